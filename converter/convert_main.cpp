@@ -1,0 +1,126 @@
+// qsf-convert: a model from a Hugging Face directory, GGUF or llama2.c file to .qsf, and a look into .qsf files.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "converter/convert.h"
+#include "converter/inputs.h"
+#include "converter/inspect.h"
+#include "converter/progress.h"
+#include "converter/table.h"
+#include "converter/tokenizers.h"
+#include "formats/format.h"
+
+namespace {
+
+using namespace qsf;
+using namespace qsf::convert;
+
+constexpr int kUsage = 2;
+constexpr const char* kNoTokenizer = "none";
+
+struct Arguments {
+  std::string input, output, inspect, tokenizer;
+  std::string format, compression = "none";
+  bool quiet = false;
+};
+
+const std::map<std::string, Compression> kCompressions{
+    {"none", Compression::none}, {"lz4", Compression::lz4}, {"lz4hc", Compression::lz4hc}};
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) names.emplace_back(format.name);
+  return names;
+}
+
+std::vector<std::string> compression_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : kCompressions) names.push_back(name);
+  return names;
+}
+
+std::string footer() {
+  std::string text = "IN is one of:\n";
+  for (const InputKind& kind : kInputKinds) text += std::string("  ") + kind.description + "\n";
+  text += "Without --quant-type, models with float weights become 8bit, and GGUF keeps every tensor's type.\n";
+  return text;
+}
+
+int fail(const Error& error) {
+  const std::string_view name = error_name(error.code);
+  std::fprintf(stderr, "qsf-convert: %s (%.*s)\n", error.sentence, static_cast<int>(name.size()), name.data());
+  return 1;
+}
+
+int usage(const char* sentence) {
+  std::fprintf(stderr, "qsf-convert: %s\nRun qsf-convert --help for how it is used.\n", sentence);
+  return kUsage;
+}
+
+int convert_model(const Arguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  Result<ModelSource> model = open_model(arguments.input, arguments.tokenizer.empty());
+  if (!model) return fail(model.error());
+  if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {
+    if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
+  }
+  if (!arguments.quiet) {
+    for (const std::string& warning : model->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
+  Options options;
+  if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
+  options.compression = kCompressions.at(arguments.compression);
+  Progress progress(arguments.quiet);
+  const Result<Summary> summary =
+      convert_file(*model, options, arguments.output,
+                   [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+  progress.finish();
+  if (!summary) return fail(summary.error());
+  if (arguments.quiet) return 0;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::printf("%s: %s, %s weights of %.2f bits, %.1f s\n", arguments.output.c_str(),
+              human_bytes(static_cast<double>(summary->file_bytes)).c_str(), grouped(summary->weights).c_str(),
+              static_cast<double>(summary->weight_bits) / static_cast<double>(summary->weights), took.count());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("qsf-convert IN OUT.qsf converts a language model; qsf-convert --inspect FILE looks into a .qsf file.",
+               "qsf-convert");
+  app.footer(footer());
+  app.add_option("IN", arguments.input, "The model to convert")->type_name("");
+  app.add_option("OUT", arguments.output, "The .qsf file to write")->type_name("");
+  app.add_option("--quant-type", arguments.format, "The format of all matrices")->check(CLI::IsMember(format_names()));
+  app.add_option("--compress", arguments.compression, "Compression of the segments")
+      ->check(CLI::IsMember(compression_names()))
+      ->capture_default_str();
+  app.add_option("--tokenizer", arguments.tokenizer,
+                 "A tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer.bin to use instead of the model's own; "
+                 "\"none\" for none")
+      ->type_name("FILE");
+  app.add_option("--inspect", arguments.inspect, "Print what a .qsf file holds and check every checksum")
+      ->type_name("FILE");
+  app.add_flag("--quiet", arguments.quiet, "Print errors only");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : usage(error.what());
+  }
+  if (!arguments.inspect.empty()) {
+    if (!arguments.input.empty()) return usage("--inspect takes one file and nothing else");
+    const Status status = inspect(arguments.inspect, stdout);
+    std::fflush(stdout);
+    return status ? 0 : fail(status.error());
+  }
+  if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
+  if (arguments.output.empty()) return usage("OUT.qsf is missing");
+  return convert_model(arguments);
+}

@@ -1,0 +1,303 @@
+#include "converter/gguf.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <limits>
+
+#include "base/bytes.h"
+#include "formats/format.h"
+
+namespace qsf::convert {
+namespace {
+
+constexpr std::uint32_t kMagic = tag("GGUF");
+constexpr std::uint64_t kDefaultAlignment = 32;
+constexpr std::uint32_t kMaxDims = 4;
+constexpr int kMaxNesting = 4;
+
+/// Bytes of one value; 0 for texts and arrays.
+constexpr std::array<std::uint32_t, 13> kTypeSize{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+// Types of tensors that are not in kFormats get a name here, for sentences only.
+struct TensorType {
+  std::uint32_t number;
+  std::string_view name;
+};
+constexpr std::array kTensorTypes{
+    TensorType{0, "F32"},      TensorType{1, "F16"},     TensorType{2, "Q4_0"},     TensorType{3, "Q4_1"},
+    TensorType{6, "Q5_0"},     TensorType{7, "Q5_1"},    TensorType{8, "Q8_0"},     TensorType{9, "Q8_1"},
+    TensorType{10, "Q2_K"},    TensorType{11, "Q3_K"},   TensorType{12, "Q4_K"},    TensorType{13, "Q5_K"},
+    TensorType{14, "Q6_K"},    TensorType{15, "Q8_K"},   TensorType{16, "IQ2_XXS"}, TensorType{17, "IQ2_XS"},
+    TensorType{18, "IQ3_XXS"}, TensorType{19, "IQ1_S"},  TensorType{20, "IQ4_NL"},  TensorType{21, "IQ3_S"},
+    TensorType{22, "IQ2_S"},   TensorType{23, "IQ4_XS"}, TensorType{24, "I8"},      TensorType{25, "I16"},
+    TensorType{26, "I32"},     TensorType{27, "I64"},    TensorType{28, "F64"},     TensorType{29, "IQ1_M"},
+    TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{39, "MXFP4"},
+};
+
+std::string type_name(std::uint32_t number) {
+  for (const TensorType& line : kTensorTypes) {
+    if (line.number == number) return std::string(line.name);
+  }
+  return "type " + std::to_string(number);
+}
+
+/// GGML's number as a format: floats have numbers of their own, quantized types are 64 + n.
+FormatId format_of(std::uint32_t number) {
+  if (number == 0) return FormatId::f32;
+  if (number == 1) return FormatId::f16;
+  if (number == 30) return FormatId::bf16;
+  if (number >= 128) return FormatId::inherit;
+  const auto id = static_cast<FormatId>(64 + number);
+  return find_format(id) ? id : FormatId::inherit;
+}
+
+Error truncated(const char* where) { return make_error(ErrorCode::truncated, "GGUF: the file ends within %s", where); }
+
+/// Lengths are 64 bits wide in versions 2 and 3.
+std::string_view read_text(ByteReader& reader) { return reader.text(reader.read<std::uint64_t>()); }
+
+Status read_value(ByteReader& reader, std::span<const std::byte> file, GgufType type, GgufValue& out, int nesting);
+
+Status skip_elements(ByteReader& reader, std::span<const std::byte> file, GgufType element, std::uint64_t count,
+                     int nesting) {
+  const std::uint32_t size = kTypeSize[static_cast<std::uint32_t>(element)];
+  if (size != 0) {
+    if (count > reader.left() / size) return truncated("an array");
+    reader.take(count * size);
+    return {};
+  }
+  if (count > reader.left() / 8) return truncated("an array");  // a text has its length, an array more
+  for (std::uint64_t i = 0; i < count; ++i) {
+    GgufValue ignored;
+    if (const Status read = read_value(reader, file, element, ignored, nesting + 1); !read) return read;
+  }
+  return {};
+}
+
+Status read_value(ByteReader& reader, std::span<const std::byte> file, GgufType type, GgufValue& out, int nesting) {
+  out.type = type;
+  if (type == GgufType::text) {
+    const std::string_view text = read_text(reader);
+    out.bytes = std::as_bytes(std::span(text.data(), text.size()));
+  } else if (type == GgufType::array) {
+    const auto element = reader.read<std::uint32_t>();
+    out.count = reader.read<std::uint64_t>();
+    if (reader.bad()) return truncated("a value");
+    if (element >= kTypeSize.size() || nesting >= kMaxNesting) {
+      return make_error(ErrorCode::bad_input, "GGUF: an array has elements of type %u, nested %d deep", element,
+                        nesting);
+    }
+    out.element = static_cast<GgufType>(element);
+    const std::size_t begin = reader.at();
+    if (const Status skipped = skip_elements(reader, file, out.element, out.count, nesting); !skipped) return skipped;
+    out.bytes = file.subspan(begin, reader.at() - begin);
+  } else {
+    out.bytes = reader.take(kTypeSize[static_cast<std::uint32_t>(type)]);
+  }
+  return reader.bad() ? Status(truncated("a value")) : Status{};
+}
+
+Status read_values(ByteReader& reader, std::span<const std::byte> file, std::uint64_t count, Gguf& out) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string key(read_text(reader));
+    const auto type = reader.read<std::uint32_t>();
+    if (reader.bad()) return truncated("the keys and values");
+    if (type >= kTypeSize.size()) {
+      return make_error(ErrorCode::bad_input, "GGUF: the value of %.80s has the unknown type %u", key.c_str(), type);
+    }
+    GgufValue value;
+    if (const Status read = read_value(reader, file, static_cast<GgufType>(type), value, 0); !read) return read;
+    if (!out.values.emplace(key, value).second) {
+      return make_error(ErrorCode::bad_input, "GGUF: the key %.80s appears twice", key.c_str());
+    }
+  }
+  return {};
+}
+
+struct TensorInfo {
+  SourceTensor tensor;
+  std::uint64_t offset = 0;
+};
+
+Result<TensorInfo> read_tensor_info(ByteReader& reader) {
+  TensorInfo out;
+  out.tensor.name = read_text(reader);
+  const auto n_dims = reader.read<std::uint32_t>();
+  if (reader.bad()) return truncated("the list of tensors");
+  if (n_dims > kMaxDims) {
+    return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s has %u dimensions", out.tensor.name.c_str(), n_dims);
+  }
+  for (std::uint32_t d = 0; d < n_dims; ++d) out.tensor.shape.push_back(reader.read<std::uint64_t>());
+  std::reverse(out.tensor.shape.begin(), out.tensor.shape.end());  // GGUF has the innermost first
+  const auto type = reader.read<std::uint32_t>();
+  out.offset = reader.read<std::uint64_t>();
+  if (reader.bad()) return truncated("the list of tensors");
+  out.tensor.type = type_name(type);
+  out.tensor.format = format_of(type);
+  return out;
+}
+
+/// Gives a tensor that can be read its bytes.
+Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std::uint64_t alignment,
+                    SourceTensor& tensor, ByteRange& range) {
+  range = {info.offset, info.offset, tensor.name};
+  const char* name = tensor.name.c_str();
+  if (info.offset % alignment != 0 || info.offset > data.size()) {
+    return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s begins at %llu of %zu bytes of data", name,
+                      static_cast<unsigned long long>(info.offset), data.size());
+  }
+  const Format* format = find_format(tensor.format);
+  if (!format) return {};
+  const std::uint64_t cols = tensor.shape.empty() ? 1 : tensor.shape.back();
+  std::uint64_t rows = 1;
+  bool small = cols <= kMaxVocab;
+  for (std::size_t d = 0; small && d + 1 < tensor.shape.size(); ++d) {
+    small = tensor.shape[d] <= kMaxVocab;
+    rows *= small ? tensor.shape[d] : 1;
+    small = small && rows <= kMaxVocab;
+  }
+  if (!small || cols % format->block != 0) {
+    return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s of %s has rows of %llu weights", name,
+                      tensor.type.c_str(), static_cast<unsigned long long>(cols));
+  }
+  const std::uint64_t size = rows * row_bytes(*format, cols);
+  if (size > data.size() - info.offset) {
+    return make_error(ErrorCode::truncated, "GGUF: tensor %.80s needs %llu bytes at %llu, but there are %zu", name,
+                      static_cast<unsigned long long>(size), static_cast<unsigned long long>(info.offset), data.size());
+  }
+  range.end = info.offset + size;
+  tensor.rows_of = rows_in(data.subspan(info.offset, size), row_bytes(*format, cols));
+  return {};
+}
+
+/// One value of a type with a size, as a double; texts and arrays give nothing.
+std::optional<double> scalar(GgufType type, const std::byte* at) {
+  switch (type) {
+    case GgufType::u8:
+      return load_le<std::uint8_t>(at);
+    case GgufType::i8:
+      return load_le<std::int8_t>(at);
+    case GgufType::u16:
+      return load_le<std::uint16_t>(at);
+    case GgufType::i16:
+      return load_le<std::int16_t>(at);
+    case GgufType::u32:
+      return load_le<std::uint32_t>(at);
+    case GgufType::i32:
+      return load_le<std::int32_t>(at);
+    case GgufType::f32:
+      return load_le<float>(at);
+    case GgufType::u64:
+      return static_cast<double>(load_le<std::uint64_t>(at));
+    case GgufType::i64:
+      return static_cast<double>(load_le<std::int64_t>(at));
+    case GgufType::f64:
+      return load_le<double>(at);
+    default:
+      return {};
+  }
+}
+
+const GgufValue* value_of(const Gguf& gguf, std::string_view key) {
+  const auto at = gguf.values.find(key);
+  return at == gguf.values.end() ? nullptr : &at->second;
+}
+
+}  // namespace
+
+std::optional<double> Gguf::number(std::string_view key) const {
+  const GgufValue* value = value_of(*this, key);
+  return value ? scalar(value->type, value->bytes.data()) : std::nullopt;
+}
+
+std::optional<std::uint32_t> Gguf::u32(std::string_view key) const {
+  const std::optional<double> value = number(key);
+  if (!value || !(*value >= 0 && *value <= std::numeric_limits<std::uint32_t>::max())) return {};
+  const auto whole = static_cast<std::uint32_t>(*value);
+  return whole == *value ? std::optional<std::uint32_t>(whole) : std::nullopt;
+}
+
+std::optional<bool> Gguf::flag(std::string_view key) const {
+  const GgufValue* value = value_of(*this, key);
+  if (!value || value->type != GgufType::boolean) return {};
+  return value->bytes[0] != std::byte{0};
+}
+
+std::optional<std::string_view> Gguf::text(std::string_view key) const {
+  const GgufValue* value = value_of(*this, key);
+  if (!value || value->type != GgufType::text) return {};
+  return std::string_view(reinterpret_cast<const char*>(value->bytes.data()), value->bytes.size());
+}
+
+std::optional<std::vector<std::string_view>> Gguf::texts(std::string_view key) const {
+  const GgufValue* value = value_of(*this, key);
+  if (!value || value->type != GgufType::array || value->element != GgufType::text) return {};
+  std::vector<std::string_view> out;
+  ByteReader reader(value->bytes);
+  for (std::uint64_t i = 0; i < value->count && !reader.bad(); ++i) out.push_back(read_text(reader));
+  return out;
+}
+
+std::optional<std::vector<double>> Gguf::numbers(std::string_view key) const {
+  const GgufValue* value = value_of(*this, key);
+  if (!value || value->type != GgufType::array) return {};
+  const std::uint32_t size = kTypeSize[static_cast<std::uint32_t>(value->element)];
+  if (size == 0 || value->element == GgufType::boolean) return {};
+  std::vector<double> out;
+  for (std::uint64_t i = 0; i < value->count; ++i) out.push_back(*scalar(value->element, &value->bytes[i * size]));
+  return out;
+}
+
+bool is_gguf(std::span<const std::byte> bytes) {
+  return bytes.size() >= 4 && load_le<std::uint32_t>(bytes.data()) == kMagic;
+}
+
+Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  if (reader.read<std::uint32_t>() != kMagic) return make_error(ErrorCode::bad_magic, "this is no GGUF file");
+  const auto version = reader.read<std::uint32_t>();
+  if (version < 2 || version > 3) {
+    return make_error(ErrorCode::bad_version, "GGUF version %u is not supported, versions 2 and 3 are%s", version,
+                      (version & 0xffff) == 0 && version != 0 ? " (this file is big-endian)" : "");
+  }
+  const auto n_tensors = reader.read<std::uint64_t>();
+  const auto n_values = reader.read<std::uint64_t>();
+  if (reader.bad()) return truncated("the header");
+  // The least that one can take: a value its key's length, type and one byte; a tensor name, dims, type, offset.
+  if (n_values > reader.left() / 13 || n_tensors > reader.left() / 24) {
+    return make_error(ErrorCode::bad_input, "GGUF: %llu values and %llu tensors do not fit in a file of %zu bytes",
+                      static_cast<unsigned long long>(n_values), static_cast<unsigned long long>(n_tensors),
+                      bytes.size());
+  }
+
+  Gguf out;
+  if (const Status read = read_values(reader, bytes, n_values, out); !read) return read.error();
+  std::vector<TensorInfo> infos;
+  infos.reserve(n_tensors);
+  for (std::uint64_t i = 0; i < n_tensors; ++i) {
+    Result<TensorInfo> info = read_tensor_info(reader);
+    if (!info) return info.error();
+    infos.push_back(std::move(*info));
+  }
+  std::uint64_t alignment = kDefaultAlignment;
+  if (out.values.contains("general.alignment")) alignment = out.u32("general.alignment").value_or(0);
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+    return make_error(ErrorCode::bad_input, "GGUF: general.alignment is not a power of two");
+  }
+  const std::uint64_t begin = (reader.at() + alignment - 1) / alignment * alignment;
+  if (begin > bytes.size() && n_tensors > 0) return truncated("the list of tensors");
+  const std::span<const std::byte> data = bytes.subspan(std::min<std::uint64_t>(begin, bytes.size()));
+
+  out.tensors.reserve(infos.size());
+  std::vector<ByteRange> ranges(infos.size());
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    out.tensors.push_back(std::move(infos[i].tensor));
+    const Status placed = place_tensor(data, infos[i], alignment, out.tensors.back(), ranges[i]);
+    if (!placed) return placed.error();
+  }
+  if (const Status apart = check_no_overlap(ranges, "GGUF"); !apart) return apart.error();
+  return out;
+}
+
+}  // namespace qsf::convert

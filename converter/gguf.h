@@ -1,0 +1,52 @@
+// GGUF versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): typed keys and values, a list of
+// tensors, their bytes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "converter/model_source.h"
+
+namespace qsf::convert {
+
+enum class GgufType : std::uint32_t { u8 = 0, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
+
+/// A value as it lies in the file.
+struct GgufValue {
+  GgufType type = GgufType::u8;
+  GgufType element = GgufType::u8;  // of an array
+  std::uint64_t count = 1;
+  std::span<const std::byte> bytes;  // a text: its characters; an array of texts: lengths and characters
+};
+
+struct Gguf {
+  std::map<std::string, GgufValue, std::less<>> values;
+  std::vector<SourceTensor> tensors;
+
+  /// Empty when the key is missing or holds another kind of value.
+  std::optional<std::uint32_t> u32(std::string_view key) const;
+  std::optional<double> number(std::string_view key) const;
+  std::optional<bool> flag(std::string_view key) const;
+  std::optional<std::string_view> text(std::string_view key) const;
+  std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
+  std::optional<std::vector<double>> numbers(std::string_view key) const;
+};
+
+bool is_gguf(std::span<const std::byte> bytes);
+/// Everything points into `bytes`. bad_version, bad_input or truncated for damage; tensors of types that cannot be read
+/// are listed with FormatId::inherit.
+Result<Gguf> read_gguf(std::span<const std::byte> bytes);
+
+/// Empty when the file has no tokenizer.
+Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf);
+
+bool is_gguf_file(const std::string& path);
+Result<ModelSource> open_gguf(const std::string& path, bool with_tokenizer);
+
+}  // namespace qsf::convert

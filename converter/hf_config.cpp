@@ -1,0 +1,163 @@
+// config.json: sizes, RoPE, window, token ids.
+#include <algorithm>
+#include <array>
+
+#include "converter/hugging_face.h"
+#include "converter/rope_scaling.h"
+
+namespace qsf::convert {
+namespace {
+
+constexpr std::string_view kConfigFile = "config.json";
+
+Error unsupported(const char* what, std::string_view value) {
+  return make_error(ErrorCode::unsupported, "config.json: %s \"%.*s\" is not supported", what,
+                    static_cast<int>(std::min<std::size_t>(value.size(), 60)), value.data());
+}
+
+Status read_rope(const Json& json, std::string_view type, ModelConfig& config) {
+  Fields fields(json, kConfigFile);
+  Result<std::vector<float>> divisors = std::vector<float>{};
+  if (type == "llama3") {
+    const Llama3Scaling scaling{fields.number("factor"), fields.number("low_freq_factor"),
+                                fields.number("high_freq_factor"), fields.number("original_max_position_embeddings")};
+    if (!fields.status()) return fields.status();
+    divisors = llama3_divisors(scaling, config.rope_theta, config.head_dim);
+  } else if (type == "linear") {
+    const double factor = fields.number("factor");
+    if (!fields.status()) return fields.status();
+    divisors = linear_divisors(factor, config.head_dim);
+  } else if (type != "default") {
+    return unsupported("the RoPE type", type);
+  }
+  if (!divisors) return divisors.error();
+  config.rope_divisors = std::move(*divisors);
+  return {};
+}
+
+/// theta and scaling, old keys or new.
+Status read_position(const Json& json, ModelConfig& config) {
+  const Json* scaling = find(json, "rope_parameters");
+  if (!scaling) scaling = find(json, "rope_scaling");
+  Fields fields(json, kConfigFile);
+  double theta = fields.number("rope_theta", 10000.0);
+  double partial = fields.number("partial_rotary_factor", 1.0);
+  if (!fields.status()) return fields.status();
+  std::string type = "default";
+  if (scaling) {
+    if (!scaling->is_object()) {
+      return make_error(ErrorCode::bad_input, "config.json: the RoPE parameters are not an object");
+    }
+    for (const auto& [key, value] : scaling->items()) {
+      if (value.is_object()) return unsupported("RoPE by kind of layer, as for", key);
+    }
+    Fields rope(*scaling, kConfigFile);
+    theta = rope.number("rope_theta", theta);
+    partial = rope.number("partial_rotary_factor", partial);
+    type = rope.text("rope_type", rope.text("type", "default"));
+    if (!rope.status()) return rope.status();
+  }
+  if (partial != 1.0) return unsupported("RoPE over a part of the head,", "partial_rotary_factor");
+  config.rope_theta = static_cast<float>(theta);
+  return scaling ? read_rope(*scaling, type, config) : Status{};
+}
+
+Status read_window(const Json& json, const Recipe& recipe, ModelConfig& config) {
+  if (recipe.window == WindowRule::none) return {};
+  Fields fields(json, kConfigFile);
+  const bool used = recipe.window == WindowRule::sliding_window || fields.flag("use_sliding_window", false);
+  std::uint32_t window = fields.u32("sliding_window", recipe.default_window);
+  const std::uint32_t first_sliding = fields.u32("max_window_layers", 0);
+  if (!fields.status()) return fields.status();
+  if (json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
+  if (!used || window == 0) return {};
+
+  std::uint32_t n_sliding = config.n_layers;
+  if (const Json* types = find(json, "layer_types")) {
+    if (!types->is_array()) return make_error(ErrorCode::bad_input, "config.json: \"layer_types\" is not a list");
+    n_sliding = static_cast<std::uint32_t>(std::count(types->begin(), types->end(), Json("sliding_attention")));
+  } else if (recipe.window == WindowRule::use_sliding_window) {
+    n_sliding -= std::min(first_sliding, config.n_layers);
+  }
+  if (n_sliding != 0 && n_sliding != config.n_layers) {
+    return make_error(ErrorCode::unsupported,
+                      "config.json: a sliding window in %u of %u layers is not supported: it must be all or none",
+                      n_sliding, config.n_layers);
+  }
+  config.window = n_sliding == 0 ? 0 : window;
+  return {};
+}
+
+/// An id, or a list of them, from the first of the two files that has the key. Negative or null: none.
+Result<std::vector<std::uint32_t>> read_ids(const Json& generation, const Json& config, std::string_view key) {
+  const Json* value = find(generation, key);
+  if (!value) value = find(config, key);
+  std::vector<std::uint32_t> ids;
+  if (!value) return ids;
+  const Json list = value->is_array() ? *value : Json::array({*value});
+  for (const Json& item : list) {
+    if (!item.is_number_integer()) {
+      return make_error(ErrorCode::bad_input, "config.json: \"%.*s\" is neither a token id nor a list of them",
+                        static_cast<int>(key.size()), key.data());
+    }
+    const std::optional<std::uint64_t> id = as_u64(item);
+    if (id && *id < kNoToken) ids.push_back(static_cast<std::uint32_t>(*id));
+  }
+  return ids;
+}
+
+Status read_tokens(const Json& generation, const Json& json, ModelConfig& config) {
+  struct Line {
+    std::string_view key;
+    std::uint32_t* id;
+  };
+  for (const auto& [key, id] : std::array{Line{"bos_token_id", &config.bos}, Line{"eos_token_id", &config.eos},
+                                          Line{"pad_token_id", &config.pad}}) {
+    Result<std::vector<std::uint32_t>> ids = read_ids(generation, json, key);
+    if (!ids) return ids.error();
+    if (!ids->empty()) *id = ids->front();
+    if (id == &config.eos) config.all_eos = std::move(*ids);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_config(const Json& json, const Json& generation, ModelSource& out) {
+  if (!json.is_object()) return make_error(ErrorCode::bad_input, "config.json is not a JSON object");
+  Fields fields(json, kConfigFile);
+  const std::string type = fields.text("model_type", "");
+  if (!fields.status()) return fields.status();
+  if (type.empty()) return make_error(ErrorCode::bad_input, "config.json: \"model_type\" is missing");
+  const Result<const Recipe*> recipe = recipe_for(type);
+  if (!recipe) return recipe.error();
+  out.recipe = *recipe;
+
+  ModelConfig& config = out.config;
+  config.dim = fields.u32("hidden_size");
+  config.n_layers = fields.u32("num_hidden_layers");
+  config.n_heads = fields.u32("num_attention_heads");
+  config.n_kv_heads = fields.u32("num_key_value_heads", config.n_heads);
+  config.head_dim = fields.u32("head_dim", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
+  config.ffn_dim = fields.u32("intermediate_size");
+  config.vocab_size = fields.u32("vocab_size");
+  config.max_seq_len = fields.u32("max_position_embeddings");
+  config.norm_epsilon = static_cast<float>(fields.number("rms_norm_eps", 1e-6));
+  if (fields.has("tie_word_embeddings")) config.tied = fields.flag("tie_word_embeddings", false);
+  const std::string activation = fields.text("hidden_act", "silu");
+  const bool mlp_bias = fields.flag("mlp_bias", false);
+  if (!fields.status()) return fields.status();
+  if (activation != "silu") return unsupported("the activation", activation);
+  if (mlp_bias) return unsupported("a model with", "mlp_bias");
+  if (const Json* quantization = find(json, "quantization_config")) {
+    return unsupported("a model quantized with", Fields(*quantization, kConfigFile).text("quant_method", "?"));
+  }
+  if (config.head_dim > kMaxDim) {
+    return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is %u", config.head_dim);
+  }
+  if (const Status position = read_position(json, config); !position) return position;
+  if (const Status window = read_window(json, **recipe, config); !window) return window;
+  return read_tokens(generation, json, config);
+}
+
+}  // namespace qsf::convert

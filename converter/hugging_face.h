@@ -1,0 +1,22 @@
+// A Hugging Face model directory: config.json, generation_config.json, safetensors, tokenizer files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "converter/json.h"
+#include "converter/model_source.h"
+
+namespace qsf::convert {
+
+bool is_hugging_face(const std::string& path);
+/// bad_input for damage or contradictions, unsupported (naming it) for what no recipe covers.
+Result<ModelSource> open_hugging_face(const std::string& path, bool with_tokenizer);
+
+/// config.json and generation_config.json (null when there is none) as sizes and flags; fills recipe and config.
+/// Keys are read as transformers writes them before and since version 5 (rope_theta and rope_scaling, or
+/// rope_parameters).
+Status read_config(const Json& config, const Json& generation, ModelSource& out);
+
+}  // namespace qsf::convert

@@ -1,0 +1,33 @@
+// The kinds of model that can be read: one line each.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "base/result.h"
+#include "converter/gguf.h"
+#include "converter/hugging_face.h"
+#include "converter/llama2c.h"
+#include "converter/model_source.h"
+
+namespace qsf::convert {
+
+struct InputKind {
+  const char* name;
+  const char* description;
+  bool (*recognise)(const std::string& path);
+  Result<ModelSource> (*open)(const std::string& path, bool with_tokenizer);
+};
+
+/// Tried in this order; those with a sure sign come first.
+inline constexpr std::array kInputKinds{
+    InputKind{"hf", "a Hugging Face directory with config.json and safetensors", is_hugging_face, open_hugging_face},
+    InputKind{"gguf", "a GGUF file, version 2 or 3", is_gguf_file, open_gguf},
+    InputKind{"llama2c", "a llama2.c checkpoint (.bin) with its tokenizer.bin beside it", is_llama2c, open_llama2c},
+};
+
+/// Opens whatever lies at `path`, with its own tokenizer or without any. io_error when nothing is there, unsupported
+/// when no kind recognises it.
+Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true);
+
+}  // namespace qsf::convert

@@ -1,0 +1,289 @@
+#include "converter/inspect.h"
+
+#include <array>
+
+#include "base/checksum.h"
+#include "converter/mapped_file.h"
+#include "converter/table.h"
+#include "file/reader.h"
+#include "file/roles.h"
+#include "text/tokenizer.h"
+
+namespace qsf::convert {
+namespace {
+
+std::string hex(std::uint32_t n) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", n);
+  return text;
+}
+std::string number(std::uint64_t n) { return std::to_string(n); }
+std::string real(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", x);
+  return text;
+}
+std::string format_name(std::uint8_t id) {
+  const auto format_id = static_cast<FormatId>(id);
+  if (format_id == FormatId::mixed) return "mixed";
+  const Format* format = find_format(format_id);
+  return format ? std::string(format->name) : "type " + std::to_string(id);
+}
+std::string format_name(FormatId id) { return format_name(static_cast<std::uint8_t>(id)); }
+/// An enumeration's value by name.
+template <std::size_t N>
+std::string name_in(const std::array<const char*, N>& names, std::uint32_t value) {
+  return value < N ? names[value] : std::to_string(value);
+}
+constexpr std::array kArchNames{"gpt2", "llama", "mistral", "phi", "custom"};
+constexpr std::array kActivationNames{"gelu", "silu", "relu"};
+constexpr std::array kNormNames{"layer norm", "rms norm"};
+constexpr std::array kPositionNames{"learned", "rope", "alibi"};
+constexpr std::array kCompressionNames{"none", "lz4", "lz4hc", "zstd"};
+constexpr std::array kLayoutNames{"rows", "tiles"};
+
+std::string tag_text(std::uint32_t tag) {
+  std::string text;
+  for (int shift = 0; shift < 32; shift += 8) {
+    const char c = static_cast<char>(tag >> shift & 0xff);
+    text += c >= 32 && c < 127 ? c : '?';
+  }
+  return text;
+}
+std::string token_text(std::uint32_t id) { return id == kNoToken ? "none" : number(id); }
+
+std::span<const std::byte> piece(std::span<const std::byte> file, std::uint64_t offset, std::uint64_t size) {
+  if (offset > file.size() || size > file.size() - offset) return {};
+  return file.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+void print_header(const Header& h, std::uint64_t file_size, std::FILE* out) {
+  std::fprintf(out, "header\n");
+  Table table({"field", "value"});
+  table.add({"file size", grouped(file_size)});
+  table.add({"architecture", name_in(kArchNames, static_cast<std::uint32_t>(h.arch))});
+  table.add({"layers", number(h.n_layers)});
+  table.add({"dim", number(h.dim)});
+  table.add({"heads", number(h.n_heads)});
+  table.add({"kv heads", number(h.n_kv_heads)});
+  table.add({"head dim", number(h.head_dim)});
+  table.add({"ffn dim", number(h.ffn_dim)});
+  table.add({"vocabulary", number(h.vocab_size)});
+  table.add({"longest sequence", number(h.max_seq_len)});
+  table.add({"weights", format_name(h.quant)});
+  table.add({"activation", name_in(kActivationNames, static_cast<std::uint32_t>(h.activation))});
+  table.add({"norm", name_in(kNormNames, static_cast<std::uint32_t>(h.norm))});
+  table.add({"position", name_in(kPositionNames, static_cast<std::uint32_t>(h.position))});
+  table.add({"rope theta", real(h.rope_theta)});
+  table.add({"bos, eos, pad", token_text(h.bos) + ", " + token_text(h.eos) + ", " + token_text(h.pad)});
+  table.add({"output head", h.flags & kFlagTied ? "tied to the embedding" : "its own"});
+  table.add({"final norm", h.flags & kFlagFinalNormF32 ? "f32" : "f16"});
+  table.add({"layer index at", number(h.layer_index_offset)});
+  table.add({"embedding at", number(h.embedding_offset)});
+  table.add({"final section at", number(h.final_offset)});
+  table.add({"directory at", number(h.directory_offset)});
+  table.print(out);
+}
+
+void print_sections(std::span<const SectionEntry> sections, std::FILE* out) {
+  std::fprintf(out, "\nsections\n");
+  Table table({"tag", "offset", "size", "crc32", "flags"});
+  for (const SectionEntry& s : sections) {
+    table.add({tag_text(s.tag), number(s.offset), number(s.size), hex(s.crc), hex(s.flags)});
+  }
+  table.print(out);
+}
+
+Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
+  Result<MetaReader> reader = MetaReader::open(bytes);
+  if (!reader) return reader.error();
+  Table table({"key", "type", "value"});
+  for (;;) {
+    MetaValue value;
+    const Result<bool> more = reader->next(value);
+    if (!more) return more.error();
+    if (!*more) break;
+    const std::string key(value.key);
+    if (value.type == MetaType::u32) table.add({key, "u32", number(value.u32)});
+    if (value.type == MetaType::f32) table.add({key, "f32", real(value.f32)});
+    if (value.type == MetaType::text) table.add({key, "text", std::string(value.text)});
+  }
+  std::fprintf(out, "\nmetadata\n");
+  table.print(out);
+  return {};
+}
+
+void print_layers(std::span<const LayerEntry> layers, std::FILE* out) {
+  std::fprintf(out, "\nlayer index\n");
+  Table table({"layer", "offset", "stored", "raw", "weights", "compression", "tensors", "crc32", "importance"});
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LayerEntry& l = layers[i];
+    table.add({number(i), number(l.offset), number(l.stored_size), number(l.raw_size), format_name(l.quant),
+               name_in(kCompressionNames, static_cast<std::uint32_t>(l.compression)), number(l.n_tensors), hex(l.crc),
+               real(l.importance)});
+  }
+  table.print(out);
+}
+
+std::string section_name(const Header& h, std::uint32_t section) {
+  switch (place_of(h, section)) {
+    case Place::embedding:
+      return "embedding";
+    case Place::layer:
+      return "layer " + number(section - 1);
+    case Place::final:
+      return "final";
+  }
+  return {};
+}
+
+void print_tensors(const Tables& t, std::FILE* out) {
+  std::fprintf(out, "\ntensors\n");
+  Table table({"section", "role", "format", "layout", "rows", "cols", "bytes", "raw offset", "segments"});
+  for (const TensorEntry& e : t.tensors) {
+    const std::uint32_t last = e.first_segment + e.n_segments - 1;
+    table.add({section_name(t.header, e.section), std::string(role_name(e.role)), format_name(e.format),
+               name_in(kLayoutNames, static_cast<std::uint32_t>(e.layout)), number(e.rows), number(e.cols),
+               number(tensor_bytes(*find_format(e.format), e.layout, e.rows, e.cols)), number(e.raw_offset),
+               e.n_segments > 1 ? number(e.first_segment) + "-" + number(last) : number(e.first_segment)});
+  }
+  table.print(out);
+}
+
+void print_segments(const Tables& t, std::FILE* out) {
+  std::fprintf(out, "\nsegments\n");
+  Table table({"segment", "section", "offset", "stored", "raw", "raw begin", "compression", "holds", "crc32"});
+  for (std::size_t i = 0; i < t.segments.size(); ++i) {
+    const SegmentEntry& s = t.segments[i];
+    table.add({number(i), section_name(t.header, s.section), number(s.offset), number(s.stored_size),
+               number(s.raw_size), number(s.raw_begin),
+               name_in(kCompressionNames, static_cast<std::uint32_t>(s.compression)),
+               s.flags & kSegmentVectors ? "vectors" : "matrix", hex(s.crc)});
+  }
+  table.print(out);
+}
+
+Status need(const SectionEntry* section, const char* what) {
+  if (section) return {};
+  return make_error(ErrorCode::bad_section, "the section %s is missing", what);
+}
+
+/// Header, directory and layer index: what tells where everything else is.
+Status read_front(std::span<const std::byte> file, Tables& t) {
+  if (file.size() < kHeaderSize) {
+    return make_error(ErrorCode::truncated, "%zu bytes are too few for a QSF file, whose header has %u", file.size(),
+                      kHeaderSize);
+  }
+  const Result<Header> header = read_header(file.first(kHeaderSize), file.size());
+  if (!header) return header.error();
+  t.header = *header;
+  t.sections.resize(t.header.n_sections);
+  const std::span<const std::byte> directory =
+      piece(file, t.header.directory_offset, std::uint64_t{t.header.n_sections} * kSectionEntrySize);
+  if (const Status read = read_directory(t.header, directory, file.size(), t.sections); !read) return read;
+  t.layers.resize(t.header.n_layers);
+  const std::span<const std::byte> index =
+      piece(file, t.header.layer_index_offset, std::uint64_t{t.header.n_layers} * kLayerEntrySize);
+  return read_layer_index(t.header, index, file.size(), t.layers);
+}
+
+Status check_sections(std::span<const std::byte> file, const Tables& t) {
+  for (const SectionEntry& section : t.sections) {
+    if (const Status same = check_section(section, piece(file, section.offset, section.size)); !same) return same;
+  }
+  return {};
+}
+
+Status read_lists(std::span<const std::byte> file, Tables& t) {
+  const SectionEntry* tensors = find_section(t.sections, kTagTensors);
+  const SectionEntry* segments = find_section(t.sections, kTagSegments);
+  if (const Status there = need(tensors, "TENS"); !there) return there;
+  if (const Status there = need(segments, "SEGS"); !there) return there;
+  t.tensors.resize(tensors->size / kTensorEntrySize);
+  t.segments.resize(segments->size / kSegmentEntrySize);
+  if (const Status read = read_tensors(t.header, piece(file, tensors->offset, tensors->size), t.tensors); !read) {
+    return read;
+  }
+  const std::span<const std::byte> bytes = piece(file, segments->offset, segments->size);
+  if (const Status read = read_segments(t.header, bytes, file.size(), t.segments); !read) return read;
+  return check_tables(t.header, t.layers, t.tensors, t.segments);
+}
+
+Status check_tokenizer(std::span<const std::byte> file, const Tables& t, std::FILE* out) {
+  const SectionEntry* section = find_section(t.sections, kTagTokenizer);
+  if (!section) {
+    std::fprintf(out, "\nno tokenizer: the file only takes token ids\n");
+    return {};
+  }
+  const Result<Tokenizer> tokenizer = Tokenizer::open(piece(file, section->offset, section->size), t.header.vocab_size);
+  if (!tokenizer) return tokenizer.error();
+  std::fprintf(out, "\ntokenizer: %s bytes%s\n", grouped(section->size).c_str(),
+               tokenizer->add_bos() ? ", prompts begin with the bos token" : "");
+  return {};
+}
+
+Status check_layers(std::span<const std::byte> file, const Tables& t) {
+  for (std::size_t i = 0; i < t.layers.size(); ++i) {
+    const LayerEntry& layer = t.layers[i];
+    const std::uint32_t crc = crc32(piece(file, layer.offset, layer.stored_size));
+    if (crc != layer.crc) {
+      return make_error(ErrorCode::bad_checksum, "layer %zu has the checksum 0x%08x, but the index says 0x%08x", i, crc,
+                        layer.crc);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Tables> read_tables(std::span<const std::byte> file) {
+  Tables t;
+  if (const Status read = read_front(file, t); !read) return read.error();
+  if (const Status same = check_sections(file, t); !same) return same.error();
+  if (const Status read = read_lists(file, t); !read) return read.error();
+  return t;
+}
+
+Result<std::vector<std::byte>> read_segment(std::span<const std::byte> file, const Tables& t, std::uint32_t i) {
+  const SegmentEntry& segment = t.segments[i];
+  const std::span<const std::byte> stored = piece(file, segment.offset, segment.stored_size);
+  const std::uint32_t crc = crc32(stored);
+  if (crc != segment.crc) {
+    return make_error(ErrorCode::bad_checksum, "segment %u (%s) has the checksum 0x%08x, but the table says 0x%08x", i,
+                      section_name(t.header, segment.section).c_str(), crc, segment.crc);
+  }
+  std::vector<std::byte> raw(segment.raw_size);
+  if (const Status done = decompress(segment.compression, stored, raw); !done) return done.error();
+  const Status same = check_inline_headers(t.header, t.tensors, t.segments, i, raw);
+  if (!same) return same.error();
+  return raw;
+}
+
+Status inspect(const std::string& path, std::FILE* out) {
+  const Result<MappedFile> mapped = MappedFile::open(path);
+  if (!mapped) return mapped.error();
+  const std::span<const std::byte> file = mapped->bytes();
+  Tables t;
+  if (const Status read = read_front(file, t); !read) return read;
+  print_header(t.header, file.size(), out);
+  print_sections(t.sections, out);
+  if (const Status same = check_sections(file, t); !same) return same;
+  const SectionEntry* meta = find_section(t.sections, kTagMeta);
+  if (const Status there = need(meta, "META"); !there) return there;
+  if (const Status read = print_meta(piece(file, meta->offset, meta->size), out); !read) return read;
+  print_layers(t.layers, out);
+  if (const Status read = read_lists(file, t); !read) return read;
+  print_tensors(t, out);
+  print_segments(t, out);
+  if (const Status good = check_tokenizer(file, t, out); !good) return good;
+  for (std::uint32_t i = 0; i < t.segments.size(); ++i) {
+    const Result<std::vector<std::byte>> raw = read_segment(file, t, i);
+    if (!raw) return raw.error();
+  }
+  if (const Status same = check_layers(file, t); !same) return same;
+  std::fprintf(out, "\nall checksums agree: header, directory, layer index, %zu sections, %zu layers, %zu segments\n",
+               t.sections.size(), t.layers.size(), t.segments.size());
+  return {};
+}
+
+}  // namespace qsf::convert

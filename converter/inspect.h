@@ -1,0 +1,32 @@
+// What a QSF file holds, for people, with every checksum checked.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "file/layout.h"
+
+namespace qsf::convert {
+
+/// A file's tables, checked field by field and against each other.
+struct Tables {
+  Header header;
+  std::vector<SectionEntry> sections;
+  std::vector<LayerEntry> layers;
+  std::vector<TensorEntry> tensors;
+  std::vector<SegmentEntry> segments;
+};
+Result<Tables> read_tables(std::span<const std::byte> file);
+
+/// One segment's decompressed bytes, after its checksum and inline headers were checked.
+Result<std::vector<std::byte>> read_segment(std::span<const std::byte> file, const Tables& tables,
+                                            std::uint32_t segment);
+
+/// Prints header, sections, metadata, index, tensors and segments of the file at `path` to `out`, then checks all
+/// bytes. The first damage found is the error; what could be read before it has been printed.
+Status inspect(const std::string& path, std::FILE* out);
+
+}  // namespace qsf::convert

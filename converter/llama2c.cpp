@@ -1,0 +1,148 @@
+#include "converter/llama2c.h"
+
+#include <array>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "converter/tokenizers.h"
+
+namespace qsf::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kHeaderBytes = 28;
+constexpr float kEpsilon = 1e-5f;   // run.c's rmsnorm
+constexpr float kTheta = 10000.0f;  // run.c's RoPE
+constexpr std::uint32_t kBos = 1, kEos = 2;
+
+struct Checkpoint {
+  ModelConfig config;
+  bool tied = true;
+};
+
+/// Empty when a number is impossible.
+std::optional<Checkpoint> read_header(std::span<const std::byte> bytes) {
+  if (bytes.size() < kHeaderBytes) return {};
+  std::array<std::int32_t, 7> n{};
+  std::memcpy(n.data(), bytes.data(), sizeof n);
+  Checkpoint out;
+  out.tied = n[5] > 0;
+  if (n[5] < 0 && n[5] >= -static_cast<std::int32_t>(kMaxVocab)) n[5] = -n[5];
+  constexpr std::array<std::uint32_t, 7> kMost{kMaxDim, kMaxDim, kMaxLayers, kMaxDim, kMaxDim, kMaxVocab, kMaxSeqLen};
+  for (std::size_t i = 0; i < n.size(); ++i) {
+    if (n[i] <= 0 || static_cast<std::uint32_t>(n[i]) > kMost[i]) return {};
+  }
+  ModelConfig& c = out.config;
+  const auto u = [&](std::size_t i) { return static_cast<std::uint32_t>(n[i]); };
+  c.dim = u(0);
+  c.ffn_dim = u(1);
+  c.n_layers = u(2);
+  c.n_heads = u(3);
+  c.n_kv_heads = u(4);
+  c.vocab_size = u(5);
+  c.max_seq_len = u(6);
+  if (c.dim % c.n_heads != 0) return {};
+  c.head_dim = c.dim / c.n_heads;
+  return out;
+}
+
+struct Part {
+  Role role;
+  bool in_layers;
+  std::uint64_t rows, cols;
+};
+
+/// Every tensor in file order, then the size of all of them with the header. Limits of read_header keep the sums below
+/// 2^63.
+std::uint64_t list_parts(const Checkpoint& checkpoint, std::vector<std::pair<Part, std::uint64_t>>* out) {
+  const ModelConfig& c = checkpoint.config;
+  const std::uint64_t kv = std::uint64_t{c.n_kv_heads} * c.head_dim;
+  std::uint64_t at = kHeaderBytes;
+  const auto add = [&](const Part& part) {
+    if (out) out->emplace_back(part, at);
+    at += (part.in_layers ? c.n_layers : 1) * part.rows * part.cols * sizeof(float);
+  };
+  add({Role::token_embd, false, c.vocab_size, c.dim});
+  add({Role::attn_norm, true, 1, c.dim});
+  add({Role::attn_q, true, c.dim, c.dim});
+  add({Role::attn_k, true, kv, c.dim});
+  add({Role::attn_v, true, kv, c.dim});
+  add({Role::attn_o, true, c.dim, c.dim});
+  add({Role::ffn_norm, true, 1, c.dim});
+  add({Role::ffn_gate, true, c.ffn_dim, c.dim});
+  add({Role::ffn_down, true, c.dim, c.ffn_dim});
+  add({Role::ffn_up, true, c.ffn_dim, c.dim});
+  add({Role::final_norm, false, 1, c.dim});
+  at += std::uint64_t{c.max_seq_len} * (c.head_dim / 2) * 2 * sizeof(float);  // RoPE tables, unused
+  if (!checkpoint.tied) add({Role::head, false, c.vocab_size, c.dim});
+  return at;
+}
+
+/// kv_dim may be up to 2^40: then the size cannot be that of a file.
+bool sizes_fit(const Checkpoint& checkpoint, std::uint64_t file_size) {
+  const ModelConfig& c = checkpoint.config;
+  return std::uint64_t{c.n_kv_heads} * c.head_dim <= c.dim && list_parts(checkpoint, nullptr) == file_size;
+}
+
+}  // namespace
+
+bool is_llama2c(const std::string& path) {
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return false;
+  const std::optional<Checkpoint> checkpoint = read_header(file->bytes());
+  return checkpoint && sizes_fit(*checkpoint, file->bytes().size());
+}
+
+Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer) {
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return file.error();
+  std::optional<Checkpoint> checkpoint = read_header(file->bytes());
+  if (!checkpoint || !sizes_fit(*checkpoint, file->bytes().size())) {
+    return make_error(ErrorCode::bad_input, "%s is no llama2.c checkpoint", path.c_str());
+  }
+  ModelSource out;
+  out.kind = "llama2.c";
+  out.recipe = find_recipe("llama");
+  out.naming = Naming::gguf;
+  out.interleaved_rope = true;
+  out.config = checkpoint->config;
+  out.config.name = fs::path(path).stem().string();
+  out.config.tied = checkpoint->tied;
+  out.config.norm_epsilon = kEpsilon;
+  out.config.rope_theta = kTheta;
+  out.config.bos = kBos;
+  out.config.eos = kEos;
+
+  std::vector<std::pair<Part, std::uint64_t>> parts;
+  list_parts(*checkpoint, &parts);
+  for (const auto& [part, begin] : parts) {
+    const std::uint64_t row_size = part.cols * sizeof(float);
+    const std::uint64_t size = part.rows * row_size;
+    for (std::uint32_t layer = 0; layer < (part.in_layers ? out.config.n_layers : 1); ++layer) {
+      SourceTensor tensor;
+      tensor.name = name_of(out.naming, part.role, layer).text;
+      tensor.type = "F32";
+      tensor.format = FormatId::f32;
+      tensor.shape = {part.rows, part.cols};
+      tensor.rows_of = rows_in(file->bytes().subspan(begin + layer * size, size), row_size);
+      out.tensors.push_back(std::move(tensor));
+    }
+  }
+  out.files.push_back(std::move(*file));
+
+  if (!with_tokenizer) return out;
+  const fs::path directory = fs::path(path).parent_path();
+  const std::string numbered = "tok" + std::to_string(out.config.vocab_size);
+  for (const std::string& name : {std::string("tokenizer.bin"), numbered + ".bin"}) {
+    const fs::path candidate = directory / name;
+    if (!is_file(candidate.string())) continue;
+    if (const Status read = read_tokenizer_file(candidate.string(), out); !read) return read.error();
+    return out;
+  }
+  out.warnings.push_back("there is no tokenizer.bin or " + numbered +
+                         ".bin beside the checkpoint: the file will only take token ids (--tokenizer FILE names one)");
+  return out;
+}
+
+}  // namespace qsf::convert

@@ -1,0 +1,17 @@
+// A llama2.c checkpoint in its first ("legacy") form: seven int32, then float32 tensors in a fixed order
+// (https://github.com/karpathy/llama2.c, run.c and export.py).
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "converter/model_source.h"
+
+namespace qsf::convert {
+
+/// Whether the header's numbers give exactly the file's size: the format has no magic number.
+bool is_llama2c(const std::string& path);
+/// The tokenizer is looked for beside the file (tokenizer.bin, tok<vocabulary>.bin); without one there is a warning.
+Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer);
+
+}  // namespace qsf::convert

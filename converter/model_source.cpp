@@ -1,0 +1,45 @@
+#include "converter/model_source.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace qsf::convert {
+
+Result<const Recipe*> recipe_for(std::string_view architecture) {
+  if (const Recipe* recipe = find_recipe(architecture)) return recipe;
+  std::string known;
+  for (const Recipe& recipe : kRecipes) {
+    if (!known.empty()) known += ", ";
+    known += recipe.name;
+  }
+  return make_error(ErrorCode::unsupported, "the architecture \"%.*s\" is not known; known are: %s",
+                    static_cast<int>(std::min<std::size_t>(architecture.size(), 60)), architecture.data(),
+                    known.c_str());
+}
+
+std::optional<std::array<std::uint32_t, 2>> matrix_shape(std::span<const std::uint64_t> shape) {
+  if (shape.empty() || shape.size() > 2) return {};
+  for (const std::uint64_t extent : shape) {
+    if (extent == 0 || extent > std::numeric_limits<std::uint32_t>::max()) return {};
+  }
+  const auto last = static_cast<std::uint32_t>(shape.back());
+  return std::array{shape.size() == 2 ? static_cast<std::uint32_t>(shape[0]) : 1u, last};
+}
+
+Status check_no_overlap(std::span<ByteRange> ranges, std::string_view file) {
+  std::sort(ranges.begin(), ranges.end(), [](const ByteRange& a, const ByteRange& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    const ByteRange& a = ranges[i - 1];
+    const ByteRange& b = ranges[i];
+    if (b.begin < a.end) {
+      return make_error(ErrorCode::bad_input, "%.*s: the bytes of %.*s and %.*s overlap", static_cast<int>(file.size()),
+                        file.data(), static_cast<int>(std::min<std::size_t>(a.name.size(), 60)), a.name.data(),
+                        static_cast<int>(std::min<std::size_t>(b.name.size(), 60)), b.name.data());
+    }
+  }
+  return {};
+}
+
+}  // namespace qsf::convert

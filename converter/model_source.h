@@ -1,0 +1,88 @@
+// A model to convert, whatever file type it came from: sizes, tensors under their own names, a tokenizer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "converter/mapped_file.h"
+#include "converter/recipes.h"
+#include "file/layout.h"
+#include "text/tokenizer_builder.h"
+
+namespace qsf::convert {
+
+struct ModelConfig {
+  std::string name;  // for people
+  std::uint32_t n_layers = 0;
+  std::uint32_t dim = 0;
+  std::uint32_t n_heads = 0;
+  std::uint32_t n_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t ffn_dim = 0;
+  std::uint32_t vocab_size = 0;
+  std::uint32_t max_seq_len = 0;
+  float norm_epsilon = 0;
+  float rope_theta = 0;
+  std::uint32_t window = 0;  // 0: attention sees everything
+  std::uint32_t bos = kNoToken, eos = kNoToken, pad = kNoToken;
+  std::vector<std::uint32_t> all_eos;  // every id that ends a text, where the source names more than one
+  std::optional<bool> tied;            // empty: tied when there is no tensor for the head
+  std::vector<float> rope_divisors;    // [head_dim / 2], what RoPE's inverse frequencies are divided by; empty: ones
+};
+
+struct SourceTensor {
+  std::string name;
+  std::string type;                     // as the source calls it: "BF16", "Q8_0"
+  FormatId format = FormatId::inherit;  // inherit: a type that cannot be read
+  std::vector<std::uint64_t> shape;     // outermost first
+  /// Row-major bytes of rows [begin, begin + n) in `format`; a vector is one row.
+  std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)> rows_of;
+};
+
+struct ModelSource {
+  std::string kind;  // "safetensors", "GGUF", "llama2.c"
+  const Recipe* recipe = nullptr;
+  Naming naming = Naming::hugging_face;
+  ModelConfig config;
+  std::vector<SourceTensor> tensors;
+  bool interleaved_rope = false;  // rows of q and k are stored for RoPE over neighbouring pairs
+  bool carry_formats = false;     // by default every matrix keeps its format
+  std::optional<TokenizerSource> tokenizer;
+  std::vector<std::string> warnings;
+  std::vector<MappedFile> files;  // what rows_of reads from
+};
+
+/// rows_of over bytes that outlive it. `data` holds whole rows of `row_size` bytes.
+inline auto rows_in(std::span<const std::byte> data, std::uint64_t row_size) {
+  return [data, row_size](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
+    const std::uint64_t at = begin * row_size;
+    if (at > data.size() || n * row_size > data.size() - at || out.size() != n * row_size) {
+      return make_error(ErrorCode::internal, "rows %u + %u were asked of a tensor of %zu bytes", begin, n, data.size());
+    }
+    if (!out.empty()) std::memcpy(out.data(), data.data() + at, out.size());
+    return {};
+  };
+}
+
+/// The recipe of that name; unsupported, listing those that exist, when there is none.
+Result<const Recipe*> recipe_for(std::string_view architecture);
+
+/// Extents as [rows, cols] where a vector is one row; empty when they are not one or two numbers that fit.
+std::optional<std::array<std::uint32_t, 2>> matrix_shape(std::span<const std::uint64_t> shape);
+
+/// Byte ranges that must not share a byte.
+struct ByteRange {
+  std::uint64_t begin = 0, end = 0;
+  std::string_view name;
+};
+/// Sorts by begin. bad_input, naming `file`, when two overlap.
+Status check_no_overlap(std::span<ByteRange> ranges, std::string_view file);
+
+}  // namespace qsf::convert

@@ -1,0 +1,205 @@
+// Which tensor of the source becomes which tensor of the file.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "converter/convert.h"
+#include "converter/rows.h"
+#include "file/roles.h"
+#include "formats/format.h"
+
+namespace qsf::convert {
+namespace {
+
+struct Limit {
+  const char* name;
+  std::uint32_t value;
+  std::uint32_t most;
+};
+
+Status check_config(const ModelConfig& c) {
+  for (const Limit& limit :
+       {Limit{"layers", c.n_layers, kMaxLayers}, Limit{"dim", c.dim, kMaxDim}, Limit{"heads", c.n_heads, kMaxDim},
+        Limit{"KV heads", c.n_kv_heads, kMaxDim}, Limit{"head_dim", c.head_dim, kMaxDim},
+        Limit{"ffn_dim", c.ffn_dim, kMaxDim}, Limit{"vocabulary", c.vocab_size, kMaxVocab},
+        Limit{"max_seq_len", c.max_seq_len, kMaxSeqLen}}) {
+    if (limit.value == 0 || limit.value > limit.most) {
+      return make_error(ErrorCode::bad_input, "the model's %s is %u, which is not from 1 to %u", limit.name,
+                        limit.value, limit.most);
+    }
+  }
+  if (c.n_heads % c.n_kv_heads != 0) {
+    return make_error(ErrorCode::bad_input, "%u attention heads cannot share %u KV heads", c.n_heads, c.n_kv_heads);
+  }
+  if (c.head_dim % 2 != 0 || std::uint64_t{c.n_heads} * c.head_dim > kMaxDim) {
+    return make_error(ErrorCode::bad_input, "%u attention heads of %u dimensions are not possible", c.n_heads,
+                      c.head_dim);
+  }
+  if (!(c.norm_epsilon > 0) || !std::isfinite(c.norm_epsilon) || !(c.rope_theta > 0) || !std::isfinite(c.rope_theta)) {
+    return make_error(ErrorCode::bad_input, "a norm epsilon of %g or a RoPE theta of %g makes no sense",
+                      static_cast<double>(c.norm_epsilon), static_cast<double>(c.rope_theta));
+  }
+  return {};
+}
+
+/// "1, 2, 3"
+template <class T>
+std::string joined(std::span<const T> numbers) {
+  std::string text;
+  for (const T n : numbers) {
+    if (!text.empty()) text.append(", ");
+    text += std::to_string(n);
+  }
+  return text;
+}
+
+Header header_of(const ModelSource& model, bool tied) {
+  const ModelConfig& c = model.config;
+  Header h;
+  h.arch = model.recipe->arch;
+  h.n_layers = c.n_layers;
+  h.dim = c.dim;
+  h.n_heads = c.n_heads;
+  h.n_kv_heads = c.n_kv_heads;
+  h.head_dim = c.head_dim;
+  h.ffn_dim = c.ffn_dim;
+  h.vocab_size = c.vocab_size;
+  h.max_seq_len = c.max_seq_len;
+  h.activation = Activation::silu;
+  h.norm = Norm::rms_norm;
+  h.position = Position::rope;
+  h.rope_theta = c.rope_theta;
+  const auto token = [&](std::uint32_t id) { return id < c.vocab_size ? id : kNoToken; };
+  h.bos = token(c.bos);
+  h.eos = token(c.eos);
+  h.pad = token(c.pad);
+  h.flags = tied ? kFlagTied : 0;
+  return h;
+}
+
+std::vector<MetaEntry> meta_of(const ModelSource& model) {
+  std::vector<MetaEntry> meta;
+  const auto text = [&](std::string_view key, std::string value) {
+    meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
+  };
+  meta.push_back({std::string(kMetaNormEpsilon), MetaType::f32, 0, model.config.norm_epsilon, {}});
+  if (model.config.window != 0) {
+    meta.push_back({std::string(kMetaWindow), MetaType::u32, model.config.window, 0, {}});
+  }
+  text(kMetaArchitecture, std::string(model.recipe->name));
+  if (!model.config.name.empty()) text(kMetaName, model.config.name);
+  text("general.source", model.kind);
+  if (model.config.all_eos.size() > 1) {
+    text(kMetaEndTokens, joined<std::uint32_t>(model.config.all_eos));
+  }
+  return meta;
+}
+
+/// Tensors by section and role, each once.
+using Placed = std::map<std::pair<std::uint32_t, Role>, const SourceTensor*>;
+
+std::uint32_t section_of(const ModelConfig& config, const TensorPlace& place) {
+  switch (rule_of(place.role).place) {
+    case Place::embedding:
+      return 0;
+    case Place::layer:
+      return place.layer + 1;
+    case Place::final:
+      return config.n_layers + 1;
+  }
+  return 0;
+}
+
+Result<Placed> place_all(const ModelSource& model) {
+  Placed placed;
+  for (const SourceTensor& tensor : model.tensors) {
+    const std::optional<TensorPlace> place = place_of_name(model.naming, tensor.name);
+    if (!place && ignored_name(tensor.name)) continue;
+    if (!place || place->layer >= model.config.n_layers || use_of(*model.recipe, place->role) == Use::never) {
+      return make_error(ErrorCode::unsupported, "tensor %.100s has no place in a %.*s model of %u layers",
+                        tensor.name.c_str(), static_cast<int>(model.recipe->name.size()), model.recipe->name.data(),
+                        model.config.n_layers);
+    }
+    if (tensor.format == FormatId::inherit) {
+      return make_error(ErrorCode::unsupported, "tensor %.100s is stored as %.20s, which cannot be read",
+                        tensor.name.c_str(), tensor.type.c_str());
+    }
+    if (!placed.emplace(std::pair(section_of(model.config, *place), place->role), &tensor).second) {
+      return make_error(ErrorCode::bad_input, "tensor %.100s is there twice", tensor.name.c_str());
+    }
+  }
+  return placed;
+}
+
+/// Every tensor that the recipe asks for, in every layer.
+Status check_complete(const ModelSource& model, const Placed& placed, bool tied) {
+  for (std::uint32_t section = 0; section < model.config.n_layers + 2; ++section) {
+    const bool first = section == 0, last = section > model.config.n_layers;
+    for (const TensorName& line : kTensorNames) {
+      const Place place = rule_of(line.role).place;
+      if (place != (first ? Place::embedding : last ? Place::final : Place::layer)) continue;
+      const bool needed = line.role == Role::head ? !tied : use_of(*model.recipe, line.role) == Use::always;
+      if (!needed || placed.contains({section, line.role})) continue;
+      return make_error(ErrorCode::bad_input, "tensor %s is missing",
+                        name_of(model.naming, line.role, first || last ? 0 : section - 1).text);
+    }
+  }
+  return {};
+}
+
+FormatId target_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, bool matrix) {
+  if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
+  if (options.matrices) return *options.matrices;
+  return model.carry_formats ? tensor.format : kDefaultFormat;
+}
+
+}  // namespace
+
+Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
+  const ModelConfig& config = model.config;
+  if (const Status checked = check_config(config); !checked) return checked.error();
+  Result<Placed> placed = place_all(model);
+  if (!placed) return placed.error();
+  const std::pair head{config.n_layers + 1, Role::head};
+  const bool tied = config.tied.value_or(!placed->contains(head));
+  if (tied) placed->erase(head);
+  if (const Status complete = check_complete(model, *placed, tied); !complete) return complete.error();
+
+  FileSource out;
+  out.header = header_of(model, tied);
+  out.meta = meta_of(model);
+  out.rope_divisors = config.rope_divisors;
+  out.compression = options.compression;
+  out.segment_bytes = options.segment_bytes;
+  for (const auto& [key, tensor] : *placed) {
+    const auto& [section, role] = key;
+    const RoleRule& rule = rule_of(role);
+    const std::uint32_t rows = extent(out.header, rule.rows), cols = extent(out.header, rule.cols);
+    const auto shape = matrix_shape(tensor->shape);
+    if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
+      const std::string text = joined<std::uint64_t>(tensor->shape);
+      return make_error(ErrorCode::bad_input, "tensor %.100s is [%.40s], but the model's sizes say [%u, %u]",
+                        tensor->name.c_str(), text.c_str(), rows, cols);
+    }
+    TensorSource target;
+    target.section = section;
+    target.role = role;
+    target.format = target_format(model, options, *tensor, rule.matrix);
+    target.layout = rule.matrix && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
+    target.rows = rows;
+    target.cols = cols;
+    target.rows_of =
+        rows_as(*tensor, target.format, rows, cols, model.interleaved_rope ? rotated_heads(role, config.head_dim) : 0);
+    if (role == Role::final_norm && target.format == FormatId::f32) out.header.flags |= kFlagFinalNormF32;
+    out.tensors.push_back(std::move(target));
+  }
+  if (model.tokenizer) {
+    Result<std::vector<std::byte>> section = build_tokenizer(*model.tokenizer);
+    if (!section) return section.error();
+    out.tokenizer = std::move(*section);
+  }
+  return out;
+}
+
+}  // namespace qsf::convert

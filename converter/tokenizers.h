@@ -1,0 +1,41 @@
+// Vocabularies as their files have them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "converter/json.h"
+#include "converter/model_source.h"
+#include "text/tokenizer_builder.h"
+
+namespace qsf::convert {
+
+/// tokenizer.json of Hugging Face tokenizers: byte-level BPE. unsupported, naming it, for any other kind. `config` is
+/// tokenizer_config.json, or null. Steps that are left out are told in `warnings`.
+Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config, std::vector<std::string>& warnings);
+
+/// tokenizer.model of SentencePiece (sentencepiece_model.proto): BPE only.
+Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes);
+
+/// tokenizer.bin of llama2.c: int32 longest length, then for every token f32 score, int32 length, bytes.
+Result<TokenizerSource> read_llama2c_tokenizer(std::span<const std::byte> bytes);
+
+/// Fills model.tokenizer, and model.config.eos where the tokenizer decides among several, from the files in a Hugging
+/// Face directory. Without any of them there is a warning and no tokenizer.
+Status read_tokenizer_of_directory(const std::string& directory, ModelSource& model);
+
+/// The same from one file, whose type is recognised by its content.
+Status read_tokenizer_file(const std::string& path, ModelSource& model);
+
+/// Gives the tokenizer, if there is one, as many tokens as the embedding has rows: padding rows get unused tokens.
+/// bad_input when it has more.
+Status fit_tokenizer(ModelSource& model);
+
+/// "<0x00>" to "<0xFF>".
+bool is_byte_token(std::string_view text);
+
+}  // namespace qsf::convert

@@ -1,0 +1,64 @@
+// Errors as values: a code from errors.def and one sentence that names the field and the value.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace qsf {
+
+enum class ErrorCode : std::uint16_t {
+  none = 0,
+#define QSF_ERROR(name, number, meaning) name = number,
+#include "base/errors.def"
+#undef QSF_ERROR
+};
+
+/// The code's identifier as errors.def writes it, "none" for none and "unknown" for a number that is not in the list.
+std::string_view error_name(ErrorCode code);
+
+struct Error {
+  ErrorCode code = ErrorCode::none;
+  char sentence[240] = {};  // zero-terminated UTF-8
+};
+
+/// Builds an error with a printf-style sentence, cut to fit. Allocates nothing.
+[[gnu::format(printf, 2, 3)]] Error make_error(ErrorCode code, const char* format, ...);
+
+/// A value or an Error. Check with `if (!r)`, then read `*r` or `r.error()`.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : held_(std::in_place_index<1>, error) {}
+
+  explicit operator bool() const { return held_.index() == 0; }
+  T& operator*() { return *std::get_if<0>(&held_); }
+  const T& operator*() const { return *std::get_if<0>(&held_); }
+  T* operator->() { return std::get_if<0>(&held_); }
+  const T* operator->() const { return std::get_if<0>(&held_); }
+  const Error& error() const { return *std::get_if<1>(&held_); }
+
+ private:
+  std::variant<T, Error> held_;
+};
+
+/// Success, or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(error) {}
+
+  explicit operator bool() const { return error_.code == ErrorCode::none; }
+  const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace qsf

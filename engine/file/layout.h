@@ -1,0 +1,173 @@
+// QSF version 1 as structures: what the bytes of docs/format.md mean. Reading and writing them is reader.h and
+// writer.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "formats/format.h"
+
+namespace qsf {
+
+inline constexpr std::uint32_t kHeaderSize = 128;
+inline constexpr std::uint32_t kLayerEntrySize = 32;
+inline constexpr std::uint32_t kTensorHeaderSize = 16;
+inline constexpr std::uint32_t kSectionEntrySize = 24;
+inline constexpr std::uint32_t kTensorEntrySize = 32;
+inline constexpr std::uint32_t kSegmentEntrySize = 32;
+
+inline constexpr std::uint32_t kMaxLayers = 1024;
+inline constexpr std::uint32_t kMaxDim = 1u << 20;
+inline constexpr std::uint32_t kMaxVocab = 1u << 22;
+inline constexpr std::uint32_t kMaxSeqLen = 1u << 24;
+inline constexpr std::uint32_t kMaxSegmentRaw = 16u << 20;
+inline constexpr std::uint32_t kMaxSections = 64;
+
+enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // told, never acted upon
+enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2 };
+enum class Norm : std::uint8_t { layer_norm = 0, rms_norm = 1 };
+enum class Position : std::uint8_t { learned = 0, rope = 1, alibi = 2 };
+enum class Compression : std::uint8_t { none = 0, lz4 = 1, lz4hc = 2, zstd = 3 };
+
+/// Bytes 0-127 of a file.
+struct Header {
+  Arch arch = Arch::llama;                   // 12
+  std::uint32_t n_layers = 0;                // 16
+  std::uint32_t dim = 0;                     // 20
+  std::uint32_t n_heads = 0;                 // 24
+  std::uint32_t n_kv_heads = 0;              // 28  never 0 once read: a stored 0 means n_heads
+  std::uint32_t vocab_size = 0;              // 32
+  std::uint32_t max_seq_len = 0;             // 36
+  std::uint32_t ffn_dim = 0;                 // 40
+  std::uint32_t head_dim = 0;                // 44
+  std::uint8_t quant = 0;                    // 48  FormatId or mixed
+  Activation activation = Activation::silu;  // 49
+  Norm norm = Norm::rms_norm;                // 50
+  Position position = Position::rope;        // 51
+  float rope_theta = 0;                      // 52
+  std::uint64_t layer_index_offset = 0;      // 56
+  std::uint64_t embedding_offset = 0;        // 64
+  std::uint64_t final_offset = 0;            // 72
+  std::uint32_t bos = 0, eos = 0, pad = 0;   // 80, 84, 88  0xffffffff: none
+  std::uint32_t file_size_low = 0;           // 92  lower 32 bits of the file's size
+  // 96: CRC-32 of bytes 0-95. Then the extensions:
+  std::uint64_t directory_offset = 0;  // 100
+  std::uint32_t n_sections = 0;        // 108
+  std::uint32_t directory_crc = 0;     // 112
+  std::uint32_t layer_index_crc = 0;   // 116
+  std::uint32_t flags = 0;             // 120
+  // 124: CRC-32 of bytes 100-123
+};
+inline constexpr std::uint32_t kNoToken = 0xffffffffu;
+inline constexpr std::uint32_t kFlagTied = 1u << 0;          // the output head is the embedding
+inline constexpr std::uint32_t kFlagFinalNormF32 = 1u << 1;  // the final norm is f32 (the seed's layout has f16)
+
+struct LayerEntry {
+  std::uint64_t offset = 0;
+  std::uint32_t stored_size = 0;
+  std::uint32_t raw_size = 0;
+  std::uint8_t quant = 0;
+  Compression compression = Compression::none;
+  std::uint16_t n_tensors = 0;
+  std::uint32_t crc = 0;  // of the stored bytes
+  float importance = 0;
+};
+
+/// A section is known by its tag; readers skip tags they do not know.
+struct SectionEntry {
+  std::uint32_t tag = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t crc = 0;
+};
+constexpr std::uint32_t tag(const char (&name)[5]) {
+  return static_cast<std::uint32_t>(static_cast<unsigned char>(name[0])) |
+         static_cast<std::uint32_t>(static_cast<unsigned char>(name[1])) << 8 |
+         static_cast<std::uint32_t>(static_cast<unsigned char>(name[2])) << 16 |
+         static_cast<std::uint32_t>(static_cast<unsigned char>(name[3])) << 24;
+}
+inline constexpr std::uint32_t kTagTensors = tag("TENS");    // the tensor table, needed
+inline constexpr std::uint32_t kTagSegments = tag("SEGS");   // the segment table, needed
+inline constexpr std::uint32_t kTagMeta = tag("META");       // typed keys and values, needed
+inline constexpr std::uint32_t kTagTokenizer = tag("TOKN");  // the tokenizer, optional
+inline constexpr std::uint32_t kTagRope = tag("ROPE");  // f32 [head_dim / 2] divisors of RoPE's frequencies, optional
+inline constexpr std::array kKnownTags{kTagTensors, kTagSegments, kTagMeta, kTagTokenizer, kTagRope};
+inline constexpr std::uint32_t kSectionNeeded = 1;  // flag: a reader that does not know the tag must refuse the file
+
+/// A tag as text, bytes that do not print as '?'.
+struct TagName {
+  explicit constexpr TagName(std::uint32_t tag) {
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t c = tag >> (8 * i) & 0xff;
+      text[i] = c > ' ' && c < 0x7f ? static_cast<char>(c) : '?';
+    }
+  }
+  char text[5] = {};
+};
+
+/// Keys of the META section that the engine reads; others are told, not acted upon.
+inline constexpr std::string_view kMetaNormEpsilon = "norm.epsilon";           // f32, needed
+inline constexpr std::string_view kMetaWindow = "attention.window";            // u32, sliding window; absent or 0: none
+inline constexpr std::string_view kMetaEndTokens = "tokens.eos";               // text, ids that end a text: "2, 107"
+inline constexpr std::string_view kMetaArchitecture = "general.architecture";  // text, for people
+inline constexpr std::string_view kMetaName = "general.name";                  // text, for people
+
+/// What a tensor is for. 0-13 are the seed's tensor types.
+enum class Role : std::uint8_t {
+  attn_q = 0,
+  attn_k,
+  attn_v,
+  attn_o,
+  ffn_gate,
+  ffn_up,
+  ffn_down,
+  attn_norm,
+  ffn_norm,
+  attn_q_bias = 9,
+  attn_k_bias,
+  attn_v_bias,
+  attn_o_bias,
+  ffn_bias,
+  attn_q_norm = 14,
+  attn_k_norm,
+  token_embd,
+  final_norm,
+  head,
+};
+inline constexpr std::array<std::string_view, 19> kRoleNames{
+    "attn_q",      "attn_k",      "attn_v",      "attn_o",      "ffn_gate",    "ffn_up",      "ffn_down",
+    "attn_norm",   "ffn_norm",    "attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_o_bias", "ffn_bias",
+    "attn_q_norm", "attn_k_norm", "token_embd",  "final_norm",  "head"};
+
+/// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes
+/// of a section, decompressed, are the seed's: a 16-byte header and the data, tensor after tensor (the final section:
+/// norm, one flag byte, and for an untied head its header and data).
+struct TensorEntry {
+  std::uint32_t section = 0;
+  Role role = Role::attn_q;
+  FormatId format = FormatId::f32;
+  Layout layout = Layout::rows;
+  std::uint32_t rows = 0;
+  std::uint32_t cols = 0;
+  std::uint64_t raw_offset = 0;  // of the data (after its header) in the section's decompressed bytes
+  std::uint32_t first_segment = 0;
+  std::uint32_t n_segments = 0;
+};
+
+/// The unit that is read, checked, decompressed and kept: whole small tensors (norms, biases), or a run of strips of
+/// one matrix, its 16-byte header in front when it is the first.
+struct SegmentEntry {
+  std::uint64_t offset = 0;  // in the file
+  std::uint32_t stored_size = 0;
+  std::uint32_t raw_size = 0;
+  std::uint32_t raw_begin = 0;  // in the section's decompressed bytes
+  std::uint32_t crc = 0;        // of the stored bytes
+  std::uint32_t section = 0;
+  Compression compression = Compression::none;
+  std::uint8_t flags = 0;
+};
+inline constexpr std::uint8_t kSegmentVectors = 1;  // small tensors: always resident
+
+}  // namespace qsf

@@ -1,0 +1,103 @@
+#include <cmath>
+
+#include "base/bytes.h"
+#include "file/layout.h"
+#include "file/reader.h"
+
+namespace qsf {
+namespace {
+
+Error cut_off(std::string_view key) {
+  return make_error(ErrorCode::bad_section, "section META ends within the entry behind \"%.*s\"",
+                    static_cast<int>(key.size()), key.data());
+}
+
+/// Keys are printable ASCII without spaces, so that they can be shown and typed.
+bool is_key(std::string_view key) {
+  if (key.empty()) return false;
+  for (const char c : key) {
+    if (c <= ' ' || c >= 0x7f) return false;
+  }
+  return true;
+}
+
+/// Well-formed UTF-8 (Unicode 15, table 3-7).
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+    const unsigned char lead = byte(i++);
+    if (lead < 0x80) continue;
+    const std::size_t n = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+    if (lead < 0xc2 || lead > 0xf4 || text.size() - i < n) return false;
+    const unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    if (byte(i) < least || byte(i) > most) return false;
+    for (std::size_t k = 1; k < n; ++k) {
+      if (byte(i + k) < 0x80 || byte(i + k) > 0xbf) return false;
+    }
+    i += n;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<MetaReader> MetaReader::open(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  MetaReader meta;
+  meta.n_left_ = reader.read<std::uint32_t>();
+  if (reader.bad())
+    return make_error(ErrorCode::bad_section, "section META has %zu bytes, not even a count", bytes.size());
+  meta.left_ = bytes.subspan(reader.at());
+  return meta;
+}
+
+Result<bool> MetaReader::next(MetaValue& out) {
+  if (n_left_ == 0) {
+    if (left_.empty()) return false;
+    return make_error(ErrorCode::bad_section, "section META has %zu bytes behind its last entry", left_.size());
+  }
+  ByteReader reader(left_);
+  MetaValue value;
+  value.key = reader.text(reader.read<std::uint16_t>());
+  value.type = reader.read<MetaType>();
+  if (reader.bad()) return cut_off(last_key_);
+  if (!is_key(value.key)) {
+    return make_error(ErrorCode::bad_section, "section META: the key behind \"%.*s\" is not printable ASCII",
+                      static_cast<int>(last_key_.size()), last_key_.data());
+  }
+  const int key_size = static_cast<int>(value.key.size());
+  if (value.key <= last_key_) {
+    return make_error(ErrorCode::bad_section, "section META: key \"%.*s\" is not in ascending order", key_size,
+                      value.key.data());
+  }
+  switch (value.type) {
+    case MetaType::u32:
+      value.u32 = reader.read<std::uint32_t>();
+      break;
+    case MetaType::f32:
+      value.f32 = reader.read<float>();
+      if (!std::isfinite(value.f32)) {
+        return make_error(ErrorCode::bad_section, "section META: %.*s is not a finite number", key_size,
+                          value.key.data());
+      }
+      break;
+    case MetaType::text:
+      value.text = reader.text(reader.read<std::uint16_t>());
+      if (!is_utf8(value.text)) {
+        return make_error(ErrorCode::bad_section, "section META: %.*s is not valid UTF-8", key_size, value.key.data());
+      }
+      break;
+    default:
+      return make_error(ErrorCode::unsupported, "section META: %.*s has type %u, which is not known", key_size,
+                        value.key.data(), static_cast<unsigned>(value.type));
+  }
+  if (reader.bad()) return cut_off(last_key_);
+  last_key_ = value.key;
+  left_ = left_.subspan(reader.at());
+  --n_left_;
+  out = value;
+  return true;
+}
+
+}  // namespace qsf

@@ -1,0 +1,425 @@
+#include <algorithm>
+
+#include "base/checksum.h"
+#include "file/fields.h"
+#include "file/reader.h"
+#include "file/roles.h"
+
+namespace qsf {
+namespace {
+
+using Ull = unsigned long long;  // for printf
+
+Status check_count(const char* what, std::size_t bytes, std::size_t each, std::size_t room) {
+  if (bytes == 0 || bytes % each != 0) {
+    return make_error(ErrorCode::bad_section, "section %s has %zu bytes, not a multiple of %zu", what, bytes, each);
+  }
+  if (bytes / each != room) {
+    return make_error(ErrorCode::bad_argument, "section %s: room for %zu entries, it has %zu", what, room,
+                      bytes / each);
+  }
+  return {};
+}
+
+Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
+  if (t.section >= n_weight_sections(h)) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu: section is %u, the last is %u", i, t.section,
+                      n_weight_sections(h) - 1);
+  }
+  if (static_cast<std::size_t>(t.role) >= kRoleNames.size()) {
+    return make_error(ErrorCode::unsupported, "tensor %zu: role %u is not known", i, static_cast<unsigned>(t.role));
+  }
+  const RoleRule& rule = rule_of(t.role);
+  const char* name = role_name(t.role).data();
+  if (rule.need == Need::unsupported) {
+    return make_error(ErrorCode::unsupported, "tensor %zu: this build cannot use %s", i, name);
+  }
+  if (rule.place != place_of(h, t.section)) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s cannot be in section %u", i, name, t.section);
+  }
+  const int format = format_index(t.format);
+  if (format < 0) {
+    return make_error(ErrorCode::unsupported, "tensor %zu: quantization type %u of %s is not known", i,
+                      static_cast<unsigned>(t.format), name);
+  }
+  if (!rule.matrix && t.format != FormatId::f32 && t.format != FormatId::f16) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s has type %u, it must be f32 or f16", i, name,
+                      static_cast<unsigned>(t.format));
+  }
+  const FormatId norm = (h.flags & kFlagFinalNormF32) != 0 ? FormatId::f32 : FormatId::f16;
+  if (t.role == Role::final_norm && t.format != norm) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu: final_norm has type %u, the header's flags say %u", i,
+                      static_cast<unsigned>(t.format), static_cast<unsigned>(norm));
+  }
+  const bool quantized = kFormats[static_cast<std::size_t>(format)].quantized();
+  if (t.layout != Layout::rows && (t.layout != Layout::tiles || !quantized)) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s of type %u cannot have layout %u", i, name,
+                      static_cast<unsigned>(t.format), static_cast<unsigned>(t.layout));
+  }
+  if (t.rows != extent(h, rule.rows) || t.cols != extent(h, rule.cols)) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s is %u x %u, the header makes it %u x %u", i, name, t.rows,
+                      t.cols, extent(h, rule.rows), extent(h, rule.cols));
+  }
+  if (t.n_segments == 0) return make_error(ErrorCode::bad_tensor, "tensor %zu: %s has no segments", i, name);
+  return {};
+}
+
+Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_size, std::size_t i) {
+  if (s.section >= n_weight_sections(h)) {
+    return make_error(ErrorCode::bad_segment, "segment %zu: section is %u, the last is %u", i, s.section,
+                      n_weight_sections(h) - 1);
+  }
+  if (s.compression > Compression::zstd) {
+    return make_error(ErrorCode::unsupported, "segment %zu: compression type %u is not known", i,
+                      static_cast<unsigned>(s.compression));
+  }
+  if ((s.flags & ~kSegmentVectors) != 0) {
+    return make_error(ErrorCode::unsupported, "segment %zu: flags are 0x%x, bits beyond 1 are not known", i, s.flags);
+  }
+  if (s.raw_size == 0 || s.raw_size > kMaxSegmentRaw) {
+    return make_error(ErrorCode::bad_segment, "segment %zu: raw_size is %u, it must be 1 to %u", i, s.raw_size,
+                      kMaxSegmentRaw);
+  }
+  if (s.compression == Compression::none ? s.stored_size != s.raw_size
+                                         : s.stored_size == 0 || s.stored_size >= s.raw_size) {
+    return make_error(ErrorCode::bad_segment, "segment %zu: stored_size %u does not fit raw_size %u, compression %u", i,
+                      s.stored_size, s.raw_size, static_cast<unsigned>(s.compression));
+  }
+  if (s.offset < kHeaderSize || !fits(s.offset, s.stored_size, file_size)) {
+    return make_error(ErrorCode::bad_segment, "segment %zu at %llu, %u bytes long, is not within bytes %u to %llu", i,
+                      static_cast<Ull>(s.offset), s.stored_size, kHeaderSize, static_cast<Ull>(file_size));
+  }
+  return {};
+}
+
+/// Walks both tables once, section by section, segment and tensor side by side.
+struct TableWalk {
+  const Header& header;
+  std::span<const LayerEntry> layers;
+  std::span<const TensorEntry> tensors;
+  std::span<const SegmentEntry> segments;
+  std::size_t next_tensor = 0;
+  std::size_t next_segment = 0;
+  std::uint64_t file_end = 0;  // of the section before
+  CommonFormat all_formats;
+
+  Status check();
+  Status check_section(std::uint32_t section);
+  Result<std::uint64_t> check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const;
+  Status check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
+                       CommonFormat& formats);
+  Status check_matrix(std::size_t t, std::size_t first, std::size_t last) const;
+  Status check_roles(std::uint32_t section, std::uint32_t present) const;
+  Status check_layer(std::uint32_t section, std::size_t first, std::size_t last, std::size_t n_tensors,
+                     std::uint64_t raw_size, FormatId format) const;
+};
+
+Status TableWalk::check() {
+  if (layers.size() != header.n_layers) {
+    return make_error(ErrorCode::bad_argument, "%zu layer index entries given, the model has %u", layers.size(),
+                      header.n_layers);
+  }
+  if (header.norm != Norm::rms_norm || header.position != Position::rope) {
+    return make_error(ErrorCode::unsupported,
+                      "header: norm %u with position encoding %u: this build has RMSNorm and RoPE",
+                      static_cast<unsigned>(header.norm), static_cast<unsigned>(header.position));
+  }
+  for (std::uint32_t section = 0; section < n_weight_sections(header); ++section) {
+    if (Status s = check_section(section); !s) return s;
+  }
+  if (next_segment != segments.size()) {
+    return make_error(ErrorCode::bad_segment, "segment %zu belongs to section %u, behind segments of later ones",
+                      next_segment, segments[next_segment].section);
+  }
+  if (next_tensor != tensors.size()) {
+    return make_error(ErrorCode::bad_tensor, "tensor %zu belongs to section %u, behind tensors of later ones",
+                      next_tensor, tensors[next_tensor].section);
+  }
+  if (header.quant != static_cast<std::uint8_t>(all_formats.get())) {
+    return make_error(ErrorCode::bad_header, "header: quantization type is %u, the matrices make it %u", header.quant,
+                      static_cast<unsigned>(all_formats.get()));
+  }
+  return {};
+}
+
+Status TableWalk::check_section(std::uint32_t section) {
+  const std::size_t first = next_segment;
+  while (next_segment < segments.size() && segments[next_segment].section == section) ++next_segment;
+  const std::size_t last = next_segment;
+  if (first == last) return make_error(ErrorCode::bad_segment, "section %u has no segments", section);
+  const Result<std::uint64_t> raw_size = check_coverage(section, first, last);
+  if (!raw_size) return raw_size.error();
+  file_end = segments[last - 1].offset + segments[last - 1].stored_size;
+
+  const std::size_t first_tensor = next_tensor;
+  CommonFormat formats;
+  if (Status s = check_tensors(section, first, last, *raw_size, formats); !s) return s;
+  if (place_of(header, section) != Place::layer) return {};
+  return check_layer(section, first, last, next_tensor - first_tensor, *raw_size, formats.get());
+}
+
+/// Segments [first, last) lie one behind the other, raw and in the file, from where the section begins. Gives the
+/// section's raw size.
+Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const {
+  std::uint64_t place = header.embedding_offset;
+  if (section > 0) place = section <= header.n_layers ? layers[section - 1].offset : header.final_offset;
+  if (place < file_end) {
+    return make_error(ErrorCode::bad_segment, "section %u begins at %llu, the one before ends at %llu", section,
+                      static_cast<Ull>(place), static_cast<Ull>(file_end));
+  }
+  if (section == 0 && segments[first].compression != Compression::none) {
+    return make_error(ErrorCode::bad_segment, "segment %zu: compression is %u, the embedding's first has none", first,
+                      static_cast<unsigned>(segments[first].compression));
+  }
+  std::uint64_t raw = 0;
+  for (std::size_t i = first; i < last; ++i) {
+    const SegmentEntry& s = segments[i];
+    if (s.offset != place) {
+      return make_error(ErrorCode::bad_segment, "segment %zu is at %llu, not at %llu, where section %u goes on", i,
+                        static_cast<Ull>(s.offset), static_cast<Ull>(place), section);
+    }
+    if (s.raw_begin != raw) {
+      return make_error(ErrorCode::bad_segment, "segment %zu: raw_begin is %u, section %u goes on at %llu", i,
+                        s.raw_begin, section, static_cast<Ull>(raw));
+    }
+    place += s.stored_size;
+    raw += s.raw_size;
+  }
+  if (raw > UINT32_MAX) {
+    return make_error(ErrorCode::bad_segment, "section %u has %llu raw bytes, more than 2^32 - 1", section,
+                      static_cast<Ull>(raw));
+  }
+  return raw;
+}
+
+Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
+                                CommonFormat& formats) {
+  std::uint64_t at = 0;         // in the section's raw bytes
+  std::size_t segment = first;  // that `at` lies in, or ends
+  std::uint32_t present = 0;    // roles, by bit
+  int last_matrix = -1;
+  for (; next_tensor < tensors.size() && tensors[next_tensor].section == section; ++next_tensor) {
+    const TensorEntry& t = tensors[next_tensor];
+    const RoleRule& rule = rule_of(t.role);
+    const char* name = role_name(t.role).data();
+    const std::uint32_t bit = 1u << static_cast<unsigned>(t.role);
+    if ((present & bit) != 0) {
+      return make_error(ErrorCode::bad_tensor, "tensor %zu: section %u has %s twice", next_tensor, section, name);
+    }
+    present |= bit;
+    if (t.raw_offset != at + header_bytes(t.role)) {
+      return make_error(ErrorCode::bad_tensor, "tensor %zu: raw_offset of %s is %llu, not %llu", next_tensor, name,
+                        static_cast<Ull>(t.raw_offset), static_cast<Ull>(at + header_bytes(t.role)));
+    }
+    const Format& format = kFormats[static_cast<std::size_t>(format_index(t.format))];
+    const std::uint64_t end = t.raw_offset + tensor_bytes(format, t.layout, t.rows, t.cols) + trailer_bytes(t.role);
+    const auto segment_end = [&] { return std::uint64_t{segments[segment].raw_begin} + segments[segment].raw_size; };
+    if (at == segment_end() && segment + 1 < last) ++segment;
+    if (t.first_segment != segment || t.n_segments > last - segment) {
+      return make_error(ErrorCode::bad_tensor,
+                        "tensor %zu: %s has %u segments from %u, it begins in %zu and %zu are left", next_tensor, name,
+                        t.n_segments, t.first_segment, segment, last - segment);
+    }
+    const std::size_t end_segment = segment + t.n_segments;
+    if (rule.matrix != ((segments[segment].flags & kSegmentVectors) == 0)) {
+      return make_error(ErrorCode::bad_segment, "segment %zu: flags are 0x%x, but it holds %s", segment,
+                        segments[segment].flags, name);
+    }
+    if (rule.matrix) {
+      if (static_cast<int>(t.role) < last_matrix) {
+        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s is not in the order of use", next_tensor, name);
+      }
+      last_matrix = static_cast<int>(t.role);
+      formats.add(t.format);
+      all_formats.add(t.format);
+      if (Status s = check_matrix(next_tensor, segment, end_segment); !s) return s;
+      segment = end_segment - 1;
+      if (end != segment_end()) {
+        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s ends at %llu, its segments at %llu", next_tensor, name,
+                          static_cast<Ull>(end), static_cast<Ull>(segment_end()));
+      }
+    } else {
+      if (last_matrix >= 0) {
+        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s comes behind a matrix", next_tensor, name);
+      }
+      if (t.n_segments != 1 || end > segment_end()) {
+        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s does not lie in one segment", next_tensor, name);
+      }
+    }
+    at = end;
+  }
+  if (at != raw_size) {
+    return make_error(ErrorCode::bad_tensor, "section %u: its tensors end at %llu, its segments at %llu", section,
+                      static_cast<Ull>(at), static_cast<Ull>(raw_size));
+  }
+  return check_roles(section, present);
+}
+
+/// Matrix t lies in segments [first, last), each but the first beginning at a strip.
+Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t last) const {
+  const TensorEntry& tensor = tensors[t];
+  const Format& format = kFormats[static_cast<std::size_t>(format_index(tensor.format))];
+  const std::uint64_t strip = strip_rows(tensor.layout) * row_bytes(format, tensor.cols);
+  for (std::size_t i = first; i < last; ++i) {
+    const SegmentEntry& s = segments[i];
+    if ((s.flags & kSegmentVectors) != 0) {
+      return make_error(ErrorCode::bad_segment, "segment %zu: flags are 0x%x, but it holds %s", i, s.flags,
+                        role_name(tensor.role).data());
+    }
+    if (i > first && (s.raw_begin <= tensor.raw_offset || (s.raw_begin - tensor.raw_offset) % strip != 0)) {
+      return make_error(ErrorCode::bad_segment, "segment %zu: raw_begin %u does not lie between strips of %s", i,
+                        s.raw_begin, role_name(tensor.role).data());
+    }
+  }
+  return {};
+}
+
+Status TableWalk::check_roles(std::uint32_t section, std::uint32_t present) const {
+  const bool tied = (header.flags & kFlagTied) != 0;
+  for (const RoleRule& rule : kRoleRules) {
+    if (rule.place != place_of(header, section)) continue;
+    const bool is = (present >> static_cast<unsigned>(rule.role) & 1) != 0;
+    if (!is && (rule.need == Need::always || (rule.need == Need::untied && !tied))) {
+      return make_error(ErrorCode::bad_tensor, "section %u lacks %s", section, role_name(rule.role).data());
+    }
+    if (is && rule.need == Need::untied && tied) {
+      return make_error(ErrorCode::bad_tensor, "section %u has %s, the header's flags say that it is tied", section,
+                        role_name(rule.role).data());
+    }
+  }
+  return {};
+}
+
+Status TableWalk::check_layer(std::uint32_t section, std::size_t first, std::size_t last, std::size_t n_tensors,
+                              std::uint64_t raw_size, FormatId format) const {
+  const LayerEntry& layer = layers[section - 1];
+  std::uint64_t stored_size = 0;
+  std::uint32_t crc = 0;
+  Compression compression = Compression::none;
+  for (std::size_t i = first; i < last; ++i) {
+    const SegmentEntry& s = segments[i];
+    stored_size += s.stored_size;
+    crc = crc32_combine(crc, s.crc, s.stored_size);
+    if (s.compression == Compression::none) continue;
+    if (compression != Compression::none && s.compression != compression) {
+      return make_error(ErrorCode::bad_segment, "segment %zu: compression is %u, others of its layer have %u", i,
+                        static_cast<unsigned>(s.compression), static_cast<unsigned>(compression));
+    }
+    compression = s.compression;
+  }
+  const struct {
+    const char* name;
+    std::uint64_t stated, is;
+  } fields[] = {
+      {"stored size", layer.stored_size, stored_size},
+      {"raw size", layer.raw_size, raw_size},
+      {"quantization type", layer.quant, static_cast<std::uint64_t>(format)},
+      {"compression", static_cast<std::uint64_t>(layer.compression), static_cast<std::uint64_t>(compression)},
+      {"number of tensors", layer.n_tensors, n_tensors},
+      {"checksum", layer.crc, crc},
+  };
+  for (const auto& f : fields) {
+    if (f.stated != f.is) {
+      return make_error(ErrorCode::bad_index, "layer %u: %s is %llu, the tables make it %llu", section - 1, f.name,
+                        static_cast<Ull>(f.stated), static_cast<Ull>(f.is));
+    }
+  }
+  return {};
+}
+
+/// The 16 bytes in front of tensor t, and the flag byte behind a final norm.
+Status check_tensor_header(const Header& header, const TensorEntry& t, std::span<const SegmentEntry> segments,
+                           const std::byte* data, const char* name) {
+  if (t.role == Role::final_norm) {
+    const Format& format = kFormats[static_cast<std::size_t>(format_index(t.format))];
+    const std::byte is = data[tensor_bytes(format, t.layout, t.rows, t.cols)];
+    const std::byte want = (header.flags & kFlagTied) != 0 ? kTiedByte : kSeparateByte;
+    if (is == want) return {};
+    return make_error(ErrorCode::bad_tensor,
+                      "final section: its flag byte is 0x%02x, the header's flags make it 0x%02x",
+                      std::to_integer<unsigned>(is), std::to_integer<unsigned>(want));
+  }
+  const auto disagree = [name](const char* field, std::uint64_t is, std::uint64_t want) {
+    return make_error(ErrorCode::bad_tensor, "header in front of %s: %s is %llu, the tensor table makes it %llu", name,
+                      field, static_cast<Ull>(is), static_cast<Ull>(want));
+  };
+  const std::byte* at = data - kTensorHeaderSize;
+  const auto agree_on = [&](const auto& h) -> Status {
+    if (h.rows != t.rows) return disagree("rows", h.rows, t.rows);
+    if (h.cols != t.cols) return disagree("cols", h.cols, t.cols);
+    if (h.layout != t.layout) return disagree("layout", std::uint64_t(h.layout), std::uint64_t(t.layout));
+    if (h.reserved != 0) return disagree("reserved", h.reserved, 0);
+    const bool inherits = std::is_same_v<decltype(h), const TensorHeader&> && h.format == FormatId::inherit &&
+                          rule_of(t.role).matrix && header.quant == static_cast<std::uint8_t>(t.format);
+    if (h.format != t.format && !inherits) {
+      return disagree("quantization type", std::uint64_t(h.format), std::uint64_t(t.format));
+    }
+    return {};
+  };
+  if (t.role != Role::token_embd) {
+    const auto h = decode<TensorHeader>(at);
+    if (h.role != static_cast<std::uint32_t>(t.role)) return disagree("type", h.role, std::uint64_t(t.role));
+    return agree_on(h);
+  }
+  const auto h = decode<EmbeddingHeader>(at);
+  std::uint64_t stored = 0;
+  for (const SegmentEntry& s : segments.subspan(t.first_segment, t.n_segments)) stored += s.stored_size;
+  stored -= kTensorHeaderSize;
+  if (h.stored_size != static_cast<std::uint32_t>(stored)) return disagree("size", h.stored_size, stored);
+  return agree_on(h);
+}
+
+}  // namespace
+
+Status read_tensors(const Header& header, std::span<const std::byte> bytes, std::span<TensorEntry> out) {
+  if (Status s = check_count("TENS", bytes.size(), kTensorEntrySize, out.size()); !s) return s;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::byte* at = bytes.data() + i * kTensorEntrySize;
+    out[i] = decode<TensorEntry>(at);
+    if (Status s = check_tensor(header, out[i], i); !s) return s;
+    if (const auto reserved = load_le<std::uint8_t>(at + 7); reserved != 0) {
+      return make_error(ErrorCode::unsupported, "tensor %zu: reserved byte 7 is 0x%x, not 0", i, reserved);
+    }
+  }
+  return {};
+}
+
+Status read_segments(const Header& header, std::span<const std::byte> bytes, std::uint64_t file_size,
+                     std::span<SegmentEntry> out) {
+  if (Status s = check_count("SEGS", bytes.size(), kSegmentEntrySize, out.size()); !s) return s;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::byte* at = bytes.data() + i * kSegmentEntrySize;
+    out[i] = decode<SegmentEntry>(at);
+    if (Status s = check_segment(header, out[i], file_size, i); !s) return s;
+    if (const auto reserved = load_le<std::uint16_t>(at + 30); reserved != 0) {
+      return make_error(ErrorCode::unsupported, "segment %zu: reserved bytes 30-31 hold 0x%x, not 0", i, reserved);
+    }
+  }
+  return {};
+}
+
+Status check_tables(const Header& header, std::span<const LayerEntry> layers, std::span<const TensorEntry> tensors,
+                    std::span<const SegmentEntry> segments) {
+  return TableWalk{header, layers, tensors, segments, 0, 0, 0, {}}.check();
+}
+
+Status check_inline_headers(const Header& header, std::span<const TensorEntry> tensors,
+                            std::span<const SegmentEntry> segments, std::uint32_t segment,
+                            std::span<const std::byte> raw) {
+  if (segment >= segments.size() || raw.size() != segments[segment].raw_size) {
+    return make_error(ErrorCode::bad_argument, "segment %u with %zu raw bytes is not in the segment table", segment,
+                      raw.size());
+  }
+  const SegmentEntry& s = segments[segment];
+  // Tensors ascend by first segment, so those that begin in this one lie together.
+  const auto first = std::ranges::lower_bound(tensors, segment, {}, &TensorEntry::first_segment);
+  for (auto t = first; t != tensors.end() && t->first_segment == segment; ++t) {
+    const std::byte* data = raw.data() + (t->raw_offset - s.raw_begin);
+    if (Status status = check_tensor_header(header, *t, segments, data, role_name(t->role).data()); !status) {
+      return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace qsf

@@ -1,0 +1,481 @@
+#include "file/writer.h"
+
+#include <lz4.h>
+#include <lz4hc.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/arena.h"
+#include "base/checksum.h"
+#include "file/fields.h"
+#include "file/roles.h"
+
+namespace qsf {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::uint64_t kLeastSegment = 64 << 10;
+constexpr std::uint64_t kMostSegment = 1 << 20;
+constexpr std::uint64_t kSegmentsAimedAt = 64;
+
+template <class T>
+void append(Bytes& to, T value) {
+  to.resize(to.size() + sizeof value);
+  store_le(to.data() + to.size() - sizeof value, value);
+}
+void append(Bytes& to, std::string_view text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  to.insert(to.end(), begin, begin + text.size());
+}
+
+const Format* format_of(FormatId id) {
+  const int index = format_index(id);
+  return index < 0 ? nullptr : &kFormats[static_cast<std::size_t>(index)];
+}
+
+Result<Bytes> encode_meta(std::span<const MetaEntry> meta) {
+  std::vector<const MetaEntry*> sorted;
+  for (const MetaEntry& entry : meta) sorted.push_back(&entry);
+  std::ranges::sort(sorted, {}, &MetaEntry::key);
+  Bytes out;
+  append(out, static_cast<std::uint32_t>(sorted.size()));
+  for (const MetaEntry* entry : sorted) {
+    if (entry->key.size() > UINT16_MAX || entry->text.size() > UINT16_MAX) {
+      return make_error(ErrorCode::bad_argument, "metadata %.60s: a key or a text is longer than %d bytes",
+                        entry->key.c_str(), UINT16_MAX);
+    }
+    append(out, static_cast<std::uint16_t>(entry->key.size()));
+    append(out, std::string_view(entry->key));
+    append(out, entry->type);
+    if (entry->type == MetaType::u32) append(out, entry->u32);
+    if (entry->type == MetaType::f32) append(out, entry->f32);
+    if (entry->type == MetaType::text) {
+      append(out, static_cast<std::uint16_t>(entry->text.size()));
+      append(out, std::string_view(entry->text));
+    }
+  }
+  Result<MetaReader> reader = MetaReader::open(out);
+  if (!reader) return reader.error();
+  for (MetaValue value;;) {
+    const Result<bool> more = reader->next(value);
+    if (!more) return more.error();
+    if (!*more) return out;
+  }
+}
+
+/// Everything about the file but the weights' bytes: what is known before they are read, and what is learnt from them.
+class Writer {
+ public:
+  Writer(const FileSource& source, const FileSink& sink, const WriteProgress& progress)
+      : source_(source), sink_(sink), progress_(progress), header_(source.header) {}
+
+  Result<std::uint64_t> write();
+
+ private:
+  Status plan_tensors();
+  Status plan_segments();
+  void add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target);
+  void place_segments();
+  Status plan_sections();
+  void fill_layers();
+  Status check() const;
+  Status write_weights();
+  Status fill_vectors(std::size_t first_tensor, Bytes& raw) const;
+  Status fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw);
+  Status write_segment(SegmentEntry& segment, const Bytes& raw);
+  Status write_embedding_start(Bytes raw);
+  Status write_front();
+  Status pad_to_alignment();
+  std::uint64_t front_size() const;
+
+  const FileSource& source_;
+  const FileSink& sink_;
+  const WriteProgress& progress_;
+  Header header_;
+  std::vector<const TensorSource*> sources_;  // in the file's order, as tensors_
+  std::vector<TensorEntry> tensors_;
+  std::vector<SegmentEntry> segments_;
+  std::vector<LayerEntry> layers_;
+  std::vector<SectionEntry> sections_;
+  std::vector<Bytes> contents_;  // of sections_; those of the tables are filled in last
+  std::uint64_t at_ = 0;         // where the next weights go
+  std::uint64_t raw_done_ = 0;
+  std::uint64_t raw_total_ = 0;
+  Bytes rows_;        // row-major rows before they are tiled
+  Bytes compressed_;  // a segment as it is stored
+};
+
+/// Vectors before matrices, each by role.
+std::uint32_t order(const TensorSource& t) {
+  const bool known = static_cast<std::size_t>(t.role) < kRoleRules.size();
+  return (known && rule_of(t.role).matrix ? 256 : 0) + static_cast<std::uint32_t>(t.role);
+}
+
+Status Writer::plan_tensors() {
+  for (const TensorSource& t : source_.tensors) sources_.push_back(&t);
+  std::ranges::sort(sources_, [](const TensorSource* a, const TensorSource* b) {
+    return a->section != b->section ? a->section < b->section : order(*a) < order(*b);
+  });
+  CommonFormat formats;
+  for (const TensorSource* t : sources_) {
+    if (static_cast<std::size_t>(t->role) >= kRoleRules.size() || format_of(t->format) == nullptr) {
+      return make_error(ErrorCode::unsupported, "tensor with role %u and type %u cannot be written",
+                        static_cast<unsigned>(t->role), static_cast<unsigned>(t->format));
+    }
+    TensorEntry entry;
+    entry.section = t->section;
+    entry.role = t->role;
+    entry.format = t->format;
+    entry.layout = t->layout;
+    entry.rows = t->rows;
+    entry.cols = t->cols;
+    tensors_.push_back(entry);
+    if (rule_of(t->role).matrix) formats.add(t->format);
+    raw_total_ += tensor_bytes(*format_of(t->format), t->layout, t->rows, t->cols);
+  }
+  header_.quant = static_cast<std::uint8_t>(formats.get());
+  return {};
+}
+
+/// Cuts a matrix into segments of at most `target` bytes, but of one strip at least.
+void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target) {
+  const Format& format = *format_of(tensor.format);
+  const std::uint64_t strip = std::max<std::uint64_t>(1, strip_rows(tensor.layout) * row_bytes(format, tensor.cols));
+  const std::uint64_t strips = tensor_bytes(format, tensor.layout, tensor.rows, tensor.cols) / strip;
+  const std::uint64_t most = std::max<std::uint64_t>(1, target / strip);
+  const std::uint64_t n = std::max<std::uint64_t>(1, (strips + most - 1) / most);
+  tensor.first_segment = static_cast<std::uint32_t>(segments_.size());
+  tensor.n_segments = static_cast<std::uint32_t>(n);
+  tensor.raw_offset = raw + kTensorHeaderSize;
+  for (std::uint64_t i = 0; i < n; ++i) {  // shares that differ by one strip at most
+    const std::uint64_t share = strips * (i + 1) / n - strips * i / n;
+    SegmentEntry segment;
+    segment.section = tensor.section;
+    segment.raw_begin = static_cast<std::uint32_t>(raw);
+    segment.raw_size = static_cast<std::uint32_t>(share * strip + (i == 0 ? kTensorHeaderSize : 0));
+    raw += segment.raw_size;
+    segments_.push_back(segment);
+  }
+}
+
+Status Writer::plan_segments() {
+  const std::uint64_t target = source_.segment_bytes != 0
+                                   ? source_.segment_bytes
+                                   : std::clamp(raw_total_ / kSegmentsAimedAt, kLeastSegment, kMostSegment);
+  for (std::size_t i = 0; i < tensors_.size();) {
+    const std::uint32_t section = tensors_[i].section;
+    const std::size_t first_segment = segments_.size();
+    std::uint64_t raw = 0;
+    for (; i < tensors_.size() && tensors_[i].section == section; ++i) {
+      TensorEntry& t = tensors_[i];
+      const std::uint64_t size = tensor_bytes(*format_of(t.format), t.layout, t.rows, t.cols) + trailer_bytes(t.role);
+      if (size > UINT32_MAX - header_bytes(t.role) || raw > UINT32_MAX - header_bytes(t.role) - size) {
+        return make_error(ErrorCode::unsupported, "section %u would have more than 2^32 - 1 raw bytes", section);
+      }
+      if (rule_of(t.role).matrix) {
+        add_matrix(t, raw, target);
+        continue;
+      }
+      if (segments_.size() == first_segment) segments_.push_back({.section = section, .flags = kSegmentVectors});
+      t.first_segment = static_cast<std::uint32_t>(first_segment);
+      t.n_segments = 1;
+      t.raw_offset = raw + header_bytes(t.role);
+      raw = t.raw_offset + size;
+      segments_.back().raw_size = static_cast<std::uint32_t>(raw);
+    }
+  }
+  raw_total_ = 0;
+  std::uint32_t next_section = 0;
+  for (const SegmentEntry& s : segments_) {
+    raw_total_ += s.raw_size;
+    if (s.section == next_section) ++next_section;
+  }
+  if (next_section < n_weight_sections(header_)) {
+    return make_error(ErrorCode::bad_tensor, "section %u has no tensors", next_section);
+  }
+  return {};
+}
+
+/// Where the segments lie if nothing is compressed.
+void Writer::place_segments() {
+  at_ = front_size();
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    SegmentEntry& s = segments_[i];
+    if (i > 0 && segments_[i - 1].section != s.section) at_ = align_up(at_);
+    s.offset = at_;
+    s.stored_size = s.raw_size;
+    at_ += s.raw_size;
+  }
+}
+
+std::uint64_t Writer::front_size() const {
+  const SectionEntry& last = sections_.back();
+  return align_up(last.offset + last.size);
+}
+
+/// Places the directory, the layer index and the sections behind the header, each 8-byte aligned.
+Status Writer::plan_sections() {
+  Result<Bytes> meta = encode_meta(source_.meta);
+  if (!meta) return meta.error();
+  Bytes rope;
+  for (const float divisor : source_.rope_divisors) append(rope, divisor);
+  const std::size_t n_segments = segments_.size();
+  const struct {
+    std::uint32_t tag;
+    bool needed;
+    Bytes bytes;
+  } wanted[] = {{kTagTensors, true, Bytes(tensors_.size() * kTensorEntrySize)},
+                {kTagSegments, true, Bytes(n_segments * kSegmentEntrySize)},
+                {kTagMeta, true, std::move(*meta)},
+                {kTagRope, true, std::move(rope)},
+                {kTagTokenizer, false, source_.tokenizer}};
+  sections_.clear();
+  contents_.clear();
+  header_.directory_offset = kHeaderSize;
+  header_.n_sections =
+      static_cast<std::uint32_t>(std::ranges::count_if(wanted, [](auto& w) { return !w.bytes.empty(); }));
+  header_.layer_index_offset = align_up(kHeaderSize + std::uint64_t{header_.n_sections} * kSectionEntrySize, 8);
+  std::uint64_t at = header_.layer_index_offset + std::uint64_t{header_.n_layers} * kLayerEntrySize;
+  for (const auto& w : wanted) {
+    if (w.bytes.empty()) continue;
+    if (w.bytes.size() > UINT32_MAX) {
+      return make_error(ErrorCode::unsupported, "section %s would have %zu bytes, 2^32 - 1 is the most",
+                        TagName(w.tag).text, w.bytes.size());
+    }
+    SectionEntry entry;
+    entry.tag = w.tag;
+    entry.flags = w.needed ? kSectionNeeded : 0;
+    entry.offset = align_up(at, 8);
+    entry.size = static_cast<std::uint32_t>(w.bytes.size());
+    at = entry.offset + entry.size;
+    sections_.push_back(entry);
+    contents_.push_back(w.bytes);
+  }
+  return {};
+}
+
+/// The layer index and the header's offsets, from the segments as they are.
+void Writer::fill_layers() {
+  layers_.assign(header_.n_layers, {});
+  std::vector<CommonFormat> formats(header_.n_layers);
+  for (const TensorEntry& t : tensors_) {
+    if (t.section == 0 || t.section > header_.n_layers) continue;
+    ++layers_[t.section - 1].n_tensors;
+    if (rule_of(t.role).matrix) formats[t.section - 1].add(t.format);
+  }
+  std::uint32_t section = UINT32_MAX;
+  for (const SegmentEntry& s : segments_) {
+    const bool first = s.section != section;
+    section = s.section;
+    if (section == 0 || section > header_.n_layers) {
+      if (first) (section == 0 ? header_.embedding_offset : header_.final_offset) = s.offset;
+      continue;
+    }
+    LayerEntry& layer = layers_[section - 1];
+    if (first) layer.offset = s.offset;
+    layer.stored_size += s.stored_size;
+    layer.raw_size += s.raw_size;
+    layer.crc = crc32_combine(layer.crc, s.crc, s.stored_size);
+    if (s.compression != Compression::none) layer.compression = s.compression;
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].quant = static_cast<std::uint8_t>(formats[i].get());
+  header_.file_size_low = static_cast<std::uint32_t>(at_);
+}
+
+/// Encodes entries and reads them back: what is written is what the reader takes.
+template <class Entry>
+Bytes encode_all(std::span<const Entry> entries, std::size_t size) {
+  Bytes out(entries.size() * size);
+  for (std::size_t i = 0; i < entries.size(); ++i) encode(entries[i], out.data() + i * size);
+  return out;
+}
+
+Bytes encode_header(const Header& header) {
+  Bytes out(kHeaderSize);
+  store_le(out.data(), kMagic);
+  store_le(out.data() + 4, kVersion);
+  store_le(out.data() + 8, kHeaderSize);
+  encode(header, out.data());
+  store_le(out.data() + kHeaderCrcAt, crc32(std::span(out).first(kHeaderCrcAt)));
+  store_le(out.data() + kExtensionCrcAt, crc32(std::span(out).subspan(kExtensionAt, kExtensionCrcAt - kExtensionAt)));
+  return out;
+}
+
+Status Writer::check() const {
+  const Result<Header> header = read_header(encode_header(header_), at_);
+  if (!header) return header.error();
+  std::vector<TensorEntry> tensors(tensors_.size());
+  if (Status s = read_tensors(*header, encode_all<TensorEntry>(tensors_, kTensorEntrySize), tensors); !s) return s;
+  std::vector<SegmentEntry> segments(segments_.size());
+  if (Status s = read_segments(*header, encode_all<SegmentEntry>(segments_, kSegmentEntrySize), at_, segments); !s) {
+    return s;
+  }
+  if (!source_.rope_divisors.empty()) {
+    std::vector<float> divisors(header->head_dim / 2);
+    if (Status s = read_rope(*header, std::as_bytes(std::span(source_.rope_divisors)), divisors); !s) return s;
+  }
+  return check_tables(*header, layers_, tensors, segments);
+}
+
+void encode_tensor_header(const TensorEntry& t, std::byte* at) {
+  if (t.role == Role::token_embd) {
+    encode(EmbeddingHeader{t.format, t.layout, 0, 0, t.rows, t.cols}, at);
+  } else {
+    encode(TensorHeader{static_cast<std::uint32_t>(t.role), t.rows, t.cols, t.format, t.layout, 0}, at);
+  }
+}
+
+/// Tensors from `first` on, as many as lie in its segment.
+Status Writer::fill_vectors(std::size_t first, Bytes& raw) const {
+  for (std::size_t i = first; i < tensors_.size() && tensors_[i].first_segment == tensors_[first].first_segment; ++i) {
+    const TensorEntry& t = tensors_[i];
+    std::byte* data = raw.data() + t.raw_offset;
+    if (header_bytes(t.role) > 0) encode_tensor_header(t, data - kTensorHeaderSize);
+    const std::uint64_t size = row_bytes(*format_of(t.format), t.cols);
+    if (Status s = sources_[i]->rows_of(0, 1, {data, static_cast<std::size_t>(size)}); !s) return s;
+    if (trailer_bytes(t.role) > 0) data[size] = (header_.flags & kFlagTied) != 0 ? kTiedByte : kSeparateByte;
+  }
+  return {};
+}
+
+Status Writer::fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw) {
+  const TensorEntry& t = tensors_[tensor];
+  const Format& format = *format_of(t.format);
+  const std::uint32_t strip = strip_rows(t.layout);
+  const std::uint64_t row = row_bytes(format, t.cols);
+  std::span<std::byte> data(raw);
+  if (segment == t.first_segment) {
+    encode_tensor_header(t, raw.data());
+    data = data.subspan(kTensorHeaderSize);
+  }
+  const std::uint64_t at = segments_[segment].raw_begin + (raw.size() - data.size()) - t.raw_offset;
+  const auto begin = static_cast<std::uint32_t>(at / row);
+  const std::uint32_t n = std::min(static_cast<std::uint32_t>(data.size() / row), t.rows - begin);  // padding rows last
+  const auto& rows_of = sources_[tensor]->rows_of;
+  if (t.layout == Layout::rows) return rows_of(begin, n, data);
+  rows_.resize(n * row);
+  if (Status s = rows_of(begin, n, rows_); !s) return s;
+  for (std::uint32_t r = 0; r < n; r += strip) {
+    const std::uint32_t held = std::min(strip, n - r);
+    tile_strip(format, std::span<const std::byte>(rows_).subspan(r * row, held * row), held, t.cols,
+               data.subspan(r * row, strip * row));
+  }
+  return {};
+}
+
+Status Writer::write_segment(SegmentEntry& segment, const Bytes& raw) {
+  std::span<const std::byte> stored = raw;
+  segment.compression = Compression::none;
+  const bool embedding_start = segment.section == 0 && segment.raw_begin == 0;
+  if (source_.compression != Compression::none && !embedding_start) {
+    compressed_.resize(raw.size());
+    const auto* from = reinterpret_cast<const char*>(raw.data());
+    auto* to = reinterpret_cast<char*>(compressed_.data());
+    const int size = static_cast<int>(raw.size());
+    const int made = source_.compression == Compression::lz4
+                         ? LZ4_compress_default(from, to, size, size - 1)
+                         : LZ4_compress_HC(from, to, size, size - 1, LZ4HC_CLEVEL_DEFAULT);
+    if (made > 0) {
+      stored = std::span<const std::byte>(compressed_).first(static_cast<std::size_t>(made));
+      segment.compression = source_.compression;
+    }
+  }
+  segment.offset = at_;
+  segment.stored_size = static_cast<std::uint32_t>(stored.size());
+  segment.crc = crc32(stored);
+  at_ += stored.size();
+  raw_done_ += raw.size();
+  if (progress_) progress_(raw_done_, raw_total_);
+  return sink_.write_at(segment.offset, stored);
+}
+
+/// The embedding's header states the stored size of the section, known only now.
+Status Writer::write_embedding_start(Bytes raw) {
+  EmbeddingHeader header = decode<EmbeddingHeader>(raw.data());
+  std::uint64_t stored = 0;
+  for (const SegmentEntry& s : segments_) stored += s.section == 0 ? s.stored_size : 0;
+  header.stored_size = static_cast<std::uint32_t>(stored - kTensorHeaderSize);
+  encode(header, raw.data());
+  segments_[0].crc = crc32(raw);
+  return sink_.write_at(segments_[0].offset, raw);
+}
+
+Status Writer::pad_to_alignment() {
+  const Bytes zeros(align_up(at_) - at_);
+  const std::uint64_t from = at_;
+  at_ += zeros.size();
+  return zeros.empty() ? Status() : sink_.write_at(from, zeros);
+}
+
+Status Writer::write_weights() {
+  Bytes raw, embedding_start;
+  std::size_t t = 0;
+  at_ = front_size();
+  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+    SegmentEntry& segment = segments_[i];
+    if (i > 0 && segments_[i - 1].section != segment.section) {
+      if (Status s = pad_to_alignment(); !s) return s;
+    }
+    raw.assign(segment.raw_size, std::byte{0});
+    while (tensors_[t].first_segment + tensors_[t].n_segments <= i) ++t;
+    const bool vectors = (segment.flags & kSegmentVectors) != 0;
+    if (Status s = vectors ? fill_vectors(t, raw) : fill_matrix(t, i, raw); !s) return s;
+    if (Status s = write_segment(segment, raw); !s) return s;
+    if (i == 0) embedding_start = raw;
+  }
+  return write_embedding_start(std::move(embedding_start));
+}
+
+/// Everything in front of the weights; the header last of all.
+Status Writer::write_front() {
+  contents_[0] = encode_all<TensorEntry>(tensors_, kTensorEntrySize);
+  contents_[1] = encode_all<SegmentEntry>(segments_, kSegmentEntrySize);
+  Bytes front(front_size());
+  for (std::size_t i = 0; i < sections_.size(); ++i) {
+    sections_[i].crc = crc32(contents_[i]);
+    std::ranges::copy(contents_[i], front.begin() + static_cast<std::ptrdiff_t>(sections_[i].offset));
+  }
+  const Bytes directory = encode_all<SectionEntry>(sections_, kSectionEntrySize);
+  const Bytes index = encode_all<LayerEntry>(layers_, kLayerEntrySize);
+  header_.directory_crc = crc32(directory);
+  header_.layer_index_crc = crc32(index);
+  std::ranges::copy(directory, front.begin() + static_cast<std::ptrdiff_t>(header_.directory_offset));
+  std::ranges::copy(index, front.begin() + static_cast<std::ptrdiff_t>(header_.layer_index_offset));
+  if (Status s = check(); !s) return s;
+  if (Status s = sink_.write_at(kHeaderSize, std::span<const std::byte>(front).subspan(kHeaderSize)); !s) return s;
+  return sink_.write_at(0, encode_header(header_));
+}
+
+Result<std::uint64_t> Writer::write() {
+  if (source_.compression > Compression::lz4hc) {
+    return make_error(ErrorCode::unsupported, "compression type %u cannot be written",
+                      static_cast<unsigned>(source_.compression));
+  }
+  if (source_.segment_bytes > kMaxSegmentRaw) {
+    return make_error(ErrorCode::bad_argument, "segment size is %u, %u is the most", source_.segment_bytes,
+                      kMaxSegmentRaw);
+  }
+  if (source_.header.n_layers > kMaxLayers) {
+    return make_error(ErrorCode::bad_argument, "n_layers is %u, %u is the most", source_.header.n_layers, kMaxLayers);
+  }
+  if (Status s = plan_tensors(); !s) return s.error();
+  if (Status s = plan_segments(); !s) return s.error();
+  if (Status s = plan_sections(); !s) return s.error();
+  place_segments();
+  fill_layers();
+  if (Status s = check(); !s) return s.error();
+  if (Status s = write_weights(); !s) return s.error();
+  fill_layers();
+  if (Status s = write_front(); !s) return s.error();
+  return at_;
+}
+
+}  // namespace
+
+Result<std::uint64_t> write_file(const FileSource& source, const FileSink& sink, const WriteProgress& progress) {
+  return Writer(source, sink, progress).write();
+}
+
+}  // namespace qsf

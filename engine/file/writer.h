@@ -1,0 +1,62 @@
+// Writing QSF, for converters: this part allocates. Weights are given row run by row run, so that a model larger than
+// memory can be written.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "file/layout.h"
+#include "file/reader.h"
+
+namespace qsf {
+
+struct MetaEntry {
+  std::string key;
+  MetaType type = MetaType::u32;
+  std::uint32_t u32 = 0;
+  float f32 = 0;
+  std::string text;
+};
+
+/// One tensor to write: its place, its shape, and where its rows come from.
+struct TensorSource {
+  std::uint32_t section = 0;  // as in TensorEntry
+  Role role = Role::attn_q;
+  FormatId format = FormatId::f32;
+  Layout layout = Layout::rows;
+  std::uint32_t rows = 0;
+  std::uint32_t cols = 0;
+  /// Row-major bytes of rows [begin, begin + n) in `format`: out.size() == n * row_bytes(format, cols). The writer
+  /// tiles.
+  std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)> rows_of;
+};
+
+struct FileSource {
+  Header header;                      // offsets, CRCs, sizes and quant are filled in by the writer
+  std::vector<TensorSource> tensors;  // any order; the writer puts them in the file's
+  std::vector<MetaEntry> meta;
+  std::vector<std::byte> tokenizer;  // a TOKN section, empty for none
+  std::vector<float> rope_divisors;  // a ROPE section [head_dim / 2], empty for none
+  Compression compression = Compression::none;
+  std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0 chooses from the model's size
+};
+
+/// Where bytes go. In the end every byte up to the size has been written; the header comes last, so that what was cut
+/// off while it was written is no QSF file.
+struct FileSink {
+  std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)> write_at;
+};
+/// bytes of weights written so far, and in all
+using WriteProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
+/// Writes a whole file and gives its size. Header and tables, known in size from the start, come first in the file, so
+/// that a reader has them with its first range. Segments that do not shrink are stored uncompressed. Shapes and needed
+/// tensors are checked before the first byte is written; errors are those of reader.h, and what rows_of and write_at
+/// give.
+Result<std::uint64_t> write_file(const FileSource& source, const FileSink& sink, const WriteProgress& progress);
+
+}  // namespace qsf

@@ -1,0 +1,63 @@
+// Floats to int8 under one scale: the activations of quantized products, and the 8-bit cache.
+
+namespace qsf {
+namespace {
+
+struct Int8Scale {
+  float d;        // of one code
+  float inverse;  // 127 / the largest magnitude
+};
+
+/// The scale of values whose largest magnitude has these bits. Below 2^-120, where 127 / amax could overflow, all codes
+/// are 0 and so is d. With an infinity or a NaN among the values the codes are 0 and d is NaN, so that results show it.
+QSF_INLINE Int8Scale int8_scale(std::uint32_t amax_bits) {
+  if (amax_bits >= 0x7f800000u) return {bits_as<float>(std::uint32_t{0x7fc00000}), 0.0f};
+  const float amax = bits_as<float>(amax_bits);
+  if (amax < 0x1p-120f) return {0.0f, 0.0f};
+  return {amax / 127.0f, 127.0f / amax};
+}
+
+QSF_INLINE Bits magnitude_bits(Floats v) { return as_bits(v) & all(0x7fffffffu); }
+
+QSF_INLINE std::uint32_t largest_of(Bits v) {
+  std::uint32_t lanes[kLanes];
+  store(lanes, v);
+  std::uint32_t most = 0;
+  for (const std::uint32_t lane : lanes) most = lane > most ? lane : most;
+  return most;
+}
+
+QSF_INLINE Ints int8_codes(Floats v, const Int8Scale& scale) {
+  if (scale.inverse == 0.0f) return all(std::int32_t{0});
+  return nearest(v * all(scale.inverse));
+}
+
+void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
+                      const QuantizedColumns& out) {
+  const std::size_t groups = out.padded / kGroup;
+  for (std::size_t c = 0; c < n; ++c) {
+    const float* const from = x + c * x_stride;
+    std::int8_t* const codes = out.codes + c * out.padded;
+    for (std::size_t group = 0; group < groups; ++group) {
+      const std::size_t k = group * kGroup;
+      const std::size_t left_low = k < cols ? cols - k : 0;
+      const std::size_t left_high = k + kLanes < cols ? cols - k - kLanes : 0;
+      const Floats low = left_low != 0 ? load_upto(from + k, left_low) : all(0.0f);
+      const Floats high = left_high != 0 ? load_upto(from + k + kLanes, left_high) : all(0.0f);
+      const Int8Scale scale = int8_scale(largest_of(larger(magnitude_bits(low), magnitude_bits(high))));
+      const Ints low_codes = int8_codes(low, scale);
+      const Ints high_codes = int8_codes(high, scale);
+      store_int8(codes + k, low_codes);
+      store_int8(codes + k + kLanes, high_codes);
+      std::int32_t lanes[kLanes];
+      store(lanes, low_codes + high_codes);
+      std::int32_t sum = 0;
+      for (const std::int32_t lane : lanes) sum += lane;
+      out.d[c * groups + group] = scale.d;
+      out.sums[c * groups + group] = sum;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,240 @@
+// What all vocabularies share. A vector is 16 lanes of float or int32, held as kParts native vectors (or scalars); the
+// arithmetic on them is the compiler's own on each part, so that only what differs is written per instruction set.
+// Everything is internal to the translation unit: code built for one processor must never be linked into another's
+// path.
+//
+// A vocabulary defines kParts before including this file; after it, inside the same unnamed namespace:
+//   Floats load_f16(at)                         16 binary16 to float, exactly
+//   Operand<bits> operand<bits>(Bits codes)     4 unsigned codes per lane, made ready for the dot
+//   taken<bits>                                 what the operand has already subtracted from every code
+//   Sum<bits>                                   aggregate, empty braces are zero
+//   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x is int8 in [-127, 127]
+//   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
+//   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "base/half.h"
+
+#ifndef QSF_INLINE
+#define QSF_INLINE [[gnu::always_inline]] inline
+#endif
+
+namespace qsf {
+namespace {
+
+inline constexpr int kLanes = 16;
+inline constexpr int kMaxDots = 8;  // 4 columns each: a group of 32
+
+template <class T, int kCount>
+struct PartOf {
+  typedef T type __attribute__((vector_size(kCount * sizeof(T))));
+};
+template <class T>
+struct PartOf<T, 1> {
+  using type = T;
+};
+
+using FloatPart = PartOf<float, kLanes / kParts>::type;
+using IntPart = PartOf<std::int32_t, kLanes / kParts>::type;
+using BitsPart = PartOf<std::uint32_t, kLanes / kParts>::type;
+
+struct Floats {
+  FloatPart part[kParts];
+};
+struct Ints {
+  IntPart part[kParts];
+};
+struct Bits {  // unsigned lanes, for work on representations: wraps
+  BitsPart part[kParts];
+};
+
+template <class To, class From>
+QSF_INLINE To bits_as(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+template <class F, std::size_t... kIndex>
+QSF_INLINE void unroll_over(F& f, std::index_sequence<kIndex...>) {
+  (f(std::integral_constant<int, static_cast<int>(kIndex)>{}), ...);
+}
+/// f(0), f(1) ... f(kCount - 1), each with its index as a type.
+template <int kCount, class F>
+QSF_INLINE void unroll(F f) {
+  unroll_over(f, std::make_index_sequence<kCount>{});
+}
+
+template <class Part>
+QSF_INLINE Part load_part(const std::byte* at) {
+  Part part;
+  __builtin_memcpy(&part, at, sizeof part);
+  return part;
+}
+
+template <class V, class F, std::size_t... kIndex>
+QSF_INLINE V each_over(F& f, std::index_sequence<kIndex...>) {
+  return V{{f(kIndex)...}};
+}
+/// The vector whose part i is f(i).
+template <class V, class F>
+QSF_INLINE V each(F f) {
+  if constexpr (kParts == kLanes) {  // scalars: a loop, which compiles in a fraction of the time
+    V v;
+    for (std::size_t i = 0; i < kParts; ++i) v.part[i] = f(i);
+    return v;
+  } else {
+    return each_over<V>(f, std::make_index_sequence<kParts>{});
+  }
+}
+#define QSF_EACH(V, expression) each<V>([&](std::size_t i) __attribute__((always_inline)) { return expression; })
+
+QSF_INLINE Floats operator+(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] + b.part[i]); }
+QSF_INLINE Floats operator-(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] - b.part[i]); }
+QSF_INLINE Floats operator*(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] * b.part[i]); }
+QSF_INLINE Floats operator/(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] / b.part[i]); }
+QSF_INLINE Ints operator+(Ints a, Ints b) { return QSF_EACH(Ints, a.part[i] + b.part[i]); }
+QSF_INLINE Ints operator-(Ints a, Ints b) { return QSF_EACH(Ints, a.part[i] - b.part[i]); }
+QSF_INLINE Bits operator+(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] + b.part[i]); }
+QSF_INLINE Bits operator-(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] - b.part[i]); }
+QSF_INLINE Bits operator&(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] & b.part[i]); }
+QSF_INLINE Bits operator|(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] | b.part[i]); }
+QSF_INLINE Bits operator~(Bits a) { return QSF_EACH(Bits, ~a.part[i]); }
+template <int kBy>
+QSF_INLINE Bits left(Bits a) {
+  return QSF_EACH(Bits, a.part[i] << kBy);
+}
+template <int kBy>
+QSF_INLINE Bits right(Bits a) {
+  return QSF_EACH(Bits, a.part[i] >> kBy);
+}
+
+// A comparison's answer as all ones or zeros, from a native vector's and from a scalar's.
+QSF_INLINE BitsPart mask_of(bool yes) { return BitsPart{} - static_cast<std::uint32_t>(yes); }
+template <class Mask>
+QSF_INLINE BitsPart mask_of(Mask mask) {
+  return bits_as<BitsPart>(mask);
+}
+QSF_INLINE Bits greater(Floats a, Floats b) { return QSF_EACH(Bits, mask_of(a.part[i] > b.part[i])); }
+QSF_INLINE Bits greater(Bits a, Bits b) { return QSF_EACH(Bits, mask_of(a.part[i] > b.part[i])); }
+QSF_INLINE Bits select(Bits mask, Bits yes, Bits no) { return (mask & yes) | (~mask & no); }
+
+QSF_INLINE Bits as_bits(Floats a) { return QSF_EACH(Bits, bits_as<BitsPart>(a.part[i])); }
+QSF_INLINE Bits as_bits(Ints a) { return QSF_EACH(Bits, bits_as<BitsPart>(a.part[i])); }
+QSF_INLINE Floats as_floats(Bits a) { return QSF_EACH(Floats, bits_as<FloatPart>(a.part[i])); }
+QSF_INLINE Ints as_ints(Bits a) { return QSF_EACH(Ints, bits_as<IntPart>(a.part[i])); }
+/// a > b ? a : b in every lane: b where either is not a number.
+QSF_INLINE Floats larger(Floats a, Floats b) { return as_floats(select(greater(a, b), as_bits(a), as_bits(b))); }
+QSF_INLINE Bits larger(Bits a, Bits b) { return select(greater(a, b), a, b); }
+
+QSF_INLINE Floats all(float x) { return QSF_EACH(Floats, (static_cast<void>(i), x - FloatPart{})); }
+QSF_INLINE Ints all(std::int32_t x) { return QSF_EACH(Ints, (static_cast<void>(i), IntPart{} + x)); }
+QSF_INLINE Bits all(std::uint32_t x) { return QSF_EACH(Bits, (static_cast<void>(i), BitsPart{} + x)); }
+
+template <class To, class From>
+QSF_INLINE To convert(From part) {
+  if constexpr (kParts == kLanes) {
+    return static_cast<To>(part);
+  } else {
+    return __builtin_convertvector(part, To);
+  }
+}
+QSF_INLINE Floats to_float(Ints a) { return QSF_EACH(Floats, convert<FloatPart>(a.part[i])); }
+
+template <class T>
+struct Narrow {  // 16 lanes of a type narrower than 32 bits
+  PartOf<T, kLanes / kParts>::type part[kParts];
+};
+
+// Part by part: a copy of the whole would keep it in memory.
+template <class V = Floats>
+QSF_INLINE V load(const void* at) {
+  using Part = std::remove_reference_t<decltype(V::part[0])>;
+  return QSF_EACH(V, load_part<Part>(static_cast<const std::byte*>(at) + i * sizeof(Part)));
+}
+template <class V>
+QSF_INLINE void store(void* at, const V& v) {
+  unroll<kParts>([&](auto i) __attribute__((always_inline)) {
+    const auto part = v.part[decltype(i)::value];
+    __builtin_memcpy(static_cast<std::byte*>(at) + decltype(i)::value * sizeof part, &part, sizeof part);
+  });
+}
+/// The first `n` lanes, n < 16 or not; the others +0.
+QSF_INLINE Floats load_upto(const float* at, std::size_t n) {
+  if (n >= kLanes) return load(at);
+  float padded[kLanes] = {};
+  __builtin_memcpy(padded, at, n * sizeof(float));
+  return load(padded);
+}
+QSF_INLINE void store_upto(float* at, Floats v, std::size_t n) {
+  if (n >= kLanes) return store(at, v);
+  float padded[kLanes];
+  store(padded, v);
+  __builtin_memcpy(at, padded, n * sizeof(float));
+}
+
+/// The tree of kernels.h: l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
+QSF_INLINE float sum_of(Floats v) {
+  typedef float Four __attribute__((vector_size(16)));
+  struct Quarters {
+    Four q[4];
+  };
+  const auto l = bits_as<Quarters>(v);
+  const Four four = (l.q[0] + l.q[2]) + (l.q[1] + l.q[3]);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.
+QSF_INLINE Ints nearest(Floats v) { return as_ints(as_bits(v + all(0x1.8p23f)) - all(std::uint32_t{0x4b400000})); }
+
+/// 16 int32 in [-128, 127] to 16 int8, and back.
+QSF_INLINE void store_int8(std::int8_t* at, Ints v) {
+  using Part = PartOf<std::int8_t, kLanes / kParts>::type;
+  store(at, QSF_EACH(Narrow<std::int8_t>, convert<Part>(v.part[i])));
+}
+QSF_INLINE Ints load_int8(const void* at) {
+  const auto narrow = load<Narrow<std::int8_t>>(at);
+  return QSF_EACH(Ints, convert<IntPart>(narrow.part[i]));
+}
+
+QSF_INLINE Bits load_u16(const void* at) {
+  const auto narrow = load<Narrow<std::uint16_t>>(at);
+  return QSF_EACH(Bits, convert<BitsPart>(narrow.part[i]));
+}
+QSF_INLINE void store_u16(void* at, Bits v) {
+  using Part = PartOf<std::uint16_t, kLanes / kParts>::type;
+  store(at, QSF_EACH(Narrow<std::uint16_t>, convert<Part>(v.part[i])));
+}
+QSF_INLINE Floats load_bf16(const void* at) { return as_floats(left<16>(load_u16(at))); }
+
+/// binary16 to float without hardware for it; the steps of f16_to_f32.
+QSF_INLINE Floats widen_f16(Bits h) {
+  const Bits magnitude = left<13>(h & all(0x7fffu));
+  const Bits normal = magnitude + all(112u << 23);
+  const Bits special = magnitude | all(0x7f800000u);
+  const Bits subnormal = as_bits(as_floats(magnitude + all(113u << 23)) - all(0x1p-14f));
+  const Bits finite = select(greater(all(1u << 23), magnitude), subnormal, normal);
+  const Bits value = select(greater(magnitude, all((31u << 23) - 1)), special, finite);
+  return as_floats(value | left<16>(h & all(0x8000u)));
+}
+
+/// float to binary16, half to even: the steps of f32_to_f16, so that a NaN has the same bits everywhere.
+QSF_INLINE Bits narrow_f16(Floats f) {
+  const Bits magnitude = as_bits(f) & all(0x7fffffffu);
+  const Bits odd = right<13>(magnitude) & all(1u);
+  const Bits normal = right<13>(magnitude - all(0x38000000u) + all(0xfffu) + odd);
+  const Bits subnormal = as_bits(as_floats(magnitude) + all(0.5f)) - all(0x3f000000u);
+  Bits value = select(greater(all(0x38800000u), magnitude), subnormal, normal);
+  value = select(greater(magnitude, all(0x477fefffu)), all(0x7c00u), value);
+  value = select(greater(magnitude, all(0x7f800000u)), all(0x7e00u), value);
+  return value | (right<16>(as_bits(f)) & all(0x8000u));
+}
+
+}  // namespace
+}  // namespace qsf

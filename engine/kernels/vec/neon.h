@@ -1,0 +1,59 @@
+// 64-bit ARM as every such processor has it: four vectors of 4 lanes, byte products through int16.
+#pragma once
+
+#include <arm_neon.h>
+
+namespace qsf {
+namespace {
+inline constexpr int kParts = 4;
+}
+}  // namespace qsf
+
+#include "kernels/vec/lanes.h"
+
+namespace qsf {
+namespace {
+
+inline constexpr int kMaxPass = 4;
+
+QSF_INLINE Floats load_f16(const void* at) {
+  const auto half = load<Narrow<std::uint16_t>>(at);
+  return QSF_EACH(Floats, (FloatPart)vcvt_f32_f16((float16x4_t)half.part[i]));
+}
+
+// Codes become int8: 8-bit ones less 128. A pair of products is then at most 2 * 128 * 127 = 32512.
+template <int kBits>
+using Operand = Bits;
+template <int kBits>
+using Sum = Ints;
+template <int kBits>
+inline constexpr std::int32_t taken = kBits == 8 ? 128 : 0;
+
+template <int kBits>
+QSF_INLINE Operand<kBits> operand(Bits codes) {
+  if constexpr (kBits < 8) return codes;
+  return QSF_EACH(Bits, codes.part[i] ^ 0x80808080u);
+}
+
+QSF_INLINE IntPart dot_part(IntPart sum, int8x16_t codes, int8x16_t x) {
+#ifdef __ARM_FEATURE_DOTPROD
+  return (IntPart)vdotq_s32((int32x4_t)sum, codes, x);
+#else
+  const int16x8_t low = vmull_s8(vget_low_s8(codes), vget_low_s8(x));
+  const int16x8_t high = vmull_high_s8(codes, x);
+  return (IntPart)vpadalq_s16((int32x4_t)sum, vpaddq_s16(low, high));
+#endif
+}
+
+template <int kBits>
+QSF_INLINE void dot(Ints& sum, Bits codes, Bits x) {
+  sum = QSF_EACH(Ints, dot_part(sum.part[i], (int8x16_t)codes.part[i], (int8x16_t)x.part[i]));
+}
+
+template <int kBits>
+QSF_INLINE Ints total(Ints sum) {
+  return sum;
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,61 @@
+// WebAssembly relaxed SIMD: one dot of int8 by 7-bit codes, whose answer every machine agrees on while the second
+// operand stays within 0..127. 8-bit codes go in as their low 7 bits and their top bit.
+#pragma once
+
+#include "kernels/vec/wasm.h"
+
+namespace qsf {
+namespace {
+
+template <int kBits>
+struct Operand {
+  Bits low;
+};
+template <>
+struct Operand<8> {
+  Bits low;
+  Bits top;
+};
+template <int kBits>
+struct Sum {
+  Ints low;
+};
+template <>
+struct Sum<8> {
+  Ints low;
+  Ints top;
+};
+template <int kBits>
+inline constexpr std::int32_t taken = 0;
+
+template <int kBits>
+QSF_INLINE Operand<kBits> operand(Bits codes) {
+  if constexpr (kBits < 8) {
+    return {codes};
+  } else {
+    return {codes & all(0x7f7f7f7fu), right<7>(codes) & all(0x01010101u)};
+  }
+}
+
+QSF_INLINE Ints relaxed_dot(Ints sum, Bits codes, Bits x) {
+  return QSF_EACH(Ints, (IntPart)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)x.part[i], (v128_t)codes.part[i],
+                                                                        (v128_t)sum.part[i]));
+}
+
+template <int kBits>
+QSF_INLINE void dot(Sum<kBits>& sum, const Operand<kBits>& codes, Bits x) {
+  sum.low = relaxed_dot(sum.low, codes.low, x);
+  if constexpr (kBits == 8) sum.top = relaxed_dot(sum.top, codes.top, x);
+}
+
+template <int kBits>
+QSF_INLINE Ints total(const Sum<kBits>& sum) {
+  if constexpr (kBits < 8) {
+    return sum.low;
+  } else {
+    return sum.low + as_ints(left<7>(as_bits(sum.top)));
+  }
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,22 @@
+// What WebAssembly's two vocabularies share: four vectors of 4 lanes, binary16 widened by integer steps.
+#pragma once
+
+#include <wasm_simd128.h>
+
+namespace qsf {
+namespace {
+inline constexpr int kParts = 4;
+}
+}  // namespace qsf
+
+#include "kernels/vec/lanes.h"
+
+namespace qsf {
+namespace {
+
+inline constexpr int kMaxPass = 4;
+
+QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
+
+}  // namespace
+}  // namespace qsf

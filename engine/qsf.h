@@ -1,0 +1,93 @@
+/* The C API: one engine is one open model and one sequence of tokens, inside a fixed memory budget.
+ *
+ *   QSFConfig* config = qsf_config_default();
+ *   qsf_config_set_ram_budget(config, 64);
+ *   QSFEngine* engine = qsf_load("model.qsf", config);
+ *   if (engine == NULL) fprintf(stderr, "%s\n", qsf_last_error());
+ *   qsf_generate(engine, "Once upon a time", 100, 0.7f, 0.9f, on_token, NULL);
+ *   qsf_free(engine);
+ *   qsf_config_free(config);
+ *
+ * An engine is used by one thread at a time; different engines are independent. Functions that fail say so as described
+ * and leave a sentence in qsf_last_error(). Link with libqsf (and, with the static library, a C++ runtime, lz4, zstd,
+ * pthread and dl). */
+#ifndef QSF_H
+#define QSF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct QSFEngine QSFEngine;
+typedef struct QSFConfig QSFConfig;
+
+/* Configuration. A value out of range is refused by qsf_load(), not by its setter. */
+
+/* 200 MiB, one thread per physical core, the model's own context as far as the budget goes. NULL without memory. */
+QSFConfig* qsf_config_default(void);
+/* MiB for everything: weights, KV cache, activations, tokenizer. */
+void qsf_config_set_ram_budget(QSFConfig*, size_t megabytes);
+/* 0: one per physical core. */
+void qsf_config_set_threads(QSFConfig*, int num_threads);
+/* Tokens of context; 0: what the model and the budget allow. */
+void qsf_config_set_max_seq_len(QSFConfig*, int max_seq_len);
+/* 0.0-1.0. Kept for engines that can trade quality for speed; this one always computes everything, as for 1.0. */
+void qsf_config_set_quality(QSFConfig*, float quality);
+/* Of every random choice that qsf_generate() makes; 0 at first. */
+void qsf_config_set_seed(QSFConfig*, uint64_t seed);
+void qsf_config_free(QSFConfig*);
+
+/* Engine lifecycle */
+
+/* A file's path or an http(s) URL. The config (NULL: the default) is copied. NULL on failure. */
+QSFEngine* qsf_load(const char* model_path, QSFConfig* config);
+void qsf_free(QSFEngine*);
+
+/* Generation */
+
+/* `text`: UTF-8, zero-terminated, valid during the call; empty while a character is incomplete. What was held back at
+ * the end comes in one last call with token_id -1. */
+typedef void (*QSFTokenCallback)(int token_id, const char* text, void* user_data);
+
+/* Begins a new sequence with `prompt` and calls back for every token until max_tokens, the model's end token,
+ * qsf_stop() or a failure: then qsf_last_error_code() is not 0. temperature 0: always the most likely token; top_p 1:
+ * sample from all tokens. */
+void qsf_generate(QSFEngine*, const char* prompt, int max_tokens, float temperature, float top_p,
+                  QSFTokenCallback callback, void* user_data);
+/* Ends a qsf_generate() or qsf_forward() that is running: from a callback, another thread or a signal handler. */
+void qsf_stop(QSFEngine*);
+
+/* Lower-level API. What it gives with ownership is given back by qsf_release(). */
+
+/* Token ids of `text`, nothing added: [*num_tokens], owned by the caller. NULL on failure. */
+int* qsf_tokenize(QSFEngine*, const char* text, int* num_tokens);
+/* The tokens' text, owned by the caller. A character whose tokens are not all there stays incomplete. NULL on failure.
+ */
+char* qsf_detokenize(QSFEngine*, const int* tokens, int num_tokens);
+/* Continues the sequence by these tokens and gives the last one's logits: [qsf_vocab_size()], owned by the engine,
+ * valid until its next call. NULL on failure. */
+float* qsf_forward(QSFEngine*, const int* tokens, int num_tokens);
+/* Forgets all but the first num_tokens tokens of the sequence; 0 begins anew. 0, or -1 on failure. */
+int qsf_rewind(QSFEngine*, int num_tokens);
+/* A token for these logits; -1 on failure. The choices of one thread are one random sequence, the same in every run. */
+int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p);
+int qsf_vocab_size(const QSFEngine*);
+/* Takes what qsf_tokenize() or qsf_detokenize() gave; NULL is nothing. */
+void qsf_release(void*);
+
+/* RAM usage, tokens per second and what is kept in memory, on stderr. */
+void qsf_print_stats(QSFEngine*);
+
+/* The calling thread's last call, if it can fail: what went wrong, "" for nothing. Valid until its next call. */
+const char* qsf_last_error(void);
+/* Its number in docs/errors.md, 0 for none. */
+int qsf_last_error_code(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,47 @@
+// From logits to the next token. Same logits, same options, same seed: same token on every machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "run/random.h"
+
+namespace qsf {
+
+struct Kernels;
+
+struct SamplerOptions {
+  float temperature = 0.7f;         // 0: the most likely token, always
+  std::uint32_t top_k = 40;         // 0: all
+  float top_p = 0.9f;               // 1: all
+  float repetition_penalty = 1.0f;  // 1: none; on every token of the context so far, as CTRL (Keskar et al. 2019) does
+  std::uint64_t seed = 0;
+};
+/// bad_argument for a temperature, penalty or top_p that is not a number or out of range.
+Status check(const SamplerOptions& options);
+
+class Sampler {
+ public:
+  /// scratch: [vocab_size] candidates, owned by the caller's arena.
+  struct Candidate {
+    float logit;
+    std::uint32_t id;
+  };
+  /// The options have passed check().
+  void begin(const SamplerOptions& options, const Kernels& kernels, std::span<Candidate> scratch);
+  /// `context`: every token fed so far. The order is penalty, temperature, top_k, top_p; of equal logits the lower id
+  /// comes first. Writes into `logits`: the penalty, and -infinity for what is not a number. Where all
+  /// are -infinity: 0.
+  std::uint32_t sample(std::span<float> logits, std::span<const std::uint32_t> context);
+
+ private:
+  void penalize(std::span<float> logits, std::span<const std::uint32_t> context);
+
+  SamplerOptions options_;
+  const Kernels* kernels_ = nullptr;
+  std::span<Candidate> scratch_;
+  Random random_;
+};
+
+}  // namespace qsf

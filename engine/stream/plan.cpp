@@ -1,0 +1,152 @@
+#include "stream/plan.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/arena.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::uint32_t kDefaultContext = 2048;  // where the caller asks for none and the model allows more
+constexpr std::uint32_t kContextFloor = 256;     // the context is cut to this before anything else is given up
+constexpr std::uint32_t kLastContext = 16;       // and to this before the plan is refused
+
+/// The seed's order of giving up, phase 2.3. Every stage first tries to shorten the context down to its floor.
+struct Stage {
+  KvType kv;
+  std::uint32_t embedding_rows;
+  std::uint32_t chunk;
+  std::uint32_t ring_slots;
+  std::uint32_t floor;
+};
+constexpr std::array kStages{
+    Stage{KvType::f32, 64, 32, 3, kContextFloor},  // the finest KV type; one slot in use, two being filled
+    Stage{KvType::f16, 64, 32, 3, kContextFloor},
+    Stage{KvType::q8, 64, 32, 3, kContextFloor},  // coarser keys and values
+    Stage{KvType::q8, 0, 32, 3, kContextFloor},   // no cache of embedding rows
+    Stage{KvType::q8, 0, 8, 2, kContextFloor},    // narrower prefill, plain double buffering
+    Stage{KvType::q8, 0, 1, 1, kLastContext},     // no prefetch
+};
+
+struct Weights {
+  std::uint64_t vectors = 0;
+  std::uint64_t matrices = 0;  // what pinning everything takes
+  std::uint64_t largest = 0;
+};
+
+Weights measure(std::span<const SegmentNeed> segments) {
+  Weights w;
+  for (const SegmentNeed& s : segments) {
+    const std::uint64_t bytes = align_up(s.bytes);
+    (s.vectors ? w.vectors : w.matrices) += bytes;
+    if (!s.vectors) w.largest = std::max(w.largest, bytes);
+  }
+  return w;
+}
+
+/// Bytes with only the vectors pinned (ring_slots > 0) or with everything pinned (ring_slots == 0).
+std::uint64_t plan_bytes(const PlanInput& in, const Weights& w, const Plan& p) {
+  const std::uint64_t matrices = p.ring_slots == 0 ? w.matrices : p.ring_slots * w.largest;
+  return in.fixed + w.vectors + matrices + p.kv_capacity * in.kv_per_position[static_cast<std::size_t>(p.kv)] +
+         p.max_seq_len * in.scratch_per_position + p.chunk * in.scratch_per_column +
+         p.embedding_rows * in.embedding_row;
+}
+
+/// The plan for a context of `positions`: all resident where that fits, else streaming where that does.
+std::optional<Plan> with_context(const PlanInput& in, const Weights& w, Plan p, std::uint32_t positions) {
+  p.max_seq_len = positions;
+  p.kv_capacity = in.window != 0 ? std::min(in.window, positions) : positions;
+  p.chunk = std::min(p.chunk, positions);
+  Plan resident = p;
+  resident.ring_slots = 0;
+  resident.embedding_rows = 0;
+  for (Plan candidate : {resident, p}) {
+    if (candidate.ring_slots == 0 && in.stream_all) continue;
+    candidate.total = plan_bytes(in, w, candidate);
+    if (candidate.total <= in.budget) return candidate;
+  }
+  return std::nullopt;
+}
+
+/// The longest context in [floor, wish] that fits.
+std::optional<Plan> longest(const PlanInput& in, const Weights& w, const Plan& p, std::uint32_t floor,
+                            std::uint32_t wish) {
+  if (std::optional<Plan> whole = with_context(in, w, p, wish)) return whole;
+  if (floor >= wish) return std::nullopt;
+  std::optional<Plan> best = with_context(in, w, p, floor);
+  if (!best) return std::nullopt;
+  std::uint32_t low = floor, high = wish;
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (std::optional<Plan> fits = with_context(in, w, p, middle)) {
+      best = fits;
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return best;
+}
+
+/// Spends what is left over on pinning: evenly spread first, then whatever still fits, look-ups last.
+void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pinned) {
+  const auto bytes = [&](std::size_t i) { return align_up(in.segments[i].bytes); };
+  std::uint64_t left = in.stream_all ? 0 : in.budget - p.total;
+  std::uint64_t used = 0, target = 0;
+  for (std::size_t i = 0; i < in.segments.size(); ++i) {
+    const SegmentNeed& s = in.segments[i];
+    pinned[i] = s.vectors || p.ring_slots == 0;
+    if (pinned[i] || s.lookup) continue;
+    target += bytes(i);  // pinned bytes keep below target * left / matrices
+    if (static_cast<double>(used + bytes(i)) * static_cast<double>(w.matrices) <=
+        static_cast<double>(target) * static_cast<double>(left)) {
+      pinned[i] = true;
+      used += bytes(i);
+    }
+  }
+  for (const bool lookup : {false, true}) {
+    for (std::size_t i = 0; i < in.segments.size(); ++i) {
+      if (pinned[i] || in.segments[i].lookup != lookup || used + bytes(i) > left) continue;
+      pinned[i] = true;
+      used += bytes(i);
+    }
+  }
+  p.total += used;
+  p.pinned_bytes = w.vectors + (p.ring_slots == 0 ? w.matrices : used);
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
+  const Weights w = measure(in.segments);
+  const std::uint32_t wish = in.max_seq_len != 0 ? in.max_seq_len : std::min(in.model_seq_len, kDefaultContext);
+
+  Plan smallest;
+  for (const Stage& stage : kStages) {
+    Plan p;
+    p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : stage.kv == KvType::f32 ? in.finest_kv : stage.kv;
+    p.embedding_rows = stage.embedding_rows;
+    p.chunk = in.chunk != 0 ? in.chunk : stage.chunk;
+    p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;
+    p.slot_bytes = w.largest;
+    const std::uint32_t floor = in.max_seq_len != 0 ? wish : std::min(wish, stage.floor);
+    if (std::optional<Plan> fits = longest(in, w, p, floor, wish)) {
+      pin_rest(in, w, *fits, pinned);
+      return *fits;
+    }
+    smallest = p;
+    smallest.max_seq_len = floor;
+    smallest.kv_capacity = in.window != 0 ? std::min(in.window, floor) : floor;
+  }
+  const double mib = 1024.0 * 1024.0;
+  return make_error(
+      ErrorCode::budget_too_small,
+      "this model needs at least %.2f MiB (context %u, %s KV cache, %u slot%s of %.2f MiB), and the budget "
+      "is %.2f MiB",
+      static_cast<double>(plan_bytes(in, w, smallest)) / mib + 0.005, smallest.max_seq_len,
+      kKvNames[static_cast<std::size_t>(smallest.kv)].data(), smallest.ring_slots, smallest.ring_slots == 1 ? "" : "s",
+      static_cast<double>(w.largest) / mib, static_cast<double>(in.budget) / mib);
+}
+
+}  // namespace qsf

@@ -1,0 +1,58 @@
+// From a budget to a memory map: what is pinned for good, what is streamed through a ring of slots, how long the
+// context may be. Knows sizes only, nothing of models.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "kernels/kernels.h"
+
+namespace qsf {
+
+/// What one segment asks of memory, in order of use within a pass over the model.
+struct SegmentNeed {
+  std::uint64_t bytes = 0;  // of a buffer that it can be read, decompressed and tiled in
+  bool vectors = false;     // must be resident
+  bool lookup = false;      // only single rows of it are used: the embedding of an untied model
+};
+
+struct PlanInput {
+  std::uint64_t budget = 0;  // bytes, all told
+  std::uint64_t fixed = 0;   // bytes needed whatever the plan: tables, tokenizer, the host's reserve
+  std::span<const SegmentNeed> segments;
+  std::array<std::uint64_t, kKvNames.size()> kv_per_position{};  // bytes over all layers, by KvType, scores included
+  std::uint64_t scratch_per_position = 0;                        // bytes per position of context
+  std::uint64_t scratch_per_column = 0;                          // bytes per column of a prefill chunk
+  std::uint64_t embedding_row = 0;                               // bytes of one cached embedding row
+  KvType finest_kv = KvType::f16;                                // where there is room: no coarser than the weights
+  std::uint32_t model_seq_len = 0;                               // what the model was made for
+  std::uint32_t window = 0;  // sliding window: no more positions are kept; 0 for none
+  // Wishes; 0 (kv: -1) leaves the choice to the plan, anything else is kept or refused.
+  std::uint32_t max_seq_len = 0;
+  std::uint32_t chunk = 0;
+  std::uint32_t ring_slots = 0;
+  int kv = -1;
+  bool stream_all = false;  // pin nothing that need not be
+};
+
+struct Plan {
+  KvType kv = KvType::f16;
+  std::uint32_t max_seq_len = 0;
+  std::uint32_t kv_capacity = 0;     // positions kept: max_seq_len, or the window if that is less
+  std::uint32_t chunk = 0;           // prefill columns per pass
+  std::uint32_t embedding_rows = 0;  // cached; 0 when the embedding is resident
+  std::uint32_t ring_slots = 0;      // 0: everything is pinned
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+  std::uint64_t total = 0;  // never above the budget
+};
+
+/// Chooses the plan and marks in `pinned` (one per segment) what stays. Everything resident is preferred; else the
+/// smallest streaming plan is sought, reducing in the seed's order (phase 2.3): context, KV precision, embedding rows,
+/// chunk and double buffering; then it refuses with budget_too_small and the budget that would do. What is left over
+/// pins segments, so that the streamed ones are spread evenly over a pass and reading overlaps with computing.
+Result<Plan> make_plan(const PlanInput& input, std::span<bool> pinned);
+
+}  // namespace qsf

@@ -1,0 +1,114 @@
+// Brings segments into memory ahead of need: pinned ones once, the others through a ring of slots. It asks for bytes
+// by ReadRequest and never reads itself.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/arena.h"
+#include "base/result.h"
+#include "file/layout.h"
+#include "file/reader.h"
+#include "stream/plan.h"
+
+namespace qsf {
+
+/// Read `size` bytes at `offset` of the file into `into`, then call complete(ticket).
+struct ReadRequest {
+  std::uint64_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t ticket = 0;
+  std::byte* into = nullptr;
+  std::uint32_t crc = 0;  // CRC-32 of those bytes, when has_crc
+  bool has_crc = false;
+};
+
+/// What a streamer needs to know of the file; the spans must outlive it.
+struct FileTables {
+  Header header;
+  std::span<const LayerEntry> layers;
+  std::span<const TensorEntry> tensors;
+  std::span<const SegmentEntry> segments;
+};
+
+/// The buffer that a segment needs: 48 bytes so that data behind a 16-byte header is 64-byte aligned, its bytes as the
+/// kernels want them, and room to decompress in place.
+std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segment);
+/// The matrix that lies in a segment, or nullptr for a segment of vectors.
+const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment);
+
+/// One thread computes: acquire, release, prefetch, next_request, recover. complete and fail may come from one other.
+class Streamer {
+ public:
+  /// `order`: the segments of a full pass in order of use; the last `n_head` are the output head's.
+  static std::uint64_t fixed_bytes(const FileTables& tables);  // what init takes beside weights and slots, at most
+  Status init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
+              std::span<const std::uint32_t> order, std::uint32_t n_head);
+
+  enum class Use : std::uint8_t { in_order, lookup };
+  /// The segment's decompressed bytes (tiled where the file has rows), or nullptr while they are on their way. At most
+  /// one segment that is not pinned may be held. A look-up does not move the place in the pass.
+  const std::byte* acquire(std::uint32_t segment, Use use = Use::in_order);
+  void release(std::uint32_t segment);
+  /// Says which pass runs, so that what is fetched ahead is what comes next.
+  void begin_pass(bool with_head) {
+    with_head_ = with_head;
+    at_ = static_cast<std::uint32_t>(order_.size());
+  }
+  /// Asks for every pinned segment; true when all are there.
+  bool preload();
+
+  std::optional<ReadRequest> next_request();
+  /// Checks the bytes, decompresses and tiles them.
+  Status complete(std::uint32_t ticket);
+  void fail(std::uint32_t ticket);
+  /// After an error: what failed may be asked for again.
+  void recover();
+
+  bool is_pinned(std::uint32_t segment) const { return places_[segment].pinned; }
+  std::uint64_t bytes_requested() const { return bytes_requested_; }
+
+ private:
+  enum class State : std::uint8_t { absent, requested, ready, failed };
+  struct Place {
+    std::atomic<State> state;
+    bool pinned;
+    std::uint32_t slot;      // kNone unless in the ring
+    std::uint32_t position;  // in order_, kNone for look-ups
+    std::byte* buffer;
+  };
+  struct Slot {
+    std::byte* buffer;
+    std::uint32_t segment;
+  };
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+  static constexpr std::uint32_t kMaxSlots = 64;
+  static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
+
+  std::byte* raw(std::uint32_t segment) const;
+  Status unpack(std::uint32_t segment);
+  bool request(std::uint32_t segment, bool evict);
+  Slot* free_slot(bool evict);
+  void look_ahead();
+
+  FileTables tables_;
+  std::span<Place> places_;
+  std::span<Slot> slots_;
+  std::span<const std::uint32_t> order_;
+  std::span<std::uint32_t> streamed_;  // positions in order_ of what is not pinned, ascending
+  std::span<ReadRequest> queue_;
+  std::span<std::byte> strip_;  // one strip of rows, for tiling
+  std::uint32_t n_head_ = 0;
+  std::uint32_t queue_first_ = 0, queue_count_ = 0;
+  std::uint32_t at_ = 0;           // position of the last acquired segment
+  std::uint32_t next_pinned_ = 0;  // positions before it were asked for
+  std::uint32_t held_ = kNone;
+  std::atomic<std::uint32_t> in_flight_{0};
+  bool with_head_ = true;
+  std::uint64_t bytes_requested_ = 0;
+};
+
+}  // namespace qsf

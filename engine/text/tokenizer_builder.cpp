@@ -1,0 +1,282 @@
+#include "text/tokenizer_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_map>
+
+#include "text/pretokenizer.h"
+#include "text/tokn.h"
+#include "text/utf8.h"
+
+namespace qsf {
+namespace {
+
+/// The byte that a character of GPT-2's alphabet stands for: printable Latin-1 is itself, the other bytes in ascending
+/// order are U+0100 and on. -1 for any other character.
+int byte_of(char32_t c) {
+  static const std::array<std::int16_t, 0x144> kBytes = [] {
+    std::array<std::int16_t, 0x144> bytes{};
+    bytes.fill(-1);
+    std::size_t next = 0x100;
+    for (std::int16_t b = 0; b < 256; ++b) {
+      const bool printable = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+      bytes[printable ? static_cast<std::size_t>(b) : next++] = b;
+    }
+    return bytes;
+  }();
+  return c < kBytes.size() ? kBytes[c] : -1;
+}
+
+/// The bytes of a token in GPT-2's alphabet; the text itself when a character is not of the alphabet.
+std::string from_byte_alphabet(const std::string& text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    const utf8::Decoded next = utf8::decode(text, at);
+    const int byte = next.form == utf8::Form::valid ? byte_of(next.code) : -1;
+    if (byte < 0) return text;
+    bytes.push_back(static_cast<char>(byte));
+    at += next.size;
+  }
+  return bytes;
+}
+
+std::string with_spaces(std::string text) {
+  constexpr std::string_view kMetaspace = "\xE2\x96\x81";
+  for (std::size_t at = 0; (at = text.find(kMetaspace, at)) != std::string::npos; ++at) {
+    text.replace(at, kMetaspace.size(), 1, ' ');
+  }
+  return text;
+}
+
+/// The value of "<0x0A>"; -1 when it is not written so.
+int byte_token(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
+  int value = 0;
+  for (const char c : text.substr(3, 2)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+class Builder {
+ public:
+  explicit Builder(const TokenizerSource& source)
+      : source_(source), spm_(source.kind == TokenizerKind::spm_bpe), bytes_of_value_(256, tokn::kNone) {}
+
+  Result<std::vector<std::byte>> build() {
+    if (source_.tokens.empty() || source_.tokens.size() > tokn::kMaxTokens) {
+      return make_error(ErrorCode::unsupported, "tokenizer: %zu tokens; 1 to %u are possible", source_.tokens.size(),
+                        tokn::kMaxTokens);
+    }
+    header_.version = tokn::kVersion;
+    header_.kind = static_cast<std::uint32_t>(source_.kind);
+    header_.n_tokens = static_cast<std::uint32_t>(source_.tokens.size());
+    header_.unknown = tokn::kNone;
+    if (source_.add_bos) header_.flags |= tokn::kAddBos;
+    if (spm_ && source_.add_space_prefix) header_.flags |= tokn::kAddSpacePrefix;
+    if (!spm_) {
+      if (Status s = choose_pattern(); !s) return s.error();
+    }
+    if (Status s = store_tokens(); !s) return s.error();
+    if (!spm_) {
+      if (Status s = store_merges(); !s) return s.error();
+    } else if (!source_.merges.empty()) {
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: spm_bpe merges by score, but %zu merges are given",
+                        source_.merges.size());
+    }
+    return write();
+  }
+
+ private:
+  Status choose_pattern() {
+    bool ignore_merges = source_.ignore_merges;
+    const Pretokenizer* found = nullptr;
+    for (const PretokenizerName& each : pretokenizer_names()) {
+      if (each.name != source_.pattern) continue;
+      found = find_pretokenizer(each.id);
+      ignore_merges = ignore_merges || each.ignore_merges;
+    }
+    for (const Pretokenizer& each : pretokenizers()) {
+      std::string joined;
+      for (const std::string_view step : each.steps) {
+        if (!joined.empty() && !step.empty()) joined += '\n';
+        joined += step;
+      }
+      if (joined == source_.pattern) found = &each;
+    }
+    if (found == nullptr) {
+      return make_error(ErrorCode::unsupported, "tokenizer: the pre-tokenizer \"%.160s\" is not known",
+                        source_.pattern.c_str());
+    }
+    header_.pattern = found->id;
+    if (ignore_merges) header_.flags |= tokn::kIgnoreMerges;
+    return {};
+  }
+
+  Status store_tokens() {
+    stored_.reserve(source_.tokens.size());
+    for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
+      const TokenizerSource::Token& token = source_.tokens[id];
+      const bool plain =
+          token.type == TokenType::user_defined || token.type == TokenType::control || token.type == TokenType::unknown;
+      std::string bytes = spm_ ? with_spaces(token.text) : plain ? token.text : from_byte_alphabet(token.text);
+      if (spm_ && token.type == TokenType::byte) {
+        const int value = byte_token(token.text);
+        if (value < 0) {
+          return make_error(ErrorCode::bad_tokenizer, "tokenizer: the byte token %u is \"%.40s\", not <0x00> to <0xFF>",
+                            id, token.text.c_str());
+        }
+        bytes.assign(1, static_cast<char>(value));
+      }
+      if (bytes.size() > tokn::kMaxTokenBytes) {
+        return make_error(ErrorCode::unsupported, "tokenizer: token %u has %zu bytes; %u are possible", id,
+                          bytes.size(), tokn::kMaxTokenBytes);
+      }
+      if (bytes.size() == 1 && token.type == (spm_ ? TokenType::byte : TokenType::normal)) {
+        std::uint32_t& of_value = bytes_of_value_[static_cast<std::uint8_t>(bytes[0])];
+        if (of_value == tokn::kNone) of_value = id;
+      }
+      if (token.type == TokenType::unknown && header_.unknown == tokn::kNone) header_.unknown = id;
+      stored_.push_back(std::move(bytes));
+    }
+    const bool needs_sorted = spm_ || (header_.flags & tokn::kIgnoreMerges) != 0;
+    if (needs_sorted) {
+      sorted_ = by_bytes(
+          [&](TokenType type) { return type == TokenType::normal || (spm_ && type == TokenType::user_defined); });
+    }
+    added_ = by_bytes([&](TokenType type) {
+      return type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
+    });
+    for (const std::uint32_t id : added_) {
+      if (utf8::valid_prefix(stored_[id]) != stored_[id].size()) {
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token %u is not UTF-8", id);
+      }
+    }
+    return {};
+  }
+
+  /// Ids of the wanted types with different bytes, in the order of their bytes.
+  template <class Wanted>
+  std::vector<std::uint32_t> by_bytes(Wanted wanted) const {
+    std::vector<std::uint32_t> ids;
+    for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
+      if (!stored_[id].empty() && wanted(source_.tokens[id].type)) ids.push_back(id);
+    }
+    std::sort(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const int order = stored_[a].compare(stored_[b]);
+      if (order != 0) return order < 0;
+      const bool normal_a = source_.tokens[a].type == TokenType::normal;
+      const bool normal_b = source_.tokens[b].type == TokenType::normal;
+      return normal_a != normal_b ? normal_a : a < b;
+    });
+    ids.erase(
+        std::unique(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) { return stored_[a] == stored_[b]; }),
+        ids.end());
+    return ids;
+  }
+
+  Status store_merges() {
+    if (source_.merges.size() > tokn::kMaxMerges) {
+      return make_error(ErrorCode::unsupported, "tokenizer: %zu merges; %u are possible", source_.merges.size(),
+                        tokn::kMaxMerges);
+    }
+    std::unordered_map<std::string_view, std::uint32_t> ids;
+    for (const bool normal : {true, false}) {
+      for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
+        const TokenizerSource::Token& token = source_.tokens[id];
+        if ((token.type == TokenType::normal) == normal) ids.emplace(token.text, id);
+      }
+    }
+    for (std::uint32_t rank = 0; rank < source_.merges.size(); ++rank) {
+      const auto& [left, right] = source_.merges[rank];
+      const std::string whole = left + right;
+      const auto a = ids.find(left), b = ids.find(right), result = ids.find(whole);
+      if (a == ids.end() || b == ids.end() || result == ids.end() ||
+          stored_[a->second] + stored_[b->second] != stored_[result->second]) {
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge %u, \"%.80s %.80s\", is not of three tokens",
+                          rank, left.c_str(), right.c_str());
+      }
+      merges_.push_back({a->second, tokn::pack({b->second, result->second, rank})});
+    }
+    std::sort(merges_.begin(), merges_.end());
+    for (std::size_t i = 1; i < merges_.size(); ++i) {
+      if (merges_[i].first == merges_[i - 1].first &&
+          tokn::unpack(merges_[i].second).right == tokn::unpack(merges_[i - 1].second).right) {
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges %u and %u are the same",
+                          tokn::unpack(merges_[i - 1].second).rank, tokn::unpack(merges_[i].second).rank);
+      }
+    }
+    return {};
+  }
+
+  template <class T>
+  void put(T value) {
+    const std::size_t at = section_.size();
+    section_.resize(at + sizeof value);
+    store_le(section_.data() + at, value);
+  }
+
+  Result<std::vector<std::byte>> write() {
+    std::uint64_t blob_size = 0;
+    for (const std::string& bytes : stored_) blob_size += bytes.size();
+    header_.blob_size = static_cast<std::uint32_t>(blob_size);
+    header_.n_sorted = static_cast<std::uint32_t>(sorted_.size());
+    header_.n_added = static_cast<std::uint32_t>(added_.size());
+    header_.n_merges = static_cast<std::uint32_t>(merges_.size());
+    const std::uint64_t total = tokn::sizes(header_, spm_).total();
+    if (blob_size > 0xffffffffu || total > 0xffffffffu) {
+      return make_error(ErrorCode::unsupported, "tokenizer: the section would have %llu bytes",
+                        static_cast<unsigned long long>(std::max(blob_size, total)));
+    }
+    section_.reserve(static_cast<std::size_t>(total));
+    put(header_);
+    std::uint32_t at = 0;
+    for (const std::string& bytes : stored_) {
+      put(at);
+      at += static_cast<std::uint32_t>(bytes.size());
+    }
+    put(at);
+    for (const std::uint32_t id : bytes_of_value_) put(id);
+    for (const std::uint32_t id : sorted_) put(id);
+    for (const std::uint32_t id : added_) put(id);
+    if (!spm_) {
+      std::uint32_t begin = 0;
+      for (std::uint32_t left = 0; left < header_.n_tokens; ++left) {
+        put(begin);
+        while (begin < merges_.size() && merges_[begin].first == left) ++begin;
+      }
+      put(begin);
+    }
+    for (const auto& merge : merges_) put(merge.second);
+    for (const TokenizerSource::Token& token : source_.tokens) {
+      if (spm_) put(token.score);
+    }
+    for (const TokenizerSource::Token& token : source_.tokens) put(static_cast<std::uint8_t>(token.type));
+    for (const std::string& bytes : stored_) {
+      const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+      section_.insert(section_.end(), begin, begin + bytes.size());
+    }
+    if (Result<Tokenizer> check = Tokenizer::open(section_, header_.n_tokens); !check) return check.error();
+    return std::move(section_);
+  }
+
+  const TokenizerSource& source_;
+  const bool spm_;
+  tokn::Header header_{};
+  std::vector<std::string> stored_;  // by id
+  std::vector<std::uint32_t> bytes_of_value_, sorted_, added_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> merges_;  // left id, tokn::pack
+  std::vector<std::byte> section_;
+};
+
+}  // namespace
+
+Result<std::vector<std::byte>> build_tokenizer(const TokenizerSource& source) { return Builder(source).build(); }
+
+}  // namespace qsf

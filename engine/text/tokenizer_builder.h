@@ -1,0 +1,43 @@
+// Makes a TOKN section from a vocabulary as its source has it. Allocates: for converters and tests, not for the engine.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_patterns.h"
+
+namespace qsf {
+
+inline constexpr std::string_view kByteLevelPattern = pattern::kGpt2;
+inline constexpr std::string_view kDigitsPattern = pattern::kDigits;
+
+struct TokenizerSource {
+  struct Token {
+    std::string
+        text;  // normal byte_bpe tokens in GPT-2's byte alphabet ("Ġthe"), all others in UTF-8 ("▁the", "<0x0A>")
+    float score = 0;  // spm_bpe only
+    TokenType type = TokenType::normal;
+  };
+
+  TokenizerKind kind = TokenizerKind::byte_bpe;
+  /// byte_bpe: the name in GGUF's tokenizer.ggml.pre ("llama-bpe"), or tokenizer.json's regular expressions, the steps
+  /// of a sequence joined by '\n': Split gives its Regex, ByteLevel with use_regex kByteLevelPattern (without:
+  /// nothing), Digits with individual_digits kDigitsPattern. spm_bpe: empty.
+  std::string pattern;
+  /// byte_bpe: a pre-token that is a token as a whole is not merged up from bytes. GGUF's names for Llama 3 imply it.
+  bool ignore_merges = false;
+  bool add_bos = false;           // the model expects its begin token in front of a prompt
+  bool add_space_prefix = false;  // spm_bpe: a text begins with a space that it does not have
+  std::vector<Token> tokens;      // by id; ids without a token: TokenType::unused and an empty text
+  std::vector<std::pair<std::string, std::string>> merges;  // byte_bpe: in order of rank, written as the tokens are
+};
+
+/// The section's bytes. bad_tokenizer when the source contradicts itself (a merge of unknown tokens, two normal tokens
+/// of one text), unsupported for a pattern that has no scanner or a size beyond the format.
+Result<std::vector<std::byte>> build_tokenizer(const TokenizerSource& source);
+
+}  // namespace qsf

@@ -1,0 +1,78 @@
+// The TOKN section as structures: what the bytes of docs/format-tokenizer.md mean, for the tokenizer and its builder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+
+namespace qsf::tokn {
+
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kMaxTokenBytes = 1024;
+inline constexpr std::uint32_t kMaxTokens = 1u << 22;
+inline constexpr std::uint32_t kMaxMerges = 1u << 20;
+inline constexpr std::uint32_t kNone = 0xffffffffu;
+
+inline constexpr std::uint32_t kAddBos = 1u << 0;
+inline constexpr std::uint32_t kAddSpacePrefix = 1u << 1;
+inline constexpr std::uint32_t kIgnoreMerges = 1u << 2;
+inline constexpr std::uint32_t kAllFlags = kAddBos | kAddSpacePrefix | kIgnoreMerges;
+
+struct Header {
+  std::uint32_t version;
+  std::uint32_t kind;     // TokenizerKind
+  std::uint32_t pattern;  // Pretokenizer::id for byte_bpe, else 0
+  std::uint32_t flags;
+  std::uint32_t n_tokens;
+  std::uint32_t n_sorted;
+  std::uint32_t n_added;
+  std::uint32_t n_merges;
+  std::uint32_t unknown;    // id of the unknown token, kNone without one
+  std::uint32_t blob_size;  // bytes of all tokens
+  std::uint32_t reserved[6];
+};
+static_assert(sizeof(Header) == 64);
+
+/// Bytes of each table, in the order in which they follow the header.
+struct Sizes {
+  std::uint64_t begins, bytes, sorted, added, merge_begins, merges, scores, types, blob;
+
+  constexpr std::uint64_t total() const {
+    return sizeof(Header) + begins + bytes + sorted + added + merge_begins + merges + scores + types + blob;
+  }
+};
+constexpr Sizes sizes(const Header& h, bool spm) {
+  const std::uint64_t ends = std::uint64_t{h.n_tokens} + 1;
+  return {.begins = 4 * ends,
+          .bytes = 4 * 256,
+          .sorted = std::uint64_t{4} * h.n_sorted,
+          .added = std::uint64_t{4} * h.n_added,
+          .merge_begins = spm ? 0 : 4 * ends,
+          .merges = std::uint64_t{8} * h.n_merges,
+          .scores = spm ? std::uint64_t{4} * h.n_tokens : 0,
+          .types = h.n_tokens,
+          .blob = h.blob_size};
+}
+
+/// A merge under its left token: right id 22 bits, result id 22 bits, rank 20 bits, from the top, so that the order of
+/// the numbers is that of the right ids.
+struct Merge {
+  std::uint32_t right, result, rank;
+};
+constexpr std::uint64_t pack(Merge m) { return std::uint64_t{m.right} << 42 | std::uint64_t{m.result} << 20 | m.rank; }
+constexpr Merge unpack(std::uint64_t bits) {
+  return {static_cast<std::uint32_t>(bits >> 42), static_cast<std::uint32_t>(bits >> 20) & 0x3fffffu,
+          static_cast<std::uint32_t>(bits) & 0xfffffu};
+}
+
+/// Entry i of a table; tables need no alignment.
+inline std::uint32_t u32_at(const std::byte* table, std::uint32_t i) {
+  return load_le<std::uint32_t>(table + std::size_t{4} * i);
+}
+inline std::uint64_t u64_at(const std::byte* table, std::uint32_t i) {
+  return load_le<std::uint64_t>(table + std::size_t{8} * i);
+}
+inline float f32_at(const std::byte* table, std::uint32_t i) { return load_le<float>(table + std::size_t{4} * i); }
+
+}  // namespace qsf::tokn

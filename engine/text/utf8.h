@@ -1,0 +1,56 @@
+// UTF-8 as the Unicode Standard defines it (table 3-7): no surrogates, no overlong forms, nothing above U+10FFFF.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace qsf::utf8 {
+
+enum class Form : std::uint8_t {
+  valid,
+  invalid,     // can never become a character; `size` is the maximal subpart that one U+FFFD stands for
+  incomplete,  // the text ends inside what may become a character
+};
+
+struct Decoded {
+  char32_t code;
+  std::uint8_t size;  // bytes; at least 1
+  Form form;
+};
+
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+/// What begins at text[at], at < text.size().
+constexpr Decoded decode(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const std::uint8_t lead = byte(at);
+  if (lead < 0x80) return {lead, 1, Form::valid};
+  if (lead < 0xC2 || lead > 0xF4) return {0, 1, Form::invalid};
+  const std::uint8_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  std::uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  std::uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  char32_t code = lead & (0x7Fu >> size);
+  for (std::uint8_t i = 1; i < size; ++i) {
+    if (at + i >= text.size()) return {0, i, Form::incomplete};
+    const std::uint8_t next = byte(at + i);
+    if (next < low || next > high) return {0, i, Form::invalid};
+    code = code << 6 | (next & 0x3Fu);
+    low = 0x80;
+    high = 0xBF;
+  }
+  return {code, size, Form::valid};
+}
+
+/// Where the first byte lies that is not part of a valid character; text.size() when there is none.
+constexpr std::size_t valid_prefix(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Decoded next = decode(text, at);
+    if (next.form != Form::valid) break;
+    at += next.size;
+  }
+  return at;
+}
+
+}  // namespace qsf::utf8

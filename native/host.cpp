@@ -1,0 +1,74 @@
+#include "native/host.h"
+
+#include <sys/mman.h>
+
+#include <chrono>
+
+namespace qsf {
+
+Result<Pages> Pages::take(std::uint64_t size) {
+  if (size == 0 || size > SIZE_MAX / 2) {
+    return make_error(ErrorCode::out_of_memory, "%llu bytes cannot be had in one piece",
+                      static_cast<unsigned long long>(size));
+  }
+  void* at = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) {
+    return make_error(ErrorCode::out_of_memory, "the system refused %llu bytes for the arena",
+                      static_cast<unsigned long long>(size));
+  }
+  return Pages({static_cast<std::byte*>(at), static_cast<std::size_t>(size)});
+}
+
+Pages::~Pages() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
+                                         const std::atomic<bool>& cancel) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (options.budget <= kHostReserve) {
+    return make_error(ErrorCode::budget_too_small, "a budget of %llu bytes is not more than the host's own %llu",
+                      static_cast<unsigned long long>(options.budget), static_cast<unsigned long long>(kHostReserve));
+  }
+  Result<Source> source = Source::open(model, options.source);
+  if (!source) return source.error();
+  Result<Pages> pages = Pages::take(options.budget - kHostReserve);
+  if (!pages) return pages.error();
+  std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
+  OpenOptions open = options.open;
+  open.workers = host->pool_.workers();
+  const Result<Session*> session = open_session(host->pages_.bytes(), options.budget, host->source_.size(), open);
+  if (!session) return session.error();
+  host->session_ = *session;
+  host->io_.emplace(*host->session_, host->source_);
+  const Result<Step> step = host->next();
+  if (!step) return step.error();
+  if (*step != Step::ready) return make_error(ErrorCode::internal, "opening ended in another state than ready");
+  host->open_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return host;
+}
+
+Result<Step> Host::next() {
+  while (!cancel_.load(std::memory_order_relaxed)) {
+    const std::uint64_t seen = io_->settled();
+    const Step step = session_->step();
+    switch (step) {
+      case Step::working:
+        io_->pump();
+        break;
+      case Step::need_bytes:
+        io_->pump();
+        // A signal handler can set the flag but not wake this thread, hence the limit.
+        io_->wait(seen, std::chrono::milliseconds(20));
+        break;
+      case Step::error:
+        return session_->error();
+      default:
+        return step;
+    }
+  }
+  return make_error(ErrorCode::cancelled, "stopped by the caller");
+}
+
+}  // namespace qsf

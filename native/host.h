@@ -1,0 +1,72 @@
+// A session with everything around it: memory, a source, a reading thread and computing threads. What every native
+// program and the C API drive.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "engine.h"
+#include "native/io_thread.h"
+#include "native/source.h"
+#include "native/thread_pool.h"
+
+namespace qsf {
+
+struct HostOptions {
+  std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
+  std::uint32_t threads = 0;          // 0: usable_cores()
+  bool pin = false;                   // each computing thread to one processor
+  SourceOptions source;
+  OpenOptions open;  // workers are filled in
+};
+
+/// Zeroed pages from the system, given back at the end. A page counts only once it is written.
+class Pages {
+ public:
+  static Result<Pages> take(std::uint64_t size);
+  Pages(Pages&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = {}; }
+  Pages& operator=(Pages&&) = delete;
+  ~Pages();
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit Pages(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+class Host {
+ public:
+  /// Opens the model and steps until the session is ready. `cancel` may be set by anyone at any time, also by a signal
+  /// handler; it must outlive the host.
+  static Result<std::unique_ptr<Host>> open(const std::string& model, const HostOptions& options,
+                                            const std::atomic<bool>& cancel);
+
+  Session& session() { return *session_; }
+  Source& source() { return source_; }
+  std::uint32_t threads() const { return pool_.count(); }
+  /// Seconds since open() began.
+  double open_seconds() const { return open_seconds_; }
+
+  /// Steps until there is something to tell: logits, token, done or ready. The session's error, or `cancelled` soon
+  /// after the flag was set; then the session can be stopped and used again.
+  Result<Step> next();
+
+ private:
+  Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel)
+      : pages_(std::move(pages)), source_(std::move(source)), pool_(options.threads, options.pin), cancel_(cancel) {}
+
+  Pages pages_;
+  Source source_;
+  ThreadPool pool_;
+  const std::atomic<bool>& cancel_;
+  Session* session_ = nullptr;
+  std::optional<IoThread> io_;
+  double open_seconds_ = 0;
+};
+
+}  // namespace qsf

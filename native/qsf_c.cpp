@@ -1,0 +1,290 @@
+// The C API over Host. Nothing here can throw: memory that runs out ends the process, as everywhere in the hosts.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "native/host.h"
+#include "native/resident.h"
+#include "qsf.h"
+
+struct QSFConfig {
+  std::size_t megabytes = 200;
+  int threads = 0;
+  int max_seq_len = 0;
+  float quality = 1.0f;
+  std::uint64_t seed = 0;
+};
+
+struct QSFEngine {
+  QSFConfig config;
+  std::atomic<bool> cancel{false};
+  std::unique_ptr<qsf::Host> host;
+  double prompt_seconds = 0, generation_seconds = 0;
+};
+
+namespace {
+
+using namespace qsf;
+
+thread_local Error last_error;
+
+void begin_call() { last_error = {}; }
+void fail(const Error& error) { last_error = error; }
+
+Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "%s", what); }
+
+Result<HostOptions> host_options(const QSFConfig& config) {
+  if (config.megabytes == 0 || config.megabytes > std::numeric_limits<std::uint64_t>::max() >> 21) {
+    return make_error(ErrorCode::bad_argument, "a RAM budget of %zu MiB is out of range", config.megabytes);
+  }
+  if (config.threads < 0 || config.threads > 1024) {
+    return make_error(ErrorCode::bad_argument, "%d threads are not in 0-1024", config.threads);
+  }
+  if (config.max_seq_len < 0) {
+    return make_error(ErrorCode::bad_argument, "a context of %d tokens is out of range", config.max_seq_len);
+  }
+  if (!(config.quality >= 0.0f && config.quality <= 1.0f)) {
+    return make_error(ErrorCode::bad_argument, "a quality of %g is not in 0-1", static_cast<double>(config.quality));
+  }
+  HostOptions options;
+  options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
+  options.threads = static_cast<std::uint32_t>(config.threads);
+  options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
+  return options;
+}
+
+bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<std::uint32_t>& out) {
+  if (tokens == nullptr || n <= 0) {
+    fail(wrong("no tokens were given"));
+    return false;
+  }
+  const std::uint32_t vocab_size = engine.host->session().stats().vocab_size;
+  for (int i = 0; i < n; ++i) {
+    if (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) >= vocab_size) {
+      fail(make_error(ErrorCode::bad_token, "token %d is not in the vocabulary of %u", tokens[i],
+                      static_cast<unsigned>(vocab_size)));
+      return false;
+    }
+    out.push_back(static_cast<std::uint32_t>(tokens[i]));
+  }
+  return true;
+}
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+double rate(std::uint64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0; }
+
+}  // namespace
+
+QSFConfig* qsf_config_default(void) { return new (std::nothrow) QSFConfig; }
+void qsf_config_set_ram_budget(QSFConfig* config, size_t megabytes) { config->megabytes = megabytes; }
+void qsf_config_set_threads(QSFConfig* config, int num_threads) { config->threads = num_threads; }
+void qsf_config_set_max_seq_len(QSFConfig* config, int max_seq_len) { config->max_seq_len = max_seq_len; }
+void qsf_config_set_quality(QSFConfig* config, float quality) { config->quality = quality; }
+void qsf_config_set_seed(QSFConfig* config, uint64_t seed) { config->seed = seed; }
+void qsf_config_free(QSFConfig* config) { delete config; }
+
+QSFEngine* qsf_load(const char* model_path, QSFConfig* config) {
+  begin_call();
+  auto engine = std::make_unique<QSFEngine>();
+  if (config != nullptr) engine->config = *config;
+  const Result<HostOptions> options = host_options(engine->config);
+  if (model_path == nullptr || !options) {
+    fail(model_path == nullptr ? wrong("no model path was given") : options.error());
+    return nullptr;
+  }
+  Result<std::unique_ptr<Host>> host = Host::open(model_path, *options, engine->cancel);
+  if (!host) {
+    fail(host.error());
+    return nullptr;
+  }
+  engine->host = std::move(*host);
+  return engine.release();
+}
+
+void qsf_free(QSFEngine* engine) { delete engine; }
+
+void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float temperature, float top_p,
+                  QSFTokenCallback callback, void* user_data) {
+  begin_call();
+  if (engine == nullptr || prompt == nullptr || max_tokens < 0) {
+    return fail(wrong("an engine, a prompt and max_tokens of 0 or more are needed"));
+  }
+  Session& session = engine->host->session();
+  Prompt start;
+  start.text = prompt;
+  start.max_tokens = static_cast<std::uint32_t>(max_tokens);
+  start.sampler.temperature = temperature;
+  start.sampler.top_p = top_p;
+  start.sampler.seed = engine->config.seed;
+  if (const Status s = session.rewind(0); !s) return fail(s.error());
+  if (const Status s = session.start(start); !s) return fail(s.error());
+  engine->cancel = false;
+  const double begin = now();
+  double first = 0;
+  std::string text;
+  while (true) {
+    const Result<Step> step = engine->host->next();
+    if (first == 0) first = now();
+    if (!step) {
+      session.stop();
+      fail(step.error());
+      break;
+    }
+    text = session.piece();
+    if (*step == Step::token && callback != nullptr) {
+      callback(static_cast<int>(session.token()), text.c_str(), user_data);
+    }
+    if (*step == Step::done) {
+      if (!text.empty() && callback != nullptr) callback(-1, text.c_str(), user_data);
+      break;
+    }
+  }
+  engine->prompt_seconds = first - begin;
+  engine->generation_seconds = now() - first;
+}
+
+void qsf_stop(QSFEngine* engine) { engine->cancel = true; }
+
+int* qsf_tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
+  begin_call();
+  if (engine == nullptr || text == nullptr || num_tokens == nullptr) {
+    fail(wrong("an engine, a text and a place for the count are needed"));
+    return nullptr;
+  }
+  *num_tokens = 0;
+  // No token stands for less than a byte, but a tokenizer may put a space in front.
+  std::vector<std::uint32_t> ids(std::strlen(text) + 8);
+  const Result<std::uint32_t> n = engine->host->session().tokenize(text, true, ids);
+  if (!n) {
+    fail(n.error());
+    return nullptr;
+  }
+  auto* out = static_cast<int*>(std::malloc(sizeof(int) * (*n + std::size_t{1})));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for %u token ids", *n));
+    return nullptr;
+  }
+  for (std::uint32_t i = 0; i < *n; ++i) out[i] = static_cast<int>(ids[i]);
+  *num_tokens = static_cast<int>(*n);
+  return out;
+}
+
+char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
+  begin_call();
+  std::vector<std::uint32_t> ids;
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return nullptr;
+  }
+  if (num_tokens != 0 && !read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
+  std::string text;
+  for (const std::uint32_t id : ids) {
+    char buffer[8];
+    text += engine->host->session().detokenize(id, buffer);
+  }
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for %zu bytes of text", text.size()));
+    return nullptr;
+  }
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return out;
+}
+
+float* qsf_forward(QSFEngine* engine, const int* tokens, int num_tokens) {
+  begin_call();
+  std::vector<std::uint32_t> ids;
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return nullptr;
+  }
+  if (!read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
+  Session& session = engine->host->session();
+  Prompt prompt;
+  prompt.tokens = ids;
+  prompt.max_tokens = 0;
+  if (const Status s = session.start(prompt); !s) {
+    fail(s.error());
+    return nullptr;
+  }
+  engine->cancel = false;
+  const Result<Step> step = engine->host->next();
+  if (!step || *step != Step::done) {
+    session.stop();
+    fail(step ? make_error(ErrorCode::internal, "the prompt ended in another state than done") : step.error());
+    return nullptr;
+  }
+  // The engine's own buffer: writing to it is harmless.
+  return const_cast<float*>(session.logits().last(session.stats().vocab_size).data());
+}
+
+int qsf_rewind(QSFEngine* engine, int num_tokens) {
+  begin_call();
+  if (engine == nullptr || num_tokens < 0) {
+    fail(wrong("an engine and a count of 0 or more are needed"));
+    return -1;
+  }
+  if (const Status s = engine->host->session().rewind(static_cast<std::uint32_t>(num_tokens)); !s) {
+    fail(s.error());
+    return -1;
+  }
+  return 0;
+}
+
+int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p) {
+  begin_call();
+  SamplerOptions options;
+  options.temperature = temperature;
+  options.top_p = top_p;
+  options.top_k = 0;
+  thread_local std::uint64_t draws = 0;
+  options.seed = draws++;
+  if (logits == nullptr || vocab_size <= 0) {
+    fail(wrong("logits are needed"));
+    return -1;
+  }
+  if (const Status s = check(options); !s) {
+    fail(s.error());
+    return -1;
+  }
+  std::vector<float> copy(logits, logits + vocab_size);
+  std::vector<Sampler::Candidate> scratch(copy.size());
+  Sampler sampler;
+  sampler.begin(options, best_kernels(), scratch);
+  return static_cast<int>(sampler.sample(copy, {}));
+}
+
+int qsf_vocab_size(const QSFEngine* engine) {
+  return engine == nullptr ? 0 : static_cast<int>(engine->host->session().stats().vocab_size);
+}
+
+void qsf_release(void* memory) { std::free(memory); }
+
+void qsf_print_stats(QSFEngine* engine) {
+  if (engine == nullptr) return;
+  const Stats s = engine->host->session().stats();
+  const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  std::fprintf(stderr, "budget      %.1f MiB, %.1f MiB resident at most\n", mib(s.budget), mib(peak_resident_bytes()));
+  for (const MemoryRegion& region : engine->host->session().memory_map()) {
+    std::fprintf(stderr, "  %-24.*s %10.3f MiB\n", static_cast<int>(region.name.size()), region.name.data(),
+                 mib(region.bytes));
+  }
+  std::fprintf(stderr, "weights     %u of %u segments (%.1f of %.1f MiB) stay in memory\n", s.n_pinned, s.n_segments,
+               mib(s.pinned_bytes), mib(s.weight_bytes));
+  std::fprintf(stderr, "context     %u of %u tokens\n", s.position, s.max_seq_len);
+  std::fprintf(stderr, "prompt      %.1f tokens/s\n", rate(s.prompt_tokens, engine->prompt_seconds));
+  std::fprintf(stderr, "generation  %.1f tokens/s\n", rate(s.generated_tokens, engine->generation_seconds));
+  std::fprintf(stderr, "host        %.*s kernels, %u threads, %.1f MiB read\n", static_cast<int>(s.isa.size()),
+               s.isa.data(), engine->host->threads(), mib(s.bytes_read));
+}
+
+const char* qsf_last_error(void) { return last_error.sentence; }
+int qsf_last_error_code(void) { return static_cast<int>(last_error.code); }

@@ -1,0 +1,65 @@
+#include "native/run_generate.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace qsf::run {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks) {
+  Session& session = host.session();
+  const std::size_t known = session.tokens().size();
+  if (const Status started = session.start(prompt); !started) return started.error();
+  const std::size_t with_prompt = session.tokens().size();
+  Generation out;
+  std::uint64_t rows_left = session.stats().prompt_tokens;
+  auto begin = std::chrono::steady_clock::now();
+  bool in_prompt = true;
+  const auto show = [&](std::string_view piece) {
+    out.text += piece;
+    if (sinks.text && !piece.empty()) sinks.text(piece);
+  };
+  while (out.ended.empty()) {
+    const Result<Step> step = host.next();
+    if (!step) {
+      if (step.error().code != ErrorCode::cancelled) return step.error();
+      session.stop();
+      out.ended = "cancelled";
+      break;
+    }
+    if (*step == Step::logits && rows_left > 0 && sinks.all_logits) {
+      const std::span<const float> rows = session.logits();
+      const std::uint64_t n = std::min<std::uint64_t>(rows.size() / session.stats().vocab_size, rows_left);
+      rows_left -= n;
+      if (const Status written = sinks.all_logits(rows.first(n * session.stats().vocab_size)); !written) {
+        return written.error();
+      }
+    }
+    if (in_prompt && *step != Step::logits) {  // the first token, or the end
+      in_prompt = false;
+      out.prompt_seconds = seconds_since(begin);
+      begin = std::chrono::steady_clock::now();
+    }
+    if (*step == Step::token || *step == Step::done) show(session.piece());
+    if (*step == Step::done) {
+      const Stats stats = session.stats();
+      const bool full = stats.generated_tokens == prompt.max_tokens || session.tokens().size() == stats.max_seq_len;
+      out.ended = session.stopped_by_eos() ? "eos" : full ? "length" : "stop";
+    }
+  }
+  (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);
+  const std::span<const std::uint32_t> ids = session.tokens();
+  out.prompt_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(known),
+                        ids.begin() + static_cast<std::ptrdiff_t>(with_prompt));
+  out.generated_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(with_prompt), ids.end());
+  if (prompt.hash_logits) out.logits_hash = session.logits_hash();
+  return out;
+}
+
+}  // namespace qsf::run

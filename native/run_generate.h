@@ -1,0 +1,32 @@
+// One generation, from start() to its end, and what it did.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "native/host.h"
+
+namespace qsf::run {
+
+struct Generation {
+  std::vector<std::uint32_t> prompt_ids, generated_ids;
+  std::string text;
+  std::string ended;        // eos, stop, length or cancelled
+  std::string logits_hash;  // empty unless asked for
+  double prompt_seconds = 0;
+  double generation_seconds = 0;
+};
+
+struct Sinks {
+  std::function<void(std::string_view)> text;                // pieces as they come
+  std::function<Status(std::span<const float>)> all_logits;  // rows of the prompt's positions, in order
+};
+
+/// Runs a started session to the end of the generation. A cancelled one is stopped and not an error. `known`: tokens of
+/// the sequence before start().
+Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks);
+
+}  // namespace qsf::run

@@ -1,0 +1,87 @@
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "native/resident.h"
+#include "native/run_report.h"
+
+namespace qsf::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A float as the shortest decimal that is this float, not as the double it widens to.
+double shortest(float value) {
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof text, value);
+  double out = 0;
+  std::from_chars(text, end.ptr, out);
+  return out;
+}
+
+Json plan_of(const Session& session) {
+  const Stats s = session.stats();
+  Json map = Json::object();
+  for (const MemoryRegion& region : session.memory_map()) map[std::string(region.name)] = region.bytes;
+  return {{"budget", s.budget},
+          {"max_seq_len", s.max_seq_len},
+          {"chunk", s.chunk},
+          {"kv", kKvNames[static_cast<std::size_t>(s.kv)]},
+          {"segments", s.n_segments},
+          {"pinned_segments", s.n_pinned},
+          {"weight_bytes", s.weight_bytes},
+          {"pinned_bytes", s.pinned_bytes},
+          {"ring_slots", s.ring_slots},
+          {"ring_bytes", s.ring_bytes},
+          {"memory_map", std::move(map)}};
+}
+
+Json kernels_of(const Session& session) {
+  Json kernels = Json::array();
+  for (const KernelCount& count : session.kernel_counts()) {
+    if (count.calls != 0) kernels.push_back({{"op", count.op}, {"type", count.type}, {"calls", count.calls}});
+  }
+  return kernels;
+}
+
+}  // namespace
+
+Status write_receipt(const std::string& path, const Options& options, Host& host, const Generation& g) {
+  const Session& session = host.session();
+  const Stats s = session.stats();
+  const SamplerOptions& sampler = options.sampler;
+  const Json receipt = {
+      {"program", "qsf-run " QSF_VERSION},
+      {"model", {{"file", options.model}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
+      {"isa", s.isa},
+      {"threads", host.threads()},
+      {"source", host.source().kind().name},
+      {"sampler",
+       {{"temperature", shortest(sampler.temperature)},
+        {"top_k", sampler.top_k},
+        {"top_p", shortest(sampler.top_p)},
+        {"repetition_penalty", shortest(sampler.repetition_penalty)},
+        {"seed", sampler.seed}}},
+      {"prompt_tokens", g.prompt_ids},
+      {"generated_tokens", g.generated_ids},
+      {"text", g.text},
+      {"ended", g.ended},
+      {"logits_hash", g.logits_hash},
+      {"bytes_read", s.bytes_read},
+      {"kernels", kernels_of(session)},
+      {"plan", plan_of(session)},
+      {"seconds", {{"open", host.open_seconds()}, {"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}}},
+      {"peak_resident_bytes", peak_resident_bytes()},
+  };
+  const std::string text = receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (!written || !closed) {
+    return make_error(ErrorCode::io_error, "cannot write %s: %s", path.c_str(), std::strerror(errno));
+  }
+  return {};
+}
+
+}  // namespace qsf::run

@@ -1,0 +1,65 @@
+#include "native/run_report.h"
+
+#include "native/resident.h"
+
+namespace qsf::run {
+namespace {
+
+double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+double rate(std::size_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0; }
+
+}  // namespace
+
+void print_memory_map(std::FILE* to, const Session& session) {
+  const Stats s = session.stats();
+  std::fprintf(to, "%-24s %14s %10s\n", "region", "bytes", "MiB");
+  std::uint64_t total = 0;
+  for (const MemoryRegion& region : session.memory_map()) {
+    std::fprintf(to, "%-24.*s %14llu %10.3f\n", static_cast<int>(region.name.size()), region.name.data(),
+                 static_cast<unsigned long long>(region.bytes), mib(region.bytes));
+    total += region.bytes;
+  }
+  std::fprintf(to, "%-24s %14llu %10.3f\n", "budget", static_cast<unsigned long long>(s.budget), mib(s.budget));
+  if (total != s.budget) {
+    std::fprintf(to, "%-24s %14lld %10.3f\n", "alignment", static_cast<long long>(s.budget - total),
+                 mib(s.budget) - mib(total));
+  }
+  std::fprintf(to, "\nweights    %.3f MiB in %u segments; %u segments (%.3f MiB) stay in memory\n", mib(s.weight_bytes),
+               s.n_segments, s.n_pinned, mib(s.pinned_bytes));
+  if (s.ring_slots == 0) {
+    std::fprintf(to, "streaming  none: everything stays in memory\n");
+  } else {
+    std::fprintf(to, "streaming  %u segments through %u slots of %.3f MiB\n", s.n_segments - s.n_pinned, s.ring_slots,
+                 mib(s.ring_bytes / s.ring_slots));
+  }
+  std::fprintf(to, "context    %u tokens, KV as %s; prompt in chunks of %u\n", s.max_seq_len,
+               kKvNames[static_cast<std::size_t>(s.kv)].data(), s.chunk);
+}
+
+void print_setting(std::FILE* to, const Options& options, Host& host) {
+  const Stats s = host.session().stats();
+  std::fprintf(to, "model      %s, %.3f MiB, %u layers, %u tokens\n", options.model.c_str(), mib(s.model_bytes),
+               s.n_layers, s.vocab_size);
+  std::fprintf(to, "host       %s kernels, %u threads, reading by %s, opened in %.3f s\n", s.isa.data(), host.threads(),
+               host.source().kind().name.data(), host.open_seconds());
+  print_memory_map(to, host.session());
+}
+
+void print_speed(std::FILE* to, const Generation& g, Host& host) {
+  const Stats s = host.session().stats();
+  std::fprintf(to, "prompt     %zu tokens in %.3f s, %.1f tokens/s\n", g.prompt_ids.size(), g.prompt_seconds,
+               rate(g.prompt_ids.size(), g.prompt_seconds));
+  std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ended by %s\n", g.generated_ids.size(),
+               g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), g.ended.c_str());
+  for (const KernelCount& count : host.session().kernel_counts()) {
+    if (count.calls == 0) continue;
+    std::fprintf(to, "kernel     %.*s%s%.*s: %llu calls\n", static_cast<int>(count.op.size()), count.op.data(),
+                 count.type.empty() ? "" : "/", static_cast<int>(count.type.size()), count.type.data(),
+                 static_cast<unsigned long long>(count.calls));
+  }
+  std::fprintf(to, "memory     %.3f MiB resident at most; %.3f MiB read\n", mib(peak_resident_bytes()),
+               mib(s.bytes_read));
+}
+
+}  // namespace qsf::run

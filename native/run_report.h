@@ -1,0 +1,24 @@
+// What qsf-run tells besides the text: the plan as a table, measurements, the receipt.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "native/run_generate.h"
+#include "native/run_options.h"
+
+namespace qsf::run {
+
+/// The memory map and what of the weights stays in memory.
+void print_memory_map(std::FILE* to, const Session& session);
+/// Files, threads and kernels, before anything is generated.
+void print_setting(std::FILE* to, const Options& options, Host& host);
+void print_speed(std::FILE* to, const Generation& generation, Host& host);
+
+/// JSON of what ran; docs/cli.md describes the fields.
+Status write_receipt(const std::string& path, const Options& options, Host& host, const Generation& generation);
+
+/// Measures prompt and generation three times on one thread of text, and prints the medians.
+Status bench(std::FILE* to, const Options& options, Host& host);
+
+}  // namespace qsf::run

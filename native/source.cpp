@@ -1,0 +1,72 @@
+#include "native/source.h"
+
+#include <array>
+
+namespace qsf {
+
+extern const SourceKind kMmapSource, kPreadSource, kHttpSource;
+
+namespace {
+
+constexpr std::array kKinds{
+    &kPreadSource,
+    &kMmapSource,
+#ifdef QSF_HAVE_CURL
+    &kHttpSource,
+#endif
+};
+
+const SourceKind* find_kind(std::string_view name, bool url) {
+  for (const SourceKind* kind : kKinds) {
+    if (name.empty() ? kind->url == url : kind->name == name) return kind;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const SourceKind* const> source_kinds() { return kKinds; }
+
+bool is_url(std::string_view where) { return where.starts_with("http://") || where.starts_with("https://"); }
+
+Result<Source> Source::open(const std::string& where, const SourceOptions& options) {
+  const SourceKind* kind = find_kind(options.kind, is_url(where));
+  if (kind == nullptr && options.kind.empty()) {
+    return make_error(ErrorCode::unsupported_host, "this build reads files only: it was made without libcurl");
+  }
+  if (kind == nullptr) {
+    return make_error(ErrorCode::bad_argument, "there is no source '%.*s'", static_cast<int>(options.kind.size()),
+                      options.kind.data());
+  }
+  if (kind->url != is_url(where)) {
+    return make_error(ErrorCode::bad_argument, "the source '%s' does not read %s", kind->name.data(),
+                      kind->url ? "files, only URLs" : "URLs, only files");
+  }
+  std::uint64_t size = 0;
+  const Result<void*> state = kind->open(where, options, size);
+  if (!state) return state.error();
+  return Source(kind, *state, size);
+}
+
+Source::Source(Source&& other) noexcept : kind_(other.kind_), state_(other.state_), size_(other.size_) {
+  other.state_ = nullptr;
+}
+
+Source::~Source() {
+  if (state_ != nullptr) kind_->close(state_);
+}
+
+Status Source::read(std::uint64_t offset, Pieces into) {
+  std::uint64_t total = 0;
+  for (const std::span<std::byte> piece : into) total += piece.size();
+  if (offset > size_ || total > size_ - offset) {
+    return make_error(ErrorCode::truncated, "%llu bytes at %llu were asked of a file of %llu bytes",
+                      static_cast<unsigned long long>(total), static_cast<unsigned long long>(offset),
+                      static_cast<unsigned long long>(size_));
+  }
+  return kind_->read(state_, offset, into);
+}
+
+void Source::cancel() { kind_->cancel(state_); }
+
+}  // namespace qsf

@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+// em-run.mjs COMMAND ARGS...: runs a command where Emscripten is, such as `scripts/em-run.mjs cmake --preset wasm-simd`.
+import { runWithEmscripten } from './lib/emscripten.mjs';
+import { Stop, main } from './lib/process.mjs';
+
+await main(async () => {
+  const [command, ...args] = process.argv.slice(2);
+  if (!command) throw new Stop('usage: em-run.mjs COMMAND ARGS...');
+  await runWithEmscripten(command, args, process.cwd());
+});

@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+// Makes docs/errors.md and web/src/errors.gen.ts from engine/base/errors.def; with --check only says whether they are
+// what would be made.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { Stop, isMain, main, root } from './lib/process.mjs';
+
+const source = 'engine/base/errors.def';
+
+/** The list's entries: `{name, number, meaning}`. */
+export function readErrors(text = readFileSync(join(root, source), 'utf8')) {
+  const entries = [];
+  for (const line of text.split('\n')) {
+    if (!line.startsWith('QSF_ERROR')) continue;
+    const [, name, number, meaning] = line.match(/^QSF_ERROR\((\w+), (\d+), "((?:[^"\\]|\\.)*)"\)$/) ?? [];
+    if (!name) throw new Stop(`${source}: this line is not QSF_ERROR(name, number, "meaning"): ${line}`);
+    entries.push({ name, number: Number(number), meaning: JSON.parse(`"${meaning}"`) });
+  }
+  for (const key of ['name', 'number']) {
+    if (new Set(entries.map((entry) => entry[key])).size !== entries.length) {
+      throw new Stop(`${source}: two errors have the same ${key}.`);
+    }
+  }
+  return entries;
+}
+
+/** What each generated file holds, by its path. */
+export function generated(entries = readErrors()) {
+  const rows = entries.map(({ name, number, meaning }) => `| ${number} | \`${name}\` | ${meaning} |`);
+  const members = entries.map(({ name, number, meaning }) => `  /** ${meaning} */\n  ${name}: ${number},`);
+  return {
+    'docs/errors.md': `<!-- Made by scripts/gen-errors.mjs from ${source}. -->
+
+# Errors
+
+Every failure is one of these codes with a sentence that names the field and the value. The numbers are stable: the C API
+returns them, \`QSFError\` in JavaScript carries them as \`number\` beside the name in \`code\`, and \`qsf-run\` and
+\`qsf-convert\` print the name before the sentence.
+
+| Number | Name | Meaning |
+| -----: | ---- | ------- |
+${rows.join('\n')}
+`,
+    'web/src/errors.gen.ts': `// Made by scripts/gen-errors.mjs from ${source}.
+export const errorNumbers = {
+${members.join('\n')}
+} as const;
+`,
+  };
+}
+
+if (isMain(import.meta.url)) {
+  await main(() => {
+    for (const [path, text] of Object.entries(generated())) {
+      if (!process.argv.includes('--check')) writeFileSync(join(root, path), text);
+      else if (readFileSync(join(root, path), 'utf8') !== text) {
+        throw new Stop(`${path} is not what ${source} gives; run \`node scripts/gen-errors.mjs\`.`);
+      }
+    }
+  });
+}

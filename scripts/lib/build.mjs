@@ -1,0 +1,76 @@
+// The builds, by their names in CMakePresets.json. Each ends quickly when nothing has changed.
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { dependencies, runWithEmscripten } from './emscripten.mjs';
+import { Stop, root, run } from './process.mjs';
+
+/** The WebAssembly builds: one for the relaxed integer dot product, one for everywhere else. */
+export const variants = ['simd', 'relaxed'];
+
+/** Each WebAssembly module's two files. */
+export const wasmFiles = variants.flatMap((variant) => [`qsf-${variant}.js`, `qsf-${variant}.wasm`]);
+
+/** The package's sources; the WebAssembly modules are put beside them. */
+export const packageSources = join(root, 'web', 'src');
+
+/** The built-in model as the demo and the browser tests load it. */
+export const demoModel = join(root, 'web', 'demo', 'public', 'models', 'stories-8bit.qsf');
+
+export const buildFolder = (preset) => join(root, preset === 'release' ? 'build' : `build-${preset}`);
+
+/** Whether a build folder is one of this checkout, completely configured, with the tests in or out as `tests` says. */
+function configured(folder, tests) {
+  const cache = join(folder, 'CMakeCache.txt');
+  if (!existsSync(cache) || !existsSync(join(folder, 'build.ninja'))) return false;
+  const text = readFileSync(cache, 'utf8');
+  if (!text.includes(`CMAKE_HOME_DIRECTORY:INTERNAL=${root}\n`)) {
+    rmSync(folder, { recursive: true });
+    return false;
+  }
+  return text.includes(`QSF_TESTS:BOOL=${tests ? 'ON' : 'OFF'}\n`);
+}
+
+/** Configures (when needed) and builds a preset. */
+export async function buildPreset(preset, { tests = false, targets = [] } = {}) {
+  const folder = buildFolder(preset);
+  const env = { ...process.env, ...dependencies() };
+  const cmake = preset.startsWith('wasm')
+    ? (args) => runWithEmscripten('cmake', args)
+    : (args) => run('cmake', args, { env });
+  if (!configured(folder, tests)) await cmake(['--preset', preset, `-DQSF_TESTS=${tests ? 'ON' : 'OFF'}`]);
+  await cmake(['--build', folder, ...targets.flatMap((target) => ['--target', target])]);
+}
+
+/** Builds qsf-run and qsf-convert into build/bin/. */
+export const buildNative = (options) => buildPreset('release', options);
+
+/** Builds both WebAssembly modules and puts them where the TypeScript sources look for them. */
+export async function buildWasm(options) {
+  for (const variant of variants) {
+    await buildPreset(`wasm-${variant}`, options);
+    for (const name of wasmFiles.filter((file) => file.startsWith(`qsf-${variant}.`))) {
+      copyIfNewer(join(buildFolder(`wasm-${variant}`), 'bin', name), join(packageSources, name));
+    }
+  }
+}
+
+const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : -Infinity);
+
+/** Copies by way of another name, so that an interrupted run leaves nothing half-written. */
+function copyIfNewer(from, to) {
+  if (!existsSync(from)) throw new Stop(`The build did not make ${from}.`);
+  if (modified(to) >= modified(from)) return;
+  copyFileSync(from, `${to}.unfinished`);
+  renameSync(`${to}.unfinished`, to);
+}
+
+/** Converts the built-in model for the demo, unless that was done since model and converter changed. */
+export async function convertModel() {
+  const model = join(root, 'models', 'stories');
+  const converter = join(root, 'build', 'bin', 'qsf-convert');
+  const inputs = [converter, ...readdirSync(model).map((name) => join(model, name))];
+  if (modified(demoModel) > Math.max(...inputs.map(modified))) return;
+  mkdirSync(dirname(demoModel), { recursive: true });
+  await run(converter, [model, demoModel, '--quant-type', '8bit']);
+}

@@ -1,0 +1,175 @@
+// Emscripten: the one on PATH when it is new enough, else a Debian root of its own entered with bubblewrap, in which the
+// project, the temporary folder and the cache lie at the same paths as outside.
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { asRoot, install, isDebian, systemEnvironment } from './packages.mjs';
+import { Stop, capture, root, run, which } from './process.mjs';
+
+const oldest = [3, 1, 60];
+const suite = 'trixie';
+const rootPackages = ['emscripten', 'cmake', 'ninja-build', 'xz-utils'];
+const sources = ['lz4', 'libzstd'];
+/** Seen inside the root as outside, where they exist. */
+const shown = ['/etc/resolv.conf', '/etc/hosts', '/usr/src/googletest'];
+
+const toMakeRoot = [
+  { what: 'mmdebstrap', apt: 'mmdebstrap', present: () => which('mmdebstrap') !== null },
+  { what: 'bwrap', apt: 'bubblewrap', present: () => which('bwrap') !== null },
+  {
+    what: "Debian's archive keys",
+    apt: 'debian-archive-keyring',
+    present: () => existsSync('/usr/share/keyrings/debian-archive-keyring.gpg'),
+  },
+];
+
+/** Where things live that set-up makes and several checkouts may share. */
+export const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'qsf');
+const debianRoot = join(cache, suite);
+const sourcesFolder = join(cache, 'src');
+const headersFolder = join(cache, 'include');
+
+function emccOnPath() {
+  const version = capture('emcc', ['--version'])?.match(/ (\d+)\.(\d+)\.(\d+)/);
+  if (!version) return false;
+  const found = version.slice(1).map(Number);
+  const differs = found.findIndex((part, i) => part !== oldest[i]);
+  return differs < 0 || found[differs] > oldest[differs];
+}
+
+/** A root says what it was made of, so that one made from an older list is made anew. */
+const stamp = `${suite} ${rootPackages.join(' ')}`;
+function rootIsReady() {
+  const path = join(debianRoot, 'etc', 'qsf-root');
+  return existsSync(path) && readFileSync(path, 'utf8').trim() === stamp;
+}
+
+/** The environment inside the root: paths into the outer system would name nothing there. */
+function insideEnvironment(env) {
+  const kept = [
+    'TERM',
+    'QSF_DEPS_DIR',
+    'QSF_TEST_INCLUDE',
+    'CMAKE_BUILD_PARALLEL_LEVEL',
+    'http_proxy',
+    'https_proxy',
+    'no_proxy',
+  ];
+  const entries = kept.filter((name) => env[name] !== undefined).map((name) => [name, env[name]]);
+  return { ...Object.fromEntries(entries), HOME: tmpdir(), PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' };
+}
+
+function bubblewrap(command, args, cwd) {
+  const system = ['usr', 'etc', 'var'].flatMap((name) => ['--ro-bind', join(debianRoot, name), `/${name}`]);
+  const links = ['bin', 'lib', 'lib64', 'sbin'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
+  const readable = shown.filter(existsSync).flatMap((path) => ['--ro-bind', path, path]);
+  const writable = [...new Set([tmpdir(), cache, root, cwd])].flatMap((path) => ['--bind', path, path]);
+  const devices = ['--dev', '/dev', '--proc', '/proc', '--die-with-parent'];
+  return ['bwrap', [...system, ...links, ...devices, ...readable, ...writable, '--chdir', cwd, command, ...args]];
+}
+
+/**
+ * How to run a command where Emscripten is: `{command, args, env}` for spawn.
+ */
+export function withEmscripten(command, args, cwd = root) {
+  const env = { ...process.env, ...dependencies() };
+  if (emccOnPath()) return { command, args, env };
+  if (!rootIsReady()) throw new Stop('Emscripten is not set up; run `npm run setup` first.');
+  const [wrapper, wrapped] = bubblewrap(command, args, cwd);
+  return { command: wrapper, args: wrapped, env: insideEnvironment(env) };
+}
+
+/** Runs a command where Emscripten is, with its output shown. */
+export async function runWithEmscripten(command, args, cwd = root) {
+  const found = withEmscripten(command, args, cwd);
+  await run(found.command, found.args, { cwd, env: found.env, name: [command, ...args].join(' ') });
+}
+
+/** Environment variables that name the sources and headers for builds which cannot use the system's own. */
+export function dependencies() {
+  const folders = { QSF_DEPS_DIR: sourcesFolder, QSF_TEST_INCLUDE: headersFolder };
+  return Object.fromEntries(Object.entries(folders).filter(([, path]) => existsSync(path)));
+}
+
+/** Copies what the tests include but the root and the cross compiler do not have. */
+export function copyTestHeaders() {
+  const from = ['/usr/include', '/usr/local/include'].map((path) => join(path, 'nlohmann')).find(existsSync);
+  const to = join(headersFolder, 'nlohmann');
+  if (from && !existsSync(to)) cpSync(from, to, { recursive: true, dereference: true });
+}
+
+const emsdk =
+  `install Emscripten ${oldest.join('.')} or newer with emsdk, put its emcc on PATH (\`source emsdk_env.sh\`) and ` +
+  'start again.';
+
+/** Removes what set-ups that were ended early have left beside `name`. */
+function removeUnfinished(name) {
+  for (const entry of readdirSync(cache)) {
+    const pid = entry.startsWith(`${name}.`) && Number(entry.slice(name.length + 1));
+    if (pid && !existsSync(`/proc/${pid}`)) rmSync(join(cache, entry), { recursive: true, force: true });
+  }
+}
+
+async function makeRoot() {
+  const words = asRoot();
+  if (words === null) throw new Stop(`Emscripten is missing; run \`npm run setup\` as root once, or ${emsdk}`);
+  removeUnfinished(suite);
+  const unfinished = join(cache, `${suite}.${process.pid}`);
+  console.log(`set-up: making a Debian ${suite} root with Emscripten in ${debianRoot} (about a minute) ...`);
+  const touch = shown.map((path) => `mkdir -p "$1/$(dirname ${path})"; test -e "$1${path}" || ${place(path)}`);
+  const finish = [...touch, `echo '${stamp}' > "$1/etc/qsf-root"`].join('; ');
+  const options = ['--quiet', '--variant=apt', `--include=${rootPackages.join(',')}`, `--customize-hook=${finish}`];
+  const [command, ...args] = [...words, 'mmdebstrap', ...options, suite, unfinished];
+  await run(command, args, { name: 'mmdebstrap', env: systemEnvironment() }).catch((error) => {
+    throw new Stop(`${error.message} Without it, ${emsdk}`);
+  });
+  if (existsSync(debianRoot)) await run('rm', ['-rf', debianRoot]);
+  renameSync(unfinished, debianRoot);
+}
+
+/** The shell command that makes an empty place for `path` in a root, for something to be bound over it. */
+function place(path) {
+  return path.startsWith('/etc') ? `touch "$1${path}"` : `mkdir -p "$1${path}"`;
+}
+
+function sourcesAreReady() {
+  return sources.every((name) => existsSync(join(sourcesFolder, name, 'lib')));
+}
+
+/** Unpacks the upstream archives of Debian's source packages; apt checks them against its signed index. */
+async function fetchSources() {
+  console.log(`set-up: fetching the sources of ${sources.join(' and ')} for WebAssembly ...`);
+  removeUnfinished('src');
+  const unfinished = `${sourcesFolder}.${process.pid}`;
+  mkdirSync(unfinished, { recursive: true });
+  const script = `set -eu
+    sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > sources.list
+    mkdir -p lists/partial
+    apt="-qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=/dev/null
+      -o Dir::State::Lists=$PWD/lists -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache="
+    apt-get $apt update
+    apt-get $apt source --download-only ${sources.join(' ')}
+    for name in ${sources.join(' ')}; do
+      mkdir "$name"
+      tar -xf "$(ls "$name"_*.orig.tar.* | grep -v '\\.asc$')" -C "$name" --strip-components=1
+    done
+    rm -rf lists sources.list`;
+  const [command, args] = bubblewrap('sh', ['-c', script], unfinished);
+  await run(command, args, { env: insideEnvironment(process.env), name: 'apt-get source' });
+  rmSync(sourcesFolder, { recursive: true, force: true });
+  renameSync(unfinished, sourcesFolder);
+}
+
+/** Makes Emscripten and the sources available, or ends in a sentence that says how to. Quick when they are there. */
+export async function setUpEmscripten() {
+  if (emccOnPath()) return;
+  if (!isDebian()) throw new Stop(`Emscripten is missing; ${emsdk}`);
+  mkdirSync(cache, { recursive: true });
+  await install(rootIsReady() ? toMakeRoot.slice(1, 2) : toMakeRoot);
+  if (capture('bwrap', ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', 'true']) === null) {
+    throw new Stop(`Emscripten is missing, and bubblewrap may not make the root that would hold it here; ${emsdk}`);
+  }
+  if (!rootIsReady()) await makeRoot();
+  if (!sourcesAreReady()) await fetchSources();
+}

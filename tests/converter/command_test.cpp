@@ -1,0 +1,109 @@
+// qsf-convert as a user types it.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "converter/support.h"
+
+namespace qsf::test {
+namespace {
+
+struct Outcome {
+  int status = -1;
+  std::string text;  // stdout and stderr
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = std::string(QSF_BIN_DIR) + "/qsf-convert " + arguments + " 2>&1";
+  std::FILE* pipe = popen(command.c_str(), "r");
+  Outcome out;
+  if (!pipe) return out;
+  for (char buffer[4096]; const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe);) out.text.append(buffer, n);
+  const int status = pclose(pipe);
+  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return out;
+}
+
+void expect(const Outcome& outcome, int status, const std::string& part) {
+  EXPECT_EQ(outcome.status, status) << outcome.text;
+  EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
+}
+
+const std::string kLlama = kSource + "/tests/data/llama";
+
+TEST(Command, ConvertsAndInspects) {
+  const Folder folder;
+  const std::string out = folder.path("llama.qsf");
+  expect(run(kLlama + " " + out + " --quant-type 4bit --compress lz4hc"), 0, "bits");
+  const Outcome shown = run("--inspect " + out);
+  expect(shown, 0, "all checksums agree");
+  for (const char* part : {"llama", "4bit", "ffn_down", "norm.epsilon", "TENS", "SEGS", "TOKN", "tiles"}) {
+    EXPECT_NE(shown.text.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(Command, QuietSaysNothing) {
+  const Folder folder;
+  const Outcome outcome = run(kLlama + " " + folder.path("x.qsf") + " --quiet");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.text, "");
+}
+
+TEST(Command, WrongUsage) {
+  expect(run(""), 2, "IN and OUT.qsf");
+  expect(run(kLlama), 2, "OUT.qsf is missing");
+  expect(run(kLlama + " x.qsf --quant-type 5bit"), 2, "5bit");
+  expect(run(kLlama + " x.qsf --compress gzip"), 2, "gzip");
+  expect(run(kLlama + " x.qsf more"), 2, "more");
+  expect(run("--frobnicate"), 2, "--frobnicate");
+  expect(run("--inspect a.qsf b.qsf"), 2, "--inspect");
+  expect(run("--help"), 0, "--quant-type");
+}
+
+TEST(Command, MissingAndForeignFiles) {
+  const Folder folder;
+  const std::string out = folder.path("x.qsf");
+  expect(run(folder.path("missing") + " " + out), 1, "there is no file or directory");
+  expect(run(folder.path() + " " + out), 1, "no config.json");
+  write_text(folder.path("foreign"), "hello");
+  expect(run(folder.path("foreign") + " " + out), 1, "of no kind that can be read");
+  expect(run("--inspect " + folder.path("foreign")), 1, "too few");
+  expect(run("--inspect " + folder.path("missing")), 1, "cannot open");
+  expect(run(kLlama + " " + out + " --tokenizer " + folder.path("missing")), 1, "cannot open");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Command, UnwritableOutput) {
+  const Folder folder;
+  expect(run(kLlama + " " + folder.path("nowhere/x.qsf")), 1, "cannot write");
+  expect(run(kLlama + " " + folder.path()), 1, "not a regular file");
+  expect(run(kLlama + " /dev/full"), 1, "not a regular file");
+}
+
+TEST(Command, InspectFindsEveryDamagedByteOfTheTablesAndSegments) {
+  const Folder folder;
+  const std::string out = folder.path("llama.qsf");
+  ASSERT_EQ(run(kLlama + " " + out + " --quiet").status, 0);
+  const Written written = read_written(out);
+  std::vector<std::uint64_t> places{0, 5, 20, 97, 101, 110, written.tables.header.layer_index_offset + 20};
+  for (const SectionEntry& section : written.tables.sections) places.push_back(section.offset + section.size / 2);
+  for (const SegmentEntry& segment : written.tables.segments)
+    places.push_back(segment.offset + segment.stored_size / 2);
+  for (const std::uint64_t place : places) {
+    Bytes damaged = written.file;
+    damaged[place] ^= std::byte{4};
+    write_bytes(folder.path("damaged.qsf"), damaged);
+    std::FILE* sink = std::fopen("/dev/null", "w");
+    const Status status = convert::inspect(folder.path("damaged.qsf"), sink);
+    std::fclose(sink);
+    ASSERT_FALSE(status) << place;
+    EXPECT_NE(status.error().sentence[0], 0);
+  }
+  expect(run("--inspect " + folder.path("damaged.qsf")), 1, "checksum");
+}
+
+}  // namespace
+}  // namespace qsf::test

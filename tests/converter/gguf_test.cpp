@@ -1,0 +1,225 @@
+// GGUF: carried types, the order of q's and k's rows, scaling, damage.
+#include "converter/gguf.h"
+
+#include <cstring>
+
+#include "base/half.h"
+#include "converter/gguf_writer.h"
+#include "converter/inputs.h"
+#include "converter/support.h"
+
+namespace qsf::test {
+namespace {
+
+struct Case {
+  GgmlType type;
+  FormatId carried;
+};
+constexpr std::array kCases{Case{GgmlType::f32, FormatId::f32}, Case{GgmlType::f16, FormatId::f16},
+                            Case{GgmlType::bf16, FormatId::bf16}, Case{GgmlType::q8_0, FormatId::ggml_q8_0},
+                            Case{GgmlType::q4_0, FormatId::ggml_q4_0}};
+
+TEST(Gguf, EveryTypeIsCarriedWithoutLoss) {
+  for (const char* fixture : {"/tests/data/llama", "/tests/data/qwen2", "/tests/data/qwen3"}) {
+    for (const Case& c : kCases) {
+      const Folder folder;
+      std::map<std::string, Weights> expected;
+      write_bytes(folder.path("model.gguf"), gguf_of(kSource + fixture, c.type, expected).file());
+      const Written file = convert(folder.path("model.gguf"), {});
+      std::size_t n_used = 0;
+      for (const auto& [key, weights] : file.weights) {
+        const std::string name = hugging_face_name(key.second, key.first - 1);
+        ASSERT_TRUE(expected.contains(name)) << name;
+        EXPECT_EQ(weights.values, expected.at(name).values) << fixture << " " << name;
+        ++n_used;
+      }
+      EXPECT_EQ(n_used, expected.size());
+      EXPECT_EQ(static_cast<FormatId>(file.tables.header.quant), c.carried);
+    }
+  }
+}
+
+TEST(Gguf, AnotherTypeCanBeAskedFor) {
+  const Folder folder;
+  std::map<std::string, Weights> expected;
+  write_bytes(folder.path("model.gguf"), gguf_of(kSource + "/tests/data/llama", GgmlType::q4_0, expected).file());
+  const Written file = convert(folder.path("model.gguf"), {FormatId::f32, Compression::none, 0});
+  const auto& q = file.weights.at({1, Role::attn_q});
+  EXPECT_EQ(q.values, expected.at("model.layers.0.self_attn.q_proj.weight").values);
+  EXPECT_EQ(static_cast<FormatId>(file.tables.header.quant), FormatId::f32);
+}
+
+TEST(Gguf, RopeFrequenciesBecomeDivisors) {
+  const Folder folder;
+  std::map<std::string, Weights> expected;
+  GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f16, expected);
+  std::vector<float> divisors(16);
+  Bytes bytes;
+  for (std::size_t i = 0; i < divisors.size(); ++i) put(bytes, divisors[i] = 1 + 0.5f * static_cast<float>(i));
+  writer.tensor("rope_freqs.weight", GgmlType::f32, {16}, bytes);
+  write_bytes(folder.path("model.gguf"), writer.file());
+  EXPECT_EQ(convert(folder.path("model.gguf"), {}).section_floats(kTagRope), divisors);
+}
+
+TEST(Gguf, LinearScalingDividesEveryFrequency) {
+  const Folder folder;
+  std::map<std::string, Weights> expected;
+  GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f16, expected);
+  writer.text("llama.rope.scaling.type", "linear");
+  writer.f32("llama.rope.scaling.factor", 4);
+  write_bytes(folder.path("model.gguf"), writer.file());
+  EXPECT_EQ(convert(folder.path("model.gguf"), {}).section_floats(kTagRope), std::vector<float>(16, 4.0f));
+}
+
+TEST(Gguf, BiasesOfInterleavedModelsAreReordered) {
+  const Folder folder;
+  std::map<std::string, Weights> expected;
+  GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f32, expected);
+  for (int layer = 0; layer < 3; ++layer) {
+    Bytes q, k;
+    for (int i = 0; i < 128; ++i) put(q, static_cast<float>(i));
+    for (int i = 0; i < 64; ++i) put(k, static_cast<float>(i));
+    const std::string front = "blk." + std::to_string(layer) + ".";
+    writer.tensor(front + "attn_q.bias", GgmlType::f32, {128}, q);
+    writer.tensor(front + "attn_k.bias", GgmlType::f32, {64}, k);
+  }
+  write_bytes(folder.path("model.gguf"), writer.file());
+  const Written file = convert(folder.path("model.gguf"), {});
+  const std::vector<float>& q = file.weights.at({2, Role::attn_q_bias}).values;
+  // Pairs (0, 1), (2, 3) ... of a head become (0, 16), (1, 17) ...
+  EXPECT_EQ(q[0], 0);
+  EXPECT_EQ(q[16], 1);
+  EXPECT_EQ(q[1], 2);
+  EXPECT_EQ(q[17], 3);
+  EXPECT_EQ(q[32 + 15], 32 + 30);
+  EXPECT_EQ(file.weights.at({2, Role::attn_k_bias}).values[63], 63);
+}
+
+class Damage : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::map<std::string, Weights> weights;
+    writer_ = gguf_of(kSource + "/tests/data/llama", GgmlType::q8_0, weights);
+  }
+  Error error_of(const Bytes& file) {
+    write_bytes(folder_.path("model.gguf"), file);
+    return convert_error(folder_.path("model.gguf"));
+  }
+  Error error() { return error_of(writer_.file()); }
+
+  Folder folder_;
+  GgufWriter writer_;
+};
+
+void expect(const Error& error, ErrorCode code, const char* part) {
+  EXPECT_EQ(error.code, code) << error.sentence;
+  EXPECT_NE(std::strstr(error.sentence, part), nullptr) << error.sentence;
+}
+
+TEST_F(Damage, WrongVersion) {
+  Bytes file = writer_.file();
+  file[4] = std::byte{1};
+  expect(error_of(file), ErrorCode::bad_version, "version 1");
+}
+
+TEST_F(Damage, HugeCounts) {
+  for (const std::size_t at : {8u, 16u}) {
+    Bytes file = writer_.file();
+    std::memset(file.data() + at, 0xff, 8);
+    expect(error_of(file), ErrorCode::bad_input, "do not fit");
+  }
+}
+
+TEST_F(Damage, HugeTextLength) {
+  Bytes file = writer_.file();
+  std::memset(file.data() + 24, 0xff, 8);
+  EXPECT_EQ(error_of(file).code, ErrorCode::truncated);
+}
+
+TEST_F(Damage, EveryTruncationOfTheFront) {
+  const Bytes file = writer_.file();
+  for (std::size_t size = 0; size < 3000; ++size) {
+    const Result<convert::Gguf> gguf = convert::read_gguf(std::span(file).first(size));
+    ASSERT_FALSE(gguf) << size;
+    ASSERT_NE(gguf.error().sentence[0], 0);
+  }
+  ASSERT_FALSE(convert::read_gguf(std::span(file).first(file.size() - 64)));
+}
+
+TEST_F(Damage, FlippedBitsNeverCrash) {
+  const Bytes file = writer_.file();
+  std::uint32_t random = 1;
+  for (int i = 0; i < 3000; ++i) {
+    Bytes damaged(file.begin(), file.begin() + 8192);
+    random = random * 1664525 + 1013904223;
+    damaged[(random >> 8) % 3500] ^= static_cast<std::byte>(1 << (random >> 29));
+    const Result<convert::Gguf> gguf = convert::read_gguf(damaged);
+    if (!gguf) {
+      ASSERT_NE(gguf.error().sentence[0], 0);
+    }
+  }
+}
+
+TEST_F(Damage, UnsupportedTensorType) {
+  writer_.tensor("blk.0.attn_output.bias", GgmlType::q4_k, {256}, Bytes(144));
+  expect(error(), ErrorCode::unsupported, "Q4_K");
+}
+
+TEST_F(Damage, UnknownArchitecture) {
+  GgufWriter other;
+  other.text("general.architecture", "mamba");
+  writer_ = other;
+  expect(error(), ErrorCode::unsupported, "mamba");
+}
+
+TEST_F(Damage, UnknownTensor) {
+  writer_.tensor("blk.0.ffn_gate_exps.weight", GgmlType::f32, {1}, Bytes(4));
+  expect(error(), ErrorCode::unsupported, "ffn_gate_exps");
+}
+
+TEST_F(Damage, TensorBeyondTheLastLayer) {
+  writer_.tensor("blk.3.attn_norm.weight", GgmlType::f32, {128}, Bytes(512));
+  expect(error(), ErrorCode::unsupported, "blk.3.attn_norm.weight");
+}
+
+TEST_F(Damage, RowsThatAreNoWholeBlocks) {
+  writer_.tensor("blk.0.attn_output.bias", GgmlType::q8_0, {33}, Bytes(68));
+  expect(error(), ErrorCode::bad_input, "rows of 33");
+}
+
+TEST_F(Damage, OverflowingShape) {
+  writer_.tensor("blk.0.attn_output.bias", GgmlType::f32, {1ull << 33, 1ull << 33}, Bytes(4));
+  EXPECT_EQ(error().code, ErrorCode::bad_input);
+}
+
+TEST_F(Damage, UnsupportedScaling) {
+  writer_.text("llama.rope.scaling.type", "yarn");
+  expect(error(), ErrorCode::unsupported, "yarn");
+}
+
+TEST_F(Damage, PartialRope) {
+  writer_.u32("llama.rope.dimension_count", 8);
+  expect(error(), ErrorCode::unsupported, "RoPE over 8");
+}
+
+TEST_F(Damage, UnknownTokenizer) {
+  writer_.text("tokenizer.ggml.model", "bert");
+  writer_.texts("tokenizer.ggml.tokens", {"a"});
+  expect(error(), ErrorCode::unsupported, "bert");
+}
+
+TEST_F(Damage, TokenTypesThatDoNotMatchTheTokens) {
+  writer_.text("tokenizer.ggml.model", "llama");
+  writer_.texts("tokenizer.ggml.tokens", {"a", "b"});
+  writer_.f32s("tokenizer.ggml.scores", {0, 0});
+  writer_.i32s("tokenizer.ggml.token_type", {1});
+  expect(error(), ErrorCode::bad_tokenizer, "1 token types");
+}
+
+TEST_F(Damage, OneOfSeveralParts) {
+  writer_.u32("split.count", 3);
+  expect(error(), ErrorCode::unsupported, "3 parts");
+}
+
+}  // namespace
+}  // namespace qsf::test

@@ -1,0 +1,110 @@
+// The browsers, each behind the same few calls.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { chromium, firefox } from '@playwright/test';
+import type { BrowserContext } from '@playwright/test';
+
+import { chromiumArgs, chromiumPath } from './chromium.js';
+import type { Actions, Failure } from './page.js';
+import { WebKit } from './webdriver.js';
+
+/** What an action of the page failed with. */
+export class PageFailure extends Error {
+  override readonly name: string;
+  readonly code: string | undefined;
+
+  constructor({ name, code, message }: Failure) {
+    super(message);
+    this.name = name;
+    this.code = code;
+  }
+}
+
+type Answer = { value: unknown } | { failure: Failure };
+
+/** One open page. */
+export class Tab {
+  readonly #call: (action: string, args: unknown[]) => Promise<Answer>;
+  readonly close: () => Promise<void>;
+
+  constructor(call: (action: string, args: unknown[]) => Promise<Answer>, close: () => Promise<void>) {
+    this.#call = call;
+    this.close = close;
+  }
+
+  async call<A extends keyof Actions>(
+    action: A,
+    ...args: Parameters<Actions[A]>
+  ): Promise<Awaited<ReturnType<Actions[A]>>> {
+    const answer = await this.#call(action, args);
+    if ('failure' in answer) throw new PageFailure(answer.failure);
+    return answer.value as Awaited<ReturnType<Actions[A]>>;
+  }
+}
+
+export interface Browser {
+  /** Whether the browser lets a driven page keep files. */
+  readonly keepsFiles: boolean;
+  open(url: string): Promise<Tab>;
+  close(): Promise<void>;
+}
+
+const firefoxPath = process.env['QSF_FIREFOX'] ?? '/usr/bin/firefox-esr';
+
+export async function launchChromium(): Promise<Browser> {
+  const profile = mkdtempSync(join(tmpdir(), 'qsf-chromium-'));
+  const context = await chromium.launchPersistentContext(profile, { executablePath: chromiumPath, args: chromiumArgs });
+  return playwrightBrowser(context, profile);
+}
+
+export async function launchFirefox(): Promise<Browser> {
+  const profile = mkdtempSync(join(tmpdir(), 'qsf-firefox-'));
+  const context = await firefox.launchPersistentContext(profile, {
+    channel: 'moz-firefox',
+    executablePath: firefoxPath,
+  });
+  return playwrightBrowser(context, profile);
+}
+
+function playwrightBrowser(context: BrowserContext, profile: string): Browser {
+  return {
+    keepsFiles: true,
+    open: async (url) => {
+      const page = await context.newPage();
+      await page.goto(url);
+      await page.waitForFunction(() => 'call' in window);
+      return new Tab(
+        (action, args) =>
+          page.evaluate(([name, given]) => window.call(name as keyof Actions, given as unknown[]), [
+            action,
+            args,
+          ] as const),
+        () => page.close(),
+      );
+    },
+    close: async () => {
+      await context.close();
+      rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+export async function launchWebKit(): Promise<Browser> {
+  const webkit = await WebKit.launch();
+  const ready = 'const done = arguments[0]; (function look() { window.call ? done(true) : setTimeout(look, 20); })();';
+  const call = 'const done = arguments[2]; window.call(arguments[0], arguments[1]).then(done);';
+  return {
+    keepsFiles: false,
+    open: async (url) => {
+      await webkit.goto(url);
+      await webkit.executeAsync(ready, []);
+      return new Tab(
+        async (action, args) => (await webkit.executeAsync(call, [action, args])) as Answer,
+        () => webkit.goto('about:blank'),
+      );
+    },
+    close: () => webkit.close(),
+  };
+}

@@ -1,0 +1,176 @@
+// What the test page can be told to do. Everything goes in and out as JSON, so that any driver can carry it.
+import { MiB, QSF, QSFError } from '../../web/src/index.js';
+import type { CacheEntry, GenerateOptions, LoadOptions, Progress, Stats } from '../../web/src/index.js';
+
+export interface Failure {
+  name: string;
+  code: string | undefined;
+  message: string;
+}
+
+export interface Generated {
+  text: string;
+  stats: Stats;
+}
+
+type Options<T> = Omit<T, 'signal' | 'onProgress'>;
+
+const open = new Map<string, QSF>();
+
+function model(name: string): QSF {
+  const llm = open.get(name);
+  if (!llm) throw new Error(`no model is open as ${name}`);
+  return llm;
+}
+
+async function generate(llm: QSF, prompt: string | number[], options: GenerateOptions): Promise<Generated> {
+  let text = '';
+  for await (const piece of llm.generate(prompt, options)) text += piece;
+  return { text, stats: await llm.stats() };
+}
+
+const actions = {
+  async load(
+    name: string,
+    url: string,
+    options: Options<LoadOptions>,
+  ): Promise<{ stats: Stats; progress: Progress[] }> {
+    const progress: Progress[] = [];
+    const llm = await QSF.load(url, { ...options, onProgress: (p) => progress.push(p) });
+    open.set(name, llm);
+    return { stats: await llm.stats(), progress };
+  },
+
+  async loadFile(name: string, url: string, options: Options<LoadOptions>): Promise<Stats> {
+    const file = new File([await (await fetch(url)).blob()], 'model.qsf');
+    const llm = await QSF.load(file, options);
+    open.set(name, llm);
+    return llm.stats();
+  },
+
+  generate: (name: string, prompt: string | number[], options: Options<GenerateOptions>): Promise<Generated> =>
+    generate(model(name), prompt, options),
+
+  /** Aborts once so many pieces have come; tells how long the iterator then took to reject, and with what. */
+  async abortGeneration(name: string, prompt: string, options: Options<GenerateOptions>, pieces: number) {
+    const llm = model(name);
+    const controller = new AbortController();
+    let came = 0;
+    let text = '';
+    let since = 0;
+    try {
+      for await (const piece of llm.generate(prompt, { ...options, signal: controller.signal })) {
+        text += piece;
+        if (++came === pieces) {
+          since = performance.now();
+          setTimeout(() => controller.abort(), 0);
+        }
+      }
+    } catch (error) {
+      const ms = performance.now() - since;
+      const before = (await llm.stats()).generation?.tokens.length;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      const { generation } = await llm.stats();
+      return { ms, text, reason: failure(error), before, after: generation?.tokens.length, end: generation?.end };
+    }
+    throw new Error('the generation was not aborted');
+  },
+
+  /** Aborts a generation that waits for the network, after so many milliseconds. */
+  async abortWaiting(name: string, prompt: string, options: Options<GenerateOptions>, after: number) {
+    const llm = model(name);
+    const controller = new AbortController();
+    let since = 0;
+    setTimeout(() => {
+      since = performance.now();
+      controller.abort();
+    }, after);
+    try {
+      await generate(llm, prompt, { ...options, signal: controller.signal });
+    } catch (error) {
+      return { ms: performance.now() - since, reason: failure(error), stats: await llm.stats() };
+    }
+    throw new Error('the generation was not aborted');
+  },
+
+  async abortLoad(url: string, options: Options<LoadOptions>, after: number) {
+    const controller = new AbortController();
+    let since = 0;
+    setTimeout(() => {
+      since = performance.now();
+      controller.abort();
+    }, after);
+    try {
+      await QSF.load(url, { ...options, signal: controller.signal });
+    } catch (error) {
+      return { ms: performance.now() - since, reason: failure(error) };
+    }
+    throw new Error('the load was not aborted');
+  },
+
+  /** Leaves the loop after so many pieces. */
+  async breakGeneration(name: string, prompt: string, options: Options<GenerateOptions>, pieces: number) {
+    const made: string[] = [];
+    for await (const piece of model(name).generate(prompt, options)) if (made.push(piece) === pieces) break;
+    return (await model(name).stats()).generation?.end;
+  },
+
+  /** A consumer that takes its time over each piece; tells how far the worker ran ahead at most. */
+  async slowly(name: string, prompt: string, options: Options<GenerateOptions>, pause: number) {
+    const llm = model(name);
+    let text = '';
+    let came = 0;
+    let ahead = 0;
+    for await (const piece of llm.generate(prompt, options)) {
+      text += piece;
+      came++;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      ahead = Math.max(ahead, ((await llm.stats()).generation?.tokens.length ?? 0) - came);
+    }
+    return { text, ahead };
+  },
+
+  /** Begins a load that nobody waits for. */
+  async beginLoad(url: string, options: Options<LoadOptions>): Promise<void> {
+    void QSF.load(url, options).catch(() => undefined);
+  },
+
+  stats: (name: string): Promise<Stats> => model(name).stats(),
+  tokenize: (name: string, text: string): Promise<number[]> => model(name).tokenize(text),
+  detokenize: (name: string, tokens: number[]): Promise<string> => model(name).detokenize(tokens),
+  cacheState: (url: string): Promise<CacheEntry> => QSF.cache.state(url),
+  cacheList: (): Promise<CacheEntry[]> => QSF.cache.list(),
+  cacheRemove: (url: string): Promise<void> => QSF.cache.remove(url),
+  async close(name: string): Promise<void> {
+    await model(name).close();
+    open.delete(name);
+  },
+  async secureAndIsolated() {
+    return { secure: isSecureContext, isolated: crossOriginIsolated, MiB };
+  },
+};
+
+export type Actions = typeof actions;
+
+function failure(error: unknown): Failure {
+  const code = error instanceof QSFError ? error.code : undefined;
+  return error instanceof Error || error instanceof DOMException
+    ? { name: error.name, code, message: error.message }
+    : { name: typeof error, code, message: String(error) };
+}
+
+async function call(action: keyof Actions, args: unknown[]): Promise<{ value: unknown } | { failure: Failure }> {
+  try {
+    const value = await (actions[action] as (...args: unknown[]) => Promise<unknown>)(...args);
+    return { value: value ?? null };
+  } catch (error) {
+    return { failure: failure(error) };
+  }
+}
+
+declare global {
+  interface Window {
+    call: typeof call;
+  }
+}
+window.call = call;

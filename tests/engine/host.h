@@ -1,0 +1,133 @@
+// A host in memory for tests: gives a session the bytes it asks for and collects what it says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checksum.h"
+#include "engine.h"
+
+namespace qsf::test {
+
+inline constexpr std::uint64_t kMiB = 1u << 20;
+
+/// What one generation gave.
+struct Generation {
+  std::vector<std::uint32_t> tokens;
+  std::vector<float> logits;  // of Step::logits
+  std::string text;
+  std::string hash;  // of the logits, when asked for
+  Error error;
+};
+
+class Host {
+ public:
+  /// Opens the file's bytes; they must outlive the host.
+  Host(std::span<const std::byte> file, std::uint64_t budget, const OpenOptions& options,
+       std::function<bool(const ReadRequest&)> is_late = {})
+      : late(std::move(is_late)), file_(file), memory_(budget > kHostReserve ? budget - kHostReserve : 0) {
+    const Result<Session*> opened = open_session(memory_, budget, file.size(), options);
+    if (!opened) {
+      error = opened.error();
+      return;
+    }
+    session = *opened;
+    pump();
+  }
+
+  /// Steps until something ends: serves requests, collects tokens and logits.
+  Generation pump() {
+    Generation run;
+    while (true) {
+      const Step step = session->step();
+      bool served = false;
+      while (const auto request = session->next_request()) {
+        if (late && late(*request)) {
+          waiting_.push_back(*request);
+        } else {
+          serve(*request);
+          served = true;
+        }
+      }
+      if (step == Step::need_bytes && !served) {
+        for (const ReadRequest& request : std::exchange(waiting_, {})) serve(request);
+      }
+      switch (step) {
+        case Step::working:
+        case Step::need_bytes:
+          if (stop_when && stop_when()) return run;
+          continue;
+        case Step::logits:
+          run.logits.insert(run.logits.end(), session->logits().begin(), session->logits().end());
+          continue;
+        case Step::token:
+          run.tokens.push_back(session->token());
+          run.text += session->piece();
+          if (stop_when && stop_when()) return run;
+          continue;
+        case Step::done:
+          run.text += session->piece();
+          run.hash = session->logits_hash();
+          return run;
+        case Step::ready:
+          return run;
+        case Step::error:
+          run.error = error = session->error();
+          return run;
+      }
+    }
+  }
+
+  Generation generate(const Prompt& prompt) {
+    Generation failed;
+    failed.error = error;
+    if (session == nullptr || error.code != ErrorCode::none) return failed;
+    if (const Status status = session->start(prompt); !status) {
+      failed.error = status.error();
+      return failed;
+    }
+    return pump();
+  }
+
+  Session* session = nullptr;
+  Error error;
+  std::function<bool()> stop_when;                // asked after every step
+  std::function<bool(const ReadRequest&)> fault;  // true: the read fails
+  std::function<bool(const ReadRequest&)> late;   // true: served when the session can do nothing without it
+
+ private:
+  void serve(const ReadRequest& r) {
+    if (fault && fault(r)) {
+      session->fail(r.ticket, make_error(ErrorCode::io_error, "the test's fault"));
+      return;
+    }
+    ASSERT_LE(r.offset + r.size, file_.size());
+    std::memcpy(r.into, file_.data() + r.offset, r.size);
+    (void)session->complete(r.ticket);
+  }
+
+  std::span<const std::byte> file_;
+  std::vector<std::byte> memory_;
+  std::vector<ReadRequest> waiting_;
+};
+
+/// The most likely tokens, nothing added to the ids.
+inline Prompt greedy(std::span<const std::uint32_t> ids, std::uint32_t max_tokens) {
+  Prompt prompt;
+  prompt.tokens = ids;
+  prompt.max_tokens = max_tokens;
+  prompt.sampler.temperature = 0;
+  prompt.ignore_eos = true;
+  prompt.hash_logits = true;
+  return prompt;
+}
+
+}  // namespace qsf::test

@@ -1,0 +1,110 @@
+// A decoder-only transformer in double precision, written from the papers' formulas and independent of the engine:
+// RMSNorm (Zhang & Sennrich 2019), RoPE in half-split form (Su et al. 2021), grouped-query attention, SwiGLU.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "base/half.h"
+#include "file/small_file.h"
+
+namespace qsf::test {
+
+using Vec = std::vector<double>;
+
+/// Logits [tokens, vocab] of a small file's model, from the weights it was made from.
+inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const testing::SmallFile& file,
+                                         const std::vector<std::uint32_t>& tokens) {
+  const auto weight = [&](std::uint32_t section, Role role) -> const std::vector<float>* {
+    const auto found = file.weights.find({section, role});
+    return found == file.weights.end() ? nullptr : &found->second;
+  };
+  const auto product = [](const std::vector<float>& w, const Vec& x, const std::vector<float>* bias) {
+    Vec y(w.size() / x.size());
+    for (std::size_t r = 0; r < y.size(); ++r) {
+      for (std::size_t c = 0; c < x.size(); ++c) y[r] += double{w[r * x.size() + c]} * x[c];
+      if (bias != nullptr) y[r] += double{(*bias)[r]};
+    }
+    return y;
+  };
+  const auto norm = [](const double* x, const std::vector<float>& w) {
+    double sum = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) sum += x[i] * x[i];
+    Vec y(w.size());
+    const double inverse = 1 / std::sqrt(sum / static_cast<double>(w.size()) + double{1e-5f});
+    for (std::size_t i = 0; i < w.size(); ++i) y[i] = x[i] * inverse * double{w[i]};
+    return y;
+  };
+  const std::uint32_t hd = o.head_dim, final_section = o.n_layers + 1;
+  const auto heads = [&](Vec& v, std::size_t position, const std::vector<float>* head_norm) {
+    for (std::size_t h = 0; h < v.size() / hd; ++h) {
+      double* x = &v[h * hd];
+      if (head_norm != nullptr) {
+        const Vec y = norm(x, *head_norm);
+        std::copy(y.begin(), y.end(), x);
+      }
+      for (std::uint32_t i = 0; i < hd / 2; ++i) {
+        double angle = static_cast<double>(position) * std::pow(10000.0, -2.0 * i / hd);
+        if (!o.rope_divisors.empty()) angle /= double{o.rope_divisors[i]};
+        const double a = x[i], b = x[i + hd / 2];
+        x[i] = a * std::cos(angle) - b * std::sin(angle);
+        x[i + hd / 2] = b * std::cos(angle) + a * std::sin(angle);
+      }
+    }
+  };
+
+  std::vector<std::vector<Vec>> keys(o.n_layers), values(o.n_layers);
+  std::vector<Vec> logits;
+  const std::vector<float>& embedding = *weight(0, Role::token_embd);
+  for (std::size_t position = 0; position < tokens.size(); ++position) {
+    Vec x(o.dim);
+    for (std::uint32_t i = 0; i < o.dim; ++i) x[i] = double{embedding[tokens[position] * o.dim + i]};
+    for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
+      const std::uint32_t s = layer + 1;
+      const Vec normed = norm(x.data(), *weight(s, Role::attn_norm));
+      Vec q = product(*weight(s, Role::attn_q), normed, weight(s, Role::attn_q_bias));
+      Vec k = product(*weight(s, Role::attn_k), normed, weight(s, Role::attn_k_bias));
+      Vec v = product(*weight(s, Role::attn_v), normed, weight(s, Role::attn_v_bias));
+      heads(q, position, weight(s, Role::attn_q_norm));
+      heads(k, position, weight(s, Role::attn_k_norm));
+      for (Vec* kept : {&k, &v}) {  // as an f16 KV cache keeps them
+        for (double& e : *kept) e = double{f16_to_f32(f32_to_f16(static_cast<float>(e)))};
+      }
+      keys[layer].push_back(k);
+      values[layer].push_back(v);
+      Vec attended(q.size());
+      for (std::uint32_t h = 0; h < o.n_heads; ++h) {
+        const std::uint32_t kv = h / (o.n_heads / o.n_kv_heads);
+        const std::size_t first = o.window != 0 && position + 1 > o.window ? position + 1 - o.window : 0;
+        Vec p;
+        double most = -1e300, sum = 0;
+        for (std::size_t t = first; t <= position; ++t) {
+          double dot = 0;
+          for (std::uint32_t i = 0; i < hd; ++i) dot += q[h * hd + i] * keys[layer][t][kv * hd + i];
+          p.push_back(dot / std::sqrt(static_cast<double>(hd)));
+          most = std::max(most, p.back());
+        }
+        for (double& e : p) sum += e = std::exp(e - most);
+        for (std::size_t t = first; t <= position; ++t) {
+          for (std::uint32_t i = 0; i < hd; ++i) {
+            attended[h * hd + i] += p[t - first] / sum * values[layer][t][kv * hd + i];
+          }
+        }
+      }
+      const Vec o_out = product(*weight(s, Role::attn_o), attended, nullptr);
+      for (std::uint32_t i = 0; i < o.dim; ++i) x[i] += o_out[i];
+      const Vec ffn_in = norm(x.data(), *weight(s, Role::ffn_norm));
+      Vec gate = product(*weight(s, Role::ffn_gate), ffn_in, nullptr);
+      const Vec up = product(*weight(s, Role::ffn_up), ffn_in, nullptr);
+      for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+      const Vec down = product(*weight(s, Role::ffn_down), gate, nullptr);
+      for (std::uint32_t i = 0; i < o.dim; ++i) x[i] += down[i];
+    }
+    const std::vector<float>* head = weight(final_section, Role::head);
+    logits.push_back(product(head != nullptr ? *head : embedding,
+                             norm(x.data(), *weight(final_section, Role::final_norm)), nullptr));
+  }
+  return logits;
+}
+
+}  // namespace qsf::test

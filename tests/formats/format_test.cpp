@@ -1,0 +1,293 @@
+// The declared formats: block layouts byte by byte, rounding, tiles against rows, and GGML's own vectors where they
+// are.
+#include "formats/format.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <vector>
+
+#include "base/half.h"
+#include "formats/tile.h"
+#include "support/seeded.h"
+
+namespace qsf::test {
+namespace {
+
+std::vector<float> random_weights(std::size_t n, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> weights(n);
+  for (float& w : weights) w = random.symmetric() * 0.1f;
+  return weights;
+}
+
+std::vector<std::byte> quantized(const Format& f, std::span<const float> weights) {
+  std::vector<std::byte> bytes(row_bytes(f, weights.size()));
+  quantize_row(f, weights, bytes);
+  return bytes;
+}
+
+std::vector<float> dequantized(const Format& f, std::span<const std::byte> bytes, std::size_t cols) {
+  std::vector<float> weights(cols);
+  dequantize_row(f, bytes, weights);
+  return weights;
+}
+
+std::uint16_t u16_at(std::span<const std::byte> bytes, std::size_t at) {
+  return static_cast<std::uint16_t>(std::to_integer<int>(bytes[at]) | std::to_integer<int>(bytes[at + 1]) << 8);
+}
+
+const Format& format(std::string_view name) { return *find_format(name); }
+
+TEST(FormatTest, FoundByNameAndNumber) {
+  for (const Format& f : kFormats) {
+    EXPECT_EQ(find_format(f.id), &f);
+    EXPECT_EQ(find_format(f.name), &f);
+    EXPECT_EQ(&kFormats[static_cast<std::size_t>(format_index(f.id))], &f);
+  }
+  EXPECT_EQ(find_format(FormatId::mixed), nullptr);
+  EXPECT_EQ(find_format("5bit"), nullptr);
+  EXPECT_EQ(format_index(FormatId::inherit), -1);
+}
+
+// 0, 1, ... 15 four times: minimum 0, scale 1, so that code i is i mod 16.
+TEST(FormatTest, FourBitPairsNeighbours) {
+  std::vector<float> weights(64);
+  for (std::size_t i = 0; i < 64; ++i) weights[i] = static_cast<float>(i % 16);
+  const std::vector<std::byte> block = quantized(format("4bit"), weights);
+  ASSERT_EQ(block.size(), 36u);
+  EXPECT_EQ(u16_at(block, 0), f32_to_f16(1.0f));
+  EXPECT_EQ(u16_at(block, 2), 0);
+  for (std::size_t j = 0; j < 32; ++j) {
+    EXPECT_EQ(std::to_integer<std::size_t>(block[4 + j]), (2 * j) % 16 + 16 * ((2 * j + 1) % 16)) << j;
+  }
+  EXPECT_EQ(dequantized(format("4bit"), block, 64), weights);
+}
+
+TEST(FormatTest, EightBitIsInt8) {
+  std::vector<float> weights(64, 0.0f);
+  weights[0] = 127.0f;
+  weights[1] = -127.0f;
+  weights[2] = 2.5f;  // half to even
+  weights[3] = -3.5f;
+  const std::vector<std::byte> block = quantized(format("8bit"), weights);
+  ASSERT_EQ(block.size(), 66u);
+  EXPECT_EQ(u16_at(block, 0), f32_to_f16(1.0f));
+  const int expected[] = {127, -127, 2, -4, 0};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(static_cast<std::int8_t>(block[2 + i]), expected[i]);
+}
+
+// A block of GGML's q4_0 written by hand: d = -0.5, element j in the low nibble of byte j, j + 16 in the high.
+TEST(FormatTest, GgmlQ40SplitsHalves) {
+  std::vector<float> weights(32);
+  for (std::size_t i = 0; i < 32; ++i) weights[i] = -0.5f * (static_cast<float>(i / 2) - 8.0f);
+  std::vector<std::byte> block(18);
+  block[0] = std::byte{0x00};
+  block[1] = std::byte{0xb8};
+  for (std::size_t j = 0; j < 16; ++j) block[2 + j] = static_cast<std::byte>(j / 2 | (j / 2 + 8) << 4);
+  EXPECT_EQ(dequantized(format("q4_0"), block, 32), weights);
+  EXPECT_EQ(quantized(format("q4_0"), weights), block);
+}
+
+TEST(FormatTest, GgmlQ80RoundsHalfAway) {
+  std::vector<float> weights(32, 0.0f);
+  weights[0] = -127.0f;
+  weights[1] = 2.5f;
+  weights[2] = -3.5f;
+  weights[31] = 0.49999997f;
+  const std::vector<std::byte> block = quantized(format("q8_0"), weights);
+  ASSERT_EQ(block.size(), 34u);
+  EXPECT_EQ(static_cast<std::int8_t>(block[2]), -127);
+  EXPECT_EQ(static_cast<std::int8_t>(block[3]), 3);
+  EXPECT_EQ(static_cast<std::int8_t>(block[4]), -4);
+  EXPECT_EQ(static_cast<std::int8_t>(block[33]), 0);
+}
+
+// Every weight is within half a step of what is stored, plus what rounding the scale and minimum to fp16 moves the ends
+// by: 2^-11 of each, and 2^-25 where they are subnormal, for each of the top codes.
+TEST(FormatTest, RoundingErrorIsHalfAStep) {
+  for (const Format& f : kFormats) {
+    if (!f.quantized()) continue;
+    for (const float size : {1.0f, 1e-3f, 100.0f}) {
+      std::vector<float> weights = random_weights(f.block * 20u, 9);
+      for (float& w : weights) w = w * size + (f.has_min ? 0.3f * size : 0.0f);
+      const std::vector<std::byte> bytes = quantized(f, weights);
+      const std::vector<float> back = dequantized(f, bytes, weights.size());
+      BlockValues block;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        unpack_block(f, bytes.data() + i / f.block * f.block_bytes, block);
+        const double step = std::fabs(static_cast<double>(block.scale));
+        const double top = std::ldexp(1.0, f.code_bits);
+        // GGML's q4_0 has no code for the end opposite the largest weight: up to a whole step there.
+        const double half = f.rounding == Rounding::ggml_signed_max ? 1.0 : 0.5;
+        const double ends = top * (step * 0x1p-11 + 0x1p-25) + std::fabs(static_cast<double>(block.minimum)) * 0x1p-11;
+        ASSERT_NEAR(back[i], weights[i], step * half + ends) << f.name << " " << i;
+      }
+    }
+  }
+}
+
+TEST(FormatTest, ConstantAndZeroBlocks) {
+  for (const Format& f : kFormats) {
+    for (const float value : {0.0f, 0.5f, -0.25f}) {
+      const std::vector<float> weights(f.block, value);
+      const std::vector<float> back = dequantized(f, quantized(f, weights), f.block);
+      for (const float w : back) EXPECT_NEAR(w, value, std::fabs(value) * 0x1p-10) << f.name;
+    }
+  }
+}
+
+TEST(FormatTest, ValuesBeyondHalfFloatsSaturate) {
+  for (const Format& f : kFormats) {
+    for (const float huge : {3e38f, 1e10f, std::numeric_limits<float>::infinity()}) {
+      if (f.id == FormatId::f32 || f.id == FormatId::bf16) continue;
+      std::vector<float> weights(f.block, 1.0f);
+      weights[0] = huge;
+      weights[f.block - 1u] = -huge;
+      for (const float w : dequantized(f, quantized(f, weights), f.block)) EXPECT_TRUE(std::isfinite(w)) << f.name;
+    }
+    // Not allowed, but no undefined behaviour either (a sanitizer would say).
+    quantized(f, std::vector<float>(f.block, std::numeric_limits<float>::quiet_NaN()));
+    quantized(f, std::vector<float>(f.block, 1e-45f));
+  }
+}
+
+TEST(FormatTest, FloatsRoundHalfToEven) {
+  const std::vector<float> weights{1.0f, 1.00048828125f, 65504.0f, 1e-8f, -2.0f};
+  const std::vector<std::byte> half = quantized(format("f16"), weights);
+  for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(u16_at(half, 2 * i), f32_to_f16(weights[i]));
+  const std::vector<std::byte> brain = quantized(format("bf16"), weights);
+  for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(u16_at(brain, 2 * i), f32_to_bf16(weights[i]));
+  EXPECT_EQ(dequantized(format("f32"), quantized(format("f32"), weights), weights.size()), weights);
+}
+
+TEST(FormatTest, PartialBlocksAreWhole) {
+  for (const Format& f : kFormats) {
+    const std::vector<float> weights = random_weights(172, 4);
+    EXPECT_EQ(row_bytes(f, 172), (172u + f.block - 1) / f.block * f.block_bytes);
+    std::vector<float> padded = weights;
+    padded.resize((172u + f.block - 1) / f.block * f.block);
+    EXPECT_EQ(quantized(f, weights), quantized(f, padded)) << f.name;
+  }
+}
+
+// The tile, drawn by hand for the two widths: byte 4r + c of the g-th 64 is row r, column 4g + c; 4-bit codes have
+// columns 8k..8k+3 in the low and 8k+4..8k+7 in the high nibbles.
+TEST(TileTest, BytesAreWhereTheHeaderSays) {
+  for (const Format& f : kFormats) {
+    if (!f.quantized()) continue;
+    const std::uint32_t cols = 2 * f.block;
+    const std::size_t row_size = row_bytes(f, cols);
+    Random random(6);
+    std::vector<std::byte> rows(16 * row_size);
+    for (std::byte& byte : rows) byte = static_cast<std::byte>(random.next());
+    std::vector<std::byte> strip(16 * row_size);
+    tile_strip(f, rows, 16, cols, strip);
+    BlockValues block;
+    for (std::uint32_t r = 0; r < 16; ++r) {
+      for (std::uint32_t b = 0; b < 2; ++b) {
+        unpack_block(f, rows.data() + r * row_size + b * f.block_bytes, block);
+        const std::span<const std::byte> tile = std::span(strip).subspan(b * 16 * f.block_bytes, 16 * f.block_bytes);
+        EXPECT_EQ(u16_at(tile, 2 * r), block.scale_f16);
+        EXPECT_EQ(f.has_min ? u16_at(tile, 32 + 2 * r) : 0, block.minimum_f16);
+        const std::size_t codes = f.has_min ? 64 : 32;
+        for (std::uint32_t k = 0; k < f.block; ++k) {
+          const std::size_t load = f.code_bits == 4 ? k / 8 : k / 4;
+          const int byte = std::to_integer<int>(tile[codes + load * 64 + 4 * r + k % 4]);
+          const int code = f.code_bits == 8 ? byte : k % 8 < 4 ? byte & 15 : byte >> 4;
+          ASSERT_EQ(code, block.codes[k]) << f.name << " row " << r << " column " << k;
+        }
+      }
+    }
+  }
+}
+
+TEST(TileTest, RowsComeBack) {
+  for (const Format& f : kFormats) {
+    if (!f.quantized()) continue;
+    for (const std::uint32_t cols : {std::uint32_t{f.block}, 172u, 320u}) {
+      for (const std::uint32_t n_rows : {1u, 7u, 16u}) {
+        const std::size_t row_size = row_bytes(f, cols);
+        std::vector<std::byte> rows;
+        for (std::uint32_t r = 0; r < n_rows; ++r) {
+          const std::vector<std::byte> row = quantized(f, random_weights(cols, r));
+          rows.insert(rows.end(), row.begin(), row.end());
+        }
+        std::vector<std::byte> strip(tensor_bytes(f, Layout::tiles, n_rows, cols), std::byte{0xff});
+        ASSERT_EQ(strip.size(), 16 * row_size);
+        tile_strip(f, rows, n_rows, cols, strip);
+        std::vector<float> back(cols);
+        for (std::uint32_t r = 0; r < 16; ++r) {
+          dequantize_tile_row(f, strip, r, back);
+          if (r < n_rows) {
+            EXPECT_EQ(back, dequantized(f, std::span(rows).subspan(r * row_size, row_size), cols)) << f.name;
+          } else {
+            for (const float w : back) EXPECT_EQ(w, 0.0f);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Planes of widths that no format has yet: every (row, column, bit) has a place of its own, and the tile is full.
+TEST(TileTest, PlanesOfEveryWidthFillTheTile) {
+  for (std::uint8_t bits = 1; bits <= 8; ++bits) {
+    const Format f{FormatId::mixed, "any",         64, static_cast<std::uint16_t>(2 + 8 * bits), bits, 0, false,
+                   CodeOrder::none, Rounding::none};
+    std::vector<int> used(tile_bytes(f) * 8, 0);
+    std::uint32_t width = 0;
+    for (const TilePlane& plane : tile_planes(f)) {
+      EXPECT_EQ(plane.shift, plane.width != 0 ? width : 0);
+      width += plane.width;
+      for (std::uint32_t r = 0; plane.width != 0 && r < 16; ++r) {
+        for (std::uint32_t k = 0; k < f.block; ++k) {
+          const TileField field = tile_field(plane, r, k);
+          for (std::uint32_t bit = 0; bit < plane.width; ++bit) {
+            ++used.at((plane.offset + field.byte) * 8 + field.shift + bit);
+          }
+        }
+      }
+    }
+    EXPECT_EQ(width, bits);
+    for (std::size_t i = 0; i < used.size(); ++i)
+      ASSERT_EQ(used[i], i < kTileScale * 8 ? 0 : 1) << int{bits} << " " << i;
+  }
+}
+
+template <class T>
+std::vector<T> read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<T> values(std::filesystem::file_size(path) / sizeof(T));
+  file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
+  return values;
+}
+
+TEST(GgmlTest, VectorsOfTheReference) {
+  const std::filesystem::path folder = QSF_SOURCE_DIR "/../shared/data/derived/quant-vectors";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the extra test data is not here: " << folder;
+  const auto input = read_file<float>(folder / "input_40x1024.f32");
+  for (const auto& [name, file] : {std::pair{"q4_0", "Q4_0"}, std::pair{"q8_0", "Q8_0"}}) {
+    const Format& f = format(name);
+    const auto blocks = read_file<std::byte>(folder / (std::string(file) + ".q"));
+    const auto values = read_file<float>(folder / (std::string(file) + ".f32"));
+    ASSERT_EQ(values.size(), input.size());
+    const std::vector<float> back = dequantized(f, blocks, values.size());
+    std::size_t different_blocks = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i])) << name << " " << i;
+    }
+    const std::vector<std::byte> ours = quantized(f, input);
+    for (std::size_t at = 0; at < blocks.size(); at += f.block_bytes) {
+      different_blocks += !std::equal(ours.begin() + at, ours.begin() + at + f.block_bytes, blocks.begin() + at);
+    }
+    EXPECT_EQ(different_blocks, 0u) << name << " of " << blocks.size() / f.block_bytes;
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test

@@ -1,0 +1,6 @@
+#include "tests/fuzz/text_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  qsf::test::fuzz_tokenizer({reinterpret_cast<const std::byte*>(data), size});
+  return 0;
+}

@@ -1,0 +1,51 @@
+// Any bytes as a tokenizer section with a text to encode: what opens must work, and nothing may crash.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "text/text_stream.h"
+#include "text/tokenizer.h"
+
+namespace qsf::test {
+
+/// u8 flags (bit 0: special), u8 length of the text, the text, the section. Gives whether the section opens.
+inline bool fuzz_tokenizer(std::span<const std::byte> data) {
+  ByteReader in(data);
+  const auto flags = in.read<std::uint8_t>();
+  const std::string text(in.text(in.read<std::uint8_t>()));
+  const std::span<const std::byte> rest = in.take(in.left());
+  const std::vector<std::byte> section(rest.begin(), rest.end());
+  constexpr std::uint32_t kVocabSize = 4096;
+
+  TextStream stream;
+  const std::string_view stops[]{"ab", "\n\n"};
+  if (!stream.begin(stops)) std::abort();
+  if (stream.push(text).size() > 3 * text.size()) std::abort();
+  stream.finish();
+
+  const Result<Tokenizer> tokenizer = Tokenizer::open(section, kVocabSize);
+  if (!tokenizer) {
+    if (tokenizer.error().sentence[0] == 0) std::abort();
+    return false;
+  }
+  std::vector<std::byte> scratch(2048);
+  std::vector<std::uint32_t> ids(64);
+  const Result<std::uint32_t> n = tokenizer->encode(text, (flags & 1) != 0, ids, scratch);
+  if (n && *n > ids.size()) std::abort();
+  for (std::uint32_t i = 0; n && i < *n; ++i) {
+    if (ids[i] >= tokenizer->n_tokens()) std::abort();
+    stream.push(tokenizer->bytes(ids[i]));
+  }
+  stream.finish();
+  for (std::uint32_t id = 0; id < tokenizer->n_tokens(); ++id) {
+    if (tokenizer->bytes(id).size() > TextStream::kMaxTokenBytes) std::abort();
+  }
+  return true;
+}
+
+}  // namespace qsf::test

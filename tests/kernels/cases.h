@@ -1,0 +1,79 @@
+// Seeded inputs, weights and buffers for the kernel tests: the same bytes on every machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "formats/format.h"
+#include "kernels/kernels.h"
+#include "support/seeded.h"
+
+namespace qsf::test {
+
+enum class Values { zero, largest, subnormal, random };
+inline constexpr Values kAllValues[] = {Values::zero, Values::largest, Values::subnormal, Values::random};
+
+std::vector<float> make_values(Values kind, std::size_t n, std::uint64_t seed);
+
+/// A weight matrix in one format: as the kernels read it, and row-major as the format defines it.
+struct Weights {
+  const Format* format;
+  std::uint32_t rows;
+  std::uint32_t cols;
+  std::vector<std::byte> row_major;
+  std::vector<std::byte> kernel;  // tiles for a quantized format
+};
+
+/// Random codes, scales and minima (not quantized weights): every code occurs, scales of both signs.
+Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, std::uint64_t seed);
+
+/// Activation columns rounded by `kernels`, with the memory they lie in.
+class Columns {
+ public:
+  Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t x_stride, std::uint32_t cols,
+          std::uint32_t n);
+  const QuantizedColumns& view() const { return view_; }
+  std::span<const std::int8_t> codes() const { return codes_; }
+  std::span<const float> d() const { return d_; }
+  std::span<const std::int32_t> sums() const { return sums_; }
+
+ private:
+  std::vector<std::int8_t> codes_;
+  std::vector<float> d_;
+  std::vector<std::int32_t> sums_;
+  QuantizedColumns view_;
+};
+
+/// y [n, rows] of the product; x is [n, cols].
+std::vector<float> multiply(const Kernels& kernels, const Weights& w, std::span<const float> x, std::uint32_t n);
+
+/// `size` bytes with an unreadable page right after them and one before the page they begin in; as WebAssembly, which
+/// has no pages to protect, with bytes around them that must stay as they were.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t size);
+  ~Guarded();
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+
+  std::byte* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  template <class T>
+  void fill(std::span<const T> values) const {
+    std::memcpy(data_, values.data(), values.size_bytes());
+  }
+
+ private:
+  std::size_t size_;
+  std::byte* base_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace qsf::test

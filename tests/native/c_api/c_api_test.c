@@ -1,0 +1,142 @@
+/* The C API from C11: c_api_test MODEL. Exit code 0, or 1 with the line of the first claim that does not hold. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qsf.h"
+
+#define EXPECT(claim)                                                                       \
+  do {                                                                                      \
+    if (!(claim)) {                                                                         \
+      fprintf(stderr, "line %d: %s; last error: %s\n", __LINE__, #claim, qsf_last_error()); \
+      exit(1);                                                                              \
+    }                                                                                       \
+  } while (0)
+
+enum {
+  kVocab = 2048,
+  kBadArgument = 1,
+  kBudgetTooSmall = 15,
+  kContextFull = 16,
+  kBadToken = 17,
+  kIoError = 19,
+  kCancelled = 24
+};
+
+struct Seen {
+  QSFEngine* engine;
+  int ids[64];
+  int n;
+  int stop_after;
+  char text[4096];
+};
+
+static void on_token(int token_id, const char* text, void* user_data) {
+  struct Seen* seen = user_data;
+  if (token_id >= 0 && seen->n < 64) seen->ids[seen->n++] = token_id;
+  strncat(seen->text, text, sizeof seen->text - strlen(seen->text) - 1);
+  if (seen->n == seen->stop_after) qsf_stop(seen->engine);
+}
+
+static struct Seen generate(QSFEngine* engine, const char* prompt, int max_tokens, float temperature, int stop_after) {
+  struct Seen seen = {engine, {0}, 0, stop_after, ""};
+  qsf_generate(engine, prompt, max_tokens, temperature, 0.9f, on_token, &seen);
+  return seen;
+}
+
+static void check_failures(const char* model) {
+  EXPECT(qsf_load("no/such/file.qsf", NULL) == NULL);
+  EXPECT(qsf_last_error_code() == kIoError && strstr(qsf_last_error(), "no/such/file.qsf") != NULL);
+  EXPECT(qsf_load(NULL, NULL) == NULL && qsf_last_error_code() == kBadArgument);
+  QSFConfig* config = qsf_config_default();
+  qsf_config_set_ram_budget(config, 1);
+  EXPECT(qsf_load(model, config) == NULL && qsf_last_error_code() == kBudgetTooSmall);
+  qsf_config_set_ram_budget(config, 0);
+  EXPECT(qsf_load(model, config) == NULL && qsf_last_error_code() == kBadArgument);
+  qsf_config_set_ram_budget(config, 20);
+  qsf_config_set_threads(config, -1);
+  EXPECT(qsf_load(model, config) == NULL && qsf_last_error_code() == kBadArgument);
+  qsf_config_set_threads(config, 1);
+  qsf_config_set_quality(config, 1.5f);
+  EXPECT(qsf_load(model, config) == NULL && qsf_last_error_code() == kBadArgument);
+  qsf_config_free(config);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  check_failures(argv[1]);
+
+  QSFConfig* config = qsf_config_default();
+  qsf_config_set_ram_budget(config, 4); /* less than the weights */
+  qsf_config_set_threads(config, 2);
+  qsf_config_set_max_seq_len(config, 128);
+  qsf_config_set_quality(config, 1.0f);
+  qsf_config_set_seed(config, 5);
+  QSFEngine* engine = qsf_load(argv[1], config);
+  EXPECT(engine != NULL);
+  qsf_config_free(config);
+  EXPECT(qsf_vocab_size(engine) == kVocab);
+
+  /* Text to tokens and back; models/stories/golden.json has these ids. */
+  static const int golden[] = {0, 1700, 328, 625, 259, 531};
+  int n = 0;
+  int* ids = qsf_tokenize(engine, "<|endoftext|>Once upon a time", &n);
+  EXPECT(ids != NULL && n == 6 && memcmp(ids, golden, sizeof golden) == 0);
+  char* text = qsf_detokenize(engine, ids + 1, n - 1);
+  EXPECT(text != NULL && strcmp(text, "Once upon a time") == 0);
+  qsf_release(text);
+
+  /* The greedy continuation by hand, token by token, is what generate gives. */
+  struct Seen greedy = generate(engine, "<|endoftext|>Once upon a time", 12, 0.0f, 0);
+  EXPECT(qsf_last_error_code() == 0 && greedy.n == 12);
+  EXPECT(strncmp(greedy.text, " there", 6) == 0);
+  EXPECT(qsf_rewind(engine, 0) == 0);
+  float* logits = qsf_forward(engine, ids, n);
+  for (int i = 0; i < 12; ++i) {
+    EXPECT(logits != NULL);
+    int next = qsf_sample(logits, kVocab, 0.0f, 1.0f);
+    EXPECT(next == greedy.ids[i]);
+    logits = qsf_forward(engine, &next, 1);
+  }
+  qsf_release(ids);
+
+  /* Sampling by seed; a stop from the callback; and then everything as before. */
+  struct Seen one = generate(engine, "Once upon a time", 20, 1.0f, 0),
+              two = generate(engine, "Once upon a time", 20, 1.0f, 0);
+  EXPECT(one.n == two.n && memcmp(one.ids, two.ids, sizeof one.ids) == 0);
+  struct Seen stopped = generate(engine, "Once upon a time", 20, 1.0f, 3);
+  EXPECT(stopped.n == 3 && qsf_last_error_code() == kCancelled);
+  struct Seen again = generate(engine, "Once upon a time", 20, 1.0f, 0);
+  EXPECT(again.n == one.n && memcmp(again.ids, one.ids, sizeof one.ids) == 0);
+  qsf_generate(engine, "Once", 2, 0.0f, 1.0f, NULL, NULL);
+  EXPECT(qsf_last_error_code() == 0);
+
+  /* What is wrong is told, and harms nothing. */
+  int bad = kVocab, negative = -1;
+  EXPECT(qsf_forward(engine, &bad, 1) == NULL && qsf_last_error_code() == kBadToken);
+  EXPECT(qsf_forward(engine, &negative, 1) == NULL && qsf_last_error_code() == kBadToken);
+  EXPECT(qsf_forward(engine, NULL, 1) == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_detokenize(engine, &bad, 1) == NULL && qsf_last_error_code() == kBadToken);
+  EXPECT(qsf_rewind(engine, 100000) == -1 && qsf_rewind(engine, -1) == -1);
+  EXPECT(generate(engine, "x", 5, -1.0f, 0).n == 0 && qsf_last_error_code() == kBadArgument);
+  EXPECT(generate(engine, "x", -1, 1.0f, 0).n == 0 && qsf_last_error_code() == kBadArgument);
+  char* endless = malloc(2000);
+  for (int i = 0; i < 1999; ++i) endless[i] = i % 2 == 0 ? ' ' : 'x';
+  endless[1999] = '\0';
+  EXPECT(generate(engine, endless, 5, 1.0f, 0).n == 0 && qsf_last_error_code() == kContextFull);
+  free(endless);
+
+  const float flat[4] = {0.0f, 9.0f, 0.0f, 0.0f};
+  EXPECT(qsf_sample(flat, 4, 0.0f, 1.0f) == 1);
+  EXPECT(qsf_sample(flat, 4, 0.5f, 0.5f) == 1);
+  EXPECT(qsf_sample(NULL, 4, 0.5f, 0.5f) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sample(flat, 4, 0.5f, 7.0f) == -1 && qsf_last_error_code() == kBadArgument);
+  int counts[2] = {0, 0};
+  const float even[2] = {1.0f, 1.0f};
+  for (int i = 0; i < 200; ++i) counts[qsf_sample(even, 2, 1.0f, 1.0f)] += 1;
+  EXPECT(counts[0] > 60 && counts[1] > 60);
+
+  qsf_print_stats(engine);
+  qsf_free(engine);
+  return 0;
+}

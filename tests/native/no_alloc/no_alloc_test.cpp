@@ -1,0 +1,136 @@
+// no_alloc_test MODEL: after a session is open, generating allocates nothing, in the engine and in its host. Every
+// allocation of the process is counted, as this program's malloc is the one that all libraries use.
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "native/host.h"
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+}
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}
+
+extern "C" {
+void* malloc(std::size_t n) { return ++allocations, __libc_malloc(n); }
+void* calloc(std::size_t n, std::size_t each) { return ++allocations, __libc_calloc(n, each); }
+void* realloc(void* old, std::size_t n) { return ++allocations, __libc_realloc(old, n); }
+void* memalign(std::size_t alignment, std::size_t n) { return ++allocations, __libc_memalign(alignment, n); }
+void* aligned_alloc(std::size_t alignment, std::size_t n) { return memalign(alignment, n); }
+int posix_memalign(void** out, std::size_t alignment, std::size_t n) {
+  *out = memalign(alignment, n);
+  return *out == nullptr ? ENOMEM : 0;
+}
+}
+
+namespace {
+
+using namespace qsf;
+
+int failures = 0;
+
+void expect(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "no_alloc_test: %s does not hold\n", what);
+  ++failures;
+}
+
+/// Prefill and 40 tokens; `next` gives the next step that is neither working nor need_bytes. The allocations it made.
+template <class Next>
+std::uint64_t count_generation(Session& session, const Next& next) {
+  const std::uint64_t before = allocations;
+  const std::uint32_t ids[] = {0, 1700, 328, 625, 259, 531, 17, 18, 19};
+  const std::string_view stops[] = {"never to be found"};
+  Prompt prompt;
+  prompt.tokens = ids;
+  prompt.max_tokens = 40;
+  prompt.ignore_eos = true;
+  prompt.hash_logits = true;
+  prompt.stops = stops;
+  prompt.sampler.repetition_penalty = 1.1f;
+  expect(static_cast<bool>(session.rewind(0)) && static_cast<bool>(session.start(prompt)), "start");
+  std::uint64_t tokens = 0, text = 0;
+  for (Step step = next(); step != Step::done; step = next()) {
+    expect(step == Step::token, "a token");
+    if (step != Step::token) break;
+    ++tokens;
+    text += session.piece().size();
+  }
+  (void)session.logits_hash();
+  expect(tokens == 40 && text > 40, "40 tokens with text");
+  return allocations - before;
+}
+
+/// The engine alone, fed from memory, from its opening on: open_session itself must not allocate either.
+void from_memory(const std::vector<std::byte>& file, std::uint64_t budget) {
+  std::vector<std::byte> memory(budget - kHostReserve);
+  const std::uint64_t before = allocations;
+  const Result<Session*> opened = open_session(memory, budget, file.size(), {});
+  expect(static_cast<bool>(opened), "open");
+  Session& session = **opened;
+  const auto next = [&] {
+    while (true) {
+      const Step step = session.step();
+      while (const auto r = session.next_request()) {
+        std::memcpy(r->into, file.data() + r->offset, r->size);
+        (void)session.complete(r->ticket);
+      }
+      if (step != Step::working && step != Step::need_bytes) return step;
+    }
+  };
+  expect(next() == Step::ready, "ready");
+  expect(allocations == before, "opening without allocating");
+  const Stats stats = session.stats();
+  expect((stats.ring_slots == 0) == (stats.weight_bytes < budget / 2), "streamed where the budget is small");
+  const std::uint64_t made = count_generation(session, next);
+  std::printf("from memory, budget %llu: %llu allocations\n", static_cast<unsigned long long>(budget),
+              static_cast<unsigned long long>(made));
+  expect(made == 0, "generating without allocating");
+}
+
+/// With the native host's threads and sources around it.
+void with_host(const char* path, std::uint64_t budget, const char* source) {
+  std::atomic<bool> cancel{false};
+  HostOptions options;
+  options.budget = budget;
+  options.threads = 3;
+  options.source.kind = source;
+  const Result<std::unique_ptr<Host>> host = Host::open(path, options, cancel);
+  expect(static_cast<bool>(host), "host");
+  const auto next = [&] {
+    const Result<Step> step = (*host)->next();
+    return step ? *step : Step::error;
+  };
+  const std::uint64_t made = count_generation((*host)->session(), next);
+  std::printf("by %s, budget %llu: %llu allocations\n", source, static_cast<unsigned long long>(budget),
+              static_cast<unsigned long long>(made));
+  expect(made == 0, "generating without allocating");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  std::vector<std::byte> file;
+  if (std::FILE* f = std::fopen(argv[1], "rb")) {
+    std::byte buffer[65536];
+    while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, f)) file.insert(file.end(), buffer, buffer + n);
+    std::fclose(f);
+  }
+  expect(allocations > 0, "counting");
+  for (const std::uint64_t mib : {4, 32}) {
+    from_memory(file, mib << 20);
+    with_host(argv[1], mib << 20, "pread");
+    with_host(argv[1], mib << 20, "mmap");
+  }
+  return failures == 0 ? 0 : 1;
+}

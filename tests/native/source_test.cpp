@@ -1,0 +1,290 @@
+#include "native/source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "native/http_server.h"
+#include "native/temp.h"
+
+namespace qsf {
+namespace {
+
+using test::Fault;
+using test::HttpRequest;
+using test::HttpServer;
+using test::some_bytes;
+
+SourceOptions quick() {
+  SourceOptions options;
+  options.first_wait = std::chrono::milliseconds(1);
+  options.longest_wait = std::chrono::milliseconds(4);
+  options.attempts = 4;
+  return options;
+}
+
+struct Read {
+  ErrorCode code;
+  std::string sentence;
+  std::vector<std::byte> bytes;
+};
+
+Read read(Source& source, std::uint64_t offset, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  const std::span<std::byte> piece(bytes);
+  const Status status = source.read(offset, Pieces(&piece, 1));
+  if (!status) return {status.error().code, status.error().sentence, {}};
+  return {ErrorCode::none, "", bytes};
+}
+
+std::vector<std::byte> part(const std::vector<std::byte>& all, std::size_t offset, std::size_t size) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(offset), all.begin() + static_cast<std::ptrdiff_t>(offset + size)};
+}
+
+ErrorCode open_error(const std::string& where, const SourceOptions& options) {
+  const Result<Source> source = Source::open(where, options);
+  if (source) return ErrorCode::none;
+  EXPECT_GT(std::string(source.error().sentence).size(), 15u);
+  return source.error().code;
+}
+
+// Every kind of source gives the same bytes, at awkward places and in several pieces.
+TEST(Source, EveryKindReadsTheSame) {
+  const std::vector<std::byte> content = some_bytes(3'000'001);
+  const test::TempDir dir;
+  test::write_bytes(dir / "file", content);
+  HttpServer server(content);
+  for (const SourceKind* kind : source_kinds()) {
+    SourceOptions options = quick();
+    options.kind = kind->name;
+    Result<Source> source = Source::open(kind->url ? server.url() : dir / "file", options);
+    ASSERT_TRUE(source) << kind->name << ": " << source.error().sentence;
+    EXPECT_EQ(source->size(), content.size());
+    EXPECT_EQ(source->kind().name, kind->name);
+    for (const auto& [offset, size] : std::initializer_list<std::pair<std::size_t, std::size_t>>{
+             {0, 1}, {4095, 2}, {4096, 4096}, {1, 2'000'000}, {3'000'000, 1}, {0, 3'000'001}, {17, 0}}) {
+      const Read got = read(*source, offset, size);
+      EXPECT_EQ(got.code, ErrorCode::none) << got.sentence;
+      EXPECT_TRUE(got.bytes == part(content, offset, size)) << kind->name << " at " << offset;
+    }
+    std::vector<std::byte> a(1000), b(0), c(2'500'000);
+    const std::span<std::byte> pieces[] = {a, b, c};
+    EXPECT_TRUE(source->read(77, pieces));
+    EXPECT_TRUE(a == part(content, 77, 1000) && c == part(content, 1077, 2'500'000)) << kind->name;
+    EXPECT_EQ(read(*source, 3'000'000, 2).code, ErrorCode::truncated);
+    EXPECT_EQ(read(*source, ~0ull, 2).code, ErrorCode::truncated);
+    source->cancel();
+    EXPECT_EQ(read(*source, 0, 1).code, ErrorCode::cancelled) << kind->name;
+  }
+}
+
+TEST(Source, FilesThatCannotBeRead) {
+  const test::TempDir dir;
+  test::write_bytes(dir / "empty", {});
+  EXPECT_EQ(open_error(dir / "absent", {}), ErrorCode::io_error);
+  EXPECT_EQ(open_error(dir / "", {}), ErrorCode::io_error);  // a folder
+  EXPECT_EQ(open_error(dir / "empty", {}), ErrorCode::truncated);
+  SourceOptions options;
+  options.kind = "tape";
+  EXPECT_EQ(open_error(dir / "empty", options), ErrorCode::bad_argument);
+  options.kind = "http";
+  EXPECT_EQ(open_error(dir / "empty", options), ErrorCode::bad_argument);
+  options.kind = "mmap";
+  EXPECT_EQ(open_error("http://127.0.0.1:1/x", options), ErrorCode::bad_argument);
+}
+
+TEST(Source, AFileThatShrinksIsTruncated) {
+  for (const char* kind : {"mmap", "pread"}) {
+    const test::TempDir dir;
+    test::write_bytes(dir / "file", some_bytes(100'000));
+    SourceOptions options;
+    options.kind = kind;
+    Result<Source> source = Source::open(dir / "file", options);
+    ASSERT_TRUE(source);
+    std::filesystem::resize_file(dir / "file", 50'000);
+    EXPECT_EQ(read(*source, 40'000, 20'000).code, ErrorCode::truncated) << kind;
+    EXPECT_EQ(read(*source, 60'000, 1).code, ErrorCode::truncated) << kind;
+  }
+}
+
+class HttpSource : public ::testing::Test {
+ protected:
+  Result<Source> open() { return Source::open(server_.url(), quick()); }
+  /// Faults for the requests from `from` on, `n` of them, not counting the one that open() makes.
+  void fault(Fault fault, int n = 1, int from = 1) {
+    server_.set_fault(
+        [=](const HttpRequest& r) { return r.number >= from && r.number < from + n ? fault : Fault::none; });
+  }
+  void expect_good(Source& source) {
+    const Read got = read(source, 1000, 200'000);
+    EXPECT_EQ(got.code, ErrorCode::none) << got.sentence;
+    EXPECT_TRUE(got.bytes == part(content_, 1000, 200'000));
+  }
+
+  const std::vector<std::byte> content_ = some_bytes(300'000);
+  HttpServer server_{content_};
+};
+
+TEST_F(HttpSource, KeepsItsConnection) {
+  Result<Source> source = open();
+  ASSERT_TRUE(source) << source.error().sentence;
+  for (int i = 0; i < 5; ++i) expect_good(*source);
+  EXPECT_EQ(server_.connections(), 1);
+  const std::vector<HttpRequest> requests = server_.requests();
+  ASSERT_EQ(requests.size(), 6u);
+  EXPECT_EQ(requests[0].if_range, "");
+  EXPECT_EQ(requests[5].if_range, "\"v1\"");
+  EXPECT_EQ(requests[5].first, 1000u);
+  EXPECT_EQ(requests[5].last, 200'999u);
+}
+
+TEST_F(HttpSource, WhatPassesIsTriedAgain) {
+  for (const Fault f : {Fault::unavailable, Fault::hang_up, Fault::cut_body, Fault::endless_error}) {
+    Result<Source> source = open();
+    ASSERT_TRUE(source);
+    fault(f, 3, static_cast<int>(server_.requests().size()));
+    expect_good(*source);
+  }
+}
+
+TEST_F(HttpSource, ACutBodyIsContinuedNotRepeated) {
+  Result<Source> source = open();
+  ASSERT_TRUE(source);
+  fault(Fault::cut_body);
+  expect_good(*source);
+  EXPECT_EQ(server_.requests().back().first, 1000u + 100'000u);
+}
+
+TEST_F(HttpSource, AServerMaySendLess) {
+  Result<Source> source = open();
+  ASSERT_TRUE(source);
+  fault(Fault::short_range, 1000);
+  expect_good(*source);
+}
+
+TEST_F(HttpSource, AZeroMayPassForNoLastByte) {
+  fault(Fault::zero_is_none, 1000);
+  Result<Source> source = open();
+  ASSERT_TRUE(source) << source.error().sentence;
+  expect_good(*source);
+}
+
+TEST_F(HttpSource, WhatStaysIsTold) {
+  const std::pair<Fault, ErrorCode> cases[] = {
+      {Fault::unavailable, ErrorCode::http_status},   {Fault::missing, ErrorCode::http_status},
+      {Fault::hang_up, ErrorCode::network_error},     {Fault::endless_error, ErrorCode::http_status},
+      {Fault::wrong_range, ErrorCode::network_error}, {Fault::no_range_told, ErrorCode::no_ranges},
+      {Fault::compressed, ErrorCode::no_ranges},      {Fault::redirect_loop, ErrorCode::network_error},
+  };
+  for (const auto& [f, code] : cases) {
+    server_.set_fault(nullptr);
+    Result<Source> source = open();
+    ASSERT_TRUE(source);
+    const std::size_t before = server_.requests().size();
+    fault(f, 1000, static_cast<int>(before));
+    EXPECT_EQ(read(*source, 0, 100'000).code, code) << static_cast<int>(f);
+    EXPECT_EQ(open_error(server_.url(), quick()), code) << static_cast<int>(f);
+    if (f == Fault::unavailable) {
+      EXPECT_EQ(server_.requests().size() - before, 8u) << "4 attempts of each";
+    }
+    if (f == Fault::missing) {
+      EXPECT_EQ(server_.requests().size() - before, 2u) << "404 is not tried again";
+    }
+  }
+}
+
+TEST_F(HttpSource, WaitsLongerEachTime) {
+  SourceOptions options = quick();
+  options.first_wait = std::chrono::milliseconds(20);
+  options.longest_wait = std::chrono::milliseconds(50);
+  Result<Source> source = Source::open(server_.url(), options);
+  ASSERT_TRUE(source);
+  fault(Fault::unavailable, 3);
+  const auto begin = std::chrono::steady_clock::now();
+  expect_good(*source);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20 + 40 + 50));
+}
+
+TEST_F(HttpSource, ANewETagIsAChangedFile) {
+  Result<Source> source = open();
+  ASSERT_TRUE(source);
+  server_.set_etag("\"v2\"");
+  EXPECT_EQ(read(*source, 0, 10).code, ErrorCode::file_changed);
+}
+
+TEST_F(HttpSource, ANewSizeIsAChangedFile) {
+  server_.set_etag("");
+  Result<Source> source = open();
+  ASSERT_TRUE(source);
+  server_.set_content(some_bytes(299'999), "");
+  EXPECT_EQ(read(*source, 0, 10).code, ErrorCode::file_changed);
+  server_.set_content(some_bytes(10), "");
+  EXPECT_EQ(read(*source, 1000, 10).code, ErrorCode::file_changed);
+}
+
+TEST_F(HttpSource, NeedsRanges) {
+  server_.set_ranges(false);
+  EXPECT_EQ(open_error(server_.url(), quick()), ErrorCode::no_ranges);
+  server_.set_ranges(true);
+  Result<Source> source = open();
+  ASSERT_TRUE(source);
+  server_.set_ranges(false);
+  EXPECT_EQ(read(*source, 0, 10).code, ErrorCode::no_ranges);
+}
+
+TEST_F(HttpSource, AnEmptyFileIsTruncated) {
+  server_.set_content({}, "\"v1\"");
+  EXPECT_EQ(open_error(server_.url(), quick()), ErrorCode::truncated);
+}
+
+TEST_F(HttpSource, FollowsRedirections) {
+  server_.set_fault([](const HttpRequest& r) { return r.number == 0 ? Fault::redirect : Fault::none; });
+  Result<Source> source = open();
+  ASSERT_TRUE(source) << source.error().sentence;
+  expect_good(*source);
+  EXPECT_EQ(server_.requests().back().if_range, "\"v1\"");
+}
+
+TEST_F(HttpSource, NobodyListens) {
+  EXPECT_EQ(open_error("http://127.0.0.1:1/model.qsf", quick()), ErrorCode::network_error);
+  EXPECT_EQ(open_error("http://[nonsense", quick()), ErrorCode::network_error);
+}
+
+TEST_F(HttpSource, AStalledServerIsGivenUp) {
+  SourceOptions options = quick();
+  options.stall = std::chrono::seconds(1);
+  options.attempts = 1;
+  Result<Source> source = Source::open(server_.url(), options);
+  ASSERT_TRUE(source);
+  fault(Fault::stall, 1000);
+  EXPECT_EQ(read(*source, 0, 10).code, ErrorCode::network_error);
+}
+
+TEST_F(HttpSource, CancelEndsAReadSoon) {
+  for (const Fault f : {Fault::stall, Fault::unavailable}) {
+    server_.set_fault(nullptr);
+    SourceOptions options;
+    options.first_wait = options.longest_wait = std::chrono::seconds(60);
+    Result<Source> source = Source::open(server_.url(), options);
+    ASSERT_TRUE(source);
+    fault(f, 1000, static_cast<int>(server_.requests().size()));
+    const std::size_t before = server_.requests().size();
+    std::atomic<std::int64_t> cancelled_at{0};
+    const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1); };
+    std::thread canceller([&] {
+      while (server_.requests().size() == before) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      cancelled_at = now();
+      source->cancel();
+    });
+    EXPECT_EQ(read(*source, 0, 10).code, ErrorCode::cancelled);
+    const std::int64_t ended_at = now();
+    canceller.join();
+    EXPECT_LT(ended_at - cancelled_at, 500);
+  }
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,104 @@
+// logits-hash MODEL.qsf IDS [N]: feeds the ids (comma-separated), generates N tokens greedily, and prints for every
+// instruction set and every way of running that this build has: "isa kv way logits-hash tokens". Built natively, for
+// ARM and as WebAssembly; parity.test.ts compares what they print.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine.h"
+
+namespace {
+
+constexpr std::uint64_t kBudget = 64u << 20;
+
+struct Way {
+  const char* name;
+  std::uint32_t chunk;
+  bool stream_all;
+};
+constexpr std::array kWays{Way{"planned", 0, false}, Way{"chunk-1", 1, false}, Way{"chunk-7", 7, false},
+                           Way{"chunk-32", 32, false}, Way{"streamed", 0, true}};
+
+std::vector<std::byte> read_file(const char* path) {
+  std::vector<std::byte> bytes;
+  if (std::FILE* file = std::fopen(path, "rb")) {
+    std::array<std::byte, 65536> part;
+    while (const std::size_t n = std::fread(part.data(), 1, part.size(), file)) {
+      bytes.insert(bytes.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(n));
+    }
+    std::fclose(file);
+  }
+  return bytes;
+}
+
+std::vector<std::uint32_t> parse_ids(const char* text) {
+  std::vector<std::uint32_t> ids;
+  for (char* end = nullptr; *text != 0; text = *end == ',' ? end + 1 : end) {
+    ids.push_back(static_cast<std::uint32_t>(std::strtoul(text, &end, 10)));
+    if (end == text) break;
+  }
+  return ids;
+}
+
+/// Steps until Step::done or Step::ready, answering every request from `file`; the generated tokens go to `tokens`.
+qsf::Status pump(qsf::Session& session, std::span<const std::byte> file, std::string& tokens) {
+  while (true) {
+    const qsf::Step step = session.step();
+    while (const auto request = session.next_request()) {
+      std::memcpy(request->into, file.data() + request->offset, request->size);
+      if (const qsf::Status status = session.complete(request->ticket); !status) return status;
+    }
+    if (step == qsf::Step::token) tokens += (tokens.empty() ? "" : ",") + std::to_string(session.token());
+    if (step == qsf::Step::error) return session.error();
+    if (step == qsf::Step::done || step == qsf::Step::ready) return {};
+  }
+}
+
+qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> ids, std::uint32_t n, const Way& way,
+                qsf::KvType kv, std::string_view isa) {
+  std::vector<std::byte> memory(kBudget - qsf::kHostReserve);
+  qsf::OpenOptions options;
+  options.max_seq_len = static_cast<std::uint32_t>(ids.size()) + n;
+  options.chunk = way.chunk;
+  options.stream_all = way.stream_all;
+  options.kv = kv;
+  options.isa = isa;
+  const qsf::Result<qsf::Session*> session = qsf::open_session(memory, kBudget, file.size(), options);
+  if (!session) return session.error();
+  std::string tokens;
+  if (const qsf::Status status = pump(**session, file, tokens); !status) return status;
+  qsf::Prompt prompt;
+  prompt.tokens = ids;
+  prompt.max_tokens = n;
+  prompt.hash_logits = true;
+  prompt.ignore_eos = true;
+  prompt.sampler.temperature = 0;
+  if (const qsf::Status status = (*session)->start(prompt); !status) return status;
+  if (const qsf::Status status = pump(**session, file, tokens); !status) return status;
+  const std::string hash((*session)->logits_hash());
+  const std::string name((*session)->stats().isa);
+  std::printf("%s %s %s %s %s\n", name.c_str(), qsf::kKvNames[static_cast<std::size_t>(kv)].data(), way.name,
+              hash.c_str(), tokens.c_str());
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return std::fputs("usage: logits-hash MODEL.qsf IDS [N]\n", stderr), 2;
+  const std::vector<std::byte> file = read_file(argv[1]);
+  const std::vector<std::uint32_t> ids = parse_ids(argv[2]);
+  const auto n = static_cast<std::uint32_t>(argc > 3 ? std::atoi(argv[3]) : 8);
+  for (const qsf::Kernels* kernels : qsf::available_kernels()) {
+    for (const qsf::KvType kv : {qsf::KvType::f16, qsf::KvType::q8}) {
+      for (const Way& way : kWays) {
+        if (const qsf::Status status = run(file, ids, n, way, kv, kernels->isa); !status) {
+          return std::fprintf(stderr, "%s\n", status.error().sentence), 1;
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,261 @@
+#include "run/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace qsf {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+std::uint32_t argmax(const float* x, std::uint32_t n) {
+  return static_cast<std::uint32_t>(std::max_element(x, x + n) - x);
+}
+
+const Kernels& kernels() {
+  static const Kernels table = [] {
+    Kernels k{};
+    k.argmax = argmax;
+    return k;
+  }();
+  return table;
+}
+
+class Draws {
+ public:
+  Draws(const SamplerOptions& options, std::size_t vocab_size) : scratch_(vocab_size) {
+    sampler_.begin(options, kernels(), scratch_);
+  }
+  std::uint32_t draw(std::vector<float> logits, std::vector<std::uint32_t> context = {}) {
+    return sampler_.sample(logits, context);
+  }
+
+ private:
+  std::vector<Sampler::Candidate> scratch_;
+  Sampler sampler_;
+};
+
+std::vector<float> random_logits(std::size_t n, std::uint32_t seed, float spread) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> logits(n);
+  for (float& logit : logits) logit = normal(random);
+  return logits;
+}
+
+/// The probabilities by definition: sort everything, cut, normalize; ids with their probability.
+std::map<std::uint32_t, double> reference(const std::vector<float>& logits, const SamplerOptions& options) {
+  std::vector<std::uint32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(),
+            [&](auto a, auto b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  if (options.top_k != 0 && options.top_k < order.size()) order.resize(options.top_k);
+  std::vector<double> weights;
+  for (const std::uint32_t id : order) {
+    weights.push_back(
+        std::exp((static_cast<double>(logits[id]) - static_cast<double>(logits[order[0]])) / options.temperature));
+  }
+  double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double reached = 0;
+  for (std::size_t i = 0; i < order.size() && options.top_p < 1; ++i) {
+    reached += weights[i];
+    if (reached >= options.top_p * sum) {
+      order.resize(i + 1);
+      sum = reached;
+    }
+  }
+  std::map<std::uint32_t, double> probabilities;
+  for (std::size_t i = 0; i < order.size(); ++i) probabilities[order[i]] = weights[i] / sum;
+  return probabilities;
+}
+
+TEST(Random, PublishedSequences) {
+  // SplitMix64 from 1234567 (Rosetta Code), xoshiro256++ from the state 1, 2, 3, 4 (rand_xoshiro, from the C
+  // reference).
+  std::uint64_t state = 1234567;
+  for (const std::uint64_t wanted : {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
+                                     4593380528125082431u, 16408922859458223821u}) {
+    EXPECT_EQ(Random::split_mix(state), wanted);
+  }
+  Random random(Random::State{1, 2, 3, 4});
+  for (const std::uint64_t wanted : {41943041u, 58720359u}) EXPECT_EQ(random.next(), wanted);
+  for (const std::uint64_t wanted :
+       {3588806011781223u, 3591011842654386u, 9228616714210784205u, 9973669472204895162u, 14011001112246962877u,
+        12406186145184390807u, 15849039046786891736u, 10450023813501588000u}) {
+    EXPECT_EQ(random.next(), wanted);
+  }
+}
+
+TEST(Random, UniformIsBelowOne) {
+  Random random(7);
+  double sum = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const double u = random.uniform();
+    ASSERT_GE(u, 0.0);
+    ASSERT_LT(u, 1.0);
+    sum += u;
+  }
+  EXPECT_NEAR(sum / 100000, 0.5, 0.005);  // 5 standard deviations of the mean
+}
+
+TEST(Sampler, OptionsAreChecked) {
+  EXPECT_TRUE(check({}));
+  EXPECT_TRUE(check({.temperature = 0, .top_k = 0, .top_p = 1, .repetition_penalty = 0.5f}));
+  const std::vector<std::pair<SamplerOptions, std::string>> bad{
+      {{.temperature = -1}, "temperature is -1"},
+      {{.temperature = kNaN}, "temperature is nan"},
+      {{.temperature = kInfinity}, "temperature is inf"},
+      {{.top_p = 0}, "top_p is 0"},
+      {{.top_p = 1.5f}, "top_p is 1.5"},
+      {{.top_p = kNaN}, "top_p is nan"},
+      {{.repetition_penalty = 0}, "penalty is 0"},
+      {{.repetition_penalty = kInfinity}, "penalty is inf"},
+  };
+  for (const auto& [options, part] : bad) {
+    const Status status = check(options);
+    ASSERT_FALSE(status) << part;
+    EXPECT_EQ(status.error().code, ErrorCode::bad_argument);
+    EXPECT_NE(std::string(status.error().sentence).find(part), std::string::npos) << status.error().sentence;
+  }
+}
+
+TEST(Sampler, GreedyTakesTheFirstOfEquals) {
+  Draws greedy({.temperature = 0}, 5);
+  EXPECT_EQ(greedy.draw({1, 3, 2, 3, 0}), 1u);
+  EXPECT_EQ(greedy.draw({1, kNaN, 2, 3, kNaN}), 3u);
+  EXPECT_EQ(greedy.draw({kNaN, kNaN, -kInfinity, -5, kNaN}), 3u);
+  EXPECT_EQ(greedy.draw({1, 2, kInfinity, 3, 4}), 2u);
+}
+
+TEST(Sampler, NoLogitAtAll) {
+  for (const float temperature : {0.0f, 1.0f}) {
+    Draws draws({.temperature = temperature}, 3);
+    EXPECT_EQ(draws.draw({-kInfinity, -kInfinity, -kInfinity}), 0u);
+    EXPECT_EQ(draws.draw({kNaN, kNaN, kNaN}), 0u);
+  }
+}
+
+TEST(Sampler, NotANumberIsNeverDrawn) {
+  Draws draws({.temperature = 10, .top_k = 0, .top_p = 1, .seed = 3}, 4);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint32_t id = draws.draw({kNaN, 1, -kInfinity, 0});
+    EXPECT_TRUE(id == 1 || id == 3) << id;
+  }
+}
+
+TEST(Sampler, InfiniteLogitAndOverflowingPenaltyAreCertain) {
+  Draws draws({.temperature = 1, .top_k = 0, .top_p = 1, .repetition_penalty = 0.25f, .seed = 3}, 3);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(draws.draw({1, kInfinity, 5}), 1u);
+    EXPECT_EQ(draws.draw({1, 5, 3e38f}, {2}), 2u);
+  }
+}
+
+TEST(Sampler, PenaltyOncePerDistinctToken) {
+  // CTRL, section 4.1: x / penalty for positive logits, x * penalty for the others.
+  std::vector<Sampler::Candidate> scratch(4);
+  Sampler sampler;
+  sampler.begin({.temperature = 0, .repetition_penalty = 2}, kernels(), scratch);
+  std::vector<float> logits{8, -3, 5, 4.5f};
+  const std::vector<std::uint32_t> context{0, 1, 0, 1, 0, 99};
+  EXPECT_EQ(sampler.sample(logits, context), 2u);
+  EXPECT_EQ(logits, (std::vector<float>{4, -6, 5, 4.5f}));
+}
+
+TEST(Sampler, SameSeedSameTokens) {
+  const std::vector<float> logits = random_logits(300, 5, 2);
+  const SamplerOptions options{.temperature = 1, .top_k = 0, .top_p = 0.95f, .seed = 42};
+  Draws a(options, 300), b(options, 300);
+  SamplerOptions other = options;
+  other.seed = 43;
+  Draws c(other, 300);
+  int different = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::uint32_t id = a.draw(logits);
+    EXPECT_EQ(id, b.draw(logits));
+    different += id != c.draw(logits) ? 1 : 0;
+  }
+  EXPECT_GT(different, 50);
+}
+
+/// Pearson's statistic over ids with an expected count of at least 5, the rest pooled.
+TEST(Sampler, FrequenciesFitTheReference) {
+  constexpr int kDraws = 40000;
+  const std::vector<float> logits = random_logits(60, 11, 2);
+  for (const SamplerOptions& options : {SamplerOptions{.temperature = 1, .top_k = 0, .top_p = 1, .seed = 1},
+                                        SamplerOptions{.temperature = 0.6f, .top_k = 0, .top_p = 1, .seed = 2},
+                                        SamplerOptions{.temperature = 1.5f, .top_k = 12, .top_p = 1, .seed = 3},
+                                        SamplerOptions{.temperature = 1, .top_k = 0, .top_p = 0.8f, .seed = 4},
+                                        SamplerOptions{.temperature = 0.9f, .top_k = 20, .top_p = 0.7f, .seed = 5}}) {
+    const std::map<std::uint32_t, double> wanted = reference(logits, options);
+    std::map<std::uint32_t, int> counts;
+    Draws draws(options, logits.size());
+    for (int i = 0; i < kDraws; ++i) ++counts[draws.draw(logits)];
+    double statistic = 0, pooled = 0;
+    int pooled_count = 0, cells = 0;
+    for (const auto& [id, probability] : wanted) {
+      const double expected = probability * kDraws;
+      if (expected < 5) {
+        pooled += expected;
+        pooled_count += counts[id];
+        continue;
+      }
+      statistic += (counts[id] - expected) * (counts[id] - expected) / expected;
+      ++cells;
+    }
+    if (pooled >= 5) {
+      statistic += (pooled_count - pooled) * (pooled_count - pooled) / pooled;
+      ++cells;
+    }
+    for (const auto& [id, count] : counts) {
+      if (count > 0) {
+        EXPECT_TRUE(wanted.contains(id)) << id;
+      }
+    }
+    // Wilson and Hilferty's bound of the chi-square distribution at one in a million.
+    const double degrees = cells - 1, a = 2.0 / (9 * degrees);
+    const double bound = degrees * std::pow(1 - a + 4.753 * std::sqrt(a), 3);
+    EXPECT_LT(statistic, bound) << "seed " << options.seed << ", " << cells << " cells";
+  }
+}
+
+TEST(Sampler, DrawsExactlyTheSupport) {
+  // Flat logits with many equals, so that every kept token shows up and ties decide who is kept.
+  std::mt19937 random(9);
+  for (std::uint32_t round = 0; round < 40; ++round) {
+    std::vector<float> logits(2 + random() % 40);
+    for (float& logit : logits) logit = static_cast<float>(random() % 4) * 0.25f;
+    const SamplerOptions options{.temperature = 1,
+                                 .top_k = static_cast<std::uint32_t>(random() % (logits.size() + 3)),
+                                 .top_p = round % 3 == 0 ? 1.0f : static_cast<float>(random() % 100 + 1) / 100,
+                                 .seed = round};
+    std::set<std::uint32_t> wanted, drawn;
+    for (const auto& [id, probability] : reference(logits, options)) wanted.insert(id);
+    Draws draws(options, logits.size());
+    for (int i = 0; i < 2000; ++i) drawn.insert(draws.draw(logits));
+    EXPECT_EQ(drawn, wanted) << "round " << round << " top_k " << options.top_k << " top_p " << options.top_p;
+  }
+}
+
+TEST(Sampler, TinyTemperatureIsGreedyAndHugeIsFlat) {
+  Draws cold({.temperature = 1e-30f, .top_k = 0, .top_p = 1, .seed = 1}, 3);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(cold.draw({1, 1.0001f, 0.5f}), 1u);
+  Draws hot({.temperature = 1e30f, .top_k = 0, .top_p = 1, .seed = 1}, 3);
+  std::set<std::uint32_t> drawn;
+  for (int i = 0; i < 100; ++i) drawn.insert(hot.draw({100, -100, 0}));
+  EXPECT_EQ(drawn.size(), 3u);
+}
+
+}  // namespace
+}  // namespace qsf

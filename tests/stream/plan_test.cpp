@@ -1,0 +1,187 @@
+#include "stream/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace qsf {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+/// 40 matrices of 256 KiB and 8 small vectors, in order of use.
+std::vector<SegmentNeed> segments() {
+  std::vector<SegmentNeed> all;
+  for (int layer = 0; layer < 8; ++layer) {
+    all.push_back({4 * kKiB, true, false});
+    for (int i = 0; i < 5; ++i) all.push_back({256 * kKiB, false, false});
+  }
+  return all;
+}
+
+PlanInput input(const std::vector<SegmentNeed>& all, std::uint64_t budget) {
+  PlanInput in;
+  in.budget = budget;
+  in.fixed = kMiB;
+  in.segments = all;
+  in.kv_per_position = {4 * kKiB, 2 * kKiB + 64};
+  in.scratch_per_position = 4;
+  in.scratch_per_column = 8 * kKiB;
+  in.embedding_row = kKiB;
+  in.model_seq_len = 1024;
+  return in;
+}
+
+struct Made {
+  Result<Plan> plan;
+  std::vector<bool> pinned;
+};
+Made make(const PlanInput& in) {
+  std::unique_ptr<bool[]> pinned(new bool[in.segments.size()]());
+  Result<Plan> plan = make_plan(in, {pinned.get(), in.segments.size()});
+  return {plan, std::vector<bool>(pinned.get(), pinned.get() + in.segments.size())};
+}
+
+/// The plan's bytes counted anew from what it says.
+std::uint64_t count(const PlanInput& in, const Made& made) {
+  const Plan& p = *made.plan;
+  std::uint64_t total = in.fixed + p.ring_slots * p.slot_bytes + p.max_seq_len * in.scratch_per_position +
+                        p.kv_capacity * in.kv_per_position[static_cast<std::size_t>(p.kv)] +
+                        p.chunk * in.scratch_per_column + p.embedding_rows * in.embedding_row;
+  for (std::size_t i = 0; i < in.segments.size(); ++i) total += made.pinned[i] ? in.segments[i].bytes : 0;
+  return total;
+}
+
+TEST(Plan, KeepsEverythingResidentWhenItFits) {
+  const auto all = segments();
+  const Made made = make(input(all, 64 * kMiB));
+  ASSERT_TRUE(made.plan);
+  EXPECT_EQ(made.plan->ring_slots, 0u);
+  EXPECT_EQ(made.plan->max_seq_len, 1024u);
+  EXPECT_EQ(made.plan->kv, KvType::f16);
+  EXPECT_EQ(made.plan->embedding_rows, 0u);
+  EXPECT_EQ(std::count(made.pinned.begin(), made.pinned.end(), true), static_cast<long>(all.size()));
+}
+
+TEST(Plan, NeverPassesAnyBudgetAndIsWhatItSays) {
+  const auto all = segments();
+  int plans = 0, refusals = 0;
+  for (std::uint64_t budget = kMiB / 2; budget < 20 * kMiB; budget += 97 * kKiB) {
+    const PlanInput in = input(all, budget);
+    const Made made = make(in);
+    if (!made.plan) {
+      EXPECT_EQ(made.plan.error().code, ErrorCode::budget_too_small);
+      ++refusals;
+      continue;
+    }
+    ++plans;
+    EXPECT_LE(made.plan->total, budget);
+    EXPECT_EQ(made.plan->total, count(in, made)) << budget;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_TRUE(made.pinned[i] || !all[i].vectors);
+    }
+  }
+  EXPECT_GT(plans, 100);
+  EXPECT_GT(refusals, 2);
+}
+
+TEST(Plan, ReducesInTheSeedsOrder) {
+  const auto all = segments();
+  int stage = 0;
+  for (std::uint64_t budget = 20 * kMiB; budget > kMiB; budget -= 16 * kKiB) {
+    const Made made = make(input(all, budget));
+    if (!made.plan) break;
+    const Plan& p = *made.plan;
+    // context, KV precision, embedding rows, chunk and double buffering: none is given up before those to its left
+    const int now = p.ring_slots == 0       ? 0
+                    : p.chunk == 1          ? 5
+                    : p.chunk == 8          ? 4
+                    : p.embedding_rows == 0 ? 3
+                    : p.kv == KvType::q8    ? 2
+                                            : 1;
+    EXPECT_TRUE(p.ring_slots == 0 || p.ring_slots == 3u || p.kv == KvType::q8);
+    if (now > 0) {
+      EXPECT_GE(now, stage) << budget;
+      stage = std::max(stage, now);
+    }
+  }
+  EXPECT_EQ(stage, 5);
+}
+
+TEST(Plan, RefusalNamesABudgetThatDoes) {
+  const auto all = segments();
+  const Made refused = make(input(all, kMiB + 100 * kKiB));
+  ASSERT_FALSE(refused.plan);
+  const std::string sentence = refused.plan.error().sentence;
+  double needed = 0;
+  ASSERT_EQ(std::sscanf(sentence.c_str(), "this model needs at least %lf MiB", &needed), 1) << sentence;
+  EXPECT_TRUE(make(input(all, static_cast<std::uint64_t>(needed * kMiB))).plan) << sentence;
+  EXPECT_FALSE(make(input(all, static_cast<std::uint64_t>((needed - 0.02) * kMiB))).plan) << sentence;
+}
+
+TEST(Plan, KeepsWishes) {
+  const auto all = segments();
+  PlanInput in = input(all, 8 * kMiB);
+  in.max_seq_len = 700;
+  in.chunk = 7;
+  in.ring_slots = 2;
+  in.kv = static_cast<int>(KvType::f16);
+  const Made made = make(in);
+  ASSERT_TRUE(made.plan);
+  EXPECT_EQ(made.plan->max_seq_len, 700u);
+  EXPECT_EQ(made.plan->chunk, 7u);
+  EXPECT_EQ(made.plan->ring_slots, 2u);
+  EXPECT_EQ(made.plan->kv, KvType::f16);
+  in.max_seq_len = 4000;  // 16 MB of keys and values
+  EXPECT_FALSE(make(in).plan);
+}
+
+TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
+  const auto all = segments();
+  PlanInput in = input(all, 0);
+  in.max_seq_len = 256;
+  in.kv = 0;
+  in.chunk = 8;
+  in.ring_slots = 2;
+  const std::uint64_t base = in.fixed + 8 * 4 * kKiB + 2 * 256 * kKiB + 256 * (4 * kKiB + 4) + 8 * 8 * kKiB + 64 * kKiB;
+  in.budget = base + 20 * 256 * kKiB;  // room for half of the matrices
+  const Made made = make(in);
+  ASSERT_TRUE(made.plan);
+  int streamed = 0, run = 0, longest = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].vectors) continue;
+    run = made.pinned[i] ? 0 : run + 1;
+    longest = std::max(longest, run);
+    streamed += made.pinned[i] ? 0 : 1;
+  }
+  EXPECT_EQ(streamed, 20);
+  EXPECT_LE(longest, 2);
+}
+
+TEST(Plan, WindowBoundsTheCacheNotTheContext) {
+  const auto all = segments();
+  PlanInput in = input(all, 64 * kMiB);
+  in.window = 100;
+  const Made made = make(in);
+  ASSERT_TRUE(made.plan);
+  EXPECT_EQ(made.plan->max_seq_len, 1024u);
+  EXPECT_EQ(made.plan->kv_capacity, 100u);
+}
+
+TEST(Plan, StreamAllPinsOnlyVectors) {
+  const auto all = segments();
+  PlanInput in = input(all, 64 * kMiB);
+  in.stream_all = true;
+  in.ring_slots = 1;
+  const Made made = make(in);
+  ASSERT_TRUE(made.plan);
+  EXPECT_EQ(made.plan->ring_slots, 1u);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(made.pinned[i], all[i].vectors);
+}
+
+}  // namespace
+}  // namespace qsf

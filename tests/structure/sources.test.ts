@@ -1,0 +1,60 @@
+// What holds for every source file, and for what is made from others.
+import { describe, expect, it } from 'vitest';
+
+import { generated } from '../../scripts/gen-errors.mjs';
+import { paths, read, sources } from './files.js';
+
+const longest = 500;
+const code = [
+  '.cpp',
+  '.h',
+  '.inl',
+  '.def',
+  '.c',
+  '.ts',
+  '.mjs',
+  '.js',
+  '.css',
+  '.html',
+  '.cmake',
+  'CMakeLists.txt',
+  '.py',
+];
+
+describe('source files', () => {
+  it(`have at most ${String(longest)} lines`, () => {
+    const files = sources(...code);
+    expect(files.length).toBeGreaterThan(50);
+    const long = files.map((path) => ({ path, lines: read(path).split('\n').length - 1 }));
+    expect(long.filter(({ lines }) => lines > longest)).toEqual([]);
+  });
+
+  it('name no package registry or mirror and no path of one machine', () => {
+    const hosts = /\b(?:registry|deb|archive|mirrors?|security|ports)\.[\w-]+\.(?:org|com|net)\b/;
+    const places = /(?:^|[\s"'`(=:])\/(?:root|work|home\/[a-z]+|opt\/lab)\//m;
+    const texts = sources(...code, '.md', '.json', '.npmrc', '.yml', '.txt', '.ci/run');
+    const wrong = texts.filter((path) => hosts.test(read(path)) || places.test(read(path)));
+    expect(wrong).toEqual([]);
+  });
+
+  it('hold no addresses in the lock file, so that any mirror serves', () => {
+    expect(read('package-lock.json')).not.toContain('"resolved"');
+  });
+
+  it('are free of files that no one meant to keep', () => {
+    expect(paths.filter((path) => /\.(orig|rej|log|tmp|swp|pyc|o|a|so|wasm)$/.test(path))).toEqual([]);
+  });
+});
+
+describe('generated files', () => {
+  it.each(Object.entries(generated()))('%s is what the error list gives', (path, text) => {
+    expect(read(path)).toBe(text);
+  });
+});
+
+describe('version', () => {
+  it('is the same in CMake and package.json', () => {
+    const [, version] = /^project\(qsf VERSION ([\d.]+)/m.exec(read('CMakeLists.txt')) ?? [];
+    expect((JSON.parse(read('package.json')) as { version: string }).version).toBe(version);
+  });
+});

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Writes the vectors beside it, with the independent implementations `tokenizers` (Hugging Face) and `sentencepiece`:
+
+    pretokenizers.json   byte offsets at which each pre-tokenizer's regular expression cuts each text
+    stories.json         ids of each text for models/stories/tokenizer.json, with and without special tokens in it
+    sentencepiece.json   a small SentencePiece BPE vocabulary trained here, and ids of each text
+    utf8.json            bytes in hexadecimal and their text, what is not UTF-8 replaced by Python's decoder
+
+Python packages: tokenizers, sentencepiece. Run in this folder.
+"""
+
+import io
+import json
+import random
+import re
+
+import sentencepiece
+from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+PROSE = """\
+Alice was beginning to get very tired of sitting by her sister on the bank, and of having nothing to do: once or twice
+she had peeped into the book her sister was reading, but it had no pictures or conversations in it, "and what is the
+use of a book," thought Alice, "without pictures or conversations?" So she was considering in her own mind (as well as
+she could, for the hot day made her feel very sleepy and stupid), whether the pleasure of making a daisy-chain would be
+worth the trouble of getting up and picking the daisies, when suddenly a White Rabbit with pink eyes ran close by her.
+There was nothing so very remarkable in that; nor did Alice think it so very much out of the way to hear the Rabbit say
+to itself, "Oh dear! Oh dear! I shall be too late!" It was 7 o'clock, or 19:00, on the 23rd of May 1865.
+"""
+
+TEXTS = [
+    "", " ", "  ", "   ", "    ", "\t", "\n", "\n\n", "\r\n", " \n", "\n ", " \n \n  ", "\t \t", "a", " a", "a ",
+    "  a", "a  ", "a  b", "a   b", "a\nb", "a \n b", "a\n\n\nb", "a \n\n  b", "   \n   a", "\n\n    a", "a\r\n\r\nb",
+    "a \t b", "Hello, world!", "  Hello,  world!  ", "it's I'm you're we've he'll she'd don't", "IT'S I'M YOU'RE",
+    "'s't'm'd're've'll", "''s 'x' 'll' 'LL 'Re", "I'\u017fa '\u017f", "rock 'n' roll's", "' s ' t", "a'", "'", "''",
+    "1", "12", "123", "1234", "12345", "1234567890", " 1 12 123 1234", "3.14159", "a1b22c333", "1a", "x 1", "x  1",
+    "½ ⅔ ٣٤٥ Ⅻ ² ①", " ½", "१२३४५", "x²y³", "snake_case_name camelCase", "a+b=c", "!!!", " !!! ", "!!!\n\n!!!", "?!\r\n a",
+    "...", "(a)[b]{c}<d>", "http://example.com/a?b=c&d=%20", "e-mail: a.b@c.org", "\u00a0", "a\u00a0b", " \u00a0 a",
+    "\u00a0\u00a0a", "a\u2003b\u2028c\u2029d", "\u3000全角\u3000スペース", "a\u200bb", " \u200b b", "a\u0085b\u180ec",
+    "\x1c\x1d a", "\x00", "a\x00b", "\x7f\x80", "é", "e\u0301", "cafe\u0301 café", "\u0301", " \u0301a", "a\u0301\u0302\u0303",
+    "नमस्ते दुनिया", "កាន់តែពិសេសអាចខលចេញ", "ภาษาไทย", "Cửa Việt", "нещо на Български", "Ελληνικά", "עברית", "العربية",
+    "你好", "你好，世界！", "我想在apple工作1314151天～", "日本語のテキスト、カタカナ。", "한국어 텍스트", "😀", "😀😀", " 😀",
+    "👨\u200d👩\u200d👧", "🚀 (normal) 😶\u200d🌫️ (multiple)", "🇬🇧🇫🇷", "👍🏽", "\U0001F9FF\U0010FFFF", "\ufeffBOM", "\ufffd\ufffe",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟙𝟚𝟛", "ǅ ʰ ª", "ß ẞ ﬀ İ ı", "\U0001E4D0\U00011F02\u1C89", "if (x == 1) {\n    return\ty;\n}\n",
+    "def f(x):\n    return x  # why?\n\n\nprint(f(1))\n", "<html>\n  <body>&nbsp;</body>\n</html>", "a" * 100, " " * 33,
+    "\n" * 17, "=" * 80, "ab" * 60, "1" * 50, "\u2581", "a\u2581b", "\u2581\u2581a \u2581", "<0x41><s></s><unk>",
+    "<|endoftext|>", "a<|endoftext|>b", " <|endoftext|> ", "<|endoftext|><|endoftext|>", "<|endoftext|", "<|<|endoftext|>|>",
+    PROSE, PROSE.replace("\n", "\r\n"), PROSE.upper(),
+]  # fmt: skip
+
+ALPHABET = list("aZ é'sS19½  \n\r\t\u00a0\u3000.,!-_<|>你か😀\u0301\u200d\u017f\u2581lLvedtTmM٣") + ["ing", "the ", "'ll", "  "]
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|NUMBERS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+PATTERNS = {
+    "gpt2": [GPT2],
+    "gpt2-digits": [r"\p{N}", GPT2],
+    "llama3": [CL100K.replace("NUMBERS", r"\p{N}{1,3}")],
+    "qwen2": [CL100K.replace("NUMBERS", r"\p{N}")],
+}
+
+
+def texts() -> list[str]:
+    pick = random.Random(1)
+    return TEXTS + ["".join(pick.choices(ALPHABET, k=pick.randint(1, 24))) for _ in range(400)]
+
+
+def write(name: str, what: object) -> None:
+    with open(name, "w", encoding="utf-8") as file:
+        text = json.dumps(what, ensure_ascii=True, separators=(",", ":"))
+        file.write(re.sub(r'(?<=[\]}]),(?=[\[{]["{])', ",\n", text) + "\n")
+
+
+def pretokenizers() -> None:
+    cuts = {}
+    for name, steps in PATTERNS.items():
+        splits = [pre_tokenizers.Split(Regex(step), "isolated") for step in steps]
+        cutter = pre_tokenizers.Sequence(splits)
+        cuts[name] = []
+        for text in texts():
+            ends = [end for _, (_, end) in cutter.pre_tokenize_str(text)]
+            cuts[name].append([len(text[:end].encode()) for end in ends])
+    write("pretokenizers.json", {"steps": PATTERNS, "cuts": cuts, "texts": [[text] for text in texts()]})
+
+
+def stories() -> None:
+    tokenizer = Tokenizer.from_file("../../../models/stories/tokenizer.json")
+    special = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts()]
+    # Without special tokens: the model alone, behind the pre-tokenizer.
+    plain = json.loads(tokenizer.to_str())
+    plain["added_tokens"] = []
+    bare = Tokenizer.from_str(json.dumps(plain))
+    ordinary = [bare.encode(text, add_special_tokens=False).ids for text in texts()]
+    write("stories.json", [[text, a, b] for text, a, b in zip(texts(), special, ordinary, strict=True)])
+
+
+def sentencepiece_vectors() -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(PROSE.splitlines() * 2 + ["def f(x):    return  x", "日本語 テキスト", "naïve café"]),
+        model_writer=model, model_type="bpe", vocab_size=460, byte_fallback=True, character_coverage=1.0,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, split_digits=True,
+        allow_whitespace_only_pieces=True, hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    tokens = []
+    for i in range(processor.get_piece_size()):
+        kinds = [(processor.is_unknown, 2), (processor.is_control, 3), (processor.is_unused, 5), (processor.is_byte, 6)]
+        kind = next((number for test, number in kinds if test(i)), 1)
+        tokens.append([processor.id_to_piece(i), processor.get_score(i), kind])
+    vectors = [[text, processor.encode(text)] for text in texts()]
+    write("sentencepiece.json", {"tokens": tokens, "vectors": vectors})
+
+
+def utf8() -> None:
+    pick = random.Random(2)
+    whole = [bytes([b]) for b in b"aZ\x00"] + [c.encode() for c in ["é", "\u0800", "你", "\ufffd", "😀", "\U0010ffff"]]
+    odd = [bytes([b]) for b in (0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF)]
+    odd += [bytes([b]) for b in (0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xF8, 0xFC, 0xFE, 0xFF)] + [c[:-1] for c in whole[3:]]
+    strings = [b"".join(pick.choices(whole + odd * 2, k=pick.randint(1, 12))) for _ in range(500)]
+    write("utf8.json", [[each.hex(), each.decode("utf-8", errors="replace")] for each in strings])
+
+
+if __name__ == "__main__":
+    utf8()
+    pretokenizers()
+    stories()
+    sentencepiece_vectors()

@@ -1,0 +1,310 @@
+// Sections that are damaged, texts that are too long, sources that cannot be built.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "text/tokn.h"
+#include "vocabularies.h"
+
+namespace qsf::test {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+
+const std::string kRoot = QSF_SOURCE_DIR;
+
+TokenizerSource byte_source() {
+  TokenizerSource source = from_tokenizer_json(kRoot + "/tests/data/llama/tokenizer.json");
+  source.ignore_merges = true;  // so that all tables are there
+  source.tokens.push_back({"<|user|>", 0, TokenType::user_defined});
+  source.tokens.push_back({"<|use", 0, TokenType::control});
+  return source;
+}
+
+/// Llama 2's shape in small: unknown, begin, end, all bytes, then words.
+TokenizerSource spm_source(bool bytes = true) {
+  TokenizerSource source{.kind = TokenizerKind::spm_bpe,
+                         .pattern = "",
+                         .add_bos = true,
+                         .add_space_prefix = true,
+                         .tokens = {{"<unk>", 0, TokenType::unknown}, {"<s>", 0, TokenType::control}},
+                         .merges = {}};
+  char name[8];
+  for (int value = 0; bytes && value < 256; ++value) {
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(value));
+    source.tokens.push_back({name, 0, TokenType::byte});
+  }
+  for (const char* piece : {"▁", "a", "b", "ab", "▁a", "▁ab", "abab", "é", "ba"}) {
+    source.tokens.push_back({piece, -static_cast<float>(source.tokens.size())});
+  }
+  source.tokens.push_back({"<|user|>", 0, TokenType::user_defined});
+  return source;
+}
+
+std::uint32_t id_of(const TokenizerSource& source, const std::string& text) {
+  for (std::uint32_t id = 0; id < source.tokens.size(); ++id) {
+    if (source.tokens[id].text == text) return id;
+  }
+  ADD_FAILURE() << text;
+  return 0;
+}
+
+/// Opens a damaged section; if that works, everything can be called without a sanitizer's complaint.
+bool use(std::span<const std::byte> section, std::uint32_t vocab_size) {
+  const std::vector<std::byte> exact(section.begin(), section.end());  // so that reads past the end are seen
+  const Result<Tokenizer> opened = Tokenizer::open(exact, vocab_size);
+  if (!opened) {
+    EXPECT_NE(opened.error().code, ErrorCode::none);
+    EXPECT_GT(std::strlen(opened.error().sentence), 10u);
+    return false;
+  }
+  std::vector<std::byte> scratch(4096);
+  Ids ids(400);
+  for (const std::string_view text :
+       {"", "abab ab a b é 你 <|user|><|use|endoftext|>", "The king said 12345 it's\n\n  so"}) {
+    for (const bool special : {false, true}) {
+      const Result<std::uint32_t> n = opened->encode(text, special, ids, scratch);
+      for (std::uint32_t i = 0; n && i < *n; ++i) EXPECT_LT(ids[i], vocab_size);
+    }
+  }
+  std::size_t size = 0;
+  for (std::uint32_t id = 0; id < vocab_size + 2; ++id) size += opened->bytes(id).size() + opened->is_control(id);
+  EXPECT_LE(size, section.size() + 5 * vocab_size);
+  return true;
+}
+
+class Damaged : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    const Built built(GetParam() ? spm_source() : byte_source());
+    ASSERT_EQ(built.problem, "");
+    section = built.section;
+    n_tokens = built.tokenizer.n_tokens();
+  }
+  std::vector<std::byte> section;
+  std::uint32_t n_tokens = 0;
+};
+
+TEST_P(Damaged, EveryHeaderField) {
+  ASSERT_TRUE(use(section, n_tokens));
+  for (std::size_t at = 0; at < sizeof(tokn::Header); at += 4) {
+    const auto original = load_le<std::uint32_t>(section.data() + at);
+    for (const std::uint32_t value : {0u, 1u, original - 1, original + 1, 0x7fffffffu, 0xffffffffu, 0x80000000u}) {
+      std::vector<std::byte> damaged = section;
+      store_le(damaged.data() + at, value);
+      const bool opened = use(damaged, n_tokens);
+      // The pattern, the flags and the unknown token have other valid values; all else must fit exactly.
+      const bool free = at == offsetof(tokn::Header, pattern) || at == offsetof(tokn::Header, flags) ||
+                        at == offsetof(tokn::Header, unknown);
+      if (value != original && !free) {
+        EXPECT_FALSE(opened) << "field at " << at << " = " << value;
+      }
+    }
+  }
+}
+
+TEST_P(Damaged, EveryLength) {
+  for (std::size_t size = 0; size < section.size(); size += size < 100 ? 1 : 13) {
+    EXPECT_FALSE(use(std::span(section).first(size), n_tokens)) << size;
+  }
+  section.push_back(std::byte{0});
+  EXPECT_FALSE(use(section, n_tokens));
+}
+
+TEST_P(Damaged, RandomBytes) {
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int round = 0; round < 1500; ++round) {
+    std::vector<std::byte> damaged = section;
+    for (std::uint32_t n = 1 + random() % 3; n > 0; --n) {
+      damaged[sizeof(tokn::Header) + random() % (section.size() - sizeof(tokn::Header))] = std::byte(random());
+    }
+    refused += use(damaged, n_tokens) ? 0 : 1;
+  }
+  EXPECT_GT(refused, 300);  // the rest changed texts or scores: another vocabulary, not a broken one
+}
+
+TEST_P(Damaged, SmallerModel) {
+  EXPECT_FALSE(use(section, n_tokens - 1));
+  EXPECT_FALSE(use(section, 0));
+  EXPECT_TRUE(use(section, n_tokens + 100));  // padded ids decode to nothing
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Damaged, testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "SpmBpe" : "ByteBpe"); });
+
+TEST(Section, IdsOutsideTheVocabularyDecodeToNothing) {
+  const Built built(byte_source());
+  EXPECT_EQ(built.tokenizer.bytes(built.tokenizer.n_tokens()), "");
+  EXPECT_EQ(built.tokenizer.bytes(0xffffffffu), "");
+  EXPECT_FALSE(built.tokenizer.is_control(0xffffffffu));
+}
+
+TEST(Encode, AddedTokensLongestFirst) {
+  const TokenizerSource source = byte_source();
+  const Built built(source);
+  ASSERT_EQ(built.problem, "");
+  const std::uint32_t user = id_of(source, "<|user|>"), use = id_of(source, "<|use");
+  const Ids plain = *built.encode("<|use");
+  EXPECT_GT(plain.size(), 1u);
+  EXPECT_EQ(*built.encode("<|user|>", true), Ids{user});
+  EXPECT_EQ(*built.encode("<|user|>", false), Ids{user});  // user-defined: in any text
+  EXPECT_EQ(*built.encode("<|use<|user|><|use", true), (Ids{use, user, use}));
+  Ids wanted = plain;
+  wanted.push_back(user);
+  EXPECT_EQ(*built.encode("<|use<|user|>", false), wanted);
+  EXPECT_EQ(built.tokenizer.bytes(use), "");
+  EXPECT_EQ(built.tokenizer.bytes(user), "<|user|>");
+  EXPECT_TRUE(built.tokenizer.is_control(use));
+  EXPECT_FALSE(built.tokenizer.is_control(user));
+}
+
+TEST(Encode, SpmPrefixBytesAndUnknown) {
+  const TokenizerSource source = spm_source();
+  const Built built(source);
+  ASSERT_EQ(built.problem, "");
+  const auto id = [&](const char* text) { return id_of(source, text); };
+  EXPECT_EQ(*built.encode("ab"), (Ids{id("▁ab")}));
+  EXPECT_EQ(*built.encode("c"), (Ids{id("▁"), id("<0x63>")}));
+  EXPECT_EQ(*built.encode("ü"), (Ids{id("▁"), id("<0xC3>"), id("<0xBC>")}));
+  EXPECT_EQ(*built.encode("a<|user|>a"), (Ids{id("▁a"), id("<|user|>"), id("▁a")}));
+  EXPECT_EQ(*built.encode("<s>a", true), (Ids{id("<s>"), id("▁a")}));
+  EXPECT_EQ(built.tokenizer.bytes(id("<0x63>")), "c");
+  EXPECT_EQ(built.tokenizer.bytes(id("▁ab")), " ab");
+  EXPECT_EQ(built.tokenizer.bytes(0), "\uFFFD");
+  EXPECT_TRUE(built.tokenizer.add_bos());
+
+  TokenizerSource no_bytes = spm_source(false);
+  const Built without(no_bytes);
+  EXPECT_EQ(*without.encode("xyza"), (Ids{id_of(no_bytes, "▁"), 0, id_of(no_bytes, "a")}));
+  no_bytes.tokens[0].type = TokenType::control;
+  EXPECT_EQ(Built(no_bytes).encode("x").error().code, ErrorCode::bad_text);
+}
+
+TEST(Encode, BytesWithoutATokenAreLeftOutOrUnknown) {
+  TokenizerSource source{.pattern = "gpt-2", .tokens = {{"a"}, {"b"}, {"ab"}}, .merges = {{"a", "b"}}};
+  // As Hugging Face's BPE model without and with an unk_token.
+  EXPECT_EQ(*Built(source).encode("xaxbx"), Ids{2});
+  EXPECT_EQ(*Built(source).encode("xx"), Ids{});
+  source.tokens.push_back({"<unk>", 0, TokenType::unknown});
+  EXPECT_EQ(*Built(source).encode("xaxbx"), (Ids{3, 0, 3, 1, 3}));
+  EXPECT_EQ(*Built(source).encode("xabx"), (Ids{3, 2, 3}));
+}
+
+TEST(Encode, SpmTokensAcrossWords) {
+  TokenizerSource source = spm_source();
+  source.tokens.push_back({"a▁", -1});
+  source.tokens.push_back({"a▁b", 0});
+  const Built built(source);
+  EXPECT_EQ(*built.encode("ba b"), (Ids{id_of(source, "▁"), id_of(source, "b"), id_of(source, "a▁b")}));
+}
+
+TEST(Encode, InvalidTextNamesThePlace) {
+  const Built built(byte_source());
+  const Result<Ids> ids = built.encode("ab\xC3(");
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().code, ErrorCode::bad_text);
+  EXPECT_STREQ(ids.error().sentence, "the text is not valid UTF-8 at byte 2 (0xc3)");
+  EXPECT_EQ(built.encode("a\xED\xA0\x80").error().code, ErrorCode::bad_text);
+  EXPECT_EQ(built.encode("a\xE4\xBD").error().code, ErrorCode::bad_text);
+}
+
+TEST(Encode, ShortOutput) {
+  const Built built(byte_source());
+  std::vector<std::byte> scratch(Tokenizer::kScratchBytes);
+  Ids ids(3);
+  const Result<std::uint32_t> n = built.tokenizer.encode("1 2 3 4 5", false, ids, scratch);
+  ASSERT_FALSE(n);
+  EXPECT_EQ(n.error().code, ErrorCode::context_full);
+  EXPECT_EQ(built.tokenizer.encode("1", false, ids, std::span(scratch).first(8)).error().code, ErrorCode::bad_argument);
+  EXPECT_FALSE(Tokenizer().encode("a", false, ids, scratch));
+}
+
+/// Text that is cut to fit a small scratch has the ids of the text merged whole.
+TEST(Encode, CutsWhereNoTokenSpans) {
+  std::mt19937 random(2);
+  const Built bytes(byte_source()), spm(spm_source());
+  const auto check = [&](const Built& built, const char* const* parts, std::size_t n_parts) {
+    for (int round = 0; round < 30; ++round) {
+      std::string text;
+      while (text.size() < 3000) text += parts[random() % n_parts];
+      const Result<Ids> whole = built.encode(text), cut = built.encode(text, false, 1024);
+      ASSERT_TRUE(whole) << whole.error().sentence;
+      ASSERT_TRUE(cut) << cut.error().sentence;
+      EXPECT_EQ(*whole, *cut) << text;
+    }
+  };
+  const char* const letters[]{"the", "and", "xq", "zj", "ing", "你", "qvx"};
+  check(bytes, letters, std::size(letters));
+  const char* const words[]{"ab", "a", "ba", "cé", "你", "x"};
+  check(spm, words, std::size(words));
+  const char* const spaced[]{"ab ", "a", "  b", " abab"};
+  check(spm, spaced, std::size(spaced));
+}
+
+TEST(Encode, LongRunsAreQuickOrRefused) {
+  // A quadratic merge of 17000 equal bytes would take seconds; this takes milliseconds.
+  const Built bytes(byte_source()), spm(spm_source());
+  std::string run;
+  while (run.size() < 17000) run += "ab";
+  const Result<Ids> a = bytes.encode(run), b = spm.encode(run);
+  ASSERT_TRUE(a) << a.error().sentence;
+  ASSERT_TRUE(b) << b.error().sentence;
+  EXPECT_EQ(bytes.decode(*a), run);
+  EXPECT_EQ(spm.decode(*b), " " + run);
+  while (run.size() < 80000) run += "ab";
+  for (const Built* built : {&bytes, &spm}) {
+    const Result<Ids> refused = built->encode(run);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+    EXPECT_NE(std::string(refused.error().sentence).find("too long to merge"), std::string::npos);
+  }
+  std::string prose;
+  while (prose.size() < 300000) prose += "ab abab, a\nba é ";
+  for (const Built* built : {&bytes, &spm}) EXPECT_TRUE(built->encode(prose));
+}
+
+TEST(Build, RefusesWhatItCannotDo) {
+  const auto problem = [](const TokenizerSource& source) {
+    const Result<std::vector<std::byte>> built = build_tokenizer(source);
+    return built ? std::pair(ErrorCode::none, std::string())
+                 : std::pair(built.error().code, std::string(built.error().sentence));
+  };
+  TokenizerSource source = byte_source();
+  source.pattern = R"(\w+)";
+  EXPECT_EQ(problem(source),
+            std::pair(ErrorCode::unsupported, std::string(R"(tokenizer: the pre-tokenizer "\w+" is not known)")));
+  source = byte_source();
+  source.merges.emplace_back("no", "such");
+  EXPECT_EQ(problem(source).first, ErrorCode::bad_tokenizer);
+  source = byte_source();
+  source.merges.push_back(source.merges[0]);
+  EXPECT_EQ(problem(source).first, ErrorCode::bad_tokenizer);
+  source = byte_source();
+  source.tokens.push_back({std::string(1025, 'x')});
+  EXPECT_EQ(problem(source).first, ErrorCode::unsupported);
+  EXPECT_EQ(problem({}).first, ErrorCode::unsupported);
+  source = spm_source();
+  source.tokens.push_back({"<0xG0>", 0, TokenType::byte});
+  EXPECT_EQ(problem(source).first, ErrorCode::bad_tokenizer);
+  source = spm_source();
+  source.merges.emplace_back("a", "b");
+  EXPECT_EQ(problem(source).first, ErrorCode::bad_tokenizer);
+  source = spm_source();
+  source.tokens[260].score = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(problem(source).first, ErrorCode::bad_tokenizer);
+}
+
+TEST(Build, NamesOfLlama3IgnoreMerges) {
+  TokenizerSource source = byte_source();
+  source.ignore_merges = false;
+  const Built gpt2(source);
+  source.pattern = "llama-bpe";
+  const Built llama(source);
+  EXPECT_EQ(load_le<tokn::Header>(gpt2.section.data()).flags, 0u);
+  EXPECT_EQ(load_le<tokn::Header>(llama.section.data()).flags, tokn::kIgnoreMerges);
+}
+
+}  // namespace
+}  // namespace qsf::test

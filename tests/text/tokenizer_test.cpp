@@ -1,0 +1,139 @@
+// Ids against those of independent implementations.
+#include "text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "text/pretokenizer.h"
+#include "vocabularies.h"
+
+namespace qsf::test {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+using nlohmann::json;
+
+const std::string kRoot = QSF_SOURCE_DIR;
+const std::string kShared = kRoot + "/../shared/data/tokenizers/";
+
+json load(const std::string& path) { return json::parse(read_file(path)); }
+
+void expect_ids(const Built& built, const std::string& text, bool special, const Ids& wanted) {
+  const Result<Ids> ids = built.encode(text, special);
+  ASSERT_TRUE(ids) << ids.error().sentence << "\ntext: " << json(text);
+  EXPECT_EQ(*ids, wanted) << "text: " << json(text);
+}
+
+TEST(Pretokenizers, CutWhereHuggingFaceCuts) {
+  const json vectors = load(kRoot + "/tests/text/data/pretokenizers.json");
+  for (const Pretokenizer& each : pretokenizers()) {
+    const json& steps = vectors.at("steps").at(std::string(each.name));
+    for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(each.steps[i], steps[i].get<std::string>()) << each.name;
+    const json& cuts = vectors.at("cuts").at(std::string(each.name));
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      const std::string text = vectors.at("texts")[i][0];
+      std::vector<std::size_t> ends;
+      for (std::size_t at = 0; at < text.size();) ends.push_back(at = each.next(text, at));
+      EXPECT_EQ(ends, cuts[i].get<std::vector<std::size_t>>()) << each.name << " " << json(text);
+    }
+  }
+}
+
+TEST(ByteBpe, GoldenPromptsOfTheFixtures) {
+  for (const char* name : {"llama", "llama3-rope", "mistral", "qwen2", "qwen3"}) {
+    const std::string folder = kRoot + "/tests/data/" + name;
+    const Built built(from_tokenizer_json(folder + "/tokenizer.json"));
+    ASSERT_EQ(built.problem, "");
+    const json golden = load(folder + "/golden.json");
+    ASSERT_FALSE(golden.at("prompts").empty());
+    for (const json& prompt : golden.at("prompts")) {
+      expect_ids(built, prompt.at("text"), true, prompt.at("ids"));
+    }
+  }
+}
+
+TEST(ByteBpe, StoriesModel) {
+  const Built built(from_tokenizer_json(kRoot + "/models/stories/tokenizer.json"));
+  ASSERT_EQ(built.problem, "");
+  const json golden = load(kRoot + "/models/stories/golden.json");
+  for (const json& prompt : golden.at("prompts")) expect_ids(built, prompt.at("prompt"), true, prompt.at("token_ids"));
+  for (const json& vector : load(kRoot + "/tests/text/data/stories.json")) {
+    expect_ids(built, vector[0], true, vector[1]);
+    expect_ids(built, vector[0], false, vector[2]);
+    const std::string text = vector[0];
+    EXPECT_EQ(built.decode(vector[2].get<Ids>()), text) << vector[0];
+  }
+}
+
+TEST(SpmBpe, SmallVocabulary) {
+  const json data = load(kRoot + "/tests/text/data/sentencepiece.json");
+  TokenizerSource source{
+      .kind = TokenizerKind::spm_bpe, .pattern = "", .add_space_prefix = true, .tokens = {}, .merges = {}};
+  for (const json& token : data.at("tokens")) {
+    source.tokens.push_back({token[0], token[1], static_cast<TokenType>(token[2].get<int>())});
+  }
+  const Built built(source);
+  ASSERT_EQ(built.problem, "");
+  EXPECT_TRUE(built.tokenizer.strips_leading_space());
+  for (const json& vector : data.at("vectors")) {
+    expect_ids(built, vector[0], false, vector[1]);
+    std::string text = vector[0];
+    for (std::size_t at = 0; (at = text.find("\u2581", at)) != std::string::npos;) text.replace(at, 3, 1, ' ');
+    if (!text.empty()) text.insert(0, 1, ' ');
+    EXPECT_EQ(built.decode(vector[1].get<Ids>()), text);
+  }
+}
+
+/// Pairs of files that llama.cpp tests its tokenizers with.
+void expect_ggml_vectors(const Built& built, const std::string& name) {
+  ASSERT_EQ(built.problem, "") << name;
+  const std::string path = kShared + "ggml-vocab/ggml-vocab-" + name + ".gguf";
+  const std::string inputs = read_file(path + ".inp");
+  std::istringstream outputs(read_file(path + ".out"));
+  constexpr std::string_view kBetween = "\n__ggml_vocab_test__\n";
+  std::size_t n = 0;
+  for (std::size_t at = 0; at < inputs.size(); ++n) {
+    const std::size_t end = std::min(inputs.find(kBetween, at), inputs.size());
+    const std::string text = inputs.substr(at, end - at);
+    at = end + kBetween.size();
+    std::string line;
+    ASSERT_TRUE(std::getline(outputs, line)) << name;
+    std::istringstream numbers(line);
+    expect_ids(built, text, false, Ids(std::istream_iterator<std::uint32_t>(numbers), {}));
+  }
+  EXPECT_GT(n, 40u) << name;
+}
+
+class SharedData : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!exists(kShared + "gpt2/gpt2_vocab.json")) GTEST_SKIP() << "no further vocabularies in " << kShared;
+  }
+};
+
+TEST_F(SharedData, Gpt2) {
+  expect_ggml_vectors(Built(from_gguf(kShared + "ggml-vocab/ggml-vocab-gpt-2.gguf")), "gpt-2");
+  const std::string folder = kShared + "gpt2/";
+  expect_ggml_vectors(Built(from_gpt2_files(folder + "gpt2_vocab.json", folder + "gpt2_merges.txt", "gpt-2")), "gpt-2");
+}
+
+TEST_F(SharedData, Llama3) {
+  const std::string folder = kShared + "llama3/";
+  expect_ggml_vectors(
+      Built(from_gpt2_files(folder + "llama3.2_encoder.json", folder + "llama3.2_vocab.bpe", "llama-bpe")),
+      "llama-bpe");
+}
+
+TEST_F(SharedData, Starcoder) {
+  for (const char* name : {"starcoder", "refact"}) {
+    expect_ggml_vectors(Built(from_gguf(kShared + "ggml-vocab/ggml-vocab-" + name + ".gguf")), name);
+  }
+}
+
+TEST_F(SharedData, Llama2AndPhi3) {
+  for (const char* name : {"llama-spm", "phi-3"}) {
+    expect_ggml_vectors(Built(from_gguf(kShared + "ggml-vocab/ggml-vocab-" + name + ".gguf")), name);
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test

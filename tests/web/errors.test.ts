@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+
+import { describe, expect, it } from 'vitest';
+
+import { reply, replySync, unwrap } from '../../web/src/contract.js';
+import { QSFError, errorInfo, errorName } from '../../web/src/errors.js';
+
+const list = readFileSync(new URL('../../engine/base/errors.def', import.meta.url), 'utf8');
+const engine = [...list.matchAll(/^QSF_ERROR\((\w+), (\d+),/gm)].map(
+  ([, name, number]) => [name!, Number(number)] as const,
+);
+
+describe('errors', () => {
+  it.each(engine)("%s is the engine's number %i", (name, number) => {
+    expect(errorName(number)).toBe(name);
+    expect(new QSFError(name as never, 'x').number).toBe(number);
+  });
+
+  it('of an unknown number are internal', () => {
+    expect(errorName(9999)).toBe('internal');
+  });
+
+  it('cross the worker boundary with code and sentence', async () => {
+    const sent = await reply(() => Promise.reject(new QSFError('bad_magic', 'The file begins with "GGUF".')));
+    const received = structuredClone(sent);
+    expect(() => unwrap(received)).toThrow(
+      expect.objectContaining({ name: 'QSFError', code: 'bad_magic', message: 'The file begins with "GGUF".' }),
+    );
+    expect(unwrap(structuredClone(replySync(() => 5)))).toBe(5);
+  });
+
+  it('that are not ours keep their message', () => {
+    expect(errorInfo(new TypeError('x is not a function'))).toEqual({
+      code: 'internal',
+      sentence: 'TypeError: x is not a function',
+    });
+    expect(errorInfo('why')).toEqual({ code: 'internal', sentence: 'why' });
+  });
+});

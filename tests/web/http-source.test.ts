@@ -1,0 +1,294 @@
+import { describe, expect, it } from 'vitest';
+
+import { crc32 } from '../../web/src/sources/crc32.js';
+import { HttpSource } from '../../web/src/sources/http-source.js';
+import type { Identity } from '../../web/src/sources/journal.js';
+import type { ModelCache } from '../../web/src/sources/model-cache.js';
+import { RangeSet } from '../../web/src/sources/ranges.js';
+import type { Piece } from '../../web/src/sources/source.js';
+import { FakeServer, noise, same } from './fake-server.js';
+
+const URL_ = 'https://example.org/model.qsf';
+const SIZE = 1_000_000;
+const PIECE = 20_000;
+/** Read without CRC, before the pieces. */
+const TABLES = 70_000;
+
+/** The cache's contract over an array in place of the browser's files. */
+class FakeCache implements ModelCache {
+  identity: Identity | undefined;
+  verified = new RangeSet();
+  complete = false;
+  writable = true;
+  readonly owned = true;
+  bytes = new Uint8Array(SIZE);
+  /** Writes beyond are refused. */
+  quota = Infinity;
+  #written = 0;
+
+  read(offset: number, into: Uint8Array<ArrayBuffer>): undefined {
+    into.set(this.bytes.subarray(offset, offset + into.length));
+  }
+  reset(identity: Identity): void {
+    this.identity = identity;
+    this.verified = new RangeSet();
+    this.complete = false;
+    this.bytes = new Uint8Array(identity.size);
+  }
+  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean {
+    this.#written += bytes.length;
+    if (this.#written > this.quota) this.writable = false;
+    if (this.writable) this.bytes.set(bytes, offset);
+    return this.writable;
+  }
+  mark(offset: number, size: number): void {
+    this.verified.add(offset, size);
+  }
+  drop(offset: number, size: number): void {
+    this.verified.remove(offset, size);
+    this.complete = false;
+  }
+  markComplete(): void {
+    this.complete = true;
+  }
+  close(): void {
+    this.writable = false;
+  }
+}
+
+function piecesOf(bytes: Uint8Array): Piece[] {
+  const pieces: Piece[] = [];
+  for (let offset = TABLES; offset < bytes.length; offset += PIECE) {
+    const piece = bytes.subarray(offset, offset + PIECE);
+    pieces.push({ offset, size: piece.length, crc: crc32(piece) });
+  }
+  return pieces;
+}
+
+function open(server: FakeServer, cache?: ModelCache): Promise<HttpSource> {
+  return HttpSource.open(URL_, cache, { fetch: server.fetch, retryDelay: 1 } as never);
+}
+
+async function read(source: HttpSource, offset: number, size: number, crc?: number): Promise<Uint8Array> {
+  const into = new Uint8Array(size);
+  await source.read({ offset, into, crc });
+  return into;
+}
+
+/** Opens as the engine does: tables first, which it accepts. */
+async function openModel(server: FakeServer, cache?: ModelCache): Promise<HttpSource> {
+  const source = await open(server, cache);
+  await read(source, 0, 128);
+  await read(source, 128, TABLES - 128);
+  source.accepted();
+  return source;
+}
+
+describe('with a cache', () => {
+  it('fetches everything once and says so', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    await source.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+    expect(cache.complete).toBe(true);
+    // The first request's 64 KiB are asked for again by the tables' one read that goes beyond them.
+    expect(source.stats()).toMatchObject({ cacheState: 'complete', cachedBytes: SIZE, loaded: SIZE });
+    expect(source.stats().network).toBeLessThanOrEqual(SIZE + 2 * 64 * 1024);
+  });
+
+  it("serves the engine's reads at once and does not fetch them twice", async () => {
+    const server = new FakeServer(noise(SIZE), { chunk: 2000 });
+    const source = await openModel(server, new FakeCache());
+    const pieces = piecesOf(server.bytes);
+    const kept = source.keep(pieces);
+    const last = pieces.at(-1)!;
+    expect(same(await read(source, last.offset, last.size, last.crc), server.bytes.subarray(last.offset))).toBe(true);
+    // Under way in the background:
+    const second = pieces[1]!;
+    await read(source, second.offset, second.size, second.crc);
+    await kept;
+    const fetched = new Uint8Array(SIZE);
+    for (const [begin, end] of server.spans.slice(1)) for (let i = begin; i < end; i++) fetched[i]!++;
+    expect(fetched.some((times) => times > 1)).toBe(false);
+  });
+
+  it('opens without the server once it is complete', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    await (await openModel(server, cache)).keep(piecesOf(server.bytes));
+    server.fault = () => ({ kind: 'refuse' });
+    const source = await open(server, cache);
+    expect(source.size).toBe(SIZE);
+    const piece = piecesOf(server.bytes)[7]!;
+    expect(
+      same(
+        await read(source, piece.offset, piece.size, piece.crc),
+        server.bytes.subarray(piece.offset, piece.offset + piece.size),
+      ),
+    ).toBe(true);
+    expect(source.stats()).toMatchObject({ network: 0, cache: PIECE });
+    server.fault = () => ({ kind: 'status', status: 503 });
+    await open(server, cache);
+    server.fault = () => ({ kind: 'status', status: 404 });
+    await expect(open(server, cache)).rejects.toMatchObject({ code: 'http_status' });
+  });
+
+  it('does not open without the server while it is not complete', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    await openModel(server, cache);
+    server.fault = () => ({ kind: 'refuse' });
+    await expect(open(server, cache)).rejects.toMatchObject({ code: 'network_error' });
+  });
+
+  it('asks a reachable server whether the file is the same, without its bytes', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    await (await openModel(server, cache)).keep(piecesOf(server.bytes));
+    expect((await open(server, cache)).stats().network).toBe(0);
+    server.etag = '"two"';
+    server.bytes = noise(SIZE, 2);
+    const source = await openModel(server, cache);
+    expect(cache.identity!.validator).toBe('"two"');
+    await source.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+  });
+
+  it('goes on where an ended download stopped', async () => {
+    const server = new FakeServer(noise(SIZE), { chunk: 2000 });
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    const kept = source.keep(piecesOf(server.bytes)).catch(() => 'ended');
+    while (cache.verified.total < SIZE / 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    await source.close();
+    expect(await kept).toBe('ended');
+    const have = cache.verified.total;
+    expect(have).toBeLessThan(SIZE);
+    cache.writable = true;
+    const again = await openModel(server, cache);
+    await again.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+    expect(again.stats().network).toBe(64 * 1024 + SIZE - have);
+  });
+
+  it('finds a byte that rotted in the cache and fetches its piece again', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    await (await openModel(server, cache)).keep(piecesOf(server.bytes));
+    const piece = piecesOf(server.bytes)[3]!;
+    cache.bytes[piece.offset + 5]! ^= 4;
+    const source = await open(server, cache);
+    const right = server.bytes.slice(piece.offset, piece.offset + piece.size);
+    expect(same(await read(source, piece.offset, piece.size, piece.crc), right)).toBe(true);
+    expect(same(cache.bytes.slice(piece.offset, piece.offset + piece.size), right)).toBe(true);
+    expect(source.stats().network).toBe(PIECE);
+  });
+
+  it('fetches a piece that came damaged once more, and never vouches for a damaged one', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    const before = server.asked.length;
+    server.fault = (n) => (n === before ? { kind: 'flip' } : undefined);
+    await source.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+
+    const bad = new FakeCache();
+    const other = await openModel(server, bad);
+    const vouched = bad.verified.total;
+    server.fault = () => ({ kind: 'flip' });
+    await expect(other.keep(piecesOf(server.bytes))).rejects.toMatchObject({ code: 'bad_checksum' });
+    expect(bad.verified.total).toBe(vouched);
+  });
+
+  it('goes on without when the browser has no more room', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    cache.quota = SIZE / 2;
+    const source = await openModel(server, cache);
+    await source.keep(piecesOf(server.bytes));
+    expect(source.stats().cacheState).toBe('off');
+    for (const { offset, size, crc } of piecesOf(server.bytes)) {
+      expect(same(await read(source, offset, size, crc), server.bytes.subarray(offset, offset + size))).toBe(true);
+    }
+  });
+
+  it('tells that the file changed, and begins anew when told to', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    server.etag = '"two"';
+    server.bytes = noise(SIZE + 100, 2);
+    await expect(source.keep(piecesOf(server.bytes))).rejects.toMatchObject({ code: 'file_changed' });
+    await source.restart();
+    expect(source.size).toBe(SIZE + 100);
+    await read(source, 0, TABLES);
+    source.accepted();
+    await source.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+  });
+});
+
+describe('without a cache', () => {
+  it('reads ranges as they are wanted, and only those', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const source = await openModel(server);
+    await source.keep(piecesOf(server.bytes));
+    const piece = piecesOf(server.bytes)[9]!;
+    expect(
+      same(
+        await read(source, piece.offset, piece.size, piece.crc),
+        server.bytes.subarray(piece.offset, piece.offset + piece.size),
+      ),
+    ).toBe(true);
+    expect(source.stats()).toMatchObject({ cacheState: 'off', cache: 0, loaded: TABLES + PIECE });
+  });
+});
+
+describe('from a server without ranges', () => {
+  it('streams the whole file into the cache, across broken connections', async () => {
+    const server = new FakeServer(noise(SIZE), { ranges: false });
+    const cache = new FakeCache();
+    server.fault = (n) => (n < 2 ? { kind: 'break', after: 300_000 * (n + 1) } : undefined);
+    const source = await openModel(server, cache);
+    await source.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+    expect(cache.complete).toBe(true);
+    expect(server.asked).toHaveLength(3);
+  });
+
+  it('holds it in memory where there is no cache', async () => {
+    for (const length of [true, false]) {
+      const server = new FakeServer(noise(SIZE), { ranges: false, length });
+      const source = await openModel(server);
+      expect(source.size).toBe(SIZE);
+      const { offset, size, crc } = piecesOf(server.bytes).at(-1)!;
+      expect(same(await read(source, offset, size, crc), server.bytes.subarray(offset, offset + size))).toBe(true);
+      expect(server.asked).toHaveLength(1);
+    }
+  });
+
+  it('says so where that is too much', async () => {
+    const server = new FakeServer(noise(10), { ranges: false });
+    const huge = async (input: unknown, init?: RequestInit) => {
+      const response = await server.fetch(input, init);
+      response.headers.set('Content-Length', String(2 ** 30));
+      return response;
+    };
+    const opening = HttpSource.open(URL_, undefined, { fetch: huge } as never);
+    await expect(opening).rejects.toMatchObject({ code: 'no_ranges' });
+  });
+
+  it('does not vouch for damaged bytes', async () => {
+    const server = new FakeServer(noise(SIZE), { ranges: false });
+    const cache = new FakeCache();
+    const pieces = piecesOf(server.bytes);
+    server.bytes = server.bytes.slice();
+    server.bytes[SIZE - 1]! ^= 1;
+    const source = await openModel(server, cache);
+    await expect(source.keep(pieces)).rejects.toMatchObject({ code: 'bad_checksum' });
+    expect(cache.complete).toBe(false);
+    expect(cache.verified.covers(SIZE - 1, 1)).toBe(false);
+  });
+});

@@ -1,0 +1,5 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: { include: ['tests/structure/**/*.test.ts', 'tests/web/**/*.test.ts', 'web/**/*.test.ts'] },
+});

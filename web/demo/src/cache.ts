@@ -1,0 +1,43 @@
+// How much of the model file this browser keeps, while it is fetched and after.
+
+import { QSF } from 'qsf';
+import type { Progress } from 'qsf';
+import { byId } from './dom.js';
+import * as format from './format.js';
+
+const meter = byId('cache-meter', HTMLElement);
+const fill = meter.firstElementChild as HTMLElement;
+const text = byId('cache-text', HTMLElement);
+const button = byId('cache-remove', HTMLButtonElement);
+
+/** Shows what is kept of the model file. */
+export async function showCache(url: string): Promise<void> {
+  const { bytes, total } = await QSF.cache.state(url);
+  button.disabled = bytes === 0;
+  show(
+    bytes,
+    total,
+    bytes === 0
+      ? 'Not kept in this browser.'
+      : bytes < total
+        ? `Partly kept in this browser: ${format.bytes(bytes)} of ${format.bytes(total)}.`
+        : `Kept in this browser: ${format.bytes(total)}, checked.`,
+  );
+}
+
+/** Shows how far a download is. */
+export function showDownload({ loaded, total }: Progress): void {
+  show(loaded, total, `Fetching ${format.bytes(loaded)} of ${format.bytes(total)}`);
+}
+
+/** Calls `remove` when the button is pressed. */
+export function onRemove(remove: () => Promise<void>): void {
+  button.addEventListener('click', () => void remove());
+}
+
+function show(bytes: number, total: number, words: string): void {
+  const percent = total > 0 ? Math.floor((100 * bytes) / total) : 0;
+  meter.setAttribute('aria-valuenow', String(percent));
+  fill.style.width = `${percent}%`;
+  text.textContent = words;
+}

@@ -1,0 +1,24 @@
+// The figures of a story, beside it.
+
+import type { Stats } from 'qsf';
+import { byId, make } from './dom.js';
+import * as format from './format.js';
+
+const box = byId('figures', HTMLElement);
+
+const VARIANTS = { relaxed: 'relaxed SIMD', simd: 'SIMD' } as const;
+
+/** Shows how fast the story goes, where its bytes come from, and what computes it. */
+export function drawFigures({ generation, io, engine }: Stats): void {
+  const speed = generation?.tokensPerSecond;
+  const first = generation?.firstTokenMs;
+  const rows: [string, string][] = [
+    ['Speed', speed === undefined ? '–' : `${format.rate(speed)} tokens/s`],
+    ['First word after', first === undefined ? '–' : `${first.toFixed(0)} ms`],
+    ['Written', generation === undefined ? '–' : `${generation.tokens.length} tokens`],
+    ['Downloaded', format.bytes(io.network)],
+    ['Read from this browser', format.bytes(io.cache)],
+    ['WebAssembly', VARIANTS[engine.variant]],
+  ];
+  box.replaceChildren(...rows.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
+}

@@ -1,0 +1,121 @@
+// The options of a generation: their fields are made from one table, and read back checked.
+
+import { byId, make } from './dom.js';
+
+interface Field {
+  id: 'temperature' | 'maxTokens' | 'topK' | 'topP';
+  label: string;
+  hint: string;
+  min: number;
+  max: number;
+  step: number;
+  start: number;
+}
+
+const FIELDS: readonly Field[] = [
+  {
+    id: 'temperature',
+    label: 'Temperature',
+    hint: '0 always takes the likeliest word',
+    min: 0,
+    max: 2,
+    step: 0.05,
+    start: 0.8,
+  },
+  {
+    id: 'maxTokens',
+    label: 'Length',
+    hint: 'tokens at most; a token is about ¾ of a word',
+    min: 1,
+    max: 480,
+    step: 1,
+    start: 200,
+  },
+  {
+    id: 'topK',
+    label: 'Top-k',
+    hint: 'choose among the k likeliest; 0 for all',
+    min: 0,
+    max: 2048,
+    step: 1,
+    start: 40,
+  },
+  {
+    id: 'topP',
+    label: 'Top-p',
+    hint: 'choose among the likeliest that make up p',
+    min: 0.05,
+    max: 1,
+    step: 0.05,
+    start: 0.95,
+  },
+];
+
+/** What generate() takes from this page. */
+export type Options = Record<Field['id'], number> & { seed: number };
+
+const SEED_MAX = 0xffff_ffff;
+
+export class OptionFields {
+  readonly #fresh: HTMLInputElement;
+  readonly #seed: HTMLInputElement;
+
+  constructor(into: HTMLElement) {
+    for (const f of FIELDS) {
+      into.append(
+        row(f.id, f.label, f.hint, {
+          type: 'number',
+          inputmode: 'decimal',
+          min: String(f.min),
+          max: String(f.max),
+          step: String(f.step),
+          value: String(f.start),
+        }),
+      );
+    }
+    into.append(
+      row('seed', 'Seed', 'the same seed writes the same story', {
+        type: 'number',
+        inputmode: 'numeric',
+        min: '0',
+        max: String(SEED_MAX),
+        step: '1',
+        value: '1',
+      }),
+      make(
+        'label',
+        { class: 'check' },
+        make('input', { type: 'checkbox', id: 'fresh', checked: '' }),
+        ' A new seed each time',
+      ),
+    );
+    this.#fresh = byId('fresh', HTMLInputElement);
+    this.#seed = byId('seed', HTMLInputElement);
+    this.#seed.addEventListener('input', () => (this.#fresh.checked = false));
+  }
+
+  /** The options for the next story; draws a new seed and shows it, where one is wanted. */
+  read(): Options {
+    if (this.#fresh.checked) this.#seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0]);
+    const values = Object.fromEntries(FIELDS.map((f) => [f.id, number(byId(f.id, HTMLInputElement), f.start)]));
+    return { ...(values as Record<Field['id'], number>), seed: Math.round(number(this.#seed, 1)) };
+  }
+}
+
+function row(id: string, label: string, hint: string, attributes: Record<string, string>): HTMLElement {
+  return make(
+    'div',
+    { class: 'field' },
+    make('label', { for: id }, label),
+    make('input', { id, 'aria-describedby': `${id}-hint`, ...attributes }),
+    make('small', { id: `${id}-hint` }, hint),
+  );
+}
+
+/** The field's number brought within its limits, and shown so. */
+function number(input: HTMLInputElement, otherwise: number): number {
+  const raw = input.value.trim() === '' ? Number.NaN : Number(input.value);
+  const value = Math.min(Number(input.max), Math.max(Number(input.min), Number.isFinite(raw) ? raw : otherwise));
+  input.value = String(value);
+  return value;
+}

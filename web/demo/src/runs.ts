@@ -1,0 +1,38 @@
+// What a story cost at each budget that was tried: the trade that the slider makes, measured on this machine.
+
+import type { Stats } from 'qsf';
+import { byId, make } from './dom.js';
+import * as format from './format.js';
+
+interface Run {
+  tokensPerSecond: number;
+  bytesPerToken: number;
+}
+
+const runs = new Map<number, Run>();
+const card = byId('runs', HTMLElement);
+const rows = byId('runs-rows', HTMLElement);
+
+/** Notes a story from the statistics before and after it, in place of the last one at its budget, and shows them all. */
+export function noteRun(before: Stats, { memory, io, generation }: Stats): void {
+  if (generation?.tokensPerSecond === undefined) return;
+  const { tokens, tokensPerSecond } = generation;
+  runs.set(memory.budget, { tokensPerSecond, bytesPerToken: (io.engine - before.io.engine) / tokens.length });
+  const fastest = Math.max(...[...runs.values()].map((r) => r.tokensPerSecond));
+  rows.replaceChildren(
+    ...[...runs]
+      .sort(([a], [b]) => a - b)
+      .map(([memory, r]) => {
+        const bar = make('span', { class: 'run-bar', 'aria-hidden': 'true' });
+        bar.style.width = `${(100 * r.tokensPerSecond) / fastest}%`;
+        return make(
+          'tr',
+          {},
+          make('th', { scope: 'row' }, format.budget(memory)),
+          make('td', {}, make('span', { class: 'run' }, bar, make('span', {}, format.rate(r.tokensPerSecond)))),
+          make('td', {}, format.bytes(Math.round(r.bytesPerToken))),
+        );
+      }),
+  );
+  card.hidden = false;
+}

@@ -1,0 +1,79 @@
+// What the page and the worker say to each other; carried by comlink. Errors cross as values, because an exception
+// would lose its code on the way.
+import { QSFError, errorInfo } from './errors.js';
+import type { ErrorInfo } from './errors.js';
+import type { KvType, NetworkOptions, Progress, Stats, Variant } from './types.js';
+
+export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
+
+export interface LoadRequest {
+  /** An absolute address, or a file. */
+  source: string | Blob;
+  memory: number;
+  maxSeqLen: number;
+  kv: KvType | undefined;
+  cache: boolean;
+  background: boolean;
+  streamAll: boolean;
+  variant: Variant | undefined;
+  network: NetworkOptions;
+}
+
+export interface GenerateRequest {
+  prompt: string | Uint32Array;
+  maxTokens: number;
+  temperature: number;
+  topK: number;
+  topP: number;
+  repetitionPenalty: number;
+  seed: number;
+  stop: string[];
+  addBos: boolean;
+  special: boolean;
+  ignoreEos: boolean;
+  continue: boolean;
+  logitsHash: boolean;
+}
+
+/** Pieces made since the last call, at least one unless `done`. */
+export interface Batch {
+  pieces: string[];
+  done: boolean;
+}
+
+/** One model in one worker. The page pulls pieces, so a slow consumer holds the worker back. */
+export interface EngineWorker {
+  load(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Reply<void>>;
+  start(request: GenerateRequest): Promise<Reply<void>>;
+  next(): Promise<Reply<Batch>>;
+  /** Resolves once nothing is computed any more. */
+  stop(): Promise<Reply<void>>;
+  stats(): Reply<Stats>;
+  tokenize(text: string, special: boolean): Reply<Uint32Array>;
+  detokenize(tokens: Uint32Array): Reply<string>;
+  /** Releases the cache for other tabs. */
+  close(): Promise<Reply<void>>;
+}
+
+/** Runs `work` and turns what it throws into a Reply. */
+export async function reply<T>(work: () => Promise<T> | T): Promise<Reply<T>> {
+  try {
+    return { ok: true, value: await work() };
+  } catch (thrown) {
+    return { ok: false, error: errorInfo(thrown) };
+  }
+}
+
+export function replySync<T>(work: () => T): Reply<T> {
+  try {
+    return { ok: true, value: work() };
+  } catch (thrown) {
+    return { ok: false, error: errorInfo(thrown) };
+  }
+}
+
+/** The value, or the error thrown as a QSFError. */
+export function unwrap<T>(reply: Reply<T>): T {
+  if (reply.ok) return reply.value;
+  throw new QSFError(reply.error.code, reply.error.sentence);
+}

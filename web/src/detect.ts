@@ -1,0 +1,32 @@
+// Which WebAssembly build this browser can run, found by validating the very instruction that matters.
+import { QSFError } from './errors.js';
+import type { Variant } from './types.js';
+
+const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+const V128 = 0x7b;
+
+/** A module with one function: `n` vectors in, `opcode` on them, one vector out. */
+export function probe(n: number, opcode: number[]): Uint8Array<ArrayBuffer> {
+  const gets = Array.from({ length: n }, (_, i) => [0x20, i]).flat();
+  const body = [0x00, ...gets, ...opcode, 0x0b];
+  const section = (id: number, bytes: number[]) => [id, bytes.length, ...bytes];
+  return Uint8Array.from([
+    ...PREAMBLE,
+    ...section(0x01, [1, 0x60, n, ...Array.from({ length: n }, () => V128), 1, V128]),
+    ...section(0x03, [1, 0]),
+    ...section(0x0a, [1, body.length, ...body]),
+  ]);
+}
+
+/** i32x4.relaxed_dot_i8x16_i7x16_add_s */
+export const RELAXED_DOT = probe(3, [0xfd, 0x93, 0x02]);
+/** i32x4.dot_i16x8_s */
+export const SIMD_DOT = probe(2, [0xfd, 0xba, 0x01]);
+
+export function detectVariant(): Variant {
+  if (typeof WebAssembly === 'object') {
+    if (WebAssembly.validate(RELAXED_DOT)) return 'relaxed';
+    if (WebAssembly.validate(SIMD_DOT)) return 'simd';
+  }
+  throw new QSFError('unsupported_host', 'This browser has no WebAssembly SIMD.');
+}

@@ -1,0 +1,88 @@
+// The shape of the WebAssembly module that wasm/bindings.cpp makes. Numbers with "code" are error numbers, 0 for none.
+
+export interface ReadRequest {
+  offset: number;
+  /** 0: nothing is asked for. */
+  size: number;
+  ticket: number;
+  into: number;
+  crc: number;
+  hasCrc: boolean;
+}
+
+export interface Segment {
+  offset: number;
+  /** Bytes in the file, and in memory. */
+  size: number;
+  rawSize: number;
+  crc: number;
+  pinned: boolean;
+}
+
+interface Text {
+  at: number;
+  size: number;
+}
+
+export interface EngineModule {
+  open(options: { budget: number; fileSize: number; maxSeqLen: number; kv: number; streamAll: boolean }): number;
+  /** A position in STEPS of engine.ts. */
+  step(): number;
+  nextRequest(): ReadRequest;
+  complete(ticket: number): number;
+  fail(ticket: number, code: number, stagedSize: number): void;
+  stage(size: number): number;
+  start(options: {
+    at: number;
+    textSize: number;
+    nTokens: number;
+    stops: number;
+    nStops: number;
+    maxTokens: number;
+    temperature: number;
+    topK: number;
+    topP: number;
+    repetitionPenalty: number;
+    seed: number;
+    addBos: boolean;
+    special: boolean;
+    ignoreEos: boolean;
+    logitsHash: boolean;
+  }): number;
+  stop(): void;
+  rewind(n: number): number;
+  preload(): number;
+  token(): number;
+  piece(): Text;
+  stoppedByEos(): boolean;
+  /** Of the last failure. */
+  errorCode(): number;
+  sentence(): string;
+  modelHash(): string;
+  logitsHash(): string;
+  tokenize(text: Text, special: boolean, out: number, max: number): number;
+  detokenize(token: number): Text;
+  stats(): {
+    budget: number;
+    modelBytes: number;
+    weightBytes: number;
+    segments: number;
+    pinnedSegments: number;
+    ringSlots: number;
+    maxSeqLen: number;
+    chunk: number;
+    vocabSize: number;
+    layers: number;
+    kv: 'f16' | '8bit' | 'f32';
+    isa: string;
+    bytesRead: number;
+    promptTokens: number;
+    position: number;
+  };
+  memoryMap(): { name: string; bytes: number }[];
+  kernelCounts(): { op: string; type: string; calls: number }[];
+  segments(): Segment[];
+}
+
+declare const create: (options: { wasmMemory: WebAssembly.Memory }) => Promise<EngineModule>;
+export default create;

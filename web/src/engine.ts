@@ -1,0 +1,213 @@
+// The engine in this worker: text, ids and errors to linear memory and back.
+import { MiB, PAGE } from './constants.js';
+import type { GenerateRequest } from './contract.js';
+import type { EngineModule, ReadRequest, Segment } from './engine-module.js';
+import { QSFError, errorName } from './errors.js';
+import type { ErrorName } from './errors.js';
+import { errorNumbers } from './errors.gen.js';
+import createRelaxed from './qsf-relaxed.js';
+import createSimd from './qsf-simd.js';
+import type { KvType, Variant } from './types.js';
+
+/** engine.h's Step, in its order. */
+export const STEPS = ['working', 'need_bytes', 'logits', 'token', 'done', 'ready', 'error'] as const;
+export type Step = (typeof STEPS)[number];
+
+/** kernels.h's KvType, in its order. */
+const KV_TYPES: readonly KvType[] = ['f16', '8bit', 'f32'];
+/** engine.h's kHostReserve and one page: with less there is no arena at all. */
+const SMALLEST = MiB + PAGE;
+
+export interface OpenOptions {
+  fileSize: number;
+  maxSeqLen: number;
+  kv: KvType | undefined;
+  streamAll: boolean;
+}
+
+export class Engine {
+  readonly variant: Variant;
+  readonly #module: EngineModule;
+  readonly #memory: WebAssembly.Memory;
+  /** Never detached: the memory's size never changes. */
+  readonly #bytes: Uint8Array<ArrayBuffer>;
+  readonly #encoder = new TextEncoder();
+
+  private constructor(variant: Variant, module: EngineModule, memory: WebAssembly.Memory) {
+    this.variant = variant;
+    this.#module = module;
+    this.#memory = memory;
+    this.#bytes = new Uint8Array(memory.buffer as ArrayBuffer);
+  }
+
+  /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB. */
+  static async create(variant: Variant, budget: number): Promise<Engine> {
+    if (budget < SMALLEST) {
+      throw new QSFError(
+        'budget_too_small',
+        `any model needs at least ${(SMALLEST / MiB).toFixed(2)} MiB, and the budget is ${(budget / MiB).toFixed(2)} MiB`,
+      );
+    }
+    const pages = budget / PAGE;
+    let wasmMemory: WebAssembly.Memory;
+    try {
+      wasmMemory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    } catch (cause) {
+      throw new QSFError('out_of_memory', `The browser refused ${budget} bytes of WebAssembly memory.`, { cause });
+    }
+    try {
+      const create = { relaxed: createRelaxed, simd: createSimd }[variant];
+      return new Engine(variant, await create({ wasmMemory }), wasmMemory);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new QSFError('unsupported_host', `The WebAssembly module did not load: ${why}`, { cause });
+    }
+  }
+
+  get memoryBytes(): number {
+    return this.#memory.buffer.byteLength;
+  }
+
+  /** Begins a session, forgetting an earlier one. No read of the earlier one may be under way. */
+  open(options: OpenOptions): void {
+    const kv = options.kv === undefined ? -1 : KV_TYPES.indexOf(options.kv);
+    this.#check(this.#module.open({ ...options, kv, budget: this.memoryBytes }));
+  }
+
+  step(): Step {
+    return STEPS[this.#module.step()] ?? 'error';
+  }
+
+  /** What step() ended with, after 'error'. */
+  error(): QSFError {
+    return this.#error(this.#module.errorCode());
+  }
+
+  nextRequest(): ReadRequest | undefined {
+    const request = this.#module.nextRequest();
+    return request.size > 0 ? request : undefined;
+  }
+
+  /** The place in memory that a request's bytes belong in. */
+  target({ into, size }: ReadRequest): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(into >>> 0, (into >>> 0) + size);
+  }
+
+  complete(ticket: number): void {
+    this.#check(this.#module.complete(ticket));
+  }
+
+  fail(ticket: number, error: { code: ErrorName; sentence: string }): void {
+    const sentence = this.#encoder.encode(error.sentence);
+    const at = this.#stage(sentence.length);
+    this.#bytes.set(sentence, at);
+    this.#module.fail(ticket, errorNumbers[error.code], sentence.length);
+  }
+
+  start(request: GenerateRequest): void {
+    const { prompt, stop, ...options } = request;
+    if (!request.continue) this.#check(this.#module.rewind(0));
+    if (stop.some((text) => text.includes('\0'))) {
+      throw new QSFError('bad_argument', 'A stop string holds a zero character.');
+    }
+    const body = typeof prompt === 'string' ? this.#encoder.encode(prompt) : new Uint8Array(prompt.buffer);
+    const stops = this.#encoder.encode(stop.map((text) => `${text}\0`).join(''));
+    const at = this.#stage(body.length + stops.length);
+    this.#bytes.set(body, at);
+    this.#bytes.set(stops, at + body.length);
+    const isText = typeof prompt === 'string';
+    this.#check(
+      this.#module.start({
+        ...options,
+        at,
+        textSize: isText ? body.length : 0,
+        nTokens: isText ? 0 : prompt.length,
+        stops: at + body.length,
+        nStops: stop.length,
+      }),
+    );
+  }
+
+  stop(): void {
+    this.#module.stop();
+  }
+
+  preload(): void {
+    this.#check(this.#module.preload());
+  }
+
+  token(): number {
+    return this.#module.token() >>> 0;
+  }
+
+  /** After 'token' or 'done': text that may be shown now. */
+  piece(): string {
+    return new TextDecoder().decode(this.#text(this.#module.piece()));
+  }
+
+  get stoppedByEos(): boolean {
+    return this.#module.stoppedByEos();
+  }
+
+  tokenize(text: string, special: boolean): Uint32Array {
+    const body = this.#encoder.encode(text);
+    const behind = Math.ceil(body.length / 4) * 4;
+    // A token stands for a byte or more, but a normalizer may put a character in front.
+    const max = body.length + 8;
+    const at = this.#stage(behind + 4 * max);
+    this.#bytes.set(body, at);
+    const count = this.#module.tokenize({ at, size: body.length }, special, at + behind, max);
+    if (count < 0) throw this.#error(-count);
+    return new Uint32Array(this.#memory.buffer, at + behind, count).slice();
+  }
+
+  detokenize(tokens: Uint32Array): string {
+    const { vocabSize } = this.#module.stats();
+    const decoder = new TextDecoder();
+    let text = '';
+    for (const token of tokens) {
+      if (token >= vocabSize)
+        throw new QSFError('bad_token', `Token ${token} is not in the vocabulary of ${vocabSize}.`);
+      text += decoder.decode(this.#text(this.#module.detokenize(token)), { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  stats(): ReturnType<EngineModule['stats']> {
+    return this.#module.stats();
+  }
+  memoryMap(): ReturnType<EngineModule['memoryMap']> {
+    return this.#module.memoryMap();
+  }
+  kernelCounts(): ReturnType<EngineModule['kernelCounts']> {
+    return this.#module.kernelCounts();
+  }
+  segments(): Segment[] {
+    return this.#module.segments();
+  }
+  modelHash(): string {
+    return this.#module.modelHash();
+  }
+  logitsHash(): string {
+    return this.#module.logitsHash();
+  }
+
+  #text({ at, size }: { at: number; size: number }): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(at >>> 0, (at >>> 0) + size);
+  }
+
+  /** Room outside the arena for what the next call reads. */
+  #stage(size: number): number {
+    const at = this.#module.stage(Math.max(size, 1)) >>> 0;
+    if (at === 0) throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes.`);
+    return at;
+  }
+
+  #error(code: number): QSFError {
+    return new QSFError(errorName(code), this.#module.sentence());
+  }
+
+  #check(code: number): void {
+    if (code !== 0) throw this.#error(code);
+  }
+}

@@ -1,0 +1,41 @@
+// Typed errors with the engine's codes.
+import { errorNumbers } from './errors.gen.js';
+
+export type ErrorName = keyof typeof errorNumbers;
+
+/** What crosses the worker boundary in place of an exception. */
+export interface ErrorInfo {
+  code: ErrorName;
+  sentence: string;
+}
+
+/** Everything that load(), generate() and the cache reject with, except a signal's own reason. */
+export class QSFError extends Error {
+  override readonly name = 'QSFError';
+  /** One of the names in docs/errors.md. */
+  readonly code: ErrorName;
+
+  constructor(code: ErrorName, sentence: string, options?: ErrorOptions) {
+    super(sentence, options);
+    this.code = code;
+  }
+
+  /** The stable number that the C API uses. */
+  get number(): number {
+    return errorNumbers[this.code];
+  }
+}
+
+const names = new Map(Object.entries(errorNumbers).map(([name, number]) => [number as number, name as ErrorName]));
+
+/** The name of an engine's error number; `internal` for one that is not in the list. */
+export function errorName(number: number): ErrorName {
+  return names.get(number) ?? 'internal';
+}
+
+/** Any thrown value as code and sentence; what is not ours is a defect, told with its own message. */
+export function errorInfo(thrown: unknown): ErrorInfo {
+  if (thrown instanceof QSFError) return { code: thrown.code, sentence: thrown.message };
+  if (thrown instanceof Error) return { code: 'internal', sentence: `${thrown.name}: ${thrown.message}` };
+  return { code: 'internal', sentence: String(thrown) };
+}

@@ -1,0 +1,190 @@
+// An open model in the worker: engine, source and the current generation.
+import type { Batch, GenerateRequest, LoadRequest } from './contract.js';
+import { detectVariant } from './detect.js';
+import { Engine } from './engine.js';
+import { QSFError } from './errors.js';
+import type { ErrorName } from './errors.js';
+import { Generation } from './generation.js';
+import { Runner } from './runner.js';
+import { BlobSource } from './sources/blob.js';
+import { HttpSource } from './sources/http-source.js';
+import { openCache } from './sources/model-cache.js';
+import type { ByteSource } from './sources/source.js';
+import type { Progress, Stats } from './types.js';
+
+/** Milliseconds between two reports of progress. */
+const REPORT_INTERVAL = 100;
+/** Errors that a damaged or outdated cache can cause; the file is then read anew, once. */
+const STALE: readonly ErrorName[] = [
+  'file_changed',
+  'bad_magic',
+  'bad_version',
+  'bad_header',
+  'bad_index',
+  'bad_section',
+  'bad_segment',
+  'bad_tensor',
+  'bad_checksum',
+  'bad_compression',
+  'bad_tokenizer',
+  'truncated',
+];
+
+export class Model {
+  readonly engine: Engine;
+  readonly #source: ByteSource;
+  readonly #runner: Runner;
+  readonly #request: LoadRequest;
+  readonly #onProgress: (progress: Progress) => void;
+  #phase: Progress['phase'] = 'open';
+  #lastReport = 0;
+  #generation: Generation | undefined;
+  #modelHash = '';
+
+  static async create(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Model> {
+    const engine = await Engine.create(request.variant ?? detectVariant(), request.memory);
+    const source = await openSource(request);
+    return new Model(request, engine, source, onProgress);
+  }
+
+  private constructor(
+    request: LoadRequest,
+    engine: Engine,
+    source: ByteSource,
+    onProgress: (progress: Progress) => void,
+  ) {
+    this.#request = request;
+    this.engine = engine;
+    this.#source = source;
+    this.#runner = new Runner(engine, source);
+    this.#onProgress = onProgress;
+    source.onLoaded = () => this.#report();
+  }
+
+  /** Opens the model and fetches its weights; what the request asks to do in the background goes on behind. */
+  async load(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      if (!(error instanceof QSFError) || !STALE.includes(error.code) || !this.#mayBeStale(error)) throw error;
+      await this.#runner.settled();
+      await this.#source.restart();
+      await this.#open();
+    }
+    this.#phase = 'ready';
+    this.#report(true);
+  }
+
+  start(request: GenerateRequest): void {
+    if (this.#generation?.stats().running) throw new QSFError('bad_state', 'A generation is running on this model.');
+    this.#generation = new Generation(this.#runner, request);
+  }
+
+  next(): Promise<Batch> {
+    if (!this.#generation) throw new QSFError('bad_state', 'No generation was started.');
+    return this.#generation.next();
+  }
+
+  async stop(): Promise<void> {
+    await this.#generation?.stop();
+  }
+
+  stats(): Stats {
+    const { engine } = this;
+    const s = engine.stats();
+    const source = this.#source.stats();
+    const map = engine.memoryMap().filter(({ name }) => name !== 'host reserve');
+    const bytes = (...names: string[]) =>
+      map.reduce((sum, region) => sum + (names.length === 0 || names.includes(region.name) ? region.bytes : 0), 0);
+    const kinds = {
+      pinnedBytes: bytes('pinned weights'),
+      ringBytes: bytes('ring'),
+      kvBytes: bytes('kv cache'),
+      scratchBytes: bytes('activations', 'logits', 'embedding rows'),
+      freeBytes: bytes('free'),
+    };
+    const fixedBytes = Object.values(kinds).reduce((left, kind) => left - kind, bytes());
+    const segments = engine.segments();
+    return {
+      model: {
+        bytes: s.modelBytes,
+        weightBytes: s.weightBytes,
+        hash: this.#modelHash,
+        layers: s.layers,
+        vocabSize: s.vocabSize,
+      },
+      memory: { budget: s.budget, wasm: engine.memoryBytes, map },
+      plan: {
+        ...kinds,
+        fixedBytes,
+        segments: s.segments,
+        pinnedSegments: s.pinnedSegments,
+        ringSlots: s.ringSlots,
+        residency: segments.map(({ rawSize, pinned }) => ({ bytes: rawSize, pinned })),
+        kv: s.kv,
+        maxSeqLen: s.maxSeqLen,
+        chunk: s.chunk,
+      },
+      engine: { variant: engine.variant, isa: s.isa, kernels: engine.kernelCounts() },
+      io: {
+        network: source.network,
+        cache: source.cache,
+        blob: source.blob,
+        engine: this.#runner.bytes,
+        requests: source.requests,
+        cacheState: source.cacheState,
+        cachedBytes: source.cachedBytes,
+      },
+      ...(this.#generation && { generation: this.#generation.stats() }),
+      position: s.position,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#generation?.stop();
+    await this.#source.close();
+  }
+
+  async #open(): Promise<void> {
+    const { maxSeqLen, kv, streamAll, background } = this.#request;
+    this.#phase = 'open';
+    this.engine.open({ fileSize: this.#source.size, maxSeqLen, kv, streamAll });
+    await this.#runner.run();
+    this.#source.accepted();
+    this.#modelHash = this.engine.modelHash();
+    this.#phase = 'download';
+    this.#report(true);
+    const kept = this.#source.keep(this.engine.segments());
+    if (background) {
+      // What fails here fails again where it is needed, and is told there.
+      kept.catch(() => {});
+      return;
+    }
+    this.engine.preload();
+    await Promise.all([this.#runner.run(), kept]);
+  }
+
+  /** Whether reading the file anew can help: it changed, or some of it came from the cache. */
+  #mayBeStale(error: QSFError): boolean {
+    return error.code === 'file_changed' || this.#source.stats().cache > 0;
+  }
+
+  #report(always = false): void {
+    const now = performance.now();
+    if (!always && now - this.#lastReport < REPORT_INTERVAL) return;
+    this.#lastReport = now;
+    const { loaded, network, cache } = this.#source.stats();
+    this.#onProgress({ phase: this.#phase, loaded, total: this.#source.size, network, cache });
+  }
+}
+
+async function openSource({ source, cache, network }: LoadRequest): Promise<ByteSource> {
+  if (typeof source !== 'string') return new BlobSource(source);
+  const kept = cache ? await openCache(source) : undefined;
+  try {
+    return await HttpSource.open(source, kept, network);
+  } catch (error) {
+    kept?.close();
+    throw error;
+  }
+}

@@ -1,0 +1,109 @@
+// The host's loop around an engine: it steps, feeds what the engine asks for, and gives the message queue a turn.
+import { errorInfo } from './errors.js';
+import type { Engine, Step } from './engine.js';
+import type { ByteSource } from './sources/source.js';
+import { Signal, tick } from './tick.js';
+
+/** Milliseconds of computing between two turns of the message queue. */
+const SLICE = 8;
+
+export class Runner {
+  readonly engine: Engine;
+  readonly source: ByteSource;
+  /** Bytes handed to the engine. */
+  bytes = 0;
+  readonly #wake = new Signal();
+  #completions = 0;
+  #underWay = 0;
+  #sliceEnd = 0;
+  /** What came without being waited for may have been wrong; it is the engine who tells. */
+  #stopped = false;
+
+  constructor(engine: Engine, source: ByteSource) {
+    this.engine = engine;
+    this.source = source;
+  }
+
+  /** Ends the current or next run() soon, as 'stopped'. */
+  stop(): void {
+    this.#stopped = true;
+    this.#wake.notify();
+  }
+
+  /** Steps until the engine has something to say or stop() is called. Throws the engine's error. */
+  async run(): Promise<Step | 'stopped'> {
+    this.#sliceEnd = performance.now() + SLICE;
+    for (;;) {
+      if (this.#stopped) {
+        this.#stopped = false;
+        return 'stopped';
+      }
+      const before = this.#completions;
+      const step = this.engine.step();
+      this.#issue();
+      if (step === 'error') throw this.engine.error();
+      if (step === 'need_bytes') {
+        if (this.#completions === before) await this.#wake.wait();
+      } else if (step !== 'working' && step !== 'logits') {
+        return step;
+      }
+      await this.turn();
+    }
+  }
+
+  /** Lets messages in when the slice of computing is over. */
+  async turn(): Promise<void> {
+    if (performance.now() < this.#sliceEnd) return;
+    await tick();
+    this.#sliceEnd = performance.now() + SLICE;
+  }
+
+  /** Forgets a stop that nothing was left to obey. */
+  rearm(): void {
+    this.#stopped = false;
+  }
+
+  /** Resolves when no read is under way any more. */
+  async settled(): Promise<void> {
+    while (this.#underWay > 0) await this.#wake.wait();
+  }
+
+  #issue(): void {
+    for (let request = this.engine.nextRequest(); request; request = this.engine.nextRequest()) {
+      const { ticket, offset, size, crc, hasCrc } = request;
+      this.bytes += size;
+      const reading = this.source.read({
+        offset,
+        into: this.engine.target(request),
+        crc: hasCrc ? crc >>> 0 : undefined,
+      });
+      const complete = () => {
+        this.#completions++;
+        try {
+          this.engine.complete(ticket);
+        } catch {
+          // The engine ends its steps with the same error.
+          this.source.rejected(offset, size);
+        }
+      };
+      if (!reading) {
+        complete();
+        continue;
+      }
+      this.#underWay++;
+      const landed = (work: () => void) => {
+        this.#underWay--;
+        work();
+        this.#wake.notify();
+      };
+      reading.then(
+        () => landed(complete),
+        (error: unknown) =>
+          landed(() => {
+            this.#completions++;
+            this.engine.fail(ticket, errorInfo(error));
+          }),
+      );
+    }
+  }
+}

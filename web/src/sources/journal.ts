@@ -1,0 +1,82 @@
+// What a cached file holds, as lines of text: the first says which file it is, each further one adds or drops a range
+// of verified bytes. A line counts once its newline is there, so a torn end is lost and nothing else.
+import { RangeSet } from './ranges.js';
+
+/** Which version of which file the bytes belong to. */
+export interface Identity {
+  url: string;
+  /** ETag or Last-Modified; null when the server names neither. */
+  validator: string | null;
+  size: number;
+}
+
+export interface Journal {
+  identity: Identity;
+  verified: RangeSet;
+  /** Everything the model needs is verified. */
+  complete: boolean;
+  /** Bytes of text that were understood; writing goes on here. */
+  length: number;
+}
+
+const VERSION = 1;
+export const COMPLETE_LINE = 'complete\n';
+
+export function headLine(identity: Identity): string {
+  const { url, validator, size } = identity;
+  return `${JSON.stringify({ qsf: VERSION, url, validator, size })}\n`;
+}
+
+export function rangeLine(kind: 'have' | 'drop', offset: number, size: number): string {
+  return `${kind} ${offset} ${size}\n`;
+}
+
+/** undefined when the text does not begin with a head line that this version can read. */
+export function parseJournal(bytes: Uint8Array): Journal | undefined {
+  const text = new TextDecoder('latin1').decode(bytes);
+  const headEnd = text.indexOf('\n');
+  const identity = headEnd < 0 ? undefined : parseHead(bytes.subarray(0, headEnd));
+  if (!identity) return undefined;
+  const journal: Journal = { identity, verified: new RangeSet(), complete: false, length: headEnd + 1 };
+  for (;;) {
+    const end = text.indexOf('\n', journal.length);
+    if (end < 0 || !applyLine(journal, text.slice(journal.length, end))) return journal;
+    journal.length = end + 1;
+  }
+}
+
+function parseHead(line: Uint8Array): Identity | undefined {
+  try {
+    const head = JSON.parse(new TextDecoder().decode(line)) as Record<string, unknown>;
+    const { url, validator, size } = head;
+    const known =
+      head['qsf'] === VERSION &&
+      typeof url === 'string' &&
+      (validator === null || typeof validator === 'string') &&
+      typeof size === 'number' &&
+      Number.isSafeInteger(size) &&
+      size >= 0;
+    return known ? { url, validator, size } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function applyLine(journal: Journal, line: string): boolean {
+  if (`${line}\n` === COMPLETE_LINE) {
+    journal.complete = true;
+    return true;
+  }
+  const match = /^(have|drop) (\d{1,15}) (\d{1,15})$/.exec(line);
+  if (!match) return false;
+  const offset = Number(match[2]);
+  const size = Number(match[3]);
+  if (size > journal.identity.size || offset > journal.identity.size - size) return false;
+  if (match[1] === 'have') {
+    journal.verified.add(offset, size);
+  } else {
+    journal.verified.remove(offset, size);
+    journal.complete = false;
+  }
+  return true;
+}

@@ -1,0 +1,225 @@
+// One cached model, as its owner writes it or as another tab reads it.
+import { BlockReader } from './blob.js';
+import { COMPLETE_LINE, headLine, parseJournal, rangeLine } from './journal.js';
+import type { Identity, Journal } from './journal.js';
+import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
+import type { SyncAccess } from './opfs.js';
+import { RangeSet } from './ranges.js';
+
+/** How long the last page's worker may take to let go of its files, in milliseconds. */
+const PATIENCE = 500;
+/** Bytes written before what the journal says of them is made durable. */
+const FLUSH_BYTES = 8 * 1024 * 1024;
+
+export interface ModelCache {
+  /** undefined: nothing that can be used. */
+  readonly identity: Identity | undefined;
+  readonly verified: RangeSet;
+  readonly complete: boolean;
+  /** Only the owner writes; also false once the browser has refused more room. */
+  readonly writable: boolean;
+  readonly owned: boolean;
+  /** Fills `into`; undefined when that is done already. Rejects when the bytes cannot be had. */
+  read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> | undefined;
+  /** Forgets everything and begins a file of this identity. */
+  reset(identity: Identity): void;
+  /** Puts bytes in their place without vouching for them; false when they could not be kept. */
+  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean;
+  /** Vouches for bytes that were written. */
+  mark(offset: number, size: number): void;
+  drop(offset: number, size: number): void;
+  markComplete(): void;
+  close(): void;
+}
+
+/** The cache of an address; undefined where the browser has no private file system or no synchronous access to it. */
+export async function openCache(url: string): Promise<ModelCache | undefined> {
+  if (!hasSyncAccess() || !('locks' in navigator)) return undefined;
+  const root = await cacheRoot(true);
+  if (!root) return undefined;
+  try {
+    const name = await cacheName(url);
+    const release = await lock(name, PATIENCE);
+    if (!release) return await SharedCache.open(await root.getDirectoryHandle(name));
+    try {
+      return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), release);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+class OwnedCache implements ModelCache {
+  readonly owned = true;
+  writable = true;
+  identity: Identity | undefined;
+  verified = new RangeSet();
+  complete = false;
+  readonly #model: SyncAccess;
+  readonly #journal: SyncAccess;
+  readonly #release: () => void;
+  readonly #encoder = new TextEncoder();
+  #journalEnd = 0;
+  #pending = '';
+  #unflushed = 0;
+
+  static async open(folder: FileSystemDirectoryHandle, release: () => void): Promise<OwnedCache> {
+    const model = await syncAccess(folder, MODEL_FILE, PATIENCE);
+    try {
+      const journal = await syncAccess(folder, JOURNAL_FILE, PATIENCE);
+      return new OwnedCache(model, journal, release);
+    } catch (error) {
+      model.close();
+      throw error;
+    }
+  }
+
+  private constructor(model: SyncAccess, journal: SyncAccess, release: () => void) {
+    this.#model = model;
+    this.#journal = journal;
+    this.#release = release;
+    const bytes = new Uint8Array(journal.getSize());
+    journal.read(bytes, { at: 0 });
+    const found = parseJournal(bytes);
+    if (!found) return;
+    this.identity = found.identity;
+    this.verified = found.verified;
+    this.complete = found.complete;
+    this.#journalEnd = found.length;
+    journal.truncate(found.length);
+  }
+
+  read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> | undefined {
+    const got = this.#model.read(into, { at: offset });
+    return got === into.length ? undefined : Promise.reject(new Error('the cached file is short'));
+  }
+
+  reset(identity: Identity): void {
+    this.identity = identity;
+    this.verified = new RangeSet();
+    this.complete = false;
+    this.#pending = '';
+    this.#try(() => {
+      this.#journal.truncate(0);
+      this.#journal.flush();
+      this.#model.truncate(0);
+      this.#journalEnd = 0;
+      this.#pending = headLine(identity);
+      this.#flush();
+    });
+  }
+
+  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean {
+    return this.#try(() => {
+      if (this.#model.write(bytes, { at: offset }) !== bytes.length) throw new Error('no room');
+      this.#unflushed += bytes.length;
+    });
+  }
+
+  mark(offset: number, size: number): void {
+    if (!this.writable) return;
+    this.verified.add(offset, size);
+    this.#pending += rangeLine('have', offset, size);
+    if (this.#unflushed >= FLUSH_BYTES) this.#try(() => this.#flush());
+    else this.#try(() => this.#writeJournal());
+  }
+
+  drop(offset: number, size: number): void {
+    this.verified.remove(offset, size);
+    this.complete = false;
+    this.#pending += rangeLine('drop', offset, size);
+    this.#try(() => this.#writeJournal());
+  }
+
+  markComplete(): void {
+    if (this.complete || !this.writable) return;
+    this.complete = this.#try(() => {
+      this.#pending += COMPLETE_LINE;
+      this.#flush();
+    });
+  }
+
+  close(): void {
+    this.#try(() => this.#flush());
+    this.#model.close();
+    this.#journal.close();
+    this.#release();
+  }
+
+  /** The model's bytes are made durable before the journal that vouches for them. */
+  #flush(): void {
+    this.#model.flush();
+    this.#writeJournal();
+    this.#journal.flush();
+    this.#unflushed = 0;
+  }
+
+  #writeJournal(): void {
+    const line = this.#encoder.encode(this.#pending);
+    if (this.#journal.write(line, { at: this.#journalEnd }) !== line.length) throw new Error('no room');
+    this.#journalEnd += line.length;
+    this.#pending = '';
+  }
+
+  /** A refusal, such as a quota, ends writing; what is there can still be read. */
+  #try(work: () => void): boolean {
+    if (!this.writable) return false;
+    try {
+      work();
+      return true;
+    } catch {
+      this.writable = false;
+      return false;
+    }
+  }
+}
+
+/** What another tab keeps, read through File objects: these see a snapshot, so they are taken anew when it has moved on. */
+class SharedCache implements ModelCache {
+  readonly owned = false;
+  readonly writable = false;
+  readonly identity: Identity | undefined;
+  readonly verified: RangeSet;
+  readonly complete: boolean;
+  readonly #handle: FileSystemFileHandle;
+  #reader: BlockReader;
+
+  static async open(folder: FileSystemDirectoryHandle): Promise<SharedCache | undefined> {
+    const journal = parseJournal(await readWhole(folder, JOURNAL_FILE));
+    const handle = await folder.getFileHandle(MODEL_FILE);
+    return journal && new SharedCache(journal, handle, await handle.getFile());
+  }
+
+  private constructor(journal: Journal, handle: FileSystemFileHandle, file: File) {
+    this.identity = journal.identity;
+    this.verified = journal.verified;
+    this.complete = journal.complete;
+    this.#handle = handle;
+    this.#reader = new BlockReader(file);
+  }
+
+  async read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> {
+    try {
+      await this.#reader.read(offset, into);
+    } catch {
+      this.#reader = new BlockReader(await this.#handle.getFile());
+      await this.#reader.read(offset, into);
+    }
+  }
+
+  reset(): void {
+    this.drop(0, this.identity?.size ?? 0);
+  }
+  write(): boolean {
+    return false;
+  }
+  mark(): void {}
+  drop(offset: number, size: number): void {
+    this.verified.remove(offset, size);
+  }
+  markComplete(): void {}
+  close(): void {}
+}

@@ -1,0 +1,36 @@
+// Giving the worker's message queue a turn. A MessageChannel does it at once, where timers are held back.
+const channel = new MessageChannel();
+const waiting: (() => void)[] = [];
+channel.port1.onmessage = () => waiting.shift()?.();
+
+/** Resolves after the messages that have arrived so far were handled. */
+export function tick(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    channel.port2.postMessage(undefined);
+  });
+}
+
+/** A promise that can be settled from outside, again and again. */
+export class Signal {
+  #wake!: () => void;
+  #next!: Promise<void>;
+
+  constructor() {
+    this.#renew();
+  }
+
+  /** Resolves at the next notify(). */
+  wait(): Promise<void> {
+    return this.#next;
+  }
+
+  notify(): void {
+    this.#wake();
+    this.#renew();
+  }
+
+  #renew(): void {
+    this.#next = new Promise((resolve) => (this.#wake = resolve));
+  }
+}

@@ -1,0 +1,178 @@
+// The package's public types.
+
+/** Where a model comes from: an http(s) address (relative ones are resolved against the page) or a local file. */
+export type ModelSource = string | URL | Blob;
+
+export type KvType = 'f16' | '8bit' | 'f32';
+
+/** The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `simd` runs everywhere else. */
+export type Variant = 'relaxed' | 'simd';
+
+export interface Progress {
+  /** `open`: tables are read and the memory plan is made. `download`: weights arrive. `ready`: load() is about to resolve. */
+  phase: 'open' | 'download' | 'ready';
+  /** Bytes of the model that are here and verified, of `total`. */
+  loaded: number;
+  total: number;
+  /** Bytes taken from the network and from the cache since load() began. */
+  network: number;
+  cache: number;
+}
+
+export interface LoadOptions {
+  /** Bytes of WebAssembly memory, created once at this size (rounded up to 64 KiB) and never grown. Default 256 MiB. */
+  memory?: number;
+  onProgress?: (progress: Progress) => void;
+  /** Aborting rejects with the signal's reason; what was verified so far stays in the cache. */
+  signal?: AbortSignal;
+  /** Longest context, in tokens. Default: the model's own, reduced as the budget asks. */
+  maxSeqLen?: number;
+  /** Key and value cache precision. Default: what suits the weights and the budget. */
+  kv?: KvType;
+  /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
+  cache?: boolean;
+  /** Resolve as soon as the memory plan stands; the rest streams in behind the first prompt. Default false. */
+  background?: boolean;
+  /** Pin nothing that need not be: the smallest ring of slots. For tests and measurements. */
+  streamAll?: boolean;
+  /** Force a WebAssembly build. Default: chosen by detection. */
+  variant?: Variant;
+  network?: NetworkOptions;
+}
+
+export interface NetworkOptions {
+  /** Sent with every request, such as Authorization. */
+  headers?: Record<string, string>;
+  credentials?: RequestCredentials;
+  /** Further tries after a failure that brought no bytes. Default 5. */
+  retries?: number;
+  /** Milliseconds before the first retry; doubled each time, with jitter, up to 20 s. Default 400. */
+  retryDelay?: number;
+  /** Requests in flight. Default 3. */
+  parallel?: number;
+  /** Milliseconds without a byte after which a request is given up and retried. Default 30 000. */
+  timeout?: number;
+}
+
+export interface GenerateOptions {
+  /** Default 256; 0 computes the prompt only. */
+  maxTokens?: number;
+  /** 0: always the most likely token. Default 0.7. */
+  temperature?: number;
+  /** 0: all tokens. Default 40. */
+  topK?: number;
+  /** 1: all tokens. Default 0.9. */
+  topP?: number;
+  /** 1: none. Default 1. */
+  repetitionPenalty?: number;
+  /** A non-negative safe integer. Same model, options and seed: same tokens, on every machine. Default: random. */
+  seed?: number;
+  /** Generation ends before any of these strings; at most 8. */
+  stop?: string | readonly string[];
+  /** Aborting ends the generation within 50 ms and rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** Add the model's begin token, if it has one, before a text prompt. Default true. */
+  addBos?: boolean;
+  /** Added tokens such as `<|endoftext|>` in the text become their ids. Default true. */
+  special?: boolean;
+  /** Go on after the end token. Default false. */
+  ignoreEos?: boolean;
+  /** Append to the sequence of the last generation instead of beginning a new one. Default false. */
+  continue?: boolean;
+  /** SHA-256 over every row of logits that is computed, in `stats().generation.logitsHash`. Default false. */
+  logitsHash?: boolean;
+}
+
+/** Text, or token ids to which nothing is added. */
+export type Prompt = string | readonly number[] | Uint32Array;
+
+export interface MemoryRegion {
+  name: string;
+  bytes: number;
+}
+
+export interface GenerationStats {
+  /** Tokens of the prompt, and ids generated so far; stays after the generation has ended. */
+  promptTokens: number;
+  tokens: number[];
+  running: boolean;
+  /** Why it ended; undefined while running. */
+  end?: 'eos' | 'stop' | 'length' | 'aborted' | 'error';
+  /** Milliseconds from the call to the first token, waiting for bytes included. */
+  firstTokenMs?: number;
+  /** After the first token, waiting for a slow consumer excluded. */
+  tokensPerSecond?: number;
+  logitsHash?: string;
+  seed: number;
+}
+
+export interface Stats {
+  model: {
+    bytes: number;
+    weightBytes: number;
+    /** Hex SHA-256 over the header, index, directory and tables. */
+    hash: string;
+    layers: number;
+    vocabSize: number;
+  };
+  memory: {
+    /** What load() was asked for, rounded up to 64 KiB. */
+    budget: number;
+    /** Size of the WebAssembly memory; equals `budget`, always. */
+    wasm: number;
+    /** The arena's regions; what is left of the budget is the module's own stack and static data. */
+    map: MemoryRegion[];
+  };
+  plan: {
+    /** The memory map by kind; with the host's reserve these add up to the budget. */
+    pinnedBytes: number;
+    ringBytes: number;
+    kvBytes: number;
+    scratchBytes: number;
+    fixedBytes: number;
+    freeBytes: number;
+    segments: number;
+    pinnedSegments: number;
+    ringSlots: number;
+    /** Each segment of the file, in file order: its bytes in memory, and whether it stays there. */
+    residency: { bytes: number; pinned: boolean }[];
+    kv: KvType;
+    maxSeqLen: number;
+    chunk: number;
+  };
+  engine: {
+    variant: Variant;
+    isa: string;
+    /** Kernels by operation and weight or cache format (empty where there is one only), with their calls. */
+    kernels: { op: string; type: string; calls: number }[];
+  };
+  io: {
+    /** Bytes received from the network, read from the cache or from a Blob, and handed to the engine, since load(). */
+    network: number;
+    cache: number;
+    blob: number;
+    engine: number;
+    /** HTTP requests made, retries included. */
+    requests: number;
+    /**
+     * `off`: not asked for, not available, or given up; `shared`: another tab owns the file and this one reads it;
+     * `partial` and `complete`: this tab owns it.
+     */
+    cacheState: 'off' | 'shared' | 'partial' | 'complete';
+    /** Verified bytes in the cache. */
+    cachedBytes: number;
+  };
+  /** The current or last generation. */
+  generation?: GenerationStats;
+  /** Tokens in the key and value cache. */
+  position: number;
+}
+
+export interface CacheEntry {
+  url: string;
+  /** Bytes that are here and verified, of `total`; 0 of 0 for a model that is not in the cache. */
+  bytes: number;
+  total: number;
+  /** Everything the model needs is here; it opens without the server. */
+  complete: boolean;
+}

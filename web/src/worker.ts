@@ -1,0 +1,31 @@
+// The worker's side: one model.
+import * as Comlink from './comlink.js';
+
+import { reply, replySync } from './contract.js';
+import type { EngineWorker } from './contract.js';
+import { Model } from './model.js';
+import { QSFError } from './errors.js';
+
+let model: Model | undefined;
+
+function opened(): Model {
+  if (model) return model;
+  throw new QSFError('bad_state', 'The model is not open yet.');
+}
+
+const worker: EngineWorker = {
+  load: (request, onProgress) =>
+    reply(async () => {
+      model = await Model.create(request, onProgress);
+      await model.load();
+    }),
+  start: (request) => reply(() => opened().start(request)),
+  next: () => reply(() => opened().next()),
+  stop: () => reply(() => model?.stop()),
+  stats: () => replySync(() => opened().stats()),
+  tokenize: (text, special) => replySync(() => opened().engine.tokenize(text, special)),
+  detokenize: (tokens) => replySync(() => opened().engine.detokenize(tokens)),
+  close: () => reply(() => model?.close()),
+};
+
+Comlink.expose(worker);
