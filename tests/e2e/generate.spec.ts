@@ -11,8 +11,6 @@ const PROMPT = 'Once upon a time';
 const options = { memory: 16 * MiB };
 const sampled = { maxTokens: 40, temperature: 0.9, seed: 5, logitsHash: true };
 const greedy = { maxTokens: 40, temperature: 0 };
-/** From signal.abort() to the rejection, in milliseconds. */
-const PROMPTLY = 50;
 
 let pages: TestServer;
 let browser: Browser;
@@ -38,16 +36,6 @@ test.afterEach(async () => {
   await tab.close();
 });
 
-/** Tries a few times until an abort was prompt: other programs may hold the processor, a worker that blocks always is late. */
-async function quickest<T extends { ms: number }>(attempt: () => Promise<T>): Promise<T> {
-  let best = await attempt();
-  for (let tries = 1; tries < 5 && best.ms >= PROMPTLY; tries++) {
-    const next = await attempt();
-    if (next.ms < best.ms) best = next;
-  }
-  return best;
-}
-
 /** Tokens, text and logits of a generation by an instance that did nothing before. */
 async function fresh() {
   await tab.call('load', 'fresh', url, options);
@@ -66,12 +54,12 @@ for (const { title, memory } of [
   { title: 'from memory', memory: 16 },
   { title: 'while weights are streamed', memory: 4 },
 ]) {
-  test(`abort ends a generation within 50 ms, and the next is as from a fresh instance (${title})`, async () => {
+  test(`abort ends a generation at once, and the next is as from a fresh instance (${title})`, async () => {
     await tab.call('load', 'a', url, { memory: memory * MiB });
     const long = { ...greedy, maxTokens: 400, ignoreEos: true };
-    const aborted = await quickest(() => tab.call('abortGeneration', 'a', PROMPT, long, 5));
+    const aborted = await tab.call('abortGeneration', 'a', PROMPT, long, 5);
     expect(aborted.reason.name).toBe('AbortError');
-    expect(aborted.ms).toBeLessThan(PROMPTLY);
+    expect(aborted.atOnce).toBe(true);
     expect(aborted.end).toBe('aborted');
     expect(aborted.before).toBeLessThan(400);
     // Nothing is computed any more.
@@ -80,22 +68,22 @@ for (const { title, memory } of [
   });
 }
 
-test('abort ends a generation that waits for the network within 50 ms, and the next is as from a fresh instance', async () => {
+test('abort ends a generation that waits for the network at once, and the next is as from a fresh instance', async () => {
   const slow = pages.serve('slow.qsf', bytes, { bytesPerSecond: 50_000 });
   await tab.call('load', 'a', slow, { ...options, background: true });
-  const { ms, reason, stats } = await quickest(() => tab.call('abortWaiting', 'a', PROMPT, sampled, 300));
+  const { atOnce, reason, stats } = await tab.call('abortWaiting', 'a', PROMPT, sampled, 300);
   expect(reason.name).toBe('AbortError');
-  expect(ms).toBeLessThan(PROMPTLY);
+  expect(atOnce).toBe(true);
   expect(stats.generation).toMatchObject({ end: 'aborted', tokens: [] });
   pages.model('slow.qsf').bytesPerSecond = 0;
   await expectFresh('a');
 });
 
-test('abort ends a load within 50 ms, and the next load succeeds', async () => {
+test('abort ends a load at once, and the next load succeeds', async () => {
   const slow = pages.serve('aborted.qsf', bytes, { bytesPerSecond: 100_000 });
-  const { ms, reason } = await quickest(() => tab.call('abortLoad', slow, options, 500));
+  const { atOnce, reason } = await tab.call('abortLoad', slow, options, 500);
   expect(reason.name).toBe('AbortError');
-  expect(ms).toBeLessThan(PROMPTLY);
+  expect(atOnce).toBe(true);
   pages.model('aborted.qsf').bytesPerSecond = 0;
   await tab.call('load', 'a', slow, options);
   await expectFresh('a');

@@ -29,6 +29,40 @@ async function generate(llm: QSF, prompt: string | number[], options: GenerateOp
   return { text, stats: await llm.stats() };
 }
 
+/** An abort, and whether what it was to end had ended by the page's next task. */
+class Abort {
+  readonly #controller = new AbortController();
+  #atOnce = false;
+  #settled = false;
+  readonly #looked = new Promise<void>((resolve) => {
+    this.#controller.signal.addEventListener('abort', () => {
+      setTimeout(() => {
+        this.#atOnce = this.#settled;
+        resolve();
+      }, 0);
+    });
+  });
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  after(ms: number): void {
+    setTimeout(() => this.#controller.abort(), ms);
+  }
+
+  async watch(work: Promise<unknown>): Promise<{ atOnce: boolean; reason: ReturnType<typeof failure> }> {
+    try {
+      await work;
+    } catch (error) {
+      this.#settled = true;
+      await this.#looked;
+      return { atOnce: this.#atOnce, reason: failure(error) };
+    }
+    throw new Error('nothing was aborted');
+  }
+}
+
 const actions = {
   async load(
     name: string,
@@ -51,61 +85,37 @@ const actions = {
   generate: (name: string, prompt: string | number[], options: Options<GenerateOptions>): Promise<Generated> =>
     generate(model(name), prompt, options),
 
-  /** Aborts once so many pieces have come; tells how long the iterator then took to reject, and with what. */
+  /** Aborts once so many pieces have come; what is counted before and after tells whether the worker stopped. */
   async abortGeneration(name: string, prompt: string, options: Options<GenerateOptions>, pieces: number) {
     const llm = model(name);
-    const controller = new AbortController();
+    const abort = new Abort();
     let came = 0;
-    let text = '';
-    let since = 0;
-    try {
-      for await (const piece of llm.generate(prompt, { ...options, signal: controller.signal })) {
-        text += piece;
-        if (++came === pieces) {
-          since = performance.now();
-          setTimeout(() => controller.abort(), 0);
-        }
+    const consume = async () => {
+      for await (const piece of llm.generate(prompt, { ...options, signal: abort.signal })) {
+        came += piece ? 1 : 0;
+        if (came === pieces) abort.after(0);
       }
-    } catch (error) {
-      const ms = performance.now() - since;
-      const before = (await llm.stats()).generation?.tokens.length;
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      const { generation } = await llm.stats();
-      return { ms, text, reason: failure(error), before, after: generation?.tokens.length, end: generation?.end };
-    }
-    throw new Error('the generation was not aborted');
+    };
+    const aborted = await abort.watch(consume());
+    const before = (await llm.stats()).generation?.tokens.length;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const { generation } = await llm.stats();
+    return { ...aborted, before, after: generation?.tokens.length, end: generation?.end };
   },
 
   /** Aborts a generation that waits for the network, after so many milliseconds. */
   async abortWaiting(name: string, prompt: string, options: Options<GenerateOptions>, after: number) {
     const llm = model(name);
-    const controller = new AbortController();
-    let since = 0;
-    setTimeout(() => {
-      since = performance.now();
-      controller.abort();
-    }, after);
-    try {
-      await generate(llm, prompt, { ...options, signal: controller.signal });
-    } catch (error) {
-      return { ms: performance.now() - since, reason: failure(error), stats: await llm.stats() };
-    }
-    throw new Error('the generation was not aborted');
+    const abort = new Abort();
+    abort.after(after);
+    const aborted = await abort.watch(generate(llm, prompt, { ...options, signal: abort.signal }));
+    return { ...aborted, stats: await llm.stats() };
   },
 
   async abortLoad(url: string, options: Options<LoadOptions>, after: number) {
-    const controller = new AbortController();
-    let since = 0;
-    setTimeout(() => {
-      since = performance.now();
-      controller.abort();
-    }, after);
-    try {
-      await QSF.load(url, { ...options, signal: controller.signal });
-    } catch (error) {
-      return { ms: performance.now() - since, reason: failure(error) };
-    }
-    throw new Error('the load was not aborted');
+    const abort = new Abort();
+    abort.after(after);
+    return abort.watch(QSF.load(url, { ...options, signal: abort.signal }));
   },
 
   /** Leaves the loop after so many pieces. */

@@ -71,8 +71,8 @@ export class QSF {
     const abort = onAbort(signal, () => void this.#stop());
     let running = true;
     try {
-      await this.#stopping;
-      unwrap(await Promise.race([this.#remote.start(request), this.#failed]));
+      await Promise.race([this.#stopping, abort.rejection]);
+      unwrap(await Promise.race([this.#remote.start(request), this.#failed, abort.rejection]));
       while (running) {
         signal?.throwIfAborted();
         const batch: Batch = unwrap(await Promise.race([this.#remote.next(), this.#failed, abort.rejection]));
@@ -84,7 +84,8 @@ export class QSF {
       }
     } finally {
       abort.dispose();
-      if (running) await this.#stop();
+      // An abort has told the worker to stop and does not wait for it; the next generation does.
+      if (running && !signal?.aborted) await this.#stop();
       if (this.#isOpen()) this.#state = 'idle';
     }
   }
