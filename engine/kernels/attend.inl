@@ -14,7 +14,7 @@ struct KvQ8 {
   static constexpr std::size_t kBytes = 1;
   static constexpr bool kScaled = true;
 
-  QSF_INLINE static Floats load_all(const std::byte* at) { return to_float(load_int8(at)); }
+  QSF_INLINE static Floats load_all(const std::byte* at) { return to_float(load_i8(at)); }
 };
 
 struct KvF32 {

@@ -21,6 +21,10 @@ QSF_INLINE Floats load_f16(const void* at) {
   return {{_mm256_cvtph_ps(_mm_loadu_si128(half)), _mm256_cvtph_ps(_mm_loadu_si128(half + 1))}};
 }
 
+QSF_INLINE Bits look_up(Bits table, Bits codes) {
+  return QSF_EACH(Bits, (BitsPart)_mm256_shuffle_epi8((__m256i)table.part[i], (__m256i)codes.part[i]));
+}
+
 // 8-bit codes become signed: a pair is at most 2 * 128 * 127 = 32512. Narrower ones stay unsigned: 2 * 127 * 127.
 template <int kBits>
 struct Operand {

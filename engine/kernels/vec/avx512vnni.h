@@ -20,6 +20,10 @@ QSF_INLINE Floats load_f16(const void* at) {
   return {{_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(static_cast<const __m256i*>(at)))}};
 }
 
+QSF_INLINE Bits look_up(Bits table, Bits codes) {
+  return QSF_EACH(Bits, (BitsPart)_mm512_shuffle_epi8((__m512i)table.part[i], (__m512i)codes.part[i]));
+}
+
 template <int kBits>
 using Operand = Bits;
 template <int kBits>

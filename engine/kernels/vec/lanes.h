@@ -10,6 +10,7 @@
 //   Sum<bits>                                   aggregate, empty braces are zero
 //   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x is int8 in [-127, 127]
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
+//   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; table of table16()
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
 #pragma once
 
@@ -193,16 +194,37 @@ QSF_INLINE float sum_of(Floats v) {
 /// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.
 QSF_INLINE Ints nearest(Floats v) { return as_ints(as_bits(v + all(0x1.8p23f)) - all(std::uint32_t{0x4b400000})); }
 
+using BytesPart = PartOf<std::uint8_t, static_cast<int>(sizeof(BitsPart))>::type;
+
+/// The sum of each byte, modulo 256.
+QSF_INLINE Bits add_bytes(Bits a, Bits b) {
+  return QSF_EACH(Bits, (bits_as<BitsPart>(bits_as<BytesPart>(a.part[i]) + bits_as<BytesPart>(b.part[i]))));
+}
+/// 1 in each byte of `a` above `than`, 0 in the others.
+QSF_INLINE Bits bytes_above(Bits a, std::uint8_t than) {
+  return QSF_EACH(Bits, bits_as<BitsPart>(bits_as<BytesPart>(a.part[i]) > (BytesPart{} + than))) & all(0x01010101u);
+}
+/// 16 bytes in every quarter: a table for look_up.
+QSF_INLINE Bits table16(const std::uint8_t* sixteen) {
+  std::uint8_t quarters[4][16];
+  for (auto& quarter : quarters) __builtin_memcpy(quarter, sixteen, sizeof quarter);
+  return load<Bits>(quarters);
+}
+
 /// 16 int32 in [-128, 127] to 16 int8, and back.
 QSF_INLINE void store_int8(std::int8_t* at, Ints v) {
   using Part = PartOf<std::int8_t, kLanes / kParts>::type;
   store(at, QSF_EACH(Narrow<std::int8_t>, convert<Part>(v.part[i])));
 }
-QSF_INLINE Ints load_int8(const void* at) {
+QSF_INLINE Ints load_i8(const void* at) {
   const auto narrow = load<Narrow<std::int8_t>>(at);
   return QSF_EACH(Ints, convert<IntPart>(narrow.part[i]));
 }
 
+QSF_INLINE Bits load_u8(const void* at) {
+  const auto narrow = load<Narrow<std::uint8_t>>(at);
+  return QSF_EACH(Bits, convert<BitsPart>(narrow.part[i]));
+}
 QSF_INLINE Bits load_u16(const void* at) {
   const auto narrow = load<Narrow<std::uint16_t>>(at);
   return QSF_EACH(Bits, convert<BitsPart>(narrow.part[i]));

@@ -21,6 +21,10 @@ QSF_INLINE Floats load_f16(const void* at) {
   return QSF_EACH(Floats, (FloatPart)vcvt_f32_f16((float16x4_t)half.part[i]));
 }
 
+QSF_INLINE Bits look_up(Bits table, Bits codes) {
+  return QSF_EACH(Bits, (BitsPart)vqtbl1q_u8((uint8x16_t)table.part[i], (uint8x16_t)codes.part[i]));
+}
+
 // Codes become int8: 8-bit ones less 128. A pair of products is then at most 2 * 128 * 127 = 32512.
 template <int kBits>
 using Operand = Bits;

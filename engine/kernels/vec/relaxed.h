@@ -7,6 +7,10 @@
 namespace qsf {
 namespace {
 
+QSF_INLINE Bits look_up(Bits table, Bits codes) {
+  return QSF_EACH(Bits, (BitsPart)wasm_i8x16_relaxed_swizzle((v128_t)table.part[i], (v128_t)codes.part[i]));
+}
+
 template <int kBits>
 struct Operand {
   Bits low;

@@ -19,6 +19,18 @@ inline constexpr int kMaxPass = 1;
 
 QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
 
+QSF_INLINE Bits look_up(const Bits& table, Bits codes) {
+  for (std::uint32_t& lane : codes.part) {
+    std::uint32_t found = 0;
+    for (int byte = 0; byte < 32; byte += 8) {
+      const std::uint32_t code = lane >> byte & 15;
+      found |= (table.part[code / 4] >> code % 4 * 8 & 0xff) << byte;
+    }
+    lane = found;
+  }
+  return codes;
+}
+
 template <int kBits>
 using Operand = Bits;
 template <int kBits>

@@ -6,6 +6,10 @@
 namespace qsf {
 namespace {
 
+QSF_INLINE Bits look_up(Bits table, Bits codes) {
+  return QSF_EACH(Bits, (BitsPart)wasm_i8x16_swizzle((v128_t)table.part[i], (v128_t)codes.part[i]));
+}
+
 template <int kBits>
 using Operand = Bits;
 template <int kBits>
