@@ -1,156 +1,200 @@
-// Row-major blocks of the quantized formats, from their declarations: rounding, packing, unpacking.
+// Row-major blocks of the quantized formats, from their declarations: packing and unpacking.
+#include "formats/blocks.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/bytes.h"
 #include "base/half.h"
-#include "formats/format.h"
+#include "formats/sub_scales.h"
+#include "formats/tile.h"
 
 namespace qsf {
 namespace {
 
-constexpr float kLargestF16 = 65504.0f;
+constexpr std::uint32_t plane_bytes(const Format& f, const Plane& plane) { return f.block * plane.width / 8u; }
 
 constexpr bool declared_well(const Format& f) {
-  if (!f.quantized()) return f.block == 1 && f.order == CodeOrder::none && f.rounding == Rounding::none;
-  const bool nibbles = f.order == CodeOrder::adjacent || f.order == CodeOrder::halves;
-  return f.block % kGroup == 0 && f.block <= BlockValues{}.codes.size() &&
-         f.block_bytes == (f.has_min ? 4 : 2) + f.block * f.code_bits / 8 &&
-         ((f.code_bits == 4 && nibbles) || (f.code_bits == 8 && f.order == CodeOrder::bytes));
+  if (!f.quantized()) return f.block == 1 && f.rounding == Rounding::none;
+  std::uint32_t bytes = scale_bytes(f.scale.type) + scale_bytes(f.minimum.type) + sub_bytes(f.sub.kind);
+  std::uint32_t bits = 0;
+  for (const Plane& plane : f.planes) {
+    bytes += plane_bytes(f, plane);
+    bits += plane.width;
+  }
+  if (f.packing == Packing::trits) {
+    bytes += (f.block / kTileGroup + kTrits - 1) / kTrits * kTileGroup;
+    bits = 2;
+  }
+  return f.block % kGroup == 0 && f.block <= kMaxBlock && f.block_bytes == bytes && f.code_bits == bits &&
+         f.minimum.type != Scale::f32 && (f.sub.kind == Sub::none || f.block == 256);
 }
 static_assert(std::ranges::all_of(kFormats, declared_well));
 
-f16 saturated_f16(float x) { return f32_to_f16(std::clamp(x, -kLargestF16, kLargestF16)); }
-
-// The integer nearest to v in [low, top], half to even; a NaN gives low. 1.5 * 2^23 added and taken rounds.
-int nearest(float v, int low, int top) {
-  if (!(v > static_cast<float>(low))) return low;
-  if (v >= static_cast<float>(top)) return top;
-  return static_cast<int>((v + 0x1.8p23f) - 0x1.8p23f);
-}
-
-float largest_magnitude(std::span<const float> weights) {
-  float largest = 0.0f;
-  for (const float w : weights) largest = std::max(largest, std::fabs(w));
-  return largest;
-}
-
-void round_min_max(const Format& f, std::span<const float> weights, BlockValues& out) {
-  const auto [low, high] = std::ranges::minmax(weights);
-  const int top = (1 << f.code_bits) - 1;
-  out.minimum_f16 = saturated_f16(low);
-  out.scale_f16 = saturated_f16((high - low) / static_cast<float>(top));
-  out.minimum = f16_to_f32(out.minimum_f16);
-  out.scale = f16_to_f32(out.scale_f16);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const int code = out.scale == 0.0f ? 0 : nearest((weights[i] - out.minimum) / out.scale, 0, top);
-    out.codes[i] = static_cast<std::uint8_t>(code);
-  }
-}
-
-void round_symmetric(const Format&, std::span<const float> weights, BlockValues& out) {
-  out.scale_f16 = saturated_f16(largest_magnitude(weights) / 127.0f);
-  out.scale = f16_to_f32(out.scale_f16);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const int code = out.scale == 0.0f ? 0 : nearest(weights[i] / out.scale, -127, 127);
-    out.codes[i] = static_cast<std::uint8_t>(128 + code);
-  }
-}
-
-// quantize_row_q4_0_ref of ggml-quants.c, with the product and sum that a fused multiply-add would give.
-void round_ggml_signed_max(const Format&, std::span<const float> weights, BlockValues& out) {
-  float peak = 0.0f;
-  for (const float w : weights) {
-    if (std::fabs(w) > std::fabs(peak)) peak = w;
-  }
-  const float scale = peak / -8.0f;
-  const float inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
-  out.scale_f16 = saturated_f16(scale);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double v = static_cast<double>(weights[i]) * static_cast<double>(inverse) + 8.5;
-    out.codes[i] = !(v > 0.0) ? std::uint8_t{0} : v >= 15.0 ? std::uint8_t{15} : static_cast<std::uint8_t>(v);
-  }
-}
-
-// quantize_row_q8_0_ref of ggml-quants.c.
-void round_ggml_symmetric(const Format&, std::span<const float> weights, BlockValues& out) {
-  const float scale = largest_magnitude(weights) / 127.0f;
-  const float inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
-  out.scale_f16 = saturated_f16(scale);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const float v = weights[i] * inverse;
-    const float magnitude = std::fabs(v) < 127.0f ? std::fabs(v) : v != v ? 0.0f : 127.0f;
-    auto code = static_cast<int>(magnitude);
-    if (magnitude - static_cast<float>(code) >= 0.5f) ++code;
-    out.codes[i] = static_cast<std::uint8_t>(128 + (v < 0.0f ? -code : code));
-  }
-}
-
-// The position of element i's code: its byte after the scale and minimum, and its shift there.
+// The position of code i in a plane: its byte and its shift there.
 struct Spot {
   std::uint32_t byte;
   std::uint32_t shift;
 };
 
-Spot spot_of(const Format& f, std::uint32_t i) {
-  switch (f.order) {
-    case CodeOrder::adjacent:
-      return {i / 2, i % 2 * 4};
-    case CodeOrder::halves:
-      return {i % (f.block / 2u), i < f.block / 2u ? 0u : 4u};
-    default:
-      return {i, 0};
-  }
+Spot spot_of(const Plane& plane, std::uint32_t i) {
+  const std::uint32_t in_byte = 8u / plane.width;
+  const std::uint32_t of_run = i % (plane.run * in_byte);
+  const std::uint32_t place = of_run / plane.run;
+  return {i / (plane.run * in_byte) * plane.run + of_run % plane.run,
+          (plane.falling ? in_byte - 1 - place : place) * plane.width};
 }
 
-std::uint8_t stored_flip(const Format& f) { return f.order == CodeOrder::bytes ? 0x80 : 0; }
+// tq1_0's bytes and trits: 32 bytes of five runs, 16 of five, 4 of four.
+Spot trit_of(std::uint32_t i) {
+  if (i < 160) return {i % 32, i / 32};
+  if (i < 240) return {32 + (i - 160) % 16, (i - 160) / 16};
+  return {48 + (i - 240) % 4, (i - 240) / 4};
+}
+constexpr std::uint32_t kTritBytes = 52;
 
-void pack_block(const Format& f, const BlockValues& in, std::byte* out) {
-  std::fill_n(out, f.block_bytes, std::byte{0});
-  store_le(out, in.scale_f16);
-  if (f.has_min) store_le(out + 2, in.minimum_f16);
-  std::byte* const codes = out + (f.has_min ? 4 : 2);
-  for (std::uint32_t i = 0; i < f.block; ++i) {
-    const Spot spot = spot_of(f, i);
-    codes[spot.byte] |= static_cast<std::byte>((in.codes[i] ^ stored_flip(f)) << spot.shift);
+// Between the bits of the planes and the code, both ways.
+std::uint8_t recoded(const Format& f, std::uint8_t bits) {
+  switch (f.packing) {
+    case Packing::int8:
+      return bits ^ 0x80;
+    case Packing::sign_and_zero: {
+      constexpr std::array<std::uint8_t, 4> kCodes{2, 0, 1, 1};  // positive, negative, zero
+      return kCodes[bits];
+    }
+    default:
+      return bits;
+  }
+}
+std::uint8_t stored(const Format& f, std::uint8_t code) {
+  constexpr std::array<std::uint8_t, 3> kBits{1, 2, 0};
+  return f.packing == Packing::sign_and_zero ? kBits[code] : recoded(f, code);
+}
+
+float load_field(const Field& field, const std::byte* block) {
+  switch (field.type) {
+    case Scale::none:
+      return 1.0f;
+    case Scale::f16:
+      return f16_to_f32(load_le<f16>(block + field.at));
+    case Scale::f32:
+      return load_le<float>(block + field.at);
+  }
+  return 1.0f;
+}
+
+template <Sub kKind>
+void unpack_sub(const Format& f, const std::byte* block, BlockValues& out) {
+  const float scale = load_field(f.scale, block);
+  const float minimum = f.has_min() ? load_field(f.minimum, block) : 0.0f;
+  const auto byte = [&](int k) { return std::to_integer<unsigned>(block[f.sub.at + k]); };
+  for (std::uint32_t j = 0; j < f.block / sub_block(f); ++j) {
+    const int packed = static_cast<int>(sub_scale<kKind>(static_cast<int>(j), byte));
+    out.scales[j] = scale * static_cast<float>(packed - sub_bias(kKind));
+    if constexpr (kKind == Sub::k2 || kKind == Sub::k4) {
+      // GGML's minimum is what is taken away.
+      out.minima[j] = -(minimum * static_cast<float>(sub_minimum<kKind>(static_cast<int>(j), byte)));
+    } else {
+      out.minima[j] = 0.0f;
+    }
   }
 }
 
 }  // namespace
 
-void quantize_block(const Format& f, std::span<const float> weights, std::byte* out) {
-  BlockValues values{};
-  switch (f.rounding) {
-    case Rounding::none:
+void unpack_scales(const Format& f, const std::byte* block, BlockValues& out) {
+  switch (f.sub.kind) {
+    case Sub::none:
+      out.scales[0] = load_field(f.scale, block);
+      out.minima[0] = f.has_min() ? load_field(f.minimum, block) : 0.0f;
       return;
-    case Rounding::min_max:
-      round_min_max(f, weights, values);
-      break;
-    case Rounding::symmetric:
-      round_symmetric(f, weights, values);
-      break;
-    case Rounding::ggml_signed_max:
-      round_ggml_signed_max(f, weights, values);
-      break;
-    case Rounding::ggml_symmetric:
-      round_ggml_symmetric(f, weights, values);
-      break;
+    case Sub::k2:
+      return unpack_sub<Sub::k2>(f, block, out);
+    case Sub::k3:
+      return unpack_sub<Sub::k3>(f, block, out);
+    case Sub::k4:
+      return unpack_sub<Sub::k4>(f, block, out);
+    case Sub::k6:
+      return unpack_sub<Sub::k6>(f, block, out);
   }
-  pack_block(f, values, out);
+}
+
+void pack_scale(const Field& field, float value, std::byte* block) {
+  if (field.type == Scale::f16) store_le(block + field.at, saturated_f16(value));
+  if (field.type == Scale::f32) store_le(block + field.at, value);
+}
+
+void pack_sub_scale(const Format& f, std::uint32_t j, std::uint32_t scale, std::uint32_t minimum, std::byte* block) {
+  std::byte* const at = block + f.sub.at;
+  const auto put = [at](std::uint32_t k, std::uint32_t bits) { at[k] |= static_cast<std::byte>(bits); };
+  switch (f.sub.kind) {
+    case Sub::none:
+      return;
+    case Sub::k2:
+      return put(j, scale | minimum << 4);
+    case Sub::k3:
+      put(j % 8, (scale & 15) << (j < 8 ? 0 : 4));
+      return put(8 + j % 4, scale >> 4 << (2 * (j / 4)));
+    case Sub::k4:
+      if (j < 4) {
+        put(j, scale);
+        return put(j + 4, minimum);
+      }
+      put(j + 4, (scale & 15) | (minimum & 15) << 4);
+      put(j - 4, scale >> 4 << 6);
+      return put(j, minimum >> 4 << 6);
+    case Sub::k6:
+      return put(j, scale ^ 128);
+  }
+}
+
+void pack_codes(const Format& f, std::span<const std::uint8_t> codes, std::byte* block) {
+  if (f.packing == Packing::trits) {
+    std::array<unsigned, kTritBytes> fractions{};
+    constexpr std::array<unsigned, kTrits> kPowers{81, 27, 9, 3, 1};
+    for (std::uint32_t i = 0; i < f.block; ++i) {
+      const Spot spot = trit_of(i);
+      fractions[spot.byte] += codes[i] * kPowers[spot.shift];
+    }
+    for (std::uint32_t k = 0; k < kTritBytes; ++k) block[k] = trit_byte(fractions[k]);
+    return;
+  }
+  std::uint32_t shift = 0;
+  for (const Plane& plane : f.planes) {
+    for (std::uint32_t i = 0; plane.width != 0 && i < f.block; ++i) {
+      const Spot spot = spot_of(plane, i);
+      const unsigned bits = stored(f, codes[i]) >> shift & ((1u << plane.width) - 1);
+      block[plane.at + spot.byte] |= static_cast<std::byte>(bits << spot.shift);
+    }
+    shift += plane.width;
+  }
+}
+
+void unpack_codes(const Format& f, const std::byte* block, std::span<std::uint8_t> codes) {
+  if (f.packing == Packing::trits) {
+    for (std::uint32_t i = 0; i < f.block; ++i) {
+      const Spot spot = trit_of(i);
+      codes[i] = trit(block[spot.byte], spot.shift);
+    }
+    return;
+  }
+  for (std::uint32_t i = 0; i < f.block; ++i) {
+    unsigned bits = 0;
+    std::uint32_t shift = 0;
+    for (const Plane& plane : f.planes) {
+      if (plane.width == 0) break;
+      const Spot spot = spot_of(plane, i);
+      bits |= (std::to_integer<unsigned>(block[plane.at + spot.byte]) >> spot.shift & ((1u << plane.width) - 1))
+              << shift;
+      shift += plane.width;
+    }
+    codes[i] = recoded(f, static_cast<std::uint8_t>(bits));
+  }
 }
 
 void unpack_block(const Format& f, const std::byte* block, BlockValues& out) {
-  out.scale_f16 = load_le<std::uint16_t>(block);
-  out.minimum_f16 = f.has_min ? load_le<std::uint16_t>(block + 2) : std::uint16_t{0};
-  out.scale = f16_to_f32(out.scale_f16);
-  out.minimum = f16_to_f32(out.minimum_f16);
-  const std::byte* const codes = block + (f.has_min ? 4 : 2);
-  const unsigned mask = (1u << f.code_bits) - 1;
-  for (std::uint32_t i = 0; i < f.block; ++i) {
-    const Spot spot = spot_of(f, i);
-    const unsigned stored = std::to_integer<unsigned>(codes[spot.byte]) ^ stored_flip(f);
-    out.codes[i] = static_cast<std::uint8_t>(stored >> spot.shift & mask);
-  }
+  unpack_scales(f, block, out);
+  unpack_codes(f, block, out.codes);
 }
 
 }  // namespace qsf

@@ -5,14 +5,72 @@
 
 #include "base/bytes.h"
 #include "base/half.h"
+#include "formats/blocks.h"
 #include "formats/tile.h"
 
 namespace qsf {
 namespace {
 
-float weight(const Format& f, std::uint8_t code, float scale, float minimum) {
-  const float product = scale * static_cast<float>(static_cast<int>(code) - static_cast<int>(f.offset));
-  return f.has_min ? product + minimum : product;
+float weight(const Format& f, const BlockValues& values, std::size_t i) {
+  const std::size_t sub = i / sub_block(f);
+  const float product = values.scales[sub] * static_cast<float>(level(f, values.codes[i]) - f.offset);
+  return f.has_min() ? product + values.minima[sub] : product;
+}
+
+// The parts of a block that stand before its codes in a tile: where in a block, where in a tile, and how wide.
+struct Number {
+  std::uint32_t at;
+  std::uint32_t tile_at;
+  std::uint32_t width;  // bytes
+};
+
+template <class F>
+void for_each_number(const Format& f, F body) {
+  if (f.scale.type != Scale::none) body(Number{f.scale.at, 0, scale_bytes(f.scale.type)});
+  if (f.has_min()) body(Number{f.minimum.at, tile_minimum_at(f), scale_bytes(f.minimum.type)});
+  for (std::uint32_t k = 0; k < sub_bytes(f.sub.kind); ++k) {
+    body(Number{f.sub.at + k, tile_sub_at(f) + k * kTileRows, 1});
+  }
+}
+
+void put_codes(const Format& f, const BlockValues& values, std::uint32_t row, std::byte* codes) {
+  for (const TilePlane& plane : tile_planes(f.code_bits, f.block)) {
+    if (plane.width == 0) break;
+    const unsigned mask = (1u << plane.width) - 1;
+    for (std::uint32_t k = 0; k < f.block; ++k) {
+      const TileField field = tile_field(plane, row, k);
+      codes[plane.offset + field.byte] |=
+          static_cast<std::byte>((values.codes[k] >> plane.shift & mask) << field.shift);
+    }
+  }
+}
+
+void put_trits(const Format& f, const BlockValues& values, std::uint32_t row, std::byte* codes) {
+  for (std::uint32_t k = 0; k < f.block; k += kTileGroup * kTrits) {
+    for (std::uint32_t column = 0; column < kTileGroup; ++column) {
+      unsigned number = 0;
+      for (std::uint32_t n = 0; n < kTrits; ++n) {
+        const std::uint32_t i = k + n * kTileGroup + column;
+        number = number * 3 + (i < f.block ? values.codes[i] : 0u);
+      }
+      codes[tile_trit(row, k + column).byte] = trit_byte(number);
+    }
+  }
+}
+
+std::uint8_t tile_code(const Format& f, const std::byte* codes, std::uint32_t row, std::uint32_t k) {
+  if (f.packing == Packing::trits) {
+    const TileTrit at = tile_trit(row, k);
+    return trit(codes[at.byte], at.index);
+  }
+  unsigned code = 0;
+  for (const TilePlane& plane : tile_planes(f.code_bits, f.block)) {
+    if (plane.width == 0) break;
+    const TileField field = tile_field(plane, row, k);
+    const unsigned byte = std::to_integer<unsigned>(codes[plane.offset + field.byte]);
+    code |= (byte >> field.shift & ((1u << plane.width) - 1)) << plane.shift;
+  }
+  return static_cast<std::uint8_t>(code);
 }
 
 void store_float(const Format& f, float x, std::byte* out) {
@@ -63,7 +121,7 @@ void quantize_row(const Format& f, std::span<const float> weights, std::span<std
     if (left.size() >= f.block) {
       quantize_block(f, left.first(f.block), to);
     } else {
-      std::array<float, BlockValues{}.codes.size()> padded{};
+      std::array<float, kMaxBlock> padded{};
       std::ranges::copy(left, padded.begin());
       quantize_block(f, std::span(padded).first(f.block), to);
     }
@@ -83,7 +141,7 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
   for (std::size_t k = 0; k < out.size(); k += f.block, from += f.block_bytes) {
     unpack_block(f, from, values);
     const std::size_t n = std::min<std::size_t>(f.block, out.size() - k);
-    for (std::size_t i = 0; i < n; ++i) out[k + i] = weight(f, values.codes[i], values.scale, values.minimum);
+    for (std::size_t i = 0; i < n; ++i) out[k + i] = weight(f, values, i);
   }
 }
 
@@ -91,41 +149,38 @@ void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t 
                 std::span<std::byte> strip) {
   std::ranges::fill(strip, std::byte{0});
   const std::size_t n_blocks = (static_cast<std::size_t>(cols) + f.block - 1) / f.block;
-  const auto planes = tile_planes(f);
   BlockValues values;
   for (std::size_t b = 0; b < n_blocks; ++b) {
     std::byte* const tile = strip.data() + b * tile_bytes(f);
     for (std::uint32_t row = 0; row < n_rows; ++row) {
-      unpack_block(f, rows.data() + (row * n_blocks + b) * f.block_bytes, values);
-      store_le(tile + 2 * row, values.scale_f16);
-      if (f.has_min) store_le(tile + kTileScale + 2 * row, values.minimum_f16);
-      for (const TilePlane& plane : planes) {
-        if (plane.width == 0) break;
-        const unsigned mask = (1u << plane.width) - 1;
-        for (std::uint32_t k = 0; k < f.block; ++k) {
-          const TileField field = tile_field(plane, row, k);
-          tile[plane.offset + field.byte] |=
-              static_cast<std::byte>((values.codes[k] >> plane.shift & mask) << field.shift);
-        }
+      const std::byte* const block = rows.data() + (row * n_blocks + b) * f.block_bytes;
+      for_each_number(f, [&](const Number& n) {
+        std::copy_n(block + n.at, n.width, tile + n.tile_at + std::size_t{row} * n.width);
+      });
+      unpack_codes(f, block, values.codes);
+      if (f.packing == Packing::trits) {
+        put_trits(f, values, row, tile + tile_codes_at(f));
+      } else {
+        put_codes(f, values, row, tile + tile_codes_at(f));
       }
     }
   }
 }
 
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out) {
-  const auto planes = tile_planes(f);
-  for (std::size_t k = 0; k < out.size(); ++k) {
+  BlockValues values;
+  std::array<std::byte, kMaxBlockBytes> numbers{};  // a block without its codes
+  for (std::size_t k = 0; k < out.size(); k += f.block) {
     const std::byte* const tile = strip.data() + k / f.block * tile_bytes(f);
-    const float scale = f16_to_f32(load_le<f16>(tile + 2 * row));
-    const float minimum = f.has_min ? f16_to_f32(load_le<f16>(tile + kTileScale + 2 * row)) : 0.0f;
-    unsigned code = 0;
-    for (const TilePlane& plane : planes) {
-      if (plane.width == 0) break;
-      const TileField field = tile_field(plane, row, static_cast<std::uint32_t>(k % f.block));
-      const unsigned byte = std::to_integer<unsigned>(tile[plane.offset + field.byte]);
-      code |= (byte >> field.shift & ((1u << plane.width) - 1)) << plane.shift;
+    for_each_number(f, [&](const Number& n) {
+      std::copy_n(tile + n.tile_at + std::size_t{row} * n.width, n.width, numbers.data() + n.at);
+    });
+    unpack_scales(f, numbers.data(), values);
+    const std::size_t n = std::min<std::size_t>(f.block, out.size() - k);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      values.codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
+      out[k + i] = weight(f, values, i);
     }
-    out[k] = weight(f, static_cast<std::uint8_t>(code), scale, minimum);
   }
 }
 

@@ -1,5 +1,5 @@
 // The quantization formats, declared as data. Packing, tiling, dequantizing, kernels, tests and docs follow from a
-// declaration in kFormats; a new format is one line there (and its block functions in blocks.cpp).
+// declaration in kFormats; a new format is one line there.
 #pragma once
 
 #include <array>
@@ -12,16 +12,17 @@ namespace qsf {
 
 /// The quantization type as the file stores it. 0-5 are the seed format's; 64 + n is GGML's type n, carried as it is.
 enum class FormatId : std::uint8_t {
-  q4 = 3,     // 64 weights: fp16 scale, fp16 minimum, 4-bit codes
-  mixed = 5,  // header only: every tensor says its own
+  mixed = 5,       // header only: every tensor says its own
+  inherit = 0xff,  // tensor header only: the layer's type
+  q4 = 3,
   f32 = 16,
   f16 = 17,
   bf16 = 18,
-  q8 = 19,  // 64 weights: fp16 scale, int8 codes
-  ggml_q4_0 = 64 + 2,
-  ggml_q8_0 = 64 + 8,
-  inherit = 0xff,  // tensor header only: the layer's type
+  q8 = 19,
 };
+/// GGML's type n.
+constexpr FormatId ggml_type(std::uint8_t n) { return static_cast<FormatId>(64 + n); }
+constexpr FormatId own_type(std::uint8_t n) { return static_cast<FormatId>(n); }
 
 /// How a tensor's quantized rows lie in the file and in memory.
 enum class Layout : std::uint8_t {
@@ -30,50 +31,129 @@ enum class Layout : std::uint8_t {
 };
 
 inline constexpr std::uint32_t kTileRows = 16;
-inline constexpr std::uint32_t kGroup = 32;  // activations that share one scale; divides every quantized block
+inline constexpr std::uint32_t kGroup = 32;      // activations that share one scale; divides every quantized block
+inline constexpr std::uint32_t kMaxBlock = 256;  // weights in a block
+inline constexpr std::uint32_t kMaxSubBlocks = 16;
 
-/// How a row-major block packs its codes, after its fp16 scale and (where there is one) its fp16 minimum.
-enum class CodeOrder : std::uint8_t {
-  none,      // float formats
-  bytes,     // int8, the unsigned code less 128
-  adjacent,  // element 2j in the low nibble of byte j, 2j + 1 in the high
-  halves,    // element j in the low nibble of byte j, j + block / 2 in the high (GGML)
+enum class Scale : std::uint8_t { none, f16, f32 };  // none: 1
+
+/// A number per block, and the byte of a row-major block where it lies.
+struct Field {
+  Scale type = Scale::none;
+  std::uint16_t at = 0;
+};
+constexpr Field f16_at(std::uint16_t at) { return {Scale::f16, at}; }
+constexpr Field f32_at(std::uint16_t at) { return {Scale::f32, at}; }
+
+/// Integer scales (and minima) of the sub-blocks under the block's scale (and minimum), as GGML's K-quants pack them;
+/// see sub_scales.h.
+enum class Sub : std::uint8_t { none, k2, k3, k4, k6 };
+struct SubScales {
+  Sub kind = Sub::none;
+  std::uint16_t at = 0;  // in a row-major block
 };
 
-/// How a block of weights is rounded to codes.
+/// A run of bits of every code in a row-major block: `run` bytes hold run * 8 / width codes, code i of them in byte
+/// i % run, the first `run` codes lowest (or, falling, highest). The first plane holds the lowest bits of a code.
+struct Plane {
+  std::uint16_t at = 0;
+  std::uint8_t width = 0;  // 0: no such plane
+  std::uint8_t run = 1;
+  bool falling = false;
+};
+
+/// How the planes' bits become a code.
+enum class Packing : std::uint8_t {
+  plain,
+  int8,           // the stored byte is the code less 128
+  sign_and_zero,  // a negative's sign and a zero's mark: codes 0, 1, 2 are -1, 0, 1
+  trits,          // GGML's tq1_0: five codes 0..2 in a byte, as ceil(256 * base-3 fraction)
+};
+
+/// What a code stands for before scale and offset: itself, or an entry of a table (see kLevels).
+enum class Levels : std::uint8_t { codes, signs, no_zero, iq4_nl };
+
+/// How a block of weights is rounded to codes; see rounding.cpp.
 enum class Rounding : std::uint8_t {
   none,             // float formats: half to even
-  min_max,          // scale = (max - min) / top code; codes half to even against the rounded scale and minimum
-  symmetric,        // scale = max |w| / 127; codes half to even against the rounded scale
-  ggml_signed_max,  // GGML's reference for q4_0: the weight of largest magnitude becomes code 0
-  ggml_symmetric,   // GGML's reference for q8_0: codes half away from zero against the scale before rounding
+  min_max,          // scale = (max - min) / top code; half to even against the rounded scale and minimum
+  mirrored,         // the same of a range mirrored at zero: min = -max
+  symmetric,        // scale = max |w| / 127; half to even against the rounded scale
+  third_of_mean,    // the seed's ternary: scale = mean |w|, zero below 0.3 of it
+  signs,            // scale = mean |w|
+  nearest_level,    // scale fitted to the levels by least squares
+  fixed,            // no scale
+  ggml_signed_max,  // GGML's q4_0 and q5_0: the weight of largest magnitude becomes code 0
+  ggml_min_max,     // GGML's q4_1 and q5_1
+  ggml_symmetric,   // GGML's q8_0: half away from zero against the scale before rounding
+  ggml_ternary,     // GGML's tq1_0, tq2_0 and q2_0: scale = max |w|
+  sub_min_max,      // sub-blocks' scales and minima, fitted by least squares
+  sub_symmetric,    // sub-blocks' scales, fitted by least squares
 };
 
-/// One weight is scale * (code - offset) + minimum. Float formats have code_bits 0 and block 1.
+/// One weight is scale * (level(code) - offset) + minimum. Float formats have code_bits 0 and block 1.
 struct Format {
   FormatId id;
   std::string_view name;
   std::uint16_t block;        // weights that share one scale
   std::uint16_t block_bytes;  // of one row-major block
   std::uint8_t code_bits;     // 0: the weight itself, block_bytes wide
-  std::uint8_t offset;        // taken from every unsigned code
-  bool has_min;               // a float minimum is added to every weight
-  CodeOrder order;
+  std::uint8_t offset;        // taken from every level
+  Field scale;
+  Field minimum;  // Scale::none: no minimum
+  SubScales sub;
+  std::array<Plane, 2> planes;
   Rounding rounding;
+  Packing packing = Packing::plain;
+  Levels levels = Levels::codes;
 
   constexpr bool quantized() const { return code_bits != 0; }
+  constexpr bool has_min() const { return minimum.type != Scale::none; }
 };
 
+// clang-format off
 inline constexpr std::array kFormats{
-    //     id                  name    block bytes bits offset min order of codes, rounding
-    Format{FormatId::f32, "f32", 1, 4, 0, 0, false, CodeOrder::none, Rounding::none},
-    Format{FormatId::f16, "f16", 1, 2, 0, 0, false, CodeOrder::none, Rounding::none},
-    Format{FormatId::bf16, "bf16", 1, 2, 0, 0, false, CodeOrder::none, Rounding::none},
-    Format{FormatId::q8, "8bit", 64, 66, 8, 128, false, CodeOrder::bytes, Rounding::symmetric},
-    Format{FormatId::q4, "4bit", 64, 36, 4, 0, true, CodeOrder::adjacent, Rounding::min_max},
-    Format{FormatId::ggml_q4_0, "q4_0", 32, 18, 4, 8, false, CodeOrder::halves, Rounding::ggml_signed_max},
-    Format{FormatId::ggml_q8_0, "q8_0", 32, 34, 8, 128, false, CodeOrder::bytes, Rounding::ggml_symmetric},
+    //     id             name            block bytes bits off  scale        minimum    sub-scales       planes                          rounding, packing, levels
+    Format{FormatId::f32,  "f32",              1,   4, 0,   0, {},          {},        {},              {},                             Rounding::none},
+    Format{FormatId::f16,  "f16",              1,   2, 0,   0, {},          {},        {},              {},                             Rounding::none},
+    Format{FormatId::bf16, "bf16",             1,   2, 0,   0, {},          {},        {},              {},                             Rounding::none},
+    Format{FormatId::q8,   "8bit",            64,  66, 8, 128, f16_at(0),   {},        {},              {{{2, 8}}},                     Rounding::symmetric, Packing::int8},
+    Format{FormatId::q4,   "4bit",            64,  36, 4,   0, f16_at(0),   f16_at(2), {},              {{{4, 4}}},                     Rounding::min_max},
+    Format{own_type(2),    "3bit",            64,  28, 3,   0, f16_at(0),   f16_at(2), {},              {{{4, 2}, {20, 1}}},            Rounding::min_max},
+    Format{own_type(1),    "2bit",            64,  20, 2,   0, f16_at(0),   f16_at(2), {},              {{{4, 2}}},                     Rounding::min_max},
+    Format{own_type(0),    "2bit-symmetric",  64,  20, 2,   0, f16_at(0),   f16_at(2), {},              {{{4, 2}}},                     Rounding::mirrored},
+    Format{own_type(4),    "ternary",         64,  18, 2,   1, f16_at(0),   {},        {},              {{{2, 1}, {10, 1}}},            Rounding::third_of_mean, Packing::sign_and_zero},
+    Format{own_type(24),   "ternary-32",      32,  10, 2,   1, f16_at(0),   {},        {},              {{{2, 1}, {6, 1}}},             Rounding::third_of_mean, Packing::sign_and_zero},
+    Format{own_type(25),   "ternary-128",    128,  34, 2,   1, f16_at(0),   {},        {},              {{{2, 1}, {18, 1}}},            Rounding::third_of_mean, Packing::sign_and_zero},
+    Format{own_type(26),   "ternary-256",    256,  66, 2,   1, f16_at(0),   {},        {},              {{{2, 1}, {34, 1}}},            Rounding::third_of_mean, Packing::sign_and_zero},
+    Format{ggml_type(2),   "q4_0",            32,  18, 4,   8, f16_at(0),   {},        {},              {{{2, 4, 16}}},                 Rounding::ggml_signed_max},
+    Format{ggml_type(3),   "q4_1",            32,  20, 4,   0, f16_at(0),   f16_at(2), {},              {{{4, 4, 16}}},                 Rounding::ggml_min_max},
+    Format{ggml_type(6),   "q5_0",            32,  22, 5,  16, f16_at(0),   {},        {},              {{{6, 4, 16}, {2, 1}}},         Rounding::ggml_signed_max},
+    Format{ggml_type(7),   "q5_1",            32,  24, 5,   0, f16_at(0),   f16_at(2), {},              {{{8, 4, 16}, {4, 1}}},         Rounding::ggml_min_max},
+    Format{ggml_type(8),   "q8_0",            32,  34, 8, 128, f16_at(0),   {},        {},              {{{2, 8}}},                     Rounding::ggml_symmetric, Packing::int8},
+    Format{ggml_type(10),  "q2_k",           256,  84, 2,   0, f16_at(80),  f16_at(82), {Sub::k2, 0},    {{{16, 2, 32}}},                Rounding::sub_min_max},
+    Format{ggml_type(11),  "q3_k",           256, 110, 3,   4, f16_at(108), {},        {Sub::k3, 96},   {{{32, 2, 32}, {0, 1, 32}}},    Rounding::sub_symmetric},
+    Format{ggml_type(12),  "q4_k",           256, 144, 4,   0, f16_at(0),   f16_at(2), {Sub::k4, 4},    {{{16, 4, 32}}},                Rounding::sub_min_max},
+    Format{ggml_type(13),  "q5_k",           256, 176, 5,   0, f16_at(0),   f16_at(2), {Sub::k4, 4},    {{{48, 4, 32}, {16, 1, 32}}},   Rounding::sub_min_max},
+    Format{ggml_type(14),  "q6_k",           256, 210, 6,  32, f16_at(208), {},        {Sub::k6, 192},  {{{0, 4, 64}, {128, 2, 32}}},   Rounding::sub_symmetric},
+    Format{ggml_type(20),  "iq4_nl",          32,  18, 4, 128, f16_at(0),   {},        {},              {{{2, 4, 16}}},                 Rounding::nearest_level, Packing::plain, Levels::iq4_nl},
+    Format{ggml_type(34),  "tq1_0",          256,  54, 2,   1, f16_at(52),  {},        {},              {},                             Rounding::ggml_ternary, Packing::trits},
+    Format{ggml_type(35),  "tq2_0",          256,  66, 2,   1, f16_at(64),  {},        {},              {{{0, 2, 32}}},                 Rounding::ggml_ternary},
+    Format{ggml_type(41),  "q1_0",           128,  18, 1,   1, f16_at(0),   {},        {},              {{{2, 1}}},                     Rounding::signs, Packing::plain, Levels::signs},
+    Format{ggml_type(42),  "q2_0",            64,  18, 2,   1, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::ggml_ternary},
+    Format{own_type(27),   "q2_0-128",       128,  34, 2,   1, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::ggml_ternary},
+    Format{own_type(20),   "q8_f32",          64,  68, 8, 128, f32_at(0),   {},        {},              {{{4, 8}}},                     Rounding::symmetric, Packing::int8},
+    Format{own_type(21),   "i2_s",           128,  36, 2,   1, f32_at(32),  {},        {},              {{{0, 2, 32, true}}},           Rounding::ggml_ternary},
+    Format{own_type(22),   "bitnet-32",       32,  10, 2,   2, f16_at(8),   {},        {},              {{{0, 2}}},                     Rounding::nearest_level, Packing::plain, Levels::no_zero},
+    Format{own_type(23),   "qk256",          256,  64, 2,   2, {},          {},        {},              {{{0, 2}}},                     Rounding::fixed, Packing::plain, Levels::no_zero},
 };
+// clang-format on
+
+inline constexpr std::size_t kMaxBlockBytes = [] {
+  std::size_t most = 0;
+  for (const Format& f : kFormats) most = f.block_bytes > most ? f.block_bytes : most;
+  return most;
+}();
 
 /// Position in kFormats, or -1.
 constexpr int format_index(FormatId id) {
@@ -98,13 +178,34 @@ constexpr std::uint64_t tensor_bytes(const Format& f, Layout layout, std::uint64
   return (rows + strip - 1) / strip * strip * row_bytes(f, cols);
 }
 
-/// One unpacked block: `block` codes, its scale and (0 without one) its minimum.
+/// The tables of Levels, as unsigned numbers from which a format's offset is taken.
+inline constexpr std::array<std::array<std::uint8_t, 16>, 4> kLevels{{
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+    {0, 2},
+    {0, 1, 3, 4},
+    {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+}};
+constexpr int level(const Format& f, std::uint8_t code) {
+  return f.levels == Levels::codes ? code : kLevels[static_cast<std::size_t>(f.levels)][code];
+}
+
+/// Weights that share a sub-scale; the block without sub-scales.
+constexpr std::uint32_t sub_block(const Format& f) {
+  switch (f.sub.kind) {
+    case Sub::none:
+      return f.block;
+    case Sub::k4:
+      return 32;
+    default:
+      return 16;
+  }
+}
+
+/// One unpacked block: codes, and the scale and (0 without one) minimum of every sub-block.
 struct BlockValues {
-  std::array<std::uint8_t, 256> codes;
-  float scale;
-  float minimum;
-  std::uint16_t scale_f16;    // as stored
-  std::uint16_t minimum_f16;  // as stored
+  std::array<std::uint8_t, kMaxBlock> codes;
+  std::array<float, kMaxSubBlocks> scales;
+  std::array<float, kMaxSubBlocks> minima;
 };
 
 /// Rounds one block of weights (a partial block comes padded with zeros) to row-major bytes. Weights must be finite;
@@ -119,10 +220,8 @@ void quantize_row(const Format& f, std::span<const float> weights, std::span<std
 /// A row-major row to floats, any format. in.size() == row_bytes(f, out.size()).
 void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<float> out);
 
-/// Interleaves up to 16 row-major rows into one strip of tiles. `rows` holds n_rows rows; missing ones become zeros.
-/// strip.size() == 16 * row_bytes(f, cols). Tile: 16 fp16 scales, 16 fp16 minima if any, then the codes in groups of
-/// 4 columns (byte 4r + c of 64 is row r, column 4g + c); 4-bit codes put columns 8k..8k+3 in the low and 8k+4..8k+7 in
-/// the high nibbles of 64 bytes.
+/// Interleaves up to 16 row-major rows into one strip of tiles (see tile.h). `rows` holds n_rows rows; missing ones
+/// become zeros. strip.size() == 16 * row_bytes(f, cols).
 void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
                 std::span<std::byte> strip);
 /// One row (0..15) of a strip of tiles to floats; equals dequantize_row of the row it was made from.

@@ -1,6 +1,8 @@
-// Where a tile keeps the code of (row, column): codes are cut into bit planes of 4, 2 and 1 bits (8-bit codes are one
+// A tile: 16 rows of one block. First the block's numbers, each as 16 rows side by side: scale, minimum, and the bytes
+// of packed sub-scales one after another. Then the codes, cut into bit planes of 4, 2 and 1 bits (8-bit codes are one
 // plane), each plane stored whole, low bits first. In a plane, 64 bytes hold 16 rows x 4 columns once per field of the
-// plane's width, so that one load serves 8 / width groups of 4 columns.
+// plane's width, so that one load serves 8 / width groups of 4 columns; trits are five to a byte instead. A tile is as
+// large as the 16 blocks it is made of.
 #pragma once
 
 #include <array>
@@ -8,35 +10,43 @@
 #include <cstdint>
 
 #include "formats/format.h"
+#include "formats/sub_scales.h"
 
 namespace qsf {
 
-inline constexpr std::uint32_t kTileGroup = 4;   // columns side by side in a byte group
-inline constexpr std::uint32_t kTileLoad = 64;   // bytes of 16 rows x 4 columns
-inline constexpr std::uint32_t kMaxPlanes = 3;   // 7 = 4 + 2 + 1
-inline constexpr std::uint32_t kTileScale = 32;  // bytes of 16 fp16
+inline constexpr std::uint32_t kTileGroup = 4;  // columns side by side in a byte group
+inline constexpr std::uint32_t kTileLoad = 64;  // bytes of 16 rows x 4 columns
+inline constexpr std::uint32_t kMaxPlanes = 3;  // 7 = 4 + 2 + 1
+inline constexpr std::uint32_t kTrits = 5;      // in a byte
+
+constexpr std::uint32_t scale_bytes(Scale type) { return type == Scale::none ? 0 : type == Scale::f16 ? 2 : 4; }
+
+constexpr std::uint32_t tile_minimum_at(const Format& f) { return kTileRows * scale_bytes(f.scale.type); }
+constexpr std::uint32_t tile_sub_at(const Format& f) {
+  return tile_minimum_at(f) + kTileRows * scale_bytes(f.minimum.type);
+}
+constexpr std::uint32_t tile_codes_at(const Format& f) { return tile_sub_at(f) + kTileRows * sub_bytes(f.sub.kind); }
+constexpr std::uint32_t tile_bytes(const Format& f) { return kTileRows * f.block_bytes; }
 
 struct TilePlane {
   std::uint32_t width;   // bits of a code that this plane holds; 0: no such plane
   std::uint32_t shift;   // where they stand in the code
-  std::uint32_t offset;  // of the plane, in bytes from the tile's start
+  std::uint32_t offset;  // of the plane, in bytes from the first code plane of the tile
 };
 
-constexpr std::array<TilePlane, kMaxPlanes> tile_planes(const Format& f) {
+constexpr std::array<TilePlane, kMaxPlanes> tile_planes(std::uint32_t code_bits, std::uint32_t block) {
   std::array<TilePlane, kMaxPlanes> planes{};
-  std::uint32_t offset = kTileScale * (f.has_min ? 2 : 1);
+  std::uint32_t offset = 0;
   std::uint32_t done = 0;
-  for (std::size_t i = 0; i < kMaxPlanes && done < f.code_bits; ++i) {
-    std::uint32_t width = f.code_bits - done;
+  for (std::size_t i = 0; i < kMaxPlanes && done < code_bits; ++i) {
+    std::uint32_t width = code_bits - done;
     if (width != 8) width = width >= 4 ? 4 : width >= 2 ? 2 : 1;
     planes[i] = {width, done, offset};
-    offset += kTileRows * f.block * width / 8;
+    offset += kTileRows * block * width / 8;
     done += width;
   }
   return planes;
 }
-
-constexpr std::uint32_t tile_bytes(const Format& f) { return kTileRows * f.block_bytes; }
 
 struct TileField {
   std::uint32_t byte;   // from the plane's start
@@ -47,6 +57,16 @@ constexpr TileField tile_field(const TilePlane& plane, std::uint32_t row, std::u
   const std::uint32_t group = column / kTileGroup;
   const std::uint32_t fields = 8 / plane.width;
   return {group / fields * kTileLoad + row * kTileGroup + column % kTileGroup, group % fields * plane.width};
+}
+
+/// The byte that holds a trit, from the first, and which of its five it is.
+struct TileTrit {
+  std::uint32_t byte;
+  std::uint32_t index;
+};
+constexpr TileTrit tile_trit(std::uint32_t row, std::uint32_t column) {
+  const std::uint32_t group = column / kTileGroup;
+  return {group / kTrits * kTileLoad + row * kTileGroup + column % kTileGroup, group % kTrits};
 }
 
 }  // namespace qsf

@@ -18,10 +18,11 @@ inline constexpr std::uint32_t kMaxColumns = 8;  // activation columns that one 
 /// Activation columns rounded to int8 per kGroup values: x = d * code, code in [-127, 127]. Sizes for one column of
 /// `cols` values; the tail up to a multiple of `padded` holds zeros. Column c begins at c * stride elements.
 struct QuantizedColumns {
-  std::int8_t* codes = nullptr;  // [n, padded_cols(cols)]
-  float* d = nullptr;            // [n, padded_cols(cols) / kGroup]
-  std::int32_t* sums = nullptr;  // [n, padded_cols(cols) / kGroup]  sum of each group's codes
-  std::uint32_t padded = 0;      // padded_cols(cols): the stride between columns, in codes
+  std::int8_t* codes = nullptr;       // [n, padded_cols(cols)]
+  float* d = nullptr;                 // [n, padded_cols(cols) / kGroup]
+  std::int32_t* sums = nullptr;       // [n, padded_cols(cols) / kGroup]  sum of each group's codes
+  std::int32_t* half_sums = nullptr;  // [n, padded_cols(cols) / kGroup * 2]  of each half of a group
+  std::uint32_t padded = 0;           // padded_cols(cols): the stride between columns, in codes
 };
 
 /// Columns are padded so that whole blocks of every format have activations.

@@ -1,18 +1,61 @@
 // Matrix products. Quantized weights come as tiles: a lane is a row, so that every row keeps its own accumulator.
+#include "formats/sub_scales.h"
 
 namespace qsf {
 namespace {
 
-/// Group kGroupAt (of 4 columns, 0..7) of the 32 columns that begin at column 32 * part of a tile, all planes joined.
-template <int kFormat, int kGroupAt>
-QSF_INLINE Bits tile_codes(const std::byte* tile, std::size_t part) {
+/// What of a format shapes its kernel; formats of the same kind share one.
+struct TileKind {
+  std::uint8_t code_bits;
+  bool trits;
+  Levels levels;
+  Scale scale;
+  bool has_min;
+  bool has_offset;
+  Sub sub;
+
+  /// Bits of a level, as the dot sees it.
+  constexpr int level_bits() const {
+    return levels == Levels::iq4_nl ? 8 : levels == Levels::no_zero ? 3 : levels == Levels::signs ? 2 : code_bits;
+  }
+  /// Sub-scales per group of 32.
+  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 ? 1 : 2; }
+};
+
+constexpr TileKind tile_kind(const Format& f) {
+  return {f.code_bits, f.packing == Packing::trits, f.levels, f.scale.type, f.has_min(), f.offset != 0, f.sub.kind};
+}
+
+/// What of a format its kernel takes as numbers.
+struct TileShape {
+  std::uint32_t groups;  // of 32 columns in a block
+  std::uint32_t bytes;
+  std::uint32_t minimum_at;
+  std::uint32_t sub_at;
+  std::uint32_t codes_at;
+  std::int32_t offset;
+};
+
+constexpr TileShape tile_shape(const Format& f) {
+  return {f.block / kGroup, tile_bytes(f),    tile_minimum_at(f),
+          tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset)};
+}
+
+QSF_INLINE Bits operator&(Bits a, std::uint32_t b) { return a & all(b); }
+QSF_INLINE Bits operator^(Bits a, std::uint32_t b) { return QSF_EACH(Bits, a.part[i] ^ b); }
+QSF_INLINE Bits operator<<(Bits a, int by) { return QSF_EACH(Bits, a.part[i] << by); }
+QSF_INLINE Bits operator>>(Bits a, int by) { return QSF_EACH(Bits, a.part[i] >> by); }
+
+/// Codes of columns 4 kAt .. 4 kAt + 3 of a group, all planes joined. `planes` is where each plane's part of the group
+/// begins.
+template <TileKind kKind, int kAt>
+QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
   Bits codes = all(0u);
   unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
-    constexpr TilePlane plane = tile_planes(kFormats[kFormat])[decltype(index)::value];
+    constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
     if constexpr (plane.width != 0) {
-      constexpr TileField field = tile_field(plane, 0, kGroupAt * kTileGroup);
-      constexpr std::uint32_t part_bytes = kTileRows * kGroup * plane.width / 8;
-      Bits bytes = load<Bits>(tile + plane.offset + part * part_bytes + field.byte);
+      constexpr TileField field = tile_field(plane, 0, kAt * kTileGroup);
+      Bits bytes = load<Bits>(planes[decltype(index)::value] + field.byte);
       if constexpr (field.shift != 0) bytes = right<field.shift>(bytes);
       if constexpr (plane.width != 8) bytes = bytes & all(0x01010101u * ((1u << plane.width) - 1));
       if constexpr (plane.shift != 0) bytes = left<plane.shift>(bytes);
@@ -22,6 +65,100 @@ QSF_INLINE Bits tile_codes(const std::byte* tile, std::size_t part) {
   return codes;
 }
 
+/// The codes of a block, group after group, as operands of the dot.
+template <TileKind kKind>
+class TileCodes {
+ public:
+  QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape) : trits_(codes) {
+    if constexpr (!kKind.trits) {
+      std::size_t done = 0;  // bits of the planes before
+      unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
+        constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
+        planes_[decltype(index)::value] = codes + kTileRows * kGroup / 8 * shape.groups * done;
+        done += plane.width;
+      });
+    }
+  }
+
+  /// Columns 4 kAt .. 4 kAt + 3 of the current group; trits are asked for in order.
+  template <int kAt>
+  QSF_INLINE Bits levels() {
+    if constexpr (kKind.trits) {
+      return next_trits();
+    } else if constexpr (kKind.levels == Levels::codes) {
+      return joined_planes<kKind, kAt>(planes_);
+    } else {
+      return look_up(table16(kLevels[static_cast<std::size_t>(kKind.levels)].data()),
+                     joined_planes<kKind, kAt>(planes_));
+    }
+  }
+
+  QSF_INLINE void next_group() {
+    unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
+      constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
+      planes_[decltype(index)::value] += kTileRows * kGroup / 8 * plane.width;
+    });
+  }
+
+ private:
+  // What tripling a byte carries is its next trit; what stays is the fraction for the one after.
+  QSF_INLINE Bits next_trits() {
+    if (left_ == 0) {
+      fractions_ = load<Bits>(trits_);
+      trits_ += kTileLoad;
+      left_ = kTrits;
+    }
+    --left_;
+    const Bits fractions = fractions_;
+    fractions_ = add_bytes(add_bytes(fractions, fractions), fractions);
+    return bytes_above(fractions, 85) + bytes_above(fractions, 170);
+  }
+
+  const std::byte* planes_[kMaxPlanes] = {};
+  const std::byte* trits_;
+  Bits fractions_{};
+  std::uint32_t left_ = 0;
+};
+
+/// The scales (and minima) of a block's sub-blocks, or of the whole block.
+template <TileKind kKind>
+class TileScales {
+ public:
+  static constexpr int kCount = kKind.sub == Sub::none ? 1 : kMaxBlock / kGroup * kKind.per_group();
+
+  QSF_INLINE TileScales(const std::byte* tile, const TileShape& shape) {
+    Floats scale = all(1.0f);
+    if constexpr (kKind.scale == Scale::f16) scale = load_f16(tile);
+    if constexpr (kKind.scale == Scale::f32) scale = load(tile);
+    Floats minimum{};
+    if constexpr (kKind.has_min) minimum = load_f16(tile + shape.minimum_at);
+    if constexpr (kKind.sub == Sub::none) {
+      scales_[0] = scale;
+      if constexpr (kKind.has_min) minima_[0] = minimum;
+    } else {
+      const auto byte = [&](int k) __attribute__((always_inline)) {
+        return load_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
+      };
+      unroll<kCount>([&](auto index) __attribute__((always_inline)) {
+        constexpr int kJ = decltype(index)::value;
+        const Ints packed = as_ints(sub_scale<kKind.sub>(kJ, byte));
+        scales_[kJ] = scale * to_float(packed - all(std::int32_t{sub_bias(kKind.sub)}));
+        // GGML's minimum is what is taken away.
+        if constexpr (kKind.has_min) {
+          minima_[kJ] = all(-0.0f) - minimum * to_float(as_ints(sub_minimum<kKind.sub>(kJ, byte)));
+        }
+      });
+    }
+  }
+
+  QSF_INLINE Floats scale(std::size_t j) const { return scales_[kKind.sub == Sub::none ? 0 : j]; }
+  QSF_INLINE Floats minimum(std::size_t j) const { return minima_[kKind.sub == Sub::none ? 0 : j]; }
+
+ private:
+  Floats scales_[kCount];
+  Floats minima_[kKind.has_min ? kCount : 1];
+};
+
 QSF_INLINE Bits spread(const std::int8_t* x) {
   std::uint32_t four;
   __builtin_memcpy(&four, x, sizeof four);
@@ -29,48 +166,56 @@ QSF_INLINE Bits spread(const std::int8_t* x) {
 }
 
 /// One strip of 16 rows times kColumns activation columns from `column` on.
-template <int kFormat, int kColumns>
-QSF_INLINE void strip_times_columns(const MatmulArgs& a, const std::byte* strip, std::uint32_t row,
-                                    std::uint32_t column) {
-  constexpr Format f = kFormats[kFormat];
-  constexpr std::size_t kTileBytes = tile_bytes(f);
-  constexpr int kBits = f.code_bits;
-  constexpr std::int32_t kOffset = f.offset - taken<kBits>;
-  constexpr std::size_t kParts32 = f.block / kGroup;
-  const std::size_t n_blocks = (static_cast<std::size_t>(a.cols) + f.block - 1) / f.block;
+template <TileKind kKind, int kColumns>
+void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
+                         std::uint32_t column) {
+  constexpr int kBits = kKind.level_bits();
+  constexpr int kPer = kKind.per_group();
+  constexpr int kDots = kMaxDots / kPer;
   const std::size_t stride = a.xq.padded;
   const std::size_t groups = stride / kGroup;
   const std::int8_t* const x = a.xq.codes + column * stride;
   const float* const d = a.xq.d + column * groups;
-  const std::int32_t* const sums = a.xq.sums + column * groups;
+  const std::int32_t* const sums = (kPer == 1 ? a.xq.sums : a.xq.half_sums) + column * groups * kPer;
+  const std::int32_t offset = shape.offset - taken<kBits>;
+  const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
 
   Floats acc[kColumns];
   unroll<kColumns>([&](auto c) __attribute__((always_inline)) { acc[decltype(c)::value] = all(0.0f); });
-  for (std::size_t b = 0; b < n_blocks; ++b) {
-    const std::byte* const tile = strip + b * kTileBytes;
-    const Floats scale = load_f16(tile);
-    Floats minimum{};
-    if constexpr (f.has_min) minimum = load_f16(tile + kTileScale);
-    for (std::size_t part = 0; part < kParts32; ++part) {
-      const std::size_t group = b * kParts32 + part;
-      Sum<kBits> sum[kColumns] = {};
-      unroll<kMaxDots>([&](auto index) __attribute__((always_inline)) {
-        constexpr int kAt = decltype(index)::value;
-        const auto codes = operand<kBits>(tile_codes<kFormat, kAt>(tile, part));
+  const std::byte* tile = strip;
+  for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
+    const TileScales<kKind> scales(tile, shape);
+    TileCodes<kKind> codes(tile + shape.codes_at, shape);
+    const std::size_t end = group + shape.groups;
+    for (std::size_t sub = 0; group < end; ++group) {
+      const std::int8_t* const x_group = x + group * kGroup;
+      unroll<kPer>([&](auto part) __attribute__((always_inline)) {
+        constexpr int kPart = decltype(part)::value;
+        Sum<kBits> sum[kColumns] = {};
+        unroll<kDots>([&](auto index) __attribute__((always_inline)) {
+          constexpr int kAt = kPart * kDots + decltype(index)::value;
+          const auto four = operand<kBits>(codes.template levels<kAt>());
+          unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
+            constexpr int kC = decltype(c)::value;
+            dot<kBits>(sum[kC], four, spread(x_group + kC * stride + kAt * kTileGroup));
+          });
+        });
+        const Floats scale = scales.scale(sub);
         unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
           constexpr int kC = decltype(c)::value;
-          dot<kBits>(sum[kC], codes, spread(x + kC * stride + group * kGroup + kAt * kTileGroup));
+          const std::size_t of_group = kC * groups + group;
+          const std::int32_t xsum = sums[of_group * kPer + kPart];
+          Ints isum = total<kBits>(sum[kC]);
+          if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
+          const Floats dx = all(d[of_group]);
+          acc[kC] = acc[kC] + (scale * dx) * to_float(isum);
+          if constexpr (kKind.has_min) {
+            acc[kC] = acc[kC] + (scales.minimum(sub) * dx) * all(static_cast<float>(xsum));
+          }
         });
+        ++sub;
       });
-      unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
-        constexpr int kC = decltype(c)::value;
-        const std::size_t at = kC * groups + group;
-        Ints isum = total<kBits>(sum[kC]);
-        if constexpr (kOffset != 0) isum = isum - all(kOffset * sums[at]);
-        const Floats dx = all(d[at]);
-        acc[kC] = acc[kC] + (scale * dx) * to_float(isum);
-        if constexpr (f.has_min) acc[kC] = acc[kC] + (minimum * dx) * all(static_cast<float>(sums[at]));
-      });
+      codes.next_group();
     }
   }
   unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
@@ -134,39 +279,53 @@ QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::
   });
 }
 
+/// 16 rows of a float format from `row` on.
 template <int kFormat, int kColumns>
-void pass(const MatmulArgs& a, const std::byte* strip, std::uint32_t row, std::uint32_t column) {
-  if constexpr (kFormats[kFormat].quantized()) {
-    strip_times_columns<kFormat, kColumns>(a, strip, row, column);
-  } else {
-    constexpr int kRows = kColumns >= 4 ? 1 : 4 / kColumns;
-    const std::uint32_t end = a.rows - row < kTileRows ? a.rows : row + kTileRows;
-    for (; end - row >= kRows; row += kRows) rows_times_columns<kFormat, kRows, kColumns>(a, row, column);
-    for (; row < end; ++row) rows_times_columns<kFormat, 1, kColumns>(a, row, column);
-  }
+void strip_of_floats(const MatmulArgs& a, std::uint32_t row, std::uint32_t column) {
+  constexpr int kRows = kColumns >= 4 ? 1 : 4 / kColumns;
+  const std::uint32_t end = a.rows - row < kTileRows ? a.rows : row + kTileRows;
+  for (; end - row >= kRows; row += kRows) rows_times_columns<kFormat, kRows, kColumns>(a, row, column);
+  for (; row < end; ++row) rows_times_columns<kFormat, 1, kColumns>(a, row, column);
+}
+
+/// pass(kColumns, column) until all columns are served, as many in a pass as registers hold.
+template <class Pass>
+QSF_INLINE void for_columns(std::uint32_t n, Pass pass) {
+  std::uint32_t column = 0;
+  unroll<4>([&](auto index) __attribute__((always_inline)) {
+    constexpr std::uint32_t kColumns = 8u >> decltype(index)::value;
+    if constexpr (kColumns <= kMaxPass) {
+      for (; n - column >= kColumns; column += kColumns) pass(std::integral_constant<int, kColumns>{}, column);
+    }
+  });
 }
 
 /// All columns of one strip before the next strip: a strip is read from memory once.
+template <TileKind kKind>
+void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
+  const std::size_t blocks = (a.cols + kGroup * shape.groups - 1) / (kGroup * shape.groups);
+  const std::byte* strip = a.weights;
+  for (std::uint32_t row = 0; row < a.rows; row += kTileRows, strip += blocks * shape.bytes) {
+    for_columns(a.n, [&](auto columns, std::uint32_t column) {
+      strip_times_columns<kKind, decltype(columns)::value>(a, shape, strip, row, column);
+    });
+    if (a.rows - row <= kTileRows) return;  // row + 16 might wrap
+  }
+}
+
 template <int kFormat>
 void matmul(const MatmulArgs& a) {
   constexpr Format f = kFormats[kFormat];
-  constexpr std::size_t kTileBytes = f.quantized() ? tile_bytes(f) : 0;
-  const std::size_t strip_size = (static_cast<std::size_t>(a.cols) + f.block - 1) / f.block * kTileBytes;
-  const std::byte* strip = a.weights;
-  for (std::uint32_t row = 0; row < a.rows; strip += strip_size) {
-    std::uint32_t column = 0;
-    if constexpr (kMaxPass >= 8) {
-      for (; a.n - column >= 8; column += 8) pass<kFormat, 8>(a, strip, row, column);
+  if constexpr (f.quantized()) {
+    static constexpr TileShape kShape = tile_shape(f);
+    matmul_tiles<tile_kind(f)>(a, kShape);
+  } else {
+    for (std::uint32_t row = 0; row < a.rows; row += kTileRows) {
+      for_columns(a.n, [&](auto columns, std::uint32_t column) {
+        strip_of_floats<kFormat, decltype(columns)::value>(a, row, column);
+      });
+      if (a.rows - row <= kTileRows) return;
     }
-    if constexpr (kMaxPass >= 4) {
-      for (; a.n - column >= 4; column += 4) pass<kFormat, 4>(a, strip, row, column);
-    }
-    if constexpr (kMaxPass >= 2) {
-      for (; a.n - column >= 2; column += 2) pass<kFormat, 2>(a, strip, row, column);
-    }
-    for (; column < a.n; ++column) pass<kFormat, 1>(a, strip, row, column);
-    if (a.rows - row <= kTileRows) return;
-    row += kTileRows;
   }
 }
 

@@ -27,6 +27,14 @@ QSF_INLINE std::uint32_t largest_of(Bits v) {
   return most;
 }
 
+QSF_INLINE std::int32_t sum_of(Ints v) {
+  std::int32_t lanes[kLanes];
+  store(lanes, v);
+  std::int32_t sum = 0;
+  for (const std::int32_t lane : lanes) sum += lane;
+  return sum;
+}
+
 QSF_INLINE Ints int8_codes(Floats v, const Int8Scale& scale) {
   if (scale.inverse == 0.0f) return all(std::int32_t{0});
   return nearest(v * all(scale.inverse));
@@ -49,12 +57,11 @@ void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols
       const Ints high_codes = int8_codes(high, scale);
       store_int8(codes + k, low_codes);
       store_int8(codes + k + kLanes, high_codes);
-      std::int32_t lanes[kLanes];
-      store(lanes, low_codes + high_codes);
-      std::int32_t sum = 0;
-      for (const std::int32_t lane : lanes) sum += lane;
-      out.d[c * groups + group] = scale.d;
-      out.sums[c * groups + group] = sum;
+      const std::size_t at = c * groups + group;
+      const std::int32_t halves[2] = {sum_of(low_codes), sum_of(high_codes)};
+      out.d[at] = scale.d;
+      out.sums[at] = halves[0] + halves[1];
+      __builtin_memcpy(out.half_sums + 2 * at, halves, sizeof halves);
     }
   }
 }

@@ -49,7 +49,7 @@ std::uint64_t Forward::bytes_per_column(const Config& c) {
   std::uint64_t floats = c.head_dim;  // RoPE's cosines and sines
   for (const std::uint32_t width : buffer_widths(c)) floats += width;
   const std::uint64_t padded = padded_cols(widest(c));
-  return floats * sizeof(float) + padded + padded / kGroup * (sizeof(float) + sizeof(std::int32_t));
+  return floats * sizeof(float) + padded + padded / kGroup * (sizeof(float) + 3 * sizeof(std::int32_t));
 }
 
 std::uint64_t Forward::fixed_bytes(const Config& c) { return (widest(c) + c.head_dim / 2) * sizeof(float); }
@@ -79,10 +79,11 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   const std::uint64_t padded = padded_cols(widest(config));
   std::span<std::int8_t> codes;
   std::span<float> d;
-  std::span<std::int32_t> sums;
+  std::span<std::int32_t> sums, half_sums;
   take(codes, plan.chunk * padded, "activations");
   take(d, plan.chunk * padded / kGroup, "activations");
   take(sums, plan.chunk * padded / kGroup, "activations");
+  take(half_sums, plan.chunk * padded / kGroup * 2, "activations");
   take(rope_cos_, std::uint64_t{plan.chunk} * config.head_dim / 2, "activations");
   take(rope_sin_, std::uint64_t{plan.chunk} * config.head_dim / 2, "activations");
   take(rope_frequency_, config.head_dim / 2, "activations");
@@ -93,7 +94,7 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   take(rows_, std::uint64_t{plan.embedding_rows} * row_stride_, "embedding rows");
   take(cached_, plan.embedding_rows, "embedding rows");
   if (!failed) return failed;
-  xq_ = {codes.data(), d.data(), sums.data(), 0};
+  xq_ = {codes.data(), d.data(), sums.data(), half_sums.data(), 0};
 
   // As Hugging Face does: float frequencies, float angles. The power itself is exact to double.
   for (std::uint32_t i = 0; i < rope_frequency_.size(); ++i) {

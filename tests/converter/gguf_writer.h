@@ -9,7 +9,7 @@
 
 namespace qsf::test {
 
-enum class GgmlType : std::uint32_t { f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 8, q4_k = 12, bf16 = 30 };
+enum class GgmlType : std::uint32_t { f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 8, q4_k = 12, iq1_s = 19, bf16 = 30 };
 
 /// A row of floats in a type, and what those bytes stand for.
 Bytes ggml_row(GgmlType type, std::span<const float> row, std::span<float> values);

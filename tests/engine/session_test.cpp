@@ -101,7 +101,7 @@ TEST(Session, SameBitsWhateverThePlan) {
 }
 
 TEST(Session, SameBitsCompressedAndRowMajor) {
-  for (const FormatId format : {FormatId::f32, FormatId::q8, FormatId::q4, FormatId::ggml_q4_0}) {
+  for (const FormatId format : {FormatId::f32, FormatId::q8, FormatId::q4, ggml_type(2)}) {
     SmallOptions o;
     o.format = format;
     o.repetitive = true;  // so that segments do shrink

@@ -78,7 +78,7 @@ TEST_F(Entries, Layers) {
   expect_layer(0, std::uint64_t{file_.size()}, ErrorCode::bad_index, "layer 1 at");
   expect_layer(0, ~std::uint64_t{0}, ErrorCode::bad_index, "layer 1 at");
   expect_layer(8, 0xffffffffu, ErrorCode::bad_index, "4294967295 bytes long");
-  expect_layer(16, U8{2}, ErrorCode::unsupported, "quantization type 2");
+  expect_layer(16, U8{63}, ErrorCode::unsupported, "quantization type 63");
   expect_layer(17, U8{4}, ErrorCode::unsupported, "compression type 4");
   expect_layer(24, std::nanf(""), ErrorCode::bad_index, "importance");
   expect_layer(24, std::numeric_limits<float>::infinity(), ErrorCode::bad_index, "importance");

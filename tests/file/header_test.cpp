@@ -95,7 +95,7 @@ TEST_F(HeaderTest, Ranges) {
   expect({{51, 1, 3}}, ErrorCode::bad_header, "position is 3");
   expect({{108, 4, 0}}, ErrorCode::bad_header, "n_sections is 0");
   expect({{108, 4, 65}}, ErrorCode::bad_header, "n_sections is 65");
-  expect({{48, 1, 0}}, ErrorCode::unsupported, "quantization type 0");
+  expect({{48, 1, 63}}, ErrorCode::unsupported, "quantization type 63");
   expect({{48, 1, 0xff}}, ErrorCode::unsupported, "quantization type 255");
   expect({{120, 4, 4}}, ErrorCode::unsupported, "flags are 0x4");
 }

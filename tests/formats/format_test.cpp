@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -107,25 +109,32 @@ TEST(FormatTest, GgmlQ80RoundsHalfAway) {
   EXPECT_EQ(static_cast<std::int8_t>(block[33]), 0);
 }
 
-// Every weight is within half a step of what is stored, plus what rounding the scale and minimum to fp16 moves the ends
-// by: 2^-11 of each, and 2^-25 where they are subnormal, for each of the top codes.
-TEST(FormatTest, RoundingErrorIsHalfAStep) {
+// No other code of the block would come nearer to the weight, but for what the arithmetic of the choice rounds: GGML's
+// divides by the scale before it is rounded to fp16 (by 2^-11 of itself, or 2^-25), and its minimum likewise.
+TEST(FormatTest, EveryCodeIsTheNearest) {
   for (const Format& f : kFormats) {
-    if (!f.quantized()) continue;
-    for (const float size : {1.0f, 1e-3f, 100.0f}) {
+    const bool by_rule = f.rounding == Rounding::third_of_mean || f.rounding == Rounding::ggml_ternary;
+    if (!f.quantized() || by_rule) continue;
+    for (const float size : {1.0f, 1e-2f, 100.0f}) {
       std::vector<float> weights = random_weights(f.block * 20u, 9);
-      for (float& w : weights) w = w * size + (f.has_min ? 0.3f * size : 0.0f);
+      for (float& w : weights) w = w * size + (f.has_min() ? 0.03f * size : 0.0f);
       const std::vector<std::byte> bytes = quantized(f, weights);
       const std::vector<float> back = dequantized(f, bytes, weights.size());
       BlockValues block;
       for (std::size_t i = 0; i < weights.size(); ++i) {
         unpack_block(f, bytes.data() + i / f.block * f.block_bytes, block);
-        const double step = std::fabs(static_cast<double>(block.scale));
-        const double top = std::ldexp(1.0, f.code_bits);
-        // GGML's q4_0 has no code for the end opposite the largest weight: up to a whole step there.
-        const double half = f.rounding == Rounding::ggml_signed_max ? 1.0 : 0.5;
-        const double ends = top * (step * 0x1p-11 + 0x1p-25) + std::fabs(static_cast<double>(block.minimum)) * 0x1p-11;
-        ASSERT_NEAR(back[i], weights[i], step * half + ends) << f.name << " " << i;
+        const std::size_t sub = i % f.block / sub_block(f);
+        const double scale = static_cast<double>(block.scales[sub]);
+        const double minimum = f.has_min() ? static_cast<double>(block.minima[sub]) : 0.0;
+        double least = std::numeric_limits<double>::infinity();
+        for (int code = 0; code < 1 << f.code_bits; ++code) {
+          const double value = scale * (level(f, static_cast<std::uint8_t>(code)) - f.offset) + minimum;
+          least = std::min(least, std::fabs(value - static_cast<double>(weights[i])));
+        }
+        const double ends = std::fabs(minimum) + std::fabs(scale) * (1 << f.code_bits);
+        ASSERT_LE(std::fabs(static_cast<double>(back[i]) - static_cast<double>(weights[i])),
+                  least + ends * 0x1p-10 + std::ldexp(2.0, f.code_bits - 25))
+            << f.name << " " << i;
       }
     }
   }
@@ -133,6 +142,7 @@ TEST(FormatTest, RoundingErrorIsHalfAStep) {
 
 TEST(FormatTest, ConstantAndZeroBlocks) {
   for (const Format& f : kFormats) {
+    if (f.rounding == Rounding::fixed) continue;  // has no scale to fit
     for (const float value : {0.0f, 0.5f, -0.25f}) {
       const std::vector<float> weights(f.block, value);
       const std::vector<float> back = dequantized(f, quantized(f, weights), f.block);
@@ -175,11 +185,13 @@ TEST(FormatTest, PartialBlocksAreWhole) {
   }
 }
 
-// The tile, drawn by hand for the two widths: byte 4r + c of the g-th 64 is row r, column 4g + c; 4-bit codes have
-// columns 8k..8k+3 in the low and 8k+4..8k+7 in the high nibbles.
+// The tile, drawn by hand for three formats: byte 4r + c of the g-th 64 is row r, column 4g + c of 8-bit codes; 4-bit
+// codes have columns 8k..8k+3 in the low and 8k+4..8k+7 in the high nibbles; q6_k has its 16 bytes of sub-scales, each
+// of 16 rows, behind the scales, its low four bits as 4-bit codes and its high two in a plane of 64 bytes to 16
+// columns.
 TEST(TileTest, BytesAreWhereTheHeaderSays) {
-  for (const Format& f : kFormats) {
-    if (!f.quantized()) continue;
+  for (const char* name : {"8bit", "4bit", "q6_k"}) {
+    const Format& f = format(name);
     const std::uint32_t cols = 2 * f.block;
     const std::size_t row_size = row_bytes(f, cols);
     Random random(6);
@@ -190,15 +202,29 @@ TEST(TileTest, BytesAreWhereTheHeaderSays) {
     BlockValues block;
     for (std::uint32_t r = 0; r < 16; ++r) {
       for (std::uint32_t b = 0; b < 2; ++b) {
-        unpack_block(f, rows.data() + r * row_size + b * f.block_bytes, block);
+        const std::span<const std::byte> row = std::span(rows).subspan(r * row_size + b * f.block_bytes, f.block_bytes);
+        unpack_block(f, row.data(), block);
         const std::span<const std::byte> tile = std::span(strip).subspan(b * 16 * f.block_bytes, 16 * f.block_bytes);
-        EXPECT_EQ(u16_at(tile, 2 * r), block.scale_f16);
-        EXPECT_EQ(f.has_min ? u16_at(tile, 32 + 2 * r) : 0, block.minimum_f16);
-        const std::size_t codes = f.has_min ? 64 : 32;
+        const auto at = [&](std::size_t i) { return std::to_integer<int>(tile[i]); };
+        EXPECT_EQ(u16_at(tile, 2 * r), u16_at(row, f.scale.at));
+        if (f.has_min()) {
+          EXPECT_EQ(u16_at(tile, 32 + 2 * r), u16_at(row, 2));
+        }
         for (std::uint32_t k = 0; k < f.block; ++k) {
-          const std::size_t load = f.code_bits == 4 ? k / 8 : k / 4;
-          const int byte = std::to_integer<int>(tile[codes + load * 64 + 4 * r + k % 4]);
-          const int code = f.code_bits == 8 ? byte : k % 8 < 4 ? byte & 15 : byte >> 4;
+          const std::uint32_t within = 4 * r + k % 4;
+          int code = 0;
+          if (f.code_bits == 8) {
+            code = at(32 + k / 4 * 64 + within);
+          } else {
+            const std::size_t codes = f.code_bits == 4 ? 64 : 32 + 256;
+            code = at(codes + k / 8 * 64 + within) >> (k % 8 < 4 ? 0 : 4) & 15;
+          }
+          if (f.code_bits == 6) {
+            code |= (at(32 + 256 + 16 * 128 + k / 16 * 64 + within) >> (k % 16 / 4 * 2) & 3) << 4;
+            if (k < 16) {
+              EXPECT_EQ(at(32 + 16 * k + r), std::to_integer<int>(row[192 + k]));
+            }
+          }
           ASSERT_EQ(code, block.codes[k]) << f.name << " row " << r << " column " << k;
         }
       }
@@ -225,8 +251,8 @@ TEST(TileTest, RowsComeBack) {
           dequantize_tile_row(f, strip, r, back);
           if (r < n_rows) {
             EXPECT_EQ(back, dequantized(f, std::span(rows).subspan(r * row_size, row_size), cols)) << f.name;
-          } else {
-            for (const float w : back) EXPECT_EQ(w, 0.0f);
+          } else if (f.scale.type != Scale::none) {
+            for (const float w : back) EXPECT_EQ(w, 0.0f) << f.name;
           }
         }
       }
@@ -234,18 +260,17 @@ TEST(TileTest, RowsComeBack) {
   }
 }
 
-// Planes of widths that no format has yet: every (row, column, bit) has a place of its own, and the tile is full.
+// Planes of every width: every (row, column, bit) has a place of its own, and none is left over.
 TEST(TileTest, PlanesOfEveryWidthFillTheTile) {
-  for (std::uint8_t bits = 1; bits <= 8; ++bits) {
-    const Format f{FormatId::mixed, "any",         64, static_cast<std::uint16_t>(2 + 8 * bits), bits, 0, false,
-                   CodeOrder::none, Rounding::none};
-    std::vector<int> used(tile_bytes(f) * 8, 0);
+  constexpr std::uint32_t kBlock = 64;
+  for (std::uint32_t bits = 1; bits <= 8; ++bits) {
+    std::vector<int> used(16 * kBlock * bits, 0);
     std::uint32_t width = 0;
-    for (const TilePlane& plane : tile_planes(f)) {
+    for (const TilePlane& plane : tile_planes(bits, kBlock)) {
       EXPECT_EQ(plane.shift, plane.width != 0 ? width : 0);
       width += plane.width;
       for (std::uint32_t r = 0; plane.width != 0 && r < 16; ++r) {
-        for (std::uint32_t k = 0; k < f.block; ++k) {
+        for (std::uint32_t k = 0; k < kBlock; ++k) {
           const TileField field = tile_field(plane, r, k);
           for (std::uint32_t bit = 0; bit < plane.width; ++bit) {
             ++used.at((plane.offset + field.byte) * 8 + field.shift + bit);
@@ -254,8 +279,7 @@ TEST(TileTest, PlanesOfEveryWidthFillTheTile) {
       }
     }
     EXPECT_EQ(width, bits);
-    for (std::size_t i = 0; i < used.size(); ++i)
-      ASSERT_EQ(used[i], i < kTileScale * 8 ? 0 : 1) << int{bits} << " " << i;
+    for (std::size_t i = 0; i < used.size(); ++i) ASSERT_EQ(used[i], 1) << bits << " bits, bit " << i;
   }
 }
 
@@ -267,21 +291,45 @@ std::vector<T> read_file(const std::filesystem::path& path) {
   return values;
 }
 
-TEST(GgmlTest, VectorsOfTheReference) {
+// GGML's own blocks and the values its reference reads from them: the project's few, and the many where they are.
+TEST(GgmlTest, DequantizesToTheReference) {
+  const std::filesystem::path own = QSF_SOURCE_DIR "/tests/data/ggml-blocks";
+  const std::filesystem::path shared = QSF_SOURCE_DIR "/../shared/data/derived/quant-vectors";
+  for (const auto& folder : {own, shared}) {
+    if (folder == shared && !std::filesystem::exists(folder)) continue;
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() != ".q") continue;
+      std::string name = entry.path().stem();
+      std::ranges::transform(name, name.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+      const Format* const f = find_format(name);
+      if (f == nullptr) continue;
+      ++files;
+      const auto blocks = read_file<std::byte>(entry.path());
+      const auto values = read_file<float>(std::filesystem::path(entry.path()).replace_extension(".f32"));
+      ASSERT_EQ(row_bytes(*f, values.size()), blocks.size());
+      const std::vector<float> back = dequantized(*f, blocks, values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i])) << name << " " << i;
+      }
+    }
+    EXPECT_GE(files, 13u) << folder;
+  }
+}
+
+// The simple types round as GGML's reference does, bit for bit.
+TEST(GgmlTest, QuantizesAsTheReference) {
   const std::filesystem::path folder = QSF_SOURCE_DIR "/../shared/data/derived/quant-vectors";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the extra test data is not here: " << folder;
-  const auto input = read_file<float>(folder / "input_40x1024.f32");
-  for (const auto& [name, file] : {std::pair{"q4_0", "Q4_0"}, std::pair{"q8_0", "Q8_0"}}) {
-    const Format& f = format(name);
-    const auto blocks = read_file<std::byte>(folder / (std::string(file) + ".q"));
-    const auto values = read_file<float>(folder / (std::string(file) + ".f32"));
-    ASSERT_EQ(values.size(), input.size());
-    const std::vector<float> back = dequantized(f, blocks, values.size());
-    std::size_t different_blocks = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i])) << name << " " << i;
-    }
+  for (const auto* name : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0"}) {
+    const bool ternary = name[0] == 'T';
+    const auto input = read_file<float>(folder / (ternary ? "input_ternary_40x1024.f32" : "input_40x1024.f32"));
+    std::string lower = name;
+    std::ranges::transform(lower, lower.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+    const Format& f = format(lower);
+    const auto blocks = read_file<std::byte>(folder / (std::string(name) + ".q"));
     const std::vector<std::byte> ours = quantized(f, input);
+    std::size_t different_blocks = 0;
     for (std::size_t at = 0; at < blocks.size(); at += f.block_bytes) {
       different_blocks += !std::equal(ours.begin() + at, ours.begin() + at + f.block_bytes, blocks.begin() + at);
     }

@@ -45,9 +45,10 @@ Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, st
     const float value = random.symmetric();
     const f16 half = f32_to_f16(value);
     if (f.quantized()) {
-      std::memcpy(block, &half, 2);
       const f16 minimum = f32_to_f16(8.0f * random.symmetric());
-      if (f.has_min) std::memcpy(block + 2, &minimum, 2);
+      if (f.scale.type == Scale::f16) std::memcpy(block + f.scale.at, &half, 2);
+      if (f.scale.type == Scale::f32) std::memcpy(block + f.scale.at, &value, 4);
+      if (f.has_min()) std::memcpy(block + f.minimum.at, &minimum, 2);
     } else if (f.id == FormatId::f32) {
       std::memcpy(block, &value, 4);
     } else {
@@ -75,7 +76,8 @@ Columns::Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t
   codes_.assign(static_cast<std::size_t>(n) * padded, 99);
   d_.assign(static_cast<std::size_t>(n) * padded / kGroup, -1.0f);
   sums_.assign(static_cast<std::size_t>(n) * padded / kGroup, -1);
-  view_ = {codes_.data(), d_.data(), sums_.data(), padded};
+  half_sums_.assign(static_cast<std::size_t>(n) * padded / kGroup * 2, -1);
+  view_ = {codes_.data(), d_.data(), sums_.data(), half_sums_.data(), padded};
   kernels.quantize_columns(x.data(), x_stride, cols, n, view_);
 }
 

@@ -40,11 +40,13 @@ class Columns {
   std::span<const std::int8_t> codes() const { return codes_; }
   std::span<const float> d() const { return d_; }
   std::span<const std::int32_t> sums() const { return sums_; }
+  std::span<const std::int32_t> half_sums() const { return half_sums_; }
 
  private:
   std::vector<std::int8_t> codes_;
   std::vector<float> d_;
   std::vector<std::int32_t> sums_;
+  std::vector<std::int32_t> half_sums_;
   QuantizedColumns view_;
 };
 

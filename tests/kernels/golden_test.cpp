@@ -98,12 +98,27 @@ struct Golden {
 };
 
 constexpr Golden kGolden[] = {
-    {"f32", 0xeded65b63f6c54e7u},         {"f16", 0xb5f2be890d27d91cu},        {"bf16", 0x879a3334e2767506u},
-    {"8bit", 0x1efa168dfbcfdc5fu},        {"4bit", 0x43eb3089a3a62d6cu},       {"q4_0", 0xb82918a76363c5ceu},
-    {"q8_0", 0x8a1563914e6319a8u},        {"quantize", 0x41a72f932d98665fu},   {"attend f16", 0x691c618b6dd4fe4du},
-    {"attend 8bit", 0x8ee644639bf441efu}, {"attend f32", 0x3b4702fc6ec82fcfu}, {"rms_norm", 0xbf69b5a4518ca98du},
-    {"add", 0x7dbe98fc46417b16u},         {"silu_mul", 0x5aa343aaecb9e63bu},   {"softmax", 0x3ed28031d1c0a745u},
-    {"rope", 0xc19f1e5ec656504du},        {"argmax", 0x995c0905f1029b26u},
+    {"f32", 0xeded65b63f6c54e7u},         {"f16", 0xb5f2be890d27d91cu},
+    {"bf16", 0x879a3334e2767506u},        {"8bit", 0x1efa168dfbcfdc5fu},
+    {"4bit", 0x43eb3089a3a62d6cu},        {"q4_0", 0xb82918a76363c5ceu},
+    {"q8_0", 0x8a1563914e6319a8u},        {"quantize", 0x41a72f932d98665fu},
+    {"attend f16", 0x691c618b6dd4fe4du},  {"attend 8bit", 0x8ee644639bf441efu},
+    {"attend f32", 0x3b4702fc6ec82fcfu},  {"rms_norm", 0xbf69b5a4518ca98du},
+    {"add", 0x7dbe98fc46417b16u},         {"silu_mul", 0x5aa343aaecb9e63bu},
+    {"softmax", 0x3ed28031d1c0a745u},     {"rope", 0xc19f1e5ec656504du},
+    {"argmax", 0x995c0905f1029b26u},      {"3bit", 0x59f75cba57c7481bu},
+    {"2bit", 0x21a63e5858fab032u},        {"2bit-symmetric", 0x21a63e5858fab032u},
+    {"ternary", 0x684cd5b0b6c4d320u},     {"ternary-32", 0x5c5d2019f76916ceu},
+    {"ternary-128", 0xd8f38bf588e2cc45u}, {"ternary-256", 0x6e7f7c049bccf345u},
+    {"q4_1", 0x86b81552b48c7596u},        {"q5_0", 0x57aed518ae4faaefu},
+    {"q5_1", 0x8df744adfda77eadu},        {"q2_k", 0x783cffe41b1a0080u},
+    {"q3_k", 0x61585ba1e65ef3eu},         {"q4_k", 0x802ec68a9e21e125u},
+    {"q5_k", 0xcb13a81fec7d48dcu},        {"q6_k", 0xd6a1632bf54307adu},
+    {"iq4_nl", 0x5559c97b463a3eb5u},      {"tq1_0", 0x622259781bf1c58cu},
+    {"tq2_0", 0xe4ac068396bf5838u},       {"q1_0", 0x4c0929b0ccab8e41u},
+    {"q2_0", 0x292cfab53896bacdu},        {"q2_0-128", 0x2401cdf362272d5du},
+    {"q8_f32", 0xcbd81af6ee2cdb67u},      {"i2_s", 0xf0a6cc9a0bfd563du},
+    {"bitnet-32", 0xc65d2a0e1233b9a2u},   {"qk256", 0xc0084969373f9a5u},
 };
 
 std::uint64_t hash_of_kernel(const Kernels& kernels, std::string_view which) {

@@ -2,10 +2,12 @@
 // every instruction set against the scalar one, and no access outside the spans.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/half.h"
+#include "formats/tile.h"
 #include "kernels/cases.h"
 
 namespace qsf::test {
@@ -24,28 +26,30 @@ std::vector<std::uint32_t> bits_of(std::span<const float> values) {
   return bits;
 }
 
-// "Arithmetic" read literally, from row-major blocks: one accumulator per row, groups ascending.
+// "Arithmetic" read literally, from row-major blocks: one accumulator per row, scales ascending.
 float defined_quantized(const Weights& w, std::uint32_t row, const Columns& x, std::uint32_t column) {
   const Format& f = *w.format;
   const std::size_t padded = padded_cols(w.cols);
+  const std::size_t step = std::min(sub_block(f), kGroup);  // columns that share scales of weights and activations
   float acc = 0.0f;
   BlockValues block;
-  for (std::size_t k = 0; k < w.cols; k += kGroup) {
+  for (std::size_t k = 0; k < (w.cols + kGroup - 1) / kGroup * kGroup; k += step) {
     if (k % f.block == 0) {
       unpack_block(f, w.row_major.data() + row * row_bytes(f, w.cols) + k / f.block * f.block_bytes, block);
     }
     std::int32_t isum = 0;
     std::int32_t xsum = 0;
-    for (std::size_t i = 0; i < kGroup; ++i) {
+    for (std::size_t i = 0; i < step; ++i) {
       const std::int32_t code = x.codes()[column * padded + k + i];
-      isum += (block.codes[k % f.block + i] - f.offset) * code;
+      isum += (level(f, block.codes[k % f.block + i]) - f.offset) * code;
       xsum += code;
     }
+    const std::size_t sub = k % f.block / sub_block(f);
     const float d = x.d()[(column * padded + k) / kGroup];
-    const float scaled = (block.scale * d) * static_cast<float>(isum);
+    const float scaled = (block.scales[sub] * d) * static_cast<float>(isum);
     acc = acc + scaled;
-    if (f.has_min) {
-      const float lifted = (block.minimum * d) * static_cast<float>(xsum);
+    if (f.has_min()) {
+      const float lifted = (block.minima[sub] * d) * static_cast<float>(xsum);
       acc = acc + lifted;
     }
   }
@@ -118,16 +122,20 @@ TEST_P(MatmulTest, AgreesWithDoublePrecision) {
         double d = 0;
         if (f.quantized()) {
           unpack_block(f, bytes + k / f.block * f.block_bytes, block);
-          const double product = static_cast<double>(block.scale) * (block.codes[k % f.block] - f.offset);
-          weight = product + static_cast<double>(block.minimum);
-          largest = std::fabs(product) + std::fabs(static_cast<double>(block.minimum));
+          const std::size_t sub = k % f.block / sub_block(f);
+          const double product =
+              static_cast<double>(block.scales[sub]) * (level(f, block.codes[k % f.block]) - f.offset);
+          const double minimum = f.has_min() ? static_cast<double>(block.minima[sub]) : 0.0;
+          weight = product + minimum;
+          largest = std::fabs(product) + std::fabs(minimum);
           d = static_cast<double>(columns.d()[k / kGroup]);
         }
         exact += weight * static_cast<double>(x[k]);
         magnitudes += largest * (std::fabs(static_cast<double>(x[k])) + d);
         rounding_of_x += std::fabs(weight) * d * (0.5 + 127 * 4 * kEpsilon);
       }
-      const double terms = f.quantized() ? (f.has_min ? 2.0 : 1.0) * ((cols + 31) / 32) + 2 : (cols + 15) / 16 + 5;
+      const double sums = std::ceil(cols / static_cast<double>(std::min(sub_block(f), kGroup)));
+      const double terms = f.quantized() ? (f.has_min() ? 2.0 : 1.0) * sums + 2 : (cols + 15) / 16 + 5;
       const double bound = rounding_of_x + 1.01 * terms * kEpsilon * magnitudes;
       EXPECT_LE(std::fabs(static_cast<double>(y[r]) - exact), bound) << "row " << r << " of " << cols << " columns";
     }
@@ -163,9 +171,12 @@ TEST_P(MatmulTest, ExtremeCodesDoNotSaturate) {
   if (!f.quantized()) return;
   for (const int fill : {0x00, 0xff, 0x7f, 0x80, 0x81}) {
     Weights w = make_weights(f, 16, 4 * f.block, 1);
-    for (std::size_t at = 0; at < w.row_major.size(); at += f.block_bytes) {
-      const std::size_t codes = f.has_min ? 4 : 2;
-      std::memset(w.row_major.data() + at + codes, fill, f.block_bytes - codes);
+    const auto kept = [&](const Field& field, std::size_t byte) {
+      return byte >= field.at && byte < field.at + scale_bytes(field.type);
+    };
+    for (std::size_t i = 0; i < w.row_major.size(); ++i) {
+      const std::size_t byte = i % f.block_bytes;
+      if (!kept(f.scale, byte) && !kept(f.minimum, byte)) w.row_major[i] = static_cast<std::byte>(fill);
     }
     tile_strip(f, w.row_major, 16, w.cols, w.kernel);
     for (const float sign : {1.0f, -1.0f}) {
@@ -197,11 +208,12 @@ TEST_P(MatmulTest, StaysInsideItsSpans) {
         const Guarded codes(n * padded);
         const Guarded d(n * padded / kGroup * sizeof(float));
         const Guarded sums(n * padded / kGroup * sizeof(std::int32_t));
+        const Guarded half_sums(n * padded / kGroup * 2 * sizeof(std::int32_t));
         const Guarded y(expected.size() * sizeof(float));
         weights.fill(std::span(w.kernel));
         floats.fill(std::span(x));
         const QuantizedColumns xq{codes.as<std::int8_t>(), d.as<float>(), sums.as<std::int32_t>(),
-                                  static_cast<std::uint32_t>(padded)};
+                                  half_sums.as<std::int32_t>(), static_cast<std::uint32_t>(padded)};
         for (const Kernels* const kernels : available_kernels()) {
           y.fill(std::span(untouched));
           kernels->quantize_columns(floats.as<float>(), cols, cols, n, xq);
@@ -221,8 +233,11 @@ TEST_P(MatmulTest, StaysInsideItsSpans) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest, testing::Range<std::size_t>(0, kFormats.size()),
-                         [](const auto& info) { return "f_" + std::string(kFormats[info.param].name); });
+INSTANTIATE_TEST_SUITE_P(Formats, MatmulTest, testing::Range<std::size_t>(0, kFormats.size()), [](const auto& info) {
+  std::string name = "f_" + std::string(kFormats[info.param].name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace qsf::test

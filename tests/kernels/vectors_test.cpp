@@ -192,13 +192,18 @@ TEST_P(VectorsTest, QuantizeColumnsIsTheDefinition) {
           for (std::uint32_t i = 0; i < kGroup; ++i) amax = std::max(amax, std::fabs(value(i)));
           const bool none = amax < 0x1p-120f;
           std::int32_t sum = 0;
+          std::int32_t halves[2] = {};
           for (std::uint32_t i = 0; i < kGroup; ++i) {
             const float code = none ? 0.0f : std::nearbyint(value(i) * (127.0f / amax));
             ASSERT_EQ(columns.codes()[c * padded + group * kGroup + i], static_cast<int>(code));
             sum += static_cast<int>(code);
+            halves[i / 16] += static_cast<int>(code);
           }
           ASSERT_EQ(columns.d()[c * padded / kGroup + group], none ? 0.0f : amax / 127.0f);
           ASSERT_EQ(columns.sums()[c * padded / kGroup + group], sum);
+          for (std::size_t half = 0; half < 2; ++half) {
+            ASSERT_EQ(columns.half_sums()[(c * padded / kGroup + group) * 2 + half], halves[half]);
+          }
         }
       }
     }

@@ -1,0 +1,35 @@
+// The parts of a row-major block, for those who make and tile blocks.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/half.h"
+#include "formats/format.h"
+
+namespace qsf {
+
+inline f16 saturated_f16(float x) { return f32_to_f16(std::clamp(x, -65504.0f, 65504.0f)); }
+
+/// Stores a scale or minimum as its field says; nothing where the field has no type.
+void pack_scale(const Field& field, float value, std::byte* block);
+/// Adds sub-block j's packed scale and minimum to a block whose bytes were zero.
+void pack_sub_scale(const Format& f, std::uint32_t j, std::uint32_t scale, std::uint32_t minimum, std::byte* block);
+/// Adds `block` codes to a block whose bytes were zero.
+void pack_codes(const Format& f, std::span<const std::uint8_t> codes, std::byte* block);
+
+void unpack_scales(const Format& f, const std::byte* block, BlockValues& out);
+void unpack_codes(const Format& f, const std::byte* block, std::span<std::uint8_t> codes);
+
+/// Five trits in a byte: ceil(256 / 243 * number), number = sum of trit[n] * 3^(4 - n). Tripling the byte n times
+/// modulo 256 leaves trit n in what the next tripling carries.
+constexpr std::byte trit_byte(unsigned number) { return static_cast<std::byte>((number * 256 + 242) / 243); }
+constexpr std::uint8_t trit(std::byte byte, std::uint32_t n) {
+  auto fraction = static_cast<std::uint8_t>(byte);
+  for (std::uint32_t i = 0; i < n; ++i) fraction = static_cast<std::uint8_t>(fraction * 3);
+  return static_cast<std::uint8_t>(fraction * 3 >> 8);
+}
+
+}  // namespace qsf

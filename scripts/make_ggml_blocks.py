@@ -1,0 +1,30 @@
+"""Writes tests/data/ggml-blocks: random blocks of GGML's types and the values that the gguf package reads from them.
+
+Needs: pip install gguf numpy. Usage: make_ggml_blocks.py OUT_FOLDER
+"""
+import pathlib
+import sys
+
+import gguf
+import numpy as np
+
+BLOCKS = 3
+# type: where its fp16 scales and minima lie in a block; their random bits are replaced by sane numbers
+HALVES = {
+    "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
+    "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
+    "IQ4_NL": [0], "TQ1_0": [52], "TQ2_0": [64],
+}
+
+out = pathlib.Path(sys.argv[1])
+out.mkdir(parents=True, exist_ok=True)
+random = np.random.default_rng(7)
+for name, halves in HALVES.items():
+    kind = gguf.GGMLQuantizationType[name]
+    size = gguf.GGML_QUANT_SIZES[kind][1]
+    blocks = random.integers(0, 256, (BLOCKS, size), dtype=np.uint8)
+    for at in halves:
+        blocks[:, at:at + 2] = random.normal(0, 0.1, (BLOCKS, 1)).astype(np.float16).view(np.uint8)
+    values = gguf.quants.dequantize(blocks, kind).astype(np.float32)
+    (out / f"{name}.q").write_bytes(blocks.tobytes())
+    (out / f"{name}.f32").write_bytes(values.tobytes())
