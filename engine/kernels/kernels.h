@@ -18,15 +18,16 @@ inline constexpr std::uint32_t kMaxColumns = 8;  // activation columns that one 
 /// Activation columns rounded to int8 per kGroup values: x = d * code, code in [-127, 127]. Sizes for one column of
 /// `cols` values; the tail up to a multiple of `padded` holds zeros. Column c begins at c * stride elements.
 struct QuantizedColumns {
-  std::int8_t* codes = nullptr;       // [n, padded_cols(cols)]
-  float* d = nullptr;                 // [n, padded_cols(cols) / kGroup]
-  std::int32_t* sums = nullptr;       // [n, padded_cols(cols) / kGroup]  sum of each group's codes
-  std::int32_t* half_sums = nullptr;  // [n, padded_cols(cols) / kGroup * 2]  of each half of a group
-  std::uint32_t padded = 0;           // padded_cols(cols): the stride between columns, in codes
+  std::int8_t* codes = nullptr;  // [n, padded_cols(cols)]
+  float* d = nullptr;            // [n, padded_cols(cols) / kGroup]
+  float* sums = nullptr;         // [n, padded_cols(cols) / kGroup]  sum of each group's codes, exact
+  float* half_sums = nullptr;    // [n, padded_cols(cols) / kGroup * 2]  of each half of a group
+  std::uint32_t padded = 0;      // padded_cols(cols): the stride between columns, in codes
 };
 
-/// Columns are padded so that whole blocks of every format have activations.
-constexpr std::uint32_t padded_cols(std::uint32_t cols) { return (cols + 255) / 256 * 256; }
+/// Columns are padded so that whole blocks of every format have activations, and to an odd number of cache lines, so
+/// that the same place in several columns does not fall into the same cache set.
+constexpr std::uint32_t padded_cols(std::uint32_t cols) { return (cols + 255) / 256 * 256 + 64; }
 
 /// y[c * y_stride + r] = sum over k of w[r, k] * x[c, k], r in [0, rows), c in [0, n). Rows begin at a strip.
 struct MatmulArgs {

@@ -176,8 +176,8 @@ void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std:
   const std::size_t groups = stride / kGroup;
   const std::int8_t* const x = a.xq.codes + column * stride;
   const float* const d = a.xq.d + column * groups;
-  const std::int32_t* const sums = (kPer == 1 ? a.xq.sums : a.xq.half_sums) + column * groups * kPer;
-  const std::int32_t offset = shape.offset - taken<kBits>;
+  const float* const sums = (kPer == 1 ? a.xq.sums : a.xq.half_sums) + column * groups * kPer;
+  const auto offset = static_cast<float>(shape.offset - taken<kBits>);
   const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
 
   Floats acc[kColumns];
@@ -204,14 +204,12 @@ void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std:
         unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
           constexpr int kC = decltype(c)::value;
           const std::size_t of_group = kC * groups + group;
-          const std::int32_t xsum = sums[of_group * kPer + kPart];
-          Ints isum = total<kBits>(sum[kC]);
+          const float xsum = sums[of_group * kPer + kPart];
+          Floats isum = to_float(total<kBits>(sum[kC]));  // below 2^24, as all that follows: exact
           if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
           const Floats dx = all(d[of_group]);
-          acc[kC] = acc[kC] + (scale * dx) * to_float(isum);
-          if constexpr (kKind.has_min) {
-            acc[kC] = acc[kC] + (scales.minimum(sub) * dx) * all(static_cast<float>(xsum));
-          }
+          acc[kC] = acc[kC] + (scale * dx) * isum;
+          if constexpr (kKind.has_min) acc[kC] = acc[kC] + (scales.minimum(sub) * dx) * all(xsum);
         });
         ++sub;
       });

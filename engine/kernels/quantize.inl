@@ -58,7 +58,7 @@ void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols
       store_int8(codes + k, low_codes);
       store_int8(codes + k + kLanes, high_codes);
       const std::size_t at = c * groups + group;
-      const std::int32_t halves[2] = {sum_of(low_codes), sum_of(high_codes)};
+      const float halves[2] = {static_cast<float>(sum_of(low_codes)), static_cast<float>(sum_of(high_codes))};
       out.d[at] = scale.d;
       out.sums[at] = halves[0] + halves[1];
       __builtin_memcpy(out.half_sums + 2 * at, halves, sizeof halves);

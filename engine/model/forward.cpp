@@ -49,7 +49,7 @@ std::uint64_t Forward::bytes_per_column(const Config& c) {
   std::uint64_t floats = c.head_dim;  // RoPE's cosines and sines
   for (const std::uint32_t width : buffer_widths(c)) floats += width;
   const std::uint64_t padded = padded_cols(widest(c));
-  return floats * sizeof(float) + padded + padded / kGroup * (sizeof(float) + 3 * sizeof(std::int32_t));
+  return floats * sizeof(float) + padded + padded / kGroup * 4 * sizeof(float);
 }
 
 std::uint64_t Forward::fixed_bytes(const Config& c) { return (widest(c) + c.head_dim / 2) * sizeof(float); }
@@ -78,8 +78,7 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   for (std::size_t i = 0; i < kBufs; ++i) take(bufs_[i], std::uint64_t{plan.chunk} * widths_[i], "activations");
   const std::uint64_t padded = padded_cols(widest(config));
   std::span<std::int8_t> codes;
-  std::span<float> d;
-  std::span<std::int32_t> sums, half_sums;
+  std::span<float> d, sums, half_sums;
   take(codes, plan.chunk * padded, "activations");
   take(d, plan.chunk * padded / kGroup, "activations");
   take(sums, plan.chunk * padded / kGroup, "activations");

@@ -39,14 +39,14 @@ class Columns {
   const QuantizedColumns& view() const { return view_; }
   std::span<const std::int8_t> codes() const { return codes_; }
   std::span<const float> d() const { return d_; }
-  std::span<const std::int32_t> sums() const { return sums_; }
-  std::span<const std::int32_t> half_sums() const { return half_sums_; }
+  std::span<const float> sums() const { return sums_; }
+  std::span<const float> half_sums() const { return half_sums_; }
 
  private:
   std::vector<std::int8_t> codes_;
   std::vector<float> d_;
-  std::vector<std::int32_t> sums_;
-  std::vector<std::int32_t> half_sums_;
+  std::vector<float> sums_;
+  std::vector<float> half_sums_;
   QuantizedColumns view_;
 };
 

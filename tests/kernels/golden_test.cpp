@@ -101,7 +101,7 @@ constexpr Golden kGolden[] = {
     {"f32", 0xeded65b63f6c54e7u},         {"f16", 0xb5f2be890d27d91cu},
     {"bf16", 0x879a3334e2767506u},        {"8bit", 0x1efa168dfbcfdc5fu},
     {"4bit", 0x43eb3089a3a62d6cu},        {"q4_0", 0xb82918a76363c5ceu},
-    {"q8_0", 0x8a1563914e6319a8u},        {"quantize", 0x41a72f932d98665fu},
+    {"q8_0", 0x8a1563914e6319a8u},        {"quantize", 0xd8582da77988648bu},
     {"attend f16", 0x691c618b6dd4fe4du},  {"attend 8bit", 0x8ee644639bf441efu},
     {"attend f32", 0x3b4702fc6ec82fcfu},  {"rms_norm", 0xbf69b5a4518ca98du},
     {"add", 0x7dbe98fc46417b16u},         {"silu_mul", 0x5aa343aaecb9e63bu},

@@ -207,13 +207,13 @@ TEST_P(MatmulTest, StaysInsideItsSpans) {
         const Guarded floats(x.size() * sizeof(float));
         const Guarded codes(n * padded);
         const Guarded d(n * padded / kGroup * sizeof(float));
-        const Guarded sums(n * padded / kGroup * sizeof(std::int32_t));
-        const Guarded half_sums(n * padded / kGroup * 2 * sizeof(std::int32_t));
+        const Guarded sums(n * padded / kGroup * sizeof(float));
+        const Guarded half_sums(n * padded / kGroup * 2 * sizeof(float));
         const Guarded y(expected.size() * sizeof(float));
         weights.fill(std::span(w.kernel));
         floats.fill(std::span(x));
-        const QuantizedColumns xq{codes.as<std::int8_t>(), d.as<float>(), sums.as<std::int32_t>(),
-                                  half_sums.as<std::int32_t>(), static_cast<std::uint32_t>(padded)};
+        const QuantizedColumns xq{codes.as<std::int8_t>(), d.as<float>(), sums.as<float>(), half_sums.as<float>(),
+                                  static_cast<std::uint32_t>(padded)};
         for (const Kernels* const kernels : available_kernels()) {
           y.fill(std::span(untouched));
           kernels->quantize_columns(floats.as<float>(), cols, cols, n, xq);
