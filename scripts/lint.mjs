@@ -21,9 +21,11 @@ export const clangFormat = (fix) =>
     name: 'clang-format-19',
   });
 
-/** C++: likely mistakes, in what the native build in build/ compiles. */
-export const clangTidy = () =>
-  run('run-clang-tidy-19', ['-quiet', '-p', buildFolder('release'), `^${root}/(engine|converter|native)/.*\\.cpp$`]);
+/** C++: likely mistakes, in what the native build in build/ compiles, the sources that it generates included. */
+export const clangTidy = () => {
+  const build = buildFolder('release');
+  return run('run-clang-tidy-19', ['-quiet', '-p', build, `^(${root}|${build})/(engine|converter|native)/.*\\.cpp$`]);
+};
 
 /** TypeScript and JavaScript: layout, likely mistakes, types. */
 export async function typeScript(fix) {

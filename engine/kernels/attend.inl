@@ -53,7 +53,7 @@ void kv_store_q8(const float* x, std::uint32_t head_dim, const KvHead& to, std::
   for (std::size_t i = 0; i < head_dim; i += kLanes) {
     const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
     std::int8_t codes[kLanes];
-    store_int8(codes, int8_codes(load_upto(x + i, n), scale));
+    store_i8(codes, int8_codes(load_upto(x + i, n), scale));
     __builtin_memcpy(at + i, codes, n);
   }
 }

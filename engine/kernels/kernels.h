@@ -91,7 +91,7 @@ struct Kernels {
 std::span<const Kernels* const> available_kernels();
 /// The fastest available table.
 const Kernels& best_kernels();
-/// By name ("scalar", "avx2", "avx512vnni", "neon", "neondot", "simd", "relaxed"); nullptr when not available.
+/// By name (see cmake/QsfIsas.cmake); nullptr when not available.
 const Kernels* find_kernels(std::string_view isa);
 
 }  // namespace qsf

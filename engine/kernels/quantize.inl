@@ -55,8 +55,8 @@ void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols
       const Int8Scale scale = int8_scale(largest_of(larger(magnitude_bits(low), magnitude_bits(high))));
       const Ints low_codes = int8_codes(low, scale);
       const Ints high_codes = int8_codes(high, scale);
-      store_int8(codes + k, low_codes);
-      store_int8(codes + k + kLanes, high_codes);
+      store_i8(codes + k, low_codes);
+      store_i8(codes + k + kLanes, high_codes);
       const std::size_t at = c * groups + group;
       const float halves[2] = {static_cast<float>(sum_of(low_codes)), static_cast<float>(sum_of(high_codes))};
       out.d[at] = scale.d;

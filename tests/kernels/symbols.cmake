@@ -1,5 +1,5 @@
 # cmake -DNM=... -DARCHIVE=... -P symbols.cmake: code built for one instruction set must not be linked into another's
-# path, so the objects isa_*.cpp of the kernels define their tables and nothing else that the linker could share.
+# path, so the objects isa_*.cpp of the kernels define isa_* with their tables and nothing else that the linker could share.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${NM} -A --defined-only ${ARCHIVE} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" lines "${symbols}")
@@ -8,7 +8,7 @@ list(FILTER lines EXCLUDE REGEX "__odr_asan_gen_|___asan_globals_registered")  #
 foreach(line IN LISTS lines)
   # archive:object:address type name; lower-case types are local, save the weak and unique ones
   if(line MATCHES "isa_[a-z0-9]+\\.cpp[^:]*: *[0-9a-f]* ([A-Zuvw]) (.*)$")
-    if("${CMAKE_MATCH_1} ${CMAKE_MATCH_2}" MATCHES "^[DR] _ZN3qsf[0-9]+k[A-Za-z0-9]+KernelsE$")
+    if("${CMAKE_MATCH_1} ${CMAKE_MATCH_2}" MATCHES "^[DR] _ZN3qsf[0-9]+isa_[a-z0-9]+E$")
       math(EXPR tables "${tables} + 1")
     else()
       message(SEND_ERROR "shared symbol: ${line}")

@@ -11,7 +11,14 @@ const program = 'logits-hash';
 // In Node 20 relaxed SIMD is an experiment, and its baseline compiler (Liftoff) computes the relaxed dot wrongly.
 const node = [process.execPath, '--experimental-wasm-relaxed-simd', '--no-liftoff'];
 
-const native = { name: 'native', command: [join(root, 'build', 'bin', program)], isas: ['scalar'] };
+const table = readFileSync(join(root, 'cmake', 'QsfIsas.cmake'), 'utf8');
+/** The instruction sets in the build's table that these processors have. */
+const isasOf = (...processors: string[]) =>
+  [...table.matchAll(/^qsf_isa\((\S+) ([^\s)]+)/gm)].flatMap(([, name = '', processor = '']) =>
+    processors.includes(processor) ? [name] : [],
+  );
+
+const native = { name: 'native', command: [join(root, 'build', 'bin', program)], isas: isasOf('any') };
 
 /** Each build's program, and the instruction sets that it must have run. */
 const builds = [
@@ -19,17 +26,17 @@ const builds = [
   {
     name: 'ARM under qemu',
     command: ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', join(root, 'build-aarch64', 'bin', program)],
-    isas: ['scalar', 'neon', 'neondot'],
+    isas: isasOf('any', 'arm'),
   },
   {
     name: 'WebAssembly with SIMD',
     command: [...node, join(root, 'build-wasm-simd', 'bin', `${program}.js`)],
-    isas: ['scalar', 'simd'],
+    isas: isasOf('any', 'wasm'),
   },
   {
     name: 'WebAssembly with relaxed SIMD',
     command: [...node, join(root, 'build-wasm-relaxed', 'bin', `${program}.js`)],
-    isas: ['scalar', 'simd', 'relaxed'],
+    isas: isasOf('any', 'wasm', 'wasm-relaxed'),
   },
 ];
 

@@ -4,7 +4,9 @@
 // path.
 //
 // A vocabulary defines kParts before including this file; after it, inside the same unnamed namespace:
+//   kNeeds                                      what the processor must show before this code may run
 //   Floats load_f16(at)                         16 binary16 to float, exactly
+//   the conversions declared below              convert.h has them in plain C++
 //   Operand<bits> operand<bits>(Bits codes)     4 unsigned codes per lane, made ready for the dot
 //   taken<bits>                                 what the operand has already subtracted from every code
 //   Sum<bits>                                   aggregate, empty braces are zero
@@ -20,6 +22,7 @@
 #include <utility>
 
 #include "base/half.h"
+#include "kernels/isa.h"
 
 #ifndef QSF_INLINE
 #define QSF_INLINE [[gnu::always_inline]] inline
@@ -43,6 +46,8 @@ struct PartOf<T, 1> {
 using FloatPart = PartOf<float, kLanes / kParts>::type;
 using IntPart = PartOf<std::int32_t, kLanes / kParts>::type;
 using BitsPart = PartOf<std::uint32_t, kLanes / kParts>::type;
+
+using BytesPart = PartOf<std::uint8_t, sizeof(BitsPart)>::type;
 
 struct Floats {
   FloatPart part[kParts];
@@ -194,15 +199,24 @@ QSF_INLINE float sum_of(Floats v) {
 /// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.
 QSF_INLINE Ints nearest(Floats v) { return as_ints(as_bits(v + all(0x1.8p23f)) - all(std::uint32_t{0x4b400000})); }
 
-using BytesPart = PartOf<std::uint8_t, static_cast<int>(sizeof(BitsPart))>::type;
-
 /// The sum of each byte, modulo 256.
 QSF_INLINE Bits add_bytes(Bits a, Bits b) {
-  return QSF_EACH(Bits, (bits_as<BitsPart>(bits_as<BytesPart>(a.part[i]) + bits_as<BytesPart>(b.part[i]))));
+  if constexpr (kParts == kLanes) {
+    const Bits low = (a & all(0x7f7f7f7fu)) + (b & all(0x7f7f7f7fu));
+    return QSF_EACH(Bits, low.part[i] ^ ((a.part[i] ^ b.part[i]) & 0x80808080u));
+  } else {
+    return QSF_EACH(Bits, (BitsPart)((BytesPart)a.part[i] + (BytesPart)b.part[i]));
+  }
 }
 /// 1 in each byte of `a` above `than`, 0 in the others.
 QSF_INLINE Bits bytes_above(Bits a, std::uint8_t than) {
-  return QSF_EACH(Bits, bits_as<BitsPart>(bits_as<BytesPart>(a.part[i]) > (BytesPart{} + than))) & all(0x01010101u);
+  if constexpr (kParts == kLanes) {
+    const Bits low = (a & all(0x7f7f7f7fu)) + all(0x01010101u * (0x7fu - (than & 0x7fu)));
+    const Bits above = than < 0x80 ? a | low : a & low;
+    return right<7>(above) & all(0x01010101u);
+  } else {
+    return QSF_EACH(Bits, (BitsPart)((BytesPart)a.part[i] > than)) & all(0x01010101u);
+  }
 }
 /// 16 bytes in every quarter: a table for look_up.
 QSF_INLINE Bits table16(const std::uint8_t* sixteen) {
@@ -211,28 +225,13 @@ QSF_INLINE Bits table16(const std::uint8_t* sixteen) {
   return load<Bits>(quarters);
 }
 
-/// 16 int32 in [-128, 127] to 16 int8, and back.
-QSF_INLINE void store_int8(std::int8_t* at, Ints v) {
-  using Part = PartOf<std::int8_t, kLanes / kParts>::type;
-  store(at, QSF_EACH(Narrow<std::int8_t>, convert<Part>(v.part[i])));
-}
-QSF_INLINE Ints load_i8(const void* at) {
-  const auto narrow = load<Narrow<std::int8_t>>(at);
-  return QSF_EACH(Ints, convert<IntPart>(narrow.part[i]));
-}
+// 16 narrow integers to lanes; 16 lanes that fit, [-128, 127] and [0, 65535], to narrow integers.
+QSF_INLINE Bits load_u8(const void* at);
+QSF_INLINE Bits load_u16(const void* at);
+QSF_INLINE Ints load_i8(const void* at);
+QSF_INLINE void store_i8(void* at, Ints v);
+QSF_INLINE void store_u16(void* at, Bits v);
 
-QSF_INLINE Bits load_u8(const void* at) {
-  const auto narrow = load<Narrow<std::uint8_t>>(at);
-  return QSF_EACH(Bits, convert<BitsPart>(narrow.part[i]));
-}
-QSF_INLINE Bits load_u16(const void* at) {
-  const auto narrow = load<Narrow<std::uint16_t>>(at);
-  return QSF_EACH(Bits, convert<BitsPart>(narrow.part[i]));
-}
-QSF_INLINE void store_u16(void* at, Bits v) {
-  using Part = PartOf<std::uint16_t, kLanes / kParts>::type;
-  store(at, QSF_EACH(Narrow<std::uint16_t>, convert<Part>(v.part[i])));
-}
 QSF_INLINE Floats load_bf16(const void* at) { return as_floats(left<16>(load_u16(at))); }
 
 /// binary16 to float without hardware for it; the steps of f16_to_f32.

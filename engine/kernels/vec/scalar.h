@@ -10,11 +10,12 @@ inline constexpr int kParts = 16;
 }
 }  // namespace qsf
 
-#include "kernels/vec/lanes.h"
+#include "kernels/vec/convert.h"
 
 namespace qsf {
 namespace {
 
+inline constexpr std::span<const CpuBit> kNeeds;
 inline constexpr int kMaxPass = 1;
 
 QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
@@ -31,33 +32,14 @@ QSF_INLINE Bits look_up(const Bits& table, Bits codes) {
   return codes;
 }
 
-template <int kBits>
-using Operand = Bits;
-template <int kBits>
-using Sum = Ints;
-template <int kBits>
-inline constexpr std::int32_t taken = 0;
-
-template <int kBits>
-QSF_INLINE Operand<kBits> operand(Bits codes) {
-  return codes;
-}
-
-template <int kBits>
-QSF_INLINE void dot(Ints& sum, const Bits& codes, const Bits& x) {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int byte = 0; byte < 32; byte += 8) {
-      const auto code = static_cast<std::uint8_t>(codes.part[lane] >> byte);
-      const auto value = static_cast<std::int8_t>(x.part[lane] >> byte);
-      sum.part[lane] += code * value;
-    }
+inline IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
+  for (int byte = 0; byte < 32; byte += 8) {
+    sum += static_cast<std::uint8_t>(codes >> byte) * static_cast<std::int8_t>(x >> byte);
   }
-}
-
-template <int kBits>
-QSF_INLINE Ints total(Ints sum) {
   return sum;
 }
 
 }  // namespace
 }  // namespace qsf
+
+#include "kernels/vec/whole.h"

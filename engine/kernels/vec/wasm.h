@@ -9,11 +9,12 @@ inline constexpr int kParts = 4;
 }
 }  // namespace qsf
 
-#include "kernels/vec/lanes.h"
+#include "kernels/vec/convert.h"
 
 namespace qsf {
 namespace {
 
+inline constexpr std::span<const CpuBit> kNeeds;  // a module that was instantiated can run everything in it
 inline constexpr int kMaxPass = 4;
 
 QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }

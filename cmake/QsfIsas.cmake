@@ -1,0 +1,40 @@
+# The instruction sets. A line is all that one needs beside its vocabulary, engine/kernels/vec/<name>.h: its name, the
+# processors that may have it and the compiler's flags. Slowest first: of those that run, the last is the best.
+# What a processor must show before the code runs is kNeeds in the vocabulary.
+
+if(EMSCRIPTEN)
+  set(QSF_WASM_VARIANT relaxed CACHE STRING "simd or relaxed")
+  set(qsf_processors wasm wasm-${QSF_WASM_VARIANT})
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(qsf_processors x86)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(qsf_processors arm)
+endif()
+list(APPEND qsf_processors any)
+set(QSF_ISAS "" CACHE STRING "Build only these instruction sets beside scalar; empty: all")
+
+function(qsf_isa name processors)
+  if(NOT processors IN_LIST qsf_processors OR (QSF_ISAS AND NOT name IN_LIST QSF_ISAS AND NOT name STREQUAL "scalar"))
+    return()
+  endif()
+  set(source ${CMAKE_BINARY_DIR}/engine/kernels/isa_${name}.cpp)
+  configure_file(${CMAKE_SOURCE_DIR}/engine/kernels/isa.cpp.in ${source} @ONLY)
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}")
+  set(qsf_isas ${qsf_isas} ${name} PARENT_SCOPE)
+  set(qsf_isa_sources ${qsf_isa_sources} ${source} PARENT_SCOPE)
+endfunction()
+
+qsf_isa(scalar any)
+qsf_isa(sse41 x86 -msse4.1)
+qsf_isa(avx2 x86 -mavx2 -mf16c)
+qsf_isa(avxvnni x86 -mavx2 -mf16c -mavxvnni)
+qsf_isa(avx512vnni x86 -mavx2 -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
+qsf_isa(neon arm)
+qsf_isa(neondot arm -march=armv8.2-a+dotprod)
+qsf_isa(simd wasm -msimd128)
+qsf_isa(relaxed wasm-relaxed -msimd128 -mrelaxed-simd)
+
+list(JOIN qsf_isas ", isa_" qsf_isa_names)
+list(JOIN qsf_isas ", &isa_" qsf_isa_pointers)
+configure_file(${CMAKE_SOURCE_DIR}/engine/kernels/isas.cpp.in ${CMAKE_BINARY_DIR}/engine/kernels/isas.cpp @ONLY)
+list(APPEND qsf_isa_sources ${CMAKE_BINARY_DIR}/engine/kernels/isas.cpp)

@@ -1,0 +1,31 @@
+// An instruction set as dispatch sees it: its kernels, and what the processor must show before any of them may run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/kernels.h"
+
+namespace qsf {
+
+/// Where processors say what they have: x86's cpuid (leaf, sub-leaf 0 or another, register) and XCR0, which tells the
+/// registers that the operating system saves; Linux' AT_HWCAP on ARM.
+enum class CpuWord : std::uint8_t { leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax, xcr0, hwcap };
+
+struct CpuBit {
+  CpuWord word;
+  std::uint8_t bit;
+};
+
+struct Isa {
+  Kernels kernels;
+  std::span<const CpuBit> needs;
+};
+
+inline constexpr std::size_t kMaxIsas = 16;  // in one build
+
+/// Slowest first; the first is the scalar one.
+std::span<const Isa* const> built_isas();
+
+}  // namespace qsf

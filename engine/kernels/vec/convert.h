@@ -1,0 +1,27 @@
+// Conversions in plain C++: what Clang makes one instruction of. (GCC 12 takes such vectors apart.)
+#pragma once
+
+#include "kernels/vec/lanes.h"
+
+namespace qsf {
+namespace {
+
+template <class V, class Part, class T>
+QSF_INLINE V widened(const void* at) {
+  const auto narrow = load<Narrow<T>>(at);
+  return QSF_EACH(V, convert<Part>(narrow.part[i]));
+}
+template <class T, class V>
+QSF_INLINE void store_narrowed(void* at, V v) {
+  using Part = PartOf<T, kLanes / kParts>::type;
+  store(at, QSF_EACH(Narrow<T>, convert<Part>(v.part[i])));
+}
+
+QSF_INLINE Bits load_u8(const void* at) { return widened<Bits, BitsPart, std::uint8_t>(at); }
+QSF_INLINE Bits load_u16(const void* at) { return widened<Bits, BitsPart, std::uint16_t>(at); }
+QSF_INLINE Ints load_i8(const void* at) { return widened<Ints, IntPart, std::int8_t>(at); }
+QSF_INLINE void store_i8(void* at, Ints v) { store_narrowed<std::int8_t>(at, v); }
+QSF_INLINE void store_u16(void* at, Bits v) { store_narrowed<std::uint16_t>(at, v); }
+
+}  // namespace
+}  // namespace qsf
