@@ -33,6 +33,7 @@ constexpr std::array kTensorTypes{
     TensorType{22, "IQ2_S"},   TensorType{23, "IQ4_XS"}, TensorType{24, "I8"},      TensorType{25, "I16"},
     TensorType{26, "I32"},     TensorType{27, "I64"},    TensorType{28, "F64"},     TensorType{29, "IQ1_M"},
     TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{39, "MXFP4"},
+    TensorType{41, "Q1_0"},    TensorType{42, "Q2_0"},
 };
 
 std::string type_name(std::uint32_t number) {
@@ -138,9 +139,28 @@ Result<TensorInfo> read_tensor_info(ByteReader& reader) {
   return out;
 }
 
+// A type under whose number other programs write another block; the tensor's size tells which it is.
+struct Twin {
+  FormatId format;
+  FormatId other;
+};
+constexpr std::array kTwins{Twin{ggml_type(42), own_type(27)}};  // q2_0 of 64 weights, or of 128
+
+/// `room`: bytes up to the next tensor.
+FormatId twin_that_fits(FormatId format, std::uint64_t rows, std::uint64_t cols, std::uint64_t room) {
+  for (const Twin& twin : kTwins) {
+    const Format& other = *find_format(twin.other);
+    if (twin.format == format && rows * row_bytes(*find_format(format), cols) > room && cols % other.block == 0 &&
+        rows * row_bytes(other, cols) <= room) {
+      return twin.other;
+    }
+  }
+  return format;
+}
+
 /// Gives a tensor that can be read its bytes.
 Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std::uint64_t alignment,
-                    SourceTensor& tensor, ByteRange& range) {
+                    std::uint64_t room, SourceTensor& tensor, ByteRange& range) {
   range = {info.offset, info.offset, tensor.name};
   const char* name = tensor.name.c_str();
   if (info.offset % alignment != 0 || info.offset > data.size()) {
@@ -161,6 +181,8 @@ Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std
     return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s of %s has rows of %llu weights", name,
                       tensor.type.c_str(), static_cast<unsigned long long>(cols));
   }
+  tensor.format = twin_that_fits(tensor.format, rows, cols, room);
+  format = find_format(tensor.format);
   const std::uint64_t size = rows * row_bytes(*format, cols);
   if (size > data.size() - info.offset) {
     return make_error(ErrorCode::truncated, "GGUF: tensor %.80s needs %llu bytes at %llu, but there are %zu", name,
@@ -289,11 +311,16 @@ Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
   if (begin > bytes.size() && n_tensors > 0) return truncated("the list of tensors");
   const std::span<const std::byte> data = bytes.subspan(std::min<std::uint64_t>(begin, bytes.size()));
 
+  std::vector<std::uint64_t> ends{data.size()};
+  for (const TensorInfo& info : infos) ends.push_back(info.offset);
+  std::ranges::sort(ends);
   out.tensors.reserve(infos.size());
   std::vector<ByteRange> ranges(infos.size());
   for (std::size_t i = 0; i < infos.size(); ++i) {
     out.tensors.push_back(std::move(infos[i].tensor));
-    const Status placed = place_tensor(data, infos[i], alignment, out.tensors.back(), ranges[i]);
+    const auto next = std::ranges::upper_bound(ends, infos[i].offset);
+    const std::uint64_t room = next == ends.end() ? 0 : *next - infos[i].offset;
+    const Status placed = place_tensor(data, infos[i], alignment, room, out.tensors.back(), ranges[i]);
     if (!placed) return placed.error();
   }
   if (const Status apart = check_no_overlap(ranges, "GGUF"); !apart) return apart.error();

@@ -39,6 +39,22 @@ TEST(Gguf, EveryTypeIsCarriedWithoutLoss) {
   }
 }
 
+// Two programs write type 42, with 64 weights in 18 bytes or with 128 in 34.
+TEST(Gguf, TheSizeTellsWhichTwoBitBlocksTheyAre) {
+  constexpr std::uint64_t kCols = 256, kRows = 32;
+  for (const std::string_view name : {"q2_0", "q2_0-128"}) {
+    const Format& format = *find_format(name);
+    GgufWriter writer;
+    const Bytes rows(kRows * row_bytes(format, kCols), std::byte{0x3c});
+    writer.tensor("first", static_cast<GgmlType>(42), {kCols, kRows}, rows);
+    writer.tensor("second", static_cast<GgmlType>(42), {kCols, kRows}, rows);
+    const Bytes file = writer.file();
+    const Result<convert::Gguf> gguf = convert::read_gguf(file);
+    ASSERT_TRUE(gguf) << gguf.error().sentence;
+    for (const convert::SourceTensor& tensor : gguf->tensors) EXPECT_EQ(tensor.format, format.id) << name;
+  }
+}
+
 TEST(Gguf, AnotherTypeCanBeAskedFor) {
   const Folder folder;
   std::map<std::string, Weights> expected;

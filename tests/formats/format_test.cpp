@@ -14,36 +14,15 @@
 #include <vector>
 
 #include "base/half.h"
+#include "formats/rows.h"
 #include "formats/tile.h"
-#include "support/seeded.h"
 
 namespace qsf::test {
 namespace {
 
-std::vector<float> random_weights(std::size_t n, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<float> weights(n);
-  for (float& w : weights) w = random.symmetric() * 0.1f;
-  return weights;
-}
-
-std::vector<std::byte> quantized(const Format& f, std::span<const float> weights) {
-  std::vector<std::byte> bytes(row_bytes(f, weights.size()));
-  quantize_row(f, weights, bytes);
-  return bytes;
-}
-
-std::vector<float> dequantized(const Format& f, std::span<const std::byte> bytes, std::size_t cols) {
-  std::vector<float> weights(cols);
-  dequantize_row(f, bytes, weights);
-  return weights;
-}
-
 std::uint16_t u16_at(std::span<const std::byte> bytes, std::size_t at) {
   return static_cast<std::uint16_t>(std::to_integer<int>(bytes[at]) | std::to_integer<int>(bytes[at + 1]) << 8);
 }
-
-const Format& format(std::string_view name) { return *find_format(name); }
 
 TEST(FormatTest, FoundByNameAndNumber) {
   for (const Format& f : kFormats) {
@@ -107,37 +86,6 @@ TEST(FormatTest, GgmlQ80RoundsHalfAway) {
   EXPECT_EQ(static_cast<std::int8_t>(block[3]), 3);
   EXPECT_EQ(static_cast<std::int8_t>(block[4]), -4);
   EXPECT_EQ(static_cast<std::int8_t>(block[33]), 0);
-}
-
-// No other code of the block would come nearer to the weight, but for what the arithmetic of the choice rounds: GGML's
-// divides by the scale before it is rounded to fp16 (by 2^-11 of itself, or 2^-25), and its minimum likewise.
-TEST(FormatTest, EveryCodeIsTheNearest) {
-  for (const Format& f : kFormats) {
-    const bool by_rule = f.rounding == Rounding::third_of_mean || f.rounding == Rounding::ggml_ternary;
-    if (!f.quantized() || by_rule) continue;
-    for (const float size : {1.0f, 1e-2f, 100.0f}) {
-      std::vector<float> weights = random_weights(f.block * 20u, 9);
-      for (float& w : weights) w = w * size + (f.has_min() ? 0.03f * size : 0.0f);
-      const std::vector<std::byte> bytes = quantized(f, weights);
-      const std::vector<float> back = dequantized(f, bytes, weights.size());
-      BlockValues block;
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        unpack_block(f, bytes.data() + i / f.block * f.block_bytes, block);
-        const std::size_t sub = i % f.block / sub_block(f);
-        const double scale = static_cast<double>(block.scales[sub]);
-        const double minimum = f.has_min() ? static_cast<double>(block.minima[sub]) : 0.0;
-        double least = std::numeric_limits<double>::infinity();
-        for (int code = 0; code < 1 << f.code_bits; ++code) {
-          const double value = scale * (level(f, static_cast<std::uint8_t>(code)) - f.offset) + minimum;
-          least = std::min(least, std::fabs(value - static_cast<double>(weights[i])));
-        }
-        const double ends = std::fabs(minimum) + std::fabs(scale) * (1 << f.code_bits);
-        ASSERT_LE(std::fabs(static_cast<double>(back[i]) - static_cast<double>(weights[i])),
-                  least + ends * 0x1p-10 + std::ldexp(2.0, f.code_bits - 25))
-            << f.name << " " << i;
-      }
-    }
-  }
 }
 
 TEST(FormatTest, ConstantAndZeroBlocks) {
