@@ -110,6 +110,8 @@ class Session {
   std::span<const float> logits() const;          // after Step::logits: [n, vocab_size]
   std::span<const std::uint32_t> tokens() const;  // of the sequence, also those not fed yet
   bool stopped_by_eos() const;
+  /// What the last step() of a generation did, for hosts that measure their steps.
+  Work work() const;
 
   Stats stats() const;
   std::span<const MemoryRegion> memory_map() const;

@@ -2,7 +2,10 @@
 
 #include <sys/mman.h>
 
-#include <chrono>
+#include <tuple>
+#include <utility>
+
+#include "native/clock.h"
 
 namespace qsf {
 
@@ -26,7 +29,7 @@ Pages::~Pages() {
 
 Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
                                          const std::atomic<bool>& cancel) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
   if (options.budget <= kHostReserve) {
     return make_error(ErrorCode::budget_too_small, "a budget of %llu bytes is not more than the host's own %llu",
                       static_cast<unsigned long long>(options.budget), static_cast<unsigned long long>(kHostReserve));
@@ -45,14 +48,18 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   const Result<Step> step = host->next();
   if (!step) return step.error();
   if (*step != Step::ready) return make_error(ErrorCode::internal, "opening ended in another state than ready");
-  host->open_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  host->open_seconds_ = seconds_since(begin);
   return host;
 }
 
 Result<Step> Host::next() {
   while (!cancel_.load(std::memory_order_relaxed)) {
     const std::uint64_t seen = io_->settled();
+    const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
     const Step step = session_->step();
+    if (profiling_ && step != Step::need_bytes) {
+      profile_.work[static_cast<std::size_t>(session_->work())] += seconds_since(begin);
+    }
     switch (step) {
       case Step::working:
         io_->pump();
@@ -61,6 +68,7 @@ Result<Step> Host::next() {
         io_->pump();
         // A signal handler can set the flag but not wake this thread, hence the limit.
         io_->wait(seen, std::chrono::milliseconds(20));
+        if (profiling_) profile_.waiting += seconds_since(begin);
         break;
       case Step::error:
         return session_->error();
@@ -69,6 +77,11 @@ Result<Step> Host::next() {
     }
   }
   return make_error(ErrorCode::cancelled, "stopped by the caller");
+}
+
+Profile Host::take_profile() {
+  if (profiling_) std::tie(profile_.reading, profile_.unpacking) = io_->take_seconds();
+  return std::exchange(profile_, {});
 }
 
 }  // namespace qsf

@@ -2,6 +2,7 @@
 // program and the C API drive.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,16 @@ struct HostOptions {
   std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
   std::uint32_t threads = 0;          // 0: usable_cores()
   bool pin = false;                   // each computing thread to one processor
+  bool profile = false;               // measure every step: see Profile
   SourceOptions source;
   OpenOptions open;  // workers are filled in
+};
+
+/// Where the time of a host went, in seconds.
+struct Profile {
+  std::array<double, kWorkNames.size()> work{};  // steps, by what they did
+  double waiting = 0;                            // for bytes, with nothing to compute
+  double reading = 0, unpacking = 0;             // of the reading thread, beside all that
 };
 
 /// Zeroed pages from the system, given back at the end. A page counts only once it is written.
@@ -55,10 +64,16 @@ class Host {
   /// Steps until there is something to tell: logits, token, done or ready. The session's error, or `cancelled` soon
   /// after the flag was set; then the session can be stopped and used again.
   Result<Step> next();
+  /// What was measured since the last call; all zero unless HostOptions::profile.
+  Profile take_profile();
 
  private:
   Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel)
-      : pages_(std::move(pages)), source_(std::move(source)), pool_(options.threads, options.pin), cancel_(cancel) {}
+      : pages_(std::move(pages)),
+        source_(std::move(source)),
+        pool_(options.threads, options.pin),
+        cancel_(cancel),
+        profiling_(options.profile) {}
 
   Pages pages_;
   Source source_;
@@ -67,6 +82,8 @@ class Host {
   Session* session_ = nullptr;
   std::optional<IoThread> io_;
   double open_seconds_ = 0;
+  bool profiling_;
+  Profile profile_;
 };
 
 }  // namespace qsf

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "native/clock.h"
+
 namespace qsf {
 
 IoThread::IoThread(Session& session, Source& source) : session_(session), source_(source) {
@@ -38,6 +40,8 @@ void IoThread::wait(std::uint64_t seen, std::chrono::milliseconds at_most) {
   news_.wait_for(lock, at_most, [&] { return settled() != seen; });
 }
 
+std::pair<double, double> IoThread::take_seconds() { return {reading_.exchange(0), unpacking_.exchange(0)}; }
+
 std::size_t IoThread::take_neighbours() {
   std::size_t n = 0;
   std::uint64_t total = 0;
@@ -66,14 +70,18 @@ void IoThread::run() {
       n = take_neighbours();
     }
     for (std::size_t i = 0; i < n; ++i) pieces[i] = {batch_[i].into, batch_[i].size};
+    const Clock::time_point before = Clock::now();
     const Status read = source_.read(batch_[0].offset, std::span(pieces).first(n));
+    reading_.fetch_add(seconds_since(before));
     for (std::size_t i = 0; i < n; ++i) {
+      const Clock::time_point begin = Clock::now();
       if (read) {
         // A failed check is the session's to report: its next step() ends with that error.
         (void)session_.complete(batch_[i].ticket);
       } else {
         session_.fail(batch_[i].ticket, read.error());
       }
+      unpacking_.fetch_add(seconds_since(begin));
       {
         const std::lock_guard lock(mutex_);
         settled_.fetch_add(1, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "engine.h"
 #include "native/source.h"
@@ -29,6 +30,8 @@ class IoThread {
   std::uint64_t settled() const { return settled_.load(std::memory_order_acquire); }
   /// Waits until settled() differs from `seen`, or the time is over.
   void wait(std::uint64_t seen, std::chrono::milliseconds at_most);
+  /// Seconds that reading, and checking and unpacking, took since the last call.
+  std::pair<double, double> take_seconds();
 
  private:
   static constexpr std::size_t kCapacity = 64;
@@ -44,6 +47,7 @@ class IoThread {
   std::size_t first_ = 0, count_ = 0;
   std::array<ReadRequest, kCapacity> batch_{};  // the reading thread's own
   std::atomic<std::uint64_t> settled_{0};
+  std::atomic<double> reading_{0}, unpacking_{0};
   bool stop_ = false;
   std::thread thread_;
 };

@@ -1,16 +1,10 @@
 #include "native/run_generate.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "native/clock.h"
 
 namespace qsf::run {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-}  // namespace
 
 Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks) {
   Session& session = host.session();
@@ -19,7 +13,8 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
   const std::size_t with_prompt = session.tokens().size();
   Generation out;
   std::uint64_t rows_left = session.stats().prompt_tokens;
-  auto begin = std::chrono::steady_clock::now();
+  host.take_profile();
+  Clock::time_point begin = Clock::now();
   bool in_prompt = true;
   const auto show = [&](std::string_view piece) {
     out.text += piece;
@@ -44,7 +39,8 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
     if (in_prompt && *step != Step::logits) {  // the first token, or the end
       in_prompt = false;
       out.prompt_seconds = seconds_since(begin);
-      begin = std::chrono::steady_clock::now();
+      out.prompt_profile = host.take_profile();
+      begin = Clock::now();
     }
     if (*step == Step::token || *step == Step::done) show(session.piece());
     if (*step == Step::done) {
@@ -54,6 +50,7 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
     }
   }
   (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);
+  (in_prompt ? out.prompt_profile : out.generation_profile) = host.take_profile();
   const std::span<const std::uint32_t> ids = session.tokens();
   out.prompt_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(known),
                         ids.begin() + static_cast<std::ptrdiff_t>(with_prompt));

@@ -18,6 +18,7 @@ struct Generation {
   std::string logits_hash;  // empty unless asked for
   double prompt_seconds = 0;
   double generation_seconds = 0;
+  Profile prompt_profile, generation_profile;  // when the host profiles
 };
 
 struct Sinks {

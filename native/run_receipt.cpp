@@ -1,15 +1,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "native/resident.h"
+#include "native/run_json.h"
 #include "native/run_report.h"
 
 namespace qsf::run {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A float as the shortest decimal that is this float, not as the double it widens to.
 double shortest(float value) {
@@ -18,23 +16,6 @@ double shortest(float value) {
   double out = 0;
   std::from_chars(text, end.ptr, out);
   return out;
-}
-
-Json plan_of(const Session& session) {
-  const Stats s = session.stats();
-  Json map = Json::object();
-  for (const MemoryRegion& region : session.memory_map()) map[std::string(region.name)] = region.bytes;
-  return {{"budget", s.budget},
-          {"max_seq_len", s.max_seq_len},
-          {"chunk", s.chunk},
-          {"kv", kKvNames[static_cast<std::size_t>(s.kv)]},
-          {"segments", s.n_segments},
-          {"pinned_segments", s.n_pinned},
-          {"weight_bytes", s.weight_bytes},
-          {"pinned_bytes", s.pinned_bytes},
-          {"ring_slots", s.ring_slots},
-          {"ring_bytes", s.ring_bytes},
-          {"memory_map", std::move(map)}};
 }
 
 Json kernels_of(const Session& session) {

@@ -10,11 +10,9 @@
 namespace qsf {
 namespace {
 
-enum class OpKind : std::uint8_t { norm, matmul, attention, activate, add };
-
 /// One instruction of a block. An op whose tensor the section lacks is left out.
 struct Op {
-  OpKind kind;
+  Work kind;
   Role role;  // norm and matmul: the weight
   Role bias;  // matmul: added where the section has it
   Buf in, out;
@@ -22,19 +20,19 @@ struct Op {
 constexpr Role kNoBias = Role::token_embd;
 
 constexpr std::array kBlock{
-    Op{OpKind::norm, Role::attn_norm, kNoBias, Buf::x, Buf::normed},
-    Op{OpKind::matmul, Role::attn_q, Role::attn_q_bias, Buf::normed, Buf::q},
-    Op{OpKind::matmul, Role::attn_k, Role::attn_k_bias, Buf::normed, Buf::k},
-    Op{OpKind::matmul, Role::attn_v, Role::attn_v_bias, Buf::normed, Buf::v},
-    Op{OpKind::attention, Role::attn_q, kNoBias, Buf::q, Buf::q},
-    Op{OpKind::matmul, Role::attn_o, Role::attn_o_bias, Buf::q, Buf::normed},
-    Op{OpKind::add, Role::attn_o, kNoBias, Buf::normed, Buf::x},
-    Op{OpKind::norm, Role::ffn_norm, kNoBias, Buf::x, Buf::normed},
-    Op{OpKind::matmul, Role::ffn_gate, kNoBias, Buf::normed, Buf::gate},
-    Op{OpKind::matmul, Role::ffn_up, kNoBias, Buf::normed, Buf::up},
-    Op{OpKind::activate, Role::ffn_gate, kNoBias, Buf::up, Buf::gate},
-    Op{OpKind::matmul, Role::ffn_down, Role::ffn_bias, Buf::gate, Buf::normed},
-    Op{OpKind::add, Role::ffn_down, kNoBias, Buf::normed, Buf::x},
+    Op{Work::norm, Role::attn_norm, kNoBias, Buf::x, Buf::normed},
+    Op{Work::matmul, Role::attn_q, Role::attn_q_bias, Buf::normed, Buf::q},
+    Op{Work::matmul, Role::attn_k, Role::attn_k_bias, Buf::normed, Buf::k},
+    Op{Work::matmul, Role::attn_v, Role::attn_v_bias, Buf::normed, Buf::v},
+    Op{Work::attention, Role::attn_q, kNoBias, Buf::q, Buf::q},
+    Op{Work::matmul, Role::attn_o, Role::attn_o_bias, Buf::q, Buf::normed},
+    Op{Work::add, Role::attn_o, kNoBias, Buf::normed, Buf::x},
+    Op{Work::norm, Role::ffn_norm, kNoBias, Buf::x, Buf::normed},
+    Op{Work::matmul, Role::ffn_gate, kNoBias, Buf::normed, Buf::gate},
+    Op{Work::matmul, Role::ffn_up, kNoBias, Buf::normed, Buf::up},
+    Op{Work::activate, Role::ffn_gate, kNoBias, Buf::up, Buf::gate},
+    Op{Work::matmul, Role::ffn_down, Role::ffn_bias, Buf::gate, Buf::normed},
+    Op{Work::add, Role::ffn_down, kNoBias, Buf::normed, Buf::x},
 };
 
 std::array<std::uint32_t, kBufs> buffer_widths(const Config& c) {
@@ -139,6 +137,7 @@ Forward::Advance Forward::advance() {
 }
 
 Forward::Advance Forward::embed() {
+  work_ = Work::embed;
   for (; item_ < tokens_.size(); ++item_) {
     if (!embed_token(item_)) return Advance::blocked;
   }
@@ -309,12 +308,16 @@ Forward::Advance Forward::layer_op() {
   if (op_ == 0 && item_ == 0 && !vectors_ready(section)) return Advance::blocked;
   const Op& op = kBlock[op_];
   const TensorEntry* weight = weights_->find(section, op.role);
+  work_ = op.kind;
 
   switch (op.kind) {
-    case OpKind::norm:
+    case Work::embed:
+    case Work::sample:
+      break;  // not in a block
+    case Work::norm:
       norm(*weight, op.in, op.out, 0, n);
       break;
-    case OpKind::matmul: {
+    case Work::matmul: {
       const Advance advance = matmul(*weight, op.in, 0, n, at(op.out, 0), width(op.out));
       if (advance != Advance::done) return advance;
       if (const TensorEntry* bias = weights_->find(section, op.bias); bias != nullptr && op.bias != kNoBias) {
@@ -325,17 +328,17 @@ Forward::Advance Forward::layer_op() {
       if (quantized_ == op.out) quantized_ = Buf::none;
       break;
     }
-    case OpKind::attention:
+    case Work::attention:
       attention_token(item_);
       quantized_ = Buf::none;
       if (++item_ < n) return Advance::working;
       break;
-    case OpKind::activate:
+    case Work::activate:
       for (std::uint32_t t = 0; t < n; ++t) kernels_->silu_mul(at(op.out, t), at(op.in, t), width(op.out));
       counts_[kCountSilu].calls += n;
       quantized_ = Buf::none;
       break;
-    case OpKind::add:
+    case Work::add:
       for (std::uint32_t t = 0; t < n; ++t) kernels_->add(at(op.out, t), at(op.in, t), width(op.out));
       counts_[kCountAdd].calls += n;
       break;
@@ -354,10 +357,12 @@ Forward::Advance Forward::head_op() {
   if (op_ == 0) {
     const std::uint32_t section = weights_->final_section();
     if (!vectors_ready(section)) return Advance::blocked;
+    work_ = Work::norm;
     norm(*weights_->find(section, Role::final_norm), Buf::x, Buf::normed, first, n);
     op_ = 1;
     return Advance::working;
   }
+  work_ = Work::matmul;
   return matmul(weights_->head(), Buf::normed, first, n, logits_.data(), config_->vocab_size);
 }
 

@@ -22,6 +22,11 @@ namespace qsf {
 enum class Buf : std::uint8_t { x, normed, q, k, v, gate, up, none };
 inline constexpr std::size_t kBufs = 7;
 
+/// What a piece of a pass does.
+enum class Work : std::uint8_t { embed, norm, matmul, attention, activate, add, sample };
+inline constexpr std::array<std::string_view, 7> kWorkNames{"embed",    "norm", "matmul", "attention",
+                                                            "activate", "add",  "sample"};
+
 struct KernelCount {
   std::string_view op;    // such as "matmul"
   std::string_view type;  // such as "8bit"; empty where there is one kernel only
@@ -50,6 +55,8 @@ class Forward {
   void begin(std::span<const std::uint32_t> tokens, std::uint32_t first, std::uint32_t logits_rows);
   /// Does one piece of the pass: a segment's product, a token's attention, a norm. blocked: a segment is awaited.
   Advance advance();
+  /// What the last advance() did, or was about to do when it was blocked.
+  Work work() const { return work_; }
 
   std::span<float> logits() const { return logits_.first(std::size_t{logits_rows_} * config_->vocab_size); }
   std::span<const KernelCount> counts() const { return counts_; }
@@ -113,6 +120,7 @@ class Forward {
   std::uint32_t layer_ = 0, op_ = 0;  // layer_ == n_layers: the head
   std::uint32_t item_ = 0;            // token or segment within an op
   bool embedded_ = false;
+  Work work_ = Work::embed;
   std::array<KernelCount, kCounters> counts_{};
 };
 

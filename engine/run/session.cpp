@@ -52,7 +52,9 @@ Step Session::step() {
 }
 
 Step Session::Impl::advance_pass() {
-  switch (forward.advance()) {
+  const Forward::Advance advance = forward.advance();
+  work = forward.work();
+  switch (advance) {
     case Forward::Advance::working:
       return Step::working;
     case Forward::Advance::blocked:
@@ -66,6 +68,7 @@ Step Session::Impl::advance_pass() {
 }
 
 void Session::Impl::begin_pass(std::uint32_t n, std::uint32_t logits_rows) {
+  work = Work::embed;
   forward.begin(tokens.subspan(position, n), position, logits_rows);
   pass_columns = n;
   passing = true;
@@ -105,6 +108,7 @@ Step Session::Impl::decode_step() {
 
 Step Session::Impl::sample_token() {
   if (n_generated == max_tokens || position == plan.max_seq_len) return finish();
+  work = Work::sample;
   const std::span<float> rows = forward.logits();
   token = sampler.sample(rows.last(config.vocab_size), tokens.first(n_tokens));
   tokens[n_tokens++] = token;
@@ -272,6 +276,7 @@ std::string_view Session::piece() const { return impl_->piece; }
 std::span<const float> Session::logits() const { return impl_->forward.logits(); }
 std::span<const std::uint32_t> Session::tokens() const { return impl_->tokens.first(impl_->n_tokens); }
 bool Session::stopped_by_eos() const { return impl_->by_eos; }
+Work Session::work() const { return impl_->work; }
 std::string_view Session::model_hash() const { return impl_->model_hash.data(); }
 std::span<const MemoryRegion> Session::memory_map() const { return {impl_->map.data(), impl_->n_map}; }
 std::span<const KernelCount> Session::kernel_counts() const { return impl_->forward.counts(); }

@@ -79,6 +79,7 @@ struct Session::Impl {
   bool logits_shown = false;  // Step::logits was given for the last pass
   bool strip_space = false;   // the next piece begins a text whose first space is the tokenizer's
   std::uint32_t token = 0;
+  Work work = Work::embed;
   std::string_view piece;
   Sampler sampler;
   TextStream text;

@@ -1,0 +1,14 @@
+// The hosts' clock.
+#pragma once
+
+#include <chrono>
+
+namespace qsf {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace qsf

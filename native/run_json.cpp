@@ -1,0 +1,22 @@
+#include "native/run_json.h"
+
+namespace qsf::run {
+
+Json plan_of(const Session& session) {
+  const Stats s = session.stats();
+  Json map = Json::object();
+  for (const MemoryRegion& region : session.memory_map()) map[std::string(region.name)] = region.bytes;
+  return {{"budget", s.budget},
+          {"max_seq_len", s.max_seq_len},
+          {"chunk", s.chunk},
+          {"kv", kKvNames[static_cast<std::size_t>(s.kv)]},
+          {"segments", s.n_segments},
+          {"pinned_segments", s.n_pinned},
+          {"weight_bytes", s.weight_bytes},
+          {"pinned_bytes", s.pinned_bytes},
+          {"ring_slots", s.ring_slots},
+          {"ring_bytes", s.ring_bytes},
+          {"memory_map", std::move(map)}};
+}
+
+}  // namespace qsf::run

@@ -1,0 +1,14 @@
+// What of a session is told as JSON, by receipts and benchmarks.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "engine.h"
+
+namespace qsf::run {
+
+using Json = nlohmann::ordered_json;
+
+Json plan_of(const Session& session);
+
+}  // namespace qsf::run
