@@ -9,12 +9,6 @@
 namespace qsf::test {
 namespace {
 
-constexpr std::uint32_t kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kText = 8, kArray = 9;
-
-void pad_to(Bytes& out, std::size_t alignment) {
-  while (out.size() % alignment != 0) out.push_back(std::byte{0});
-}
-
 /// The row of a llama GGUF at which row r of a Hugging Face q or k lies: heads of two halves become neighbouring pairs
 /// (convert_hf_to_gguf.py, LlamaModel.permute).
 std::uint32_t permuted(std::uint32_t r, std::uint32_t head_dim) {
@@ -70,73 +64,6 @@ Bytes ggml_row(GgmlType type, std::span<const float> row, std::span<float> value
       put(out, f32_to_bf16(row[i]));
       values[i] = bf16_to_f32(f32_to_bf16(row[i]));
     }
-  }
-  return out;
-}
-
-void GgufWriter::key(const std::string& name, std::uint32_t type) {
-  put_text(values_, name);
-  put(values_, type);
-  ++n_values_;
-}
-void GgufWriter::u32(const std::string& name, std::uint32_t value) {
-  key(name, kU32);
-  put(values_, value);
-}
-void GgufWriter::f32(const std::string& name, float value) {
-  key(name, kF32);
-  put(values_, value);
-}
-void GgufWriter::flag(const std::string& name, bool value) {
-  key(name, kBool);
-  put(values_, static_cast<std::uint8_t>(value));
-}
-void GgufWriter::text(const std::string& name, const std::string& value) {
-  key(name, kText);
-  put_text(values_, value);
-}
-void GgufWriter::texts(const std::string& name, const std::vector<std::string>& values) {
-  key(name, kArray);
-  put(values_, kText);
-  put<std::uint64_t>(values_, values.size());
-  for (const std::string& value : values) put_text(values_, value);
-}
-void GgufWriter::f32s(const std::string& name, const std::vector<float>& values) {
-  key(name, kArray);
-  put(values_, kF32);
-  put<std::uint64_t>(values_, values.size());
-  for (const float value : values) put(values_, value);
-}
-void GgufWriter::i32s(const std::string& name, const std::vector<std::int32_t>& values) {
-  key(name, kArray);
-  put(values_, kI32);
-  put<std::uint64_t>(values_, values.size());
-  for (const std::int32_t value : values) put(values_, value);
-}
-void GgufWriter::tensor(const std::string& name, GgmlType type, const std::vector<std::uint64_t>& shape, Bytes data) {
-  tensors_.push_back({name, type, shape, std::move(data)});
-}
-
-Bytes GgufWriter::file() const {
-  Bytes out;
-  for (const char c : {'G', 'G', 'U', 'F'}) put(out, c);
-  put<std::uint32_t>(out, 3);
-  put<std::uint64_t>(out, tensors_.size());
-  put<std::uint64_t>(out, n_values_);
-  out.insert(out.end(), values_.begin(), values_.end());
-  std::uint64_t offset = 0;
-  for (const Tensor& tensor : tensors_) {
-    put_text(out, tensor.name);
-    put(out, static_cast<std::uint32_t>(tensor.shape.size()));
-    for (const std::uint64_t extent : tensor.shape) put(out, extent);
-    put(out, tensor.type);
-    put(out, offset);
-    offset += (tensor.data.size() + 31) / 32 * 32;
-  }
-  pad_to(out, 32);
-  for (const Tensor& tensor : tensors_) {
-    out.insert(out.end(), tensor.data.begin(), tensor.data.end());
-    pad_to(out, 32);
   }
   return out;
 }

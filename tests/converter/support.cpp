@@ -48,12 +48,6 @@ void copy_folder(const std::string& from, const std::string& to) {
   }
 }
 
-void put_text(Bytes& out, const std::string& text) {
-  put<std::uint64_t>(out, text.size());
-  const auto* at = reinterpret_cast<const std::byte*>(text.data());
-  out.insert(out.end(), at, at + text.size());
-}
-
 std::map<std::string, Weights> hugging_face_weights(const std::string& directory) {
   std::map<std::string, Weights> out;
   for (const auto& entry : fs::directory_iterator(directory)) {

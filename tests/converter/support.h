@@ -15,10 +15,9 @@
 #include "converter/convert.h"
 #include "converter/inspect.h"
 #include "file/layout.h"
+#include "support/gguf.h"
 
 namespace qsf::test {
-
-using Bytes = std::vector<std::byte>;
 
 inline const std::string kSource = QSF_SOURCE_DIR;
 inline const std::string kShared = kSource + "/../shared/data";
@@ -46,13 +45,6 @@ inline void write_text(const std::string& path, const std::string& text) {
   write_bytes(path, text.data(), text.size());
 }
 void copy_folder(const std::string& from, const std::string& to);
-
-template <class T>
-void put(Bytes& out, T value) {
-  out.resize(out.size() + sizeof value);
-  std::memcpy(out.data() + out.size() - sizeof value, &value, sizeof value);
-}
-void put_text(Bytes& out, const std::string& text);
 
 struct Weights {
   std::uint32_t rows = 0, cols = 0;

@@ -1,0 +1,137 @@
+// Writing GGUF files, from the format's description.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace qsf::test {
+
+using Bytes = std::vector<std::byte>;
+
+template <class T>
+void put(Bytes& out, T value) {
+  out.resize(out.size() + sizeof value);
+  std::memcpy(out.data() + out.size() - sizeof value, &value, sizeof value);
+}
+inline void put_text(Bytes& out, const std::string& text) {
+  put<std::uint64_t>(out, text.size());
+  const auto* at = reinterpret_cast<const std::byte*>(text.data());
+  out.insert(out.end(), at, at + text.size());
+}
+
+enum class GgmlType : std::uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q5_0 = 6,
+  q8_0 = 8,
+  q4_k = 12,
+  q6_k = 14,
+  iq1_s = 19,
+  bf16 = 30
+};
+
+/// Tensors come with their data, or with its size only: then the data follows head(), in the same order, each tensor
+/// padded to kGgufAlignment.
+inline constexpr std::uint64_t kGgufAlignment = 32;
+
+class GgufWriter {
+ public:
+  void u32(const std::string& name, std::uint32_t value) { scalar(name, 4, value); }
+  void f32(const std::string& name, float value) { scalar(name, 6, value); }
+  void flag(const std::string& name, bool value) { scalar(name, 7, static_cast<std::uint8_t>(value)); }
+  void text(const std::string& name, const std::string& value) {
+    key(name, kText);
+    put_text(values_, value);
+  }
+  void texts(const std::string& name, const std::vector<std::string>& values) {
+    array(name, kText, values.size());
+    for (const std::string& value : values) put_text(values_, value);
+  }
+  void f32s(const std::string& name, const std::vector<float>& values) { scalars(name, 6, values); }
+  void i32s(const std::string& name, const std::vector<std::int32_t>& values) { scalars(name, 5, values); }
+
+  /// Innermost extent first, as GGUF has them.
+  void tensor(const std::string& name, GgmlType type, const std::vector<std::uint64_t>& shape, Bytes data) {
+    const std::uint64_t size = data.size();
+    tensors_.push_back({name, type, shape, size, std::move(data)});
+  }
+  void tensor(const std::string& name, GgmlType type, const std::vector<std::uint64_t>& shape, std::uint64_t size) {
+    tensors_.push_back({name, type, shape, size, {}});
+  }
+
+  /// All that lies before the first tensor's data.
+  Bytes head() const {
+    Bytes out;
+    for (const char c : {'G', 'G', 'U', 'F'}) put(out, c);
+    put<std::uint32_t>(out, 3);
+    put<std::uint64_t>(out, tensors_.size());
+    put<std::uint64_t>(out, n_values_);
+    out.insert(out.end(), values_.begin(), values_.end());
+    std::uint64_t offset = 0;
+    for (const Tensor& tensor : tensors_) {
+      put_text(out, tensor.name);
+      put(out, static_cast<std::uint32_t>(tensor.shape.size()));
+      for (const std::uint64_t extent : tensor.shape) put(out, extent);
+      put(out, tensor.type);
+      put(out, offset);
+      offset += aligned(tensor.size);
+    }
+    out.resize(aligned(out.size()));
+    return out;
+  }
+  /// The whole file, when every tensor came with its data.
+  Bytes file() const {
+    Bytes out = head();
+    for (const Tensor& tensor : tensors_) {
+      out.insert(out.end(), tensor.data.begin(), tensor.data.end());
+      out.resize(aligned(out.size()));
+    }
+    return out;
+  }
+
+  static std::uint64_t aligned(std::uint64_t size) {
+    return (size + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
+  }
+
+ private:
+  static constexpr std::uint32_t kText = 8, kArray = 9;
+  struct Tensor {
+    std::string name;
+    GgmlType type;
+    std::vector<std::uint64_t> shape;
+    std::uint64_t size;
+    Bytes data;
+  };
+
+  void key(const std::string& name, std::uint32_t type) {
+    put_text(values_, name);
+    put(values_, type);
+    ++n_values_;
+  }
+  void array(const std::string& name, std::uint32_t type, std::uint64_t n) {
+    key(name, kArray);
+    put(values_, type);
+    put(values_, n);
+  }
+  template <class T>
+  void scalar(const std::string& name, std::uint32_t type, T value) {
+    key(name, type);
+    put(values_, value);
+  }
+  template <class T>
+  void scalars(const std::string& name, std::uint32_t type, const std::vector<T>& values) {
+    array(name, type, values.size());
+    for (const T value : values) put(values_, value);
+  }
+
+  Bytes values_;
+  std::uint64_t n_values_ = 0;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace qsf::test
