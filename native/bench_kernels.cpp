@@ -1,0 +1,185 @@
+#include "native/bench_kernels.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <string>
+
+#include "native/bench_machine.h"
+#include "native/bench_weights.h"
+
+namespace qsf::bench {
+namespace {
+
+using benchmark::Counter;
+
+enum class Place : std::uint8_t { memory, l2 };
+
+struct Product {
+  const Kernels* kernels;
+  std::size_t format;
+  std::uint32_t rows, cols;
+  Place place;
+  std::uint32_t columns, threads;
+
+  std::string name() const {
+    return "matmul/" + std::string(kFormats[format].name) + "/" + std::string(kernels->isa) + "/" +
+           std::to_string(rows) + "x" + std::to_string(cols) + (place == Place::memory ? "/memory" : "/l2") +
+           "/columns:" + std::to_string(columns) + "/threads:" + std::to_string(threads);
+  }
+};
+
+Counter per_iteration(double amount) { return {amount, Counter::kIsIterationInvariantRate}; }
+
+/// The matrices that lie in large_memory(); filling it takes longer than most measurements, so it is kept.
+void fill_memory(const Format& f, std::uint32_t cols) {
+  static const Format* filled = nullptr;
+  static std::uint32_t filled_cols = 0;
+  if (filled == &f && filled_cols == cols) return;
+  fill_with(random_strip(f, cols, 1), large_memory());
+  filled = &f;
+  filled_cols = cols;
+}
+
+/// One product per iteration; from memory, each with the next of many equal matrices.
+void run_product(benchmark::State& state, const Product& p) {
+  const Format& f = kFormats[p.format];
+  const std::uint64_t bytes = tensor_bytes(f, layout_of(f), p.rows, p.cols);
+  const std::uint64_t strip = bytes / ((p.rows + kTileRows - 1) / kTileRows);
+  std::vector<std::byte> own;
+  std::span<const std::byte> weights;
+  double bandwidth = 0;
+  if (p.place == Place::memory) {
+    bandwidth = read_bandwidth(p.threads);
+    fill_memory(f, p.cols);
+    weights = large_memory();
+  } else {
+    own.resize(bytes);
+    fill_with(random_strip(f, p.cols, 1), own);
+    weights = own;
+  }
+  Activations activations(*p.kernels, p.cols, p.columns);
+  std::vector<float> y(std::size_t{p.rows} * p.columns);
+  const Workers workers = pool_of(p.threads).workers();
+  const std::uint32_t strips = p.rows / kTileRows, tasks = std::min(strips, p.threads == 1 ? 1 : p.threads * 4);
+  std::uint64_t at = 0;
+  for (auto _ : state) {
+    parallel_for(workers, tasks, [&](std::uint32_t task) {
+      const std::uint32_t first = strips * task / tasks, end = strips * (task + 1) / tasks;
+      MatmulArgs args{};
+      activations.into(args);
+      args.weights = weights.data() + at + first * strip;
+      args.rows = (end - first) * kTileRows;
+      args.y = y.data() + std::size_t{first} * kTileRows;
+      args.y_stride = p.rows;
+      p.kernels->matmul[p.format](args);
+    });
+    benchmark::ClobberMemory();
+    at += bytes;
+    if (at + bytes > weights.size()) at = 0;
+  }
+  state.counters["GB/s"] = per_iteration(static_cast<double>(bytes) * 1e-9);
+  state.counters["GMAC/s"] = per_iteration(1e-9 * p.rows * p.cols * p.columns);
+  if (bandwidth > 0) state.counters["share"] = per_iteration(static_cast<double>(bytes) / bandwidth);
+}
+
+void run_quantize(benchmark::State& state, const Kernels& kernels, std::uint32_t cols) {
+  Activations activations(kernels, cols, 1);
+  MatmulArgs args{};
+  activations.into(args);
+  for (auto _ : state) {
+    kernels.quantize_columns(activations.x.data(), cols, cols, 1, args.xq);
+    benchmark::ClobberMemory();
+  }
+  state.counters["GB/s"] = per_iteration(1e-9 * cols * sizeof(float));
+}
+
+void run_attend(benchmark::State& state, const Kernels& kernels, std::size_t type, std::uint32_t head_dim,
+                std::uint32_t positions) {
+  const std::vector<float> values = normal(std::size_t{head_dim} * positions, 3);
+  const std::size_t bytes = std::size_t{head_dim} * positions * kv_code_bytes(static_cast<KvType>(type));
+  std::vector<std::byte> codes(2 * bytes);
+  std::vector<float> scales(2 * std::size_t{positions}), scores(positions), out(head_dim);
+  AttendArgs args{};
+  args.q = values.data();
+  args.k = {codes.data(), scales.data()};
+  args.v = {codes.data() + bytes, scales.data() + positions};
+  args.head_dim = head_dim;
+  args.capacity = args.count = positions;
+  args.scale = 0.125f;
+  args.scores = scores.data();
+  args.out = out.data();
+  for (std::uint32_t i = 0; i < positions; ++i) {
+    kernels.kv_store[type](&values[std::size_t{i} * head_dim], head_dim, args.k, i);
+    kernels.kv_store[type](&values[std::size_t{positions - 1 - i} * head_dim], head_dim, args.v, i);
+  }
+  for (auto _ : state) {
+    kernels.attend[type](args);
+    benchmark::ClobberMemory();
+  }
+  state.counters["GB/s"] = per_iteration(static_cast<double>(codes.size()) * 1e-9);
+  state.counters["GMAC/s"] = per_iteration(2e-9 * head_dim * positions);
+}
+
+template <class Body>
+void add(const std::string& name, Body body) {
+  benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime();
+}
+
+void add_product(const Product& p) {
+  add(p.name(), [p](benchmark::State& state) { run_product(state, p); });
+}
+
+void register_products(std::size_t format, const Kernels* kernels) {
+  struct Shape {
+    std::uint32_t rows, cols;
+  };
+  for (const std::uint32_t threads : thread_counts()) {
+    for (const std::uint32_t columns : {1, 4, 8, 32, 128}) {
+      add_product({kernels, format, 4096, 4096, Place::memory, columns, threads});
+    }
+    for (const Shape& s : {Shape{1536, 576}, Shape{5632, 2048}, Shape{2048, 5632}}) {
+      add_product({kernels, format, s.rows, s.cols, Place::memory, 1, threads});
+    }
+  }
+  // Half of the second level, so that activations and results fit beside it.
+  constexpr std::uint32_t kCols = 1024;
+  const std::uint64_t room = std::max<std::uint64_t>(cache_bytes(2), 512 << 10) / 2;
+  const std::uint64_t rows = room / row_bytes(kFormats[format], kCols) / kTileRows * kTileRows;
+  for (const std::uint32_t columns : {1, 8}) {
+    add_product({kernels, format, static_cast<std::uint32_t>(rows), kCols, Place::l2, columns, 1});
+  }
+}
+
+}  // namespace
+
+void register_kernels() {
+  for (const std::uint32_t threads : thread_counts()) {
+    add("read/memory/threads:" + std::to_string(threads), [threads](benchmark::State& state) {
+      double bandwidth = 0;
+      for (auto _ : state) bandwidth = std::max(bandwidth, read_bandwidth(threads));
+      state.counters["GB/s"] = bandwidth * 1e-9;
+    });
+  }
+  for (std::size_t format = 0; format < kFormats.size(); ++format) {
+    for (const Kernels* kernels : available_kernels()) register_products(format, kernels);
+  }
+  for (const Kernels* kernels : available_kernels()) {
+    const std::string isa(kernels->isa);
+    for (const std::uint32_t cols : {576, 2048, 5632}) {
+      add("quantize_columns/" + isa + "/" + std::to_string(cols),
+          [kernels, cols](benchmark::State& state) { run_quantize(state, *kernels, cols); });
+    }
+    for (std::size_t type = 0; type < kKvNames.size(); ++type) {
+      for (const std::uint32_t head_dim : {64, 128}) {
+        for (const std::uint32_t positions : {128, 1024, 4096}) {
+          add("attend/" + std::string(kKvNames[type]) + "/" + isa + "/head_dim:" + std::to_string(head_dim) +
+                  "/positions:" + std::to_string(positions),
+              [=](benchmark::State& state) { run_attend(state, *kernels, type, head_dim, positions); });
+        }
+      }
+    }
+  }
+}
+
+}  // namespace qsf::bench

@@ -1,0 +1,24 @@
+// qsf-bench: kernels one by one (Google Benchmark's options), or with --model a whole model. docs/benchmarks.md shows
+// both.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "native/bench_kernels.h"
+#include "native/bench_model.h"
+
+int main(int argc, char** argv) {
+  const bool model = std::any_of(argv + 1, argv + argc, [](const char* argument) {
+    const std::string_view text = argument;
+    return text == "--model" || text.starts_with("--model=");
+  });
+  if (model) return qsf::bench::bench_model(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  qsf::bench::register_kernels();
+  qsf::bench::register_hypotheses();
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
