@@ -13,8 +13,6 @@
 
 namespace qsf {
 
-inline constexpr std::uint32_t kMaxColumns = 8;  // activation columns that one pass over the weights serves
-
 /// Activation columns rounded to int8 per kGroup values: x = d * code, code in [-127, 127]. Sizes for one column of
 /// `cols` values; the tail up to a multiple of `padded` holds zeros. Column c begins at c * stride elements.
 struct QuantizedColumns {

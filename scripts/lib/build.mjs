@@ -31,7 +31,11 @@ function configured(folder, tests) {
   return text.includes(`QSF_TESTS:BOOL=${tests ? 'ON' : 'OFF'}\n`);
 }
 
-/** Configures (when needed) and builds a preset. */
+/**
+ * Configures (when needed) and builds a preset.
+ * @param {string} preset
+ * @param {{ tests?: boolean, targets?: string[] }} options
+ */
 export async function buildPreset(preset, { tests = false, targets = [] } = {}) {
   const folder = buildFolder(preset);
   const env = { ...process.env, ...dependencies() };

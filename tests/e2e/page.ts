@@ -145,6 +145,17 @@ const actions = {
     void QSF.load(url, options).catch(() => undefined);
   },
 
+  /** Runs a program that was built for pages; tells how it ended and what it wrote. */
+  async runProgram(url: string, args: string[]): Promise<{ status: number; lines: string[] }> {
+    const { default: create } = (await import(url)) as { default: (module: object) => Promise<unknown> };
+    const lines: string[] = [];
+    const print = (line: string) => void lines.push(line);
+    const status = await new Promise<number>((resolve, reject) => {
+      create({ arguments: args, print, printErr: print, onExit: resolve }).catch(reject);
+    });
+    return { status, lines };
+  },
+
   stats: (name: string): Promise<Stats> => model(name).stats(),
   tokenize: (name: string, text: string): Promise<number[]> => model(name).tokenize(text),
   detokenize: (name: string, tokens: number[]): Promise<string> => model(name).detokenize(tokens),

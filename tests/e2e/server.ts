@@ -189,6 +189,8 @@ function fileFor(path: string): Buffer | string | undefined {
     const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
     return ts.transpileModule(source, { compilerOptions }).outputText;
   }
+  const program = /^\/programs\/([\w-]+)\/([\w-]+\.(?:js|wasm))$/.exec(path);
+  if (program) return readFileSync(join(root, `build-wasm-${program[1]!}`, 'bin', program[2]!));
   const name = /^\/web\/src\/([\w.-]+(?:\/[\w.-]+)*)$/.exec(path)?.[1];
   if (name === undefined || name.includes('..')) return undefined;
   const file = join(root, 'dist', name);
