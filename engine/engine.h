@@ -37,7 +37,7 @@ struct OpenOptions {
   std::uint32_t max_seq_len = 0;  // 0: the model's own, reduced as the budget asks
   std::uint32_t chunk = 0;        // prefill columns per pass; 0: the plan's choice
   std::uint32_t ring_slots = 0;   // 0: the plan's choice
-  std::optional<KvType> kv;       // empty: f16 (f32 for a model of f32 weights), or 8-bit where the budget asks
+  std::optional<KvType> kv;       // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
   bool stream_all = false;        // pin nothing that need not be: the smallest ring
   bool all_logits = false;        // room for the logits of a whole chunk (see Prompt::all_logits)
   std::string_view isa;           // empty: the best

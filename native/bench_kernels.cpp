@@ -97,27 +97,28 @@ void run_quantize(benchmark::State& state, const Kernels& kernels, std::uint32_t
 void run_attend(benchmark::State& state, const Kernels& kernels, std::size_t type, std::uint32_t head_dim,
                 std::uint32_t positions) {
   const std::vector<float> values = normal(std::size_t{head_dim} * positions, 3);
-  const std::size_t bytes = std::size_t{head_dim} * positions * kv_code_bytes(static_cast<KvType>(type));
-  std::vector<std::byte> codes(2 * bytes);
-  std::vector<float> scales(2 * std::size_t{positions}), scores(positions), out(head_dim);
+  const std::size_t bytes = kv_bytes(static_cast<KvType>(type), head_dim);
+  std::vector<std::byte> keys(bytes * positions), cached(keys.size());
+  std::vector<float> scores(positions), out(head_dim);
   AttendArgs args{};
   args.q = values.data();
-  args.k = {codes.data(), scales.data()};
-  args.v = {codes.data() + bytes, scales.data() + positions};
+  args.k = keys.data();
+  args.v = cached.data();
+  args.n = 1;
   args.head_dim = head_dim;
   args.capacity = args.count = positions;
   args.scale = 0.125f;
   args.scores = scores.data();
   args.out = out.data();
   for (std::uint32_t i = 0; i < positions; ++i) {
-    kernels.kv_store[type](&values[std::size_t{i} * head_dim], head_dim, args.k, i);
-    kernels.kv_store[type](&values[std::size_t{positions - 1 - i} * head_dim], head_dim, args.v, i);
+    kernels.kv_store[type](&values[std::size_t{i} * head_dim], head_dim, &keys[i * bytes]);
+    kernels.kv_store[type](&values[std::size_t{positions - 1 - i} * head_dim], head_dim, &cached[i * bytes]);
   }
   for (auto _ : state) {
     kernels.attend[type](args);
     benchmark::ClobberMemory();
   }
-  state.counters["GB/s"] = per_iteration(static_cast<double>(codes.size()) * 1e-9);
+  state.counters["GB/s"] = per_iteration(2e-9 * static_cast<double>(keys.size()));
   state.counters["GMAC/s"] = per_iteration(2e-9 * head_dim * positions);
 }
 

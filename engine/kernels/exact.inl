@@ -1,15 +1,18 @@
-// exp in float from IEEE add and multiply alone: the same bits on every machine.
+// exp, tanh, sin and cos from IEEE add, multiply and divide alone: the same bits on every machine. Bounds are tested
+// against long double (tests/kernels/exact_test.cpp).
 
 namespace qsf {
 namespace {
 
-/// e^x. Within 2 ulp where the result is normal (tested); 0 below about -104, infinity above about 88.72; a NaN stays.
-/// x = k ln 2 + r, |r| <= ln 2 / 2; ln 2 in two pieces, the first with 9 bits so that k times it is exact; Taylor's
-/// series for e^r to the seventh power, its coefficients rounded to float.
-QSF_INLINE Floats exp(Floats x) {
-  // larger(a, b) gives b where either is a NaN: x must come second, and -x for the lesser of the two.
-  x = larger(all(-104.0f), x);
-  x = all(0.0f) - larger(all(-89.0f), all(0.0f) - x);
+/// x = k ln 2 + r, |r| <= ln 2 / 2.
+struct Power {
+  Ints k;
+  Floats p;  // e^r - 1
+};
+
+/// For |x| <= 2^20. ln 2 in two pieces, the first with 9 bits so that k times it is exact; Taylor's series to the
+/// seventh power, its coefficients rounded to float.
+QSF_INLINE Power power_of_e(Floats x) {
   const Ints k = nearest(x * all(0x1.715476p0f));
   const Floats n = to_float(k);
   const Floats r = (x - n * all(0.693359375f)) - n * all(-2.12194440e-4f);
@@ -19,13 +22,93 @@ QSF_INLINE Floats exp(Floats x) {
   p = p * r + all(1.0f / 24.0f);
   p = p * r + all(1.0f / 6.0f);
   p = p * r + all(0.5f);
-  p = (p * (r * r) + r) + all(1.0f);
+  return {k, p * (r * r) + r};
+}
+
+/// a < b ? a : b in every lane: b where either is not a number.
+QSF_INLINE Floats smaller(Floats a, Floats b) { return as_floats(select(greater(b, a), as_bits(a), as_bits(b))); }
+
+/// e^x. Within 2 ulp; below 2^-126 within 2 of the smallest steps; 0 below about -104, infinity above about 88.72; a
+/// NaN stays.
+QSF_INLINE Floats exp(Floats x) {
+  const auto [k, p] = power_of_e(smaller(all(89.0f), larger(all(-104.0f), x)));
   // 2^k in two factors: either is a normal float, and only the last product rounds.
   const Bits biased = as_bits(k) + all(512u);
   const Bits half = right<1>(biased);
   const Floats first = as_floats(left<23>(half - all(256u - 127u)));
   const Floats second = as_floats(left<23>((biased - half) - all(256u - 127u)));
-  return (p * first) * second;
+  return ((p + all(1.0f)) * first) * second;
+}
+
+/// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays.
+QSF_INLINE Floats tanh(Floats x) {
+  const Bits sign = as_bits(x) & all(0x80000000u);
+  const Floats magnitude = smaller(all(10.0f), as_floats(as_bits(x) & all(0x7fffffffu)));
+  const auto [k, p] = power_of_e(magnitude + magnitude);
+  const Floats scale = as_floats(left<23>(as_bits(k) + all(127u)));
+  const Floats less_one = scale * p + (scale - all(1.0f));  // e^2|x| - 1: no cancellation, p itself where k is 0
+  return as_floats(as_bits(less_one / (less_one + all(2.0f))) | sign);
+}
+
+// sin and cos go through double: half the lanes of a vector.
+inline constexpr int kHalfLanes = kParts == kLanes ? 1 : kLanes / kParts / 2;
+using FloatHalf = PartOf<float, kHalfLanes>::type;
+using Doubles = PartOf<double, kHalfLanes>::type;
+using Longs = PartOf<std::uint64_t, kHalfLanes>::type;
+
+/// 1 / first! - x^2 / (first + 2)! + x^4 / (first + 4)! ...: cos for first 0, sin x / x for first 1.
+template <int kTerms>
+struct Series {
+  double c[kTerms];
+};
+template <int kTerms>
+constexpr Series<kTerms> alternating_series(int first) {
+  Series<kTerms> series{};
+  double factorial = 1;  // exact up to 18!
+  for (int i = 0; i < kTerms; ++i) {
+    series.c[i] = (i % 2 == 0 ? 1.0 : -1.0) / factorial;
+    factorial *= (first + 2 * i + 1) * (first + 2 * i + 2);
+  }
+  return series;
+}
+
+template <int kTerms>
+QSF_INLINE Doubles sum_of(const Series<kTerms>& series, const Doubles& square) {
+  Doubles p = Doubles{} + series.c[kTerms - 1];
+  unroll<kTerms - 1>(
+      [&](auto i) __attribute__((always_inline)) { p = p * square + series.c[kTerms - 2 - decltype(i)::value]; });
+  return p;
+}
+
+template <class To, class From>
+QSF_INLINE To convert_half(const From& from) {
+  if constexpr (kHalfLanes == 1) {
+    return static_cast<To>(from);
+  } else {
+    return __builtin_convertvector(from, To);
+  }
+}
+
+/// sin(x + turn quarters). Within half an ulp and 2^-40 for |x| <= 2^24, within 2^-21 up to 2^30, a NaN beyond. From x
+/// its quarters of a turn are taken, pi / 2 in three doubles of which the first two have 29 bits: exact times 24 bits.
+QSF_INLINE FloatHalf wave(const FloatHalf& at, std::uint64_t turn) {
+  constexpr auto kSin = alternating_series<9>(1);
+  constexpr auto kCos = alternating_series<10>(0);
+  constexpr double kRounder = 0x1.8p52;  // added, it leaves the nearest integer in the low bits
+  constexpr std::uint64_t kOne = 1, kTwo = 2;
+  constexpr std::uint64_t kMagnitude = ~std::uint64_t{0} >> 1, kFarthest = 0x41d0000000000000;
+  const Doubles x = convert_half<Doubles>(at);
+  const Doubles rounded = x * 0x1.45f306dc9c883p-1 + kRounder;
+  const Doubles k = rounded - kRounder;
+  const Doubles r = ((x - k * 0x1.921fb54p0) - k * 0x1.10b4611p-30) - k * 0x1.4c4c6628b80dcp-59;
+  const Doubles square = r * r;
+  const Longs quarter = bits_as<Longs>(rounded) + turn;
+  const Longs odd = Longs{} - (quarter & kOne);
+  const Longs sine = bits_as<Longs>(r * sum_of(kSin, square)), cosine = bits_as<Longs>(sum_of(kCos, square));
+  const Longs value = ((cosine & odd) | (sine & ~odd)) ^ ((quarter & kTwo) << 62);
+  // All bits set, a NaN, where the magnitude is greater: the difference wraps.
+  const Longs beyond = Longs{} - ((kFarthest - (bits_as<Longs>(x) & kMagnitude)) >> 63);
+  return convert_half<FloatHalf>(bits_as<Doubles>(value | beyond));
 }
 
 }  // namespace

@@ -40,49 +40,91 @@ struct MatmulArgs {
   std::uint32_t y_stride;
 };
 
-enum class KvType : std::uint8_t { f16, q8, f32 };
-inline constexpr std::array<std::string_view, 3> kKvNames{"f16", "8bit", "f32"};
-constexpr std::uint32_t kv_code_bytes(KvType type) { return type == KvType::f32 ? 4 : type == KvType::f16 ? 2 : 1; }
+/// How keys and values are kept, finest first.
+enum class KvType : std::uint8_t { f32, f16, q8, q4, q2 };
+inline constexpr std::array<std::string_view, 5> kKvNames{"f32", "f16", "8bit", "4bit", "2bit"};
+inline constexpr std::uint32_t kKvGroup = 32;  // values of 4 and 2 bits under one scale and minimum
 
-/// The cached keys or values of one layer and one KV head: a ring of `capacity` positions.
-struct KvHead {
-  std::byte* codes;  // [capacity, head_dim]  f16, int8 or float
-  float* scales;     // [capacity]            q8 only: value = scale * code
-};
+/// Bytes of one position of one head: docs/design.md, "The KV cache".
+constexpr std::uint32_t kv_bytes(KvType type, std::uint32_t head_dim) {
+  const std::uint32_t groups = (head_dim + kKvGroup - 1) / kKvGroup;
+  switch (type) {
+    case KvType::f32:
+      return head_dim * 4;
+    case KvType::f16:
+      return head_dim * 2;
+    case KvType::q8:
+      return 4 + head_dim;
+    case KvType::q4:
+      return groups * (4 + kKvGroup * 4 / 8);
+    case KvType::q2:
+      return groups * (4 + kKvGroup * 2 / 8);
+  }
+  return 0;
+}
 
-/// One query head at one position over positions first .. first + count - 1, stored at (position % capacity).
+/// The query heads that share one KV head, at one position, over positions first .. first + count - 1; position p is
+/// cached in slot p % capacity. What is not visible (the causal mask, the window) is not in that range.
 struct AttendArgs {
-  const float* q;  // [head_dim]
-  KvHead k;
-  KvHead v;
+  const float* q;      // [n, head_dim]
+  const std::byte* k;  // [capacity, kv_bytes]
+  const std::byte* v;  // the same
+  std::uint32_t n;     // query heads
   std::uint32_t head_dim;
   std::uint32_t capacity;
   std::uint32_t first;  // oldest visible position
-  std::uint32_t count;  // visible positions, the query's own included
+  std::uint32_t count;  // visible positions, the query's own included; at most capacity
   float scale;          // on every score, 1 / sqrt(head_dim)
-  float* scores;        // [count] scratch
-  float* out;           // [head_dim], may be q
+  float* scores;        // [n, capacity] scratch
+  float* out;           // [n, head_dim], may be q
 };
+
+/// Columns of RoPE: column c turns every head of its v by the angles whose cosines and sines are its row of cos and
+/// sin.
+struct RopeArgs {
+  float* v;         // [n, stride]: n_heads * head_dim of each row
+  std::uint32_t n;  // columns
+  std::uint32_t stride;
+  std::uint32_t n_heads;
+  std::uint32_t head_dim;
+  const float* cos;  // [n, head_dim / 2]
+  const float* sin;  // the same
+};
+
+/// x = f(x), times up where that is not null.
+using Activate = void(float* x, const float* up, std::uint32_t n);
 
 /// Lanes and order, the same everywhere: a sum over a vector keeps 16 lanes, lane j adding elements 16i + j in order
 /// (a short tail is padded with +0), then the tree l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
-/// Attention: score_i = dot(q, k_i) * scale (q8: dot(q, float(code)) * k_scale * scale); softmax with the true maximum;
-/// out[d] = sum over i ascending of p_i * v_i[d] (q8: (p_i * v_scale) * float(code)), one accumulator per d.
+/// Attention: score_i = dot(q, k_i) * scale; softmax with the true maximum; out[d] = sum over i ascending of
+/// p_i * v_i[d], one accumulator per d. Cached values are widened to float first, so that attention over any cache has
+/// the bits of attention over the floats it stands for.
 struct Kernels {
   std::string_view isa;
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
                            const QuantizedColumns& out);
   std::array<void (*)(const MatmulArgs&), kFormats.size()> matmul;  // by position in kFormats
   void (*rms_norm)(const float* x, const float* weight, float* y, std::uint32_t n, float epsilon);  // y may be x
-  void (*add)(float* x, const float* y, std::uint32_t n);                                           // x += y
-  void (*silu_mul)(float* gate, const float* up, std::uint32_t n);  // gate = silu(gate) * up
-  void (*softmax)(float* x, std::uint32_t n);
-  /// Rotates pairs (v[i], v[i + half]); cos and sin are [head_dim / 2].
-  void (*rope)(float* v, const float* cos, const float* sin, std::uint32_t head_dim);
-  std::array<void (*)(const float* x, std::uint32_t head_dim, const KvHead& to, std::uint32_t slot), kKvNames.size()>
-      kv_store;
+  /// (x - mean) / sqrt(variance + epsilon) * weight + bias; bias may be null, y may be x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float* y, std::uint32_t n, float epsilon);
+  void (*add)(float* x, const float* y, std::uint32_t n);  // x += y
+  void (*mul)(float* x, const float* y, std::uint32_t n);  // x *= y
+  void (*scale)(float* x, float by, std::uint32_t n);      // x *= by
+  void (*exp)(float* x, std::uint32_t n);                  // in place, as tanh; error bounds in exact.inl
+  void (*tanh)(float* x, std::uint32_t n);
+  void (*sin_cos)(const float* x, float* sin, float* cos, std::uint32_t n);  // either may be x
+  Activate* silu;
+  Activate* gelu;       // the tanh form
+  Activate* gelu_fast;  // a table of it: within 2^-15
+  Activate* relu;
+  void (*softmax)(float* x, std::uint32_t n, float temperature);  // of x / temperature, in place
+  /// Rotates pairs (v[i], v[i + head_dim / 2]) of every head of every column.
+  void (*rope)(const RopeArgs& args);
+  /// Rounds one position of one head into the cache.
+  std::array<void (*)(const float* x, std::uint32_t head_dim, std::byte* to), kKvNames.size()> kv_store;
   std::array<void (*)(const AttendArgs&), kKvNames.size()> attend;  // both by KvType
-  std::uint32_t (*argmax)(const float* x, std::uint32_t n);         // the first of equals
+  void (*widen_f16)(const std::byte* from, float* to, std::uint32_t n);
+  std::uint32_t (*argmax)(const float* x, std::uint32_t n);  // the first of equals
 };
 
 /// The tables this build holds and this machine can run, slowest first; the scalar one is always there.

@@ -1,5 +1,6 @@
 // The kernels, written once over a vocabulary (vec/<isa>.h, included before this file), as one table.
 #include "formats/tile.h"
+#include "kernels/gelu_table.h"
 #include "kernels/kernels.h"
 
 // Order matters: each uses those above it.
@@ -19,12 +20,22 @@ constexpr Kernels make_table(std::string_view isa, std::index_sequence<kFormat..
           .quantize_columns = quantize_columns,
           .matmul = {matmul<kFormat>...},
           .rms_norm = rms_norm,
+          .layer_norm = layer_norm,
           .add = add,
-          .silu_mul = silu_mul,
+          .mul = mul,
+          .scale = scale,
+          .exp = exp,
+          .tanh = tanh,
+          .sin_cos = sin_cos,
+          .silu = activate<silu>,
+          .gelu = activate<gelu>,
+          .gelu_fast = activate<gelu_fast>,
+          .relu = activate<relu>,
           .softmax = softmax,
           .rope = rope,
-          .kv_store = {kv_store_f16, kv_store_q8, kv_store_f32},
-          .attend = {attend<KvF16>, attend<KvQ8>, attend<KvF32>},
+          .kv_store = {kv_store<KvF32>, kv_store<KvF16>, kv_store<KvQ8>, kv_store<KvGroups<4>>, kv_store<KvGroups<2>>},
+          .attend = {attend<KvF32>, attend<KvF16>, attend<KvQ8>, attend<KvGroups<4>>, attend<KvGroups<2>>},
+          .widen_f16 = widen_f16,
           .argmax = argmax};
 }
 constexpr Kernels make_table(std::string_view isa) {

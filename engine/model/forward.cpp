@@ -13,7 +13,7 @@ namespace {
 /// One instruction of a block. An op whose tensor the section lacks is left out.
 struct Op {
   Work kind;
-  Role role;  // norm and matmul: the weight
+  Role role;  // norm and matmul: the weight; rope: a norm of every head, where the section has it
   Role bias;  // matmul: added where the section has it
   Buf in, out;
 };
@@ -24,6 +24,8 @@ constexpr std::array kBlock{
     Op{Work::matmul, Role::attn_q, Role::attn_q_bias, Buf::normed, Buf::q},
     Op{Work::matmul, Role::attn_k, Role::attn_k_bias, Buf::normed, Buf::k},
     Op{Work::matmul, Role::attn_v, Role::attn_v_bias, Buf::normed, Buf::v},
+    Op{Work::rope, Role::attn_q_norm, kNoBias, Buf::q, Buf::q},
+    Op{Work::rope, Role::attn_k_norm, kNoBias, Buf::k, Buf::k},
     Op{Work::attention, Role::attn_q, kNoBias, Buf::q, Buf::q},
     Op{Work::matmul, Role::attn_o, Role::attn_o_bias, Buf::q, Buf::normed},
     Op{Work::add, Role::attn_o, kNoBias, Buf::normed, Buf::x},
@@ -104,7 +106,7 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   counts_[kCountQuantize].op = "quantize";
   counts_[kCountNorm].op = "rms_norm";
   for (std::size_t i = 0; i < kKvNames.size(); ++i) counts_[kCountAttend + i] = {"attend", kKvNames[i], 0};
-  counts_[kCountSilu].op = "silu_mul";
+  counts_[kCountSilu].op = "silu";
   counts_[kCountAdd].op = "add";
   counts_[kCountRope].op = "rope";
   counts_[kCountEmbed].op = "embed";
@@ -123,11 +125,11 @@ void Forward::begin(std::span<const std::uint32_t> tokens, std::uint32_t first, 
   const std::size_t half = rope_frequency_.size();
   for (std::size_t t = 0; t < tokens.size(); ++t) {
     for (std::size_t i = 0; i < half; ++i) {
-      const float angle = static_cast<float>(first + t) * rope_frequency_[i];
-      rope_cos_[t * half + i] = static_cast<float>(exact::cos(angle));
-      rope_sin_[t * half + i] = static_cast<float>(exact::sin(angle));
+      rope_sin_[t * half + i] = static_cast<float>(first + t) * rope_frequency_[i];
     }
   }
+  const auto n = static_cast<std::uint32_t>(tokens.size() * half);
+  kernels_->sin_cos(rope_sin_.data(), rope_sin_.data(), rope_cos_.data(), n);
 }
 
 Forward::Advance Forward::advance() {
@@ -197,7 +199,11 @@ const float* Forward::vector(const TensorEntry& t, std::span<float> to) {
   const SegmentEntry& s = weights_->tables().segments[t.first_segment];
   const std::byte* data = streamer_->acquire(t.first_segment) + (t.raw_offset - s.raw_begin);
   const Format& format = *find_format(t.format);
-  dequantize_row(format, {data, static_cast<std::size_t>(row_bytes(format, t.cols))}, to.first(t.cols));
+  if (format.id == FormatId::f16) {
+    kernels_->widen_f16(data, to.data(), t.cols);
+  } else {
+    dequantize_row(format, {data, static_cast<std::size_t>(row_bytes(format, t.cols))}, to.first(t.cols));
+  }
   return to.data();
 }
 
@@ -251,56 +257,41 @@ void Forward::norm(const TensorEntry& weight, Buf in, Buf out, std::uint32_t fir
   counts_[kCountNorm].calls += n;
 }
 
-/// QK-norm, RoPE, the cache and attention of one token; the heads' outputs replace its queries.
+/// QK-norm (a null weight: none) and RoPE of every head of the chunk's queries or keys.
+void Forward::rotate(const TensorEntry* weight, Buf buf) {
+  const std::uint32_t hd = config_->head_dim, n = static_cast<std::uint32_t>(tokens_.size());
+  const std::uint32_t n_heads = width(buf) / hd;
+  if (weight != nullptr) {
+    const float* w = vector(*weight, vector_);
+    for (std::size_t i = 0; i < std::size_t{n} * n_heads; ++i) {
+      float* head = at(buf, 0) + i * hd;
+      kernels_->rms_norm(head, w, head, hd, config_->norm_epsilon);
+    }
+    counts_[kCountNorm].calls += std::uint64_t{n} * n_heads;
+  }
+  kernels_->rope({at(buf, 0), n, width(buf), n_heads, hd, rope_cos_.data(), rope_sin_.data()});
+  ++counts_[kCountRope].calls;
+}
+
+/// The cache and attention of one token; the heads' outputs replace its queries.
 void Forward::attention_token(std::uint32_t column) {
   const Config& c = *config_;
-  const std::uint32_t section = layer_ + 1, hd = c.head_dim, group = c.n_heads / c.n_kv_heads;
-  float* q = at(Buf::q, column);
-  float* k = at(Buf::k, column);
-  const float* v = at(Buf::v, column);
-
-  struct Heads {
-    Role norm;
-    float* begin;
-    std::uint32_t n;
-  };
-  const float* cos = &rope_cos_[std::size_t{column} * hd / 2];
-  const float* sin = &rope_sin_[std::size_t{column} * hd / 2];
-  for (const Heads& heads : {Heads{Role::attn_q_norm, q, c.n_heads}, Heads{Role::attn_k_norm, k, c.n_kv_heads}}) {
-    const TensorEntry* weight = weights_->find(section, heads.norm);
-    const float* w = weight != nullptr ? vector(*weight, vector_) : nullptr;
-    for (std::uint32_t h = 0; h < heads.n; ++h) {
-      float* head = heads.begin + std::size_t{h} * hd;
-      if (w != nullptr) kernels_->rms_norm(head, w, head, hd, c.norm_epsilon);
-      kernels_->rope(head, cos, sin, hd);
-    }
-    counts_[kCountNorm].calls += w != nullptr ? heads.n : 0;
-    counts_[kCountRope].calls += heads.n;
-  }
-
+  const std::uint32_t hd = c.head_dim, group = c.n_heads / c.n_kv_heads;
   const std::uint32_t position = first_ + column, capacity = kv_.capacity();
   const std::uint32_t count = std::min(position + 1, c.window != 0 ? std::min(c.window, capacity) : capacity);
   const auto type = static_cast<std::size_t>(kv_.type());
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hd)));
   parallel_for(workers_, c.n_kv_heads, [&](std::uint32_t kv_head) {
-    AttendArgs args{};
-    args.k = kv_.keys(layer_, kv_head);
-    args.v = kv_.values(layer_, kv_head);
-    kernels_->kv_store[type](k + std::size_t{kv_head} * hd, hd, args.k, position % capacity);
-    kernels_->kv_store[type](v + std::size_t{kv_head} * hd, hd, args.v, position % capacity);
-    args.head_dim = hd;
-    args.capacity = capacity;
-    args.first = position + 1 - count;
-    args.count = count;
-    args.scale = scale;
-    for (std::uint32_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-      args.q = q + std::size_t{h} * hd;
-      args.scores = &scores_[std::size_t{h} * capacity];
-      args.out = q + std::size_t{h} * hd;
-      kernels_->attend[type](args);
-    }
+    std::byte* const keys = kv_.keys(layer_, kv_head);
+    std::byte* const values = kv_.values(layer_, kv_head);
+    const std::size_t slot = position % capacity * kv_.position_bytes(), begin = std::size_t{kv_head} * hd;
+    kernels_->kv_store[type](at(Buf::k, column) + begin, hd, keys + slot);
+    kernels_->kv_store[type](at(Buf::v, column) + begin, hd, values + slot);
+    float* const q = at(Buf::q, column) + begin * group;
+    float* const scores = &scores_[std::size_t{kv_head} * group * capacity];
+    kernels_->attend[type]({q, keys, values, group, hd, capacity, position + 1 - count, count, scale, scores, q});
   });
-  counts_[kCountAttend + type].calls += c.n_heads;
+  counts_[kCountAttend + type].calls += c.n_kv_heads;
 }
 
 Forward::Advance Forward::layer_op() {
@@ -328,13 +319,16 @@ Forward::Advance Forward::layer_op() {
       if (quantized_ == op.out) quantized_ = Buf::none;
       break;
     }
+    case Work::rope:
+      rotate(weight, op.out);
+      break;
     case Work::attention:
       attention_token(item_);
       quantized_ = Buf::none;
       if (++item_ < n) return Advance::working;
       break;
     case Work::activate:
-      for (std::uint32_t t = 0; t < n; ++t) kernels_->silu_mul(at(op.out, t), at(op.in, t), width(op.out));
+      for (std::uint32_t t = 0; t < n; ++t) kernels_->silu(at(op.out, t), at(op.in, t), width(op.out));
       counts_[kCountSilu].calls += n;
       quantized_ = Buf::none;
       break;

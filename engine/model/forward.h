@@ -23,9 +23,9 @@ enum class Buf : std::uint8_t { x, normed, q, k, v, gate, up, none };
 inline constexpr std::size_t kBufs = 7;
 
 /// What a piece of a pass does.
-enum class Work : std::uint8_t { embed, norm, matmul, attention, activate, add, sample };
-inline constexpr std::array<std::string_view, 7> kWorkNames{"embed",    "norm", "matmul", "attention",
-                                                            "activate", "add",  "sample"};
+enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate, add, sample };
+inline constexpr std::array<std::string_view, 8> kWorkNames{"embed",     "norm",     "matmul", "rope",
+                                                            "attention", "activate", "add",    "sample"};
 
 struct KernelCount {
   std::string_view op;    // such as "matmul"
@@ -84,6 +84,7 @@ class Forward {
   bool embed_token(std::uint32_t column);
   Advance matmul(const TensorEntry& tensor, Buf in, std::uint32_t first_column, std::uint32_t n, float* y,
                  std::uint32_t y_stride);
+  void rotate(const TensorEntry* weight, Buf buf);
   void attention_token(std::uint32_t column);
   void norm(const TensorEntry& weight, Buf in, Buf out, std::uint32_t first_column, std::uint32_t n);
   /// A vector of the current section: pinned, so there once its segment was awaited.

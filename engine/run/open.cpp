@@ -213,9 +213,9 @@ Status Session::Impl::plan_memory() {
   in.segments = *needs;
   in.fixed = kHostReserve + arena.used() + Streamer::fixed_bytes(tables) + Forward::fixed_bytes(config) + kSlack +
              (options.all_logits ? 0 : logits_row);
-  for (const KvType type : {KvType::f16, KvType::q8, KvType::f32}) {
-    in.kv_per_position[static_cast<std::size_t>(type)] =
-        KvCache::bytes_per_position(config, type) + Forward::score_bytes_per_position(config);
+  for (std::size_t type = 0; type < kKvNames.size(); ++type) {
+    in.kv_per_position[type] =
+        KvCache::bytes_per_position(config, static_cast<KvType>(type)) + Forward::score_bytes_per_position(config);
   }
   in.scratch_per_position = sizeof(std::uint32_t);
   in.scratch_per_column = Forward::bytes_per_column(config) + (options.all_logits ? logits_row : 0);

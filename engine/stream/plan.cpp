@@ -14,19 +14,21 @@ constexpr std::uint32_t kLastContext = 16;       // and to this before the plan 
 
 /// The seed's order of giving up, phase 2.3. Every stage first tries to shorten the context down to its floor.
 struct Stage {
-  KvType kv;
+  KvType kv;  // the coarsest allowed
   std::uint32_t embedding_rows;
   std::uint32_t chunk;
   std::uint32_t ring_slots;
   std::uint32_t floor;
 };
 constexpr std::array kStages{
-    Stage{KvType::f32, 64, 32, 3, kContextFloor},  // the finest KV type; one slot in use, two being filled
+    Stage{KvType::f32, 64, 32, 3, kContextFloor},  // one slot in use, two being filled
     Stage{KvType::f16, 64, 32, 3, kContextFloor},
     Stage{KvType::q8, 64, 32, 3, kContextFloor},  // coarser keys and values
-    Stage{KvType::q8, 0, 32, 3, kContextFloor},   // no cache of embedding rows
-    Stage{KvType::q8, 0, 8, 2, kContextFloor},    // narrower prefill, plain double buffering
-    Stage{KvType::q8, 0, 1, 1, kLastContext},     // no prefetch
+    Stage{KvType::q4, 64, 32, 3, kContextFloor},
+    Stage{KvType::q2, 64, 32, 3, kContextFloor},
+    Stage{KvType::q2, 0, 32, 3, kContextFloor},  // no cache of embedding rows
+    Stage{KvType::q2, 0, 8, 2, kContextFloor},   // narrower prefill, plain double buffering
+    Stage{KvType::q2, 0, 1, 1, kLastContext},    // no prefetch
 };
 
 struct Weights {
@@ -43,6 +45,16 @@ Weights measure(std::span<const SegmentNeed> segments) {
     if (!s.vectors) w.largest = std::max(w.largest, bytes);
   }
   return w;
+}
+
+/// Of the types from the finest wanted to the coarsest allowed the one that takes least: of heads of a few values that
+/// need not be the coarsest.
+KvType smallest_kv(const PlanInput& in, KvType coarsest) {
+  auto best = static_cast<std::size_t>(in.finest_kv);
+  for (std::size_t type = best + 1; type <= static_cast<std::size_t>(coarsest); ++type) {
+    if (in.kv_per_position[type] < in.kv_per_position[best]) best = type;
+  }
+  return static_cast<KvType>(best);
 }
 
 /// Bytes with only the vectors pinned (ring_slots > 0) or with everything pinned (ring_slots == 0).
@@ -125,7 +137,7 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
   Plan smallest;
   for (const Stage& stage : kStages) {
     Plan p;
-    p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : stage.kv == KvType::f32 ? in.finest_kv : stage.kv;
+    p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : smallest_kv(in, stage.kv);
     p.embedding_rows = stage.embedding_rows;
     p.chunk = in.chunk != 0 ? in.chunk : stage.chunk;
     p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;

@@ -66,34 +66,17 @@ TEST(ExactTest, Pow) {
   }
 }
 
-TEST(ExactTest, SinAndCos) {
-  Random random(4);
-  for (int i = 0; i < 200000; ++i) {
-    const double range = i % 3 == 0 ? 0x1p24 : i % 3 == 1 ? 1000 : 2;
-    const double x = between(random, -range, range);
-    ASSERT_NEAR(exact::sin(x), static_cast<double>(std::sin(static_cast<long double>(x))), 0x1p-40) << x;
-    ASSERT_NEAR(exact::cos(x), static_cast<double>(std::cos(static_cast<long double>(x))), 0x1p-40) << x;
-  }
-  EXPECT_EQ(exact::sin(0.0), 0.0);
-  EXPECT_EQ(exact::cos(0.0), 1.0);
-  for (const double x : {kNaN, kInfinity, -kInfinity, 1e300}) {
-    EXPECT_TRUE(std::isnan(exact::sin(x)));
-    EXPECT_TRUE(std::isnan(exact::cos(x)));
-  }
-}
-
 TEST(ExactTest, TheSameBitsOnEveryMachine) {
   Random random(5);
   std::vector<double> values;
   for (int i = 0; i < 10000; ++i) {
     const double x = between(random, -700, 700);
     const double positive = between(random, 1e-6, 1e6);
-    values.insert(values.end(), {exact::exp(x), exact::log(positive), exact::pow(positive, x / 700),
-                                 exact::sin(x * 1000), exact::cos(x * 1000)});
+    values.insert(values.end(), {exact::exp(x), exact::log(positive), exact::pow(positive, x / 700)});
   }
   Hash hash;
   hash.add(std::span<const double>(values));
-  EXPECT_EQ(hash.value(), 0xc04ff98f54f874d7u) << "0x" << std::hex << hash.value();
+  EXPECT_EQ(hash.value(), 0x63357163cb4aaa61u) << "0x" << std::hex << hash.value();
 }
 
 }  // namespace

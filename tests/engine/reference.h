@@ -2,19 +2,47 @@
 // RMSNorm (Zhang & Sennrich 2019), RoPE in half-split form (Su et al. 2021), grouped-query attention, SwiGLU.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "base/half.h"
 #include "file/small_file.h"
+#include "kernels/kernels.h"
 
 namespace qsf::test {
 
 using Vec = std::vector<double>;
 
+/// The bf16 next to x, rounded by `to` floor or ceil.
+inline double to_bf16(double x, double (*to)(double)) {
+  const int step = x == 0 ? 0 : std::ilogb(x) - 7;
+  return std::ldexp(to(std::ldexp(x, -step)), step);
+}
+
+/// One head's keys or values as a cache keeps them: docs/design.md, "The KV cache".
+inline void keep(std::span<double> head, KvType type) {
+  if (type == KvType::f16) {
+    for (double& e : head) e = double{f16_to_f32(f32_to_f16(static_cast<float>(e)))};
+  } else if (type == KvType::q8) {
+    double most = 0;
+    for (const double e : head) most = std::max(most, std::abs(e));
+    for (double& e : head) e = most / 127 * std::nearbyint(e * 127 / most);
+  } else if (type != KvType::f32) {
+    const double top = type == KvType::q4 ? 15 : 3;
+    for (std::size_t at = 0; at < head.size(); at += 32) {
+      const std::span<double> group = head.subspan(at, std::min<std::size_t>(32, head.size() - at));
+      const auto [least, most] = std::minmax_element(group.begin(), group.end());
+      const double minimum = to_bf16(*least, std::floor), scale = to_bf16((*most - minimum) / top, std::ceil);
+      for (double& e : group) e = minimum + scale * std::nearbyint((e - minimum) / scale);
+    }
+  }
+}
+
 /// Logits [tokens, vocab] of a small file's model, from the weights it was made from.
 inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const testing::SmallFile& file,
-                                         const std::vector<std::uint32_t>& tokens) {
+                                         const std::vector<std::uint32_t>& tokens, KvType kv_type) {
   const auto weight = [&](std::uint32_t section, Role role) -> const std::vector<float>* {
     const auto found = file.weights.find({section, role});
     return found == file.weights.end() ? nullptr : &found->second;
@@ -67,8 +95,8 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
       Vec v = product(*weight(s, Role::attn_v), normed, weight(s, Role::attn_v_bias));
       heads(q, position, weight(s, Role::attn_q_norm));
       heads(k, position, weight(s, Role::attn_k_norm));
-      for (Vec* kept : {&k, &v}) {  // as an f16 KV cache keeps them
-        for (double& e : *kept) e = double{f16_to_f32(f32_to_f16(static_cast<float>(e)))};
+      for (Vec* kept : {&k, &v}) {
+        for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
       }
       keys[layer].push_back(k);
       values[layer].push_back(v);

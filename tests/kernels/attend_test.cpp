@@ -10,10 +10,9 @@
 namespace qsf::test {
 namespace {
 
-class AttendTest : public testing::TestWithParam<const Kernels*> {
- protected:
-  const Kernels& kernels() const { return *GetParam(); }
-};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr KvType kTypes[] = {KvType::f32, KvType::f16, KvType::q8, KvType::q4, KvType::q2};
+static_assert(std::size(kTypes) == kKvNames.size());
 
 std::vector<float> unit_values(std::size_t n, std::uint64_t seed) {
   Random random(seed);
@@ -22,68 +21,76 @@ std::vector<float> unit_values(std::size_t n, std::uint64_t seed) {
   return values;
 }
 
-// One head's cache whose memory ends at unreadable pages.
+template <class T>
+T read(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// One head's cache whose memory ends at an unreadable page.
 struct Cache {
   Cache(KvType type, std::uint32_t capacity, std::uint32_t head_dim)
-      : type(type),
-        head_dim(head_dim),
-        codes(std::size_t{capacity} * head_dim * kv_code_bytes(type)),
-        scales(capacity * sizeof(float)),
-        head{codes.data(), scales.as<float>()} {}
+      : type(type), head_dim(head_dim), memory(std::size_t{capacity} * kv_bytes(type, head_dim)) {}
 
-  double value(std::uint32_t slot, std::uint32_t d) const {
-    const std::size_t at = std::size_t{slot} * head_dim + d;
-    if (type == KvType::f32) return static_cast<double>(codes.as<float>()[at]);
-    if (type == KvType::f16) return static_cast<double>(f16_to_f32(codes.as<f16>()[at]));
-    return static_cast<double>(scales.as<float>()[slot]) * codes.as<std::int8_t>()[at];
+  std::byte* position(std::uint32_t slot) const { return memory.data() + std::size_t{slot} * kv_bytes(type, head_dim); }
+  void store(const Kernels& kernels, std::span<const float> x, std::uint32_t slot) const {
+    kernels.kv_store[static_cast<std::size_t>(type)](x.data(), head_dim, position(slot));
+  }
+
+  /// By docs/design.md.
+  struct Group {
+    float scale;
+    float minimum;
+    std::uint32_t code;
+  };
+  Group group(std::uint32_t slot, std::uint32_t d) const {
+    const std::uint32_t bits = type == KvType::q4 ? 4 : 2, code_bytes = 32 * bits / 8, v = d % 32;
+    const std::byte* const at = position(slot) + d / 32 * (4 + code_bytes);
+    const auto byte = std::to_integer<std::uint32_t>(at[4 + v % code_bytes]);
+    return {bf16_to_f32(read<bf16>(at)), bf16_to_f32(read<bf16>(at + 2)),
+            byte >> (bits * (v / code_bytes)) & ((1u << bits) - 1)};
+  }
+  float value(std::uint32_t slot, std::uint32_t d) const {
+    const std::byte* const at = position(slot);
+    if (type == KvType::f32) return read<float>(at + 4 * d);
+    if (type == KvType::f16) return f16_to_f32(read<f16>(at + 2 * d));
+    if (type == KvType::q8) return read<float>(at) * static_cast<float>(read<std::int8_t>(at + 4 + d));
+    const Group g = group(slot, d);
+    return g.minimum + g.scale * static_cast<float>(g.code);
   }
 
   KvType type;
   std::uint32_t head_dim;
-  Guarded codes;
-  Guarded scales;
-  KvHead head;
+  Guarded memory;
+};
+
+class AttendTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  const Kernels& kernels() const { return *GetParam(); }
 };
 
 TEST_P(AttendTest, StoresHalfFloatsRoundedToEven) {
-  std::vector<float> x = {0.0f,
-                          -0.0f,
-                          1.0f,
-                          65504.0f,
-                          65519.0f,
-                          65520.0f,
-                          1e30f,
-                          -1e30f,
-                          0x1p-24f,
-                          0x1p-25f,
-                          0x1.8p-25f,
-                          -0x1p-26f,
-                          0x1p-14f,
-                          6.1e-5f,
-                          1.00048828125f,
-                          1.00146484375f,
-                          std::numeric_limits<float>::infinity(),
-                          std::numeric_limits<float>::quiet_NaN(),
-                          -std::numeric_limits<float>::quiet_NaN(),
-                          1e-45f};
+  std::vector<float> x = {0.0f,      -0.0f,          1.0f,           65504.0f,      65519.0f,       65520.0f, 1e30f,
+                          -1e30f,    0x1p-24f,       0x1p-25f,       0x1.8p-25f,    -0x1p-26f,      0x1p-14f, 6.1e-5f,
+                          kInfinity, 1.00048828125f, 1.00146484375f, std::nanf(""), -std::nanf(""), 1e-45f};
   Random random(3);
   while (x.size() < 4000) x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random.next())));
-  const auto n = static_cast<std::uint32_t>(x.size());
-  const Cache cache(KvType::f16, 1, n);
-  kernels().kv_store[0](x.data(), n, cache.head, 0);
-  for (std::uint32_t i = 0; i < n; ++i) ASSERT_EQ(cache.codes.as<f16>()[i], f32_to_f16(x[i])) << x[i];
+  const Cache cache(KvType::f16, 1, static_cast<std::uint32_t>(x.size()));
+  cache.store(kernels(), x, 0);
+  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(cache.memory.as<f16>()[i], f32_to_f16(x[i])) << x[i];
 }
 
 TEST_P(AttendTest, StoresInt8UnderOneScale) {
   for (const std::uint32_t head_dim : {2u, 16u, 30u, 64u, 100u}) {
     const Cache cache(KvType::q8, 3, head_dim);
     const std::vector<float> x = unit_values(head_dim, head_dim);
-    kernels().kv_store[1](x.data(), head_dim, cache.head, 2);
+    cache.store(kernels(), x, 2);
     float amax = 0.0f;
     for (const float v : x) amax = std::max(amax, std::fabs(v));
-    EXPECT_EQ(cache.scales.as<float>()[2], amax / 127.0f);
+    EXPECT_EQ(read<float>(cache.position(2)), amax / 127.0f);
     for (std::uint32_t d = 0; d < head_dim; ++d) {
-      EXPECT_EQ(cache.codes.as<std::int8_t>()[2 * head_dim + d], std::nearbyint(x[d] * (127.0f / amax)));
+      EXPECT_EQ(read<std::int8_t>(cache.position(2) + 4 + d), std::nearbyint(x[d] * (127.0f / amax)));
     }
   }
 }
@@ -91,84 +98,199 @@ TEST_P(AttendTest, StoresInt8UnderOneScale) {
 TEST_P(AttendTest, StoresFloatsAsTheyAre) {
   const Cache cache(KvType::f32, 2, 30);
   const std::vector<float> x = unit_values(30, 1);
-  kernels().kv_store[2](x.data(), 30, cache.head, 1);
-  EXPECT_TRUE(std::equal(x.begin(), x.end(), cache.codes.as<float>() + 30));
+  cache.store(kernels(), x, 1);
+  for (std::uint32_t d = 0; d < 30; ++d) EXPECT_EQ(cache.value(1, d), x[d]);
 }
 
-// Scores: a dot of head_dim products in 16 lanes and two scalings, ceil(head_dim / 16) + 7 roundings of e = 2^-24 on
-// the sum of magnitudes, an absolute error s of every score; so p is off by the factor e^(2s) and the softmax's own
-// roundings. The weighted sum then rounds count + 3 times on the sum of magnitudes.
-TEST_P(AttendTest, AgreesWithDoublePrecision) {
-  for (const KvType type : {KvType::f16, KvType::q8, KvType::f32}) {
-    const auto kv = static_cast<std::size_t>(type);
-    for (const std::uint32_t head_dim : {2u, 10u, 16u, 64u, 72u, 128u}) {
-      for (const std::uint32_t count : {1u, 5u, 16u, 23u}) {
-        const std::uint32_t capacity = 23;
-        const std::uint32_t first = 40;  // wraps: 40 % 23 = 17
-        const Cache k(type, capacity, head_dim);
-        const Cache v(type, capacity, head_dim);
-        for (std::uint32_t position = first; position < first + capacity; ++position) {
-          kernels().kv_store[kv](unit_values(head_dim, position).data(), head_dim, k.head, position % capacity);
-          kernels().kv_store[kv](unit_values(head_dim, position + 99).data(), head_dim, v.head, position % capacity);
-        }
-        const Guarded q(head_dim * sizeof(float));
-        const Guarded scores(count * sizeof(float));
-        const Guarded out(head_dim * sizeof(float));
-        q.fill(std::span<const float>(unit_values(head_dim, 1)));
-        const float scale = 2.0f;
-        kernels().attend[kv]({q.as<float>(), k.head, v.head, head_dim, capacity, first, count, scale,
-                              scores.as<float>(), out.as<float>()});
-        std::vector<double> p(count);
-        double most = -1e300;
-        double score_error = 0;
-        for (std::uint32_t i = 0; i < count; ++i) {
-          double magnitudes = 0;
-          for (std::uint32_t d = 0; d < head_dim; ++d) {
-            const double product = static_cast<double>(q.as<float>()[d]) * k.value((first + i) % capacity, d);
-            p[i] += product * static_cast<double>(scale);
-            magnitudes += std::fabs(product) * static_cast<double>(scale);
-          }
-          most = std::max(most, p[i]);
-          score_error = std::max(score_error, ((head_dim + 15) / 16 + 7) * 0x1p-24 * magnitudes);
-        }
-        double sum = 0;
-        double farthest = 0;
-        for (double& each : p) {
-          farthest = std::max(farthest, most - each);
-          each = std::exp(each - most);
-          sum += each;
-        }
-        const double softmax = 2 * (4 + farthest) + (count + 15) / 16 + 7;
+float below(float bf16_value) { return bf16_to_f32(static_cast<bf16>(f32_to_bf16(bf16_value) - 1)); }
+
+// minimum: the largest bf16 at most the least value. scale: the smallest bf16 at least (most - minimum) / top. So
+// every value lies between minimum and minimum + top * scale, within half a scale of its code's; besides, the
+// subtraction and the quotient are rounded (2^-23 of at most 15 scales) and the value read is (2^-24 of itself).
+TEST_P(AttendTest, StoresGroupsWithinHalfAScale) {
+  for (const KvType type : {KvType::q4, KvType::q2}) {
+    const float top = type == KvType::q4 ? 15.0f : 3.0f;
+    for (const std::uint32_t head_dim : {2u, 16u, 30u, 32u, 64u, 80u, 100u, 128u}) {
+      for (const auto& [size, offset] : {std::pair{1.0f, 0.0f},
+                                         {1.0f, 1000.0f},
+                                         {1e-3f, -7.0f},
+                                         {1e30f, 0.0f},
+                                         {1e-30f, 1e-32f},
+                                         {0.0f, 3.14159f},
+                                         {0.0f, 0.0f},
+                                         {100.0f, 99.99f}}) {
+        const Cache cache(type, 2, head_dim);
+        std::vector<float> x = unit_values(head_dim, head_dim);
+        for (float& v : x) v = v * size + offset;
+        cache.store(kernels(), x, 1);
         for (std::uint32_t d = 0; d < head_dim; ++d) {
-          double exact = 0;
-          double magnitudes = 0;
-          for (std::uint32_t i = 0; i < count; ++i) {
-            const double term = p[i] / sum * v.value((first + i) % capacity, d);
-            exact += term;
-            magnitudes += std::fabs(term);
-          }
-          const double bound = magnitudes * (1.01 * (2 * score_error) + (softmax + count + 3) * 0x1p-24);
-          EXPECT_NEAR(out.as<float>()[d], exact, bound) << head_dim << " x " << count << " d " << d;
+          const auto begin = x.begin() + d / 32 * 32, end = std::min(begin + 32, x.end());
+          const auto [least, most] = std::minmax_element(begin, end);
+          const auto [scale, minimum, code] = cache.group(1, d);
+          ASSERT_LE(minimum, *least);
+          ASSERT_GE(minimum, *least - 0x1p-7f * std::fabs(*least));
+          const float wanted = (*most - minimum) / top;
+          ASSERT_GE(scale, wanted);
+          ASSERT_TRUE(scale == 0.0f || below(scale) < wanted) << scale << " for " << wanted;
+          ASSERT_EQ(static_cast<float>(code), scale == 0.0f ? 0.0f : std::nearbyint((x[d] - minimum) / scale));
+          const double error = std::fabs(double{cache.value(1, d)} - double{x[d]});
+          ASSERT_LE(error, double{scale} * (0.5 + 15 * 0x1p-23) + 0x1p-24 * std::fabs(double{cache.value(1, d)}))
+              << x[d] << " of " << head_dim;
         }
       }
     }
   }
 }
 
-// A query's place may take the answer.
-TEST_P(AttendTest, OutMayBeTheQuery) {
-  const Cache k(KvType::f16, 4, 80);
-  const Cache v(KvType::f16, 4, 80);
-  for (std::uint32_t slot = 0; slot < 4; ++slot) {
-    kernels().kv_store[0](unit_values(80, slot).data(), 80, k.head, slot);
-    kernels().kv_store[0](unit_values(80, slot + 9).data(), 80, v.head, slot);
+TEST_P(AttendTest, WhatIsNotFiniteShows) {
+  for (const KvType type : {KvType::q8, KvType::q4, KvType::q2}) {
+    for (const float bad : {kInfinity, -kInfinity, std::nanf(""), -std::nanf("")}) {
+      const Cache cache(type, 1, 64);
+      std::vector<float> x = unit_values(64, 3);
+      x[40] = bad;
+      cache.store(kernels(), x, 0);
+      for (std::uint32_t d = 0; d < 64; ++d) {
+        EXPECT_EQ(std::isnan(cache.value(0, d)), type == KvType::q8 || d >= 32) << bad << " " << d;
+      }
+    }
+    const Cache cache(type, 1, 64);
+    std::vector<float> x(64, 0x1p-130f);
+    cache.store(kernels(), x, 0);
+    EXPECT_LE(std::fabs(cache.value(0, 0)), 0x1p-129f);
+    if (type == KvType::q8) continue;
+    x[0] = 3e38f;  // the range is no float
+    x[1] = -3e38f;
+    cache.store(kernels(), x, 0);
+    EXPECT_TRUE(std::isnan(cache.value(0, 5)));
   }
-  std::vector<float> q = unit_values(80, 1);
-  std::vector<float> scores(4);
-  std::vector<float> out(80);
-  kernels().attend[0]({q.data(), k.head, v.head, 80, 4, 0, 4, 0.1f, scores.data(), out.data()});
-  kernels().attend[0]({q.data(), k.head, v.head, 80, 4, 0, 4, 0.1f, scores.data(), q.data()});
-  EXPECT_EQ(q, out);
+}
+
+/// Attention of one query by definition, in double: a score for every position of the cache's history, minus infinity
+/// where the mask hides it. `bound`: of a float implementation's error.
+///
+/// Scores: a dot of head_dim products in 16 lanes and a scaling, ceil(head_dim / 16) + 6 roundings of e = 2^-24 on the
+/// sum of magnitudes, an absolute error s of every score; so p is off by the factor e^(2s) and the softmax's own
+/// roundings. The weighted sum then rounds count + 2 times on the sum of magnitudes.
+struct Exact {
+  Exact(std::span<const float> q, const std::vector<std::vector<float>>& keys,
+        const std::vector<std::vector<float>>& values, const std::vector<bool>& visible, double scale)
+      : out(q.size()), bound(q.size()) {
+    const auto head_dim = static_cast<double>(q.size());
+    std::vector<double> p(keys.size());
+    double most = -HUGE_VAL, score_error = 0, farthest = 0, sum = 0, count = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      double magnitudes = 0, score = 0;
+      for (std::size_t d = 0; d < q.size(); ++d) {
+        const double product = double{q[d]} * double{keys[i][d]} * scale;
+        score += product;
+        magnitudes += std::fabs(product);
+      }
+      p[i] = visible[i] ? score : -HUGE_VAL;
+      if (!visible[i]) continue;
+      most = std::max(most, score);
+      score_error = std::max(score_error, (std::ceil(head_dim / 16) + 6) * 0x1p-24 * magnitudes);
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (visible[i]) farthest = std::max(farthest, most - p[i]);
+      p[i] = std::exp(p[i] - most);
+      sum += p[i];
+      count += visible[i] ? 1 : 0;
+    }
+    const double softmax = 2 * (4 + farthest) + std::ceil(count / 16) + 7;
+    for (std::size_t d = 0; d < q.size(); ++d) {
+      double magnitudes = 0;
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const double term = p[i] / sum * double{values[i][d]};
+        out[d] += term;
+        magnitudes += std::fabs(term);
+      }
+      bound[d] = magnitudes * (1.01 * (2 * score_error) + (softmax + count + 2) * 0x1p-24);
+    }
+  }
+  std::vector<double> out, bound;
+};
+
+// A chunk of positions is fed one by one into a ring as long as the window; every query sees what the causal mask and
+// the window leave it.
+TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
+  constexpr std::uint32_t kPositions = 50;
+  for (const KvType type : kTypes) {
+    for (const std::uint32_t head_dim : {2u, 10u, 16u, 48u, 64u, 72u, 128u}) {
+      for (const std::uint32_t window : {1u, 7u, 23u, kPositions}) {
+        const Cache k(type, window, head_dim), v(type, window, head_dim);
+        std::vector<std::vector<float>> keys(kPositions), values(kPositions);
+        for (auto* const all : {&keys, &values}) {
+          for (auto& of_position : *all) of_position.assign(head_dim, 1e30f);  // the future
+        }
+        const std::uint32_t n = 1 + head_dim % 5;
+        for (std::uint32_t position = 0; position < kPositions; ++position) {
+          const std::uint32_t slot = position % window, count = std::min(position + 1, window);
+          k.store(kernels(), unit_values(head_dim, position), slot);
+          v.store(kernels(), unit_values(head_dim, position + 99), slot);
+          for (std::uint32_t d = 0; d < head_dim; ++d) {
+            keys[position][d] = k.value(slot, d);
+            values[position][d] = v.value(slot, d);
+          }
+          const Guarded q(n * head_dim * sizeof(float)), scores(n * window * sizeof(float)),
+              out(n * head_dim * sizeof(float));
+          q.fill(std::span<const float>(unit_values(n * head_dim, position)));
+          kernels().attend[static_cast<std::size_t>(type)]({q.as<float>(), k.memory.data(), v.memory.data(), n,
+                                                            head_dim, window, position + 1 - count, count, 2.0f,
+                                                            scores.as<float>(), out.as<float>()});
+          std::vector<bool> visible(kPositions);
+          for (std::uint32_t i = 0; i < kPositions; ++i) visible[i] = i <= position && position - i < window;
+          for (std::uint32_t j = 0; j < n; ++j) {
+            const Exact exact({q.as<float>() + j * head_dim, head_dim}, keys, values, visible, 2.0);
+            for (std::uint32_t d = 0; d < head_dim; ++d) {
+              ASSERT_NEAR(out.as<float>()[j * head_dim + d], exact.out[d], exact.bound[d])
+                  << kKvNames[static_cast<std::size_t>(type)] << " " << head_dim << " window " << window << " at "
+                  << position;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Whatever the cache, the bits of attention over the floats that it stands for.
+TEST_P(AttendTest, HasTheBitsOfAttentionOverTheWidenedCache) {
+  for (const KvType type : kTypes) {
+    for (const std::uint32_t head_dim : {2u, 16u, 48u, 64u, 80u, 128u, 144u}) {
+      const std::uint32_t capacity = 19, n = 7;
+      const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
+      const Cache wide_k(KvType::f32, capacity, head_dim), wide_v(KvType::f32, capacity, head_dim);
+      for (std::uint32_t slot = 0; slot < capacity; ++slot) {
+        k.store(kernels(), unit_values(head_dim, slot), slot);
+        v.store(kernels(), unit_values(head_dim, slot + 99), slot);
+        std::vector<float> key(head_dim), value(head_dim);
+        for (std::uint32_t d = 0; d < head_dim; ++d) {
+          key[d] = k.value(slot, d);
+          value[d] = v.value(slot, d);
+        }
+        wide_k.store(kernels(), key, slot);
+        wide_v.store(kernels(), value, slot);
+      }
+      const std::vector<float> q = unit_values(n * head_dim, 1);
+      std::vector<float> scores(n * capacity), out(n * head_dim), wide(n * head_dim);
+      AttendArgs args{q.data(), k.memory.data(), v.memory.data(), n, head_dim, capacity, 40, 18,
+                      0.7f,     scores.data(),   out.data()};
+      kernels().attend[static_cast<std::size_t>(type)](args);
+      args.k = wide_k.memory.data();
+      args.v = wide_v.memory.data();
+      args.out = wide.data();
+      kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
+      EXPECT_EQ(out, wide) << kKvNames[static_cast<std::size_t>(type)] << " " << head_dim;
+      // Nor does it matter how many heads share a call, or whether the answer takes the query's place.
+      std::vector<float> apart = q;
+      for (std::uint32_t j = 0; j < n; ++j) {
+        args.q = args.out = apart.data() + j * head_dim;
+        args.n = 1;
+        kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
+      }
+      EXPECT_EQ(apart, wide);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, AttendTest, testing::ValuesIn(available_kernels()),

@@ -1,55 +1,20 @@
 // Norms, activations, softmax, rotation and rounding against double precision, and against the scalar table's bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
+#include "base/half.h"
 #include "kernels/cases.h"
-// The scalar vocabulary, to test the exponential by itself.
-#include "kernels/vec/scalar.h"
-//
-#include "kernels/exact.inl"
 
 namespace qsf::test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-float exp_of(float x) {
-  float lanes[16];
-  store(lanes, qsf::exp(all(x)));
-  return lanes[0];
-}
-
-double ulp_of(double x) { return std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23); }
-
-TEST(ExpTest, WithinTwoUlp) {
-  double worst = 0;
-  for (double x = -87.3; x < 88.7; x += 1.0 / 4099) {
-    const auto rounded = static_cast<float>(x);
-    const long double exact = std::exp(static_cast<long double>(rounded));
-    const double error = static_cast<double>(std::fabs(static_cast<long double>(exp_of(rounded)) - exact));
-    worst = std::max(worst, error / ulp_of(static_cast<double>(exact)));
-  }
-  EXPECT_LT(worst, 2.0);
-  RecordProperty("worst_ulp", std::to_string(worst));
-}
-
-TEST(ExpTest, Ends) {
-  EXPECT_EQ(exp_of(0.0f), 1.0f);
-  EXPECT_EQ(exp_of(-0.0f), 1.0f);
-  EXPECT_EQ(exp_of(-kInfinity), 0.0f);
-  EXPECT_EQ(exp_of(-1e30f), 0.0f);
-  EXPECT_EQ(exp_of(kInfinity), kInfinity);
-  EXPECT_EQ(exp_of(88.73f), kInfinity);
-  EXPECT_TRUE(std::isnan(exp_of(kNaN)));
-  // Below 2^-126 the result keeps an absolute precision: 2 of the smallest steps.
-  for (float x = -104.0f; x < -87.0f; x += 0.37f) {
-    EXPECT_NEAR(exp_of(x), std::exp(static_cast<double>(x)), 2 * 0x1p-149 + 0x1p-23 * std::exp(double{x})) << x;
-  }
-}
 
 class VectorsTest : public testing::TestWithParam<const Kernels*> {
  protected:
@@ -82,82 +47,192 @@ TEST_P(VectorsTest, RmsNorm) {
   }
 }
 
-// e^x is within 2 ulp (4 e); a sum, a reciprocal, a product and the rounding of x - max, whose error the exponential
-// multiplies by |x - max| / 2 ulp.
+// The mean is off by ceil(n / 16) + 5 roundings of e = 2^-24 on the mean magnitude, every difference from it by that
+// and one more, `off` at most. That changes the root of the mean square by off at most; as in RmsNorm beyond it.
+TEST_P(VectorsTest, LayerNorm) {
+  for (const std::uint32_t n : kLengths) {
+    const std::vector<float> x = make_values(Values::random, n, n), w = make_values(Values::random, n, n + 1);
+    const std::vector<float> b = make_values(Values::random, n, n + 2);
+    std::vector<float> y(n + 1, -77.0f), plain(n);
+    kernels().layer_norm(x.data(), w.data(), b.data(), y.data(), n, 1e-5f);
+    kernels().layer_norm(x.data(), w.data(), nullptr, plain.data(), n, 1e-5f);
+    double mean = 0, magnitudes = 0, variance = 0, farthest = 0;
+    for (const float v : x) mean += double{v} / n;
+    for (const float v : x) {
+      magnitudes += std::fabs(double{v}) / n;
+      variance += (double{v} - mean) * (double{v} - mean) / n;
+      farthest = std::max(farthest, std::fabs(double{v} - mean));
+    }
+    const double root = std::sqrt(variance + double{1e-5f}), blocks = (n + 15) / 16;
+    const double off = ((blocks + 5) * magnitudes + farthest) * 0x1p-24;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const double exact = double{w[i]} * (double{x[i]} - mean) / root;
+      const double bound = std::fabs(double{w[i]}) / root * off * 1.01 +
+                           std::fabs(exact) * (1.01 * off / root + ((blocks + 5) / 2 + 5) * 0x1p-24);
+      ASSERT_NEAR(plain[i], exact, bound) << n;
+      ASSERT_EQ(y[i], plain[i] + b[i]);
+    }
+    EXPECT_EQ(y[n], -77.0f);
+    std::vector<float> in_place = x;
+    kernels().layer_norm(in_place.data(), w.data(), b.data(), in_place.data(), n, 1e-5f);
+    in_place.push_back(-77.0f);
+    EXPECT_EQ(in_place, y);
+  }
+}
+
+// e^x is within 2 ulp (4 e); a sum, a reciprocal, a product, and the rounding of x - max and of its quotient by the
+// temperature, whose error the exponential multiplies by |x - max| / temperature.
 TEST_P(VectorsTest, Softmax) {
-  for (const std::uint32_t n : kLengths) {
-    std::vector<float> x = make_values(Values::random, n, n);
-    for (float& v : x) v *= 0.1f;
-    std::vector<float> y = x;
-    y.push_back(-77.0f);
-    kernels().softmax(y.data(), n);
-    double most = -1e300;
-    for (const float v : x) most = std::max(most, static_cast<double>(v));
-    double sum = 0;
-    for (const float v : x) sum += std::exp(static_cast<double>(v) - most);
-    double farthest = 0;
-    for (const float v : x) farthest = std::max(farthest, most - static_cast<double>(v));
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const double exact = std::exp(static_cast<double>(x[i]) - most) / sum;
-      const double roundings = 2 * (4 + farthest) + (n + 15) / 16 + 4 + 3;
-      EXPECT_NEAR(y[i], exact, exact * roundings * 0x1p-24 + 0x1p-140) << n;
+  for (const float temperature : {1.0f, 0.3f, 2.0f}) {
+    for (const std::uint32_t n : kLengths) {
+      std::vector<float> x = make_values(Values::random, n, n);
+      for (float& v : x) v *= 0.1f;
+      std::vector<float> y = x;
+      y.push_back(-77.0f);
+      kernels().softmax(y.data(), n, temperature);
+      const double most = double{*std::max_element(x.begin(), x.end())};
+      double sum = 0, farthest = 0;
+      for (const float v : x) {
+        sum += std::exp((double{v} - most) / double{temperature});
+        farthest = std::max(farthest, (most - double{v}) / double{temperature});
+      }
+      for (std::uint32_t i = 0; i < n; ++i) {
+        const double exact = std::exp((double{x[i]} - most) / double{temperature}) / sum;
+        const double roundings = 2 * (4 + 2 * farthest) + (n + 15) / 16 + 4 + 3;
+        EXPECT_NEAR(y[i], exact, exact * roundings * 0x1p-24 + 0x1p-140) << n;
+      }
+      EXPECT_EQ(y[n], -77.0f);
     }
-    EXPECT_EQ(y[n], -77.0f);
   }
-  std::vector<float> far{-3e38f, 3e38f, 3e38f, -kInfinity};
-  kernels().softmax(far.data(), 4);
-  EXPECT_EQ(far, (std::vector<float>{0.0f, 0.5f, 0.5f, 0.0f}));
+  for (const float temperature : {1.0f, 1e-40f}) {
+    std::vector<float> far{-3e38f, 3e38f, 3e38f, -kInfinity};
+    kernels().softmax(far.data(), 4, temperature);
+    EXPECT_EQ(far, (std::vector<float>{0.0f, 0.5f, 0.5f, 0.0f}));
+  }
 }
 
-// silu: e^-x within 4 e, a sum, a quotient; then the product. Below about -88.72, where e^-x is no float, silu is -0
-// instead of at most 89 * 2^-128.
-TEST_P(VectorsTest, SiluMul) {
-  for (const std::uint32_t n : kLengths) {
-    const std::vector<float> gate = make_values(Values::random, n, n);
-    const std::vector<float> up = make_values(Values::random, n, n + 1);
-    std::vector<float> y = gate;
-    y.push_back(-77.0f);
-    kernels().silu_mul(y.data(), up.data(), n);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const double g = static_cast<double>(gate[i]);
-      const double exact = g / (1 + std::exp(-g)) * static_cast<double>(up[i]);
-      EXPECT_NEAR(y[i], exact, std::fabs(exact) * 8 * 0x1p-24 + 89 * 0x1p-128 * std::fabs(static_cast<double>(up[i])))
-          << gate[i];
-    }
-    EXPECT_EQ(y[n], -77.0f);
+/// f alone, then times `up`.
+std::vector<float> activated(Activate* f, const std::vector<float>& x, const std::vector<float>& up) {
+  std::vector<float> alone = x, both = x;
+  alone.push_back(-77.0f);
+  const auto n = static_cast<std::uint32_t>(x.size());
+  f(alone.data(), nullptr, n);
+  f(both.data(), up.data(), n);
+  EXPECT_EQ(alone.back(), -77.0f);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const float product = alone[i] * up[i];
+    EXPECT_TRUE(both[i] == product || (std::isnan(both[i]) && std::isnan(product))) << x[i];
   }
-  std::vector<float> ends{-kInfinity, -1000.0f, 1000.0f, 0.0f};
-  const std::vector<float> ones(4, 1.0f);
-  kernels().silu_mul(ends.data(), ones.data(), 4);
-  EXPECT_TRUE(std::isnan(ends[0]));  // -infinity / infinity
-  EXPECT_EQ(ends[1], 0.0f);
-  EXPECT_EQ(ends[2], 1000.0f);
-  EXPECT_EQ(ends[3], 0.0f);
+  alone.pop_back();
+  return alone;
 }
 
-TEST_P(VectorsTest, AddAndRope) {
+/// Magnitudes from denormal to 2^8, and the neighbourhood of 0 densely.
+std::vector<float> activation_arguments(std::uint32_t n) {
+  std::vector<float> x = make_values(Values::random, n, n);
+  if (n < 1000) return x;
+  for (double at = -12; at < 12; at += 1.0 / 509) x.push_back(static_cast<float>(at));
+  for (float at = 0x1p-149f; at < 16.0f; at *= 1.7f) x.insert(x.end(), {at, -at});
+  return x;
+}
+
+// x / (1 + e^-v): e^-v within 4 e, a sum, a quotient, and what v's own error of `off` roundings does to the
+// exponential. Below about v = -88.72, where e^-v is no float, the result is -0 instead of at most |x| 2^-127.
+void expect_logistic(float x, float y, double v, double off) {
+  const double exact = double{x} / (1 + std::exp(-v)), size = std::fabs(v);
+  const double bound =
+      std::fabs(exact) * 1.01 * (6 + off * size) * 0x1p-24 + std::fabs(double{x}) * 0x1p-127 + 0x1p-149;
+  ASSERT_NEAR(y, exact, bound) << x;
+}
+
+// gelu's v: two constants, two sums and products, and the square: 6 roundings.
+TEST_P(VectorsTest, SiluAndGelu) {
   for (const std::uint32_t n : kLengths) {
-    std::vector<float> x = make_values(Values::random, n, n);
-    const std::vector<float> y = make_values(Values::random, n, n + 1);
-    std::vector<float> sum(n);
-    for (std::uint32_t i = 0; i < n; ++i) sum[i] = x[i] + y[i];
-    kernels().add(x.data(), y.data(), n);
-    EXPECT_EQ(x, sum);
-    const std::uint32_t head_dim = 2 * n;
-    const std::vector<float> cos = make_values(Values::random, n, 4);
-    const std::vector<float> sin = make_values(Values::random, n, 5);
-    std::vector<float> v = make_values(Values::random, head_dim, 6);
-    std::vector<float> turned(head_dim);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const float ac = v[i] * cos[i];
-      const float bs = v[n + i] * sin[i];
-      const float bc = v[n + i] * cos[i];
-      const float as = v[i] * sin[i];
-      turned[i] = ac - bs;
-      turned[n + i] = bc + as;
+    const std::vector<float> x = activation_arguments(n), up = make_values(Values::random, x.size(), n + 1);
+    const std::vector<float> silu = activated(kernels().silu, x, up), gelu = activated(kernels().gelu, x, up);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double at = double{x[i]};
+      expect_logistic(x[i], silu[i], at, 0);
+      expect_logistic(x[i], gelu[i], 2 * std::sqrt(2 / std::numbers::pi) * (at + 0.044715 * at * at * at), 6);
     }
-    kernels().rope(v.data(), cos.data(), sin.data(), head_dim);
+  }
+  for (Activate* const f : {kernels().silu, kernels().gelu}) {
+    const std::vector<float> ends = activated(f, {-kInfinity, -1000.0f, 1000.0f, 0.0f, -1e30f, 1e30f, kInfinity, kNaN},
+                                              std::vector<float>(8, 1.0f));
+    EXPECT_TRUE(std::isnan(ends[0]));  // -infinity / infinity
+    EXPECT_EQ((std::vector<float>(ends.begin() + 1, ends.end() - 1)),
+              (std::vector<float>{0, 1000, 0, 0, 1e30f, kInfinity}));
+    EXPECT_TRUE(std::isnan(ends[7]));
+  }
+}
+
+// By definition, in long double; the table's error is derived in gelu_fast.
+TEST_P(VectorsTest, GeluFastIsWithinItsBound) {
+  const std::vector<float> x = activation_arguments(1000);
+  const std::vector<float> y = activated(kernels().gelu_fast, x, std::vector<float>(x.size(), 2.0f));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<long double>(x[i]);
+    const long double u = std::sqrt(2 / std::numbers::pi_v<long double>) * (at + 0.044715L * at * at * at);
+    ASSERT_NEAR(y[i], static_cast<double>(at / 2 * (1 + std::tanh(u))), 0x1p-15) << x[i];
+  }
+  const std::vector<float> ends =
+      activated(kernels().gelu_fast, {-kInfinity, -1e30f, 1e30f, kInfinity, kNaN}, std::vector<float>(5, 1.0f));
+  EXPECT_EQ((std::vector<float>(ends.begin(), ends.end() - 1)), (std::vector<float>{0, 0, 1e30f, kInfinity}));
+  EXPECT_TRUE(std::isnan(ends[4]));
+}
+
+TEST_P(VectorsTest, ElementByElement) {
+  for (const std::uint32_t n : kLengths) {
+    const std::vector<float> x = make_values(Values::random, n, n), y = make_values(Values::random, n, n + 1);
+    std::vector<float> sum = x, product = x, scaled = x, relu = x;
+    kernels().add(sum.data(), y.data(), n);
+    kernels().mul(product.data(), y.data(), n);
+    kernels().scale(scaled.data(), 0.3f, n);
+    kernels().relu(relu.data(), nullptr, n);
+    std::vector<f16> halves(n + 1);
+    for (std::uint32_t i = 0; i <= n; ++i) halves[i] = static_cast<f16>(1777 * i * n);
+    std::vector<float> widened(n + 1, -77.0f);
+    kernels().widen_f16(reinterpret_cast<const std::byte*>(halves.data()), widened.data(), n);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      EXPECT_EQ(sum[i], x[i] + y[i]);
+      EXPECT_EQ(product[i], x[i] * y[i]);
+      EXPECT_EQ(scaled[i], x[i] * 0.3f);
+      EXPECT_EQ(relu[i], std::max(x[i], 0.0f));
+      const float wide = f16_to_f32(halves[i]);
+      EXPECT_TRUE(widened[i] == wide || (std::isnan(widened[i]) && std::isnan(wide)));
+    }
+    EXPECT_EQ(widened[n], -77.0f);
+  }
+}
+
+// Every column and head of a batch by the definition, and none of the floats between two columns' heads.
+TEST_P(VectorsTest, RopeOfABatch) {
+  for (const std::uint32_t half : kLengths) {
+    const std::uint32_t head_dim = 2 * half, columns = 3, n_heads = 2, stride = n_heads * head_dim + 5;
+    const std::vector<float> cos = make_values(Values::random, columns * half, 4);
+    const std::vector<float> sin = make_values(Values::random, columns * half, 5);
+    std::vector<float> v = make_values(Values::random, columns * stride, 6), turned = v;
+    for (std::uint32_t c = 0; c < columns; ++c) {
+      for (std::uint32_t h = 0; h < n_heads; ++h) {
+        float* const head = turned.data() + c * stride + h * head_dim;
+        for (std::uint32_t i = 0; i < half; ++i) {
+          const float ac = head[i] * cos[c * half + i], bs = head[half + i] * sin[c * half + i];
+          const float bc = head[half + i] * cos[c * half + i], as = head[i] * sin[c * half + i];
+          head[i] = ac - bs;
+          head[half + i] = bc + as;
+        }
+      }
+    }
+    std::vector<float> apart = v;
+    kernels().rope({v.data(), columns, stride, n_heads, head_dim, cos.data(), sin.data()});
     EXPECT_EQ(v, turned);
+    for (std::uint32_t c = 0; c < columns; ++c) {
+      for (std::uint32_t h = 0; h < n_heads; ++h) {
+        kernels().rope({apart.data() + c * stride + h * head_dim, 1, 0, 1, head_dim, cos.data() + c * half,
+                        sin.data() + c * half});
+      }
+    }
+    EXPECT_EQ(apart, turned);
   }
 }
 

@@ -60,7 +60,7 @@ TEST(Errors, OfUsage) {
       {{m, "--prompt", "x", "--ram-budget", "nan"}, 2, "bad_argument", "--ram-budget"},
       {{m, "--prompt", "x", "--ram-budget", "8M"}, 2, "bad_argument", "--ram-budget"},
       {{m, "--prompt", "x", "--threads", "2000"}, 2, "bad_argument", "--threads"},
-      {{m, "--prompt", "x", "--kv", "4bit"}, 2, "bad_argument", "only f16, 8bit"},
+      {{m, "--prompt", "x", "--kv", "3bit"}, 2, "bad_argument", "only f32, f16, 8bit, 4bit, 2bit"},
       {{m, "--prompt", "x", "--source", "http"}, 2, "bad_argument", "only pread, mmap"},
       {{"http://127.0.0.1:1/m", "--prompt", "x", "--source", "mmap"}, 2, "bad_argument", "URL"},
       {{m, "--prompt", "x", "--isa", "mmx"}, 2, "bad_argument", "only scalar"},

@@ -93,9 +93,9 @@ int main(int argc, char** argv) {
   const std::vector<std::uint32_t> ids = parse_ids(argv[2]);
   const auto n = static_cast<std::uint32_t>(argc > 3 ? std::atoi(argv[3]) : 8);
   for (const qsf::Kernels* kernels : qsf::available_kernels()) {
-    for (const qsf::KvType kv : {qsf::KvType::f16, qsf::KvType::q8}) {
+    for (std::size_t kv = 0; kv < qsf::kKvNames.size(); ++kv) {
       for (const Way& way : kWays) {
-        if (const qsf::Status status = run(file, ids, n, way, kv, kernels->isa); !status) {
+        if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), kernels->isa); !status) {
           return std::fprintf(stderr, "%s\n", status.error().sentence), 1;
         }
       }

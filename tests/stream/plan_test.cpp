@@ -28,7 +28,7 @@ PlanInput input(const std::vector<SegmentNeed>& all, std::uint64_t budget) {
   in.budget = budget;
   in.fixed = kMiB;
   in.segments = all;
-  in.kv_per_position = {4 * kKiB, 2 * kKiB + 64};
+  in.kv_per_position = {8 * kKiB, 4 * kKiB, 2 * kKiB + 64, kKiB + 256, kKiB / 2 + 256};
   in.scratch_per_position = 4;
   in.scratch_per_column = 8 * kKiB;
   in.embedding_row = kKiB;
@@ -97,19 +97,29 @@ TEST(Plan, ReducesInTheSeedsOrder) {
     if (!made.plan) break;
     const Plan& p = *made.plan;
     // context, KV precision, embedding rows, chunk and double buffering: none is given up before those to its left
+    const int kv = static_cast<int>(p.kv) - static_cast<int>(KvType::f16);  // 0 to 3
     const int now = p.ring_slots == 0       ? 0
-                    : p.chunk == 1          ? 5
-                    : p.chunk == 8          ? 4
-                    : p.embedding_rows == 0 ? 3
-                    : p.kv == KvType::q8    ? 2
-                                            : 1;
-    EXPECT_TRUE(p.ring_slots == 0 || p.ring_slots == 3u || p.kv == KvType::q8);
+                    : p.chunk == 1          ? 7
+                    : p.chunk == 8          ? 6
+                    : p.embedding_rows == 0 ? 5
+                                            : 1 + kv;
+    EXPECT_TRUE(p.ring_slots == 0 || p.ring_slots == 3u || p.kv == KvType::q2);
     if (now > 0) {
       EXPECT_GE(now, stage) << budget;
       stage = std::max(stage, now);
     }
   }
-  EXPECT_EQ(stage, 5);
+  EXPECT_EQ(stage, 7);
+}
+
+// Groups of 32 take more than a byte for each of a few values: such heads stay at 8 bits.
+TEST(Plan, TakesNoCoarserTypeThatIsLarger) {
+  const auto all = segments();
+  PlanInput in = input(all, 2 * kMiB);
+  in.kv_per_position = {32, 16, 12, 20, 12};
+  for (in.budget = 20 * kMiB; make(in).plan; in.budget -= 64 * kKiB) {
+    EXPECT_LE(make(in).plan->kv, KvType::q8) << in.budget;
+  }
 }
 
 TEST(Plan, RefusalNamesABudgetThatDoes) {
@@ -144,7 +154,7 @@ TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
   const auto all = segments();
   PlanInput in = input(all, 0);
   in.max_seq_len = 256;
-  in.kv = 0;
+  in.kv = static_cast<int>(KvType::f16);
   in.chunk = 8;
   in.ring_slots = 2;
   const std::uint64_t base = in.fixed + 8 * 4 * kKiB + 2 * 256 * kKiB + 256 * (4 * kKiB + 4) + 8 * 8 * kKiB + 64 * kKiB;

@@ -73,7 +73,7 @@ export interface EngineModule {
     chunk: number;
     vocabSize: number;
     layers: number;
-    kv: 'f16' | '8bit' | 'f32';
+    kv: 'f32' | 'f16' | '8bit' | '4bit' | '2bit';
     isa: string;
     bytesRead: number;
     promptTokens: number;

@@ -14,7 +14,7 @@ export const STEPS = ['working', 'need_bytes', 'logits', 'token', 'done', 'ready
 export type Step = (typeof STEPS)[number];
 
 /** kernels.h's KvType, in its order. */
-const KV_TYPES: readonly KvType[] = ['f16', '8bit', 'f32'];
+const KV_TYPES: readonly KvType[] = ['f32', 'f16', '8bit', '4bit', '2bit'];
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
 

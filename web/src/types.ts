@@ -3,7 +3,7 @@
 /** Where a model comes from: an http(s) address (relative ones are resolved against the page) or a local file. */
 export type ModelSource = string | URL | Blob;
 
-export type KvType = 'f16' | '8bit' | 'f32';
+export type KvType = 'f32' | 'f16' | '8bit' | '4bit' | '2bit';
 
 /** The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `simd` runs everywhere else. */
 export type Variant = 'relaxed' | 'simd';
