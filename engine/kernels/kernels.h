@@ -21,6 +21,12 @@ struct QuantizedColumns {
   float* sums = nullptr;         // [n, padded_cols(cols) / kGroup]  sum of each group's codes, exact
   float* half_sums = nullptr;    // [n, padded_cols(cols) / kGroup * 2]  of each half of a group
   std::uint32_t padded = 0;      // padded_cols(cols): the stride between columns, in codes
+
+  /// The columns from `column` on.
+  QuantizedColumns from(std::size_t column) const {
+    const std::size_t groups = column * padded / kGroup;
+    return {codes + column * padded, d + groups, sums + groups, half_sums + 2 * groups, padded};
+  }
 };
 
 /// Columns are padded so that whole blocks of every format have activations, and to an odd number of cache lines, so

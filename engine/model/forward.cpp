@@ -210,7 +210,9 @@ const float* Forward::vector(const TensorEntry& t, std::span<float> to) {
 void Forward::quantize(Buf buf, std::uint32_t first_column, std::uint32_t n, std::uint32_t cols) {
   if (quantized_ == buf) return;
   xq_.padded = padded_cols(cols);
-  kernels_->quantize_columns(at(buf, first_column), width(buf), cols, n, xq_);
+  for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
+    kernels_->quantize_columns(at(buf, first_column + begin), width(buf), cols, count, xq_.from(begin));
+  });
   quantized_ = buf;
   ++counts_[kCountQuantize].calls;
 }
@@ -250,9 +252,11 @@ Forward::Advance Forward::matmul(const TensorEntry& tensor, Buf in, std::uint32_
 
 void Forward::norm(const TensorEntry& weight, Buf in, Buf out, std::uint32_t first_column, std::uint32_t n) {
   const float* w = vector(weight, vector_);
-  for (std::uint32_t t = first_column; t < first_column + n; ++t) {
-    kernels_->rms_norm(at(in, t), w, at(out, t), config_->dim, config_->norm_epsilon);
-  }
+  for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t t = first_column + begin; t < first_column + begin + count; ++t) {
+      kernels_->rms_norm(at(in, t), w, at(out, t), config_->dim, config_->norm_epsilon);
+    }
+  });
   if (quantized_ == out) quantized_ = Buf::none;
   counts_[kCountNorm].calls += n;
 }
@@ -281,17 +285,21 @@ void Forward::attention_token(std::uint32_t column) {
   const std::uint32_t count = std::min(position + 1, c.window != 0 ? std::min(c.window, capacity) : capacity);
   const auto type = static_cast<std::size_t>(kv_.type());
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hd)));
-  parallel_for(workers_, c.n_kv_heads, [&](std::uint32_t kv_head) {
-    std::byte* const keys = kv_.keys(layer_, kv_head);
-    std::byte* const values = kv_.values(layer_, kv_head);
+  for (std::uint32_t kv_head = 0; kv_head < c.n_kv_heads; ++kv_head) {
     const std::size_t slot = position % capacity * kv_.position_bytes(), begin = std::size_t{kv_head} * hd;
-    kernels_->kv_store[type](at(Buf::k, column) + begin, hd, keys + slot);
-    kernels_->kv_store[type](at(Buf::v, column) + begin, hd, values + slot);
-    float* const q = at(Buf::q, column) + begin * group;
-    float* const scores = &scores_[std::size_t{kv_head} * group * capacity];
-    kernels_->attend[type]({q, keys, values, group, hd, capacity, position + 1 - count, count, scale, scores, q});
+    kernels_->kv_store[type](at(Buf::k, column) + begin, hd, kv_.keys(layer_, kv_head) + slot);
+    kernels_->kv_store[type](at(Buf::v, column) + begin, hd, kv_.values(layer_, kv_head) + slot);
+  }
+  // Query heads that share a cache go together where that leaves no thread idle.
+  const std::uint32_t together = c.n_kv_heads % workers_.count == 0 ? group : 1;
+  parallel_for(workers_, c.n_heads / together, [&](std::uint32_t task) {
+    const std::uint32_t head = task * together, kv_head = head / group;
+    float* const q = at(Buf::q, column) + std::size_t{head} * hd;
+    float* const scores = &scores_[std::size_t{head} * capacity];
+    kernels_->attend[type]({q, kv_.keys(layer_, kv_head), kv_.values(layer_, kv_head), together, hd, capacity,
+                            position + 1 - count, count, scale, scores, q});
   });
-  counts_[kCountAttend + type].calls += c.n_kv_heads;
+  counts_[kCountAttend + type].calls += c.n_heads;
 }
 
 Forward::Advance Forward::layer_op() {
@@ -328,7 +336,9 @@ Forward::Advance Forward::layer_op() {
       if (++item_ < n) return Advance::working;
       break;
     case Work::activate:
-      for (std::uint32_t t = 0; t < n; ++t) kernels_->silu(at(op.out, t), at(op.in, t), width(op.out));
+      for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
+        kernels_->silu(at(op.out, begin), at(op.in, begin), count * width(op.out));
+      });
       counts_[kCountSilu].calls += n;
       quantized_ = Buf::none;
       break;

@@ -2,6 +2,7 @@
 // segment is not there yet.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -84,6 +85,15 @@ class Forward {
   bool embed_token(std::uint32_t column);
   Advance matmul(const TensorEntry& tensor, Buf in, std::uint32_t first_column, std::uint32_t n, float* y,
                  std::uint32_t y_stride);
+  /// body(begin, count) over n columns, cut for the workers.
+  template <class Body>
+  void for_columns(std::uint32_t n, Body body) {
+    const std::uint32_t parts = std::min(n, workers_.count);
+    parallel_for(workers_, parts, [&](std::uint32_t part) {
+      const std::uint32_t begin = n * part / parts;
+      body(begin, n * (part + 1) / parts - begin);
+    });
+  }
   void rotate(const TensorEntry* weight, Buf buf);
   void attention_token(std::uint32_t column);
   void norm(const TensorEntry& weight, Buf in, Buf out, std::uint32_t first_column, std::uint32_t n);
