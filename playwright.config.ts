@@ -1,6 +1,6 @@
 import { defineConfig } from '@playwright/test';
 
-import { chromiumArgs, chromiumPath } from './tests/e2e/chromium.js';
+import { chromiumArgs, chromiumPath } from './tests/e2e/chromium.mjs';
 
 export default defineConfig({
   testDir: 'tests/e2e',

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { copyTestHeaders, setUpEmscripten } from './lib/emscripten.mjs';
-import { checkVersions, install, toBuild, toTest } from './lib/packages.mjs';
+import { checkVersions, install, toBench, toBuild, toTest } from './lib/packages.mjs';
 import { Stop, elapsed, isMain, main, root, run } from './lib/process.mjs';
 
 function checkNode() {
@@ -28,11 +28,11 @@ async function installNodePackages() {
   writeFileSync(stamp, hash);
 }
 
-/** The whole set-up; `tests` adds what only the tests need. */
-export async function setUp({ tests = false } = {}) {
+/** The whole set-up; `tests` and `bench` add what only those need. */
+export async function setUp({ tests = false, bench = false } = {}) {
   const start = performance.now();
   checkNode();
-  await install(tests ? [...toBuild, ...toTest] : toBuild);
+  await install([...toBuild, ...(tests ? toTest : []), ...(bench ? toBench : [])]);
   checkVersions();
   await setUpEmscripten();
   if (tests) copyTestHeaders();

@@ -41,6 +41,9 @@ export const toTest = [
   program('clang-tidy-19', 'clang-tidy-19'),
 ];
 
+/** Needed by the benchmarks beside what building needs. */
+export const toBench = [header('benchmark/benchmark.h', 'libbenchmark-dev'), program('chromium', 'chromium')];
+
 /** Of the headers among `needs`, those that the compiler finds and whose condition holds; asked in one run. */
 function headersPresent(needs) {
   const lines = needs

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { chromium, firefox } from '@playwright/test';
 import type { BrowserContext } from '@playwright/test';
 
-import { chromiumArgs, chromiumPath } from './chromium.js';
+import { chromiumArgs, chromiumPath } from './chromium.mjs';
 import type { Actions, Failure } from './page.js';
 import { WebKit } from './webdriver.js';
 

@@ -1,0 +1,187 @@
+#!/usr/bin/env node
+// Writes docs/benchmarks.md from the results in docs/benchmarks/.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { claims } from './lib/bench-claims.mjs';
+import { median, readResults, spread } from './lib/bench.mjs';
+import { main, root } from './lib/process.mjs';
+
+const results = Object.fromEntries(['kernels', 'browser', 'peers'].map((name) => [name, readResults(name)]));
+
+/** A table; columns of figures are set right. */
+function table(head, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  const isFigure = (cell) => cell === '' || /^[\d*]/.test(String(cell));
+  const rule = head.map((_, i) => (rows.every((row) => isFigure(row[i])) ? '--:' : '---'));
+  return [line(head), line(rule), ...rows.map(line)].join('\n');
+}
+
+const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+/** A median, and half of the runs' range as a share of it. */
+const figure = (values) => `${digits(median(values))} ±${(spread(values) * 50).toFixed(0)} %`;
+const percent = (share) => `${(share * 100).toFixed(0)} %`;
+
+function setting() {
+  const rows = Object.entries(results).flatMap(([name, made]) => {
+    if (!made) return [];
+    const { cpu, processors, memoryGiB, kernel, compiler, commit, date, load } = made.machine;
+    const busy = load > 0.7 ? `**busy: load ${load.toFixed(1)}**` : 'idle';
+    return [
+      [
+        name,
+        `\`${made.command}\``,
+        `${cpu}, ${processors} cores, ${memoryGiB} GiB, Linux ${kernel}`,
+        compiler,
+        commit,
+        date,
+        busy,
+      ],
+    ];
+  });
+  return table(['results', 'command', 'machine', 'compiler', 'commit', 'date', 'the machine was'], rows);
+}
+
+const rates = ({ model, engine, threads, prefill, decode }) => [
+  `${engine}`,
+  model,
+  threads,
+  figure(prefill),
+  figure(decode),
+];
+const rateHead = ['engine', 'model', 'threads', 'prefill tokens/s', 'decode tokens/s'];
+
+/** Where the time of own runs goes, as shares. */
+function breakdown(rows) {
+  const works = Object.keys(rows[0].seconds.decode).filter((key) => !['total', 'beside'].includes(key));
+  const line = ({ model, threads, seconds, peakBytes, budget }, what) => [
+    `${model}, ${what}`,
+    threads,
+    ...works.map((work) => percent(seconds[what][work] / seconds[what].total)),
+    (peakBytes / 2 ** 20).toFixed(0),
+    (budget / 2 ** 20).toFixed(0),
+  ];
+  const lines = rows.flatMap((row) => ['prefill', 'decode'].map((what) => line(row, what)));
+  return table(['run', 'threads', ...works, 'peak MiB', 'budget MiB'], lines);
+}
+
+function native() {
+  if (!results.peers) return 'Not measured yet.';
+  const { native: rows, work } = results.peers;
+  const llama = rows.find(({ build }) => build);
+  const own = rows.filter(({ engine, seconds }) => engine === 'qsf' && seconds);
+  return [
+    `${work.prompt} tokens of prefill, ${work.generate} of decode, each from an empty context. ${llama ? `llama.cpp: build ${llama.build}, ${llama.backends}.` : ''}`,
+    table(rateHead, rows.map(rates)),
+    'Where the time of the last run went, and the most memory it had resident:',
+    own.length > 0 ? breakdown(own) : '',
+  ].join('\n\n');
+}
+
+function browser() {
+  const tables = ['peers', 'browser'].flatMap((name) => {
+    const made = name === 'peers' ? results.peers?.browser : results.browser;
+    if (!made?.rows) return [];
+    const { browser: version, rows } = made;
+    const beside = name === 'peers' ? ', side by side with wllama' : ', alone';
+    return [`${version}${beside}:`, table(rateHead, rows.map(rates))];
+  });
+  return tables.length > 0 ? tables.join('\n\n') : 'Not measured yet.';
+}
+
+/** A row's list by the parts of its name. */
+function kernel(...parts) {
+  return results.kernels?.rows.find(({ name }) => parts.every((part) => `/${name}/`.includes(`/${part}/`)));
+}
+
+const cell = (row, key) => (row?.[key] ? digits(median(row[key])) : '');
+
+function kernels() {
+  if (!results.kernels) return 'Not measured yet.';
+  const { rows } = results.kernels;
+  const products = rows.filter(({ name }) => name.startsWith('matmul/')).map(({ name }) => name.split('/'));
+  const pairs = [...new Set(products.map(([, format, isa]) => `${format}/${isa}`))];
+  const columns = [1, 4, 8, 32, 128];
+  const lines = pairs.map((pair) => {
+    const at = (n, threads = 1) => kernel(`matmul/${pair}`, '4096x4096/memory', `columns:${n}`, `threads:${threads}`);
+    const two = rows.find(
+      ({ name }) => name.startsWith(`matmul/${pair}/4096x4096/memory/columns:1/threads:`) && !name.endsWith(':1'),
+    );
+    const four = at(4)?.real_time && at(1)?.real_time ? digits(median(at(4).real_time) / median(at(1).real_time)) : '';
+    return [
+      pair,
+      at(1) ? figure(at(1)['GB/s']) : '',
+      at(1)?.share ? percent(median(at(1).share)) : '',
+      two?.share ? percent(median(two.share)) : '',
+      cell(kernel(`matmul/${pair}`, 'l2', 'columns:1'), 'GB/s'),
+      ...columns.map((n) => cell(at(n), 'GMAC/s')),
+      four,
+    ];
+  });
+  const head = ['format/isa', 'GB/s from memory', 'share', 'share, all threads', 'GB/s from L2'];
+  const others = rows.filter(({ name }) => /^(quantize_columns|attend)\//.test(name));
+  return [
+    'Products of 4096 x 4096 weights. GB/s counts the weights. The share is of what this machine reads from memory at that moment, with as many threads.',
+    table([...head, ...columns.map((n) => `GMAC/s, ${n} col.`), 'time of 4 col. / 1'], lines),
+    'Attention of one head over cached positions, and the rounding of activations:',
+    table(
+      ['kernel', 'µs', 'GB/s'],
+      others.map((row) => [row.name, digits(median(row.real_time) / 1000), cell(row, 'GB/s')]),
+    ),
+  ].join('\n\n');
+}
+
+const text = () => `# Benchmarks
+
+Written by \`npm run bench:report\` from the results in [benchmarks/](benchmarks); \`node scripts/bench.mjs page\` plots them.
+Figures are medians of alternating runs, with half of their range; one thread unless said. Models have random weights in
+the shapes of known ones (\`make-random-model\`), so that every engine reads the same file. Benchmarks are never tests.
+
+${setting()}
+
+## Ratios aimed at
+
+${table(['work', 'at least', 'measured', ''], claims(results).goals)}
+
+## Native
+
+${native()}
+
+## In the browser
+
+${browser()}
+
+wllama 2.4.0 is measured by its own benchmark inside its WebAssembly, 3.8.1 by the timings it gives with a completion, QSF
+by its worker's clock.
+
+## Kernels
+
+${kernels()}
+
+## Claims about fused products
+
+A fused product multiplies 4-bit K-blocks as they are; a separate one makes floats of them first. AVX2 against AVX2, both
+written with care.
+
+${table(['claim', 'falsified when', 'measured', 'verdict'], claims(results).hypotheses)}
+
+## How to measure
+
+| command | what it measures | options |
+|---|---|---|
+| \`npm run bench\` | QSF in Chromium, both WebAssembly builds | \`--model SHAPE/TYPE\`, \`--threads N\`, \`--runs N\` |
+| \`npm run bench:peers\` | beside llama.cpp's \`llama-bench\` (on PATH, or the command in \`LLAMA_BENCH\`) and wllama | the same, \`--native\` |
+| \`npm run bench:kernels\` | kernels one by one | \`--filter REGEX\`, \`--min-time SECONDS\`, \`--runs N\` |
+| \`build-bench/bin/qsf-bench --model FILE.qsf\` | prefill and decode with the time by kind of work, as JSON | \`--help\` |
+| \`build-bench/bin/qsf-bench\` | kernels, with Google Benchmark's options | \`--help\` |
+| \`build-bench/bin/make-random-model SHAPE TYPE OUT.gguf\` | makes a model | \`--layers N\`, \`--seed N\` |
+
+Options follow two dashes: \`npm run bench:peers -- --threads 2\`. In the time by kind of work, *waiting* is time without
+anything to compute, *host* what the program does between steps; reading and unpacking happen beside on their own thread.
+`;
+
+await main(() => {
+  const path = join(root, 'docs', 'benchmarks.md');
+  writeFileSync(path, text());
+  console.log(`written: ${path}`);
+});

@@ -1,0 +1,165 @@
+#!/usr/bin/env node
+// bench.mjs browser | peers | kernels [options]: measures, and leaves JSON in docs/benchmarks/, from which
+// bench-report.mjs writes docs/benchmarks.md. Nothing here is a test: no figure fails anything.
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import {
+  alternate,
+  buildBench,
+  installPeers,
+  json,
+  modelFiles,
+  modelsFolder,
+  qsfBench,
+  writeResults,
+} from './lib/bench.mjs';
+import { measureBrowser } from './lib/bench-browser.mjs';
+import { buildWasm } from './lib/build.mjs';
+import { buildPackage } from './lib/package.mjs';
+import { Stop, capture, main, run, which } from './lib/process.mjs';
+import { setUp } from './setup.mjs';
+
+const { positionals, values: options } = parseArgs({
+  allowPositionals: true,
+  options: {
+    model: { type: 'string', multiple: true }, // SHAPE/TYPE of make-random-model
+    runs: { type: 'string', default: '5' },
+    threads: { type: 'string', multiple: true }, // counts, each measured
+    prompt: { type: 'string', default: '128' },
+    generate: { type: 'string', default: '64' },
+    filter: { type: 'string' }, // of kernels, Google Benchmark's
+    native: { type: 'boolean', default: false }, // peers: without the browser
+    'min-time': { type: 'string', default: '0.2' }, // of kernels, seconds
+  },
+});
+const runs = Number(options.runs);
+const threadCounts = (options.threads ?? ['1']).map(Number);
+const work = { prompt: Number(options.prompt), generate: Number(options.generate) };
+
+const browserModels = options.model ?? ['smollm-135m/q4_0'];
+const nativeModels = options.model ?? [
+  'smollm-135m/q4_0',
+  'smollm-135m/q4_k_m',
+  'tinyllama-1.1b/q4_0',
+  'tinyllama-1.1b/q4_k_m',
+];
+
+async function buildForBrowser() {
+  await buildWasm();
+  await buildPackage();
+}
+
+async function browser() {
+  await buildForBrowser();
+  const rows = [];
+  let name = '';
+  for (const threads of threadCounts) {
+    const measured = await measureBrowser({ models: browserModels, threads, runs, work });
+    name = measured.browser;
+    rows.push(...measured.rows);
+  }
+  writeResults('browser', { work, runs, browser: name, rows });
+}
+
+/** Rates of one run of qsf-bench, which warms up first, as llama-bench does. */
+function measureQsf(model, threads, isa) {
+  const counts = ['--prompt-tokens', String(work.prompt), '--generate', String(work.generate), '--runs', '1'];
+  const args = ['--model', model, '--threads', String(threads), ...counts];
+  const made = json(qsfBench, args, isa ? { QSF_ISA: isa } : {});
+  const { prefill, decode, peak_resident_bytes: peakBytes, isa: used, plan } = made;
+  const seconds = { prefill: prefill.seconds, decode: decode.seconds };
+  return { prefill: prefill.median, decode: decode.median, isa: used, budget: plan.budget, peakBytes, seconds };
+}
+
+/** llama-bench on PATH, or the command, with arguments, that LLAMA_BENCH names. */
+function llamaBench() {
+  const words = (process.env.LLAMA_BENCH ?? '').split(' ').filter((word) => word !== '');
+  if (words.length > 0) return words;
+  return which('llama-bench') ? ['llama-bench'] : null;
+}
+
+function measureLlama([command, ...args], gguf, threads) {
+  const counts = ['-p', String(work.prompt), '-n', String(work.generate), '-t', String(threads), '-r', '1'];
+  const tests = json(command, [...args, '-m', gguf, ...counts, '-o', 'json']);
+  const rate = (key) => tests.find((test) => test[key] > 0).avg_ts;
+  const { build_commit: commit, build_number: number, backends } = tests[0];
+  return { prefill: rate('n_prompt'), decode: rate('n_gen'), build: `${commit} ${number}`, backends };
+}
+
+async function peers() {
+  await installPeers();
+  const llama = llamaBench();
+  if (!llama) console.log('llama-bench is not on PATH and LLAMA_BENCH is not set: the native peer is left out.');
+  const native = [];
+  for (const model of nativeModels) {
+    const { gguf, qsf } = await modelFiles(model);
+    for (const threads of threadCounts) {
+      const qsfIn = (isa) => () => measureQsf(qsf, threads, isa);
+      const subjects = [
+        ['qsf', qsfIn()],
+        ...(process.arch === 'x64' ? [['qsf avx2', qsfIn('avx2')]] : []),
+        ...(llama ? [['llama.cpp', () => measureLlama(llama, gguf, threads)]] : []),
+      ].map(([engine, measure]) => ({ names: { model, engine, threads }, measure }));
+      native.push(...(await alternate(subjects, runs)));
+    }
+  }
+  const results = { work, runs, native };
+  if (!options.native) {
+    await buildForBrowser();
+    results.browser = await measureBrowser({ models: browserModels, threads: 1, runs, work, withPeers: true });
+  }
+  writeResults('peers', results);
+}
+
+/** Every format on this machine's best instruction set, the claims about fused products, attention and rounding. */
+function defaultFilter() {
+  const names = capture(qsfBench, ['--benchmark_list_tests']).split('\n');
+  const best = names.findLast((name) => name.startsWith('matmul/')).split('/')[2];
+  return `^(read|h[0-9]|matmul/[^/]+/${best}/|attend/[^/]+/${best}/|quantize_columns/)`;
+}
+
+/** Google Benchmark's repetitions of one name become one row of lists. */
+function rowsOf(report) {
+  const rows = new Map();
+  const ignored =
+    /^(name|family_index|per_family_instance_index|run_name|run_type|repetition.*|threads|iterations|cpu_time|time_unit)$/;
+  for (const entry of report.benchmarks) {
+    if (entry.run_type !== 'iteration') continue;
+    const name = entry.run_name.replace(/\/(real_time|iterations:1)$/g, '');
+    const row = rows.get(name) ?? { name };
+    rows.set(name, row);
+    for (const [key, value] of Object.entries(entry)) {
+      if (!ignored.test(key)) (row[key] ??= []).push(Number(value.toPrecision(5)));
+    }
+  }
+  return [...rows.values()];
+}
+
+async function kernels() {
+  const out = join(modelsFolder, '..', 'kernels.json');
+  const repeat = [`--benchmark_repetitions=${runs}`, '--benchmark_report_aggregates_only=false'];
+  const filter = options.filter ?? defaultFilter();
+  const to = [`--benchmark_out=${out}`, '--benchmark_out_format=json'];
+  await run(qsfBench, [
+    `--benchmark_filter=${filter}`,
+    `--benchmark_min_time=${options['min-time']}`,
+    ...repeat,
+    ...to,
+  ]);
+  const report = JSON.parse(readFileSync(out, 'utf8'));
+  rmSync(out);
+  writeResults('kernels', { runs, filter, caches: report.context.caches, rows: rowsOf(report) });
+}
+
+const commands = { browser, peers, kernels };
+
+await main(async () => {
+  const command = commands[positionals[0]];
+  if (!command || positionals.length > 1)
+    throw new Stop(`usage: bench.mjs ${Object.keys(commands).join(' | ')} [options]`);
+  await setUp({ bench: true });
+  await buildBench();
+  await command();
+});

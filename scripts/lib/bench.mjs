@@ -1,0 +1,113 @@
+// What the benchmarks share: models of random weights, the machine, repeated and alternating runs, results as JSON.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, release, totalmem } from 'node:os';
+import { basename, join } from 'node:path';
+
+import { buildFolder, buildPreset } from './build.mjs';
+import { Stop, capture, root, run } from './process.mjs';
+
+/** Where results are kept; docs/benchmarks.md is written from them. */
+export const resultsFolder = join(root, 'docs', 'benchmarks');
+export const modelsFolder = join(buildFolder('bench'), 'models');
+const bin = (name) => join(buildFolder('bench'), 'bin', name);
+export const qsfBench = bin('qsf-bench');
+
+const peersFolder = join(root, 'tests', 'bench');
+
+export const buildBench = () => buildPreset('bench');
+
+/** Installs the packages that only benchmarks use. */
+export async function installPeers() {
+  const lock = readFileSync(join(peersFolder, 'package-lock.json'), 'utf8');
+  const stamp = join(peersFolder, 'node_modules', '.qsf-lock');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: peersFolder });
+  writeFileSync(stamp, lock);
+}
+
+/** The GGUF file of `SHAPE/TYPE` and its conversion; made when they are not there. */
+export async function modelFiles(model) {
+  const [shape, type] = model.split('/');
+  const gguf = join(modelsFolder, `${shape}-${type}.gguf`);
+  const qsf = gguf.replace(/gguf$/, 'qsf');
+  mkdirSync(modelsFolder, { recursive: true });
+  if (!existsSync(gguf)) await run(bin('make-random-model'), [shape, type, gguf]);
+  if (!existsSync(qsf)) await run(bin('qsf-convert'), [gguf, qsf, '--quiet']);
+  return { gguf, qsf };
+}
+
+/** Another program's JSON, with variables added to its environment. */
+export function json(command, args, variables = {}) {
+  const text = capture(command, args, { env: { ...process.env, ...variables }, maxBuffer: 1 << 28, cwd: root });
+  if (text === null) throw new Stop(`${[basename(command), ...args].join(' ')} failed.`);
+  return JSON.parse(text.slice(text.search(/[[{]/)));
+}
+
+/** Of this command, before it built or measured anything. */
+const loadAtStart = loadavg()[0];
+
+const gib = (bytes) => Math.round((bytes / 2 ** 30) * 10) / 10;
+
+/** The machine, and how busy it was. */
+export function machine() {
+  const processors = cpus();
+  return {
+    cpu: processors[0].model,
+    processors: processors.length,
+    memoryGiB: gib(totalmem()),
+    kernel: release(),
+    compiler: (capture(process.env.CXX || 'c++', ['--version']) ?? '').split('\n')[0],
+    commit: capture('git', ['describe', '--always', '--dirty'], { cwd: root }),
+    date: new Date().toISOString().slice(0, 16),
+    load: loadAtStart,
+  };
+}
+
+/**
+ * Measures every subject in turn, so many times over: what changes with time changes for all alike. A subject is
+ * `{ names, measure }`, where measure gives `{ prefill, decode }` in tokens/s; a row has its names,
+ * lists of both, and what else the last measure gave.
+ */
+export async function alternate(subjects, runs) {
+  const rows = subjects.map(({ names }) => ({ ...names, prefill: [], decode: [] }));
+  for (let i = 0; i < runs; ++i) {
+    for (const [at, subject] of subjects.entries()) {
+      const { prefill, decode, ...more } = await subject.measure();
+      rows[at].prefill.push(prefill);
+      rows[at].decode.push(decode);
+      Object.assign(rows[at], more);
+    }
+  }
+  for (const row of rows) console.log(line(row));
+  return rows;
+}
+
+const shown = (values) => `${median(values).toFixed(1)} ±${(spread(values) * 50).toFixed(0)} %`;
+const line = ({ model, engine, threads, prefill, decode }) =>
+  `${model}  ${engine}, ${threads} thread(s): prefill ${shown(prefill)}, decode ${shown(decode)} tokens/s`;
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** The largest less the smallest, as a share of the median. */
+export const spread = (values) => (Math.max(...values) - Math.min(...values)) / median(values);
+
+export function writeResults(name, results) {
+  mkdirSync(resultsFolder, { recursive: true });
+  const path = join(resultsFolder, `${name}.json`);
+  const command = `npm run ${process.env.npm_lifecycle_event ?? name} -- ${process.argv.slice(3).join(' ')}`;
+  const head = { machine: machine(), command: command.replace(/ -- $/, '') };
+  const text = JSON.stringify({ ...head, ...results }, null, 1);
+  // Lists of numbers on one line each.
+  const short = text.replace(/\[\s+([-\d.e+,\s]+?)\s+\]/g, (_, list) => `[${list.replace(/\s+/g, ' ')}]`);
+  writeFileSync(path, `${short}\n`);
+  console.log(`results: ${path}`);
+}
+
+export function readResults(name) {
+  const path = join(resultsFolder, `${name}.json`);
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null;
+}

@@ -1,0 +1,52 @@
+// One engine in a page of its own, told by the script what to load and when to measure. Every engine computes the same
+// number of tokens from an empty context; what is not arithmetic (loading, the page's own calls) is left out.
+import { openQsf } from './qsf.js';
+import { openWllama2, openWllama3 } from './wllama.js';
+
+export interface Settings {
+  /** Addresses of the model, as each engine wants it. */
+  gguf: string;
+  qsf: string;
+  threads: number;
+  /** Bytes for the whole of QSF. */
+  memory: number;
+  variant?: 'simd' | 'relaxed';
+}
+
+/** Token counts of the two measurements. */
+export interface Work {
+  prompt: number;
+  generate: number;
+}
+
+/** Tokens per second. */
+export interface Rates {
+  prefill: number;
+  decode: number;
+}
+
+export interface Engine {
+  measure(work: Work): Promise<Rates>;
+  /** What ran, for the record. */
+  about(): Promise<Record<string, string | number | boolean>>;
+}
+
+const engines = { qsf: openQsf, 'wllama-2': openWllama2, 'wllama-3': openWllama3 };
+export type EngineName = keyof typeof engines;
+
+let engine: Engine | undefined;
+
+const bench = {
+  async open(name: EngineName, settings: Settings): Promise<Record<string, string | number | boolean>> {
+    engine = await engines[name](settings);
+    return engine.about();
+  },
+  measure: async (work: Work): Promise<Rates> => engine!.measure(work),
+};
+
+declare global {
+  interface Window {
+    bench: typeof bench;
+  }
+}
+window.bench = bench;
