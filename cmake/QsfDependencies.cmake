@@ -34,7 +34,7 @@ endfunction()
 function(qsf_source_library name include)
   add_library(qsf_dep_${name} STATIC ${ARGN})
   target_include_directories(qsf_dep_${name} SYSTEM PUBLIC ${include})
-  target_compile_options(qsf_dep_${name} PRIVATE -w)
+  target_compile_options(qsf_dep_${name} PRIVATE -w ${qsf_shareable})
   add_library(qsf::${name} ALIAS qsf_dep_${name})
 endfunction()
 

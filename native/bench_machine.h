@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "native/thread_pool.h"
+#include "threads/thread_pool.h"
 
 namespace qsf::bench {
 

@@ -12,16 +12,17 @@
 #include <string>
 
 #include "engine.h"
+#include "native/cores.h"
 #include "native/io_thread.h"
 #include "native/source.h"
-#include "native/thread_pool.h"
+#include "threads/thread_pool.h"
 
 namespace qsf {
 
 struct HostOptions {
   std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
   std::uint32_t threads = 0;          // 0: usable_cores()
-  bool pin = false;                   // each computing thread to one processor
+  bool pin = false;                   // each computing thread but the caller's to a core of its own
   bool profile = false;               // measure every step: see Profile
   SourceOptions source;
   OpenOptions open;  // workers are filled in
@@ -71,9 +72,11 @@ class Host {
   Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel)
       : pages_(std::move(pages)),
         source_(std::move(source)),
-        pool_(options.threads, options.pin),
+        pool_(options.threads != 0 ? options.threads : usable_cores()),
         cancel_(cancel),
-        profiling_(options.profile) {}
+        profiling_(options.profile) {
+    if (options.pin) pin_to_cores(pool_.threads());
+  }
 
   Pages pages_;
   Source source_;

@@ -138,7 +138,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   text("--isa", o.isa, "Instruction set: " + joined(isa_names()) + "; else the best, or what QSF_ISA says", "NAME");
   app.add_option("--threads", o.host.threads, "Computing threads; 0: one per physical core")
       ->check(CLI::Range(0u, kMaxThreads));
-  app.add_flag("--pin", o.host.pin, "Keep each computing thread on one processor");
+  app.add_flag("--pin", o.host.pin, "Keep each computing thread but the first on a core of its own");
 
   app.add_flag("--interactive", o.interactive, "Each line of standard input continues the text");
   app.add_flag("--bench", o.bench, "Measure tokens per second of prompt and generation, and exit");

@@ -24,7 +24,12 @@ export const clangFormat = (fix) =>
 /** C++: likely mistakes, in what the native build in build/ compiles, the sources that it generates included. */
 export const clangTidy = () => {
   const build = buildFolder('release');
-  return run('run-clang-tidy-19', ['-quiet', '-p', build, `^(${root}|${build})/(engine|converter|native)/.*\\.cpp$`]);
+  return run('run-clang-tidy-19', [
+    '-quiet',
+    '-p',
+    build,
+    `^(${root}|${build})/(engine|converter|native|threads)/.*\\.cpp$`,
+  ]);
 };
 
 /** TypeScript and JavaScript: layout, likely mistakes, types. */

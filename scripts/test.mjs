@@ -37,7 +37,10 @@ async function playwright() {
 }
 
 /** Where threads meet: the hosts' threads and the session, and the programs that those tests start. */
-const threaded = { tests: '^(engine|native)$', targets: ['test_engine', 'test_native', 'qsf-run', 'qsf-convert'] };
+const threaded = {
+  tests: '^(engine|native|threads)$',
+  targets: ['test_engine', 'test_native', 'test_threads', 'qsf-run', 'qsf-convert'],
+};
 
 const parts = [
   ['Types and layout of the TypeScript', typeScript],

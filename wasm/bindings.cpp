@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine.h"
+#include "wasm/workers.h"
 
 namespace {
 
@@ -20,6 +21,7 @@ struct Open {
   std::uint32_t max_seq_len;
   int kv;  // KvType, or -1
   bool stream_all;
+  std::uint32_t threads;
 };
 
 struct Read {
@@ -83,6 +85,7 @@ std::uint32_t open(const Open& o) {
   options.max_seq_len = o.max_seq_len;
   if (o.kv >= 0) options.kv = static_cast<qsf::KvType>(o.kv);
   options.stream_all = o.stream_all;
+  options.workers = qsf::lend_workers(o.threads);
   const qsf::Result<qsf::Session*> opened =
       qsf::open_session(arena, static_cast<std::uint64_t>(o.budget), static_cast<std::uint64_t>(o.file_size), options);
   if (!opened) return code(opened.error());
@@ -139,6 +142,8 @@ std::uint32_t start(const Start& s) {
 }
 
 void stop() { session->stop(); }
+/// Ends the threads, which a browser would otherwise wait for before it ends their workers.
+void close() { qsf::end_workers(); }
 std::uint32_t rewind_to(std::uint32_t n) { return code(session->rewind(n)); }
 std::uint32_t preload() { return code(session->preload()); }
 std::uint32_t token() { return session->token(); }
@@ -231,7 +236,8 @@ EMSCRIPTEN_BINDINGS(qsf) {
       .field("fileSize", &Open::file_size)
       .field("maxSeqLen", &Open::max_seq_len)
       .field("kv", &Open::kv)
-      .field("streamAll", &Open::stream_all);
+      .field("streamAll", &Open::stream_all)
+      .field("threads", &Open::threads);
   value_object<Read>("Read")
       .field("offset", &Read::offset)
       .field("size", &Read::size)
@@ -264,6 +270,7 @@ EMSCRIPTEN_BINDINGS(qsf) {
   function("stage", &stage);
   function("start", &start);
   function("stop", &stop);
+  function("close", &close);
   function("rewind", &rewind_to);
   function("preload", &preload);
   function("token", &token);

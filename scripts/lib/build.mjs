@@ -8,8 +8,12 @@ import { Stop, root, run } from './process.mjs';
 /** The WebAssembly builds: one for the relaxed integer dot product, one for everywhere else. */
 export const variants = ['simd', 'relaxed'];
 
-/** Each WebAssembly module's two files. */
-export const wasmFiles = variants.flatMap((variant) => [`qsf-${variant}.js`, `qsf-${variant}.wasm`]);
+/** What a build makes: a module of two files, and its twin for memory that threads share. */
+const modules = (variant) =>
+  [`qsf-${variant}`, `qsf-${variant}-threads`].flatMap((name) => [`${name}.js`, `${name}.wasm`]);
+
+/** Every WebAssembly module's files. */
+export const wasmFiles = variants.flatMap(modules);
 
 /** The package's sources; the WebAssembly modules are put beside them. */
 export const packageSources = join(root, 'web', 'src');
@@ -49,11 +53,11 @@ export async function buildPreset(preset, { tests = false, targets = [] } = {}) 
 /** Builds qsf-run and qsf-convert into build/bin/. */
 export const buildNative = (options) => buildPreset('release', options);
 
-/** Builds both WebAssembly modules and puts them where the TypeScript sources look for them. */
+/** Builds the WebAssembly modules and puts them where the TypeScript sources look for them. */
 export async function buildWasm(options) {
   for (const variant of variants) {
     await buildPreset(`wasm-${variant}`, options);
-    for (const name of wasmFiles.filter((file) => file.startsWith(`qsf-${variant}.`))) {
+    for (const name of modules(variant)) {
       copyIfNewer(join(buildFolder(`wasm-${variant}`), 'bin', name), join(packageSources, name));
     }
   }

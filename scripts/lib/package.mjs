@@ -34,7 +34,7 @@ export async function buildPackage() {
       './package.json': './package.json',
     },
     types: './index.d.ts',
-    sideEffects: ['./worker.js'],
+    sideEffects: ['./worker.js', './qsf-*-threads.js'],
   };
   writeFileSync(join(dist, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   console.log(`The package is in ${dist}.`);

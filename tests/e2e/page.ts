@@ -1,5 +1,5 @@
 // What the test page can be told to do. Everything goes in and out as JSON, so that any driver can carry it.
-import { MiB, QSF, QSFError } from '../../web/src/index.js';
+import { QSF, QSFError } from '../../web/src/index.js';
 import type { CacheEntry, GenerateOptions, LoadOptions, Progress, Stats } from '../../web/src/index.js';
 
 export interface Failure {
@@ -166,8 +166,8 @@ const actions = {
     await model(name).close();
     open.delete(name);
   },
-  async secureAndIsolated() {
-    return { secure: isSecureContext, isolated: crossOriginIsolated, MiB };
+  async host() {
+    return { isolated: crossOriginIsolated, processors: navigator.hardwareConcurrency };
   },
 };
 

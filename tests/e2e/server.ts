@@ -44,16 +44,18 @@ export class TestServer {
   #port = 0;
   readonly #sockets = new Set<Socket>();
   readonly #connect: string[];
+  readonly #isolated: boolean;
 
-  /** `connect`: other origins that pages may read from. */
-  static async start(connect: string[] = []): Promise<TestServer> {
-    const server = new TestServer(connect);
+  /** `connect`: other origins that pages may read from; `isolated`: pages are isolated from them. */
+  static async start(connect: string[] = [], { isolated = false } = {}): Promise<TestServer> {
+    const server = new TestServer(connect, isolated);
     await server.resume();
     return server;
   }
 
-  private constructor(connect: string[]) {
+  private constructor(connect: string[], isolated: boolean) {
     this.#connect = connect;
+    this.#isolated = isolated;
   }
 
   get origin(): string {
@@ -165,6 +167,10 @@ export class TestServer {
     ].join('; ');
     response.setHeader('Content-Security-Policy', policy);
     response.setHeader('Cache-Control', 'no-store');
+    if (this.#isolated) {
+      response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+      response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
+    }
     const found = fileFor(path);
     if (!found) return void response.writeHead(404).end();
     response.writeHead(200, { 'Content-Type': TYPES[extname(path)] ?? 'text/html; charset=utf-8' }).end(found);

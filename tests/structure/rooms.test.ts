@@ -16,8 +16,9 @@ const graph = new Map<string, Set<string>>(declared);
 /** Beyond the engine: hosts see its surface only, and what every room may see. */
 const hosts = new Set(['engine.h', 'base']);
 const outside = new Map([
-  ['native', new Set([...hosts, 'native'])],
-  ['wasm', new Set([...hosts, 'wasm'])],
+  ['threads', new Set([...hosts, 'threads'])],
+  ['native', new Set([...hosts, 'native', 'threads'])],
+  ['wasm', new Set([...hosts, 'wasm', 'threads'])],
   ['converter', new Set(['engine.h', 'converter', 'text', 'file', 'formats', 'base'])],
 ]);
 

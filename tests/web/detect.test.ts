@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { RELAXED_DOT, SIMD_DOT, probe } from '../../web/src/detect.js';
+import { RELAXED_DOT, SIMD_DOT, detectThreads, probe } from '../../web/src/detect.js';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
@@ -18,5 +18,33 @@ describe('the probe modules', () => {
     expect(WebAssembly.validate(probe(2, [0xfd, 0xff, 0x7f]))).toBe(false);
     // The operands are part of the question.
     expect(WebAssembly.validate(probe(3, [0xfd, 0xba, 0x01]))).toBe(false);
+  });
+});
+
+describe('the number of threads', () => {
+  const isolated = (hardwareConcurrency: number) => ({ crossOriginIsolated: true, navigator: { hardwareConcurrency } });
+  const plain = { crossOriginIsolated: false, navigator: { hardwareConcurrency: 16 } };
+
+  it('is half of the processors, but two to four, where the page is isolated', () => {
+    const given = [1, 2, 3, 4, 5, 6, 8, 10, 64].map((processors) => detectThreads(undefined, isolated(processors)));
+    expect(given).toEqual([1, 2, 2, 2, 3, 3, 4, 4, 4]);
+  });
+
+  it('is one where the page is not isolated, or does not tell', () => {
+    expect(detectThreads(undefined, plain)).toBe(1);
+    expect(detectThreads(undefined, {})).toBe(1);
+    expect(detectThreads(undefined, { crossOriginIsolated: true })).toBe(1);
+  });
+
+  it('is what is wanted, however many processors there are', () => {
+    for (const threads of [1, 3, 8]) expect(detectThreads(threads, isolated(2))).toBe(threads);
+    expect(detectThreads(1, plain)).toBe(1);
+  });
+
+  it('is refused with a reason', () => {
+    expect(() => detectThreads(2, plain)).toThrow(expect.objectContaining({ code: 'unsupported_host' }));
+    for (const wrong of [0, -1, 9, 1.5, NaN, Infinity]) {
+      expect(() => detectThreads(wrong, isolated(8))).toThrow(expect.objectContaining({ code: 'bad_argument' }));
+    }
   });
 });

@@ -17,6 +17,9 @@ const policy = [
 
 const headers = {
   'Content-Security-Policy': policy,
+  // Isolation, without which there are no threads.
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
 };

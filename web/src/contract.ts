@@ -16,6 +16,7 @@ export interface LoadRequest {
   background: boolean;
   streamAll: boolean;
   variant: Variant | undefined;
+  threads: number | undefined;
   network: NetworkOptions;
 }
 

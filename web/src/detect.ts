@@ -1,4 +1,6 @@
-// Which WebAssembly build this browser can run, found by validating the very instruction that matters.
+// Which WebAssembly build this browser can run, found by validating the very instruction that matters, and with how many
+// threads.
+import { MAX_THREADS } from './constants.js';
 import { QSFError } from './errors.js';
 import type { Variant } from './types.js';
 
@@ -29,4 +31,31 @@ export function detectVariant(): Variant {
     if (WebAssembly.validate(SIMD_DOT)) return 'simd';
   }
   throw new QSFError('unsupported_host', 'This browser has no WebAssembly SIMD.');
+}
+
+/** What a page or worker tells of itself. */
+export interface Host {
+  crossOriginIsolated?: boolean;
+  navigator?: { hardwareConcurrency?: number };
+}
+
+/** The threads to compute with: those `wanted`, or what suits the host. */
+export function detectThreads(wanted: number | undefined, host: Host = globalThis): number {
+  const isolated = host.crossOriginIsolated === true;
+  if (wanted === undefined) {
+    const processors = host.navigator?.hardwareConcurrency ?? 1;
+    // Often two processors are one core, and memory is busy with four cores.
+    return isolated ? Math.min(processors, Math.max(2, Math.ceil(processors / 2)), 4) : 1;
+  }
+  if (!(Number.isInteger(wanted) && wanted >= 1 && wanted <= MAX_THREADS)) {
+    throw new QSFError('bad_argument', `threads is ${wanted}; it must be a whole number from 1 to ${MAX_THREADS}.`);
+  }
+  if (wanted > 1 && !isolated) {
+    throw new QSFError(
+      'unsupported_host',
+      `${wanted} threads need a cross-origin isolated page, and this is none: let the server send ` +
+        'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp.',
+    );
+  }
+  return wanted;
 }

@@ -25,7 +25,14 @@ interface Text {
 }
 
 export interface EngineModule {
-  open(options: { budget: number; fileSize: number; maxSeqLen: number; kv: number; streamAll: boolean }): number;
+  open(options: {
+    budget: number;
+    fileSize: number;
+    maxSeqLen: number;
+    kv: number;
+    streamAll: boolean;
+    threads: number;
+  }): number;
   /** A position in STEPS of engine.ts. */
   step(): number;
   nextRequest(): ReadRequest;
@@ -50,6 +57,8 @@ export interface EngineModule {
     logitsHash: boolean;
   }): number;
   stop(): void;
+  /** Ends the threads beside the caller's. */
+  close(): void;
   rewind(n: number): number;
   preload(): number;
   token(): number;
@@ -84,5 +93,6 @@ export interface EngineModule {
   segments(): Segment[];
 }
 
-declare const create: (options: { wasmMemory: WebAssembly.Memory }) => Promise<EngineModule>;
+/** `threads`: how many a module with shared memory makes room for, the caller's among them. */
+declare const create: (options: { wasmMemory: WebAssembly.Memory; threads: number }) => Promise<EngineModule>;
 export default create;

@@ -5,9 +5,13 @@ import type { EngineModule, ReadRequest, Segment } from './engine-module.js';
 import { QSFError, errorName } from './errors.js';
 import type { ErrorName } from './errors.js';
 import { errorNumbers } from './errors.gen.js';
-import createRelaxed from './qsf-relaxed.js';
-import createSimd from './qsf-simd.js';
 import type { KvType, Variant } from './types.js';
+
+/** The WebAssembly modules, fetched when they are chosen: for one thread, and for several that share the memory. */
+const MODULES = {
+  relaxed: { alone: () => import('./qsf-relaxed.js'), shared: () => import('./qsf-relaxed-threads.js') },
+  simd: { alone: () => import('./qsf-simd.js'), shared: () => import('./qsf-simd-threads.js') },
+};
 
 /** engine.h's Step, in its order. */
 export const STEPS = ['working', 'need_bytes', 'logits', 'token', 'done', 'ready', 'error'] as const;
@@ -27,21 +31,23 @@ export interface OpenOptions {
 
 export class Engine {
   readonly variant: Variant;
+  readonly threads: number;
   readonly #module: EngineModule;
   readonly #memory: WebAssembly.Memory;
   /** Never detached: the memory's size never changes. */
-  readonly #bytes: Uint8Array<ArrayBuffer>;
+  readonly #bytes: Uint8Array;
   readonly #encoder = new TextEncoder();
 
-  private constructor(variant: Variant, module: EngineModule, memory: WebAssembly.Memory) {
+  private constructor(variant: Variant, threads: number, module: EngineModule, memory: WebAssembly.Memory) {
     this.variant = variant;
+    this.threads = threads;
     this.#module = module;
     this.#memory = memory;
-    this.#bytes = new Uint8Array(memory.buffer as ArrayBuffer);
+    this.#bytes = new Uint8Array(memory.buffer);
   }
 
-  /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB. */
-  static async create(variant: Variant, budget: number): Promise<Engine> {
+  /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB; it is shared by several threads. */
+  static async create(variant: Variant, threads: number, budget: number): Promise<Engine> {
     if (budget < SMALLEST) {
       throw new QSFError(
         'budget_too_small',
@@ -49,15 +55,16 @@ export class Engine {
       );
     }
     const pages = budget / PAGE;
+    const shared = threads > 1;
     let wasmMemory: WebAssembly.Memory;
     try {
-      wasmMemory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+      wasmMemory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
     } catch (cause) {
       throw new QSFError('out_of_memory', `The browser refused ${budget} bytes of WebAssembly memory.`, { cause });
     }
     try {
-      const create = { relaxed: createRelaxed, simd: createSimd }[variant];
-      return new Engine(variant, await create({ wasmMemory }), wasmMemory);
+      const { default: create } = await MODULES[variant][shared ? 'shared' : 'alone']();
+      return new Engine(variant, threads, await create({ wasmMemory, threads }), wasmMemory);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new QSFError('unsupported_host', `The WebAssembly module did not load: ${why}`, { cause });
@@ -71,7 +78,7 @@ export class Engine {
   /** Begins a session, forgetting an earlier one. No read of the earlier one may be under way. */
   open(options: OpenOptions): void {
     const kv = options.kv === undefined ? -1 : KV_TYPES.indexOf(options.kv);
-    this.#check(this.#module.open({ ...options, kv, budget: this.memoryBytes }));
+    this.#check(this.#module.open({ ...options, kv, budget: this.memoryBytes, threads: this.threads }));
   }
 
   step(): Step {
@@ -89,7 +96,7 @@ export class Engine {
   }
 
   /** The place in memory that a request's bytes belong in. */
-  target({ into, size }: ReadRequest): Uint8Array<ArrayBuffer> {
+  target({ into, size }: ReadRequest): Uint8Array {
     return this.#bytes.subarray(into >>> 0, (into >>> 0) + size);
   }
 
@@ -130,6 +137,11 @@ export class Engine {
 
   stop(): void {
     this.#module.stop();
+  }
+
+  /** Ends the threads beside this one. */
+  close(): void {
+    this.#module.close();
   }
 
   preload(): void {
@@ -192,8 +204,9 @@ export class Engine {
     return this.#module.logitsHash();
   }
 
-  #text({ at, size }: { at: number; size: number }): Uint8Array<ArrayBuffer> {
-    return this.#bytes.subarray(at >>> 0, (at >>> 0) + size);
+  /** A copy: text in shared memory cannot be decoded. */
+  #text({ at, size }: { at: number; size: number }): Uint8Array {
+    return this.#bytes.slice(at >>> 0, (at >>> 0) + size);
   }
 
   /** Room outside the arena for what the next call reads. */

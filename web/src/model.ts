@@ -1,6 +1,6 @@
 // An open model in the worker: engine, source and the current generation.
 import type { Batch, GenerateRequest, LoadRequest } from './contract.js';
-import { detectVariant } from './detect.js';
+import { detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
 import { QSFError } from './errors.js';
 import type { ErrorName } from './errors.js';
@@ -42,7 +42,8 @@ export class Model {
   #modelHash = '';
 
   static async create(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Model> {
-    const engine = await Engine.create(request.variant ?? detectVariant(), request.memory);
+    const variant = request.variant ?? detectVariant();
+    const engine = await Engine.create(variant, detectThreads(request.threads), request.memory);
     const source = await openSource(request);
     return new Model(request, engine, source, onProgress);
   }
@@ -125,7 +126,7 @@ export class Model {
         maxSeqLen: s.maxSeqLen,
         chunk: s.chunk,
       },
-      engine: { variant: engine.variant, isa: s.isa, kernels: engine.kernelCounts() },
+      engine: { variant: engine.variant, isa: s.isa, threads: engine.threads, kernels: engine.kernelCounts() },
       io: {
         network: source.network,
         cache: source.cache,
@@ -142,6 +143,7 @@ export class Model {
 
   async close(): Promise<void> {
     await this.#generation?.stop();
+    this.engine.close();
     await this.#source.close();
   }
 

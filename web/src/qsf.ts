@@ -179,6 +179,7 @@ function loadRequest(source: ModelSource, options: LoadOptions): LoadRequest {
     background: options.background ?? false,
     streamAll: options.streamAll ?? false,
     variant: options.variant,
+    threads: options.threads,
     network: options.network ?? {},
   };
 }

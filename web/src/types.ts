@@ -37,6 +37,11 @@ export interface LoadOptions {
   streamAll?: boolean;
   /** Force a WebAssembly build. Default: chosen by detection. */
   variant?: Variant;
+  /**
+   * Threads that compute, at most 8; more than one needs a cross-origin isolated page. Default: 1 in a page that is not,
+   * else half of the processors that the browser tells of, but 2 to 4. Never changes a result.
+   */
+  threads?: number;
   network?: NetworkOptions;
 }
 
@@ -143,6 +148,8 @@ export interface Stats {
   engine: {
     variant: Variant;
     isa: string;
+    /** That compute; fixed by load(). */
+    threads: number;
     /** Kernels by operation and weight or cache format (empty where there is one only), with their calls. */
     kernels: { op: string; type: string; calls: number }[];
   };

@@ -18,7 +18,10 @@ export function drawFigures({ generation, io, engine }: Stats): void {
     ['Written', generation === undefined ? '–' : `${generation.tokens.length} tokens`],
     ['Downloaded', format.bytes(io.network)],
     ['Read from this browser', format.bytes(io.cache)],
-    ['WebAssembly', VARIANTS[engine.variant]],
+    [
+      'WebAssembly',
+      `${VARIANTS[engine.variant]}, ${engine.threads === 1 ? 'one thread' : `${engine.threads} threads`}`,
+    ],
   ];
   box.replaceChildren(...rows.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
 }

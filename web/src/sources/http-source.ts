@@ -29,7 +29,7 @@ export class HttpSource implements ByteSource {
   /** Ranges whose bytes from the cache were checked since the source was opened. */
   #checked = new RangeSet();
   /** Reads without CRC, kept until the engine accepts them. */
-  #unvouched: { offset: number; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  #unvouched: { offset: number; bytes: Uint8Array }[] = [];
   /** Reads under way, by offset. */
   #flying = new Map<number, Promise<void>>();
   #pieces: readonly Piece[] = [];
@@ -187,7 +187,7 @@ export class HttpSource implements ByteSource {
   }
 
   /** true: done; false: not there, or wrong; a promise that ends in reading from the network if need be. */
-  #fromCache(offset: number, into: Uint8Array<ArrayBuffer>, crc: number | undefined): boolean | Promise<void> {
+  #fromCache(offset: number, into: Uint8Array, crc: number | undefined): boolean | Promise<void> {
     if (!this.#cache?.verified.covers(offset, into.length)) return false;
     const reading = this.#cache.read(offset, into);
     if (reading === undefined) return this.#isRight(offset, into, crc);
@@ -195,7 +195,7 @@ export class HttpSource implements ByteSource {
     return reading.then(() => (this.#isRight(offset, into, crc) ? undefined : fetch()), fetch);
   }
 
-  #isRight(offset: number, bytes: Uint8Array<ArrayBuffer>, crc: number | undefined): boolean {
+  #isRight(offset: number, bytes: Uint8Array, crc: number | undefined): boolean {
     if (crc !== undefined && !this.#checked.covers(offset, bytes.length)) {
       if (crc32(bytes) !== crc) {
         this.#cache!.drop(offset, bytes.length);
@@ -208,7 +208,7 @@ export class HttpSource implements ByteSource {
     return true;
   }
 
-  async #fetch(offset: number, into: Uint8Array<ArrayBuffer>, crc: number | undefined): Promise<void> {
+  async #fetch(offset: number, into: Uint8Array, crc: number | undefined): Promise<void> {
     const flying = this.#flying.get(offset);
     if (flying) {
       await flying.catch(() => {});
@@ -222,19 +222,19 @@ export class HttpSource implements ByteSource {
     this.#take(offset, into, crc);
   }
 
-  #transfer(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> {
+  #transfer(offset: number, into: Uint8Array): Promise<void> {
     return this.#whole ? this.#whole.read(offset, into) : this.#http.read(offset, into);
   }
 
   /** Bytes came for the engine. */
-  #take(offset: number, bytes: Uint8Array<ArrayBuffer>, crc: number | undefined): void {
+  #take(offset: number, bytes: Uint8Array, crc: number | undefined): void {
     if (crc === undefined) this.#unvouched.push({ offset, bytes: bytes.slice() });
     else if (crc32(bytes) === crc) this.#keep(offset, bytes);
     this.#arrived(offset, bytes.length);
   }
 
   /** Puts bytes that are right into the cache. */
-  #keep(offset: number, bytes: Uint8Array<ArrayBuffer>): void {
+  #keep(offset: number, bytes: Uint8Array): void {
     const cache = this.#cache;
     if (!cache || cache.verified.covers(offset, bytes.length)) return;
     if (this.#whole?.inCache || cache.write(offset, bytes)) {

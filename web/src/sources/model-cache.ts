@@ -3,7 +3,7 @@ import { BlockReader } from './blob.js';
 import { COMPLETE_LINE, headLine, parseJournal, rangeLine } from './journal.js';
 import type { Identity, Journal } from './journal.js';
 import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
-import type { SyncAccess } from './opfs.js';
+import type { SyncFile } from './opfs.js';
 import { RangeSet } from './ranges.js';
 
 /** How long the last page's worker may take to let go of its files, in milliseconds. */
@@ -20,11 +20,11 @@ export interface ModelCache {
   readonly writable: boolean;
   readonly owned: boolean;
   /** Fills `into`; undefined when that is done already. Rejects when the bytes cannot be had. */
-  read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> | undefined;
+  read(offset: number, into: Uint8Array): Promise<void> | undefined;
   /** Forgets everything and begins a file of this identity. */
   reset(identity: Identity): void;
   /** Puts bytes in their place without vouching for them; false when they could not be kept. */
-  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean;
+  write(offset: number, bytes: Uint8Array): boolean;
   /** Vouches for bytes that were written. */
   mark(offset: number, size: number): void;
   drop(offset: number, size: number): void;
@@ -58,8 +58,8 @@ class OwnedCache implements ModelCache {
   identity: Identity | undefined;
   verified = new RangeSet();
   complete = false;
-  readonly #model: SyncAccess;
-  readonly #journal: SyncAccess;
+  readonly #model: SyncFile;
+  readonly #journal: SyncFile;
   readonly #release: () => void;
   readonly #encoder = new TextEncoder();
   #journalEnd = 0;
@@ -77,12 +77,12 @@ class OwnedCache implements ModelCache {
     }
   }
 
-  private constructor(model: SyncAccess, journal: SyncAccess, release: () => void) {
+  private constructor(model: SyncFile, journal: SyncFile, release: () => void) {
     this.#model = model;
     this.#journal = journal;
     this.#release = release;
-    const bytes = new Uint8Array(journal.getSize());
-    journal.read(bytes, { at: 0 });
+    const bytes = new Uint8Array(journal.size);
+    journal.read(bytes, 0);
     const found = parseJournal(bytes);
     if (!found) return;
     this.identity = found.identity;
@@ -92,8 +92,8 @@ class OwnedCache implements ModelCache {
     journal.truncate(found.length);
   }
 
-  read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> | undefined {
-    const got = this.#model.read(into, { at: offset });
+  read(offset: number, into: Uint8Array): Promise<void> | undefined {
+    const got = this.#model.read(into, offset);
     return got === into.length ? undefined : Promise.reject(new Error('the cached file is short'));
   }
 
@@ -112,9 +112,9 @@ class OwnedCache implements ModelCache {
     });
   }
 
-  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean {
+  write(offset: number, bytes: Uint8Array): boolean {
     return this.#try(() => {
-      if (this.#model.write(bytes, { at: offset }) !== bytes.length) throw new Error('no room');
+      if (this.#model.write(bytes, offset) !== bytes.length) throw new Error('no room');
       this.#unflushed += bytes.length;
     });
   }
@@ -159,7 +159,7 @@ class OwnedCache implements ModelCache {
 
   #writeJournal(): void {
     const line = this.#encoder.encode(this.#pending);
-    if (this.#journal.write(line, { at: this.#journalEnd }) !== line.length) throw new Error('no room');
+    if (this.#journal.write(line, this.#journalEnd) !== line.length) throw new Error('no room');
     this.#journalEnd += line.length;
     this.#pending = '';
   }
@@ -201,7 +201,7 @@ class SharedCache implements ModelCache {
     this.#reader = new BlockReader(file);
   }
 
-  async read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> {
+  async read(offset: number, into: Uint8Array): Promise<void> {
     try {
       await this.#reader.read(offset, into);
     } catch {

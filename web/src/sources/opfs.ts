@@ -5,8 +5,8 @@ const ROOT = 'qsf';
 export const MODEL_FILE = 'model';
 export const JOURNAL_FILE = 'journal';
 
-/** FileSystemSyncAccessHandle, which only workers have. */
-export interface SyncAccess {
+/** FileSystemSyncAccessHandle, which only workers have, with the bytes that every browser lets it touch. */
+interface SyncAccessHandle {
   read(into: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   write(bytes: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   truncate(size: number): void;
@@ -15,7 +15,55 @@ export interface SyncAccess {
   close(): void;
 }
 
-type WorkerFileHandle = FileSystemFileHandle & { createSyncAccessHandle(): Promise<SyncAccess> };
+type WorkerFileHandle = FileSystemFileHandle & { createSyncAccessHandle(): Promise<SyncAccessHandle> };
+
+const isPrivate = (bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> => bytes.buffer instanceof ArrayBuffer;
+
+/** A file that is read and written without waiting. Bytes of shared memory go through a block of their own. */
+export class SyncFile {
+  readonly #handle: SyncAccessHandle;
+  #block = new Uint8Array();
+
+  constructor(handle: SyncAccessHandle) {
+    this.#handle = handle;
+  }
+
+  read(into: Uint8Array, at: number): number {
+    if (isPrivate(into)) return this.#handle.read(into, { at });
+    const block = this.#room(into.length);
+    const got = this.#handle.read(block, { at });
+    into.set(block.subarray(0, got));
+    return got;
+  }
+
+  write(bytes: Uint8Array, at: number): number {
+    if (isPrivate(bytes)) return this.#handle.write(bytes, { at });
+    const block = this.#room(bytes.length);
+    block.set(bytes);
+    return this.#handle.write(block, { at });
+  }
+
+  truncate(size: number): void {
+    this.#handle.truncate(size);
+  }
+
+  get size(): number {
+    return this.#handle.getSize();
+  }
+
+  flush(): void {
+    this.#handle.flush();
+  }
+
+  close(): void {
+    this.#handle.close();
+  }
+
+  #room(size: number): Uint8Array<ArrayBuffer> {
+    if (this.#block.length < size) this.#block = new Uint8Array(size);
+    return this.#block.subarray(0, size);
+  }
+}
 
 /** Whether this worker can read and write cached files without waiting. */
 export function hasSyncAccess(): boolean {
@@ -23,16 +71,12 @@ export function hasSyncAccess(): boolean {
 }
 
 /** Opens a file for this worker alone. A page that is just being left may hold it for up to `patience` milliseconds. */
-export async function syncAccess(
-  folder: FileSystemDirectoryHandle,
-  name: string,
-  patience: number,
-): Promise<SyncAccess> {
+export async function syncAccess(folder: FileSystemDirectoryHandle, name: string, patience: number): Promise<SyncFile> {
   const file = (await folder.getFileHandle(name, { create: true })) as WorkerFileHandle;
   const end = performance.now() + patience;
   for (;;) {
     try {
-      return await file.createSyncAccessHandle();
+      return new SyncFile(await file.createSyncAccessHandle());
     } catch (error) {
       if (performance.now() > end) throw error;
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -3,7 +3,7 @@ import type { Stats } from '../types.js';
 
 export interface ReadPiece {
   offset: number;
-  into: Uint8Array<ArrayBuffer>;
+  into: Uint8Array;
   /** CRC-32 of the bytes; undefined where only the engine can tell whether they are right. */
   crc: number | undefined;
 }

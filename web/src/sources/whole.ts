@@ -9,8 +9,8 @@ import type { ModelCache } from './model-cache.js';
 export const LARGEST_IN_MEMORY = 64 * MiB;
 
 interface Store {
-  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean;
-  read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> | undefined;
+  write(offset: number, bytes: Uint8Array): boolean;
+  read(offset: number, into: Uint8Array): Promise<void> | undefined;
 }
 
 export class WholeFile {
@@ -51,7 +51,7 @@ export class WholeFile {
     this.inCache = inCache;
   }
 
-  async read(offset: number, into: Uint8Array<ArrayBuffer>): Promise<void> {
+  async read(offset: number, into: Uint8Array): Promise<void> {
     const end = offset + into.length;
     if (this.arrived < end) {
       if (this.#failure) throw this.#failure.error;

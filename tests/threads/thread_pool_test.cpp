@@ -1,4 +1,4 @@
-#include "native/thread_pool.h"
+#include "threads/thread_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -89,7 +89,7 @@ TEST(ThreadPool, WakesFromParking) {
 }
 
 TEST(ThreadPool, LendsWorkers) {
-  ThreadPool pool(2, true);
+  ThreadPool pool(2);
   const Workers workers = pool.workers();
   EXPECT_EQ(workers.count, 2u);
   std::atomic<std::uint32_t> sum{0};
@@ -99,10 +99,20 @@ TEST(ThreadPool, LendsWorkers) {
   EXPECT_EQ(sum, 4950u);
 }
 
-TEST(ThreadPool, CountsCores) {
-  const std::uint32_t n = usable_cores();
-  EXPECT_GE(n, 1u);
-  EXPECT_LE(n, std::max(1u, std::thread::hardware_concurrency()));
+TEST(ThreadPool, WorksOnAloneOnceEnded) {
+  ThreadPool pool(3);
+  const Workers workers = pool.workers();
+  pool.end();
+  pool.end();
+  EXPECT_EQ(pool.count(), 1u);
+  std::set<std::thread::id> ids;
+  std::uint32_t sum = 0;
+  parallel_for(workers, 10, [&](std::uint32_t i) {
+    ids.insert(std::this_thread::get_id());
+    sum += i;
+  });
+  EXPECT_EQ(ids, std::set{std::this_thread::get_id()});
+  EXPECT_EQ(sum, 45u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -10,23 +11,38 @@
 
 namespace qsf {
 
-/// Physical cores this process may use: by affinity, and by the control group's processor quota. At least 1.
-std::uint32_t usable_cores();
+/// A number that threads wait on: they spin a while, then sleep.
+class Signal {
+ public:
+  std::atomic<std::uint32_t> value{0};
+
+  /// Returns once `value` is not `seen`.
+  void wait_while(std::uint32_t seen);
+  /// To be called after `value` has changed; costs a load when nobody sleeps.
+  void notify();
+
+ private:
+  std::atomic<std::uint32_t> sleepers_{0};
+};
 
 class ThreadPool {
  public:
-  /// The calling thread counts as one of `n_threads`; 0 means usable_cores(). With `pin`, each
-  /// further thread stays on one of the processors that are allowed.
-  explicit ThreadPool(std::uint32_t n_threads, bool pin = false);
-  ~ThreadPool();
+  /// The calling thread counts as one of `n_threads`, which is at least 1.
+  explicit ThreadPool(std::uint32_t n_threads);
+  ~ThreadPool() { end(); }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(threads_.size()) + 1; }
+  /// Those beside the caller's.
+  std::span<std::thread> threads() { return threads_; }
   Workers workers();
 
   /// Calls task(context, i) once for every i in [0, n), on the caller's thread too; one call at a time.
   void run(void (*task)(void* context, std::uint32_t index), void* context, std::uint32_t n);
+
+  /// Ends the threads; run() works on with the caller's alone.
+  void end();
 
  private:
   using Task = void (*)(void*, std::uint32_t);
@@ -37,11 +53,11 @@ class ThreadPool {
   // Which job runs and how far it is handed out: job number in the upper 32 bits, next index in the lower. A claim is
   // a compare-exchange of both, so a thread that is late cannot take anything of a newer job.
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
-  alignas(64) std::atomic<std::uint32_t> done_{0};
+  alignas(64) Signal done_;
   alignas(64) std::atomic<Task> task_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::uint32_t> n_{0};
-  std::atomic<std::uint32_t> job_{0};  // what parked threads wait on
+  Signal job_;
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
 };

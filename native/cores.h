@@ -1,0 +1,16 @@
+// The processor's cores as this process may use them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <thread>
+
+namespace qsf {
+
+/// Physical cores this process may use: by affinity, and by the control group's processor quota. At least 1.
+std::uint32_t usable_cores();
+
+/// Keeps each thread on a physical core of its own, as far as there are enough; the first core is left to the caller.
+void pin_to_cores(std::span<std::thread> threads);
+
+}  // namespace qsf

@@ -1,0 +1,33 @@
+#include "native/cores.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+
+namespace qsf {
+namespace {
+
+TEST(Cores, AreCounted) {
+  const std::uint32_t n = usable_cores();
+  EXPECT_GE(n, 1u);
+  EXPECT_LE(n, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+TEST(Cores, HoldTheThreadsThatArePinned) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { stop.wait(false); });
+  pin_to_cores(threads);
+  for (std::thread& thread : threads) {
+    cpu_set_t set;
+    ASSERT_EQ(::pthread_getaffinity_np(thread.native_handle(), sizeof set, &set), 0);
+    EXPECT_EQ(CPU_COUNT(&set), 1);
+  }
+  stop = true;
+  stop.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,120 @@
+#include "threads/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace qsf {
+namespace {
+
+/// Longer than the usual gap between two products, shorter than a time slice.
+constexpr std::chrono::microseconds kSpin{100};
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+// libc++ polls where it knows no futex, as in WebAssembly.
+#ifdef __EMSCRIPTEN__
+void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
+  __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&at), static_cast<int>(value), -1);
+}
+void wake(std::atomic<std::uint32_t>& at) { __builtin_wasm_memory_atomic_notify(reinterpret_cast<int*>(&at), ~0u); }
+#else
+void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) { at.wait(value); }
+void wake(std::atomic<std::uint32_t>& at) { at.notify_all(); }
+#endif
+
+}  // namespace
+
+void Signal::wait_while(std::uint32_t seen) {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (value.load(std::memory_order_acquire) != seen) return;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  // Whoever changes the value after this either sees the sleeper or is seen by the sleep's own look at the value.
+  sleepers_.fetch_add(1);
+  while (value.load() == seen) sleep_while(value, seen);
+  sleepers_.fetch_sub(1);
+}
+
+void Signal::notify() {
+  if (sleepers_.load() != 0) wake(value);
+}
+
+ThreadPool::ThreadPool(std::uint32_t n_threads) {
+  threads_.reserve(n_threads - 1);
+  for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this] { serve(); });
+}
+
+void ThreadPool::end() {
+  stop_ = true;
+  job_.value.fetch_add(1);
+  job_.notify();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+Workers ThreadPool::workers() {
+  Workers workers;
+  workers.host = this;
+  workers.count = count();
+  workers.run = [](void* host, Task task, void* context, std::uint32_t n) {
+    static_cast<ThreadPool*>(host)->run(task, context, n);
+  };
+  return workers;
+}
+
+void ThreadPool::run(Task task, void* context, std::uint32_t n) {
+  if (threads_.empty() || n <= 1) {
+    for (std::uint32_t i = 0; i < n; ++i) task(context, i);
+    return;
+  }
+  // Two numbers per job: under the first, nothing can be claimed, and what the job is can be written.
+  const std::uint32_t closed = job_.value.load(std::memory_order_relaxed) + 1;
+  const std::uint32_t open = closed + 1;
+  ticket_.store(std::uint64_t{closed} << 32 | 0xffffffffu);
+  n_.store(n);
+  task_.store(task);
+  context_.store(context);
+  done_.value.store(0);
+  ticket_.store(std::uint64_t{open} << 32);
+  job_.value.store(open);
+  job_.notify();
+  while (work(ticket_.load())) {
+  }
+  for (std::uint32_t done = done_.value.load(); done != n; done = done_.value.load()) done_.wait_while(done);
+}
+
+/// Claims and does some of the job under `ticket`; false when nothing of it is left to claim.
+bool ThreadPool::work(std::uint64_t ticket) {
+  const Task task = task_.load();
+  void* context = context_.load();
+  const std::uint32_t n = n_.load();
+  const auto begin = static_cast<std::uint32_t>(ticket);
+  if (begin >= n) return false;
+  const std::uint32_t share = std::max((n - begin) / (4 * count()), 1u);
+  // Whatever was read above belongs to this ticket's job if the ticket still stands now.
+  if (!ticket_.compare_exchange_strong(ticket, ticket + share)) return true;
+  for (std::uint32_t i = begin; i < begin + share; ++i) task(context, i);
+  if (done_.value.fetch_add(share) + share == n) done_.notify();
+  return true;
+}
+
+void ThreadPool::serve() {
+  std::uint32_t seen = 0;
+  while (!stop_) {
+    while (work(ticket_.load())) {
+    }
+    job_.wait_while(seen);
+    seen = job_.value.load();
+  }
+}
+
+}  // namespace qsf
