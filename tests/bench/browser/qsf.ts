@@ -5,8 +5,8 @@ import type { Engine, Rates, Settings, Work } from './page.js';
 
 const greedy: GenerateOptions = { temperature: 0, ignoreEos: true };
 
-export async function openQsf({ qsf, memory, variant }: Settings): Promise<Engine> {
-  const llm = await QSF.load(qsf, { memory, cache: false, ...(variant && { variant }) });
+export async function openQsf({ qsf, memory, threads, variant }: Settings): Promise<Engine> {
+  const llm = await QSF.load(qsf, { memory, threads, cache: false, ...(variant && { variant }) });
 
   async function generate(prompt: number[], maxTokens: number) {
     const pieces = llm.generate(prompt, { ...greedy, maxTokens });
@@ -24,7 +24,8 @@ export async function openQsf({ qsf, memory, variant }: Settings): Promise<Engin
     },
     async about() {
       const { engine, plan } = await llm.stats();
-      return { variant: engine.variant, isa: engine.isa, chunk: plan.chunk, kv: plan.kv, streamed: plan.ringSlots > 0 };
+      const { variant, isa, threads } = engine;
+      return { variant, isa, threads, chunk: plan.chunk, kv: plan.kv, streamed: plan.ringSlots > 0 };
     },
   };
 }
