@@ -256,7 +256,7 @@ int qsf_sample(const float* logits, int vocab_size, float temperature, float top
     return -1;
   }
   std::vector<float> copy(logits, logits + vocab_size);
-  std::vector<Sampler::Candidate> scratch(copy.size());
+  std::vector<Candidate> scratch(copy.size());
   Sampler sampler;
   sampler.begin(options, best_kernels(), scratch);
   return static_cast<int>(sampler.sample(copy, {}));

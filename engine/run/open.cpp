@@ -141,7 +141,7 @@ Error Session::Impl::tables_too_large() const {
   std::uint64_t need = kHostReserve + sizeof(Session) + sizeof(Impl) + kHeaderSize + kSlack +
                        std::uint64_t{h.n_sections} * (kSectionEntrySize + sizeof(SectionEntry)) +
                        std::uint64_t{h.n_layers} * (kLayerEntrySize + sizeof(LayerEntry)) +
-                       std::uint64_t{h.vocab_size} * (sizeof(Sampler::Candidate) + sizeof(float));
+                       std::uint64_t{h.vocab_size} * (sizeof(Candidate) + sizeof(float));
   for (const SectionEntry& section : sections) {
     const bool entries = section.tag == kTagTensors || section.tag == kTagSegments;
     need += section.size * (entries ? std::uint64_t{2} : 1);
@@ -194,7 +194,7 @@ Status Session::Impl::plan_memory() {
     tokenizer_scratch = *scratch;
   }
   if (const Status s = weights.init(arena, tables, config); !s) return s;
-  const auto sampled = arena.take<Sampler::Candidate>(config.vocab_size, "logits");
+  const auto sampled = arena.take<Candidate>(config.vocab_size, "logits");
   if (!sampled) return sampled.error();
   candidates = *sampled;
   const auto needs = arena.take<SegmentNeed>(segments.size(), "tables");

@@ -1,6 +1,5 @@
 #include "run/sampler.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,10 +12,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kLowestExponent = -700;  // below it exp is as good as 0
 
-/// A total order, so that selections do not depend on the standard library's algorithms.
-bool likelier(const Sampler::Candidate& a, const Sampler::Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
+constexpr std::size_t kFirstTry = 256;  // of the likeliest, for top_p; then eight times as many
 
 }  // namespace
 
@@ -59,59 +55,49 @@ void Sampler::penalize(std::span<float> logits, std::span<const std::uint32_t> c
 
 std::uint32_t Sampler::sample(std::span<float> logits, std::span<const std::uint32_t> context) {
   penalize(logits, context);
+  std::size_t n = 0;  // that can be drawn
   for (float& logit : logits) {
     if (std::isnan(logit)) logit = -kInfinity;
     if (logit == kInfinity) logit = std::numeric_limits<float>::max();
+    n += logit != -kInfinity ? 1 : 0;
   }
-  const auto n_logits = static_cast<std::uint32_t>(logits.size());
-  const std::uint32_t best = kernels_->argmax(logits.data(), n_logits);
-  if (options_.temperature == 0) return best;
-
-  std::size_t n = 0;
-  for (std::uint32_t id = 0; id < n_logits; ++id) {
-    if (logits[id] != -kInfinity) scratch_[n++] = {logits[id], id};
-  }
-  if (n == 0) return best;
-  std::span<Candidate> kept = scratch_.first(n);
-  const bool select = options_.top_k != 0 && options_.top_k < n;
-  if (select) {
-    std::nth_element(kept.begin(), kept.begin() + options_.top_k - 1, kept.end(), likelier);
-    kept = kept.first(options_.top_k);
-    std::sort(kept.begin(), kept.end(), likelier);
-  }
+  const std::uint32_t best = kernels_->argmax(logits.data(), static_cast<std::uint32_t>(logits.size()));
+  if (options_.temperature == 0 || n == 0) return best;
 
   const double top = static_cast<double>(logits[best]), temperature = static_cast<double>(options_.temperature);
-  const auto weight = [&](const Candidate& c) {
-    const double exponent = (static_cast<double>(c.logit) - top) / temperature;
+  const auto weight = [&](float logit) {
+    const double exponent = (static_cast<double>(logit) - top) / temperature;
     return exponent < kLowestExponent ? 0.0 : exact::exp(exponent);
   };
+  const bool top_k = options_.top_k != 0 && options_.top_k < n;
+  std::span<Candidate> kept;
   double sum = 0;
-  for (const Candidate& c : kept) sum += weight(c);
+  if (top_k) {
+    kept = likeliest(logits, options_.top_k, scratch_);
+    for (const Candidate& c : kept) sum += weight(c.logit);
+  } else {
+    kept = scratch_.first(logits.size());
+    for (std::uint32_t id = 0; id < logits.size(); ++id) {
+      kept[id] = {logits[id], id};
+      sum += weight(logits[id]);
+    }
+  }
 
   if (options_.top_p < 1) {
-    // The likeliest few of all: taken off a heap, which puts them behind what is left of it.
     const double wanted = static_cast<double>(options_.top_p) * sum;
-    const auto less = [](const Candidate& a, const Candidate& b) { return likelier(b, a); };
-    if (!select) std::make_heap(kept.begin(), kept.end(), less);
-    sum = 0;
     std::size_t n_kept = 0;
-    while (n_kept < kept.size() && sum < wanted) {
-      if (!select) std::pop_heap(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(n_kept), less);
-      sum += weight(select ? kept[n_kept] : kept[kept.size() - 1 - n_kept]);
-      ++n_kept;
+    for (std::size_t m = kFirstTry; n_kept == 0 || (sum < wanted && n_kept < n && !top_k); m *= 8) {
+      if (!top_k) kept = likeliest(logits, m, scratch_);
+      sum = 0;
+      for (n_kept = 0; n_kept < kept.size() && sum < wanted; ++n_kept) sum += weight(kept[n_kept].logit);
     }
-    if (select) {
-      kept = kept.first(n_kept);
-    } else {
-      kept = kept.last(n_kept);
-      std::reverse(kept.begin(), kept.end());
-    }
+    kept = kept.first(n_kept);
   }
 
   const double drawn = random_.uniform() * sum;
   double reached = 0;
   for (const Candidate& c : kept) {
-    reached += weight(c);
+    reached += weight(c.logit);
     if (drawn < reached) return c.id;
   }
   return best;  // only rounding leads here

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "run/likeliest.h"
 #include "run/random.h"
 
 namespace qsf {
@@ -23,12 +24,7 @@ Status check(const SamplerOptions& options);
 
 class Sampler {
  public:
-  /// scratch: [vocab_size] candidates, owned by the caller's arena.
-  struct Candidate {
-    float logit;
-    std::uint32_t id;
-  };
-  /// The options have passed check().
+  /// The options have passed check(); scratch: [vocab_size], owned by the caller's arena.
   void begin(const SamplerOptions& options, const Kernels& kernels, std::span<Candidate> scratch);
   /// `context`: every token fed so far. The order is penalty, temperature, top_k, top_p; of equal logits the lower id
   /// comes first. Writes into `logits`: the penalty, and -infinity for what is not a number. Where all

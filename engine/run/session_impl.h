@@ -60,7 +60,7 @@ struct Session::Impl {
   Forward forward;
   Tokenizer tokenizer;
   std::span<std::byte> tokenizer_scratch;
-  std::span<Sampler::Candidate> candidates;  // [vocab_size]
+  std::span<Candidate> candidates;  // [vocab_size]
   std::array<char, 65> model_hash{};
   std::array<MemoryRegion, 40> map{};
   std::size_t n_map = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "support/seeded.h"
 
 namespace qsf {
 namespace {
@@ -42,7 +43,7 @@ class Draws {
   }
 
  private:
-  std::vector<Sampler::Candidate> scratch_;
+  std::vector<Candidate> scratch_;
   Sampler sampler_;
 };
 
@@ -164,7 +165,7 @@ TEST(Sampler, InfiniteLogitAndOverflowingPenaltyAreCertain) {
 
 TEST(Sampler, PenaltyOncePerDistinctToken) {
   // CTRL, section 4.1: x / penalty for positive logits, x * penalty for the others.
-  std::vector<Sampler::Candidate> scratch(4);
+  std::vector<Candidate> scratch(4);
   Sampler sampler;
   sampler.begin({.temperature = 0, .repetition_penalty = 2}, kernels(), scratch);
   std::vector<float> logits{8, -3, 5, 4.5f};
@@ -187,6 +188,36 @@ TEST(Sampler, SameSeedSameTokens) {
     different += id != c.draw(logits) ? 1 : 0;
   }
   EXPECT_GT(different, 50);
+}
+
+// The constants were made while candidates were sorted by the standard library: how they are selected changes no token.
+TEST(Sampler, SeedsGiveTheCommittedTokens) {
+  struct Case {
+    SamplerOptions options;
+    std::uint64_t hash;
+  };
+  for (const auto& [options, wanted] :
+       {Case{{.temperature = 1, .top_k = 0, .top_p = 1, .seed = 1}, 0xbf085c23366b5e23u},
+        Case{{.temperature = 1, .top_k = 0, .top_p = 0.9f, .seed = 2}, 0xab325580ca33017eu},
+        Case{{.temperature = 5, .top_k = 0, .top_p = 0.99f, .seed = 3}, 0x48f68a617c1e68c5u},
+        Case{{.temperature = 0.7f, .top_k = 40, .top_p = 1, .seed = 4}, 0xa0f379824e49118au},
+        Case{{.temperature = 0.7f, .top_k = 40, .top_p = 0.9f, .seed = 5}, 0xfc74b63cc9701675u},
+        Case{{.temperature = 2, .top_k = 900, .top_p = 0.95f, .seed = 6}, 0x52eabb5ac7f04a71u}}) {
+    test::Random random(options.seed);
+    test::Hash hash;
+    Draws draws(options, 3000);
+    std::vector<std::uint32_t> ids;
+    for (int round = 0; round < 100; ++round) {
+      std::vector<float> logits(3000);
+      for (float& logit : logits) logit = random.symmetric() * static_cast<float>(1u << random.below(5));
+      if (round % 3 == 0) {
+        for (float& logit : logits) logit = std::nearbyint(logit * 2) / 2;  // ties
+      }
+      for (int i = 0; i < 10; ++i) ids.push_back(draws.draw(logits));
+    }
+    hash.add(std::span<const std::uint32_t>(ids));
+    EXPECT_EQ(hash.value(), wanted) << "0x" << std::hex << hash.value();
+  }
 }
 
 /// Pearson's statistic over ids with an expected count of at least 5, the rest pooled.

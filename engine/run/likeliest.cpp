@@ -1,0 +1,45 @@
+#include "run/likeliest.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+namespace qsf {
+namespace {
+
+constexpr int kBucketBits = 11;  // sign, exponent and two bits of the mantissa
+constexpr std::uint32_t kBuckets = 1u << kBucketBits;
+
+/// Rises with the logit; +0 and -0 are equals.
+std::uint32_t bucket(float logit) {
+  const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
+  const std::uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+  return ordered >> (32 - kBucketBits);
+}
+
+/// A total order, so that the selection does not depend on the standard library's algorithms.
+bool likelier(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+}  // namespace
+
+std::span<Candidate> likeliest(std::span<const float> logits, std::size_t m, std::span<Candidate> scratch) {
+  std::array<std::uint32_t, kBuckets> counts{};
+  for (const float logit : logits) ++counts[bucket(logit)];
+  // The highest buckets that hold m together; the lowest of all is -infinity's.
+  std::uint32_t from = kBuckets;
+  for (std::size_t held = 0; held < m && from > bucket(std::numeric_limits<float>::lowest());) held += counts[--from];
+
+  std::size_t n = 0;
+  for (std::uint32_t id = 0; id < logits.size(); ++id) {
+    if (bucket(logits[id]) >= from) scratch[n++] = {logits[id], id};
+  }
+  const std::span<Candidate> held = scratch.first(n), wanted = held.first(std::min(m, n));
+  std::nth_element(held.begin(), wanted.end(), held.end(), likelier);
+  std::sort(wanted.begin(), wanted.end(), likelier);
+  return wanted;
+}
+
+}  // namespace qsf
