@@ -34,7 +34,8 @@ TEST_P(VectorsTest, RmsNorm) {
     double sum = 0;
     for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
     const double inverse = 1 / std::sqrt(sum / n + static_cast<double>(1e-6f));
-    const double bound = ((n + 15) / 16 + 5) / 2.0 + 5;
+    const std::uint32_t blocks = (n + 15) / 16;
+    const double bound = (blocks + 5) / 2.0 + 5;
     for (std::uint32_t i = 0; i < n; ++i) {
       const double exact = static_cast<double>(w[i]) * static_cast<double>(x[i]) * inverse;
       EXPECT_NEAR(y[i], exact, std::fabs(exact) * bound * 0x1p-24) << n;
@@ -63,12 +64,13 @@ TEST_P(VectorsTest, LayerNorm) {
       variance += (double{v} - mean) * (double{v} - mean) / n;
       farthest = std::max(farthest, std::fabs(double{v} - mean));
     }
-    const double root = std::sqrt(variance + double{1e-5f}), blocks = (n + 15) / 16;
+    const std::uint32_t blocks = (n + 15) / 16;
+    const double root = std::sqrt(variance + double{1e-5f});
     const double off = ((blocks + 5) * magnitudes + farthest) * 0x1p-24;
     for (std::uint32_t i = 0; i < n; ++i) {
       const double exact = double{w[i]} * (double{x[i]} - mean) / root;
       const double bound = std::fabs(double{w[i]}) / root * off * 1.01 +
-                           std::fabs(exact) * (1.01 * off / root + ((blocks + 5) / 2 + 5) * 0x1p-24);
+                           std::fabs(exact) * (1.01 * off / root + ((blocks + 5) / 2.0 + 5) * 0x1p-24);
       ASSERT_NEAR(plain[i], exact, bound) << n;
       ASSERT_EQ(y[i], plain[i] + b[i]);
     }
@@ -90,6 +92,7 @@ TEST_P(VectorsTest, Softmax) {
       std::vector<float> y = x;
       y.push_back(-77.0f);
       kernels().softmax(y.data(), n, temperature);
+      const std::uint32_t blocks = (n + 15) / 16;
       const double most = double{*std::max_element(x.begin(), x.end())};
       double sum = 0, farthest = 0;
       for (const float v : x) {
@@ -98,7 +101,7 @@ TEST_P(VectorsTest, Softmax) {
       }
       for (std::uint32_t i = 0; i < n; ++i) {
         const double exact = std::exp((double{x[i]} - most) / double{temperature}) / sum;
-        const double roundings = 2 * (4 + 2 * farthest) + (n + 15) / 16 + 4 + 3;
+        const double roundings = 2 * (4 + 2 * farthest) + blocks + 4 + 3;
         EXPECT_NEAR(y[i], exact, exact * roundings * 0x1p-24 + 0x1p-140) << n;
       }
       EXPECT_EQ(y[n], -77.0f);

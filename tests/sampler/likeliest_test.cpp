@@ -46,7 +46,8 @@ TEST(Likeliest, IsWhatSortingGives) {
       for (std::uint32_t id = 0; id < n; ++id) {
         if (logits[id] != -kInfinity) sorted.push_back({logits[id], id});
       }
-      std::stable_sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.logit > b.logit; });
+      std::sort(sorted.begin(), sorted.end(),
+                [](auto& a, auto& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
       std::vector<Candidate> scratch(n);
       for (const std::size_t m :
            {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{40}, n / 2, n - 1, n, 9 * n}) {
