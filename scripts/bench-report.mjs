@@ -133,7 +133,7 @@ function kernels() {
 
 const text = () => `# Benchmarks
 
-Written by \`npm run bench:report\` from the results in [benchmarks/](benchmarks); \`node scripts/bench.mjs page\` plots them.
+Written by \`npm run bench:report\` from the results in [benchmarks/](benchmarks); \`npm run bench:page\` plots them.
 Figures are medians of alternating runs, with half of their range; one thread unless said. Models have random weights in
 the shapes of known ones (\`make-random-model\`), so that every engine reads the same file. Benchmarks are never tests.
 

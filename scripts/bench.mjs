@@ -51,17 +51,20 @@ async function buildForBrowser() {
   await buildPackage();
 }
 
-async function browser() {
+/** In Chromium, with each number of threads. */
+async function inBrowser(withPeers) {
   await buildForBrowser();
   const rows = [];
   let name = '';
   for (const threads of threadCounts) {
-    const measured = await measureBrowser({ models: browserModels, threads, runs, work });
+    const measured = await measureBrowser({ models: browserModels, threads, runs, work, withPeers });
     name = measured.browser;
     rows.push(...measured.rows);
   }
-  writeResults('browser', { work, runs, browser: name, rows });
+  return { browser: name, rows };
 }
+
+const browser = async () => writeResults('browser', { work, runs, ...(await inBrowser(false)) });
 
 /** Rates of one run of qsf-bench, which warms up first, as llama-bench does. */
 function measureQsf(model, threads, isa) {
@@ -106,10 +109,7 @@ async function peers() {
     }
   }
   const results = { work, runs, native };
-  if (!options.native) {
-    await buildForBrowser();
-    results.browser = await measureBrowser({ models: browserModels, threads: 1, runs, work, withPeers: true });
-  }
+  if (!options.native) results.browser = await inBrowser(true);
   writeResults('peers', results);
 }
 

@@ -22,7 +22,7 @@ function goal(work, least, value, show = times) {
 
 function browserGoals(peers) {
   const rows = peers?.browser?.rows ?? [];
-  const row = (engine) => find(rows, { model: 'smollm-135m/q4_0', engine });
+  const row = (engine) => find(rows, { model: 'smollm-135m/q4_0', engine, threads: 1 });
   const wllama = (key) => better([row('wllama 2.4.0'), row('wllama 3.8.1')], key);
   const against = (engine, key) => ratio(row(engine), wllama(key), key);
   const avx2 = find(peers?.native, { model: 'smollm-135m/q4_0', engine: 'qsf avx2', threads: 1 });

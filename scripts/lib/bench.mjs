@@ -48,6 +48,13 @@ const loadAtStart = loadavg()[0];
 
 const gib = (bytes) => Math.round((bytes / 2 ** 30) * 10) / 10;
 
+/** The commit that was built, marked when sources differ from it. */
+function commit() {
+  const git = (...args) => capture('git', args, { cwd: root }) ?? '';
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', '.', ':!docs');
+  return `${git('rev-parse', '--short', 'HEAD')}${changed ? ', changed' : ''}`;
+}
+
 /** The machine, and how busy it was. */
 export function machine() {
   const processors = cpus();
@@ -57,7 +64,7 @@ export function machine() {
     memoryGiB: gib(totalmem()),
     kernel: release(),
     compiler: (capture(process.env.CXX || 'c++', ['--version']) ?? '').split('\n')[0],
-    commit: capture('git', ['describe', '--always', '--dirty'], { cwd: root }),
+    commit: commit(),
     date: new Date().toISOString().slice(0, 16),
     load: loadAtStart,
   };
