@@ -151,8 +151,8 @@ class TileScales {
     }
   }
 
-  QSF_INLINE Floats scale(std::size_t j) const { return scales_[kKind.sub == Sub::none ? 0 : j]; }
-  QSF_INLINE Floats minimum(std::size_t j) const { return minima_[kKind.sub == Sub::none ? 0 : j]; }
+  QSF_INLINE Floats scale(std::size_t j) const { return copy_of(scales_[kKind.sub == Sub::none ? 0 : j]); }
+  QSF_INLINE Floats minimum(std::size_t j) const { return copy_of(minima_[kKind.sub == Sub::none ? 0 : j]); }
 
  private:
   Floats scales_[kCount];

@@ -207,6 +207,21 @@ TEST_P(VectorsTest, ElementByElement) {
   }
 }
 
+// All of them, 16 of a kind together and mixed.
+TEST_P(VectorsTest, EveryHalfFloatWidensExactly) {
+  for (const std::uint32_t step : {1u, 40503u}) {
+    std::vector<f16> halves(65536);
+    for (std::uint32_t i = 0; i < 65536; ++i) halves[i] = static_cast<f16>(i * step);
+    std::vector<float> widened(65536);
+    kernels().widen_f16(reinterpret_cast<const std::byte*>(halves.data()), widened.data(), 65536);
+    const auto same = [](f16 half, float wide) {
+      const float expected = f16_to_f32(half);
+      return std::isnan(expected) ? std::isnan(wide) : std::memcmp(&wide, &expected, sizeof wide) == 0;
+    };
+    EXPECT_TRUE(std::ranges::equal(halves, widened, same)) << "step " << step;
+  }
+}
+
 // Every column and head of a batch by the definition, and none of the floats between two columns' heads.
 TEST_P(VectorsTest, RopeOfABatch) {
   for (const std::uint32_t half : kLengths) {

@@ -10,7 +10,8 @@
 //   Operand<bits> operand<bits>(Bits codes)     4 unsigned codes per lane, made ready for the dot
 //   taken<bits>                                 what the operand has already subtracted from every code
 //   Sum<bits>                                   aggregate, empty braces are zero
-//   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x is int8 in [-127, 127]
+//   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x: 4 int8 in [-127, 127],
+//                                               the same in every lane
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
 //   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; table of table16()
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
@@ -158,7 +159,14 @@ struct Narrow {  // 16 lanes of a type narrower than 32 bits
   PartOf<T, kLanes / kParts>::type part[kParts];
 };
 
-// Part by part: a copy of the whole would keep it in memory.
+/// A vector of an array. GCC copies an aggregate that lies in memory 16 bytes at a time, and reading a part of it back
+/// then waits for the stores.
+template <class V>
+QSF_INLINE V copy_of(const V& v) {
+  return QSF_EACH(V, v.part[i]);
+}
+
+// Part by part, for the same reason.
 template <class V = Floats>
 QSF_INLINE V load(const void* at) {
   using Part = std::remove_reference_t<decltype(V::part[0])>;

@@ -1,95 +1,48 @@
-// 64-bit ARM as every such processor has it: four vectors of 4 lanes, byte products through int16.
+// 64-bit ARM as every such processor has it: byte products through int16.
 #pragma once
 
-#include <arm_neon.h>
-
-namespace qsf {
-namespace {
-inline constexpr int kParts = 4;
-}
-}  // namespace qsf
-
-#include "kernels/vec/lanes.h"
+#include "kernels/vec/asimd.h"
 
 namespace qsf {
 namespace {
 
-#ifdef __ARM_FEATURE_DOTPROD
-inline constexpr CpuBit kNeeds[] = {{CpuWord::hwcap, 20}};  // HWCAP_ASIMDDP
-#else
 inline constexpr std::span<const CpuBit> kNeeds;
-#endif
-inline constexpr int kMaxPass = 4;
+inline constexpr int kMaxPass = 2;
 
-QSF_INLINE Bits load_u16(const void* at) {
-  const auto* const from = static_cast<const std::uint16_t*>(at);
-  return QSF_EACH(Bits, (BitsPart)vmovl_u16(vld1_u16(from + 4 * i)));
-}
-QSF_INLINE Bits load_u8(const void* at) {
-  const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(at));
-  const uint16x8_t low = vmovl_u8(vget_low_u8(bytes));
-  const uint16x8_t high = vmovl_high_u8(bytes);
-  return {{(BitsPart)vmovl_u16(vget_low_u16(low)), (BitsPart)vmovl_high_u16(low),
-           (BitsPart)vmovl_u16(vget_low_u16(high)), (BitsPart)vmovl_high_u16(high)}};
-}
-QSF_INLINE Ints load_i8(const void* at) {
-  const int8x16_t bytes = vld1q_s8(static_cast<const std::int8_t*>(at));
-  const int16x8_t low = vmovl_s8(vget_low_s8(bytes));
-  const int16x8_t high = vmovl_high_s8(bytes);
-  return {{(IntPart)vmovl_s16(vget_low_s16(low)), (IntPart)vmovl_high_s16(low), (IntPart)vmovl_s16(vget_low_s16(high)),
-           (IntPart)vmovl_high_s16(high)}};
-}
-QSF_INLINE void store_u16(void* at, Bits v) {
-  auto* const to = static_cast<std::uint16_t*>(at);
-  vst1q_u16(to, vuzp1q_u16((uint16x8_t)v.part[0], (uint16x8_t)v.part[1]));
-  vst1q_u16(to + 8, vuzp1q_u16((uint16x8_t)v.part[2], (uint16x8_t)v.part[3]));
-}
-QSF_INLINE void store_i8(void* at, Ints v) {
-  const uint16x8_t low = vuzp1q_u16((uint16x8_t)v.part[0], (uint16x8_t)v.part[1]);
-  const uint16x8_t high = vuzp1q_u16((uint16x8_t)v.part[2], (uint16x8_t)v.part[3]);
-  vst1q_u8(static_cast<std::uint8_t*>(at), vuzp1q_u8((uint8x16_t)low, (uint8x16_t)high));
-}
-QSF_INLINE Floats load_f16(const void* at) {
-  const auto half = load<Narrow<std::uint16_t>>(at);
-  return QSF_EACH(Floats, (FloatPart)vcvt_f32_f16((float16x4_t)half.part[i]));
-}
+/// Codes up to 5 bits stay in int16 for a whole group: 8 products of 31 * 127 are 31496.
+template <int kBits>
+inline constexpr bool kNarrow = kBits <= 5;
 
-QSF_INLINE Bits look_up(Bits table, Bits codes) {
-  return QSF_EACH(Bits, (BitsPart)vqtbl1q_u8((uint8x16_t)table.part[i], (uint8x16_t)codes.part[i]));
-}
-
-// Codes become int8: 8-bit ones less 128. A pair of products is then at most 2 * 128 * 127 = 32512.
+struct NarrowSum {
+  int16x8_t low[kParts];  // of the lower 8 bytes of each part, 2 lanes
+  int16x8_t high[kParts];
+};
 template <int kBits>
-using Operand = Bits;
-template <int kBits>
-using Sum = Ints;
-template <int kBits>
-inline constexpr std::int32_t taken = kBits == 8 ? 128 : 0;
+using Sum = std::conditional_t<kNarrow<kBits>, NarrowSum, Ints>;
 
 template <int kBits>
-QSF_INLINE Operand<kBits> operand(Bits codes) {
-  if constexpr (kBits < 8) return codes;
-  return QSF_EACH(Bits, codes.part[i] ^ 0x80808080u);
-}
-
-QSF_INLINE IntPart dot_part(IntPart sum, int8x16_t codes, int8x16_t x) {
-#ifdef __ARM_FEATURE_DOTPROD
-  return (IntPart)vdotq_s32((int32x4_t)sum, codes, x);
-#else
-  const int16x8_t low = vmull_s8(vget_low_s8(codes), vget_low_s8(x));
-  const int16x8_t high = vmull_high_s8(codes, x);
-  return (IntPart)vpadalq_s16((int32x4_t)sum, vpaddq_s16(low, high));
-#endif
+QSF_INLINE void dot(Sum<kBits>& sum, Bits codes, Bits x) {
+  unroll<kParts>([&](auto index) __attribute__((always_inline)) {
+    constexpr int i = decltype(index)::value;
+    const auto c = (int8x16_t)codes.part[i];
+    const auto v = (int8x16_t)x.part[i];
+    if constexpr (kNarrow<kBits>) {
+      sum.low[i] = vmlal_s8(sum.low[i], vget_low_s8(c), vget_low_s8(v));
+      sum.high[i] = vmlal_high_s8(sum.high[i], c, v);
+    } else {  // a pair of products is at most 2 * 128 * 127 = 32512
+      const int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(c), vget_low_s8(v)), vmull_high_s8(c, v));
+      sum.part[i] = (IntPart)vpadalq_s16((int32x4_t)sum.part[i], pairs);
+    }
+  });
 }
 
 template <int kBits>
-QSF_INLINE void dot(Ints& sum, Bits codes, Bits x) {
-  sum = QSF_EACH(Ints, dot_part(sum.part[i], (int8x16_t)codes.part[i], (int8x16_t)x.part[i]));
-}
-
-template <int kBits>
-QSF_INLINE Ints total(Ints sum) {
-  return sum;
+QSF_INLINE Ints total(const Sum<kBits>& sum) {
+  if constexpr (kNarrow<kBits>) {
+    return QSF_EACH(Ints, (IntPart)vpaddq_s32(vpaddlq_s16(sum.low[i]), vpaddlq_s16(sum.high[i])));
+  } else {
+    return sum;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// WebAssembly SIMD (128 bits): byte products through int16; pairs are added only when a group is done.
+// WebAssembly SIMD (128 bits): a product of 16-bit pairs, of every lane's even bytes and of its odd ones.
 #pragma once
 
 #include "kernels/vec/wasm.h"
@@ -11,51 +11,31 @@ QSF_INLINE Bits look_up(Bits table, Bits codes) {
 }
 
 template <int kBits>
-using Operand = Bits;
-template <int kBits>
-struct Sum {
-  v128_t low[kParts];  // of the lower 8 bytes of each part, 2 lanes
-  v128_t high[kParts];
+struct Operand {  // bytes 0 and 2, and 1 and 3, as 16-bit halves of the lane
+  Bits even;
+  Bits odd;
 };
+template <int kBits>
+using Sum = Ints;
 template <int kBits>
 inline constexpr std::int32_t taken = 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
-  return codes;
-}
-
-// Codes up to 4 bits stay in int16 for a whole group: 8 products of 15 * 127 are 15240.
-template <int kBits>
-QSF_INLINE void dot(Sum<kBits>& sum, Bits codes, Bits x) {
-  unroll<kParts>([&](auto index) __attribute__((always_inline)) {
-    constexpr int i = decltype(index)::value;
-    const auto c = (v128_t)codes.part[i];
-    const auto v = (v128_t)x.part[i];
-    if constexpr (kBits <= 4) {
-      sum.low[i] = wasm_i16x8_add(sum.low[i], wasm_i16x8_extmul_low_i8x16(c, v));
-      sum.high[i] = wasm_i16x8_add(sum.high[i], wasm_i16x8_extmul_high_i8x16(c, v));
-    } else {
-      const v128_t low = wasm_i32x4_dot_i16x8(wasm_u16x8_extend_low_u8x16(c), wasm_i16x8_extend_low_i8x16(v));
-      const v128_t high = wasm_i32x4_dot_i16x8(wasm_u16x8_extend_high_u8x16(c), wasm_i16x8_extend_high_i8x16(v));
-      sum.low[i] = wasm_i32x4_add(sum.low[i], low);
-      sum.high[i] = wasm_i32x4_add(sum.high[i], high);
-    }
-  });
+  return {codes & all(0x00ff00ffu), right<8>(codes) & all(0x00ff00ffu)};
 }
 
 template <int kBits>
-QSF_INLINE IntPart total_part(v128_t low, v128_t high) {
-  if constexpr (kBits <= 4) {
-    low = wasm_i32x4_extadd_pairwise_i16x8(low);
-    high = wasm_i32x4_extadd_pairwise_i16x8(high);
-  }
-  return (IntPart)wasm_i32x4_add(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), wasm_i32x4_shuffle(low, high, 1, 3, 5, 7));
+QSF_INLINE void dot(Ints& sum, const Operand<kBits>& codes, Bits x) {
+  const v128_t odd = wasm_i16x8_shr((v128_t)x.part[0], 8);
+  const v128_t even = wasm_i16x8_shr(wasm_i16x8_shl((v128_t)x.part[0], 8), 8);
+  sum = QSF_EACH(Ints, sum.part[i] + (IntPart)wasm_i32x4_dot_i16x8((v128_t)codes.even.part[i], even) +
+                           (IntPart)wasm_i32x4_dot_i16x8((v128_t)codes.odd.part[i], odd));
 }
 
 template <int kBits>
-QSF_INLINE Ints total(const Sum<kBits>& sum) {
-  return QSF_EACH(Ints, total_part<kBits>(sum.low[i], sum.high[i]));
+QSF_INLINE Ints total(Ints sum) {
+  return sum;
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ QSF_INLINE __m128i sixteenth(const void* at, std::size_t i) {
 }
 QSF_INLINE Bits load_u8(const void* at) { return QSF_EACH(Bits, (BitsPart)_mm_cvtepu8_epi32(sixteenth(at, i))); }
 QSF_INLINE Bits load_u16(const void* at) { return QSF_EACH(Bits, (BitsPart)_mm_cvtepu16_epi32(eighth(at, i))); }
+QSF_INLINE Ints load_i16(const void* at) { return QSF_EACH(Ints, (IntPart)_mm_cvtepi16_epi32(eighth(at, i))); }
 QSF_INLINE Ints load_i8(const void* at) { return QSF_EACH(Ints, (IntPart)_mm_cvtepi8_epi32(sixteenth(at, i))); }
 QSF_INLINE void store_i8(void* at, Ints v) {
   const __m128i low = _mm_packs_epi32((__m128i)v.part[0], (__m128i)v.part[1]);
@@ -39,7 +40,6 @@ QSF_INLINE void store_u16(void* at, Bits v) {
   _mm_storeu_si128(to, _mm_packus_epi32((__m128i)v.part[0], (__m128i)v.part[1]));
   _mm_storeu_si128(to + 1, _mm_packus_epi32((__m128i)v.part[2], (__m128i)v.part[3]));
 }
-QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
 
 QSF_INLINE Bits look_up(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)_mm_shuffle_epi8((__m128i)table.part[i], (__m128i)codes.part[i]));
@@ -55,4 +55,5 @@ QSF_INLINE Native magnitudes(Native codes) { return _mm_abs_epi8(codes); }
 }  // namespace
 }  // namespace qsf
 
+#include "kernels/vec/half.h"
 #include "kernels/vec/pairs.h"

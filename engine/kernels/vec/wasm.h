@@ -17,7 +17,9 @@ namespace {
 inline constexpr std::span<const CpuBit> kNeeds;  // a module that was instantiated can run everything in it
 inline constexpr int kMaxPass = 4;
 
-QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
+QSF_INLINE Ints load_i16(const void* at) { return widened<Ints, IntPart, std::int16_t>(at); }
 
 }  // namespace
 }  // namespace qsf
+
+#include "kernels/vec/half.h"
