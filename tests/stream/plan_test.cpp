@@ -98,11 +98,7 @@ TEST(Plan, ReducesInTheSeedsOrder) {
     const Plan& p = *made.plan;
     // context, KV precision, embedding rows, chunk and double buffering: none is given up before those to its left
     const int kv = static_cast<int>(p.kv) - static_cast<int>(KvType::f16);  // 0 to 3
-    const int now = p.ring_slots == 0       ? 0
-                    : p.chunk == 1          ? 7
-                    : p.chunk == 8          ? 6
-                    : p.embedding_rows == 0 ? 5
-                                            : 1 + kv;
+    const int now = p.ring_slots == 0 ? 0 : p.chunk == 1 ? 7 : p.chunk == 8 ? 6 : p.embedding_rows == 0 ? 5 : 1 + kv;
     EXPECT_TRUE(p.ring_slots == 0 || p.ring_slots == 3u || p.kv == KvType::q2);
     if (now > 0) {
       EXPECT_GE(now, stage) << budget;
