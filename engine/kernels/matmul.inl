@@ -94,6 +94,7 @@ class TileCodes {
   }
 
   QSF_INLINE void next_group() {
+    if constexpr (kKind.trits) return;
     unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
       constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
       planes_[decltype(index)::value] += kTileRows * kGroup / 8 * plane.width;
