@@ -93,6 +93,7 @@ export class QSF {
   /** What is where in memory, what was read, and how fast it went; also while a generation runs. */
   async stats(): Promise<Stats> {
     this.#checkOpen();
+    await this.#stopping; // what was aborted has ended
     return unwrap(await Promise.race([this.#remote.stats(), this.#failed]));
   }
 
