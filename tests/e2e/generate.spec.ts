@@ -164,11 +164,11 @@ test('the memory map adds up to the budget, whatever the budget', async () => {
 
 test('what cannot be done is refused with the right code', async () => {
   const refused = (code: string) => expect.objectContaining({ name: 'QSFError', code }) as object;
-  const tooSmall = tab.call('load', 'x', url, { memory: 2 * MiB, maxSeqLen: 512 });
+  const tooSmall = tab.call('load', 'x', url, { memory: 2 * MiB, maxSeqLen: 512, kv: 'f16' });
   // The refusal names a budget that would do, and it does.
   const sentence = await tooSmall.then(() => '', String);
   const enough = Number(/at least ([\d.]+) MiB/.exec(sentence)?.[1]);
-  await tab.call('load', 'least', url, { memory: enough * MiB, maxSeqLen: 512 });
+  await tab.call('load', 'least', url, { memory: enough * MiB, maxSeqLen: 512, kv: 'f16' });
   await expect(tooSmall).rejects.toEqual(refused('budget_too_small'));
   await expect(tab.call('load', 'x', url, { memory: 65_536 })).rejects.toEqual(refused('budget_too_small'));
   await expect(tab.call('load', 'x', url, { memory: -1 })).rejects.toEqual(refused('bad_argument'));
