@@ -147,7 +147,7 @@ void register_products(std::size_t format, const Kernels* kernels) {
   constexpr std::uint32_t kCols = 1024;
   const std::uint64_t room = std::max<std::uint64_t>(cache_bytes(2), 512 << 10) / 2;
   const std::uint64_t rows = room / row_bytes(kFormats[format], kCols) / kTileRows * kTileRows;
-  for (const std::uint32_t columns : {1, 8}) {
+  for (const std::uint32_t columns : {1, 4, 8}) {
     add_product({kernels, format, static_cast<std::uint32_t>(rows), kCols, Place::l2, columns, 1});
   }
 }

@@ -13,24 +13,37 @@
 
 namespace qsf {
 
-/// Activation columns rounded to int8 per kGroup values: x = d * code, code in [-127, 127]. Sizes for one column of
-/// `cols` values; the tail up to a multiple of `padded` holds zeros. Column c begins at c * stride elements.
-struct QuantizedColumns {
-  std::int8_t* codes = nullptr;  // [n, padded_cols(cols)]
-  float* d = nullptr;            // [n, padded_cols(cols) / kGroup]
-  float* sums = nullptr;         // [n, padded_cols(cols) / kGroup]  sum of each group's codes, exact
-  float* half_sums = nullptr;    // [n, padded_cols(cols) / kGroup * 2]  of each half of a group
-  std::uint32_t padded = 0;      // padded_cols(cols): the stride between columns, in codes
+inline constexpr std::uint32_t kPanel = 4;
 
-  /// The columns from `column` on.
+/// Activation columns rounded to int8 per kGroup values: x = d * code, code in [-127, 127], zeros from cols to padded.
+/// Four columns are a panel, the last one with n % 4 where that is not 0. A panel holds a group of each of its columns
+/// side by side, then their next groups, so that a pass over columns reads on from where it is.
+struct QuantizedColumns {
+  std::int8_t* codes = nullptr;  // [n / 4, padded / kGroup, 4, kGroup]
+  float* d = nullptr;            // [n / 4, padded / kGroup, 4]
+  float* sums = nullptr;         // [n / 4, padded / kGroup, 4]  sum of each group's codes, exact
+  float* half_sums = nullptr;    // [n / 4, padded / kGroup, 4, 2]  of each half of a group
+  std::uint32_t padded = 0;      // padded_cols(cols)
+
+  /// The columns from `column`, a multiple of kPanel, on.
   QuantizedColumns from(std::size_t column) const {
     const std::size_t groups = column * padded / kGroup;
     return {codes + column * padded, d + groups, sums + groups, half_sums + 2 * groups, padded};
   }
+  /// Where a group of one of n columns lies, counted in groups.
+  std::size_t place(std::size_t column, std::size_t n, std::size_t group) const {
+    const std::size_t in_panel = column % kPanel, first = column - in_panel;
+    return first * (padded / kGroup) + group * panel_width(column, n) + in_panel;
+  }
+  /// Columns in the panel of one of n columns.
+  static std::size_t panel_width(std::size_t column, std::size_t n) {
+    const std::size_t first = column - column % kPanel;
+    return n - first < kPanel ? n - first : kPanel;
+  }
 };
 
 /// Columns are padded so that whole blocks of every format have activations, and to an odd number of cache lines, so
-/// that the same place in several columns does not fall into the same cache set.
+/// that the same place in two panels does not fall into the same cache set.
 constexpr std::uint32_t padded_cols(std::uint32_t cols) { return (cols + 255) / 256 * 256 + 64; }
 
 /// y[c * y_stride + r] = sum over k of w[r, k] * x[c, k], r in [0, rows), c in [0, n). Rows begin at a strip.

@@ -18,6 +18,8 @@ struct TileKind {
   constexpr int level_bits() const {
     return levels == Levels::iq4_nl ? 8 : levels == Levels::no_zero ? 3 : levels == Levels::signs ? 2 : code_bits;
   }
+  /// Cache lines that a group of 32 takes, with its share of the block's numbers.
+  constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
   /// Sub-scales per group of 32.
   constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 ? 1 : 2; }
 };
@@ -30,6 +32,7 @@ constexpr TileKind tile_kind(const Format& f) {
 struct TileShape {
   std::uint32_t groups;  // of 32 columns in a block
   std::uint32_t bytes;
+  std::uint32_t group_bytes;  // on average
   std::uint32_t minimum_at;
   std::uint32_t sub_at;
   std::uint32_t codes_at;
@@ -37,7 +40,7 @@ struct TileShape {
 };
 
 constexpr TileShape tile_shape(const Format& f) {
-  return {f.block / kGroup, tile_bytes(f),    tile_minimum_at(f),
+  return {f.block / kGroup, tile_bytes(f),    tile_bytes(f) * kGroup / f.block,   tile_minimum_at(f),
           tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset)};
 }
 
@@ -166,6 +169,19 @@ QSF_INLINE Bits spread(const std::int8_t* x) {
   return all(four);
 }
 
+// Weights are read once, in order. Processors fetch too little ahead by themselves while they compute: lines are asked
+// into the second level of cache from kFar bytes ahead on, and from there into the first kNear bytes ahead.
+inline constexpr std::size_t kLine = 64;
+inline constexpr std::size_t kFar = 8192;
+inline constexpr std::size_t kNear = 1024;
+
+/// A panel's columns that a pass takes, group after group.
+struct PanelPass {
+  const std::int8_t* codes;
+  const float* d;
+  const float* sums;  // kPer of a group
+};
+
 /// One strip of 16 rows times kColumns activation columns from `column` on.
 template <TileKind kKind, int kColumns>
 void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
@@ -173,23 +189,26 @@ void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std:
   constexpr int kBits = kKind.level_bits();
   constexpr int kPer = kKind.per_group();
   constexpr int kDots = kMaxDots / kPer;
-  const std::size_t stride = a.xq.padded;
-  const std::size_t groups = stride / kGroup;
-  const std::int8_t* const x = a.xq.codes + column * stride;
-  const float* const d = a.xq.d + column * groups;
-  const float* const sums = (kPer == 1 ? a.xq.sums : a.xq.half_sums) + column * groups * kPer;
+  constexpr int kPanels = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
+  const std::size_t width = kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel;
+  PanelPass panels[kPanels];
+  unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+    const std::size_t first = a.xq.place(column + decltype(p)::value * kPanel, a.n, 0);
+    const float* const sums = kPer == 1 ? a.xq.sums : a.xq.half_sums;
+    panels[decltype(p)::value] = {a.xq.codes + first * kGroup, a.xq.d + first, sums + first * kPer};
+  });
   const auto offset = static_cast<float>(shape.offset - taken<kBits>);
   const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
 
   Floats acc[kColumns];
   unroll<kColumns>([&](auto c) __attribute__((always_inline)) { acc[decltype(c)::value] = all(0.0f); });
   const std::byte* tile = strip;
+  const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
     const TileScales<kKind> scales(tile, shape);
     TileCodes<kKind> codes(tile + shape.codes_at, shape);
     const std::size_t end = group + shape.groups;
-    for (std::size_t sub = 0; group < end; ++group) {
-      const std::int8_t* const x_group = x + group * kGroup;
+    for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
       unroll<kPer>([&](auto part) __attribute__((always_inline)) {
         constexpr int kPart = decltype(part)::value;
         Sum<kBits> sum[kColumns] = {};
@@ -198,23 +217,33 @@ void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std:
           const auto four = operand<kBits>(codes.template levels<kAt>());
           unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
             constexpr int kC = decltype(c)::value;
-            dot<kBits>(sum[kC], four, spread(x_group + kC * stride + kAt * kTileGroup));
+            dot<kBits>(sum[kC], four, spread(panels[kC / kPanel].codes + kC % kPanel * kGroup + kAt * kTileGroup));
           });
+          for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
+            __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
+            __builtin_prefetch(ahead + kLine * line, 0, 3);
+          }
         });
         const Floats scale = scales.scale(sub);
         unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
           constexpr int kC = decltype(c)::value;
-          const std::size_t of_group = kC * groups + group;
-          const float xsum = sums[of_group * kPer + kPart];
+          const PanelPass& panel = panels[kC / kPanel];
+          const float xsum = panel.sums[kC % kPanel * kPer + kPart];
           Floats isum = to_float(total<kBits>(sum[kC]));  // below 2^24, as all that follows: exact
           if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
-          const Floats dx = all(d[of_group]);
+          const Floats dx = all(panel.d[kC % kPanel]);
           acc[kC] = acc[kC] + (scale * dx) * isum;
           if constexpr (kKind.has_min) acc[kC] = acc[kC] + (scales.minimum(sub) * dx) * all(xsum);
         });
         ++sub;
       });
       codes.next_group();
+      unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+        PanelPass& panel = panels[decltype(p)::value];
+        panel.codes += width * kGroup;
+        panel.d += width;
+        panel.sums += width * kPer;
+      });
     }
   }
   unroll<kColumns>([&](auto c) __attribute__((always_inline)) {

@@ -48,7 +48,6 @@ void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols
   const std::size_t groups = out.padded / kGroup;
   for (std::size_t c = 0; c < n; ++c) {
     const float* const from = x + c * x_stride;
-    std::int8_t* const codes = out.codes + c * out.padded;
     for (std::size_t group = 0; group < groups; ++group) {
       const std::size_t k = group * kGroup;
       const std::size_t left_low = k < cols ? cols - k : 0;
@@ -58,9 +57,9 @@ void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols
       const Int8Scale scale = int8_scale(largest_of(larger(magnitude_bits(low), magnitude_bits(high))));
       const Ints low_codes = int8_codes(low, scale);
       const Ints high_codes = int8_codes(high, scale);
-      store_i8(codes + k, low_codes);
-      store_i8(codes + k + kLanes, high_codes);
-      const std::size_t at = c * groups + group;
+      const std::size_t at = out.place(c, n, group);
+      store_i8(out.codes + at * kGroup, low_codes);
+      store_i8(out.codes + at * kGroup + kLanes, high_codes);
       const float halves[2] = {static_cast<float>(sum_of(low_codes)), static_cast<float>(sum_of(high_codes))};
       out.d[at] = scale.d;
       out.sums[at] = halves[0] + halves[1];

@@ -85,13 +85,14 @@ class Forward {
   bool embed_token(std::uint32_t column);
   Advance matmul(const TensorEntry& tensor, Buf in, std::uint32_t first_column, std::uint32_t n, float* y,
                  std::uint32_t y_stride);
-  /// body(begin, count) over n columns, cut for the workers.
+  /// body(begin, count) over n columns, cut for the workers between panels.
   template <class Body>
   void for_columns(std::uint32_t n, Body body) {
-    const std::uint32_t parts = std::min(n, workers_.count);
+    const std::uint32_t panels = (n + kPanel - 1) / kPanel;
+    const std::uint32_t parts = std::min(panels, workers_.count);
     parallel_for(workers_, parts, [&](std::uint32_t part) {
-      const std::uint32_t begin = n * part / parts;
-      body(begin, n * (part + 1) / parts - begin);
+      const std::uint32_t begin = panels * part / parts * kPanel;
+      body(begin, std::min(panels * (part + 1) / parts * kPanel, n) - begin);
     });
   }
   void rotate(const TensorEntry* weight, Buf buf);

@@ -71,7 +71,8 @@ Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, st
 }
 
 Columns::Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t x_stride, std::uint32_t cols,
-                 std::uint32_t n) {
+                 std::uint32_t n)
+    : n_(n) {
   const std::uint32_t padded = padded_cols(cols);
   codes_.assign(static_cast<std::size_t>(n) * padded, 99);
   d_.assign(static_cast<std::size_t>(n) * padded / kGroup, -1.0f);

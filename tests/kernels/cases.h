@@ -37,6 +37,8 @@ class Columns {
   Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t x_stride, std::uint32_t cols,
           std::uint32_t n);
   const QuantizedColumns& view() const { return view_; }
+  /// Where a group of a column lies in codes(), d() and sums(), in groups.
+  std::size_t place(std::size_t column, std::size_t group) const { return view_.place(column, n_, group); }
   std::span<const std::int8_t> codes() const { return codes_; }
   std::span<const float> d() const { return d_; }
   std::span<const float> sums() const { return sums_; }
@@ -48,6 +50,7 @@ class Columns {
   std::vector<float> sums_;
   std::vector<float> half_sums_;
   QuantizedColumns view_;
+  std::uint32_t n_;
 };
 
 /// y [n, rows] of the product; x is [n, cols].

@@ -41,9 +41,16 @@ std::uint64_t quantize_hash(const Kernels& kernels) {
   Hash hash;
   for (const Values kind : kAllValues) {
     const Columns columns(kernels, make_values(kind, 3 * 300, 17), 300, 290, 3);
-    hash.add(columns.codes());
-    hash.add(columns.d());
-    hash.add(columns.sums());
+    const auto in_order = [&](auto values, std::size_t of_group) {  // column after column, not as panels lie
+      for (std::size_t c = 0; c < 3; ++c) {
+        for (std::size_t group = 0; group < padded_cols(290) / kGroup; ++group) {
+          hash.add(values.subspan(columns.place(c, group) * of_group, of_group));
+        }
+      }
+    };
+    in_order(columns.codes(), kGroup);
+    in_order(columns.d(), 1);
+    in_order(columns.sums(), 1);
   }
   return hash.value();
 }

@@ -29,7 +29,6 @@ std::vector<std::uint32_t> bits_of(std::span<const float> values) {
 // "Arithmetic" read literally, from row-major blocks: one accumulator per row, scales ascending.
 float defined_quantized(const Weights& w, std::uint32_t row, const Columns& x, std::uint32_t column) {
   const Format& f = *w.format;
-  const std::size_t padded = padded_cols(w.cols);
   const std::size_t step = std::min(sub_block(f), kGroup);  // columns that share scales of weights and activations
   float acc = 0.0f;
   BlockValues block;
@@ -37,15 +36,16 @@ float defined_quantized(const Weights& w, std::uint32_t row, const Columns& x, s
     if (k % f.block == 0) {
       unpack_block(f, w.row_major.data() + row * row_bytes(f, w.cols) + k / f.block * f.block_bytes, block);
     }
+    const std::size_t group = x.place(column, k / kGroup);
     std::int32_t isum = 0;
     std::int32_t xsum = 0;
     for (std::size_t i = 0; i < step; ++i) {
-      const std::int32_t code = x.codes()[column * padded + k + i];
+      const std::int32_t code = x.codes()[group * kGroup + k % kGroup + i];
       isum += (level(f, block.codes[k % f.block + i]) - f.offset) * code;
       xsum += code;
     }
     const std::size_t sub = k % f.block / sub_block(f);
-    const float d = x.d()[(column * padded + k) / kGroup];
+    const float d = x.d()[group];
     const float scaled = (block.scales[sub] * d) * static_cast<float>(isum);
     acc = acc + scaled;
     if (f.has_min()) {

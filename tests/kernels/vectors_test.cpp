@@ -276,6 +276,7 @@ TEST_P(VectorsTest, QuantizeColumnsIsTheDefinition) {
       const Columns columns(kernels(), x, stride, cols, 3);
       for (std::uint32_t c = 0; c < 3; ++c) {
         for (std::uint32_t group = 0; group < padded / kGroup; ++group) {
+          const std::size_t at = columns.place(c, group);
           float amax = 0.0f;
           const auto value = [&](std::uint32_t i) {
             const std::uint32_t k = group * kGroup + i;
@@ -287,14 +288,14 @@ TEST_P(VectorsTest, QuantizeColumnsIsTheDefinition) {
           std::int32_t halves[2] = {};
           for (std::uint32_t i = 0; i < kGroup; ++i) {
             const float code = none ? 0.0f : std::nearbyint(value(i) * (127.0f / amax));
-            ASSERT_EQ(columns.codes()[c * padded + group * kGroup + i], static_cast<int>(code));
+            ASSERT_EQ(columns.codes()[at * kGroup + i], static_cast<int>(code));
             sum += static_cast<int>(code);
             halves[i / 16] += static_cast<int>(code);
           }
-          ASSERT_EQ(columns.d()[c * padded / kGroup + group], none ? 0.0f : amax / 127.0f);
-          ASSERT_EQ(columns.sums()[c * padded / kGroup + group], sum);
+          ASSERT_EQ(columns.d()[at], none ? 0.0f : amax / 127.0f);
+          ASSERT_EQ(columns.sums()[at], sum);
           for (std::size_t half = 0; half < 2; ++half) {
-            ASSERT_EQ(columns.half_sums()[(c * padded / kGroup + group) * 2 + half], halves[half]);
+            ASSERT_EQ(columns.half_sums()[at * 2 + half], halves[half]);
           }
         }
       }
