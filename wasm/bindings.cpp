@@ -1,12 +1,15 @@
 // The engine for JavaScript: conversions only. One module instance holds one session in one arena. Text, token ids and
 // pieces cross as places in linear memory; 64-bit numbers as doubles, exact up to 2^53. Calls that can fail give an
 // ErrorCode's number, 0 for success; sentence() then says why.
+#include <emscripten.h>
 #include <emscripten/bind.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "engine.h"
 #include "wasm/workers.h"
@@ -54,6 +57,7 @@ struct Start {
 std::span<std::byte> arena;
 std::byte* staging = nullptr;
 qsf::Session* session = nullptr;
+std::optional<qsf::ReadRequest> request;  // taken from the session, not yet by JavaScript
 qsf::Error last_error;
 
 std::uint32_t code(const qsf::Error& error) {
@@ -90,17 +94,26 @@ std::uint32_t open(const Open& o) {
       qsf::open_session(arena, static_cast<std::uint64_t>(o.budget), static_cast<std::uint64_t>(o.file_size), options);
   if (!opened) return code(opened.error());
   session = *opened;
+  request.reset();
   return 0;
 }
 
+/// Steps for about a millisecond while there is nothing but work: a call from JavaScript costs as much as a small step.
 std::uint32_t step() {
-  const qsf::Step step = session->step();
+  constexpr double kMilliseconds = 1;
+  const double end = emscripten_get_now() + kMilliseconds;
+  qsf::Step step = session->step();
+  while (step == qsf::Step::working && emscripten_get_now() < end) {
+    if (!request) request = session->next_request();
+    if (request) break;
+    step = session->step();
+  }
   if (step == qsf::Step::error) last_error = session->error();
   return static_cast<std::uint32_t>(step);
 }
 
 Read next_request() {
-  const std::optional<qsf::ReadRequest> r = session->next_request();
+  const std::optional<qsf::ReadRequest> r = request ? std::exchange(request, {}) : session->next_request();
   if (!r) return {};
   return {static_cast<double>(r->offset), r->size, r->ticket, address(r->into), r->crc, r->has_crc};
 }

@@ -194,32 +194,32 @@ QSF_INLINE void score(const AttendArgs& a, std::size_t query) {
 template <class Kv, int kQueries, int kPairs>
 QSF_INLINE void weighted_sum(const AttendArgs& a, std::size_t query, std::size_t d) {
   const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  KvValues acc[kQueries][kPairs];
-  for (auto& of_query : acc) {
-    for (KvValues& pair : of_query) pair = {all(0.0f), all(0.0f)};
-  }
+  // Indexed by constants alone, so that they stay in registers.
+  Floats low[kQueries][kPairs], high[kQueries][kPairs];
+  const auto for_each = [](auto f) __attribute__((always_inline)) {  // query and pair
+    unroll<kQueries>([&](auto j) __attribute__((always_inline)) {
+      unroll<kPairs>([&](auto pair) __attribute__((always_inline)) { f(j, pair); });
+    });
+  };
+  for_each([&](auto j, auto pair) __attribute__((always_inline)) { low[j][pair] = high[j][pair] = all(0.0f); });
   std::uint32_t slot = a.first % a.capacity;
   for (std::uint32_t i = 0; i < a.count; ++i) {
-    unroll<kPairs>([&](auto at) __attribute__((always_inline)) {
-      constexpr std::size_t pair = decltype(at)::value;
+    unroll<kPairs>([&](auto pair) __attribute__((always_inline)) {
       const KvValues v = Kv::read(a.v + slot * bytes, d + pair * 2 * kLanes, a.head_dim);
-      unroll<kQueries>([&](auto index) __attribute__((always_inline)) {
-        constexpr std::size_t j = decltype(index)::value;
+      unroll<kQueries>([&](auto j) __attribute__((always_inline)) {
         const Floats p = all(a.scores[(query + j) * a.capacity + i]);
-        acc[j][pair].low = acc[j][pair].low + p * v.low;
-        acc[j][pair].high = acc[j][pair].high + p * v.high;
+        low[j][pair] = low[j][pair] + p * v.low;
+        high[j][pair] = high[j][pair] + p * v.high;
       });
     });
     if (++slot == a.capacity) slot = 0;
   }
-  for (std::size_t j = 0; j < kQueries; ++j) {
-    for (std::size_t pair = 0; pair < kPairs; ++pair) {
-      const std::size_t at = d + pair * 2 * kLanes;
-      float* const out = a.out + (query + j) * a.head_dim + at;
-      store_upto(out, acc[j][pair].low, a.head_dim - at);
-      if (a.head_dim - at > kLanes) store_upto(out + kLanes, acc[j][pair].high, a.head_dim - at - kLanes);
-    }
-  }
+  for_each([&](auto j, auto pair) __attribute__((always_inline)) {
+    const std::size_t at = d + pair * 2 * kLanes;
+    float* const out = a.out + (query + j) * a.head_dim + at;
+    store_upto(out, low[j][pair], a.head_dim - at);
+    if (a.head_dim - at > kLanes) store_upto(out + kLanes, high[j][pair], a.head_dim - at - kLanes);
+  });
 }
 
 template <class Kv, int kQueries>
@@ -235,12 +235,7 @@ void attend_heads(const AttendArgs& a, std::size_t query) {
 
 template <class Kv>
 void attend(const AttendArgs& a) {
-  constexpr int kQueries = kParts < 4 ? 4 / kParts : 1;  // with accumulators in 8 registers
-  std::size_t query = 0;
-  for (; query + kQueries <= a.n; query += kQueries) attend_heads<Kv, kQueries>(a, query);
-  if constexpr (kQueries > 1) {
-    for (; query < a.n; ++query) attend_heads<Kv, 1>(a, query);
-  }
+  for_columns<4>(a.n, [&](auto queries, std::uint32_t query) { attend_heads<Kv, queries>(a, query); });
 }
 
 }  // namespace

@@ -49,6 +49,14 @@ QSF_INLINE Bits operator^(Bits a, std::uint32_t b) { return QSF_EACH(Bits, a.par
 QSF_INLINE Bits operator<<(Bits a, int by) { return QSF_EACH(Bits, a.part[i] << by); }
 QSF_INLINE Bits operator>>(Bits a, int by) { return QSF_EACH(Bits, a.part[i] >> by); }
 
+/// A table for look_up.
+template <Levels kOf>
+constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
+  std::array<std::uint8_t, kTileLoad> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = kLevels[static_cast<std::size_t>(kOf)][i % 16];
+  return table;
+}();
+
 /// Codes of columns 4 kAt .. 4 kAt + 3 of a group, all planes joined. `planes` is where each plane's part of the group
 /// begins.
 template <TileKind kKind, int kAt>
@@ -60,7 +68,7 @@ QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
       constexpr TileField field = tile_field(plane, 0, kAt * kTileGroup);
       Bits bytes = load<Bits>(planes[decltype(index)::value] + field.byte);
       if constexpr (field.shift != 0) bytes = right<field.shift>(bytes);
-      if constexpr (plane.width != 8) bytes = bytes & all(0x01010101u * ((1u << plane.width) - 1));
+      if constexpr (plane.width != 8) bytes = bytes & same<0x01010101u * ((1u << plane.width) - 1)>();
       if constexpr (plane.shift != 0) bytes = left<plane.shift>(bytes);
       codes = codes | bytes;
     }
@@ -91,8 +99,7 @@ class TileCodes {
     } else if constexpr (kKind.levels == Levels::codes) {
       return joined_planes<kKind, kAt>(planes_);
     } else {
-      return look_up(table16(kLevels[static_cast<std::size_t>(kKind.levels)].data()),
-                     joined_planes<kKind, kAt>(planes_));
+      return look_up(load<Bits>(kTable<kKind.levels>.data()), joined_planes<kKind, kAt>(planes_));
     }
   }
 
@@ -163,12 +170,6 @@ class TileScales {
   Floats minima_[kKind.has_min ? kCount : 1];
 };
 
-QSF_INLINE Bits spread(const std::int8_t* x) {
-  std::uint32_t four;
-  __builtin_memcpy(&four, x, sizeof four);
-  return all(four);
-}
-
 // Weights are read once, in order. Processors fetch too little ahead by themselves while they compute: lines are asked
 // into the second level of cache from kFar bytes ahead on, and from there into the first kNear bytes ahead.
 inline constexpr std::size_t kLine = 64;
@@ -182,10 +183,19 @@ struct PanelPass {
   const float* sums;  // kPer of a group
 };
 
-/// One strip of 16 rows times kColumns activation columns from `column` on.
-template <TileKind kKind, int kColumns>
-void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
-                         std::uint32_t column) {
+template <class T, int kCount>
+struct Several {
+  T of[kCount];
+};
+template <class T, int kCount, class F>
+QSF_INLINE Several<T, kCount> several(F f) {
+  return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
+}
+
+/// kStrips strips of 16 rows, strip_bytes apart, times kColumns activation columns from `column` on.
+template <TileKind kKind, int kColumns, int kStrips>
+void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::size_t strip_bytes,
+                          std::uint32_t row, std::uint32_t column) {
   constexpr int kBits = kKind.level_bits();
   constexpr int kPer = kKind.per_group();
   constexpr int kDots = kMaxDots / kPer;
@@ -200,55 +210,66 @@ void strip_times_columns(const MatmulArgs& a, const TileShape& shape, const std:
   const auto offset = static_cast<float>(shape.offset - taken<kBits>);
   const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
 
-  Floats acc[kColumns];
-  unroll<kColumns>([&](auto c) __attribute__((always_inline)) { acc[decltype(c)::value] = all(0.0f); });
+  Floats acc[kStrips][kColumns];
+  const auto for_each = [](auto f) __attribute__((always_inline)) {  // strip and column
+    unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+      unroll<kColumns>([&](auto c) __attribute__((always_inline)) { f(s, c); });
+    });
+  };
+  for_each([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = all(0.0f); });
   const std::byte* tile = strip;
   const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
-    const TileScales<kKind> scales(tile, shape);
-    TileCodes<kKind> codes(tile + shape.codes_at, shape);
+    const auto scales = several<TileScales<kKind>, kStrips>(
+        [&](std::size_t s) __attribute__((always_inline)) { return TileScales<kKind>(tile + s * strip_bytes, shape); });
+    auto codes = several<TileCodes<kKind>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
+      return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
+    });
     const std::size_t end = group + shape.groups;
     for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
       unroll<kPer>([&](auto part) __attribute__((always_inline)) {
         constexpr int kPart = decltype(part)::value;
-        Sum<kBits> sum[kColumns] = {};
+        Sum<kBits> sum[kStrips][kColumns] = {};
         unroll<kDots>([&](auto index) __attribute__((always_inline)) {
           constexpr int kAt = kPart * kDots + decltype(index)::value;
-          const auto four = operand<kBits>(codes.template levels<kAt>());
-          unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
-            constexpr int kC = decltype(c)::value;
-            dot<kBits>(sum[kC], four, spread(panels[kC / kPanel].codes + kC % kPanel * kGroup + kAt * kTileGroup));
+          const auto four = several<Operand<kBits>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
+            return operand<kBits>(codes.of[s].template levels<kAt>());
           });
-          for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
-            __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
-            __builtin_prefetch(ahead + kLine * line, 0, 3);
+          for_each([&](auto s, auto c) __attribute__((always_inline)) {
+            constexpr int kC = decltype(c)::value;
+            dot<kBits>(sum[s][c], four.of[s], spread<kAt>(panels[kC / kPanel].codes + kC % kPanel * kGroup));
+          });
+          if constexpr (kReadsAhead) {
+            for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
+              __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
+              __builtin_prefetch(ahead + kLine * line, 0, 3);
+            }
           }
         });
-        const Floats scale = scales.scale(sub);
-        unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
+        for_each([&](auto s, auto c) __attribute__((always_inline)) {
           constexpr int kC = decltype(c)::value;
           const PanelPass& panel = panels[kC / kPanel];
           const float xsum = panel.sums[kC % kPanel * kPer + kPart];
-          Floats isum = to_float(total<kBits>(sum[kC]));  // below 2^24, as all that follows: exact
+          Floats isum = to_float(total<kBits>(sum[s][c]));  // below 2^24, as all that follows: exact
           if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
           const Floats dx = all(panel.d[kC % kPanel]);
-          acc[kC] = acc[kC] + (scale * dx) * isum;
-          if constexpr (kKind.has_min) acc[kC] = acc[kC] + (scales.minimum(sub) * dx) * all(xsum);
+          acc[s][c] = acc[s][c] + (scales.of[s].scale(sub) * dx) * isum;
+          if constexpr (kKind.has_min) acc[s][c] = acc[s][c] + (scales.of[s].minimum(sub) * dx) * all(xsum);
         });
         ++sub;
       });
-      codes.next_group();
+      unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].next_group(); });
       unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-        PanelPass& panel = panels[decltype(p)::value];
+        PanelPass& panel = panels[p];
         panel.codes += width * kGroup;
         panel.d += width;
         panel.sums += width * kPer;
       });
     }
   }
-  unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
-    constexpr int kC = decltype(c)::value;
-    store_upto(a.y + (column + kC) * static_cast<std::size_t>(a.y_stride) + row, acc[kC], a.rows - row);
+  for_each([&](auto s, auto c) __attribute__((always_inline)) {
+    const std::uint32_t at = row + s * kTileRows;
+    store_upto(a.y + (column + c) * static_cast<std::size_t>(a.y_stride) + at, acc[s][c], a.rows - at);
   });
 }
 
@@ -317,27 +338,36 @@ void strip_of_floats(const MatmulArgs& a, std::uint32_t row, std::uint32_t colum
 }
 
 /// pass(kColumns, column) until all columns are served, as many in a pass as registers hold.
-template <class Pass>
+template <int kMost = kMaxPass, class Pass>
 QSF_INLINE void for_columns(std::uint32_t n, Pass pass) {
   std::uint32_t column = 0;
   unroll<4>([&](auto index) __attribute__((always_inline)) {
     constexpr std::uint32_t kColumns = 8u >> decltype(index)::value;
-    if constexpr (kColumns <= kMaxPass) {
+    if constexpr (kColumns <= kMost) {
       for (; n - column >= kColumns; column += kColumns) pass(std::integral_constant<int, kColumns>{}, column);
     }
   });
 }
 
-/// All columns of one strip before the next strip: a strip is read from memory once.
+/// All columns of one strip before the next strip: a strip is read from memory once. For a single column several strips
+/// are read side by side where nothing can be read ahead: processors follow each of them.
 template <TileKind kKind>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
+  constexpr std::uint32_t kStrips = kReadsAhead ? 1 : 2;
   const std::size_t blocks = (a.cols + kGroup * shape.groups - 1) / (kGroup * shape.groups);
-  const std::byte* strip = a.weights;
-  for (std::uint32_t row = 0; row < a.rows; row += kTileRows, strip += blocks * shape.bytes) {
+  const std::size_t strip_bytes = blocks * shape.bytes;
+  const std::uint32_t strips = (a.rows - 1) / kTileRows + 1;
+  const auto at = [&](std::uint32_t strip) { return a.weights + strip * strip_bytes; };
+  std::uint32_t strip = 0;
+  if constexpr (kStrips > 1) {
+    for (; a.n == 1 && strips - strip >= kStrips; strip += kStrips) {
+      strips_times_columns<kKind, 1, kStrips>(a, shape, at(strip), strip_bytes, strip * kTileRows, 0);
+    }
+  }
+  for (; strip < strips; ++strip) {
     for_columns(a.n, [&](auto columns, std::uint32_t column) {
-      strip_times_columns<kKind, decltype(columns)::value>(a, shape, strip, row, column);
+      strips_times_columns<kKind, columns, 1>(a, shape, at(strip), strip_bytes, strip * kTileRows, column);
     });
-    if (a.rows - row <= kTileRows) return;  // row + 16 might wrap
   }
 }
 

@@ -229,7 +229,7 @@ Forward::Advance Forward::matmul(const TensorEntry& tensor, Buf in, std::uint32_
   const Weights::Rows rows = weights_->rows_in(tensor, segment);
   const std::uint64_t row = row_bytes(kFormats[format], tensor.cols);
   constexpr std::uint32_t kMinRows = 64;  // per task: the seed's phase 4.3
-  const std::uint32_t tasks = std::clamp(rows.count / kMinRows, 1u, workers_.count * 4);
+  const std::uint32_t tasks = std::clamp(rows.count / kMinRows, 1u, workers_.count * 16);
   const std::uint32_t per_task = static_cast<std::uint32_t>(align_up((rows.count + tasks - 1) / tasks, kTileRows));
   parallel_for(workers_, (rows.count + per_task - 1) / per_task, [&](std::uint32_t task) {
     const std::uint32_t begin = task * per_task;

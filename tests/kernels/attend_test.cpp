@@ -168,7 +168,8 @@ TEST_P(AttendTest, WhatIsNotFiniteShows) {
 ///
 /// Scores: a dot of head_dim products in 16 lanes and a scaling, ceil(head_dim / 16) + 6 roundings of e = 2^-24 on the
 /// sum of magnitudes, an absolute error s of every score; so p is off by the factor e^(2s) and the softmax's own
-/// roundings. The weighted sum then rounds count + 2 times on the sum of magnitudes.
+/// roundings. The weighted sum then rounds count + 2 times on the sum of magnitudes. Weights below e^-64 of the largest
+/// are 0: each term without them is off by what such a weight would at most have added.
 struct Exact {
   Exact(std::span<const float> q, const std::vector<std::vector<float>>& keys,
         const std::vector<std::vector<float>>& values, const std::vector<bool>& visible, double scale)
@@ -196,13 +197,15 @@ struct Exact {
     }
     const double softmax = 2 * (4 + farthest) + std::ceil(count / 16) + 7;
     for (std::size_t d = 0; d < q.size(); ++d) {
-      double magnitudes = 0;
+      double magnitudes = 0, left_out = 0;
       for (std::size_t i = 0; i < keys.size(); ++i) {
+        // The float implementation's score may be on the other side of the limit.
+        if (p[i] < std::exp(-64 + 2 * score_error)) left_out += p[i] / sum * std::fabs(double{values[i][d]});
         const double term = p[i] / sum * double{values[i][d]};
         out[d] += term;
         magnitudes += std::fabs(term);
       }
-      bound[d] = magnitudes * (1.01 * (2 * score_error) + (softmax + count + 2) * 0x1p-24);
+      bound[d] = magnitudes * (1.01 * (2 * score_error) + (softmax + count + 2) * 0x1p-24) + left_out;
     }
   }
   std::vector<double> out, bound;

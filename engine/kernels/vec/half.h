@@ -12,7 +12,8 @@ QSF_INLINE bool all_normal_f16(const void* at) {
   Eight half[2];
   __builtin_memcpy(half, at, sizeof half);
   // Without the sign, an exponent from 1 to 30.
-  const auto others = (half[0] + half[0] - 0x800 >= 0xf000) | (half[1] + half[1] - 0x800 >= 0xf000);
+  const auto one = bits_as<Eight>(same<0x08000800u>().part[0]), past = bits_as<Eight>(same<0xf000f000u>().part[0]);
+  const auto others = (half[0] + half[0] - one >= past) | (half[1] + half[1] - one >= past);
   std::uint64_t words[2];
   __builtin_memcpy(words, &others, sizeof words);
   return (words[0] | words[1]) == 0;
@@ -22,7 +23,7 @@ QSF_INLINE Floats load_f16(const void* at) {
   if (!all_normal_f16(at)) [[unlikely]]
     return widen_f16(load_u16(at));
   const Bits signed_halves = as_bits(load_i16(at));
-  return as_floats((left<13>(signed_halves) & all(0x8fffe000u)) + all(112u << 23));
+  return as_floats((left<13>(signed_halves) & same<0x8fffe000u>()) + same<112u << 23>());
 }
 
 }  // namespace

@@ -13,8 +13,9 @@
 //   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x: 4 int8 in [-127, 127],
 //                                               the same in every lane
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
-//   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; table of table16()
-//   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
+//   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; the table in every
+//   quarter kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or
+//   8
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,16 @@
 #endif
 
 namespace qsf {
+
+#ifdef __wasm__
+/// Not const, so that it is read.
+template <std::uint32_t kValue>
+inline std::uint32_t constant_in_memory = kValue;
+inline constexpr bool kReadsAhead = false;  // there is no prefetch
+#else
+inline constexpr bool kReadsAhead = true;
+#endif
+
 namespace {
 
 inline constexpr int kLanes = 16;
@@ -144,6 +155,17 @@ QSF_INLINE Floats all(float x) { return QSF_EACH(Floats, (static_cast<void>(i), 
 QSF_INLINE Ints all(std::int32_t x) { return QSF_EACH(Ints, (static_cast<void>(i), IntPart{} + x)); }
 QSF_INLINE Bits all(std::uint32_t x) { return QSF_EACH(Bits, (static_cast<void>(i), BitsPart{} + x)); }
 
+/// A constant in every lane. As WebAssembly from memory: V8 builds a vector's constant anew wherever it is used, in
+/// three instructions.
+template <std::uint32_t kValue>
+QSF_INLINE Bits same() {
+#ifdef __wasm__
+  return all(constant_in_memory<kValue>);
+#else
+  return all(kValue);
+#endif
+}
+
 template <class To, class From>
 QSF_INLINE To convert(From part) {
   if constexpr (kParts == kLanes) {
@@ -193,6 +215,20 @@ QSF_INLINE void store_upto(float* at, Floats v, std::size_t n) {
   __builtin_memcpy(at, padded, n * sizeof(float));
 }
 
+/// Bytes 4 kAt .. 4 kAt + 3 of 32, in every lane.
+template <int kAt, class Part = BitsPart>
+QSF_INLINE Bits spread(const std::int8_t* group) {
+  const auto* const at = reinterpret_cast<const std::byte*>(group);
+  if constexpr (sizeof(Part) == 16) {
+    constexpr int kLane = kAt % 4;
+    const auto four = load_part<Part>(at + kAt / 4 * sizeof(Part));
+    const Part part = __builtin_shufflevector(four, four, kLane, kLane, kLane, kLane);
+    return QSF_EACH(Bits, (static_cast<void>(i), part));
+  } else {
+    return all(load_part<std::uint32_t>(at + 4 * kAt));
+  }
+}
+
 /// The tree of kernels.h: l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
 QSF_INLINE float sum_of(Floats v) {
   typedef float Four __attribute__((vector_size(16)));
@@ -226,13 +262,6 @@ QSF_INLINE Bits bytes_above(Bits a, std::uint8_t than) {
     return QSF_EACH(Bits, (BitsPart)((BytesPart)a.part[i] > than)) & all(0x01010101u);
   }
 }
-/// 16 bytes in every quarter: a table for look_up.
-QSF_INLINE Bits table16(const std::uint8_t* sixteen) {
-  std::uint8_t quarters[4][16];
-  for (auto& quarter : quarters) __builtin_memcpy(quarter, sixteen, sizeof quarter);
-  return load<Bits>(quarters);
-}
-
 // 16 narrow integers to lanes; 16 lanes that fit, [-128, 127] and [0, 65535], to narrow integers.
 QSF_INLINE Bits load_u8(const void* at);
 QSF_INLINE Bits load_u16(const void* at);

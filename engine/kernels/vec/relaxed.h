@@ -37,7 +37,7 @@ QSF_INLINE Operand<kBits> operand(Bits codes) {
   if constexpr (kBits < 8) {
     return {codes};
   } else {
-    return {codes & all(0x7f7f7f7fu), right<7>(codes) & all(0x01010101u)};
+    return {codes & same<0x7f7f7f7fu>(), right<7>(codes) & same<0x01010101u>()};
   }
 }
 

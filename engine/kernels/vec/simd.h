@@ -22,7 +22,7 @@ inline constexpr std::int32_t taken = 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
-  return {codes & all(0x00ff00ffu), right<8>(codes) & all(0x00ff00ffu)};
+  return {codes & same<0x00ff00ffu>(), right<8>(codes) & same<0x00ff00ffu>()};
 }
 
 template <int kBits>
