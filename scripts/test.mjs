@@ -48,6 +48,7 @@ const parts = [
   ['TypeScript unit tests and structure (Vitest)', () => vitest('vitest'), vitestCases('vitest')],
   ['Native build', () => buildPreset('release', { tests: true })],
   ['Native tests', () => ctest('release'), cases('release')],
+  ['Benchmarks build', () => buildPreset('bench')],
   ['Built-in model', convertModel],
   ['Likely mistakes in the C++ (clang-tidy)', clangTidy],
   ['WebAssembly builds', () => buildWasm({ tests: true })],
@@ -72,7 +73,7 @@ const parts = [
 await main(async () => {
   const start = performance.now();
   console.log('== Set-up');
-  await setUp({ tests: true });
+  await setUp({ tests: true, bench: true });
   console.log(`   ok after ${elapsed(start)}`);
   const report = new Report();
   const words = process.argv.slice(2).map((word) => word.toLowerCase());
