@@ -232,12 +232,12 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
         Sum<kBits> sum[kStrips][kColumns] = {};
         unroll<kDots>([&](auto index) __attribute__((always_inline)) {
           constexpr int kAt = kPart * kDots + decltype(index)::value;
-          const auto four = several<Operand<kBits>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
-            return operand<kBits>(codes.of[s].template levels<kAt>());
-          });
-          for_each([&](auto s, auto c) __attribute__((always_inline)) {
-            constexpr int kC = decltype(c)::value;
-            dot<kBits>(sum[s][c], four.of[s], spread<kAt>(panels[kC / kPanel].codes + kC % kPanel * kGroup));
+          unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+            const auto four = operand<kBits>(codes.of[s].template levels<kAt>());
+            unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
+              constexpr int kC = decltype(c)::value;
+              dot<kBits>(sum[s][c], four, spread<kAt>(panels[kC / kPanel].codes + kC % kPanel * kGroup));
+            });
           });
           if constexpr (kReadsAhead) {
             for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
