@@ -30,7 +30,7 @@ function setting() {
     return [
       [
         name,
-        `\`${made.command}\``,
+        `\`${made.command.replaceAll('|', '\\|')}\``,
         `${cpu}, ${processors} cores, ${memoryGiB} GiB, Linux ${kernel}`,
         compiler,
         commit,
