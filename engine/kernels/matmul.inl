@@ -203,9 +203,9 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   const std::size_t width = kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel;
   PanelPass panels[kPanels];
   unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-    const std::size_t first = a.xq.place(column + decltype(p)::value * kPanel, a.n, 0);
+    const std::size_t first = a.xq.place(column + p * kPanel, a.n, 0);
     const float* const sums = kPer == 1 ? a.xq.sums : a.xq.half_sums;
-    panels[decltype(p)::value] = {a.xq.codes + first * kGroup, a.xq.d + first, sums + first * kPer};
+    panels[p] = {a.xq.codes + first * kGroup, a.xq.d + first, sums + first * kPer};
   });
   const auto offset = static_cast<float>(shape.offset - taken<kBits>);
   const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
@@ -349,6 +349,9 @@ QSF_INLINE void for_columns(std::uint32_t n, Pass pass) {
   });
 }
 
+/// Strips of `rows`, 0 for none; no sum that might wrap.
+constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows + (rows % kTileRows != 0 ? 1 : 0); }
+
 /// All columns of one strip before the next strip: a strip is read from memory once. For a single column several strips
 /// are read side by side where nothing can be read ahead: processors follow each of them.
 template <TileKind kKind>
@@ -356,7 +359,7 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   constexpr std::uint32_t kStrips = kReadsAhead ? 1 : 2;
   const std::size_t blocks = (a.cols + kGroup * shape.groups - 1) / (kGroup * shape.groups);
   const std::size_t strip_bytes = blocks * shape.bytes;
-  const std::uint32_t strips = (a.rows - 1) / kTileRows + 1;
+  const std::uint32_t strips = strips_of(a.rows);
   const auto at = [&](std::uint32_t strip) { return a.weights + strip * strip_bytes; };
   std::uint32_t strip = 0;
   if constexpr (kStrips > 1) {
@@ -378,11 +381,10 @@ void matmul(const MatmulArgs& a) {
     static constexpr TileShape kShape = tile_shape(f);
     matmul_tiles<tile_kind(f)>(a, kShape);
   } else {
-    for (std::uint32_t row = 0; row < a.rows; row += kTileRows) {
+    for (std::uint32_t strip = 0; strip < strips_of(a.rows); ++strip) {
       for_columns(a.n, [&](auto columns, std::uint32_t column) {
-        strip_of_floats<kFormat, decltype(columns)::value>(a, row, column);
+        strip_of_floats<kFormat, columns>(a, strip * kTileRows, column);
       });
-      if (a.rows - row <= kTileRows) return;
     }
   }
 }
