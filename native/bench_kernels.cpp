@@ -104,9 +104,11 @@ void run_attend(benchmark::State& state, const Kernels& kernels, std::size_t typ
   args.q = values.data();
   args.k = keys.data();
   args.v = cached.data();
-  args.n = 1;
+  args.stride = head_dim;
+  args.n_heads = args.n_positions = 1;
   args.head_dim = head_dim;
-  args.capacity = args.count = positions;
+  args.capacity = args.window = positions;
+  args.position = positions - 1;
   args.scale = 0.125f;
   args.scores = scores.data();
   args.out = out.data();

@@ -3,36 +3,23 @@
 namespace qsf {
 namespace {
 
-/// 32 neighbouring values of a position; beyond its end zeros, or in groups anything finite.
-struct KvValues {
-  Floats low;
-  Floats high;
-};
-
-/// The elements from `at` on of which `n` are left, 0 or less too; zeros behind them.
+/// `n` elements of kBytes each as floats, in whole vectors: zeros behind the last.
 template <std::size_t kBytes, class Load>
-QSF_INLINE Floats load_left(const std::byte* at, std::ptrdiff_t n, Load load_all) {
-  if (n >= kLanes) return load_all(at);
-  std::byte padded[kLanes * kBytes] = {};
-  if (n > 0) __builtin_memcpy(padded, at, static_cast<std::size_t>(n) * kBytes);
-  return load_all(padded);
-}
-template <std::size_t kBytes, class Load>
-QSF_INLINE KvValues load_values(const std::byte* elements, std::size_t d, std::size_t head_dim, Load load_all) {
-  const std::byte* const at = elements + d * kBytes;
-  const auto n = static_cast<std::ptrdiff_t>(head_dim - d);
-  return {load_left<kBytes>(at, n, load_all), load_left<kBytes>(at + kLanes * kBytes, n - kLanes, load_all)};
-}
-QSF_INLINE Floats load_left(const float* at, std::ptrdiff_t n) {
-  return load_left<sizeof(float)>(reinterpret_cast<const std::byte*>(at), n,
-                                  [](const std::byte* from) __attribute__((always_inline)) { return load(from); });
+QSF_INLINE void widen_elements(const std::byte* from, std::size_t n, float* to, Load load_all) {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load_all(from + i * kBytes));
+  if (i < n) {
+    std::byte padded[kLanes * kBytes] = {};
+    __builtin_memcpy(padded, from + i * kBytes, (n - i) * kBytes);
+    store(to + i, load_all(padded));
+  }
 }
 
 struct KvF32 {
   static constexpr KvType kType = KvType::f32;
-  QSF_INLINE static KvValues read(const std::byte* position, std::size_t d, std::size_t head_dim) {
-    return load_values<4>(position, d, head_dim,
-                          [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    widen_elements<4>(position, head_dim, to,
+                      [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
     __builtin_memcpy(to, x, head_dim * sizeof(float));
@@ -41,9 +28,9 @@ struct KvF32 {
 
 struct KvF16 {
   static constexpr KvType kType = KvType::f16;
-  QSF_INLINE static KvValues read(const std::byte* position, std::size_t d, std::size_t head_dim) {
-    return load_values<2>(position, d, head_dim,
-                          [](const std::byte* at) __attribute__((always_inline)) { return load_f16(at); });
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    widen_elements<2>(position, head_dim, to,
+                      [](const std::byte* at) __attribute__((always_inline)) { return load_f16(at); });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
     for (std::size_t i = 0; i < head_dim; i += kLanes) {
@@ -58,11 +45,11 @@ struct KvF16 {
 /// A float scale, then int8 codes: value = scale * code.
 struct KvQ8 {
   static constexpr KvType kType = KvType::q8;
-  QSF_INLINE static KvValues read(const std::byte* position, std::size_t d, std::size_t head_dim) {
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     float one;
     __builtin_memcpy(&one, position, sizeof one);
     const Floats scale = all(one);
-    return load_values<1>(position + sizeof one, d, head_dim, [&](const std::byte* at) __attribute__((always_inline)) {
+    widen_elements<1>(position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
       return scale * to_float(load_i8(at));
     });
   }
@@ -93,26 +80,29 @@ struct KvGroups {
   static constexpr std::uint32_t kUpper[kLanes] = {0, 0, 0, 0, 0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
   static constexpr std::uint32_t kTop = (1u << kBits) - 1;
 
-  QSF_INLINE static KvValues read(const std::byte* position, std::size_t d, std::size_t /*head_dim*/) {
-    const std::byte* const group = position + d / kKvGroup * (kHeadBytes + kCodeBytes);
-    std::uint32_t head;
-    __builtin_memcpy(&head, group, sizeof head);
-    const Floats scale = all(bits_as<float>(head << 16));
-    const Floats minimum = all(bits_as<float>(head & 0xffff0000u));
-    Bits low;
-    if constexpr (kBits == 4) {
-      low = load_u8(group + kHeadBytes);
-    } else {  // the upper half of the lanes takes each byte's next code
-      std::byte twice[2 * kCodeBytes];
-      __builtin_memcpy(twice, group + kHeadBytes, kCodeBytes);
-      __builtin_memcpy(twice + kCodeBytes, group + kHeadBytes, kCodeBytes);
-      const Bits bytes = load_u8(twice);
-      low = select(load<Bits>(kUpper), right<kBits>(bytes), bytes);
+  /// To whole groups.
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    for (std::size_t d = 0; d < head_dim; d += kKvGroup, position += kHeadBytes + kCodeBytes) {
+      std::uint32_t head;
+      __builtin_memcpy(&head, position, sizeof head);
+      const Floats scale = all(bits_as<float>(head << 16));
+      const Floats minimum = all(bits_as<float>(head & 0xffff0000u));
+      Bits low;
+      if constexpr (kBits == 4) {
+        low = load_u8(position + kHeadBytes);
+      } else {  // the upper half of the lanes takes each byte's next code
+        std::byte twice[2 * kCodeBytes];
+        __builtin_memcpy(twice, position + kHeadBytes, kCodeBytes);
+        __builtin_memcpy(twice + kCodeBytes, position + kHeadBytes, kCodeBytes);
+        const Bits bytes = load_u8(twice);
+        low = select(load<Bits>(kUpper), right<kBits>(bytes), bytes);
+      }
+      const auto value = [&](Bits code) __attribute__((always_inline)) {
+        return minimum + scale * to_float(as_ints(code & all(kTop)));
+      };
+      store(to + d, value(low));
+      store(to + d + kLanes, value(right<4>(low)));
     }
-    const auto value = [&](Bits code) __attribute__((always_inline)) {
-      return minimum + scale * to_float(as_ints(code & all(kTop)));
-    };
-    return {value(low), value(right<4>(low))};
   }
 
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
@@ -163,79 +153,133 @@ void kv_store(const float* x, std::uint32_t head_dim, std::byte* to) {
   Kv::write(x, head_dim, to);
 }
 
-/// The scores of kQueries heads from `query` on: each cached key is read once for all of them.
-template <class Kv, int kQueries>
-QSF_INLINE void score(const AttendArgs& a, std::size_t query) {
+// Cached positions are widened a tile at a time, so that all queries share that work; a tile stays in the first level
+// of cache.
+inline constexpr std::size_t kTileFloats = 1024;
+static_assert(kMaxHeadDim <= kTileFloats);
+
+/// `n` positions of a ring from `first` on, as floats: [n, stride].
+template <class Kv>
+QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::uint32_t n,
+                      std::size_t stride, float* tile) {
   const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  std::uint32_t slot = a.first % a.capacity;
-  for (std::uint32_t i = 0; i < a.count; ++i) {
-    const std::byte* const key = a.k + slot * bytes;
-    Floats products[kQueries];
-    unroll<kQueries>([&](auto j) __attribute__((always_inline)) { products[decltype(j)::value] = all(0.0f); });
-    for (std::size_t d = 0; d < a.head_dim; d += 2 * kLanes) {
-      const KvValues k = Kv::read(key, d, a.head_dim);
-      unroll<kQueries>([&](auto index) __attribute__((always_inline)) {
-        constexpr std::size_t j = decltype(index)::value;
-        const float* const q = a.q + (query + j) * a.head_dim + d;
-        const auto n = static_cast<std::ptrdiff_t>(a.head_dim - d);
-        products[j] = products[j] + load_left(q, n) * k.low;
-        products[j] = products[j] + load_left(q + kLanes, n - kLanes) * k.high;
-      });
+  std::uint32_t slot = first % a.capacity;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    Kv::widen(ring + slot * bytes, a.head_dim, tile + i * stride);
+    if (++slot == a.capacity) slot = 0;
+  }
+}
+
+/// Some queries' share of a tile: visible(query, at, values, n) for each query that sees n > 0 positions of it, the
+/// first being the query's own at-th.
+template <class Kv, class Visible>
+QSF_INLINE void for_tiles(const AttendArgs& a, const std::byte* ring, Visible visible) {
+  alignas(64) float tile[kTileFloats];
+  const std::size_t stride = (a.head_dim + kKvGroup - 1) / kKvGroup * kKvGroup;
+  const auto most = static_cast<std::uint32_t>(kTileFloats / stride);
+  const std::uint32_t end = a.position + a.n_positions;
+  for (std::uint32_t first = a.oldest(0), n = 0; first < end; first += n) {
+    n = end - first < most ? end - first : most;
+    widen<Kv>(a, ring, first, n, stride, tile);
+    for (std::uint32_t t = 0; t < a.n_positions; ++t) {
+      const std::uint32_t oldest = a.oldest(t), seen = a.position + t + 1;
+      const std::uint32_t from = oldest > first ? oldest : first, to = seen < first + n ? seen : first + n;
+      if (from >= to) continue;
+      for (std::uint32_t head = 0; head < a.n_heads; ++head) {
+        visible(t, head, from - oldest, tile + (from - first) * stride, to - from, stride);
+      }
     }
-    unroll<kQueries>([&](auto index) __attribute__((always_inline)) {
-      constexpr std::size_t j = decltype(index)::value;
-      a.scores[(query + j) * a.capacity + i] = sum_of(products[j]) * a.scale;
-    });
-    if (++slot == a.capacity) slot = 0;
   }
 }
 
-/// out[d .. d + 32 kPairs) of kQueries heads from `query` on, for positions in ascending order.
-template <class Kv, int kQueries, int kPairs>
-QSF_INLINE void weighted_sum(const AttendArgs& a, std::size_t query, std::size_t d) {
-  const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  // Indexed by constants alone, so that they stay in registers.
-  Floats low[kQueries][kPairs], high[kQueries][kPairs];
-  const auto for_each = [](auto f) __attribute__((always_inline)) {  // query and pair
-    unroll<kQueries>([&](auto j) __attribute__((always_inline)) {
-      unroll<kPairs>([&](auto pair) __attribute__((always_inline)) { f(j, pair); });
-    });
+/// Products of a query with kPositions keys, [kPositions, stride], lane by lane: dots(i, lanes) for each.
+template <int kPositions, class Dots>
+QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys, std::size_t stride, Dots dots) {
+  Floats sums[kPositions];
+  unroll<kPositions>([&](auto i) __attribute__((always_inline)) { sums[i] = all(0.0f); });
+  const auto add = [&](std::size_t d, Floats of_query) __attribute__((always_inline)) {
+    unroll<kPositions>(
+        [&](auto i) __attribute__((always_inline)) { sums[i] = sums[i] + of_query * load(keys + i * stride + d); });
   };
-  for_each([&](auto j, auto pair) __attribute__((always_inline)) { low[j][pair] = high[j][pair] = all(0.0f); });
-  std::uint32_t slot = a.first % a.capacity;
-  for (std::uint32_t i = 0; i < a.count; ++i) {
-    unroll<kPairs>([&](auto pair) __attribute__((always_inline)) {
-      const KvValues v = Kv::read(a.v + slot * bytes, d + pair * 2 * kLanes, a.head_dim);
-      unroll<kQueries>([&](auto j) __attribute__((always_inline)) {
-        const Floats p = all(a.scores[(query + j) * a.capacity + i]);
-        low[j][pair] = low[j][pair] + p * v.low;
-        high[j][pair] = high[j][pair] + p * v.high;
-      });
-    });
-    if (++slot == a.capacity) slot = 0;
-  }
-  for_each([&](auto j, auto pair) __attribute__((always_inline)) {
-    const std::size_t at = d + pair * 2 * kLanes;
-    float* const out = a.out + (query + j) * a.head_dim + at;
-    store_upto(out, low[j][pair], a.head_dim - at);
-    if (a.head_dim - at > kLanes) store_upto(out + kLanes, high[j][pair], a.head_dim - at - kLanes);
-  });
+  std::size_t d = 0;
+  for (; d + kLanes <= a.head_dim; d += kLanes) add(d, load(q + d));
+  if (d < a.head_dim) add(d, load_upto(q + d, a.head_dim - d));
+  unroll<kPositions>([&](auto i) __attribute__((always_inline)) { dots(i, sums[i]); });
 }
 
-template <class Kv, int kQueries>
-void attend_heads(const AttendArgs& a, std::size_t query) {
-  score<Kv, kQueries>(a, query);
-  for (std::size_t j = query; j < query + kQueries; ++j) softmax(a.scores + j * a.capacity, a.count, 1.0f);
-  constexpr int kPairs = kQueries == 1 ? 2 : 1;
-  std::size_t d = 0;
-  for (; d + kPairs * 2 * kLanes <= a.head_dim; d += kPairs * 2 * kLanes)
-    weighted_sum<Kv, kQueries, kPairs>(a, query, d);
-  for (; d < a.head_dim; d += 2 * kLanes) weighted_sum<Kv, kQueries, 1>(a, query, d);
+/// The scores of n keys, [n, stride].
+template <int kPositions>
+QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t n, std::size_t stride,
+                      float* scores) {
+  std::uint32_t i = 0;
+  for (; n - i >= 4; i += 4) {
+    Four<float> half[4];
+    unroll<4 / kPositions>([&](auto pass) __attribute__((always_inline)) {
+      constexpr std::uint32_t kFirst = pass * kPositions;
+      multiply<kPositions>(a, q, keys + (i + kFirst) * stride, stride,
+                           [&](auto j, Floats lanes)
+                               __attribute__((always_inline)) { half[kFirst + j] = half_sum_of(lanes); });
+    });
+    const Four<float> four = sums_of(half[0], half[1], half[2], half[3]) * a.scale;
+    __builtin_memcpy(scores + i, &four, sizeof four);
+  }
+  for (; i < n; ++i) {
+    multiply<1>(a, q, keys + i * stride, stride,
+                [&](auto, Floats lanes) __attribute__((always_inline)) { scores[i] = sum_of(lanes) * a.scale; });
+  }
+}
+
+/// out[0 .. 16 kVectors), `left` of which there are, plus weights[i] * values[i] in ascending order of n positions.
+template <int kVectors>
+QSF_INLINE void add_weighted(const float* weights, const float* values, std::uint32_t n, std::size_t stride,
+                             std::size_t left, float* out) {
+  Floats sums[kVectors];
+  unroll<kVectors>([&](auto v)
+                       __attribute__((always_inline)) { sums[v] = load_upto(out + v * kLanes, left - v * kLanes); });
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const Floats weight = all(weights[i]);
+    unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+      sums[v] = sums[v] + weight * load(values + i * stride + v * kLanes);
+    });
+  }
+  unroll<kVectors>([&](auto v)
+                       __attribute__((always_inline)) { store_upto(out + v * kLanes, sums[v], left - v * kLanes); });
 }
 
 template <class Kv>
 void attend(const AttendArgs& a) {
-  for_columns<4>(a.n, [&](auto queries, std::uint32_t query) { attend_heads<Kv, queries>(a, query); });
+  // With accumulators in 8 registers at most.
+  constexpr int kPositions = kParts > 4 ? 1 : kParts == 4 ? 2 : 4;
+  constexpr int kVectors = kPositions;
+  const auto place = [&](std::uint32_t t, std::uint32_t head) __attribute__((always_inline)) {
+    return t * std::size_t{a.stride} + head * std::size_t{a.head_dim};
+  };
+  const auto scores = [&](std::uint32_t t, std::uint32_t head) __attribute__((always_inline)) {
+    return a.scores + (t * std::size_t{a.n_heads} + head) * a.capacity;
+  };
+  for_tiles<Kv>(a, a.k,
+                [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* keys, std::uint32_t n,
+                    std::size_t stride) __attribute__((always_inline)) {
+                  score<kPositions>(a, a.q + place(t, head), keys, n, stride, scores(t, head) + at);
+                });
+  for (std::uint32_t t = 0; t < a.n_positions; ++t) {
+    for (std::uint32_t head = 0; head < a.n_heads; ++head) {
+      softmax(scores(t, head), a.position + t + 1 - a.oldest(t), 1.0f);
+      __builtin_memset(a.out + place(t, head), 0, a.head_dim * sizeof(float));
+    }
+  }
+  for_tiles<Kv>(a, a.v,
+                [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* values, std::uint32_t n,
+                    std::size_t stride) __attribute__((always_inline)) {
+                  const float* const weights = scores(t, head) + at;
+                  float* const out = a.out + place(t, head);
+                  std::size_t d = 0;
+                  for (; d + kVectors * kLanes <= a.head_dim; d += kVectors * kLanes) {
+                    add_weighted<kVectors>(weights, values + d, n, stride, kVectors * kLanes, out + d);
+                  }
+                  for (; d < a.head_dim; d += kLanes)
+                    add_weighted<1>(weights, values + d, n, stride, a.head_dim - d, out + d);
+                });
 }
 
 }  // namespace

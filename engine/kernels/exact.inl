@@ -13,41 +13,43 @@ struct Power {
 /// For |x| <= 2^20. ln 2 in two pieces, the first with 9 bits so that k times it is exact; Taylor's series to the
 /// seventh power, its coefficients rounded to float.
 QSF_INLINE Power power_of_e(Floats x) {
-  const Ints k = nearest(x * all(0x1.715476p0f));
+  const Ints k = nearest(x * same<0x1.715476p0f>());
   const Floats n = to_float(k);
-  const Floats r = (x - n * all(0.693359375f)) - n * all(-2.12194440e-4f);
-  Floats p = all(1.0f / 5040.0f);
-  p = p * r + all(1.0f / 720.0f);
-  p = p * r + all(1.0f / 120.0f);
-  p = p * r + all(1.0f / 24.0f);
-  p = p * r + all(1.0f / 6.0f);
-  p = p * r + all(0.5f);
+  const Floats r = (x - n * same<0.693359375f>()) - n * same<-2.12194440e-4f>();
+  Floats p = same<1.0f / 5040.0f>();
+  p = p * r + same<1.0f / 720.0f>();
+  p = p * r + same<1.0f / 120.0f>();
+  p = p * r + same<1.0f / 24.0f>();
+  p = p * r + same<1.0f / 6.0f>();
+  p = p * r + same<0.5f>();
   return {k, p * (r * r) + r};
 }
 
 /// a < b ? a : b in every lane: b where either is not a number.
-QSF_INLINE Floats smaller(Floats a, Floats b) { return as_floats(select(greater(b, a), as_bits(a), as_bits(b))); }
+QSF_INLINE Floats smaller(Floats a, Floats b) {
+  return QSF_EACH(Floats, a.part[i] < b.part[i] ? a.part[i] : b.part[i]);
+}
 
 /// e^x. Within 2 ulp; below 2^-126 within 2 of the smallest steps; 0 below about -104, infinity above about 88.72; a
 /// NaN stays.
 QSF_INLINE Floats exp(Floats x) {
-  const auto [k, p] = power_of_e(smaller(all(89.0f), larger(all(-104.0f), x)));
+  const auto [k, p] = power_of_e(smaller(same<89.0f>(), larger(same<-104.0f>(), x)));
   // 2^k in two factors: either is a normal float, and only the last product rounds.
-  const Bits biased = as_bits(k) + all(512u);
+  const Bits biased = as_bits(k) + same<512u>();
   const Bits half = right<1>(biased);
-  const Floats first = as_floats(left<23>(half - all(256u - 127u)));
-  const Floats second = as_floats(left<23>((biased - half) - all(256u - 127u)));
-  return ((p + all(1.0f)) * first) * second;
+  const Floats first = as_floats(left<23>(half - same<256u - 127u>()));
+  const Floats second = as_floats(left<23>((biased - half) - same<256u - 127u>()));
+  return ((p + same<1.0f>()) * first) * second;
 }
 
 /// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays.
 QSF_INLINE Floats tanh(Floats x) {
-  const Bits sign = as_bits(x) & all(0x80000000u);
-  const Floats magnitude = smaller(all(10.0f), as_floats(as_bits(x) & all(0x7fffffffu)));
+  const Bits sign = as_bits(x) & same<0x80000000u>();
+  const Floats magnitude = smaller(same<10.0f>(), as_floats(as_bits(x) & same<0x7fffffffu>()));
   const auto [k, p] = power_of_e(magnitude + magnitude);
-  const Floats scale = as_floats(left<23>(as_bits(k) + all(127u)));
-  const Floats less_one = scale * p + (scale - all(1.0f));  // e^2|x| - 1: no cancellation, p itself where k is 0
-  return as_floats(as_bits(less_one / (less_one + all(2.0f))) | sign);
+  const Floats scale = as_floats(left<23>(as_bits(k) + same<127u>()));
+  const Floats less_one = scale * p + (scale - same<1.0f>());  // e^2|x| - 1: no cancellation, p itself where k is 0
+  return as_floats(as_bits(less_one / (less_one + same<2.0f>())) | sign);
 }
 
 // sin and cos go through double: half the lanes of a vector.

@@ -62,6 +62,7 @@ struct MatmulArgs {
 /// How keys and values are kept, finest first.
 enum class KvType : std::uint8_t { f32, f16, q8, q4, q2 };
 inline constexpr std::array<std::string_view, 5> kKvNames{"f32", "f16", "8bit", "4bit", "2bit"};
+inline constexpr std::uint32_t kMaxHeadDim = 1024;
 inline constexpr std::uint32_t kKvGroup = 32;  // values of 4 and 2 bits under one scale and minimum
 
 /// Bytes of one position of one head: docs/design.md, "The KV cache".
@@ -82,20 +83,29 @@ constexpr std::uint32_t kv_bytes(KvType type, std::uint32_t head_dim) {
   return 0;
 }
 
-/// The query heads that share one KV head, at one position, over positions first .. first + count - 1; position p is
-/// cached in slot p % capacity. What is not visible (the causal mask, the window) is not in that range.
+/// The query heads that share one KV head, at one or several neighbouring positions; position p is cached in slot
+/// p % capacity. A query sees its own position and those before it, `window` at most; what the first query sees must
+/// still be cached when the last position is.
 struct AttendArgs {
-  const float* q;      // [n, head_dim]
-  const std::byte* k;  // [capacity, kv_bytes]
-  const std::byte* v;  // the same
-  std::uint32_t n;     // query heads
-  std::uint32_t head_dim;
-  std::uint32_t capacity;
-  std::uint32_t first;  // oldest visible position
-  std::uint32_t count;  // visible positions, the query's own included; at most capacity
-  float scale;          // on every score, 1 / sqrt(head_dim)
-  float* scores;        // [n, capacity] scratch
-  float* out;           // [n, head_dim], may be q
+  const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
+  std::size_t stride;
+  const std::byte* k;         // [capacity, kv_bytes]
+  const std::byte* v;         // the same
+  std::uint32_t n_heads;      // query heads
+  std::uint32_t head_dim;     // at most kMaxHeadDim
+  std::uint32_t capacity;     // at least window + n_positions - 1, or as many as there are positions
+  std::uint32_t position;     // of the first query
+  std::uint32_t n_positions;  // with a query
+  std::uint32_t window;       // most visible positions
+  float scale;                // on every score, 1 / sqrt(head_dim)
+  float* scores;              // [n_positions, n_heads, capacity] scratch
+  float* out;                 // as q, may be q
+
+  /// The first position that query t sees.
+  std::uint32_t oldest(std::uint32_t t) const {
+    const std::uint32_t seen = position + t + 1;
+    return seen > window ? seen - window : 0;
+  }
 };
 
 /// Columns of RoPE: column c turns every head of its v by the angles whose cosines and sines are its row of cos and

@@ -19,24 +19,8 @@ QSF_INLINE Int8Scale int8_scale(std::uint32_t amax_bits) {
 
 QSF_INLINE Bits magnitude_bits(Floats v) { return as_bits(v) & all(0x7fffffffu); }
 
-/// f over all 16 lanes, in any order.
-template <class V, class F>
-QSF_INLINE std::int32_t folded(const V& v, F f) {
-  typedef std::int32_t Four __attribute__((vector_size(16)));
-  struct Quarters {
-    Four q[4];
-  };
-  const auto l = bits_as<Quarters>(v);
-  const Four four = f(f(l.q[0], l.q[2]), f(l.q[1], l.q[3]));
-  return f(f(four[0], four[2]), f(four[1], four[3]));
-}
 /// Of magnitudes, whose top bit is clear.
-QSF_INLINE std::uint32_t largest_of(Bits v) {
-  return static_cast<std::uint32_t>(folded(v, [](auto a, auto b) { return a > b ? a : b; }));
-}
-QSF_INLINE std::int32_t sum_of(Ints v) {
-  return folded(v, [](auto a, auto b) { return a + b; });
-}
+QSF_INLINE std::uint32_t largest_of(Bits v) { return static_cast<std::uint32_t>(folded<std::int32_t>(v, kLarger)); }
 
 QSF_INLINE Ints int8_codes(Floats v, const Int8Scale& scale) {
   if (scale.inverse == 0.0f) return all(std::int32_t{0});

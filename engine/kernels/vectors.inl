@@ -111,13 +111,7 @@ void activate(float* x, const float* up, std::uint32_t n) {
 }
 
 /// The largest lane, numbers only; -infinity when there is none.
-QSF_INLINE float largest_lane(Floats v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  float most = -__builtin_inff();
-  for (const float lane : lanes) most = lane > most ? lane : most;
-  return most;
-}
+QSF_INLINE float largest_lane(Floats v) { return folded<float>(larger(v, all(-__builtin_inff())), kLarger); }
 
 /// The largest of x, numbers only; -infinity when there is none.
 float largest(const float* x, std::size_t n) {
@@ -132,16 +126,32 @@ float largest(const float* x, std::size_t n) {
 /// e^((x - max) / temperature) * (1 / sum), 0 below e^-64 of the largest: less than any sum shows, and products with a
 /// denormal number take processors a hundred times as long.
 void softmax(float* x, std::uint32_t n, float temperature) {
-  const float most = largest(x, n);
+  const std::size_t left = n % kLanes, whole = n - left;
+  float padded[kLanes];
+  store(padded, all(-__builtin_inff()));
+  __builtin_memcpy(padded, x + whole, left * sizeof(float));
+  Floats tail = load(padded), greatest = tail;
+  for (std::size_t i = 0; i < whole; i += kLanes) greatest = larger(load(x + i), greatest);
+  const float most = largest_lane(greatest);
+
+  const auto power = [&](Floats v) __attribute__((always_inline)) {
+    v = v - all(most);
+    if (temperature != 1.0f) v = v / all(temperature);
+    const Bits negligible = greater(same<-64.0f>(), v);
+    return as_floats(as_bits(exp(v)) & ~negligible);
+  };
   Floats sum = all(0.0f);
-  for (std::size_t i = 0; i < n; i += kLanes) {
-    Floats power = load_upto(x + i, n - i) - all(most);
-    if (temperature != 1.0f) power = power / all(temperature);
-    const Bits negligible = greater(all(-64.0f), power);
-    store_upto(x + i, as_floats(as_bits(exp(power)) & ~negligible), n - i);
-    sum = sum + load_upto(x + i, n - i);
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    const Floats p = power(load(x + i));
+    store(x + i, p);
+    sum = sum + p;
   }
-  scale(x, 1.0f / sum_of(sum), n);
+  tail = power(tail);
+  if (left != 0) sum = sum + tail;
+  const Floats by = all(1.0f / sum_of(sum));
+  for (std::size_t i = 0; i < whole; i += kLanes) store(x + i, load(x + i) * by);
+  store(padded, tail * by);
+  __builtin_memcpy(x + whole, padded, left * sizeof(float));
 }
 
 void rope(const RopeArgs& a) {

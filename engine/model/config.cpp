@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "file/reader.h"
+#include "kernels/kernels.h"
 
 namespace qsf {
 namespace {
@@ -42,6 +43,9 @@ Result<Config> read_config(const Header& h, std::span<const std::byte> meta) {
     return make_error(ErrorCode::bad_header, "%u attention heads cannot share %u KV heads", h.n_heads, h.n_kv_heads);
   }
   if (h.head_dim % 2 != 0) return make_error(ErrorCode::bad_header, "head dimension %u is odd", h.head_dim);
+  if (h.head_dim > kMaxHeadDim) {
+    return make_error(ErrorCode::unsupported, "head dimension %u is more than %u", h.head_dim, kMaxHeadDim);
+  }
   if (!(h.rope_theta > 1.0f && h.rope_theta < 1e12f)) {
     return make_error(ErrorCode::bad_header, "RoPE theta %g is not in (1, 1e12)", static_cast<double>(h.rope_theta));
   }

@@ -86,7 +86,7 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   take(rope_cos_, std::uint64_t{plan.chunk} * config.head_dim / 2, "activations");
   take(rope_sin_, std::uint64_t{plan.chunk} * config.head_dim / 2, "activations");
   take(rope_frequency_, config.head_dim / 2, "activations");
-  take(scores_, std::uint64_t{config.n_heads} * plan.kv_capacity, "activations");
+  take(scores_, kTogether * std::uint64_t{config.n_heads} * plan.kv_capacity, "activations");
   take(vector_, widest(config), "activations");
   take(logits_, std::uint64_t{logits_rows} * config.vocab_size, "logits");
   row_stride_ = static_cast<std::uint32_t>(align_up(config.dim * sizeof(float)) / sizeof(float));
@@ -229,7 +229,7 @@ Forward::Advance Forward::matmul(const TensorEntry& tensor, Buf in, std::uint32_
   const Weights::Rows rows = weights_->rows_in(tensor, segment);
   const std::uint64_t row = row_bytes(kFormats[format], tensor.cols);
   constexpr std::uint32_t kMinRows = 64;  // per task: the seed's phase 4.3
-  const std::uint32_t tasks = std::clamp(rows.count / kMinRows, 1u, workers_.count * 16);
+  const std::uint32_t tasks = workers_.count > 1 ? std::max(rows.count / kMinRows, 1u) : 1;
   const std::uint32_t per_task = static_cast<std::uint32_t>(align_up((rows.count + tasks - 1) / tasks, kTileRows));
   parallel_for(workers_, (rows.count + per_task - 1) / per_task, [&](std::uint32_t task) {
     const std::uint32_t begin = task * per_task;
@@ -273,33 +273,49 @@ void Forward::rotate(const TensorEntry* weight, Buf buf) {
     }
     counts_[kCountNorm].calls += std::uint64_t{n} * n_heads;
   }
-  kernels_->rope({at(buf, 0), n, width(buf), n_heads, hd, rope_cos_.data(), rope_sin_.data()});
+  for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
+    const std::size_t angles = std::size_t{begin} * hd / 2;
+    kernels_->rope({at(buf, begin), count, width(buf), n_heads, hd, &rope_cos_[angles], &rope_sin_[angles]});
+  });
   ++counts_[kCountRope].calls;
 }
 
-/// The cache and attention of one token; the heads' outputs replace its queries.
-void Forward::attention_token(std::uint32_t column) {
+/// The cache and attention of n tokens from `column` on; the heads' outputs replace their queries.
+void Forward::attention(std::uint32_t column, std::uint32_t n) {
   const Config& c = *config_;
   const std::uint32_t hd = c.head_dim, group = c.n_heads / c.n_kv_heads;
   const std::uint32_t position = first_ + column, capacity = kv_.capacity();
-  const std::uint32_t count = std::min(position + 1, c.window != 0 ? std::min(c.window, capacity) : capacity);
   const auto type = static_cast<std::size_t>(kv_.type());
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hd)));
-  for (std::uint32_t kv_head = 0; kv_head < c.n_kv_heads; ++kv_head) {
-    const std::size_t slot = position % capacity * kv_.position_bytes(), begin = std::size_t{kv_head} * hd;
-    kernels_->kv_store[type](at(Buf::k, column) + begin, hd, kv_.keys(layer_, kv_head) + slot);
-    kernels_->kv_store[type](at(Buf::v, column) + begin, hd, kv_.values(layer_, kv_head) + slot);
+  for (std::uint32_t t = 0; t < n; ++t) {
+    const std::size_t slot = (position + t) % capacity * kv_.position_bytes();
+    for (std::uint32_t kv_head = 0; kv_head < c.n_kv_heads; ++kv_head) {
+      const std::size_t begin = std::size_t{kv_head} * hd;
+      kernels_->kv_store[type](at(Buf::k, column + t) + begin, hd, kv_.keys(layer_, kv_head) + slot);
+      kernels_->kv_store[type](at(Buf::v, column + t) + begin, hd, kv_.values(layer_, kv_head) + slot);
+    }
   }
   // Query heads that share a cache go together where that leaves no thread idle.
   const std::uint32_t together = c.n_kv_heads % workers_.count == 0 ? group : 1;
   parallel_for(workers_, c.n_heads / together, [&](std::uint32_t task) {
     const std::uint32_t head = task * together, kv_head = head / group;
     float* const q = at(Buf::q, column) + std::size_t{head} * hd;
-    float* const scores = &scores_[std::size_t{head} * capacity];
-    kernels_->attend[type]({q, kv_.keys(layer_, kv_head), kv_.values(layer_, kv_head), together, hd, capacity,
-                            position + 1 - count, count, scale, scores, q});
+    AttendArgs args;
+    args.q = args.out = q;
+    args.stride = width(Buf::q);
+    args.k = kv_.keys(layer_, kv_head);
+    args.v = kv_.values(layer_, kv_head);
+    args.n_heads = together;
+    args.head_dim = hd;
+    args.capacity = capacity;
+    args.position = position;
+    args.n_positions = n;
+    args.window = c.window != 0 ? std::min(c.window, capacity) : capacity;
+    args.scale = scale;
+    args.scores = &scores_[std::size_t{head} * kTogether * capacity];
+    kernels_->attend[type](args);
   });
-  counts_[kCountAttend + type].calls += c.n_heads;
+  counts_[kCountAttend + type].calls += std::uint64_t{n} * c.n_heads;
 }
 
 Forward::Advance Forward::layer_op() {
@@ -331,9 +347,10 @@ Forward::Advance Forward::layer_op() {
       rotate(weight, op.out);
       break;
     case Work::attention:
-      attention_token(item_);
+      attention(item_, std::min(n - item_, kTogether));
+      item_ += kTogether;
       quantized_ = Buf::none;
-      if (++item_ < n) return Advance::working;
+      if (item_ < n) return Advance::working;
       break;
     case Work::activate:
       for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
@@ -343,7 +360,9 @@ Forward::Advance Forward::layer_op() {
       quantized_ = Buf::none;
       break;
     case Work::add:
-      for (std::uint32_t t = 0; t < n; ++t) kernels_->add(at(op.out, t), at(op.in, t), width(op.out));
+      for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
+        kernels_->add(at(op.out, begin), at(op.in, begin), count * width(op.out));
+      });
       counts_[kCountAdd].calls += n;
       break;
   }

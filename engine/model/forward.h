@@ -22,6 +22,7 @@ namespace qsf {
 /// The activations of a pass, by name.
 enum class Buf : std::uint8_t { x, normed, q, k, v, gate, up, none };
 inline constexpr std::size_t kBufs = 7;
+inline constexpr std::uint32_t kTogether = 4;  // tokens of a chunk whose attention shares the reading of the cache
 
 /// What a piece of a pass does.
 enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate, add, sample };
@@ -41,7 +42,14 @@ class Forward {
   /// Bytes per column of a chunk, and per cached position of attention scores.
   static std::uint64_t bytes_per_column(const Config& config);
   static std::uint64_t fixed_bytes(const Config& config);
-  static std::uint64_t score_bytes_per_position(const Config& config) { return config.n_heads * sizeof(float); }
+  /// Positions that are kept of a sliding window: as far back as the oldest of kTogether queries sees. 0: all.
+  static std::uint32_t kept_positions(const Config& config) {
+    const bool all = config.window == 0 || config.window >= config.max_seq_len;
+    return all ? 0 : config.window + kTogether - 1;
+  }
+  static std::uint64_t score_bytes_per_position(const Config& config) {
+    return kTogether * config.n_heads * sizeof(float);
+  }
   static std::uint64_t embedding_row_bytes(const Config& config) {
     return align_up(config.dim * sizeof(float)) + sizeof(Cached);
   }
@@ -96,7 +104,7 @@ class Forward {
     });
   }
   void rotate(const TensorEntry* weight, Buf buf);
-  void attention_token(std::uint32_t column);
+  void attention(std::uint32_t column, std::uint32_t n);
   void norm(const TensorEntry& weight, Buf in, Buf out, std::uint32_t first_column, std::uint32_t n);
   /// A vector of the current section: pinned, so there once its segment was awaited.
   const float* vector(const TensorEntry& tensor, std::span<float> to);
@@ -119,7 +127,7 @@ class Forward {
   Buf quantized_ = Buf::none;             // what xq_ holds
   std::span<float> rope_cos_, rope_sin_;  // [chunk, head_dim / 2]
   std::span<float> rope_frequency_;       // [head_dim / 2]
-  std::span<float> scores_;               // [n_heads, kv capacity]
+  std::span<float> scores_;               // [n_heads, kTogether, kv capacity]
   std::span<float> vector_;               // a norm or bias, widened to float
   std::span<float> logits_;               // [logits rows, vocab_size]
   std::span<float> rows_;                 // [embedding_rows, dim] cached

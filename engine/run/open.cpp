@@ -222,7 +222,7 @@ Status Session::Impl::plan_memory() {
   in.embedding_row = Forward::embedding_row_bytes(config);
   in.finest_kv = h.quant == static_cast<std::uint8_t>(FormatId::f32) ? KvType::f32 : KvType::f16;
   in.model_seq_len = config.max_seq_len;
-  in.window = config.window;
+  in.window = Forward::kept_positions(config);
   in.max_seq_len = options.max_seq_len;
   in.chunk = options.chunk;
   in.ring_slots = options.ring_slots;

@@ -40,7 +40,7 @@ struct PlanInput {
 struct Plan {
   KvType kv = KvType::f16;
   std::uint32_t max_seq_len = 0;
-  std::uint32_t kv_capacity = 0;     // positions kept: max_seq_len, or the window if that is less
+  std::uint32_t kv_capacity = 0;     // positions kept: max_seq_len, or what a window keeps if that is less
   std::uint32_t chunk = 0;           // prefill columns per pass
   std::uint32_t embedding_rows = 0;  // cached; 0 when the embedding is resident
   std::uint32_t ring_slots = 0;      // 0: everything is pinned

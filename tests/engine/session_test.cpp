@@ -247,6 +247,22 @@ TEST(Session, RefusesABudgetThatIsTooSmallAndNamesOneThatDoes) {
   EXPECT_EQ(opened.generate(greedy(some_tokens(5, 40), 3)).tokens.size(), 3u);
 }
 
+TEST(Session, RefusesHeadsWiderThanKernelsTake) {
+  SmallOptions o;
+  o.n_heads = o.n_kv_heads = 1;
+  o.head_dim = kMaxHeadDim;
+  o.segment_bytes = 1 << 16;
+  const SmallFile widest = small_file(o);
+  Host opened(widest.bytes, 8 * kMiB, {});
+  ASSERT_EQ(opened.error.code, ErrorCode::none) << opened.error.sentence;
+  EXPECT_EQ(opened.generate(greedy(some_tokens(5, 40), 3)).tokens.size(), 3u);
+  o.head_dim = kMaxHeadDim + 2;
+  const SmallFile wider = small_file(o);
+  const Host refused(wider.bytes, 8 * kMiB, {});
+  EXPECT_EQ(refused.error.code, ErrorCode::unsupported);
+  EXPECT_STREQ(refused.error.sentence, "head dimension 1026 is more than 1024");
+}
+
 /// The file with the vectors of every layer in two segments, as another writer may cut them: a new segment table at the
 /// end, the tensor table's places moved along.
 std::vector<std::byte> with_split_vectors(const std::vector<std::byte>& file) {

@@ -69,7 +69,19 @@ std::uint64_t attend_hash(const Kernels& kernels, KvType type) {
     hash.add(std::span<const std::byte>(v));
     std::vector<float> scores(n * capacity), out(n * head_dim);
     const std::vector<float> q = unit_values(n * head_dim, 7);
-    kernels.attend[kv]({q.data(), k.data(), v.data(), n, head_dim, capacity, 9, 12, 1.5f, scores.data(), out.data()});
+    kernels.attend[kv]({.q = q.data(),
+                        .stride = n * head_dim,
+                        .k = k.data(),
+                        .v = v.data(),
+                        .n_heads = n,
+                        .head_dim = head_dim,
+                        .capacity = capacity,
+                        .position = 20,
+                        .n_positions = 1,
+                        .window = 12,
+                        .scale = 1.5f,
+                        .scores = scores.data(),
+                        .out = out.data()});
     hash.add(std::span<const float>(scores));
     hash.add(std::span<const float>(out));
   }

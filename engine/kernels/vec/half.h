@@ -1,4 +1,4 @@
-// binary16 to float where no instruction does it. A vocabulary defines load_i16 before including this.
+// binary16 to float where no instruction does it, with vectors of 16 bytes.
 #pragma once
 
 #include "kernels/vec/lanes.h"
@@ -6,24 +6,34 @@
 namespace qsf {
 namespace {
 
-/// Whether all 16 are normal numbers, as weights and scales mostly are.
-QSF_INLINE bool all_normal_f16(const void* at) {
-  typedef std::uint16_t Eight __attribute__((vector_size(16)));
-  Eight half[2];
-  __builtin_memcpy(half, at, sizeof half);
-  // Without the sign, an exponent from 1 to 30.
-  const auto one = bits_as<Eight>(same<0x08000800u>().part[0]), past = bits_as<Eight>(same<0xf000f000u>().part[0]);
-  const auto others = (half[0] + half[0] - one >= past) | (half[1] + half[1] - one >= past);
-  std::uint64_t words[2];
-  __builtin_memcpy(words, &others, sizeof words);
-  return (words[0] | words[1]) == 0;
+typedef std::uint16_t HalvesPart __attribute__((vector_size(16)));
+typedef std::int16_t SignedHalvesPart __attribute__((vector_size(16)));
+
+/// kValue in every half.
+template <std::uint16_t kValue>
+QSF_INLINE HalvesPart same_half() {
+  return bits_as<HalvesPart>(same<kValue * 0x10001u>().part[0]);
 }
 
+/// 16 numbers, nearly always normal ones. Each is made in two halves: the sign, the exponent and 7 bits, then 3 bits.
 QSF_INLINE Floats load_f16(const void* at) {
-  if (!all_normal_f16(at)) [[unlikely]]
+  const HalvesPart half[2] = {load_part<HalvesPart>(static_cast<const std::byte*>(at)),
+                              load_part<HalvesPart>(static_cast<const std::byte*>(at) + sizeof(HalvesPart))};
+  // Without the sign, an exponent from 1 to 30.
+  const auto others = (half[0] + half[0] - same_half<0x0800>() >= same_half<0xf000>()) |
+                      (half[1] + half[1] - same_half<0x0800>() >= same_half<0xf000>());
+  std::uint64_t words[2];
+  __builtin_memcpy(words, &others, sizeof words);
+  if ((words[0] | words[1]) != 0) [[unlikely]]
     return widen_f16(load_u16(at));
-  const Bits signed_halves = as_bits(load_i16(at));
-  return as_floats((left<13>(signed_halves) & same<0x8fffe000u>()) + same<112u << 23>());
+  HalvesPart to[4];
+  unroll<2>([&](auto i) __attribute__((always_inline)) {
+    const auto shifted = bits_as<HalvesPart>(bits_as<SignedHalvesPart>(half[i]) >> 3);
+    const HalvesPart upper = (shifted & same_half<0x8fff>()) + same_half<112 << 7>(), lower = half[i] << 13;
+    to[2 * i] = __builtin_shufflevector(lower, upper, 0, 8, 1, 9, 2, 10, 3, 11);
+    to[2 * i + 1] = __builtin_shufflevector(lower, upper, 4, 12, 5, 13, 6, 14, 7, 15);
+  });
+  return bits_as<Floats>(to);
 }
 
 }  // namespace

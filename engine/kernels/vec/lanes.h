@@ -18,6 +18,7 @@
 //   8
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -148,8 +149,8 @@ QSF_INLINE Bits as_bits(Ints a) { return QSF_EACH(Bits, bits_as<BitsPart>(a.part
 QSF_INLINE Floats as_floats(Bits a) { return QSF_EACH(Floats, bits_as<FloatPart>(a.part[i])); }
 QSF_INLINE Ints as_ints(Bits a) { return QSF_EACH(Ints, bits_as<IntPart>(a.part[i])); }
 /// a > b ? a : b in every lane: b where either is not a number.
-QSF_INLINE Floats larger(Floats a, Floats b) { return as_floats(select(greater(a, b), as_bits(a), as_bits(b))); }
-QSF_INLINE Bits larger(Bits a, Bits b) { return select(greater(a, b), a, b); }
+QSF_INLINE Floats larger(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] > b.part[i] ? a.part[i] : b.part[i]); }
+QSF_INLINE Bits larger(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] > b.part[i] ? a.part[i] : b.part[i]); }
 
 QSF_INLINE Floats all(float x) { return QSF_EACH(Floats, (static_cast<void>(i), x - FloatPart{})); }
 QSF_INLINE Ints all(std::int32_t x) { return QSF_EACH(Ints, (static_cast<void>(i), IntPart{} + x)); }
@@ -164,6 +165,11 @@ QSF_INLINE Bits same() {
 #else
   return all(kValue);
 #endif
+}
+
+template <float kValue>
+QSF_INLINE Floats same() {
+  return as_floats(same<std::bit_cast<std::uint32_t>(kValue)>());
 }
 
 template <class To, class From>
@@ -229,15 +235,35 @@ QSF_INLINE Bits spread(const std::int8_t* group) {
   }
 }
 
-/// The tree of kernels.h: l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
-QSF_INLINE float sum_of(Floats v) {
-  typedef float Four __attribute__((vector_size(16)));
+template <class T>
+using Four = PartOf<T, 4>::type;
+
+/// f over lanes j, j + 4, j + 8 and j + 12, the first half of the tree of kernels.h: l[j] + l[j+8], l[j] + l[j+4],
+/// l[j] + l[j+2], l[0] + l[1].
+template <class T, class V, class F>
+QSF_INLINE Four<T> half_folded(const V& v, F f) {
   struct Quarters {
-    Four q[4];
+    Four<T> q[4];
   };
   const auto l = bits_as<Quarters>(v);
-  const Four four = (l.q[0] + l.q[2]) + (l.q[1] + l.q[3]);
-  return (four[0] + four[2]) + (four[1] + four[3]);
+  return f(f(l.q[0], l.q[2]), f(l.q[1], l.q[3]));
+}
+template <class T, class V, class F>
+QSF_INLINE T folded(const V& v, F f) {
+  const Four<T> half = half_folded<T>(v, f);
+  return f(f(half[0], half[2]), f(half[1], half[3]));
+}
+inline constexpr auto kPlus = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
+inline constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
+
+QSF_INLINE Four<float> half_sum_of(Floats v) { return half_folded<float>(v, kPlus); }
+QSF_INLINE float sum_of(Floats v) { return folded<float>(v, kPlus); }
+QSF_INLINE std::int32_t sum_of(Ints v) { return folded<std::int32_t>(v, kPlus); }
+/// The second half of four sums at once.
+QSF_INLINE Four<float> sums_of(Four<float> a, Four<float> b, Four<float> c, Four<float> d) {
+  const Four<float> ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four<float> cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
 }
 
 /// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.

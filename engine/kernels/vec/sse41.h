@@ -28,7 +28,6 @@ QSF_INLINE __m128i sixteenth(const void* at, std::size_t i) {
 }
 QSF_INLINE Bits load_u8(const void* at) { return QSF_EACH(Bits, (BitsPart)_mm_cvtepu8_epi32(sixteenth(at, i))); }
 QSF_INLINE Bits load_u16(const void* at) { return QSF_EACH(Bits, (BitsPart)_mm_cvtepu16_epi32(eighth(at, i))); }
-QSF_INLINE Ints load_i16(const void* at) { return QSF_EACH(Ints, (IntPart)_mm_cvtepi16_epi32(eighth(at, i))); }
 QSF_INLINE Ints load_i8(const void* at) { return QSF_EACH(Ints, (IntPart)_mm_cvtepi8_epi32(sixteenth(at, i))); }
 QSF_INLINE void store_i8(void* at, Ints v) {
   const __m128i low = _mm_packs_epi32((__m128i)v.part[0], (__m128i)v.part[1]);

@@ -17,8 +17,6 @@ namespace {
 inline constexpr std::span<const CpuBit> kNeeds;  // a module that was instantiated can run everything in it
 inline constexpr int kMaxPass = 4;
 
-QSF_INLINE Ints load_i16(const void* at) { return widened<Ints, IntPart, std::int16_t>(at); }
-
 }  // namespace
 }  // namespace qsf
 
