@@ -98,15 +98,21 @@ std::uint32_t open(const Open& o) {
   return 0;
 }
 
-/// Steps for about a millisecond while there is nothing but work: a call from JavaScript costs as much as a small step.
+/// Steps for about a millisecond while there is nothing but work: a call from JavaScript costs as much as a small step,
+/// and so does a look at the clock.
 std::uint32_t step() {
   constexpr double kMilliseconds = 1;
-  const double end = emscripten_get_now() + kMilliseconds;
+  static std::uint32_t steps = 1;  // between two looks
   qsf::Step step = session->step();
-  while (step == qsf::Step::working && emscripten_get_now() < end) {
-    if (!request) request = session->next_request();
-    if (request) break;
-    step = session->step();
+  for (double begin = emscripten_get_now(), last = begin;;) {
+    for (std::uint32_t i = 0; i < steps && step == qsf::Step::working && !request; ++i) {
+      request = session->next_request();
+      if (!request) step = session->step();
+    }
+    const double now = emscripten_get_now();
+    if (step != qsf::Step::working || request || now - begin > kMilliseconds) break;
+    steps = now - last < kMilliseconds / 8 ? steps + 1 : (steps + 1) / 2;
+    last = now;
   }
   if (step == qsf::Step::error) last_error = session->error();
   return static_cast<std::uint32_t>(step);

@@ -199,6 +199,7 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   constexpr int kBits = kKind.level_bits();
   constexpr int kPer = kKind.per_group();
   constexpr int kDots = kMaxDots / kPer;
+  constexpr int kChains = kDotsApart && kBits < 8 && kDots == kMaxDots ? (kColumns == 1 ? 4 : 2) : 1;
   constexpr int kPanels = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
   const std::size_t width = kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel;
   PanelPass panels[kPanels];
@@ -229,14 +230,14 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
     for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
       unroll<kPer>([&](auto part) __attribute__((always_inline)) {
         constexpr int kPart = decltype(part)::value;
-        Sum<kBits> sum[kStrips][kColumns] = {};
+        Sum<kBits> sum[kStrips][kColumns][kChains] = {};
         unroll<kDots>([&](auto index) __attribute__((always_inline)) {
           constexpr int kAt = kPart * kDots + decltype(index)::value;
           unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
             const auto four = operand<kBits>(codes.of[s].template levels<kAt>());
             unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
               constexpr int kC = decltype(c)::value;
-              dot<kBits>(sum[s][c], four, spread<kAt>(panels[kC / kPanel].codes + kC % kPanel * kGroup));
+              dot<kBits>(sum[s][c][kAt % kChains], four, spread<kAt>(panels[kC / kPanel].codes + kC % kPanel * kGroup));
             });
           });
           if constexpr (kReadsAhead) {
@@ -250,7 +251,10 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
           constexpr int kC = decltype(c)::value;
           const PanelPass& panel = panels[kC / kPanel];
           const float xsum = panel.sums[kC % kPanel * kPer + kPart];
-          Floats isum = to_float(total<kBits>(sum[s][c]));  // below 2^24, as all that follows: exact
+          Ints dots = total<kBits>(sum[s][c][0]);
+          unroll<kChains - 1>([&](auto chain)
+                                  __attribute__((always_inline)) { dots = dots + total<kBits>(sum[s][c][chain + 1]); });
+          Floats isum = to_float(dots);  // below 2^24, as all that follows: exact
           if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
           const Floats dx = all(panel.d[kC % kPanel]);
           acc[s][c] = acc[s][c] + (scales.of[s].scale(sub) * dx) * isum;

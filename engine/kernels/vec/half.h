@@ -22,9 +22,7 @@ QSF_INLINE Floats load_f16(const void* at) {
   // Without the sign, an exponent from 1 to 30.
   const auto others = (half[0] + half[0] - same_half<0x0800>() >= same_half<0xf000>()) |
                       (half[1] + half[1] - same_half<0x0800>() >= same_half<0xf000>());
-  std::uint64_t words[2];
-  __builtin_memcpy(words, &others, sizeof words);
-  if ((words[0] | words[1]) != 0) [[unlikely]]
+  if (any_bit(bits_as<HalvesPart>(others))) [[unlikely]]
     return widen_f16(load_u16(at));
   HalvesPart to[4];
   unroll<2>([&](auto i) __attribute__((always_inline)) {

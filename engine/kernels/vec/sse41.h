@@ -18,6 +18,10 @@ inline constexpr CpuBit kNeeds[] = {{CpuWord::leaf1_ecx, 9},    // SSSE3
                                     {CpuWord::leaf1_ecx, 19}};  // SSE4.1
 inline constexpr int kMaxPass = 4;
 
+template <class Part>
+QSF_INLINE bool any_bit(Part part) {
+  return _mm_testz_si128((__m128i)part, (__m128i)part) == 0;
+}
 QSF_INLINE __m128i eighth(const void* at, std::size_t i) {
   return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(static_cast<const std::byte*>(at) + 8 * i));
 }
