@@ -20,6 +20,8 @@ struct TileKind {
   }
   /// Cache lines that a group of 32 takes, with its share of the block's numbers.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
+  /// Whether half a group's codes are whole loads of every plane.
+  constexpr bool halves() const { return !trits && code_bits % 2 == 0; }
   /// Sub-scales per group of 32.
   constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 ? 1 : 2; }
 };
@@ -103,11 +105,13 @@ class TileCodes {
     }
   }
 
-  QSF_INLINE void next_group() {
+  /// On by a group's kOf-th part.
+  template <int kOf>
+  QSF_INLINE void next() {
     if constexpr (kKind.trits) return;
     unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
       constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
-      planes_[decltype(index)::value] += kTileRows * kGroup / 8 * plane.width;
+      planes_[decltype(index)::value] += kTileRows * kGroup / 8 * plane.width / kOf;
     });
   }
 
@@ -199,7 +203,10 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   constexpr int kBits = kKind.level_bits();
   constexpr int kPer = kKind.per_group();
   constexpr int kDots = kMaxDots / kPer;
-  constexpr int kChains = kDotsApart && kBits < 8 && kDots == kMaxDots ? (kColumns == 1 ? 4 : 2) : 1;
+  // Engines of WebAssembly run the dots of a sum in a row, each when the last has its answer: a column alone takes a
+  // group in the rounds of a loop, which stay in order and need fewer registers; others have a second sum.
+  constexpr int kRounds = kDotsInRow && kColumns == 1 && kPer == 1 && kKind.halves() ? 2 : 1;
+  constexpr int kSums = kDotsInRow && kRounds == 1 && kDots == kMaxDots && kBits < 8 ? 2 : 1;
   constexpr int kPanels = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
   const std::size_t width = kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel;
   PanelPass panels[kPanels];
@@ -230,30 +237,37 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
     for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
       unroll<kPer>([&](auto part) __attribute__((always_inline)) {
         constexpr int kPart = decltype(part)::value;
-        Sum<kBits> sum[kStrips][kColumns][kChains] = {};
-        unroll<kDots>([&](auto index) __attribute__((always_inline)) {
-          constexpr int kAt = kPart * kDots + decltype(index)::value;
-          unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
-            const auto four = operand<kBits>(codes.of[s].template levels<kAt>());
-            unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
-              constexpr int kC = decltype(c)::value;
-              dot<kBits>(sum[s][c][kAt % kChains], four, spread<kAt>(panels[kC / kPanel].codes + kC % kPanel * kGroup));
+        Sum<kBits> sum[kStrips][kColumns][kSums] = {};
+        std::uint32_t rounds = kRounds;
+        if constexpr (kRounds > 1) asm("" : "+r"(rounds));  // not to be unrolled
+        for (const std::int8_t* x = panels[0].codes; rounds != 0; --rounds, x += kGroup / kRounds) {
+          unroll<kDots / kRounds>([&](auto index) __attribute__((always_inline)) {
+            constexpr int kAt = kPart * kDots + decltype(index)::value;
+            unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+              const auto four = operand<kBits>(codes.of[s].template levels<kAt>());
+              unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
+                constexpr int kC = decltype(c)::value;
+                const std::int8_t* const of_panel = kC < int{kPanel} ? x : panels[kC / kPanel].codes;
+                dot<kBits>(sum[s][c][kAt % kSums], four, spread<kAt>(of_panel + kC % kPanel * kGroup));
+              });
             });
-          });
-          if constexpr (kReadsAhead) {
-            for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
-              __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
-              __builtin_prefetch(ahead + kLine * line, 0, 3);
+            if constexpr (kReadsAhead) {
+              for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
+                __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
+                __builtin_prefetch(ahead + kLine * line, 0, 3);
+              }
             }
+          });
+          if constexpr (kPart + 1 == kPer) {
+            unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].template next<kRounds>(); });
           }
-        });
+        }
         for_each([&](auto s, auto c) __attribute__((always_inline)) {
           constexpr int kC = decltype(c)::value;
           const PanelPass& panel = panels[kC / kPanel];
           const float xsum = panel.sums[kC % kPanel * kPer + kPart];
           Ints dots = total<kBits>(sum[s][c][0]);
-          unroll<kChains - 1>([&](auto chain)
-                                  __attribute__((always_inline)) { dots = dots + total<kBits>(sum[s][c][chain + 1]); });
+          if constexpr (kSums == 2) dots = dots + total<kBits>(sum[s][c][1]);
           Floats isum = to_float(dots);  // below 2^24, as all that follows: exact
           if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
           const Floats dx = all(panel.d[kC % kPanel]);
@@ -262,7 +276,6 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
         });
         ++sub;
       });
-      unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].next_group(); });
       unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
         PanelPass& panel = panels[p];
         panel.codes += width * kGroup;

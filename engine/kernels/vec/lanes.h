@@ -38,10 +38,10 @@ namespace qsf {
 template <std::uint32_t kValue>
 inline std::uint32_t constant_in_memory = kValue;
 inline constexpr bool kReadsAhead = false;  // there is no prefetch
-inline constexpr bool kDotsApart = true;  // in two sums: engines run the dots of one sum in a row, each after the last
+inline constexpr bool kDotsInRow = true;    // what an engine makes of the dots of a sum
 #else
 inline constexpr bool kReadsAhead = true;
-inline constexpr bool kDotsApart = false;  // compilers mix sums
+inline constexpr bool kDotsInRow = false;
 #endif
 
 namespace {
