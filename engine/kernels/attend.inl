@@ -170,8 +170,8 @@ QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t 
   }
 }
 
-/// Some queries' share of a tile: visible(query, at, values, n) for each query that sees n > 0 positions of it, the
-/// first being the query's own at-th.
+/// Tile after tile of the ring: visible(t, head, at, values, n, stride) for each query that sees n > 0 positions of it,
+/// values [n, stride] the first of which is the query's own at-th.
 template <class Kv, class Visible>
 QSF_INLINE void for_tiles(const AttendArgs& a, const std::byte* ring, Visible visible) {
   alignas(64) float tile[kTileFloats];

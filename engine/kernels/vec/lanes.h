@@ -13,9 +13,9 @@
 //   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x: 4 int8 in [-127, 127],
 //                                               the same in every lane
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
-//   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; the table in every
-//   quarter kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or
-//   8
+//   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; the table is in
+//                                               every quarter
+//   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
 #pragma once
 
 #include <bit>
