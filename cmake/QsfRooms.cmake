@@ -20,6 +20,7 @@ endif()
 add_library(qsf_engine_flags INTERFACE)
 target_link_libraries(qsf_engine_flags INTERFACE qsf_flags)
 target_compile_options(qsf_engine_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)
+target_include_directories(qsf_flags INTERFACE ${CMAKE_SOURCE_DIR}/include)
 target_include_directories(qsf_engine_flags INTERFACE ${CMAKE_SOURCE_DIR}/engine)
 
 include(QsfIsas)

@@ -1,7 +1,8 @@
 #include "converter/convert.h"
 
 #include "converter/output_file.h"
-#include "formats/format.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::convert {
 
@@ -20,7 +21,7 @@ Result<Summary> convert_file(const ModelSource& model, const Options& options, c
       [&](std::uint64_t offset, std::span<const std::byte> bytes) { return file->write_at(offset, bytes); }};
   const Result<std::uint64_t> size = write_file(*source, sink, progress);
   if (!size) return size.error();
-  if (const Status done = file->commit(); !done) return done.error();
+  QSF_TRY(file->commit());
   summary.file_bytes = *size;
   return summary;
 }

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
 #include "converter/model_source.h"
-#include "file/writer.h"
+#include "qsf/base/result.h"
+#include "qsf/file/writer.h"
 
 namespace qsf::convert {
 

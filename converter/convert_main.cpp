@@ -13,7 +13,7 @@
 #include "converter/progress.h"
 #include "converter/table.h"
 #include "converter/tokenizers.h"
-#include "formats/format.h"
+#include "qsf/formats/format.h"
 
 namespace {
 

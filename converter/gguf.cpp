@@ -5,8 +5,9 @@
 #include <cstdio>
 #include <limits>
 
-#include "base/bytes.h"
-#include "formats/format.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::convert {
 namespace {
@@ -53,7 +54,7 @@ FormatId format_of(std::uint32_t number) {
   return find_format(id) ? id : FormatId::inherit;
 }
 
-Error truncated(const char* where) { return make_error(ErrorCode::truncated, "GGUF: the file ends within %s", where); }
+Error truncated(const char* where) { return make_error(ErrorCode::truncated, "GGUF: the file ends within {}", where); }
 
 /// Lengths are 64 bits wide in versions 2 and 3.
 std::string_view read_text(ByteReader& reader) { return reader.text(reader.read<std::uint64_t>()); }
@@ -71,7 +72,7 @@ Status skip_elements(ByteReader& reader, std::span<const std::byte> file, GgufTy
   if (count > reader.left() / 8) return truncated("an array");  // a text has its length, an array more
   for (std::uint64_t i = 0; i < count; ++i) {
     GgufValue ignored;
-    if (const Status read = read_value(reader, file, element, ignored, nesting + 1); !read) return read;
+    QSF_TRY(read_value(reader, file, element, ignored, nesting + 1));
   }
   return {};
 }
@@ -86,12 +87,12 @@ Status read_value(ByteReader& reader, std::span<const std::byte> file, GgufType 
     out.count = reader.read<std::uint64_t>();
     if (reader.bad()) return truncated("a value");
     if (element >= kTypeSize.size() || nesting >= kMaxNesting) {
-      return make_error(ErrorCode::bad_input, "GGUF: an array has elements of type %u, nested %d deep", element,
+      return make_error(ErrorCode::bad_input, "GGUF: an array has elements of type {}, nested {} deep", element,
                         nesting);
     }
     out.element = static_cast<GgufType>(element);
     const std::size_t begin = reader.at();
-    if (const Status skipped = skip_elements(reader, file, out.element, out.count, nesting); !skipped) return skipped;
+    QSF_TRY(skip_elements(reader, file, out.element, out.count, nesting));
     out.bytes = file.subspan(begin, reader.at() - begin);
   } else {
     out.bytes = reader.take(kTypeSize[static_cast<std::uint32_t>(type)]);
@@ -105,12 +106,12 @@ Status read_values(ByteReader& reader, std::span<const std::byte> file, std::uin
     const auto type = reader.read<std::uint32_t>();
     if (reader.bad()) return truncated("the keys and values");
     if (type >= kTypeSize.size()) {
-      return make_error(ErrorCode::bad_input, "GGUF: the value of %.80s has the unknown type %u", key.c_str(), type);
+      return make_error(ErrorCode::bad_input, "GGUF: the value of {:.80} has the unknown type {}", key, type);
     }
     GgufValue value;
-    if (const Status read = read_value(reader, file, static_cast<GgufType>(type), value, 0); !read) return read;
+    QSF_TRY(read_value(reader, file, static_cast<GgufType>(type), value, 0));
     if (!out.values.emplace(key, value).second) {
-      return make_error(ErrorCode::bad_input, "GGUF: the key %.80s appears twice", key.c_str());
+      return make_error(ErrorCode::bad_input, "GGUF: the key {:.80} appears twice", key);
     }
   }
   return {};
@@ -127,7 +128,7 @@ Result<TensorInfo> read_tensor_info(ByteReader& reader) {
   const auto n_dims = reader.read<std::uint32_t>();
   if (reader.bad()) return truncated("the list of tensors");
   if (n_dims > kMaxDims) {
-    return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s has %u dimensions", out.tensor.name.c_str(), n_dims);
+    return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} has {} dimensions", out.tensor.name, n_dims);
   }
   for (std::uint32_t d = 0; d < n_dims; ++d) out.tensor.shape.push_back(reader.read<std::uint64_t>());
   std::reverse(out.tensor.shape.begin(), out.tensor.shape.end());  // GGUF has the innermost first
@@ -164,8 +165,8 @@ Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std
   range = {info.offset, info.offset, tensor.name};
   const char* name = tensor.name.c_str();
   if (info.offset % alignment != 0 || info.offset > data.size()) {
-    return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s begins at %llu of %zu bytes of data", name,
-                      static_cast<unsigned long long>(info.offset), data.size());
+    return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} begins at {} of {} bytes of data", name, info.offset,
+                      data.size());
   }
   const Format* format = find_format(tensor.format);
   if (!format) return {};
@@ -178,15 +179,15 @@ Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std
     small = small && rows <= kMaxVocab;
   }
   if (!small || cols % format->block != 0) {
-    return make_error(ErrorCode::bad_input, "GGUF: tensor %.80s of %s has rows of %llu weights", name,
-                      tensor.type.c_str(), static_cast<unsigned long long>(cols));
+    return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} of {} has rows of {} weights", name, tensor.type,
+                      cols);
   }
   tensor.format = twin_that_fits(tensor.format, rows, cols, room);
   format = find_format(tensor.format);
   const std::uint64_t size = rows * row_bytes(*format, cols);
   if (size > data.size() - info.offset) {
-    return make_error(ErrorCode::truncated, "GGUF: tensor %.80s needs %llu bytes at %llu, but there are %zu", name,
-                      static_cast<unsigned long long>(size), static_cast<unsigned long long>(info.offset), data.size());
+    return make_error(ErrorCode::truncated, "GGUF: tensor {:.80} needs {} bytes at {}, but there are {}", name, size,
+                      info.offset, data.size());
   }
   range.end = info.offset + size;
   tensor.rows_of = rows_in(data.subspan(info.offset, size), row_bytes(*format, cols));
@@ -280,7 +281,7 @@ Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
   if (reader.read<std::uint32_t>() != kMagic) return make_error(ErrorCode::bad_magic, "this is no GGUF file");
   const auto version = reader.read<std::uint32_t>();
   if (version < 2 || version > 3) {
-    return make_error(ErrorCode::bad_version, "GGUF version %u is not supported, versions 2 and 3 are%s", version,
+    return make_error(ErrorCode::bad_version, "GGUF version {} is not supported, versions 2 and 3 are{}", version,
                       (version & 0xffff) == 0 && version != 0 ? " (this file is big-endian)" : "");
   }
   const auto n_tensors = reader.read<std::uint64_t>();
@@ -288,13 +289,12 @@ Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
   if (reader.bad()) return truncated("the header");
   // The least that one can take: a value its key's length, type and one byte; a tensor name, dims, type, offset.
   if (n_values > reader.left() / 13 || n_tensors > reader.left() / 24) {
-    return make_error(ErrorCode::bad_input, "GGUF: %llu values and %llu tensors do not fit in a file of %zu bytes",
-                      static_cast<unsigned long long>(n_values), static_cast<unsigned long long>(n_tensors),
-                      bytes.size());
+    return make_error(ErrorCode::bad_input, "GGUF: {} values and {} tensors do not fit in a file of {} bytes", n_values,
+                      n_tensors, bytes.size());
   }
 
   Gguf out;
-  if (const Status read = read_values(reader, bytes, n_values, out); !read) return read.error();
+  QSF_TRY(read_values(reader, bytes, n_values, out));
   std::vector<TensorInfo> infos;
   infos.reserve(n_tensors);
   for (std::uint64_t i = 0; i < n_tensors; ++i) {
@@ -323,7 +323,7 @@ Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
     const Status placed = place_tensor(data, infos[i], alignment, room, out.tensors.back(), ranges[i]);
     if (!placed) return placed.error();
   }
-  if (const Status apart = check_no_overlap(ranges, "GGUF"); !apart) return apart.error();
+  QSF_TRY(check_no_overlap(ranges, "GGUF"));
   return out;
 }
 

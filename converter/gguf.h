@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "converter/model_source.h"
+#include "qsf/base/result.h"
 
 namespace qsf::convert {
 

@@ -5,6 +5,7 @@
 #include "converter/gguf.h"
 #include "converter/rope_scaling.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::string_view kRopeFrequencies = "rope_freqs.weight";
 
 Error missing(const std::string& key) {
-  return make_error(ErrorCode::bad_input, "GGUF: the key %.80s is missing or no whole number", key.c_str());
+  return make_error(ErrorCode::bad_input, "GGUF: the key {:.80} is missing or no whole number", key);
 }
 
 /// rope_freqs.weight: what the inverse frequencies are divided by, f32 [head_dim / 2].
@@ -20,14 +21,14 @@ Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
   for (const SourceTensor& tensor : gguf.tensors) {
     if (tensor.name != kRopeFrequencies) continue;
     if (tensor.format != FormatId::f32 || tensor.shape.size() != 1 || tensor.shape[0] != config.head_dim / 2) {
-      return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight is not an F32 vector of head_dim / 2 = %u",
+      return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight is not an F32 vector of head_dim / 2 = {}",
                         config.head_dim / 2);
     }
     std::vector<float> divisors(tensor.shape[0]);
-    if (const Status read = tensor.rows_of(0, 1, std::as_writable_bytes(std::span(divisors))); !read) return read;
+    QSF_TRY(tensor.rows_of(0, 1, std::as_writable_bytes(std::span(divisors))));
     for (const float divisor : divisors) {
       if (!(divisor > 0) || !std::isfinite(divisor)) {
-        return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight holds %g", static_cast<double>(divisor));
+        return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight holds {}", divisor);
       }
     }
     config.rope_divisors = std::move(divisors);
@@ -43,8 +44,7 @@ Status read_scaling(const Gguf& gguf, const std::string& prefix, ModelConfig& co
     if (!divisors) return divisors.error();
     config.rope_divisors = std::move(*divisors);
   } else if (type != "none") {
-    return make_error(ErrorCode::unsupported, "GGUF: the RoPE scaling \"%.*s\" is not supported",
-                      static_cast<int>(std::min<std::size_t>(type.size(), 40)), type.data());
+    return make_error(ErrorCode::unsupported, "GGUF: the RoPE scaling \"{:.40}\" is not supported", type);
   }
   return read_rope_frequencies(gguf, config);
 }
@@ -79,13 +79,13 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   if (value_dim != config.head_dim || rope_dim != config.head_dim) {
     return make_error(
         ErrorCode::unsupported,
-        "GGUF: keys of %u, values of %u and RoPE over %u dimensions are not supported: they must be equal",
+        "GGUF: keys of {}, values of {} and RoPE over {} dimensions are not supported: they must be equal",
         config.head_dim, value_dim, rope_dim);
   }
   if (config.head_dim > kMaxDim) return missing(prefix + "attention.key_length");
   const std::uint32_t n_experts = gguf.u32(prefix + "expert_count").value_or(0);
   if (n_experts != 0) {
-    return make_error(ErrorCode::unsupported, "GGUF: a mixture of %u experts is not supported", n_experts);
+    return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts is not supported", n_experts);
   }
   const std::optional<double> epsilon = gguf.number(prefix + "attention.layer_norm_rms_epsilon");
   if (!epsilon) return missing(prefix + "attention.layer_norm_rms_epsilon");
@@ -108,7 +108,7 @@ Status read_vocab_size(const Gguf& gguf, ModelConfig& config) {
     config.vocab_size = (*shape)[0];
     return {};
   }
-  return make_error(ErrorCode::bad_input, "GGUF: there is no tensor %s with a vocabulary", embedding.text);
+  return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {} with a vocabulary", embedding.text);
 }
 
 struct Preset {
@@ -133,7 +133,7 @@ Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
   for (const std::string_view merge : *merges) {
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size()) {
-      return make_error(ErrorCode::bad_tokenizer, "GGUF: merge %zu is not two tokens with a space between",
+      return make_error(ErrorCode::bad_tokenizer, "GGUF: merge {} is not two tokens with a space between",
                         out.merges.size());
     }
     out.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
@@ -152,15 +152,15 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   }
   TokenizerSource out;
   if (*model == "gpt2") {
-    if (const Status read = read_bpe(gguf, out); !read) return read.error();
+    QSF_TRY(read_bpe(gguf, out));
   } else if (*model == "llama") {
     out.kind = TokenizerKind::spm_bpe;
     out.add_bos = true;
     out.add_space_prefix = true;
   } else {
     return make_error(ErrorCode::unsupported,
-                      "GGUF: the tokenizer \"%.*s\" is not supported; \"--tokenizer none\" converts without one",
-                      static_cast<int>(std::min<std::size_t>(model->size(), 40)), model->data());
+                      "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
+                      *model);
   }
   out.add_bos = gguf.flag("tokenizer.ggml.add_bos_token").value_or(out.add_bos);
   out.add_space_prefix = gguf.flag("tokenizer.ggml.add_space_prefix").value_or(out.add_space_prefix);
@@ -171,7 +171,7 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   const bool needs_scores = out.kind == TokenizerKind::spm_bpe;
   if ((needs_scores && !scores) || (scores && scores->size() != texts->size()) ||
       (types && types->size() != texts->size())) {
-    return make_error(ErrorCode::bad_tokenizer, "GGUF: %zu tokens, but %zu scores and %zu token types", texts->size(),
+    return make_error(ErrorCode::bad_tokenizer, "GGUF: {} tokens, but {} scores and {} token types", texts->size(),
                       scores ? scores->size() : 0, types ? types->size() : 0);
   }
   out.tokens.resize(texts->size());
@@ -181,8 +181,8 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
     if (needs_scores) token.score = static_cast<float>((*scores)[i]);
     const double type = types ? (*types)[i] : 1;
     if (!(type >= 1 && type <= 6) || !std::isfinite(token.score)) {
-      return make_error(ErrorCode::bad_tokenizer, "GGUF: token %zu has the type %g and the score %g", i, type,
-                        static_cast<double>(token.score));
+      return make_error(ErrorCode::bad_tokenizer, "GGUF: token {} has the type {} and the score {}", i, type,
+                        token.score);
     }
     token.type = static_cast<TokenType>(static_cast<std::uint8_t>(type));
   }
@@ -200,22 +200,22 @@ Result<ModelSource> open_gguf(const std::string& path, bool with_tokenizer) {
   Result<Gguf> gguf = read_gguf(file->bytes());
   if (!gguf) return gguf.error();
   if (gguf->u32("split.count").value_or(1) > 1) {
-    return make_error(ErrorCode::unsupported, "this GGUF is one of %u parts, which is not supported: merge them first",
+    return make_error(ErrorCode::unsupported, "this GGUF is one of {} parts, which is not supported: merge them first",
                       gguf->u32("split.count").value_or(0));
   }
   ModelSource out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;
   out.carry_formats = true;
-  if (const Status read = read_config(*gguf, out); !read) return read.error();
-  if (const Status read = read_vocab_size(*gguf, out.config); !read) return read.error();
+  QSF_TRY(read_config(*gguf, out));
+  QSF_TRY(read_vocab_size(*gguf, out.config));
   if (out.config.name.empty()) out.config.name = std::filesystem::path(path).stem().string();
   if (with_tokenizer) {
     Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(*gguf);
     if (!tokenizer) return tokenizer.error();
     out.tokenizer = std::move(*tokenizer);
     if (!out.tokenizer) out.warnings.push_back("the GGUF has no tokenizer: the file will only take token ids");
-    if (const Status fits = fit_tokenizer(out); !fits) return fits.error();
+    QSF_TRY(fit_tokenizer(out));
   }
   out.tensors = std::move(gguf->tensors);
   out.files.push_back(std::move(*file));

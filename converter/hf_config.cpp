@@ -4,6 +4,7 @@
 
 #include "converter/hugging_face.h"
 #include "converter/rope_scaling.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 constexpr std::string_view kConfigFile = "config.json";
 
 Error unsupported(const char* what, std::string_view value) {
-  return make_error(ErrorCode::unsupported, "config.json: %s \"%.*s\" is not supported", what,
-                    static_cast<int>(std::min<std::size_t>(value.size(), 60)), value.data());
+  return make_error(ErrorCode::unsupported, "config.json: {} \"{:.60}\" is not supported", what, value);
 }
 
 Status read_rope(const Json& json, std::string_view type, ModelConfig& config) {
@@ -81,7 +81,7 @@ Status read_window(const Json& json, const Recipe& recipe, ModelConfig& config) 
   }
   if (n_sliding != 0 && n_sliding != config.n_layers) {
     return make_error(ErrorCode::unsupported,
-                      "config.json: a sliding window in %u of %u layers is not supported: it must be all or none",
+                      "config.json: a sliding window in {} of {} layers is not supported: it must be all or none",
                       n_sliding, config.n_layers);
   }
   config.window = n_sliding == 0 ? 0 : window;
@@ -97,8 +97,7 @@ Result<std::vector<std::uint32_t>> read_ids(const Json& generation, const Json& 
   const Json list = value->is_array() ? *value : Json::array({*value});
   for (const Json& item : list) {
     if (!item.is_number_integer()) {
-      return make_error(ErrorCode::bad_input, "config.json: \"%.*s\" is neither a token id nor a list of them",
-                        static_cast<int>(key.size()), key.data());
+      return make_error(ErrorCode::bad_input, "config.json: \"{}\" is neither a token id nor a list of them", key);
     }
     const std::optional<std::uint64_t> id = as_u64(item);
     if (id && *id < kNoToken) ids.push_back(static_cast<std::uint32_t>(*id));
@@ -153,10 +152,10 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
     return unsupported("a model quantized with", Fields(*quantization, kConfigFile).text("quant_method", "?"));
   }
   if (config.head_dim > kMaxDim) {
-    return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is %u", config.head_dim);
+    return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is {}", config.head_dim);
   }
-  if (const Status position = read_position(json, config); !position) return position;
-  if (const Status window = read_window(json, **recipe, config); !window) return window;
+  QSF_TRY(read_position(json, config));
+  QSF_TRY(read_window(json, **recipe, config));
   return read_tokens(generation, json, config);
 }
 

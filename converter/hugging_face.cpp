@@ -7,6 +7,7 @@
 
 #include "converter/safetensors.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
@@ -30,14 +31,14 @@ Status add_shards(const fs::path& directory, const Json& index, ModelSource& out
   for (const auto& [name, value] : map->items()) {
     const std::string* file = as_text(value);
     if (!file || file->empty() || *file != fs::path(*file).filename().string()) {
-      return make_error(ErrorCode::bad_input, "model.safetensors.index.json: the file of %.80s is not a file name",
-                        name.c_str());
+      return make_error(ErrorCode::bad_input, "model.safetensors.index.json: the file of {:.80} is not a file name",
+                        name);
     }
     names_by_file[*file].insert(name);
   }
   for (const auto& [file, names] : names_by_file) {
     std::vector<SourceTensor> tensors;
-    if (const Status added = add_file(directory / file, out, tensors); !added) return added;
+    QSF_TRY(add_file(directory / file, out, tensors));
     std::size_t n_found = 0;
     for (SourceTensor& tensor : tensors) {
       if (!names.contains(tensor.name)) continue;
@@ -48,8 +49,8 @@ Status add_shards(const fs::path& directory, const Json& index, ModelSource& out
     for (const std::string& name : names) {
       const auto same = [&](const SourceTensor& t) { return t.name == name; };
       if (std::none_of(out.tensors.begin(), out.tensors.end(), same)) {
-        return make_error(ErrorCode::bad_input, "%s does not hold %.80s, though model.safetensors.index.json says so",
-                          file.c_str(), name.c_str());
+        return make_error(ErrorCode::bad_input, "{} does not hold {:.80}, though model.safetensors.index.json says so",
+                          file, name);
       }
     }
   }
@@ -63,11 +64,11 @@ Status add_weights(const fs::path& directory, ModelSource& out) {
   if (!index->is_null()) return add_shards(directory, *index, out);
   for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (is_file(directory / pickle)) {
-      return make_error(ErrorCode::unsupported, "the weights are in %s: only safetensors can be read", pickle);
+      return make_error(ErrorCode::unsupported, "the weights are in {}: only safetensors can be read", pickle);
     }
   }
-  return make_error(ErrorCode::bad_input, "there is neither model.safetensors nor model.safetensors.index.json in %s",
-                    directory.c_str());
+  return make_error(ErrorCode::bad_input, "there is neither model.safetensors nor model.safetensors.index.json in {}",
+                    directory.string());
 }
 
 }  // namespace
@@ -84,17 +85,17 @@ Result<ModelSource> open_hugging_face(const std::string& path, bool with_tokeniz
   const Result<Json> config = read_json_file(directory / "config.json");
   if (!config) return config.error();
   if (config->is_null()) {
-    return make_error(ErrorCode::bad_input, "there is no config.json in %s: is it a Hugging Face model directory?",
-                      path.c_str());
+    return make_error(ErrorCode::bad_input, "there is no config.json in {}: is it a Hugging Face model directory?",
+                      path);
   }
   const Result<Json> generation = read_json_file(directory / "generation_config.json");
   if (!generation) return generation.error();
-  if (const Status read = read_config(*config, *generation, out); !read) return read.error();
+  QSF_TRY(read_config(*config, *generation, out));
   std::error_code error;
   out.config.name = fs::weakly_canonical(directory, error).filename().string();
-  if (const Status added = add_weights(directory, out); !added) return added.error();
+  QSF_TRY(add_weights(directory, out));
   if (with_tokenizer) {
-    if (const Status read = read_tokenizer_of_directory(path, out); !read) return read.error();
+    QSF_TRY(read_tokenizer_of_directory(path, out));
   }
   return out;
 }

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
 #include "converter/json.h"
 #include "converter/model_source.h"
+#include "qsf/base/result.h"
 
 namespace qsf::convert {
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <string>
 
-#include "base/result.h"
 #include "converter/gguf.h"
 #include "converter/hugging_face.h"
 #include "converter/llama2c.h"
 #include "converter/model_source.h"
+#include "qsf/base/result.h"
 
 namespace qsf::convert {
 

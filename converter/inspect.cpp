@@ -2,12 +2,13 @@
 
 #include <array>
 
-#include "base/checksum.h"
 #include "converter/mapped_file.h"
 #include "converter/table.h"
-#include "file/reader.h"
-#include "file/roles.h"
-#include "text/tokenizer.h"
+#include "qsf/base/checksum.h"
+#include "qsf/base/try.h"
+#include "qsf/file/reader.h"
+#include "qsf/file/roles.h"
+#include "qsf/text/tokenizer.h"
 
 namespace qsf::convert {
 namespace {
@@ -165,13 +166,13 @@ void print_segments(const Tables& t, std::FILE* out) {
 
 Status need(const SectionEntry* section, const char* what) {
   if (section) return {};
-  return make_error(ErrorCode::bad_section, "the section %s is missing", what);
+  return make_error(ErrorCode::bad_section, "the section {} is missing", what);
 }
 
 /// Header, directory and layer index: what tells where everything else is.
 Status read_front(std::span<const std::byte> file, Tables& t) {
   if (file.size() < kHeaderSize) {
-    return make_error(ErrorCode::truncated, "%zu bytes are too few for a QSF file, whose header has %u", file.size(),
+    return make_error(ErrorCode::truncated, "{} bytes are too few for a QSF file, whose header has {}", file.size(),
                       kHeaderSize);
   }
   const Result<Header> header = read_header(file.first(kHeaderSize), file.size());
@@ -180,7 +181,7 @@ Status read_front(std::span<const std::byte> file, Tables& t) {
   t.sections.resize(t.header.n_sections);
   const std::span<const std::byte> directory =
       piece(file, t.header.directory_offset, std::uint64_t{t.header.n_sections} * kSectionEntrySize);
-  if (const Status read = read_directory(t.header, directory, file.size(), t.sections); !read) return read;
+  QSF_TRY(read_directory(t.header, directory, file.size(), t.sections));
   t.layers.resize(t.header.n_layers);
   const std::span<const std::byte> index =
       piece(file, t.header.layer_index_offset, std::uint64_t{t.header.n_layers} * kLayerEntrySize);
@@ -189,7 +190,7 @@ Status read_front(std::span<const std::byte> file, Tables& t) {
 
 Status check_sections(std::span<const std::byte> file, const Tables& t) {
   for (const SectionEntry& section : t.sections) {
-    if (const Status same = check_section(section, piece(file, section.offset, section.size)); !same) return same;
+    QSF_TRY(check_section(section, piece(file, section.offset, section.size)));
   }
   return {};
 }
@@ -197,15 +198,13 @@ Status check_sections(std::span<const std::byte> file, const Tables& t) {
 Status read_lists(std::span<const std::byte> file, Tables& t) {
   const SectionEntry* tensors = find_section(t.sections, kTagTensors);
   const SectionEntry* segments = find_section(t.sections, kTagSegments);
-  if (const Status there = need(tensors, "TENS"); !there) return there;
-  if (const Status there = need(segments, "SEGS"); !there) return there;
+  QSF_TRY(need(tensors, "TENS"));
+  QSF_TRY(need(segments, "SEGS"));
   t.tensors.resize(tensors->size / kTensorEntrySize);
   t.segments.resize(segments->size / kSegmentEntrySize);
-  if (const Status read = read_tensors(t.header, piece(file, tensors->offset, tensors->size), t.tensors); !read) {
-    return read;
-  }
+  QSF_TRY(read_tensors(t.header, piece(file, tensors->offset, tensors->size), t.tensors));
   const std::span<const std::byte> bytes = piece(file, segments->offset, segments->size);
-  if (const Status read = read_segments(t.header, bytes, file.size(), t.segments); !read) return read;
+  QSF_TRY(read_segments(t.header, bytes, file.size(), t.segments));
   return check_tables(t.header, t.layers, t.tensors, t.segments);
 }
 
@@ -227,8 +226,8 @@ Status check_layers(std::span<const std::byte> file, const Tables& t) {
     const LayerEntry& layer = t.layers[i];
     const std::uint32_t crc = crc32(piece(file, layer.offset, layer.stored_size));
     if (crc != layer.crc) {
-      return make_error(ErrorCode::bad_checksum, "layer %zu has the checksum 0x%08x, but the index says 0x%08x", i, crc,
-                        layer.crc);
+      return make_error(ErrorCode::bad_checksum, "layer {} has the checksum 0x{:08x}, but the index says 0x{:08x}", i,
+                        crc, layer.crc);
     }
   }
   return {};
@@ -238,9 +237,9 @@ Status check_layers(std::span<const std::byte> file, const Tables& t) {
 
 Result<Tables> read_tables(std::span<const std::byte> file) {
   Tables t;
-  if (const Status read = read_front(file, t); !read) return read.error();
-  if (const Status same = check_sections(file, t); !same) return same.error();
-  if (const Status read = read_lists(file, t); !read) return read.error();
+  QSF_TRY(read_front(file, t));
+  QSF_TRY(check_sections(file, t));
+  QSF_TRY(read_lists(file, t));
   return t;
 }
 
@@ -249,11 +248,11 @@ Result<std::vector<std::byte>> read_segment(std::span<const std::byte> file, con
   const std::span<const std::byte> stored = piece(file, segment.offset, segment.stored_size);
   const std::uint32_t crc = crc32(stored);
   if (crc != segment.crc) {
-    return make_error(ErrorCode::bad_checksum, "segment %u (%s) has the checksum 0x%08x, but the table says 0x%08x", i,
-                      section_name(t.header, segment.section).c_str(), crc, segment.crc);
+    return make_error(ErrorCode::bad_checksum, "segment {} ({}) has the checksum 0x{:08x}, but the table says 0x{:08x}",
+                      i, section_name(t.header, segment.section), crc, segment.crc);
   }
   std::vector<std::byte> raw(segment.raw_size);
-  if (const Status done = decompress(segment.compression, stored, raw); !done) return done.error();
+  QSF_TRY(decompress(segment.compression, stored, raw));
   const Status same = check_inline_headers(t.header, t.tensors, t.segments, i, raw);
   if (!same) return same.error();
   return raw;
@@ -264,23 +263,23 @@ Status inspect(const std::string& path, std::FILE* out) {
   if (!mapped) return mapped.error();
   const std::span<const std::byte> file = mapped->bytes();
   Tables t;
-  if (const Status read = read_front(file, t); !read) return read;
+  QSF_TRY(read_front(file, t));
   print_header(t.header, file.size(), out);
   print_sections(t.sections, out);
-  if (const Status same = check_sections(file, t); !same) return same;
+  QSF_TRY(check_sections(file, t));
   const SectionEntry* meta = find_section(t.sections, kTagMeta);
-  if (const Status there = need(meta, "META"); !there) return there;
-  if (const Status read = print_meta(piece(file, meta->offset, meta->size), out); !read) return read;
+  QSF_TRY(need(meta, "META"));
+  QSF_TRY(print_meta(piece(file, meta->offset, meta->size), out));
   print_layers(t.layers, out);
-  if (const Status read = read_lists(file, t); !read) return read;
+  QSF_TRY(read_lists(file, t));
   print_tensors(t, out);
   print_segments(t, out);
-  if (const Status good = check_tokenizer(file, t, out); !good) return good;
+  QSF_TRY(check_tokenizer(file, t, out));
   for (std::uint32_t i = 0; i < t.segments.size(); ++i) {
     const Result<std::vector<std::byte>> raw = read_segment(file, t, i);
     if (!raw) return raw.error();
   }
-  if (const Status same = check_layers(file, t); !same) return same;
+  QSF_TRY(check_layers(file, t));
   std::fprintf(out, "\nall checksums agree: header, directory, layer index, %zu sections, %zu layers, %zu segments\n",
                t.sections.size(), t.layers.size(), t.segments.size());
   return {};

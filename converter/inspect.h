@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "file/layout.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
 
 namespace qsf::convert {
 

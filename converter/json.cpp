@@ -9,7 +9,7 @@ namespace qsf::convert {
 Result<Json> parse_json(std::string_view text, std::string_view what) {
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
-    return make_error(ErrorCode::bad_input, "%.*s is not valid JSON", static_cast<int>(what.size()), what.data());
+    return make_error(ErrorCode::bad_input, "{} is not valid JSON", what);
   }
   return json;
 }
@@ -40,8 +40,7 @@ void Fields::fail(std::string_view key, const char* expected) {
   const Json* value = get(key);
   const std::string shown =
       value ? value->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60) : "missing";
-  status_ = make_error(ErrorCode::bad_input, "%.*s: \"%.*s\" must be %s, but is %s", static_cast<int>(where_.size()),
-                       where_.data(), static_cast<int>(key.size()), key.data(), expected, shown.c_str());
+  status_ = make_error(ErrorCode::bad_input, "{}: \"{}\" must be {}, but is {}", where_, key, expected, shown);
 }
 
 std::uint32_t Fields::u32(std::string_view key, std::optional<std::uint32_t> fallback) {

@@ -3,8 +3,9 @@
 #include <array>
 #include <filesystem>
 
-#include "base/bytes.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
@@ -99,7 +100,7 @@ Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer) {
   if (!file) return file.error();
   std::optional<Checkpoint> checkpoint = read_header(file->bytes());
   if (!checkpoint || !sizes_fit(*checkpoint, file->bytes().size())) {
-    return make_error(ErrorCode::bad_input, "%s is no llama2.c checkpoint", path.c_str());
+    return make_error(ErrorCode::bad_input, "{} is no llama2.c checkpoint", path);
   }
   ModelSource out;
   out.kind = "llama2.c";
@@ -137,7 +138,7 @@ Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer) {
   for (const std::string& name : {std::string("tokenizer.bin"), numbered + ".bin"}) {
     const fs::path candidate = directory / name;
     if (!is_file(candidate.string())) continue;
-    if (const Status read = read_tokenizer_file(candidate.string(), out); !read) return read.error();
+    QSF_TRY(read_tokenizer_file(candidate.string(), out));
     return out;
   }
   out.warnings.push_back("there is no tokenizer.bin or " + numbered +

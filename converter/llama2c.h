@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "base/result.h"
 #include "converter/model_source.h"
+#include "qsf/base/result.h"
 
 namespace qsf::convert {
 

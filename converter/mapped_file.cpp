@@ -14,19 +14,19 @@ namespace qsf::convert {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return make_error(ErrorCode::io_error, "cannot open %s: %s", path.c_str(), std::strerror(errno));
+  if (fd < 0) return make_error(ErrorCode::io_error, "cannot open {}: {}", path, std::strerror(errno));
   struct stat info{};
   MappedFile file;
   Status status;
   if (fstat(fd, &info) != 0) {
-    status = make_error(ErrorCode::io_error, "cannot read %s: %s", path.c_str(), std::strerror(errno));
+    status = make_error(ErrorCode::io_error, "cannot read {}: {}", path, std::strerror(errno));
   } else if (!S_ISREG(info.st_mode)) {
-    status = make_error(ErrorCode::io_error, "%s is not a regular file", path.c_str());
+    status = make_error(ErrorCode::io_error, "{} is not a regular file", path);
   } else if (info.st_size > 0) {
     const auto size = static_cast<std::size_t>(info.st_size);
     void* at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) {
-      status = make_error(ErrorCode::io_error, "cannot map %s: %s", path.c_str(), std::strerror(errno));
+      status = make_error(ErrorCode::io_error, "cannot map {}: {}", path, std::strerror(errno));
     } else {
       file.bytes_ = {static_cast<const std::byte*>(at), size};
     }

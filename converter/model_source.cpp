@@ -12,9 +12,8 @@ Result<const Recipe*> recipe_for(std::string_view architecture) {
     if (!known.empty()) known += ", ";
     known += recipe.name;
   }
-  return make_error(ErrorCode::unsupported, "the architecture \"%.*s\" is not known; known are: %s",
-                    static_cast<int>(std::min<std::size_t>(architecture.size(), 60)), architecture.data(),
-                    known.c_str());
+  return make_error(ErrorCode::unsupported, "the architecture \"{:.60}\" is not known; known are: {}", architecture,
+                    known);
 }
 
 std::optional<std::array<std::uint32_t, 2>> matrix_shape(std::span<const std::uint64_t> shape) {
@@ -34,9 +33,7 @@ Status check_no_overlap(std::span<ByteRange> ranges, std::string_view file) {
     const ByteRange& a = ranges[i - 1];
     const ByteRange& b = ranges[i];
     if (b.begin < a.end) {
-      return make_error(ErrorCode::bad_input, "%.*s: the bytes of %.*s and %.*s overlap", static_cast<int>(file.size()),
-                        file.data(), static_cast<int>(std::min<std::size_t>(a.name.size(), 60)), a.name.data(),
-                        static_cast<int>(std::min<std::size_t>(b.name.size(), 60)), b.name.data());
+      return make_error(ErrorCode::bad_input, "{}: the bytes of {:.60} and {:.60} overlap", file, a.name, b.name);
     }
   }
   return {};

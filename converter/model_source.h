@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "converter/mapped_file.h"
 #include "converter/recipes.h"
-#include "file/layout.h"
-#include "text/tokenizer_builder.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
+#include "qsf/text/tokenizer_builder.h"
 
 namespace qsf::convert {
 
@@ -64,7 +64,7 @@ inline auto rows_in(std::span<const std::byte> data, std::uint64_t row_size) {
   return [data, row_size](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
     const std::uint64_t at = begin * row_size;
     if (at > data.size() || n * row_size > data.size() - at || out.size() != n * row_size) {
-      return make_error(ErrorCode::internal, "rows %u + %u were asked of a tensor of %zu bytes", begin, n, data.size());
+      return make_error(ErrorCode::internal, "rows {} + {} were asked of a tensor of {} bytes", begin, n, data.size());
     }
     if (!out.empty()) std::memcpy(out.data(), data.data() + at, out.size());
     return {};

@@ -13,7 +13,7 @@ namespace qsf::convert {
 namespace {
 
 Error failed(const char* what, const std::string& path) {
-  return make_error(ErrorCode::io_error, "cannot %s %s: %s", what, path.c_str(), std::strerror(errno));
+  return make_error(ErrorCode::io_error, "cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ OutputFile::~OutputFile() {
 Result<OutputFile> OutputFile::create(const std::string& path) {
   struct stat info{};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return make_error(ErrorCode::io_error, "cannot write %s: it is not a regular file", path.c_str());
+    return make_error(ErrorCode::io_error, "cannot write {}: it is not a regular file", path);
   }
   const std::string temporary = path + ".tmp";
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -6,8 +6,9 @@
 
 #include "converter/convert.h"
 #include "converter/rows.h"
-#include "file/roles.h"
-#include "formats/format.h"
+#include "qsf/base/try.h"
+#include "qsf/file/roles.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::convert {
 namespace {
@@ -25,20 +26,20 @@ Status check_config(const ModelConfig& c) {
         Limit{"ffn_dim", c.ffn_dim, kMaxDim}, Limit{"vocabulary", c.vocab_size, kMaxVocab},
         Limit{"max_seq_len", c.max_seq_len, kMaxSeqLen}}) {
     if (limit.value == 0 || limit.value > limit.most) {
-      return make_error(ErrorCode::bad_input, "the model's %s is %u, which is not from 1 to %u", limit.name,
+      return make_error(ErrorCode::bad_input, "the model's {} is {}, which is not from 1 to {}", limit.name,
                         limit.value, limit.most);
     }
   }
   if (c.n_heads % c.n_kv_heads != 0) {
-    return make_error(ErrorCode::bad_input, "%u attention heads cannot share %u KV heads", c.n_heads, c.n_kv_heads);
+    return make_error(ErrorCode::bad_input, "{} attention heads cannot share {} KV heads", c.n_heads, c.n_kv_heads);
   }
   if (c.head_dim % 2 != 0 || std::uint64_t{c.n_heads} * c.head_dim > kMaxDim) {
-    return make_error(ErrorCode::bad_input, "%u attention heads of %u dimensions are not possible", c.n_heads,
+    return make_error(ErrorCode::bad_input, "{} attention heads of {} dimensions are not possible", c.n_heads,
                       c.head_dim);
   }
   if (!(c.norm_epsilon > 0) || !std::isfinite(c.norm_epsilon) || !(c.rope_theta > 0) || !std::isfinite(c.rope_theta)) {
-    return make_error(ErrorCode::bad_input, "a norm epsilon of %g or a RoPE theta of %g makes no sense",
-                      static_cast<double>(c.norm_epsilon), static_cast<double>(c.rope_theta));
+    return make_error(ErrorCode::bad_input, "a norm epsilon of {} or a RoPE theta of {} makes no sense", c.norm_epsilon,
+                      c.rope_theta);
   }
   return {};
 }
@@ -117,16 +118,15 @@ Result<Placed> place_all(const ModelSource& model) {
     const std::optional<TensorPlace> place = place_of_name(model.naming, tensor.name);
     if (!place && ignored_name(tensor.name)) continue;
     if (!place || place->layer >= model.config.n_layers || use_of(*model.recipe, place->role) == Use::never) {
-      return make_error(ErrorCode::unsupported, "tensor %.100s has no place in a %.*s model of %u layers",
-                        tensor.name.c_str(), static_cast<int>(model.recipe->name.size()), model.recipe->name.data(),
-                        model.config.n_layers);
+      return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {} model of {} layers", tensor.name,
+                        model.recipe->name, model.config.n_layers);
     }
     if (tensor.format == FormatId::inherit) {
-      return make_error(ErrorCode::unsupported, "tensor %.100s is stored as %.20s, which cannot be read",
-                        tensor.name.c_str(), tensor.type.c_str());
+      return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", tensor.name,
+                        tensor.type);
     }
     if (!placed.emplace(std::pair(section_of(model.config, *place), place->role), &tensor).second) {
-      return make_error(ErrorCode::bad_input, "tensor %.100s is there twice", tensor.name.c_str());
+      return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
     }
   }
   return placed;
@@ -141,7 +141,7 @@ Status check_complete(const ModelSource& model, const Placed& placed, bool tied)
       if (place != (first ? Place::embedding : last ? Place::final : Place::layer)) continue;
       const bool needed = line.role == Role::head ? !tied : use_of(*model.recipe, line.role) == Use::always;
       if (!needed || placed.contains({section, line.role})) continue;
-      return make_error(ErrorCode::bad_input, "tensor %s is missing",
+      return make_error(ErrorCode::bad_input, "tensor {} is missing",
                         name_of(model.naming, line.role, first || last ? 0 : section - 1).text);
     }
   }
@@ -158,13 +158,13 @@ FormatId target_format(const ModelSource& model, const Options& options, const S
 
 Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   const ModelConfig& config = model.config;
-  if (const Status checked = check_config(config); !checked) return checked.error();
+  QSF_TRY(check_config(config));
   Result<Placed> placed = place_all(model);
   if (!placed) return placed.error();
   const std::pair head{config.n_layers + 1, Role::head};
   const bool tied = config.tied.value_or(!placed->contains(head));
   if (tied) placed->erase(head);
-  if (const Status complete = check_complete(model, *placed, tied); !complete) return complete.error();
+  QSF_TRY(check_complete(model, *placed, tied));
 
   FileSource out;
   out.header = header_of(model, tied);
@@ -179,8 +179,8 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
       const std::string text = joined<std::uint64_t>(tensor->shape);
-      return make_error(ErrorCode::bad_input, "tensor %.100s is [%.40s], but the model's sizes say [%u, %u]",
-                        tensor->name.c_str(), text.c_str(), rows, cols);
+      return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
+                        tensor->name, text, rows, cols);
     }
     TensorSource target;
     target.section = section;

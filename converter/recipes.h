@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "file/layout.h"
+#include "qsf/file/layout.h"
 
 namespace qsf::convert {
 

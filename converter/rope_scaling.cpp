@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-#include "base/exact.h"
+#include "qsf/base/exact.h"
 
 namespace qsf::convert {
 namespace {
@@ -16,8 +16,8 @@ Result<std::vector<float>> llama3_divisors(const Llama3Scaling& s, double rope_t
       !sensible(s.original_max_position_embeddings) || !sensible(rope_theta) ||
       s.high_freq_factor <= s.low_freq_factor) {
     return make_error(ErrorCode::bad_input,
-                      "llama3 RoPE scaling with theta %g, factor %g, low_freq_factor %g, high_freq_factor %g, "
-                      "original_max_position_embeddings %g makes no sense",
+                      "llama3 RoPE scaling with theta {}, factor {}, low_freq_factor {}, high_freq_factor {}, "
+                      "original_max_position_embeddings {} makes no sense",
                       rope_theta, s.factor, s.low_freq_factor, s.high_freq_factor, s.original_max_position_embeddings);
   }
   const double longest = s.original_max_position_embeddings / s.low_freq_factor;
@@ -39,7 +39,7 @@ Result<std::vector<float>> llama3_divisors(const Llama3Scaling& s, double rope_t
 }
 
 Result<std::vector<float>> linear_divisors(double factor, std::uint32_t head_dim) {
-  if (!sensible(factor)) return make_error(ErrorCode::bad_input, "a RoPE scaling factor of %g makes no sense", factor);
+  if (!sensible(factor)) return make_error(ErrorCode::bad_input, "a RoPE scaling factor of {} makes no sense", factor);
   return std::vector<float>(head_dim / 2, static_cast<float>(factor));
 }
 

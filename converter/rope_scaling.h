@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/result.h"
+#include "qsf/base/result.h"
 
 namespace qsf::convert {
 

@@ -4,8 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "base/half.h"
-#include "formats/format.h"
+#include "qsf/base/half.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::convert {
 namespace {
@@ -31,13 +32,12 @@ struct Conversion {
     for (std::uint32_t c = 0; c < cols; ++c) {
       const float w = floats[c];
       if (!std::isfinite(w)) {
-        return make_error(ErrorCode::bad_input, "tensor %.100s holds %g in row %u, column %u", tensor.name.c_str(),
-                          static_cast<double>(w), row, c);
+        return make_error(ErrorCode::bad_input, "tensor {:.100} holds {} in row {}, column {}", tensor.name, w, row, c);
       }
       if (narrow && !std::isfinite(f16_to_f32(f32_to_f16(w)))) {
-        return make_error(
-            ErrorCode::bad_input, "tensor %.100s holds %g in row %u, which %.*s cannot hold: convert with f32 or bf16",
-            tensor.name.c_str(), static_cast<double>(w), row, static_cast<int>(to.name.size()), to.name.data());
+        return make_error(ErrorCode::bad_input,
+                          "tensor {:.100} holds {} in row {}, which {} cannot hold: convert with f32 or bf16",
+                          tensor.name, w, row, to.name);
       }
     }
     return {};
@@ -45,13 +45,13 @@ struct Conversion {
 
   Status row(std::uint32_t r, std::span<std::byte> out) {
     const bool vector = rows == 1;
-    if (const Status read = tensor.rows_of(source_row(r, vector ? 0 : head), 1, raw); !read) return read;
+    QSF_TRY(tensor.rows_of(source_row(r, vector ? 0 : head), 1, raw));
     if (from.id == to.id && from.quantized()) {
       std::memcpy(out.data(), raw.data(), raw.size());
       return {};
     }
     dequantize_row(from, raw, floats);
-    if (const Status good = check(r); !good) return good;
+    QSF_TRY(check(r));
     if (vector && head != 0) {
       const std::vector<float> stored = floats;
       for (std::uint32_t c = 0; c < cols; ++c) floats[c] = stored[source_row(c, head)];
@@ -87,7 +87,7 @@ RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, 
     conversion.floats.resize(cols);
     const std::uint64_t size = row_bytes(to, cols);
     for (std::uint32_t i = 0; i < n; ++i) {
-      if (const Status done = conversion.row(begin + i, out.subspan(i * size, size)); !done) return done;
+      QSF_TRY(conversion.row(begin + i, out.subspan(i * size, size)));
     }
     return {};
   };

@@ -3,9 +3,10 @@
 #include <array>
 #include <string>
 
-#include "base/bytes.h"
 #include "converter/json.h"
-#include "formats/format.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::convert {
 namespace {
@@ -41,8 +42,7 @@ struct Reader {
   std::span<const std::byte> data;  // after the header
 
   Error fail(std::string_view tensor, const char* what) const {
-    return make_error(ErrorCode::bad_input, "%.*s: tensor %.*s: %s", static_cast<int>(file.size()), file.data(),
-                      static_cast<int>(std::min<std::size_t>(tensor.size(), 80)), tensor.data(), what);
+    return make_error(ErrorCode::bad_input, "{}: tensor {:.80}: {}", file, tensor, what);
   }
 
   Result<SourceTensor> tensor(const std::string& name, const Json& entry, ByteRange& range) const {
@@ -67,10 +67,8 @@ struct Reader {
     const std::optional<std::uint64_t> end = as_u64((*offsets)[1]);
     if (!begin || !end || *begin > *end) return fail(name, "\"data_offsets\" is not an ascending pair of numbers");
     if (*end > data.size()) {
-      return make_error(ErrorCode::truncated, "%.*s: tensor %.*s ends at byte %llu of %zu bytes of data",
-                        static_cast<int>(file.size()), file.data(),
-                        static_cast<int>(std::min<std::size_t>(name.size(), 80)), name.data(),
-                        static_cast<unsigned long long>(*end), data.size());
+      return make_error(ErrorCode::truncated, "{}: tensor {:.80} ends at byte {} of {} bytes of data", file, name, *end,
+                        data.size());
     }
     range = {*begin, *end, {}};
     if (const Format* format = find_format(out.format)) {
@@ -87,21 +85,19 @@ struct Reader {
 }  // namespace
 
 Status read_safetensors(std::span<const std::byte> bytes, std::string_view file, std::vector<SourceTensor>& out) {
-  const int shown = static_cast<int>(file.size());
   if (bytes.size() < 8) {
-    return make_error(ErrorCode::truncated, "%.*s: %zu bytes are too few for a safetensors file", shown, file.data(),
-                      bytes.size());
+    return make_error(ErrorCode::truncated, "{}: {} bytes are too few for a safetensors file", file, bytes.size());
   }
   const auto header_size = load_le<std::uint64_t>(bytes.data());
   if (header_size > bytes.size() - 8 || header_size > kMaxHeader) {
-    return make_error(ErrorCode::bad_input, "%.*s: a header of %llu bytes does not fit in a file of %zu", shown,
-                      file.data(), static_cast<unsigned long long>(header_size), bytes.size());
+    return make_error(ErrorCode::bad_input, "{}: a header of {} bytes does not fit in a file of {}", file, header_size,
+                      bytes.size());
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_size);
   const Result<Json> json = parse_json(text, std::string(file) + ": the header");
   if (!json) return json.error();
   if (!json->is_object()) {
-    return make_error(ErrorCode::bad_input, "%.*s: the header is not a JSON object", shown, file.data());
+    return make_error(ErrorCode::bad_input, "{}: the header is not a JSON object", file);
   }
 
   const Reader reader{file, bytes.subspan(8 + header_size)};
@@ -115,12 +111,12 @@ Status read_safetensors(std::span<const std::byte> bytes, std::string_view file,
     ranges.push_back(range);
     out.push_back(std::move(*tensor));
   }
-  if (const Status apart = check_no_overlap(ranges, file); !apart) return apart;
+  QSF_TRY(check_no_overlap(ranges, file));
   std::uint64_t covered = 0;
   for (const ByteRange& range : ranges) covered += range.end - range.begin;
   if (covered != reader.data.size()) {
-    return make_error(ErrorCode::bad_input, "%.*s: tensors cover %llu of %zu bytes of data", shown, file.data(),
-                      static_cast<unsigned long long>(covered), reader.data.size());
+    return make_error(ErrorCode::bad_input, "{}: tensors cover {} of {} bytes of data", file, covered,
+                      reader.data.size());
   }
   return {};
 }

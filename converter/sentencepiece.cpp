@@ -2,13 +2,14 @@
 // (https://protobuf.dev/programming-guides/encoding, sentencepiece_model.proto).
 #include <cmath>
 
-#include "base/bytes.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
 
-Error damaged(const char* what) { return make_error(ErrorCode::bad_tokenizer, "tokenizer.model: %s", what); }
+Error damaged(const char* what) { return make_error(ErrorCode::bad_tokenizer, "tokenizer.model: {}", what); }
 
 struct Field {
   std::uint32_t number = 0;
@@ -84,8 +85,8 @@ Status read_piece(std::span<const std::byte> bytes, TokenizerSource& out) {
   }
   if (piece.bad()) return damaged("a piece is cut short");
   if (type < 1 || type > 6 || !std::isfinite(token.score)) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer.model: piece %zu has the type %llu and the score %g",
-                      out.tokens.size(), static_cast<unsigned long long>(type), static_cast<double>(token.score));
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer.model: piece {} has the type {} and the score {}",
+                      out.tokens.size(), type, token.score);
   }
   token.type = static_cast<TokenType>(type);  // the numbers are the same
   if (out.tokens.size() == kMaxVocab) return damaged("there are too many pieces");
@@ -104,7 +105,7 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
   Message model(bytes);
   for (Field field; model.next(field);) {
     if (field.number == kPieces) {
-      if (const Status read = read_piece(field.bytes, out); !read) return read.error();
+      QSF_TRY(read_piece(field.bytes, out));
     } else if (field.number == kTrainer || field.number == kNormalizer) {
       Message spec(field.bytes);
       for (Field inner; spec.next(inner);) {
@@ -117,7 +118,7 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
   if (model.bad()) return damaged("it is cut short or no SentencePiece model");
   if (out.tokens.empty()) return damaged("it holds no pieces");
   if (model_type != kTypeBpe) {
-    return make_error(ErrorCode::unsupported, "tokenizer.model: the model type %s is not supported, only BPE is",
+    return make_error(ErrorCode::unsupported, "tokenizer.model: the model type {} is not supported, only BPE is",
                       model_type == kTypeUnigram ? "unigram"
                       : model_type == 3          ? "word"
                                                  : "char");

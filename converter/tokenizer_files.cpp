@@ -4,6 +4,7 @@
 
 #include "converter/gguf.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
@@ -43,8 +44,7 @@ Status add_tokens(const Json& config, TokenizerSource& tokenizer) {
     if (!fields.status()) return fields.status();
     const std::optional<std::uint64_t> number = as_u64(*id);
     if (!number || *number >= kMaxVocab || content.empty()) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer_config.json: added token \"%.40s\" makes no sense",
-                        key.c_str());
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer_config.json: added token \"{:.40}\" makes no sense", key);
     }
     if (*number < tokenizer.tokens.size()) continue;
     tokenizer.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
@@ -96,7 +96,7 @@ Status fit_tokenizer(ModelSource& model) {
   if (!model.tokenizer) return {};
   std::vector<TokenizerSource::Token>& tokens = model.tokenizer->tokens;
   if (tokens.size() > model.config.vocab_size) {
-    return make_error(ErrorCode::bad_input, "the tokenizer has %zu tokens, but the model's vocabulary only %u",
+    return make_error(ErrorCode::bad_input, "the tokenizer has {} tokens, but the model's vocabulary only {}",
                       tokens.size(), model.config.vocab_size);
   }
   if (model.config.vocab_size <= kMaxVocab) {
@@ -134,7 +134,7 @@ Status read_tokenizer_of_directory(const std::string& path, ModelSource& model) 
     read->add_bos = fields.flag("add_bos_token", true);
     read->add_space_prefix = fields.flag("add_prefix_space", read->add_space_prefix);
     if (!fields.status()) return fields.status();
-    if (const Status added = add_tokens(*config, *read); !added) return added;
+    QSF_TRY(add_tokens(*config, *read));
     model.tokenizer = std::move(*read);
   }
   if (!model.tokenizer) {

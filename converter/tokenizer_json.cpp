@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "converter/tokenizers.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
@@ -9,11 +10,11 @@ constexpr std::string_view kFile = "tokenizer.json";
 
 Error unsupported(const char* what, std::string_view name) {
   return make_error(ErrorCode::unsupported,
-                    "tokenizer.json: the %s \"%.*s\" is not supported (only byte-level BPE is); "
-                    "\"--tokenizer none\" converts without a tokenizer",
-                    what, static_cast<int>(std::min<std::size_t>(name.size(), 60)), name.data());
+                    "tokenizer.json: the {} \"{:.60}\" is not supported (only byte-level BPE is); \"--tokenizer none\" "
+                    "converts without a tokenizer",
+                    what, name);
 }
-Error damaged(const char* what) { return make_error(ErrorCode::bad_tokenizer, "tokenizer.json: %s", what); }
+Error damaged(const char* what) { return make_error(ErrorCode::bad_tokenizer, "tokenizer.json: {}", what); }
 
 std::string_view type_of(const Json& json) {
   const Json* type = find(json, "type");
@@ -133,7 +134,7 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
   Result<std::string> pattern = pattern_of(json);
   if (!pattern) return pattern.error();
   out.pattern = std::move(*pattern);
-  if (const Status known = check_normalizer(json, warnings); !known) return known.error();
+  QSF_TRY(check_normalizer(json, warnings));
 
   Fields fields(*model, kFile);
   out.ignore_merges = fields.flag("ignore_merges", false);
@@ -154,10 +155,9 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
   for (const auto& [text, id] : vocab->items()) {
     const std::optional<std::uint64_t> number = as_u64(id);
     if (number && *number < out.tokens.size() && out.tokens[*number].type != TokenType::unused) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer.json: two tokens have the id %llu",
-                        static_cast<unsigned long long>(*number));
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer.json: two tokens have the id {}", *number);
     }
-    if (const Status set = set_token(out, &id, text, TokenType::normal); !set) return set.error();
+    QSF_TRY(set_token(out, &id, text, TokenType::normal));
   }
   if (const Json* added = find(json, "added_tokens")) {
     if (!added->is_array()) return damaged("\"added_tokens\" is no list");
@@ -166,10 +166,10 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
       const std::string content = entry.text("content", "");
       const TokenType type = entry.flag("special", false) ? TokenType::control : TokenType::user_defined;
       if (!entry.status() || content.empty()) return damaged("an added token lacks its content");
-      if (const Status set = set_token(out, find(token, "id"), content, type); !set) return set.error();
+      QSF_TRY(set_token(out, find(token, "id"), content, type));
     }
   }
-  if (const Status read = read_merges(*merges, out); !read) return read.error();
+  QSF_TRY(read_merges(*merges, out));
   return out;
 }
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "base/bytes.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/bytes.h"
 
 namespace qsf::convert {
 namespace {
@@ -39,10 +39,10 @@ Result<TokenizerSource> read_llama2c_tokenizer(std::span<const std::byte> bytes)
     const auto length = reader.read<std::uint32_t>();
     const std::string_view text = reader.text(length);
     if (reader.bad() || length > kMaxToken || length > longest || !std::isfinite(token.score) || id == kMaxVocab) {
-      return make_error(ErrorCode::bad_tokenizer,
-                        "token %zu of the llama2.c tokenizer makes no sense (length %u, longest %u): is it another "
-                        "kind of file?",
-                        id, length, longest);
+      return make_error(
+          ErrorCode::bad_tokenizer,
+          "token {} of the llama2.c tokenizer makes no sense (length {}, longest {}): is it another kind of file?", id,
+          length, longest);
     }
     if (id < kFirst.size()) {
       token.text = kFirst[id];
@@ -54,7 +54,7 @@ Result<TokenizerSource> read_llama2c_tokenizer(std::span<const std::byte> bytes)
     out.tokens.push_back(std::move(token));
   }
   if (reader.bad() || out.tokens.size() < kFirst.size()) {
-    return make_error(ErrorCode::bad_tokenizer, "the llama2.c tokenizer ends after %zu tokens", out.tokens.size());
+    return make_error(ErrorCode::bad_tokenizer, "the llama2.c tokenizer ends after {} tokens", out.tokens.size());
   }
   return out;
 }

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "converter/json.h"
 #include "converter/model_source.h"
-#include "text/tokenizer_builder.h"
+#include "qsf/base/result.h"
+#include "qsf/text/tokenizer_builder.h"
 
 namespace qsf::convert {
 

@@ -5,7 +5,7 @@
 #define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 
-#include "base/result.h"
+#include "qsf/base/result.h"
 
 namespace qsf {
 

@@ -11,14 +11,12 @@ namespace qsf {
 
 Result<Pages> Pages::take(std::uint64_t size) {
   if (size == 0 || size > SIZE_MAX / 2) {
-    return make_error(ErrorCode::out_of_memory, "%llu bytes cannot be had in one piece",
-                      static_cast<unsigned long long>(size));
+    return make_error(ErrorCode::out_of_memory, "{} bytes cannot be had in one piece", size);
   }
   void* at = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) {
-    return make_error(ErrorCode::out_of_memory, "the system refused %llu bytes for the arena",
-                      static_cast<unsigned long long>(size));
+    return make_error(ErrorCode::out_of_memory, "the system refused {} bytes for the arena", size);
   }
   return Pages({static_cast<std::byte*>(at), static_cast<std::size_t>(size)});
 }
@@ -31,8 +29,8 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
                                          const std::atomic<bool>& cancel) {
   const Clock::time_point begin = Clock::now();
   if (options.budget <= kHostReserve) {
-    return make_error(ErrorCode::budget_too_small, "a budget of %llu bytes is not more than the host's own %llu",
-                      static_cast<unsigned long long>(options.budget), static_cast<unsigned long long>(kHostReserve));
+    return make_error(ErrorCode::budget_too_small, "a budget of {} bytes is not more than the host's own {}",
+                      options.budget, kHostReserve);
   }
   Result<Source> source = Source::open(model, options.source);
   if (!source) return source.error();

@@ -11,10 +11,10 @@
 #include <span>
 #include <string>
 
-#include "engine.h"
 #include "native/cores.h"
 #include "native/io_thread.h"
 #include "native/source.h"
+#include "qsf/engine.h"
 #include "threads/thread_pool.h"
 
 namespace qsf {

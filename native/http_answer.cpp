@@ -54,7 +54,7 @@ const char* difference(const HttpAnswer& answer, const HttpIdentity& known) {
 }
 
 Error changed(const char* what) {
-  return make_error(ErrorCode::file_changed, "the file changed on the server while it was being read: its %s differs",
+  return make_error(ErrorCode::file_changed, "the file changed on the server while it was being read: its {} differs",
                     what);
 }
 
@@ -65,9 +65,8 @@ Judged judge_range(const HttpAnswer& answer, const HttpIdentity* known, std::uin
     if (answer.has_total && answer.total != known->size) return {refuse, changed("size")};
   }
   if (!answer.encoding.empty() && answer.encoding != "identity") {
-    return {refuse,
-            make_error(ErrorCode::no_ranges, "the server sends ranges with Content-Encoding %s, not as they are",
-                       answer.encoding.c_str())};
+    return {refuse, make_error(ErrorCode::no_ranges,
+                               "the server sends ranges with Content-Encoding {}, not as they are", answer.encoding)};
   }
   if (!answer.has_range) {
     return {refuse, make_error(ErrorCode::no_ranges, "the server answered 206 without a usable Content-Range")};
@@ -76,10 +75,8 @@ Judged judge_range(const HttpAnswer& answer, const HttpIdentity* known, std::uin
     return {refuse, make_error(ErrorCode::no_ranges, "the server does not tell the size of the file in Content-Range")};
   }
   if (answer.first != first || answer.last < first || answer.last - first >= size) {
-    return {refuse,
-            make_error(ErrorCode::network_error, "the server sent bytes %llu-%llu instead of %llu-%llu",
-                       static_cast<unsigned long long>(answer.first), static_cast<unsigned long long>(answer.last),
-                       static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + size - 1))};
+    return {refuse, make_error(ErrorCode::network_error, "the server sent bytes {}-{} instead of {}-{}", answer.first,
+                               answer.last, first, first + size - 1)};
   }
   return {};
 }
@@ -128,8 +125,8 @@ Judged judge(const HttpAnswer& answer, const HttpIdentity* known, std::uint64_t 
     return {refuse, make_error(ErrorCode::no_ranges, "the server refuses range requests (416)")};
   }
   const bool passing = answer.status >= 500 || answer.status == 429 || answer.status == 408;
-  return {passing ? retry : refuse, make_error(ErrorCode::http_status, "the server answered with status %u",
-                                               static_cast<unsigned>(answer.status))};
+  return {passing ? retry : refuse,
+          make_error(ErrorCode::http_status, "the server answered with status {}", answer.status)};
 }
 
 std::string if_range_value(const HttpIdentity& identity) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "qsf/base/result.h"
 
 namespace qsf {
 

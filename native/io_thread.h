@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine.h"
 #include "native/source.h"
+#include "qsf/engine.h"
 
 namespace qsf {
 

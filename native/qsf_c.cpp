@@ -35,20 +35,20 @@ thread_local Error last_error;
 void begin_call() { last_error = {}; }
 void fail(const Error& error) { last_error = error; }
 
-Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "%s", what); }
+Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "{}", what); }
 
 Result<HostOptions> host_options(const QSFConfig& config) {
   if (config.megabytes == 0 || config.megabytes > std::numeric_limits<std::uint64_t>::max() >> 21) {
-    return make_error(ErrorCode::bad_argument, "a RAM budget of %zu MiB is out of range", config.megabytes);
+    return make_error(ErrorCode::bad_argument, "a RAM budget of {} MiB is out of range", config.megabytes);
   }
   if (config.threads < 0 || config.threads > 1024) {
-    return make_error(ErrorCode::bad_argument, "%d threads are not in 0-1024", config.threads);
+    return make_error(ErrorCode::bad_argument, "{} threads are not in 0-1024", config.threads);
   }
   if (config.max_seq_len < 0) {
-    return make_error(ErrorCode::bad_argument, "a context of %d tokens is out of range", config.max_seq_len);
+    return make_error(ErrorCode::bad_argument, "a context of {} tokens is out of range", config.max_seq_len);
   }
   if (!(config.quality >= 0.0f && config.quality <= 1.0f)) {
-    return make_error(ErrorCode::bad_argument, "a quality of %g is not in 0-1", static_cast<double>(config.quality));
+    return make_error(ErrorCode::bad_argument, "a quality of {} is not in 0-1", config.quality);
   }
   HostOptions options;
   options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
@@ -65,8 +65,7 @@ bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<
   const std::uint32_t vocab_size = engine.host->session().stats().vocab_size;
   for (int i = 0; i < n; ++i) {
     if (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) >= vocab_size) {
-      fail(make_error(ErrorCode::bad_token, "token %d is not in the vocabulary of %u", tokens[i],
-                      static_cast<unsigned>(vocab_size)));
+      fail(make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", tokens[i], vocab_size));
       return false;
     }
     out.push_back(static_cast<std::uint32_t>(tokens[i]));
@@ -169,7 +168,7 @@ int* qsf_tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
   }
   auto* out = static_cast<int*>(std::malloc(sizeof(int) * (*n + std::size_t{1})));
   if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for %u token ids", *n));
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} token ids", *n));
     return nullptr;
   }
   for (std::uint32_t i = 0; i < *n; ++i) out[i] = static_cast<int>(ids[i]);
@@ -192,7 +191,7 @@ char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
   }
   auto* out = static_cast<char*>(std::malloc(text.size() + 1));
   if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for %zu bytes of text", text.size()));
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} bytes of text", text.size()));
     return nullptr;
   }
   std::memcpy(out, text.c_str(), text.size() + 1);
@@ -257,9 +256,7 @@ int qsf_sample(const float* logits, int vocab_size, float temperature, float top
   }
   std::vector<float> copy(logits, logits + vocab_size);
   std::vector<Candidate> scratch(copy.size());
-  Sampler sampler;
-  sampler.begin(options, best_kernels(), scratch);
-  return static_cast<int>(sampler.sample(copy, {}));
+  return static_cast<int>(sample_token(options, copy, scratch));
 }
 
 int qsf_vocab_size(const QSFEngine* engine) {

@@ -3,6 +3,7 @@
 #include "native/resident.h"
 #include "native/run_measure.h"
 #include "native/run_report.h"
+#include "qsf/base/try.h"
 
 namespace qsf::run {
 namespace {
@@ -14,7 +15,7 @@ constexpr int kRounds = 3;
 Status bench(std::FILE* to, const Options& options, Host& host) {
   const Stats plan = host.session().stats();
   if (plan.max_seq_len < 4) return make_error(ErrorCode::context_full, "a context of 4 tokens is the least to measure");
-  if (const Status s = warm_up(host); !s) return s;
+  QSF_TRY(warm_up(host));
 
   Prompt prompt;
   std::vector<std::uint32_t> ids = options.tokens;

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "native/clock.h"
+#include "qsf/base/try.h"
 
 namespace qsf::run {
 
 Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks) {
   Session& session = host.session();
   const std::size_t known = session.tokens().size();
-  if (const Status started = session.start(prompt); !started) return started.error();
+  QSF_TRY(session.start(prompt));
   const std::size_t with_prompt = session.tokens().size();
   Generation out;
   std::uint64_t rows_left = session.stats().prompt_tokens;
@@ -32,9 +33,7 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
       const std::span<const float> rows = session.logits();
       const std::uint64_t n = std::min<std::uint64_t>(rows.size() / session.stats().vocab_size, rows_left);
       rows_left -= n;
-      if (const Status written = sinks.all_logits(rows.first(n * session.stats().vocab_size)); !written) {
-        return written.error();
-      }
+      QSF_TRY(sinks.all_logits(rows.first(n * session.stats().vocab_size)));
     }
     if (in_prompt && *step != Step::logits) {  // the first token, or the end
       in_prompt = false;

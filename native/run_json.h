@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine.h"
+#include "qsf/engine.h"
 
 namespace qsf::run {
 

@@ -45,7 +45,7 @@ int run_once(const Options& o, Host& host, const Prompt& prompt) {
   std::FILE* logits = nullptr;
   Sinks sinks{show, nullptr};
   const auto logits_error = [&] {
-    return make_error(ErrorCode::io_error, "cannot write %s: %s", o.logits_file.c_str(), std::strerror(errno));
+    return make_error(ErrorCode::io_error, "cannot write {}: {}", o.logits_file, std::strerror(errno));
   };
   if (!o.logits_file.empty()) {
     logits = std::fopen(o.logits_file.c_str(), "wb");

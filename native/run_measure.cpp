@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "qsf/base/try.h"
+
 namespace qsf::run {
 
 double Round::prompt_rate() const {
@@ -14,14 +16,14 @@ double Round::generation_rate() const {
 }
 
 Status warm_up(Host& host) {
-  if (const Status s = host.session().preload(); !s) return s;
+  QSF_TRY(host.session().preload());
   const Result<Step> step = host.next();
   return step ? Status() : step.error();
 }
 
 Result<Round> measure(Host& host, const Prompt& prompt) {
   Session& session = host.session();
-  if (const Status s = session.rewind(0); !s) return s.error();
+  QSF_TRY(session.rewind(0));
   const std::uint64_t before = session.stats().bytes_read;
   Result<Generation> made = generate(host, prompt, {});
   if (!made) return made.error();

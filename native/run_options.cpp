@@ -29,7 +29,7 @@ std::string joined(const Names& names) {
 
 std::vector<std::string_view> isa_names() {
   std::vector<std::string_view> names;
-  for (const Kernels* kernels : available_kernels()) names.push_back(kernels->isa);
+  for (std::size_t i = 0; !instruction_set(i).empty(); ++i) names.push_back(instruction_set(i));
   return names;
 }
 

@@ -60,7 +60,7 @@ Status write_receipt(const std::string& path, const Options& options, Host& host
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool closed = file != nullptr && std::fclose(file) == 0;
   if (!written || !closed) {
-    return make_error(ErrorCode::io_error, "cannot write %s: %s", path.c_str(), std::strerror(errno));
+    return make_error(ErrorCode::io_error, "cannot write {}: {}", path, std::strerror(errno));
   }
   return {};
 }

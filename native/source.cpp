@@ -35,11 +35,10 @@ Result<Source> Source::open(const std::string& where, const SourceOptions& optio
     return make_error(ErrorCode::unsupported_host, "this build reads files only: it was made without libcurl");
   }
   if (kind == nullptr) {
-    return make_error(ErrorCode::bad_argument, "there is no source '%.*s'", static_cast<int>(options.kind.size()),
-                      options.kind.data());
+    return make_error(ErrorCode::bad_argument, "there is no source '{}'", options.kind);
   }
   if (kind->url != is_url(where)) {
-    return make_error(ErrorCode::bad_argument, "the source '%s' does not read %s", kind->name.data(),
+    return make_error(ErrorCode::bad_argument, "the source '{}' does not read {}", kind->name,
                       kind->url ? "files, only URLs" : "URLs, only files");
   }
   std::uint64_t size = 0;
@@ -60,9 +59,7 @@ Status Source::read(std::uint64_t offset, Pieces into) {
   std::uint64_t total = 0;
   for (const std::span<std::byte> piece : into) total += piece.size();
   if (offset > size_ || total > size_ - offset) {
-    return make_error(ErrorCode::truncated, "%llu bytes at %llu were asked of a file of %llu bytes",
-                      static_cast<unsigned long long>(total), static_cast<unsigned long long>(offset),
-                      static_cast<unsigned long long>(size_));
+    return make_error(ErrorCode::truncated, "{} bytes at {} were asked of a file of {} bytes", total, offset, size_);
   }
   return kind_->read(state_, offset, into);
 }

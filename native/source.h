@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "qsf/base/result.h"
 
 namespace qsf {
 

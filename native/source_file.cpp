@@ -21,7 +21,7 @@ struct File {
 };
 
 Error system_error(const char* doing, const char* what) {
-  return make_error(ErrorCode::io_error, "%s %s: %s", doing, what, std::strerror(errno));
+  return make_error(ErrorCode::io_error, "{} {}: {}", doing, what, std::strerror(errno));
 }
 
 Result<void*> open_file(const std::string& where, const SourceOptions&, std::uint64_t& size) {
@@ -30,17 +30,17 @@ Result<void*> open_file(const std::string& where, const SourceOptions&, std::uin
   struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
-    return make_error(ErrorCode::io_error, "cannot open %s: it is not a regular file", where.c_str());
+    return make_error(ErrorCode::io_error, "cannot open {}: it is not a regular file", where);
   }
   size = static_cast<std::uint64_t>(status.st_size);
   if (size == 0) {
     ::close(fd);
-    return make_error(ErrorCode::truncated, "%s is empty", where.c_str());
+    return make_error(ErrorCode::truncated, "{} is empty", where);
   }
   auto* file = new (std::nothrow) File{fd};
   if (file == nullptr) {
     ::close(fd);
-    return make_error(ErrorCode::out_of_memory, "no memory to open %s", where.c_str());
+    return make_error(ErrorCode::out_of_memory, "no memory to open {}", where);
   }
   return static_cast<void*>(file);
 }
@@ -54,8 +54,7 @@ void close_file(void* state) {
 void cancel_file(void* state) { static_cast<File*>(state)->cancelled = true; }
 
 Error ended(std::uint64_t at) {
-  return make_error(ErrorCode::truncated, "the file now ends before byte %llu: it was cut while it was read",
-                    static_cast<unsigned long long>(at));
+  return make_error(ErrorCode::truncated, "the file now ends before byte {}: it was cut while it was read", at);
 }
 
 /// Fills every piece, at most `step` bytes at a time.

@@ -12,6 +12,7 @@
 #include "native/http_answer.h"
 #include "native/resident.h"
 #include "native/source.h"
+#include "qsf/base/try.h"
 
 namespace qsf {
 namespace {
@@ -159,12 +160,11 @@ Judged attempt(Http& http, std::uint64_t offset, Filler& filler) {
   if (http.judged_yet && http.judged.verdict != Verdict::take) return http.judged;
   if (code != CURLE_OK) {
     return {worth_retrying(code) ? Verdict::retry : Verdict::refuse,
-            make_error(ErrorCode::network_error, "%s", http.message[0] != '\0' ? http.message : c.easy_strerror(code))};
+            make_error(ErrorCode::network_error, "{}", http.message[0] != '\0' ? http.message : c.easy_strerror(code))};
   }
   judge_once(http);  // an answer without a body
   if (http.judged.verdict == Verdict::take && http.answer_left != 0) {
-    return {Verdict::retry, make_error(ErrorCode::network_error, "the answer ended %llu bytes early",
-                                       static_cast<unsigned long long>(http.answer_left))};
+    return {Verdict::retry, make_error(ErrorCode::network_error, "the answer ended {} bytes early", http.answer_left)};
   }
   return http.judged;
 }
@@ -192,8 +192,7 @@ Status read_http(void* state, std::uint64_t offset, Pieces into) {
     if (judged.verdict == Verdict::refuse) return judged.error;
     failures = filler.left != before ? 1 : failures + 1;
     if (failures >= http.options.attempts) {
-      return make_error(judged.error.code, "%s, after %u attempts", judged.error.sentence,
-                        static_cast<unsigned>(failures));
+      return make_error(judged.error.code, "{}, after {} attempts", judged.error.sentence, failures);
     }
     if (!wait_before_retry(http, failures)) return was_cancelled();
   }
@@ -240,7 +239,7 @@ Result<void*> open_http(const std::string& where, const SourceOptions& options, 
   }
   std::array<std::byte, 2> probe{};  // some servers take the last byte of "0-0" for none given
   const std::span<std::byte> piece(probe);
-  if (const Status read = read_http(http.get(), 0, Pieces(&piece, 1)); !read) return read.error();
+  QSF_TRY(read_http(http.get(), 0, Pieces(&piece, 1)));
   http->identity = {http->answer.etag, http->answer.last_modified, http->answer.total};
   http->known = true;
   if (const std::string value = if_range_value(http->identity); !value.empty()) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Makes docs/errors.md and web/src/errors.gen.ts from engine/base/errors.def; with --check only says whether they are
+// Makes docs/errors.md and web/src/errors.gen.ts from include/qsf/base/errors.def; with --check only says whether they are
 // what would be made.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Stop, isMain, main, root } from './lib/process.mjs';
 
-const source = 'engine/base/errors.def';
+const source = 'include/qsf/base/errors.def';
 
 /** The list's entries: `{name, number, meaning}`. */
 export function readErrors(text = readFileSync(join(root, source), 'utf8')) {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine.h"
+#include "qsf/engine.h"
 
 namespace qsf {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "engine.h"
+#include "qsf/engine.h"
 #include "wasm/workers.h"
 
 namespace {
@@ -81,7 +81,7 @@ std::uint32_t open(const Open& o) {
     void* block = size > 0 ? std::aligned_alloc(qsf::kAlignment, static_cast<std::size_t>(size)) : nullptr;
     if (block == nullptr) {
       return code(qsf::make_error(qsf::ErrorCode::budget_too_small,
-                                  "a budget of %.0f bytes leaves no room for an arena", o.budget));
+                                  "a budget of {:.0f} bytes leaves no room for an arena", o.budget));
     }
     arena = {static_cast<std::byte*>(block), static_cast<std::size_t>(size)};
   }
@@ -128,8 +128,8 @@ std::uint32_t complete(std::uint32_t ticket) { return code(session->complete(tic
 
 /// The sentence is staged.
 void fail(std::uint32_t ticket, std::uint32_t error, std::uint32_t size) {
-  session->fail(ticket, qsf::make_error(static_cast<qsf::ErrorCode>(error), "%.*s", static_cast<int>(size),
-                                        reinterpret_cast<const char*>(staging)));
+  session->fail(ticket, qsf::make_error(static_cast<qsf::ErrorCode>(error), "{}",
+                                        std::string_view(reinterpret_cast<const char*>(staging), size)));
 }
 
 /// Memory for what the next call reads, 0 when there is not so much outside the arena. Valid until the next stage().

@@ -13,9 +13,8 @@ Arena::Arena(std::span<std::byte> memory) {
 Result<std::byte*> Arena::take_bytes(std::uint64_t count, std::uint64_t each, const char* name) {
   const std::uint64_t free = size_ - used_;
   if (count > free / each || align_up(count * each) > free) {
-    return make_error(ErrorCode::out_of_memory, "the arena has %llu bytes free, not the %llu x %llu that '%s' needs",
-                      static_cast<unsigned long long>(free), static_cast<unsigned long long>(count),
-                      static_cast<unsigned long long>(each), name);
+    return make_error(ErrorCode::out_of_memory, "the arena has {} bytes free, not the {} x {} that '{}' needs", free,
+                      count, each, name);
   }
   const std::uint64_t bytes = align_up(count * each);
   std::byte* at = base_ + used_;

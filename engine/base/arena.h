@@ -8,13 +8,10 @@
 #include <span>
 #include <type_traits>
 
-#include "base/result.h"
+#include "qsf/base/align.h"
+#include "qsf/base/result.h"
 
 namespace qsf {
-
-inline constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
-
-constexpr std::uint64_t align_up(std::uint64_t n, std::uint64_t to = kAlignment) { return (n + to - 1) / to * to; }
 
 class Arena {
  public:

@@ -1,4 +1,4 @@
-#include "base/checksum.h"
+#include "qsf/base/checksum.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include "base/bytes.h"
+#include "qsf/base/bytes.h"
 
 namespace qsf {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/exact.h"
+#include "qsf/base/exact.h"
 
 namespace qsf::exact {
 

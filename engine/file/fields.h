@@ -7,8 +7,8 @@
 #include <span>
 #include <type_traits>
 
-#include "base/bytes.h"
-#include "file/layout.h"
+#include "qsf/base/bytes.h"
+#include "qsf/file/layout.h"
 
 namespace qsf {
 

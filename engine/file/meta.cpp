@@ -1,15 +1,14 @@
 #include <cmath>
 
-#include "base/bytes.h"
-#include "file/layout.h"
-#include "file/reader.h"
+#include "qsf/base/bytes.h"
+#include "qsf/file/layout.h"
+#include "qsf/file/reader.h"
 
 namespace qsf {
 namespace {
 
 Error cut_off(std::string_view key) {
-  return make_error(ErrorCode::bad_section, "section META ends within the entry behind \"%.*s\"",
-                    static_cast<int>(key.size()), key.data());
+  return make_error(ErrorCode::bad_section, "section META ends within the entry behind \"{}\"", key);
 }
 
 /// Keys are printable ASCII without spaces, so that they can be shown and typed.
@@ -47,7 +46,7 @@ Result<MetaReader> MetaReader::open(std::span<const std::byte> bytes) {
   MetaReader meta;
   meta.n_left_ = reader.read<std::uint32_t>();
   if (reader.bad())
-    return make_error(ErrorCode::bad_section, "section META has %zu bytes, not even a count", bytes.size());
+    return make_error(ErrorCode::bad_section, "section META has {} bytes, not even a count", bytes.size());
   meta.left_ = bytes.subspan(reader.at());
   return meta;
 }
@@ -55,7 +54,7 @@ Result<MetaReader> MetaReader::open(std::span<const std::byte> bytes) {
 Result<bool> MetaReader::next(MetaValue& out) {
   if (n_left_ == 0) {
     if (left_.empty()) return false;
-    return make_error(ErrorCode::bad_section, "section META has %zu bytes behind its last entry", left_.size());
+    return make_error(ErrorCode::bad_section, "section META has {} bytes behind its last entry", left_.size());
   }
   ByteReader reader(left_);
   MetaValue value;
@@ -63,13 +62,10 @@ Result<bool> MetaReader::next(MetaValue& out) {
   value.type = reader.read<MetaType>();
   if (reader.bad()) return cut_off(last_key_);
   if (!is_key(value.key)) {
-    return make_error(ErrorCode::bad_section, "section META: the key behind \"%.*s\" is not printable ASCII",
-                      static_cast<int>(last_key_.size()), last_key_.data());
+    return make_error(ErrorCode::bad_section, "section META: the key behind \"{}\" is not printable ASCII", last_key_);
   }
-  const int key_size = static_cast<int>(value.key.size());
   if (value.key <= last_key_) {
-    return make_error(ErrorCode::bad_section, "section META: key \"%.*s\" is not in ascending order", key_size,
-                      value.key.data());
+    return make_error(ErrorCode::bad_section, "section META: key \"{}\" is not in ascending order", value.key);
   }
   switch (value.type) {
     case MetaType::u32:
@@ -78,19 +74,18 @@ Result<bool> MetaReader::next(MetaValue& out) {
     case MetaType::f32:
       value.f32 = reader.read<float>();
       if (!std::isfinite(value.f32)) {
-        return make_error(ErrorCode::bad_section, "section META: %.*s is not a finite number", key_size,
-                          value.key.data());
+        return make_error(ErrorCode::bad_section, "section META: {} is not a finite number", value.key);
       }
       break;
     case MetaType::text:
       value.text = reader.text(reader.read<std::uint16_t>());
       if (!is_utf8(value.text)) {
-        return make_error(ErrorCode::bad_section, "section META: %.*s is not valid UTF-8", key_size, value.key.data());
+        return make_error(ErrorCode::bad_section, "section META: {} is not valid UTF-8", value.key);
       }
       break;
     default:
-      return make_error(ErrorCode::unsupported, "section META: %.*s has type %u, which is not known", key_size,
-                        value.key.data(), static_cast<unsigned>(value.type));
+      return make_error(ErrorCode::unsupported, "section META: {} has type {}, which is not known", value.key,
+                        value.type);
   }
   if (reader.bad()) return cut_off(last_key_);
   last_key_ = value.key;

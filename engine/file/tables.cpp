@@ -1,9 +1,10 @@
 #include <algorithm>
 
-#include "base/checksum.h"
 #include "file/fields.h"
-#include "file/reader.h"
-#include "file/roles.h"
+#include "qsf/base/checksum.h"
+#include "qsf/base/try.h"
+#include "qsf/file/reader.h"
+#include "qsf/file/roles.h"
 
 namespace qsf {
 namespace {
@@ -12,82 +13,78 @@ using Ull = unsigned long long;  // for printf
 
 Status check_count(const char* what, std::size_t bytes, std::size_t each, std::size_t room) {
   if (bytes == 0 || bytes % each != 0) {
-    return make_error(ErrorCode::bad_section, "section %s has %zu bytes, not a multiple of %zu", what, bytes, each);
+    return make_error(ErrorCode::bad_section, "section {} has {} bytes, not a multiple of {}", what, bytes, each);
   }
   if (bytes / each != room) {
-    return make_error(ErrorCode::bad_argument, "section %s: room for %zu entries, it has %zu", what, room,
-                      bytes / each);
+    return make_error(ErrorCode::bad_argument, "section {}: room for {} entries, it has {}", what, room, bytes / each);
   }
   return {};
 }
 
 Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
   if (t.section >= n_weight_sections(h)) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu: section is %u, the last is %u", i, t.section,
+    return make_error(ErrorCode::bad_tensor, "tensor {}: section is {}, the last is {}", i, t.section,
                       n_weight_sections(h) - 1);
   }
   if (static_cast<std::size_t>(t.role) >= kRoleNames.size()) {
-    return make_error(ErrorCode::unsupported, "tensor %zu: role %u is not known", i, static_cast<unsigned>(t.role));
+    return make_error(ErrorCode::unsupported, "tensor {}: role {} is not known", i, t.role);
   }
   const RoleRule& rule = rule_of(t.role);
   const char* name = role_name(t.role).data();
   if (rule.need == Need::unsupported) {
-    return make_error(ErrorCode::unsupported, "tensor %zu: this build cannot use %s", i, name);
+    return make_error(ErrorCode::unsupported, "tensor {}: this build cannot use {}", i, name);
   }
   if (rule.place != place_of(h, t.section)) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s cannot be in section %u", i, name, t.section);
+    return make_error(ErrorCode::bad_tensor, "tensor {}: {} cannot be in section {}", i, name, t.section);
   }
   const int format = format_index(t.format);
   if (format < 0) {
-    return make_error(ErrorCode::unsupported, "tensor %zu: quantization type %u of %s is not known", i,
-                      static_cast<unsigned>(t.format), name);
+    return make_error(ErrorCode::unsupported, "tensor {}: quantization type {} of {} is not known", i, t.format, name);
   }
   if (!rule.matrix && t.format != FormatId::f32 && t.format != FormatId::f16) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s has type %u, it must be f32 or f16", i, name,
-                      static_cast<unsigned>(t.format));
+    return make_error(ErrorCode::bad_tensor, "tensor {}: {} has type {}, it must be f32 or f16", i, name, t.format);
   }
   const FormatId norm = (h.flags & kFlagFinalNormF32) != 0 ? FormatId::f32 : FormatId::f16;
   if (t.role == Role::final_norm && t.format != norm) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu: final_norm has type %u, the header's flags say %u", i,
-                      static_cast<unsigned>(t.format), static_cast<unsigned>(norm));
+    return make_error(ErrorCode::bad_tensor, "tensor {}: final_norm has type {}, the header's flags say {}", i,
+                      t.format, norm);
   }
   const bool quantized = kFormats[static_cast<std::size_t>(format)].quantized();
   if (t.layout != Layout::rows && (t.layout != Layout::tiles || !quantized)) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s of type %u cannot have layout %u", i, name,
-                      static_cast<unsigned>(t.format), static_cast<unsigned>(t.layout));
+    return make_error(ErrorCode::bad_tensor, "tensor {}: {} of type {} cannot have layout {}", i, name, t.format,
+                      t.layout);
   }
   if (t.rows != extent(h, rule.rows) || t.cols != extent(h, rule.cols)) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu: %s is %u x %u, the header makes it %u x %u", i, name, t.rows,
+    return make_error(ErrorCode::bad_tensor, "tensor {}: {} is {} x {}, the header makes it {} x {}", i, name, t.rows,
                       t.cols, extent(h, rule.rows), extent(h, rule.cols));
   }
-  if (t.n_segments == 0) return make_error(ErrorCode::bad_tensor, "tensor %zu: %s has no segments", i, name);
+  if (t.n_segments == 0) return make_error(ErrorCode::bad_tensor, "tensor {}: {} has no segments", i, name);
   return {};
 }
 
 Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_size, std::size_t i) {
   if (s.section >= n_weight_sections(h)) {
-    return make_error(ErrorCode::bad_segment, "segment %zu: section is %u, the last is %u", i, s.section,
+    return make_error(ErrorCode::bad_segment, "segment {}: section is {}, the last is {}", i, s.section,
                       n_weight_sections(h) - 1);
   }
   if (s.compression > Compression::zstd) {
-    return make_error(ErrorCode::unsupported, "segment %zu: compression type %u is not known", i,
-                      static_cast<unsigned>(s.compression));
+    return make_error(ErrorCode::unsupported, "segment {}: compression type {} is not known", i, s.compression);
   }
   if ((s.flags & ~kSegmentVectors) != 0) {
-    return make_error(ErrorCode::unsupported, "segment %zu: flags are 0x%x, bits beyond 1 are not known", i, s.flags);
+    return make_error(ErrorCode::unsupported, "segment {}: flags are 0x{:x}, bits beyond 1 are not known", i, s.flags);
   }
   if (s.raw_size == 0 || s.raw_size > kMaxSegmentRaw) {
-    return make_error(ErrorCode::bad_segment, "segment %zu: raw_size is %u, it must be 1 to %u", i, s.raw_size,
+    return make_error(ErrorCode::bad_segment, "segment {}: raw_size is {}, it must be 1 to {}", i, s.raw_size,
                       kMaxSegmentRaw);
   }
   if (s.compression == Compression::none ? s.stored_size != s.raw_size
                                          : s.stored_size == 0 || s.stored_size >= s.raw_size) {
-    return make_error(ErrorCode::bad_segment, "segment %zu: stored_size %u does not fit raw_size %u, compression %u", i,
-                      s.stored_size, s.raw_size, static_cast<unsigned>(s.compression));
+    return make_error(ErrorCode::bad_segment, "segment {}: stored_size {} does not fit raw_size {}, compression {}", i,
+                      s.stored_size, s.raw_size, s.compression);
   }
   if (s.offset < kHeaderSize || !fits(s.offset, s.stored_size, file_size)) {
-    return make_error(ErrorCode::bad_segment, "segment %zu at %llu, %u bytes long, is not within bytes %u to %llu", i,
-                      static_cast<Ull>(s.offset), s.stored_size, kHeaderSize, static_cast<Ull>(file_size));
+    return make_error(ErrorCode::bad_segment, "segment {} at {}, {} bytes long, is not within bytes {} to {}", i,
+                      s.offset, s.stored_size, kHeaderSize, file_size);
   }
   return {};
 }
@@ -116,28 +113,28 @@ struct TableWalk {
 
 Status TableWalk::check() {
   if (layers.size() != header.n_layers) {
-    return make_error(ErrorCode::bad_argument, "%zu layer index entries given, the model has %u", layers.size(),
+    return make_error(ErrorCode::bad_argument, "{} layer index entries given, the model has {}", layers.size(),
                       header.n_layers);
   }
   if (header.norm != Norm::rms_norm || header.position != Position::rope) {
     return make_error(ErrorCode::unsupported,
-                      "header: norm %u with position encoding %u: this build has RMSNorm and RoPE",
-                      static_cast<unsigned>(header.norm), static_cast<unsigned>(header.position));
+                      "header: norm {} with position encoding {}: this build has RMSNorm and RoPE", header.norm,
+                      header.position);
   }
   for (std::uint32_t section = 0; section < n_weight_sections(header); ++section) {
-    if (Status s = check_section(section); !s) return s;
+    QSF_TRY(check_section(section));
   }
   if (next_segment != segments.size()) {
-    return make_error(ErrorCode::bad_segment, "segment %zu belongs to section %u, behind segments of later ones",
+    return make_error(ErrorCode::bad_segment, "segment {} belongs to section {}, behind segments of later ones",
                       next_segment, segments[next_segment].section);
   }
   if (next_tensor != tensors.size()) {
-    return make_error(ErrorCode::bad_tensor, "tensor %zu belongs to section %u, behind tensors of later ones",
+    return make_error(ErrorCode::bad_tensor, "tensor {} belongs to section {}, behind tensors of later ones",
                       next_tensor, tensors[next_tensor].section);
   }
   if (header.quant != static_cast<std::uint8_t>(all_formats.get())) {
-    return make_error(ErrorCode::bad_header, "header: quantization type is %u, the matrices make it %u", header.quant,
-                      static_cast<unsigned>(all_formats.get()));
+    return make_error(ErrorCode::bad_header, "header: quantization type is {}, the matrices make it {}", header.quant,
+                      all_formats.get());
   }
   return {};
 }
@@ -146,14 +143,14 @@ Status TableWalk::check_section(std::uint32_t section) {
   const std::size_t first = next_segment;
   while (next_segment < segments.size() && segments[next_segment].section == section) ++next_segment;
   const std::size_t last = next_segment;
-  if (first == last) return make_error(ErrorCode::bad_segment, "section %u has no segments", section);
+  if (first == last) return make_error(ErrorCode::bad_segment, "section {} has no segments", section);
   const Result<std::uint64_t> raw_size = check_coverage(section, first, last);
   if (!raw_size) return raw_size.error();
   file_end = segments[last - 1].offset + segments[last - 1].stored_size;
 
   const std::size_t first_tensor = next_tensor;
   CommonFormat formats;
-  if (Status s = check_tensors(section, first, last, *raw_size, formats); !s) return s;
+  QSF_TRY(check_tensors(section, first, last, *raw_size, formats));
   if (place_of(header, section) != Place::layer) return {};
   return check_layer(section, first, last, next_tensor - first_tensor, *raw_size, formats.get());
 }
@@ -164,30 +161,29 @@ Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size
   std::uint64_t place = header.embedding_offset;
   if (section > 0) place = section <= header.n_layers ? layers[section - 1].offset : header.final_offset;
   if (place < file_end) {
-    return make_error(ErrorCode::bad_segment, "section %u begins at %llu, the one before ends at %llu", section,
-                      static_cast<Ull>(place), static_cast<Ull>(file_end));
+    return make_error(ErrorCode::bad_segment, "section {} begins at {}, the one before ends at {}", section, place,
+                      file_end);
   }
   if (section == 0 && segments[first].compression != Compression::none) {
-    return make_error(ErrorCode::bad_segment, "segment %zu: compression is %u, the embedding's first has none", first,
-                      static_cast<unsigned>(segments[first].compression));
+    return make_error(ErrorCode::bad_segment, "segment {}: compression is {}, the embedding's first has none", first,
+                      segments[first].compression);
   }
   std::uint64_t raw = 0;
   for (std::size_t i = first; i < last; ++i) {
     const SegmentEntry& s = segments[i];
     if (s.offset != place) {
-      return make_error(ErrorCode::bad_segment, "segment %zu is at %llu, not at %llu, where section %u goes on", i,
-                        static_cast<Ull>(s.offset), static_cast<Ull>(place), section);
+      return make_error(ErrorCode::bad_segment, "segment {} is at {}, not at {}, where section {} goes on", i, s.offset,
+                        place, section);
     }
     if (s.raw_begin != raw) {
-      return make_error(ErrorCode::bad_segment, "segment %zu: raw_begin is %u, section %u goes on at %llu", i,
-                        s.raw_begin, section, static_cast<Ull>(raw));
+      return make_error(ErrorCode::bad_segment, "segment {}: raw_begin is {}, section {} goes on at {}", i, s.raw_begin,
+                        section, raw);
     }
     place += s.stored_size;
     raw += s.raw_size;
   }
   if (raw > UINT32_MAX) {
-    return make_error(ErrorCode::bad_segment, "section %u has %llu raw bytes, more than 2^32 - 1", section,
-                      static_cast<Ull>(raw));
+    return make_error(ErrorCode::bad_segment, "section {} has {} raw bytes, more than 2^32 - 1", section, raw);
   }
   return raw;
 }
@@ -204,53 +200,52 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
     const char* name = role_name(t.role).data();
     const std::uint32_t bit = 1u << static_cast<unsigned>(t.role);
     if ((present & bit) != 0) {
-      return make_error(ErrorCode::bad_tensor, "tensor %zu: section %u has %s twice", next_tensor, section, name);
+      return make_error(ErrorCode::bad_tensor, "tensor {}: section {} has {} twice", next_tensor, section, name);
     }
     present |= bit;
     if (t.raw_offset != at + header_bytes(t.role)) {
-      return make_error(ErrorCode::bad_tensor, "tensor %zu: raw_offset of %s is %llu, not %llu", next_tensor, name,
-                        static_cast<Ull>(t.raw_offset), static_cast<Ull>(at + header_bytes(t.role)));
+      return make_error(ErrorCode::bad_tensor, "tensor {}: raw_offset of {} is {}, not {}", next_tensor, name,
+                        t.raw_offset, at + header_bytes(t.role));
     }
     const Format& format = kFormats[static_cast<std::size_t>(format_index(t.format))];
     const std::uint64_t end = t.raw_offset + tensor_bytes(format, t.layout, t.rows, t.cols) + trailer_bytes(t.role);
     const auto segment_end = [&] { return std::uint64_t{segments[segment].raw_begin} + segments[segment].raw_size; };
     if (at == segment_end() && segment + 1 < last) ++segment;
     if (t.first_segment != segment || t.n_segments > last - segment) {
-      return make_error(ErrorCode::bad_tensor,
-                        "tensor %zu: %s has %u segments from %u, it begins in %zu and %zu are left", next_tensor, name,
-                        t.n_segments, t.first_segment, segment, last - segment);
+      return make_error(ErrorCode::bad_tensor, "tensor {}: {} has {} segments from {}, it begins in {} and {} are left",
+                        next_tensor, name, t.n_segments, t.first_segment, segment, last - segment);
     }
     const std::size_t end_segment = segment + t.n_segments;
     if (rule.matrix != ((segments[segment].flags & kSegmentVectors) == 0)) {
-      return make_error(ErrorCode::bad_segment, "segment %zu: flags are 0x%x, but it holds %s", segment,
+      return make_error(ErrorCode::bad_segment, "segment {}: flags are 0x{:x}, but it holds {}", segment,
                         segments[segment].flags, name);
     }
     if (rule.matrix) {
       if (static_cast<int>(t.role) < last_matrix) {
-        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s is not in the order of use", next_tensor, name);
+        return make_error(ErrorCode::bad_tensor, "tensor {}: {} is not in the order of use", next_tensor, name);
       }
       last_matrix = static_cast<int>(t.role);
       formats.add(t.format);
       all_formats.add(t.format);
-      if (Status s = check_matrix(next_tensor, segment, end_segment); !s) return s;
+      QSF_TRY(check_matrix(next_tensor, segment, end_segment));
       segment = end_segment - 1;
       if (end != segment_end()) {
-        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s ends at %llu, its segments at %llu", next_tensor, name,
-                          static_cast<Ull>(end), static_cast<Ull>(segment_end()));
+        return make_error(ErrorCode::bad_tensor, "tensor {}: {} ends at {}, its segments at {}", next_tensor, name, end,
+                          segment_end());
       }
     } else {
       if (last_matrix >= 0) {
-        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s comes behind a matrix", next_tensor, name);
+        return make_error(ErrorCode::bad_tensor, "tensor {}: {} comes behind a matrix", next_tensor, name);
       }
       if (t.n_segments != 1 || end > segment_end()) {
-        return make_error(ErrorCode::bad_tensor, "tensor %zu: %s does not lie in one segment", next_tensor, name);
+        return make_error(ErrorCode::bad_tensor, "tensor {}: {} does not lie in one segment", next_tensor, name);
       }
     }
     at = end;
   }
   if (at != raw_size) {
-    return make_error(ErrorCode::bad_tensor, "section %u: its tensors end at %llu, its segments at %llu", section,
-                      static_cast<Ull>(at), static_cast<Ull>(raw_size));
+    return make_error(ErrorCode::bad_tensor, "section {}: its tensors end at {}, its segments at {}", section, at,
+                      raw_size);
   }
   return check_roles(section, present);
 }
@@ -263,12 +258,12 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
   for (std::size_t i = first; i < last; ++i) {
     const SegmentEntry& s = segments[i];
     if ((s.flags & kSegmentVectors) != 0) {
-      return make_error(ErrorCode::bad_segment, "segment %zu: flags are 0x%x, but it holds %s", i, s.flags,
-                        role_name(tensor.role).data());
+      return make_error(ErrorCode::bad_segment, "segment {}: flags are 0x{:x}, but it holds {}", i, s.flags,
+                        role_name(tensor.role));
     }
     if (i > first && (s.raw_begin <= tensor.raw_offset || (s.raw_begin - tensor.raw_offset) % strip != 0)) {
-      return make_error(ErrorCode::bad_segment, "segment %zu: raw_begin %u does not lie between strips of %s", i,
-                        s.raw_begin, role_name(tensor.role).data());
+      return make_error(ErrorCode::bad_segment, "segment {}: raw_begin {} does not lie between strips of {}", i,
+                        s.raw_begin, role_name(tensor.role));
     }
   }
   return {};
@@ -280,11 +275,11 @@ Status TableWalk::check_roles(std::uint32_t section, std::uint32_t present) cons
     if (rule.place != place_of(header, section)) continue;
     const bool is = (present >> static_cast<unsigned>(rule.role) & 1) != 0;
     if (!is && (rule.need == Need::always || (rule.need == Need::untied && !tied))) {
-      return make_error(ErrorCode::bad_tensor, "section %u lacks %s", section, role_name(rule.role).data());
+      return make_error(ErrorCode::bad_tensor, "section {} lacks {}", section, role_name(rule.role));
     }
     if (is && rule.need == Need::untied && tied) {
-      return make_error(ErrorCode::bad_tensor, "section %u has %s, the header's flags say that it is tied", section,
-                        role_name(rule.role).data());
+      return make_error(ErrorCode::bad_tensor, "section {} has {}, the header's flags say that it is tied", section,
+                        role_name(rule.role));
     }
   }
   return {};
@@ -302,8 +297,8 @@ Status TableWalk::check_layer(std::uint32_t section, std::size_t first, std::siz
     crc = crc32_combine(crc, s.crc, s.stored_size);
     if (s.compression == Compression::none) continue;
     if (compression != Compression::none && s.compression != compression) {
-      return make_error(ErrorCode::bad_segment, "segment %zu: compression is %u, others of its layer have %u", i,
-                        static_cast<unsigned>(s.compression), static_cast<unsigned>(compression));
+      return make_error(ErrorCode::bad_segment, "segment {}: compression is {}, others of its layer have {}", i,
+                        s.compression, compression);
     }
     compression = s.compression;
   }
@@ -320,8 +315,8 @@ Status TableWalk::check_layer(std::uint32_t section, std::size_t first, std::siz
   };
   for (const auto& f : fields) {
     if (f.stated != f.is) {
-      return make_error(ErrorCode::bad_index, "layer %u: %s is %llu, the tables make it %llu", section - 1, f.name,
-                        static_cast<Ull>(f.stated), static_cast<Ull>(f.is));
+      return make_error(ErrorCode::bad_index, "layer {}: {} is {}, the tables make it {}", section - 1, f.name,
+                        f.stated, f.is);
     }
   }
   return {};
@@ -336,12 +331,12 @@ Status check_tensor_header(const Header& header, const TensorEntry& t, std::span
     const std::byte want = (header.flags & kFlagTied) != 0 ? kTiedByte : kSeparateByte;
     if (is == want) return {};
     return make_error(ErrorCode::bad_tensor,
-                      "final section: its flag byte is 0x%02x, the header's flags make it 0x%02x",
+                      "final section: its flag byte is 0x{:02x}, the header's flags make it 0x{:02x}",
                       std::to_integer<unsigned>(is), std::to_integer<unsigned>(want));
   }
   const auto disagree = [name](const char* field, std::uint64_t is, std::uint64_t want) {
-    return make_error(ErrorCode::bad_tensor, "header in front of %s: %s is %llu, the tensor table makes it %llu", name,
-                      field, static_cast<Ull>(is), static_cast<Ull>(want));
+    return make_error(ErrorCode::bad_tensor, "header in front of {}: {} is {}, the tensor table makes it {}", name,
+                      field, is, want);
   };
   const std::byte* at = data - kTensorHeaderSize;
   const auto agree_on = [&](const auto& h) -> Status {
@@ -372,13 +367,13 @@ Status check_tensor_header(const Header& header, const TensorEntry& t, std::span
 }  // namespace
 
 Status read_tensors(const Header& header, std::span<const std::byte> bytes, std::span<TensorEntry> out) {
-  if (Status s = check_count("TENS", bytes.size(), kTensorEntrySize, out.size()); !s) return s;
+  QSF_TRY(check_count("TENS", bytes.size(), kTensorEntrySize, out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::byte* at = bytes.data() + i * kTensorEntrySize;
     out[i] = decode<TensorEntry>(at);
-    if (Status s = check_tensor(header, out[i], i); !s) return s;
+    QSF_TRY(check_tensor(header, out[i], i));
     if (const auto reserved = load_le<std::uint8_t>(at + 7); reserved != 0) {
-      return make_error(ErrorCode::unsupported, "tensor %zu: reserved byte 7 is 0x%x, not 0", i, reserved);
+      return make_error(ErrorCode::unsupported, "tensor {}: reserved byte 7 is 0x{:x}, not 0", i, reserved);
     }
   }
   return {};
@@ -386,13 +381,13 @@ Status read_tensors(const Header& header, std::span<const std::byte> bytes, std:
 
 Status read_segments(const Header& header, std::span<const std::byte> bytes, std::uint64_t file_size,
                      std::span<SegmentEntry> out) {
-  if (Status s = check_count("SEGS", bytes.size(), kSegmentEntrySize, out.size()); !s) return s;
+  QSF_TRY(check_count("SEGS", bytes.size(), kSegmentEntrySize, out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::byte* at = bytes.data() + i * kSegmentEntrySize;
     out[i] = decode<SegmentEntry>(at);
-    if (Status s = check_segment(header, out[i], file_size, i); !s) return s;
+    QSF_TRY(check_segment(header, out[i], file_size, i));
     if (const auto reserved = load_le<std::uint16_t>(at + 30); reserved != 0) {
-      return make_error(ErrorCode::unsupported, "segment %zu: reserved bytes 30-31 hold 0x%x, not 0", i, reserved);
+      return make_error(ErrorCode::unsupported, "segment {}: reserved bytes 30-31 hold 0x{:x}, not 0", i, reserved);
     }
   }
   return {};
@@ -407,7 +402,7 @@ Status check_inline_headers(const Header& header, std::span<const TensorEntry> t
                             std::span<const SegmentEntry> segments, std::uint32_t segment,
                             std::span<const std::byte> raw) {
   if (segment >= segments.size() || raw.size() != segments[segment].raw_size) {
-    return make_error(ErrorCode::bad_argument, "segment %u with %zu raw bytes is not in the segment table", segment,
+    return make_error(ErrorCode::bad_argument, "segment {} with {} raw bytes is not in the segment table", segment,
                       raw.size());
   }
   const SegmentEntry& s = segments[segment];
@@ -415,9 +410,7 @@ Status check_inline_headers(const Header& header, std::span<const TensorEntry> t
   const auto first = std::ranges::lower_bound(tensors, segment, {}, &TensorEntry::first_segment);
   for (auto t = first; t != tensors.end() && t->first_segment == segment; ++t) {
     const std::byte* data = raw.data() + (t->raw_offset - s.raw_begin);
-    if (Status status = check_tensor_header(header, *t, segments, data, role_name(t->role).data()); !status) {
-      return status;
-    }
+    QSF_TRY(check_tensor_header(header, *t, segments, data, role_name(t->role).data()));
   }
   return {};
 }

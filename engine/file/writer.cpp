@@ -1,4 +1,4 @@
-#include "file/writer.h"
+#include "qsf/file/writer.h"
 
 #include <lz4.h>
 #include <lz4hc.h>
@@ -7,9 +7,10 @@
 #include <cmath>
 
 #include "base/arena.h"
-#include "base/checksum.h"
 #include "file/fields.h"
-#include "file/roles.h"
+#include "qsf/base/checksum.h"
+#include "qsf/base/try.h"
+#include "qsf/file/roles.h"
 
 namespace qsf {
 namespace {
@@ -43,8 +44,8 @@ Result<Bytes> encode_meta(std::span<const MetaEntry> meta) {
   append(out, static_cast<std::uint32_t>(sorted.size()));
   for (const MetaEntry* entry : sorted) {
     if (entry->key.size() > UINT16_MAX || entry->text.size() > UINT16_MAX) {
-      return make_error(ErrorCode::bad_argument, "metadata %.60s: a key or a text is longer than %d bytes",
-                        entry->key.c_str(), UINT16_MAX);
+      return make_error(ErrorCode::bad_argument, "metadata {:.60}: a key or a text is longer than {} bytes", entry->key,
+                        UINT16_MAX);
     }
     append(out, static_cast<std::uint16_t>(entry->key.size()));
     append(out, std::string_view(entry->key));
@@ -121,8 +122,8 @@ Status Writer::plan_tensors() {
   CommonFormat formats;
   for (const TensorSource* t : sources_) {
     if (static_cast<std::size_t>(t->role) >= kRoleRules.size() || format_of(t->format) == nullptr) {
-      return make_error(ErrorCode::unsupported, "tensor with role %u and type %u cannot be written",
-                        static_cast<unsigned>(t->role), static_cast<unsigned>(t->format));
+      return make_error(ErrorCode::unsupported, "tensor with role {} and type {} cannot be written", t->role,
+                        t->format);
     }
     TensorEntry entry;
     entry.section = t->section;
@@ -172,7 +173,7 @@ Status Writer::plan_segments() {
       TensorEntry& t = tensors_[i];
       const std::uint64_t size = tensor_bytes(*format_of(t.format), t.layout, t.rows, t.cols) + trailer_bytes(t.role);
       if (size > UINT32_MAX - header_bytes(t.role) || raw > UINT32_MAX - header_bytes(t.role) - size) {
-        return make_error(ErrorCode::unsupported, "section %u would have more than 2^32 - 1 raw bytes", section);
+        return make_error(ErrorCode::unsupported, "section {} would have more than 2^32 - 1 raw bytes", section);
       }
       if (rule_of(t.role).matrix) {
         add_matrix(t, raw, target);
@@ -193,7 +194,7 @@ Status Writer::plan_segments() {
     if (s.section == next_section) ++next_section;
   }
   if (next_section < n_weight_sections(header_)) {
-    return make_error(ErrorCode::bad_tensor, "section %u has no tensors", next_section);
+    return make_error(ErrorCode::bad_tensor, "section {} has no tensors", next_section);
   }
   return {};
 }
@@ -241,7 +242,7 @@ Status Writer::plan_sections() {
   for (const auto& w : wanted) {
     if (w.bytes.empty()) continue;
     if (w.bytes.size() > UINT32_MAX) {
-      return make_error(ErrorCode::unsupported, "section %s would have %zu bytes, 2^32 - 1 is the most",
+      return make_error(ErrorCode::unsupported, "section {} would have {} bytes, 2^32 - 1 is the most",
                         TagName(w.tag).text, w.bytes.size());
     }
     SectionEntry entry;
@@ -307,14 +308,12 @@ Status Writer::check() const {
   const Result<Header> header = read_header(encode_header(header_), at_);
   if (!header) return header.error();
   std::vector<TensorEntry> tensors(tensors_.size());
-  if (Status s = read_tensors(*header, encode_all<TensorEntry>(tensors_, kTensorEntrySize), tensors); !s) return s;
+  QSF_TRY(read_tensors(*header, encode_all<TensorEntry>(tensors_, kTensorEntrySize), tensors));
   std::vector<SegmentEntry> segments(segments_.size());
-  if (Status s = read_segments(*header, encode_all<SegmentEntry>(segments_, kSegmentEntrySize), at_, segments); !s) {
-    return s;
-  }
+  QSF_TRY(read_segments(*header, encode_all<SegmentEntry>(segments_, kSegmentEntrySize), at_, segments));
   if (!source_.rope_divisors.empty()) {
     std::vector<float> divisors(header->head_dim / 2);
-    if (Status s = read_rope(*header, std::as_bytes(std::span(source_.rope_divisors)), divisors); !s) return s;
+    QSF_TRY(read_rope(*header, std::as_bytes(std::span(source_.rope_divisors)), divisors));
   }
   return check_tables(*header, layers_, tensors, segments);
 }
@@ -334,7 +333,7 @@ Status Writer::fill_vectors(std::size_t first, Bytes& raw) const {
     std::byte* data = raw.data() + t.raw_offset;
     if (header_bytes(t.role) > 0) encode_tensor_header(t, data - kTensorHeaderSize);
     const std::uint64_t size = row_bytes(*format_of(t.format), t.cols);
-    if (Status s = sources_[i]->rows_of(0, 1, {data, static_cast<std::size_t>(size)}); !s) return s;
+    QSF_TRY(sources_[i]->rows_of(0, 1, {data, static_cast<std::size_t>(size)}));
     if (trailer_bytes(t.role) > 0) data[size] = (header_.flags & kFlagTied) != 0 ? kTiedByte : kSeparateByte;
   }
   return {};
@@ -356,7 +355,7 @@ Status Writer::fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw
   const auto& rows_of = sources_[tensor]->rows_of;
   if (t.layout == Layout::rows) return rows_of(begin, n, data);
   rows_.resize(n * row);
-  if (Status s = rows_of(begin, n, rows_); !s) return s;
+  QSF_TRY(rows_of(begin, n, rows_));
   for (std::uint32_t r = 0; r < n; r += strip) {
     const std::uint32_t held = std::min(strip, n - r);
     tile_strip(format, std::span<const std::byte>(rows_).subspan(r * row, held * row), held, t.cols,
@@ -416,13 +415,13 @@ Status Writer::write_weights() {
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     SegmentEntry& segment = segments_[i];
     if (i > 0 && segments_[i - 1].section != segment.section) {
-      if (Status s = pad_to_alignment(); !s) return s;
+      QSF_TRY(pad_to_alignment());
     }
     raw.assign(segment.raw_size, std::byte{0});
     while (tensors_[t].first_segment + tensors_[t].n_segments <= i) ++t;
     const bool vectors = (segment.flags & kSegmentVectors) != 0;
-    if (Status s = vectors ? fill_vectors(t, raw) : fill_matrix(t, i, raw); !s) return s;
-    if (Status s = write_segment(segment, raw); !s) return s;
+    QSF_TRY(vectors ? fill_vectors(t, raw) : fill_matrix(t, i, raw));
+    QSF_TRY(write_segment(segment, raw));
     if (i == 0) embedding_start = raw;
   }
   return write_embedding_start(std::move(embedding_start));
@@ -443,32 +442,31 @@ Status Writer::write_front() {
   header_.layer_index_crc = crc32(index);
   std::ranges::copy(directory, front.begin() + static_cast<std::ptrdiff_t>(header_.directory_offset));
   std::ranges::copy(index, front.begin() + static_cast<std::ptrdiff_t>(header_.layer_index_offset));
-  if (Status s = check(); !s) return s;
-  if (Status s = sink_.write_at(kHeaderSize, std::span<const std::byte>(front).subspan(kHeaderSize)); !s) return s;
+  QSF_TRY(check());
+  QSF_TRY(sink_.write_at(kHeaderSize, std::span<const std::byte>(front).subspan(kHeaderSize)));
   return sink_.write_at(0, encode_header(header_));
 }
 
 Result<std::uint64_t> Writer::write() {
   if (source_.compression > Compression::lz4hc) {
-    return make_error(ErrorCode::unsupported, "compression type %u cannot be written",
-                      static_cast<unsigned>(source_.compression));
+    return make_error(ErrorCode::unsupported, "compression type {} cannot be written", source_.compression);
   }
   if (source_.segment_bytes > kMaxSegmentRaw) {
-    return make_error(ErrorCode::bad_argument, "segment size is %u, %u is the most", source_.segment_bytes,
+    return make_error(ErrorCode::bad_argument, "segment size is {}, {} is the most", source_.segment_bytes,
                       kMaxSegmentRaw);
   }
   if (source_.header.n_layers > kMaxLayers) {
-    return make_error(ErrorCode::bad_argument, "n_layers is %u, %u is the most", source_.header.n_layers, kMaxLayers);
+    return make_error(ErrorCode::bad_argument, "n_layers is {}, {} is the most", source_.header.n_layers, kMaxLayers);
   }
-  if (Status s = plan_tensors(); !s) return s.error();
-  if (Status s = plan_segments(); !s) return s.error();
-  if (Status s = plan_sections(); !s) return s.error();
+  QSF_TRY(plan_tensors());
+  QSF_TRY(plan_segments());
+  QSF_TRY(plan_sections());
   place_segments();
   fill_layers();
-  if (Status s = check(); !s) return s.error();
-  if (Status s = write_weights(); !s) return s.error();
+  QSF_TRY(check());
+  QSF_TRY(write_weights());
   fill_layers();
-  if (Status s = write_front(); !s) return s.error();
+  QSF_TRY(write_front());
   return at_;
 }
 

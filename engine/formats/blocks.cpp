@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bytes.h"
-#include "base/half.h"
 #include "formats/sub_scales.h"
 #include "formats/tile.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
 
 namespace qsf {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/half.h"
-#include "formats/format.h"
+#include "qsf/base/half.h"
+#include "qsf/formats/format.h"
 
 namespace qsf {
 

@@ -1,12 +1,12 @@
 // Formats by name and number, and whole rows: row-major, and as tiles.
-#include "formats/format.h"
+#include "qsf/formats/format.h"
 
 #include <algorithm>
 
-#include "base/bytes.h"
-#include "base/half.h"
 #include "formats/blocks.h"
 #include "formats/tile.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
 
 namespace qsf {
 namespace {

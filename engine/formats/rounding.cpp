@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bytes.h"
 #include "formats/blocks.h"
 #include "formats/sub_scales.h"
+#include "qsf/base/bytes.h"
 
 namespace qsf {
 namespace {

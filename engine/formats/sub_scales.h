@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "formats/format.h"
+#include "qsf/formats/format.h"
 
 namespace qsf {
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "formats/format.h"
 #include "formats/sub_scales.h"
+#include "qsf/formats/format.h"
 
 namespace qsf {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "base/exact.h"
+#include "qsf/base/exact.h"
 
 namespace qsf {
 namespace {

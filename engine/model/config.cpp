@@ -2,14 +2,15 @@
 
 #include <charconv>
 
-#include "file/reader.h"
 #include "kernels/kernels.h"
+#include "qsf/base/try.h"
+#include "qsf/file/reader.h"
 
 namespace qsf {
 namespace {
 
 Error unsupported(const char* what, unsigned value) {
-  return make_error(ErrorCode::unsupported, "this build cannot run models with %s %u", what, value);
+  return make_error(ErrorCode::unsupported, "this build cannot run models with {} {}", what, value);
 }
 
 /// Numbers parted by ", ", added to the end tokens.
@@ -18,12 +19,11 @@ Status add_ends(std::string_view text, Config& c) {
     std::uint32_t id = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (problem != std::errc{} || id >= c.vocab_size) {
-      return make_error(ErrorCode::bad_section, "the META section's tokens.eos does not list tokens at '%.*s'",
-                        static_cast<int>(std::min<std::size_t>(text.size(), 40)), text.data());
+      return make_error(ErrorCode::bad_section, "the META section's tokens.eos does not list tokens at '{:.40}'", text);
     }
     if (!c.is_end(id)) {
       if (c.n_ends == c.ends.size()) {
-        return make_error(ErrorCode::unsupported, "the model has more than %zu end tokens", c.ends.size());
+        return make_error(ErrorCode::unsupported, "the model has more than {} end tokens", c.ends.size());
       }
       c.ends[c.n_ends++] = id;
     }
@@ -40,14 +40,14 @@ Result<Config> read_config(const Header& h, std::span<const std::byte> meta) {
   if (h.norm != Norm::rms_norm) return unsupported("normalization type", static_cast<unsigned>(h.norm));
   if (h.position != Position::rope) return unsupported("position encoding", static_cast<unsigned>(h.position));
   if (h.n_heads % h.n_kv_heads != 0) {
-    return make_error(ErrorCode::bad_header, "%u attention heads cannot share %u KV heads", h.n_heads, h.n_kv_heads);
+    return make_error(ErrorCode::bad_header, "{} attention heads cannot share {} KV heads", h.n_heads, h.n_kv_heads);
   }
-  if (h.head_dim % 2 != 0) return make_error(ErrorCode::bad_header, "head dimension %u is odd", h.head_dim);
+  if (h.head_dim % 2 != 0) return make_error(ErrorCode::bad_header, "head dimension {} is odd", h.head_dim);
   if (h.head_dim > kMaxHeadDim) {
-    return make_error(ErrorCode::unsupported, "head dimension %u is more than %u", h.head_dim, kMaxHeadDim);
+    return make_error(ErrorCode::unsupported, "head dimension {} is more than {}", h.head_dim, kMaxHeadDim);
   }
   if (!(h.rope_theta > 1.0f && h.rope_theta < 1e12f)) {
-    return make_error(ErrorCode::bad_header, "RoPE theta %g is not in (1, 1e12)", static_cast<double>(h.rope_theta));
+    return make_error(ErrorCode::bad_header, "RoPE theta {} is not in (1, 1e12)", h.rope_theta);
   }
 
   Config c;
@@ -72,13 +72,12 @@ Result<Config> read_config(const Header& h, std::span<const std::byte> meta) {
     if (!*more) break;
     if (value.key == kMetaNormEpsilon && value.type == MetaType::f32) c.norm_epsilon = value.f32;
     if (value.key == kMetaEndTokens && value.type == MetaType::text) {
-      if (const Status status = add_ends(value.text, c); !status) return status.error();
+      QSF_TRY(add_ends(value.text, c));
     }
     if (value.key == kMetaWindow && value.type == MetaType::u32) c.window = value.u32;
   }
   if (!(c.norm_epsilon > 0.0f && c.norm_epsilon < 1.0f)) {
-    return make_error(ErrorCode::bad_section, "the META section's norm.epsilon %g is not in (0, 1)",
-                      static_cast<double>(c.norm_epsilon));
+    return make_error(ErrorCode::bad_section, "the META section's norm.epsilon {} is not in (0, 1)", c.norm_epsilon);
   }
   return c;
 }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/result.h"
-#include "file/layout.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
 
 namespace qsf {
 

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/exact.h"
-#include "base/half.h"
+#include "qsf/base/exact.h"
+#include "qsf/base/half.h"
+#include "qsf/base/try.h"
 
 namespace qsf {
 namespace {
@@ -62,7 +63,7 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   streamer_ = &streamer;
   kernels_ = &kernels;
   workers_ = workers;
-  if (const Status status = kv_.init(arena, config, plan.kv, plan.kv_capacity); !status) return status;
+  QSF_TRY(kv_.init(arena, config, plan.kv, plan.kv_capacity));
 
   Status failed;
   const auto take = [&]<class T>(std::span<T>& to, std::uint64_t count, const char* name) {

@@ -13,7 +13,8 @@
 #include "model/config.h"
 #include "model/kv_cache.h"
 #include "model/weights.h"
-#include "model/workers.h"
+#include "qsf/base/workers.h"
+#include "qsf/model/work.h"
 #include "stream/plan.h"
 #include "stream/streamer.h"
 
@@ -23,17 +24,6 @@ namespace qsf {
 enum class Buf : std::uint8_t { x, normed, q, k, v, gate, up, none };
 inline constexpr std::size_t kBufs = 7;
 inline constexpr std::uint32_t kTogether = 4;  // tokens of a chunk whose attention shares the reading of the cache
-
-/// What a piece of a pass does.
-enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate, add, sample };
-inline constexpr std::array<std::string_view, 8> kWorkNames{"embed",     "norm",     "matmul", "rope",
-                                                            "attention", "activate", "add",    "sample"};
-
-struct KernelCount {
-  std::string_view op;    // such as "matmul"
-  std::string_view type;  // such as "8bit"; empty where there is one kernel only
-  std::uint64_t calls;
-};
 
 class Forward {
  public:

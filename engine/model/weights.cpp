@@ -7,7 +7,7 @@ namespace qsf {
 Status Weights::init(Arena& arena, const FileTables& tables, const Config& config) {
   tables_ = tables;
   if (tables.tensors.size() >= 0xffff) {
-    return make_error(ErrorCode::bad_section, "the tensor table has %zu entries, more than 65534",
+    return make_error(ErrorCode::bad_section, "the tensor table has {} entries, more than 65534",
                       tables.tensors.size());
   }
   const auto index = arena.take<std::uint16_t>((config.n_layers + 2) * kRoleNames.size(), "tables");

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "base/arena.h"
-#include "base/half.h"
 #include "model/config.h"
+#include "qsf/base/half.h"
 #include "stream/streamer.h"
 
 namespace qsf {

@@ -5,12 +5,9 @@
 #include <cstdint>
 #include <span>
 
-namespace qsf {
+#include "qsf/run/sampling.h"
 
-struct Candidate {
-  float logit;
-  std::uint32_t id;
-};
+namespace qsf {
 
 /// The `m` largest logits, largest first, of equals the lower id first; those of -infinity are left out. Written to the
 /// beginning of `scratch`, which has room for all logits. No logit may be a NaN.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <new>
 
+#include "qsf/base/try.h"
 #include "run/session_impl.h"
 
 namespace qsf {
@@ -12,16 +13,19 @@ constexpr std::uint64_t kSlack = 64 * kAlignment;
 
 }  // namespace
 
+std::string_view instruction_set(std::size_t index) {
+  const std::span<const Kernels* const> available = available_kernels();
+  return index < available.size() ? available[index]->isa : std::string_view{};
+}
+
 Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t budget, std::uint64_t file_size,
                               const OpenOptions& options) {
   const Kernels* kernels = options.isa.empty() ? &best_kernels() : find_kernels(options.isa);
   if (kernels == nullptr) {
-    return make_error(ErrorCode::bad_argument, "this machine or build has no instruction set '%.*s'",
-                      static_cast<int>(options.isa.size()), options.isa.data());
+    return make_error(ErrorCode::bad_argument, "this machine or build has no instruction set '{}'", options.isa);
   }
   if (file_size < kHeaderSize) {
-    return make_error(ErrorCode::truncated, "the file has %llu bytes, less than a QSF header",
-                      static_cast<unsigned long long>(file_size));
+    return make_error(ErrorCode::truncated, "the file has {} bytes, less than a QSF header", file_size);
   }
   Arena arena(memory);
   const auto session = arena.take<Session>(1, "session");
@@ -29,7 +33,7 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t budget,
   const auto header = arena.take<std::byte>(kHeaderSize, "tables");
   if (!session || !impl || !header) {
     constexpr std::uint64_t least = kHostReserve + sizeof(Session) + sizeof(Session::Impl) + kSlack;
-    return make_error(ErrorCode::budget_too_small, "any model needs at least %.2f MiB, and the budget is %.2f MiB",
+    return make_error(ErrorCode::budget_too_small, "any model needs at least {:.2f} MiB, and the budget is {:.2f} MiB",
                       static_cast<double>(least) / (1 << 20) + 0.005, static_cast<double>(budget) / (1 << 20));
   }
   Session::Impl* i = new (impl->data()) Session::Impl;
@@ -107,8 +111,8 @@ Status Session::Impl::ask_front() {
 
 Status Session::Impl::ask_sections() {
   const Header& h = tables.header;
-  if (const Status s = read_directory(h, directory_bytes, file_size, sections); !s) return s;
-  if (const Status s = read_layer_index(h, index_bytes, file_size, layers); !s) return s;
+  QSF_TRY(read_directory(h, directory_bytes, file_size, sections));
+  QSF_TRY(read_layer_index(h, index_bytes, file_size, layers));
 
   struct Wanted {
     std::uint32_t tag;
@@ -124,7 +128,7 @@ Status Session::Impl::ask_sections() {
         Wanted{kTagTokenizer, &tokenizer_bytes, "tokenizer", "TOKN", false}}) {
     const SectionEntry* entry = find_section(sections, w.tag);
     if (entry == nullptr || entry->size == 0) {
-      if (w.needed) return make_error(ErrorCode::bad_section, "the file has no %s section", w.name);
+      if (w.needed) return make_error(ErrorCode::bad_section, "the file has no {} section", w.name);
       continue;
     }
     const auto bytes = arena.take<std::byte>(entry->size, w.region);
@@ -148,9 +152,10 @@ Error Session::Impl::tables_too_large() const {
     if (section.tag == kTagTokenizer) need += Tokenizer::kScratchBytes;
   }
   const double mib = 1 << 20;
-  return make_error(ErrorCode::budget_too_small,
-                    "this model needs at least %.2f MiB for its tables and tokenizer alone, and the budget is %.2f MiB",
-                    static_cast<double>(std::max(need, budget + 1)) / mib + 0.005, static_cast<double>(budget) / mib);
+  return make_error(
+      ErrorCode::budget_too_small,
+      "this model needs at least {:.2f} MiB for its tables and tokenizer alone, and the budget is {:.2f} MiB",
+      static_cast<double>(std::max(need, budget + 1)) / mib + 0.005, static_cast<double>(budget) / mib);
 }
 
 Status Session::Impl::plan_memory() {
@@ -161,9 +166,9 @@ Status Session::Impl::plan_memory() {
   if (!segment_entries) return segment_entries.error();
   tensors = *tensor_entries;
   segments = *segment_entries;
-  if (const Status s = read_tensors(h, tensor_bytes, tensors); !s) return s;
-  if (const Status s = read_segments(h, segment_bytes, file_size, segments); !s) return s;
-  if (const Status s = check_tables(h, layers, tensors, segments); !s) return s;
+  QSF_TRY(read_tensors(h, tensor_bytes, tensors));
+  QSF_TRY(read_segments(h, segment_bytes, file_size, segments));
+  QSF_TRY(check_tables(h, layers, tensors, segments));
   tables.layers = layers;
   tables.tensors = tensors;
   tables.segments = segments;
@@ -174,14 +179,13 @@ Status Session::Impl::plan_memory() {
   std::span<const float> divisors;
   if (!rope_bytes.empty()) {
     if (rope_bytes.size() != config.head_dim / 2 * sizeof(float)) {
-      return make_error(ErrorCode::bad_section, "the ROPE section has %zu bytes, not the %zu of %u divisors",
+      return make_error(ErrorCode::bad_section, "the ROPE section has {} bytes, not the {} of {} divisors",
                         rope_bytes.size(), config.head_dim / 2 * sizeof(float), config.head_dim / 2);
     }
     divisors = {reinterpret_cast<const float*>(rope_bytes.data()), config.head_dim / 2};
     for (const float divisor : divisors) {
       if (!(divisor > 0.0f && divisor < 1e9f)) {
-        return make_error(ErrorCode::bad_section, "a RoPE divisor is %g, not in (0, 1e9)",
-                          static_cast<double>(divisor));
+        return make_error(ErrorCode::bad_section, "a RoPE divisor is {}, not in (0, 1e9)", divisor);
       }
     }
   }
@@ -193,7 +197,7 @@ Status Session::Impl::plan_memory() {
     if (!scratch) return scratch.error();
     tokenizer_scratch = *scratch;
   }
-  if (const Status s = weights.init(arena, tables, config); !s) return s;
+  QSF_TRY(weights.init(arena, tables, config));
   const auto sampled = arena.take<Candidate>(config.vocab_size, "logits");
   if (!sampled) return sampled.error();
   candidates = *sampled;
@@ -236,12 +240,9 @@ Status Session::Impl::plan_memory() {
   const auto sequence = arena.take<std::uint32_t>(plan.max_seq_len, "activations");
   if (!sequence) return sequence.error();
   tokens = *sequence;
-  if (const Status s = streamer.init(arena, tables, plan, *pinned, weights.order(), weights.n_head()); !s) return s;
-  if (const Status s = forward.init(arena, config, weights, streamer, *kernels, options.workers, plan, divisors,
-                                    options.all_logits ? plan.chunk : 1);
-      !s) {
-    return s;
-  }
+  QSF_TRY(streamer.init(arena, tables, plan, *pinned, weights.order(), weights.n_head()));
+  QSF_TRY(forward.init(arena, config, weights, streamer, *kernels, options.workers, plan, divisors,
+                       options.all_logits ? plan.chunk : 1));
 
   Sha256 sha;
   for (const std::span<std::byte> bytes : {header_bytes, directory_bytes, index_bytes, tensor_bytes, segment_bytes}) {

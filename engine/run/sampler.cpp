@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/exact.h"
 #include "kernels/kernels.h"
+#include "qsf/base/exact.h"
 
 namespace qsf {
 namespace {
@@ -18,16 +18,14 @@ constexpr std::size_t kFirstTry = 256;  // of the likeliest, for top_p; then eig
 
 Status check(const SamplerOptions& options) {
   if (!std::isfinite(options.temperature) || options.temperature < 0) {
-    return make_error(ErrorCode::bad_argument, "temperature is %g; it must be 0 or more",
-                      static_cast<double>(options.temperature));
+    return make_error(ErrorCode::bad_argument, "temperature is {}; it must be 0 or more", options.temperature);
   }
   if (!(options.top_p > 0 && options.top_p <= 1)) {
-    return make_error(ErrorCode::bad_argument, "top_p is %g; it must be above 0 and at most 1",
-                      static_cast<double>(options.top_p));
+    return make_error(ErrorCode::bad_argument, "top_p is {}; it must be above 0 and at most 1", options.top_p);
   }
   if (!std::isfinite(options.repetition_penalty) || options.repetition_penalty <= 0) {
-    return make_error(ErrorCode::bad_argument, "repetition_penalty is %g; it must be above 0",
-                      static_cast<double>(options.repetition_penalty));
+    return make_error(ErrorCode::bad_argument, "repetition_penalty is {}; it must be above 0",
+                      options.repetition_penalty);
   }
   return {};
 }
@@ -101,6 +99,12 @@ std::uint32_t Sampler::sample(std::span<float> logits, std::span<const std::uint
     if (drawn < reached) return c.id;
   }
   return best;  // only rounding leads here
+}
+
+std::uint32_t sample_token(const SamplerOptions& options, std::span<float> logits, std::span<Candidate> scratch) {
+  Sampler sampler;
+  sampler.begin(options, best_kernels(), scratch);
+  return sampler.sample(logits, {});
 }
 
 }  // namespace qsf

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "qsf/base/try.h"
 #include "run/session_impl.h"
 
 namespace qsf {
@@ -140,7 +141,7 @@ Status Session::start(const Prompt& prompt) {
   if (prompt.all_logits && !s.options.all_logits) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
-  if (const Status status = check(prompt.sampler); !status) return status;
+  QSF_TRY(check(prompt.sampler));
   stop();
 
   // What was known but not fed, such as the last sampled token, is fed first.
@@ -149,12 +150,12 @@ Status Session::start(const Prompt& prompt) {
   std::uint32_t added = 0;
   if (!prompt.tokens.empty()) {
     if (prompt.tokens.size() > room) {
-      return make_error(ErrorCode::context_full, "%zu tokens do not fit in the %u that are left of a context of %u",
+      return make_error(ErrorCode::context_full, "{} tokens do not fit in the {} that are left of a context of {}",
                         prompt.tokens.size(), room, s.plan.max_seq_len);
     }
     for (const std::uint32_t id : prompt.tokens) {
       if (id >= s.config.vocab_size) {
-        return make_error(ErrorCode::bad_token, "token %u is not in the vocabulary of %u", id, s.config.vocab_size);
+        return make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", id, s.config.vocab_size);
       }
       out[added++] = id;
     }
@@ -174,7 +175,7 @@ Status Session::start(const Prompt& prompt) {
   if (s.n_tokens + added == s.position) {
     return make_error(ErrorCode::bad_argument, "the prompt adds nothing to the sequence");
   }
-  if (const Status status = s.text.begin(prompt.stops); !status) return status;
+  QSF_TRY(s.text.begin(prompt.stops));
 
   s.n_tokens += added;
   s.n_prompt = s.n_tokens - s.position;
@@ -203,7 +204,7 @@ Status Session::rewind(std::uint32_t n) {
   Impl& s = *impl_;
   if (!s.open) return make_error(ErrorCode::bad_state, "the model is not open yet");
   if (n > s.n_tokens) {
-    return make_error(ErrorCode::bad_argument, "the sequence has %u tokens, not %u", s.n_tokens, n);
+    return make_error(ErrorCode::bad_argument, "the sequence has {} tokens, not {}", s.n_tokens, n);
   }
   stop();
   s.n_tokens = n;
@@ -248,13 +249,13 @@ Status Session::complete(std::uint32_t ticket) {
   Status status;
   if ((ticket & Impl::kOpeningTicket) != 0) {
     const std::uint32_t i = ticket & ~Impl::kOpeningTicket;
-    if (i >= s.n_reads) return make_error(ErrorCode::bad_argument, "ticket %u was not asked for", ticket);
+    if (i >= s.n_reads) return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
     const ReadRequest& r = s.reads[i].request;
     const std::uint32_t crc = r.has_crc ? crc32({r.into, r.size}) : 0;
     if (crc != r.crc) {
       status = make_error(ErrorCode::bad_checksum,
-                          "the %u bytes at %llu have CRC-32 %08x, not the %08x that the file states", r.size,
-                          static_cast<unsigned long long>(r.offset), crc, r.crc);
+                          "the {} bytes at {} have CRC-32 {:08x}, not the {:08x} that the file states", r.size,
+                          r.offset, crc, r.crc);
     } else {
       s.reads[i].done.store(true, std::memory_order_release);
     }

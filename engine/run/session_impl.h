@@ -5,14 +5,15 @@
 #include <atomic>
 
 #include "base/arena.h"
-#include "base/checksum.h"
-#include "engine.h"
 #include "model/forward.h"
 #include "model/weights.h"
+#include "qsf/base/checksum.h"
+#include "qsf/engine.h"
+#include "qsf/text/tokenizer.h"
+#include "run/sampler.h"
 #include "stream/plan.h"
 #include "stream/streamer.h"
 #include "text/text_stream.h"
-#include "text/tokenizer.h"
 
 namespace qsf {
 

@@ -152,13 +152,13 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
     smallest.kv_capacity = in.window != 0 ? std::min(in.window, floor) : floor;
   }
   const double mib = 1024.0 * 1024.0;
-  return make_error(
-      ErrorCode::budget_too_small,
-      "this model needs at least %.2f MiB (context %u, %s KV cache, %u slot%s of %.2f MiB), and the budget "
-      "is %.2f MiB",
-      static_cast<double>(plan_bytes(in, w, smallest)) / mib + 0.005, smallest.max_seq_len,
-      kKvNames[static_cast<std::size_t>(smallest.kv)].data(), smallest.ring_slots, smallest.ring_slots == 1 ? "" : "s",
-      static_cast<double>(w.largest) / mib, static_cast<double>(in.budget) / mib);
+  return make_error(ErrorCode::budget_too_small,
+                    "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
+                    "budget is {:.2f} MiB",
+                    static_cast<double>(plan_bytes(in, w, smallest)) / mib + 0.005, smallest.max_seq_len,
+                    kKvNames[static_cast<std::size_t>(smallest.kv)], smallest.ring_slots,
+                    smallest.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
+                    static_cast<double>(in.budget) / mib);
 }
 
 }  // namespace qsf

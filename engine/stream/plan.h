@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/result.h"
-#include "kernels/kernels.h"
+#include "qsf/base/result.h"
+#include "qsf/formats/kv.h"
 
 namespace qsf {
 

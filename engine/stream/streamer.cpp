@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/checksum.h"
+#include "qsf/base/checksum.h"
+#include "qsf/base/try.h"
 
 namespace qsf {
 namespace {
@@ -74,7 +75,7 @@ std::uint64_t Streamer::fixed_bytes(const FileTables& tables) {
 Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
                       std::span<const std::uint32_t> order, std::uint32_t n_head) {
   if (plan.ring_slots > kMaxSlots) {
-    return make_error(ErrorCode::bad_argument, "a ring of %u slots is more than the %u that are possible",
+    return make_error(ErrorCode::bad_argument, "a ring of {} slots is more than the {} that are possible",
                       plan.ring_slots, kMaxSlots);
   }
   tables_ = tables;
@@ -229,7 +230,7 @@ std::optional<ReadRequest> Streamer::next_request() {
 
 Status Streamer::complete(std::uint32_t ticket) {
   if (ticket >= places_.size() || places_[ticket].state.load(std::memory_order_relaxed) != State::requested) {
-    return make_error(ErrorCode::bad_argument, "ticket %u was not asked for", ticket);
+    return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
   }
   const Status status = unpack(ticket);
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
@@ -266,16 +267,13 @@ Status Streamer::unpack(std::uint32_t segment) {
           : std::span<const std::byte>(at + s.raw_size + margin - s.stored_size, s.stored_size);
   if (const std::uint32_t crc = crc32(stored); crc != s.crc) {
     return make_error(ErrorCode::bad_checksum,
-                      "segment %u (%u bytes at %llu) has CRC-32 %08x, not the %08x that the file states", segment,
-                      s.stored_size, static_cast<unsigned long long>(s.offset), crc, s.crc);
+                      "segment {} ({} bytes at {}) has CRC-32 {:08x}, not the {:08x} that the file states", segment,
+                      s.stored_size, s.offset, crc, s.crc);
   }
   if (s.compression != Compression::none) {
-    if (const Status status = decompress(s.compression, stored, bytes); !status) return status;
+    QSF_TRY(decompress(s.compression, stored, bytes));
   }
-  if (const Status status = check_inline_headers(tables_.header, tables_.tensors, tables_.segments, segment, bytes);
-      !status) {
-    return status;
-  }
+  QSF_TRY(check_inline_headers(tables_.header, tables_.tensors, tables_.segments, segment, bytes));
   const TensorEntry* matrix = matrix_of(tables_, segment);
   if (!needs_tiling(matrix)) return {};
   const Format& format = *find_format(matrix->format);

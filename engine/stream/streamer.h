@@ -9,30 +9,14 @@
 #include <span>
 
 #include "base/arena.h"
-#include "base/result.h"
-#include "file/layout.h"
-#include "file/reader.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
+#include "qsf/file/reader.h"
+#include "qsf/file/tables.h"
+#include "qsf/stream/read_request.h"
 #include "stream/plan.h"
 
 namespace qsf {
-
-/// Read `size` bytes at `offset` of the file into `into`, then call complete(ticket).
-struct ReadRequest {
-  std::uint64_t offset = 0;
-  std::uint32_t size = 0;
-  std::uint32_t ticket = 0;
-  std::byte* into = nullptr;
-  std::uint32_t crc = 0;  // CRC-32 of those bytes, when has_crc
-  bool has_crc = false;
-};
-
-/// What a streamer needs to know of the file; the spans must outlive it.
-struct FileTables {
-  Header header;
-  std::span<const LayerEntry> layers;
-  std::span<const TensorEntry> tensors;
-  std::span<const SegmentEntry> segments;
-};
 
 /// The buffer that a segment needs: 48 bytes so that data behind a 16-byte header is 64-byte aligned, its bytes as the
 /// kernels want them, and room to decompress in place.

@@ -4,9 +4,9 @@
 #include <bitset>
 #include <utility>
 
+#include "qsf/text/tokenizer.h"
 #include "text/merge.h"
 #include "text/pretokenizer.h"
-#include "text/tokenizer.h"
 #include "text/tokn.h"
 #include "text/utf8.h"
 
@@ -47,10 +47,10 @@ class Encoder {
   }
 
   Result<std::uint32_t> encode(std::string_view text, bool special) {
-    if (most_ < kMinRun) return make_error(ErrorCode::bad_argument, "encode: the scratch holds %zu bytes", most_);
+    if (most_ < kMinRun) return make_error(ErrorCode::bad_argument, "encode: the scratch holds {} bytes", most_);
     if (const std::size_t valid = utf8::valid_prefix(text); valid != text.size()) {
-      return make_error(ErrorCode::bad_text, "the text is not valid UTF-8 at byte %zu (0x%02x)", valid,
-                        static_cast<unsigned>(static_cast<std::uint8_t>(text[valid])));
+      return make_error(ErrorCode::bad_text, "the text is not valid UTF-8 at byte {} (0x{:02x})", valid,
+                        static_cast<std::uint8_t>(text[valid]));
     }
     std::bitset<256> begins_added;
     for (std::uint32_t i = 0; i < t_.n_added_; ++i) {
@@ -75,7 +75,7 @@ class Encoder {
  private:
   bool emit(std::uint32_t id) {
     if (n_out_ == out_.size()) {
-      error_ = make_error(ErrorCode::context_full, "the text has more than %zu tokens", out_.size());
+      error_ = make_error(ErrorCode::context_full, "the text has more than {} tokens", out_.size());
       return false;
     }
     out_[n_out_++] = id;
@@ -146,7 +146,7 @@ class Encoder {
   bool uncut() {
     error_ =
         make_error(ErrorCode::unsupported,
-                   "the text has a run without a place to cut that is longer than %zu bytes: too long to merge", most_);
+                   "the text has a run without a place to cut that is longer than {} bytes: too long to merge", most_);
     return false;
   }
 
@@ -284,8 +284,8 @@ class Encoder {
       return std::all_of(character.begin(), character.end(), [&](char c) { return emit(token(c)); });
     }
     if (t_.unknown_ == kNone) {
-      error_ = make_error(ErrorCode::bad_text, "the vocabulary has no token for \"%.*s\" and none for the unknown",
-                          static_cast<int>(character.size()), character.data());
+      error_ =
+          make_error(ErrorCode::bad_text, "the vocabulary has no token for \"{}\" and none for the unknown", character);
       return false;
     }
     if (last_unknown_) return true;

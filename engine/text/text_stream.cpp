@@ -11,11 +11,11 @@ static_assert(TextStream::kMaxTokenBytes == tokn::kMaxTokenBytes);
 
 Status TextStream::begin(std::span<const std::string_view> stops) {
   if (stops.size() > kMaxStops) {
-    return make_error(ErrorCode::bad_argument, "stops: %zu stop strings; %zu are possible", stops.size(), kMaxStops);
+    return make_error(ErrorCode::bad_argument, "stops: {} stop strings; {} are possible", stops.size(), kMaxStops);
   }
   for (std::size_t i = 0; i < stops.size(); ++i) {
     if (stops[i].empty() || stops[i].size() > kMaxStopBytes) {
-      return make_error(ErrorCode::bad_argument, "stops: stop string %zu has %zu bytes; 1 to %zu are possible", i,
+      return make_error(ErrorCode::bad_argument, "stops: stop string {} has {} bytes; 1 to {} are possible", i,
                         stops[i].size(), kMaxStopBytes);
     }
   }

@@ -1,9 +1,10 @@
-#include "text/tokenizer.h"
+#include "qsf/text/tokenizer.h"
 
 #include <cmath>
 #include <utility>
 
-#include "base/bytes.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
 #include "text/utf8.h"
@@ -16,47 +17,46 @@ namespace {
 
 Status check_header(const tokn::Header& h, std::size_t size, std::uint32_t vocab_size) {
   if (h.version != tokn::kVersion) {
-    return make_error(ErrorCode::unsupported, "tokenizer: version is %u; this build reads %u", h.version,
+    return make_error(ErrorCode::unsupported, "tokenizer: version is {}; this build reads {}", h.version,
                       tokn::kVersion);
   }
   if (h.kind > static_cast<std::uint32_t>(TokenizerKind::spm_bpe)) {
-    return make_error(ErrorCode::unsupported, "tokenizer: kind is %u; this build knows 0 and 1", h.kind);
+    return make_error(ErrorCode::unsupported, "tokenizer: kind is {}; this build knows 0 and 1", h.kind);
   }
   const bool spm = h.kind == static_cast<std::uint32_t>(TokenizerKind::spm_bpe);
-  if (spm && h.pattern != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: pattern is %u, not 0", h.pattern);
+  if (spm && h.pattern != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: pattern is {}, not 0", h.pattern);
   if (!spm && find_pretokenizer(h.pattern) == nullptr) {
-    return make_error(ErrorCode::unsupported, "tokenizer: this build has no pattern %u", h.pattern);
+    return make_error(ErrorCode::unsupported, "tokenizer: this build has no pattern {}", h.pattern);
   }
   if ((h.flags & ~tokn::kAllFlags) != 0) {
-    return make_error(ErrorCode::unsupported, "tokenizer: flags are 0x%x; this build knows 0x%x", h.flags,
+    return make_error(ErrorCode::unsupported, "tokenizer: flags are 0x{:x}; this build knows 0x{:x}", h.flags,
                       tokn::kAllFlags);
   }
   if ((h.flags & (spm ? tokn::kIgnoreMerges : tokn::kAddSpacePrefix)) != 0) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: flags 0x%x do not fit kind %u", h.flags, h.kind);
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: flags 0x{:x} do not fit kind {}", h.flags, h.kind);
   }
   if (h.n_tokens == 0 || h.n_tokens > tokn::kMaxTokens || h.n_tokens > vocab_size) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: it has %u tokens, the model %u", h.n_tokens, vocab_size);
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: it has {} tokens, the model {}", h.n_tokens, vocab_size);
   }
   const bool needs_sorted = spm || (h.flags & tokn::kIgnoreMerges) != 0;
   if (h.n_sorted > h.n_tokens || h.n_added > h.n_tokens || (!needs_sorted && h.n_sorted != 0)) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: %u sorted and %u added ids do not fit %u tokens",
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} sorted and {} added ids do not fit {} tokens",
                       h.n_sorted, h.n_added, h.n_tokens);
   }
   if (h.n_merges > (spm ? 0 : tokn::kMaxMerges)) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: n_merges is %u, beyond %u", h.n_merges,
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: n_merges is {}, beyond {}", h.n_merges,
                       spm ? 0 : tokn::kMaxMerges);
   }
   if (h.unknown != tokn::kNone && h.unknown >= h.n_tokens) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the unknown token %u is outside %u tokens", h.unknown,
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the unknown token {} is outside {} tokens", h.unknown,
                       h.n_tokens);
   }
   for (const std::uint32_t reserved : h.reserved) {
-    if (reserved != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: a reserved field is %u", reserved);
+    if (reserved != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: a reserved field is {}", reserved);
   }
   const std::uint64_t total = tokn::sizes(h, spm).total();
   if (total != size) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the tables need %llu bytes, the section has %zu",
-                      static_cast<unsigned long long>(total), size);
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the tables need {} bytes, the section has {}", total, size);
   }
   return {};
 }
@@ -65,11 +65,11 @@ Status check_header(const tokn::Header& h, std::size_t size, std::uint32_t vocab
 
 Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint32_t vocab_size) {
   if (section.size() < sizeof(tokn::Header)) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the section has %zu bytes, less than its header",
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the section has {} bytes, less than its header",
                       section.size());
   }
   const auto header = load_le<tokn::Header>(section.data());
-  if (Status s = check_header(header, section.size(), vocab_size); !s) return s.error();
+  QSF_TRY(check_header(header, section.size(), vocab_size));
 
   Tokenizer t;
   t.section_ = section;
@@ -96,17 +96,17 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
   t.types_ = table(sizes.types);
   t.blob_ = {reinterpret_cast<const char*>(at), header.blob_size};
 
-  if (Status s = t.check_tokens(); !s) return s.error();
-  if (Status s = t.check_order(t.sorted_, t.n_sorted_, "sorted"); !s) return s.error();
-  if (Status s = t.check_order(t.added_, t.n_added_, "added"); !s) return s.error();
+  QSF_TRY(t.check_tokens());
+  QSF_TRY(t.check_order(t.sorted_, t.n_sorted_, "sorted"));
+  QSF_TRY(t.check_order(t.added_, t.n_added_, "added"));
   for (std::uint32_t i = 0; i < t.n_added_; ++i) {
     const std::string_view text = t.stored(u32_at(t.added_, i));
     if (utf8::valid_prefix(text) != text.size()) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token %u is not UTF-8", u32_at(t.added_, i));
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", u32_at(t.added_, i));
     }
   }
   if (!spm) {
-    if (Status s = t.check_merges(); !s) return s.error();
+    QSF_TRY(t.check_merges());
   }
   t.splits_words_ = spm;
   for (std::uint32_t i = 0; t.splits_words_ && i < t.n_sorted_; ++i) {
@@ -119,30 +119,30 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
 
 Status Tokenizer::check_tokens() const {
   std::uint32_t last = u32_at(begins_, 0);
-  if (last != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: token 0 begins at %u, not 0", last);
+  if (last != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: token 0 begins at {}, not 0", last);
   for (std::uint32_t id = 0; id < n_tokens_; ++id) {
     const std::uint32_t end = u32_at(begins_, id + 1);
     if (end < last || end > blob_.size() || end - last > tokn::kMaxTokenBytes) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: token %u lies at %u to %u of %zu bytes", id, last, end,
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: token {} lies at {} to {} of {} bytes", id, last, end,
                         blob_.size());
     }
     last = end;
     const auto type = static_cast<std::uint32_t>(types_[id]);
     if (type < static_cast<std::uint32_t>(TokenType::normal) || type > static_cast<std::uint32_t>(TokenType::byte)) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the type of token %u is %u", id, type);
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the type of token {} is {}", id, type);
     }
     if (kind_ == TokenizerKind::spm_bpe && !std::isfinite(f32_at(scores_, id))) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the score of token %u is not a finite number", id);
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the score of token {} is not a finite number", id);
     }
   }
   if (last != blob_.size()) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the tokens end at %u of %zu bytes", last, blob_.size());
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: the tokens end at {} of {} bytes", last, blob_.size());
   }
   for (std::uint32_t value = 0; value < 256; ++value) {
     const std::uint32_t id = u32_at(bytes_, value);
     if (id == tokn::kNone) continue;
     if (id >= n_tokens_ || stored(id).size() != 1 || static_cast<std::uint8_t>(stored(id)[0]) != value) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: token %u does not stand for byte %u", id, value);
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: token {} does not stand for byte {}", id, value);
     }
   }
   return {};
@@ -153,11 +153,11 @@ Status Tokenizer::check_order(const std::byte* ids, std::uint32_t n, const char*
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint32_t id = u32_at(ids, i);
     if (id >= n_tokens_) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: %s id %u is outside %u tokens", name, id, n_tokens_);
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} id {} is outside {} tokens", name, id, n_tokens_);
     }
     const std::string_view text = stored(id);
     if (text <= last) {  // an empty token, too: nothing is less than the first
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: %s id %u at place %u is out of order", name, id, i);
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} id {} at place {} is out of order", name, id, i);
     }
     last = text;
   }
@@ -166,32 +166,32 @@ Status Tokenizer::check_order(const std::byte* ids, std::uint32_t n, const char*
 
 Status Tokenizer::check_merges() const {
   std::uint32_t begin = u32_at(merge_begins_, 0);
-  if (begin != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges begin at %u, not 0", begin);
+  if (begin != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges begin at {}, not 0", begin);
   for (std::uint32_t left = 0; left < n_tokens_; ++left) {
     const std::uint32_t end = u32_at(merge_begins_, left + 1);
     if (end < begin || end > n_merges_) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges of token %u lie at %u to %u of %u", left, begin,
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges of token {} lie at {} to {} of {}", left, begin,
                         end, n_merges_);
     }
     for (std::uint32_t i = begin; i < end; ++i) {
       const tokn::Merge merge = tokn::unpack(u64_at(merges_, i));
       if (i > begin && merge.right <= tokn::unpack(u64_at(merges_, i - 1)).right) {
-        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge %u is out of order", i);
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge {} is out of order", i);
       }
       if (merge.right >= n_tokens_ || merge.result >= n_tokens_ || merge.rank >= n_merges_) {
-        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge %u names token %u, %u or rank %u, out of range",
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge {} names token {}, {} or rank {}, out of range",
                           i, merge.right, merge.result, merge.rank);
       }
       const std::string_view a = stored(left), b = stored(merge.right), whole = stored(merge.result);
       if (whole.size() != a.size() + b.size() || !whole.starts_with(a) || !whole.ends_with(b)) {
-        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge %u of %u and %u does not spell %u", i, left,
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge {} of {} and {} does not spell {}", i, left,
                           merge.right, merge.result);
       }
     }
     begin = end;
   }
   if (begin != n_merges_) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: %u of %u merges have a left token", begin, n_merges_);
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} of {} merges have a left token", begin, n_merges_);
   }
   return {};
 }

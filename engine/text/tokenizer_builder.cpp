@@ -1,10 +1,11 @@
-#include "text/tokenizer_builder.h"
+#include "qsf/text/tokenizer_builder.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <unordered_map>
 
+#include "qsf/base/try.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
 #include "text/utf8.h"
@@ -71,7 +72,7 @@ class Builder {
 
   Result<std::vector<std::byte>> build() {
     if (source_.tokens.empty() || source_.tokens.size() > tokn::kMaxTokens) {
-      return make_error(ErrorCode::unsupported, "tokenizer: %zu tokens; 1 to %u are possible", source_.tokens.size(),
+      return make_error(ErrorCode::unsupported, "tokenizer: {} tokens; 1 to {} are possible", source_.tokens.size(),
                         tokn::kMaxTokens);
     }
     header_.version = tokn::kVersion;
@@ -81,13 +82,13 @@ class Builder {
     if (source_.add_bos) header_.flags |= tokn::kAddBos;
     if (spm_ && source_.add_space_prefix) header_.flags |= tokn::kAddSpacePrefix;
     if (!spm_) {
-      if (Status s = choose_pattern(); !s) return s.error();
+      QSF_TRY(choose_pattern());
     }
-    if (Status s = store_tokens(); !s) return s.error();
+    QSF_TRY(store_tokens());
     if (!spm_) {
-      if (Status s = store_merges(); !s) return s.error();
+      QSF_TRY(store_merges());
     } else if (!source_.merges.empty()) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: spm_bpe merges by score, but %zu merges are given",
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: spm_bpe merges by score, but {} merges are given",
                         source_.merges.size());
     }
     return write();
@@ -111,8 +112,8 @@ class Builder {
       if (joined == source_.pattern) found = &each;
     }
     if (found == nullptr) {
-      return make_error(ErrorCode::unsupported, "tokenizer: the pre-tokenizer \"%.160s\" is not known",
-                        source_.pattern.c_str());
+      return make_error(ErrorCode::unsupported, "tokenizer: the pre-tokenizer \"{:.160}\" is not known",
+                        source_.pattern);
     }
     header_.pattern = found->id;
     if (ignore_merges) header_.flags |= tokn::kIgnoreMerges;
@@ -129,14 +130,14 @@ class Builder {
       if (spm_ && token.type == TokenType::byte) {
         const int value = byte_token(token.text);
         if (value < 0) {
-          return make_error(ErrorCode::bad_tokenizer, "tokenizer: the byte token %u is \"%.40s\", not <0x00> to <0xFF>",
-                            id, token.text.c_str());
+          return make_error(ErrorCode::bad_tokenizer,
+                            "tokenizer: the byte token {} is \"{:.40}\", not <0x00> to <0xFF>", id, token.text);
         }
         bytes.assign(1, static_cast<char>(value));
       }
       if (bytes.size() > tokn::kMaxTokenBytes) {
-        return make_error(ErrorCode::unsupported, "tokenizer: token %u has %zu bytes; %u are possible", id,
-                          bytes.size(), tokn::kMaxTokenBytes);
+        return make_error(ErrorCode::unsupported, "tokenizer: token {} has {} bytes; {} are possible", id, bytes.size(),
+                          tokn::kMaxTokenBytes);
       }
       if (bytes.size() == 1 && token.type == (spm_ ? TokenType::byte : TokenType::normal)) {
         std::uint32_t& of_value = bytes_of_value_[static_cast<std::uint8_t>(bytes[0])];
@@ -155,7 +156,7 @@ class Builder {
     });
     for (const std::uint32_t id : added_) {
       if (utf8::valid_prefix(stored_[id]) != stored_[id].size()) {
-        return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token %u is not UTF-8", id);
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", id);
       }
     }
     return {};
@@ -183,7 +184,7 @@ class Builder {
 
   Status store_merges() {
     if (source_.merges.size() > tokn::kMaxMerges) {
-      return make_error(ErrorCode::unsupported, "tokenizer: %zu merges; %u are possible", source_.merges.size(),
+      return make_error(ErrorCode::unsupported, "tokenizer: {} merges; {} are possible", source_.merges.size(),
                         tokn::kMaxMerges);
     }
     std::unordered_map<std::string_view, std::uint32_t> ids;
@@ -199,8 +200,8 @@ class Builder {
       const auto a = ids.find(left), b = ids.find(right), result = ids.find(whole);
       if (a == ids.end() || b == ids.end() || result == ids.end() ||
           stored_[a->second] + stored_[b->second] != stored_[result->second]) {
-        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge %u, \"%.80s %.80s\", is not of three tokens",
-                          rank, left.c_str(), right.c_str());
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge {}, \"{:.80} {:.80}\", is not of three tokens",
+                          rank, left, right);
       }
       merges_.push_back({a->second, tokn::pack({b->second, result->second, rank})});
     }
@@ -208,7 +209,7 @@ class Builder {
     for (std::size_t i = 1; i < merges_.size(); ++i) {
       if (merges_[i].first == merges_[i - 1].first &&
           tokn::unpack(merges_[i].second).right == tokn::unpack(merges_[i - 1].second).right) {
-        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges %u and %u are the same",
+        return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges {} and {} are the same",
                           tokn::unpack(merges_[i - 1].second).rank, tokn::unpack(merges_[i].second).rank);
       }
     }
@@ -231,8 +232,8 @@ class Builder {
     header_.n_merges = static_cast<std::uint32_t>(merges_.size());
     const std::uint64_t total = tokn::sizes(header_, spm_).total();
     if (blob_size > 0xffffffffu || total > 0xffffffffu) {
-      return make_error(ErrorCode::unsupported, "tokenizer: the section would have %llu bytes",
-                        static_cast<unsigned long long>(std::max(blob_size, total)));
+      return make_error(ErrorCode::unsupported, "tokenizer: the section would have {} bytes",
+                        std::max(blob_size, total));
     }
     section_.reserve(static_cast<std::size_t>(total));
     put(header_);

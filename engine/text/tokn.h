@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/bytes.h"
+#include "qsf/base/bytes.h"
 
 namespace qsf::tokn {
 

@@ -1,4 +1,4 @@
-#include "base/checksum.h"
+#include "qsf/base/checksum.h"
 
 #include <gtest/gtest.h>
 

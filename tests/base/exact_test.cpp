@@ -1,5 +1,5 @@
 // The scalar functions against the C library's in long double, and one hash of their bits for every machine.
-#include "base/exact.h"
+#include "qsf/base/exact.h"
 
 #include <gtest/gtest.h>
 

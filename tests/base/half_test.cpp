@@ -1,5 +1,5 @@
 // Half floats against their definition: every value, every midpoint between neighbours, and both sides of it.
-#include "base/half.h"
+#include "qsf/base/half.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/result.h"
+#include "qsf/base/result.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct Listed {
 };
 constexpr Listed kListed[] = {
 #define QSF_ERROR(name, number, meaning) {ErrorCode::name, number, #name, meaning},
-#include "base/errors.def"
+#include "qsf/base/errors.def"
 #undef QSF_ERROR
 };
 
@@ -46,14 +46,14 @@ TEST(ErrorCode, NumbersAreStable) {
 }
 
 TEST(MakeError, FormatsASentence) {
-  const Error error = make_error(ErrorCode::bad_header, "header: dim is %u, not %s", 7u, "eight");
+  const Error error = make_error(ErrorCode::bad_header, "header: dim is {}, not {}", 7u, "eight");
   EXPECT_EQ(error.code, ErrorCode::bad_header);
   EXPECT_STREQ(error.sentence, "header: dim is 7, not eight");
 }
 
 TEST(MakeError, CutsALongSentence) {
   const std::string text(1000, 'x');
-  const Error error = make_error(ErrorCode::io_error, "%s", text.c_str());
+  const Error error = make_error(ErrorCode::io_error, "{}", text);
   EXPECT_EQ(std::string(error.sentence), text.substr(0, sizeof error.sentence - 1));
 }
 
@@ -63,14 +63,14 @@ TEST(MakeError, NeverCutsWithinACharacter) {
       std::string text(sizeof(Error::sentence) - 1 - before, 'x');
       const std::size_t fit = before / character.size();
       for (int i = 0; i < 10; ++i) text += character;
-      const std::string sentence = make_error(ErrorCode::io_error, "%s", text.c_str()).sentence;
+      const std::string sentence = make_error(ErrorCode::io_error, "{}", text).sentence;
       EXPECT_EQ(sentence, text.substr(0, sizeof(Error::sentence) - 1 - before + fit * character.size()));
     }
   }
 }
 
 Result<int> half(int n) {
-  if (n % 2 != 0) return make_error(ErrorCode::bad_argument, "%d is odd", n);
+  if (n % 2 != 0) return make_error(ErrorCode::bad_argument, "{} is odd", n);
   return n / 2;
 }
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/half.h"
 #include "converter/support.h"
-#include "file/reader.h"
-#include "formats/format.h"
+#include "qsf/base/half.h"
+#include "qsf/file/reader.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::test {
 namespace {

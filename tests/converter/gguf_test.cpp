@@ -3,10 +3,10 @@
 
 #include <cstring>
 
-#include "base/half.h"
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"
 #include "converter/support.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

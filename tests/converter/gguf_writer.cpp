@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/half.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

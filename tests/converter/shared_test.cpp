@@ -5,11 +5,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/half.h"
 #include "converter/inputs.h"
 #include "converter/llama2c.h"
 #include "converter/support.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

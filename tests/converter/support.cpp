@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/half.h"
 #include "converter/inputs.h"
-#include "file/reader.h"
-#include "formats/format.h"
+#include "qsf/base/half.h"
+#include "qsf/file/reader.h"
+#include "qsf/formats/format.h"
 
 namespace qsf::test {
 

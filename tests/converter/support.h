@@ -14,7 +14,7 @@
 
 #include "converter/convert.h"
 #include "converter/inspect.h"
-#include "file/layout.h"
+#include "qsf/file/layout.h"
 #include "support/gguf.h"
 
 namespace qsf::test {

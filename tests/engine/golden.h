@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/half.h"
 #include "converter/convert.h"
 #include "converter/inputs.h"
 #include "engine/host.h"
 #include "file/small_file.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/checksum.h"
-#include "engine.h"
+#include "qsf/base/checksum.h"
+#include "qsf/engine.h"
 
 namespace qsf::test {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "base/half.h"
 #include "file/small_file.h"
 #include "kernels/kernels.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
-#include "file/reader.h"
+#include "qsf/base/bytes.h"
+#include "qsf/file/reader.h"
 
 namespace qsf {
 namespace {

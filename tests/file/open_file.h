@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/checksum.h"
-#include "file/reader.h"
+#include "qsf/base/checksum.h"
+#include "qsf/file/reader.h"
 
 namespace qsf::testing {
 
@@ -36,7 +36,7 @@ inline Result<std::vector<std::byte>> open_segment(const OpenFile& f, std::span<
   const std::span<std::byte> stored = std::span(slot).last(s.stored_size);
   std::memcpy(stored.data(), file.data() + s.offset, stored.size());
   if (crc32(stored) != s.crc) {
-    return make_error(ErrorCode::bad_checksum, "segment %u does not have its checksum", i);
+    return make_error(ErrorCode::bad_checksum, "segment {} does not have its checksum", i);
   }
   if (Status status = decompress(s.compression, stored, std::span(slot).first(s.raw_size)); !status) {
     return status.error();

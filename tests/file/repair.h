@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/checksum.h"
-#include "file/layout.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/checksum.h"
+#include "qsf/file/layout.h"
 
 namespace qsf::testing {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "file/roles.h"
-#include "file/writer.h"
+#include "qsf/file/roles.h"
+#include "qsf/file/writer.h"
 
 namespace qsf::testing {
 
@@ -89,7 +89,7 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
                                                          std::span<std::byte> out) -> Status {
       const Format& format = kFormats[static_cast<std::size_t>(format_index(id))];
       const std::size_t row = row_bytes(format, cols);
-      if (out.size() != n * row) return make_error(ErrorCode::internal, "rows_of was given %zu bytes", out.size());
+      if (out.size() != n * row) return make_error(ErrorCode::internal, "rows_of was given {} bytes", out.size());
       for (std::uint32_t r = 0; r < n; ++r) {
         quantize_row(format, std::span<const float>(weights).subspan(std::size_t{begin + r} * cols, cols),
                      out.subspan(r * row, row));

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "base/bytes.h"
+#include "qsf/base/bytes.h"
 #include "tests/file/open_file.h"
 #include "tests/file/small_file.h"
 

@@ -1,6 +1,6 @@
 // The declared formats: block layouts byte by byte, rounding, tiles against rows, and GGML's own vectors where they
 // are.
-#include "formats/format.h"
+#include "qsf/formats/format.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <limits>
 #include <vector>
 
-#include "base/half.h"
 #include "formats/rows.h"
 #include "formats/tile.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "base/bytes.h"
-#include "base/half.h"
 #include "formats/rows.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/format.h"
+#include "qsf/formats/format.h"
 #include "support/seeded.h"
 
 namespace qsf::test {

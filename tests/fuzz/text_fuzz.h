@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
+#include "qsf/base/bytes.h"
+#include "qsf/text/tokenizer.h"
 #include "text/text_stream.h"
-#include "text/tokenizer.h"
 
 namespace qsf::test {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/half.h"
 #include "kernels/cases.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/half.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/format.h"
 #include "kernels/kernels.h"
+#include "qsf/formats/format.h"
 #include "support/seeded.h"
 
 namespace qsf::test {

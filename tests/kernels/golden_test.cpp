@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "base/half.h"
 #include "kernels/cases.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

@@ -6,9 +6,9 @@
 #include <bit>
 #include <cmath>
 
-#include "base/half.h"
 #include "formats/tile.h"
 #include "kernels/cases.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

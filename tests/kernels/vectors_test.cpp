@@ -7,8 +7,8 @@
 #include <limits>
 #include <numbers>
 
-#include "base/half.h"
 #include "kernels/cases.h"
+#include "qsf/base/half.h"
 
 namespace qsf::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine.h"
+#include "qsf/engine.h"
 
 namespace {
 
@@ -92,10 +92,10 @@ int main(int argc, char** argv) {
   const std::vector<std::byte> file = read_file(argv[1]);
   const std::vector<std::uint32_t> ids = parse_ids(argv[2]);
   const auto n = static_cast<std::uint32_t>(argc > 3 ? std::atoi(argv[3]) : 8);
-  for (const qsf::Kernels* kernels : qsf::available_kernels()) {
+  for (std::size_t i = 0; !qsf::instruction_set(i).empty(); ++i) {
     for (std::size_t kv = 0; kv < qsf::kKvNames.size(); ++kv) {
       for (const Way& way : kWays) {
-        if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), kernels->isa); !status) {
+        if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), qsf::instruction_set(i)); !status) {
           return std::fprintf(stderr, "%s\n", status.error().sentence), 1;
         }
       }

@@ -13,39 +13,43 @@ const declared = [...cmake.matchAll(/^qsf_room\((\w+)([^)]*)\)/gm)].map(([, name
 });
 const graph = new Map<string, Set<string>>(declared);
 
-/** Beyond the engine: hosts see its surface only, and what every room may see. */
-const hosts = new Set(['engine.h', 'base']);
-const outside = new Map([
-  ['threads', new Set([...hosts, 'threads'])],
-  ['native', new Set([...hosts, 'native', 'threads'])],
-  ['wasm', new Set([...hosts, 'wasm', 'threads'])],
-  ['converter', new Set(['engine.h', 'converter', 'text', 'file', 'formats', 'base'])],
+/** Beyond the engine: hosts and the converter see the public headers only, the benchmarks every room. */
+const hosts = new Map([
+  ['threads', new Set(['threads'])],
+  ['native', new Set(['native', 'threads'])],
+  ['wasm', new Set(['wasm', 'threads'])],
+  ['converter', new Set(['converter'])],
+  ['bench', new Set(['bench', 'native', 'threads', ...graph.keys()])],
 ]);
+
+/** The surface that joins the rooms: the C and C++ interfaces. */
+const surface = 'surface';
+const isPublic = (path: string) => path.startsWith('include/');
 
 interface Include {
   path: string;
-  from: string;
-  to: string;
+  target: string;
   line: string;
 }
 
-/** The room of a path: a folder of the engine, engine.h for what lies beside them, or a top folder. */
+/** The room of a path: a folder of engine/ or of include/qsf/, the surface for what lies beside them, or a top folder. */
 function roomOf(path: string): string {
-  const [top = '', second = ''] = path.split('/');
-  if (top !== 'engine') return top;
-  return graph.has(second) ? second : 'engine.h';
+  const parts = path.split('/');
+  const [top = '', second = '', third = ''] = parts;
+  if (top === 'include') return graph.has(third) ? third : surface;
+  return top === 'engine' ? second : top;
 }
 
-/** Quoted includes, resolved as the compiler does: from engine/, the root, tests/, or the file's own folder. */
+/** Quoted includes, resolved as the compiler does: from include/, engine/, the root, tests/, or the file's own folder. */
 function includes(): Include[] {
   const found: Include[] = [];
   const known = new Set(sources('.h', '.inl', '.inc', '.def'));
   for (const path of sources('.cpp', '.h', '.inl')) {
     for (const [line, name = ''] of read(path).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
       const beside = `${path.slice(0, path.lastIndexOf('/'))}/${name}`;
-      const target = [`engine/${name}`, name, `tests/${name}`, beside].find((candidate) => known.has(candidate));
+      const target = [`include/${name}`, `engine/${name}`, name, `tests/${name}`, beside].find((candidate) => known.has(candidate));
       if (target === undefined) throw new Error(`${path} includes "${name}", which is not in the repository.`);
-      found.push({ path, from: roomOf(path), to: roomOf(target), line: line.trim() });
+      found.push({ path, target, line: line.trim() });
     }
   }
   return found;
@@ -71,12 +75,19 @@ describe('rooms', () => {
   it('include only rooms that they may', () => {
     const all = includes();
     expect(all.length).toBeGreaterThan(50);
-    const wrong = all.filter(({ from, to }) => {
+    const wrong = all.filter(({ path, target }) => {
+      const from = roomOf(path);
+      const to = roomOf(target);
       if (from === 'tests' || from === to) return false;
-      if (from === 'engine.h') return outside.has(to) || to === 'tests';
-      if (from === 'run' && to === 'engine.h') return false;
-      return !(graph.get(from) ?? outside.get(from))?.has(to);
+      if (from === surface) return !isPublic(target);
+      if (hosts.has(from)) return !isPublic(target) && !hosts.get(from)?.has(to);
+      return !graph.get(from)?.has(to) && !(from === 'run' && to === surface);
     });
+    expect(wrong.map(({ path, line }) => `${path}: ${line}`)).toEqual([]);
+  });
+
+  it('keep public headers apart: they include nothing else', () => {
+    const wrong = includes().filter(({ path, target }) => isPublic(path) && !isPublic(target));
     expect(wrong.map(({ path, line }) => `${path}: ${line}`)).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 // Ids against those of independent implementations.
-#include "text/tokenizer.h"
+#include "qsf/text/tokenizer.h"
 
 #include <gtest/gtest.h>
 

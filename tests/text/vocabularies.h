@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
-#include "text/tokenizer_builder.h"
+#include "qsf/base/bytes.h"
+#include "qsf/text/tokenizer_builder.h"
 
 namespace qsf::test {
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { reply, replySync, unwrap } from '../../web/src/contract.js';
 import { QSFError, errorInfo, errorName } from '../../web/src/errors.js';
 
-const list = readFileSync(new URL('../../engine/base/errors.def', import.meta.url), 'utf8');
+const list = readFileSync(new URL('../../include/qsf/base/errors.def', import.meta.url), 'utf8');
 const engine = [...list.matchAll(/^QSF_ERROR\((\w+), (\d+),/gm)].map(
   ([, name, number]) => [name!, Number(number)] as const,
 );

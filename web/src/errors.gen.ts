@@ -1,4 +1,4 @@
-// Made by scripts/gen-errors.mjs from engine/base/errors.def.
+// Made by scripts/gen-errors.mjs from include/qsf/base/errors.def.
 export const errorNumbers = {
   /** An option or a call's argument is outside what it may be. */
   bad_argument: 1,

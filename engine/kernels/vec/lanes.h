@@ -24,8 +24,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/half.h"
 #include "kernels/isa.h"
+#include "qsf/base/half.h"
 
 #ifndef QSF_INLINE
 #define QSF_INLINE [[gnu::always_inline]] inline

@@ -5,7 +5,7 @@ set(here ${CMAKE_CURRENT_LIST_DIR})
 set(copy ${BUILD}/source)
 file(REMOVE_RECURSE ${copy})
 file(COPY ${SOURCE}/engine/base ${SOURCE}/engine/formats ${SOURCE}/engine/kernels DESTINATION ${copy}/engine)
-file(COPY ${SOURCE}/cmake DESTINATION ${copy})
+file(COPY ${SOURCE}/cmake ${SOURCE}/include DESTINATION ${copy})
 file(COPY ${SOURCE}/tests/support DESTINATION ${copy}/tests)
 file(COPY ${SOURCE}/tests/kernels/cases.h ${SOURCE}/tests/kernels/cases.cpp ${SOURCE}/tests/kernels/matmul_test.cpp
           ${here}/toy_test.cpp DESTINATION ${copy}/tests/kernels)
@@ -28,7 +28,7 @@ endfunction()
 
 file(COPY ${here}/toy.h DESTINATION ${copy}/engine/kernels/vec)
 add_line(${copy}/cmake/QsfIsas.cmake "\nqsf_isa(" "qsf_isa(toy any)")
-add_line(${copy}/engine/formats/format.h "\n    Format{"
+add_line(${copy}/include/qsf/formats/format.h "\n    Format{"
   "    Format{own_type(60), \"toy\", 128, 100, 6, 0, f16_at(0), f16_at(2), {}, {{{4, 4}, {68, 2}}}, Rounding::min_max},")
 
 function(run)

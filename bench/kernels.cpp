@@ -1,12 +1,12 @@
-#include "native/bench_kernels.h"
+#include "bench/kernels.h"
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <string>
 
-#include "native/bench_machine.h"
-#include "native/bench_weights.h"
+#include "bench/machine.h"
+#include "bench/weights.h"
 
 namespace qsf::bench {
 namespace {

@@ -1,8 +1,8 @@
-#include "native/bench_separate.h"
+#include "bench/separate.h"
 
 #include <cstring>
 
-#include "base/half.h"
+#include "qsf/base/half.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

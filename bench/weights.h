@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine.h"
+#include "qsf/engine.h"
 
 namespace qsf::bench {
 

@@ -7,12 +7,14 @@
 #include <utility>
 #include <variant>
 
+#include "qsf/base/format.h"
+
 namespace qsf {
 
 enum class ErrorCode : std::uint16_t {
   none = 0,
 #define QSF_ERROR(name, number, meaning) name = number,
-#include "base/errors.def"
+#include "qsf/base/errors.def"
 #undef QSF_ERROR
 };
 
@@ -21,11 +23,19 @@ std::string_view error_name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::none;
-  char sentence[240] = {};  // zero-terminated UTF-8
+  char sentence[240];  // zero-terminated UTF-8; a success writes its first byte only
+
+  Error() { sentence[0] = 0; }
 };
 
-/// Builds an error with a printf-style sentence, cut to fit. Allocates nothing.
-[[gnu::format(printf, 2, 3)]] Error make_error(ErrorCode code, const char* format, ...);
+/// An error whose sentence is `format` with its arguments, as format_into() writes it. Allocates nothing.
+template <class... Args>
+Error make_error(ErrorCode code, FormatString<std::type_identity_t<Args>...> format, const Args&... args) {
+  Error error;
+  error.code = code;
+  format_into(error.sentence, format, args...);
+  return error;
+}
 
 /// A value or an Error. Check with `if (!r)`, then read `*r` or `r.error()`.
 template <class T>

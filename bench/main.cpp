@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "native/bench_kernels.h"
-#include "native/bench_model.h"
+#include "bench/kernels.h"
+#include "bench/model.h"
 
 int main(int argc, char** argv) {
   const bool model = std::any_of(argv + 1, argv + argc, [](const char* argument) {

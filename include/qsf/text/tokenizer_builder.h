@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
-#include "text/tokenizer.h"
+#include "qsf/base/result.h"
+#include "qsf/text/tokenizer.h"
 #include "text/tokenizer_patterns.h"
 
 namespace qsf {

@@ -1,4 +1,4 @@
-#include "native/bench_machine.h"
+#include "bench/machine.h"
 
 #include <linux/perf_event.h>
 #include <sys/syscall.h>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "formats/format.h"
+#include "qsf/formats/format.h"
 
 namespace qsf {
 

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <string>
 
-#include "native/bench_kernels.h"
-#include "native/bench_machine.h"
-#include "native/bench_separate.h"
-#include "native/bench_weights.h"
+#include "bench/kernels.h"
+#include "bench/machine.h"
+#include "bench/separate.h"
+#include "bench/weights.h"
 
 namespace qsf::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "native/bench_model.h"
+#include "bench/model.h"
 
 #include <sys/stat.h>
 
@@ -10,6 +10,7 @@
 #include "native/resident.h"
 #include "native/run_json.h"
 #include "native/run_measure.h"
+#include "qsf/base/try.h"
 
 namespace qsf::bench {
 namespace {
@@ -65,10 +66,10 @@ struct Series {
 Status run_all(const Options& o, Host& host, Json& out) {
   const Stats plan = host.session().stats();
   if (plan.max_seq_len < std::max(o.prompt_tokens, o.generate + 1)) {
-    return make_error(ErrorCode::context_full, "the context of %u tokens is too short for %u + %u", plan.max_seq_len,
+    return make_error(ErrorCode::context_full, "the context of {} tokens is too short for {} + {}", plan.max_seq_len,
                       o.prompt_tokens, o.generate);
   }
-  if (const Status s = warm_up(host); !s) return s;
+  QSF_TRY(warm_up(host));
   const std::vector<std::uint32_t> ids = filler_tokens(o.prompt_tokens, plan.vocab_size);
   Prompt prefill, decode;
   prefill.ignore_eos = decode.ignore_eos = true;
@@ -135,7 +136,7 @@ int bench_model(int argc, char** argv) {
   const auto* kv = std::find(kKvNames.begin(), kKvNames.end(), o.kv);
   if (kv != kKvNames.end()) o.host.open.kv = static_cast<KvType>(kv - kKvNames.begin());
   if (kv == kKvNames.end() && !o.kv.empty()) {
-    return fail(make_error(ErrorCode::bad_argument, "there is no KV type '%s'", o.kv.c_str()));
+    return fail(make_error(ErrorCode::bad_argument, "there is no KV type '{}'", o.kv));
   }
   o.host.open.isa = o.isa;
   o.host.source.kind = o.source;

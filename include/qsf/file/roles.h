@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "file/layout.h"
+#include "qsf/file/layout.h"
 
 namespace qsf {
 

@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "base/result.h"
-#include "file/layout.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
 
 namespace qsf {
 

@@ -20,12 +20,14 @@
 #include <span>
 #include <string_view>
 
-#include "base/result.h"
-#include "kernels/kernels.h"
-#include "model/forward.h"
-#include "model/workers.h"
-#include "run/sampler.h"
-#include "stream/streamer.h"
+#include "qsf/base/align.h"
+#include "qsf/base/result.h"
+#include "qsf/base/workers.h"
+#include "qsf/file/layout.h"
+#include "qsf/formats/kv.h"
+#include "qsf/model/work.h"
+#include "qsf/run/sampling.h"
+#include "qsf/stream/read_request.h"
 
 namespace qsf {
 
@@ -78,6 +80,9 @@ struct Stats {
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;  // of the current or last generation
   std::uint32_t position = 0;                             // tokens in the KV cache
 };
+
+/// The instruction sets that this build has kernels for and this machine can run, slowest first; empty behind the last.
+std::string_view instruction_set(std::size_t index);
 
 class Session;
 

@@ -1,4 +1,4 @@
-#include "native/bench_weights.h"
+#include "bench/weights.h"
 
 #include <cstring>
 #include <random>

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
-#include "file/layout.h"
-#include "file/reader.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
+#include "qsf/file/reader.h"
 
 namespace qsf {
 

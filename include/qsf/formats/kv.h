@@ -1,0 +1,34 @@
+// How a key or value of one attention head lies in the cache: docs/design.md, "The KV cache".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace qsf {
+
+/// How keys and values are kept, finest first.
+enum class KvType : std::uint8_t { f32, f16, q8, q4, q2 };
+inline constexpr std::array<std::string_view, 5> kKvNames{"f32", "f16", "8bit", "4bit", "2bit"};
+inline constexpr std::uint32_t kMaxHeadDim = 1024;
+inline constexpr std::uint32_t kKvGroup = 32;  // values of 4 and 2 bits under one scale and minimum
+
+/// Bytes of one position of one head: docs/design.md, "The KV cache".
+constexpr std::uint32_t kv_bytes(KvType type, std::uint32_t head_dim) {
+  const std::uint32_t groups = (head_dim + kKvGroup - 1) / kKvGroup;
+  switch (type) {
+    case KvType::f32:
+      return head_dim * 4;
+    case KvType::f16:
+      return head_dim * 2;
+    case KvType::q8:
+      return 4 + head_dim;
+    case KvType::q4:
+      return groups * (4 + kKvGroup * 4 / 8);
+    case KvType::q2:
+      return groups * (4 + kKvGroup * 2 / 8);
+  }
+  return 0;
+}
+
+}  // namespace qsf
