@@ -186,8 +186,7 @@ char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
   if (num_tokens != 0 && !read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
   std::string text;
   for (const std::uint32_t id : ids) {
-    char buffer[8];
-    text += engine->host->session().detokenize(id, buffer);
+    text += engine->host->session().detokenize(id);
   }
   auto* out = static_cast<char*>(std::malloc(text.size() + 1));
   if (out == nullptr) {
@@ -268,17 +267,18 @@ void qsf_release(void* memory) { std::free(memory); }
 void qsf_print_stats(QSFEngine* engine) {
   if (engine == nullptr) return;
   const Stats s = engine->host->session().stats();
+  const SequenceStats sequence = engine->host->session().sequence_stats();
   const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   std::fprintf(stderr, "budget      %.1f MiB, %.1f MiB resident at most\n", mib(s.budget), mib(peak_resident_bytes()));
   for (const MemoryRegion& region : engine->host->session().memory_map()) {
-    std::fprintf(stderr, "  %-24.*s %10.3f MiB\n", static_cast<int>(region.name.size()), region.name.data(),
-                 mib(region.bytes));
+    std::fprintf(stderr, "  %-24.*s %10.3f MiB\n", static_cast<int>(region_name(region.region).size()),
+                 region_name(region.region).data(), mib(region.bytes));
   }
   std::fprintf(stderr, "weights     %u of %u segments (%.1f of %.1f MiB) stay in memory\n", s.n_pinned, s.n_segments,
                mib(s.pinned_bytes), mib(s.weight_bytes));
-  std::fprintf(stderr, "context     %u of %u tokens\n", s.position, s.max_seq_len);
-  std::fprintf(stderr, "prompt      %.1f tokens/s\n", rate(s.prompt_tokens, engine->prompt_seconds));
-  std::fprintf(stderr, "generation  %.1f tokens/s\n", rate(s.generated_tokens, engine->generation_seconds));
+  std::fprintf(stderr, "context     %u of %u tokens\n", sequence.position, s.max_seq_len);
+  std::fprintf(stderr, "prompt      %.1f tokens/s\n", rate(sequence.prompt_tokens, engine->prompt_seconds));
+  std::fprintf(stderr, "generation  %.1f tokens/s\n", rate(sequence.generated_tokens, engine->generation_seconds));
   std::fprintf(stderr, "host        %.*s kernels, %u threads, %.1f MiB read\n", static_cast<int>(s.isa.size()),
                s.isa.data(), engine->host->threads(), mib(s.bytes_read));
 }

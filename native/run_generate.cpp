@@ -13,7 +13,7 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
   QSF_TRY(session.start(prompt));
   const std::size_t with_prompt = session.tokens().size();
   Generation out;
-  std::uint64_t rows_left = session.stats().prompt_tokens;
+  std::uint64_t rows_left = session.sequence_stats().prompt_tokens;
   host.take_profile();
   Clock::time_point begin = Clock::now();
   bool in_prompt = true;
@@ -26,7 +26,7 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
     if (!step) {
       if (step.error().code != ErrorCode::cancelled) return step.error();
       session.stop();
-      out.ended = "cancelled";
+      out.ended = end_name(session.end());
       break;
     }
     if (*step == Step::logits && rows_left > 0 && sinks.all_logits) {
@@ -42,11 +42,7 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
       begin = Clock::now();
     }
     if (*step == Step::token || *step == Step::done) show(session.piece());
-    if (*step == Step::done) {
-      const Stats stats = session.stats();
-      const bool full = stats.generated_tokens == prompt.max_tokens || session.tokens().size() == stats.max_seq_len;
-      out.ended = session.stopped_by_eos() ? "eos" : full ? "length" : "stop";
-    }
+    if (*step == Step::done) out.ended = end_name(session.end());
   }
   (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);
   (in_prompt ? out.prompt_profile : out.generation_profile) = host.take_profile();

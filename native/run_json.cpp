@@ -5,7 +5,7 @@ namespace qsf::run {
 Json plan_of(const Session& session) {
   const Stats s = session.stats();
   Json map = Json::object();
-  for (const MemoryRegion& region : session.memory_map()) map[std::string(region.name)] = region.bytes;
+  for (const MemoryRegion& region : session.memory_map()) map[std::string(region_name(region.region))] = region.bytes;
   return {{"budget", s.budget},
           {"max_seq_len", s.max_seq_len},
           {"chunk", s.chunk},

@@ -16,8 +16,8 @@ void print_memory_map(std::FILE* to, const Session& session) {
   std::fprintf(to, "%-24s %14s %10s\n", "region", "bytes", "MiB");
   std::uint64_t total = 0;
   for (const MemoryRegion& region : session.memory_map()) {
-    std::fprintf(to, "%-24.*s %14llu %10.3f\n", static_cast<int>(region.name.size()), region.name.data(),
-                 static_cast<unsigned long long>(region.bytes), mib(region.bytes));
+    std::fprintf(to, "%-24.*s %14llu %10.3f\n", static_cast<int>(region_name(region.region).size()),
+                 region_name(region.region).data(), static_cast<unsigned long long>(region.bytes), mib(region.bytes));
     total += region.bytes;
   }
   std::fprintf(to, "%-24s %14llu %10.3f\n", "budget", static_cast<unsigned long long>(s.budget), mib(s.budget));

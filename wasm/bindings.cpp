@@ -167,7 +167,7 @@ std::uint32_t rewind_to(std::uint32_t n) { return code(session->rewind(n)); }
 std::uint32_t preload() { return code(session->preload()); }
 std::uint32_t token() { return session->token(); }
 Text piece() { return text(session->piece()); }
-bool stopped_by_eos() { return session->stopped_by_eos(); }
+std::uint32_t end() { return static_cast<std::uint32_t>(session->end()); }
 std::uint32_t error_code() { return static_cast<std::uint32_t>(last_error.code); }
 std::string sentence() { return last_error.sentence; }
 std::string model_hash() { return std::string(session->model_hash()); }
@@ -180,10 +180,7 @@ double tokenize(const Text& what, bool special, Address out, std::uint32_t max) 
   return n ? *n : -static_cast<double>(code(n.error()));
 }
 
-Text detokenize(std::uint32_t id) {
-  static std::array<char, 8> buffer;
-  return text(session->detokenize(id, buffer));
-}
+Text detokenize(std::uint32_t id) { return text(session->detokenize(id)); }
 
 val stats() {
   const qsf::Stats s = session->stats();
@@ -201,8 +198,8 @@ val stats() {
   out.set("kv", std::string(qsf::kKvNames[static_cast<std::size_t>(s.kv)]));
   out.set("isa", std::string(s.isa));
   out.set("bytesRead", number(s.bytes_read));
-  out.set("promptTokens", number(s.prompt_tokens));
-  out.set("position", s.position);
+  out.set("promptTokens", session->sequence_stats().prompt_tokens);
+  out.set("position", session->sequence_stats().position);
   return out;
 }
 
@@ -210,7 +207,7 @@ val memory_map() {
   val out = val::array();
   for (const qsf::MemoryRegion& region : session->memory_map()) {
     val entry = val::object();
-    entry.set("name", std::string(region.name));
+    entry.set("name", std::string(qsf::region_name(region.region)));
     entry.set("bytes", number(region.bytes));
     out.call<void>("push", entry);
   }
@@ -294,7 +291,7 @@ EMSCRIPTEN_BINDINGS(qsf) {
   function("preload", &preload);
   function("token", &token);
   function("piece", &piece);
-  function("stoppedByEos", &stopped_by_eos);
+  function("end", &end);
   function("errorCode", &error_code);
   function("sentence", &sentence);
   function("modelHash", &model_hash);

@@ -1,5 +1,8 @@
 #include "base/arena.h"
 
+#include <cstring>
+#include <limits>
+
 namespace qsf {
 
 Arena::Arena(std::span<std::byte> memory) {
@@ -10,24 +13,25 @@ Arena::Arena(std::span<std::byte> memory) {
   size_ = memory.size() - skip;
 }
 
-Result<std::byte*> Arena::take_bytes(std::uint64_t count, std::uint64_t each, const char* name) {
+Arena Arena::dry(const Arena& other) {
+  Arena arena = other;
+  arena.base_ = nullptr;
+  arena.dry_ = true;
+  arena.size_ = std::numeric_limits<std::uint64_t>::max() / 2;
+  return arena;
+}
+
+Result<std::byte*> Arena::take_bytes(std::uint64_t count, std::uint64_t each, Region region) {
   const std::uint64_t free = size_ - used_;
-  if (count > free / each || align_up(count * each) > free) {
+  if (count > (free - free % kAlignment) / each) {
     return make_error(ErrorCode::out_of_memory, "the arena has {} bytes free, not the {} x {} that '{}' needs", free,
-                      count, each, name);
+                      count, each, region_name(region));
   }
   const std::uint64_t bytes = align_up(count * each);
-  std::byte* at = base_ + used_;
+  std::byte* const at = base_ + used_;
   used_ += bytes;
-  std::memset(at, 0, static_cast<std::size_t>(bytes));
-
-  for (std::size_t i = 0; i < n_regions_; ++i) {
-    if (std::strcmp(regions_[i].name, name) == 0) {
-      regions_[i].size += bytes;
-      return at;
-    }
-  }
-  if (n_regions_ < regions_.size()) regions_[n_regions_++] = {name, bytes};
+  regions_[static_cast<std::size_t>(region)] += bytes;
+  if (!dry_) std::memset(at, 0, static_cast<std::size_t>(bytes));
   return at;
 }
 

@@ -66,9 +66,9 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
   QSF_TRY(kv_.init(arena, config, plan.kv, plan.kv_capacity));
 
   Status failed;
-  const auto take = [&]<class T>(std::span<T>& to, std::uint64_t count, const char* name) {
+  const auto take = [&]<class T>(std::span<T>& to, std::uint64_t count, Region region) {
     if (!failed) return;
-    const auto taken = arena.take<T>(count, name);
+    const auto taken = arena.take<T>(count, region);
     if (!taken) {
       failed = taken.error();
     } else {
@@ -76,23 +76,23 @@ Status Forward::init(Arena& arena, const Config& config, const Weights& weights,
     }
   };
   widths_ = buffer_widths(config);
-  for (std::size_t i = 0; i < kBufs; ++i) take(bufs_[i], std::uint64_t{plan.chunk} * widths_[i], "activations");
+  for (std::size_t i = 0; i < kBufs; ++i) take(bufs_[i], std::uint64_t{plan.chunk} * widths_[i], Region::activations);
   const std::uint64_t padded = padded_cols(widest(config));
   std::span<std::int8_t> codes;
   std::span<float> d, sums, half_sums;
-  take(codes, plan.chunk * padded, "activations");
-  take(d, plan.chunk * padded / kGroup, "activations");
-  take(sums, plan.chunk * padded / kGroup, "activations");
-  take(half_sums, plan.chunk * padded / kGroup * 2, "activations");
-  take(rope_cos_, std::uint64_t{plan.chunk} * config.head_dim / 2, "activations");
-  take(rope_sin_, std::uint64_t{plan.chunk} * config.head_dim / 2, "activations");
-  take(rope_frequency_, config.head_dim / 2, "activations");
-  take(scores_, kTogether * std::uint64_t{config.n_heads} * plan.kv_capacity, "activations");
-  take(vector_, widest(config), "activations");
-  take(logits_, std::uint64_t{logits_rows} * config.vocab_size, "logits");
+  take(codes, plan.chunk * padded, Region::activations);
+  take(d, plan.chunk * padded / kGroup, Region::activations);
+  take(sums, plan.chunk * padded / kGroup, Region::activations);
+  take(half_sums, plan.chunk * padded / kGroup * 2, Region::activations);
+  take(rope_cos_, std::uint64_t{plan.chunk} * config.head_dim / 2, Region::activations);
+  take(rope_sin_, std::uint64_t{plan.chunk} * config.head_dim / 2, Region::activations);
+  take(rope_frequency_, config.head_dim / 2, Region::activations);
+  take(scores_, kTogether * std::uint64_t{config.n_heads} * plan.kv_capacity, Region::activations);
+  take(vector_, widest(config), Region::activations);
+  take(logits_, std::uint64_t{logits_rows} * config.vocab_size, Region::logits);
   row_stride_ = static_cast<std::uint32_t>(align_up(config.dim * sizeof(float)) / sizeof(float));
-  take(rows_, std::uint64_t{plan.embedding_rows} * row_stride_, "embedding rows");
-  take(cached_, plan.embedding_rows, "embedding rows");
+  take(rows_, std::uint64_t{plan.embedding_rows} * row_stride_, Region::embedding_rows);
+  take(cached_, plan.embedding_rows, Region::embedding_rows);
   if (!failed) return failed;
   xq_ = {codes.data(), d.data(), sums.data(), half_sums.data(), 0};
 

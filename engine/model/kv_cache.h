@@ -18,7 +18,7 @@ class KvCache {
   }
 
   Status init(Arena& arena, const Config& config, KvType type, std::uint32_t capacity) {
-    const auto memory = arena.take<std::byte>(bytes_per_position(config, type) * capacity, "kv cache");
+    const auto memory = arena.take<std::byte>(bytes_per_position(config, type) * capacity, Region::lanes);
     if (!memory) return memory.error();
     memory_ = *memory;
     type_ = type;

@@ -10,7 +10,7 @@ Status Weights::init(Arena& arena, const FileTables& tables, const Config& confi
     return make_error(ErrorCode::bad_section, "the tensor table has {} entries, more than 65534",
                       tables.tensors.size());
   }
-  const auto index = arena.take<std::uint16_t>((config.n_layers + 2) * kRoleNames.size(), "tables");
+  const auto index = arena.take<std::uint16_t>((config.n_layers + 2) * kRoleNames.size(), Region::tables);
   if (!index) return index.error();
   index_ = *index;
   for (std::size_t i = 0; i < tables.tensors.size(); ++i) {
@@ -22,7 +22,7 @@ Status Weights::init(Arena& arena, const FileTables& tables, const Config& confi
 
   std::uint32_t n = 0;
   for (const SegmentEntry& s : tables.segments) n += s.section != 0 || config.tied ? 1 : 0;
-  const auto order = arena.take<std::uint32_t>(n, "tables");
+  const auto order = arena.take<std::uint32_t>(n, Region::tables);
   if (!order) return order.error();
   order_ = *order;
   n = 0;

@@ -28,9 +28,9 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t budget,
     return make_error(ErrorCode::truncated, "the file has {} bytes, less than a QSF header", file_size);
   }
   Arena arena(memory);
-  const auto session = arena.take<Session>(1, "session");
-  const auto impl = arena.take<Session::Impl>(1, "session");
-  const auto header = arena.take<std::byte>(kHeaderSize, "tables");
+  const auto session = arena.take<Session>(1, Region::session);
+  const auto impl = arena.take<Session::Impl>(1, Region::session);
+  const auto header = arena.take<std::byte>(kHeaderSize, Region::tables);
   if (!session || !impl || !header) {
     constexpr std::uint64_t least = kHostReserve + sizeof(Session) + sizeof(Session::Impl) + kSlack;
     return make_error(ErrorCode::budget_too_small, "any model needs at least {:.2f} MiB, and the budget is {:.2f} MiB",
@@ -90,10 +90,10 @@ Status Session::Impl::ask_front() {
   const Result<Header> header = read_header(header_bytes, file_size);
   if (!header) return header.error();
   tables.header = *header;
-  const auto directory = arena.take<std::byte>(std::uint64_t{header->n_sections} * kSectionEntrySize, "tables");
-  const auto index = arena.take<std::byte>(std::uint64_t{header->n_layers} * kLayerEntrySize, "tables");
-  const auto section_entries = arena.take<SectionEntry>(header->n_sections, "tables");
-  const auto layer_entries = arena.take<LayerEntry>(header->n_layers, "tables");
+  const auto directory = arena.take<std::byte>(std::uint64_t{header->n_sections} * kSectionEntrySize, Region::tables);
+  const auto index = arena.take<std::byte>(std::uint64_t{header->n_layers} * kLayerEntrySize, Region::tables);
+  const auto section_entries = arena.take<SectionEntry>(header->n_sections, Region::tables);
+  const auto layer_entries = arena.take<LayerEntry>(header->n_layers, Region::tables);
   if (!directory) return directory.error();
   if (!index) return index.error();
   if (!section_entries) return section_entries.error();
@@ -117,15 +117,15 @@ Status Session::Impl::ask_sections() {
   struct Wanted {
     std::uint32_t tag;
     std::span<std::byte>* to;
-    const char* region;
+    Region region;
     const char* name;
     bool needed;
   };
-  for (const Wanted& w :
-       {Wanted{kTagTensors, &tensor_bytes, "tables", "TENS", true},
-        Wanted{kTagSegments, &segment_bytes, "tables", "SEGS", true},
-        Wanted{kTagMeta, &meta_bytes, "tables", "META", true}, Wanted{kTagRope, &rope_bytes, "tables", "ROPE", false},
-        Wanted{kTagTokenizer, &tokenizer_bytes, "tokenizer", "TOKN", false}}) {
+  for (const Wanted& w : {Wanted{kTagTensors, &tensor_bytes, Region::tables, "TENS", true},
+                          Wanted{kTagSegments, &segment_bytes, Region::tables, "SEGS", true},
+                          Wanted{kTagMeta, &meta_bytes, Region::tables, "META", true},
+                          Wanted{kTagRope, &rope_bytes, Region::tables, "ROPE", false},
+                          Wanted{kTagTokenizer, &tokenizer_bytes, Region::tokenizer, "TOKN", false}}) {
     const SectionEntry* entry = find_section(sections, w.tag);
     if (entry == nullptr || entry->size == 0) {
       if (w.needed) return make_error(ErrorCode::bad_section, "the file has no {} section", w.name);
@@ -160,9 +160,9 @@ Error Session::Impl::tables_too_large() const {
 
 Status Session::Impl::plan_memory() {
   const Header& h = tables.header;
-  const auto tensor_entries = arena.take<TensorEntry>(tensor_bytes.size() / kTensorEntrySize, "tables");
+  const auto tensor_entries = arena.take<TensorEntry>(tensor_bytes.size() / kTensorEntrySize, Region::tables);
   if (!tensor_entries) return tensor_entries.error();
-  const auto segment_entries = arena.take<SegmentEntry>(segment_bytes.size() / kSegmentEntrySize, "tables");
+  const auto segment_entries = arena.take<SegmentEntry>(segment_bytes.size() / kSegmentEntrySize, Region::tables);
   if (!segment_entries) return segment_entries.error();
   tensors = *tensor_entries;
   segments = *segment_entries;
@@ -193,16 +193,16 @@ Status Session::Impl::plan_memory() {
     const Result<Tokenizer> opened = Tokenizer::open(tokenizer_bytes, config.vocab_size);
     if (!opened) return opened.error();
     tokenizer = *opened;
-    const auto scratch = arena.take<std::byte>(Tokenizer::kScratchBytes, "tokenizer");
+    const auto scratch = arena.take<std::byte>(Tokenizer::kScratchBytes, Region::tokenizer);
     if (!scratch) return scratch.error();
     tokenizer_scratch = *scratch;
   }
   QSF_TRY(weights.init(arena, tables, config));
-  const auto sampled = arena.take<Candidate>(config.vocab_size, "logits");
+  const auto sampled = arena.take<Candidate>(config.vocab_size, Region::logits);
   if (!sampled) return sampled.error();
   candidates = *sampled;
-  const auto needs = arena.take<SegmentNeed>(segments.size(), "tables");
-  const auto pinned = arena.take<bool>(segments.size(), "tables");
+  const auto needs = arena.take<SegmentNeed>(segments.size(), Region::tables);
+  const auto pinned = arena.take<bool>(segments.size(), Region::tables);
   if (!needs) return needs.error();
   if (!pinned) return pinned.error();
   for (std::uint32_t i = 0; i < segments.size(); ++i) {
@@ -237,7 +237,7 @@ Status Session::Impl::plan_memory() {
   plan = *made;
   n_pinned = static_cast<std::uint32_t>(std::count(pinned->begin(), pinned->end(), true));
 
-  const auto sequence = arena.take<std::uint32_t>(plan.max_seq_len, "activations");
+  const auto sequence = arena.take<std::uint32_t>(plan.max_seq_len, Region::activations);
   if (!sequence) return sequence.error();
   tokens = *sequence;
   QSF_TRY(streamer.init(arena, tables, plan, *pinned, weights.order(), weights.n_head()));
@@ -249,9 +249,13 @@ Status Session::Impl::plan_memory() {
     sha.update(bytes);
   }
   model_hash = hex(sha.digest());
-  for (const Arena::Region& region : arena.regions()) map[n_map++] = {region.name, region.size};
-  map[n_map++] = {"host reserve", kHostReserve};
-  map[n_map++] = {"free", budget - kHostReserve - arena.used()};
+  for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
+    const auto region = static_cast<Region>(i);
+    const std::uint64_t bytes = region == Region::host   ? kHostReserve
+                                : region == Region::free ? budget - kHostReserve - arena.used()
+                                                         : arena.used(region);
+    if (bytes != 0 || region == Region::free) map[n_map++] = {region, bytes};
+  }
   open = true;
   return {};
 }

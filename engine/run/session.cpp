@@ -118,24 +118,21 @@ Step Session::Impl::sample_token() {
     by_eos = true;
     return finish();
   }
-  std::array<char, 8> buffer;
-  std::string_view bytes = tokenizer.open_for_use() ? tokenizer.bytes(token, buffer) : std::string_view{};
-  if (strip_space && !bytes.empty()) {
-    if (bytes.front() == ' ') bytes.remove_prefix(1);
-    strip_space = false;
-  }
+  const std::string_view bytes = tokenizer.open_for_use() ? tokenizer.bytes(token) : std::string_view{};
   piece = text.push(bytes);
   return Step::token;
 }
 
 Step Session::Impl::finish() {
+  end = by_eos ? End::eos : text.stopped() ? End::stop : n_generated == max_tokens ? End::length : End::context;
   piece = text.stopped() ? std::string_view{} : text.finish();
   phase = Phase::finished;
   return Step::done;
 }
 
-Status Session::start(const Prompt& prompt) {
+Status Session::start(const Prompt& prompt, std::uint32_t sequence) {
   Impl& s = *impl_;
+  if (sequence != 0) return make_error(ErrorCode::bad_argument, "there is no sequence {}", sequence);
   if (!s.open) return make_error(ErrorCode::bad_state, "the model is not open yet");
   if (s.phase == Impl::Phase::preloading) return make_error(ErrorCode::bad_state, "the model is being loaded");
   if (prompt.all_logits && !s.options.all_logits) {
@@ -185,7 +182,7 @@ Status Session::start(const Prompt& prompt) {
   s.hash_logits = prompt.hash_logits;
   s.ignore_eos = prompt.ignore_eos;
   s.by_eos = false;
-  s.strip_space = false;
+  s.end = End::none;
   s.piece = {};
   s.logits_sha = {};
   s.sampler.begin(prompt.sampler, *s.kernels, s.candidates);
@@ -193,15 +190,17 @@ Status Session::start(const Prompt& prompt) {
   return {};
 }
 
-void Session::stop() {
+void Session::stop(std::uint32_t sequence) {
   Impl& s = *impl_;
-  if (!s.open) return;
+  if (!s.open || sequence != 0) return;
+  if (s.phase == Impl::Phase::prefill || s.phase == Impl::Phase::decode) s.end = End::cancelled;
   if (s.passing) s.go_back(s.position);
   if (s.phase != Impl::Phase::preloading) s.phase = Impl::Phase::ready;
 }
 
-Status Session::rewind(std::uint32_t n) {
+Status Session::rewind(std::uint32_t n, std::uint32_t sequence) {
   Impl& s = *impl_;
+  if (sequence != 0) return make_error(ErrorCode::bad_argument, "there is no sequence {}", sequence);
   if (!s.open) return make_error(ErrorCode::bad_state, "the model is not open yet");
   if (n > s.n_tokens) {
     return make_error(ErrorCode::bad_argument, "the sequence has {} tokens, not {}", s.n_tokens, n);
@@ -275,8 +274,9 @@ const Error& Session::error() const { return impl_->error; }
 std::uint32_t Session::token() const { return impl_->token; }
 std::string_view Session::piece() const { return impl_->piece; }
 std::span<const float> Session::logits() const { return impl_->forward.logits(); }
-std::span<const std::uint32_t> Session::tokens() const { return impl_->tokens.first(impl_->n_tokens); }
-bool Session::stopped_by_eos() const { return impl_->by_eos; }
+std::uint32_t Session::sequence() const { return 0; }
+std::span<const std::uint32_t> Session::tokens(std::uint32_t) const { return impl_->tokens.first(impl_->n_tokens); }
+End Session::end(std::uint32_t) const { return impl_->end; }
 Work Session::work() const { return impl_->work; }
 std::string_view Session::model_hash() const { return impl_->model_hash.data(); }
 std::span<const MemoryRegion> Session::memory_map() const { return {impl_->map.data(), impl_->n_map}; }
@@ -286,7 +286,7 @@ bool Session::is_pinned(std::uint32_t segment) const {
   return impl_->open && segment < impl_->segments.size() && impl_->streamer.is_pinned(segment);
 }
 
-std::string_view Session::logits_hash() {
+std::string_view Session::logits_hash(std::uint32_t) {
   impl_->logits_hash = hex(impl_->logits_sha.digest());
   return impl_->logits_hash.data();
 }
@@ -297,8 +297,8 @@ Result<std::uint32_t> Session::tokenize(std::string_view text, bool special, std
   return s.tokenizer.encode(text, special, out, s.tokenizer_scratch);
 }
 
-std::string_view Session::detokenize(std::uint32_t token, std::span<char> buffer) const {
-  return impl_->tokenizer.open_for_use() ? impl_->tokenizer.bytes(token, buffer) : std::string_view{};
+std::string_view Session::detokenize(std::uint32_t token) const {
+  return impl_->tokenizer.open_for_use() ? impl_->tokenizer.bytes(token) : std::string_view{};
 }
 
 Stats Session::stats() const {
@@ -312,10 +312,8 @@ Stats Session::stats() const {
   out.n_pinned = s.n_pinned;
   out.ring_slots = s.plan.ring_slots;
   out.ring_bytes = s.plan.ring_slots * s.plan.slot_bytes;
-  for (const MemoryRegion& region : memory_map()) {
-    if (region.name == "kv cache") out.kv_bytes = region.bytes;
-    if (region.name == "free") out.free_bytes = region.bytes;
-  }
+  out.model_seq_len = s.config.max_seq_len;
+  out.sequences = 1;
   out.max_seq_len = s.plan.max_seq_len;
   out.chunk = s.plan.chunk;
   out.vocab_size = s.config.vocab_size;
@@ -323,10 +321,11 @@ Stats Session::stats() const {
   out.kv = s.plan.kv;
   out.isa = s.kernels->isa;
   out.bytes_read = s.opening_bytes + s.streamer.bytes_requested();
-  out.prompt_tokens = s.n_prompt;
-  out.generated_tokens = s.n_generated;
-  out.position = s.position;
   return out;
+}
+
+SequenceStats Session::sequence_stats(std::uint32_t) const {
+  return {impl_->position, impl_->n_prompt, impl_->n_generated};
 }
 
 }  // namespace qsf

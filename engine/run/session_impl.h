@@ -63,7 +63,7 @@ struct Session::Impl {
   std::span<std::byte> tokenizer_scratch;
   std::span<Candidate> candidates;  // [vocab_size]
   std::array<char, 65> model_hash{};
-  std::array<MemoryRegion, 40> map{};
+  std::array<MemoryRegion, kRegionNames.size()> map{};
   std::size_t n_map = 0;
   std::uint64_t weight_bytes = 0;
   std::uint32_t n_pinned = 0;
@@ -77,8 +77,7 @@ struct Session::Impl {
   std::uint32_t pass_columns = 0;
   std::uint32_t max_tokens = 0, n_generated = 0, n_prompt = 0;
   bool all_logits = false, hash_logits = false, ignore_eos = false, by_eos = false;
-  bool logits_shown = false;  // Step::logits was given for the last pass
-  bool strip_space = false;   // the next piece begins a text whose first space is the tokenizer's
+  End end = End::none;
   std::uint32_t token = 0;
   Work work = Work::embed;
   std::string_view piece;

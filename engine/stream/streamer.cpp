@@ -83,9 +83,9 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   n_head_ = n_head;
   at_ = static_cast<std::uint32_t>(order.size());
 
-  const auto places = arena.take<Place>(tables.segments.size(), "tables");
-  const auto slots = arena.take<Slot>(plan.ring_slots, "tables");
-  const auto queue = arena.take<ReadRequest>(plan.ring_slots + kAhead + 1, "tables");
+  const auto places = arena.take<Place>(tables.segments.size(), Region::tables);
+  const auto slots = arena.take<Slot>(plan.ring_slots, Region::tables);
+  const auto queue = arena.take<ReadRequest>(plan.ring_slots + kAhead + 1, Region::tables);
   if (!places || !slots || !queue) return (!places ? places.error() : !slots ? slots.error() : queue.error());
   places_ = *places;
   slots_ = *slots;
@@ -96,7 +96,7 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     place.pinned = pinned[i];
     place.slot = place.position = kNone;
     if (!place.pinned) continue;
-    const auto buffer = arena.take<std::byte>(segment_buffer_bytes(tables_, i), "pinned weights");
+    const auto buffer = arena.take<std::byte>(segment_buffer_bytes(tables_, i), Region::pinned);
     if (!buffer) return buffer.error();
     place.buffer = buffer->data();
   }
@@ -105,18 +105,18 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     places_[order[p]].position = p;
     n_streamed += !pinned[order[p]];
   }
-  const auto streamed = arena.take<std::uint32_t>(n_streamed, "tables");
+  const auto streamed = arena.take<std::uint32_t>(n_streamed, Region::tables);
   if (!streamed) return streamed.error();
   streamed_ = *streamed;
   for (std::uint32_t p = 0, i = 0; p < order.size(); ++p) {
     if (!pinned[order[p]]) streamed_[i++] = p;
   }
   for (Slot& slot : slots_) {
-    const auto buffer = arena.take<std::byte>(plan.slot_bytes, "ring");
+    const auto buffer = arena.take<std::byte>(plan.slot_bytes, Region::ring);
     if (!buffer) return buffer.error();
     slot = {buffer->data(), kNone};
   }
-  const auto strip_memory = arena.take<std::byte>(strip_bytes(tables), "tables");
+  const auto strip_memory = arena.take<std::byte>(strip_bytes(tables), Region::tables);
   if (!strip_memory) return strip_memory.error();
   strip_ = *strip_memory;
   return {};

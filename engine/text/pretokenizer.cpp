@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/tokenizer_patterns.h"
+#include "qsf/text/tokenizer_patterns.h"
 #include "text/utf8.h"
 
 namespace qsf {

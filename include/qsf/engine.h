@@ -1,6 +1,6 @@
-// The C++ surface that hosts use. A Session is one open model and one sequence of tokens, living in a block of memory
-// that the host gives. It does no I/O, starts no threads, reads no clock, throws nothing and, once opened, allocates
-// nothing. The host's loop:
+// The C++ surface that hosts use. A Session is one open model and a fixed number of sequences of tokens, living in a
+// block of memory that the host gives. It does no I/O, starts no threads, reads no clock, throws nothing and, once
+// opened, allocates nothing. The host's loop:
 //
 //   while (true) switch (session.step()) {
 //     case Step::working:    issue requests(session); break;            // more to do, call again
@@ -10,10 +10,9 @@
 //   }
 //
 // where issuing drains session.next_request() and each read ends in session.complete(ticket) or session.fail(ticket,
-// e).
+// e). Where several sequences run, session.sequence() says which one a step is about, and Step::ready that none runs.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,6 +20,7 @@
 #include <string_view>
 
 #include "qsf/base/align.h"
+#include "qsf/base/boundary.h"
 #include "qsf/base/result.h"
 #include "qsf/base/workers.h"
 #include "qsf/file/layout.h"
@@ -35,50 +35,37 @@ namespace qsf {
 /// WebAssembly, so that the same budget gives the same plan.
 inline constexpr std::uint64_t kHostReserve = 1u << 20;
 
+/// What boundary.def lists, and what has no number.
 struct OpenOptions {
-  std::uint32_t max_seq_len = 0;  // 0: the model's own, reduced as the budget asks
-  std::uint32_t chunk = 0;        // prefill columns per pass; 0: the plan's choice
-  std::uint32_t ring_slots = 0;   // 0: the plan's choice
-  std::optional<KvType> kv;       // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
-  bool stream_all = false;        // pin nothing that need not be: the smallest ring
-  bool all_logits = false;        // room for the logits of a whole chunk (see Prompt::all_logits)
-  std::string_view isa;           // empty: the best
+#define QSF_OPEN_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
+#include "qsf/base/boundary.def"
+  std::optional<KvType> kv;  // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
+  std::string_view isa;      // empty: the best
   Workers workers;
 };
-
-enum class Step : std::uint8_t { working, need_bytes, logits, token, done, ready, error };
 
 struct Prompt {
   std::string_view text;                  // read during start() only
   std::span<const std::uint32_t> tokens;  // used instead of text when not empty; nothing is added
-  bool add_bos = true;                    // with text at the start of a sequence: the begin token, if the model has one
-  bool special = true;                    // added tokens in the text become their ids
-  std::uint32_t max_tokens = 256;         // 0: the prompt only
-  bool all_logits = false;                // Step::logits after each prefill chunk, for every position
-  bool hash_logits = false;               // SHA-256 over every logits row that is computed, in order
-  bool ignore_eos = false;
+#define QSF_PROMPT_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
+#include "qsf/base/boundary.def"
   SamplerOptions sampler;
   std::span<const std::string_view> stops;  // read during start() only
 };
 
 struct MemoryRegion {
-  std::string_view name;
+  Region region;
   std::uint64_t bytes;
 };
 
 struct Stats {
-  std::uint64_t budget = 0;
-  std::uint64_t model_bytes = 0;   // of the file
-  std::uint64_t weight_bytes = 0;  // raw bytes of all segments
-  std::uint64_t pinned_bytes = 0;  // of them
-  std::uint32_t n_segments = 0, n_pinned = 0, ring_slots = 0;
-  std::uint64_t ring_bytes = 0, kv_bytes = 0, free_bytes = 0;
-  std::uint32_t max_seq_len = 0, chunk = 0, vocab_size = 0, n_layers = 0;
-  KvType kv = KvType::f16;
-  std::string_view isa;
-  std::uint64_t bytes_read = 0;                           // asked of the host so far
-  std::uint64_t prompt_tokens = 0, generated_tokens = 0;  // of the current or last generation
-  std::uint32_t position = 0;                             // tokens in the KV cache
+#define QSF_STAT(type, name, js, meaning) boundary::type name{};
+#include "qsf/base/boundary.def"
+};
+
+struct SequenceStats {
+#define QSF_SEQUENCE_STAT(type, name, js, meaning) boundary::type name{};
+#include "qsf/base/boundary.def"
 };
 
 /// The instruction sets that this build has kernels for and this machine can run, slowest first; empty behind the last.
@@ -90,31 +77,37 @@ class Session;
 Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t budget, std::uint64_t file_size,
                               const OpenOptions& options);
 
-/// Calls below are made from one thread, except complete() and fail(), which may come from one other.
+/// Calls below are made from one thread, except complete() and fail(), which may come from one other. `sequence` is
+/// below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
 class Session {
  public:
   Step step();
+  /// What the last step was about, after logits, token and done.
+  std::uint32_t sequence() const;
   std::optional<ReadRequest> next_request();
   /// Checks and unpacks the bytes. An error here also ends the current step()s with Step::error.
   Status complete(std::uint32_t ticket);
   void fail(std::uint32_t ticket, const Error& error);
 
-  /// Begins a generation; the session must be ready, done, or stopped by the caller. Continues the sequence in the KV
-  /// cache unless rewind(0) came before.
-  Status start(const Prompt& prompt);
-  /// Stops the current generation where it is; the sequence keeps its tokens, also those not fed yet.
-  void stop();
-  /// Forgets all but the first n positions of the sequence.
-  Status rewind(std::uint32_t n);
-  /// Asks for every pinned segment; step() gives ready when they are there.
+  /// Begins a generation that continues the sequence. One that runs is stopped; others go on.
+  Status start(const Prompt& prompt, std::uint32_t sequence = 0);
+  /// Stops a generation where it is; the sequence keeps its tokens, also those not fed yet.
+  void stop(std::uint32_t sequence = 0);
+  /// Forgets all but the first n tokens of the sequence.
+  Status rewind(std::uint32_t n, std::uint32_t sequence = 0);
+  /// Asks for every pinned segment; step() gives ready when they are there. Ends all generations.
   Status preload();
 
-  const Error& error() const;                     // after Step::error
-  std::uint32_t token() const;                    // after Step::token
-  std::string_view piece() const;                 // after Step::token or Step::done: text that may be shown now
-  std::span<const float> logits() const;          // after Step::logits: [n, vocab_size]
-  std::span<const std::uint32_t> tokens() const;  // of the sequence, also those not fed yet
-  bool stopped_by_eos() const;
+  const Error& error() const;             // after Step::error; every generation has ended
+  std::uint32_t token() const;            // after Step::token
+  std::string_view piece() const;         // after Step::token or Step::done: text that may be shown now
+  std::span<const float> logits() const;  // [n, vocab_size]: after Step::logits; after Step::done the last computed row
+  /// Of the sequence, also those not fed yet.
+  std::span<const std::uint32_t> tokens(std::uint32_t sequence = 0) const;
+  End end(std::uint32_t sequence = 0) const;
+  SequenceStats sequence_stats(std::uint32_t sequence = 0) const;
+  /// Hex, of the current or last generation's logits.
+  std::string_view logits_hash(std::uint32_t sequence = 0);
   /// What the last step() of a generation did, for hosts that measure their steps.
   Work work() const;
 
@@ -124,9 +117,9 @@ class Session {
   std::span<const SegmentEntry> segments() const;  // of the file, once it is open
   bool is_pinned(std::uint32_t segment) const;
   std::string_view model_hash() const;  // hex SHA-256 over header, index, directory and tables
-  std::string_view logits_hash();       // hex, of this generation
   Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out);
-  std::string_view detokenize(std::uint32_t token, std::span<char> buffer) const;
+  /// The bytes that a token stands for: part of a character at times. Valid as long as the session.
+  std::string_view detokenize(std::uint32_t token) const;
 
  private:
   friend Result<Session*> open_session(std::span<std::byte>, std::uint64_t, std::uint64_t, const OpenOptions&);

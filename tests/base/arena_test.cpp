@@ -26,9 +26,9 @@ class ArenaTest : public ::testing::Test {
 TEST_F(ArenaTest, PiecesAreAlignedZeroedAndApart) {
   Arena arena(aligned_);
   EXPECT_EQ(arena.size(), 1024u);
-  const auto a = arena.take<char>(1, "a");
-  const auto b = arena.take<double>(3, "b");
-  const auto c = arena.take<std::uint32_t>(17, "c");
+  const auto a = arena.take<char>(1, Region::tables);
+  const auto b = arena.take<double>(3, Region::tables);
+  const auto c = arena.take<std::uint32_t>(17, Region::tables);
   ASSERT_TRUE(a && b && c);
   EXPECT_TRUE(aligned(a->data()) && aligned(b->data()) && aligned(c->data()));
   EXPECT_EQ(b->size(), 3u);
@@ -41,7 +41,7 @@ TEST_F(ArenaTest, PiecesAreAlignedZeroedAndApart) {
 TEST_F(ArenaTest, StartsAtAnAlignedAddress) {
   Arena arena(aligned_.subspan(1));
   EXPECT_EQ(arena.size(), 1023u - 63u);
-  const auto a = arena.take<char>(arena.size(), "all");
+  const auto a = arena.take<char>(arena.size(), Region::tables);
   ASSERT_TRUE(a);
   EXPECT_TRUE(aligned(a->data()));
   EXPECT_EQ(a->data() + a->size(), reinterpret_cast<char*>(aligned_.data() + 1024));
@@ -49,59 +49,71 @@ TEST_F(ArenaTest, StartsAtAnAlignedAddress) {
 
 TEST_F(ArenaTest, TheLastByteCanBeTakenAndNoMore) {
   Arena arena(aligned_);
-  ASSERT_TRUE(arena.take<char>(1024 - 64, "most"));
-  ASSERT_TRUE(arena.take<char>(64, "rest"));
+  ASSERT_TRUE(arena.take<char>(1024 - 64, Region::tables));
+  ASSERT_TRUE(arena.take<char>(64, Region::tables));
   EXPECT_EQ(arena.used(), arena.size());
-  const auto more = arena.take<char>(1, "more");
+  const auto more = arena.take<char>(1, Region::tables);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, ErrorCode::out_of_memory);
-  EXPECT_NE(std::string(more.error().sentence).find("'more'"), std::string::npos);
-  EXPECT_TRUE(arena.take<char>(0, "nothing"));
+  EXPECT_NE(std::string(more.error().sentence).find("'tables'"), std::string::npos);
+  EXPECT_TRUE(arena.take<char>(0, Region::tables));
 }
 
 TEST_F(ArenaTest, RefusalsChangeNothing) {
   Arena arena(aligned_);
-  ASSERT_FALSE(arena.take<char>(1025, "too much"));
+  ASSERT_FALSE(arena.take<char>(1025, Region::tables));
   EXPECT_EQ(arena.used(), 0u);
-  EXPECT_TRUE(arena.regions().empty());
+  EXPECT_EQ(arena.used(Region::tables), 0u);
   EXPECT_EQ(aligned_[0], std::byte{0xcd});
-  EXPECT_TRUE(arena.take<char>(1024, "fits"));
+  EXPECT_TRUE(arena.take<char>(1024, Region::tables));
 }
 
 TEST_F(ArenaTest, CountsThatWrapAround) {
   Arena arena(aligned_);
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t count : {most, most - 63, most / 8, most / 8 + 1, most / 8 + 2}) {
-    EXPECT_FALSE(arena.take<std::uint64_t>(count, "huge")) << count;
+    EXPECT_FALSE(arena.take<std::uint64_t>(count, Region::tables)) << count;
   }
   EXPECT_EQ(arena.used(), 0u);
 }
 
 TEST_F(ArenaTest, ARoundedSizeMustFitToo) {
   Arena arena(aligned_.first(1000));  // 1000 bytes hold 15 pieces of 64, not a 16th
-  ASSERT_TRUE(arena.take<char>(15 * 64, "a"));
-  EXPECT_FALSE(arena.take<char>(40, "b"));
+  ASSERT_TRUE(arena.take<char>(15 * 64, Region::tables));
+  EXPECT_FALSE(arena.take<char>(40, Region::tables));
 }
 
-TEST_F(ArenaTest, PiecesOfOneNameAreOneRegion) {
+TEST_F(ArenaTest, CountsWhatPiecesAreFor) {
   Arena arena(aligned_);
-  ASSERT_TRUE(arena.take<char>(10, "kv"));
-  ASSERT_TRUE(arena.take<char>(10, "scratch"));
-  ASSERT_TRUE(arena.take<char>(100, std::string("kv").c_str()));  // by its letters, not its address
-  ASSERT_EQ(arena.regions().size(), 2u);
-  EXPECT_STREQ(arena.regions()[0].name, "kv");
-  EXPECT_EQ(arena.regions()[0].size, 64u + 128u);
-  EXPECT_EQ(arena.regions()[1].size, 64u);
+  ASSERT_TRUE(arena.take<char>(10, Region::lanes));
+  ASSERT_TRUE(arena.take<char>(10, Region::logits));
+  ASSERT_TRUE(arena.take<char>(100, Region::lanes));
+  EXPECT_EQ(arena.used(Region::lanes), 64u + 128u);
+  EXPECT_EQ(arena.used(Region::logits), 64u);
+  EXPECT_EQ(arena.used(Region::ring), 0u);
+}
+
+TEST_F(ArenaTest, ADryOneCountsOnFromAnotherAndTouchesNothing) {
+  Arena arena(aligned_);
+  ASSERT_TRUE(arena.take<char>(100, Region::tables));
+  Arena dry = Arena::dry(arena);
+  const auto huge = dry.take<std::uint64_t>(std::uint64_t{1} << 40, Region::lanes);
+  ASSERT_TRUE(huge);
+  EXPECT_TRUE(huge->empty());
+  EXPECT_EQ(dry.used(), 128u + (std::uint64_t{8} << 40));
+  EXPECT_EQ(dry.used(Region::lanes), std::uint64_t{8} << 40);
+  EXPECT_EQ(arena.used(), 128u);
+  EXPECT_EQ(aligned_[128], std::byte{0xcd});
 }
 
 TEST(Arena, WithoutMemory) {
   Arena none;
   EXPECT_EQ(none.size(), 0u);
-  EXPECT_FALSE(none.take<char>(1, "a"));
+  EXPECT_FALSE(none.take<char>(1, Region::tables));
   std::byte few[3];
   Arena small{std::span(few)};
   EXPECT_EQ(small.used(), 0u);
-  EXPECT_FALSE(small.take<char>(1, "a"));
+  EXPECT_FALSE(small.take<char>(1, Region::tables));
 }
 
 TEST(AlignUp, RoundsUp) {

@@ -395,7 +395,7 @@ TEST(Session, EndsAtAnyEndToken) {
   prompt.ignore_eos = false;
   const auto first = std::find(whole.tokens.begin(), whole.tokens.end(), whole.tokens[2]);
   EXPECT_EQ(ending.generate(prompt).tokens, std::vector<std::uint32_t>(whole.tokens.begin(), first));
-  EXPECT_TRUE(ending.session->stopped_by_eos());
+  EXPECT_TRUE(ending.session->end() == End::eos);
   for (const char* wrong : {"40", "x", "1,2", "-1", "99999999999"}) {
     o.end_tokens = wrong;
     EXPECT_EQ(Host(small_file(o).bytes, 8 * kMiB, {}).error.code, ErrorCode::bad_section) << wrong;

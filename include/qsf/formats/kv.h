@@ -1,15 +1,12 @@
 // How a key or value of one attention head lies in the cache: docs/design.md, "The KV cache".
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
+
+#include "qsf/base/boundary.h"
 
 namespace qsf {
 
-/// How keys and values are kept, finest first.
-enum class KvType : std::uint8_t { f32, f16, q8, q4, q2 };
-inline constexpr std::array<std::string_view, 5> kKvNames{"f32", "f16", "8bit", "4bit", "2bit"};
 inline constexpr std::uint32_t kMaxHeadDim = 1024;
 inline constexpr std::uint32_t kKvGroup = 32;  // values of 4 and 2 bits under one scale and minimum
 

@@ -5,16 +5,14 @@
 #include <cstdint>
 #include <span>
 
+#include "qsf/base/boundary.h"
 #include "qsf/base/result.h"
 
 namespace qsf {
 
 struct SamplerOptions {
-  float temperature = 0.7f;         // 0: the most likely token, always
-  std::uint32_t top_k = 40;         // 0: all
-  float top_p = 0.9f;               // 1: all
-  float repetition_penalty = 1.0f;  // 1: none; on every token of the context so far, as CTRL (Keskar et al. 2019) does
-  std::uint64_t seed = 0;
+#define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
+#include "qsf/base/boundary.def"
 };
 /// bad_argument for a temperature, penalty or top_p that is not a number or out of range.
 Status check(const SamplerOptions& options);

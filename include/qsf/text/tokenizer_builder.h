@@ -8,7 +8,7 @@
 
 #include "qsf/base/result.h"
 #include "qsf/text/tokenizer.h"
-#include "text/tokenizer_patterns.h"
+#include "qsf/text/tokenizer_patterns.h"
 
 namespace qsf {
 

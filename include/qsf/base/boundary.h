@@ -1,0 +1,65 @@
+// boundary.def as C++: the enumerations that hosts see, with their names, and the types of its rows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace qsf {
+
+/// What step() did or needs.
+enum class Step : std::uint8_t {
+#define QSF_STEP(name, meaning) name,
+#include "qsf/base/boundary.def"
+};
+inline constexpr std::array kStepNames{
+#define QSF_STEP(name, meaning) std::string_view(#name),
+#include "qsf/base/boundary.def"
+};
+
+/// Why a generation ended.
+enum class End : std::uint8_t {
+#define QSF_END(name, meaning) name,
+#include "qsf/base/boundary.def"
+};
+inline constexpr std::array kEndNames{
+#define QSF_END(name, meaning) std::string_view(#name),
+#include "qsf/base/boundary.def"
+};
+constexpr std::string_view end_name(End end) { return kEndNames[static_cast<std::size_t>(end)]; }
+
+/// How keys and values are kept, finest first.
+enum class KvType : std::uint8_t {
+#define QSF_KV_TYPE(name, shown, meaning) name,
+#include "qsf/base/boundary.def"
+};
+inline constexpr std::array kKvNames{
+#define QSF_KV_TYPE(name, shown, meaning) std::string_view(shown),
+#include "qsf/base/boundary.def"
+};
+
+/// What memory is used for.
+enum class Region : std::uint8_t {
+#define QSF_REGION(name, shown, meaning) name,
+#include "qsf/base/boundary.def"
+};
+inline constexpr std::array kRegionNames{
+#define QSF_REGION(name, shown, meaning) std::string_view(shown),
+#include "qsf/base/boundary.def"
+};
+constexpr std::string_view region_name(Region region) { return kRegionNames[static_cast<std::size_t>(region)]; }
+
+namespace boundary {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using real = float;
+using flag = bool;
+using text = std::string_view;
+using kv = KvType;
+
+/// The least value of a number that must be above 0.
+inline constexpr float kAboveZero = 0x1p-126f;
+
+}  // namespace boundary
+}  // namespace qsf
