@@ -27,7 +27,8 @@ include(QsfIsas)
 
 function(qsf_room name)
   cmake_parse_arguments(room "" "" "LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${name}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${name}/*.cpp
+       ${CMAKE_SOURCE_DIR}/engine/${name}/ops/*.cpp)
   if(name STREQUAL "kernels")
     list(APPEND sources ${qsf_isa_sources})
   endif()

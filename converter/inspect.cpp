@@ -205,7 +205,13 @@ Status read_lists(std::span<const std::byte> file, Tables& t) {
   QSF_TRY(read_tensors(t.header, piece(file, tensors->offset, tensors->size), t.tensors));
   const std::span<const std::byte> bytes = piece(file, segments->offset, segments->size);
   QSF_TRY(read_segments(t.header, bytes, file.size(), t.segments));
-  return check_tables(t.header, t.layers, t.tensors, t.segments);
+  const auto bytes_of = [&](std::uint32_t tag) -> std::span<const std::byte> {
+    const SectionEntry* section = find_section(t.sections, tag);
+    return section == nullptr ? std::span<const std::byte>{} : piece(file, section->offset, section->size);
+  };
+  QSF_LET(table, load_layer_table(t.header, bytes_of(kTagMeta), bytes_of(kTagLayers)));
+  t.table = std::move(table);
+  return check_tables(t.header, t.table.view(), t.layers, t.tensors, t.segments);
 }
 
 Status check_tokenizer(std::span<const std::byte> file, const Tables& t, std::FILE* out) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "qsf/base/result.h"
+#include "qsf/file/layer_table.h"
 #include "qsf/file/layout.h"
 
 namespace qsf::convert {
@@ -16,6 +17,7 @@ struct Tables {
   Header header;
   std::vector<SectionEntry> sections;
   std::vector<LayerEntry> layers;
+  LayerTableSource table;
   std::vector<TensorEntry> tensors;
   std::vector<SegmentEntry> segments;
 };

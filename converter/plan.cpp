@@ -13,37 +13,6 @@
 namespace qsf::convert {
 namespace {
 
-struct Limit {
-  const char* name;
-  std::uint32_t value;
-  std::uint32_t most;
-};
-
-Status check_config(const ModelConfig& c) {
-  for (const Limit& limit :
-       {Limit{"layers", c.n_layers, kMaxLayers}, Limit{"dim", c.dim, kMaxDim}, Limit{"heads", c.n_heads, kMaxDim},
-        Limit{"KV heads", c.n_kv_heads, kMaxDim}, Limit{"head_dim", c.head_dim, kMaxDim},
-        Limit{"ffn_dim", c.ffn_dim, kMaxDim}, Limit{"vocabulary", c.vocab_size, kMaxVocab},
-        Limit{"max_seq_len", c.max_seq_len, kMaxSeqLen}}) {
-    if (limit.value == 0 || limit.value > limit.most) {
-      return make_error(ErrorCode::bad_input, "the model's {} is {}, which is not from 1 to {}", limit.name,
-                        limit.value, limit.most);
-    }
-  }
-  if (c.n_heads % c.n_kv_heads != 0) {
-    return make_error(ErrorCode::bad_input, "{} attention heads cannot share {} KV heads", c.n_heads, c.n_kv_heads);
-  }
-  if (c.head_dim % 2 != 0 || std::uint64_t{c.n_heads} * c.head_dim > kMaxDim) {
-    return make_error(ErrorCode::bad_input, "{} attention heads of {} dimensions are not possible", c.n_heads,
-                      c.head_dim);
-  }
-  if (!(c.norm_epsilon > 0) || !std::isfinite(c.norm_epsilon) || !(c.rope_theta > 0) || !std::isfinite(c.rope_theta)) {
-    return make_error(ErrorCode::bad_input, "a norm epsilon of {} or a RoPE theta of {} makes no sense", c.norm_epsilon,
-                      c.rope_theta);
-  }
-  return {};
-}
-
 /// "1, 2, 3"
 template <class T>
 std::string joined(std::span<const T> numbers) {
@@ -77,6 +46,19 @@ Header header_of(const ModelSource& model, bool tied) {
   h.pad = token(c.pad);
   h.flags = tied ? kFlagTied : 0;
   return h;
+}
+
+/// What every layer is, in its ranges: what the reader would refuse is not written.
+Result<LayerKind> kind_of(const Header& header, const ModelConfig& config) {
+  LayerKind kind = default_kind(header);
+  kind.norm_epsilon = config.norm_epsilon;
+  kind.window = config.window;
+  if (const Status status = check_kind(kind); !status) {
+    Error error = status.error();
+    if (error.code == ErrorCode::bad_section) error.code = ErrorCode::bad_input;
+    return error;
+  }
+  return kind;
 }
 
 std::vector<MetaEntry> meta_of(const ModelSource& model) {
@@ -158,7 +140,6 @@ FormatId target_format(const ModelSource& model, const Options& options, const S
 
 Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   const ModelConfig& config = model.config;
-  QSF_TRY(check_config(config));
   Result<Placed> placed = place_all(model);
   if (!placed) return placed.error();
   const std::pair head{config.n_layers + 1, Role::head};
@@ -169,13 +150,15 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   FileSource out;
   out.header = header_of(model, tied);
   out.meta = meta_of(model);
+  QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
+  QSF_LET(kind, kind_of(out.header, config));
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
   for (const auto& [key, tensor] : *placed) {
     const auto& [section, role] = key;
     const RoleRule& rule = rule_of(role);
-    const std::uint32_t rows = extent(out.header, rule.rows), cols = extent(out.header, rule.cols);
+    const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
       const std::string text = joined<std::uint64_t>(tensor->shape);

@@ -39,7 +39,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
   OpenOptions open = options.open;
   open.workers = host->pool_.workers();
-  const Result<Session*> session = open_session(host->pages_.bytes(), options.budget, host->source_.size(), open);
+  const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
   if (!session) return session.error();
   host->session_ = *session;
   host->io_.emplace(*host->session_, host->source_);

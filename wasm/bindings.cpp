@@ -91,7 +91,7 @@ std::uint32_t open(const Open& o) {
   options.stream_all = o.stream_all;
   options.workers = qsf::lend_workers(o.threads);
   const qsf::Result<qsf::Session*> opened =
-      qsf::open_session(arena, static_cast<std::uint64_t>(o.budget), static_cast<std::uint64_t>(o.file_size), options);
+      qsf::open_session(arena, static_cast<std::uint64_t>(o.file_size), options);
   if (!opened) return code(opened.error());
   session = *opened;
   request.reset();

@@ -24,6 +24,8 @@ Arena Arena::dry(const Arena& other) {
 Result<std::byte*> Arena::take_bytes(std::uint64_t count, std::uint64_t each, Region region) {
   const std::uint64_t free = size_ - used_;
   if (count > (free - free % kAlignment) / each) {
+    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / 2;
+    refused_ = count > most / each ? most : used_ + align_up(count * each);
     return make_error(ErrorCode::out_of_memory, "the arena has {} bytes free, not the {} x {} that '{}' needs", free,
                       count, each, region_name(region));
   }

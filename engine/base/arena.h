@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -24,14 +25,19 @@ class Arena {
 
   bool is_dry() const { return dry_; }
 
-  /// `count` zeroed values of a trivial type; in a dry arena an empty span. out_of_memory when they do not fit.
+  /// `count` values, as their default or all zeros; in a dry arena an empty span. out_of_memory when they do not fit.
   template <class T>
   Result<std::span<T>> take(std::uint64_t count, Region region) {
     static_assert(std::is_trivially_destructible_v<T>);
     static_assert(alignof(T) <= kAlignment);
     QSF_LET(bytes, take_bytes(count, sizeof(T), region));
     if (dry_) return std::span<T>{};
-    return std::span<T>(reinterpret_cast<T*>(bytes), static_cast<std::size_t>(count));
+    T* const first = reinterpret_cast<T*>(bytes);
+    // Memory that is all zeros is a value of a trivial type; anything else, such as an atomic, begins its life here.
+    if constexpr (!std::is_trivially_default_constructible_v<T>) {
+      std::uninitialized_value_construct_n(first, static_cast<std::size_t>(count));
+    }
+    return std::span<T>(first, static_cast<std::size_t>(count));
   }
   /// The same into `to`.
   template <class T>
@@ -43,6 +49,8 @@ class Arena {
 
   std::uint64_t size() const { return size_; }
   std::uint64_t used() const { return used_; }
+  /// How large the arena would have had to be for the last take() that was refused.
+  std::uint64_t refused() const { return refused_; }
   std::uint64_t used(Region region) const { return regions_[static_cast<std::size_t>(region)]; }
 
  private:
@@ -51,6 +59,7 @@ class Arena {
   std::byte* base_ = nullptr;
   std::uint64_t size_ = 0;
   std::uint64_t used_ = 0;
+  std::uint64_t refused_ = 0;
   bool dry_ = false;
   std::array<std::uint64_t, kRegionNames.size()> regions_{};
 };

@@ -32,27 +32,12 @@ Status check_model(Header& h) {
   if (h.n_kv_heads == 0) h.n_kv_heads = h.n_heads;
   const Bounded fields[] = {
       {"architecture", static_cast<std::uint32_t>(h.arch), 0, static_cast<std::uint32_t>(Arch::custom)},
-      {"n_layers", h.n_layers, 1, kMaxLayers},
-      {"dim", h.dim, 1, kMaxDim},
-      {"n_heads", h.n_heads, 1, kMaxDim},
-      {"n_kv_heads", h.n_kv_heads, 1, h.n_heads},
-      {"vocab_size", h.vocab_size, 1, kMaxVocab},
-      {"max_seq_len", h.max_seq_len, 1, kMaxSeqLen},
-      {"ffn_dim", h.ffn_dim, 1, kMaxDim},
-      {"head_dim", h.head_dim, 1, kMaxDim},
       {"activation", static_cast<std::uint32_t>(h.activation), 0, static_cast<std::uint32_t>(Activation::relu)},
       {"norm", static_cast<std::uint32_t>(h.norm), 0, static_cast<std::uint32_t>(Norm::rms_norm)},
       {"position", static_cast<std::uint32_t>(h.position), 0, static_cast<std::uint32_t>(Position::alibi)},
   };
   QSF_TRY(check_bounded(fields));
-  if (h.n_heads % h.n_kv_heads != 0) {
-    return make_error(ErrorCode::bad_header, "header: n_heads {} is not a multiple of n_kv_heads {}", h.n_heads,
-                      h.n_kv_heads);
-  }
-  if (static_cast<std::uint64_t>(h.n_heads) * h.head_dim > kMaxDim) {
-    return make_error(ErrorCode::bad_header, "header: n_heads {} times head_dim {} is more than {}", h.n_heads,
-                      h.head_dim, kMaxDim);
-  }
+  QSF_TRY(check_sizes(h, ErrorCode::bad_header));
   if (h.quant != static_cast<std::uint8_t>(FormatId::mixed) && format_index(static_cast<FormatId>(h.quant)) < 0) {
     return make_error(ErrorCode::unsupported, "header: quantization type {} is not known", h.quant);
   }

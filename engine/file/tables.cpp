@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bitset>
 
 #include "file/fields.h"
 #include "qsf/base/checksum.h"
@@ -8,8 +9,6 @@
 
 namespace qsf {
 namespace {
-
-using Ull = unsigned long long;  // for printf
 
 Status check_count(const char* what, std::size_t bytes, std::size_t each, std::size_t room) {
   if (bytes == 0 || bytes % each != 0) {
@@ -21,19 +20,17 @@ Status check_count(const char* what, std::size_t bytes, std::size_t each, std::s
   return {};
 }
 
+/// What needs no other table.
 Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
   if (t.section >= n_weight_sections(h)) {
     return make_error(ErrorCode::bad_tensor, "tensor {}: section is {}, the last is {}", i, t.section,
                       n_weight_sections(h) - 1);
   }
-  if (static_cast<std::size_t>(t.role) >= kRoleNames.size()) {
+  if (role_index(t.role) == kNoRole) {
     return make_error(ErrorCode::unsupported, "tensor {}: role {} is not known", i, t.role);
   }
   const RoleRule& rule = rule_of(t.role);
   const char* name = role_name(t.role).data();
-  if (rule.need == Need::unsupported) {
-    return make_error(ErrorCode::unsupported, "tensor {}: this build cannot use {}", i, name);
-  }
   if (rule.place != place_of(h, t.section)) {
     return make_error(ErrorCode::bad_tensor, "tensor {}: {} cannot be in section {}", i, name, t.section);
   }
@@ -53,10 +50,6 @@ Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
   if (t.layout != Layout::rows && (t.layout != Layout::tiles || !quantized)) {
     return make_error(ErrorCode::bad_tensor, "tensor {}: {} of type {} cannot have layout {}", i, name, t.format,
                       t.layout);
-  }
-  if (t.rows != extent(h, rule.rows) || t.cols != extent(h, rule.cols)) {
-    return make_error(ErrorCode::bad_tensor, "tensor {}: {} is {} x {}, the header makes it {} x {}", i, name, t.rows,
-                      t.cols, extent(h, rule.rows), extent(h, rule.cols));
   }
   if (t.n_segments == 0) return make_error(ErrorCode::bad_tensor, "tensor {}: {} has no segments", i, name);
   return {};
@@ -92,6 +85,7 @@ Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_
 /// Walks both tables once, section by section, segment and tensor side by side.
 struct TableWalk {
   const Header& header;
+  const LayerTable& table;
   std::span<const LayerEntry> layers;
   std::span<const TensorEntry> tensors;
   std::span<const SegmentEntry> segments;
@@ -106,7 +100,7 @@ struct TableWalk {
   Status check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
                        CommonFormat& formats);
   Status check_matrix(std::size_t t, std::size_t first, std::size_t last) const;
-  Status check_roles(std::uint32_t section, std::uint32_t present) const;
+  Status check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const;
   Status check_layer(std::uint32_t section, std::size_t first, std::size_t last, std::size_t n_tensors,
                      std::uint64_t raw_size, FormatId format) const;
 };
@@ -115,11 +109,6 @@ Status TableWalk::check() {
   if (layers.size() != header.n_layers) {
     return make_error(ErrorCode::bad_argument, "{} layer index entries given, the model has {}", layers.size(),
                       header.n_layers);
-  }
-  if (header.norm != Norm::rms_norm || header.position != Position::rope) {
-    return make_error(ErrorCode::unsupported,
-                      "header: norm {} with position encoding {}: this build has RMSNorm and RoPE", header.norm,
-                      header.position);
   }
   for (std::uint32_t section = 0; section < n_weight_sections(header); ++section) {
     QSF_TRY(check_section(section));
@@ -192,17 +181,22 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
                                 CommonFormat& formats) {
   std::uint64_t at = 0;         // in the section's raw bytes
   std::size_t segment = first;  // that `at` lies in, or ends
-  std::uint32_t present = 0;    // roles, by bit
-  int last_matrix = -1;
+  std::bitset<kRoles> present;  // by place in kRoleRules
+  bool matrices = false;
+  const LayerKind& kind = kind_of_section(header, table, section);
   for (; next_tensor < tensors.size() && tensors[next_tensor].section == section; ++next_tensor) {
     const TensorEntry& t = tensors[next_tensor];
     const RoleRule& rule = rule_of(t.role);
     const char* name = role_name(t.role).data();
-    const std::uint32_t bit = 1u << static_cast<unsigned>(t.role);
-    if ((present & bit) != 0) {
+    if (present[role_index(t.role)]) {
       return make_error(ErrorCode::bad_tensor, "tensor {}: section {} has {} twice", next_tensor, section, name);
     }
-    present |= bit;
+    present.set(role_index(t.role));
+    const std::uint32_t rows = extent(header, kind, rule.rows), cols = extent(header, kind, rule.cols);
+    if (t.rows != rows || t.cols != cols) {
+      return make_error(ErrorCode::bad_tensor, "tensor {}: {} is {} x {}, the model's sizes make it {} x {}",
+                        next_tensor, name, t.rows, t.cols, rows, cols);
+    }
     if (t.raw_offset != at + header_bytes(t.role)) {
       return make_error(ErrorCode::bad_tensor, "tensor {}: raw_offset of {} is {}, not {}", next_tensor, name,
                         t.raw_offset, at + header_bytes(t.role));
@@ -221,10 +215,7 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
                         segments[segment].flags, name);
     }
     if (rule.matrix) {
-      if (static_cast<int>(t.role) < last_matrix) {
-        return make_error(ErrorCode::bad_tensor, "tensor {}: {} is not in the order of use", next_tensor, name);
-      }
-      last_matrix = static_cast<int>(t.role);
+      matrices = true;
       formats.add(t.format);
       all_formats.add(t.format);
       QSF_TRY(check_matrix(next_tensor, segment, end_segment));
@@ -234,7 +225,7 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
                           segment_end());
       }
     } else {
-      if (last_matrix >= 0) {
+      if (matrices) {
         return make_error(ErrorCode::bad_tensor, "tensor {}: {} comes behind a matrix", next_tensor, name);
       }
       if (t.n_segments != 1 || end > segment_end()) {
@@ -269,17 +260,22 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
   return {};
 }
 
-Status TableWalk::check_roles(std::uint32_t section, std::uint32_t present) const {
-  const bool tied = (header.flags & kFlagTied) != 0;
-  for (const RoleRule& rule : kRoleRules) {
+Status TableWalk::check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const {
+  const RoleContext context{kind_of_section(header, table, section), (header.flags & kFlagTied) != 0};
+  for (std::size_t i = 0; i < kRoles; ++i) {
+    const RoleRule& rule = kRoleRules[i];
     if (rule.place != place_of(header, section)) continue;
-    const bool is = (present >> static_cast<unsigned>(rule.role) & 1) != 0;
-    if (!is && (rule.need == Need::always || (rule.need == Need::untied && !tied))) {
-      return make_error(ErrorCode::bad_tensor, "section {} lacks {}", section, role_name(rule.role));
+    const Presence presence = rule.presence(context);
+    if (presence == Presence::always && !present[i]) {
+      return make_error(ErrorCode::bad_tensor, "section {} lacks {}", section, rule.name);
     }
-    if (is && rule.need == Need::untied && tied) {
-      return make_error(ErrorCode::bad_tensor, "section {} has {}, the header's flags say that it is tied", section,
-                        role_name(rule.role));
+    if (presence == Presence::never && present[i]) {
+      if (rule.role == Role::head) {
+        return make_error(ErrorCode::bad_tensor, "section {} has head, the header's flags say that it is tied",
+                          section);
+      }
+      return make_error(ErrorCode::bad_tensor, "section {} has {}, which a {} of this kind has not", section, rule.name,
+                        rule.place == Place::layer ? "layer" : "model");
     }
   }
   return {};
@@ -393,9 +389,9 @@ Status read_segments(const Header& header, std::span<const std::byte> bytes, std
   return {};
 }
 
-Status check_tables(const Header& header, std::span<const LayerEntry> layers, std::span<const TensorEntry> tensors,
-                    std::span<const SegmentEntry> segments) {
-  return TableWalk{header, layers, tensors, segments, 0, 0, 0, {}}.check();
+Status check_tables(const Header& header, const LayerTable& table, std::span<const LayerEntry> layers,
+                    std::span<const TensorEntry> tensors, std::span<const SegmentEntry> segments) {
+  return TableWalk{header, table, layers, tensors, segments, 0, 0, 0, {}}.check();
 }
 
 Status check_inline_headers(const Header& header, std::span<const TensorEntry> tensors,

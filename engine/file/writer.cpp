@@ -100,6 +100,7 @@ class Writer {
   std::vector<SegmentEntry> segments_;
   std::vector<LayerEntry> layers_;
   std::vector<SectionEntry> sections_;
+  Bytes meta_, layer_table_;
   std::vector<Bytes> contents_;  // of sections_; those of the tables are filled in last
   std::uint64_t at_ = 0;         // where the next weights go
   std::uint64_t raw_done_ = 0;
@@ -108,10 +109,10 @@ class Writer {
   Bytes compressed_;  // a segment as it is stored
 };
 
-/// Vectors before matrices, each by role.
+/// Vectors before matrices, each in the order of kRoleRules.
 std::uint32_t order(const TensorSource& t) {
-  const bool known = static_cast<std::size_t>(t.role) < kRoleRules.size();
-  return (known && rule_of(t.role).matrix ? 256 : 0) + static_cast<std::uint32_t>(t.role);
+  const std::size_t index = role_index(t.role);
+  return (index != kNoRole && rule_of(t.role).matrix ? 256 : 0) + static_cast<std::uint32_t>(index);
 }
 
 Status Writer::plan_tensors() {
@@ -121,7 +122,7 @@ Status Writer::plan_tensors() {
   });
   CommonFormat formats;
   for (const TensorSource* t : sources_) {
-    if (static_cast<std::size_t>(t->role) >= kRoleRules.size() || format_of(t->format) == nullptr) {
+    if (role_index(t->role) == kNoRole || format_of(t->format) == nullptr) {
       return make_error(ErrorCode::unsupported, "tensor with role {} and type {} cannot be written", t->role,
                         t->format);
     }
@@ -218,8 +219,10 @@ std::uint64_t Writer::front_size() const {
 
 /// Places the directory, the layer index and the sections behind the header, each 8-byte aligned.
 Status Writer::plan_sections() {
-  Result<Bytes> meta = encode_meta(source_.meta);
-  if (!meta) return meta.error();
+  QSF_LET(meta, encode_meta(source_.meta));
+  meta_ = meta;
+  QSF_LET(usual, default_kind(header_, meta_));
+  layer_table_ = encode_layer_table(source_.layers.view(), usual);
   Bytes rope;
   for (const float divisor : source_.rope_divisors) append(rope, divisor);
   const std::size_t n_segments = segments_.size();
@@ -229,8 +232,9 @@ Status Writer::plan_sections() {
     Bytes bytes;
   } wanted[] = {{kTagTensors, true, Bytes(tensors_.size() * kTensorEntrySize)},
                 {kTagSegments, true, Bytes(n_segments * kSegmentEntrySize)},
-                {kTagMeta, true, std::move(*meta)},
+                {kTagMeta, true, meta_},
                 {kTagRope, true, std::move(rope)},
+                {kTagLayers, true, layer_table_},
                 {kTagTokenizer, false, source_.tokenizer}};
   sections_.clear();
   contents_.clear();
@@ -315,7 +319,8 @@ Status Writer::check() const {
     std::vector<float> divisors(header->head_dim / 2);
     QSF_TRY(read_rope(*header, std::as_bytes(std::span(source_.rope_divisors)), divisors));
   }
-  return check_tables(*header, layers_, tensors, segments);
+  QSF_LET(table, load_layer_table(*header, meta_, layer_table_));
+  return check_tables(*header, table.view(), layers_, tensors, segments);
 }
 
 void encode_tensor_header(const TensorEntry& t, std::byte* at) {

@@ -1,4 +1,4 @@
-// A model as data: sizes and flags. No architecture is named here.
+// A model as data: sizes, kinds of layers and tokens. No architecture is named here.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <span>
 
 #include "qsf/base/result.h"
+#include "qsf/file/layer_table.h"
 #include "qsf/file/layout.h"
 
 namespace qsf {
@@ -14,28 +15,23 @@ namespace qsf {
 struct Config {
   std::uint32_t n_layers = 0;
   std::uint32_t dim = 0;
-  std::uint32_t n_heads = 0;
-  std::uint32_t n_kv_heads = 0;  // divides n_heads
-  std::uint32_t head_dim = 0;    // even
-  std::uint32_t ffn_dim = 0;
   std::uint32_t vocab_size = 0;
   std::uint32_t max_seq_len = 0;
-  std::uint32_t window = 0;  // positions that a token sees, itself included; 0: all
   std::uint32_t bos = kNoToken;
   std::array<std::uint32_t, 8> ends{};  // tokens that end a text
   std::uint32_t n_ends = 0;
-  float norm_epsilon = 0;
-  float rope_theta = 0;
   bool tied = false;  // the output head is the embedding
+  LayerTable table;
+  std::span<const float> rope_divisors;  // [head_dim / 2] of the header, or empty
 
   bool is_end(std::uint32_t token) const {
     return std::find(ends.begin(), ends.begin() + n_ends, token) != ends.begin() + n_ends;
   }
-  std::uint32_t q_dim() const { return n_heads * head_dim; }
-  std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
 };
 
-/// From the header and the META section; unsupported for what the engine cannot run.
-Result<Config> read_config(const Header& header, std::span<const std::byte> meta);
+/// From the header, the META section and what was read of the LAYR and ROPE sections; unsupported for what the engine
+/// cannot run.
+Result<Config> read_config(const Header& header, std::span<const std::byte> meta, const LayerTable& table,
+                           std::span<const float> rope_divisors);
 
 }  // namespace qsf

@@ -2,39 +2,28 @@
 
 #include <algorithm>
 
+#include "qsf/base/try.h"
+
 namespace qsf {
 
-Status Weights::init(Arena& arena, const FileTables& tables, const Config& config) {
+Status Weights::init(Arena& arena, const FileTables& tables) {
   tables_ = tables;
   if (tables.tensors.size() >= 0xffff) {
     return make_error(ErrorCode::bad_section, "the tensor table has {} entries, more than 65534",
                       tables.tensors.size());
   }
-  const auto index = arena.take<std::uint16_t>((config.n_layers + 2) * kRoleNames.size(), Region::tables);
-  if (!index) return index.error();
-  index_ = *index;
+  const std::size_t n_sections = n_weight_sections(tables.header);
+  QSF_TRY(arena.take(index_, n_sections * kRoles, Region::tables));
+  QSF_TRY(arena.take(vectors_, n_sections, Region::tables));
+  if (arena.is_dry()) return {};
   for (std::size_t i = 0; i < tables.tensors.size(); ++i) {
     const TensorEntry& t = tables.tensors[i];
-    index_[t.section * kRoleNames.size() + static_cast<std::size_t>(t.role)] = static_cast<std::uint16_t>(i + 1);
+    index_[t.section * kRoles + role_index(t.role)] = static_cast<std::uint16_t>(i + 1);
   }
-  head_ = config.tied ? find(0, Role::token_embd) : find(final_section(), Role::head);
-  if (head_ == nullptr) return make_error(ErrorCode::bad_tensor, "the model has no output head");
-
-  std::uint32_t n = 0;
-  for (const SegmentEntry& s : tables.segments) n += s.section != 0 || config.tied ? 1 : 0;
-  const auto order = arena.take<std::uint32_t>(n, Region::tables);
-  if (!order) return order.error();
-  order_ = *order;
-  n = 0;
-  // Layers first, then the final section, then, for a tied model, the embedding as the head.
-  for (const bool last : {false, true}) {
-    if (last && !config.tied) break;
-    for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
-      const std::uint32_t section = tables.segments[i].section;
-      if ((section == 0) != last) continue;
-      order_[n++] = i;
-      n_head_ += last || section == final_section() ? 1 : 0;
-    }
+  for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
+    if ((tables.segments[i].flags & kSegmentVectors) == 0) continue;
+    Segments& vectors = vectors_[tables.segments[i].section];
+    if (vectors.n++ == 0) vectors.first = i;
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// A model's tensors by role, and the order in which a pass uses their segments.
+// A model's tensors by section and role, and where their rows lie in segments.
 #pragma once
 
 #include <cstdint>
@@ -6,29 +6,28 @@
 
 #include "base/arena.h"
 #include "model/config.h"
-#include "qsf/base/half.h"
-#include "stream/streamer.h"
+#include "qsf/file/roles.h"
+#include "qsf/file/tables.h"
 
 namespace qsf {
 
 class Weights {
  public:
-  Status init(Arena& arena, const FileTables& tables, const Config& config);
+  Status init(Arena& arena, const FileTables& tables);
 
   /// nullptr when the section has no such tensor.
   const TensorEntry* find(std::uint32_t section, Role role) const {
-    const std::uint16_t at = index_[section * kRoleNames.size() + static_cast<std::size_t>(role)];
+    const std::uint16_t at = index_[section * kRoles + role_index(role)];
     return at == 0 ? nullptr : &tables_.tensors[at - 1u];
   }
+  bool has(std::uint32_t section, Role role) const { return find(section, role) != nullptr; }
   const FileTables& tables() const { return tables_; }
-  /// The tensor whose rows give logits: the head, or the embedding of a tied model.
-  const TensorEntry& head() const { return *head_; }
   const TensorEntry& embedding() const { return *find(0, Role::token_embd); }
-  std::uint32_t final_section() const { return tables_.header.n_layers + 1; }
-
-  /// Segments in order of use; the last n_head() are used only where logits are wanted.
-  std::span<const std::uint32_t> order() const { return order_; }
-  std::uint32_t n_head() const { return n_head_; }
+  /// The resident segments that hold a section's small tensors.
+  struct Segments {
+    std::uint32_t first, n;
+  };
+  Segments vectors_of(std::uint32_t section) const { return vectors_[section]; }
 
   /// Rows [begin, begin + count) of `tensor` that lie in `segment`, and where they begin in its decompressed bytes.
   struct Rows {
@@ -41,10 +40,8 @@ class Weights {
 
  private:
   FileTables tables_;
-  const TensorEntry* head_ = nullptr;
-  std::span<std::uint16_t> index_;  // [n_layers + 2, n roles]: 1 + position in the tensor table, 0 for none
-  std::span<std::uint32_t> order_;
-  std::uint32_t n_head_ = 0;
+  std::span<std::uint16_t> index_;  // [n_layers + 2, kRoles]: 1 + position in the tensor table, 0 for none
+  std::span<Segments> vectors_;     // [n_layers + 2]
 };
 
 }  // namespace qsf

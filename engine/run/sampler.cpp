@@ -5,6 +5,7 @@
 
 #include "kernels/kernels.h"
 #include "qsf/base/exact.h"
+#include "qsf/base/try.h"
 
 namespace qsf {
 namespace {
@@ -14,19 +15,23 @@ constexpr double kLowestExponent = -700;  // below it exp is as good as 0
 
 constexpr std::size_t kFirstTry = 256;  // of the likeliest, for top_p; then eight times as many
 
+template <class T>
+Status check(std::string_view name, T value, double least, double most) {
+  const double number = static_cast<double>(value);
+  if (number >= least && number <= most) return {};
+  if (least == static_cast<double>(boundary::kAboveZero)) {
+    return make_error(ErrorCode::bad_argument, "{} is {}; it must be above 0 and at most {}", name, value, most);
+  }
+  return make_error(ErrorCode::bad_argument, "{} is {}; it must be {} to {}", name, value, least, most);
+}
+
 }  // namespace
 
 Status check(const SamplerOptions& options) {
-  if (!std::isfinite(options.temperature) || options.temperature < 0) {
-    return make_error(ErrorCode::bad_argument, "temperature is {}; it must be 0 or more", options.temperature);
-  }
-  if (!(options.top_p > 0 && options.top_p <= 1)) {
-    return make_error(ErrorCode::bad_argument, "top_p is {}; it must be above 0 and at most 1", options.top_p);
-  }
-  if (!std::isfinite(options.repetition_penalty) || options.repetition_penalty <= 0) {
-    return make_error(ErrorCode::bad_argument, "repetition_penalty is {}; it must be above 0",
-                      options.repetition_penalty);
-  }
+  using boundary::kAboveZero;
+#define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) \
+  QSF_TRY(check(#name, options.name, static_cast<double>(least), static_cast<double>(most)));
+#include "qsf/base/boundary.def"
   return {};
 }
 

@@ -49,49 +49,44 @@ Weights measure(std::span<const SegmentNeed> segments) {
 
 /// Of the types from the finest wanted to the coarsest allowed the one that takes least: of heads of a few values that
 /// need not be the coarsest.
-KvType smallest_kv(const PlanInput& in, KvType coarsest) {
-  auto best = static_cast<std::size_t>(in.finest_kv);
-  for (std::size_t type = best + 1; type <= static_cast<std::size_t>(coarsest); ++type) {
-    if (in.kv_per_position[type] < in.kv_per_position[best]) best = type;
+KvType smallest_kv(const PlanInput& in, Plan p, KvType coarsest) {
+  KvType best = in.finest_kv;
+  std::uint64_t least = 0;
+  for (auto type = static_cast<std::size_t>(in.finest_kv); type <= static_cast<std::size_t>(coarsest); ++type) {
+    p.kv = static_cast<KvType>(type);
+    const std::uint64_t bytes = in.measure(p);
+    if (p.kv != in.finest_kv && bytes >= least) continue;
+    least = bytes;
+    best = p.kv;
   }
-  return static_cast<KvType>(best);
-}
-
-/// Bytes with only the vectors pinned (ring_slots > 0) or with everything pinned (ring_slots == 0).
-std::uint64_t plan_bytes(const PlanInput& in, const Weights& w, const Plan& p) {
-  const std::uint64_t matrices = p.ring_slots == 0 ? w.matrices : p.ring_slots * w.largest;
-  return in.fixed + w.vectors + matrices + p.kv_capacity * in.kv_per_position[static_cast<std::size_t>(p.kv)] +
-         p.max_seq_len * in.scratch_per_position + p.chunk * in.scratch_per_column +
-         p.embedding_rows * in.embedding_row;
+  return best;
 }
 
 /// The plan for a context of `positions`: all resident where that fits, else streaming where that does.
-std::optional<Plan> with_context(const PlanInput& in, const Weights& w, Plan p, std::uint32_t positions) {
+std::optional<Plan> with_context(const PlanInput& in, Plan p, std::uint32_t positions) {
   p.max_seq_len = positions;
-  p.kv_capacity = in.window != 0 ? std::min(in.window, positions) : positions;
   p.chunk = std::min(p.chunk, positions);
   Plan resident = p;
   resident.ring_slots = 0;
   resident.embedding_rows = 0;
   for (Plan candidate : {resident, p}) {
     if (candidate.ring_slots == 0 && in.stream_all) continue;
-    candidate.total = plan_bytes(in, w, candidate);
+    candidate.total = in.measure(candidate);
     if (candidate.total <= in.budget) return candidate;
   }
   return std::nullopt;
 }
 
 /// The longest context in [floor, wish] that fits.
-std::optional<Plan> longest(const PlanInput& in, const Weights& w, const Plan& p, std::uint32_t floor,
-                            std::uint32_t wish) {
-  if (std::optional<Plan> whole = with_context(in, w, p, wish)) return whole;
+std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t floor, std::uint32_t wish) {
+  if (std::optional<Plan> whole = with_context(in, p, wish)) return whole;
   if (floor >= wish) return std::nullopt;
-  std::optional<Plan> best = with_context(in, w, p, floor);
+  std::optional<Plan> best = with_context(in, p, floor);
   if (!best) return std::nullopt;
   std::uint32_t low = floor, high = wish;
   while (high - low > 1) {
     const std::uint32_t middle = low + (high - low) / 2;
-    if (std::optional<Plan> fits = with_context(in, w, p, middle)) {
+    if (std::optional<Plan> fits = with_context(in, p, middle)) {
       best = fits;
       low = middle;
     } else {
@@ -136,26 +131,26 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
 
   Plan smallest;
   for (const Stage& stage : kStages) {
+    const std::uint32_t floor = in.max_seq_len != 0 ? wish : std::min(wish, stage.floor);
     Plan p;
-    p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : smallest_kv(in, stage.kv);
     p.embedding_rows = stage.embedding_rows;
     p.chunk = in.chunk != 0 ? in.chunk : stage.chunk;
     p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;
     p.slot_bytes = w.largest;
-    const std::uint32_t floor = in.max_seq_len != 0 ? wish : std::min(wish, stage.floor);
-    if (std::optional<Plan> fits = longest(in, w, p, floor, wish)) {
+    p.max_seq_len = floor;
+    p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : smallest_kv(in, p, stage.kv);
+    if (std::optional<Plan> fits = longest(in, p, floor, wish)) {
       pin_rest(in, w, *fits, pinned);
       return *fits;
     }
     smallest = p;
-    smallest.max_seq_len = floor;
-    smallest.kv_capacity = in.window != 0 ? std::min(in.window, floor) : floor;
+    smallest.chunk = std::min(p.chunk, floor);
   }
   const double mib = 1024.0 * 1024.0;
   return make_error(ErrorCode::budget_too_small,
                     "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
                     "budget is {:.2f} MiB",
-                    static_cast<double>(plan_bytes(in, w, smallest)) / mib + 0.005, smallest.max_seq_len,
+                    static_cast<double>(in.measure(smallest)) / mib + 0.005, smallest.max_seq_len,
                     kKvNames[static_cast<std::size_t>(smallest.kv)], smallest.ring_slots,
                     smallest.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
                     static_cast<double>(in.budget) / mib);

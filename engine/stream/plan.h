@@ -2,7 +2,6 @@
 // context may be. Knows sizes only, nothing of models.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
@@ -18,35 +17,38 @@ struct SegmentNeed {
   bool lookup = false;      // only single rows of it are used: the embedding of an untied model
 };
 
+struct Plan {
+  KvType kv = KvType::f16;
+  std::uint32_t max_seq_len = 0;     // of each sequence
+  std::uint32_t chunk = 0;           // columns per pass
+  std::uint32_t embedding_rows = 0;  // cached; 0 when the embedding is resident
+  std::uint32_t ring_slots = 0;      // 0: everything is pinned
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+  std::uint64_t total = 0;  // never above the budget
+};
+
+/// Bytes that a session takes, all told, with a plan that pins vectors only, or everything where there are no slots:
+/// asked of the code that takes them.
+struct Measure {
+  const void* context = nullptr;
+  std::uint64_t (*bytes)(const void* context, const Plan& plan) = nullptr;
+
+  std::uint64_t operator()(const Plan& plan) const { return bytes(context, plan); }
+};
+
 struct PlanInput {
   std::uint64_t budget = 0;  // bytes, all told
-  std::uint64_t fixed = 0;   // bytes needed whatever the plan: tables, tokenizer, the host's reserve
+  Measure measure;
   std::span<const SegmentNeed> segments;
-  std::array<std::uint64_t, kKvNames.size()> kv_per_position{};  // bytes over all layers, by KvType, scores included
-  std::uint64_t scratch_per_position = 0;                        // bytes per position of context
-  std::uint64_t scratch_per_column = 0;                          // bytes per column of a prefill chunk
-  std::uint64_t embedding_row = 0;                               // bytes of one cached embedding row
-  KvType finest_kv = KvType::f16;                                // where there is room: no coarser than the weights
-  std::uint32_t model_seq_len = 0;                               // what the model was made for
-  std::uint32_t window = 0;  // sliding window: no more positions are kept; 0 for none
+  KvType finest_kv = KvType::f16;   // where there is room: no coarser than the weights
+  std::uint32_t model_seq_len = 0;  // what the model was made for
   // Wishes; 0 (kv: -1) leaves the choice to the plan, anything else is kept or refused.
   std::uint32_t max_seq_len = 0;
   std::uint32_t chunk = 0;
   std::uint32_t ring_slots = 0;
   int kv = -1;
   bool stream_all = false;  // pin nothing that need not be
-};
-
-struct Plan {
-  KvType kv = KvType::f16;
-  std::uint32_t max_seq_len = 0;
-  std::uint32_t kv_capacity = 0;     // positions kept: max_seq_len, or what a window keeps if that is less
-  std::uint32_t chunk = 0;           // prefill columns per pass
-  std::uint32_t embedding_rows = 0;  // cached; 0 when the embedding is resident
-  std::uint32_t ring_slots = 0;      // 0: everything is pinned
-  std::uint64_t slot_bytes = 0;
-  std::uint64_t pinned_bytes = 0;
-  std::uint64_t total = 0;  // never above the budget
 };
 
 /// Chooses the plan and marks in `pinned` (one per segment) what stays. Everything resident is preferred; else the

@@ -67,59 +67,46 @@ std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segme
   return lead + std::max(in_place, unpacked_bytes(tables, segment));
 }
 
-std::uint64_t Streamer::fixed_bytes(const FileTables& tables) {
-  return tables.segments.size() * (sizeof(Place) + sizeof(std::uint32_t)) + kMaxSlots * sizeof(Slot) +
-         (kMaxSlots + kAhead + 1) * sizeof(ReadRequest) + strip_bytes(tables);
-}
-
 Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-                      std::span<const std::uint32_t> order, std::uint32_t n_head) {
+                      std::span<const std::uint32_t> schedule, bool recheck) {
   if (plan.ring_slots > kMaxSlots) {
     return make_error(ErrorCode::bad_argument, "a ring of {} slots is more than the {} that are possible",
                       plan.ring_slots, kMaxSlots);
   }
   tables_ = tables;
-  order_ = order;
-  n_head_ = n_head;
-  at_ = static_cast<std::uint32_t>(order.size());
-
-  const auto places = arena.take<Place>(tables.segments.size(), Region::tables);
-  const auto slots = arena.take<Slot>(plan.ring_slots, Region::tables);
-  const auto queue = arena.take<ReadRequest>(plan.ring_slots + kAhead + 1, Region::tables);
-  if (!places || !slots || !queue) return (!places ? places.error() : !slots ? slots.error() : queue.error());
-  places_ = *places;
-  slots_ = *slots;
-  queue_ = *queue;
-
-  for (std::uint32_t i = 0; i < places_.size(); ++i) {
-    Place& place = places_[i];
-    place.pinned = pinned[i];
-    place.slot = place.position = kNone;
-    if (!place.pinned) continue;
-    const auto buffer = arena.take<std::byte>(segment_buffer_bytes(tables_, i), Region::pinned);
-    if (!buffer) return buffer.error();
-    place.buffer = buffer->data();
+  schedule_ = schedule;
+  recheck_ = recheck;
+  QSF_TRY(arena.take(places_, tables.segments.size(), Region::tables));
+  QSF_TRY(arena.take(slots_, plan.ring_slots, Region::tables));
+  QSF_TRY(arena.take(queue_, plan.ring_slots + kAhead + 1, Region::tables));
+  QSF_TRY(arena.take(streamed_, schedule.size(), Region::tables));
+  QSF_TRY(arena.take(strip_, strip_bytes(tables), Region::tables));
+  for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
+    std::span<std::byte> buffer;
+    if (pinned[i]) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
+    if (arena.is_dry()) continue;
+    places_[i].pinned = pinned[i];
+    places_[i].buffer = buffer.data();
   }
+  for (std::uint32_t i = 0; i < plan.ring_slots; ++i) {
+    std::span<std::byte> buffer;
+    QSF_TRY(arena.take(buffer, plan.slot_bytes, Region::ring));
+    if (!arena.is_dry()) slots_[i] = {buffer.data(), kNone};
+  }
+  if (arena.is_dry()) return {};
   std::size_t n_streamed = 0;
-  for (std::uint32_t p = 0; p < order.size(); ++p) {
-    places_[order[p]].position = p;
-    n_streamed += !pinned[order[p]];
+  for (std::uint32_t p = 0; p < schedule.size(); ++p) {
+    places_[schedule[p]].position = p;
+    if (!pinned[schedule[p]]) streamed_[n_streamed++] = p;
   }
-  const auto streamed = arena.take<std::uint32_t>(n_streamed, Region::tables);
-  if (!streamed) return streamed.error();
-  streamed_ = *streamed;
-  for (std::uint32_t p = 0, i = 0; p < order.size(); ++p) {
-    if (!pinned[order[p]]) streamed_[i++] = p;
-  }
-  for (Slot& slot : slots_) {
-    const auto buffer = arena.take<std::byte>(plan.slot_bytes, Region::ring);
-    if (!buffer) return buffer.error();
-    slot = {buffer->data(), kNone};
-  }
-  const auto strip_memory = arena.take<std::byte>(strip_bytes(tables), Region::tables);
-  if (!strip_memory) return strip_memory.error();
-  strip_ = *strip_memory;
+  streamed_ = streamed_.first(n_streamed);
   return {};
+}
+
+void Streamer::begin_pass(std::span<const ScheduleRange> ranges) {
+  n_ranges_ = static_cast<std::uint32_t>(std::min<std::size_t>(ranges.size(), kMaxRanges));
+  std::copy_n(ranges.begin(), n_ranges_, ranges_.begin());
+  at_ = kNone;
 }
 
 std::byte* Streamer::raw(std::uint32_t segment) const {
@@ -134,17 +121,26 @@ const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
     held_ = segment;
     return raw(segment);
   }
-  if (state == State::absent) request(segment, true);
+  if (state == State::failed) {
+    // What was asked for before the last error is owed another try.
+    if (place.attempt == attempt_)
+      failed_ = true;
+    else
+      forget(place);
+  }
+  if (place.state.load(std::memory_order_relaxed) == State::absent) request(segment, true);
   return nullptr;
+}
+
+void Streamer::forget(Place& place) {
+  if (place.slot != kNone) slots_[place.slot].segment = kNone;
+  place.slot = kNone;
+  place.state.store(State::absent, std::memory_order_relaxed);
 }
 
 void Streamer::release(std::uint32_t segment) {
   held_ = kNone;
-  Place& place = places_[segment];
-  if (place.pinned) return;
-  slots_[place.slot].segment = kNone;
-  place.slot = kNone;
-  place.state.store(State::absent, std::memory_order_relaxed);
+  if (!places_[segment].pinned) forget(places_[segment]);
 }
 
 bool Streamer::preload() {
@@ -153,6 +149,7 @@ bool Streamer::preload() {
     if (!places_[i].pinned) continue;
     const State state = places_[i].state.load(std::memory_order_acquire);
     all &= state == State::ready;
+    if (state == State::failed) acquire(i, Use::lookup);
     if (state == State::absent && in_flight_.load(std::memory_order_relaxed) < kAhead) request(i, false);
   }
   return all;
@@ -165,18 +162,18 @@ Streamer::Slot* Streamer::free_slot(bool evict) {
   for (Slot& slot : slots_) {
     if (slot.segment == kNone) return &slot;
     const Place& place = places_[slot.segment];
-    if (!evict || slot.segment == held_ || place.state.load(std::memory_order_acquire) != State::ready) continue;
-    const auto n = static_cast<std::uint32_t>(order_.size());
-    const std::uint32_t distance = place.position == kNone ? n : (place.position + n - at_) % n;
+    const State state = place.state.load(std::memory_order_acquire);
+    const bool settled = state == State::ready || state == State::failed;
+    if (!evict || slot.segment == held_ || !settled) continue;
+    const auto n = static_cast<std::uint32_t>(schedule_.size());
+    const std::uint32_t at = at_ == kNone ? 0 : at_;
+    const std::uint32_t distance = place.position == kNone ? n : (place.position + n - at) % n;
     if (last == nullptr || distance > last_distance) {
       last = &slot;
       last_distance = distance;
     }
   }
-  if (last == nullptr) return nullptr;
-  places_[last->segment].slot = kNone;
-  places_[last->segment].state.store(State::absent, std::memory_order_relaxed);
-  last->segment = kNone;
+  if (last != nullptr) forget(places_[last->segment]);
   return last;
 }
 
@@ -197,25 +194,41 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
   queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into, s.crc, true};
   bytes_requested_ += s.stored_size;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  place.attempt = attempt_;
   place.state.store(State::requested, std::memory_order_relaxed);
   return true;
 }
 
-/// Asks for the ring's next segments in order of use, then for pinned ones that are not there yet.
+/// Asks for the ring's next segments in order of use, round the pass's ranges, then for pinned ones that are not there.
 void Streamer::look_ahead() {
-  const std::uint32_t n_pass = static_cast<std::uint32_t>(order_.size()) - (with_head_ ? 0 : n_head_);
-  const auto end = std::lower_bound(streamed_.begin(), streamed_.end(), n_pass);
-  auto next = std::upper_bound(streamed_.begin(), end, at_);
-  const auto n = static_cast<std::size_t>(end - streamed_.begin());
-  for (std::size_t i = 0; i < std::min(n, slots_.size()); ++i, ++next) {
-    if (next == end) next = streamed_.begin();
-    const std::uint32_t segment = order_[*next];
+  const auto wanted = [&](std::uint32_t range) {  // what is streamed of a range
+    const auto begin = std::ranges::lower_bound(streamed_, ranges_[range].begin);
+    return std::span(begin, std::ranges::lower_bound(streamed_, ranges_[range].end));
+  };
+  std::uint32_t range = 0;  // that the pass is in, and where in it
+  while (range < n_ranges_ && at_ != kNone && at_ >= ranges_[range].end) ++range;
+  std::size_t next = 0;
+  if (range < n_ranges_ && at_ != kNone) {
+    const auto part = wanted(range);
+    next = static_cast<std::size_t>(std::ranges::upper_bound(part, at_) - part.begin());
+  }
+  // Each streamed segment of the pass once at most.
+  for (std::size_t asked = 0, turns = 0; n_ranges_ > 0 && asked < slots_.size() && turns <= n_ranges_;) {
+    const auto part = wanted(range % n_ranges_);
+    if (next >= part.size()) {
+      ++range;
+      ++turns;
+      next = 0;
+      continue;
+    }
+    const std::uint32_t segment = schedule_[part[next++]];
+    ++asked;
     if (places_[segment].state.load(std::memory_order_acquire) == State::absent && !request(segment, false)) break;
   }
-  for (; next_pinned_ < order_.size() && in_flight_.load(std::memory_order_relaxed) < kAhead; ++next_pinned_) {
-    const Place& place = places_[order_[next_pinned_]];
+  for (; next_pinned_ < schedule_.size() && in_flight_.load(std::memory_order_relaxed) < kAhead; ++next_pinned_) {
+    const Place& place = places_[schedule_[next_pinned_]];
     if (!place.pinned || place.state.load(std::memory_order_acquire) != State::absent) continue;
-    if (!request(order_[next_pinned_], false)) return;
+    if (!request(schedule_[next_pinned_], false)) return;
   }
 }
 
@@ -233,27 +246,38 @@ Status Streamer::complete(std::uint32_t ticket) {
     return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
   }
   const Status status = unpack(ticket);
+  if (!status) keep_error(status.error());
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   places_[ticket].state.store(status ? State::ready : State::failed, std::memory_order_release);
   return status;
 }
 
-void Streamer::fail(std::uint32_t ticket) {
+void Streamer::fail(std::uint32_t ticket, const Error& error) {
   if (ticket >= places_.size() || places_[ticket].state.load(std::memory_order_relaxed) != State::requested) return;
+  keep_error(error);
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   places_[ticket].state.store(State::failed, std::memory_order_release);
 }
 
+void Streamer::keep_error(const Error& error) {
+  if (keeping_.test_and_set(std::memory_order_acquire)) return;  // the first error is the one to tell
+  error_ = error;
+  error_kept_.store(true, std::memory_order_release);
+}
+
+Error Streamer::error() const {
+  if (error_kept_.load(std::memory_order_acquire)) return error_;
+  return make_error(ErrorCode::io_error, "a segment could not be read");
+}
+
 void Streamer::recover() {
+  failed_ = false;
+  ++attempt_;
   for (Place& place : places_) {
-    if (place.state.load(std::memory_order_acquire) != State::failed) continue;
-    if (!place.pinned) {
-      slots_[place.slot].segment = kNone;
-      place.slot = kNone;
-    }
-    place.state.store(State::absent, std::memory_order_relaxed);
+    if (place.state.load(std::memory_order_acquire) == State::failed) forget(place);
   }
   next_pinned_ = 0;
+  if (error_kept_.exchange(false, std::memory_order_acquire)) keeping_.clear(std::memory_order_release);
 }
 
 Status Streamer::unpack(std::uint32_t segment) {
@@ -265,7 +289,8 @@ Status Streamer::unpack(std::uint32_t segment) {
       s.compression == Compression::none
           ? bytes
           : std::span<const std::byte>(at + s.raw_size + margin - s.stored_size, s.stored_size);
-  if (const std::uint32_t crc = crc32(stored); crc != s.crc) {
+  bool& checked = places_[segment].checked;
+  if (const std::uint32_t crc = checked ? s.crc : crc32(stored); crc != s.crc) {
     return make_error(ErrorCode::bad_checksum,
                       "segment {} ({} bytes at {}) has CRC-32 {:08x}, not the {:08x} that the file states", segment,
                       s.stored_size, s.offset, crc, s.crc);
@@ -273,7 +298,8 @@ Status Streamer::unpack(std::uint32_t segment) {
   if (s.compression != Compression::none) {
     QSF_TRY(decompress(s.compression, stored, bytes));
   }
-  QSF_TRY(check_inline_headers(tables_.header, tables_.tensors, tables_.segments, segment, bytes));
+  if (!checked) QSF_TRY(check_inline_headers(tables_.header, tables_.tensors, tables_.segments, segment, bytes));
+  checked = !recheck_;
   const TensorEntry* matrix = matrix_of(tables_, segment);
   if (!needs_tiling(matrix)) return {};
   const Format& format = *find_format(matrix->format);

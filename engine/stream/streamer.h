@@ -2,6 +2,7 @@
 // by ReadRequest and never reads itself.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,32 +25,39 @@ std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segme
 /// The matrix that lies in a segment, or nullptr for a segment of vectors.
 const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment);
 
+/// Positions [begin, end) of a schedule.
+struct ScheduleRange {
+  std::uint32_t begin = 0, end = 0;
+};
+
 /// One thread computes: acquire, release, prefetch, next_request, recover. complete and fail may come from one other.
 class Streamer {
  public:
-  /// `order`: the segments of a full pass in order of use; the last `n_head` are the output head's.
-  static std::uint64_t fixed_bytes(const FileTables& tables);  // what init takes beside weights and slots, at most
+  /// `schedule`: the segments of a whole pass in order of use, each once; it must outlive this. With `recheck`, a
+  /// segment is checked whenever it is read, not only the first time.
   Status init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-              std::span<const std::uint32_t> order, std::uint32_t n_head);
+              std::span<const std::uint32_t> schedule, bool recheck);
 
   enum class Use : std::uint8_t { in_order, lookup };
-  /// The segment's decompressed bytes (tiled where the file has rows), or nullptr while they are on their way. At most
-  /// one segment that is not pinned may be held. A look-up does not move the place in the pass.
+  /// The segment's decompressed bytes (tiled where the file has rows), or nullptr while they are on their way or when
+  /// reading them has failed(). At most one segment that is not pinned may be held. A look-up does not move the place
+  /// in the pass.
   const std::byte* acquire(std::uint32_t segment, Use use = Use::in_order);
   void release(std::uint32_t segment);
-  /// Says which pass runs, so that what is fetched ahead is what comes next.
-  void begin_pass(bool with_head) {
-    with_head_ = with_head;
-    at_ = static_cast<std::uint32_t>(order_.size());
-  }
+  /// Says which parts of the schedule a pass uses, so that what is fetched ahead is what comes next. They ascend.
+  void begin_pass(std::span<const ScheduleRange> ranges);
   /// Asks for every pinned segment; true when all are there.
   bool preload();
 
   std::optional<ReadRequest> next_request();
   /// Checks the bytes, decompresses and tiles them.
   Status complete(std::uint32_t ticket);
-  void fail(std::uint32_t ticket);
-  /// After an error: what failed may be asked for again.
+  void fail(std::uint32_t ticket, const Error& error);
+  /// Whether a segment that was acquired could not be read. What is fetched ahead fails only once it is needed.
+  bool failed() const { return failed_; }
+  /// Of failed(): the first error since recover().
+  Error error() const;
+  /// Begins anew after an error: what failed is asked for again, and what was asked for before and fails later is too.
   void recover();
 
   bool is_pinned(std::uint32_t segment) const { return places_[segment].pinned; }
@@ -58,11 +66,13 @@ class Streamer {
  private:
   enum class State : std::uint8_t { absent, requested, ready, failed };
   struct Place {
-    std::atomic<State> state;
-    bool pinned;
-    std::uint32_t slot;      // kNone unless in the ring
-    std::uint32_t position;  // in order_, kNone for look-ups
-    std::byte* buffer;
+    std::atomic<State> state{State::absent};
+    bool pinned = false;
+    bool checked = false;            // its stored bytes had their CRC once
+    std::uint32_t slot = kNone;      // kNone unless in the ring
+    std::uint32_t position = kNone;  // in schedule_, kNone for look-ups
+    std::uint32_t attempt = 0;       // attempt_ when it was requested
+    std::byte* buffer = nullptr;
   };
   struct Slot {
     std::byte* buffer;
@@ -70,6 +80,7 @@ class Streamer {
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kMaxSlots = 64;
+  static constexpr std::uint32_t kMaxRanges = 8;
   static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
 
   std::byte* raw(std::uint32_t segment) const;
@@ -77,22 +88,29 @@ class Streamer {
   bool request(std::uint32_t segment, bool evict);
   Slot* free_slot(bool evict);
   void look_ahead();
+  void forget(Place& place);
+  void keep_error(const Error& error);
 
   FileTables tables_;
   std::span<Place> places_;
   std::span<Slot> slots_;
-  std::span<const std::uint32_t> order_;
-  std::span<std::uint32_t> streamed_;  // positions in order_ of what is not pinned, ascending
+  std::span<const std::uint32_t> schedule_;
+  std::span<std::uint32_t> streamed_;  // positions in schedule_ of what is not pinned, ascending
   std::span<ReadRequest> queue_;
   std::span<std::byte> strip_;  // one strip of rows, for tiling
-  std::uint32_t n_head_ = 0;
+  std::array<ScheduleRange, kMaxRanges> ranges_{};
+  std::uint32_t n_ranges_ = 0;
   std::uint32_t queue_first_ = 0, queue_count_ = 0;
-  std::uint32_t at_ = 0;           // position of the last acquired segment
+  std::uint32_t at_ = kNone;       // position of the last acquired segment
   std::uint32_t next_pinned_ = 0;  // positions before it were asked for
   std::uint32_t held_ = kNone;
+  std::uint32_t attempt_ = 0;  // how often recover() was called
   std::atomic<std::uint32_t> in_flight_{0};
-  bool with_head_ = true;
+  bool recheck_ = false, failed_ = false;
   std::uint64_t bytes_requested_ = 0;
+  std::atomic_flag keeping_;  // guards error_ against two failures at once, until recover()
+  std::atomic<bool> error_kept_{false};
+  Error error_;
 };
 
 }  // namespace qsf

@@ -73,9 +73,8 @@ std::string_view instruction_set(std::size_t index);
 
 class Session;
 
-/// A session in `memory`, which must stay in place and be budget - kHostReserve bytes. Steps until Step::ready.
-Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t budget, std::uint64_t file_size,
-                              const OpenOptions& options);
+/// A session in `memory`, which must stay in place: the budget without kHostReserve. Steps until Step::ready.
+Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_size, const OpenOptions& options);
 
 /// Calls below are made from one thread, except complete() and fail(), which may come from one other. `sequence` is
 /// below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
@@ -122,7 +121,7 @@ class Session {
   std::string_view detokenize(std::uint32_t token) const;
 
  private:
-  friend Result<Session*> open_session(std::span<std::byte>, std::uint64_t, std::uint64_t, const OpenOptions&);
+  friend Result<Session*> open_session(std::span<std::byte>, std::uint64_t, const OpenOptions&);
   struct Impl;
   Impl* impl_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "qsf/file/roles.h"
 #include "converter/inputs.h"
 #include "converter/llama2c.h"
 #include "converter/support.h"
@@ -55,7 +56,7 @@ TEST(Llama2c, EqualsTheHuggingFaceModelItWasMadeFrom) {
     const Written file = convert(folder.path("model.bin"), {FormatId::f32, Compression::none, 0});
     EXPECT_EQ(file.weights.size(), expected.weights.size() - (tied ? 1 : 0));
     for (const auto& [key, weights] : file.weights) {
-      EXPECT_EQ(weights.values, expected.weights.at(key).values) << kRoleNames[static_cast<std::size_t>(key.second)];
+      EXPECT_EQ(weights.values, expected.weights.at(key).values) << role_name(key.second);
     }
     EXPECT_EQ((file.tables.header.flags & kFlagTied) != 0, tied);
   }

@@ -34,7 +34,7 @@ class Host {
   Host(std::span<const std::byte> file, std::uint64_t budget, const OpenOptions& options,
        std::function<bool(const ReadRequest&)> is_late = {})
       : late(std::move(is_late)), file_(file), memory_(budget > kHostReserve ? budget - kHostReserve : 0) {
-    const Result<Session*> opened = open_session(memory_, budget, file.size(), options);
+    const Result<Session*> opened = open_session(memory_, file.size(), options);
     if (!opened) {
       error = opened.error();
       return;

@@ -90,6 +90,18 @@ TEST(FormatDocument, ListsEveryTypeRoleAndTag) {
     expect_row(document, std::to_string(static_cast<unsigned>(rule.role)) + " | `" + std::string(role_name(rule.role)) +
                              "` | " + place + " | " + (rule.matrix ? "matrix" : "vector") + " |");
   }
+  const auto keys = [&](const auto& lines) {
+    for (const LayerKey& key : lines) {
+      char range[80];
+      std::snprintf(range, sizeof range, "%.0f | %.0f | ", key.least, key.most);
+      const std::string name = std::to_string(key.number) + " | `" + std::string(key.name) + "` | ";
+      EXPECT_TRUE(document.find("\n| " + name + "u32 | " + range + std::string(key.meaning)) != std::string::npos ||
+                  document.find("\n| " + name + "f32 | " + range + std::string(key.meaning)) != std::string::npos)
+          << name << range << key.meaning;
+    }
+  };
+  keys(kLayerKeys);
+  keys(kModelKeys);
   for (const std::uint32_t tag : kKnownTags) expect_row(document, "`" + std::string(TagName(tag).text) + "` |");
   for (const std::string_view key : {kMetaNormEpsilon, kMetaWindow, kMetaEndTokens, kMetaArchitecture, kMetaName}) {
     expect_row(document, "`" + std::string(key) + "` |");

@@ -15,6 +15,7 @@ struct OpenFile {
   Header header;
   std::vector<SectionEntry> sections;
   std::vector<LayerEntry> layers;
+  LayerTableSource table;
   std::vector<TensorEntry> tensors;
   std::vector<SegmentEntry> segments;
   std::vector<std::string> meta;            // "key=value", floats in hexadecimal
@@ -86,7 +87,15 @@ inline Result<OpenFile> open_file(std::span<const std::byte> file) {
       if (Status s = read_rope(f.header, bytes, divisors); !s) return s.error();
     }
   }
-  if (Status s = check_tables(f.header, f.layers, f.tensors, f.segments); !s) return s.error();
+  std::vector<std::byte> meta, layers;
+  for (const SectionEntry& section : f.sections) {
+    if (section.tag == kTagMeta) meta = piece(file, section.offset, section.size);
+    if (section.tag == kTagLayers) layers = piece(file, section.offset, section.size);
+  }
+  Result<LayerTableSource> table = load_layer_table(f.header, meta, layers);
+  if (!table) return table.error();
+  f.table = std::move(*table);
+  if (Status s = check_tables(f.header, f.table.view(), f.layers, f.tensors, f.segments); !s) return s.error();
   for (std::uint32_t i = 0; i < f.segments.size(); ++i) {
     Result<std::vector<std::byte>> raw = open_segment(f, file, i);
     if (!raw) return raw.error();

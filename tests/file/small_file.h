@@ -1,9 +1,11 @@
 // Small complete QSF files in memory, written by write_file, with the weights they were made from.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -29,7 +31,10 @@ struct SmallOptions {
   std::uint32_t segment_bytes = 1024;
   std::uint32_t window = 0;
   std::vector<float> rope_divisors;
-  std::string end_tokens;  // META's tokens.eos
+  std::function<void(std::uint32_t layer, LayerKind& kind)> shape;  // what layers are beside the header's say
+  ModelKind model;
+  std::vector<Role> optional;  // of those that a layer may have, beside the ones below
+  std::string end_tokens;      // META's tokens.eos
   std::vector<std::byte> tokenizer;
   std::uint32_t seed = 1;
 };
@@ -65,6 +70,20 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
   source.compression = o.compression;
   source.segment_bytes = o.segment_bytes;
 
+  LayerTableSource table;
+  table.model = o.model;
+  for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
+    LayerKind kind = default_kind(h);
+    kind.norm_epsilon = 1e-5f;
+    kind.window = o.window;
+    if (o.shape) o.shape(layer, kind);
+    auto& kinds = table.kinds;
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    table.of_layer.push_back(static_cast<std::uint8_t>(found - kinds.begin()));
+    if (found == kinds.end()) kinds.push_back(kind);
+  }
+  if (o.shape || o.model != ModelKind{}) source.layers = table;
+
   std::uint64_t state = o.seed;
   const auto uniform = [&] {  // splitmix64, the top 24 bits as a float in [-1, 1)
     std::uint64_t z = state += 0x9e3779b97f4a7c15u;
@@ -78,12 +97,14 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
     t.section = section;
     t.role = rule.role;
     t.format = rule.matrix ? o.format : o.vectors;
-    t.rows = extent(h, rule.rows);
-    t.cols = extent(h, rule.cols);
+    const LayerKind& kind = kind_of_section(h, table.view(), section);
+    t.rows = extent(h, kind, rule.rows);
+    t.cols = extent(h, kind, rule.cols);
     t.layout = kFormats[static_cast<std::size_t>(format_index(t.format))].quantized() ? o.layout : Layout::rows;
     std::vector<float>& weights = file.weights[{section, rule.role}];
     weights.resize(std::size_t{t.rows} * t.cols);
-    const bool norm = !rule.matrix && rule.need == Need::always;
+    const bool norm =
+        !rule.matrix && rule.name.ends_with("norm") && rule.rows == Extent::one && rule.cols == Extent::dim;
     for (float& w : weights) w = norm ? 1 + 0.1f * uniform() : 0.2f * uniform();
     t.rows_of = [&weights, cols = t.cols, id = t.format](std::uint32_t begin, std::uint32_t n,
                                                          std::span<std::byte> out) -> Status {
@@ -102,9 +123,11 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
     for (const RoleRule& rule : kRoleRules) {
       const bool bias = rule.role >= Role::attn_q_bias && rule.role <= Role::attn_v_bias;
       const bool qk_norm = rule.role == Role::attn_q_norm || rule.role == Role::attn_k_norm;
-      const bool wanted = rule.need == Need::always || (rule.need == Need::untied && !o.tied) || (bias && o.biases) ||
-                          (qk_norm && o.qk_norm);
-      if (wanted && rule.place == place_of(h, section)) add(section, rule);
+      if (rule.place != place_of(h, section)) continue;
+      const bool asked = (bias && o.biases) || (qk_norm && o.qk_norm) ||
+                         std::find(o.optional.begin(), o.optional.end(), rule.role) != o.optional.end();
+      const Presence presence = rule.presence({kind_of_section(h, table.view(), section), o.tied});
+      if (presence == Presence::always || (presence == Presence::optional && asked)) add(section, rule);
     }
   }
   return source;

@@ -34,7 +34,7 @@ TEST(Writer, RefusesWhatCannotBeRead) {
   refused([](FileSource& s) { s.tensors.pop_back(); }, ErrorCode::bad_tensor, "section 0 has no tensors");
   refused([](FileSource& s) { s.tensors.erase(s.tensors.begin() + 1); }, ErrorCode::bad_tensor, "lacks");
   refused([](FileSource& s) { s.tensors.push_back(s.tensors[3]); }, ErrorCode::bad_tensor, "twice");
-  refused([](FileSource& s) { ++s.tensors[3].rows; }, ErrorCode::bad_tensor, "the header makes it");
+  refused([](FileSource& s) { ++s.tensors[3].rows; }, ErrorCode::bad_tensor, "the model's sizes make it");
   refused([](FileSource& s) { s.tensors[3].format = FormatId::mixed; }, ErrorCode::unsupported, "type 5");
   refused([](FileSource& s) { s.tensors[3].layout = Layout::tiles; }, ErrorCode::bad_tensor, "layout 1");
   refused([](FileSource& s) { s.header.n_layers = 0; }, ErrorCode::bad_header, "n_layers is 0");

@@ -66,7 +66,7 @@ qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> 
   options.stream_all = way.stream_all;
   options.kv = kv;
   options.isa = isa;
-  const qsf::Result<qsf::Session*> session = qsf::open_session(memory, kBudget, file.size(), options);
+  const qsf::Result<qsf::Session*> session = qsf::open_session(memory, file.size(), options);
   if (!session) return session.error();
   std::string tokens;
   if (const qsf::Status status = pump(**session, file, tokens); !status) return status;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -23,17 +24,38 @@ std::vector<SegmentNeed> segments() {
   return all;
 }
 
-PlanInput input(const std::vector<SegmentNeed>& all, std::uint64_t budget) {
+/// What the parts of a session take, beside weights.
+struct Sizes {
+  std::uint64_t fixed = kMiB;
+  std::array<std::uint64_t, kKvNames.size()> kv_per_position{8 * kKiB, 4 * kKiB, 2 * kKiB + 64, kKiB + 256,
+                                                             kKiB / 2 + 256};
+  std::uint64_t per_position = 4, per_column = 8 * kKiB, embedding_row = kKiB;
+  std::vector<SegmentNeed> segments;
+
+  std::uint64_t without_weights(const Plan& p) const {
+    return fixed + p.max_seq_len * (per_position + kv_per_position[static_cast<std::size_t>(p.kv)]) +
+           p.chunk * per_column + p.embedding_rows * embedding_row;
+  }
+  static std::uint64_t bytes(const void* context, const Plan& p) {
+    const Sizes& sizes = *static_cast<const Sizes*>(context);
+    std::uint64_t total = sizes.without_weights(p) + p.ring_slots * p.slot_bytes;
+    for (const SegmentNeed& s : sizes.segments) total += p.ring_slots == 0 || s.vectors ? s.bytes : 0;
+    return total;
+  }
+};
+
+PlanInput input(const Sizes& sizes, std::uint64_t budget) {
   PlanInput in;
   in.budget = budget;
-  in.fixed = kMiB;
-  in.segments = all;
-  in.kv_per_position = {8 * kKiB, 4 * kKiB, 2 * kKiB + 64, kKiB + 256, kKiB / 2 + 256};
-  in.scratch_per_position = 4;
-  in.scratch_per_column = 8 * kKiB;
-  in.embedding_row = kKiB;
+  in.segments = sizes.segments;
+  in.measure = {&sizes, Sizes::bytes};
   in.model_seq_len = 1024;
   return in;
+}
+Sizes sizes() {
+  Sizes sizes;
+  sizes.segments = segments();
+  return sizes;
 }
 
 struct Made {
@@ -47,28 +69,26 @@ Made make(const PlanInput& in) {
 }
 
 /// The plan's bytes counted anew from what it says.
-std::uint64_t count(const PlanInput& in, const Made& made) {
+std::uint64_t count(const Sizes& sizes, const Made& made) {
   const Plan& p = *made.plan;
-  std::uint64_t total = in.fixed + p.ring_slots * p.slot_bytes + p.max_seq_len * in.scratch_per_position +
-                        p.kv_capacity * in.kv_per_position[static_cast<std::size_t>(p.kv)] +
-                        p.chunk * in.scratch_per_column + p.embedding_rows * in.embedding_row;
-  for (std::size_t i = 0; i < in.segments.size(); ++i) total += made.pinned[i] ? in.segments[i].bytes : 0;
+  std::uint64_t total = sizes.without_weights(p) + p.ring_slots * p.slot_bytes;
+  for (std::size_t i = 0; i < sizes.segments.size(); ++i) total += made.pinned[i] ? sizes.segments[i].bytes : 0;
   return total;
 }
 
 TEST(Plan, KeepsEverythingResidentWhenItFits) {
-  const auto all = segments();
+  const Sizes all = sizes();
   const Made made = make(input(all, 64 * kMiB));
   ASSERT_TRUE(made.plan);
   EXPECT_EQ(made.plan->ring_slots, 0u);
   EXPECT_EQ(made.plan->max_seq_len, 1024u);
   EXPECT_EQ(made.plan->kv, KvType::f16);
   EXPECT_EQ(made.plan->embedding_rows, 0u);
-  EXPECT_EQ(std::count(made.pinned.begin(), made.pinned.end(), true), static_cast<long>(all.size()));
+  EXPECT_EQ(std::count(made.pinned.begin(), made.pinned.end(), true), static_cast<long>(all.segments.size()));
 }
 
 TEST(Plan, NeverPassesAnyBudgetAndIsWhatItSays) {
-  const auto all = segments();
+  const Sizes all = sizes();
   int plans = 0, refusals = 0;
   for (std::uint64_t budget = kMiB / 2; budget < 20 * kMiB; budget += 97 * kKiB) {
     const PlanInput in = input(all, budget);
@@ -80,17 +100,17 @@ TEST(Plan, NeverPassesAnyBudgetAndIsWhatItSays) {
     }
     ++plans;
     EXPECT_LE(made.plan->total, budget);
-    EXPECT_EQ(made.plan->total, count(in, made)) << budget;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      EXPECT_TRUE(made.pinned[i] || !all[i].vectors);
+    EXPECT_EQ(made.plan->total, count(all, made)) << budget;
+    for (std::size_t i = 0; i < all.segments.size(); ++i) {
+      EXPECT_TRUE(made.pinned[i] || !all.segments[i].vectors);
     }
   }
   EXPECT_GT(plans, 100);
   EXPECT_GT(refusals, 2);
 }
 
-TEST(Plan, ReducesInTheSeedsOrder) {
-  const auto all = segments();
+TEST(Plan, ReducesInOrder) {
+  const Sizes all = sizes();
   int stage = 0;
   for (std::uint64_t budget = 20 * kMiB; budget > kMiB; budget -= 16 * kKiB) {
     const Made made = make(input(all, budget));
@@ -110,16 +130,16 @@ TEST(Plan, ReducesInTheSeedsOrder) {
 
 // Groups of 32 take more than a byte for each of a few values: such heads stay at 8 bits.
 TEST(Plan, TakesNoCoarserTypeThatIsLarger) {
-  const auto all = segments();
+  Sizes all = sizes();
+  all.kv_per_position = {32, 16, 12, 20, 12};
   PlanInput in = input(all, 2 * kMiB);
-  in.kv_per_position = {32, 16, 12, 20, 12};
   for (in.budget = 20 * kMiB; make(in).plan; in.budget -= 64 * kKiB) {
     EXPECT_LE(make(in).plan->kv, KvType::q8) << in.budget;
   }
 }
 
 TEST(Plan, RefusalNamesABudgetThatDoes) {
-  const auto all = segments();
+  const Sizes all = sizes();
   const Made refused = make(input(all, kMiB + 100 * kKiB));
   ASSERT_FALSE(refused.plan);
   const std::string sentence = refused.plan.error().sentence;
@@ -130,7 +150,7 @@ TEST(Plan, RefusalNamesABudgetThatDoes) {
 }
 
 TEST(Plan, KeepsWishes) {
-  const auto all = segments();
+  const Sizes all = sizes();
   PlanInput in = input(all, 8 * kMiB);
   in.max_seq_len = 700;
   in.chunk = 7;
@@ -147,19 +167,20 @@ TEST(Plan, KeepsWishes) {
 }
 
 TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
-  const auto all = segments();
+  const Sizes all = sizes();
   PlanInput in = input(all, 0);
   in.max_seq_len = 256;
   in.kv = static_cast<int>(KvType::f16);
   in.chunk = 8;
   in.ring_slots = 2;
-  const std::uint64_t base = in.fixed + 8 * 4 * kKiB + 2 * 256 * kKiB + 256 * (4 * kKiB + 4) + 8 * 8 * kKiB + 64 * kKiB;
+  const std::uint64_t base =
+      all.fixed + 8 * 4 * kKiB + 2 * 256 * kKiB + 256 * (4 * kKiB + 4) + 8 * 8 * kKiB + 64 * kKiB;
   in.budget = base + 20 * 256 * kKiB;  // room for half of the matrices
   const Made made = make(in);
   ASSERT_TRUE(made.plan);
   int streamed = 0, run = 0, longest = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].vectors) continue;
+  for (std::size_t i = 0; i < all.segments.size(); ++i) {
+    if (all.segments[i].vectors) continue;
     run = made.pinned[i] ? 0 : run + 1;
     longest = std::max(longest, run);
     streamed += made.pinned[i] ? 0 : 1;
@@ -168,25 +189,15 @@ TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
   EXPECT_LE(longest, 2);
 }
 
-TEST(Plan, WindowBoundsTheCacheNotTheContext) {
-  const auto all = segments();
-  PlanInput in = input(all, 64 * kMiB);
-  in.window = 100;
-  const Made made = make(in);
-  ASSERT_TRUE(made.plan);
-  EXPECT_EQ(made.plan->max_seq_len, 1024u);
-  EXPECT_EQ(made.plan->kv_capacity, 100u);
-}
-
 TEST(Plan, StreamAllPinsOnlyVectors) {
-  const auto all = segments();
+  const Sizes all = sizes();
   PlanInput in = input(all, 64 * kMiB);
   in.stream_all = true;
   in.ring_slots = 1;
   const Made made = make(in);
   ASSERT_TRUE(made.plan);
   EXPECT_EQ(made.plan->ring_slots, 1u);
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(made.pinned[i], all[i].vectors);
+  for (std::size_t i = 0; i < all.segments.size(); ++i) EXPECT_EQ(made.pinned[i], all.segments[i].vectors);
 }
 
 }  // namespace

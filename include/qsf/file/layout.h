@@ -92,8 +92,9 @@ inline constexpr std::uint32_t kTagTensors = tag("TENS");    // the tensor table
 inline constexpr std::uint32_t kTagSegments = tag("SEGS");   // the segment table, needed
 inline constexpr std::uint32_t kTagMeta = tag("META");       // typed keys and values, needed
 inline constexpr std::uint32_t kTagTokenizer = tag("TOKN");  // the tokenizer, optional
-inline constexpr std::uint32_t kTagRope = tag("ROPE");  // f32 [head_dim / 2] divisors of RoPE's frequencies, optional
-inline constexpr std::array kKnownTags{kTagTensors, kTagSegments, kTagMeta, kTagTokenizer, kTagRope};
+inline constexpr std::uint32_t kTagRope = tag("ROPE");    // f32 [head_dim / 2] divisors of RoPE's frequencies, optional
+inline constexpr std::uint32_t kTagLayers = tag("LAYR");  // the kinds of layers, optional
+inline constexpr std::array kKnownTags{kTagTensors, kTagSegments, kTagMeta, kTagTokenizer, kTagRope, kTagLayers};
 inline constexpr std::uint32_t kSectionNeeded = 1;  // flag: a reader that does not know the tag must refuse the file
 
 /// A tag as text, bytes that do not print as '?'.
@@ -114,32 +115,36 @@ inline constexpr std::string_view kMetaEndTokens = "tokens.eos";               /
 inline constexpr std::string_view kMetaArchitecture = "general.architecture";  // text, for people
 inline constexpr std::string_view kMetaName = "general.name";                  // text, for people
 
-/// What a tensor is for. 0-13 are the seed's tensor types.
+/// What a tensor is for, as its number in the file: roles.h says everything else about it. 0-13 are version 1's tensor
+/// types.
 enum class Role : std::uint8_t {
   attn_q = 0,
-  attn_k,
-  attn_v,
-  attn_o,
-  ffn_gate,
-  ffn_up,
-  ffn_down,
-  attn_norm,
-  ffn_norm,
+  attn_k = 1,
+  attn_v = 2,
+  attn_o = 3,
+  ffn_gate = 4,
+  ffn_up = 5,
+  ffn_down = 6,
+  attn_norm = 7,
+  ffn_norm = 8,
   attn_q_bias = 9,
-  attn_k_bias,
-  attn_v_bias,
-  attn_o_bias,
-  ffn_bias,
+  attn_k_bias = 10,
+  attn_v_bias = 11,
+  attn_o_bias = 12,
+  ffn_bias = 13,
   attn_q_norm = 14,
-  attn_k_norm,
-  token_embd,
-  final_norm,
-  head,
+  attn_k_norm = 15,
+  token_embd = 16,
+  final_norm = 17,
+  head = 18,
+  attn_post_norm = 32,
+  ffn_post_norm = 33,
+  attn_norm_bias = 34,
+  ffn_norm_bias = 35,
+  final_norm_bias = 36,
+  ffn_gate_bias = 37,
+  ffn_up_bias = 38,
 };
-inline constexpr std::array<std::string_view, 19> kRoleNames{
-    "attn_q",      "attn_k",      "attn_v",      "attn_o",      "ffn_gate",    "ffn_up",      "ffn_down",
-    "attn_norm",   "ffn_norm",    "attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_o_bias", "ffn_bias",
-    "attn_q_norm", "attn_k_norm", "token_embd",  "final_norm",  "head"};
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes
 /// of a section, decompressed, are the seed's: a 16-byte header and the data, tensor after tensor (the final section:

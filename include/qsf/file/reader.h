@@ -4,6 +4,7 @@
 #include <span>
 
 #include "qsf/base/result.h"
+#include "qsf/file/layer_table.h"
 #include "qsf/file/layout.h"
 
 namespace qsf {
@@ -33,8 +34,8 @@ Status read_rope(const Header& header, std::span<const std::byte> bytes, std::sp
 /// section's place; every tensor lies in its segments, matrices cut only between strips; layer entries agree in size,
 /// tensor count, type and (by combination of the segments' CRCs) checksum. Linear in the tables' size. Entries must
 /// have come from the functions above.
-Status check_tables(const Header& header, std::span<const LayerEntry> layers, std::span<const TensorEntry> tensors,
-                    std::span<const SegmentEntry> segments);
+Status check_tables(const Header& header, const LayerTable& table, std::span<const LayerEntry> layers,
+                    std::span<const TensorEntry> tensors, std::span<const SegmentEntry> segments);
 
 /// The section's 16-byte headers and flag byte that lie inside a decompressed segment must repeat the tensor table.
 /// raw.size() == segments[segment].raw_size. The tables must have passed check_tables.

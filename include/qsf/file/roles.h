@@ -1,80 +1,146 @@
-// What the format knows of each role: where such a tensor lies, its shape, and whether a model can be without it.
+// What the format knows of each role: its name, where such a tensor lies, its shape, and what kinds of layers have it.
+// A role's number in the file, its place in this table and the order in which tensors are used are three things.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
+#include "qsf/file/layer_table.h"
 #include "qsf/file/layout.h"
 
 namespace qsf {
 
 enum class Place : std::uint8_t { embedding, layer, final };
 enum class Extent : std::uint8_t { one, dim, heads, kv_heads, head_dim, ffn_dim, vocab };
-enum class Need : std::uint8_t { always, optional, untied, unsupported };
+/// Whether a section has a tensor of a role: it must, it may, it must not.
+enum class Presence : std::uint8_t { never, optional, always };
+
+/// What a rule depends on: the layer's kind (outside the layers: the first layer's), and whether the head is tied.
+struct RoleContext {
+  const LayerKind& kind;
+  bool tied;
+};
 
 /// A matrix streams in segments of its own; a vector lies with the section's others in a resident segment.
 struct RoleRule {
   Role role;
+  std::string_view name;
   Place place;
   bool matrix;
   Extent rows;
   Extent cols;
-  Need need;
+  Presence (*presence)(const RoleContext&);
 };
 
-inline constexpr std::array<RoleRule, kRoleNames.size()> kRoleRules{{
-    {Role::attn_q, Place::layer, true, Extent::heads, Extent::dim, Need::always},
-    {Role::attn_k, Place::layer, true, Extent::kv_heads, Extent::dim, Need::always},
-    {Role::attn_v, Place::layer, true, Extent::kv_heads, Extent::dim, Need::always},
-    {Role::attn_o, Place::layer, true, Extent::dim, Extent::heads, Need::always},
-    {Role::ffn_gate, Place::layer, true, Extent::ffn_dim, Extent::dim, Need::always},
-    {Role::ffn_up, Place::layer, true, Extent::ffn_dim, Extent::dim, Need::always},
-    {Role::ffn_down, Place::layer, true, Extent::dim, Extent::ffn_dim, Need::always},
-    {Role::attn_norm, Place::layer, false, Extent::one, Extent::dim, Need::always},
-    {Role::ffn_norm, Place::layer, false, Extent::one, Extent::dim, Need::always},
-    {Role::attn_q_bias, Place::layer, false, Extent::one, Extent::heads, Need::optional},
-    {Role::attn_k_bias, Place::layer, false, Extent::one, Extent::kv_heads, Need::optional},
-    {Role::attn_v_bias, Place::layer, false, Extent::one, Extent::kv_heads, Need::optional},
-    {Role::attn_o_bias, Place::layer, false, Extent::one, Extent::dim, Need::optional},
-    {Role::ffn_bias, Place::layer, false, Extent::one, Extent::dim, Need::unsupported},
-    {Role::attn_q_norm, Place::layer, false, Extent::one, Extent::head_dim, Need::optional},
-    {Role::attn_k_norm, Place::layer, false, Extent::one, Extent::head_dim, Need::optional},
-    {Role::token_embd, Place::embedding, true, Extent::vocab, Extent::dim, Need::always},
-    {Role::final_norm, Place::final, false, Extent::one, Extent::dim, Need::always},
-    {Role::head, Place::final, true, Extent::vocab, Extent::dim, Need::untied},
-}};
-static_assert([] {
-  for (std::size_t i = 0; i < kRoleRules.size(); ++i) {
-    if (kRoleRules[i].role != static_cast<Role>(i)) return false;
-  }
-  return true;
-}());
+namespace presence {
 
-/// `role` must be one of kRoleNames.
-constexpr const RoleRule& rule_of(Role role) { return kRoleRules[static_cast<std::size_t>(role)]; }
-constexpr std::string_view role_name(Role role) { return kRoleNames[static_cast<std::size_t>(role)]; }
+constexpr Presence when(bool has) { return has ? Presence::always : Presence::never; }
+constexpr Presence may(bool can) { return can ? Presence::optional : Presence::never; }
+constexpr bool mixes(const RoleContext& c) { return c.kind.mixer != Mixer::none; }
+constexpr bool feeds(const RoleContext& c) { return c.kind.ffn != Ffn::none; }
+constexpr bool before(const RoleContext& c) { return c.kind.norm_place != NormPlace::after; }
+constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPlace::before; }
+
+constexpr Presence always(const RoleContext&) { return Presence::always; }
+constexpr Presence untied(const RoleContext& c) { return when(!c.tied); }
+constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer == Mixer::attention); }
+constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.mixer == Mixer::attention); }
+constexpr Presence gated(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated); }
+constexpr Presence gated_may(const RoleContext& c) { return may(c.kind.ffn == Ffn::gated); }
+constexpr Presence network(const RoleContext& c) { return when(feeds(c)); }
+constexpr Presence network_may(const RoleContext& c) { return may(feeds(c)); }
+constexpr Presence mixer_norm(const RoleContext& c) { return when(before(c) && mixes(c)); }
+/// In a parallel layer the mixer's norm can serve the network too.
+constexpr Presence network_norm(const RoleContext& c) {
+  const bool has = before(c) && feeds(c);
+  return c.kind.residual == Residual::parallel && mixes(c) ? may(has) : when(has);
+}
+constexpr Presence mixer_post_norm(const RoleContext& c) { return when(after(c) && mixes(c)); }
+constexpr Presence network_post_norm(const RoleContext& c) { return when(after(c) && feeds(c)); }
+constexpr bool layer_norm(const RoleContext& c) { return c.kind.norm == Norm::layer_norm; }
+constexpr Presence mixer_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && mixes(c)); }
+constexpr Presence network_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && feeds(c)); }
+constexpr Presence layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
+
+}  // namespace presence
+
+/// In the order in which the writer puts them, vectors apart.
+// clang-format off
+inline constexpr std::array kRoleRules{
+    RoleRule{Role::attn_q,          "attn_q",          Place::layer,     true,  Extent::heads,    Extent::dim,      presence::attention},
+    RoleRule{Role::attn_k,          "attn_k",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::attention},
+    RoleRule{Role::attn_v,          "attn_v",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::attention},
+    RoleRule{Role::attn_o,          "attn_o",          Place::layer,     true,  Extent::dim,      Extent::heads,    presence::attention},
+    RoleRule{Role::ffn_gate,        "ffn_gate",        Place::layer,     true,  Extent::ffn_dim,  Extent::dim,      presence::gated},
+    RoleRule{Role::ffn_up,          "ffn_up",          Place::layer,     true,  Extent::ffn_dim,  Extent::dim,      presence::network},
+    RoleRule{Role::ffn_down,        "ffn_down",        Place::layer,     true,  Extent::dim,      Extent::ffn_dim,  presence::network},
+    RoleRule{Role::attn_norm,       "attn_norm",       Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_norm},
+    RoleRule{Role::ffn_norm,        "ffn_norm",        Place::layer,     false, Extent::one,      Extent::dim,      presence::network_norm},
+    RoleRule{Role::attn_q_bias,     "attn_q_bias",     Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
+    RoleRule{Role::attn_k_bias,     "attn_k_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
+    RoleRule{Role::attn_v_bias,     "attn_v_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
+    RoleRule{Role::attn_o_bias,     "attn_o_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::attention_may},
+    RoleRule{Role::ffn_bias,        "ffn_bias",        Place::layer,     false, Extent::one,      Extent::dim,      presence::network_may},
+    RoleRule{Role::attn_q_norm,     "attn_q_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::attention_may},
+    RoleRule{Role::attn_k_norm,     "attn_k_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::attention_may},
+    RoleRule{Role::token_embd,      "token_embd",      Place::embedding, true,  Extent::vocab,    Extent::dim,      presence::always},
+    RoleRule{Role::final_norm,      "final_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::always},
+    RoleRule{Role::head,            "head",            Place::final,     true,  Extent::vocab,    Extent::dim,      presence::untied},
+    RoleRule{Role::attn_post_norm,  "attn_post_norm",  Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_post_norm},
+    RoleRule{Role::ffn_post_norm,   "ffn_post_norm",   Place::layer,     false, Extent::one,      Extent::dim,      presence::network_post_norm},
+    RoleRule{Role::attn_norm_bias,  "attn_norm_bias",  Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_norm_bias},
+    RoleRule{Role::ffn_norm_bias,   "ffn_norm_bias",   Place::layer,     false, Extent::one,      Extent::dim,      presence::network_norm_bias},
+    RoleRule{Role::final_norm_bias, "final_norm_bias", Place::final,     false, Extent::one,      Extent::dim,      presence::layer_norm_may},
+    RoleRule{Role::ffn_gate_bias,   "ffn_gate_bias",   Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::gated_may},
+    RoleRule{Role::ffn_up_bias,     "ffn_up_bias",     Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
+};
+// clang-format on
+inline constexpr std::size_t kRoles = kRoleRules.size();
+inline constexpr std::size_t kNoRole = kRoles;
+
+namespace detail {
+inline constexpr std::array<std::uint8_t, 256> kRoleIndex = [] {
+  std::array<std::uint8_t, 256> index{};
+  index.fill(static_cast<std::uint8_t>(kNoRole));
+  for (std::size_t i = 0; i < kRoles; ++i) {
+    index[static_cast<std::size_t>(kRoleRules[i].role)] = static_cast<std::uint8_t>(i);
+  }
+  return index;
+}();
+}  // namespace detail
+
+/// The place of a role in kRoleRules; kNoRole for a number that is none.
+constexpr std::size_t role_index(Role role) { return detail::kRoleIndex[static_cast<std::size_t>(role)]; }
+/// `role` must be one of kRoleRules.
+constexpr const RoleRule& rule_of(Role role) { return kRoleRules[role_index(role)]; }
+constexpr std::string_view role_name(Role role) { return rule_of(role).name; }
 
 constexpr std::uint32_t n_weight_sections(const Header& h) { return h.n_layers + 2; }
 constexpr Place place_of(const Header& h, std::uint32_t section) {
   return section == 0 ? Place::embedding : section <= h.n_layers ? Place::layer : Place::final;
 }
+/// The kind of a weight section: its layer's, outside the layers the first layer's.
+inline const LayerKind& kind_of_section(const Header& h, const LayerTable& table, std::uint32_t section) {
+  return table.kind(place_of(h, section) == Place::layer ? section - 1 : 0);
+}
 
-/// `h` must have been checked: the products stay below 2^32.
-constexpr std::uint32_t extent(const Header& h, Extent e) {
+/// The header and the kind must have been checked: the products stay below 2^32.
+constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e) {
   switch (e) {
     case Extent::one:
       return 1;
     case Extent::dim:
       return h.dim;
     case Extent::heads:
-      return h.n_heads * h.head_dim;
+      return kind.n_heads * kind.head_dim;
     case Extent::kv_heads:
-      return h.n_kv_heads * h.head_dim;
+      return kind.n_kv_heads * kind.head_dim;
     case Extent::head_dim:
-      return h.head_dim;
+      return kind.head_dim;
     case Extent::ffn_dim:
-      return h.ffn_dim;
+      return kind.ffn_dim;
     case Extent::vocab:
       return h.vocab_size;
   }

@@ -41,6 +41,7 @@ struct FileSource {
   std::vector<MetaEntry> meta;
   std::vector<std::byte> tokenizer;  // a TOKN section, empty for none
   std::vector<float> rope_divisors;  // a ROPE section [head_dim / 2], empty for none
+  LayerTableSource layers;           // a LAYR section where layers are not all what header and meta say
   Compression compression = Compression::none;
   std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0 chooses from the model's size
 };

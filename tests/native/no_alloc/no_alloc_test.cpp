@@ -74,7 +74,7 @@ std::uint64_t count_generation(Session& session, const Next& next) {
 void from_memory(const std::vector<std::byte>& file, std::uint64_t budget) {
   std::vector<std::byte> memory(budget - kHostReserve);
   const std::uint64_t before = allocations;
-  const Result<Session*> opened = open_session(memory, budget, file.size(), {});
+  const Result<Session*> opened = open_session(memory, file.size(), {});
   expect(static_cast<bool>(opened), "open");
   Session& session = **opened;
   const auto next = [&] {

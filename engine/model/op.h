@@ -1,0 +1,73 @@
+// The instructions that a model is made of. An op is a row: its step and what it is measured as. A new one is a file of
+// ops/ that defines its row, used by whoever emits it; a new mixer is such a file and a line of layers.def.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "qsf/file/layer_table.h"
+#include "qsf/file/roles.h"
+#include "qsf/model/work.h"
+
+namespace qsf {
+
+class Pass;
+class Builder;
+struct Op;
+
+/// The activations of a pass, by name; x is the residual stream.
+enum class Buf : std::uint8_t { x, normed, q, k, v, mixed, gate, up, logits, none };
+inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
+
+enum class Advance : std::uint8_t { working, blocked, done };
+
+struct OpRow {
+  std::string_view name;
+  Work work;
+  /// Does one piece of the op, or says that it waits for a segment. Pass::item() is 0 at first and the op's own.
+  Advance (*step)(Pass& pass, const Op& op);
+};
+
+/// Tensors are named by role and found in the section that is computed.
+struct Op {
+  const OpRow* row = nullptr;
+  Buf in = Buf::none;
+  Buf in2 = Buf::none;
+  Buf out = Buf::none;
+  bool has_weight = false, has_bias = false;
+  Role weight{}, bias{};
+  float factor = 1;
+};
+
+/// What a layer keeps of each position of a sequence.
+struct LaneNeed {
+  std::uint32_t n_kv_heads = 0;  // 0: nothing
+  std::uint32_t head_dim = 0;
+  std::uint32_t window = 0;  // positions that a token sees; 0: all
+};
+
+/// How a layer's positions see each other.
+struct MixerRow {
+  /// Emits what turns `in`, the stream or its norm, into what is added to the stream. It leaves `in` as it is, unless
+  /// `out` is the same.
+  void (*emit)(Builder& builder, Buf in, Buf out);
+  LaneNeed (*lane)(const LayerKind& kind);
+};
+#define QSF_MIXER(number, name, meaning) extern const MixerRow mixer_##name;
+#include "qsf/file/layers.def"
+const MixerRow& mixer_row(Mixer mixer);
+
+extern const OpRow op_embed;
+extern const OpRow op_rms_norm;
+extern const OpRow op_layer_norm;
+extern const OpRow op_product;
+extern const OpRow op_rope;
+extern const OpRow op_attend;
+extern const OpRow op_silu;
+extern const OpRow op_gelu;
+extern const OpRow op_relu;
+extern const OpRow op_add;
+extern const OpRow op_scale;
+
+}  // namespace qsf

@@ -1,0 +1,100 @@
+// Softmax attention with grouped KV heads, QK-norm and RoPE.
+#include <cmath>
+
+#include "model/pass.h"
+
+namespace qsf {
+namespace {
+
+/// A norm of every head (where the op has a weight), then RoPE, in place.
+Advance rope_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const std::uint32_t head_dim = kind.head_dim, n_heads = pass.width(op.out) / head_dim;
+  const float* weight = op.has_weight ? pass.vector(op.weight) : nullptr;
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    if (weight != nullptr) {
+      for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
+        float* head = pass.at(op.out, begin) + i * head_dim;
+        pass.kernels().rms_norm(head, weight, head, head_dim, kind.norm_epsilon);
+      }
+    }
+    if (kind.rope_dims == 0) return;
+    pass.kernels().rope(
+        {pass.at(op.out, begin), count, pass.width(op.out), n_heads, head_dim, pass.cosines(begin), pass.sines(begin)});
+  });
+  if (weight != nullptr) pass.count(op_rms_norm.name, {}, std::uint64_t{pass.n()} * n_heads);
+  if (kind.rope_dims != 0) pass.count(op_rope.name, {}, 1);
+  return Advance::done;
+}
+
+/// How many columns from `first` on follow each other in one sequence, kTogether at most.
+std::uint32_t run_length(std::span<const Column> columns, std::uint32_t first) {
+  std::uint32_t n = 1;
+  while (n < kTogether && first + n < columns.size() && columns[first + n].sequence == columns[first].sequence) ++n;
+  return n;
+}
+
+/// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries.
+Advance attend_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const std::uint32_t first = pass.item(), n = run_length(pass.columns(), first);
+  const Column& column = pass.columns()[first];
+  const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
+  const auto type = static_cast<std::size_t>(pass.lanes().type());
+  const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
+  parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
+    for (std::uint32_t t = 0; t < n; ++t) {
+      const std::size_t place = lane.place(column.position + t), begin = std::size_t{head} * head_dim;
+      pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, head_dim, lane.keys(head) + place);
+      pass.kernels().kv_store[type](pass.at(Buf::v, first + t) + begin, head_dim, lane.values(head) + place);
+    }
+  });
+  // Query heads that share a lane's head go together where that leaves no thread idle.
+  const std::uint32_t together = kind.n_kv_heads % pass.workers().count == 0 ? group : 1;
+  parallel_for(pass.workers(), kind.n_heads / together, [&](std::uint32_t task) {
+    const std::uint32_t head = task * together, kv_head = head / group;
+    AttendArgs args;
+    args.q = pass.at(op.in, first) + std::size_t{head} * head_dim;
+    args.out = pass.at(op.out, first) + std::size_t{head} * head_dim;
+    args.stride = pass.width(op.in);
+    args.k = lane.keys(kv_head);
+    args.v = lane.values(kv_head);
+    args.n_heads = together;
+    args.head_dim = head_dim;
+    args.capacity = lane.capacity;
+    args.position = column.position;
+    args.n_positions = n;
+    args.window = lane.window;
+    args.scale = kind.attention_scale != 0 ? kind.attention_scale
+                                           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+    args.scores = &pass.scores()[std::size_t{head} * kTogether * lane.capacity];
+    pass.kernels().attend[type](args);
+  });
+  pass.count(op_attend.name, kKvNames[type], std::uint64_t{n} * kind.n_heads);
+  pass.item() += n;
+  return pass.item() < pass.n() ? Advance::working : Advance::done;
+}
+
+void emit(Builder& b, Buf in, Buf out) {
+  b.product(Role::attn_q, Role::attn_q_bias, in, Buf::q);
+  b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);
+  b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);
+  b.in_place(op_rope, Role::attn_q_norm, Buf::q);
+  b.in_place(op_rope, Role::attn_k_norm, Buf::k);
+  b.emit({.row = &op_attend, .in = Buf::q, .out = Buf::q});
+  b.product(Role::attn_o, Role::attn_o_bias, Buf::q, out);
+}
+
+LaneNeed lane(const LayerKind& kind) { return {kind.n_kv_heads, kind.head_dim, kind.window}; }
+
+void emit_none(Builder&, Buf, Buf) {}
+LaneNeed no_lane(const LayerKind&) { return {}; }
+
+}  // namespace
+
+const OpRow op_rope{"rope", Work::rope, rope_step};
+const OpRow op_attend{"attend", Work::attention, attend_step};
+const MixerRow mixer_attention{emit, lane};
+const MixerRow mixer_none{emit_none, no_lane};
+
+}  // namespace qsf

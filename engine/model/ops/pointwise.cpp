@@ -1,0 +1,42 @@
+// Ops that see each value of a column by itself.
+#include "model/pass.h"
+
+namespace qsf {
+namespace {
+
+/// Adjacent columns as one vector: body(begin, n values).
+template <class Body>
+Advance pointwise(Pass& pass, const Op& op, Body body) {
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) { body(begin, count * pass.width(op.out)); });
+  pass.count(op.row->name, {}, pass.n());
+  return Advance::done;
+}
+
+template <auto kActivation>
+Advance activate(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    (pass.kernels().*kActivation)(pass.at(op.out, begin), op.in == Buf::none ? nullptr : pass.at(op.in, begin), n);
+  });
+}
+
+Advance add(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    pass.kernels().add(pass.at(op.out, begin), pass.at(op.in, begin), n);
+  });
+}
+
+Advance scale(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    pass.kernels().scale(pass.at(op.out, begin), op.factor, n);
+  });
+}
+
+}  // namespace
+
+const OpRow op_silu{"silu", Work::activate, activate<&Kernels::silu>};
+const OpRow op_gelu{"gelu", Work::activate, activate<&Kernels::gelu>};
+const OpRow op_relu{"relu", Work::activate, activate<&Kernels::relu>};
+const OpRow op_add{"add", Work::add, add};
+const OpRow op_scale{"scale", Work::scale, scale};
+
+}  // namespace qsf

@@ -1,0 +1,185 @@
+#include "model/pass.h"
+
+#include <cstring>
+
+#include "qsf/base/half.h"
+#include "qsf/base/try.h"
+
+namespace qsf {
+
+Status Pass::RowCache::init(Arena& arena, std::uint32_t rows, std::uint32_t dim) {
+  dim_ = dim;
+  stride_ = static_cast<std::uint32_t>(align_up(dim * sizeof(float)) / sizeof(float));
+  QSF_TRY(arena.take(data_, std::uint64_t{rows} * stride_, Region::embedding_rows));
+  return arena.take(rows_, rows, Region::embedding_rows);
+}
+
+bool Pass::RowCache::get(std::uint32_t token, float* to) {
+  const auto row = std::ranges::find(rows_, token + 1, &Row::token);
+  if (row == rows_.end()) return false;
+  std::memcpy(to, &data_[static_cast<std::size_t>(row - rows_.begin()) * stride_], dim_ * sizeof(float));
+  row->used = ++lookups_;
+  return true;
+}
+
+void Pass::RowCache::put(std::uint32_t token, const float* row) {
+  if (rows_.empty()) return;
+  const auto oldest = std::ranges::min_element(rows_, {}, &Row::used);
+  *oldest = {token + 1, ++lookups_};
+  std::memcpy(&data_[static_cast<std::size_t>(oldest - rows_.begin()) * stride_], row, dim_ * sizeof(float));
+}
+
+Status Pass::init(Arena& arena, const Config& config, const Weights& weights, const Program& program,
+                  Streamer& streamer, Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
+                  std::uint32_t logits_rows) {
+  config_ = &config;
+  weights_ = &weights;
+  program_ = &program;
+  streamer_ = &streamer;
+  lanes_ = &lanes;
+  kernels_ = &kernels;
+  workers_ = workers;
+  chunk_ = plan.chunk;
+  for (std::size_t i = 0; i < kBufs; ++i) {
+    const bool logits = i == static_cast<std::size_t>(Buf::logits);
+    QSF_TRY(arena.take(bufs_[i], std::uint64_t{logits ? logits_rows : chunk_} * program.widths()[i],
+                       logits ? Region::logits : Region::activations));
+  }
+  const std::uint64_t padded = padded_cols(program.widest_input());
+  std::span<std::int8_t> codes;
+  std::span<float> d, sums, half_sums;
+  QSF_TRY(arena.take(codes, chunk_ * padded, Region::activations));
+  QSF_TRY(arena.take(d, chunk_ * padded / kGroup, Region::activations));
+  QSF_TRY(arena.take(sums, chunk_ * padded / kGroup, Region::activations));
+  QSF_TRY(arena.take(half_sums, chunk_ * padded / kGroup * 2, Region::activations));
+  xq_ = {codes.data(), d.data(), sums.data(), half_sums.data(), 0};
+
+  QSF_TRY(arena.take(angles_, program.ropes().size(), Region::tables));
+  std::uint64_t n_angles = 0;
+  for (std::size_t i = 0; i < program.ropes().size(); ++i) {
+    if (!arena.is_dry()) angles_[i] = static_cast<std::uint32_t>(n_angles);
+    n_angles += std::uint64_t{chunk_} * program.ropes()[i].dims / 2;
+  }
+  QSF_TRY(arena.take(cos_, n_angles, Region::activations));
+  QSF_TRY(arena.take(sin_, n_angles, Region::activations));
+  QSF_TRY(arena.take(scores_, kTogether * lanes.scores(), Region::activations));
+  for (std::span<float>& vector : vectors_) {
+    QSF_TRY(arena.take(vector, program.longest_vector(), Region::activations));
+  }
+  return rows_.init(arena, plan.embedding_rows, config.dim);
+}
+
+void Pass::begin(std::span<const Column> columns) {
+  columns_ = columns;
+  n_ = static_cast<std::uint32_t>(columns.size());
+  n_logits_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_logits));
+  section_ = op_ = item_ = 0;
+  entered_ = false;
+  quantized_ = Buf::none;
+  for (const Column& c : columns) lanes_->write(c.sequence, c.position + 1);
+  const std::uint32_t head = program_->head_section();
+  range_[0] = program_->range(0, n_logits_ > 0 ? head + 1 : head);
+  streamer_->begin_pass(range_);
+
+  const std::span<const RopeTable> ropes = program_->ropes();
+  for (std::size_t table = 0; table < ropes.size(); ++table) {
+    const std::size_t half = ropes[table].frequency.size(), first = angles_[table];
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      for (std::size_t i = 0; i < half; ++i) {
+        sin_[first + c * half + i] = static_cast<float>(columns[c].position) * ropes[table].frequency[i];
+      }
+    }
+    const auto n = static_cast<std::uint32_t>(columns.size() * half);
+    kernels_->sin_cos(sin_.data() + first, sin_.data() + first, cos_.data() + first, n);
+  }
+}
+
+const float* Pass::angle(std::span<float> of, std::uint32_t column) const {
+  const std::uint32_t table = program().rope;
+  return of.data() + angles_[table] + std::size_t{column} * program_->ropes()[table].dims / 2;
+}
+
+std::span<float> Pass::logits() const {
+  const std::span<float> all = bufs_[static_cast<std::size_t>(Buf::logits)];
+  return all.first(std::size_t{n_logits_} * config_->vocab_size);
+}
+
+/// Whether the section's small tensors are there. The head sees only those columns that want logits.
+bool Pass::enter_section() {
+  const Weights::Segments vectors = weights_->vectors_of(section_);
+  bool ready = true;
+  for (std::uint32_t i = 0; i < vectors.n; ++i) ready &= streamer_->acquire(vectors.first + i) != nullptr;
+  if (!ready) return false;
+  if (section_ == program_->head_section() && n_logits_ < n_) {
+    std::uint32_t to = 0;
+    for (std::uint32_t from = 0; from < columns_.size(); ++from) {
+      if (!columns_[from].wants_logits) continue;
+      if (to != from) std::memcpy(at(Buf::x, to), at(Buf::x, from), width(Buf::x) * sizeof(float));
+      ++to;
+    }
+    n_ = n_logits_;
+  }
+  quantized_ = Buf::none;
+  return true;
+}
+
+Advance Pass::advance() {
+  const SectionProgram& program = program_->of_section(section_);
+  if (!entered_ && op_ < program.ops.size()) {
+    work_ = program.ops[0].row->work;
+    if (!enter_section()) return Advance::blocked;
+    entered_ = true;
+  }
+  if (op_ < program.ops.size()) {
+    const Op& op = program.ops[op_];
+    work_ = op.row->work;
+    const Advance advance = op.row->step(*this, op);
+    if (advance != Advance::done) return advance;
+    wrote(op.out);
+    item_ = 0;
+    ++op_;
+  }
+  if (op_ < program.ops.size()) return Advance::working;
+  op_ = 0;
+  entered_ = false;
+  ++section_;
+  const std::uint32_t end = program_->head_section() + (n_logits_ > 0 ? 1 : 0);
+  return section_ < end ? Advance::working : Advance::done;
+}
+
+const float* Pass::vector(Role role, std::size_t which) {
+  const TensorEntry& t = tensor(role);
+  const SegmentEntry& s = weights_->tables().segments[t.first_segment];
+  const std::byte* data = streamer_->acquire(t.first_segment) + (t.raw_offset - s.raw_begin);
+  const Format& format = *find_format(t.format);
+  const std::span<float> to = vectors_[which];
+  if (format.id == FormatId::f16) {
+    kernels_->widen_f16(data, to.data(), t.cols);
+  } else {
+    dequantize_row(format, {data, static_cast<std::size_t>(row_bytes(format, t.cols))}, to.first(t.cols));
+  }
+  return to.data();
+}
+
+const QuantizedColumns& Pass::quantized(Buf buf) {
+  if (quantized_ == buf) return xq_;
+  xq_.padded = padded_cols(width(buf));
+  for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    kernels_->quantize_columns(at(buf, begin), width(buf), width(buf), count, xq_.from(begin));
+  });
+  quantized_ = buf;
+  count("quantize", {}, 1);
+  return xq_;
+}
+
+void Pass::count(std::string_view op, std::string_view type, std::uint64_t calls) {
+  for (std::size_t i = 0; i < n_counts_; ++i) {
+    if (counts_[i].op == op && counts_[i].type == type) {
+      counts_[i].calls += calls;
+      return;
+    }
+  }
+  if (n_counts_ < counts_.size()) counts_[n_counts_++] = {op, type, calls};
+}
+
+}  // namespace qsf

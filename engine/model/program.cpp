@@ -1,0 +1,262 @@
+#include "model/program.h"
+
+#include <algorithm>
+
+#include "qsf/base/exact.h"
+#include "qsf/base/try.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::size_t kMostOps = 40;  // of one section
+
+std::size_t place(Buf buf) { return static_cast<std::size_t>(buf); }
+
+std::bitset<kRoles> tensors_of(const Weights& weights, std::uint32_t section) {
+  std::bitset<kRoles> has;
+  for (std::size_t i = 0; i < kRoles; ++i) has[i] = weights.has(section, kRoleRules[i].role);
+  return has;
+}
+
+const OpRow& activation_row(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return op_gelu;
+    case Activation::silu:
+      return op_silu;
+    case Activation::relu:
+      return op_relu;
+  }
+  return op_silu;
+}
+
+}  // namespace
+
+const MixerRow& mixer_row(Mixer mixer) {
+  switch (mixer) {
+#define QSF_MIXER(number, name, meaning) \
+  case Mixer::name:                      \
+    return mixer_##name;
+#include "qsf/file/layers.def"
+  }
+  return mixer_none;
+}
+
+void Builder::use(Op& op, Role weight, Role bias) {
+  op.has_weight = true;
+  op.weight = weight;
+  used_.set(role_index(weight));
+  if (!has(bias) || bias == weight) return;
+  op.has_bias = true;
+  op.bias = bias;
+  used_.set(role_index(bias));
+}
+
+void Builder::emit(const Op& op) {
+  if (n_ < room_.size()) room_[n_] = op;
+  ++n_;
+}
+
+void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[place(buf)] = width; }
+
+void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
+  Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm, .in = in, .out = out};
+  use(op, weight, bias);
+  set_width(out, width(in));
+  emit(op);
+}
+
+void Builder::product(Role weight, Role bias, Buf in, Buf out) {
+  Op op{.row = &op_product, .in = in, .out = out};
+  use(op, weight, bias);
+  set_width(out, weights_.find(section_of(weight), weight)->rows);
+  emit(op);
+}
+
+void Builder::in_place(const OpRow& row, Role weight, Buf buf) {
+  Op op{.row = &row, .in = buf, .out = buf};
+  if (has(weight)) use(op, weight, weight);
+  emit(op);
+}
+
+void Builder::scale(Buf buf, float factor) {
+  if (factor != 1) emit({.row = &op_scale, .in = buf, .out = buf, .factor = factor});
+}
+
+void Builder::embedding() {
+  Op op{.row = &op_embed, .out = Buf::x};
+  use(op, Role::token_embd, Role::token_embd);
+  set_width(Buf::x, config_.dim);
+  emit(op);
+  scale(Buf::x, config_.table.model.embedding_scale);
+}
+
+void Builder::network(Buf in, Buf out) {
+  Op op{.row = &activation_row(kind().activation), .out = Buf::gate};
+  if (kind().ffn == Ffn::gated) {
+    product(Role::ffn_gate, Role::ffn_gate_bias, in, Buf::gate);
+    product(Role::ffn_up, Role::ffn_up_bias, in, Buf::up);
+    op.in = Buf::up;
+  } else {
+    product(Role::ffn_up, Role::ffn_up_bias, in, Buf::gate);
+  }
+  emit(op);
+  product(Role::ffn_down, Role::ffn_bias, Buf::gate, out);
+}
+
+/// What a mixer or network made is normalized where the kind says so, scaled, and added to the stream.
+void Builder::post(Role norm_role, Buf made) {
+  if (kind().norm_place != NormPlace::before) norm(norm_role, norm_role, made, made);
+  scale(made, kind().residual_scale);
+  add(made, Buf::x);
+}
+
+void Builder::layer() {
+  const bool before = kind().norm_place != NormPlace::after;
+  const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
+  const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
+  set_width(Buf::x, config_.dim);
+  if (mixes) {
+    if (before) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, Buf::normed);
+    mixer_row(kind().mixer).emit(*this, before ? Buf::normed : Buf::x, parallel ? Buf::mixed : Buf::normed);
+    if (!parallel) post(Role::attn_post_norm, Buf::normed);
+  }
+  if (!feeds) return;
+  const bool own_norm = before && (!parallel || has(Role::ffn_norm));
+  if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, Buf::normed);
+  network(before ? Buf::normed : Buf::x, Buf::normed);
+  if (parallel) post(Role::attn_post_norm, Buf::mixed);
+  post(Role::ffn_post_norm, Buf::normed);
+}
+
+void Builder::head() {
+  set_width(Buf::x, config_.dim);
+  norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
+  const Role weight = config_.tied ? Role::token_embd : Role::head;
+  product(weight, weight, Buf::normed, Buf::logits);
+  scale(Buf::logits, config_.table.model.logit_scale);
+}
+
+Status Program::build(SectionProgram& program, std::uint32_t section, std::span<Op> ops) {
+  const Header& header = weights_->tables().header;
+  program = {};
+  program.kind = &kind_of_section(header, config_->table, section);
+  program.has = tensors_of(*weights_, section);
+  Builder builder(*config_, *weights_, section, program, ops);
+  switch (place_of(header, section)) {
+    case Place::embedding:
+      builder.embedding();
+      break;
+    case Place::layer:
+      builder.layer();
+      break;
+    case Place::final:
+      builder.head();
+      break;
+  }
+  if (builder.size() > ops.size()) {
+    return make_error(ErrorCode::internal, "section {} takes {} instructions", section, builder.size());
+  }
+  for (std::size_t i = 0; i < kRoles; ++i) {
+    if (program.has[i] && !builder.used()[i]) {
+      return make_error(ErrorCode::bad_tensor, "section {} has {}, which nothing in it uses", section,
+                        kRoleRules[i].name);
+    }
+  }
+  program.ops = ops.first(builder.size());
+  for (std::size_t i = 0; i < kBufs; ++i) widths_[i] = std::max(widths_[i], program.widths[i]);
+  for (const Op& op : program.ops) {
+    if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[place(op.in)]);
+  }
+  return {};
+}
+
+Status Program::init(Arena& arena, const Config& config, const Weights& weights) {
+  config_ = &config;
+  weights_ = &weights;
+  const std::uint32_t n_sections = n_weight_sections(weights.tables().header);
+  const auto same = [&](std::uint32_t a, std::uint32_t b) {
+    const Header& header = weights.tables().header;
+    return place_of(header, a) == place_of(header, b) &&
+           &kind_of_section(header, config.table, a) == &kind_of_section(header, config.table, b) &&
+           tensors_of(weights, a) == tensors_of(weights, b);
+  };
+  QSF_TRY(arena.take(of_section_, n_sections, Region::tables));
+  std::uint32_t n_programs = 0;
+  for (std::uint32_t s = 0; s < n_sections; ++s) {
+    std::uint32_t first = 0;
+    while (!same(first, s)) ++first;
+    of_section_[s] = static_cast<std::uint16_t>(first == s ? n_programs++ : of_section_[first]);
+  }
+  QSF_TRY(arena.take(programs_, n_programs, Region::tables));
+  std::uint32_t made = 0;
+  for (std::uint32_t s = 0; s < n_sections; ++s) {
+    if (of_section_[s] != made) continue;
+    std::array<Op, kMostOps> ops;
+    QSF_TRY(build(programs_[made], s, ops));
+    std::span<Op> kept;
+    QSF_TRY(arena.take(kept, programs_[made].ops.size(), Region::tables));
+    std::ranges::copy(programs_[made].ops, kept.begin());
+    programs_[made++].ops = kept;
+  }
+  for (const TensorEntry& t : weights.tables().tensors) {
+    if (!rule_of(t.role).matrix) longest_vector_ = std::max(longest_vector_, t.cols);
+  }
+  QSF_TRY(init_ropes(arena));
+  return init_schedule(arena);
+}
+
+Status Program::init_ropes(Arena& arena) {
+  const auto table_of = [&](const SectionProgram& p) {
+    const LayerKind& k = *p.kind;
+    return RopeTable{k.rope_theta, k.rope_dims, k.rope_scaled != 0 && !config_->rope_divisors.empty(), {}};
+  };
+  QSF_TRY(arena.take(ropes_, programs_.size(), Region::tables));
+  std::size_t n = 0;
+  for (SectionProgram& p : programs_) {
+    const RopeTable wanted = table_of(p);
+    const auto found = std::find(ropes_.begin(), ropes_.begin() + static_cast<std::ptrdiff_t>(n), wanted);
+    p.rope = static_cast<std::uint32_t>(found - ropes_.begin());
+    if (p.rope < n) continue;
+    ropes_[n] = wanted;
+    QSF_TRY(arena.take(ropes_[n].frequency, wanted.dims / 2, Region::tables));
+    // As Hugging Face does: float frequencies, float angles. The power itself is exact to double.
+    for (std::uint32_t i = 0; i < wanted.dims / 2; ++i) {
+      const auto frequency = static_cast<float>(exact::pow(wanted.theta, -2.0 * i / wanted.dims));
+      ropes_[n].frequency[i] = wanted.scaled ? frequency / config_->rope_divisors[i] : frequency;
+    }
+    ++n;
+  }
+  ropes_ = ropes_.first(n);
+  return {};
+}
+
+Status Program::init_schedule(Arena& arena) {
+  const auto n_sections = static_cast<std::uint32_t>(of_section_.size());
+  const auto each = [&](auto visit) {
+    for (std::uint32_t s = 0; s < n_sections; ++s) {
+      starts_[s] = visit(kNoRole, 0u);
+      if (s == 0) continue;  // the embedding is looked up by row
+      for (const Op& op : of_section(s).ops) {
+        if (!op.has_weight || !rule_of(op.weight).matrix) continue;
+        const bool embedding = rule_of(op.weight).place == Place::embedding;
+        const TensorEntry& t = *weights_->find(embedding ? 0 : s, op.weight);
+        for (std::uint32_t i = 0; i < t.n_segments; ++i) visit(role_index(op.weight), t.first_segment + i);
+      }
+    }
+    starts_[n_sections] = visit(kNoRole, 0u);
+  };
+  QSF_TRY(arena.take(starts_, n_sections + 1, Region::tables));
+  std::uint32_t n = 0;
+  each([&](std::size_t role, std::uint32_t) { return role == kNoRole ? n : n++; });
+  QSF_TRY(arena.take(schedule_, n, Region::tables));
+  n = 0;
+  each([&](std::size_t role, std::uint32_t segment) {
+    if (role == kNoRole) return n;
+    schedule_[n] = segment;
+    return n++;
+  });
+  return {};
+}
+
+}  // namespace qsf

@@ -1,0 +1,119 @@
+// A model as instructions: one list of ops for every distinct kind of layer, made once at open from the layer table and
+// the tensors that are there. Whatever can be known from it is taken from it: widths of buffers, lanes, RoPE tables,
+// and the order in which segments are used.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <span>
+
+#include "base/arena.h"
+#include "model/op.h"
+#include "model/weights.h"
+#include "stream/streamer.h"
+
+namespace qsf {
+
+/// The ops of one kind of section. Section 0 is the embedding, n_layers + 1 the head.
+struct SectionProgram {
+  const LayerKind* kind = nullptr;
+  std::bitset<kRoles> has;  // tensors, by place in kRoleRules
+  std::span<const Op> ops;
+  std::array<std::uint32_t, kBufs> widths{};  // floats per column
+  std::uint32_t rope = 0;                     // into Program::ropes
+};
+
+/// Angles that heads are rotated by.
+struct RopeTable {
+  float theta = 0;
+  std::uint32_t dims = 0;
+  bool scaled = false;
+  std::span<float> frequency;  // [dims / 2]
+  bool operator==(const RopeTable& o) const { return theta == o.theta && dims == o.dims && scaled == o.scaled; }
+};
+
+class Program {
+ public:
+  /// Everything given must outlive this. bad_tensor where a tensor has no use.
+  Status init(Arena& arena, const Config& config, const Weights& weights);
+
+  const SectionProgram& of_section(std::uint32_t section) const { return programs_[of_section_[section]]; }
+  std::uint32_t head_section() const { return static_cast<std::uint32_t>(of_section_.size() - 1); }
+  /// The widest that each buffer is in any section.
+  const std::array<std::uint32_t, kBufs>& widths() const { return widths_; }
+  /// The widest activation that enters a product, and the longest vector.
+  std::uint32_t widest_input() const { return widest_input_; }
+  std::uint32_t longest_vector() const { return longest_vector_; }
+  std::span<const RopeTable> ropes() const { return ropes_; }
+
+  /// Segments in order of use by a whole pass, the head's last.
+  std::span<const std::uint32_t> schedule() const { return schedule_; }
+  /// The part of the schedule that sections [begin, end) use.
+  ScheduleRange range(std::uint32_t begin, std::uint32_t end) const { return {starts_[begin], starts_[end]}; }
+
+ private:
+  Status build(SectionProgram& program, std::uint32_t section, std::span<Op> ops);
+  Status init_ropes(Arena& arena);
+  Status init_schedule(Arena& arena);
+
+  const Config* config_ = nullptr;
+  const Weights* weights_ = nullptr;
+  std::span<SectionProgram> programs_;
+  std::span<std::uint16_t> of_section_;  // [n_layers + 2]
+  std::array<std::uint32_t, kBufs> widths_{};
+  std::uint32_t widest_input_ = 0, longest_vector_ = 0;
+  std::span<RopeTable> ropes_;
+  std::span<std::uint32_t> schedule_;
+  std::span<std::uint32_t> starts_;  // [n_layers + 3]: where a section's segments begin in the schedule
+};
+
+/// Emits the ops of one section.
+class Builder {
+ public:
+  Builder(const Config& config, const Weights& weights, std::uint32_t section, SectionProgram& program,
+          std::span<Op> room)
+      : config_(config), weights_(weights), section_(section), program_(program), room_(room) {}
+
+  const LayerKind& kind() const { return *program_.kind; }
+  const Config& config() const { return config_; }
+  bool has(Role role) const { return weights_.has(section_of(role), role); }
+
+  /// The norm of the section's kind, with its bias where there is one.
+  void norm(Role weight, Role bias, Buf in, Buf out);
+  /// out = weight * in + bias, where there is one.
+  void product(Role weight, Role bias, Buf in, Buf out);
+  /// In place: every value of `buf` times `factor`; nothing where that is 1.
+  void scale(Buf buf, float factor);
+  /// out += in
+  void add(Buf in, Buf out) { emit({.row = &op_add, .in = in, .out = out}); }
+  /// An op on one buffer, with a weight where the section has it.
+  void in_place(const OpRow& row, Role weight, Buf buf);
+  /// Any op. Reads and writes must name buffers whose widths are known: see set_width.
+  void emit(const Op& op);
+  void set_width(Buf buf, std::uint32_t width);
+  std::uint32_t width(Buf buf) const { return program_.widths[static_cast<std::size_t>(buf)]; }
+
+  void embedding();
+  void layer();
+  void head();
+
+  std::size_t size() const { return n_; }
+  const std::bitset<kRoles>& used() const { return used_; }
+
+ private:
+  std::uint32_t section_of(Role role) const { return rule_of(role).place == Place::embedding ? 0 : section_; }
+  void use(Op& op, Role weight, Role bias);
+  void network(Buf in, Buf out);
+  void post(Role norm, Buf out);
+
+  const Config& config_;
+  const Weights& weights_;
+  std::uint32_t section_;
+  SectionProgram& program_;
+  std::span<Op> room_;
+  std::size_t n_ = 0;
+  std::bitset<kRoles> used_;
+};
+
+}  // namespace qsf

@@ -1,0 +1,259 @@
+#include "run/opening.h"
+
+#include <algorithm>
+
+#include "qsf/base/checksum.h"
+#include "qsf/base/try.h"
+
+namespace qsf {
+namespace {
+
+struct Wanted {
+  std::uint32_t tag;
+  Region region;
+  bool needed;
+};
+constexpr std::array kWanted{
+    Wanted{kTagTensors, Region::tables, true}, Wanted{kTagSegments, Region::tables, true},
+    Wanted{kTagMeta, Region::tables, true},    Wanted{kTagRope, Region::tables, false},
+    Wanted{kTagLayers, Region::tables, false}, Wanted{kTagTokenizer, Region::tokenizer, false},
+};
+
+constexpr double kMiB = 1 << 20;
+
+}  // namespace
+
+template <class Take>
+Status Opening::reserve(Take take) {
+  Arena dry = Arena::dry(*arena_);
+  QSF_TRY(take(dry));
+  if (dry.used() > arena_->size()) return too_small(dry.used());
+  return take(*arena_);
+}
+
+Error Opening::too_small(std::uint64_t arena_bytes) const {
+  return make_error(ErrorCode::budget_too_small,
+                    "this model needs at least {:.2f} MiB for its tables and tokenizer alone, and the budget is {:.2f} "
+                    "MiB",
+                    static_cast<double>(kHostReserve + arena_bytes) / kMiB + 0.005,
+                    static_cast<double>(budget_) / kMiB);
+}
+
+Status Opening::begin(Arena& arena, std::uint64_t budget, std::uint64_t file_size, Model& model) {
+  arena_ = &arena;
+  model_ = &model;
+  budget_ = budget;
+  file_size_ = file_size;
+  QSF_TRY(reserve([&](Arena& a) { return a.take(header_, kHeaderSize, Region::tables); }));
+  ask(0, header_);
+  return {};
+}
+
+void Opening::ask(std::uint64_t offset, std::span<std::byte> into, std::optional<std::uint32_t> crc) {
+  const auto size = static_cast<std::uint32_t>(into.size());
+  Read& read = reads_[n_reads_];
+  read.request = {offset, size, kTicket | n_reads_, into.data(), crc.value_or(0), crc.has_value()};
+  read.issued = read.done = false;
+  ++n_reads_;
+  bytes_requested_ += size;
+}
+
+Result<Step> Opening::step() {
+  if (failed_.load(std::memory_order_acquire)) return error_;
+  for (std::uint32_t i = 0; i < n_reads_; ++i) {
+    if (!reads_[i].done.load(std::memory_order_acquire)) return Step::need_bytes;
+  }
+  n_reads_ = 0;
+  const Status status = advance();
+  if (!status && status.error().code == ErrorCode::out_of_memory) return too_small(arena_->refused());
+  QSF_TRY(status);
+  return stage_ == Stage::done ? Step::ready : Step::working;
+}
+
+Status Opening::advance() {
+  switch (stage_) {
+    case Stage::header:
+      stage_ = Stage::front;
+      return ask_front();
+    case Stage::front:
+      stage_ = Stage::sections;
+      return ask_sections();
+    case Stage::sections:
+    case Stage::done:
+      break;
+  }
+  QSF_TRY(read_tables());
+  QSF_LET(config, read_model());
+  model_->config = config;
+  QSF_TRY(plan_memory());
+  finish();
+  stage_ = Stage::done;
+  return {};
+}
+
+Status Opening::ask_front() {
+  QSF_LET(header, read_header(header_, file_size_));
+  model_->tables.header = header;
+  QSF_TRY(reserve([&](Arena& a) -> Status {
+    QSF_TRY(a.take(directory_, std::uint64_t{header.n_sections} * kSectionEntrySize, Region::tables));
+    QSF_TRY(a.take(index_, std::uint64_t{header.n_layers} * kLayerEntrySize, Region::tables));
+    QSF_TRY(a.take(sections_, header.n_sections, Region::tables));
+    return a.take(layers_, header.n_layers, Region::tables);
+  }));
+  ask(header.directory_offset, directory_, header.directory_crc);
+  ask(header.layer_index_offset, index_, header.layer_index_crc);
+  return {};
+}
+
+Status Opening::ask_sections() {
+  const Header& h = model_->tables.header;
+  QSF_TRY(read_directory(h, directory_, file_size_, sections_));
+  QSF_TRY(read_layer_index(h, index_, file_size_, layers_));
+  QSF_TRY(reserve([&](Arena& a) -> Status {
+    std::array<std::uint64_t, kSections> size{};
+    for (std::size_t i = 0; i < kSections; ++i) {
+      const SectionEntry* entry = find_section(sections_, kWanted[i].tag);
+      size[i] = entry != nullptr ? entry->size : 0;
+      if (size[i] == 0 && kWanted[i].needed) {
+        return make_error(ErrorCode::bad_section, "the file has no {} section", TagName(kWanted[i].tag).text);
+      }
+      QSF_TRY(a.take(bytes_[i], size[i], kWanted[i].region));
+    }
+    QSF_TRY(a.take(tensors_, size[kTensors] / kTensorEntrySize, Region::tables));
+    QSF_TRY(a.take(segments_, size[kSegments] / kSegmentEntrySize, Region::tables));
+    QSF_TRY(a.take(divisors_, size[kRope] / sizeof(float), Region::tables));
+    QSF_TRY(a.take(of_layer_, h.n_layers, Region::tables));
+    QSF_TRY(a.take(needs_, segments_.size(), Region::tables));
+    QSF_TRY(a.take(pinned_, segments_.size(), Region::tables));
+    QSF_TRY(a.take(model_->candidates, h.vocab_size, Region::logits));
+    return a.take(model_->tokenizer_scratch, size[kTokenizer] != 0 ? Tokenizer::kScratchBytes : 0, Region::tokenizer);
+  }));
+  for (std::size_t i = 0; i < kSections; ++i) {
+    const SectionEntry* entry = find_section(sections_, kWanted[i].tag);
+    if (!bytes_[i].empty()) ask(entry->offset, bytes_[i], entry->crc);
+  }
+  return {};
+}
+
+/// The file's tables, each by itself and all against each other.
+Status Opening::read_tables() {
+  FileTables& tables = model_->tables;
+  const Header& h = tables.header;
+  QSF_TRY(read_tensors(h, bytes_[kTensors], tensors_));
+  QSF_TRY(read_segments(h, bytes_[kSegments], file_size_, segments_));
+  QSF_LET(n_kinds, count_kinds(h, bytes_[kLayers]));
+  QSF_TRY(arena_->take(kinds_, n_kinds, Region::tables));
+  QSF_LET(kind, read_layer_table(h, bytes_[kMeta], bytes_[kLayers], kinds_, of_layer_));
+  tables.layers = layers_;
+  tables.tensors = tensors_;
+  tables.segments = segments_;
+  model_->config.table = {kind, kinds_, of_layer_};
+  return check_tables(h, model_->config.table, layers_, tensors_, segments_);
+}
+
+Result<Config> Opening::read_model() {
+  const Header& h = model_->tables.header;
+  if (!bytes_[kRope].empty()) QSF_TRY(read_rope(h, bytes_[kRope], divisors_));
+  QSF_LET(config, read_config(h, bytes_[kMeta], model_->config.table, divisors_));
+  if (!bytes_[kTokenizer].empty()) {
+    QSF_LET(tokenizer, Tokenizer::open(bytes_[kTokenizer], config.vocab_size));
+    model_->tokenizer = tokenizer;
+  }
+  return config;
+}
+
+Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned) {
+  QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), options.recheck));
+  QSF_TRY(lanes.init(arena, program, by.kv, options.sequences, by.max_seq_len));
+  const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
+  QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
+  QSF_TRY(arena.take(columns, by.chunk, Region::activations));
+  QSF_TRY(arena.take(sequences, options.sequences, Region::session));
+  for (std::uint32_t i = 0; i < options.sequences; ++i) {
+    std::span<std::uint32_t> tokens;
+    QSF_TRY(arena.take(tokens, by.max_seq_len, Region::session));
+    if (!arena.is_dry()) sequences[i].init(i, tokens);
+  }
+  return {};
+}
+
+Status Opening::plan_memory() {
+  Model& m = *model_;
+  QSF_TRY(m.weights.init(*arena_, m.tables));
+  QSF_TRY(m.program.init(*arena_, m.config, m.weights));
+  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+    needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
+                 segments_[i].section == 0 && !m.config.tied};
+    m.weight_bytes += segments_[i].raw_size;
+  }
+  PlanInput in;
+  in.budget = kHostReserve + arena_->size();
+  in.segments = needs_;
+  in.measure = {this, [](const void* context, const Plan& plan) {
+                  const Opening& o = *static_cast<const Opening*>(context);
+                  for (std::size_t i = 0; i < o.needs_.size(); ++i) {
+                    o.pinned_[i] = plan.ring_slots == 0 || o.needs_[i].vectors;
+                  }
+                  Arena dry = Arena::dry(*o.arena_);
+                  // Nothing is touched but the counts: a dry arena has no memory.
+                  const Status status = o.model_->init_planned(dry, plan, o.pinned_);
+                  return status ? kHostReserve + dry.used() : ~std::uint64_t{0};
+                }};
+  in.finest_kv = m.tables.header.quant == static_cast<std::uint8_t>(FormatId::f32) ? KvType::f32 : KvType::f16;
+  in.model_seq_len = m.config.max_seq_len;
+  in.max_seq_len = m.options.max_seq_len;
+  in.chunk = m.options.chunk;
+  in.ring_slots = m.options.ring_slots;
+  in.kv = m.options.kv ? static_cast<int>(*m.options.kv) : -1;
+  in.stream_all = m.options.stream_all;
+  QSF_LET(plan, make_plan(in, pinned_));
+  m.plan = plan;
+  m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
+  return m.init_planned(*arena_, plan, pinned_);
+}
+
+void Opening::finish() {
+  Model& m = *model_;
+  Sha256 sha;
+  for (const std::span<std::byte> bytes : {header_, directory_, index_, bytes_[kTensors], bytes_[kSegments]}) {
+    sha.update(bytes);
+  }
+  m.hash = hex(sha.digest());
+  for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
+    const auto region = static_cast<Region>(i);
+    const std::uint64_t bytes = region == Region::host   ? kHostReserve
+                                : region == Region::free ? budget_ - kHostReserve - arena_->used()
+                                                         : arena_->used(region);
+    if (bytes != 0 || region == Region::free) m.map[m.n_map++] = {region, bytes};
+  }
+}
+
+std::optional<ReadRequest> Opening::next_request() {
+  for (std::uint32_t i = 0; i < n_reads_; ++i) {
+    if (!reads_[i].issued.exchange(true)) return reads_[i].request;
+  }
+  return std::nullopt;
+}
+
+Status Opening::complete(std::uint32_t ticket) {
+  const std::uint32_t i = ticket & ~kTicket;
+  if (i >= n_reads_) return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
+  const ReadRequest& r = reads_[i].request;
+  if (const std::uint32_t crc = r.has_crc ? crc32({r.into, r.size}) : 0; crc != r.crc) {
+    const Error error = make_error(ErrorCode::bad_checksum,
+                                   "the {} bytes at {} have CRC-32 {:08x}, not the {:08x} that the file states", r.size,
+                                   r.offset, crc, r.crc);
+    fail(ticket, error);
+    return error;
+  }
+  reads_[i].done.store(true, std::memory_order_release);
+  return {};
+}
+
+void Opening::fail(std::uint32_t, const Error& error) {
+  if (keeping_.test_and_set(std::memory_order_acquire)) return;  // the first error is the one to tell
+  error_ = error;
+  failed_.store(true, std::memory_order_release);
+}
+
+}  // namespace qsf
