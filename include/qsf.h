@@ -9,8 +9,8 @@
  *   qsf_config_free(config);
  *
  * An engine is used by one thread at a time; different engines are independent. Functions that fail say so as described
- * and leave a sentence in qsf_last_error(). Link with libqsf (and, with the static library, a C++ runtime, lz4, zstd,
- * pthread and dl). */
+ * and leave a sentence in qsf_last_error(). Link with libqsf (and, with the static library, a C++ runtime, lz4, pthread
+ * and dl). */
 #ifndef QSF_H
 #define QSF_H
 

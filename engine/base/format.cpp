@@ -1,117 +1,165 @@
 #include "qsf/base/format.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "base/decimal.h"
 
 namespace qsf {
 namespace {
 
-/// Text that grows up to its room and remembers whether something was left out.
+/// Bytes of the character of UTF-8 at the beginning; 0 when there is none.
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t size = byte(0) < 0x80   ? 1
+                           : byte(0) < 0xc2 ? 0
+                           : byte(0) < 0xe0 ? 2
+                           : byte(0) < 0xf0 ? 3
+                           : byte(0) < 0xf5 ? 4
+                                            : 0;
+  if (size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Too long for what they say, halves of pairs of UTF-16, beyond U+10FFFF.
+  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) >= 0xa0) ||
+      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) >= 0x90)) {
+    return 0;
+  }
+  return size;
+}
+
+/// Text that grows up to its room; behind what did not fit comes nothing. A sentence has time, and the modules of
+/// WebAssembly should be small.
 class Text {
  public:
-  explicit Text(std::span<char> out) : out_(out.first(out.empty() ? 0 : out.size() - 1)) {}
+  explicit Text(std::span<char> out) : out_(out.first(out.size() - 1)) {}
 
-  void add(char c) {
-    if (size_ < out_.size()) {
-      out_[size_++] = c;
-    } else {
-      cut_ = true;
-    }
+  [[gnu::noinline]] void add(std::string_view character) {
+    full_ = full_ || character.size() > out_.size() - size_;
+    if (full_) return;
+    for (const char c : character) out_[size_++] = c;
   }
-  void add(std::string_view text) {
-    for (const char c : text) add(c);
-  }
-  /// Takes the last character off if its bytes are not all there.
+  void add(char c) { add(std::string_view(&c, 1)); }
   std::size_t finish() {
-    if (!cut_) return size_;
-    std::size_t lead = size_;
-    while (lead > 0 && size_ - lead < 3 && (static_cast<unsigned char>(out_[lead - 1]) & 0xc0) == 0x80) --lead;
-    if (lead == 0) return size_;
-    const auto first = static_cast<unsigned char>(out_[lead - 1]);
-    const std::size_t whole = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-    if (size_ - (lead - 1) < whole) size_ = lead - 1;
+    out_.data()[size_] = 0;
     return size_;
   }
 
  private:
-  std::span<char> out_;
+  std::span<char> out_;  // with a byte behind it
   std::size_t size_ = 0;
-  bool cut_ = false;
+  bool full_ = false;
 };
 
-template <class Integer>
-void add_integer(Text& text, Integer value, const FormatSpec& spec) {
-  std::array<char, 24> digits;
-  const auto [end, error] =
-      std::to_chars(digits.data(), digits.data() + digits.size(), value, spec.hexadecimal ? 16 : 10);
-  const auto n = static_cast<std::size_t>(end - digits.data());
+void add_natural(Text& text, std::uint64_t value, const FormatSpec& spec) {
+  const unsigned base = spec.hexadecimal ? 16 : 10;
+  std::array<char, 20> digits;
+  std::size_t n = 0;
+  do {
+    digits[n++] = "0123456789abcdef"[value % base];
+    value /= base;
+  } while (value != 0);
   for (std::size_t i = n; i < spec.width; ++i) text.add('0');
-  text.add(std::string_view(digits.data(), n));
+  while (n > 0) text.add(digits[--n]);
+}
+
+void add_digits(Text& text, const Decimal& decimal, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) text.add(decimal.digit(i));
+}
+
+/// Six digits without zeros behind the last; with an exponent where the number is below 10^-4 or has more digits.
+void add_general(Text& text, Decimal& decimal) {
+  constexpr std::size_t kDigits = 6;
+  constexpr std::size_t kPoint = Decimal::kPoint;
+  decimal.round(decimal.first() + kDigits);
+  const std::size_t first = decimal.first(), last = decimal.last();
+  if (first >= kPoint + 4 || first + kDigits < kPoint) {
+    text.add(decimal.digit(first));
+    if (last > first) text.add('.');
+    add_digits(text, decimal, first + 1, last + 1);
+    text.add(first < kPoint ? "e+" : "e-");
+    const std::size_t exponent = first < kPoint ? kPoint - 1 - first : first - (kPoint - 1);
+    if (exponent < 10) text.add('0');
+    return add_natural(text, exponent, {});
+  }
+  add_digits(text, decimal, std::min(first, kPoint - 1), kPoint);
+  if (last < kPoint || decimal.digit(last) == '0') return;
+  text.add('.');
+  add_digits(text, decimal, kPoint, last + 1);
 }
 
 void add_real(Text& text, double value, const FormatSpec& spec) {
-  std::array<char, 64> digits;
-  char* const begin = digits.data();
-  char* const end = begin + digits.size();
-  constexpr double kMostFixed = 1e15;  // beyond it more digits than there is room for
-  const bool fixed = spec.fixed && std::abs(value) < kMostFixed;
-  const std::to_chars_result r =
-      fixed ? std::to_chars(begin, end, value, std::chars_format::fixed, std::min<int>(spec.precision, 20))
-            : std::to_chars(begin, end, value, std::chars_format::general, 6);
-  text.add(std::string_view(begin, static_cast<std::size_t>(r.ptr - begin)));
+  if (std::isnan(value)) return text.add("nan");
+  if (std::signbit(value)) text.add('-');
+  if (std::isinf(value)) return text.add("inf");
+  Decimal decimal(std::abs(value));
+  if (!spec.fixed) return add_general(text, decimal);
+  decimal.round(Decimal::kPoint + spec.precision);
+  add_digits(text, decimal, std::min(decimal.first(), Decimal::kPoint - 1), Decimal::kPoint);
+  if (spec.precision == 0) return;
+  text.add('.');
+  add_digits(text, decimal, Decimal::kPoint, Decimal::kPoint + spec.precision);
+}
+
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
 }
 
 void add_text(Text& text, std::string_view value, const FormatSpec& spec) {
-  const bool cut = spec.has_precision && value.size() > spec.precision;
-  if (cut) {
-    value = value.substr(0, spec.precision);
-    while (!value.empty() && (static_cast<unsigned char>(value.back()) & 0xc0) == 0x80) value.remove_suffix(1);
-    if (!value.empty() && (static_cast<unsigned char>(value.back()) & 0x80) != 0) value.remove_suffix(1);
-  }
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const auto c = static_cast<unsigned char>(value[i]);
-    // U+0080 to U+009F are control characters too: C2 80 to C2 9F.
-    const bool two = c == 0xc2 && i + 1 < value.size() && (static_cast<unsigned char>(value[i + 1]) & 0xe0) == 0x80;
-    text.add(c < 0x20 || c == 0x7f || two ? '?' : value[i]);
-    i += two ? 1 : 0;
+  std::size_t left = spec.has_precision ? spec.precision : value.size();
+  while (!value.empty()) {
+    const std::size_t size = character_size(value);
+    const std::string_view character = value.substr(0, size == 0 ? 1 : size);
+    if (character.size() > left) return;
+    left -= character.size();
+    value.remove_prefix(character.size());
+    text.add(size == 0 || is_control(character) ? "?" : character);
   }
 }
 
-void add(Text& text, const FormatArg& arg, const FormatSpec& spec) {
-  switch (arg.kind()) {
-    case FormatArg::Kind::natural:
-      return add_integer(text, arg.natural(), spec);
-    case FormatArg::Kind::integer:
-      return add_integer(text, arg.integer(), spec);
-    case FormatArg::Kind::real:
-      return add_real(text, arg.real(), spec);
-    case FormatArg::Kind::text:
-      return add_text(text, arg.text(), spec);
+void add(Text& text, const FormatValue& value, FormatKind kind, const FormatSpec& spec) {
+  switch (kind) {
+    case FormatKind::none:
+      return;
+    case FormatKind::natural:
+      return add_natural(text, value.natural, spec);
+    case FormatKind::integer:
+      if (value.integer < 0) text.add('-');
+      return add_natural(text, value.integer < 0 ? 0 - value.natural : value.natural, spec);
+    case FormatKind::real:
+      return add_real(text, value.real, spec);
+    case FormatKind::text:
+      return add_text(text, value.text, spec);
   }
 }
 
 }  // namespace
 
-std::size_t format_into(std::span<char> out, std::string_view format, std::span<const FormatArg> args) {
+std::size_t format_into(std::span<char> out, std::string_view format, const FormatValue* values, FormatKinds kinds) {
   if (out.empty()) return 0;
   Text text(out);
   std::size_t n = 0;
-  for (std::size_t at = 0; at < format.size();) {
-    const char c = format[at++];
+  while (!format.empty()) {
+    const char c = format[0];
     if (c != '{' && c != '}') {
+      const std::size_t size = std::max<std::size_t>(character_size(format), 1);
+      text.add(format.substr(0, size));
+      format.remove_prefix(size);
+    } else if (format.size() > 1 && format[1] == c) {
       text.add(c);
-    } else if (at < format.size() && format[at] == c) {
-      text.add(format[at++]);
+      format.remove_prefix(2);
     } else {
+      std::size_t at = 1;
       FormatSpec spec;
-      if (!read_spec(format, at, spec) || n == args.size()) break;
-      add(text, args[n++], spec);
+      const FormatKind kind = kind_at(kinds, n);
+      if (!read_spec(format, at, spec) || kind == FormatKind::none) break;
+      add(text, values[n++], kind, spec);
+      format.remove_prefix(at);
     }
   }
-  const std::size_t size = text.finish();
-  out[size] = 0;
-  return size;
+  return text.finish();
 }
 
 }  // namespace qsf

@@ -2,6 +2,10 @@
 
 namespace qsf {
 
+Error::Error(ErrorCode error, const char* format, const FormatValue* values, FormatKinds kinds) : code(error) {
+  format_into(sentence, format, values, kinds);
+}
+
 std::string_view error_name(ErrorCode code) {
   switch (code) {
     case ErrorCode::none:

@@ -30,13 +30,13 @@ struct KvF16 {
   static constexpr KvType kType = KvType::f16;
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     widen_elements<2>(position, head_dim, to,
-                      [](const std::byte* at) __attribute__((always_inline)) { return load_f16(at); });
+                      [](const std::byte* at) __attribute__((always_inline)) { return load_promote_f16(at); });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
     for (std::size_t i = 0; i < head_dim; i += kLanes) {
       const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
       std::uint16_t half[kLanes];
-      store_u16(half, narrow_f16(load_upto(x + i, n)));
+      store_demote_u16(half, demote_f16(load_n(x + i, n)));
       __builtin_memcpy(to + i * 2, half, n * 2);
     }
   }
@@ -48,22 +48,22 @@ struct KvQ8 {
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     float one;
     __builtin_memcpy(&one, position, sizeof one);
-    const Floats scale = all(one);
+    const Floats scale = broadcast(one);
     widen_elements<1>(position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
-      return scale * to_float(load_i8(at));
+      return scale * convert_to<Floats>(load_promote_i8(at));
     });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
-    Bits most = all(0u);
+    Bits most = broadcast(0u);
     for (std::size_t i = 0; i < head_dim; i += kLanes) {
-      most = larger(magnitude_bits(load_upto(x + i, head_dim - i)), most);
+      most = max(abs_bits(load_n(x + i, head_dim - i)), most);
     }
-    const Int8Scale scale = int8_scale(largest_of(most));
+    const Int8Scale scale = int8_scale(reduce_max(most));
     __builtin_memcpy(to, &scale.d, sizeof scale.d);
     for (std::size_t i = 0; i < head_dim; i += kLanes) {
       const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
       std::int8_t codes[kLanes];
-      store_i8(codes, int8_codes(load_upto(x + i, n), scale));
+      store_demote_i8(codes, int8_codes(load_n(x + i, n), scale));
       __builtin_memcpy(to + sizeof scale.d + i, codes, n);
     }
   }
@@ -85,23 +85,23 @@ struct KvGroups {
     for (std::size_t d = 0; d < head_dim; d += kKvGroup, position += kHeadBytes + kCodeBytes) {
       std::uint32_t head;
       __builtin_memcpy(&head, position, sizeof head);
-      const Floats scale = all(bits_as<float>(head << 16));
-      const Floats minimum = all(bits_as<float>(head & 0xffff0000u));
+      const Floats scale = broadcast(bit_cast<float>(head << 16));
+      const Floats minimum = broadcast(bit_cast<float>(head & 0xffff0000u));
       Bits low;
       if constexpr (kBits == 4) {
-        low = load_u8(position + kHeadBytes);
+        low = load_promote_u8(position + kHeadBytes);
       } else {  // the upper half of the lanes takes each byte's next code
         std::byte twice[2 * kCodeBytes];
         __builtin_memcpy(twice, position + kHeadBytes, kCodeBytes);
         __builtin_memcpy(twice + kCodeBytes, position + kHeadBytes, kCodeBytes);
-        const Bits bytes = load_u8(twice);
-        low = select(load<Bits>(kUpper), right<kBits>(bytes), bytes);
+        const Bits bytes = load_promote_u8(twice);
+        low = select(load<Bits>(kUpper), shift_right<kBits>(bytes), bytes);
       }
       const auto value = [&](Bits code) __attribute__((always_inline)) {
-        return minimum + scale * to_float(as_ints(code & all(kTop)));
+        return minimum + scale * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
       };
       store(to + d, value(low));
-      store(to + d + kLanes, value(right<4>(low)));
+      store(to + d + kLanes, value(shift_right<4>(low)));
     }
   }
 
@@ -116,15 +116,15 @@ struct KvGroups {
  private:
   /// Where a value or the range is not finite, the scale is a NaN, so that results show it. Below 2^-120 it is 0.
   QSF_INLINE static void write_group(Floats low, Floats high, std::byte* to) {
-    const float most = largest_lane(larger(low, high));
-    const float least = -largest_lane(larger(all(0.0f) - low, all(0.0f) - high));
-    auto minimum_bits = bits_as<std::uint32_t>(least);
+    const float most = reduce_max(max(low, high));
+    const float least = -reduce_max(max(broadcast(0.0f) - low, broadcast(0.0f) - high));
+    auto minimum_bits = bit_cast<std::uint32_t>(least);
     if ((minimum_bits >> 31) != 0) minimum_bits += 0xffffu;
     minimum_bits &= 0xffff0000u;
-    const float minimum = bits_as<float>(minimum_bits);
-    std::uint32_t scale_bits = bits_as<std::uint32_t>((most - minimum) / static_cast<float>(kTop)) + 0xffffu;
+    const float minimum = bit_cast<float>(minimum_bits);
+    std::uint32_t scale_bits = bit_cast<std::uint32_t>((most - minimum) / static_cast<float>(kTop)) + 0xffffu;
     scale_bits &= 0xffff0000u;
-    const bool finite = largest_of(larger(magnitude_bits(low), magnitude_bits(high))) < 0x7f800000u;
+    const bool finite = reduce_max(max(abs_bits(low), abs_bits(high))) < 0x7f800000u;
     if (!finite || scale_bits >= 0x7f800000u) {
       scale_bits = 0x7fc00000u;
       minimum_bits = 0;
@@ -136,9 +136,9 @@ struct KvGroups {
 
     std::uint32_t codes[kKvGroup] = {};
     if (scale_bits != 0 && scale_bits < 0x7f800000u) {
-      const Floats scale = all(bits_as<float>(scale_bits));
-      store(codes, nearest((low - all(minimum)) / scale));
-      store(codes + kLanes, nearest((high - all(minimum)) / scale));
+      const Floats scale = broadcast(bit_cast<float>(scale_bits));
+      store(codes, nearest_int((low - broadcast(minimum)) / scale));
+      store(codes + kLanes, nearest_int((high - broadcast(minimum)) / scale));
     }
     for (std::size_t j = 0; j < kCodeBytes; ++j) {
       std::uint32_t byte = 0;
@@ -196,14 +196,14 @@ QSF_INLINE void for_tiles(const AttendArgs& a, const std::byte* ring, Visible vi
 template <int kPositions, class Dots>
 QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys, std::size_t stride, Dots dots) {
   Floats sums[kPositions];
-  unroll<kPositions>([&](auto i) __attribute__((always_inline)) { sums[i] = all(0.0f); });
+  unroll<kPositions>([&](auto i) __attribute__((always_inline)) { sums[i] = broadcast(0.0f); });
   const auto add = [&](std::size_t d, Floats of_query) __attribute__((always_inline)) {
     unroll<kPositions>(
         [&](auto i) __attribute__((always_inline)) { sums[i] = sums[i] + of_query * load(keys + i * stride + d); });
   };
   std::size_t d = 0;
   for (; d + kLanes <= a.head_dim; d += kLanes) add(d, load(q + d));
-  if (d < a.head_dim) add(d, load_upto(q + d, a.head_dim - d));
+  if (d < a.head_dim) add(d, load_n(q + d, a.head_dim - d));
   unroll<kPositions>([&](auto i) __attribute__((always_inline)) { dots(i, sums[i]); });
 }
 
@@ -218,14 +218,14 @@ QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, st
       constexpr std::uint32_t kFirst = pass * kPositions;
       multiply<kPositions>(a, q, keys + (i + kFirst) * stride, stride,
                            [&](auto j, Floats lanes)
-                               __attribute__((always_inline)) { half[kFirst + j] = half_sum_of(lanes); });
+                               __attribute__((always_inline)) { half[kFirst + j] = reduce_sum_to_four(lanes); });
     });
-    const Four<float> four = sums_of(half[0], half[1], half[2], half[3]) * a.scale;
+    const Four<float> four = reduce_sums_of_four(half[0], half[1], half[2], half[3]) * a.scale;
     __builtin_memcpy(scores + i, &four, sizeof four);
   }
   for (; i < n; ++i) {
     multiply<1>(a, q, keys + i * stride, stride,
-                [&](auto, Floats lanes) __attribute__((always_inline)) { scores[i] = sum_of(lanes) * a.scale; });
+                [&](auto, Floats lanes) __attribute__((always_inline)) { scores[i] = reduce_sum(lanes) * a.scale; });
   }
 }
 
@@ -235,15 +235,15 @@ QSF_INLINE void add_weighted(const float* weights, const float* values, std::uin
                              std::size_t left, float* out) {
   Floats sums[kVectors];
   unroll<kVectors>([&](auto v)
-                       __attribute__((always_inline)) { sums[v] = load_upto(out + v * kLanes, left - v * kLanes); });
+                       __attribute__((always_inline)) { sums[v] = load_n(out + v * kLanes, left - v * kLanes); });
   for (std::uint32_t i = 0; i < n; ++i) {
-    const Floats weight = all(weights[i]);
+    const Floats weight = broadcast(weights[i]);
     unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
       sums[v] = sums[v] + weight * load(values + i * stride + v * kLanes);
     });
   }
   unroll<kVectors>([&](auto v)
-                       __attribute__((always_inline)) { store_upto(out + v * kLanes, sums[v], left - v * kLanes); });
+                       __attribute__((always_inline)) { store_n(out + v * kLanes, sums[v], left - v * kLanes); });
 }
 
 template <class Kv>

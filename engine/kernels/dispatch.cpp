@@ -27,8 +27,6 @@ std::uint64_t read([[maybe_unused]] CpuWord word) {
       return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 ? b : 0;
     case CpuWord::leaf7_ecx:
       return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 ? c : 0;
-    case CpuWord::leaf7_edx:
-      return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 ? d : 0;
     case CpuWord::leaf7_1_eax:
       return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 ? a : 0;
     case CpuWord::xcr0:

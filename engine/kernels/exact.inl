@@ -13,43 +13,39 @@ struct Power {
 /// For |x| <= 2^20. ln 2 in two pieces, the first with 9 bits so that k times it is exact; Taylor's series to the
 /// seventh power, its coefficients rounded to float.
 QSF_INLINE Power power_of_e(Floats x) {
-  const Ints k = nearest(x * same<0x1.715476p0f>());
-  const Floats n = to_float(k);
-  const Floats r = (x - n * same<0.693359375f>()) - n * same<-2.12194440e-4f>();
-  Floats p = same<1.0f / 5040.0f>();
-  p = p * r + same<1.0f / 720.0f>();
-  p = p * r + same<1.0f / 120.0f>();
-  p = p * r + same<1.0f / 24.0f>();
-  p = p * r + same<1.0f / 6.0f>();
-  p = p * r + same<0.5f>();
+  const Ints k = nearest_int(x * broadcast<0x1.715476p0f>());
+  const Floats n = convert_to<Floats>(k);
+  const Floats r = (x - n * broadcast<0.693359375f>()) - n * broadcast<-2.12194440e-4f>();
+  Floats p = broadcast<1.0f / 5040.0f>();
+  p = p * r + broadcast<1.0f / 720.0f>();
+  p = p * r + broadcast<1.0f / 120.0f>();
+  p = p * r + broadcast<1.0f / 24.0f>();
+  p = p * r + broadcast<1.0f / 6.0f>();
+  p = p * r + broadcast<0.5f>();
   return {k, p * (r * r) + r};
-}
-
-/// a < b ? a : b in every lane: b where either is not a number.
-QSF_INLINE Floats smaller(Floats a, Floats b) {
-  return QSF_EACH(Floats, a.part[i] < b.part[i] ? a.part[i] : b.part[i]);
 }
 
 /// e^x. Within 2 ulp; below 2^-126 within 2 of the smallest steps; 0 below about -104, infinity above about 88.72; a
 /// NaN stays.
 QSF_INLINE Floats exp(Floats x) {
-  const auto [k, p] = power_of_e(smaller(same<89.0f>(), larger(same<-104.0f>(), x)));
+  const auto [k, p] = power_of_e(min(broadcast<89.0f>(), max(broadcast<-104.0f>(), x)));
   // 2^k in two factors: either is a normal float, and only the last product rounds.
-  const Bits biased = as_bits(k) + same<512u>();
-  const Bits half = right<1>(biased);
-  const Floats first = as_floats(left<23>(half - same<256u - 127u>()));
-  const Floats second = as_floats(left<23>((biased - half) - same<256u - 127u>()));
-  return ((p + same<1.0f>()) * first) * second;
+  const Bits biased = bit_cast<Bits>(k) + broadcast<512u>();
+  const Bits half = shift_right<1>(biased);
+  const Floats first = bit_cast<Floats>(shift_left<23>(half - broadcast<256u - 127u>()));
+  const Floats second = bit_cast<Floats>(shift_left<23>((biased - half) - broadcast<256u - 127u>()));
+  return ((p + broadcast<1.0f>()) * first) * second;
 }
 
 /// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays.
 QSF_INLINE Floats tanh(Floats x) {
-  const Bits sign = as_bits(x) & same<0x80000000u>();
-  const Floats magnitude = smaller(same<10.0f>(), as_floats(as_bits(x) & same<0x7fffffffu>()));
+  const Bits sign = bit_cast<Bits>(x) & broadcast<0x80000000u>();
+  const Floats magnitude = min(broadcast<10.0f>(), bit_cast<Floats>(bit_cast<Bits>(x) & broadcast<0x7fffffffu>()));
   const auto [k, p] = power_of_e(magnitude + magnitude);
-  const Floats scale = as_floats(left<23>(as_bits(k) + same<127u>()));
-  const Floats less_one = scale * p + (scale - same<1.0f>());  // e^2|x| - 1: no cancellation, p itself where k is 0
-  return as_floats(as_bits(less_one / (less_one + same<2.0f>())) | sign);
+  const Floats scale = bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(k) + broadcast<127u>()));
+  // e^2|x| - 1: no cancellation, p itself where k is 0
+  const Floats less_one = scale * p + (scale - broadcast<1.0f>());
+  return bit_cast<Floats>(bit_cast<Bits>(less_one / (less_one + broadcast<2.0f>())) | sign);
 }
 
 // sin and cos go through double: half the lanes of a vector.
@@ -75,20 +71,11 @@ constexpr Series<kTerms> alternating_series(int first) {
 }
 
 template <int kTerms>
-QSF_INLINE Doubles sum_of(const Series<kTerms>& series, const Doubles& square) {
+QSF_INLINE Doubles evaluate(const Series<kTerms>& series, const Doubles& square) {
   Doubles p = Doubles{} + series.c[kTerms - 1];
   unroll<kTerms - 1>(
       [&](auto i) __attribute__((always_inline)) { p = p * square + series.c[kTerms - 2 - decltype(i)::value]; });
   return p;
-}
-
-template <class To, class From>
-QSF_INLINE To convert_half(const From& from) {
-  if constexpr (kHalfLanes == 1) {
-    return static_cast<To>(from);
-  } else {
-    return __builtin_convertvector(from, To);
-  }
 }
 
 /// sin(x + turn quarters). Within half an ulp and 2^-40 for |x| <= 2^24, within 2^-21 up to 2^30, a NaN beyond. From x
@@ -99,18 +86,18 @@ QSF_INLINE FloatHalf wave(const FloatHalf& at, std::uint64_t turn) {
   constexpr double kRounder = 0x1.8p52;  // added, it leaves the nearest integer in the low bits
   constexpr std::uint64_t kOne = 1, kTwo = 2;
   constexpr std::uint64_t kMagnitude = ~std::uint64_t{0} >> 1, kFarthest = 0x41d0000000000000;
-  const Doubles x = convert_half<Doubles>(at);
+  const Doubles x = convert_to<Doubles>(at);
   const Doubles rounded = x * 0x1.45f306dc9c883p-1 + kRounder;
   const Doubles k = rounded - kRounder;
   const Doubles r = ((x - k * 0x1.921fb54p0) - k * 0x1.10b4611p-30) - k * 0x1.4c4c6628b80dcp-59;
   const Doubles square = r * r;
-  const Longs quarter = bits_as<Longs>(rounded) + turn;
+  const Longs quarter = bit_cast<Longs>(rounded) + turn;
   const Longs odd = Longs{} - (quarter & kOne);
-  const Longs sine = bits_as<Longs>(r * sum_of(kSin, square)), cosine = bits_as<Longs>(sum_of(kCos, square));
+  const Longs sine = bit_cast<Longs>(r * evaluate(kSin, square)), cosine = bit_cast<Longs>(evaluate(kCos, square));
   const Longs value = ((cosine & odd) | (sine & ~odd)) ^ ((quarter & kTwo) << 62);
   // All bits set, a NaN, where the magnitude is greater: the difference wraps.
-  const Longs beyond = Longs{} - ((kFarthest - (bits_as<Longs>(x) & kMagnitude)) >> 63);
-  return convert_half<FloatHalf>(bits_as<Doubles>(value | beyond));
+  const Longs beyond = Longs{} - ((kFarthest - (bit_cast<Longs>(x) & kMagnitude)) >> 63);
+  return convert_to<FloatHalf>(bit_cast<Doubles>(value | beyond));
 }
 
 }  // namespace

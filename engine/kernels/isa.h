@@ -11,7 +11,7 @@ namespace qsf {
 
 /// Where processors say what they have: x86's cpuid (leaf, sub-leaf 0 or another, register) and XCR0, which tells the
 /// registers that the operating system saves; Linux' AT_HWCAP on ARM.
-enum class CpuWord : std::uint8_t { leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax, xcr0, hwcap };
+enum class CpuWord : std::uint8_t { leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax, xcr0, hwcap };
 
 struct CpuBit {
   CpuWord word;

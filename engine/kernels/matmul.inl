@@ -46,12 +46,12 @@ constexpr TileShape tile_shape(const Format& f) {
           tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset)};
 }
 
-QSF_INLINE Bits operator&(Bits a, std::uint32_t b) { return a & all(b); }
+QSF_INLINE Bits operator&(Bits a, std::uint32_t b) { return a & broadcast(b); }
 QSF_INLINE Bits operator^(Bits a, std::uint32_t b) { return QSF_EACH(Bits, a.part[i] ^ b); }
 QSF_INLINE Bits operator<<(Bits a, int by) { return QSF_EACH(Bits, a.part[i] << by); }
 QSF_INLINE Bits operator>>(Bits a, int by) { return QSF_EACH(Bits, a.part[i] >> by); }
 
-/// A table for look_up.
+/// A table for table_lookup.
 template <Levels kOf>
 constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
   std::array<std::uint8_t, kTileLoad> table{};
@@ -63,15 +63,15 @@ constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
 /// begins.
 template <TileKind kKind, int kAt>
 QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
-  Bits codes = all(0u);
+  Bits codes = broadcast(0u);
   unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
     constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
     if constexpr (plane.width != 0) {
       constexpr TileField field = tile_field(plane, 0, kAt * kTileGroup);
       Bits bytes = load<Bits>(planes[decltype(index)::value] + field.byte);
-      if constexpr (field.shift != 0) bytes = right<field.shift>(bytes);
-      if constexpr (plane.width != 8) bytes = bytes & same<0x01010101u * ((1u << plane.width) - 1)>();
-      if constexpr (plane.shift != 0) bytes = left<plane.shift>(bytes);
+      if constexpr (field.shift != 0) bytes = shift_right<field.shift>(bytes);
+      if constexpr (plane.width != 8) bytes = bytes & broadcast<0x01010101u * ((1u << plane.width) - 1)>();
+      if constexpr (plane.shift != 0) bytes = shift_left<plane.shift>(bytes);
       codes = codes | bytes;
     }
   });
@@ -101,7 +101,7 @@ class TileCodes {
     } else if constexpr (kKind.levels == Levels::codes) {
       return joined_planes<kKind, kAt>(planes_);
     } else {
-      return look_up(load<Bits>(kTable<kKind.levels>.data()), joined_planes<kKind, kAt>(planes_));
+      return table_lookup(load<Bits>(kTable<kKind.levels>.data()), joined_planes<kKind, kAt>(planes_));
     }
   }
 
@@ -125,8 +125,8 @@ class TileCodes {
     }
     --left_;
     const Bits fractions = fractions_;
-    fractions_ = add_bytes(add_bytes(fractions, fractions), fractions);
-    return bytes_above(fractions, 85) + bytes_above(fractions, 170);
+    fractions_ = add_u8(add_u8(fractions, fractions), fractions);
+    return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
   }
 
   const std::byte* planes_[kMaxPlanes] = {};
@@ -142,25 +142,26 @@ class TileScales {
   static constexpr int kCount = kKind.sub == Sub::none ? 1 : kMaxBlock / kGroup * kKind.per_group();
 
   QSF_INLINE TileScales(const std::byte* tile, const TileShape& shape) {
-    Floats scale = all(1.0f);
-    if constexpr (kKind.scale == Scale::f16) scale = load_f16(tile);
+    Floats scale = broadcast(1.0f);
+    if constexpr (kKind.scale == Scale::f16) scale = load_promote_f16(tile);
     if constexpr (kKind.scale == Scale::f32) scale = load(tile);
     Floats minimum{};
-    if constexpr (kKind.has_min) minimum = load_f16(tile + shape.minimum_at);
+    if constexpr (kKind.has_min) minimum = load_promote_f16(tile + shape.minimum_at);
     if constexpr (kKind.sub == Sub::none) {
       scales_[0] = scale;
       if constexpr (kKind.has_min) minima_[0] = minimum;
     } else {
       const auto byte = [&](int k) __attribute__((always_inline)) {
-        return load_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
+        return load_promote_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
       };
       unroll<kCount>([&](auto index) __attribute__((always_inline)) {
         constexpr int kJ = decltype(index)::value;
-        const Ints packed = as_ints(sub_scale<kKind.sub>(kJ, byte));
-        scales_[kJ] = scale * to_float(packed - all(std::int32_t{sub_bias(kKind.sub)}));
+        const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));
+        scales_[kJ] = scale * convert_to<Floats>(packed - broadcast(std::int32_t{sub_bias(kKind.sub)}));
         // GGML's minimum is what is taken away.
         if constexpr (kKind.has_min) {
-          minima_[kJ] = all(-0.0f) - minimum * to_float(as_ints(sub_minimum<kKind.sub>(kJ, byte)));
+          minima_[kJ] =
+              broadcast(-0.0f) - minimum * convert_to<Floats>(bit_cast<Ints>(sub_minimum<kKind.sub>(kJ, byte)));
         }
       });
     }
@@ -215,7 +216,7 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
     const float* const sums = kPer == 1 ? a.xq.sums : a.xq.half_sums;
     panels[p] = {a.xq.codes + first * kGroup, a.xq.d + first, sums + first * kPer};
   });
-  const auto offset = static_cast<float>(shape.offset - taken<kBits>);
+  const auto offset = static_cast<float>(shape.offset - dot_bias<kBits>);
   const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
 
   Floats acc[kStrips][kColumns];
@@ -224,7 +225,7 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
       unroll<kColumns>([&](auto c) __attribute__((always_inline)) { f(s, c); });
     });
   };
-  for_each([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = all(0.0f); });
+  for_each([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = broadcast(0.0f); });
   const std::byte* tile = strip;
   const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
@@ -248,7 +249,7 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
               unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
                 constexpr int kC = decltype(c)::value;
                 const std::int8_t* const of_panel = kC < int{kPanel} ? x : panels[kC / kPanel].codes;
-                dot<kBits>(sum[s][c][kAt % kSums], four, spread<kAt>(of_panel + kC % kPanel * kGroup));
+                dot<kBits>(sum[s][c][kAt % kSums], four, load_broadcast<kAt>(of_panel + kC % kPanel * kGroup));
               });
             });
             if constexpr (kReadsAhead) {
@@ -268,11 +269,11 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
           const float xsum = panel.sums[kC % kPanel * kPer + kPart];
           Ints dots = total<kBits>(sum[s][c][0]);
           if constexpr (kSums == 2) dots = dots + total<kBits>(sum[s][c][1]);
-          Floats isum = to_float(dots);  // below 2^24, as all that follows: exact
-          if constexpr (kKind.has_offset || taken<kBits> != 0) isum = isum - all(offset * xsum);
-          const Floats dx = all(panel.d[kC % kPanel]);
+          Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact
+          if constexpr (kKind.has_offset || dot_bias<kBits> != 0) isum = isum - broadcast(offset * xsum);
+          const Floats dx = broadcast(panel.d[kC % kPanel]);
           acc[s][c] = acc[s][c] + (scales.of[s].scale(sub) * dx) * isum;
-          if constexpr (kKind.has_min) acc[s][c] = acc[s][c] + (scales.of[s].minimum(sub) * dx) * all(xsum);
+          if constexpr (kKind.has_min) acc[s][c] = acc[s][c] + (scales.of[s].minimum(sub) * dx) * broadcast(xsum);
         });
         ++sub;
       });
@@ -286,20 +287,20 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   }
   for_each([&](auto s, auto c) __attribute__((always_inline)) {
     const std::uint32_t at = row + s * kTileRows;
-    store_upto(a.y + (column + c) * static_cast<std::size_t>(a.y_stride) + at, acc[s][c], a.rows - at);
+    store_n(a.y + (column + c) * static_cast<std::size_t>(a.y_stride) + at, acc[s][c], a.rows - at);
   });
 }
 
 template <int kFormat>
 QSF_INLINE Floats load_weights(const std::byte* at) {
   constexpr FormatId id = kFormats[kFormat].id;
-  if constexpr (id == FormatId::f16) return load_f16(at);
-  if constexpr (id == FormatId::bf16) return load_bf16(at);
+  if constexpr (id == FormatId::f16) return load_promote_f16(at);
+  if constexpr (id == FormatId::bf16) return load_promote_bf16(at);
   return load(at);
 }
 
 template <int kFormat>
-QSF_INLINE Floats load_weights_upto(const std::byte* at, std::size_t n) {
+QSF_INLINE Floats load_weights_n(const std::byte* at, std::size_t n) {
   constexpr std::size_t kBytes = kFormats[kFormat].block_bytes;
   std::byte padded[kLanes * kBytes] = {};
   __builtin_memcpy(padded, at, n * kBytes);
@@ -314,7 +315,7 @@ QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::
   const std::byte* const w = a.weights + row * row_size;
   const float* const x = a.x + column * static_cast<std::size_t>(a.x_stride);
   Floats acc[kRows * kColumns];
-  unroll<kRows * kColumns>([&](auto i) __attribute__((always_inline)) { acc[decltype(i)::value] = all(0.0f); });
+  unroll<kRows * kColumns>([&](auto i) __attribute__((always_inline)) { acc[decltype(i)::value] = broadcast(0.0f); });
   const auto add = [&](auto&& weights_of_row, auto&& x_of_column) __attribute__((always_inline)) {
     Floats columns[kColumns];
     unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
@@ -334,14 +335,13 @@ QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::
         [&](const float* of) __attribute__((always_inline)) { return load(of + k); });
   }
   if (const std::size_t n = a.cols - k; n != 0) {
-    add([&](const std::byte* of)
-            __attribute__((always_inline)) { return load_weights_upto<kFormat>(of + k * kBytes, n); },
-        [&](const float* of) __attribute__((always_inline)) { return load_upto(of + k, n); });
+    add([&](const std::byte* of) __attribute__((always_inline)) { return load_weights_n<kFormat>(of + k * kBytes, n); },
+        [&](const float* of) __attribute__((always_inline)) { return load_n(of + k, n); });
   }
   unroll<kRows * kColumns>([&](auto i) __attribute__((always_inline)) {
     constexpr int kR = decltype(i)::value / kColumns;
     constexpr int kC = decltype(i)::value % kColumns;
-    a.y[(column + kC) * static_cast<std::size_t>(a.y_stride) + row + kR] = sum_of(acc[decltype(i)::value]);
+    a.y[(column + kC) * static_cast<std::size_t>(a.y_stride) + row + kR] = reduce_sum(acc[decltype(i)::value]);
   });
 }
 

@@ -6,13 +6,13 @@ namespace {
 /// x = f(x) over a vector, 16 lanes at a time.
 template <class F>
 QSF_INLINE void map(float* x, std::uint32_t n, F f) {
-  for (std::size_t i = 0; i < n; i += kLanes) store_upto(x + i, f(load_upto(x + i, n - i)), n - i);
+  for (std::size_t i = 0; i < n; i += kLanes) store_n(x + i, f(load_n(x + i, n - i)), n - i);
 }
 /// x = f(x, y).
 template <class F>
 QSF_INLINE void map(float* x, const float* y, std::uint32_t n, F f) {
   for (std::size_t i = 0; i < n; i += kLanes) {
-    store_upto(x + i, f(load_upto(x + i, n - i), load_upto(y + i, n - i)), n - i);
+    store_n(x + i, f(load_n(x + i, n - i), load_n(y + i, n - i)), n - i);
   }
 }
 
@@ -23,7 +23,7 @@ void mul(float* x, const float* y, std::uint32_t n) {
   map(x, y, n, [](Floats a, Floats b) __attribute__((always_inline)) { return a * b; });
 }
 void scale(float* x, float by, std::uint32_t n) {
-  map(x, n, [&](Floats a) __attribute__((always_inline)) { return a * all(by); });
+  map(x, n, [&](Floats a) __attribute__((always_inline)) { return a * broadcast(by); });
 }
 void exp(float* x, std::uint32_t n) {
   map(x, n, [](Floats a) __attribute__((always_inline)) { return exp(a); });
@@ -35,24 +35,24 @@ void tanh(float* x, std::uint32_t n) {
 void sin_cos(const float* x, float* sin, float* cos, std::uint32_t n) {
   for (std::size_t i = 0; i < n; i += kLanes) {
     float at[kLanes], sines[kLanes], cosines[kLanes];
-    store(at, load_upto(x + i, n - i));
+    store(at, load_n(x + i, n - i));
     for (std::size_t j = 0; j < kLanes; j += kHalfLanes) {
       const auto half = load_part<FloatHalf>(reinterpret_cast<const std::byte*>(at + j));
       const FloatHalf sine = wave(half, 0), cosine = wave(half, 1);
       __builtin_memcpy(sines + j, &sine, sizeof sine);
       __builtin_memcpy(cosines + j, &cosine, sizeof cosine);
     }
-    store_upto(sin + i, load(sines), n - i);
-    store_upto(cos + i, load(cosines), n - i);
+    store_n(sin + i, load(sines), n - i);
+    store_n(cos + i, load(cosines), n - i);
   }
 }
 
 /// The sum of f(v) over a vector; f(+0) must be 0, for a short tail.
 template <class F>
 QSF_INLINE float sum_over(const float* x, std::uint32_t n, F f) {
-  Floats sum = all(0.0f);
-  for (std::size_t i = 0; i < n; i += kLanes) sum = sum + f(load_upto(x + i, n - i));
-  return sum_of(sum);
+  Floats sum = broadcast(0.0f);
+  for (std::size_t i = 0; i < n; i += kLanes) sum = sum + f(load_n(x + i, n - i));
+  return reduce_sum(sum);
 }
 
 /// y = weight * (x * (1 / sqrt(mean(x^2) + epsilon))).
@@ -61,33 +61,35 @@ void rms_norm(const float* x, const float* weight, float* y, std::uint32_t n, fl
   const float mean = sum_over(x, n, square) / static_cast<float>(n);
   const float inverse = 1.0f / __builtin_sqrtf(mean + epsilon);
   for (std::size_t i = 0; i < n; i += kLanes) {
-    const Floats v = load_upto(x + i, n - i) * all(inverse);
-    store_upto(y + i, load_upto(weight + i, n - i) * v, n - i);
+    const Floats v = load_n(x + i, n - i) * broadcast(inverse);
+    store_n(y + i, load_n(weight + i, n - i) * v, n - i);
   }
 }
 
 void layer_norm(const float* x, const float* weight, const float* bias, float* y, std::uint32_t n, float epsilon) {
   const float mean = sum_over(x, n, [](Floats v) __attribute__((always_inline)) { return v; }) / static_cast<float>(n);
-  for (std::size_t i = 0; i < n; i += kLanes) store_upto(y + i, load_upto(x + i, n - i) - all(mean), n - i);
+  for (std::size_t i = 0; i < n; i += kLanes) store_n(y + i, load_n(x + i, n - i) - broadcast(mean), n - i);
   rms_norm(y, weight, y, n, epsilon);
   if (bias != nullptr) add(y, bias, n);
 }
 
 /// x / (1 + e^-u).
-QSF_INLINE Floats times_logistic(Floats x, Floats u) { return x / (all(1.0f) + exp(all(0.0f) - u)); }
+QSF_INLINE Floats times_sigmoid(Floats x, Floats u) { return x / (broadcast(1.0f) + exp(broadcast(0.0f) - u)); }
 
-QSF_INLINE Floats silu(Floats x) { return times_logistic(x, x); }
+QSF_INLINE Floats silu(Floats x) { return times_sigmoid(x, x); }
 
 /// x / 2 (1 + tanh u), u = sqrt(2 / pi) (x + 0.044715 x^3), as x / (1 + e^-2u), which does not cancel.
-QSF_INLINE Floats gelu(Floats x) { return times_logistic(x, x * (all(1.5957691216f) + all(0.07135481627f) * (x * x))); }
+QSF_INLINE Floats gelu(Floats x) {
+  return times_sigmoid(x, x * (broadcast(1.5957691216f) + broadcast(0.07135481627f) * (x * x)));
+}
 
 /// gelu less relu is even, at most 2^-33 beyond the table, and its second derivative at most 0.8: a straight line
 /// between two entries is off by an eighth of that over the square of their number per unit.
 QSF_INLINE Floats gelu_fast(Floats x) {
-  const Floats magnitude = as_floats(as_bits(x) & all(0x7fffffffu));
+  const Floats magnitude = bit_cast<Floats>(bit_cast<Bits>(x) & broadcast(0x7fffffffu));
   // The last place is a NaN's, too.
-  const Floats at = smaller(magnitude * all(float{kGeluSteps}), all(float{kGeluSteps * kGeluEnd}));
-  const Ints index = nearest(at - all(0.5f));
+  const Floats at = min(magnitude * broadcast(float{kGeluSteps}), broadcast(float{kGeluSteps * kGeluEnd}));
+  const Ints index = nearest_int(at - broadcast(0.5f));
   std::int32_t indices[kLanes];
   store(indices, index);
   float from[kLanes], to[kLanes];
@@ -95,11 +97,11 @@ QSF_INLINE Floats gelu_fast(Floats x) {
     from[lane] = kGeluTable[static_cast<std::size_t>(indices[lane])];
     to[lane] = kGeluTable[static_cast<std::size_t>(indices[lane]) + 1];
   }
-  const Floats line = load(from) + (load(to) - load(from)) * (at - to_float(index));
-  return larger(all(0.0f), x) + line;
+  const Floats line = load(from) + (load(to) - load(from)) * (at - convert_to<Floats>(index));
+  return max(broadcast(0.0f), x) + line;
 }
 
-QSF_INLINE Floats relu(Floats x) { return larger(all(0.0f), x); }
+QSF_INLINE Floats relu(Floats x) { return max(broadcast(0.0f), x); }
 
 template <Floats (*f)(Floats)>
 void activate(float* x, const float* up, std::uint32_t n) {
@@ -111,14 +113,14 @@ void activate(float* x, const float* up, std::uint32_t n) {
 }
 
 /// The largest lane, numbers only; -infinity when there is none.
-QSF_INLINE float largest_lane(Floats v) { return folded<float>(larger(v, all(-__builtin_inff())), kLarger); }
+QSF_INLINE float reduce_max(Floats v) { return reduce<float>(max(v, broadcast(-__builtin_inff())), kMax); }
 
 /// The largest of x, numbers only; -infinity when there is none.
-float largest(const float* x, std::size_t n) {
-  Floats most = all(-__builtin_inff());
+float max_over(const float* x, std::size_t n) {
+  Floats most = broadcast(-__builtin_inff());
   std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) most = larger(load(x + i), most);
-  float result = largest_lane(most);
+  for (; i + kLanes <= n; i += kLanes) most = max(load(x + i), most);
+  float result = reduce_max(most);
   for (; i < n; ++i) result = x[i] > result ? x[i] : result;
   return result;
 }
@@ -128,19 +130,19 @@ float largest(const float* x, std::size_t n) {
 void softmax(float* x, std::uint32_t n, float temperature) {
   const std::size_t left = n % kLanes, whole = n - left;
   float padded[kLanes];
-  store(padded, all(-__builtin_inff()));
+  store(padded, broadcast(-__builtin_inff()));
   __builtin_memcpy(padded, x + whole, left * sizeof(float));
   Floats tail = load(padded), greatest = tail;
-  for (std::size_t i = 0; i < whole; i += kLanes) greatest = larger(load(x + i), greatest);
-  const float most = largest_lane(greatest);
+  for (std::size_t i = 0; i < whole; i += kLanes) greatest = max(load(x + i), greatest);
+  const float most = reduce_max(greatest);
 
   const auto power = [&](Floats v) __attribute__((always_inline)) {
-    v = v - all(most);
-    if (temperature != 1.0f) v = v / all(temperature);
-    const Bits negligible = greater(same<-64.0f>(), v);
-    return as_floats(as_bits(exp(v)) & ~negligible);
+    v = v - broadcast(most);
+    if (temperature != 1.0f) v = v / broadcast(temperature);
+    const Bits negligible = gt(broadcast<-64.0f>(), v);
+    return bit_cast<Floats>(bit_cast<Bits>(exp(v)) & ~negligible);
   };
-  Floats sum = all(0.0f);
+  Floats sum = broadcast(0.0f);
   for (std::size_t i = 0; i < whole; i += kLanes) {
     const Floats p = power(load(x + i));
     store(x + i, p);
@@ -148,7 +150,7 @@ void softmax(float* x, std::uint32_t n, float temperature) {
   }
   tail = power(tail);
   if (left != 0) sum = sum + tail;
-  const Floats by = all(1.0f / sum_of(sum));
+  const Floats by = broadcast(1.0f / reduce_sum(sum));
   for (std::size_t i = 0; i < whole; i += kLanes) store(x + i, load(x + i) * by);
   store(padded, tail * by);
   __builtin_memcpy(x + whole, padded, left * sizeof(float));
@@ -159,14 +161,14 @@ void rope(const RopeArgs& a) {
   for (std::size_t column = 0; column < a.n; ++column) {
     for (std::size_t i = 0; i < half; i += kLanes) {
       const std::size_t n = half - i;
-      const Floats c = load_upto(a.cos + column * half + i, n);
-      const Floats s = load_upto(a.sin + column * half + i, n);
+      const Floats c = load_n(a.cos + column * half + i, n);
+      const Floats s = load_n(a.sin + column * half + i, n);
       for (std::size_t head = 0; head < a.n_heads; ++head) {
         float* const low = a.v + column * a.stride + head * a.head_dim + i;
-        const Floats x = load_upto(low, n);
-        const Floats y = load_upto(low + half, n);
-        store_upto(low, x * c - y * s, n);
-        store_upto(low + half, y * c + x * s, n);
+        const Floats x = load_n(low, n);
+        const Floats y = load_n(low + half, n);
+        store_n(low, x * c - y * s, n);
+        store_n(low + half, y * c + x * s, n);
       }
     }
   }
@@ -176,12 +178,12 @@ void widen_f16(const std::byte* from, float* to, std::uint32_t n) {
   for (std::size_t i = 0; i < n; i += kLanes) {
     std::byte half[2 * kLanes] = {};
     __builtin_memcpy(half, from + 2 * i, 2 * (n - i < kLanes ? n - i : kLanes));
-    store_upto(to + i, load_f16(half), n - i);
+    store_n(to + i, load_promote_f16(half), n - i);
   }
 }
 
 std::uint32_t argmax(const float* x, std::uint32_t n) {
-  const float most = largest(x, n);
+  const float most = max_over(x, n);
   for (std::uint32_t i = 0; i < n; ++i) {
     if (x[i] == most) return i;
   }

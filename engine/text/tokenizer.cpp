@@ -201,7 +201,7 @@ std::string_view Tokenizer::stored(std::uint32_t id) const {
   return blob_.substr(begin, u32_at(begins_, id + 1) - begin);
 }
 
-std::string_view Tokenizer::bytes(std::uint32_t id, std::span<char>) const {
+std::string_view Tokenizer::bytes(std::uint32_t id) const {
   if (id >= n_tokens_ || type(id) == TokenType::control || type(id) == TokenType::unused) return {};
   if (type(id) == TokenType::unknown) return utf8::kReplacement;
   return stored(id);

@@ -10,7 +10,7 @@ import { Stop, capture, root, run, which } from './process.mjs';
 const oldest = [3, 1, 60];
 const suite = 'trixie';
 const rootPackages = ['emscripten', 'cmake', 'ninja-build', 'xz-utils'];
-const sources = ['lz4', 'libzstd'];
+const sources = ['lz4'];
 /** Seen inside the root as outside, where they exist. */
 const shown = ['/etc/resolv.conf', '/etc/hosts', '/usr/src/googletest'];
 

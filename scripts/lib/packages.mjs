@@ -18,7 +18,6 @@ export const toBuild = [
   program('cmake', 'cmake'),
   program('ninja', 'ninja-build'),
   header('lz4.h', 'liblz4-dev', 'LZ4_VERSION_NUMBER >= 10904'),
-  header('zstd.h', 'libzstd-dev'),
   header('curl/curl.h', 'libcurl4-openssl-dev'),
   header('nlohmann/json.hpp', 'nlohmann-json3-dev'),
   header('CLI/CLI.hpp', 'libcli11-dev'),

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 
@@ -104,6 +107,18 @@ TEST(Status, IsGoodUntilGivenAnError) {
   const Status bad = make_error(ErrorCode::truncated, "short");
   EXPECT_FALSE(bad);
   EXPECT_STREQ(bad.error().sentence, "short");
+}
+
+// Every call on the good path makes one.
+TEST(Status, ASuccessLeavesTheSentenceAlone) {
+  alignas(Status) std::array<unsigned char, sizeof(Status)> bytes;
+  bytes.fill(0x55);
+  const auto keep = [&] { asm volatile("" : : "r"(bytes.data()) : "memory"); };
+  keep();
+  new (bytes.data()) Status{};
+  keep();
+  EXPECT_EQ(bytes.back(), 0x55);
+  EXPECT_EQ(bytes[offsetof(Error, sentence)], 0);
 }
 
 }  // namespace

@@ -30,18 +30,20 @@ inline constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns of the unmasked forms
 
 QSF_INLINE __m128i load128(const void* at) { return _mm_loadu_si128(static_cast<const __m128i*>(at)); }
 QSF_INLINE __m256i load256(const void* at) { return _mm256_loadu_si256(static_cast<const __m256i*>(at)); }
-QSF_INLINE Bits load_u8(const void* at) { return {{(BitsPart)_mm512_maskz_cvtepu8_epi32(kAll, load128(at))}}; }
-QSF_INLINE Bits load_u16(const void* at) { return {{(BitsPart)_mm512_maskz_cvtepu16_epi32(kAll, load256(at))}}; }
-QSF_INLINE Ints load_i8(const void* at) { return {{(IntPart)_mm512_maskz_cvtepi8_epi32(kAll, load128(at))}}; }
-QSF_INLINE void store_i8(void* at, Ints v) {
+QSF_INLINE Bits load_promote_u8(const void* at) { return {{(BitsPart)_mm512_maskz_cvtepu8_epi32(kAll, load128(at))}}; }
+QSF_INLINE Bits load_promote_u16(const void* at) {
+  return {{(BitsPart)_mm512_maskz_cvtepu16_epi32(kAll, load256(at))}};
+}
+QSF_INLINE Ints load_promote_i8(const void* at) { return {{(IntPart)_mm512_maskz_cvtepi8_epi32(kAll, load128(at))}}; }
+QSF_INLINE void store_demote_i8(void* at, Ints v) {
   _mm_storeu_si128(static_cast<__m128i*>(at), _mm512_maskz_cvtepi32_epi8(kAll, (__m512i)v.part[0]));
 }
-QSF_INLINE void store_u16(void* at, Bits v) {
+QSF_INLINE void store_demote_u16(void* at, Bits v) {
   _mm256_storeu_si256(static_cast<__m256i*>(at), _mm512_maskz_cvtepi32_epi16(kAll, (__m512i)v.part[0]));
 }
-QSF_INLINE Floats load_f16(const void* at) { return {{_mm512_maskz_cvtph_ps(kAll, load256(at))}}; }
+QSF_INLINE Floats load_promote_f16(const void* at) { return {{_mm512_maskz_cvtph_ps(kAll, load256(at))}}; }
 
-QSF_INLINE Bits look_up(Bits table, Bits codes) {
+QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return {{(BitsPart)_mm512_shuffle_epi8((__m512i)table.part[0], (__m512i)codes.part[0])}};
 }
 

@@ -5,15 +5,15 @@
 //
 // A vocabulary defines kParts before including this file; after it, inside the same unnamed namespace:
 //   kNeeds                                      what the processor must show before this code may run
-//   Floats load_f16(at)                         16 binary16 to float, exactly
+//   Floats load_promote_f16(at)                 16 binary16 to float, exactly
 //   the conversions declared below              convert.h has them in plain C++
 //   Operand<bits> operand<bits>(Bits codes)     4 unsigned codes per lane, made ready for the dot
-//   taken<bits>                                 what the operand has already subtracted from every code
+//   dot_bias<bits>                              what the operand has already subtracted from every code
 //   Sum<bits>                                   aggregate, empty braces are zero
 //   void dot<bits>(Sum&, Operand, Bits x)       adds code * x over the 4 bytes of each lane; x: 4 int8 in [-127, 127],
 //                                               the same in every lane
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
-//   Bits look_up(Bits table, Bits codes)        the byte table[code] for each byte of codes, 0..15; the table is in
+//   Bits table_lookup(Bits table, Bits codes)   the byte table[code] for each byte of codes, 0..15; the table is in
 //                                               every quarter
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
 #pragma once
@@ -74,14 +74,6 @@ struct Bits {  // unsigned lanes, for work on representations: wraps
   BitsPart part[kParts];
 };
 
-template <class To, class From>
-QSF_INLINE To bits_as(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  __builtin_memcpy(&to, &from, sizeof to);
-  return to;
-}
-
 template <class F, std::size_t... kIndex>
 QSF_INLINE void unroll_over(F& f, std::index_sequence<kIndex...>) {
   (f(std::integral_constant<int, static_cast<int>(kIndex)>{}), ...);
@@ -116,6 +108,40 @@ QSF_INLINE V each(F f) {
 }
 #define QSF_EACH(V, expression) each<V>([&](std::size_t i) __attribute__((always_inline)) { return expression; })
 
+template <class V>
+using PartIn = std::remove_reference_t<decltype(V::part[0])>;
+
+/// The same bits as another type, vectors part by part.
+template <class To, class From>
+QSF_INLINE To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  if constexpr (requires {
+                  To::part;
+                  From::part;
+                }) {
+    return QSF_EACH(To, bit_cast<PartIn<To>>(from.part[i]));
+  } else {
+    To to;
+    __builtin_memcpy(&to, &from, sizeof to);
+    return to;
+  }
+}
+
+/// The same numbers as another type of as many lanes.
+template <class To, class From>
+QSF_INLINE To convert_to(const From& from) {
+  if constexpr (requires {
+                  To::part;
+                  From::part;
+                }) {
+    return QSF_EACH(To, convert_to<PartIn<To>>(from.part[i]));
+  } else if constexpr (std::is_arithmetic_v<From>) {
+    return static_cast<To>(from);
+  } else {
+    return __builtin_convertvector(from, To);
+  }
+}
+
 QSF_INLINE Floats operator+(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] + b.part[i]); }
 QSF_INLINE Floats operator-(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] - b.part[i]); }
 QSF_INLINE Floats operator*(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] * b.part[i]); }
@@ -128,61 +154,48 @@ QSF_INLINE Bits operator&(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] & b.
 QSF_INLINE Bits operator|(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] | b.part[i]); }
 QSF_INLINE Bits operator~(Bits a) { return QSF_EACH(Bits, ~a.part[i]); }
 template <int kBy>
-QSF_INLINE Bits left(Bits a) {
+QSF_INLINE Bits shift_left(Bits a) {
   return QSF_EACH(Bits, a.part[i] << kBy);
 }
 template <int kBy>
-QSF_INLINE Bits right(Bits a) {
+QSF_INLINE Bits shift_right(Bits a) {
   return QSF_EACH(Bits, a.part[i] >> kBy);
 }
 
 // A comparison's answer as all ones or zeros, from a native vector's and from a scalar's.
-QSF_INLINE BitsPart mask_of(bool yes) { return BitsPart{} - static_cast<std::uint32_t>(yes); }
+QSF_INLINE BitsPart vec_from_mask(bool yes) { return BitsPart{} - static_cast<std::uint32_t>(yes); }
 template <class Mask>
-QSF_INLINE BitsPart mask_of(Mask mask) {
-  return bits_as<BitsPart>(mask);
+QSF_INLINE BitsPart vec_from_mask(Mask mask) {
+  return bit_cast<BitsPart>(mask);
 }
-QSF_INLINE Bits greater(Floats a, Floats b) { return QSF_EACH(Bits, mask_of(a.part[i] > b.part[i])); }
-QSF_INLINE Bits greater(Bits a, Bits b) { return QSF_EACH(Bits, mask_of(a.part[i] > b.part[i])); }
+QSF_INLINE Bits gt(Floats a, Floats b) { return QSF_EACH(Bits, vec_from_mask(a.part[i] > b.part[i])); }
+QSF_INLINE Bits gt(Bits a, Bits b) { return QSF_EACH(Bits, vec_from_mask(a.part[i] > b.part[i])); }
 QSF_INLINE Bits select(Bits mask, Bits yes, Bits no) { return (mask & yes) | (~mask & no); }
 
-QSF_INLINE Bits as_bits(Floats a) { return QSF_EACH(Bits, bits_as<BitsPart>(a.part[i])); }
-QSF_INLINE Bits as_bits(Ints a) { return QSF_EACH(Bits, bits_as<BitsPart>(a.part[i])); }
-QSF_INLINE Floats as_floats(Bits a) { return QSF_EACH(Floats, bits_as<FloatPart>(a.part[i])); }
-QSF_INLINE Ints as_ints(Bits a) { return QSF_EACH(Ints, bits_as<IntPart>(a.part[i])); }
-/// a > b ? a : b in every lane: b where either is not a number.
-QSF_INLINE Floats larger(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] > b.part[i] ? a.part[i] : b.part[i]); }
-QSF_INLINE Bits larger(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] > b.part[i] ? a.part[i] : b.part[i]); }
+/// a > b ? a : b in every lane: b where either is not a number. So is min, a < b ? a : b.
+QSF_INLINE Floats max(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] > b.part[i] ? a.part[i] : b.part[i]); }
+QSF_INLINE Floats min(Floats a, Floats b) { return QSF_EACH(Floats, a.part[i] < b.part[i] ? a.part[i] : b.part[i]); }
+QSF_INLINE Bits max(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] > b.part[i] ? a.part[i] : b.part[i]); }
 
-QSF_INLINE Floats all(float x) { return QSF_EACH(Floats, (static_cast<void>(i), x - FloatPart{})); }
-QSF_INLINE Ints all(std::int32_t x) { return QSF_EACH(Ints, (static_cast<void>(i), IntPart{} + x)); }
-QSF_INLINE Bits all(std::uint32_t x) { return QSF_EACH(Bits, (static_cast<void>(i), BitsPart{} + x)); }
+QSF_INLINE Floats broadcast(float x) { return QSF_EACH(Floats, (static_cast<void>(i), x - FloatPart{})); }
+QSF_INLINE Ints broadcast(std::int32_t x) { return QSF_EACH(Ints, (static_cast<void>(i), IntPart{} + x)); }
+QSF_INLINE Bits broadcast(std::uint32_t x) { return QSF_EACH(Bits, (static_cast<void>(i), BitsPart{} + x)); }
 
 /// A constant in every lane. As WebAssembly from memory: V8 builds a vector's constant anew wherever it is used, in
 /// three instructions.
 template <std::uint32_t kValue>
-QSF_INLINE Bits same() {
+QSF_INLINE Bits broadcast() {
 #ifdef __wasm__
-  return all(constant_in_memory<kValue>);
+  return broadcast(constant_in_memory<kValue>);
 #else
-  return all(kValue);
+  return broadcast(kValue);
 #endif
 }
 
 template <float kValue>
-QSF_INLINE Floats same() {
-  return as_floats(same<std::bit_cast<std::uint32_t>(kValue)>());
+QSF_INLINE Floats broadcast() {
+  return bit_cast<Floats>(broadcast<std::bit_cast<std::uint32_t>(kValue)>());
 }
-
-template <class To, class From>
-QSF_INLINE To convert(From part) {
-  if constexpr (kParts == kLanes) {
-    return static_cast<To>(part);
-  } else {
-    return __builtin_convertvector(part, To);
-  }
-}
-QSF_INLINE Floats to_float(Ints a) { return QSF_EACH(Floats, convert<FloatPart>(a.part[i])); }
 
 template <class T>
 struct Narrow {  // 16 lanes of a type narrower than 32 bits
@@ -199,7 +212,7 @@ QSF_INLINE V copy_of(const V& v) {
 // Part by part, for the same reason.
 template <class V = Floats>
 QSF_INLINE V load(const void* at) {
-  using Part = std::remove_reference_t<decltype(V::part[0])>;
+  using Part = PartIn<V>;
   return QSF_EACH(V, load_part<Part>(static_cast<const std::byte*>(at) + i * sizeof(Part)));
 }
 template <class V>
@@ -210,13 +223,13 @@ QSF_INLINE void store(void* at, const V& v) {
   });
 }
 /// The first `n` lanes, n < 16 or not; the others +0.
-QSF_INLINE Floats load_upto(const float* at, std::size_t n) {
+QSF_INLINE Floats load_n(const float* at, std::size_t n) {
   if (n >= kLanes) return load(at);
   float padded[kLanes] = {};
   __builtin_memcpy(padded, at, n * sizeof(float));
   return load(padded);
 }
-QSF_INLINE void store_upto(float* at, Floats v, std::size_t n) {
+QSF_INLINE void store_n(float* at, Floats v, std::size_t n) {
   if (n >= kLanes) return store(at, v);
   float padded[kLanes];
   store(padded, v);
@@ -225,7 +238,7 @@ QSF_INLINE void store_upto(float* at, Floats v, std::size_t n) {
 
 /// Bytes 4 kAt .. 4 kAt + 3 of 32, in every lane.
 template <int kAt, class Part = BitsPart>
-QSF_INLINE Bits spread(const std::int8_t* group) {
+QSF_INLINE Bits load_broadcast(const std::int8_t* group) {
   const auto* const at = reinterpret_cast<const std::byte*>(group);
   if constexpr (sizeof(Part) == 16) {
     constexpr int kLane = kAt % 4;
@@ -233,7 +246,7 @@ QSF_INLINE Bits spread(const std::int8_t* group) {
     const Part part = __builtin_shufflevector(four, four, kLane, kLane, kLane, kLane);
     return QSF_EACH(Bits, (static_cast<void>(i), part));
   } else {
-    return all(load_part<std::uint32_t>(at + 4 * kAt));
+    return broadcast(load_part<std::uint32_t>(at + 4 * kAt));
   }
 }
 
@@ -243,83 +256,85 @@ using Four = PartOf<T, 4>::type;
 /// f over lanes j, j + 4, j + 8 and j + 12, the first half of the tree of kernels.h: l[j] + l[j+8], l[j] + l[j+4],
 /// l[j] + l[j+2], l[0] + l[1].
 template <class T, class V, class F>
-QSF_INLINE Four<T> half_folded(const V& v, F f) {
+QSF_INLINE Four<T> reduce_to_four(const V& v, F f) {
   struct Quarters {
     Four<T> q[4];
   };
-  const auto l = bits_as<Quarters>(v);
+  const auto l = bit_cast<Quarters>(v);
   return f(f(l.q[0], l.q[2]), f(l.q[1], l.q[3]));
 }
 template <class T, class V, class F>
-QSF_INLINE T folded(const V& v, F f) {
-  const Four<T> half = half_folded<T>(v, f);
+QSF_INLINE T reduce(const V& v, F f) {
+  const Four<T> half = reduce_to_four<T>(v, f);
   return f(f(half[0], half[2]), f(half[1], half[3]));
 }
-inline constexpr auto kPlus = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
-inline constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
+inline constexpr auto kAdd = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
+inline constexpr auto kMax = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
 
-QSF_INLINE Four<float> half_sum_of(Floats v) { return half_folded<float>(v, kPlus); }
-QSF_INLINE float sum_of(Floats v) { return folded<float>(v, kPlus); }
-QSF_INLINE std::int32_t sum_of(Ints v) { return folded<std::int32_t>(v, kPlus); }
+QSF_INLINE Four<float> reduce_sum_to_four(Floats v) { return reduce_to_four<float>(v, kAdd); }
+QSF_INLINE float reduce_sum(Floats v) { return reduce<float>(v, kAdd); }
+QSF_INLINE std::int32_t reduce_sum(Ints v) { return reduce<std::int32_t>(v, kAdd); }
 /// The second half of four sums at once.
-QSF_INLINE Four<float> sums_of(Four<float> a, Four<float> b, Four<float> c, Four<float> d) {
+QSF_INLINE Four<float> reduce_sums_of_four(Four<float> a, Four<float> b, Four<float> c, Four<float> d) {
   const Four<float> ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
   const Four<float> cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
   return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
 }
 
 /// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.
-QSF_INLINE Ints nearest(Floats v) { return as_ints(as_bits(v + all(0x1.8p23f)) - all(std::uint32_t{0x4b400000})); }
+QSF_INLINE Ints nearest_int(Floats v) {
+  return bit_cast<Ints>(bit_cast<Bits>(v + broadcast(0x1.8p23f)) - broadcast(std::uint32_t{0x4b400000}));
+}
 
 /// The sum of each byte, modulo 256.
-QSF_INLINE Bits add_bytes(Bits a, Bits b) {
+QSF_INLINE Bits add_u8(Bits a, Bits b) {
   if constexpr (kParts == kLanes) {
-    const Bits low = (a & all(0x7f7f7f7fu)) + (b & all(0x7f7f7f7fu));
+    const Bits low = (a & broadcast(0x7f7f7f7fu)) + (b & broadcast(0x7f7f7f7fu));
     return QSF_EACH(Bits, low.part[i] ^ ((a.part[i] ^ b.part[i]) & 0x80808080u));
   } else {
     return QSF_EACH(Bits, (BitsPart)((BytesPart)a.part[i] + (BytesPart)b.part[i]));
   }
 }
 /// 1 in each byte of `a` above `than`, 0 in the others.
-QSF_INLINE Bits bytes_above(Bits a, std::uint8_t than) {
+QSF_INLINE Bits one_if_gt_u8(Bits a, std::uint8_t than) {
   if constexpr (kParts == kLanes) {
-    const Bits low = (a & all(0x7f7f7f7fu)) + all(0x01010101u * (0x7fu - (than & 0x7fu)));
+    const Bits low = (a & broadcast(0x7f7f7f7fu)) + broadcast(0x01010101u * (0x7fu - (than & 0x7fu)));
     const Bits above = than < 0x80 ? a | low : a & low;
-    return right<7>(above) & all(0x01010101u);
+    return shift_right<7>(above) & broadcast(0x01010101u);
   } else {
-    return QSF_EACH(Bits, (BitsPart)((BytesPart)a.part[i] > than)) & all(0x01010101u);
+    return QSF_EACH(Bits, (BitsPart)((BytesPart)a.part[i] > than)) & broadcast(0x01010101u);
   }
 }
-// 16 narrow integers to lanes; 16 lanes that fit, [-128, 127] and [0, 65535], to narrow integers.
-QSF_INLINE Bits load_u8(const void* at);
-QSF_INLINE Bits load_u16(const void* at);
-QSF_INLINE Ints load_i8(const void* at);
-QSF_INLINE void store_i8(void* at, Ints v);
-QSF_INLINE void store_u16(void* at, Bits v);
+// 16 narrow integers in memory to lanes; 16 lanes that fit, [-128, 127] and [0, 65535], to narrow integers there.
+QSF_INLINE Bits load_promote_u8(const void* at);
+QSF_INLINE Bits load_promote_u16(const void* at);
+QSF_INLINE Ints load_promote_i8(const void* at);
+QSF_INLINE void store_demote_i8(void* at, Ints v);
+QSF_INLINE void store_demote_u16(void* at, Bits v);
 
-QSF_INLINE Floats load_bf16(const void* at) { return as_floats(left<16>(load_u16(at))); }
+QSF_INLINE Floats load_promote_bf16(const void* at) { return bit_cast<Floats>(shift_left<16>(load_promote_u16(at))); }
 
 /// binary16 to float without hardware for it; the steps of f16_to_f32.
-QSF_INLINE Floats widen_f16(Bits h) {
-  const Bits magnitude = left<13>(h & all(0x7fffu));
-  const Bits normal = magnitude + all(112u << 23);
-  const Bits special = magnitude | all(0x7f800000u);
-  const Bits subnormal = as_bits(as_floats(magnitude + all(113u << 23)) - all(0x1p-14f));
-  const Bits finite = select(greater(all(1u << 23), magnitude), subnormal, normal);
-  const Bits value = select(greater(magnitude, all((31u << 23) - 1)), special, finite);
-  return as_floats(value | left<16>(h & all(0x8000u)));
+QSF_INLINE Floats promote_f16(Bits h) {
+  const Bits magnitude = shift_left<13>(h & broadcast(0x7fffu));
+  const Bits normal = magnitude + broadcast(112u << 23);
+  const Bits special = magnitude | broadcast(0x7f800000u);
+  const Bits subnormal = bit_cast<Bits>(bit_cast<Floats>(magnitude + broadcast(113u << 23)) - broadcast(0x1p-14f));
+  const Bits finite = select(gt(broadcast(1u << 23), magnitude), subnormal, normal);
+  const Bits value = select(gt(magnitude, broadcast((31u << 23) - 1)), special, finite);
+  return bit_cast<Floats>(value | shift_left<16>(h & broadcast(0x8000u)));
 }
 
 /// float to binary16, half to even: the steps of f32_to_f16, so that a NaN has the same bits everywhere.
-QSF_INLINE Bits narrow_f16(Floats f) {
-  const Bits magnitude = as_bits(f) & all(0x7fffffffu);
-  const Bits odd = right<13>(magnitude) & all(1u);
-  const Bits normal = right<13>(magnitude - all(0x38000000u) + all(0xfffu) + odd);
-  const Bits subnormal = as_bits(as_floats(magnitude) + all(0.5f)) - all(0x3f000000u);
-  Bits value = select(greater(all(0x38800000u), magnitude), subnormal, normal);
-  value = select(greater(magnitude, all(0x477fefffu)), all(0x7c00u), value);
-  value = select(greater(magnitude, all(0x7f800000u)), all(0x7e00u), value);
-  return value | (right<16>(as_bits(f)) & all(0x8000u));
+QSF_INLINE Bits demote_f16(Floats f) {
+  const Bits magnitude = bit_cast<Bits>(f) & broadcast(0x7fffffffu);
+  const Bits odd = shift_right<13>(magnitude) & broadcast(1u);
+  const Bits normal = shift_right<13>(magnitude - broadcast(0x38000000u) + broadcast(0xfffu) + odd);
+  const Bits subnormal = bit_cast<Bits>(bit_cast<Floats>(magnitude) + broadcast(0.5f)) - broadcast(0x3f000000u);
+  Bits value = select(gt(broadcast(0x38800000u), magnitude), subnormal, normal);
+  value = select(gt(magnitude, broadcast(0x477fefffu)), broadcast(0x7c00u), value);
+  value = select(gt(magnitude, broadcast(0x7f800000u)), broadcast(0x7e00u), value);
+  return value | (shift_right<16>(bit_cast<Bits>(f)) & broadcast(0x8000u));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The dot of x86 without VNNI (pmaddubsw): unsigned bytes times signed ones, pairs of products added in saturating
-// int16. Over these, of a native vector, which a vocabulary defines: pairs(u8, i8), joined(i16) to int32, added(i16,
-// i16), turned(i8, i8) by the second's sign, magnitudes(i8).
+// int16. Over these, of a native vector, which a vocabulary defines: sat_widen_mul_pairwise_add(u8, i8), sums_of_2(i16)
+// to int32, add_i16(i16, i16), mul_sign_i8(i8, i8) by the second's sign, abs_i8(i8).
 #pragma once
 
 #include "kernels/vec/lanes.h"
@@ -21,13 +21,13 @@ struct Operand<8> {
 template <int kBits>
 using Sum = Ints;
 template <int kBits>
-inline constexpr std::int32_t taken = kBits == 8 ? 128 : 0;
+inline constexpr std::int32_t dot_bias = kBits == 8 ? 128 : 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
   if constexpr (kBits == 8) {
     const Bits code = QSF_EACH(Bits, codes.part[i] ^ 0x80808080u);
-    return {code, QSF_EACH(Bits, (BitsPart)magnitudes((Native)code.part[i]))};
+    return {code, QSF_EACH(Bits, (BitsPart)abs_i8((Native)code.part[i]))};
   } else {
     return {codes};
   }
@@ -40,12 +40,13 @@ QSF_INLINE void dot(Ints& sum, const Operand<kBits>& codes, Bits x) {
     constexpr int i = decltype(index)::value;
     const auto code = (Native)codes.code.part[i];
     if constexpr (kBits == 8) {
-      const Native products = pairs((Native)codes.magnitude.part[i], turned((Native)x.part[i], code));
-      sum.part[i] = sum.part[i] + (IntPart)joined(products);
+      const Native products =
+          sat_widen_mul_pairwise_add((Native)codes.magnitude.part[i], mul_sign_i8((Native)x.part[i], code));
+      sum.part[i] = sum.part[i] + (IntPart)sums_of_2(products);
     } else if constexpr (kBits > 4) {
-      sum.part[i] = sum.part[i] + (IntPart)joined(pairs(code, (Native)x.part[i]));
+      sum.part[i] = sum.part[i] + (IntPart)sums_of_2(sat_widen_mul_pairwise_add(code, (Native)x.part[i]));
     } else {
-      sum.part[i] = (IntPart)added((Native)sum.part[i], pairs(code, (Native)x.part[i]));
+      sum.part[i] = (IntPart)add_i16((Native)sum.part[i], sat_widen_mul_pairwise_add(code, (Native)x.part[i]));
     }
   });
 }
@@ -53,7 +54,7 @@ QSF_INLINE void dot(Ints& sum, const Operand<kBits>& codes, Bits x) {
 template <int kBits>
 QSF_INLINE Ints total(Ints sum) {
   if constexpr (kBits > 4) return sum;
-  return QSF_EACH(Ints, (IntPart)joined((Native)sum.part[i]));
+  return QSF_EACH(Ints, (IntPart)sums_of_2((Native)sum.part[i]));
 }
 
 }  // namespace

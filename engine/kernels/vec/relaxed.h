@@ -7,7 +7,7 @@
 namespace qsf {
 namespace {
 
-QSF_INLINE Bits look_up(Bits table, Bits codes) {
+QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)wasm_i8x16_relaxed_swizzle((v128_t)table.part[i], (v128_t)codes.part[i]));
 }
 
@@ -30,14 +30,14 @@ struct Sum<8> {
   Ints top;
 };
 template <int kBits>
-inline constexpr std::int32_t taken = 0;
+inline constexpr std::int32_t dot_bias = 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
   if constexpr (kBits < 8) {
     return {codes};
   } else {
-    return {codes & same<0x7f7f7f7fu>(), right<7>(codes) & same<0x01010101u>()};
+    return {codes & broadcast<0x7f7f7f7fu>(), shift_right<7>(codes) & broadcast<0x01010101u>()};
   }
 }
 
@@ -57,7 +57,7 @@ QSF_INLINE Ints total(const Sum<kBits>& sum) {
   if constexpr (kBits < 8) {
     return sum.low;
   } else {
-    return sum.low + as_ints(left<7>(as_bits(sum.top)));
+    return sum.low + bit_cast<Ints>(shift_left<7>(bit_cast<Bits>(sum.top)));
   }
 }
 

@@ -18,9 +18,9 @@ namespace {
 inline constexpr std::span<const CpuBit> kNeeds;
 inline constexpr int kMaxPass = 1;
 
-QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
+QSF_INLINE Floats load_promote_f16(const void* at) { return promote_f16(load_promote_u16(at)); }
 
-QSF_INLINE Bits look_up(const Bits& table, Bits codes) {
+QSF_INLINE Bits table_lookup(const Bits& table, Bits codes) {
   for (std::uint32_t& lane : codes.part) {
     std::uint32_t found = 0;
     for (int byte = 0; byte < 32; byte += 8) {

@@ -6,7 +6,7 @@
 namespace qsf {
 namespace {
 
-QSF_INLINE Bits look_up(Bits table, Bits codes) {
+QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)wasm_i8x16_swizzle((v128_t)table.part[i], (v128_t)codes.part[i]));
 }
 
@@ -18,11 +18,11 @@ struct Operand {  // bytes 0 and 2, and 1 and 3, as 16-bit halves of the lane
 template <int kBits>
 using Sum = Ints;
 template <int kBits>
-inline constexpr std::int32_t taken = 0;
+inline constexpr std::int32_t dot_bias = 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
-  return {codes & same<0x00ff00ffu>(), right<8>(codes) & same<0x00ff00ffu>()};
+  return {codes & broadcast<0x00ff00ffu>(), shift_right<8>(codes) & broadcast<0x00ff00ffu>()};
 }
 
 template <int kBits>

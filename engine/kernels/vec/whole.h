@@ -11,7 +11,7 @@ using Operand = Bits;
 template <int kBits>
 using Sum = Ints;
 template <int kBits>
-inline constexpr std::int32_t taken = 0;
+inline constexpr std::int32_t dot_bias = 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {

@@ -11,59 +11,68 @@
 
 namespace qsf {
 
-/// One value of a sentence. Enumerations are told as their numbers.
-class FormatArg {
- public:
-  enum class Kind : std::uint8_t { natural, integer, real, text };
+enum class FormatKind : std::uint8_t { none, natural, integer, real, text };
 
+template <class T>
+constexpr FormatKind format_kind() {
+  if constexpr (std::is_enum_v<T>) {
+    return format_kind<std::underlying_type_t<T>>();
+  } else if constexpr (std::floating_point<T>) {
+    return FormatKind::real;
+  } else if constexpr (std::same_as<T, char>) {
+    return FormatKind::text;
+  } else if constexpr (std::signed_integral<T>) {
+    return FormatKind::integer;
+  } else if constexpr (std::unsigned_integral<T>) {
+    return FormatKind::natural;
+  } else {
+    static_assert(std::convertible_to<const T&, std::string_view>, "a number, an enumeration or a text");
+    return FormatKind::text;
+  }
+}
+
+/// One value of a sentence; a text is not copied. Enumerations are told as their numbers.
+union FormatValue {
   template <class T>
-  static constexpr Kind kind_of() {
-    if constexpr (std::is_enum_v<T>) {
-      return kind_of<std::underlying_type_t<T>>();
-    } else if constexpr (std::floating_point<T>) {
-      return Kind::real;
-    } else if constexpr (std::signed_integral<T>) {
-      return Kind::integer;
-    } else if constexpr (std::unsigned_integral<T>) {
-      return Kind::natural;
+  explicit constexpr FormatValue(const T& value) : natural(0) {
+    constexpr FormatKind kKind = format_kind<T>();
+    if constexpr (kKind == FormatKind::real) {
+      real = static_cast<double>(value);
+    } else if constexpr (std::same_as<T, char>) {
+      text = std::string_view(&value, 1);
+    } else if constexpr (kKind == FormatKind::text) {
+      text = std::string_view(value);
+    } else if constexpr (kKind == FormatKind::integer) {
+      integer = static_cast<std::int64_t>(value);
     } else {
-      static_assert(std::convertible_to<const T&, std::string_view>, "a number, an enumeration or a text");
-      return Kind::text;
+      natural = static_cast<std::uint64_t>(value);
     }
   }
 
-  template <class T>
-  explicit constexpr FormatArg(const T& value) : kind_(kind_of<T>()) {
-    if constexpr (kind_of<T>() == Kind::real) {
-      real_ = static_cast<double>(value);
-    } else if constexpr (kind_of<T>() == Kind::text) {
-      text_ = value;
-    } else if constexpr (kind_of<T>() == Kind::integer) {
-      integer_ = static_cast<std::int64_t>(value);
-    } else {
-      natural_ = static_cast<std::uint64_t>(value);
-    }
-  }
-
-  Kind kind() const { return kind_; }
-  std::uint64_t natural() const { return natural_; }
-  std::int64_t integer() const { return integer_; }
-  double real() const { return real_; }
-  std::string_view text() const { return text_; }
-
- private:
-  Kind kind_;
-  std::uint64_t natural_ = 0;
-  std::int64_t integer_ = 0;
-  double real_ = 0;
-  std::string_view text_;
+  std::uint64_t natural;
+  std::int64_t integer;
+  double real;
+  std::string_view text;
 };
 
-/// How one value is written: `{}` in general; `{:x}` hexadecimal, `{:08x}` to eight digits; `{:.2f}` with two digits
-/// behind the point; `{:.40}` at most 40 bytes of a text. `{{` and `}}` are braces. What std::format understands by
-/// them.
+/// The kinds of a sentence's values, the first in the lowest four bits: one constant instead of a store for each.
+using FormatKinds = std::uint64_t;
+template <class... Args>
+constexpr FormatKinds format_kinds() {
+  static_assert(sizeof...(Args) <= 16);
+  FormatKinds kinds = 0;
+  int at = 0;
+  ((kinds |= static_cast<FormatKinds>(format_kind<Args>()) << at, at += 4), ...);
+  return kinds;
+}
+constexpr FormatKind kind_at(FormatKinds kinds, std::size_t i) {
+  return i < 16 ? static_cast<FormatKind>(kinds >> (4 * i) & 15) : FormatKind::none;
+}
+
+/// How one value is written: `{}` in general, a real number as printf's %g; `{:x}` hexadecimal, `{:08x}` to eight
+/// digits; `{:.2f}` with two digits behind the point; `{:.40}` at most 40 bytes of a text. `{{` and `}}` are braces.
 struct FormatSpec {
-  std::uint8_t width = 0;  // of zeros in front
+  std::uint16_t width = 0;  // of zeros in front
   std::uint16_t precision = 0;
   bool hexadecimal = false, fixed = false, has_precision = false;
 };
@@ -93,15 +102,17 @@ constexpr bool read_spec(std::string_view format, std::size_t& at, FormatSpec& s
   return next('}');
 }
 
-constexpr bool fits(const FormatSpec& spec, FormatArg::Kind kind) {
+constexpr bool fits(const FormatSpec& spec, FormatKind kind) {
   switch (kind) {
-    case FormatArg::Kind::natural:
+    case FormatKind::none:  // there is no such value
+      return false;
+    case FormatKind::natural:
       return !spec.has_precision && !spec.fixed && (spec.width == 0 || spec.hexadecimal);
-    case FormatArg::Kind::integer:
+    case FormatKind::integer:
       return !spec.has_precision && !spec.fixed && !spec.hexadecimal && spec.width == 0;
-    case FormatArg::Kind::real:
+    case FormatKind::real:
       return spec.fixed == spec.has_precision && !spec.hexadecimal && spec.width == 0;
-    case FormatArg::Kind::text:
+    case FormatKind::text:
       return !spec.fixed && !spec.hexadecimal && spec.width == 0;
   }
   return false;
@@ -113,8 +124,7 @@ class FormatString {
  public:
   template <std::size_t N>
   consteval FormatString(const char (&text)[N]) : text_(text, N - 1) {
-    constexpr std::array<FormatArg::Kind, sizeof...(Args) + 1> kinds{
-        FormatArg::kind_of<std::remove_cvref_t<Args>>()...};
+    constexpr FormatKinds kKinds = format_kinds<std::remove_cvref_t<Args>...>();
     std::size_t n = 0;
     for (std::size_t at = 0; at < text_.size();) {
       const char c = text_[at++];
@@ -125,12 +135,12 @@ class FormatString {
       }
       FormatSpec spec;
       if (c == '}' || !read_spec(text_, at, spec)) the_places_of_a_sentence_must_be_well_formed();
-      if (n == sizeof...(Args) || !fits(spec, kinds[n++])) the_places_of_a_sentence_must_fit_its_arguments();
+      if (!fits(spec, kind_at(kKinds, n++))) the_places_of_a_sentence_must_fit_its_arguments();
     }
     if (n != sizeof...(Args)) the_places_of_a_sentence_must_fit_its_arguments();
   }
 
-  std::string_view text() const { return text_; }
+  std::string_view text() const { return text_; }  // zero-terminated
 
  private:
   static void the_places_of_a_sentence_must_be_well_formed() {}
@@ -140,13 +150,14 @@ class FormatString {
 };
 
 /// Writes the sentence and a zero byte behind it, cut to fit between two characters of UTF-8. Control characters of
-/// texts become '?', so that what a file holds cannot steer a terminal. Gives the number of bytes before the zero.
-std::size_t format_into(std::span<char> out, std::string_view format, std::span<const FormatArg> args);
+/// texts become '?', so that what a file holds cannot steer a terminal, and so does every byte that is no UTF-8. Gives
+/// the number of bytes before the zero.
+std::size_t format_into(std::span<char> out, std::string_view format, const FormatValue* values, FormatKinds kinds);
 
 template <class... Args>
 std::size_t format_into(std::span<char> out, FormatString<std::type_identity_t<Args>...> format, const Args&... args) {
-  const std::array<FormatArg, sizeof...(Args) + 1> values{FormatArg(args)..., FormatArg(0)};
-  return format_into(out, format.text(), std::span(values).first(sizeof...(Args)));
+  const std::array<FormatValue, sizeof...(Args)> values{FormatValue(args)...};
+  return format_into(out, format.text(), values.data(), format_kinds<Args...>());
 }
 
 }  // namespace qsf

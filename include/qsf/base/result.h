@@ -1,6 +1,7 @@
 // Errors as values: a code from errors.def and one sentence that names the field and the value.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
@@ -26,15 +27,15 @@ struct Error {
   char sentence[240];  // zero-terminated UTF-8; a success writes its first byte only
 
   Error() { sentence[0] = 0; }
+  /// For make_error(), which checks the format. As WebAssembly, a view would be passed through memory.
+  [[gnu::cold]] Error(ErrorCode error, const char* format, const FormatValue* values, FormatKinds kinds);
 };
 
 /// An error whose sentence is `format` with its arguments, as format_into() writes it. Allocates nothing.
 template <class... Args>
 Error make_error(ErrorCode code, FormatString<std::type_identity_t<Args>...> format, const Args&... args) {
-  Error error;
-  error.code = code;
-  format_into(error.sentence, format, args...);
-  return error;
+  const std::array<FormatValue, sizeof...(Args)> values{FormatValue(args)...};
+  return Error(code, format.text().data(), values.data(), format_kinds<Args...>());
 }
 
 /// A value or an Error. Check with `if (!r)`, then read `*r` or `r.error()`.
@@ -42,7 +43,7 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : held_(std::in_place_index<1>, error) {}
+  Result(const Error& error) : held_(std::in_place_index<1>, error) {}
 
   explicit operator bool() const { return held_.index() == 0; }
   T& operator*() { return *std::get_if<0>(&held_); }
@@ -59,8 +60,8 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
-  Result(Error error) : error_(error) {}
+  Result() {}  // not defaulted: `{}` would clear the sentence
+  Result(const Error& error) : error_(error) {}
 
   explicit operator bool() const { return error_.code == ErrorCode::none; }
   const Error& error() const { return error_; }

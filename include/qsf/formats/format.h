@@ -10,7 +10,8 @@
 
 namespace qsf {
 
-/// The quantization type as the file stores it. 0-5 are the seed format's; 64 + n is GGML's type n, carried as it is.
+/// The quantization type as the file stores it. 0-5 are those that version 1 began with; 64 + n is
+/// GGML's type n, carried as it is.
 enum class FormatId : std::uint8_t {
   mixed = 5,       // header only: every tensor says its own
   inherit = 0xff,  // tensor header only: the layer's type
@@ -79,7 +80,7 @@ enum class Rounding : std::uint8_t {
   min_max,          // scale = (max - min) / top code; half to even against the rounded scale and minimum
   mirrored,         // the same of a range mirrored at zero: min = -max
   symmetric,        // scale = max |w| / 127; half to even against the rounded scale
-  third_of_mean,    // the seed's ternary: scale = mean |w|, zero below 0.3 of it
+  third_of_mean,    // ternary: scale = mean |w|, zero below 0.3 of it
   signs,            // scale = mean |w|
   nearest_level,    // scale fitted to the levels by least squares
   fixed,            // no scale

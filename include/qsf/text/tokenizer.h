@@ -47,8 +47,8 @@ class Tokenizer {
                                std::span<std::byte> scratch) const;
 
   /// The bytes that a token stands for: part of a character at times; empty for control and unused tokens and for
-  /// ids without one. The view is into the section. `buffer` is not used.
-  std::string_view bytes(std::uint32_t id, std::span<char> buffer = {}) const;
+  /// ids without one. The view is into the section.
+  std::string_view bytes(std::uint32_t id) const;
 
   bool is_control(std::uint32_t id) const;             // begin, end and the like: never printed
   bool add_bos() const { return (flags_ & 1u) != 0; }  // the model expects its begin token in front of a prompt

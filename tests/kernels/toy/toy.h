@@ -15,9 +15,9 @@ namespace {
 inline constexpr std::span<const CpuBit> kNeeds;
 inline constexpr int kMaxPass = 1;
 
-QSF_INLINE Floats load_f16(const void* at) { return widen_f16(load_u16(at)); }
+QSF_INLINE Floats load_promote_f16(const void* at) { return promote_f16(load_promote_u16(at)); }
 
-QSF_INLINE Bits look_up(Bits table, Bits codes) {
+QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   std::uint8_t entries[kLanes * 4];
   std::uint8_t bytes[kLanes * 4];
   store(entries, table);
