@@ -76,16 +76,22 @@ int convert_model(const Arguments& arguments) {
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
   options.compression = kCompressions.at(arguments.compression);
   Progress progress(arguments.quiet);
-  const Result<Summary> summary =
-      convert_file(*model, options, arguments.output,
-                   [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+  Result<Conversion> conversion = Conversion::begin(*model, options, arguments.output);
+  if (!conversion) return fail(conversion.error());
+  for (;;) {
+    const Result<Conversion::Step> step = conversion->step();
+    if (!step) progress.finish();
+    if (!step) return fail(step.error());
+    if (*step == Conversion::Step::done) break;
+    progress.update(conversion->progress().done, conversion->progress().total);
+  }
   progress.finish();
-  if (!summary) return fail(summary.error());
+  const Summary& summary = conversion->summary();
   if (arguments.quiet) return 0;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   std::printf("%s: %s, %s weights of %.2f bits, %.1f s\n", arguments.output.c_str(),
-              human_bytes(static_cast<double>(summary->file_bytes)).c_str(), grouped(summary->weights).c_str(),
-              static_cast<double>(summary->weight_bits) / static_cast<double>(summary->weights), took.count());
+              human_bytes(static_cast<double>(summary.file_bytes)).c_str(), grouped(summary.weights).c_str(),
+              static_cast<double>(summary.weight_bits) / static_cast<double>(summary.weights), took.count());
   return 0;
 }
 
@@ -116,7 +122,10 @@ int main(int argc, char** argv) {
   }
   if (!arguments.inspect.empty()) {
     if (!arguments.input.empty()) return usage("--inspect takes one file and nothing else");
-    const Status status = inspect(arguments.inspect, stdout);
+    LocalFiles files;
+    const Result<Input> file = files.open(arguments.inspect);
+    if (!file) return fail(file.error());
+    const Status status = inspect(*file, stdout);
     std::fflush(stdout);
     return status ? 0 : fail(status.error());
   }

@@ -1,6 +1,5 @@
 // A GGUF file as a model: its architecture's keys, its tokenizer.
 #include <cmath>
-#include <filesystem>
 
 #include "converter/gguf.h"
 #include "converter/rope_scaling.h"
@@ -147,8 +146,9 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   const std::optional<std::string_view> model = gguf.text("tokenizer.ggml.model");
   const std::optional<std::vector<std::string_view>> texts = gguf.texts("tokenizer.ggml.tokens");
   if (!model || *model == "no_vocab") return std::optional<TokenizerSource>();
-  if (!texts || texts->size() > kMaxVocab) {
-    return make_error(ErrorCode::bad_tokenizer, "GGUF: the key tokenizer.ggml.tokens is missing or no list of texts");
+  if (!texts) {
+    return make_error(ErrorCode::bad_tokenizer,
+                      "GGUF: the key tokenizer.ggml.tokens is missing or no list of at most {} texts", kMaxVocab);
   }
   TokenizerSource out;
   if (*model == "gpt2") {
@@ -189,36 +189,29 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   return std::optional<TokenizerSource>(std::move(out));
 }
 
-bool is_gguf_file(const std::string& path) {
-  const Result<MappedFile> file = MappedFile::open(path);
-  return file && is_gguf(file->bytes());
-}
+bool is_gguf_file(const ModelPlace& place) { return place.file && is_gguf(place.head); }
 
-Result<ModelSource> open_gguf(const std::string& path, bool with_tokenizer) {
-  Result<MappedFile> file = MappedFile::open(path);
-  if (!file) return file.error();
-  Result<Gguf> gguf = read_gguf(file->bytes());
-  if (!gguf) return gguf.error();
-  if (gguf->u32("split.count").value_or(1) > 1) {
+Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
+  QSF_LET(gguf, read_gguf(*place.file));
+  if (gguf.u32("split.count").value_or(1) > 1) {
     return make_error(ErrorCode::unsupported, "this GGUF is one of {} parts, which is not supported: merge them first",
-                      gguf->u32("split.count").value_or(0));
+                      gguf.u32("split.count").value_or(0));
   }
   ModelSource out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;
   out.carry_formats = true;
-  QSF_TRY(read_config(*gguf, out));
-  QSF_TRY(read_vocab_size(*gguf, out.config));
-  if (out.config.name.empty()) out.config.name = std::filesystem::path(path).stem().string();
+  QSF_TRY(read_config(gguf, out));
+  QSF_TRY(read_vocab_size(gguf, out.config));
+  if (out.config.name.empty()) out.config.name = place.name;
   if (with_tokenizer) {
-    Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(*gguf);
+    Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(gguf);
     if (!tokenizer) return tokenizer.error();
     out.tokenizer = std::move(*tokenizer);
     if (!out.tokenizer) out.warnings.push_back("the GGUF has no tokenizer: the file will only take token ids");
     QSF_TRY(fit_tokenizer(out));
   }
-  out.tensors = std::move(gguf->tensors);
-  out.files.push_back(std::move(*file));
+  out.tensors = std::move(gguf.tensors);
   return out;
 }
 

@@ -50,8 +50,9 @@ Status OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> byt
   return {};
 }
 
+Status OutputFile::flush() { return fsync(fd_) == 0 ? Status() : failed("write", temporary()); }
+
 Status OutputFile::commit() {
-  if (fsync(fd_) != 0) return failed("write", temporary());
   if (std::rename(temporary().c_str(), path_.c_str()) != 0) return failed("rename to", path_);
   close(std::exchange(fd_, -1));
   return {};

@@ -22,7 +22,9 @@ class OutputFile {
   ~OutputFile();
 
   Status write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Flushes to the disk and gives the file its name.
+  /// To the disk.
+  Status flush();
+  /// Gives the file its name.
   Status commit();
 
  private:
