@@ -5,7 +5,7 @@
 
 namespace qsf::convert {
 
-Conversion::Conversion(const ModelSource& model, std::unique_ptr<OutputFile> file, FileWriter writer,
+Conversion::Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, FileWriter writer,
                        const Summary& summary)
     : model_(&model), file_(std::move(file)), writer_(std::move(writer)), summary_(summary) {}
 
@@ -16,23 +16,31 @@ Result<Conversion> Conversion::begin(const ModelSource& model, const Options& op
     summary.weights += std::uint64_t{tensor.rows} * tensor.cols;
     summary.weight_bits += 8 * tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
   }
-  QSF_LET(created, OutputFile::create(path));
-  auto file = std::make_unique<OutputFile>(std::move(created));
+  if (model.files && model.files->contain(path)) {
+    return make_error(ErrorCode::bad_argument, "{:.140} is one of the files that are read: it cannot be the output",
+                      path);
+  }
+  // The first step checks what will be read back, and writes nothing.
+  auto file = std::make_unique<std::optional<OutputFile>>();
   const FileSink sink{[to = file.get()](std::uint64_t offset, std::span<const std::byte> bytes) {
-    return to->write_at(offset, bytes);
+    return (*to)->write_at(offset, bytes);
   }};
-  return Conversion(model, std::move(file), FileWriter(std::move(source), sink), summary);
+  FileWriter writer(std::move(source), sink);
+  QSF_TRY(writer.step());
+  QSF_LET(created, OutputFile::create(path));
+  file->emplace(std::move(created));
+  return Conversion(model, std::move(file), std::move(writer), summary);
 }
 
 Result<Conversion::Step> Conversion::step() {
   if (flushed_) {
-    QSF_TRY(file_->commit());
+    QSF_TRY((*file_)->commit());
     return Step::done;
   }
   QSF_LET(step, writer_.step());
   if (step == FileWriter::Step::working) return Step::working;
   if (model_->files) QSF_TRY(model_->files->unchanged());
-  QSF_TRY(file_->flush());
+  QSF_TRY((*file_)->flush());
   summary_.file_bytes = writer_.file_size();
   flushed_ = true;
   return Step::working;

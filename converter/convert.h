@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -50,10 +51,11 @@ class Conversion {
   const Summary& summary() const { return summary_; }
 
  private:
-  Conversion(const ModelSource& model, std::unique_ptr<OutputFile> file, FileWriter writer, const Summary& summary);
+  Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, FileWriter writer,
+             const Summary& summary);
 
   const ModelSource* model_;
-  std::unique_ptr<OutputFile> file_;
+  std::unique_ptr<std::optional<OutputFile>> file_;  // the sink points to it
   FileWriter writer_;
   Summary summary_;
   bool flushed_ = false;
