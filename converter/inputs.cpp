@@ -7,9 +7,36 @@
 
 namespace qsf::convert {
 
+namespace {
+
+/// Begin and end tokens must exist; padding, which nothing here uses, is left out with a warning.
+Status check_tokens(ModelSource& model) {
+  ModelConfig& c = model.config;
+  const auto exists = [&](std::uint32_t id) { return id == kNoToken || id < c.vocab_size; };
+  const auto missing = [&](const char* what, std::uint32_t id) {
+    return make_error(ErrorCode::bad_input, "the {} token is {}, but the vocabulary has {} tokens", what, id,
+                      c.vocab_size);
+  };
+  if (!exists(c.bos)) return missing("begin", c.bos);
+  if (!exists(c.eos)) return missing("end", c.eos);
+  for (const std::uint32_t id : c.all_eos) {
+    if (!exists(id)) return missing("end", id);
+  }
+  if (exists(c.pad)) return {};
+  model.warnings.push_back("the padding token is " + std::to_string(c.pad) + ", but the vocabulary has " +
+                           std::to_string(c.vocab_size) + " tokens: it is left out");
+  c.pad = kNoToken;
+  return {};
+}
+
+}  // namespace
+
 Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
   for (const InputKind& kind : kInputKinds) {
-    if (kind.recognise(place)) return kind.open(place, with_tokenizer);
+    if (!kind.recognise(place)) continue;
+    QSF_LET(model, kind.open(place, with_tokenizer));
+    QSF_TRY(check_tokens(model));
+    return std::move(model);
   }
   return make_error(
       ErrorCode::unsupported,

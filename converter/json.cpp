@@ -23,11 +23,11 @@ class Characters {
     }
   }
 
-  bool ended() const { return next_ == piece_.size(); }
+  bool ended() const { return next_ >= piece_.size(); }
   char get() const { return static_cast<char>(piece_[next_]); }
   void advance() {
     count(get());
-    if (++next_ == piece_.size() && status_) refill();
+    if (status_ && ++next_ == piece_.size()) refill();
   }
   const Status& status() const { return status_; }
 
@@ -151,8 +151,15 @@ const std::string* as_text(const Json& json) { return json.get_ptr<const std::st
 void Fields::fail(std::string_view key, const char* expected) {
   if (!status_) return;
   const Json* value = get(key);
-  const std::string shown =
-      value ? value->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60) : "missing";
+  constexpr std::size_t kShown = 60;
+  std::string shown = "missing";
+  if (value && value->is_structured()) {
+    shown = value->is_array() ? "a list" : "an object";
+  } else if (value && value->is_string()) {
+    shown = '"' + as_text(*value)->substr(0, kShown) + '"';
+  } else if (value) {
+    shown = value->dump().substr(0, kShown);
+  }
   status_ = make_error(ErrorCode::bad_input, "{}: \"{}\" must be {}, but is {}", where_, key, expected, shown);
 }
 

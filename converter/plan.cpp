@@ -1,17 +1,20 @@
 // Which tensor of the source becomes which tensor of the file.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "converter/convert.h"
 #include "converter/rows.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
+#include "qsf/formats/kv.h"
 
 namespace qsf::convert {
 namespace {
+
+constexpr std::size_t kMaxEnds = 8;  // as the engine has room for
 
 struct Limit {
   const char* name;
@@ -37,10 +40,6 @@ Status check_config(const ModelConfig& c) {
     return make_error(ErrorCode::bad_input, "{} attention heads of {} dimensions are not possible", c.n_heads,
                       c.head_dim);
   }
-  if (!(c.norm_epsilon > 0) || !std::isfinite(c.norm_epsilon) || !(c.rope_theta > 0) || !std::isfinite(c.rope_theta)) {
-    return make_error(ErrorCode::bad_input, "a norm epsilon of {} or a RoPE theta of {} makes no sense", c.norm_epsilon,
-                      c.rope_theta);
-  }
   return {};
 }
 
@@ -53,6 +52,34 @@ std::string joined(std::span<const T> numbers) {
     text += std::to_string(n);
   }
   return text;
+}
+
+/// What the engine refuses when it opens the file, in its words, beyond what the reader does: a file that cannot be run
+/// is not written.
+Status check_openable(const FileSource& file, const ModelConfig& c) {
+  const Header& h = file.header;
+  if (h.head_dim > kMaxHeadDim) {
+    return make_error(ErrorCode::unsupported, "head dimension {} is more than {}", h.head_dim, kMaxHeadDim);
+  }
+  if (!(h.rope_theta > 1.0f && h.rope_theta < 1e12f)) {
+    return make_error(ErrorCode::bad_header, "RoPE theta {} is not in (1, 1e12)", h.rope_theta);
+  }
+  for (const float divisor : file.rope_divisors) {
+    if (!(divisor > 0.0f && divisor < 1e9f)) {
+      return make_error(ErrorCode::bad_section, "a RoPE divisor is {}, not in (0, 1e9)", divisor);
+    }
+  }
+  for (const MetaEntry& entry : file.meta) {
+    if (entry.key == kMetaNormEpsilon && !(entry.f32 > 0.0f && entry.f32 < 1.0f)) {
+      return make_error(ErrorCode::bad_section, "the META section's norm.epsilon {} is not in (0, 1)", entry.f32);
+    }
+  }
+  std::set<std::uint32_t> ends(c.all_eos.begin(), c.all_eos.end());
+  if (c.eos != kNoToken) ends.insert(c.eos);
+  if (ends.size() > kMaxEnds) {
+    return make_error(ErrorCode::unsupported, "the model has more than {} end tokens", kMaxEnds);
+  }
+  return {};
 }
 
 Header header_of(const ModelSource& model, bool tied) {
@@ -71,10 +98,9 @@ Header header_of(const ModelSource& model, bool tied) {
   h.norm = Norm::rms_norm;
   h.position = Position::rope;
   h.rope_theta = c.rope_theta;
-  const auto token = [&](std::uint32_t id) { return id < c.vocab_size ? id : kNoToken; };
-  h.bos = token(c.bos);
-  h.eos = token(c.eos);
-  h.pad = token(c.pad);
+  h.bos = c.bos;
+  h.eos = c.eos;
+  h.pad = c.pad;
   h.flags = tied ? kFlagTied : 0;
   return h;
 }
@@ -199,6 +225,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     if (!section) return section.error();
     out.tokenizer = std::move(*section);
   }
+  QSF_TRY(check_openable(out, config));
   return out;
 }
 

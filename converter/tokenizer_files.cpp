@@ -45,6 +45,7 @@ Status add_tokens(const Json& config, TokenizerSource& tokenizer) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer_config.json: added token \"{:.40}\" makes no sense", key);
     }
     if (*number < tokenizer.tokens.size()) continue;
+    QSF_TRY(check_token_text(*number, content));
     tokenizer.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
     tokenizer.tokens[*number] = {content, 0, special ? TokenType::control : TokenType::user_defined};
   }
@@ -111,6 +112,12 @@ Status fit_tokenizer(ModelSource& model) {
     tokens.resize(model.config.vocab_size, {{}, 0, TokenType::unused});
   }
   return {};
+}
+
+Status check_token_text(std::uint64_t id, std::string_view text) {
+  if (text.size() <= kMaxTokenText) return {};
+  return make_error(ErrorCode::unsupported, "tokenizer: token {} is written with {} bytes; {} are possible", id,
+                    text.size(), kMaxTokenText);
 }
 
 bool is_byte_token(std::string_view text) {

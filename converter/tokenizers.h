@@ -35,6 +35,10 @@ Status read_tokenizer(const Input& file, ModelSource& model);
 /// bad_input when it has more.
 Status fit_tokenizer(ModelSource& model);
 
+/// unsupported for a text that no tokenizer can have, so that it is refused before it is copied. `id` is for the
+/// sentence.
+Status check_token_text(std::uint64_t id, std::string_view text);
+
 /// "<0x00>" to "<0xFF>".
 bool is_byte_token(std::string_view text);
 
