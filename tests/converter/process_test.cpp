@@ -183,6 +183,7 @@ TEST_F(Output, BeyondTheAllowedFileSizeIsAnError) {
   EXPECT_EQ(n_files(folder_), 0u);
 }
 
+#ifndef QSF_SANITIZED  // a sanitizer keeps its own memory beside
 TEST_F(Output, NeverHoldsAModelThatTakesMuchMemory) {
   const std::string in = large_checkpoint(folder_);
   const Ran ran = measured({program("qsf-convert"), in, out_, "--quiet", "--quant-type", "8bit"});
@@ -193,6 +194,8 @@ TEST_F(Output, NeverHoldsAModelThatTakesMuchMemory) {
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_LT(shown.peak_resident_bytes, 24u << 20);  // the file 50 MB
 }
+
+#endif
 
 class Changing : public Output {
  protected:
