@@ -1,29 +1,49 @@
 #include "converter/convert.h"
 
-#include "converter/output_file.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
 namespace qsf::convert {
 
-Result<Summary> convert_file(const ModelSource& model, const Options& options, const std::string& path,
-                             const WriteProgress& progress) {
-  const Result<FileSource> source = plan_file(model, options);
-  if (!source) return source.error();
+Conversion::Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, FileWriter writer,
+                       const Summary& summary)
+    : model_(&model), file_(std::move(file)), writer_(std::move(writer)), summary_(summary) {}
+
+Result<Conversion> Conversion::begin(const ModelSource& model, const Options& options, const std::string& path) {
+  QSF_LET(source, plan_file(model, options));
   Summary summary;
-  for (const TensorSource& tensor : source->tensors) {
+  for (const TensorSource& tensor : source.tensors) {
     summary.weights += std::uint64_t{tensor.rows} * tensor.cols;
     summary.weight_bits += 8 * tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
   }
-  Result<OutputFile> file = OutputFile::create(path);
-  if (!file) return file.error();
-  const FileSink sink{
-      [&](std::uint64_t offset, std::span<const std::byte> bytes) { return file->write_at(offset, bytes); }};
-  const Result<std::uint64_t> size = write_file(*source, sink, progress);
-  if (!size) return size.error();
-  QSF_TRY(file->commit());
-  summary.file_bytes = *size;
-  return summary;
+  if (model.files && model.files->contain(path)) {
+    return make_error(ErrorCode::bad_argument, "{:.140} is one of the files that are read: it cannot be the output",
+                      path);
+  }
+  // The first step checks what will be read back, and writes nothing.
+  auto file = std::make_unique<std::optional<OutputFile>>();
+  const FileSink sink{[to = file.get()](std::uint64_t offset, std::span<const std::byte> bytes) {
+    return (*to)->write_at(offset, bytes);
+  }};
+  FileWriter writer(std::move(source), sink);
+  QSF_TRY(writer.step());
+  QSF_LET(created, OutputFile::create(path));
+  file->emplace(std::move(created));
+  return Conversion(model, std::move(file), std::move(writer), summary);
+}
+
+Result<Conversion::Step> Conversion::step() {
+  if (flushed_) {
+    QSF_TRY((*file_)->commit());
+    return Step::done;
+  }
+  QSF_LET(step, writer_.step());
+  if (step == FileWriter::Step::working) return Step::working;
+  if (model_->files) QSF_TRY(model_->files->unchanged());
+  QSF_TRY((*file_)->flush());
+  summary_.file_bytes = writer_.file_size();
+  flushed_ = true;
+  return Step::working;
 }
 
 }  // namespace qsf::convert

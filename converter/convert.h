@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "converter/model_source.h"
+#include "converter/output_file.h"
 #include "qsf/base/result.h"
 #include "qsf/file/writer.h"
 
@@ -21,7 +23,7 @@ inline constexpr FormatId kDefaultFormat = FormatId::q8;
 
 /// What is to be written. `model` must outlive it. Matrices get the format that `options` says, norms and biases stay
 /// f32 (f16 where the source has f16). bad_input when tensors are missing, doubled or of another shape than the sizes
-/// say, unsupported for tensors that no recipe knows.
+/// say, unsupported for tensors that no recipe knows; else the errors that the engine would give for the file.
 Result<FileSource> plan_file(const ModelSource& model, const Options& options);
 
 struct Summary {
@@ -30,8 +32,33 @@ struct Summary {
   std::uint64_t weight_bits = 0;  // of their data before compression, as stored: with padding
 };
 
-/// plan_file, then writes to `path` by way of `path`.tmp: on failure an earlier file at `path` is as it was.
-Result<Summary> convert_file(const ModelSource& model, const Options& options, const std::string& path,
-                             const WriteProgress& progress);
+/// A conversion that is under way. Until it is done, an earlier file at the output's path is as it was; one that is
+/// given up leaves nothing behind.
+class Conversion {
+ public:
+  enum class Step : std::uint8_t { working, done };
+
+  /// plan_file, and a place for the output. `model` must outlive it. bad_argument when `path` is one of the model's
+  /// files.
+  static Result<Conversion> begin(const ModelSource& model, const Options& options, const std::string& path);
+
+  /// About one segment, or the last things: the tables, the flush to the disk, the output's name. file_changed when one
+  /// of the model's files did. Not to be called after an error or done.
+  Result<Step> step();
+
+  FileWriter::Progress progress() const { return writer_.progress(); }
+  /// Whole when done.
+  const Summary& summary() const { return summary_; }
+
+ private:
+  Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, FileWriter writer,
+             const Summary& summary);
+
+  const ModelSource* model_;
+  std::unique_ptr<std::optional<OutputFile>> file_;  // the sink points to it
+  FileWriter writer_;
+  Summary summary_;
+  bool flushed_ = false;
+};
 
 }  // namespace qsf::convert

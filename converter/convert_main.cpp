@@ -4,6 +4,7 @@
 #include <CLI/Formatter.hpp>
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <string>
 
@@ -12,7 +13,9 @@
 #include "converter/inspect.h"
 #include "converter/progress.h"
 #include "converter/table.h"
+#include "converter/terminal.h"
 #include "converter/tokenizers.h"
+#include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
 namespace {
@@ -20,7 +23,9 @@ namespace {
 using namespace qsf;
 using namespace qsf::convert;
 
+constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+constexpr int kSignalled = 128;  // and the signal's number, as shells give it
 constexpr const char* kNoTokenizer = "none";
 
 struct Arguments {
@@ -53,13 +58,41 @@ std::string footer() {
 
 int fail(const Error& error) {
   const std::string_view name = error_name(error.code);
-  std::fprintf(stderr, "qsf-convert: %s (%.*s)\n", error.sentence, static_cast<int>(name.size()), name.data());
-  return 1;
+  std::fprintf(stderr, "qsf-convert: %.*s: %s\n", static_cast<int>(name.size()), name.data(), error.sentence);
+  return kFailed;
 }
 
-int usage(const char* sentence) {
-  std::fprintf(stderr, "qsf-convert: %s\nRun qsf-convert --help for how it is used.\n", sentence);
+int usage(std::string_view sentence) {
+  std::fprintf(stderr, "qsf-convert: %s\nRun qsf-convert --help for how it is used.\n", printable(sentence).c_str());
   return kUsage;
+}
+
+/// The code of a run that printed everything, if nothing of it was lost.
+int finish(int code) {
+  const Status written = finish_stdout();
+  return written ? code : fail(written.error());
+}
+
+/// All steps, unless a signal comes: then `stopped_by` has its number and nothing is left behind.
+Result<Summary> write_model(const ModelSource& model, const Options& options, const Arguments& arguments,
+                            int& stopped_by) {
+  const StopSignals signals;
+  QSF_LET(conversion, Conversion::begin(model, options, arguments.output));
+  Progress progress(arguments.quiet);
+  for (;;) {
+    const Result<Conversion::Step> step = conversion.step();
+    if (step && *step == Conversion::Step::done) break;
+    stopped_by = signals.caught();
+    if (step && stopped_by == 0) {
+      progress.update(conversion.progress().done, conversion.progress().total);
+      continue;
+    }
+    progress.finish();
+    if (stopped_by == 0) return step.error();
+    return make_error(ErrorCode::cancelled, "stopped by signal {}; {:.140} is as it was", stopped_by, arguments.output);
+  }
+  progress.finish();
+  return conversion.summary();
 }
 
 int convert_model(const Arguments& arguments) {
@@ -70,32 +103,45 @@ int convert_model(const Arguments& arguments) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
   }
   if (!arguments.quiet) {
-    for (const std::string& warning : model->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    for (const std::string& warning : model->warnings) {
+      std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(warning).c_str());
+    }
   }
   Options options;
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
   options.compression = kCompressions.at(arguments.compression);
-  Progress progress(arguments.quiet);
-  const Result<Summary> summary =
-      convert_file(*model, options, arguments.output,
-                   [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
-  progress.finish();
-  if (!summary) return fail(summary.error());
+  int stopped_by = 0;
+  const Result<Summary> summary = write_model(*model, options, arguments, stopped_by);
+  if (!summary) {
+    const int code = fail(summary.error());
+    return stopped_by != 0 ? kSignalled + stopped_by : code;
+  }
   if (arguments.quiet) return 0;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("%s: %s, %s weights of %.2f bits, %.1f s\n", arguments.output.c_str(),
+  std::printf("%s: %s, %s weights of %.2f bits, %.1f s\n", printable(arguments.output).c_str(),
               human_bytes(static_cast<double>(summary->file_bytes)).c_str(), grouped(summary->weights).c_str(),
               static_cast<double>(summary->weight_bits) / static_cast<double>(summary->weights), took.count());
-  return 0;
+  return finish(0);
+}
+
+int inspect_file(const std::string& path) {
+  LocalFiles files;
+  const Result<Input> file = files.open(path);
+  if (!file) return fail(file.error());
+  const Status status = inspect(*file, stdout);
+  const int code = finish(0);
+  return status ? code : fail(status.error());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_descriptors();
   Arguments arguments;
   CLI::App app("qsf-convert IN OUT.qsf converts a language model; qsf-convert --inspect FILE looks into a .qsf file.",
                "qsf-convert");
   app.footer(footer());
+  app.set_version_flag("--version", "qsf-convert " QSF_VERSION);
   app.add_option("IN", arguments.input, "The model to convert")->type_name("");
   app.add_option("OUT", arguments.output, "The .qsf file to write")->type_name("");
   app.add_option("--quant-type", arguments.format, "The format of all matrices")->check(CLI::IsMember(format_names()));
@@ -112,13 +158,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : usage(error.what());
+    if (error.get_exit_code() != 0) return usage(error.what());
+    app.exit(error, std::cout);
+    std::cout.flush();
+    return finish(0);
   }
   if (!arguments.inspect.empty()) {
     if (!arguments.input.empty()) return usage("--inspect takes one file and nothing else");
-    const Status status = inspect(arguments.inspect, stdout);
-    std::fflush(stdout);
-    return status ? 0 : fail(status.error());
+    return inspect_file(arguments.inspect);
   }
   if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
   if (arguments.output.empty()) return usage("OUT.qsf is missing");

@@ -16,6 +16,9 @@ constexpr std::uint32_t kMagic = tag("GGUF");
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint32_t kMaxDims = 4;
 constexpr int kMaxNesting = 4;
+constexpr std::uint64_t kFirstFront = 1 << 20;  // the front's size is not known before it is read
+constexpr std::uint64_t kMaxFront = 128 << 20;
+constexpr std::uint64_t kMaxEntries = 1 << 16;  // values, and tensors
 
 /// Bytes of one value; 0 for texts and arrays.
 constexpr std::array<std::uint32_t, 13> kTypeSize{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -159,14 +162,21 @@ FormatId twin_that_fits(FormatId format, std::uint64_t rows, std::uint64_t cols,
   return format;
 }
 
+/// The tensors' bytes: those of the file from `begin` on.
+struct Data {
+  const Input& file;
+  std::uint64_t begin, size;
+  std::uint64_t alignment;
+};
+
 /// Gives a tensor that can be read its bytes.
-Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std::uint64_t alignment,
-                    std::uint64_t room, SourceTensor& tensor, ByteRange& range) {
+Status place_tensor(const Data& data, const TensorInfo& info, std::uint64_t room, SourceTensor& tensor,
+                    ByteRange& range) {
   range = {info.offset, info.offset, tensor.name};
   const char* name = tensor.name.c_str();
-  if (info.offset % alignment != 0 || info.offset > data.size()) {
+  if (info.offset % data.alignment != 0 || info.offset > data.size) {
     return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} begins at {} of {} bytes of data", name, info.offset,
-                      data.size());
+                      data.size);
   }
   const Format* format = find_format(tensor.format);
   if (!format) return {};
@@ -185,12 +195,12 @@ Status place_tensor(std::span<const std::byte> data, const TensorInfo& info, std
   tensor.format = twin_that_fits(tensor.format, rows, cols, room);
   format = find_format(tensor.format);
   const std::uint64_t size = rows * row_bytes(*format, cols);
-  if (size > data.size() - info.offset) {
+  if (size > data.size - info.offset) {
     return make_error(ErrorCode::truncated, "GGUF: tensor {:.80} needs {} bytes at {}, but there are {}", name, size,
-                      info.offset, data.size());
+                      info.offset, data.size);
   }
   range.end = info.offset + size;
-  tensor.rows_of = rows_in(data.subspan(info.offset, size), row_bytes(*format, cols));
+  tensor.rows_of = rows_in(data.file, data.begin + info.offset, size, row_bytes(*format, cols));
   return {};
 }
 
@@ -255,7 +265,9 @@ std::optional<std::string_view> Gguf::text(std::string_view key) const {
 
 std::optional<std::vector<std::string_view>> Gguf::texts(std::string_view key) const {
   const GgufValue* value = value_of(*this, key);
-  if (!value || value->type != GgufType::array || value->element != GgufType::text) return {};
+  if (!value || value->type != GgufType::array || value->element != GgufType::text || value->count > kMaxVocab) {
+    return {};
+  }
   std::vector<std::string_view> out;
   ByteReader reader(value->bytes);
   for (std::uint64_t i = 0; i < value->count && !reader.bad(); ++i) out.push_back(read_text(reader));
@@ -266,17 +278,22 @@ std::optional<std::vector<double>> Gguf::numbers(std::string_view key) const {
   const GgufValue* value = value_of(*this, key);
   if (!value || value->type != GgufType::array) return {};
   const std::uint32_t size = kTypeSize[static_cast<std::uint32_t>(value->element)];
-  if (size == 0 || value->element == GgufType::boolean) return {};
+  if (size == 0 || value->element == GgufType::boolean || value->count > kMaxVocab) return {};
   std::vector<double> out;
   for (std::uint64_t i = 0; i < value->count; ++i) out.push_back(*scalar(value->element, &value->bytes[i * size]));
   return out;
 }
 
-bool is_gguf(std::span<const std::byte> bytes) {
-  return bytes.size() >= 4 && load_le<std::uint32_t>(bytes.data()) == kMagic;
+bool is_gguf(std::span<const std::byte> head) {
+  return head.size() >= 4 && load_le<std::uint32_t>(head.data()) == kMagic;
 }
 
-Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
+namespace {
+
+/// Everything before the tensors' bytes, as far as out.front has it; gives where it ends. truncated when that is not
+/// all.
+Result<std::uint64_t> parse_front(std::uint64_t file_size, Gguf& out, std::vector<TensorInfo>& infos) {
+  const std::span<const std::byte> bytes = out.front;
   ByteReader reader(bytes);
   if (reader.read<std::uint32_t>() != kMagic) return make_error(ErrorCode::bad_magic, "this is no GGUF file");
   const auto version = reader.read<std::uint32_t>();
@@ -288,30 +305,56 @@ Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
   const auto n_values = reader.read<std::uint64_t>();
   if (reader.bad()) return truncated("the header");
   // The least that one can take: a value its key's length, type and one byte; a tensor name, dims, type, offset.
-  if (n_values > reader.left() / 13 || n_tensors > reader.left() / 24) {
+  const std::uint64_t left = file_size - reader.at();
+  if (n_values > left / 13 || n_tensors > left / 24) {
     return make_error(ErrorCode::bad_input, "GGUF: {} values and {} tensors do not fit in a file of {} bytes", n_values,
-                      n_tensors, bytes.size());
+                      n_tensors, file_size);
   }
-
-  Gguf out;
+  if (n_values > kMaxEntries || n_tensors > kMaxEntries) {
+    return make_error(ErrorCode::unsupported, "GGUF: {} values and {} tensors are too many, {} of each is the most",
+                      n_values, n_tensors, kMaxEntries);
+  }
   QSF_TRY(read_values(reader, bytes, n_values, out));
-  std::vector<TensorInfo> infos;
-  infos.reserve(n_tensors);
   for (std::uint64_t i = 0; i < n_tensors; ++i) {
-    Result<TensorInfo> info = read_tensor_info(reader);
-    if (!info) return info.error();
-    infos.push_back(std::move(*info));
+    QSF_LET(info, read_tensor_info(reader));
+    infos.push_back(std::move(info));
   }
+  return reader.at();
+}
+
+/// Reads as much of the file as the front turns out to need.
+Result<std::uint64_t> read_front(const Input& file, Gguf& out, std::vector<TensorInfo>& infos) {
+  for (std::uint64_t size = kFirstFront;; size *= 4) {
+    const std::uint64_t most = std::min(file.size, kMaxFront);
+    out = {};
+    infos.clear();
+    QSF_LET(front, read_head(file, std::min(size, most)));
+    out.front = std::move(front);
+    const Result<std::uint64_t> end = parse_front(file.size, out, infos);
+    if (end || end.error().code != ErrorCode::truncated || out.front.size() == file.size) return end;
+    if (out.front.size() == most) {
+      return make_error(ErrorCode::unsupported, "GGUF: keys, values and the list of tensors have more than {} bytes",
+                        most);
+    }
+  }
+}
+
+}  // namespace
+
+Result<Gguf> read_gguf(const Input& file) {
+  Gguf out;
+  std::vector<TensorInfo> infos;
+  QSF_LET(front_end, read_front(file, out, infos));
   std::uint64_t alignment = kDefaultAlignment;
   if (out.values.contains("general.alignment")) alignment = out.u32("general.alignment").value_or(0);
   if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
     return make_error(ErrorCode::bad_input, "GGUF: general.alignment is not a power of two");
   }
-  const std::uint64_t begin = (reader.at() + alignment - 1) / alignment * alignment;
-  if (begin > bytes.size() && n_tensors > 0) return truncated("the list of tensors");
-  const std::span<const std::byte> data = bytes.subspan(std::min<std::uint64_t>(begin, bytes.size()));
+  const std::uint64_t begin = (front_end + alignment - 1) / alignment * alignment;
+  if (begin > file.size && !infos.empty()) return truncated("the list of tensors");
+  const Data data{file, begin, file.size - std::min(begin, file.size), alignment};
 
-  std::vector<std::uint64_t> ends{data.size()};
+  std::vector<std::uint64_t> ends{data.size};
   for (const TensorInfo& info : infos) ends.push_back(info.offset);
   std::ranges::sort(ends);
   out.tensors.reserve(infos.size());
@@ -320,8 +363,7 @@ Result<Gguf> read_gguf(std::span<const std::byte> bytes) {
     out.tensors.push_back(std::move(infos[i].tensor));
     const auto next = std::ranges::upper_bound(ends, infos[i].offset);
     const std::uint64_t room = next == ends.end() ? 0 : *next - infos[i].offset;
-    const Status placed = place_tensor(data, infos[i], alignment, room, out.tensors.back(), ranges[i]);
-    if (!placed) return placed.error();
+    QSF_TRY(place_tensor(data, infos[i], room, out.tensors.back(), ranges[i]));
   }
   QSF_TRY(check_no_overlap(ranges, "GGUF"));
   return out;

@@ -26,6 +26,7 @@ struct GgufValue {
 };
 
 struct Gguf {
+  std::vector<std::byte> front;  // the file up to the tensors' bytes; values point into it
   std::map<std::string, GgufValue, std::less<>> values;
   std::vector<SourceTensor> tensors;
 
@@ -34,19 +35,21 @@ struct Gguf {
   std::optional<double> number(std::string_view key) const;
   std::optional<bool> flag(std::string_view key) const;
   std::optional<std::string_view> text(std::string_view key) const;
+  /// Lists of at most kMaxVocab elements.
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
   std::optional<std::vector<double>> numbers(std::string_view key) const;
 };
 
-bool is_gguf(std::span<const std::byte> bytes);
-/// Everything points into `bytes`. bad_version, bad_input or truncated for damage; tensors of types that cannot be read
-/// are listed with FormatId::inherit.
-Result<Gguf> read_gguf(std::span<const std::byte> bytes);
+/// By the first bytes of a file.
+bool is_gguf(std::span<const std::byte> head);
+/// bad_version, bad_input or truncated for damage; tensors of types that cannot be read are listed with
+/// FormatId::inherit.
+Result<Gguf> read_gguf(const Input& file);
 
 /// Empty when the file has no tokenizer.
 Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf);
 
-bool is_gguf_file(const std::string& path);
-Result<ModelSource> open_gguf(const std::string& path, bool with_tokenizer);
+bool is_gguf_file(const ModelPlace& place);
+Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer);
 
 }  // namespace qsf::convert

@@ -1,6 +1,5 @@
 // A GGUF file as a model: its architecture's keys, its tokenizer.
 #include <cmath>
-#include <filesystem>
 
 #include "converter/gguf.h"
 #include "converter/rope_scaling.h"
@@ -12,9 +11,47 @@ namespace {
 
 constexpr std::string_view kRopeFrequencies = "rope_freqs.weight";
 
-Error missing(const std::string& key) {
-  return make_error(ErrorCode::bad_input, "GGUF: the key {:.80} is missing or no whole number", key);
-}
+/// Reads values that must be of their type if they are there at all; the first fault is kept.
+class Keys {
+ public:
+  Keys(const Gguf& gguf, std::string prefix) : gguf_(gguf), prefix_(std::move(prefix)) {}
+
+  bool has(std::string_view key) const { return gguf_.values.contains(prefix_ + std::string(key)); }
+  /// Without a fall-back the key must be there.
+  std::uint32_t u32(std::string_view key, std::optional<std::uint32_t> fallback = {}) {
+    return value(key, fallback, &Gguf::u32, "whole number below 2^32");
+  }
+  double number(std::string_view key, std::optional<double> fallback = {}) {
+    return value(key, fallback, &Gguf::number, "number");
+  }
+  std::string_view text(std::string_view key, std::string_view fallback) {
+    return value(key, std::optional(fallback), &Gguf::text, "text");
+  }
+  bool flag(std::string_view key, bool fallback) { return value(key, std::optional(fallback), &Gguf::flag, "truth"); }
+  /// A token's id; kNoToken for none, which is also written as -1.
+  std::uint32_t token(std::string_view key) {
+    const std::optional<double> number = gguf_.number(prefix_ + std::string(key));
+    return number && *number < 0 ? kNoToken : u32(key, kNoToken);
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  template <class T>
+  T value(std::string_view key, std::optional<T> fallback, std::optional<T> (Gguf::*read)(std::string_view) const,
+          const char* what) {
+    if (fallback && !has(key)) return *fallback;
+    const std::string whole = prefix_ + std::string(key);
+    const std::optional<T> found = (gguf_.*read)(whole);
+    if (!found && status_) {
+      status_ = make_error(ErrorCode::bad_input, "GGUF: the key {:.80} is missing or no {}", whole, what);
+    }
+    return found.value_or(fallback.value_or(T{}));
+  }
+
+  const Gguf& gguf_;
+  std::string prefix_;
+  Status status_;
+};
 
 /// rope_freqs.weight: what the inverse frequencies are divided by, f32 [head_dim / 2].
 Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
@@ -31,18 +68,28 @@ Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
         return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight holds {}", divisor);
       }
     }
+    for (std::size_t i = 0; i < config.rope_divisors.size(); ++i) divisors[i] *= config.rope_divisors[i];
     config.rope_divisors = std::move(divisors);
   }
   return {};
 }
 
-Status read_scaling(const Gguf& gguf, const std::string& prefix, ModelConfig& config) {
-  const std::string_view type = gguf.text(prefix + "rope.scaling.type").value_or("none");
+/// "rope.scale_linear" is what "rope.scaling.factor" was called; without a type a factor is linear.
+Status read_scaling(const Gguf& gguf, Keys& keys, ModelConfig& config) {
+  constexpr const char *kType = "rope.scaling.type", *kFactor = "rope.scaling.factor", *kOld = "rope.scale_linear";
+  const double old = keys.number(kOld, 0), factor = keys.number(kFactor, old);
+  const bool scales = factor != 0 && factor != 1;
+  const std::string_view type = keys.text(kType, scales ? "linear" : "none");
+  QSF_TRY(keys.status());
+  if (keys.has(kOld) && old != factor) {
+    return make_error(ErrorCode::bad_input, "GGUF: rope.scale_linear is {}, but rope.scaling.factor {}", old, factor);
+  }
+  if (type == "none" && scales) {
+    return make_error(ErrorCode::bad_input, "GGUF: there is a RoPE scaling factor of {}, but its type is none", factor);
+  }
   if (type == "linear") {
-    const double factor = gguf.number(prefix + "rope.scaling.factor").value_or(1);
-    Result<std::vector<float>> divisors = linear_divisors(factor, config.head_dim);
-    if (!divisors) return divisors.error();
-    config.rope_divisors = std::move(*divisors);
+    QSF_LET(divisors, linear_divisors(factor == 0 ? 1 : factor, config.head_dim));
+    config.rope_divisors = std::move(divisors);
   } else if (type != "none") {
     return make_error(ErrorCode::unsupported, "GGUF: the RoPE scaling \"{:.40}\" is not supported", type);
   }
@@ -57,45 +104,41 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   out.recipe = *recipe;
   out.interleaved_rope = (*recipe)->gguf_interleaved;
 
-  const std::string prefix = std::string(*architecture) + ".";
+  Keys keys(gguf, std::string(*architecture) + ".");
   ModelConfig& config = out.config;
   config.name = gguf.text("general.name").value_or("");
-  struct Line {
-    const char* key;
-    std::uint32_t* out;
-  };
-  for (const Line& line : {Line{"block_count", &config.n_layers}, Line{"embedding_length", &config.dim},
-                           Line{"attention.head_count", &config.n_heads}, Line{"feed_forward_length", &config.ffn_dim},
-                           Line{"context_length", &config.max_seq_len}}) {
-    const std::optional<std::uint32_t> value = gguf.u32(prefix + line.key);
-    if (!value) return missing(prefix + line.key);
-    *line.out = *value;
-  }
-  if (config.n_heads == 0) return missing(prefix + "attention.head_count");
-  config.n_kv_heads = gguf.u32(prefix + "attention.head_count_kv").value_or(config.n_heads);
-  config.head_dim = gguf.u32(prefix + "attention.key_length").value_or(config.dim / config.n_heads);
-  const std::uint32_t value_dim = gguf.u32(prefix + "attention.value_length").value_or(config.head_dim);
-  const std::uint32_t rope_dim = gguf.u32(prefix + "rope.dimension_count").value_or(config.head_dim);
+  config.n_layers = keys.u32("block_count");
+  config.dim = keys.u32("embedding_length");
+  config.n_heads = keys.u32("attention.head_count");
+  config.ffn_dim = keys.u32("feed_forward_length");
+  config.max_seq_len = keys.u32("context_length");
+  config.n_kv_heads = keys.u32("attention.head_count_kv", config.n_heads);
+  config.head_dim = keys.u32("attention.key_length", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
+  const std::uint32_t value_dim = keys.u32("attention.value_length", config.head_dim);
+  const std::uint32_t rope_dim = keys.u32("rope.dimension_count", config.head_dim);
+  const std::uint32_t n_experts = keys.u32("expert_count", 0);
+  config.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
+  config.rope_theta = static_cast<float>(keys.number("rope.freq_base", 10000));
+  config.window = keys.u32("attention.sliding_window", 0);
+  QSF_TRY(keys.status());
   if (value_dim != config.head_dim || rope_dim != config.head_dim) {
     return make_error(
         ErrorCode::unsupported,
         "GGUF: keys of {}, values of {} and RoPE over {} dimensions are not supported: they must be equal",
         config.head_dim, value_dim, rope_dim);
   }
-  if (config.head_dim > kMaxDim) return missing(prefix + "attention.key_length");
-  const std::uint32_t n_experts = gguf.u32(prefix + "expert_count").value_or(0);
+  if (config.head_dim > kMaxDim) {
+    return make_error(ErrorCode::bad_input, "GGUF: attention.key_length is {}", config.head_dim);
+  }
   if (n_experts != 0) {
     return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts is not supported", n_experts);
   }
-  const std::optional<double> epsilon = gguf.number(prefix + "attention.layer_norm_rms_epsilon");
-  if (!epsilon) return missing(prefix + "attention.layer_norm_rms_epsilon");
-  config.norm_epsilon = static_cast<float>(*epsilon);
-  config.rope_theta = static_cast<float>(gguf.number(prefix + "rope.freq_base").value_or(10000));
-  config.window = gguf.u32(prefix + "attention.sliding_window").value_or(0);
-  config.bos = gguf.u32("tokenizer.ggml.bos_token_id").value_or(kNoToken);
-  config.eos = gguf.u32("tokenizer.ggml.eos_token_id").value_or(kNoToken);
-  config.pad = gguf.u32("tokenizer.ggml.padding_token_id").value_or(kNoToken);
-  return read_scaling(gguf, prefix, config);
+  Keys tokens(gguf, "tokenizer.ggml.");
+  config.bos = tokens.token("bos_token_id");
+  config.eos = tokens.token("eos_token_id");
+  config.pad = tokens.token("padding_token_id");
+  QSF_TRY(tokens.status());
+  return read_scaling(gguf, keys, config);
 }
 
 /// The vocabulary's size is the embedding's: the key vocab_size is often missing.
@@ -136,6 +179,7 @@ Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
       return make_error(ErrorCode::bad_tokenizer, "GGUF: merge {} is not two tokens with a space between",
                         out.merges.size());
     }
+    QSF_TRY(check_token_text(out.merges.size(), merge));
     out.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
   }
   return {};
@@ -147,8 +191,9 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   const std::optional<std::string_view> model = gguf.text("tokenizer.ggml.model");
   const std::optional<std::vector<std::string_view>> texts = gguf.texts("tokenizer.ggml.tokens");
   if (!model || *model == "no_vocab") return std::optional<TokenizerSource>();
-  if (!texts || texts->size() > kMaxVocab) {
-    return make_error(ErrorCode::bad_tokenizer, "GGUF: the key tokenizer.ggml.tokens is missing or no list of texts");
+  if (!texts) {
+    return make_error(ErrorCode::bad_tokenizer,
+                      "GGUF: the key tokenizer.ggml.tokens is missing or no list of at most {} texts", kMaxVocab);
   }
   TokenizerSource out;
   if (*model == "gpt2") {
@@ -162,8 +207,10 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
                       "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
                       *model);
   }
-  out.add_bos = gguf.flag("tokenizer.ggml.add_bos_token").value_or(out.add_bos);
-  out.add_space_prefix = gguf.flag("tokenizer.ggml.add_space_prefix").value_or(out.add_space_prefix);
+  Keys keys(gguf, "tokenizer.ggml.");
+  out.add_bos = keys.flag("add_bos_token", out.add_bos);
+  out.add_space_prefix = keys.flag("add_space_prefix", out.add_space_prefix);
+  QSF_TRY(keys.status());
   if (out.kind == TokenizerKind::byte_bpe) out.add_space_prefix = false;
 
   const std::optional<std::vector<double>> scores = gguf.numbers("tokenizer.ggml.scores");
@@ -177,6 +224,7 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   out.tokens.resize(texts->size());
   for (std::size_t i = 0; i < texts->size(); ++i) {
     TokenizerSource::Token& token = out.tokens[i];
+    QSF_TRY(check_token_text(i, (*texts)[i]));
     token.text = (*texts)[i];
     if (needs_scores) token.score = static_cast<float>((*scores)[i]);
     const double type = types ? (*types)[i] : 1;
@@ -189,36 +237,29 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   return std::optional<TokenizerSource>(std::move(out));
 }
 
-bool is_gguf_file(const std::string& path) {
-  const Result<MappedFile> file = MappedFile::open(path);
-  return file && is_gguf(file->bytes());
-}
+bool is_gguf_file(const ModelPlace& place) { return place.file && is_gguf(place.head); }
 
-Result<ModelSource> open_gguf(const std::string& path, bool with_tokenizer) {
-  Result<MappedFile> file = MappedFile::open(path);
-  if (!file) return file.error();
-  Result<Gguf> gguf = read_gguf(file->bytes());
-  if (!gguf) return gguf.error();
-  if (gguf->u32("split.count").value_or(1) > 1) {
+Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
+  QSF_LET(gguf, read_gguf(*place.file));
+  if (gguf.u32("split.count").value_or(1) > 1) {
     return make_error(ErrorCode::unsupported, "this GGUF is one of {} parts, which is not supported: merge them first",
-                      gguf->u32("split.count").value_or(0));
+                      gguf.u32("split.count").value_or(0));
   }
   ModelSource out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;
   out.carry_formats = true;
-  QSF_TRY(read_config(*gguf, out));
-  QSF_TRY(read_vocab_size(*gguf, out.config));
-  if (out.config.name.empty()) out.config.name = std::filesystem::path(path).stem().string();
+  QSF_TRY(read_config(gguf, out));
+  QSF_TRY(read_vocab_size(gguf, out.config));
+  if (out.config.name.empty()) out.config.name = place.name;
   if (with_tokenizer) {
-    Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(*gguf);
+    Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(gguf);
     if (!tokenizer) return tokenizer.error();
     out.tokenizer = std::move(*tokenizer);
     if (!out.tokenizer) out.warnings.push_back("the GGUF has no tokenizer: the file will only take token ids");
     QSF_TRY(fit_tokenizer(out));
   }
-  out.tensors = std::move(gguf->tensors);
-  out.files.push_back(std::move(*file));
+  out.tensors = std::move(gguf.tensors);
   return out;
 }
 

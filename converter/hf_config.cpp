@@ -15,51 +15,69 @@ Error unsupported(const char* what, std::string_view value) {
   return make_error(ErrorCode::unsupported, "config.json: {} \"{:.60}\" is not supported", what, value);
 }
 
-Status read_rope(const Json& json, std::string_view type, ModelConfig& config) {
+struct Rope {
+  double theta = 0;
+  std::vector<float> divisors;  // empty: ones
+  bool operator==(const Rope&) const = default;
+};
+
+/// One of the objects that say how positions are turned; `theta` where it has none of its own.
+Result<Rope> read_rope(const Json& json, double theta, std::uint32_t head_dim) {
+  if (!json.is_object()) {
+    return make_error(ErrorCode::bad_input, "config.json: the RoPE parameters are not an object");
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) return unsupported("RoPE by kind of layer, as for", key);
+  }
   Fields fields(json, kConfigFile);
-  Result<std::vector<float>> divisors = std::vector<float>{};
+  Rope rope{fields.number("rope_theta", theta), {}};
+  const double partial = fields.number("partial_rotary_factor", 1.0);
+  const std::string type = fields.text("rope_type", fields.text("type", "default"));
+  if (!fields.status()) return fields.status().error();
+  if (partial != 1.0) return unsupported("RoPE over a part of the head,", "partial_rotary_factor");
   if (type == "llama3") {
     const Llama3Scaling scaling{fields.number("factor"), fields.number("low_freq_factor"),
                                 fields.number("high_freq_factor"), fields.number("original_max_position_embeddings")};
-    if (!fields.status()) return fields.status();
-    divisors = llama3_divisors(scaling, config.rope_theta, config.head_dim);
+    QSF_TRY(fields.status());
+    QSF_LET(divisors, llama3_divisors(scaling, static_cast<float>(rope.theta), head_dim));
+    rope.divisors = std::move(divisors);
   } else if (type == "linear") {
     const double factor = fields.number("factor");
-    if (!fields.status()) return fields.status();
-    divisors = linear_divisors(factor, config.head_dim);
+    QSF_TRY(fields.status());
+    QSF_LET(divisors, linear_divisors(factor, head_dim));
+    rope.divisors = std::move(divisors);
   } else if (type != "default") {
     return unsupported("the RoPE type", type);
   }
-  if (!divisors) return divisors.error();
-  config.rope_divisors = std::move(*divisors);
-  return {};
+  return rope;
 }
 
-/// theta and scaling, old keys or new.
+/// theta and scaling, old keys or new. Where there are both they must say the same.
 Status read_position(const Json& json, ModelConfig& config) {
-  const Json* scaling = find(json, "rope_parameters");
-  if (!scaling) scaling = find(json, "rope_scaling");
+  constexpr double kDefaultTheta = 10000;
   Fields fields(json, kConfigFile);
-  double theta = fields.number("rope_theta", 10000.0);
-  double partial = fields.number("partial_rotary_factor", 1.0);
-  if (!fields.status()) return fields.status();
-  std::string type = "default";
-  if (scaling) {
-    if (!scaling->is_object()) {
-      return make_error(ErrorCode::bad_input, "config.json: the RoPE parameters are not an object");
-    }
-    for (const auto& [key, value] : scaling->items()) {
-      if (value.is_object()) return unsupported("RoPE by kind of layer, as for", key);
-    }
-    Fields rope(*scaling, kConfigFile);
-    theta = rope.number("rope_theta", theta);
-    partial = rope.number("partial_rotary_factor", partial);
-    type = rope.text("rope_type", rope.text("type", "default"));
-    if (!rope.status()) return rope.status();
-  }
+  const double theta = fields.number("rope_theta", kDefaultTheta);
+  const double partial = fields.number("partial_rotary_factor", 1.0);
+  QSF_TRY(fields.status());
   if (partial != 1.0) return unsupported("RoPE over a part of the head,", "partial_rotary_factor");
-  config.rope_theta = static_cast<float>(theta);
-  return scaling ? read_rope(*scaling, type, config) : Status{};
+  std::optional<Rope> rope;
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const Json* found = find(json, key);
+    if (!found) continue;
+    QSF_LET(stated, read_rope(*found, rope ? rope->theta : theta, config.head_dim));
+    if (rope && stated != *rope) {
+      return make_error(ErrorCode::bad_input, "config.json: \"rope_scaling\" says otherwise than \"rope_parameters\"");
+    }
+    rope = std::move(stated);
+  }
+  if (!rope) rope = Rope{theta, {}};
+  if (fields.has("rope_theta") && rope->theta != theta) {
+    return make_error(ErrorCode::bad_input, "config.json: \"rope_theta\" is {}, but the RoPE parameters say {}", theta,
+                      rope->theta);
+  }
+  config.rope_theta = static_cast<float>(rope->theta);
+  config.rope_divisors = std::move(rope->divisors);
+  return {};
 }
 
 Status read_window(const Json& json, const Recipe& recipe, ModelConfig& config) {
@@ -100,7 +118,10 @@ Result<std::vector<std::uint32_t>> read_ids(const Json& generation, const Json& 
       return make_error(ErrorCode::bad_input, "config.json: \"{}\" is neither a token id nor a list of them", key);
     }
     const std::optional<std::uint64_t> id = as_u64(item);
-    if (id && *id < kNoToken) ids.push_back(static_cast<std::uint32_t>(*id));
+    if (id && *id >= kNoToken) {
+      return make_error(ErrorCode::bad_input, "config.json: \"{}\" is {}, which is no token's id", key, *id);
+    }
+    if (id) ids.push_back(static_cast<std::uint32_t>(*id));
   }
   return ids;
 }

@@ -1,18 +1,15 @@
 // A Hugging Face model directory: config.json, generation_config.json, safetensors, tokenizer files.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "converter/json.h"
 #include "converter/model_source.h"
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
 
-bool is_hugging_face(const std::string& path);
+bool is_hugging_face(const ModelPlace& place);
 /// bad_input for damage or contradictions, unsupported (naming it) for what no recipe covers.
-Result<ModelSource> open_hugging_face(const std::string& path, bool with_tokenizer);
+Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokenizer);
 
 /// config.json and generation_config.json (null when there is none) as sizes and flags; fills recipe and config.
 /// Keys are read as transformers writes them before and since version 5 (rope_theta and rope_scaling, or

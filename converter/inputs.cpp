@@ -2,21 +2,64 @@
 
 #include <filesystem>
 
+#include "converter/tokenizers.h"
+#include "qsf/base/try.h"
+
 namespace qsf::convert {
+
+namespace {
+
+/// Begin and end tokens must exist; padding, which nothing here uses, is left out with a warning.
+Status check_tokens(ModelSource& model) {
+  ModelConfig& c = model.config;
+  const auto exists = [&](std::uint32_t id) { return id == kNoToken || id < c.vocab_size; };
+  const auto missing = [&](const char* what, std::uint32_t id) {
+    return make_error(ErrorCode::bad_input, "the {} token is {}, but the vocabulary has {} tokens", what, id,
+                      c.vocab_size);
+  };
+  if (!exists(c.bos)) return missing("begin", c.bos);
+  if (!exists(c.eos)) return missing("end", c.eos);
+  for (const std::uint32_t id : c.all_eos) {
+    if (!exists(id)) return missing("end", id);
+  }
+  if (exists(c.pad)) return {};
+  model.warnings.push_back("the padding token is " + std::to_string(c.pad) + ", but the vocabulary has " +
+                           std::to_string(c.vocab_size) + " tokens: it is left out");
+  c.pad = kNoToken;
+  return {};
+}
+
+}  // namespace
+
+Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
+  for (const InputKind& kind : kInputKinds) {
+    if (!kind.recognise(place)) continue;
+    QSF_LET(model, kind.open(place, with_tokenizer));
+    QSF_TRY(check_tokens(model));
+    return std::move(model);
+  }
+  return make_error(
+      ErrorCode::unsupported,
+      "{:.80} is of no kind that can be read: a Hugging Face directory, GGUF, or a whole llama2.c checkpoint",
+      place.file ? place.file->name : place.name);
+}
 
 Result<ModelSource> open_model(const std::string& path, bool with_tokenizer) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
-    return make_error(ErrorCode::io_error, "there is no file or directory {}", path);
+    return make_error(ErrorCode::io_error, "there is no file or directory {:.160}", path);
   }
-  for (const InputKind& kind : kInputKinds) {
-    if (kind.recognise(path)) return kind.open(path, with_tokenizer);
-  }
-  // An unreadable file is recognised by nobody; say that rather than guess at its kind.
-  if (const Result<MappedFile> file = MappedFile::open(path); !file) return file.error();
-  return make_error(ErrorCode::unsupported,
-                    "{} is of no kind that can be read: a Hugging Face directory, GGUF, or a whole llama2.c checkpoint",
-                    path);
+  const auto files = std::make_shared<LocalFiles>();
+  QSF_LET(place, local_place(path, files));
+  QSF_LET(model, open_place(place, with_tokenizer));
+  model.files = files;
+  return std::move(model);
+}
+
+Status read_tokenizer_file(const std::string& path, ModelSource& model) {
+  if (!model.files) model.files = std::make_shared<LocalFiles>();
+  QSF_LET(file, model.files->open(path));
+  return read_tokenizer(file, model);
 }
 
 }  // namespace qsf::convert

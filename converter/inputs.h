@@ -15,8 +15,8 @@ namespace qsf::convert {
 struct InputKind {
   const char* name;
   const char* description;
-  bool (*recognise)(const std::string& path);
-  Result<ModelSource> (*open)(const std::string& path, bool with_tokenizer);
+  bool (*recognise)(const ModelPlace& place);
+  Result<ModelSource> (*open)(const ModelPlace& place, bool with_tokenizer);
 };
 
 /// Tried in this order; those with a sure sign come first.
@@ -29,5 +29,11 @@ inline constexpr std::array kInputKinds{
 /// Opens whatever lies at `path`, with its own tokenizer or without any. io_error when nothing is there, unsupported
 /// when no kind recognises it.
 Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true);
+
+/// The same from anywhere else.
+Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer);
+
+/// Fills model.tokenizer from a file of its own.
+Status read_tokenizer_file(const std::string& path, ModelSource& model);
 
 }  // namespace qsf::convert

@@ -1,8 +1,8 @@
 #include "converter/inspect.h"
 
+#include <algorithm>
 #include <array>
 
-#include "converter/mapped_file.h"
 #include "converter/table.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
@@ -53,9 +53,25 @@ std::string tag_text(std::uint32_t tag) {
 }
 std::string token_text(std::uint32_t id) { return id == kNoToken ? "none" : number(id); }
 
-std::span<const std::byte> piece(std::span<const std::byte> file, std::uint64_t offset, std::uint64_t size) {
-  if (offset > file.size() || size > file.size() - offset) return {};
-  return file.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+constexpr std::uint64_t kPiece = 1 << 20;
+constexpr std::uint64_t kMaxSection = 256 << 20;  // of those that are read whole
+
+/// The checksum of a range, read piece by piece.
+Result<std::uint32_t> crc_of(const Input& file, std::uint64_t offset, std::uint64_t size) {
+  std::vector<std::byte> piece(std::min(size, kPiece));
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < size; at += piece.size()) {
+    piece.resize(std::min(size - at, kPiece));
+    QSF_TRY(file.read(offset + at, piece));
+    crc = crc32(piece, crc);
+  }
+  return crc;
+}
+
+Result<std::vector<std::byte>> section_bytes(const Input& file, const SectionEntry& section) {
+  if (section.size <= kMaxSection) return read_range(file, section.offset, section.size);
+  return make_error(ErrorCode::unsupported, "the section {} has {} bytes, {} is the most", tag_text(section.tag),
+                    section.size, kMaxSection);
 }
 
 void print_header(const Header& h, std::uint64_t file_size, std::FILE* out) {
@@ -96,12 +112,11 @@ void print_sections(std::span<const SectionEntry> sections, std::FILE* out) {
 }
 
 Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
-  Result<MetaReader> reader = MetaReader::open(bytes);
-  if (!reader) return reader.error();
+  QSF_LET(reader, MetaReader::open(bytes));
   Table table({"key", "type", "value"});
   for (;;) {
     MetaValue value;
-    const Result<bool> more = reader->next(value);
+    const Result<bool> more = reader.next(value);
     if (!more) return more.error();
     if (!*more) break;
     const std::string key(value.key);
@@ -170,67 +185,73 @@ Status need(const SectionEntry* section, const char* what) {
 }
 
 /// Header, directory and layer index: what tells where everything else is.
-Status read_front(std::span<const std::byte> file, Tables& t) {
-  if (file.size() < kHeaderSize) {
-    return make_error(ErrorCode::truncated, "{} bytes are too few for a QSF file, whose header has {}", file.size(),
+Status read_front(const Input& file, Tables& t) {
+  if (file.size < kHeaderSize) {
+    return make_error(ErrorCode::truncated, "{} bytes are too few for a QSF file, whose header has {}", file.size,
                       kHeaderSize);
   }
-  const Result<Header> header = read_header(file.first(kHeaderSize), file.size());
-  if (!header) return header.error();
-  t.header = *header;
+  QSF_LET(head, read_head(file, kHeaderSize));
+  QSF_LET(header, read_header(head, file.size));
+  t.header = header;
   t.sections.resize(t.header.n_sections);
-  const std::span<const std::byte> directory =
-      piece(file, t.header.directory_offset, std::uint64_t{t.header.n_sections} * kSectionEntrySize);
-  QSF_TRY(read_directory(t.header, directory, file.size(), t.sections));
+  QSF_LET(directory,
+          read_range(file, t.header.directory_offset, std::uint64_t{t.header.n_sections} * kSectionEntrySize));
+  QSF_TRY(read_directory(t.header, directory, file.size, t.sections));
   t.layers.resize(t.header.n_layers);
-  const std::span<const std::byte> index =
-      piece(file, t.header.layer_index_offset, std::uint64_t{t.header.n_layers} * kLayerEntrySize);
-  return read_layer_index(t.header, index, file.size(), t.layers);
+  QSF_LET(index, read_range(file, t.header.layer_index_offset, std::uint64_t{t.header.n_layers} * kLayerEntrySize));
+  return read_layer_index(t.header, index, file.size, t.layers);
 }
 
-Status check_sections(std::span<const std::byte> file, const Tables& t) {
+Status check_sections(const Input& file, const Tables& t) {
   for (const SectionEntry& section : t.sections) {
-    QSF_TRY(check_section(section, piece(file, section.offset, section.size)));
+    QSF_LET(crc, crc_of(file, section.offset, section.size));
+    if (crc == section.crc) continue;
+    return make_error(ErrorCode::bad_checksum, "section {} has the checksum 0x{:08x}, but the directory says 0x{:08x}",
+                      tag_text(section.tag), crc, section.crc);
   }
   return {};
 }
 
-Status read_lists(std::span<const std::byte> file, Tables& t) {
+Status read_lists(const Input& file, Tables& t) {
   const SectionEntry* tensors = find_section(t.sections, kTagTensors);
   const SectionEntry* segments = find_section(t.sections, kTagSegments);
   QSF_TRY(need(tensors, "TENS"));
   QSF_TRY(need(segments, "SEGS"));
+  QSF_LET(tensor_bytes, section_bytes(file, *tensors));
   t.tensors.resize(tensors->size / kTensorEntrySize);
+  QSF_TRY(read_tensors(t.header, tensor_bytes, t.tensors));
+  QSF_LET(segment_bytes, section_bytes(file, *segments));
   t.segments.resize(segments->size / kSegmentEntrySize);
-  QSF_TRY(read_tensors(t.header, piece(file, tensors->offset, tensors->size), t.tensors));
-  const std::span<const std::byte> bytes = piece(file, segments->offset, segments->size);
-  QSF_TRY(read_segments(t.header, bytes, file.size(), t.segments));
-  const auto bytes_of = [&](std::uint32_t tag) -> std::span<const std::byte> {
+  QSF_TRY(read_segments(t.header, segment_bytes, file.size, t.segments));
+  const auto bytes_of = [&](std::uint32_t tag) -> Result<std::vector<std::byte>> {
     const SectionEntry* section = find_section(t.sections, tag);
-    return section == nullptr ? std::span<const std::byte>{} : piece(file, section->offset, section->size);
+    if (section == nullptr) return std::vector<std::byte>{};
+    return section_bytes(file, *section);
   };
-  QSF_LET(table, load_layer_table(t.header, bytes_of(kTagMeta), bytes_of(kTagLayers)));
+  QSF_LET(meta, bytes_of(kTagMeta));
+  QSF_LET(layer_table, bytes_of(kTagLayers));
+  QSF_LET(table, load_layer_table(t.header, meta, layer_table));
   t.table = std::move(table);
   return check_tables(t.header, t.table.view(), t.layers, t.tensors, t.segments);
 }
 
-Status check_tokenizer(std::span<const std::byte> file, const Tables& t, std::FILE* out) {
+Status check_tokenizer(const Input& file, const Tables& t, std::FILE* out) {
   const SectionEntry* section = find_section(t.sections, kTagTokenizer);
   if (!section) {
     std::fprintf(out, "\nno tokenizer: the file only takes token ids\n");
     return {};
   }
-  const Result<Tokenizer> tokenizer = Tokenizer::open(piece(file, section->offset, section->size), t.header.vocab_size);
-  if (!tokenizer) return tokenizer.error();
+  QSF_LET(bytes, section_bytes(file, *section));
+  QSF_LET(tokenizer, Tokenizer::open(bytes, t.header.vocab_size));
   std::fprintf(out, "\ntokenizer: %s bytes%s\n", grouped(section->size).c_str(),
-               tokenizer->add_bos() ? ", prompts begin with the bos token" : "");
+               tokenizer.add_bos() ? ", prompts begin with the bos token" : "");
   return {};
 }
 
-Status check_layers(std::span<const std::byte> file, const Tables& t) {
+Status check_layers(const Input& file, const Tables& t) {
   for (std::size_t i = 0; i < t.layers.size(); ++i) {
     const LayerEntry& layer = t.layers[i];
-    const std::uint32_t crc = crc32(piece(file, layer.offset, layer.stored_size));
+    QSF_LET(crc, crc_of(file, layer.offset, layer.stored_size));
     if (crc != layer.crc) {
       return make_error(ErrorCode::bad_checksum, "layer {} has the checksum 0x{:08x}, but the index says 0x{:08x}", i,
                         crc, layer.crc);
@@ -241,7 +262,7 @@ Status check_layers(std::span<const std::byte> file, const Tables& t) {
 
 }  // namespace
 
-Result<Tables> read_tables(std::span<const std::byte> file) {
+Result<Tables> read_tables(const Input& file) {
   Tables t;
   QSF_TRY(read_front(file, t));
   QSF_TRY(check_sections(file, t));
@@ -249,9 +270,9 @@ Result<Tables> read_tables(std::span<const std::byte> file) {
   return t;
 }
 
-Result<std::vector<std::byte>> read_segment(std::span<const std::byte> file, const Tables& t, std::uint32_t i) {
+Result<std::vector<std::byte>> read_segment(const Input& file, const Tables& t, std::uint32_t i) {
   const SegmentEntry& segment = t.segments[i];
-  const std::span<const std::byte> stored = piece(file, segment.offset, segment.stored_size);
+  QSF_LET(stored, read_range(file, segment.offset, segment.stored_size));
   const std::uint32_t crc = crc32(stored);
   if (crc != segment.crc) {
     return make_error(ErrorCode::bad_checksum, "segment {} ({}) has the checksum 0x{:08x}, but the table says 0x{:08x}",
@@ -259,31 +280,27 @@ Result<std::vector<std::byte>> read_segment(std::span<const std::byte> file, con
   }
   std::vector<std::byte> raw(segment.raw_size);
   QSF_TRY(decompress(segment.compression, stored, raw));
-  const Status same = check_inline_headers(t.header, t.tensors, t.segments, i, raw);
-  if (!same) return same.error();
+  QSF_TRY(check_inline_headers(t.header, t.tensors, t.segments, i, raw));
   return raw;
 }
 
-Status inspect(const std::string& path, std::FILE* out) {
-  const Result<MappedFile> mapped = MappedFile::open(path);
-  if (!mapped) return mapped.error();
-  const std::span<const std::byte> file = mapped->bytes();
+Status inspect(const Input& file, std::FILE* out) {
   Tables t;
   QSF_TRY(read_front(file, t));
-  print_header(t.header, file.size(), out);
+  print_header(t.header, file.size, out);
   print_sections(t.sections, out);
   QSF_TRY(check_sections(file, t));
   const SectionEntry* meta = find_section(t.sections, kTagMeta);
   QSF_TRY(need(meta, "META"));
-  QSF_TRY(print_meta(piece(file, meta->offset, meta->size), out));
+  QSF_LET(meta_bytes, section_bytes(file, *meta));
+  QSF_TRY(print_meta(meta_bytes, out));
   print_layers(t.layers, out);
   QSF_TRY(read_lists(file, t));
   print_tensors(t, out);
   print_segments(t, out);
   QSF_TRY(check_tokenizer(file, t, out));
   for (std::uint32_t i = 0; i < t.segments.size(); ++i) {
-    const Result<std::vector<std::byte>> raw = read_segment(file, t, i);
-    if (!raw) return raw.error();
+    QSF_TRY(read_segment(file, t, i));
   }
   QSF_TRY(check_layers(file, t));
   std::fprintf(out, "\nall checksums agree: header, directory, layer index, %zu sections, %zu layers, %zu segments\n",

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <vector>
 
+#include "converter/input.h"
 #include "qsf/base/result.h"
 #include "qsf/file/layer_table.h"
 #include "qsf/file/layout.h"
@@ -21,14 +21,13 @@ struct Tables {
   std::vector<TensorEntry> tensors;
   std::vector<SegmentEntry> segments;
 };
-Result<Tables> read_tables(std::span<const std::byte> file);
+Result<Tables> read_tables(const Input& file);
 
 /// One segment's decompressed bytes, after its checksum and inline headers were checked.
-Result<std::vector<std::byte>> read_segment(std::span<const std::byte> file, const Tables& tables,
-                                            std::uint32_t segment);
+Result<std::vector<std::byte>> read_segment(const Input& file, const Tables& tables, std::uint32_t segment);
 
-/// Prints header, sections, metadata, index, tensors and segments of the file at `path` to `out`, then checks all
-/// bytes. The first damage found is the error; what could be read before it has been printed.
-Status inspect(const std::string& path, std::FILE* out);
+/// Prints header, sections, metadata, index, tensors and segments to `out`, then checks all bytes. The first damage
+/// found is the error; what could be read before it has been printed.
+Status inspect(const Input& file, std::FILE* out);
 
 }  // namespace qsf::convert

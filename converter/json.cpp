@@ -1,24 +1,137 @@
 #include "converter/json.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
-#include "converter/mapped_file.h"
+#include "qsf/base/try.h"
 
 namespace qsf::convert {
+namespace {
 
-Result<Json> parse_json(std::string_view text, std::string_view what) {
-  Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
-    return make_error(ErrorCode::bad_input, "{} is not valid JSON", what);
+constexpr std::uint64_t kPiece = 64 << 10;
+
+/// The characters of a text, brought in piece by piece. Ends early, with an error, where a bound is passed.
+class Characters {
+ public:
+  Characters(const Input& input, std::uint64_t offset, std::uint64_t size)
+      : input_(input), at_(offset), end_(offset + size) {
+    if (size > kMaxJsonBytes) {
+      fail("{:.100}: {} bytes of JSON are too many, {} is the most", size, kMaxJsonBytes);
+    } else {
+      refill();
+    }
   }
+
+  bool ended() const { return next_ >= piece_.size(); }
+  char get() const { return static_cast<char>(piece_[next_]); }
+  void advance() {
+    count(get());
+    if (status_ && ++next_ == piece_.size()) refill();
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  void refill() {
+    piece_.resize(std::min(kPiece, end_ - at_));
+    next_ = 0;
+    if (Status read = input_.read(at_, piece_); !read) return stop(read);
+    at_ += piece_.size();
+  }
+  void stop(const Status& status) {
+    status_ = status;
+    piece_.clear();
+    next_ = 0;
+    at_ = end_;
+  }
+  void fail(FormatString<std::string, std::uint64_t, std::uint64_t> format, std::uint64_t is, std::uint64_t most) {
+    stop(make_error(ErrorCode::bad_input, format, input_.name, is, most));
+  }
+
+  void count(char c) {
+    if (++run_ > kMaxJsonText) return fail("{:.100}: a text of {} bytes or more; {} is the most", run_, kMaxJsonText);
+    if (in_text_) {
+      in_text_ = c != '"' || escaped_;
+      escaped_ = c == '\\' && !escaped_;
+      return;
+    }
+    switch (c) {
+      case '"':
+        in_text_ = true;
+        run_ = 0;
+        return;
+      case '[':
+      case '{':
+        if (++depth_ > kMaxJsonDepth) fail("{:.100}: lists in lists, {} deep; {} is the most", depth_, kMaxJsonDepth);
+        break;
+      case ']':
+      case '}':
+        depth_ -= depth_ > 0 ? 1 : 0;
+        run_ = 0;
+        return;
+      case ',':
+      case ':':
+        break;
+      default:
+        return;
+    }
+    run_ = 0;
+    if (status_ && ++values_ > kMaxJsonValues) {
+      fail("{:.100}: {} values or more; {} is the most", values_, kMaxJsonValues);
+    }
+  }
+
+  const Input& input_;
+  std::uint64_t at_, end_;
+  std::vector<std::byte> piece_;
+  std::size_t next_ = 0;
+  Status status_;
+  bool in_text_ = false, escaped_ = false;
+  std::uint32_t run_ = 0;  // characters since one that ends a value
+  std::uint32_t depth_ = 0, values_ = 0;
+};
+
+/// What the parser takes: two of these, of which the one without characters is the end.
+class CharacterIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit CharacterIterator(Characters* from) : from_(from) {}
+  char operator*() const { return from_->get(); }
+  CharacterIterator& operator++() {
+    from_->advance();
+    return *this;
+  }
+  void operator++(int) { from_->advance(); }
+  bool operator==(const CharacterIterator& other) const { return ended() == other.ended(); }
+
+ private:
+  bool ended() const { return from_ == nullptr || from_->ended(); }
+  Characters* from_;
+};
+
+}  // namespace
+
+Result<Json> read_json(const Input& input, std::uint64_t offset, std::uint64_t size) {
+  Characters characters(input, offset, size);
+  Json json = Json::parse(CharacterIterator(&characters), CharacterIterator(nullptr), nullptr,
+                          /*allow_exceptions=*/false);
+  QSF_TRY(characters.status());
+  if (json.is_discarded()) return make_error(ErrorCode::bad_input, "{:.100} is not valid JSON", input.name);
   return json;
 }
 
-Result<Json> read_json_file(const std::string& path) {
-  if (!is_file(path)) return Json(nullptr);
-  const Result<MappedFile> file = MappedFile::open(path);
-  if (!file) return file.error();
-  return parse_json(file->text(), std::string_view(path).substr(path.rfind('/') + 1));
+Result<Json> parse_json(std::string_view text, std::string_view what) {
+  return read_json(input_of(std::string(what), std::as_bytes(std::span(text))), 0, text.size());
+}
+
+Result<Json> read_json(const InputFolder& folder, const std::string& file) {
+  QSF_LET(found, folder.find(file));
+  return found ? read_json(*found, 0, found->size) : Json(nullptr);
 }
 
 const Json* find(const Json& json, std::string_view key) {
@@ -38,8 +151,15 @@ const std::string* as_text(const Json& json) { return json.get_ptr<const std::st
 void Fields::fail(std::string_view key, const char* expected) {
   if (!status_) return;
   const Json* value = get(key);
-  const std::string shown =
-      value ? value->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60) : "missing";
+  constexpr std::size_t kShown = 60;
+  std::string shown = "missing";
+  if (value && value->is_structured()) {
+    shown = value->is_array() ? "a list" : "an object";
+  } else if (value && value->is_string()) {
+    shown = '"' + as_text(*value)->substr(0, kShown) + '"';
+  } else if (value) {
+    shown = value->dump().substr(0, kShown);
+  }
   status_ = make_error(ErrorCode::bad_input, "{}: \"{}\" must be {}, but is {}", where_, key, expected, shown);
 }
 

@@ -7,17 +7,27 @@
 #include <string>
 #include <string_view>
 
+#include "converter/input.h"
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
 
 using Json = nlohmann::json;
 
-/// bad_input, naming `what`, when the text is not one JSON value.
+// Bounds on what is read, since a value takes many times the memory of its text. The largest tokenizer.json of today's
+// models has 33 MiB and 3 million values; chat templates are the longest texts.
+inline constexpr std::uint64_t kMaxJsonBytes = 256u << 20;
+inline constexpr std::uint32_t kMaxJsonValues = 1u << 23;  // counted by what parts them: , : [ {
+inline constexpr std::uint32_t kMaxJsonText = 4u << 20;    // of one text or number
+inline constexpr std::uint32_t kMaxJsonDepth = 64;
+
+/// bad_input, naming `what`, when the text is not one JSON value or passes a bound.
 Result<Json> parse_json(std::string_view text, std::string_view what);
 
-/// The same of a file; null when there is no file at `path`.
-Result<Json> read_json_file(const std::string& path);
+/// The same of a range of an input, read piece by piece; errors name the input.
+Result<Json> read_json(const Input& input, std::uint64_t offset, std::uint64_t size);
+/// The same of a whole file; null when there is no such file.
+Result<Json> read_json(const InputFolder& folder, const std::string& file);
 
 /// nullptr when `json` is not an object, has no such key, or holds null there.
 const Json* find(const Json& json, std::string_view key);

@@ -1,7 +1,6 @@
 #include "converter/llama2c.h"
 
 #include <array>
-#include <filesystem>
 
 #include "converter/tokenizers.h"
 #include "qsf/base/bytes.h"
@@ -9,8 +8,6 @@
 
 namespace qsf::convert {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kHeaderBytes = 28;
 constexpr float kEpsilon = 1e-5f;   // run.c's rmsnorm
@@ -88,27 +85,22 @@ bool sizes_fit(const Checkpoint& checkpoint, std::uint64_t file_size) {
 
 }  // namespace
 
-bool is_llama2c(const std::string& path) {
-  const Result<MappedFile> file = MappedFile::open(path);
-  if (!file) return false;
-  const std::optional<Checkpoint> checkpoint = read_header(file->bytes());
-  return checkpoint && sizes_fit(*checkpoint, file->bytes().size());
+bool is_llama2c(const ModelPlace& place) {
+  if (!place.file) return false;
+  const std::optional<Checkpoint> checkpoint = read_header(place.head);
+  return checkpoint && sizes_fit(*checkpoint, place.file->size);
 }
 
-Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer) {
-  Result<MappedFile> file = MappedFile::open(path);
-  if (!file) return file.error();
-  std::optional<Checkpoint> checkpoint = read_header(file->bytes());
-  if (!checkpoint || !sizes_fit(*checkpoint, file->bytes().size())) {
-    return make_error(ErrorCode::bad_input, "{} is no llama2.c checkpoint", path);
-  }
+Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
+  if (!is_llama2c(place)) return make_error(ErrorCode::bad_input, "{:.100} is no llama2.c checkpoint", place.name);
+  const std::optional<Checkpoint> checkpoint = read_header(place.head);
   ModelSource out;
   out.kind = "llama2.c";
   out.recipe = find_recipe("llama");
   out.naming = Naming::gguf;
   out.interleaved_rope = true;
   out.config = checkpoint->config;
-  out.config.name = fs::path(path).stem().string();
+  out.config.name = place.name;
   out.config.tied = checkpoint->tied;
   out.config.norm_epsilon = kEpsilon;
   out.config.rope_theta = kTheta;
@@ -126,19 +118,17 @@ Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer) {
       tensor.type = "F32";
       tensor.format = FormatId::f32;
       tensor.shape = {part.rows, part.cols};
-      tensor.rows_of = rows_in(file->bytes().subspan(begin + layer * size, size), row_size);
+      tensor.rows_of = rows_in(*place.file, begin + layer * size, size, row_size);
       out.tensors.push_back(std::move(tensor));
     }
   }
-  out.files.push_back(std::move(*file));
 
   if (!with_tokenizer) return out;
-  const fs::path directory = fs::path(path).parent_path();
   const std::string numbered = "tok" + std::to_string(out.config.vocab_size);
   for (const std::string& name : {std::string("tokenizer.bin"), numbered + ".bin"}) {
-    const fs::path candidate = directory / name;
-    if (!is_file(candidate.string())) continue;
-    QSF_TRY(read_tokenizer_file(candidate.string(), out));
+    QSF_LET(file, place.folder.find(name));
+    if (!file) continue;
+    QSF_TRY(read_tokenizer(*file, out));
     return out;
   }
   out.warnings.push_back("there is no tokenizer.bin or " + numbered +

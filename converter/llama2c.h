@@ -2,16 +2,14 @@
 // (https://github.com/karpathy/llama2.c, run.c and export.py).
 #pragma once
 
-#include <string>
-
 #include "converter/model_source.h"
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
 
 /// Whether the header's numbers give exactly the file's size: the format has no magic number.
-bool is_llama2c(const std::string& path);
+bool is_llama2c(const ModelPlace& place);
 /// The tokenizer is looked for beside the file (tokenizer.bin, tok<vocabulary>.bin); without one there is a warning.
-Result<ModelSource> open_llama2c(const std::string& path, bool with_tokenizer);
+Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer);
 
 }  // namespace qsf::convert

@@ -5,6 +5,16 @@
 
 namespace qsf::convert {
 
+RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size) {
+  return [=](std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
+    const std::uint64_t at = first * row_size;
+    if (at > size || n * row_size > size - at || out.size() != n * row_size) {
+      return make_error(ErrorCode::internal, "rows {} + {} were asked of a tensor of {} bytes", first, n, size);
+    }
+    return input.read(begin + at, out);
+  };
+}
+
 Result<const Recipe*> recipe_for(std::string_view architecture) {
   if (const Recipe* recipe = find_recipe(architecture)) return recipe;
   std::string known;

@@ -3,14 +3,15 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "converter/mapped_file.h"
+#include "converter/input.h"
+#include "converter/local_files.h"
 #include "converter/recipes.h"
 #include "qsf/base/result.h"
 #include "qsf/file/layout.h"
@@ -37,13 +38,15 @@ struct ModelConfig {
   std::vector<float> rope_divisors;    // [head_dim / 2], what RoPE's inverse frequencies are divided by; empty: ones
 };
 
+/// Row-major bytes of rows [begin, begin + n); out.size() is theirs.
+using RowsOf = std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)>;
+
 struct SourceTensor {
   std::string name;
   std::string type;                     // as the source calls it: "BF16", "Q8_0"
   FormatId format = FormatId::inherit;  // inherit: a type that cannot be read
   std::vector<std::uint64_t> shape;     // outermost first
-  /// Row-major bytes of rows [begin, begin + n) in `format`; a vector is one row.
-  std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)> rows_of;
+  RowsOf rows_of;                       // in `format`; a vector is one row
 };
 
 struct ModelSource {
@@ -56,20 +59,11 @@ struct ModelSource {
   bool carry_formats = false;     // by default every matrix keeps its format
   std::optional<TokenizerSource> tokenizer;
   std::vector<std::string> warnings;
-  std::vector<MappedFile> files;  // what rows_of reads from
+  std::shared_ptr<LocalFiles> files;  // every file that was read; none where the model does not come from files
 };
 
-/// rows_of over bytes that outlive it. `data` holds whole rows of `row_size` bytes.
-inline auto rows_in(std::span<const std::byte> data, std::uint64_t row_size) {
-  return [data, row_size](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
-    const std::uint64_t at = begin * row_size;
-    if (at > data.size() || n * row_size > data.size() - at || out.size() != n * row_size) {
-      return make_error(ErrorCode::internal, "rows {} + {} were asked of a tensor of {} bytes", begin, n, data.size());
-    }
-    if (!out.empty()) std::memcpy(out.data(), data.data() + at, out.size());
-    return {};
-  };
-}
+/// rows_of over `size` bytes of an input from `begin` on: whole rows of `row_size` bytes.
+RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size);
 
 /// The recipe of that name; unsupported, listing those that exist, when there is none.
 Result<const Recipe*> recipe_for(std::string_view architecture);

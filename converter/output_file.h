@@ -12,24 +12,27 @@ namespace qsf::convert {
 
 class OutputFile {
  public:
-  /// Makes `path`.tmp. io_error when that is not possible.
+  /// Makes a new file in the folder of `path`, under a name that nobody can foretell. io_error when that is not
+  /// possible or when there is something at `path` that is not a regular file.
   static Result<OutputFile> create(const std::string& path);
 
   OutputFile(OutputFile&& other) noexcept;
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
-  /// Removes the .tmp file unless commit() was called.
+  /// Removes what was written unless commit() gave it its name.
   ~OutputFile();
 
   Status write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Flushes to the disk and gives the file its name.
+  /// To the disk.
+  Status flush();
+  /// Gives the file its name, in place of an earlier one.
   Status commit();
 
  private:
-  OutputFile(std::string path, int fd);
-  std::string temporary() const { return path_ + ".tmp"; }
+  OutputFile(std::string path, std::string temporary, int fd);
 
   std::string path_;
+  std::string temporary_;
   int fd_ = -1;
 };
 

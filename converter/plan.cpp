@@ -1,14 +1,15 @@
 // Which tensor of the source becomes which tensor of the file.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "converter/convert.h"
 #include "converter/rows.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
+#include "qsf/formats/kv.h"
 
 namespace qsf::convert {
 namespace {
@@ -22,6 +23,14 @@ std::string joined(std::span<const T> numbers) {
     text += std::to_string(n);
   }
   return text;
+}
+
+/// The engine's room for tokens that end a text.
+Status check_ends(const ModelConfig& c) {
+  std::set<std::uint32_t> ends(c.all_eos.begin(), c.all_eos.end());
+  if (c.eos != kNoToken) ends.insert(c.eos);
+  if (ends.size() <= kMaxEndTokens) return {};
+  return make_error(ErrorCode::unsupported, "the model has more than {} end tokens", kMaxEndTokens);
 }
 
 Header header_of(const ModelSource& model, bool tied) {
@@ -40,10 +49,9 @@ Header header_of(const ModelSource& model, bool tied) {
   h.norm = Norm::rms_norm;
   h.position = Position::rope;
   h.rope_theta = c.rope_theta;
-  const auto token = [&](std::uint32_t id) { return id < c.vocab_size ? id : kNoToken; };
-  h.bos = token(c.bos);
-  h.eos = token(c.eos);
-  h.pad = token(c.pad);
+  h.bos = c.bos;
+  h.eos = c.eos;
+  h.pad = c.pad;
   h.flags = tied ? kFlagTied : 0;
   return h;
 }
@@ -152,6 +160,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.meta = meta_of(model);
   QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
   QSF_LET(kind, kind_of(out.header, config));
+  QSF_TRY(check_ends(config));
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;

@@ -1,7 +1,7 @@
 #include "converter/rows.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "qsf/base/half.h"
@@ -11,6 +11,8 @@
 namespace qsf::convert {
 namespace {
 
+constexpr std::uint64_t kReadBytes = 256 << 10;  // rows are read together up to so many bytes
+
 /// Where the file's row (or vector element) `r` lies in the source.
 std::uint32_t source_row(std::uint32_t r, std::uint32_t head) {
   if (head == 0) return r;
@@ -18,14 +20,29 @@ std::uint32_t source_row(std::uint32_t r, std::uint32_t head) {
   return r - within + 2 * (within % half) + within / half;
 }
 
-struct Conversion {
+struct RowConversion {
   const SourceTensor& tensor;
   const Format& from;
   const Format& to;
   std::uint32_t rows, cols;
-  std::uint32_t head;
-  std::vector<std::byte> raw;
-  std::vector<float> floats;
+  std::uint32_t head = 0;
+  std::uint32_t end = 0;            // of the source's rows that are asked for
+  std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
+  std::uint32_t raw_begin = 0, n_raw = 0;
+  std::vector<float> floats = {};
+
+  /// One row of the source, read together with those behind it.
+  Result<std::span<const std::byte>> source(std::uint32_t r) {
+    const std::uint64_t size = row_bytes(from, cols);
+    if (r < raw_begin || r - raw_begin >= n_raw) {
+      const std::uint64_t fit = std::max<std::uint64_t>(1, kReadBytes / std::max<std::uint64_t>(1, size));
+      raw_begin = r;
+      n_raw = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, end - r));
+      raw.resize(n_raw * size);
+      QSF_TRY(tensor.rows_of(raw_begin, n_raw, raw));
+    }
+    return std::span<const std::byte>(raw).subspan((r - raw_begin) * size, size);
+  }
 
   Status check(std::uint32_t row) const {
     const bool narrow = to.id != FormatId::f32 && to.id != FormatId::bf16;  // has an fp16 in it
@@ -45,12 +62,12 @@ struct Conversion {
 
   Status row(std::uint32_t r, std::span<std::byte> out) {
     const bool vector = rows == 1;
-    QSF_TRY(tensor.rows_of(source_row(r, vector ? 0 : head), 1, raw));
+    QSF_LET(stored_row, source(source_row(r, vector ? 0 : head)));
     if (from.id == to.id && from.quantized()) {
-      std::memcpy(out.data(), raw.data(), raw.size());
+      std::ranges::copy(stored_row, out.begin());
       return {};
     }
-    dequantize_row(from, raw, floats);
+    dequantize_row(from, stored_row, floats);
     QSF_TRY(check(r));
     if (vector && head != 0) {
       const std::vector<float> stored = floats;
@@ -82,8 +99,11 @@ RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, 
   const Format& from = *find_format(tensor.format);
   const Format& to = *find_format(target);
   return [&, rows, cols, interleaved_head](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
-    Conversion conversion{tensor, from, to, rows, cols, interleaved_head, {}, {}};
-    conversion.raw.resize(row_bytes(from, cols));
+    const std::uint32_t head = rows == 1 ? 0 : interleaved_head;
+    const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
+    RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
+    conversion.head = interleaved_head;
+    conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
     conversion.floats.resize(cols);
     const std::uint64_t size = row_bytes(to, cols);
     for (std::uint32_t i = 0; i < n; ++i) {

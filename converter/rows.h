@@ -2,14 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
 
 #include "converter/model_source.h"
 
 namespace qsf::convert {
-
-using RowsOf = std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)>;
 
 /// head_dim for the roles whose rows RoPE rotates (queries, keys, their biases), 0 for all others.
 std::uint32_t rotated_heads(Role role, std::uint32_t head_dim);

@@ -38,11 +38,12 @@ std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std:
 }
 
 struct Reader {
-  std::string_view file;
-  std::span<const std::byte> data;  // after the header
+  const Input& file;
+  std::uint64_t data;       // where the bytes after the header begin
+  std::uint64_t data_size;  // and how many they are
 
   Error fail(std::string_view tensor, const char* what) const {
-    return make_error(ErrorCode::bad_input, "{}: tensor {:.80}: {}", file, tensor, what);
+    return make_error(ErrorCode::bad_input, "{:.100}: tensor {:.80}: {}", file.name, tensor, what);
   }
 
   Result<SourceTensor> tensor(const std::string& name, const Json& entry, ByteRange& range) const {
@@ -66,9 +67,9 @@ struct Reader {
     const std::optional<std::uint64_t> begin = as_u64((*offsets)[0]);
     const std::optional<std::uint64_t> end = as_u64((*offsets)[1]);
     if (!begin || !end || *begin > *end) return fail(name, "\"data_offsets\" is not an ascending pair of numbers");
-    if (*end > data.size()) {
-      return make_error(ErrorCode::truncated, "{}: tensor {:.80} ends at byte {} of {} bytes of data", file, name, *end,
-                        data.size());
+    if (*end > data_size) {
+      return make_error(ErrorCode::truncated, "{:.100}: tensor {:.80} ends at byte {} of {} bytes of data", file.name,
+                        name, *end, data_size);
     }
     range = {*begin, *end, {}};
     if (const Format* format = find_format(out.format)) {
@@ -76,7 +77,7 @@ struct Reader {
         return fail(name, "shape and type do not give the size that \"data_offsets\" states");
       }
       const std::uint64_t cols = out.shape.empty() ? 1 : out.shape.back();
-      out.rows_of = rows_in(data.subspan(*begin, *end - *begin), row_bytes(*format, cols));
+      out.rows_of = rows_in(file, data + *begin, *end - *begin, row_bytes(*format, cols));
     }
     return out;
   }
@@ -84,25 +85,25 @@ struct Reader {
 
 }  // namespace
 
-Status read_safetensors(std::span<const std::byte> bytes, std::string_view file, std::vector<SourceTensor>& out) {
-  if (bytes.size() < 8) {
-    return make_error(ErrorCode::truncated, "{}: {} bytes are too few for a safetensors file", file, bytes.size());
+Status read_safetensors(const Input& file, std::vector<SourceTensor>& out) {
+  if (file.size < 8) {
+    return make_error(ErrorCode::truncated, "{:.100}: {} bytes are too few for a safetensors file", file.name,
+                      file.size);
   }
-  const auto header_size = load_le<std::uint64_t>(bytes.data());
-  if (header_size > bytes.size() - 8 || header_size > kMaxHeader) {
-    return make_error(ErrorCode::bad_input, "{}: a header of {} bytes does not fit in a file of {}", file, header_size,
-                      bytes.size());
+  QSF_LET(front, read_head(file, 8));
+  const auto header_size = load_le<std::uint64_t>(front.data());
+  if (header_size > file.size - 8 || header_size > kMaxHeader) {
+    return make_error(ErrorCode::bad_input, "{:.100}: a header of {} bytes does not fit in a file of {}", file.name,
+                      header_size, file.size);
   }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, header_size);
-  const Result<Json> json = parse_json(text, std::string(file) + ": the header");
-  if (!json) return json.error();
-  if (!json->is_object()) {
-    return make_error(ErrorCode::bad_input, "{}: the header is not a JSON object", file);
+  QSF_LET(json, read_json(file, 8, header_size));
+  if (!json.is_object()) {
+    return make_error(ErrorCode::bad_input, "{:.100}: the header is not a JSON object", file.name);
   }
 
-  const Reader reader{file, bytes.subspan(8 + header_size)};
+  const Reader reader{file, 8 + header_size, file.size - 8 - header_size};
   std::vector<ByteRange> ranges;
-  for (const auto& [name, entry] : json->items()) {
+  for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") continue;
     ByteRange range;
     Result<SourceTensor> tensor = reader.tensor(name, entry, range);
@@ -111,12 +112,12 @@ Status read_safetensors(std::span<const std::byte> bytes, std::string_view file,
     ranges.push_back(range);
     out.push_back(std::move(*tensor));
   }
-  QSF_TRY(check_no_overlap(ranges, file));
+  QSF_TRY(check_no_overlap(ranges, file.name));
   std::uint64_t covered = 0;
   for (const ByteRange& range : ranges) covered += range.end - range.begin;
-  if (covered != reader.data.size()) {
-    return make_error(ErrorCode::bad_input, "{}: tensors cover {} of {} bytes of data", file, covered,
-                      reader.data.size());
+  if (covered != reader.data_size) {
+    return make_error(ErrorCode::bad_input, "{:.100}: tensors cover {} of {} bytes of data", file.name, covered,
+                      reader.data_size);
   }
   return {};
 }

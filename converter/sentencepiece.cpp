@@ -76,7 +76,9 @@ Status read_piece(std::span<const std::byte> bytes, TokenizerSource& out) {
   Message piece(bytes);
   for (Field field; piece.next(field);) {
     if (field.number == kPieceText) {
-      token.text.assign(reinterpret_cast<const char*>(field.bytes.data()), field.bytes.size());
+      const std::string_view text(reinterpret_cast<const char*>(field.bytes.data()), field.bytes.size());
+      QSF_TRY(check_token_text(out.tokens.size(), text));
+      token.text = text;
     } else if (field.number == kPieceScore) {
       token.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
     } else if (field.number == kPieceType) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "converter/terminal.h"
+
 namespace qsf::convert {
 namespace {
 
@@ -12,6 +14,11 @@ bool numeric(const std::string& text) {
 }
 
 }  // namespace
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
+}
 
 void Table::print(std::FILE* out) const {
   std::vector<std::size_t> widths;

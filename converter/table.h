@@ -10,7 +10,8 @@ namespace qsf::convert {
 class Table {
  public:
   explicit Table(std::vector<std::string> titles) { rows_.push_back(std::move(titles)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// Control characters become '?'.
+  void add(std::vector<std::string> row);
   /// Columns of numbers are set to the right.
   void print(std::FILE* out) const;
 

@@ -1,6 +1,6 @@
 // Which tokenizer a model comes with.
 #include <algorithm>
-#include <filesystem>
+#include <array>
 
 #include "converter/gguf.h"
 #include "converter/tokenizers.h"
@@ -8,8 +8,6 @@
 
 namespace qsf::convert {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A token's text in tokenizer_config.json: a text, or an object with "content".
 std::string token_text(const Json& config, std::string_view key) {
@@ -47,47 +45,58 @@ Status add_tokens(const Json& config, TokenizerSource& tokenizer) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer_config.json: added token \"{:.40}\" makes no sense", key);
     }
     if (*number < tokenizer.tokens.size()) continue;
+    QSF_TRY(check_token_text(*number, content));
     tokenizer.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
     tokenizer.tokens[*number] = {content, 0, special ? TokenType::control : TokenType::user_defined};
   }
   return {};
 }
 
-struct TokenizerFile {
-  std::string_view name;
-  bool (*recognise)(std::span<const std::byte> bytes);
-  Result<TokenizerSource> (*read)(std::span<const std::byte> bytes, std::vector<std::string>& warnings);
-};
+constexpr std::uint64_t kMaxVocabularyBytes = 64 << 20;  // of files that are read whole
 
-bool first_is(std::span<const std::byte> bytes, char c) { return !bytes.empty() && static_cast<char>(bytes[0]) == c; }
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+Result<std::vector<std::byte>> read_whole(const Input& file) {
+  if (file.size <= kMaxVocabularyBytes) return read_head(file, file.size);
+  return make_error(ErrorCode::bad_tokenizer, "{:.100} has {} bytes; a tokenizer has {} at most", file.name, file.size,
+                    kMaxVocabularyBytes);
 }
 
+Result<TokenizerSource> read_model_file(const Input& file) {
+  QSF_LET(bytes, read_whole(file));
+  return read_sentencepiece(bytes);
+}
+
+using Warnings = std::vector<std::string>;
+struct TokenizerFile {
+  bool (*recognise)(std::span<const std::byte> head);
+  Result<TokenizerSource> (*read)(const Input& file, Warnings& warnings);
+};
+
+// A SentencePiece model begins with field 1, length-delimited; a llama2.c file with a small int32.
 constexpr std::array kTokenizerFiles{
-    TokenizerFile{"tokenizer.json", [](std::span<const std::byte> b) { return first_is(b, '{'); },
-                  [](std::span<const std::byte> b, std::vector<std::string>& warnings) -> Result<TokenizerSource> {
-                    const Result<Json> json = parse_json(text_of(b), "the tokenizer");
-                    if (!json) return json.error();
-                    return read_tokenizer_json(*json, Json(nullptr), warnings);
+    TokenizerFile{[](std::span<const std::byte> head) { return !head.empty() && head[0] == std::byte{'{'}; },
+                  [](const Input& file, Warnings& warnings) -> Result<TokenizerSource> {
+                    QSF_LET(json, read_json(file, 0, file.size));
+                    return read_tokenizer_json(json, Json(nullptr), warnings);
                   }},
-    TokenizerFile{"GGUF", [](std::span<const std::byte> b) { return is_gguf(b); },
-                  [](std::span<const std::byte> b, std::vector<std::string>&) -> Result<TokenizerSource> {
-                    const Result<Gguf> gguf = read_gguf(b);
-                    if (!gguf) return gguf.error();
-                    Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(*gguf);
-                    if (!tokenizer) return tokenizer.error();
-                    if (!*tokenizer) return make_error(ErrorCode::bad_tokenizer, "the GGUF file holds no tokenizer");
-                    return std::move(**tokenizer);
+    TokenizerFile{is_gguf,
+                  [](const Input& file, Warnings&) -> Result<TokenizerSource> {
+                    QSF_LET(gguf, read_gguf(file));
+                    QSF_LET(tokenizer, read_gguf_tokenizer(gguf));
+                    if (!tokenizer) {
+                      return make_error(ErrorCode::bad_tokenizer, "the GGUF file holds no tokenizer");
+                    }
+                    return std::move(*tokenizer);
                   }},
-    // A SentencePiece model begins with field 1, length-delimited; a llama2.c file with a small int32.
-    TokenizerFile{"tokenizer.model",
-                  [](std::span<const std::byte> b) {
-                    return first_is(b, '\x0a') && b.size() > 4 && (b[2] != std::byte{0} || b[3] != std::byte{0});
+    TokenizerFile{[](std::span<const std::byte> head) {
+                    return head.size() > 4 && head[0] == std::byte{'\n'} &&
+                           (head[2] != std::byte{0} || head[3] != std::byte{0});
                   },
-                  [](std::span<const std::byte> b, std::vector<std::string>&) { return read_sentencepiece(b); }},
-    TokenizerFile{"llama2.c tokenizer.bin", [](std::span<const std::byte>) { return true; },
-                  [](std::span<const std::byte> b, std::vector<std::string>&) { return read_llama2c_tokenizer(b); }},
+                  [](const Input& file, Warnings&) { return read_model_file(file); }},
+    TokenizerFile{[](std::span<const std::byte>) { return true; },
+                  [](const Input& file, Warnings&) -> Result<TokenizerSource> {
+                    QSF_LET(bytes, read_whole(file));
+                    return read_llama2c_tokenizer(bytes);
+                  }},
 };
 
 }  // namespace
@@ -105,53 +114,51 @@ Status fit_tokenizer(ModelSource& model) {
   return {};
 }
 
+Status check_token_text(std::uint64_t id, std::string_view text) {
+  if (text.size() <= kMaxTokenText) return {};
+  return make_error(ErrorCode::unsupported, "tokenizer: token {} is written with {} bytes; {} are possible", id,
+                    text.size(), kMaxTokenText);
+}
+
 bool is_byte_token(std::string_view text) {
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
   return text.size() == 6 && text.starts_with("<0x") && hex(text[3]) && hex(text[4]) && text[5] == '>';
 }
 
-Status read_tokenizer_of_directory(const std::string& path, ModelSource& model) {
-  const fs::path directory(path);
-  const Result<Json> config = read_json_file(directory / "tokenizer_config.json");
-  if (!config) return config.error();
-  const Result<Json> json = read_json_file(directory / "tokenizer.json");
-  if (!json) return json.error();
-  const bool has_model = is_file(directory / "tokenizer.model");
-  if (!json->is_null()) {
-    Result<TokenizerSource> read = read_tokenizer_json(*json, *config, model.warnings);
+Status read_tokenizer_of_folder(const InputFolder& folder, ModelSource& model) {
+  QSF_LET(config, read_json(folder, "tokenizer_config.json"));
+  QSF_LET(json, read_json(folder, "tokenizer.json"));
+  QSF_LET(model_file, folder.find("tokenizer.model"));
+  if (!json.is_null()) {
+    Result<TokenizerSource> read = read_tokenizer_json(json, config, model.warnings);
     if (read) {
       model.tokenizer = std::move(*read);
-    } else if (read.error().code != ErrorCode::unsupported || !has_model) {
+    } else if (read.error().code != ErrorCode::unsupported || !model_file) {
       return read.error();
     }
   }
-  if (!model.tokenizer && has_model) {
-    const Result<MappedFile> file = MappedFile::open((directory / "tokenizer.model").string());
-    if (!file) return file.error();
-    Result<TokenizerSource> read = read_sentencepiece(file->bytes());
-    if (!read) return read.error();
-    Fields fields(*config, "tokenizer_config.json");
-    read->add_bos = fields.flag("add_bos_token", true);
-    read->add_space_prefix = fields.flag("add_prefix_space", read->add_space_prefix);
+  if (!model.tokenizer && model_file) {
+    QSF_LET(read, read_model_file(*model_file));
+    Fields fields(config, "tokenizer_config.json");
+    read.add_bos = fields.flag("add_bos_token", true);
+    read.add_space_prefix = fields.flag("add_prefix_space", read.add_space_prefix);
     if (!fields.status()) return fields.status();
-    QSF_TRY(add_tokens(*config, *read));
-    model.tokenizer = std::move(*read);
+    QSF_TRY(add_tokens(config, read));
+    model.tokenizer = std::move(read);
   }
   if (!model.tokenizer) {
     model.warnings.push_back("there is no tokenizer.json or tokenizer.model: the file will only take token ids");
   }
-  choose_eos(*config, model);
+  choose_eos(config, model);
   return fit_tokenizer(model);
 }
 
-Status read_tokenizer_file(const std::string& path, ModelSource& model) {
-  const Result<MappedFile> file = MappedFile::open(path);
-  if (!file) return file.error();
+Status read_tokenizer(const Input& file, ModelSource& model) {
+  QSF_LET(head, read_head(file, kHeadBytes));
   for (const TokenizerFile& type : kTokenizerFiles) {
-    if (!type.recognise(file->bytes())) continue;
-    Result<TokenizerSource> read = type.read(file->bytes(), model.warnings);
-    if (!read) return read.error();
-    model.tokenizer = std::move(*read);
+    if (!type.recognise(head)) continue;
+    QSF_LET(read, type.read(file, model.warnings));
+    model.tokenizer = std::move(read);
     break;
   }
   return fit_tokenizer(model);

@@ -98,6 +98,7 @@ Result<bool> template_adds_bos(const Json& json) {
 Status set_token(TokenizerSource& out, const Json* id, const std::string& text, TokenType type) {
   const std::optional<std::uint64_t> number = id ? as_u64(*id) : std::nullopt;
   if (!number || *number >= kMaxVocab) return damaged("a token's id is missing, no whole number or too large");
+  QSF_TRY(check_token_text(*number, text));
   if (*number >= out.tokens.size()) out.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
   out.tokens[*number] = {text, 0, type};
   return {};
@@ -108,6 +109,7 @@ Status read_merges(const Json& list, TokenizerSource& out) {
   for (const Json& merge : list) {
     const std::string* line = as_text(merge);
     if (line) {
+      QSF_TRY(check_token_text(out.merges.size(), *line));
       const std::size_t space = line->find(' ');
       if (space == 0 || space == std::string::npos || space + 1 == line->size() ||
           line->find(' ', space + 1) != std::string::npos) {
@@ -115,6 +117,7 @@ Status read_merges(const Json& list, TokenizerSource& out) {
       }
       out.merges.emplace_back(line->substr(0, space), line->substr(space + 1));
     } else if (merge.is_array() && merge.size() == 2 && as_text(merge[0]) && as_text(merge[1])) {
+      for (const Json& side : merge) QSF_TRY(check_token_text(out.merges.size(), *as_text(side)));
       out.merges.emplace_back(*as_text(merge[0]), *as_text(merge[1]));
     } else {
       return damaged("a merge is neither a text nor a pair of texts");

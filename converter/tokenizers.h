@@ -26,14 +26,18 @@ Result<TokenizerSource> read_llama2c_tokenizer(std::span<const std::byte> bytes)
 
 /// Fills model.tokenizer, and model.config.eos where the tokenizer decides among several, from the files in a Hugging
 /// Face directory. Without any of them there is a warning and no tokenizer.
-Status read_tokenizer_of_directory(const std::string& directory, ModelSource& model);
+Status read_tokenizer_of_folder(const InputFolder& folder, ModelSource& model);
 
 /// The same from one file, whose type is recognised by its content.
-Status read_tokenizer_file(const std::string& path, ModelSource& model);
+Status read_tokenizer(const Input& file, ModelSource& model);
 
 /// Gives the tokenizer, if there is one, as many tokens as the embedding has rows: padding rows get unused tokens.
 /// bad_input when it has more.
 Status fit_tokenizer(ModelSource& model);
+
+/// unsupported for a text that no tokenizer can have, so that it is refused before it is copied. `id` is for the
+/// sentence.
+Status check_token_text(std::uint64_t id, std::string_view text);
 
 /// "<0x00>" to "<0xFF>".
 bool is_byte_token(std::string_view text);

@@ -85,6 +85,12 @@ Status check_sizes(const Header& h, ErrorCode code) {
 }
 
 Status check_kind(const LayerKind& kind) {
+  if (!(kind.norm_epsilon > 0 && kind.norm_epsilon < 1)) {
+    return make_error(ErrorCode::bad_section, "norm_epsilon is {}; it must be above 0 and below 1", kind.norm_epsilon);
+  }
+  if (kind.rope_dims != 0 && !(kind.rope_theta > 1.0f && kind.rope_theta < 1e12f)) {
+    return make_error(ErrorCode::bad_section, "rope_theta is {}; it must be above 1 and below 1e12", kind.rope_theta);
+  }
   Status status;
   visit_layer_keys(kind, [&](const LayerKey& key, const auto& value) {
     std::remove_cvref_t<decltype(value)> read;
@@ -95,9 +101,6 @@ Status check_kind(const LayerKind& kind) {
   QSF_TRY(status);
   if (!known(kind.mixer)) {
     return make_error(ErrorCode::unsupported, "mixer {} is not known", kind.mixer);
-  }
-  if (!(kind.norm_epsilon > 0 && kind.norm_epsilon < 1)) {
-    return make_error(ErrorCode::bad_section, "norm_epsilon is {}; it must be above 0 and below 1", kind.norm_epsilon);
   }
   if (kind.n_kv_heads > kind.n_heads || kind.n_heads % kind.n_kv_heads != 0) {
     return make_error(ErrorCode::bad_section, "n_heads {} is not a multiple of n_kv_heads {}", kind.n_heads,
@@ -117,9 +120,6 @@ Status check_kind(const LayerKind& kind) {
   }
   if (kind.rope_dims % 2 != 0) {
     return make_error(ErrorCode::bad_section, "head_dim {} is odd, RoPE rotates pairs", kind.head_dim);
-  }
-  if (!(kind.rope_theta > 1.0f && kind.rope_theta < 1e12f)) {
-    return make_error(ErrorCode::bad_section, "rope_theta is {}; it must be above 1 and below 1e12", kind.rope_theta);
   }
   return {};
 }

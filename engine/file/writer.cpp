@@ -57,22 +57,22 @@ Result<Bytes> encode_meta(std::span<const MetaEntry> meta) {
       append(out, std::string_view(entry->text));
     }
   }
-  Result<MetaReader> reader = MetaReader::open(out);
-  if (!reader) return reader.error();
+  QSF_LET(reader, MetaReader::open(out));
   for (MetaValue value;;) {
-    const Result<bool> more = reader->next(value);
-    if (!more) return more.error();
-    if (!*more) return out;
+    QSF_LET(more, reader.next(value));
+    if (!more) return out;
   }
 }
 
 /// Everything about the file but the weights' bytes: what is known before they are read, and what is learnt from them.
 class Writer {
  public:
-  Writer(const FileSource& source, const FileSink& sink, const WriteProgress& progress)
-      : source_(source), sink_(sink), progress_(progress), header_(source.header) {}
+  Writer(FileSource source, FileSink sink)
+      : source_(std::move(source)), sink_(std::move(sink)), header_(source_.header) {}
 
-  Result<std::uint64_t> write();
+  Result<FileWriter::Step> step();
+  FileWriter::Progress progress() const { return {raw_done_, raw_total_}; }
+  std::uint64_t size() const { return at_; }
 
  private:
   Status plan_tensors();
@@ -82,7 +82,9 @@ class Writer {
   Status plan_sections();
   void fill_layers();
   Status check() const;
-  Status write_weights();
+  Status plan();
+  Status next();
+  Status write_next_segment();
   Status fill_vectors(std::size_t first_tensor, Bytes& raw) const;
   Status fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw);
   Status write_segment(SegmentEntry& segment, const Bytes& raw);
@@ -91,9 +93,8 @@ class Writer {
   Status pad_to_alignment();
   std::uint64_t front_size() const;
 
-  const FileSource& source_;
-  const FileSink& sink_;
-  const WriteProgress& progress_;
+  FileSource source_;
+  FileSink sink_;
   Header header_;
   std::vector<const TensorSource*> sources_;  // in the file's order, as tensors_
   std::vector<TensorEntry> tensors_;
@@ -105,8 +106,14 @@ class Writer {
   std::uint64_t at_ = 0;         // where the next weights go
   std::uint64_t raw_done_ = 0;
   std::uint64_t raw_total_ = 0;
-  Bytes rows_;        // row-major rows before they are tiled
-  Bytes compressed_;  // a segment as it is stored
+  Status status_;
+  bool planned_ = false, finished_ = false;
+  std::uint32_t next_segment_ = 0;
+  std::size_t next_tensor_ = 0;
+  Bytes raw_;              // the segment in work
+  Bytes rows_;             // row-major rows before they are tiled
+  Bytes compressed_;       // a segment as it is stored
+  Bytes embedding_start_;  // the first segment, kept until its header is known
 };
 
 /// Vectors before matrices, each in the order of kRoleRules.
@@ -309,18 +316,17 @@ Bytes encode_header(const Header& header) {
 }
 
 Status Writer::check() const {
-  const Result<Header> header = read_header(encode_header(header_), at_);
-  if (!header) return header.error();
+  QSF_LET(header, read_header(encode_header(header_), at_));
   std::vector<TensorEntry> tensors(tensors_.size());
-  QSF_TRY(read_tensors(*header, encode_all<TensorEntry>(tensors_, kTensorEntrySize), tensors));
+  QSF_TRY(read_tensors(header, encode_all<TensorEntry>(tensors_, kTensorEntrySize), tensors));
   std::vector<SegmentEntry> segments(segments_.size());
-  QSF_TRY(read_segments(*header, encode_all<SegmentEntry>(segments_, kSegmentEntrySize), at_, segments));
+  QSF_TRY(read_segments(header, encode_all<SegmentEntry>(segments_, kSegmentEntrySize), at_, segments));
   if (!source_.rope_divisors.empty()) {
-    std::vector<float> divisors(header->head_dim / 2);
-    QSF_TRY(read_rope(*header, std::as_bytes(std::span(source_.rope_divisors)), divisors));
+    std::vector<float> divisors(header.head_dim / 2);
+    QSF_TRY(read_rope(header, std::as_bytes(std::span(source_.rope_divisors)), divisors));
   }
-  QSF_LET(table, load_layer_table(*header, meta_, layer_table_));
-  return check_tables(*header, table.view(), layers_, tensors, segments);
+  QSF_LET(table, load_layer_table(header, meta_, layer_table_));
+  return check_tables(header, table.view(), layers_, tensors, segments);
 }
 
 void encode_tensor_header(const TensorEntry& t, std::byte* at) {
@@ -391,7 +397,6 @@ Status Writer::write_segment(SegmentEntry& segment, const Bytes& raw) {
   segment.crc = crc32(stored);
   at_ += stored.size();
   raw_done_ += raw.size();
-  if (progress_) progress_(raw_done_, raw_total_);
   return sink_.write_at(segment.offset, stored);
 }
 
@@ -413,23 +418,17 @@ Status Writer::pad_to_alignment() {
   return zeros.empty() ? Status() : sink_.write_at(from, zeros);
 }
 
-Status Writer::write_weights() {
-  Bytes raw, embedding_start;
-  std::size_t t = 0;
-  at_ = front_size();
-  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-    SegmentEntry& segment = segments_[i];
-    if (i > 0 && segments_[i - 1].section != segment.section) {
-      QSF_TRY(pad_to_alignment());
-    }
-    raw.assign(segment.raw_size, std::byte{0});
-    while (tensors_[t].first_segment + tensors_[t].n_segments <= i) ++t;
-    const bool vectors = (segment.flags & kSegmentVectors) != 0;
-    QSF_TRY(vectors ? fill_vectors(t, raw) : fill_matrix(t, i, raw));
-    QSF_TRY(write_segment(segment, raw));
-    if (i == 0) embedding_start = raw;
-  }
-  return write_embedding_start(std::move(embedding_start));
+Status Writer::write_next_segment() {
+  const std::uint32_t i = next_segment_++;
+  SegmentEntry& segment = segments_[i];
+  if (i > 0 && segments_[i - 1].section != segment.section) QSF_TRY(pad_to_alignment());
+  raw_.assign(segment.raw_size, std::byte{0});
+  while (tensors_[next_tensor_].first_segment + tensors_[next_tensor_].n_segments <= i) ++next_tensor_;
+  const bool vectors = (segment.flags & kSegmentVectors) != 0;
+  QSF_TRY(vectors ? fill_vectors(next_tensor_, raw_) : fill_matrix(next_tensor_, i, raw_));
+  QSF_TRY(write_segment(segment, raw_));
+  if (i == 0) embedding_start_ = raw_;
+  return {};
 }
 
 /// Everything in front of the weights; the header last of all.
@@ -452,7 +451,7 @@ Status Writer::write_front() {
   return sink_.write_at(0, encode_header(header_));
 }
 
-Result<std::uint64_t> Writer::write() {
+Status Writer::plan() {
   if (source_.compression > Compression::lz4hc) {
     return make_error(ErrorCode::unsupported, "compression type {} cannot be written", source_.compression);
   }
@@ -469,16 +468,39 @@ Result<std::uint64_t> Writer::write() {
   place_segments();
   fill_layers();
   QSF_TRY(check());
-  QSF_TRY(write_weights());
+  at_ = front_size();
+  planned_ = true;
+  return {};
+}
+
+Status Writer::next() {
+  if (!planned_) return plan();
+  if (next_segment_ < segments_.size()) return write_next_segment();
+  QSF_TRY(write_embedding_start(std::move(embedding_start_)));
   fill_layers();
   QSF_TRY(write_front());
-  return at_;
+  finished_ = true;
+  return {};
+}
+
+Result<FileWriter::Step> Writer::step() {
+  if (status_ && !finished_) status_ = next();
+  if (!status_) return status_.error();
+  return finished_ ? FileWriter::Step::done : FileWriter::Step::working;
 }
 
 }  // namespace
 
-Result<std::uint64_t> write_file(const FileSource& source, const FileSink& sink, const WriteProgress& progress) {
-  return Writer(source, sink, progress).write();
-}
+struct FileWriter::Work {
+  Writer writer;
+};
+
+FileWriter::FileWriter(FileSource source, FileSink sink)
+    : work_(std::make_unique<Work>(Writer(std::move(source), std::move(sink)))) {}
+FileWriter::FileWriter(FileWriter&&) noexcept = default;
+FileWriter::~FileWriter() = default;
+Result<FileWriter::Step> FileWriter::step() { return work_->writer.step(); }
+FileWriter::Progress FileWriter::progress() const { return work_->writer.progress(); }
+std::uint64_t FileWriter::file_size() const { return work_->writer.size(); }
 
 }  // namespace qsf

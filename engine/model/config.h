@@ -18,7 +18,7 @@ struct Config {
   std::uint32_t vocab_size = 0;
   std::uint32_t max_seq_len = 0;
   std::uint32_t bos = kNoToken;
-  std::array<std::uint32_t, 8> ends{};  // tokens that end a text
+  std::array<std::uint32_t, kMaxEndTokens> ends{};  // tokens that end a text
   std::uint32_t n_ends = 0;
   bool tied = false;  // the output head is the embedding
   LayerTable table;

@@ -13,6 +13,8 @@
 namespace qsf {
 namespace {
 
+static_assert(kMaxTokenText == 3 * tokn::kMaxTokenBytes);
+
 /// The byte that a character of GPT-2's alphabet stands for: printable Latin-1 is itself, the other bytes in ascending
 /// order are U+0100 and on. -1 for any other character.
 int byte_of(char32_t c) {

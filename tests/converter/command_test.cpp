@@ -97,7 +97,7 @@ TEST(Command, InspectFindsEveryDamagedByteOfTheTablesAndSegments) {
     damaged[place] ^= std::byte{4};
     write_bytes(folder.path("damaged.qsf"), damaged);
     std::FILE* sink = std::fopen("/dev/null", "w");
-    const Status status = convert::inspect(folder.path("damaged.qsf"), sink);
+    const Status status = convert::inspect(convert::input_of("damaged.qsf", damaged), sink);
     std::fclose(sink);
     ASSERT_FALSE(status) << place;
     EXPECT_NE(status.error().sentence[0], 0);

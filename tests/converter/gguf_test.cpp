@@ -49,7 +49,7 @@ TEST(Gguf, TheSizeTellsWhichTwoBitBlocksTheyAre) {
     writer.tensor("first", static_cast<GgmlType>(42), {kCols, kRows}, rows);
     writer.tensor("second", static_cast<GgmlType>(42), {kCols, kRows}, rows);
     const Bytes file = writer.file();
-    const Result<convert::Gguf> gguf = convert::read_gguf(file);
+    const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", file));
     ASSERT_TRUE(gguf) << gguf.error().sentence;
     for (const convert::SourceTensor& tensor : gguf->tensors) EXPECT_EQ(tensor.format, format.id) << name;
   }
@@ -155,11 +155,11 @@ TEST_F(Damage, HugeTextLength) {
 TEST_F(Damage, EveryTruncationOfTheFront) {
   const Bytes file = writer_.file();
   for (std::size_t size = 0; size < 3000; ++size) {
-    const Result<convert::Gguf> gguf = convert::read_gguf(std::span(file).first(size));
+    const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", std::span(file).first(size)));
     ASSERT_FALSE(gguf) << size;
     ASSERT_NE(gguf.error().sentence[0], 0);
   }
-  ASSERT_FALSE(convert::read_gguf(std::span(file).first(file.size() - 64)));
+  ASSERT_FALSE(convert::read_gguf(convert::input_of("x.gguf", std::span(file).first(file.size() - 64))));
 }
 
 TEST_F(Damage, FlippedBitsNeverCrash) {
@@ -169,7 +169,7 @@ TEST_F(Damage, FlippedBitsNeverCrash) {
     Bytes damaged(file.begin(), file.begin() + 8192);
     random = random * 1664525 + 1013904223;
     damaged[(random >> 8) % 3500] ^= static_cast<std::byte>(1 << (random >> 29));
-    const Result<convert::Gguf> gguf = convert::read_gguf(damaged);
+    const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", damaged));
     if (!gguf) {
       ASSERT_NE(gguf.error().sentence[0], 0);
     }

@@ -61,8 +61,8 @@ TEST_F(Directory, ImpossibleSizes) {
     const char* part;
   };
   for (const Case& c : {Case{"num_hidden_layers", 0, "layers"}, Case{"num_hidden_layers", 100000, "layers"},
-                        Case{"num_attention_heads", 0, "head"}, Case{"num_key_value_heads", 3, "share"},
-                        Case{"head_dim", 33, "33 dimensions"}, Case{"vocab_size", 4294967295u, "vocab"},
+                        Case{"num_attention_heads", 0, "head"}, Case{"num_key_value_heads", 3, "not a multiple"},
+                        Case{"head_dim", 33, "head_dim 33 is odd"}, Case{"vocab_size", 4294967295u, "vocab"},
                         Case{"hidden_size", 64, "[512, 128]"}, Case{"intermediate_size", 255, "[255, 128]"},
                         Case{"rms_norm_eps", 0, "epsilon"}, Case{"num_hidden_layers", 4, "is missing"},
                         Case{"num_hidden_layers", 2, "no place"}}) {
@@ -215,7 +215,7 @@ Bytes safetensors(const std::string& header, std::size_t n) {
 
 Error read_error(const Bytes& file) {
   std::vector<convert::SourceTensor> tensors;
-  const Status status = convert::read_safetensors(file, "x.safetensors", tensors);
+  const Status status = convert::read_safetensors(convert::input_of("x.safetensors", file), tensors);
   EXPECT_FALSE(status);
   return status.error();
 }
@@ -254,15 +254,15 @@ TEST(Safetensors, HeaderLengths) {
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   const Bytes good = safetensors(header, 8);
   std::vector<convert::SourceTensor> tensors;
-  ASSERT_TRUE(convert::read_safetensors(good, "x", tensors));
+  ASSERT_TRUE(convert::read_safetensors(convert::input_of("x", good), tensors));
   for (const std::uint64_t length : {0ull, 1ull, header.size() - 1ull, header.size() + 1ull, header.size() + 9ull,
                                      1ull << 32, 1ull << 63, ~0ull, ~0ull - 7}) {
     Bytes bad = good;
     std::memcpy(bad.data(), &length, 8);
-    EXPECT_FALSE(convert::read_safetensors(bad, "x", tensors)) << length;
+    EXPECT_FALSE(convert::read_safetensors(convert::input_of("x", bad), tensors)) << length;
   }
   for (std::size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(convert::read_safetensors(std::span(good).first(size), "x", tensors)) << size;
+    EXPECT_FALSE(convert::read_safetensors(convert::input_of("x", std::span(good).first(size)), tensors)) << size;
   }
 }
 
@@ -290,7 +290,7 @@ class Weight : public Directory {
     write_bytes(folder_.path("model.safetensors"), file);
     const Result<convert::ModelSource> model = convert::open_model(folder_.path());
     EXPECT_TRUE(model);
-    return convert::convert_file(*model, {format, Compression::none, 0}, folder_.path("out.qsf"), {});
+    return convert_file(*model, {format, Compression::none, 0}, folder_.path("out.qsf"));
   }
 };
 
@@ -324,7 +324,7 @@ TEST_F(Directory, AnEarlierFileSurvivesAFailure) {
   set("num_hidden_layers", 4);
   const Result<convert::ModelSource> model = convert::open_model(folder_.path());
   ASSERT_TRUE(model);
-  EXPECT_FALSE(convert::convert_file(*model, {}, out, {}));
+  EXPECT_FALSE(convert_file(*model, {}, out));
   EXPECT_EQ(read_bytes(out).size(), 7u);
 }
 

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <filesystem>
 
-#include "qsf/file/roles.h"
 #include "converter/inputs.h"
 #include "converter/llama2c.h"
 #include "converter/support.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/half.h"
+#include "qsf/file/roles.h"
 
 namespace qsf::test {
 namespace {
@@ -62,12 +62,17 @@ TEST(Llama2c, EqualsTheHuggingFaceModelItWasMadeFrom) {
   }
 }
 
+bool is_llama2c(const std::string& path) {
+  const Result<convert::ModelPlace> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
+  return place && convert::is_llama2c(*place);
+}
+
 TEST(Llama2c, IsRecognisedByItsExactSizeOnly) {
   const Folder folder;
   const Bytes good = llama2c_of(kSource + "/tests/data/llama", false);
   const std::string path = folder.path("model.bin");
   write_bytes(path, good);
-  EXPECT_TRUE(convert::is_llama2c(path));
+  EXPECT_TRUE(is_llama2c(path));
   Bytes bad = good;
   bad.pop_back();
   write_bytes(path, bad);
@@ -77,7 +82,7 @@ TEST(Llama2c, IsRecognisedByItsExactSizeOnly) {
       bad = good;
       std::memcpy(bad.data() + 4 * field, &value, 4);
       write_bytes(path, bad);
-      EXPECT_FALSE(convert::is_llama2c(path)) << field << " = " << value;
+      EXPECT_FALSE(is_llama2c(path)) << field << " = " << value;
     }
   }
 }

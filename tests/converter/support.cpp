@@ -8,6 +8,7 @@
 
 #include "converter/inputs.h"
 #include "qsf/base/half.h"
+#include "qsf/base/try.h"
 #include "qsf/file/reader.h"
 #include "qsf/formats/format.h"
 
@@ -140,7 +141,8 @@ std::vector<float> Written::section_floats(std::uint32_t tag) const {
 Written read_written(const std::string& path) {
   Written out;
   out.file = read_bytes(path);
-  const Result<convert::Tables> tables = convert::read_tables(out.file);
+  const convert::Input file = convert::input_of(path, out.file);
+  const Result<convert::Tables> tables = convert::read_tables(file);
   if (!tables) {
     ADD_FAILURE() << path << ": " << tables.error().sentence;
     return out;
@@ -148,7 +150,7 @@ Written read_written(const std::string& path) {
   out.tables = *tables;
   std::map<std::uint32_t, Bytes> raw;
   for (std::uint32_t i = 0; i < out.tables.segments.size(); ++i) {
-    const Result<Bytes> segment = convert::read_segment(out.file, out.tables, i);
+    const Result<Bytes> segment = convert::read_segment(file, out.tables, i);
     if (!segment) {
       ADD_FAILURE() << path << ": " << segment.error().sentence;
       return out;
@@ -177,6 +179,15 @@ Written read_written(const std::string& path) {
   return out;
 }
 
+Result<convert::Summary> convert_file(const convert::ModelSource& model, const convert::Options& options,
+                                      const std::string& path) {
+  QSF_LET(conversion, convert::Conversion::begin(model, options, path));
+  for (;;) {
+    QSF_LET(step, conversion.step());
+    if (step == convert::Conversion::Step::done) return conversion.summary();
+  }
+}
+
 Written convert(const std::string& from, const convert::Options& options) {
   const Folder folder;
   const Result<convert::ModelSource> model = convert::open_model(from);
@@ -185,7 +196,7 @@ Written convert(const std::string& from, const convert::Options& options) {
     return {};
   }
   const std::string path = folder.path("model.qsf");
-  const Result<convert::Summary> summary = convert::convert_file(*model, options, path, {});
+  const Result<convert::Summary> summary = convert_file(*model, options, path);
   if (!summary) {
     ADD_FAILURE() << from << ": " << summary.error().sentence;
     return {};
@@ -199,7 +210,7 @@ Error convert_error(const std::string& from, const convert::Options& options) {
   const Result<convert::ModelSource> model = convert::open_model(from);
   if (!model) return model.error();
   const Folder folder;
-  const Result<convert::Summary> summary = convert::convert_file(*model, options, folder.path("model.qsf"), {});
+  const Result<convert::Summary> summary = convert_file(*model, options, folder.path("model.qsf"));
   if (!summary) return summary.error();
   ADD_FAILURE() << from << " converted, though it is damaged";
   return {};

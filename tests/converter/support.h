@@ -68,6 +68,10 @@ struct Written {
 };
 Written read_written(const std::string& path);
 
+/// All steps of a conversion to `path`.
+Result<convert::Summary> convert_file(const convert::ModelSource& model, const convert::Options& options,
+                                      const std::string& path);
+
 /// Opens and converts, expecting both to work.
 Written convert(const std::string& from, const convert::Options& options);
 /// The error that opening or converting gives; fails the test when there is none.

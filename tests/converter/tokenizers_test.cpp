@@ -255,7 +255,7 @@ TEST(GgufTokenizer, ByteLevelWithPreset) {
   writer.i32s("tokenizer.ggml.token_type", {1, 1, 1, 3});
   writer.texts("tokenizer.ggml.merges", {"a b"});
   const Bytes bytes = writer.file();
-  const Result<convert::Gguf> gguf = convert::read_gguf(bytes);
+  const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", bytes));
   ASSERT_TRUE(gguf) << gguf.error().sentence;
   const auto t = convert::read_gguf_tokenizer(*gguf);
   ASSERT_TRUE(t && *t);

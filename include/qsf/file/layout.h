@@ -108,6 +108,8 @@ struct TagName {
   char text[5] = {};
 };
 
+inline constexpr std::size_t kMaxEndTokens = 8;  // of a model
+
 /// Keys of the META section that the engine reads; others are told, not acted upon.
 inline constexpr std::string_view kMetaNormEpsilon = "norm.epsilon";           // f32, needed
 inline constexpr std::string_view kMetaWindow = "attention.window";            // u32, sliding window; absent or 0: none

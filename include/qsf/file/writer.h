@@ -3,12 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "qsf/base/result.h"
+#include "qsf/base/try.h"
 #include "qsf/file/layout.h"
 #include "qsf/file/reader.h"
 
@@ -51,13 +54,46 @@ struct FileSource {
 struct FileSink {
   std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)> write_at;
 };
+
+/// Writes a file piece by piece. Header and tables, known in size from the start, come first in the file, so that a
+/// reader has them with its first range. Segments that do not shrink are stored uncompressed.
+class FileWriter {
+ public:
+  enum class Step : std::uint8_t { working, done };
+
+  FileWriter(FileSource source, FileSink sink);
+  FileWriter(FileWriter&&) noexcept;
+  ~FileWriter();
+
+  /// One piece of work: the plan, about one segment, or the tables. Shapes and needed tensors are checked before the
+  /// first byte is written; errors are those of reader.h, and what rows_of and write_at give. After an error or done it
+  /// gives the same again.
+  Result<Step> step();
+
+  struct Progress {
+    std::uint64_t done = 0, total = 0;  // bytes of raw weights; the total is known after the first step
+  };
+  Progress progress() const;
+  std::uint64_t file_size() const;  // known when done
+
+ private:
+  struct Work;
+  std::unique_ptr<Work> work_;
+};
+
 /// bytes of weights written so far, and in all
 using WriteProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// Writes a whole file and gives its size. Header and tables, known in size from the start, come first in the file, so
-/// that a reader has them with its first range. Segments that do not shrink are stored uncompressed. Shapes and needed
-/// tensors are checked before the first byte is written; errors are those of reader.h, and what rows_of and write_at
-/// give.
-Result<std::uint64_t> write_file(const FileSource& source, const FileSink& sink, const WriteProgress& progress);
+/// All steps; gives the file's size.
+inline Result<std::uint64_t> write_file(FileSource source, const FileSink& sink, const WriteProgress& progress) {
+  FileWriter writer(std::move(source), sink);
+  for (FileWriter::Progress shown;;) {
+    QSF_LET(step, writer.step());
+    if (step == FileWriter::Step::done) return writer.file_size();
+    if (!progress || writer.progress().done == shown.done) continue;
+    shown = writer.progress();
+    progress(shown.done, shown.total);
+  }
+}
 
 }  // namespace qsf

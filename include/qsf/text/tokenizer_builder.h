@@ -15,6 +15,9 @@ namespace qsf {
 inline constexpr std::string_view kByteLevelPattern = pattern::kGpt2;
 inline constexpr std::string_view kDigitsPattern = pattern::kDigits;
 
+/// The most bytes that a token's text may have in a source: its own, in which a space may be written with three.
+inline constexpr std::size_t kMaxTokenText = 3 * 1024;
+
 struct TokenizerSource {
   struct Token {
     std::string

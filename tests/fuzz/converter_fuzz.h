@@ -1,0 +1,149 @@
+// Any bytes as what the converter reads: nothing may crash or take much memory, a refusal has a sentence, and what is
+// taken can be planned or is refused there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "converter/convert.h"
+#include "converter/gguf.h"
+#include "converter/hugging_face.h"
+#include "converter/inputs.h"
+#include "converter/llama2c.h"
+#include "converter/safetensors.h"
+#include "converter/tokenizers.h"
+
+namespace qsf::test {
+
+using FuzzBytes = std::span<const std::byte>;
+
+inline bool good(const Error& error) {
+  if (error.sentence[0] == 0 || error.code == ErrorCode::internal) std::abort();
+  return false;
+}
+template <class T>
+bool good(const Result<T>& read) {
+  return read ? true : good(read.error());
+}
+
+/// Rows of tensors that are there, read to the end, up to a few KiB each.
+inline bool read_rows(std::span<const convert::SourceTensor> tensors) {
+  constexpr std::uint64_t kMost = 4096;
+  for (const convert::SourceTensor& tensor : tensors) {
+    const auto shape = convert::matrix_shape(tensor.shape);
+    const Format* format = find_format(tensor.format);
+    if (!shape || !format || !tensor.rows_of) continue;
+    const std::uint64_t size = row_bytes(*format, (*shape)[1]);
+    if (size == 0 || size > kMost) continue;
+    std::vector<std::byte> row(size);
+    if (!tensor.rows_of((*shape)[0] - 1, 1, row)) std::abort();
+    static_cast<void>(tensor.rows_of(0, (*shape)[0], row));  // the wrong size: an error unless there is one row
+  }
+  return true;
+}
+
+inline bool fuzz_place(const convert::ModelPlace& place, bool (*recognise)(const convert::ModelPlace&),
+                       Result<convert::ModelSource> (*open)(const convert::ModelPlace&, bool)) {
+  if (!recognise(place)) return false;
+  const Result<convert::ModelSource> model = open(place, true);
+  if (!good(model)) return false;
+  if (model->config.vocab_size > 1u << 16) return false;  // the plan would hold as many tokens
+  return good(convert::plan_file(*model, {})) || read_rows(model->tensors);
+}
+
+inline convert::ModelPlace place_of(FuzzBytes bytes) {
+  convert::ModelPlace place;
+  place.name = "fuzz";
+  place.file = convert::input_of("fuzz", bytes);
+  place.head.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(
+                                                       std::min<std::size_t>(bytes.size(), convert::kHeadBytes)));
+  place.folder.find = [](const std::string&) -> Result<std::optional<convert::Input>> {
+    return std::optional<convert::Input>();
+  };
+  return place;
+}
+
+inline bool fuzz_tokens(const Result<TokenizerSource>& tokenizer) {
+  return good(tokenizer) && (tokenizer->tokens.size() > 1u << 16 || good(build_tokenizer(*tokenizer)));
+}
+
+inline bool fuzz_gguf(FuzzBytes bytes) {
+  const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("fuzz", bytes));
+  if (!good(gguf)) return false;
+  read_rows(gguf->tensors);
+  const Result<std::optional<TokenizerSource>> tokenizer = convert::read_gguf_tokenizer(*gguf);
+  if (good(tokenizer) && *tokenizer && (*tokenizer)->tokens.size() <= 1u << 16) good(build_tokenizer(**tokenizer));
+  fuzz_place(place_of(bytes), convert::is_gguf_file, convert::open_gguf);
+  return true;
+}
+
+inline bool fuzz_safetensors(FuzzBytes bytes) {
+  std::vector<convert::SourceTensor> tensors;
+  return good(convert::read_safetensors(convert::input_of("fuzz", bytes), tensors)) && read_rows(tensors);
+}
+
+/// config.json, then after each form feed generation_config.json, model.safetensors.index.json and
+/// tokenizer_config.json. Every other file is empty.
+inline bool fuzz_hugging_face(FuzzBytes bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::map<std::string, std::string_view> files;
+  std::size_t begin = 0;
+  for (const char* name :
+       {"config.json", "generation_config.json", "model.safetensors.index.json", "tokenizer_config.json"}) {
+    const std::size_t end = text.find('\f', begin);
+    if (begin <= text.size()) files[name] = text.substr(begin, end == text.npos ? end : end - begin);
+    begin = end == text.npos ? text.size() + 1 : end + 1;
+  }
+  convert::ModelPlace place;
+  place.name = "fuzz";
+  place.folder.find = [&](const std::string& name) -> Result<std::optional<convert::Input>> {
+    const auto at = files.find(name);
+    if (at == files.end()) return std::optional<convert::Input>();
+    return std::optional(convert::input_of(name, std::as_bytes(std::span(at->second))));
+  };
+  convert::ModelSource source;
+  const Result<convert::Json> config = convert::read_json(place.folder, "config.json");
+  if (!good(config)) return false;
+  const bool read = good(convert::read_config(*config, convert::Json(nullptr), source));
+  good(convert::open_place(place, true));
+  return read;
+}
+
+inline bool fuzz_tokenizer_json(FuzzBytes bytes) {
+  const Result<convert::Json> json = convert::read_json(convert::input_of("fuzz", bytes), 0, bytes.size());
+  if (!good(json)) return false;
+  std::vector<std::string> warnings;
+  return fuzz_tokens(convert::read_tokenizer_json(*json, convert::Json(nullptr), warnings));
+}
+
+inline bool fuzz_sentencepiece(FuzzBytes bytes) { return fuzz_tokens(convert::read_sentencepiece(bytes)); }
+inline bool fuzz_llama2c(FuzzBytes bytes) {
+  return fuzz_place(place_of(bytes), convert::is_llama2c, convert::open_llama2c);
+}
+inline bool fuzz_llama2c_tokenizer(FuzzBytes bytes) { return fuzz_tokens(convert::read_llama2c_tokenizer(bytes)); }
+
+/// One line per reader; its corpus lies in tests/fuzz/corpus/converter-<name>.
+struct ConverterReader {
+  std::string_view name;
+  bool (*read)(FuzzBytes bytes);  // whether they are taken
+};
+inline constexpr std::array kConverterReaders{
+    ConverterReader{"gguf", fuzz_gguf},
+    ConverterReader{"safetensors", fuzz_safetensors},
+    ConverterReader{"hugging-face", fuzz_hugging_face},
+    ConverterReader{"tokenizer-json", fuzz_tokenizer_json},
+    ConverterReader{"sentencepiece", fuzz_sentencepiece},
+    ConverterReader{"llama2c", fuzz_llama2c},
+    ConverterReader{"llama2c-tokenizer", fuzz_llama2c_tokenizer},
+};
+
+inline bool fuzz_converter(std::string_view name, FuzzBytes bytes) {
+  for (const ConverterReader& reader : kConverterReaders) {
+    if (reader.name == name) return reader.read(bytes);
+  }
+  std::abort();
+}
+
+}  // namespace qsf::test
