@@ -1,5 +1,6 @@
 #include "native/io_thread.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -12,12 +13,8 @@ IoThread::IoThread(Session& session, Source& source) : session_(session), source
 }
 
 IoThread::~IoThread() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
+  stop_ = true;
   source_.cancel();
-  work_.notify_one();
   thread_.join();
 }
 
@@ -30,11 +27,8 @@ void IoThread::pump() {
     batch_[n++] = *request;
   }
   if (n == 0) return;
+  if (room == kSourceDepth) idle_until_ = Clock::now();
   source_.submit(std::span(batch_).first(n));
-  {
-    const std::lock_guard lock(mutex_);  // the thread either sees them under way or is woken
-  }
-  work_.notify_one();
 }
 
 void IoThread::wait(std::uint64_t seen, std::chrono::milliseconds at_most) {
@@ -45,15 +39,10 @@ void IoThread::wait(std::uint64_t seen, std::chrono::milliseconds at_most) {
 std::pair<double, double> IoThread::take_seconds() { return {reading_.exchange(0), unpacking_.exchange(0)}; }
 
 void IoThread::run() {
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      work_.wait(lock, [&] { return stop_ || source_.under_way() > 0; });
-      if (stop_) return;
-    }
+  while (!stop_) {
     const Clock::time_point before = Clock::now();
-    const std::size_t n = source_.reap(done_, std::chrono::seconds(1));
-    reading_.fetch_add(seconds_since(before));
+    const std::size_t n = source_.reap(done_, std::chrono::hours(1));
+    if (n != 0) reading_.fetch_add(seconds_since(std::max(before, idle_until_.load())));
     for (const Completion& done : std::span(done_).first(n)) {
       const Clock::time_point begin = Clock::now();
       if (done.status) {

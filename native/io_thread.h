@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "native/clock.h"
 #include "native/source.h"
 #include "qsf/engine.h"
 
@@ -42,10 +43,11 @@ class IoThread {
   std::array<ReadRequest, kSourceDepth> batch_{};  // the computing thread's own
   std::array<Completion, kSourceDepth> done_{};    // this thread's own
   std::mutex mutex_;
-  std::condition_variable work_, news_;
+  std::condition_variable news_;
   std::atomic<std::uint64_t> settled_{0};
   std::atomic<double> reading_{0}, unpacking_{0};
-  bool stop_ = false;
+  std::atomic<Clock::time_point> idle_until_{};  // when something was last asked of an idle source
+  std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 

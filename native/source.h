@@ -79,7 +79,8 @@ class Source {
   /// Any thread. Requests submitted and not reaped.
   std::size_t under_way() const { return under_way_.load(std::memory_order_acquire); }
   /// Reaping thread. Waits until a request has completed or the time is over, and writes what has completed: how many,
-  /// at most out.size(). A source may do its reading in here, so a host that has requests under way keeps calling.
+  /// at most out.size(). Once cancelled, does not wait for requests to come. A source may do its reading in here, so a
+  /// host that has requests under way keeps calling.
   std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
   /// Any thread, not a signal handler. For good: what is under way and what is submitted later completes with
   /// `cancelled`, unless its bytes are there already, and still has to be reaped before its memory is used again.

@@ -86,7 +86,9 @@ std::size_t reap(void* state, std::span<Completion> out, milliseconds timeout) {
   const Clock::time_point end = Clock::now() + timeout;
   while (true) {
     advance(http);
-    if (!http.server.done.empty() || Clock::now() >= end) return take_completions(http.server.done, out);
+    if (!http.server.done.empty() || http.cancelled || Clock::now() >= end) {
+      return take_completions(http.server.done, out);
+    }
     wait(http, end);
   }
 }
