@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "native/cores.h"
 #include "native/io_thread.h"
@@ -18,6 +19,9 @@
 #include "threads/thread_pool.h"
 
 namespace qsf {
+
+/// What QSF_ISA in the environment says, empty without it: for OpenOptions::isa.
+std::string_view isa_from_environment();
 
 struct HostOptions {
   std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
