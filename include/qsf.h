@@ -42,7 +42,8 @@ void qsf_config_free(QSFConfig*);
 
 /* Engine lifecycle */
 
-/* A file's path or an http(s) URL. The config (NULL: the default) is copied. NULL on failure. */
+/* A file's path or an http(s) URL. The config (NULL: the default) is copied. The environment's QSF_ISA, if there is one,
+ * names the instruction set; else it is the best. NULL on failure. */
 QSFEngine* qsf_load(const char* model_path, QSFConfig* config);
 void qsf_free(QSFEngine*);
 
@@ -57,7 +58,9 @@ typedef void (*QSFTokenCallback)(int token_id, const char* text, void* user_data
  * sample from all tokens. */
 void qsf_generate(QSFEngine*, const char* prompt, int max_tokens, float temperature, float top_p,
                   QSFTokenCallback callback, void* user_data);
-/* Ends a qsf_generate() or qsf_forward() that is running: from a callback, another thread or a signal handler. */
+/* Ends the qsf_generate() or qsf_forward() that is running, or else the next one at its beginning; it fails with
+ * `cancelled`. So a stop is never lost, however early it comes; each call that ends takes all stops before its end with
+ * it. From a callback, another thread or a signal handler. NULL is nothing. */
 void qsf_stop(QSFEngine*);
 
 /* Lower-level API. What it gives with ownership is given back by qsf_release(). */
@@ -72,8 +75,9 @@ char* qsf_detokenize(QSFEngine*, const int* tokens, int num_tokens);
 float* qsf_forward(QSFEngine*, const int* tokens, int num_tokens);
 /* Forgets all but the first num_tokens tokens of the sequence; 0 begins anew. 0, or -1 on failure. */
 int qsf_rewind(QSFEngine*, int num_tokens);
-/* A token for these logits; -1 on failure. The choices of one thread are one random sequence, the same in every run. */
-int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p);
+/* A token for these logits; -1 on failure. The same arguments give the same token: give every choice of a text another
+ * seed, such as its number. */
+int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p, uint64_t seed);
 int qsf_vocab_size(const QSFEngine*);
 /* Takes what qsf_tokenize() or qsf_detokenize() gave; NULL is nothing. */
 void qsf_release(void*);

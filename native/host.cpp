@@ -2,12 +2,18 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
 #include "native/clock.h"
 
 namespace qsf {
+
+std::string_view isa_from_environment() {
+  const char* name = std::getenv("QSF_ISA");
+  return name == nullptr ? "" : name;
+}
 
 Result<Pages> Pages::take(std::uint64_t size) {
   if (size == 0 || size > SIZE_MAX / 2) {

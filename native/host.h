@@ -1,4 +1,4 @@
-// A session with everything around it: memory, a source, a reading thread and computing threads. What every native
+// A session with everything around it: memory, a source, a completing thread and computing threads. What every native
 // program and the C API drive.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "native/cores.h"
 #include "native/io_thread.h"
@@ -18,6 +19,9 @@
 #include "threads/thread_pool.h"
 
 namespace qsf {
+
+/// What QSF_ISA in the environment says, empty without it: for OpenOptions::isa.
+std::string_view isa_from_environment();
 
 struct HostOptions {
   std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
@@ -32,7 +36,7 @@ struct HostOptions {
 struct Profile {
   std::array<double, kWorkNames.size()> work{};  // steps, by what they did
   double waiting = 0;                            // for bytes, with nothing to compute
-  double reading = 0, unpacking = 0;             // of the reading thread, beside all that
+  double reading = 0, unpacking = 0;             // of the completing thread, beside all that
 };
 
 /// Zeroed pages from the system, given back at the end. A page counts only once it is written.

@@ -1,4 +1,4 @@
-// The one thread that reads: it takes the session's requests in order, joins neighbours, and completes them.
+// The thread that takes from a source what was read and completes it in the session, beside the computing.
 #pragma once
 
 #include <array>
@@ -10,11 +10,13 @@
 #include <thread>
 #include <utility>
 
+#include "native/clock.h"
 #include "native/source.h"
 #include "qsf/engine.h"
 
 namespace qsf {
 
+/// The computing thread submits, this one reaps; a slot is the source's in between, then the session's.
 class IoThread {
  public:
   /// Both must outlive the thread.
@@ -24,31 +26,28 @@ class IoThread {
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
 
-  /// Moves the session's requests into the queue. Called by the computing thread.
+  /// Moves the session's requests into the source. Called by the computing thread.
   void pump();
   /// Requests completed or failed so far.
   std::uint64_t settled() const { return settled_.load(std::memory_order_acquire); }
   /// Waits until settled() differs from `seen`, or the time is over.
   void wait(std::uint64_t seen, std::chrono::milliseconds at_most);
-  /// Seconds that reading, and checking and unpacking, took since the last call.
+  /// Seconds that waiting for the source, and checking and unpacking, took since the last call.
   std::pair<double, double> take_seconds();
 
  private:
-  static constexpr std::size_t kCapacity = 64;
-
   void run();
-  std::size_t take_neighbours();
 
   Session& session_;
   Source& source_;
+  std::array<ReadRequest, kSourceDepth> batch_{};  // the computing thread's own
+  std::array<Completion, kSourceDepth> done_{};    // this thread's own
   std::mutex mutex_;
-  std::condition_variable work_, news_;
-  std::array<ReadRequest, kCapacity> queue_{};
-  std::size_t first_ = 0, count_ = 0;
-  std::array<ReadRequest, kCapacity> batch_{};  // the reading thread's own
+  std::condition_variable news_;
   std::atomic<std::uint64_t> settled_{0};
   std::atomic<double> reading_{0}, unpacking_{0};
-  bool stop_ = false;
+  std::atomic<Clock::time_point> idle_until_{};  // when something was last asked of an idle source
+  std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 

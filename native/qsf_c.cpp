@@ -30,9 +30,21 @@ namespace {
 
 using namespace qsf;
 
-thread_local Error last_error;
+thread_local Error last_error;  // as errno: of a thread, not of an engine
 
 void begin_call() { last_error = {}; }
+
+/// A call that qsf_stop() ends. What was stopped is forgotten when the call returns, not when it begins.
+class Stoppable {
+ public:
+  explicit Stoppable(QSFEngine& engine) : engine_(engine) {}
+  ~Stoppable() { engine_.cancel = false; }
+  Stoppable(const Stoppable&) = delete;
+  Stoppable& operator=(const Stoppable&) = delete;
+
+ private:
+  QSFEngine& engine_;
+};
 void fail(const Error& error) { last_error = error; }
 
 Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "{}", what); }
@@ -54,6 +66,7 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
   options.threads = static_cast<std::uint32_t>(config.threads);
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
+  options.open.isa = isa_from_environment();
   return options;
 }
 
@@ -116,6 +129,7 @@ void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float t
   if (engine == nullptr || prompt == nullptr || max_tokens < 0) {
     return fail(wrong("an engine, a prompt and max_tokens of 0 or more are needed"));
   }
+  const Stoppable stoppable(*engine);
   Session& session = engine->host->session();
   Prompt start;
   start.text = prompt;
@@ -125,7 +139,6 @@ void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float t
   start.sampler.seed = engine->config.seed;
   if (const Status s = session.rewind(0); !s) return fail(s.error());
   if (const Status s = session.start(start); !s) return fail(s.error());
-  engine->cancel = false;
   const double begin = now();
   double first = 0;
   std::string text;
@@ -150,7 +163,9 @@ void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float t
   engine->generation_seconds = now() - first;
 }
 
-void qsf_stop(QSFEngine* engine) { engine->cancel = true; }
+void qsf_stop(QSFEngine* engine) {
+  if (engine != nullptr) engine->cancel = true;
+}
 
 int* qsf_tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
   begin_call();
@@ -204,6 +219,7 @@ float* qsf_forward(QSFEngine* engine, const int* tokens, int num_tokens) {
     fail(wrong("an engine is needed"));
     return nullptr;
   }
+  const Stoppable stoppable(*engine);
   if (!read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
   Session& session = engine->host->session();
   Prompt prompt;
@@ -213,7 +229,6 @@ float* qsf_forward(QSFEngine* engine, const int* tokens, int num_tokens) {
     fail(s.error());
     return nullptr;
   }
-  engine->cancel = false;
   const Result<Step> step = engine->host->next();
   if (!step || *step != Step::done) {
     session.stop();
@@ -237,14 +252,13 @@ int qsf_rewind(QSFEngine* engine, int num_tokens) {
   return 0;
 }
 
-int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p) {
+int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p, uint64_t seed) {
   begin_call();
   SamplerOptions options;
   options.temperature = temperature;
   options.top_p = top_p;
   options.top_k = 0;
-  thread_local std::uint64_t draws = 0;
-  options.seed = draws++;
+  options.seed = seed;
   if (logits == nullptr || vocab_size <= 0) {
     fail(wrong("logits are needed"));
     return -1;

@@ -17,9 +17,10 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
   host.take_profile();
   Clock::time_point begin = Clock::now();
   bool in_prompt = true;
-  const auto show = [&](std::string_view piece) {
+  const auto show = [&](std::string_view piece) -> Status {
     out.text += piece;
-    if (sinks.text && !piece.empty()) sinks.text(piece);
+    if (sinks.text && !piece.empty()) return sinks.text(piece);
+    return {};
   };
   while (out.ended.empty()) {
     const Result<Step> step = host.next();
@@ -41,7 +42,7 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
       out.prompt_profile = host.take_profile();
       begin = Clock::now();
     }
-    if (*step == Step::token || *step == Step::done) show(session.piece());
+    if (*step == Step::token || *step == Step::done) QSF_TRY(show(session.piece()));
     if (*step == Step::done) out.ended = end_name(session.end());
   }
   (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);

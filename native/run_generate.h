@@ -14,7 +14,7 @@ namespace qsf::run {
 struct Generation {
   std::vector<std::uint32_t> prompt_ids, generated_ids;
   std::string text;
-  std::string ended;        // eos, stop, length or cancelled
+  std::string ended;        // a name of End
   std::string logits_hash;  // empty unless asked for
   double prompt_seconds = 0;
   double generation_seconds = 0;
@@ -22,12 +22,12 @@ struct Generation {
 };
 
 struct Sinks {
-  std::function<void(std::string_view)> text;                // pieces as they come
+  std::function<Status(std::string_view)> text;              // pieces as they come
   std::function<Status(std::span<const float>)> all_logits;  // rows of the prompt's positions, in order
 };
 
-/// Runs a started session to the end of the generation. A cancelled one is stopped and not an error. `known`: tokens of
-/// the sequence before start().
+/// Starts a generation and runs it to its end. A cancelled one is stopped and not an error; what a sink fails with ends
+/// it.
 Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks);
 
 }  // namespace qsf::run

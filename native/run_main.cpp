@@ -2,30 +2,25 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <optional>
+#include <vector>
 
 #include "native/run_generate.h"
+#include "native/run_input.h"
 #include "native/run_options.h"
+#include "native/run_output.h"
 #include "native/run_report.h"
+#include "native/run_signal.h"
+#include "native/run_terminal.h"
+#include "qsf/base/try.h"
 
 namespace qsf::run {
 namespace {
 
-constexpr int kInterrupted = 130;  // what shells give for Ctrl-C
-
-std::atomic<bool> cancel{false};
-
 int fail(const Error& error) {
-  const std::string_view name = error_name(error.code);
-  std::fprintf(stderr, "qsf-run: %.*s: %s\n", static_cast<int>(name.size()), name.data(), error.sentence);
-  return error.code == ErrorCode::cancelled ? kInterrupted : 1;
-}
-
-void show(std::string_view piece) {
-  std::fwrite(piece.data(), 1, piece.size(), stdout);
-  std::fflush(stdout);
+  tell(error);
+  return error.code == ErrorCode::cancelled ? exit_code_of(caught_signal()) : 1;
 }
 
 Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
@@ -41,83 +36,197 @@ Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
   return prompt;
 }
 
-int run_once(const Options& o, Host& host, const Prompt& prompt) {
-  std::FILE* logits = nullptr;
-  Sinks sinks{show, nullptr};
-  const auto logits_error = [&] {
-    return make_error(ErrorCode::io_error, "cannot write {}: {}", o.logits_file, std::strerror(errno));
-  };
-  if (!o.logits_file.empty()) {
-    logits = std::fopen(o.logits_file.c_str(), "wb");
-    if (logits == nullptr) return fail(logits_error());
-    sinks.all_logits = [&](std::span<const float> rows) -> Status {
-      if (std::fwrite(rows.data(), sizeof(float), rows.size(), logits) != rows.size()) return logits_error();
-      return {};
-    };
-  }
-  const Result<Generation> made = generate(host, prompt, sinks);
-  if (logits != nullptr && std::fclose(logits) != 0 && made) return fail(logits_error());
-  if (!made) return fail(made.error());
-  if (::isatty(STDOUT_FILENO) != 0) show("\n");
-  if (o.verbose) print_speed(stderr, *made, host);
-  if (!o.receipt_file.empty()) {
-    if (const Status written = write_receipt(o.receipt_file, o, host, *made); !written) return fail(written.error());
-  }
-  return made->ended == "cancelled" ? kInterrupted : 0;
+void note_full_context(const Generation& made, std::uint32_t max_seq_len) {
+  if (made.ended != end_name(End::context)) return;
+  const Error sentence =
+      made.generated_ids.empty()
+          ? make_error(ErrorCode::context_full,
+                       "the prompt fills the context of {} tokens: nothing can be generated (see --max-seq-len)",
+                       max_seq_len)
+          : make_error(ErrorCode::context_full, "the context of {} tokens is full (see --max-seq-len)", max_seq_len);
+  note(sentence.sentence);
 }
 
-/// A line of standard input without its end; false at the end of input or when interrupted.
-bool read_line(std::string& line) {
-  line.clear();
-  if (::isatty(STDIN_FILENO) != 0) std::fputs("> ", stderr);
-  char c = 0;
-  while (true) {
-    const ssize_t n = ::read(STDIN_FILENO, &c, 1);
-    if (n <= 0) return n == 0 && !line.empty();
-    if (c == '\n') return true;
-    line += c;
+/// The files that a generation writes, tried before it begins.
+struct Outputs {
+  std::optional<OutputFile> logits, receipt;
+};
+
+std::vector<std::string> inputs_of(const Options& o) {
+  std::vector<std::string> inputs;
+  if (!is_url(o.model)) inputs.push_back(o.model);
+  if (!o.prompt_file.empty()) inputs.push_back(o.prompt_file);
+  return inputs;
+}
+
+Status open_outputs(const Options& o, Outputs& out) {
+  const std::vector<std::string> inputs = inputs_of(o);
+  const auto open = [&](const std::string& path, std::optional<OutputFile>& to) -> Status {
+    if (path.empty()) return {};
+    Result<OutputFile> file = OutputFile::create(path, inputs);
+    if (!file) return file.error();
+    to.emplace(std::move(*file));
+    return {};
+  };
+  QSF_TRY(open(o.logits_file, out.logits));
+  QSF_TRY(open(o.receipt_file, out.receipt));
+  if (out.logits && out.receipt && out.logits->path() == out.receipt->path()) {
+    return make_error(ErrorCode::bad_argument, "--logits and --receipt are both to be {}", out.logits->path());
   }
+  return {};
+}
+
+Status finish_outputs(const Options& o, Host& host, const Generation& made, Outputs& out) {
+  if (out.logits) QSF_TRY(out.logits->commit());
+  if (!out.receipt) return {};
+  const std::string receipt = receipt_of(o, host, made);
+  QSF_TRY(out.receipt->write(std::as_bytes(std::span(receipt))));
+  return out.receipt->commit();
+}
+
+int run_once(const Options& o, Host& host, const Prompt& prompt, Progress* progress) {
+  Outputs outputs;
+  if (const Status opened = open_outputs(o, outputs); !opened) return fail(opened.error());
+  const auto begun = [progress] {
+    if (progress != nullptr) progress->end();
+  };
+  Sinks sinks;
+  sinks.text = [&](std::string_view piece) {
+    begun();
+    return show(piece);
+  };
+  if (outputs.logits) {
+    sinks.all_logits = [&](std::span<const float> rows) { return outputs.logits->write(std::as_bytes(rows)); };
+  }
+  const Result<Generation> made = generate(host, prompt, sinks);
+  begun();
+  if (!made) return fail(made.error());
+  if (::isatty(STDOUT_FILENO) != 0) (void)show("\n");
+  note_full_context(*made, host.session().stats().max_seq_len);
+  if (o.verbose) print_speed(stderr, *made, host);
+  if (const Status written = finish_outputs(o, host, *made, outputs); !written) return fail(written.error());
+  return made->ended == end_name(End::cancelled) ? exit_code_of(caught_signal()) : 0;
+}
+
+/// Whether a conversation can go on after this error of one of its lines.
+bool is_of_a_line(ErrorCode code) {
+  return code == ErrorCode::bad_text || code == ErrorCode::bad_argument || code == ErrorCode::bad_token ||
+         code == ErrorCode::unsupported || code == ErrorCode::context_full;
+}
+
+/// Whether the line is shorter than an empty context.
+bool fits_alone(Session& session, std::string_view line) {
+  std::vector<std::uint32_t> ids(session.stats().max_seq_len);
+  const Result<std::uint32_t> n = session.tokenize(line, true, ids);
+  return n && *n < ids.size();
+}
+
+/// Continues the sequence by a line, or begins anew with it where the context is full.
+Result<Generation> answer(Host& host, const Prompt& prompt) {
+  Session& session = host.session();
+  Result<Generation> made = generate(host, prompt, {show, nullptr});
+  if (made || made.error().code != ErrorCode::context_full || session.tokens().empty()) return made;
+  if (!fits_alone(session, prompt.text)) {
+    return make_error(ErrorCode::context_full, "the line has more tokens than the context of {} has room for",
+                      session.stats().max_seq_len);
+  }
+  note("the context is full; the text begins anew");
+  QSF_TRY(session.rewind(0));
+  return generate(host, prompt, {show, nullptr});
 }
 
 int run_interactive(const Options& o, Host& host, Prompt prompt) {
+  Session& session = host.session();
+  Lines lines(longest_text(session));
   std::string line;
-  while (read_line(line)) {
+  for (Lines::Kind kind = lines.next(line); kind != Lines::Kind::end; kind = lines.next(line)) {
+    if (kind == Lines::Kind::too_long) {
+      tell(make_error(ErrorCode::context_full, "the line is longer than the context can hold; it is left out"));
+      continue;
+    }
     if (line.empty()) continue;
     prompt.text = line;
-    Result<Generation> made = generate(host, prompt, {show, nullptr});
-    if (!made && made.error().code == ErrorCode::context_full && !host.session().tokens().empty()) {
-      std::fputs("qsf-run: the context is full; the text begins anew\n", stderr);
-      if (const Status s = host.session().rewind(0); !s) return fail(s.error());
-      made = generate(host, prompt, {show, nullptr});
+    const Result<Generation> made = answer(host, prompt);
+    if (!made && !is_of_a_line(made.error().code)) return fail(made.error());
+    if (!made) {
+      const Error& e = made.error();
+      tell(make_error(e.code, "{}; the line is left out", e.sentence));
+      continue;
     }
-    if (!made) return fail(made.error());
-    show("\n");
+    if (const Status shown = show("\n"); !shown) return fail(shown.error());
+    note_full_context(*made, session.stats().max_seq_len);
     if (o.verbose) print_speed(stderr, *made, host);
-    cancel = false;
+    if (cancelled() && caught_signal() != SIGINT) break;
+    cancelled() = false;  // Ctrl-C ends an answer
   }
-  return 0;
+  return cancelled() ? exit_code_of(caught_signal()) : 0;
+}
+
+Status print_tokens(Session& session, std::string_view text) {
+  std::vector<std::uint32_t> ids(session.stats().max_seq_len);
+  QSF_LET(n, session.tokenize(text, true, ids));
+  std::string line;
+  for (const std::uint32_t id : std::span(ids).first(n)) line += (line.empty() ? "" : ",") + std::to_string(id);
+  return show(line + "\n");
+}
+
+Status print_text(const Session& session, std::span<const std::uint32_t> ids) {
+  const std::uint32_t vocab_size = session.stats().vocab_size;
+  for (const std::uint32_t id : ids) {
+    if (id >= vocab_size) {
+      return make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", id, vocab_size);
+    }
+    QSF_TRY(show(session.detokenize(id)));
+  }
+  return {};
+}
+
+int exit_code(const Status& status) { return status ? 0 : fail(status.error()); }
+
+int run_opened(Options& o, Host& host, Progress* progress) {
+  const Stats s = host.session().stats();
+  if (o.verbose) print_setting(stderr, o, host);
+  if (o.memory_map) print_memory_map(o.generates() ? stderr : stdout, host.session());
+  if (o.host.open.max_seq_len > s.model_seq_len) {
+    note(make_error(ErrorCode::bad_argument, "the model was made for {} tokens of context; beyond, text may get worse",
+                    s.model_seq_len)
+             .sentence);
+  }
+  if (o.reads_prompt()) {
+    Result<std::string> text = read_text(o.prompt_file, longest_text(host.session()));
+    if (!text) return fail(text.error());
+    o.prompt = std::move(*text);
+  }
+  if (o.tokenize) return exit_code(print_tokens(host.session(), *o.prompt));
+  if (o.detokenize) return exit_code(print_text(host.session(), o.tokens));
+  if (!o.generates()) return 0;
+  const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
+  const Prompt prompt = prompt_of(o, stops);
+  if (o.interactive) return run_interactive(o, host, prompt);
+  if (o.bench) return exit_code(bench(stdout, o, host));
+  return run_once(o, host, prompt, progress);
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  if (const std::optional<int> code = parse(argc, argv, o)) return *code;
+  if (const Status apart = check_output(inputs_of(o)); !apart) return fail(apart.error());
+  std::atomic<std::uint64_t> received{0};
+  o.host.source.received = &received;
+  std::optional<Progress> progress;
+  if (is_url(o.model)) progress.emplace(o.model, received);
+  const Result<std::unique_ptr<Host>> opened = Host::open(o.model, o.host, cancelled());
+  if (progress && (!opened || o.memory_map || o.verbose || o.interactive || o.bench)) progress->end();
+  if (!opened) return fail(opened.error());
+  catch_signals();
+  return run_opened(o, **opened, progress ? &*progress : nullptr);
 }
 
 int main(int argc, char** argv) {
-  Options o;
-  if (const std::optional<int> code = parse(argc, argv, o)) return *code;
-  const Result<std::unique_ptr<Host>> opened = Host::open(o.model, o.host, cancel);
-  if (!opened) return fail(opened.error());
-  Host& host = **opened;
-  if (o.verbose) print_setting(stderr, o, host);
-  if (o.memory_map) print_memory_map(o.generates() ? stderr : stdout, host.session());
-  if (!o.generates()) return 0;
-
-  struct sigaction action{};
-  action.sa_handler = [](int) { cancel = true; };  // no SA_RESTART: a waiting read() ends too
-  ::sigaction(SIGINT, &action, nullptr);
-  const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
-  const Prompt prompt = prompt_of(o, stops);
-  if (o.bench) {
-    const Status measured = bench(stdout, o, host);
-    return measured ? 0 : fail(measured.error());
-  }
-  return o.interactive ? run_interactive(o, host, prompt) : run_once(o, host, prompt);
+  hold_standard_files();
+  const int code = run(argc, argv);
+  const Status finished = finish_output();
+  return finished || code != 0 ? code : fail(finished.error());
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
+#include <limits>
+
+#include "native/run_complete.h"
 
 namespace qsf::run {
 namespace {
@@ -15,9 +18,39 @@ namespace {
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr double kMiB = 1 << 20;
 
-int refuse(const std::string& sentence) {
-  std::fprintf(stderr, "qsf-run: bad_argument: %s\n", sentence.c_str());
+constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
+
+int refuse(std::string_view sentence) {
+  tell(make_error(ErrorCode::bad_argument, "{}", sentence));
   return 2;
+}
+
+/// Refuses what is no whole number of this type; conversion alone would take -1 and 2^64 for the largest.
+template <class T>
+CLI::Validator natural() {
+  return CLI::Validator(
+      [](std::string& text) {
+        T value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size()) return std::string();
+        return "'" + text + "' is not a whole number from 0 to " + std::to_string(std::numeric_limits<T>::max());
+      },
+      "");
+}
+
+/// The arguments that no option takes, in the order in which they were given.
+std::string unexpected(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> left = app.remaining(), in_order;
+  for (int i = 1; i < argc; ++i) {
+    const auto at = std::find(left.begin(), left.end(), argv[i]);
+    if (at == left.end()) continue;
+    in_order.push_back(*at);
+    left.erase(at);
+  }
+  in_order.insert(in_order.end(), left.begin(), left.end());
+  std::string words;
+  for (const std::string& argument : in_order) words += " " + argument;
+  return (in_order.size() == 1 ? "this argument was not expected:" : "these arguments were not expected:") + words;
 }
 
 template <class Names>
@@ -59,21 +92,12 @@ bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {
   }
 }
 
-std::string all_of_stdin() {
-  std::string text;
-  char buffer[4096];
-  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, stdin)) text.append(buffer, n);
-  if (text.ends_with('\n')) text.pop_back();  // the line end that echo and editors add
-  return text;
-}
-
 /// What CLI11 has no notion of; a sentence when something does not fit.
 std::optional<std::string> mistake(Options& o, double budget_mib, const std::string& kv, const std::string& tokens) {
+  if (o.model.empty()) return "MODEL is needed: a .qsf file, or its http(s) URL";
   if (!(budget_mib > 0) || budget_mib > 1e9) return "--ram-budget takes MiB, a number above 0";
   o.host.budget = static_cast<std::uint64_t>(std::llround(budget_mib * kMiB));
-  if (o.isa.empty()) {
-    if (const char* from_environment = std::getenv("QSF_ISA")) o.isa = from_environment;
-  }
+  if (o.isa.empty()) o.isa = isa_from_environment();
   if (!o.isa.empty() && !contains(isa_names(), o.isa)) {
     return "there is no instruction set '" + o.isa + "' here, only " + joined(isa_names());
   }
@@ -90,75 +114,152 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
   }
   if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
   if (const Status status = check(o.sampler); !status) return status.error().sentence;
-  if (o.interactive && (o.prompt || !o.tokens.empty())) return "--interactive reads its prompts from standard input";
+  const bool text = o.prompt || !o.prompt_file.empty();
+  if (o.interactive && (text || !o.tokens.empty())) return "--interactive reads its prompts from standard input";
   if (o.interactive && o.bench) return "--interactive and --bench exclude each other";
-  if (o.prompt && !o.tokens.empty()) return "--prompt and --tokens exclude each other";
+  if (o.prompt && !o.prompt_file.empty()) return "--prompt and --prompt-file exclude each other";
+  if (text && !o.tokens.empty()) return "--prompt and --tokens exclude each other";
+  if (o.tokenize + o.detokenize + o.interactive + o.bench > 1) {
+    return "--tokenize, --detokenize, --interactive and --bench exclude each other";
+  }
+  if (o.tokenize && !o.tokens.empty()) return "--tokenize takes a text, not --tokens";
+  if (o.detokenize && (text || o.tokens.empty())) return "--detokenize takes --tokens";
+  if ((o.tokenize || o.detokenize) && !(o.logits_file + o.receipt_file).empty()) {
+    return "--logits and --receipt need something to compute";
+  }
   if (!o.logits_file.empty() && (o.interactive || o.bench)) return "--logits needs one prompt";
   if (!o.receipt_file.empty() && o.interactive) return "--receipt needs one prompt";
   return std::nullopt;
 }
 
+/// What is read besides Options' own fields.
+struct Words {
+  double budget_mib = 0;
+  std::string kv, tokens, prompt, color = std::string(kColors[0]), completion;
+};
+
+class Table {
+ public:
+  Table(CLI::App& app, Options& options, Words& words) : app_(app), o_(options), w_(words) {}
+
+  void generation() {
+    prompt = text("-p,--prompt", w_.prompt, "The text to continue; else it is read from standard input", "TEXT");
+    text("-f,--prompt-file", o_.prompt_file, "A file with the text to continue", "FILE");
+    text("--tokens", w_.tokens, "Token ids instead of text; nothing is added to them", "1,2,3");
+    number("-n,--max-tokens", o_.max_tokens, "Tokens to generate at most; 0: compute the prompt only");
+    app_.add_option("--temperature", o_.sampler.temperature, "0: always the most likely token");
+    app_.add_option("--top-p", o_.sampler.top_p,
+                    "Sample from the likeliest tokens that make up this share; 1: from all");
+    number("--top-k", o_.sampler.top_k, "Sample from this many of the likeliest tokens; 0: from all");
+    app_.add_option("--repetition-penalty", o_.sampler.repetition_penalty,
+                    "Above 1: tokens already there become rarer");
+    number("-s,--seed", o_.sampler.seed, "The same seed gives the same text");
+    app_.add_option("--stop", o_.stops, "Stop where the text has this; may be given again")
+        ->type_name("TEXT")
+        ->default_str("")
+        ->take_all()
+        ->expected(1)
+        ->allow_extra_args(false);
+    app_.add_flag("--ignore-eos", o_.ignore_eos, "Go on after the model's end token");
+  }
+
+  void memory() {
+    app_.add_option("--ram-budget", w_.budget_mib, "Memory for everything, in MiB")->type_name("MIB");
+    number("--max-seq-len", o_.host.open.max_seq_len, "Tokens of context; 0: what the model and budget allow");
+    number("--chunk", o_.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
+    number("--ring", o_.host.open.ring_slots, "Slots that weights are streamed through; 0: the plan's choice");
+    app_.add_flag("--stream-all", o_.host.open.stream_all, "Keep no weights that can be streamed");
+    choice(
+        text("--kv", w_.kv, "How keys and values are kept: " + joined(kKvNames) + "; else the plan's choice", "TYPE"),
+        kKvNames);
+    choice(text("--source", o_.source, "How a file is read: " + joined(source_names()), "KIND"), source_names());
+    text("--isa", o_.isa, "Instruction set: " + joined(isa_names()) + "; else the best, or what QSF_ISA says", "NAME");
+    number("-t,--threads", o_.host.threads, "Computing threads; 0: one per physical core")
+        ->check(CLI::Range(0u, kMaxThreads));
+    app_.add_flag("--pin", o_.host.pin, "Keep each computing thread but the first on a core of its own");
+  }
+
+  void telling() {
+    app_.add_flag("--interactive", o_.interactive, "Each line of standard input continues the text");
+    app_.add_flag("--bench", o_.bench, "Measure tokens per second of prompt and generation, and exit");
+    app_.add_flag("--tokenize", o_.tokenize, "Print the token ids of the prompt, and exit");
+    app_.add_flag("--detokenize", o_.detokenize, "Print the text of --tokens, and exit");
+    app_.add_flag("--memory-map", o_.memory_map, "Show the plan as a table; without a prompt that is all");
+    text("--logits", o_.logits_file, "Write the prompt's logits: float32 [tokens][vocabulary]", "FILE");
+    text("--receipt", o_.receipt_file, "Write what ran as JSON", "FILE");
+    app_.add_flag("--verbose", o_.verbose, "Tell on stderr what is planned, used and measured");
+    choice(text("--color", w_.color, "Colours on stderr: " + joined(kColors), "WHEN"), kColors);
+    choice(text("--completion", w_.completion, "Print a completion file for a shell: " + joined(kShells), "SHELL"),
+           kShells);
+  }
+
+  const Choices& choices() const { return choices_; }
+
+  CLI::Option* prompt = nullptr;
+
+ private:
+  CLI::Option* text(const char* name, std::string& to, const std::string& help, const char* type) {
+    return app_.add_option(name, to, help)->type_name(type);
+  }
+  template <class T>
+  CLI::Option* number(const char* name, T& to, const char* help) {
+    return app_.add_option(name, to, help)->check(natural<T>());
+  }
+  template <class Names>
+  void choice(const CLI::Option* option, const Names& names) {
+    choices_[option].assign(names.begin(), names.end());
+  }
+
+  CLI::App& app_;
+  Options& o_;
+  Words& w_;
+  Choices choices_;
+};
+
 }  // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& o) {
   CLI::App app("Runs a language model inside a fixed memory budget.", "qsf-run");
-  double budget_mib = static_cast<double>(o.host.budget) / kMiB;
-  std::string kv, tokens;
-  std::string prompt;
+  Words words;
+  words.budget_mib = static_cast<double>(o.host.budget) / kMiB;
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", "qsf-run " QSF_VERSION);
-  app.add_option("MODEL", o.model, "A .qsf file, or its http(s) URL")->required();
-
-  const auto text = [&](const char* name, std::string& to, const std::string& help, const char* type) {
-    return app.add_option(name, to, help)->type_name(type);
-  };
-  auto* prompt_option = text("--prompt", prompt, "The text to continue; else it is read from standard input", "TEXT");
-  text("--tokens", tokens, "Token ids instead of text; nothing is added to them", "1,2,3");
-  app.add_option("--max-tokens", o.max_tokens, "Tokens to generate at most; 0: compute the prompt only");
-  app.add_option("--temperature", o.sampler.temperature, "0: always the most likely token");
-  app.add_option("--top-p", o.sampler.top_p, "Sample from the likeliest tokens that make up this share; 1: from all");
-  app.add_option("--top-k", o.sampler.top_k, "Sample from this many of the likeliest tokens; 0: from all");
-  app.add_option("--repetition-penalty", o.sampler.repetition_penalty, "Above 1: tokens already there become rarer");
-  app.add_option("--seed", o.sampler.seed, "The same seed gives the same text");
-  app.add_option("--stop", o.stops, "Stop where the text has this; may be given again")
-      ->type_name("TEXT")
-      ->default_str("")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-  app.add_flag("--ignore-eos", o.ignore_eos, "Go on after the model's end token");
-
-  app.add_option("--ram-budget", budget_mib, "Memory for everything, in MiB")->type_name("MIB");
-  app.add_option("--max-seq-len", o.host.open.max_seq_len, "Tokens of context; 0: what the model and budget allow");
-  app.add_option("--chunk", o.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
-  app.add_option("--ring", o.host.open.ring_slots, "Slots that weights are streamed through; 0: the plan's choice");
-  app.add_flag("--stream-all", o.host.open.stream_all, "Keep no weights that can be streamed");
-  text("--kv", kv, "How keys and values are kept: " + joined(kKvNames) + "; else the plan's choice", "TYPE");
-  text("--source", o.source, "How a file is read: " + joined(source_names()), "KIND");
-  text("--isa", o.isa, "Instruction set: " + joined(isa_names()) + "; else the best, or what QSF_ISA says", "NAME");
-  app.add_option("--threads", o.host.threads, "Computing threads; 0: one per physical core")
-      ->check(CLI::Range(0u, kMaxThreads));
-  app.add_flag("--pin", o.host.pin, "Keep each computing thread but the first on a core of its own");
-
-  app.add_flag("--interactive", o.interactive, "Each line of standard input continues the text");
-  app.add_flag("--bench", o.bench, "Measure tokens per second of prompt and generation, and exit");
-  app.add_flag("--memory-map", o.memory_map, "Show the plan as a table; without a prompt that is all");
-  text("--logits", o.logits_file, "Write the prompt's logits: float32 [tokens][vocabulary]", "FILE");
-  text("--receipt", o.receipt_file, "Write what ran as JSON", "FILE");
-  app.add_flag("--verbose", o.verbose, "Tell on stderr what is planned, used and measured");
-
+  app.add_option("-m,--model,MODEL", o.model, "A .qsf file, or its http(s) URL");
+  Table table(app, o, words);
+  table.generation();
+  table.memory();
+  table.telling();
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    std::printf("%s\n", version.what());
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    return refuse(unexpected(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     return refuse(error.what());
   }
-  if (prompt_option->count() > 0) o.prompt = prompt;
-  if (const std::optional<std::string> wrong = mistake(o, budget_mib, kv, tokens)) return refuse(*wrong);
-  if (!o.generates() && !o.memory_map) {
+  const auto* color = std::find(kColors.begin(), kColors.end(), words.color);
+  if (color == kColors.end()) return refuse("--color is one of " + joined(kColors) + ", not '" + words.color + "'");
+  use_color(static_cast<Color>(color - kColors.begin()));
+  if (!words.completion.empty()) {
+    if (std::find(kShells.begin(), kShells.end(), words.completion) == kShells.end()) {
+      return refuse("--completion is one of " + joined(kShells) + ", not '" + words.completion + "'");
+    }
+    std::fputs(completion(app, table.choices(), words.completion).c_str(), stdout);
+    return 0;
+  }
+  if (table.prompt->count() > 0) o.prompt = words.prompt;
+  if (const std::optional<std::string> wrong = mistake(o, words.budget_mib, words.kv, words.tokens)) {
+    return refuse(*wrong);
+  }
+  const bool has_prompt = o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.interactive || o.bench;
+  if (!has_prompt && (o.tokenize || !o.memory_map)) {
     if (::isatty(STDIN_FILENO) != 0) return refuse("nothing to do: give --prompt, --tokens, --interactive or --bench");
-    o.prompt = all_of_stdin();
+    o.prompt_from_input = true;
   }
   o.host.open.isa = o.isa;
   o.host.open.all_logits = !o.logits_file.empty();

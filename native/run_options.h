@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/host.h"
+#include "native/run_terminal.h"
 
 namespace qsf::run {
 
@@ -15,22 +16,29 @@ struct Options {
   HostOptions host;
   std::string isa, source;  // what host.open.isa and host.source.kind look at
 
-  std::optional<std::string> prompt;
+  std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open
+  std::string prompt_file;
+  bool prompt_from_input = false;
   std::vector<std::uint32_t> tokens;
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;
   SamplerOptions sampler;
   std::vector<std::string> stops;
 
-  bool interactive = false, bench = false, verbose = false, memory_map = false;
+  bool interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false, detokenize = false;
+  Color color = Color::automatic;
   std::string logits_file, receipt_file;
 
-  /// Whether there is anything to compute, or only the plan to show.
-  bool generates() const { return prompt || !tokens.empty() || interactive || bench; }
+  /// Whether a prompt is still to be read.
+  bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
+  /// Whether there is anything to compute, or only something to show.
+  bool generates() const {
+    return !tokenize && !detokenize && (prompt || reads_prompt() || !tokens.empty() || interactive || bench);
+  }
 };
 
-/// Reads the arguments, QSF_ISA and, where nothing else gives a prompt, standard input. An exit code when the program
-/// is to end here: 0 after --help and --version, 2 after a mistake, which is told on stderr.
+/// Reads the arguments and QSF_ISA. An exit code when the program is to end here: 0 after --help, --version and
+/// --completion, 2 after a mistake, which is told on stderr.
 std::optional<int> parse(int argc, char** argv, Options& options);
 
 }  // namespace qsf::run

@@ -1,6 +1,4 @@
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 
 #include "native/resident.h"
 #include "native/run_json.h"
@@ -28,7 +26,7 @@ Json kernels_of(const Session& session) {
 
 }  // namespace
 
-Status write_receipt(const std::string& path, const Options& options, Host& host, const Generation& g) {
+std::string receipt_of(const Options& options, Host& host, const Generation& g) {
   const Session& session = host.session();
   const Stats s = session.stats();
   const SamplerOptions& sampler = options.sampler;
@@ -55,14 +53,7 @@ Status write_receipt(const std::string& path, const Options& options, Host& host
       {"seconds", {{"open", host.open_seconds()}, {"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}}},
       {"peak_resident_bytes", peak_resident_bytes()},
   };
-  const std::string text = receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (!written || !closed) {
-    return make_error(ErrorCode::io_error, "cannot write {}: {}", path, std::strerror(errno));
-  }
-  return {};
+  return receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace qsf::run

@@ -1,6 +1,7 @@
 #include "native/run_report.h"
 
 #include "native/resident.h"
+#include "native/run_terminal.h"
 
 namespace qsf::run {
 namespace {
@@ -39,8 +40,8 @@ void print_memory_map(std::FILE* to, const Session& session) {
 
 void print_setting(std::FILE* to, const Options& options, Host& host) {
   const Stats s = host.session().stats();
-  std::fprintf(to, "model      %s, %.3f MiB, %u layers, %u tokens\n", options.model.c_str(), mib(s.model_bytes),
-               s.n_layers, s.vocab_size);
+  std::fprintf(to, "model      %s, %.3f MiB, %u layers, a vocabulary of %u\n", printable(options.model).c_str(),
+               mib(s.model_bytes), s.n_layers, s.vocab_size);
   std::fprintf(to, "host       %s kernels, %u threads, reading by %s, opened in %.3f s\n", s.isa.data(), host.threads(),
                host.source().kind().name.data(), host.open_seconds());
   print_memory_map(to, host.session());

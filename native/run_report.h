@@ -16,7 +16,7 @@ void print_setting(std::FILE* to, const Options& options, Host& host);
 void print_speed(std::FILE* to, const Generation& generation, Host& host);
 
 /// JSON of what ran; docs/cli.md describes the fields.
-Status write_receipt(const std::string& path, const Options& options, Host& host, const Generation& generation);
+std::string receipt_of(const Options& options, Host& host, const Generation& generation);
 
 /// Measures prompt and generation three times, and prints the medians.
 Status bench(std::FILE* to, const Options& options, Host& host);

@@ -1,5 +1,6 @@
 #include "native/source.h"
 
+#include <algorithm>
 #include <array>
 
 namespace qsf {
@@ -55,15 +56,35 @@ Source::~Source() {
   if (state_ != nullptr) kind_->close(state_);
 }
 
-Status Source::read(std::uint64_t offset, Pieces into) {
-  std::uint64_t total = 0;
-  for (const std::span<std::byte> piece : into) total += piece.size();
-  if (offset > size_ || total > size_ - offset) {
-    return make_error(ErrorCode::truncated, "{} bytes at {} were asked of a file of {} bytes", total, offset, size_);
-  }
-  return kind_->read(state_, offset, into);
+std::size_t Source::submit(std::span<const ReadRequest> requests) {
+  const std::size_t n = std::min(requests.size(), room());
+  if (n == 0) return 0;
+  under_way_.fetch_add(n, std::memory_order_release);
+  kind_->submit(state_, requests.first(n));
+  return n;
+}
+
+std::size_t Source::reap(std::span<Completion> out, std::chrono::milliseconds timeout) {
+  const std::size_t n = kind_->reap(state_, out, timeout);
+  under_way_.fetch_sub(n, std::memory_order_release);
+  return n;
 }
 
 void Source::cancel() { kind_->cancel(state_); }
+
+std::size_t take_completions(Completions& from, std::span<Completion> to) {
+  std::size_t n = 0;
+  for (; n < to.size() && !from.empty(); ++n) {
+    to[n] = from.front();
+    from.pop();
+  }
+  return n;
+}
+
+Status check_range(const ReadRequest& request, std::uint64_t size) {
+  if (request.offset <= size && request.size <= size - request.offset) return {};
+  return make_error(ErrorCode::truncated, "{} bytes at {} were asked of a file of {} bytes", request.size,
+                    request.offset, size);
+}
 
 }  // namespace qsf

@@ -1,6 +1,11 @@
-// Where a model's bytes come from. A kind of source is one SourceKind: a row in source.cpp's table and nothing else.
+// Where a model's bytes come from: requests go in, completions come out. A kind of source is one SourceKind: a row in
+// source.cpp's table and nothing else.
+//
+// A source has one submitting and one reaping thread, which may be the same. A request's memory is the source's from
+// submit() until its completion came out of reap(), and the caller's otherwise.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,52 +13,77 @@
 #include <string>
 #include <string_view>
 
+#include "native/ring.h"
 #include "qsf/base/result.h"
+#include "qsf/stream/read_request.h"
 
 namespace qsf {
 
 struct SourceOptions {
   std::string_view kind;  // one of source_kinds(); empty: http for a URL, else pread
   // http only
-  std::uint32_t attempts = 6;                    // in a row without a byte of progress, then the error is final
-  std::chrono::milliseconds first_wait{250};     // before the second attempt; doubled for each further one
-  std::chrono::milliseconds longest_wait{8000};  // no wait is longer
-  std::chrono::milliseconds connect{15000};      // to be connected
-  std::chrono::seconds stall{30};                // without a byte arriving
+  std::uint32_t attempts = 6;                      // in a row without progress, then the error is final
+  std::chrono::milliseconds first_wait{250};       // before the second attempt; doubled for each further one
+  std::chrono::milliseconds longest_wait{8000};    // no wait is longer
+  std::chrono::milliseconds connect{15000};        // to be connected
+  std::chrono::seconds stall{20};                  // below the least rate; then the attempt has failed
+  std::uint32_t least_rate = 1000;                 // bytes a second; slower is no progress
+  std::atomic<std::uint64_t>* received = nullptr;  // what arrives is added here; must outlive the source
 };
 
-/// Consecutive pieces of the file, each with its own place in memory.
-using Pieces = std::span<const std::span<std::byte>>;
+/// Requests that one source holds at most, from submit() to reap().
+inline constexpr std::size_t kSourceDepth = 64;
 
+/// What became of a request.
+struct Completion {
+  std::uint32_t ticket = 0;
+  Status status;  // io_error, network_error, http_status, no_ranges, truncated, file_changed or cancelled
+};
+using Completions = Ring<Completion, kSourceDepth>;
+
+/// The functions that Source calls, with the state that open() made; threads as Source says.
 struct SourceKind {
   std::string_view name;
-  bool url;                   // takes http(s) URLs; the others take paths
-  std::uint64_t merge_bytes;  // consecutive requests are worth joining up to this size; 0: not worth it
+  bool url;  // takes http(s) URLs; the others take paths
   /// Gives the source's state and the file's size in bytes.
   Result<void*> (*open)(const std::string& where, const SourceOptions& options, std::uint64_t& size);
-  Status (*read)(void* state, std::uint64_t offset, Pieces into);
-  void (*cancel)(void* state);  // may be called from any thread
+  void (*submit)(void* state, std::span<const ReadRequest> requests);  // there is room for them
+  std::size_t (*reap)(void* state, std::span<Completion> out, std::chrono::milliseconds timeout);
+  void (*cancel)(void* state);
   void (*close)(void* state);
 };
 /// The names of all kinds, in the order of the table.
 std::span<const SourceKind* const> source_kinds();
 bool is_url(std::string_view where);
 
-/// An open source. read() is called from one thread at a time.
+/// An open source.
 class Source {
  public:
   /// `where` is a path or an http(s) URL. Errors: io_error, network_error, http_status, no_ranges, truncated (an empty
   /// file), unsupported_host (no libcurl), bad_argument (a kind that does not fit).
   static Result<Source> open(const std::string& where, const SourceOptions& options);
+  /// Only before the first submit().
   Source(Source&& other) noexcept;
   Source& operator=(Source&&) = delete;
+  /// Ends what is under way; its memory is the caller's again. No other thread may be in a method.
   ~Source();
 
   std::uint64_t size() const { return size_; }
   const SourceKind& kind() const { return *kind_; }
-  /// Fills the pieces in turn from `offset` on. Errors as in open(), and truncated, file_changed, cancelled.
-  Status read(std::uint64_t offset, Pieces into);
-  /// Ends a read() that is under way in another thread, and every later one, with `cancelled`.
+
+  /// Submitting thread. Takes requests from the front as far as there is room, and gives how many. Never waits for
+  /// bytes, allocates nothing. Requests may complete in any order; each completes exactly once.
+  std::size_t submit(std::span<const ReadRequest> requests);
+  /// Any thread. Requests that submit() takes at least, if the submitting thread asks.
+  std::size_t room() const { return kSourceDepth - under_way(); }
+  /// Any thread. Requests submitted and not reaped.
+  std::size_t under_way() const { return under_way_.load(std::memory_order_acquire); }
+  /// Reaping thread. Waits until a request has completed or the time is over, and writes what has completed: how many,
+  /// at most out.size(). Once cancelled, does not wait for requests to come. A source may do its reading in here, so a
+  /// host that has requests under way keeps calling.
+  std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
+  /// Any thread, not a signal handler. For good: what is under way and what is submitted later completes with
+  /// `cancelled`, unless its bytes are there already, and still has to be reaped before its memory is used again.
   void cancel();
 
  private:
@@ -62,6 +92,12 @@ class Source {
   const SourceKind* kind_;
   void* state_;
   std::uint64_t size_;
+  std::atomic<std::size_t> under_way_{0};
 };
+
+/// Moves completions from `from` to `to`, as far as there are; gives how many.
+std::size_t take_completions(Completions& from, std::span<Completion> to);
+/// truncated unless the request's bytes lie in a file of `size` bytes.
+Status check_range(const ReadRequest& request, std::uint64_t size);
 
 }  // namespace qsf

@@ -2,114 +2,151 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <new>
+#include <memory>
 
+#include "native/read_thread.h"
 #include "native/source.h"
+#include "qsf/base/try.h"
 
 namespace qsf {
 namespace {
 
 struct File {
   int fd;
-  std::atomic<bool> cancelled{false};
+  std::uint64_t size;  // when it was opened
+  ReadThread thread;
+
+  File(int file, std::uint64_t bytes, ReadThread::Read read) : fd(file), size(bytes), thread(read, this) {}
 };
 
 Error system_error(const char* doing, const char* what) {
   return make_error(ErrorCode::io_error, "{} {}: {}", doing, what, std::strerror(errno));
 }
 
+/// Empty for a regular file.
+std::string_view other_than_file(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+template <ReadThread::Read kRead>
 Result<void*> open_file(const std::string& where, const SourceOptions&, std::uint64_t& size) {
-  const int fd = ::open(where.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return system_error("cannot open", where.c_str());
+  // Looked at before it is opened, since opening a device may do something; without O_NONBLOCK a pipe that takes the
+  // file's place in between would wait for a writer.
   struct stat status{};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(fd);
-    return make_error(ErrorCode::io_error, "cannot open {}: it is not a regular file", where);
+  if (::stat(where.c_str(), &status) != 0) return system_error("cannot open", where.c_str());
+  const int fd = S_ISREG(status.st_mode) ? ::open(where.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  if (S_ISREG(status.st_mode) && (fd < 0 || ::fstat(fd, &status) != 0)) {
+    const Error error = system_error("cannot open", where.c_str());
+    if (fd >= 0) ::close(fd);
+    return error;
   }
+  const std::string_view other = other_than_file(status.st_mode);
   size = static_cast<std::uint64_t>(status.st_size);
-  if (size == 0) {
-    ::close(fd);
-    return make_error(ErrorCode::truncated, "{} is empty", where);
-  }
-  auto* file = new (std::nothrow) File{fd};
-  if (file == nullptr) {
-    ::close(fd);
-    return make_error(ErrorCode::out_of_memory, "no memory to open {}", where);
-  }
-  return static_cast<void*>(file);
+  if (other.empty() && size != 0) return static_cast<void*>(new File(fd, size, kRead));
+  if (fd >= 0) ::close(fd);
+  if (other.empty()) return make_error(ErrorCode::truncated, "{} is empty", where);
+  return make_error(ErrorCode::io_error, "cannot open {}: it is {}, not a regular file", where, other);
 }
 
-void close_file(void* state) {
+void submit(void* state, std::span<const ReadRequest> requests) { static_cast<File*>(state)->thread.submit(requests); }
+
+std::size_t reap(void* state, std::span<Completion> out, std::chrono::milliseconds timeout) {
+  return static_cast<File*>(state)->thread.reap(out, timeout);
+}
+
+void cancel(void* state) { static_cast<File*>(state)->thread.cancel(); }
+
+void close(void* state) {
   auto* file = static_cast<File*>(state);
-  ::close(file->fd);
-  delete file;
+  const int fd = file->fd;
+  delete file;  // ends the thread that reads
+  ::close(fd);
 }
-
-void cancel_file(void* state) { static_cast<File*>(state)->cancelled = true; }
 
 Error ended(std::uint64_t at) {
   return make_error(ErrorCode::truncated, "the file now ends before byte {}: it was cut while it was read", at);
 }
 
-/// Fills every piece, at most `step` bytes at a time.
+/// Fills the request's memory, at most `step` bytes at a time.
 template <class ReadSome>
-Status read_pieces(const File& file, std::uint64_t offset, Pieces into, std::size_t step, const ReadSome& read_some) {
-  for (std::span<std::byte> piece : into) {
-    while (!piece.empty()) {
-      if (file.cancelled) return make_error(ErrorCode::cancelled, "reading was cancelled");
-      const Result<std::size_t> n = read_some(offset, piece.first(std::min(piece.size(), step)));
-      if (!n) return n.error();
-      offset += *n;
-      piece = piece.subspan(*n);
-    }
+Status read_steps(const File& file, const ReadRequest& request, const std::atomic<bool>& cancelled, std::size_t step,
+                  const ReadSome& read_some) {
+  QSF_TRY(check_range(request, file.size));
+  std::uint64_t offset = request.offset;
+  for (std::span<std::byte> left(request.into, request.size); !left.empty();) {
+    if (cancelled) return make_error(ErrorCode::cancelled, "reading was cancelled");
+    const Result<std::size_t> n = read_some(offset, left.first(std::min(left.size(), step)));
+    if (!n) return n.error();
+    offset += *n;
+    left = left.subspan(*n);
   }
   return {};
 }
 
-Status read_pread(void* state, std::uint64_t offset, Pieces into) {
-  const File& file = *static_cast<File*>(state);
-  return read_pieces(file, offset, into, 1u << 20,
-                     [&](std::uint64_t at, std::span<std::byte> some) -> Result<std::size_t> {
-                       ssize_t n;
-                       do {
-                         n = ::pread(file.fd, some.data(), some.size(), static_cast<off_t>(at));
-                       } while (n < 0 && errno == EINTR);
-                       if (n < 0) return system_error("cannot read", "the model file");
-                       if (n == 0) return ended(at + some.size());
-                       return static_cast<std::size_t>(n);
-                     });
+Result<std::size_t> read_some(int fd, std::uint64_t at, std::span<std::byte> into) {
+  ssize_t n;
+  do {
+    n = ::pread(fd, into.data(), into.size(), static_cast<off_t>(at));
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return system_error("cannot read", "the model file");
+  if (n == 0) return ended(at + into.size());
+  return static_cast<std::size_t>(n);
 }
 
-Status read_mmap(void* state, std::uint64_t offset, Pieces into) {
+Status read_pread(void* state, const ReadRequest& request, const std::atomic<bool>& cancelled) {
+  const File& file = *static_cast<File*>(state);
+  return read_steps(file, request, cancelled, 1u << 20,
+                    [&](std::uint64_t at, std::span<std::byte> into) { return read_some(file.fd, at, into); });
+}
+
+/// Copies from mapped pages of a file, as many as there still are; -1 where the system cannot.
+ssize_t copy_mapped(const std::byte* from, std::span<std::byte> to) {
+#ifdef __linux__
+  // The system copies: it stops at a page behind the file's end, where a copy by this program would be a SIGBUS.
+  const iovec local{to.data(), to.size()}, remote{const_cast<std::byte*>(from), to.size()};
+  const ssize_t n = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
+  return n < 0 && errno == EFAULT ? 0 : n;
+#else
+  return -1;
+#endif
+}
+
+Status read_mmap(void* state, const ReadRequest& request, const std::atomic<bool>& cancelled) {
   const File& file = *static_cast<File*>(state);
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return read_pieces(
-      file, offset, into, 512u << 10, [&](std::uint64_t at, std::span<std::byte> some) -> Result<std::size_t> {
-        // A page behind the file's end would be a SIGBUS, so its size is asked for before every window.
-        struct stat status{};
-        if (::fstat(file.fd, &status) != 0) return system_error("cannot read", "the model file");
-        if (static_cast<std::uint64_t>(status.st_size) < at + some.size()) return ended(at + some.size());
-        const std::uint64_t begin = at / page * page;
-        const auto length = static_cast<std::size_t>(at - begin) + some.size();
-        void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.fd, static_cast<off_t>(begin));
-        if (window == MAP_FAILED) return system_error("cannot map", "the model file");
-        ::madvise(window, length, MADV_SEQUENTIAL);
-        std::memcpy(some.data(), static_cast<std::byte*>(window) + (at - begin), some.size());
-        ::munmap(window, length);
-        return some.size();
-      });
+  return read_steps(file, request, cancelled, 512u << 10,
+                    [&](std::uint64_t at, std::span<std::byte> into) -> Result<std::size_t> {
+                      // The rest of the last page of a file that became shorter is readable and zero.
+                      struct stat status{};
+                      if (::fstat(file.fd, &status) != 0) return system_error("cannot read", "the model file");
+                      if (static_cast<std::uint64_t>(status.st_size) < at + into.size()) return ended(at + into.size());
+                      const std::uint64_t begin = at / page * page;
+                      const auto length = static_cast<std::size_t>(at - begin) + into.size();
+                      void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.fd, static_cast<off_t>(begin));
+                      if (window == MAP_FAILED) return system_error("cannot map", "the model file");
+                      ::madvise(window, length, MADV_SEQUENTIAL);
+                      const ssize_t n = copy_mapped(static_cast<std::byte*>(window) + (at - begin), into);
+                      ::munmap(window, length);
+                      if (n < 0) return read_some(file.fd, at, into);
+                      if (n == 0) return ended(at + into.size());
+                      return static_cast<std::size_t>(n);
+                    });
 }
 
 }  // namespace
 
 extern const SourceKind kPreadSource, kMmapSource;
-const SourceKind kPreadSource{"pread", false, 0, open_file, read_pread, cancel_file, close_file};
-const SourceKind kMmapSource{"mmap", false, 0, open_file, read_mmap, cancel_file, close_file};
+const SourceKind kPreadSource{"pread", false, open_file<read_pread>, submit, reap, cancel, close};
+const SourceKind kMmapSource{"mmap", false, open_file<read_mmap>, submit, reap, cancel, close};
 
 }  // namespace qsf

@@ -1,15 +1,11 @@
-// HTTP ranges over one kept connection: what breaks is tried again with growing waits, what changed is an error.
+// HTTP ranges over kept connections: what breaks is tried again with growing waits, what changed is an error.
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
 
-#include "native/curl.h"
-#include "native/http_answer.h"
+#include "native/http_transfer.h"
 #include "native/resident.h"
 #include "native/source.h"
 #include "qsf/base/try.h"
@@ -19,234 +15,133 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kMaxErrorPage = 64u << 10;  // read to keep the connection; a longer one is cut off
-
-/// The pieces as one run of bytes that is filled from its beginning.
-struct Filler {
-  Pieces pieces;
-  std::size_t piece = 0;
-  std::size_t at = 0;  // in that piece
-  std::uint64_t left = 0;
-
-  explicit Filler(Pieces into) : pieces(into) {
-    for (const std::span<std::byte> p : into) left += p.size();
-  }
-  /// false when there are more bytes than room.
-  bool add(std::span<const std::byte> bytes) {
-    if (bytes.size() > left) return false;
-    left -= bytes.size();
-    while (!bytes.empty()) {
-      const std::span<std::byte> room = pieces[piece].subspan(at);
-      const std::size_t n = std::min(room.size(), bytes.size());
-      if (n != 0) std::memcpy(room.data(), bytes.data(), n);
-      bytes = bytes.subspan(n);
-      at += n;
-      if (at == pieces[piece].size()) {
-        ++piece;
-        at = 0;
-      }
-    }
-    return true;
-  }
-};
+/// One sends while the other's answer is awaited. More would cut what can be joined into more and shorter ranges.
+constexpr std::size_t kTransfers = 2;
 
 struct Http {
-  std::string url;
-  SourceOptions options;
-  const Curl* curl = nullptr;
-  CURL* easy = nullptr;
-  CURLM* multi = nullptr;
-  curl_slist* headers = nullptr;
-  char message[CURL_ERROR_SIZE] = {};
-
-  bool known = false;
-  HttpIdentity identity;
-
-  // the request under way
-  HttpAnswer answer;
-  Judged judged;
-  bool judged_yet = false;
-  Filler* filler = nullptr;
-  std::uint64_t first = 0;
-  std::uint64_t answer_left = 0;  // bytes that the taken answer still owes
-  std::uint64_t discarded = 0;    // bytes of an error page
-
+  HttpShared server;  // before the transfers, so that it outlives them
+  std::uint64_t size = 0;
+  std::array<HttpTransfer, kTransfers> transfers;
   std::mutex mutex;
-  std::condition_variable cancel_signal;
+  Ring<ReadRequest, kSourceDepth> waiting;  // under the mutex
   std::atomic<bool> cancelled{false};
-
-  ~Http() {
-    if (multi != nullptr) curl->multi_cleanup(multi);
-    if (easy != nullptr) curl->easy_cleanup(easy);
-    if (headers != nullptr) curl->slist_free_all(headers);
-  }
 };
 
-Error was_cancelled() { return make_error(ErrorCode::cancelled, "reading from the server was cancelled"); }
-
-std::size_t on_header(char* data, std::size_t size, std::size_t n, void* user) {
-  static_cast<Http*>(user)->answer.add_line({data, size * n});
-  return size * n;
-}
-
-void judge_once(Http& http) {
-  if (http.judged_yet) return;
-  http.judged_yet = true;
-  http.judged = judge(http.answer, http.known ? &http.identity : nullptr, http.first, http.filler->left);
-  if (http.judged.verdict == Verdict::take) http.answer_left = http.answer.last - http.answer.first + 1;
-}
-
-/// Any other return value than the size makes libcurl end the transfer.
-std::size_t on_body(char* data, std::size_t size, std::size_t n, void* user) {
-  Http& http = *static_cast<Http*>(user);
-  const std::size_t bytes = size * n;
-  judge_once(http);
-  if (http.judged.verdict != Verdict::take) {
-    http.discarded += bytes;
-    return http.answer.status >= 400 && http.discarded <= kMaxErrorPage ? bytes : 0;
-  }
-  if (bytes > http.answer_left) {
-    http.judged = {Verdict::refuse,
-                   make_error(ErrorCode::network_error, "the server sent more bytes than it announced")};
-    return 0;
-  }
-  http.answer_left -= bytes;
-  http.filler->add(std::as_bytes(std::span(data, bytes)));
-  return bytes;
-}
-
-/// libcurl's result of one transfer.
-CURLcode transfer(Http& http) {
-  const Curl& c = *http.curl;
-  if (c.multi_add_handle(http.multi, http.easy) != CURLM_OK) return CURLE_FAILED_INIT;
-  CURLcode result = CURLE_ABORTED_BY_CALLBACK;
-  int running = 1;
-  while (running != 0 && !http.cancelled) {
-    if (c.multi_perform(http.multi, &running) != CURLM_OK) break;
-    if (running != 0) c.multi_poll(http.multi, nullptr, 0, 1000, nullptr);
-  }
-  int left = 0;
-  while (const CURLMsg* done = c.multi_info_read(http.multi, &left)) {
-    if (done->msg == CURLMSG_DONE) result = done->data.result;
-  }
-  c.multi_remove_handle(http.multi, http.easy);
-  return result;
-}
-
-bool worth_retrying(CURLcode code) {
-  constexpr CURLcode kFinal[] = {
-      CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT, CURLE_TOO_MANY_REDIRECTS, CURLE_PEER_FAILED_VERIFICATION,
-      CURLE_SSL_CACERT_BADFILE,   CURLE_FAILED_INIT,   CURLE_OUT_OF_MEMORY,      CURLE_NOT_BUILT_IN};
-  return std::find(std::begin(kFinal), std::end(kFinal), code) == std::end(kFinal);
-}
-
-/// One request for the rest of the filler, from `offset` on.
-Judged attempt(Http& http, std::uint64_t offset, Filler& filler) {
-  const Curl& c = *http.curl;
-  char range[64];
-  std::snprintf(range, sizeof range, "%llu-%llu", static_cast<unsigned long long>(offset),
-                static_cast<unsigned long long>(offset + filler.left - 1));
-  c.easy_setopt(http.easy, CURLOPT_RANGE, range);
-  http.answer = {};
-  http.judged = {};
-  http.judged_yet = false;
-  http.filler = &filler;
-  http.first = offset;
-  http.answer_left = 0;
-  http.discarded = 0;
-  http.message[0] = '\0';
-  const CURLcode code = transfer(http);
-  if (http.cancelled) return {Verdict::refuse, was_cancelled()};
-  if (http.judged_yet && http.judged.verdict != Verdict::take) return http.judged;
-  if (code != CURLE_OK) {
-    return {worth_retrying(code) ? Verdict::retry : Verdict::refuse,
-            make_error(ErrorCode::network_error, "{}", http.message[0] != '\0' ? http.message : c.easy_strerror(code))};
-  }
-  judge_once(http);  // an answer without a body
-  if (http.judged.verdict == Verdict::take && http.answer_left != 0) {
-    return {Verdict::retry, make_error(ErrorCode::network_error, "the answer ended {} bytes early", http.answer_left)};
-  }
-  return http.judged;
-}
-
-/// false when cancelled.
-bool wait_before_retry(Http& http, std::uint32_t failures) {
-  milliseconds wait = http.options.first_wait;
-  for (std::uint32_t i = 1; i < failures && wait < http.options.longest_wait; ++i) wait *= 2;
-  wait = std::max<milliseconds>(wait, std::chrono::seconds(http.answer.retry_after));
-  wait = std::min(wait, http.options.longest_wait);
-  std::unique_lock lock(http.mutex);
-  return !http.cancel_signal.wait_for(lock, wait, [&] { return http.cancelled.load(); });
-}
-
-Status read_http(void* state, std::uint64_t offset, Pieces into) {
-  Http& http = *static_cast<Http*>(state);
-  Filler filler(into);
-  std::uint32_t failures = 0;
-  while (filler.left != 0) {
-    if (http.cancelled) return was_cancelled();
-    const std::uint64_t before = filler.left;
-    const Judged judged = attempt(http, offset, filler);
-    offset += before - filler.left;
-    if (judged.verdict == Verdict::take) continue;  // a server may send less than was asked: then for the rest
-    if (judged.verdict == Verdict::refuse) return judged.error;
-    failures = filler.left != before ? 1 : failures + 1;
-    if (failures >= http.options.attempts) {
-      return make_error(judged.error.code, "{}, after {} attempts", judged.error.sentence, failures);
+void start_waiting(Http& http) {
+  const std::lock_guard lock(http.mutex);
+  for (HttpTransfer& transfer : http.transfers) {
+    if (transfer.state() != HttpTransfer::State::idle) continue;
+    while (!http.waiting.empty()) {
+      const ReadRequest& next = http.waiting.front();
+      if (const Status fits = check_range(next, http.size); !fits && http.server.known) {
+        http.server.done.push({next.ticket, fits});
+      } else if (!transfer.add(next)) {
+        break;
+      }
+      http.waiting.pop();
     }
-    if (!wait_before_retry(http, failures)) return was_cancelled();
+    if (transfer.has_requests()) transfer.start();
   }
-  return {};
 }
 
-void close_http(void* state) { delete static_cast<Http*>(state); }
+void drop_everything(Http& http) {
+  const Error error = make_error(ErrorCode::cancelled, "reading from the server was cancelled");
+  for (HttpTransfer& transfer : http.transfers) transfer.fail(error);
+  const std::lock_guard lock(http.mutex);
+  for (; !http.waiting.empty(); http.waiting.pop()) http.server.done.push({http.waiting.front().ticket, error});
+}
 
-void cancel_http(void* state) {
+/// Lets libcurl work, without waiting.
+void advance(Http& http) {
+  if (http.cancelled) return drop_everything(http);
+  const Curl& c = *http.server.curl;
+  const Clock::time_point now = Clock::now();
+  for (HttpTransfer& transfer : http.transfers) transfer.start_if_due(now);
+  start_waiting(http);
+  int running = 0;
+  c.multi_perform(http.server.multi, &running);
+  int left = 0;
+  while (const CURLMsg* done = c.multi_info_read(http.server.multi, &left)) {
+    if (done->msg != CURLMSG_DONE) continue;
+    const CURLcode code = done->data.result;  // read before the handle leaves, which ends `done`
+    CURL* easy = done->easy_handle;
+    for (HttpTransfer& transfer : http.transfers) {
+      if (transfer.owns(easy)) transfer.end_attempt(code);
+    }
+  }
+}
+
+/// Until something may happen, or `end`.
+void wait(Http& http, Clock::time_point end) {
+  for (const HttpTransfer& transfer : http.transfers) {
+    if (transfer.state() == HttpTransfer::State::waiting) end = std::min(end, transfer.due());
+  }
+  const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
+  if (left.count() <= 0) return;
+  http.server.curl->multi_poll(http.server.multi, nullptr, 0, static_cast<int>(std::min(left.count(), 1000l)), nullptr);
+}
+
+std::size_t reap(void* state, std::span<Completion> out, milliseconds timeout) {
+  Http& http = *static_cast<Http*>(state);
+  const Clock::time_point end = Clock::now() + timeout;
+  while (true) {
+    advance(http);
+    if (!http.server.done.empty() || http.cancelled || Clock::now() >= end) {
+      return take_completions(http.server.done, out);
+    }
+    wait(http, end);
+  }
+}
+
+void submit(void* state, std::span<const ReadRequest> requests) {
   Http& http = *static_cast<Http*>(state);
   {
     const std::lock_guard lock(http.mutex);
-    http.cancelled = true;
+    for (const ReadRequest& request : requests) http.waiting.push(request);
   }
-  http.cancel_signal.notify_all();
-  http.curl->multi_wakeup(http.multi);
+  http.server.curl->multi_wakeup(http.server.multi);
 }
 
-bool set_options(Http& http) {
-  const Curl& c = *http.curl;
-  const auto set = [&](CURLoption option, auto value) { return c.easy_setopt(http.easy, option, value) == CURLE_OK; };
-  return set(CURLOPT_URL, http.url.c_str()) && set(CURLOPT_ERRORBUFFER, &http.message[0]) &&
-         set(CURLOPT_HEADERFUNCTION, on_header) && set(CURLOPT_HEADERDATA, &http) &&
-         set(CURLOPT_WRITEFUNCTION, on_body) && set(CURLOPT_WRITEDATA, &http) && set(CURLOPT_NOSIGNAL, 1L) &&
-         set(CURLOPT_FOLLOWLOCATION, 1L) && set(CURLOPT_MAXREDIRS, 8L) &&
-         set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS)) &&
-         set(CURLOPT_REDIR_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS)) &&
-         set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(http.options.connect.count())) &&
-         set(CURLOPT_LOW_SPEED_LIMIT, 1L) &&
-         set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(http.options.stall.count())) && set(CURLOPT_USERAGENT, "qsf");
+void cancel(void* state) {
+  Http& http = *static_cast<Http*>(state);
+  http.cancelled = true;
+  http.server.curl->multi_wakeup(http.server.multi);
 }
 
-Result<void*> open_http(const std::string& where, const SourceOptions& options, std::uint64_t& size) {
-  const Result<const Curl*> curl = load_curl();
-  if (!curl) return curl.error();
+void close(void* state) { delete static_cast<Http*>(state); }
+
+/// The first two bytes, for what the server tells with them. Some servers take the last byte of "0-0" for none given.
+Status probe(Http& http) {
+  std::array<std::byte, 2> bytes{};
+  ReadRequest request;
+  request.size = 2;
+  request.into = bytes.data();
+  submit(&http, std::span(&request, 1));
+  Completion done;
+  while (reap(&http, std::span(&done, 1), std::chrono::hours(1)) == 0) {
+  }
+  return done.status;
+}
+
+Result<void*> open(const std::string& where, const SourceOptions& options, std::uint64_t& size) {
+  QSF_LET(curl, load_curl());
   auto http = std::make_unique<Http>();
-  http->url = where;
-  http->options = options;
-  http->curl = *curl;
-  http->easy = (*curl)->easy_init();
-  http->multi = (*curl)->multi_init();
-  if (http->easy == nullptr || http->multi == nullptr || !set_options(*http)) {
-    return make_error(ErrorCode::unsupported_host, "libcurl refused to be set up for HTTP");
+  HttpShared& server = http->server;
+  server.url = where;
+  server.options = options;
+  server.curl = curl;
+  server.multi = curl->multi_init();
+  bool good = server.multi != nullptr;
+  for (HttpTransfer& transfer : http->transfers) good = good && transfer.open(server);
+  if (!good) return make_error(ErrorCode::unsupported_host, "libcurl refused to be set up for HTTP");
+  QSF_TRY(probe(*http));
+  const HttpAnswer& answer = http->transfers[0].answer();
+  server.identity = {answer.etag, answer.last_modified, answer.total};
+  server.known = true;
+  if (const std::string value = if_range_value(server.identity); !value.empty()) {
+    server.headers = curl->slist_append(nullptr, ("If-Range: " + value).c_str());
   }
-  std::array<std::byte, 2> probe{};  // some servers take the last byte of "0-0" for none given
-  const std::span<std::byte> piece(probe);
-  QSF_TRY(read_http(http.get(), 0, Pieces(&piece, 1)));
-  http->identity = {http->answer.etag, http->answer.last_modified, http->answer.total};
-  http->known = true;
-  if (const std::string value = if_range_value(http->identity); !value.empty()) {
-    http->headers = (*curl)->slist_append(nullptr, ("If-Range: " + value).c_str());
-    (*curl)->easy_setopt(http->easy, CURLOPT_HTTPHEADER, http->headers);
-  }
-  size = http->answer.total;
+  size = http->size = answer.total;
   drop_code_pages();  // libcurl and what it loads touch megabytes at their start that are not needed again
   return static_cast<void*>(http.release());
 }
@@ -254,6 +149,6 @@ Result<void*> open_http(const std::string& where, const SourceOptions& options, 
 }  // namespace
 
 extern const SourceKind kHttpSource;
-const SourceKind kHttpSource{"http", true, 4u << 20, open_http, read_http, cancel_http, close_http};
+const SourceKind kHttpSource{"http", true, open, submit, reap, cancel, close};
 
 }  // namespace qsf

@@ -190,6 +190,10 @@ bool HttpServer::answer(int socket, const HttpRequest& request) {
   std::uint64_t first = request.first, last = std::min(request.last, total - 1);
   if (fault == Fault::zero_is_none && request.last == 0) last = total - 1;
   if (fault == Fault::short_range) last = first + (last - first) / 2;
+  if (fault == Fault::one_byte) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    last = first;
+  }
   if (fault == Fault::wrong_range) ++first, last = std::min(last + 1, total - 1);
   const std::uint64_t n = last - first + 1;
   std::string head = "HTTP/1.1 206 Partial Content\r\n" + tag + content_length(n);
@@ -198,6 +202,13 @@ bool HttpServer::answer(int socket, const HttpRequest& request) {
   if (!send_text(socket, head + "\r\n")) return false;
   if (fault == Fault::stall) {
     while (!stop_) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return false;
+  }
+  if (fault == Fault::drip) {
+    for (std::uint64_t i = first; i <= last && !stop_; ++i) {
+      if (!send_all(socket, content.data() + i, 1)) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
     return false;
   }
   const std::uint64_t sent = fault == Fault::cut_body ? n / 2 : n;

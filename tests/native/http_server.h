@@ -35,6 +35,8 @@ enum class Fault {
   redirect,       // to the same file under another name
   redirect_loop,  // to itself
   compressed,     // a 206 with Content-Encoding
+  drip,           // the head, then a byte every 50 ms
+  one_byte,       // a correct 206 for one byte, after 20 ms
   zero_is_none,   // "bytes=N-0" is taken for "bytes=N-"
 };
 

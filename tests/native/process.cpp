@@ -28,7 +28,12 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in.c_str(), O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT, 0600);
+  if (around.out == "-") {
+    posix_spawn_file_actions_addclose(&actions, STDOUT_FILENO);
+  } else {
+    const std::string& to = around.out.empty() ? out : around.out;
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, to.c_str(), O_WRONLY | O_CREAT, 0600);
+  }
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), O_WRONLY | O_CREAT, 0600);
   std::vector<std::string> arguments = command, variables = around.environment;
   std::vector<char*> argv, envp;
@@ -54,10 +59,10 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   return ran;
 }
 
-Ran measured(std::vector<std::string> command) {
+Ran measured(std::vector<std::string> command, const Around& around) {
   const TempDir dir;
   command.insert(command.begin(), {program("rss_probe"), dir / "peak"});
-  Ran ran = run(command);
+  Ran ran = run(command, around);
   ran.peak_resident_bytes = std::strtoull(read_text(dir / "peak").c_str(), nullptr, 10);
   return ran;
 }

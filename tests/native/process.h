@@ -20,12 +20,13 @@ struct Around {
   std::string input;                     // standard input, then its end
   std::vector<std::string> environment;  // NAME=value beside the caller's own
   std::function<void(pid_t)> meanwhile;  // called while the program runs
+  std::string out = {};                  // where standard output goes instead of to Ran::out; "-": nowhere, closed
 };
 
 Ran run(const std::vector<std::string>& command, const Around& around = {});
 
 /// As run(), through a small program of its own whose child's peak is not mixed with this process's.
-Ran measured(std::vector<std::string> command);
+Ran measured(std::vector<std::string> command, const Around& around = {});
 
 /// A program of this build.
 std::string program(const std::string& name);

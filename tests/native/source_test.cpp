@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -31,10 +32,37 @@ struct Read {
   std::vector<std::byte> bytes;
 };
 
+/// Submits neighbouring pieces from `offset` on, and reaps until all have completed: the first error, or success.
+Status read_pieces(Source& source, std::uint64_t offset, std::vector<std::span<std::byte>> pieces) {
+  std::vector<ReadRequest> requests;
+  for (const std::span<std::byte> piece : pieces) {
+    ReadRequest request;
+    request.offset = offset;
+    request.size = static_cast<std::uint32_t>(piece.size());
+    request.ticket = static_cast<std::uint32_t>(requests.size());
+    request.into = piece.data();
+    requests.push_back(request);
+    offset += piece.size();
+  }
+  EXPECT_EQ(source.submit(requests), requests.size());
+  std::vector<int> seen(requests.size());
+  std::vector<Completion> done(2);
+  Status first;
+  for (std::size_t left = requests.size(); left > 0;) {
+    const std::size_t n = source.reap(done, std::chrono::seconds(30));
+    for (const Completion& c : std::span(done).first(n)) {
+      EXPECT_EQ(seen.at(c.ticket)++, 0);
+      if (first && !c.status) first = c.status;
+    }
+    left -= n;
+  }
+  EXPECT_EQ(source.under_way(), 0u);
+  return first;
+}
+
 Read read(Source& source, std::uint64_t offset, std::size_t size) {
   std::vector<std::byte> bytes(size);
-  const std::span<std::byte> piece(bytes);
-  const Status status = source.read(offset, Pieces(&piece, 1));
+  const Status status = read_pieces(source, offset, {bytes});
   if (!status) return {status.error().code, status.error().sentence, {}};
   return {ErrorCode::none, "", bytes};
 }
@@ -70,8 +98,7 @@ TEST(Source, EveryKindReadsTheSame) {
       EXPECT_TRUE(got.bytes == part(content, offset, size)) << kind->name << " at " << offset;
     }
     std::vector<std::byte> a(1000), b(0), c(2'500'000);
-    const std::span<std::byte> pieces[] = {a, b, c};
-    EXPECT_TRUE(source->read(77, pieces));
+    EXPECT_TRUE(read_pieces(*source, 77, {a, b, c}));
     EXPECT_TRUE(a == part(content, 77, 1000) && c == part(content, 1077, 2'500'000)) << kind->name;
     EXPECT_EQ(read(*source, 3'000'000, 2).code, ErrorCode::truncated);
     EXPECT_EQ(read(*source, ~0ull, 2).code, ErrorCode::truncated);
@@ -106,6 +133,80 @@ TEST(Source, AFileThatShrinksIsTruncated) {
     std::filesystem::resize_file(dir / "file", 50'000);
     EXPECT_EQ(read(*source, 40'000, 20'000).code, ErrorCode::truncated) << kind;
     EXPECT_EQ(read(*source, 60'000, 1).code, ErrorCode::truncated) << kind;
+  }
+}
+
+// The file is cut and mended again and again while its mapped pages are copied.
+TEST(Source, AMappedFileThatShrinksAtAnyMomentIsNoCrash) {
+  const test::TempDir dir;
+  const std::vector<std::byte> content = some_bytes(4 << 20);
+  test::write_bytes(dir / "file", content);
+  SourceOptions options;
+  options.kind = "mmap";
+  Result<Source> source = Source::open(dir / "file", options);
+  ASSERT_TRUE(source);
+  std::atomic<bool> stop{false};
+  std::thread cutter([&] {
+    while (!stop) {
+      std::filesystem::resize_file(dir / "file", 8192);
+      std::filesystem::resize_file(dir / "file", content.size());
+    }
+  });
+  int good = 0, cut = 0;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while ((good < 20 || cut < 200) && std::chrono::steady_clock::now() < limit) {
+    const Read got = read(*source, 0, content.size());
+    EXPECT_TRUE(got.code == ErrorCode::none || got.code == ErrorCode::truncated) << got.sentence;
+    ++(got.code == ErrorCode::none ? good : cut);
+  }
+  stop = true;
+  cutter.join();
+  EXPECT_GT(cut, 0);
+}
+
+TEST(Source, HoldsAsManyRequestsAsItSays) {
+  const std::vector<std::byte> content = some_bytes(300'000);
+  const test::TempDir dir;
+  test::write_bytes(dir / "file", content);
+  HttpServer server(content);
+  for (const SourceKind* kind : source_kinds()) {
+    SourceOptions options = quick();
+    options.kind = kind->name;
+    Result<Source> source = Source::open(kind->url ? server.url() : dir / "file", options);
+    ASSERT_TRUE(source) << kind->name;
+    std::vector<std::byte> bytes(content.size());
+    std::vector<ReadRequest> requests(100);
+    for (std::uint32_t i = 0; i < 100; ++i) {  // backwards: no two are neighbours in order
+      requests[i].offset = (99 - i) * 3000;
+      requests[i].size = 3000;
+      requests[i].into = bytes.data() + requests[i].offset;
+      requests[i].ticket = i;
+    }
+    requests[7].offset = content.size();  // one of them cannot be read, and harms no other
+    std::vector<Completion> done(5);
+    std::span<const ReadRequest> left(requests);
+    std::vector<ErrorCode> codes(100, ErrorCode::internal);
+    EXPECT_EQ(source->room(), kSourceDepth);
+    const std::size_t taken = source->submit(left);
+    EXPECT_EQ(taken, kSourceDepth) << kind->name;
+    EXPECT_EQ(source->submit(left.subspan(taken)), 0u);
+    left = left.subspan(taken);
+    while (source->under_way() > 0) {
+      const std::size_t n = source->reap(done, std::chrono::seconds(30));
+      ASSERT_GT(n, 0u);
+      for (const Completion& c : std::span(done).first(n)) {
+        codes[c.ticket] = c.status ? ErrorCode::none : c.status.error().code;
+      }
+      left = left.subspan(source->submit(left));
+    }
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      EXPECT_EQ(codes[i], i == 7 ? ErrorCode::truncated : ErrorCode::none) << kind->name << " " << i;
+    }
+    std::fill_n(bytes.begin() + 92 * 3000, 3000, std::byte{0});
+    std::vector<std::byte> expected = content;
+    std::fill_n(expected.begin() + 92 * 3000, 3000, std::byte{0});
+    EXPECT_TRUE(bytes == expected) << kind->name;
+    EXPECT_EQ(source->reap(done, std::chrono::milliseconds(1)), 0u) << "nothing is under way";
   }
 }
 
@@ -260,6 +361,47 @@ TEST_F(HttpSource, AStalledServerIsGivenUp) {
   ASSERT_TRUE(source);
   fault(Fault::stall, 1000);
   EXPECT_EQ(read(*source, 0, 10).code, ErrorCode::network_error);
+}
+
+TEST_F(HttpSource, AByteNowAndThenIsGivenUp) {
+  SourceOptions options = quick();
+  options.stall = std::chrono::seconds(1);
+  options.attempts = 2;
+  for (const Fault f : {Fault::drip, Fault::one_byte}) {
+    server_.set_fault(nullptr);
+    Result<Source> source = Source::open(server_.url(), options);
+    ASSERT_TRUE(source);
+    fault(f, 1'000'000, static_cast<int>(server_.requests().size()));
+    const auto begin = std::chrono::steady_clock::now();
+    const Read got = read(*source, 0, 100'000);
+    EXPECT_EQ(got.code, ErrorCode::network_error) << got.sentence;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  }
+}
+
+// The second request's answer does not wait for the first one's.
+TEST_F(HttpSource, RequestsCompleteOutOfOrder) {
+  Result<Source> source = open();
+  ASSERT_TRUE(source);
+  server_.set_fault([](const HttpRequest& r) { return r.first == 0 ? Fault::stall : Fault::none; });
+  std::vector<std::byte> bytes(2000);
+  std::array<ReadRequest, 2> requests{};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    requests[i].offset = i * 200'000;
+    requests[i].size = 1000;
+    requests[i].ticket = i;
+    requests[i].into = bytes.data() + i * 1000;
+  }
+  ASSERT_EQ(source->submit(requests), 2u);
+  std::array<Completion, 2> done;
+  ASSERT_EQ(source->reap(done, std::chrono::seconds(20)), 1u);
+  EXPECT_EQ(done[0].ticket, 1u);
+  EXPECT_TRUE(done[0].status);
+  source->cancel();
+  ASSERT_EQ(source->reap(done, std::chrono::seconds(20)), 1u);
+  EXPECT_EQ(done[0].ticket, 0u);
+  EXPECT_EQ(done[0].status.error().code, ErrorCode::cancelled);
+  EXPECT_EQ(source->under_way(), 0u);
 }
 
 TEST_F(HttpSource, CancelEndsAReadSoon) {

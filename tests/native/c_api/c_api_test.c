@@ -1,4 +1,5 @@
 /* The C API from C11: c_api_test MODEL. Exit code 0, or 1 with the line of the first claim that does not hold. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,10 @@ static struct Seen generate(QSFEngine* engine, const char* prompt, int max_token
 }
 
 static void check_failures(const char* model) {
+  setenv("QSF_ISA", "neon9", 1);
+  EXPECT(qsf_load(model, NULL) == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(strstr(qsf_last_error(), "neon9") != NULL);
+  setenv("QSF_ISA", "scalar", 1);
   EXPECT(qsf_load("no/such/file.qsf", NULL) == NULL);
   EXPECT(qsf_last_error_code() == kIoError && strstr(qsf_last_error(), "no/such/file.qsf") != NULL);
   EXPECT(qsf_load(NULL, NULL) == NULL && qsf_last_error_code() == kBadArgument);
@@ -94,7 +99,7 @@ int main(int argc, char** argv) {
   float* logits = qsf_forward(engine, ids, n);
   for (int i = 0; i < 12; ++i) {
     EXPECT(logits != NULL);
-    int next = qsf_sample(logits, kVocab, 0.0f, 1.0f);
+    int next = qsf_sample(logits, kVocab, 0.0f, 1.0f, 0);
     EXPECT(next == greedy.ids[i]);
     logits = qsf_forward(engine, &next, 1);
   }
@@ -110,6 +115,17 @@ int main(int argc, char** argv) {
   EXPECT(again.n == one.n && memcmp(again.ids, one.ids, sizeof one.ids) == 0);
   qsf_generate(engine, "Once", 2, 0.0f, 1.0f, NULL, NULL);
   EXPECT(qsf_last_error_code() == 0);
+
+  /* A stop that comes before the first step ends the call, and only that one. */
+  qsf_stop(engine);
+  qsf_stop(engine);
+  EXPECT(generate(engine, "Once upon a time", 20, 1.0f, 0).n == 0 && qsf_last_error_code() == kCancelled);
+  again = generate(engine, "Once upon a time", 20, 1.0f, 0);
+  EXPECT(again.n == one.n && memcmp(again.ids, one.ids, sizeof one.ids) == 0);
+  qsf_stop(engine);
+  EXPECT(qsf_forward(engine, golden, 6) == NULL && qsf_last_error_code() == kCancelled);
+  EXPECT(qsf_rewind(engine, 0) == 0 && qsf_forward(engine, golden, 6) != NULL);
+  qsf_stop(NULL);
 
   /* What is wrong is told, and harms nothing. */
   int bad = kVocab, negative = -1;
@@ -127,14 +143,17 @@ int main(int argc, char** argv) {
   free(endless);
 
   const float flat[4] = {0.0f, 9.0f, 0.0f, 0.0f};
-  EXPECT(qsf_sample(flat, 4, 0.0f, 1.0f) == 1);
-  EXPECT(qsf_sample(flat, 4, 0.5f, 0.5f) == 1);
-  EXPECT(qsf_sample(NULL, 4, 0.5f, 0.5f) == -1 && qsf_last_error_code() == kBadArgument);
-  EXPECT(qsf_sample(flat, 4, 0.5f, 7.0f) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sample(flat, 4, 0.0f, 1.0f, 0) == 1);
+  EXPECT(qsf_sample(flat, 4, 0.5f, 0.5f, 0) == 1);
+  EXPECT(qsf_sample(NULL, 4, 0.5f, 0.5f, 0) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sample(flat, 4, 0.5f, 7.0f, 0) == -1 && qsf_last_error_code() == kBadArgument);
   int counts[2] = {0, 0};
   const float even[2] = {1.0f, 1.0f};
-  for (int i = 0; i < 200; ++i) counts[qsf_sample(even, 2, 1.0f, 1.0f)] += 1;
+  for (int i = 0; i < 200; ++i) counts[qsf_sample(even, 2, 1.0f, 1.0f, (uint64_t)i)] += 1;
   EXPECT(counts[0] > 60 && counts[1] > 60);
+  for (int i = 0; i < 20; ++i) { /* nothing is remembered between calls */
+    EXPECT(qsf_sample(even, 2, 1.0f, 1.0f, 7) == qsf_sample(even, 2, 1.0f, 1.0f, 7));
+  }
 
   qsf_print_stats(engine);
   qsf_free(engine);

@@ -1,0 +1,93 @@
+#include "native/read_thread.h"
+
+namespace qsf {
+
+namespace {
+
+/// Bytes whose reading takes several times as long as waking a thread. Less is left to the reaping thread.
+constexpr std::uint32_t kWorthAThread = 256u << 10;
+
+}  // namespace
+
+ReadThread::ReadThread(Read read, void* file) : read_(read), file_(file) {
+  thread_ = std::thread([this] { run(); });
+}
+
+ReadThread::~ReadThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    end_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+void ReadThread::submit(std::span<const ReadRequest> requests) {
+  bool reaping = false, worth = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const ReadRequest& request : requests) waiting_.push(request);
+    reaping = reaping_;
+    worth = worth_a_thread();
+  }
+  if (reaping) {
+    news_.notify_one();
+  } else if (worth) {
+    work_.notify_one();
+  }
+}
+
+std::size_t ReadThread::reap(std::span<Completion> out, std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  reaping_ = true;
+  while (done_.empty() && !(cancelled_ && waiting_.empty() && reading_ == 0)) {
+    if (!waiting_.empty()) {
+      read_one(lock);
+    } else if (news_.wait_until(lock, end) == std::cv_status::timeout) {
+      break;
+    }
+  }
+  reaping_ = false;
+  const std::size_t n = take_completions(done_, out);
+  const bool worth = worth_a_thread();
+  lock.unlock();
+  if (worth) work_.notify_one();
+  return n;
+}
+
+void ReadThread::cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  }
+  news_.notify_one();
+}
+
+bool ReadThread::worth_a_thread() const { return !waiting_.empty() && waiting_.front().size >= kWorthAThread; }
+
+/// Takes a request, reads it without the lock, and puts down its completion.
+void ReadThread::read_one(std::unique_lock<std::mutex>& lock) {
+  const ReadRequest request = waiting_.front();
+  waiting_.pop();
+  ++reading_;
+  lock.unlock();
+  const Status status =
+      cancelled_ ? make_error(ErrorCode::cancelled, "reading was cancelled") : read_(file_, request, cancelled_);
+  lock.lock();
+  --reading_;
+  done_.push({request.ticket, status});
+}
+
+void ReadThread::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return end_ || (!reaping_ && worth_a_thread()); });
+    if (end_) return;
+    read_one(lock);
+    if (reaping_) news_.notify_one();
+  }
+}
+
+}  // namespace qsf

@@ -1,0 +1,51 @@
+// Reading that blocks behind a source's interface: the reaping thread reads while it would wait, and a thread of the
+// source's own while the reaping one does something else. So small reads cost no hand-over, and large ones that
+// are asked for ahead go on beside unpacking.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "native/source.h"
+
+namespace qsf {
+
+class ReadThread {
+ public:
+  /// Reads one request, on two threads at a time at most; looks at `cancelled` now and then.
+  using Read = Status (*)(void* file, const ReadRequest& request, const std::atomic<bool>& cancelled);
+
+  /// `file` must outlive this.
+  ReadThread(Read read, void* file);
+  /// Cancels and joins.
+  ~ReadThread();
+  ReadThread(const ReadThread&) = delete;
+  ReadThread& operator=(const ReadThread&) = delete;
+
+  // As Source's.
+  void submit(std::span<const ReadRequest> requests);
+  std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
+  void cancel();
+
+ private:
+  void run();
+  bool worth_a_thread() const;
+  void read_one(std::unique_lock<std::mutex>& lock);
+
+  const Read read_;
+  void* const file_;
+  std::atomic<bool> cancelled_{false};
+  std::mutex mutex_;                     // of all below
+  std::condition_variable work_, news_;  // of the own thread; of the reaping one
+  Ring<ReadRequest, kSourceDepth> waiting_;
+  Completions done_;
+  std::size_t reading_ = 0;  // requests that are being read
+  bool reaping_ = false, end_ = false;
+  std::thread thread_;
+};
+
+}  // namespace qsf

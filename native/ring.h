@@ -1,0 +1,27 @@
+// A first-in, first-out queue of fixed room.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace qsf {
+
+template <class T, std::size_t N>
+class Ring {
+ public:
+  bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
+  /// There must be room: size() < N.
+  void push(const T& value) { values_[(first_ + count_++) % N] = value; }
+  const T& front() const { return values_[first_]; }
+  void pop() {
+    first_ = (first_ + 1) % N;
+    --count_;
+  }
+
+ private:
+  std::array<T, N> values_{};
+  std::size_t first_ = 0, count_ = 0;
+};
+
+}  // namespace qsf

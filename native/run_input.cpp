@@ -1,0 +1,87 @@
+#include "native/run_input.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "native/run_signal.h"
+#include "native/run_terminal.h"
+
+namespace qsf::run {
+namespace {
+
+/// No token is taken to be shorter than this: tokens that are never printed tell no bytes.
+constexpr std::size_t kLongestSpecial = 128;
+
+/// Bytes read, 0 at the end, -1 for an error or a signal.
+ssize_t read_some(int from, char* to, std::size_t size) {
+  ssize_t n;
+  do {
+    n = ::read(from, to, size);
+  } while (n < 0 && errno == EINTR && !cancelled());
+  return n;
+}
+
+}  // namespace
+
+std::size_t longest_text(const Session& session) {
+  const Stats stats = session.stats();
+  std::size_t longest = kLongestSpecial;
+  for (std::uint32_t id = 0; id < stats.vocab_size; ++id) longest = std::max(longest, session.detokenize(id).size());
+  return longest * stats.max_seq_len;
+}
+
+Result<std::string> read_text(const std::string& path, std::size_t limit) {
+  const std::string name = path.empty() ? "standard input" : path;
+  const auto error = [&] { return make_error(ErrorCode::io_error, "cannot read {}: {}", name, std::strerror(errno)); };
+  const int from = path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (from < 0) return error();
+  std::string text;
+  char buffer[4096];
+  Status status;
+  while (status) {
+    const ssize_t n = read_some(from, buffer, sizeof buffer);
+    if (n == 0) break;
+    if (n < 0) {
+      status = cancelled() ? make_error(ErrorCode::cancelled, "stopped while reading {}", name) : error();
+    } else if (text.size() + static_cast<std::size_t>(n) > limit) {
+      status =
+          make_error(ErrorCode::context_full, "{} has more than {} bytes, more than the context can hold", name, limit);
+    } else {
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+  }
+  if (!path.empty()) ::close(from);
+  if (!status) return status.error();
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Lines::Kind Lines::next(std::string& line) {
+  line.clear();
+  bool too_long = false;
+  if (at_ == size_ && ::isatty(STDIN_FILENO) != 0) show_input_mark();
+  while (true) {
+    if (at_ == size_) {
+      const ssize_t n = read_some(STDIN_FILENO, buffer_, sizeof buffer_);
+      if (n < 0 || (n == 0 && line.empty() && !too_long)) return Kind::end;
+      if (n == 0) break;
+      at_ = 0;
+      size_ = static_cast<std::size_t>(n);
+    }
+    const char* begin = buffer_ + at_;
+    const auto* end = static_cast<const char*>(std::memchr(begin, '\n', size_ - at_));
+    const std::size_t n = end == nullptr ? size_ - at_ : static_cast<std::size_t>(end - begin);
+    too_long = too_long || line.size() + n > limit_;
+    if (!too_long) line.append(begin, n);
+    at_ += n + (end != nullptr ? 1 : 0);
+    if (end != nullptr) break;
+  }
+  return too_long ? Kind::too_long : Kind::line;
+}
+
+}  // namespace qsf::run

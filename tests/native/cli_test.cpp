@@ -1,0 +1,185 @@
+// qsf-run's command line: what it understands, what it says, and how a conversation goes on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "native/models.h"
+
+namespace qsf::test {
+namespace {
+
+Ran run_with(std::vector<std::string> arguments, const std::string& input = "") {
+  arguments.insert(arguments.begin(), program("qsf-run"));
+  return run(arguments, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
+}
+
+std::string refusal(std::vector<std::string> more) {
+  more.insert(more.begin(), {stories("8bit"), "--prompt", "x"});
+  const Ran ran = run_with(more);
+  EXPECT_EQ(ran.code, 2) << more.back() << ran.err;
+  EXPECT_TRUE(ran.err.starts_with("qsf-run: bad_argument: ")) << ran.err;
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  return ran.err;
+}
+
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+/// Lines to --interactive with greedy answers of 8 tokens.
+Ran talk(const std::string& input, std::vector<std::string> more = {}) {
+  more.insert(more.begin(),
+              {stories("8bit"), "--interactive", "--temperature", "0", "--max-tokens", "8", "--ignore-eos"});
+  return run_with(more, input);
+}
+
+TEST(Cli, NumbersOutOfRangeAreRefused) {
+  const std::pair<const char*, const char*> cases[] = {{"--seed", "-1"},        {"--seed", "18446744073709551616"},
+                                                       {"--seed", "1.5"},       {"--seed", "+1"},
+                                                       {"--top-k", "-1"},       {"--top-k", "4294967296"},
+                                                       {"--chunk", "-1"},       {"--ring", "x"},
+                                                       {"--max-seq-len", "-1"}, {"--max-tokens", "99999999999999999"}};
+  for (const auto& [option, value] : cases) {
+    const std::string sentence = refusal({option, value});
+    EXPECT_TRUE(has(sentence, option) && has(sentence, value)) << sentence;
+  }
+  EXPECT_EQ(run_with({stories("8bit"), "--prompt", "x", "--max-tokens", "1", "--seed", "18446744073709551615"}).code,
+            0);
+}
+
+TEST(Cli, WhatIsNotExpectedIsNamedInItsOrder) {
+  EXPECT_TRUE(has(refusal({"one", "two", "three"}), "not expected: one two three"));
+  EXPECT_TRUE(has(refusal({"--no-such-option", "--nor-this"}), "not expected: --no-such-option --nor-this"));
+  EXPECT_TRUE(has(refusal({"one"}), "this argument was not expected: one"));
+}
+
+TEST(Cli, ShortOptions) {
+  const TempDir dir;
+  const Ran long_names = run_with({stories("8bit"), "--prompt", "Once upon a time", "--max-tokens", "9", "--seed", "4",
+                                   "--threads", "2", "--receipt", dir / "r"});
+  EXPECT_EQ(long_names.code, 0) << long_names.err;
+  EXPECT_EQ(Json::parse(read_text(dir / "r")).at("threads"), 2);
+  EXPECT_GT(long_names.out.size(), 5u);
+  std::ofstream(dir / "prompt") << "Once upon a time\n";
+  for (const std::vector<std::string>& prompt : {std::vector<std::string>{"-p", "Once upon a time"},
+                                                 {"-f", dir / "prompt"},
+                                                 {"--prompt-file", dir / "prompt"}}) {
+    std::vector<std::string> arguments{"-m", stories("8bit"), "-n", "9", "-s4", "-t", "2"};
+    arguments.insert(arguments.end(), prompt.begin(), prompt.end());
+    const Ran ran = run_with(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, long_names.out);
+  }
+  refusal({"--prompt-file", dir / "prompt"});
+}
+
+TEST(Cli, TextToTokensAndBack) {
+  const std::string text = "<|endoftext|>Once upon a time";
+  for (const Ran& ran : {run_with({stories("8bit"), "--tokenize", "-p", text}),
+                         run_with({stories("8bit"), "--tokenize"}, text + "\n")}) {
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "0,1700,328,625,259,531\n");
+  }
+  const Ran back = run_with({stories("8bit"), "--detokenize", "--tokens", "1700,328,625,259,531"});
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(back.out, "Once upon a time");
+  const Ran bad = run_with({stories("8bit"), "--detokenize", "--tokens", "2048"});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_TRUE(bad.err.starts_with("qsf-run: bad_token: ")) << bad.err;
+  refusal({"--detokenize"});
+  refusal({"--tokenize", "--bench"});
+}
+
+TEST(Cli, ColorsWhenAskedFor) {
+  for (const char* when : {"auto", "never"}) {
+    EXPECT_FALSE(has(run_with({"no/such/file", "--prompt", "x", "--color", when}).err, "\x1b")) << when;
+  }
+  const Ran colored = run_with({"no/such/file", "--prompt", "x", "--color", "always"});
+  EXPECT_TRUE(colored.err.starts_with("\x1b[31mqsf-run: io_error:\x1b[0m ")) << colored.err;
+  refusal({"--color", "blue"});
+}
+
+TEST(Cli, CompletionKnowsEveryOption) {
+  const std::string help = run_with({"--help"}).out;
+  std::vector<std::string> options;
+  for (std::size_t at = help.find("\n  -"); at != std::string::npos; at = help.find("\n  -", at + 1)) {
+    const std::string names = help.substr(at + 3, help.find(' ', at + 3) - at - 3);
+    options.push_back(names.substr(names.find("--")));
+  }
+  EXPECT_GT(options.size(), 25u) << help;
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ran ran = run_with({"--completion", shell});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    for (const std::string& option : options) {
+      const std::string name = shell == std::string("fish") ? "-l " + option.substr(2) + " " : option;
+      EXPECT_TRUE(has(ran.out, name)) << shell << " " << option;
+    }
+  }
+  refusal({"--completion", "sh"});
+  const TempDir dir;
+  std::ofstream(dir / "c.bash") << run_with({"--completion", "bash"}).out;
+  const auto words = [&](const std::string& typed, const std::string& before) {
+    const Ran ran = run({"/bin/bash", "-c",
+                         "source " + (dir / "c.bash") + " && COMP_WORDS=(qsf-run '" + before + "' '" + typed +
+                             "') COMP_CWORD=2 && _qsf_run && echo ${COMPREPLY[@]}"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  EXPECT_EQ(words("--temp", "m"), "--temperature\n");
+  EXPECT_EQ(words("", "--kv"), "f32 f16 8bit 4bit 2bit\n");
+  EXPECT_EQ(words("p", "--source"), "pread\n");
+  EXPECT_EQ(words(dir / "c.b", "-f"), (dir / "c.bash") + "\n");
+}
+
+TEST(Cli, AFullContextIsTold) {
+  const TempDir dir;
+  const Ran full = run_with(
+      {stories("8bit"), "-p", "Once upon a time", "--max-seq-len", "10", "--ignore-eos", "--receipt", dir / "r"});
+  EXPECT_EQ(full.code, 0) << full.err;
+  EXPECT_TRUE(has(full.err, "the context of 10 tokens is full")) << full.err;
+  EXPECT_EQ(Json::parse(read_text(dir / "r")).at("ended"), "context");
+  const Ran one = run_with({stories("8bit"), "--tokens", "7", "--max-seq-len", "1"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_TRUE(has(one.err, "the prompt fills the context of 1 tokens: nothing can be generated")) << one.err;
+  const Ran enough = run_with({stories("8bit"), "-p", "Once upon a time", "-n", "3"});
+  EXPECT_EQ(enough.err, "");
+}
+
+TEST(Cli, AContextBeyondTheModelsOwnWarns) {
+  const Ran beyond = run_with({stories("8bit"), "-p", "x", "-n", "1", "--max-seq-len", "513"});
+  EXPECT_EQ(beyond.code, 0) << beyond.err;
+  EXPECT_TRUE(has(beyond.err, "the model was made for 512 tokens")) << beyond.err;
+  EXPECT_EQ(run_with({stories("8bit"), "-p", "x", "-n", "1", "--max-seq-len", "512"}).err, "");
+}
+
+TEST(Cli, VerboseCallsTheVocabularyByItsName) {
+  const Ran ran = run_with({stories("8bit"), "-p", "x", "-n", "1", "--verbose"});
+  EXPECT_TRUE(has(ran.err, "a vocabulary of 2048")) << ran.err;
+  EXPECT_FALSE(has(ran.err, "2048 tokens")) << ran.err;
+}
+
+TEST(Cli, ABadLineEndsNoConversation) {
+  const std::string alone = talk("Once upon a time\n and then\n").out;
+  const std::string long_line(30'000, 'x'), longer(3'000'000, 'y');
+  const Ran ran = talk("Once upon a time\n\xff\xfe\n" + long_line + "\n" + longer + "\n and then\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, alone) << "the sequence is as it was";
+  EXPECT_TRUE(has(ran.err, "qsf-run: bad_text: ")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "qsf-run: context_full: ")) << ran.err;
+  EXPECT_FALSE(has(ran.err, "begins anew")) << ran.err;
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 3) << ran.err;
+}
+
+TEST(Cli, OnlyALineThatFitsBeginsAnew) {
+  const std::string line = "Once upon a time there was a king";
+  const Ran ran = talk(line + "\n" + line + "\n" + line + "\n" + line + "\n", {"--max-seq-len", "40"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.err, "the context is full; the text begins anew")) << ran.err;
+  std::string many;
+  for (int i = 0; i < 10; ++i) many += line;
+  const Ran none = talk(line + "\n" + many + "\n" + line + "\n", {"--max-seq-len", "40"});
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_TRUE(has(none.err, "the line is left out")) << none.err;
+  EXPECT_EQ(none.out, talk(line + "\n" + line + "\n", {"--max-seq-len", "40"}).out);
+}
+
+}  // namespace
+}  // namespace qsf::test
