@@ -1,14 +1,17 @@
 // The page's side: a model in a worker of its own.
 import * as Comlink from './comlink.js';
 
+import { kvTypes, openOptions, promptOptions, samplerOptions } from './boundary.gen.js';
 import { cache } from './cache.js';
 import { GiB, MiB, PAGE } from './constants.js';
 import { unwrap } from './contract.js';
 import type { Batch, EngineWorker, GenerateRequest, LoadRequest } from './contract.js';
 import { QSFError } from './errors.js';
-import type { GenerateOptions, LoadOptions, ModelSource, Prompt, Stats } from './types.js';
+import { checkName, checkOptions } from './options.js';
+import type { GenerateOptions, LoadOptions, ModelSource, Prompt, Stats, Variant } from './types.js';
 
 const DEFAULT_MEMORY = 256 * MiB;
+const VARIANTS: readonly Variant[] = ['relaxed', 'simd'];
 /** How long close() waits for the worker to let go of the cache before it is ended. */
 const CLOSE_PATIENCE = 500;
 
@@ -174,12 +177,11 @@ function loadRequest(source: ModelSource, options: LoadOptions): LoadRequest {
   return {
     source: source instanceof Blob ? source : absolute(source),
     memory,
-    maxSeqLen: options.maxSeqLen ?? 0,
-    kv: options.kv,
+    open: checkOptions(openOptions, { maxSeqLen: options.maxSeqLen, streamAll: options.streamAll }),
+    kv: checkName('kv', kvTypes, options.kv),
     cache: options.cache ?? true,
     background: options.background ?? false,
-    streamAll: options.streamAll ?? false,
-    variant: options.variant,
+    variant: checkName('variant', VARIANTS, options.variant),
     threads: options.threads,
     network: options.network ?? {},
   };
@@ -201,30 +203,14 @@ function absolute(address: string | URL): string {
 
 function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
   const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
-  if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new QSFError('bad_argument', `seed is ${seed}; it must be a non-negative safe integer.`);
-  }
   const stop = options.stop ?? [];
   return {
+    ...checkOptions(samplerOptions, { ...options, seed }),
+    ...checkOptions(promptOptions, { ...options, allLogits: false }),
     prompt: typeof prompt === 'string' ? prompt : tokenIds(prompt),
-    maxTokens: count('maxTokens', options.maxTokens ?? 256),
-    temperature: options.temperature ?? 0.7,
-    topK: count('topK', options.topK ?? 40),
-    topP: options.topP ?? 0.9,
-    repetitionPenalty: options.repetitionPenalty ?? 1,
-    seed,
     stop: typeof stop === 'string' ? [stop] : [...stop],
-    addBos: options.addBos ?? true,
-    special: options.special ?? true,
-    ignoreEos: options.ignoreEos ?? false,
     continue: options.continue ?? false,
-    logitsHash: options.logitsHash ?? false,
   };
-}
-
-function count(name: string, value: number): number {
-  if (Number.isInteger(value) && value >= 0 && value <= 0xffffffff) return value;
-  throw new QSFError('bad_argument', `${name} is ${value}; it must be a whole number from 0 to 4294967295.`);
 }
 
 function tokenIds(tokens: ArrayLike<number>): Uint32Array {

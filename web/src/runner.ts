@@ -1,6 +1,7 @@
 // The host's loop around an engine: it steps, feeds what the engine asks for, and gives the message queue a turn.
+import type { Step } from './boundary.gen.js';
 import { errorInfo } from './errors.js';
-import type { Engine, Step } from './engine.js';
+import type { Engine } from './engine.js';
 import type { ByteSource } from './sources/source.js';
 import { Signal, tick } from './tick.js';
 
