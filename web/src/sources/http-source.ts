@@ -1,5 +1,6 @@
 // A model at an address: HTTP ranges, and the cache in front of them. Bytes are vouched for in the cache only after
-// their CRC was right, and checked again when they are first read from it.
+// their CRC was right. What comes from the network or from a cache that another tab writes is checked each time; what
+// lies where nobody else writes, once: when it comes, or when it is first read.
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
 import { crc32 } from './crc32.js';
@@ -26,7 +27,7 @@ export class HttpSource implements ByteSource {
   #whole: WholeFile | undefined;
   /** Bytes given to the engine or kept, and right. */
   #here = new RangeSet();
-  /** Ranges whose bytes from the cache were checked since the source was opened. */
+  /** Ranges that lie where only this source writes, and whose bytes it has checked. */
   #checked = new RangeSet();
   /** Reads without CRC, kept until the engine accepts them. */
   #unvouched: { offset: number; bytes: Uint8Array }[] = [];
@@ -101,11 +102,7 @@ export class HttpSource implements ByteSource {
     const kept = this.#fromCache(offset, into, crc);
     if (kept === true) return undefined;
     if (kept !== false) return kept;
-    if (this.#head && offset + into.length <= this.#head.length) {
-      into.set(this.#head.subarray(offset, offset + into.length));
-      this.#take(offset, into, crc);
-      return undefined;
-    }
+    if (this.#fromHead(offset, into, crc)) return undefined;
     const fetched = this.#fetch(offset, into, crc);
     this.#fly(offset, fetched);
     return fetched;
@@ -195,13 +192,22 @@ export class HttpSource implements ByteSource {
     return reading.then(() => (this.#isRight(offset, into, crc) ? undefined : fetch()), fetch);
   }
 
+  #fromHead(offset: number, into: Uint8Array, crc: number | undefined): boolean {
+    const head = this.#head;
+    if (!head || offset + into.length > head.length) return false;
+    into.set(head.subarray(offset, offset + into.length));
+    if (crc !== undefined && crc32(into) !== crc) return false;
+    this.#take(offset, into, crc);
+    return true;
+  }
+
   #isRight(offset: number, bytes: Uint8Array, crc: number | undefined): boolean {
     if (crc !== undefined && !this.#checked.covers(offset, bytes.length)) {
       if (crc32(bytes) !== crc) {
         this.#cache!.drop(offset, bytes.length);
         return false;
       }
-      this.#checked.add(offset, bytes.length);
+      if (this.#cache!.owned) this.#checked.add(offset, bytes.length);
     }
     this.#cacheBytes += bytes.length;
     this.#arrived(offset, bytes.length);
@@ -217,19 +223,26 @@ export class HttpSource implements ByteSource {
       if (kept !== false) return kept;
     }
     await this.#transfer(offset, into);
-    // Once more: what is still wrong then, the engine refuses.
-    if (crc !== undefined && crc32(into) !== crc) await this.#transfer(offset, into);
+    const again = () => this.#transfer(offset, into);
+    if (crc !== undefined) await this.#check({ offset, size: into.length, crc }, into, again);
     this.#take(offset, into, crc);
+  }
+
+  /** Has wrong bytes fetched again once; throws when they still are. */
+  async #check(piece: Piece, bytes: Uint8Array, again: () => Promise<void>): Promise<void> {
+    if (crc32(bytes) === piece.crc) return;
+    await again();
+    if (crc32(bytes) !== piece.crc) throw badPiece(this.#url, piece);
   }
 
   #transfer(offset: number, into: Uint8Array): Promise<void> {
     return this.#whole ? this.#whole.read(offset, into) : this.#http.read(offset, into);
   }
 
-  /** Bytes came for the engine. */
+  /** Bytes came for the engine; those without CRC it judges itself. */
   #take(offset: number, bytes: Uint8Array, crc: number | undefined): void {
     if (crc === undefined) this.#unvouched.push({ offset, bytes: bytes.slice() });
-    else if (crc32(bytes) === crc) this.#keep(offset, bytes);
+    else this.#keep(offset, bytes);
     this.#arrived(offset, bytes.length);
   }
 
@@ -277,8 +290,7 @@ export class HttpSource implements ByteSource {
       want = { offset: piece.offset, size: piece.size, into, resolve, reject };
     });
     const flight = fetched.then(async () => {
-      if (crc32(into) !== piece.crc) await this.#http.read(piece.offset, into);
-      if (crc32(into) !== piece.crc) throw badPiece(this.#url, piece);
+      await this.#check(piece, into, () => this.#http.read(piece.offset, into));
       this.#keep(piece.offset, into);
     });
     this.#fly(piece.offset, flight);
