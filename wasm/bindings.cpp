@@ -39,6 +39,7 @@ EMSCRIPTEN_BINDINGS(qsf) {
       .function("close", &Instance::close)
       .function("step", &Instance::step)
       .function("nextRequest", &Instance::next_request)
+      .function("crc32", &Instance::crc32)
       .function("complete", &Instance::complete)
       .function("fail", &Instance::fail)
       .function("stage", &Instance::stage)

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "qsf/base/checksum.h"
+
 namespace qsf::wasm {
 namespace {
 
@@ -81,6 +83,10 @@ Read Instance::next_request() {
   const std::optional<ReadRequest> r = request_ ? std::exchange(request_, {}) : session_->next_request();
   if (!r) return {};
   return {static_cast<double>(r->offset), r->size, r->ticket, address(r->into), r->crc, r->has_crc};
+}
+
+std::uint32_t Instance::crc32(Address at, std::uint32_t size) const {
+  return qsf::crc32({pointer<const std::byte>(at), size});
 }
 
 void Instance::fail(std::uint32_t ticket, std::uint32_t error, std::uint32_t size) {

@@ -5,6 +5,7 @@ import { Engine } from '../../web/src/engine.js';
 import type { EngineInstance, ReadRequest, Segment } from '../../web/src/engine-module.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
+import { crc32 } from '../../web/src/sources/crc32.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
 
 /** Where the fake puts what it reads, and where texts for it are staged. */
@@ -133,6 +134,10 @@ export class FakeInstance implements EngineInstance {
 
   nextRequest(): ReadRequest {
     return this.#queue.shift() ?? { offset: 0, size: 0, ticket: 0, into: 0, crc: 0, hasCrc: false };
+  }
+
+  crc32(at: number, size: number): number {
+    return crc32(this.#bytes.slice(at, at + size)) | 0;
   }
 
   complete(ticket: number): number {
@@ -266,6 +271,7 @@ export class FakeSource implements ByteSource {
   /** Calls by name, in order. */
   readonly calls: string[] = [];
   kept: readonly Piece[] | undefined;
+  readonly pieces: ReadPiece[] = [];
   /** What keep() gives. */
   keeping: Promise<void> = Promise.resolve();
   loaded = 0;
@@ -273,7 +279,9 @@ export class FakeSource implements ByteSource {
   onRestart: () => void = () => undefined;
   readonly #held: (() => void)[] = [];
 
-  read({ offset, into }: ReadPiece): Promise<void> | undefined {
+  read(piece: ReadPiece): Promise<void> | undefined {
+    const { offset, into } = piece;
+    this.pieces.push(piece);
     const fill = () => {
       if (this.error !== undefined) throw this.error;
       for (let i = 0; i < into.length; i++) into[i] = byteAt(offset + i);

@@ -124,7 +124,9 @@ describe('load()', () => {
 
   it('is not aborted by a signal that comes too late', async () => {
     const abort = new AbortController();
+    const forget = vi.spyOn(abort.signal, 'removeEventListener');
     const llm = await QSF.load(URL_, { signal: abort.signal });
+    expect(forget).toHaveBeenCalledOnce();
     abort.abort();
     await pause(10);
     expect(worker().terminated).toBe(false);

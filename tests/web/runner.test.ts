@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { QSFError } from '../../web/src/errors.js';
 import { Runner } from '../../web/src/runner.js';
+import { crc32 } from '../../web/src/sources/crc32.js';
 import { FakeSource, byteAt, fakeEngine, pause, until } from './fake-engine.js';
 import type { FakeInstance } from './fake-engine.js';
 
@@ -63,6 +64,19 @@ describe.each(['now', 'later'] as const)('reads that end %s', (mode) => {
     await expect(runner.run()).rejects.toMatchObject({ code: 'bad_checksum', message: 'The bytes are damaged.' });
     expect(source.calls).toEqual(['rejected 0 128']);
   });
+});
+
+it('tells the CRC of what the source put in place', async () => {
+  open();
+  await runner.run();
+  runner.engine.preload();
+  await runner.run();
+  expect(source.pieces.map(({ crc }) => crc)).toEqual([undefined, 0, 1]);
+  for (const { into, crc32: own } of source.pieces) {
+    expect(own!()).toBe(crc32(into));
+    into[0]! ^= 1;
+    expect(own!()).toBe(crc32(into));
+  }
 });
 
 it('waits without stepping while nothing has come', async () => {

@@ -37,6 +37,7 @@ export interface EngineInstance {
   open(options: OpenOptions & { budget: number; fileSize: number; kv: number }): number;
   step(): number;
   nextRequest(): ReadRequest;
+  crc32(at: number, size: number): number;
   complete(ticket: number): number;
   fail(ticket: number, code: number, stagedSize: number): void;
   stage(size: number): number;

@@ -90,6 +90,11 @@ export class Engine {
     return this.#bytes.subarray(into >>> 0, (into >>> 0) + size);
   }
 
+  /** The CRC-32 of the bytes that lie there now. */
+  crc32({ into, size }: ReadRequest): number {
+    return this.#instance.crc32(into >>> 0, size) >>> 0;
+  }
+
   complete(ticket: number): void {
     this.#check(this.#instance.complete(ticket));
   }

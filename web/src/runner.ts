@@ -70,13 +70,16 @@ export class Runner {
   }
 
   #issue(): void {
-    for (let request = this.engine.nextRequest(); request; request = this.engine.nextRequest()) {
+    for (;;) {
+      const request = this.engine.nextRequest();
+      if (!request) return;
       const { ticket, offset, size, crc, hasCrc } = request;
       this.bytes += size;
       const reading = this.source.read({
         offset,
         into: this.engine.target(request),
         crc: hasCrc ? crc >>> 0 : undefined,
+        crc32: () => this.engine.crc32(request),
       });
       const complete = () => {
         this.#completions++;
