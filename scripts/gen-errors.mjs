@@ -1,22 +1,19 @@
 #!/usr/bin/env node
 // Makes docs/errors.md and web/src/errors.gen.ts from include/qsf/base/errors.def; with --check only says whether they are
 // what would be made.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-
-import { Stop, isMain, main, root } from './lib/process.mjs';
+import { readRows, writeGenerated } from './lib/generated.mjs';
+import { Stop, isMain, main } from './lib/process.mjs';
 
 const source = 'include/qsf/base/errors.def';
 
 /** The list's entries: `{name, number, meaning}`. */
-export function readErrors(text = readFileSync(join(root, source), 'utf8')) {
-  const entries = [];
-  for (const line of text.split('\n')) {
-    if (!line.startsWith('QSF_ERROR')) continue;
-    const [, name, number, meaning] = line.match(/^QSF_ERROR\((\w+), (\d+), "((?:[^"\\]|\\.)*)"\)$/) ?? [];
-    if (!name) throw new Stop(`${source}: this line is not QSF_ERROR(name, number, "meaning"): ${line}`);
-    entries.push({ name, number: Number(number), meaning: JSON.parse(`"${meaning}"`) });
-  }
+export function readErrors(text) {
+  const entries = readRows(source, ['QSF_ERROR'], text).map(({ args: [name, number, meaning], line }) => {
+    if (!/^\d+$/.test(number) || !meaning) {
+      throw new Stop(`${source}: this line is not QSF_ERROR(name, number, "meaning"): ${line}`);
+    }
+    return { name, number: Number(number), meaning };
+  });
   for (const key of ['name', 'number']) {
     if (new Set(entries.map((entry) => entry[key])).size !== entries.length) {
       throw new Stop(`${source}: two errors have the same ${key}.`);
@@ -50,13 +47,4 @@ ${members.join('\n')}
   };
 }
 
-if (isMain(import.meta.url)) {
-  await main(() => {
-    for (const [path, text] of Object.entries(generated())) {
-      if (!process.argv.includes('--check')) writeFileSync(join(root, path), text);
-      else if (readFileSync(join(root, path), 'utf8') !== text) {
-        throw new Stop(`${path} is not what ${source} gives; run \`node scripts/gen-errors.mjs\`.`);
-      }
-    }
-  });
-}
+if (isMain(import.meta.url)) await main(() => writeGenerated(generated(), source, 'scripts/gen-errors.mjs'));

@@ -2,7 +2,11 @@
 
 namespace qsf {
 
-Workers lend_workers(std::uint32_t) { return {}; }
-void end_workers() {}
+struct LentThreads::Pool {};
+
+LentThreads::LentThreads(std::uint32_t) {}
+LentThreads::~LentThreads() = default;
+Workers LentThreads::workers() { return {}; }
+void LentThreads::end() {}
 
 }  // namespace qsf

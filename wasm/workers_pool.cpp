@@ -1,22 +1,15 @@
-#include <optional>
-
 #include "threads/thread_pool.h"
 #include "wasm/workers.h"
 
 namespace qsf {
-namespace {
 
-std::optional<ThreadPool> pool;
+struct LentThreads::Pool {
+  ThreadPool threads;
+};
 
-}  // namespace
-
-Workers lend_workers(std::uint32_t n) {
-  if (!pool) pool.emplace(n);
-  return pool->workers();
-}
-
-void end_workers() {
-  if (pool) pool->end();
-}
+LentThreads::LentThreads(std::uint32_t n) : pool_(new Pool{ThreadPool(n)}) {}
+LentThreads::~LentThreads() = default;
+Workers LentThreads::workers() { return pool_->threads.workers(); }
+void LentThreads::end() { pool_->threads.end(); }
 
 }  // namespace qsf

@@ -60,7 +60,7 @@ for (const { title, memory } of [
     const aborted = await tab.call('abortGeneration', 'a', PROMPT, long, 5);
     expect(aborted.reason.name).toBe('AbortError');
     expect(aborted.atOnce).toBe(true);
-    expect(aborted.end).toBe('aborted');
+    expect(aborted.end).toBe('cancelled');
     expect(aborted.before).toBeLessThan(400);
     // Nothing is computed any more.
     expect(aborted.after).toBe(aborted.before);
@@ -74,7 +74,7 @@ test('abort ends a generation that waits for the network at once, and the next i
   const { atOnce, reason, stats } = await tab.call('abortWaiting', 'a', PROMPT, sampled, 300);
   expect(reason.name).toBe('AbortError');
   expect(atOnce).toBe(true);
-  expect(stats.generation).toMatchObject({ end: 'aborted', tokens: [] });
+  expect(stats.generation).toMatchObject({ end: 'cancelled', tokens: [] });
   pages.model('slow.qsf').bytesPerSecond = 0;
   await expectFresh('a');
 });
@@ -92,7 +92,7 @@ test('abort ends a load at once, and the next load succeeds', async () => {
 test('leaving the loop stops the computation', async () => {
   await tab.call('load', 'a', url, options);
   const end = await tab.call('breakGeneration', 'a', PROMPT, { ...greedy, maxTokens: 400, ignoreEos: true }, 3);
-  expect(end).toBe('aborted');
+  expect(end).toBe('cancelled');
   await expectFresh('a');
 });
 

@@ -85,7 +85,7 @@ test.describe('in an isolated page', () => {
     await tab.call('load', 'a', url, { memory: 4 * MiB, threads: 2 });
     const long = { maxTokens: 400, temperature: 0, ignoreEos: true };
     const aborted = await tab.call('abortGeneration', 'a', PROMPT, long, 5);
-    expect(aborted).toMatchObject({ reason: { name: 'AbortError' }, atOnce: true, end: 'aborted' });
+    expect(aborted).toMatchObject({ reason: { name: 'AbortError' }, atOnce: true, end: 'cancelled' });
     expect(aborted.after).toBe(aborted.before);
     await expectTwin(tab, 'a', 4);
   });

@@ -1,7 +1,8 @@
 // What holds for every source file, and for what is made from others.
 import { describe, expect, it } from 'vitest';
 
-import { generated } from '../../scripts/gen-errors.mjs';
+import { generated as boundary } from '../../scripts/gen-boundary.mjs';
+import { generated as errors } from '../../scripts/gen-errors.mjs';
 import { paths, read, sources } from './files.js';
 
 const longest = 500;
@@ -47,7 +48,7 @@ describe('source files', () => {
 });
 
 describe('generated files', () => {
-  it.each(Object.entries(generated()))('%s is what the error list gives', (path, text) => {
+  it.each(Object.entries({ ...errors(), ...boundary() }))('%s is what its list gives', (path, text) => {
     expect(read(path)).toBe(text);
   });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { crc32 } from '../../web/src/sources/crc32.js';
 import { HttpSource } from '../../web/src/sources/http-source.js';
@@ -7,6 +7,17 @@ import type { ModelCache } from '../../web/src/sources/model-cache.js';
 import { RangeSet } from '../../web/src/sources/ranges.js';
 import type { Piece } from '../../web/src/sources/source.js';
 import { FakeServer, noise, same } from './fake-server.js';
+
+/** Bytes that were checked. */
+let checked = 0;
+vi.mock('../../web/src/sources/crc32.js', async (original) => {
+  const real = await original<{ crc32: typeof crc32 }>();
+  const counted: typeof crc32 = (bytes, crc) => {
+    checked += bytes.length;
+    return real.crc32(bytes, crc);
+  };
+  return { crc32: counted };
+});
 
 const URL_ = 'https://example.org/model.qsf';
 const SIZE = 1_000_000;
@@ -20,7 +31,7 @@ class FakeCache implements ModelCache {
   verified = new RangeSet();
   complete = false;
   writable = true;
-  readonly owned = true;
+  owned = true;
   bytes = new Uint8Array(SIZE);
   /** Writes beyond are refused. */
   quota = Infinity;
@@ -227,6 +238,94 @@ describe('with a cache', () => {
     source.accepted();
     await source.keep(piecesOf(server.bytes));
     expect(same(cache.bytes, server.bytes)).toBe(true);
+  });
+});
+
+describe('a checksum', () => {
+  const server = new FakeServer(noise(SIZE));
+  const pieces = piecesOf(server.bytes);
+  const WEIGHTS = SIZE - TABLES;
+  let cache: FakeCache;
+
+  /** Reads every piece as the engine does, and expects it to be right. */
+  async function readAll(source: HttpSource): Promise<void> {
+    for (const { offset, size, crc } of pieces) {
+      expect(same(await read(source, offset, size, crc), server.bytes.subarray(offset, offset + size))).toBe(true);
+    }
+  }
+
+  beforeEach(async () => {
+    cache = new FakeCache();
+    server.fault = () => undefined;
+  });
+
+  it('is computed once for bytes that go through the cache to the engine, however often it reads them', async () => {
+    const source = await openModel(server, cache);
+    checked = 0;
+    await source.keep(pieces);
+    await readAll(source);
+    await readAll(source);
+    expect(checked).toBe(WEIGHTS);
+  });
+
+  it('is computed once for bytes that the engine asks for itself', async () => {
+    const source = await openModel(server, cache);
+    checked = 0;
+    await readAll(source);
+    await source.keep(pieces);
+    await readAll(source);
+    expect(checked).toBe(WEIGHTS);
+  });
+
+  it('is computed once for what an earlier session kept', async () => {
+    await (await openModel(server, cache)).keep(pieces);
+    const source = await open(server, cache);
+    checked = 0;
+    await readAll(source);
+    await readAll(source);
+    expect(checked).toBe(WEIGHTS);
+  });
+
+  it('is computed by who can do it faster, where that is told', async () => {
+    await (await openModel(server, cache)).keep(pieces);
+    cache.bytes[pieces[1]!.offset]! ^= 1;
+    const source = await open(server, cache);
+    checked = 0;
+    let computed = 0;
+    for (const { offset, size, crc } of pieces) {
+      const into = new Uint8Array(size);
+      const own = () => {
+        computed++;
+        return same(into, server.bytes.subarray(offset, offset + size)) ? crc : ~crc >>> 0;
+      };
+      await source.read({ offset, into, crc, crc32: own });
+      expect(same(into, server.bytes.subarray(offset, offset + size))).toBe(true);
+    }
+    expect(checked).toBe(0);
+    expect(computed).toBe(pieces.length + 1);
+    expect(source.stats().network).toBe(PIECE);
+  });
+
+  it('is computed anew for bytes that another tab may change', async () => {
+    await (await openModel(server, cache)).keep(pieces);
+    cache.owned = cache.writable = false;
+    const source = await open(server, cache);
+    await readAll(source);
+    // The other tab begins the file anew.
+    cache.bytes.fill(0);
+    await readAll(source);
+    expect(source.stats().network).toBe(WEIGHTS);
+  });
+
+  it('is computed for every transfer, and bytes that stay wrong never reach the engine', async () => {
+    const source = await openModel(server);
+    await readAll(source);
+    server.fault = () => ({ kind: 'flip' });
+    const { offset, size, crc } = pieces[2]!;
+    await expect(read(source, offset, size, crc)).rejects.toMatchObject({ code: 'bad_checksum' });
+    const next = server.asked.length;
+    server.fault = (n) => (n === next ? { kind: 'flip' } : undefined);
+    await readAll(source);
   });
 });
 

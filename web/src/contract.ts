@@ -1,8 +1,9 @@
 // What the page and the worker say to each other; carried by comlink. Errors cross as values, because an exception
 // would lose its code on the way.
+import type { KvType, OpenOptions, PromptOptions, SamplerOptions } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
-import type { KvType, NetworkOptions, Progress, Stats, Variant } from './types.js';
+import type { NetworkOptions, Progress, Stats, Variant } from './types.js';
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
@@ -10,30 +11,19 @@ export interface LoadRequest {
   /** An absolute address, or a file. */
   source: string | Blob;
   memory: number;
-  maxSeqLen: number;
+  open: OpenOptions;
   kv: KvType | undefined;
   cache: boolean;
   background: boolean;
-  streamAll: boolean;
   variant: Variant | undefined;
   threads: number | undefined;
   network: NetworkOptions;
 }
 
-export interface GenerateRequest {
+export interface GenerateRequest extends SamplerOptions, PromptOptions {
   prompt: string | Uint32Array;
-  maxTokens: number;
-  temperature: number;
-  topK: number;
-  topP: number;
-  repetitionPenalty: number;
-  seed: number;
   stop: string[];
-  addBos: boolean;
-  special: boolean;
-  ignoreEos: boolean;
   continue: boolean;
-  logitsHash: boolean;
 }
 
 /** Pieces made since the last call, at least one unless `done`. */

@@ -2,6 +2,7 @@
 // threads.
 import { MAX_THREADS } from './constants.js';
 import { QSFError } from './errors.js';
+import { checkOption } from './options.js';
 import type { Variant } from './types.js';
 
 const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
@@ -47,9 +48,7 @@ export function detectThreads(wanted: number | undefined, host: Host = globalThi
     // Often two processors are one core, and memory is busy with four cores.
     return isolated ? Math.min(processors, Math.max(2, Math.ceil(processors / 2)), 4) : 1;
   }
-  if (!(Number.isInteger(wanted) && wanted >= 1 && wanted <= MAX_THREADS)) {
-    throw new QSFError('bad_argument', `threads is ${wanted}; it must be a whole number from 1 to ${MAX_THREADS}.`);
-  }
+  checkOption('threads', { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS }, wanted);
   if (wanted > 1 && !isolated) {
     throw new QSFError(
       'unsupported_host',

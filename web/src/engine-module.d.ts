@@ -1,4 +1,6 @@
-// The shape of the WebAssembly module that wasm/bindings.cpp makes. Numbers with "code" are error numbers, 0 for none.
+// The shape of the WebAssembly module that wasm/bindings.cpp makes. Numbers with "code" are error numbers, 0 for none;
+// other numbers without a meaning of their own are places in boundary.gen.ts's lists.
+import type { OpenOptions, PromptOptions, SamplerOptions, SequenceStats, SessionStats } from './boundary.gen.js';
 
 export interface ReadRequest {
   offset: number;
@@ -19,80 +21,65 @@ export interface Segment {
   pinned: boolean;
 }
 
+export interface KernelCount {
+  op: string;
+  type: string;
+  calls: number;
+}
+
 interface Text {
   at: number;
   size: number;
 }
 
-export interface EngineModule {
-  open(options: {
-    budget: number;
-    fileSize: number;
-    maxSeqLen: number;
-    kv: number;
-    streamAll: boolean;
-    threads: number;
-  }): number;
-  /** A position in STEPS of engine.ts. */
+/** One session in an arena of its own; a module holds as many as its memory has room for. */
+export interface EngineInstance {
+  open(options: OpenOptions & { budget: number; fileSize: number; kv: number }): number;
   step(): number;
   nextRequest(): ReadRequest;
+  crc32(at: number, size: number): number;
   complete(ticket: number): number;
   fail(ticket: number, code: number, stagedSize: number): void;
   stage(size: number): number;
-  start(options: {
-    at: number;
-    textSize: number;
-    nTokens: number;
-    stops: number;
-    nStops: number;
-    maxTokens: number;
-    temperature: number;
-    topK: number;
-    topP: number;
-    repetitionPenalty: number;
-    seed: number;
-    addBos: boolean;
-    special: boolean;
-    ignoreEos: boolean;
-    logitsHash: boolean;
-  }): number;
-  stop(): void;
+  start(
+    options: SamplerOptions &
+      PromptOptions & { at: number; textSize: number; nTokens: number; stops: number; nStops: number },
+    sequence: number,
+  ): number;
+  stop(sequence: number): void;
   /** Ends the threads beside the caller's. */
   close(): void;
-  rewind(n: number): number;
+  rewind(n: number, sequence: number): number;
   preload(): number;
+  sequence(): number;
   token(): number;
   piece(): Text;
-  stoppedByEos(): boolean;
+  end(sequence: number): number;
   /** Of the last failure. */
   errorCode(): number;
   sentence(): string;
   modelHash(): string;
-  logitsHash(): string;
+  logitsHash(sequence: number): string;
   tokenize(text: Text, special: boolean, out: number, max: number): number;
   detokenize(token: number): Text;
-  stats(): {
-    budget: number;
-    modelBytes: number;
-    weightBytes: number;
-    segments: number;
-    pinnedSegments: number;
-    ringSlots: number;
-    maxSeqLen: number;
-    chunk: number;
-    vocabSize: number;
-    layers: number;
-    kv: 'f32' | 'f16' | '8bit' | '4bit' | '2bit';
-    isa: string;
-    bytesRead: number;
-    promptTokens: number;
-    position: number;
-  };
-  memoryMap(): { name: string; bytes: number }[];
-  kernelCounts(): { op: string; type: string; calls: number }[];
+  stats(): SessionStats;
+  sequenceStats(sequence: number): SequenceStats;
+  memoryMap(): { region: number; bytes: number }[];
+  kernelCounts(): KernelCount[];
   segments(): Segment[];
+  /** Ends the threads and gives the arena back. */
+  delete(): void;
 }
 
-/** `threads`: how many a module with shared memory makes room for, the caller's among them. */
-declare const create: (options: { wasmMemory: WebAssembly.Memory; threads: number }) => Promise<EngineModule>;
+export interface EngineModule {
+  /** `threads` are the instance's own, the caller's among them. */
+  Instance: new (threads: number) => EngineInstance;
+}
+
+/** With shared memory, the module starts workers for all but one of `threads`. */
+declare const create: (options: {
+  wasmMemory: WebAssembly.Memory;
+  threads: number;
+  wasmBinary?: Uint8Array;
+}) => Promise<EngineModule>;
 export default create;

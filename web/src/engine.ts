@@ -1,11 +1,13 @@
 // The engine in this worker: text, ids and errors to linear memory and back.
+import { ends, kvTypes, regionNames, regions, steps } from './boundary.gen.js';
+import type { End, KvType, OpenOptions, SequenceStats, SessionStats, Step } from './boundary.gen.js';
 import { MiB, PAGE } from './constants.js';
 import type { GenerateRequest } from './contract.js';
-import type { EngineModule, ReadRequest, Segment } from './engine-module.js';
+import type { EngineInstance, KernelCount, ReadRequest, Segment } from './engine-module.js';
 import { QSFError, errorName } from './errors.js';
 import type { ErrorName } from './errors.js';
 import { errorNumbers } from './errors.gen.js';
-import type { KvType, Variant } from './types.js';
+import type { MemoryRegion, Variant } from './types.js';
 
 /** The WebAssembly modules, fetched when they are chosen: for one thread, and for several that share the memory. */
 const MODULES = {
@@ -13,35 +15,22 @@ const MODULES = {
   simd: { alone: () => import('./qsf-simd.js'), shared: () => import('./qsf-simd-threads.js') },
 };
 
-/** engine.h's Step, in its order. */
-export const STEPS = ['working', 'need_bytes', 'logits', 'token', 'done', 'ready', 'error'] as const;
-export type Step = (typeof STEPS)[number];
-
-/** kernels.h's KvType, in its order. */
-const KV_TYPES: readonly KvType[] = ['f32', 'f16', '8bit', '4bit', '2bit'];
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
-
-export interface OpenOptions {
-  fileSize: number;
-  maxSeqLen: number;
-  kv: KvType | undefined;
-  streamAll: boolean;
-}
 
 export class Engine {
   readonly variant: Variant;
   readonly threads: number;
-  readonly #module: EngineModule;
+  readonly #instance: EngineInstance;
   readonly #memory: WebAssembly.Memory;
   /** Never detached: the memory's size never changes. */
   readonly #bytes: Uint8Array;
   readonly #encoder = new TextEncoder();
 
-  private constructor(variant: Variant, threads: number, module: EngineModule, memory: WebAssembly.Memory) {
+  constructor(variant: Variant, threads: number, instance: EngineInstance, memory: WebAssembly.Memory) {
     this.variant = variant;
     this.threads = threads;
-    this.#module = module;
+    this.#instance = instance;
     this.#memory = memory;
     this.#bytes = new Uint8Array(memory.buffer);
   }
@@ -64,7 +53,8 @@ export class Engine {
     }
     try {
       const { default: create } = await MODULES[variant][shared ? 'shared' : 'alone']();
-      return new Engine(variant, threads, await create({ wasmMemory, threads }), wasmMemory);
+      const { Instance } = await create({ wasmMemory, threads });
+      return new Engine(variant, threads, new Instance(threads), wasmMemory);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new QSFError('unsupported_host', `The WebAssembly module did not load: ${why}`, { cause });
@@ -76,22 +66,22 @@ export class Engine {
   }
 
   /** Begins a session, forgetting an earlier one. No read of the earlier one may be under way. */
-  open(options: OpenOptions): void {
-    const kv = options.kv === undefined ? -1 : KV_TYPES.indexOf(options.kv);
-    this.#check(this.#module.open({ ...options, kv, budget: this.memoryBytes, threads: this.threads }));
+  open(options: OpenOptions & { fileSize: number; kv: KvType | undefined }): void {
+    const kv = options.kv === undefined ? -1 : kvTypes.indexOf(options.kv);
+    this.#check(this.#instance.open({ ...options, kv, budget: this.memoryBytes }));
   }
 
   step(): Step {
-    return STEPS[this.#module.step()] ?? 'error';
+    return steps[this.#instance.step()] ?? 'error';
   }
 
   /** What step() ended with, after 'error'. */
   error(): QSFError {
-    return this.#error(this.#module.errorCode());
+    return this.#error(this.#instance.errorCode());
   }
 
   nextRequest(): ReadRequest | undefined {
-    const request = this.#module.nextRequest();
+    const request = this.#instance.nextRequest();
     return request.size > 0 ? request : undefined;
   }
 
@@ -100,20 +90,26 @@ export class Engine {
     return this.#bytes.subarray(into >>> 0, (into >>> 0) + size);
   }
 
+  /** The CRC-32 of the bytes that lie there now. */
+  crc32({ into, size }: ReadRequest): number {
+    return this.#instance.crc32(into >>> 0, size) >>> 0;
+  }
+
   complete(ticket: number): void {
-    this.#check(this.#module.complete(ticket));
+    this.#check(this.#instance.complete(ticket));
   }
 
   fail(ticket: number, error: { code: ErrorName; sentence: string }): void {
     const sentence = this.#encoder.encode(error.sentence);
     const at = this.#stage(sentence.length);
     this.#bytes.set(sentence, at);
-    this.#module.fail(ticket, errorNumbers[error.code], sentence.length);
+    this.#instance.fail(ticket, errorNumbers[error.code], sentence.length);
   }
 
-  start(request: GenerateRequest): void {
-    const { prompt, stop, ...options } = request;
-    if (!request.continue) this.#check(this.#module.rewind(0));
+  /** Begins a generation that continues the sequence, or with `continue` unset begins it anew. */
+  start(request: GenerateRequest, sequence = 0): void {
+    const { prompt, stop, continue: goesOn, ...options } = request;
+    if (!goesOn) this.#check(this.#instance.rewind(0, sequence));
     if (stop.some((text) => text.includes('\0'))) {
       throw new QSFError('bad_argument', 'A stop string holds a zero character.');
     }
@@ -124,41 +120,45 @@ export class Engine {
     this.#bytes.set(stops, at + body.length);
     const isText = typeof prompt === 'string';
     this.#check(
-      this.#module.start({
-        ...options,
-        at,
-        textSize: isText ? body.length : 0,
-        nTokens: isText ? 0 : prompt.length,
-        stops: at + body.length,
-        nStops: stop.length,
-      }),
+      this.#instance.start(
+        {
+          ...options,
+          at,
+          textSize: isText ? body.length : 0,
+          nTokens: isText ? 0 : prompt.length,
+          stops: at + body.length,
+          nStops: stop.length,
+        },
+        sequence,
+      ),
     );
   }
 
-  stop(): void {
-    this.#module.stop();
+  stop(sequence = 0): void {
+    this.#instance.stop(sequence);
   }
 
   /** Ends the threads beside this one. */
   close(): void {
-    this.#module.close();
+    this.#instance.close();
   }
 
   preload(): void {
-    this.#check(this.#module.preload());
+    this.#check(this.#instance.preload());
   }
 
   token(): number {
-    return this.#module.token() >>> 0;
+    return this.#instance.token() >>> 0;
   }
 
   /** After 'token' or 'done': text that may be shown now. */
   piece(): string {
-    return new TextDecoder().decode(this.#text(this.#module.piece()));
+    return new TextDecoder().decode(this.#text(this.#instance.piece()));
   }
 
-  get stoppedByEos(): boolean {
-    return this.#module.stoppedByEos();
+  /** Why the sequence's generation ended. */
+  end(sequence = 0): End {
+    return ends[this.#instance.end(sequence)] ?? 'error';
   }
 
   tokenize(text: string, special: boolean): Uint32Array {
@@ -168,40 +168,46 @@ export class Engine {
     const max = body.length + 8;
     const at = this.#stage(behind + 4 * max);
     this.#bytes.set(body, at);
-    const count = this.#module.tokenize({ at, size: body.length }, special, at + behind, max);
+    const count = this.#instance.tokenize({ at, size: body.length }, special, at + behind, max);
     if (count < 0) throw this.#error(-count);
     return new Uint32Array(this.#memory.buffer, at + behind, count).slice();
   }
 
   detokenize(tokens: Uint32Array): string {
-    const { vocabSize } = this.#module.stats();
+    const { vocabSize } = this.#instance.stats();
     const decoder = new TextDecoder();
     let text = '';
     for (const token of tokens) {
       if (token >= vocabSize)
         throw new QSFError('bad_token', `Token ${token} is not in the vocabulary of ${vocabSize}.`);
-      text += decoder.decode(this.#text(this.#module.detokenize(token)), { stream: true });
+      text += decoder.decode(this.#text(this.#instance.detokenize(token)), { stream: true });
     }
     return text + decoder.decode();
   }
 
-  stats(): ReturnType<EngineModule['stats']> {
-    return this.#module.stats();
+  stats(): SessionStats {
+    return this.#instance.stats();
   }
-  memoryMap(): ReturnType<EngineModule['memoryMap']> {
-    return this.#module.memoryMap();
+  sequenceStats(sequence = 0): SequenceStats {
+    return this.#instance.sequenceStats(sequence);
   }
-  kernelCounts(): ReturnType<EngineModule['kernelCounts']> {
-    return this.#module.kernelCounts();
+  memoryMap(): MemoryRegion[] {
+    return this.#instance.memoryMap().map(({ region: number, bytes }) => {
+      const region = regions[number]!;
+      return { region, name: regionNames[region], bytes };
+    });
+  }
+  kernelCounts(): KernelCount[] {
+    return this.#instance.kernelCounts();
   }
   segments(): Segment[] {
-    return this.#module.segments();
+    return this.#instance.segments();
   }
   modelHash(): string {
-    return this.#module.modelHash();
+    return this.#instance.modelHash();
   }
-  logitsHash(): string {
-    return this.#module.logitsHash();
+  logitsHash(sequence = 0): string {
+    return this.#instance.logitsHash(sequence);
   }
 
   /** A copy: text in shared memory cannot be decoded. */
@@ -211,13 +217,13 @@ export class Engine {
 
   /** Room outside the arena for what the next call reads. */
   #stage(size: number): number {
-    const at = this.#module.stage(Math.max(size, 1)) >>> 0;
+    const at = this.#instance.stage(Math.max(size, 1)) >>> 0;
     if (at === 0) throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes.`);
     return at;
   }
 
   #error(code: number): QSFError {
-    return new QSFError(errorName(code), this.#module.sentence());
+    return new QSFError(errorName(code), this.#instance.sentence());
   }
 
   #check(code: number): void {

@@ -1,4 +1,5 @@
 // One generation in the worker: pieces wait here until the page takes them.
+import type { End } from './boundary.gen.js';
 import type { Batch, GenerateRequest } from './contract.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
@@ -14,7 +15,8 @@ export class Generation {
   readonly #tokens: number[] = [];
   readonly #begun = performance.now();
   #pieces: string[] = [];
-  #end: GenerationStats['end'];
+  /** 'none' while it runs. */
+  #end: End = 'none';
   #error: unknown;
   #stopping = false;
   #firstToken: number | undefined;
@@ -31,23 +33,23 @@ export class Generation {
     this.#request = request;
     runner.rearm();
     runner.engine.start(request);
-    this.#promptTokens = runner.engine.stats().promptTokens;
+    this.#promptTokens = runner.engine.sequenceStats().promptTokens;
     this.#finished = this.#run();
   }
 
   /** The next pieces; waits for one. Throws what ended the generation. */
   async next(): Promise<Batch> {
-    while (this.#pieces.length === 0 && !this.#end) await this.#changed.wait();
+    while (this.#pieces.length === 0 && this.#end === 'none') await this.#changed.wait();
     if (this.#end === 'error' && this.#pieces.length === 0) throw this.#error;
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#changed.notify();
-    return { pieces, done: this.#end !== undefined && this.#end !== 'error' };
+    return { pieces, done: this.#end !== 'none' && this.#end !== 'error' };
   }
 
   /** Resolves once nothing is computed any more. */
   async stop(): Promise<void> {
-    if (!this.#end) {
+    if (this.#end === 'none') {
       this.#stopping = true;
       this.#runner.stop();
       this.#changed.notify();
@@ -60,9 +62,9 @@ export class Generation {
     return {
       promptTokens: this.#promptTokens,
       tokens: [...this.#tokens],
-      running: this.#end === undefined,
+      running: this.#end === 'none',
       seed: this.#request.seed,
-      ...(this.#end && { end: this.#end }),
+      ...(this.#end !== 'none' && { end: this.#end }),
       ...(this.#firstToken !== undefined && { firstTokenMs: this.#firstToken - this.#begun }),
       ...(this.#tokens.length > 1 && seconds > 0 && { tokensPerSecond: (this.#tokens.length - 1) / seconds }),
       ...(this.#logitsHash !== undefined && { logitsHash: this.#logitsHash }),
@@ -82,14 +84,14 @@ export class Generation {
           this.#changed.notify();
         }
         if (step === 'done') {
-          this.#finish(this.#why());
+          this.#finish(engine.end());
           return;
         }
         await this.#heldBackByPage();
         await this.#runner.turn();
       }
       engine.stop();
-      this.#finish('aborted');
+      this.#finish(engine.end());
     } catch (error) {
       this.#error = error;
       engine.stop();
@@ -103,12 +105,6 @@ export class Generation {
     this.#firstToken ??= this.#lastToken;
   }
 
-  #why(): NonNullable<GenerationStats['end']> {
-    if (this.#runner.engine.stoppedByEos) return 'eos';
-    const { position, maxSeqLen } = this.#runner.engine.stats();
-    return this.#tokens.length >= this.#request.maxTokens || position >= maxSeqLen ? 'length' : 'stop';
-  }
-
   async #heldBackByPage(): Promise<void> {
     if (this.#pieces.length < AHEAD) return;
     const since = performance.now();
@@ -116,7 +112,7 @@ export class Generation {
     this.#heldBack += performance.now() - since;
   }
 
-  #finish(end: NonNullable<GenerationStats['end']>): void {
+  #finish(end: End): void {
     if (this.#request.logitsHash) this.#logitsHash = this.#runner.engine.logitsHash();
     this.#end = end;
     this.#changed.notify();

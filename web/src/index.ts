@@ -5,6 +5,7 @@ export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
 export type {
   CacheEntry,
+  End,
   GenerateOptions,
   GenerationStats,
   KvType,
@@ -14,6 +15,7 @@ export type {
   NetworkOptions,
   Progress,
   Prompt,
+  Region,
   Stats,
   Variant,
 } from './types.js';

@@ -1,4 +1,5 @@
 // An open model in the worker: engine, source and the current generation.
+import type { Region } from './boundary.gen.js';
 import type { Batch, GenerateRequest, LoadRequest } from './contract.js';
 import { detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
@@ -30,6 +31,21 @@ const STALE: readonly ErrorName[] = [
   'truncated',
 ];
 
+/** The figure of `stats().plan` that a region counts in; the host's is outside the arena. */
+const FIGURES: Record<Exclude<Region, 'host'>, ArenaFigure> = {
+  session: 'fixedBytes',
+  tables: 'fixedBytes',
+  tokenizer: 'fixedBytes',
+  pinned: 'pinnedBytes',
+  ring: 'ringBytes',
+  lanes: 'kvBytes',
+  activations: 'scratchBytes',
+  logits: 'scratchBytes',
+  embedding_rows: 'scratchBytes',
+  free: 'freeBytes',
+};
+type ArenaFigure = 'pinnedBytes' | 'ringBytes' | 'kvBytes' | 'scratchBytes' | 'fixedBytes' | 'freeBytes';
+
 export class Model {
   readonly engine: Engine;
   readonly #source: ByteSource;
@@ -48,12 +64,7 @@ export class Model {
     return new Model(request, engine, source, onProgress);
   }
 
-  private constructor(
-    request: LoadRequest,
-    engine: Engine,
-    source: ByteSource,
-    onProgress: (progress: Progress) => void,
-  ) {
+  constructor(request: LoadRequest, engine: Engine, source: ByteSource, onProgress: (progress: Progress) => void) {
     this.#request = request;
     this.engine = engine;
     this.#source = source;
@@ -94,17 +105,16 @@ export class Model {
     const { engine } = this;
     const s = engine.stats();
     const source = this.#source.stats();
-    const map = engine.memoryMap().filter(({ name }) => name !== 'host reserve');
-    const bytes = (...names: string[]) =>
-      map.reduce((sum, region) => sum + (names.length === 0 || names.includes(region.name) ? region.bytes : 0), 0);
-    const kinds = {
-      pinnedBytes: bytes('pinned weights'),
-      ringBytes: bytes('ring'),
-      kvBytes: bytes('kv cache'),
-      scratchBytes: bytes('activations', 'logits', 'embedding rows'),
-      freeBytes: bytes('free'),
+    const map = engine.memoryMap().filter(({ region }) => region !== 'host');
+    const figures: Record<ArenaFigure, number> = {
+      pinnedBytes: 0,
+      ringBytes: 0,
+      kvBytes: 0,
+      scratchBytes: 0,
+      fixedBytes: 0,
+      freeBytes: 0,
     };
-    const fixedBytes = Object.values(kinds).reduce((left, kind) => left - kind, bytes());
+    for (const { region, bytes } of map) if (region !== 'host') figures[FIGURES[region]] += bytes;
     const segments = engine.segments();
     return {
       model: {
@@ -116,8 +126,7 @@ export class Model {
       },
       memory: { budget: s.budget, wasm: engine.memoryBytes, map },
       plan: {
-        ...kinds,
-        fixedBytes,
+        ...figures,
         segments: s.segments,
         pinnedSegments: s.pinnedSegments,
         ringSlots: s.ringSlots,
@@ -137,7 +146,7 @@ export class Model {
         cachedBytes: source.cachedBytes,
       },
       ...(this.#generation && { generation: this.#generation.stats() }),
-      position: s.position,
+      position: engine.sequenceStats().position,
     };
   }
 
@@ -148,9 +157,9 @@ export class Model {
   }
 
   async #open(): Promise<void> {
-    const { maxSeqLen, kv, streamAll, background } = this.#request;
+    const { open, kv, background } = this.#request;
     this.#phase = 'open';
-    this.engine.open({ fileSize: this.#source.size, maxSeqLen, kv, streamAll });
+    this.engine.open({ ...open, fileSize: this.#source.size, kv });
     await this.#runner.run();
     this.#source.accepted();
     this.#modelHash = this.engine.modelHash();

@@ -1,14 +1,17 @@
 // The page's side: a model in a worker of its own.
 import * as Comlink from './comlink.js';
 
+import { kvTypes, openOptions, promptOptions, samplerOptions } from './boundary.gen.js';
 import { cache } from './cache.js';
 import { GiB, MiB, PAGE } from './constants.js';
 import { unwrap } from './contract.js';
-import type { Batch, EngineWorker, GenerateRequest, LoadRequest } from './contract.js';
+import type { Batch, EngineWorker, GenerateRequest, LoadRequest, Reply } from './contract.js';
 import { QSFError } from './errors.js';
-import type { GenerateOptions, LoadOptions, ModelSource, Prompt, Stats } from './types.js';
+import { checkName, checkOptions } from './options.js';
+import type { GenerateOptions, LoadOptions, ModelSource, Prompt, Stats, Variant } from './types.js';
 
 const DEFAULT_MEMORY = 256 * MiB;
+const VARIANTS: readonly Variant[] = ['relaxed', 'simd'];
 /** How long close() waits for the worker to let go of the cache before it is ended. */
 const CLOSE_PATIENCE = 500;
 
@@ -19,7 +22,11 @@ export class QSF {
 
   readonly #worker: Worker;
   readonly #remote: Comlink.Remote<EngineWorker>;
+  /** Rejects when the worker could not run. */
   readonly #failed: Promise<never>;
+  /** Rejects when the model is closed. */
+  readonly #closed: Promise<never>;
+  #reject!: (error: QSFError) => void;
   #state: 'idle' | 'generating' | 'closed' = 'idle';
   /** Settles when the generation that was told to stop has stopped. */
   #stopping: Promise<unknown> = Promise.resolve();
@@ -34,6 +41,8 @@ export class QSF {
       });
     });
     this.#failed.catch(() => {});
+    this.#closed = new Promise((_, reject) => (this.#reject = reject));
+    this.#closed.catch(() => {});
   }
 
   /**
@@ -72,10 +81,10 @@ export class QSF {
     let running = true;
     try {
       await Promise.race([this.#stopping, abort.rejection]);
-      unwrap(await Promise.race([this.#remote.start(request), this.#failed, abort.rejection]));
+      await this.#ask((worker) => worker.start(request), abort.rejection);
       while (running) {
         signal?.throwIfAborted();
-        const batch: Batch = unwrap(await Promise.race([this.#remote.next(), this.#failed, abort.rejection]));
+        const batch: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
         running = !batch.done;
         for (const piece of batch.pieces) {
           signal?.throwIfAborted();
@@ -94,29 +103,43 @@ export class QSF {
   async stats(): Promise<Stats> {
     this.#checkOpen();
     await this.#stopping; // what was aborted has ended
-    return unwrap(await Promise.race([this.#remote.stats(), this.#failed]));
+    return this.#ask((worker) => worker.stats());
   }
 
   /** Token ids of `text`, nothing added. With `special`, added tokens in the text become their ids. */
   async tokenize(text: string, { special = true }: { special?: boolean } = {}): Promise<number[]> {
     this.#checkOpen();
-    return Array.from(unwrap(await this.#remote.tokenize(text, special)));
+    return Array.from(await this.#ask((worker) => worker.tokenize(text, special)));
   }
 
   /** The text that token ids stand for; bytes that are not valid UTF-8 come out as U+FFFD. */
   async detokenize(tokens: ArrayLike<number>): Promise<string> {
     this.#checkOpen();
-    return unwrap(await this.#remote.detokenize(tokenIds(tokens)));
+    const ids = tokenIds(tokens);
+    return this.#ask((worker) => worker.detokenize(ids));
   }
 
-  /** Ends the worker and gives its memory back. What was verified stays in the cache. */
+  /**
+   * Ends the worker and gives its memory back. What was verified stays in the cache; what is still asked of the model, a
+   * generation too, ends in `cancelled`.
+   */
   async close(): Promise<void> {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.#reject(new QSFError('cancelled', 'The model was closed.'));
     const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
     await Promise.race([this.#remote.close(), patience, this.#failed]).catch(() => {});
     this.#remote[Comlink.releaseProxy]();
     this.#worker.terminate();
+  }
+
+  /** What the worker replies; ends with the worker, with the model, and with what `others` reject with. */
+  async #ask<T>(
+    question: (worker: Comlink.Remote<EngineWorker>) => Promise<Reply<T>>,
+    ...others: Promise<never>[]
+  ): Promise<T> {
+    const reply = this.#isOpen() ? question(this.#remote) : this.#closed;
+    return unwrap(await Promise.race([reply, this.#failed, this.#closed, ...others]));
   }
 
   #claim(): void {
@@ -140,7 +163,7 @@ export class QSF {
 
   async #stop(): Promise<void> {
     if (!this.#isOpen()) return;
-    const stopped = Promise.race([this.#remote.stop(), this.#failed]).catch(() => {});
+    const stopped = Promise.race([this.#remote.stop(), this.#failed, this.#closed]).catch(() => {});
     this.#stopping = stopped;
     await stopped;
   }
@@ -174,12 +197,11 @@ function loadRequest(source: ModelSource, options: LoadOptions): LoadRequest {
   return {
     source: source instanceof Blob ? source : absolute(source),
     memory,
-    maxSeqLen: options.maxSeqLen ?? 0,
-    kv: options.kv,
+    open: checkOptions(openOptions, { maxSeqLen: options.maxSeqLen, streamAll: options.streamAll }),
+    kv: checkName('kv', kvTypes, options.kv),
     cache: options.cache ?? true,
     background: options.background ?? false,
-    streamAll: options.streamAll ?? false,
-    variant: options.variant,
+    variant: checkName('variant', VARIANTS, options.variant),
     threads: options.threads,
     network: options.network ?? {},
   };
@@ -201,30 +223,14 @@ function absolute(address: string | URL): string {
 
 function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
   const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
-  if (!Number.isSafeInteger(seed) || seed < 0) {
-    throw new QSFError('bad_argument', `seed is ${seed}; it must be a non-negative safe integer.`);
-  }
   const stop = options.stop ?? [];
   return {
+    ...checkOptions(samplerOptions, { ...options, seed }),
+    ...checkOptions(promptOptions, { ...options, allLogits: false }),
     prompt: typeof prompt === 'string' ? prompt : tokenIds(prompt),
-    maxTokens: count('maxTokens', options.maxTokens ?? 256),
-    temperature: options.temperature ?? 0.7,
-    topK: count('topK', options.topK ?? 40),
-    topP: options.topP ?? 0.9,
-    repetitionPenalty: options.repetitionPenalty ?? 1,
-    seed,
     stop: typeof stop === 'string' ? [stop] : [...stop],
-    addBos: options.addBos ?? true,
-    special: options.special ?? true,
-    ignoreEos: options.ignoreEos ?? false,
     continue: options.continue ?? false,
-    logitsHash: options.logitsHash ?? false,
   };
-}
-
-function count(name: string, value: number): number {
-  if (Number.isInteger(value) && value >= 0 && value <= 0xffffffff) return value;
-  throw new QSFError('bad_argument', `${name} is ${value}; it must be a whole number from 0 to 4294967295.`);
 }
 
 function tokenIds(tokens: ArrayLike<number>): Uint32Array {

@@ -1,6 +1,7 @@
 // The host's loop around an engine: it steps, feeds what the engine asks for, and gives the message queue a turn.
+import type { Step } from './boundary.gen.js';
 import { errorInfo } from './errors.js';
-import type { Engine, Step } from './engine.js';
+import type { Engine } from './engine.js';
 import type { ByteSource } from './sources/source.js';
 import { Signal, tick } from './tick.js';
 
@@ -69,13 +70,16 @@ export class Runner {
   }
 
   #issue(): void {
-    for (let request = this.engine.nextRequest(); request; request = this.engine.nextRequest()) {
+    for (;;) {
+      const request = this.engine.nextRequest();
+      if (!request) return;
       const { ticket, offset, size, crc, hasCrc } = request;
       this.bytes += size;
       const reading = this.source.read({
         offset,
         into: this.engine.target(request),
         crc: hasCrc ? crc >>> 0 : undefined,
+        crc32: () => this.engine.crc32(request),
       });
       const complete = () => {
         this.#completions++;

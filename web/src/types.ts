@@ -1,9 +1,10 @@
 // The package's public types.
+import type { End, KvType, OpenOptions, PromptOptions, Region, SamplerOptions } from './boundary.gen.js';
+
+export type { End, KvType, Region };
 
 /** Where a model comes from: an http(s) address (relative ones are resolved against the page) or a local file. */
 export type ModelSource = string | URL | Blob;
-
-export type KvType = 'f32' | 'f16' | '8bit' | '4bit' | '2bit';
 
 /** The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `simd` runs everywhere else. */
 export type Variant = 'relaxed' | 'simd';
@@ -19,22 +20,18 @@ export interface Progress {
   cache: number;
 }
 
-export interface LoadOptions {
+export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'streamAll'>> {
   /** Bytes of WebAssembly memory, created once at this size (rounded up to 64 KiB) and never grown. Default 256 MiB. */
   memory?: number;
   onProgress?: (progress: Progress) => void;
   /** Aborting rejects with the signal's reason; what was verified so far stays in the cache. */
   signal?: AbortSignal;
-  /** Longest context, in tokens. Default: the model's own, reduced as the budget asks. */
-  maxSeqLen?: number;
   /** Key and value cache precision. Default: what suits the weights and the budget. */
   kv?: KvType;
   /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
   cache?: boolean;
   /** Resolve as soon as the memory plan stands; the rest streams in behind the first prompt. Default false. */
   background?: boolean;
-  /** Pin nothing that need not be: the smallest ring of slots. For tests and measurements. */
-  streamAll?: boolean;
   /** Force a WebAssembly build. Default: chosen by detection. */
   variant?: Variant;
   /**
@@ -59,39 +56,23 @@ export interface NetworkOptions {
   timeout?: number;
 }
 
-export interface GenerateOptions {
-  /** Default 256; 0 computes the prompt only. */
-  maxTokens?: number;
-  /** 0: always the most likely token. Default 0.7. */
-  temperature?: number;
-  /** 0: all tokens. Default 40. */
-  topK?: number;
-  /** 1: all tokens. Default 0.9. */
-  topP?: number;
-  /** 1: none. Default 1. */
-  repetitionPenalty?: number;
-  /** A non-negative safe integer. Same model, options and seed: same tokens, on every machine. Default: random. */
+export interface GenerateOptions extends Partial<SamplerOptions>, Partial<Omit<PromptOptions, 'allLogits'>> {
+  /** Same model, options and seed: same tokens, on every machine. Default: random. */
   seed?: number;
   /** Generation ends before any of these strings; at most 8. */
   stop?: string | readonly string[];
   /** Aborting ends the generation within 50 ms and rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Add the model's begin token, if it has one, before a text prompt. Default true. */
-  addBos?: boolean;
-  /** Added tokens such as `<|endoftext|>` in the text become their ids. Default true. */
-  special?: boolean;
-  /** Go on after the end token. Default false. */
-  ignoreEos?: boolean;
   /** Append to the sequence of the last generation instead of beginning a new one. Default false. */
   continue?: boolean;
-  /** SHA-256 over every row of logits that is computed, in `stats().generation.logitsHash`. Default false. */
-  logitsHash?: boolean;
 }
 
 /** Text, or token ids to which nothing is added. */
 export type Prompt = string | readonly number[] | Uint32Array;
 
 export interface MemoryRegion {
+  region: Region;
+  /** What the region is called where it is shown. */
   name: string;
   bytes: number;
 }
@@ -102,11 +83,12 @@ export interface GenerationStats {
   tokens: number[];
   running: boolean;
   /** Why it ended; undefined while running. */
-  end?: 'eos' | 'stop' | 'length' | 'aborted' | 'error';
+  end?: Exclude<End, 'none'>;
   /** Milliseconds from the call to the first token, waiting for bytes included. */
   firstTokenMs?: number;
   /** After the first token, waiting for a slow consumer excluded. */
   tokensPerSecond?: number;
+  /** Hex SHA-256 over the rows of logits, where it was asked for. */
   logitsHash?: string;
   seed: number;
 }

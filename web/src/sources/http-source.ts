@@ -1,5 +1,6 @@
 // A model at an address: HTTP ranges, and the cache in front of them. Bytes are vouched for in the cache only after
-// their CRC was right, and checked again when they are first read from it.
+// their CRC was right. What comes from the network or from a cache that another tab writes is checked each time; what
+// lies where nobody else writes, once: when it comes, or when it is first read.
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
 import { crc32 } from './crc32.js';
@@ -26,7 +27,7 @@ export class HttpSource implements ByteSource {
   #whole: WholeFile | undefined;
   /** Bytes given to the engine or kept, and right. */
   #here = new RangeSet();
-  /** Ranges whose bytes from the cache were checked since the source was opened. */
+  /** Ranges that lie where only this source writes, and whose bytes it has checked. */
   #checked = new RangeSet();
   /** Reads without CRC, kept until the engine accepts them. */
   #unvouched: { offset: number; bytes: Uint8Array }[] = [];
@@ -97,17 +98,13 @@ export class HttpSource implements ByteSource {
     }
   }
 
-  read({ offset, into, crc }: ReadPiece): Promise<void> | undefined {
-    const kept = this.#fromCache(offset, into, crc);
+  read(piece: ReadPiece): Promise<void> | undefined {
+    const kept = this.#fromCache(piece);
     if (kept === true) return undefined;
     if (kept !== false) return kept;
-    if (this.#head && offset + into.length <= this.#head.length) {
-      into.set(this.#head.subarray(offset, offset + into.length));
-      this.#take(offset, into, crc);
-      return undefined;
-    }
-    const fetched = this.#fetch(offset, into, crc);
-    this.#fly(offset, fetched);
+    if (this.#fromHead(piece)) return undefined;
+    const fetched = this.#fetch(piece);
+    this.#fly(piece.offset, fetched);
     return fetched;
   }
 
@@ -187,50 +184,67 @@ export class HttpSource implements ByteSource {
   }
 
   /** true: done; false: not there, or wrong; a promise that ends in reading from the network if need be. */
-  #fromCache(offset: number, into: Uint8Array, crc: number | undefined): boolean | Promise<void> {
+  #fromCache(piece: ReadPiece): boolean | Promise<void> {
+    const { offset, into } = piece;
     if (!this.#cache?.verified.covers(offset, into.length)) return false;
     const reading = this.#cache.read(offset, into);
-    if (reading === undefined) return this.#isRight(offset, into, crc);
-    const fetch = () => this.#fetch(offset, into, crc);
-    return reading.then(() => (this.#isRight(offset, into, crc) ? undefined : fetch()), fetch);
+    if (reading === undefined) return this.#keptRight(piece);
+    const fetch = () => this.#fetch(piece);
+    return reading.then(() => (this.#keptRight(piece) ? undefined : fetch()), fetch);
   }
 
-  #isRight(offset: number, bytes: Uint8Array, crc: number | undefined): boolean {
-    if (crc !== undefined && !this.#checked.covers(offset, bytes.length)) {
-      if (crc32(bytes) !== crc) {
-        this.#cache!.drop(offset, bytes.length);
-        return false;
-      }
-      this.#checked.add(offset, bytes.length);
-    }
-    this.#cacheBytes += bytes.length;
-    this.#arrived(offset, bytes.length);
+  #fromHead(piece: ReadPiece): boolean {
+    const { offset, into } = piece;
+    const head = this.#head;
+    if (!head || offset + into.length > head.length) return false;
+    into.set(head.subarray(offset, offset + into.length));
+    if (!isRight(piece)) return false;
+    this.#take(piece);
     return true;
   }
 
-  async #fetch(offset: number, into: Uint8Array, crc: number | undefined): Promise<void> {
+  /** Whether bytes from the cache are right; those that are not are dropped there. */
+  #keptRight(piece: ReadPiece): boolean {
+    const { offset, into, crc } = piece;
+    if (crc !== undefined && !this.#checked.covers(offset, into.length)) {
+      if (!isRight(piece)) {
+        this.#cache!.drop(offset, into.length);
+        return false;
+      }
+      if (this.#cache!.owned) this.#checked.add(offset, into.length);
+    }
+    this.#cacheBytes += into.length;
+    this.#arrived(offset, into.length);
+    return true;
+  }
+
+  async #fetch(piece: ReadPiece): Promise<void> {
+    const { offset, into } = piece;
     const flying = this.#flying.get(offset);
     if (flying) {
       await flying.catch(() => {});
-      const kept = this.#fromCache(offset, into, crc);
+      const kept = this.#fromCache(piece);
       if (kept === true) return;
       if (kept !== false) return kept;
     }
-    await this.#transfer(offset, into);
-    // Once more: what is still wrong then, the engine refuses.
-    if (crc !== undefined && crc32(into) !== crc) await this.#transfer(offset, into);
-    this.#take(offset, into, crc);
+    const transfer = () => (this.#whole ? this.#whole.read(offset, into) : this.#http.read(offset, into));
+    await transfer();
+    await this.#check(piece, transfer);
+    this.#take(piece);
   }
 
-  #transfer(offset: number, into: Uint8Array): Promise<void> {
-    return this.#whole ? this.#whole.read(offset, into) : this.#http.read(offset, into);
+  /** Has wrong bytes fetched again once; throws when they still are. */
+  async #check(piece: ReadPiece, again: () => Promise<void>): Promise<void> {
+    if (isRight(piece)) return;
+    await again();
+    if (!isRight(piece)) throw badPiece(this.#url, piece.offset, piece.into.length);
   }
 
-  /** Bytes came for the engine. */
-  #take(offset: number, bytes: Uint8Array, crc: number | undefined): void {
-    if (crc === undefined) this.#unvouched.push({ offset, bytes: bytes.slice() });
-    else if (crc32(bytes) === crc) this.#keep(offset, bytes);
-    this.#arrived(offset, bytes.length);
+  /** Bytes came for the engine; those without CRC it judges itself. */
+  #take({ offset, into, crc }: ReadPiece): void {
+    if (crc === undefined) this.#unvouched.push({ offset, bytes: into.slice() });
+    else this.#keep(offset, into);
+    this.#arrived(offset, into.length);
   }
 
   /** Puts bytes that are right into the cache. */
@@ -277,8 +291,8 @@ export class HttpSource implements ByteSource {
       want = { offset: piece.offset, size: piece.size, into, resolve, reject };
     });
     const flight = fetched.then(async () => {
-      if (crc32(into) !== piece.crc) await this.#http.read(piece.offset, into);
-      if (crc32(into) !== piece.crc) throw badPiece(this.#url, piece);
+      const { offset, crc } = piece;
+      await this.#check({ offset, into, crc }, () => this.#http.read(offset, into));
       this.#keep(piece.offset, into);
     });
     this.#fly(piece.offset, flight);
@@ -314,7 +328,7 @@ export class HttpSource implements ByteSource {
       if (crc32(bytes) === piece.crc) {
         this.#keep(piece.offset, bytes);
       } else {
-        this.#kept?.reject(badPiece(this.#url, piece));
+        this.#kept?.reject(badPiece(this.#url, piece.offset, piece.size));
         this.#kept = undefined;
         return;
       }
@@ -323,7 +337,12 @@ export class HttpSource implements ByteSource {
   }
 }
 
-function badPiece(url: string, { offset, size }: Piece): QSFError {
+/** Whether bytes have their CRC, where it is known. */
+function isRight({ into, crc, crc32: own }: ReadPiece): boolean {
+  return crc === undefined || (own?.() ?? crc32(into)) === crc;
+}
+
+function badPiece(url: string, offset: number, size: number): QSFError {
   return new QSFError(
     'bad_checksum',
     `The ${size} bytes at ${offset} of ${url} do not have the checksum that the file states.`,

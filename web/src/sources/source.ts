@@ -6,6 +6,8 @@ export interface ReadPiece {
   into: Uint8Array;
   /** CRC-32 of the bytes; undefined where only the engine can tell whether they are right. */
   crc: number | undefined;
+  /** Computes the CRC-32 of what `into` holds, where that can be done faster than in JavaScript. */
+  crc32?: () => number;
 }
 
 export interface Piece {

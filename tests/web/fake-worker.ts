@@ -1,0 +1,103 @@
+// A worker that runs what a test says in this thread, behind messages as a real one is.
+import * as Comlink from 'comlink';
+import { vi } from 'vitest';
+
+import type { Batch, EngineWorker, GenerateRequest, LoadRequest, Reply } from '../../web/src/contract.js';
+import type { Progress, Stats } from '../../web/src/types.js';
+
+const done: Reply<void> = { ok: true, value: undefined };
+
+/** The worker's side: each call is noted, and answered as its member of `answers` says. */
+export class Backend {
+  readonly calls: string[] = [];
+  loads: LoadRequest[] = [];
+  starts: GenerateRequest[] = [];
+  batches: Batch[] = [];
+  answers = {
+    load: async (_report: (progress: Progress) => void): Promise<Reply<void>> => done,
+    start: async (): Promise<Reply<void>> => done,
+    next: async (): Promise<Reply<Batch>> => ({ ok: true, value: this.batches.shift()! }),
+    stop: async (): Promise<Reply<void>> => done,
+    close: async (): Promise<Reply<void>> => done,
+    stats: async (): Promise<Reply<Stats>> => ({ ok: true, value: { position: 5 } as Stats }),
+  };
+
+  /** Pieces in batches; the last one ends the generation. */
+  will(...batches: string[][]): void {
+    this.batches = batches.map((pieces, i) => ({ pieces, done: i === batches.length - 1 }));
+  }
+
+  get exposed(): Record<keyof EngineWorker, unknown> {
+    const noted =
+      <A extends unknown[], T>(name: keyof EngineWorker, answer: (...args: A) => T) =>
+      (...args: A): T => {
+        this.calls.push(name);
+        return answer(...args);
+      };
+    return {
+      load: noted('load', (request: LoadRequest, report: (progress: Progress) => void) => {
+        this.loads.push(request);
+        return this.answers.load(report);
+      }),
+      start: noted('start', (request: GenerateRequest) => {
+        this.starts.push(request);
+        return this.answers.start();
+      }),
+      next: noted('next', () => this.answers.next()),
+      stop: noted('stop', () => this.answers.stop()),
+      stats: noted('stats', () => this.answers.stats()),
+      tokenize: noted('tokenize', (text: string) => ({
+        ok: true,
+        value: Uint32Array.from(text, (c) => c.charCodeAt(0)),
+      })),
+      detokenize: noted('detokenize', (ids: Uint32Array) => ({ ok: true, value: String.fromCharCode(...ids) })),
+      close: noted('close', () => this.answers.close()),
+    };
+  }
+}
+
+export class FakeWorker extends EventTarget {
+  static made: FakeWorker[] = [];
+  static backend: Backend;
+  terminated = false;
+  readonly #channel = new MessageChannel();
+
+  constructor() {
+    super();
+    FakeWorker.made.push(this);
+    this.#channel.port1.onmessage = ({ data }: MessageEvent) => {
+      this.dispatchEvent(new MessageEvent('message', { data: data as unknown }));
+    };
+    Comlink.expose(FakeWorker.backend.exposed, this.#channel.port2);
+  }
+
+  postMessage(message: unknown, transfer: Transferable[]): void {
+    if (!this.terminated) this.#channel.port1.postMessage(message, transfer);
+  }
+
+  /** What the browser does when the worker's script fails. */
+  break(message: string): void {
+    this.dispatchEvent(Object.assign(new Event('error'), { message }));
+  }
+
+  terminate(): void {
+    this.terminated = true;
+    this.#channel.port1.close();
+  }
+}
+
+/** Puts the fake where a page has workers and an address; gives what is behind it. */
+export function installFakeWorker(): Backend {
+  FakeWorker.made = [];
+  FakeWorker.backend = new Backend();
+  vi.stubGlobal('Worker', FakeWorker);
+  vi.stubGlobal('location', { href: 'https://page.test/demo/' });
+  return FakeWorker.backend;
+}
+
+/** A promise that a test settles. */
+export function open<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve!: (value: T) => void;
+  const promise = new Promise<T>((settle) => (resolve = settle));
+  return { promise, resolve };
+}

@@ -1,0 +1,226 @@
+import './fair-channel.js';
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { End } from '../../web/src/boundary.gen.js';
+import type { GenerateRequest } from '../../web/src/contract.js';
+import { Generation } from '../../web/src/generation.js';
+import { Runner } from '../../web/src/runner.js';
+import { FakeSource, fakeEngine, pause, until } from './fake-engine.js';
+import type { FakeInstance } from './fake-engine.js';
+
+const request: GenerateRequest = {
+  ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 5, addBos: true, special: true, ignoreEos: false },
+  ...{ logitsHash: false, allLogits: false, temperature: 0, topK: 0, topP: 1, repetitionPenalty: 1, seed: 42 },
+};
+/** As many pieces as may wait for the page. */
+const AHEAD = 16;
+
+let instance: FakeInstance;
+let source: FakeSource;
+let runner: Runner;
+
+beforeEach(() => {
+  const fake = fakeEngine();
+  instance = fake.instance;
+  source = new FakeSource();
+  runner = new Runner(fake.engine, source);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const begin = (options: Partial<GenerateRequest> = {}) => new Generation(runner, { ...request, ...options });
+
+/** Takes pieces until the end. */
+async function drain(generation: Generation): Promise<string[]> {
+  const pieces: string[] = [];
+  for (;;) {
+    const batch = await generation.next();
+    pieces.push(...batch.pieces);
+    if (batch.done) return pieces;
+  }
+}
+
+describe('a generation', () => {
+  it('hands every piece over and tells of itself', async () => {
+    const generation = begin({ logitsHash: true, stop: ['end', '…'] });
+    expect(instance).toMatchObject({ text: 'Once', stops: ['end', '…'] });
+    expect(generation.stats()).toEqual({ promptTokens: 7, tokens: [], running: true, seed: 42 });
+    expect(await drain(generation)).toEqual(['<0>', '<1>', '<2>', '<3>', '<4>']);
+    const stats = generation.stats();
+    expect(stats).toMatchObject({ promptTokens: 7, tokens: [100, 101, 102, 103, 104], running: false, end: 'length' });
+    expect(stats.logitsHash).toBe('10g175 5');
+    expect(stats.firstTokenMs).toBeGreaterThanOrEqual(0);
+    expect(stats.tokensPerSecond).toBeGreaterThan(0);
+  });
+
+  it('hashes no logits unasked, and hands over no empty piece', async () => {
+    instance.script = { piece: (n) => (n % 2 ? `${String(n)} ` : '') };
+    const generation = begin();
+    expect(await drain(generation)).toEqual(['1 ', '3 ']);
+    expect(generation.stats()).not.toHaveProperty('logitsHash');
+    expect(generation.stats().tokens).toHaveLength(5);
+  });
+
+  it('begins a sequence anew unless it goes on', async () => {
+    await drain(begin());
+    await drain(begin({ continue: true }));
+    expect(instance.calls).toEqual(['rewind 0 0', 'start 0', 'start 0']);
+  });
+
+  it('takes token ids as they are', async () => {
+    const generation = begin({ prompt: Uint32Array.of(1, 2, 3) });
+    expect(instance.options).toMatchObject({ textSize: 0, nTokens: 3 });
+    const { at } = instance.options!;
+    expect(Array.from(new Uint32Array(instance.memory.buffer, at, 3))).toEqual([1, 2, 3]);
+    await drain(generation);
+  });
+
+  it.each<End>(['eos', 'stop', 'length', 'context'])('ends by %s when the engine says so', async (why) => {
+    instance.script = { end: { after: 2, why } };
+    const generation = begin();
+    expect(await drain(generation)).toEqual(['<0>', '<1>']);
+    expect(generation.stats()).toMatchObject({ end: why, running: false });
+    // And goes on saying so.
+    expect(await generation.next()).toEqual({ pieces: [], done: true });
+  });
+
+  it('is not begun when the engine refuses it', () => {
+    instance.refuse.start = { code: 'context_full', sentence: 'The prompt is too long.' };
+    expect(() => begin()).toThrow(
+      expect.objectContaining({ code: 'context_full', message: 'The prompt is too long.' }) as Error,
+    );
+    expect(() => begin({ stop: ['a\0b'] })).toThrow(expect.objectContaining({ code: 'bad_argument' }) as Error);
+    expect(() => begin({ prompt: 'x'.repeat(40_000) })).toThrow(
+      expect.objectContaining({ code: 'bad_argument' }) as Error,
+    );
+  });
+});
+
+describe('a page that takes its time', () => {
+  it('holds the computation back and loses nothing', async () => {
+    const generation = begin({ maxTokens: 60 });
+    await until(() => generation.stats().tokens.length === AHEAD);
+    const { stepped } = instance;
+    await pause(30);
+    expect(instance.stepped).toBe(stepped);
+    const first = await generation.next();
+    expect(first.pieces).toHaveLength(AHEAD);
+    await until(() => generation.stats().tokens.length === 2 * AHEAD);
+    const pieces = [...first.pieces, ...(await drain(generation))];
+    expect(pieces).toEqual(Array.from({ length: 60 }, (_, n) => `<${String(n)}>`));
+  });
+
+  it('does not make the engine look slow', async () => {
+    let now = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    instance.script = {
+      piece: (n) => {
+        now += 10;
+        return String(n);
+      },
+    };
+    const generation = begin({ maxTokens: 40 });
+    await until(() => generation.stats().tokens.length === AHEAD);
+    now += 5000;
+    await drain(generation);
+    expect(generation.stats()).toMatchObject({ firstTokenMs: 0 });
+    expect(generation.stats().tokensPerSecond).toBeCloseTo(100);
+  });
+});
+
+describe('stop()', () => {
+  /** What holds for a generation that was stopped, wherever it was. */
+  async function expectStopped(generation: Generation): Promise<void> {
+    expect(generation.stats()).toMatchObject({ end: 'cancelled', running: false });
+    const { stepped } = instance;
+    await pause(15);
+    expect(instance.stepped).toBe(stepped);
+    expect(instance.calls.at(-1)).toBe('stop 0');
+    await drain(generation);
+    // The next one is not disturbed.
+    instance.script = {};
+    source.mode = 'now';
+    source.release();
+    expect(await drain(begin())).toHaveLength(5);
+  }
+
+  it('before the first step', async () => {
+    const generation = begin();
+    await generation.stop();
+    expect(generation.stats().tokens.length).toBeLessThan(2);
+    await expectStopped(generation);
+  });
+
+  it('while it computes', async () => {
+    instance.script = { work: Infinity };
+    const generation = begin();
+    await pause(20);
+    await generation.stop();
+    await expectStopped(generation);
+  });
+
+  it('while it waits for bytes', async () => {
+    instance.script = { reads: (n) => n === 1 };
+    source.mode = 'held';
+    const generation = begin();
+    await until(() => source.held === 1);
+    await generation.stop();
+    expect(generation.stats().tokens).toEqual([100]);
+    source.release();
+    await pause();
+    await expectStopped(generation);
+  });
+
+  it('while the page holds it back', async () => {
+    const generation = begin({ maxTokens: 100 });
+    await until(() => generation.stats().tokens.length === AHEAD);
+    await generation.stop();
+    expect(generation.stats().tokens).toHaveLength(AHEAD);
+    await expectStopped(generation);
+  });
+
+  it('ends a next() that waits', async () => {
+    instance.script = { work: Infinity };
+    const generation = begin();
+    const next = generation.next();
+    await pause(10);
+    await generation.stop();
+    expect(await next).toEqual({ pieces: [], done: true });
+  });
+
+  it('after the end changes nothing', async () => {
+    const generation = begin();
+    await drain(generation);
+    await generation.stop();
+    expect(generation.stats().end).toBe('length');
+    expect(instance.calls).not.toContain('stop 0');
+  });
+});
+
+describe('an error', () => {
+  it('of the engine comes after the pieces that were made', async () => {
+    instance.script = { fails: { before: 2, error: { code: 'internal', sentence: 'It broke.' } } };
+    const generation = begin();
+    await until(() => !generation.stats().running);
+    expect(await generation.next()).toEqual({ pieces: ['<0>', '<1>'], done: false });
+    await expect(generation.next()).rejects.toMatchObject({ code: 'internal', message: 'It broke.' });
+    await expect(generation.next()).rejects.toMatchObject({ code: 'internal' });
+    expect(generation.stats()).toMatchObject({ end: 'error', running: false, tokens: [100, 101] });
+  });
+
+  it('of the source ends a next() that waits', async () => {
+    instance.script = { reads: (n) => n === 0 };
+    source.mode = 'held';
+    const generation = begin();
+    const next = generation.next();
+    await until(() => source.held === 1);
+    source.error = new Error('gone');
+    source.release();
+    await expect(next).rejects.toMatchObject({ code: 'internal', message: 'Error: gone' });
+    expect(generation.stats().end).toBe('error');
+    await generation.stop();
+  });
+});

@@ -1,0 +1,258 @@
+import './fair-channel.js';
+
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { openOptions, promptOptions, regions, samplerOptions } from '../../web/src/boundary.gen.js';
+import type { GenerateRequest, LoadRequest } from '../../web/src/contract.js';
+import { errorNumbers } from '../../web/src/errors.gen.js';
+import { QSFError } from '../../web/src/errors.js';
+import { Model } from '../../web/src/model.js';
+import { checkOptions } from '../../web/src/options.js';
+import type { Progress } from '../../web/src/types.js';
+import { FakeSource, fakeEngine, pause, until } from './fake-engine.js';
+import type { FakeInstance } from './fake-engine.js';
+
+const loadRequest: LoadRequest = {
+  ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}), kv: undefined },
+  ...{ cache: true, background: false, variant: undefined, threads: undefined, network: {} },
+};
+const generateRequest: GenerateRequest = {
+  ...checkOptions(samplerOptions, {}),
+  ...checkOptions(promptOptions, { maxTokens: 100 }),
+  ...{ prompt: 'Once', stop: [], continue: false },
+};
+
+let instance: FakeInstance;
+let source: FakeSource;
+let progress: Progress[];
+
+beforeEach(() => {
+  source = new FakeSource();
+  progress = [];
+});
+
+function create(request: Partial<LoadRequest> = {}): Model {
+  const fake = fakeEngine();
+  instance = fake.instance;
+  return new Model({ ...loadRequest, ...request }, fake.engine, source, (p) => progress.push(p));
+}
+
+async function loaded(): Promise<Model> {
+  const model = create();
+  await model.load();
+  return model;
+}
+
+/** An error whose later tries succeed, as from a cache that was dropped. */
+function failOnce(code: keyof typeof errorNumbers): void {
+  instance.refuse.complete = { code, sentence: 'Wrong bytes.' };
+  source.onRestart = () => delete instance.refuse.complete;
+}
+
+describe('load()', () => {
+  it('opens, fetches what stays, and tells how far it is', async () => {
+    source.loaded = 500;
+    const model = create();
+    await model.load();
+    expect(instance.calls).toEqual([`open ${String(source.size)}`, 'preload']);
+    expect(source.calls).toEqual(['accepted', 'keep']);
+    expect(source.kept).toBe(instance.table);
+    expect(progress.map(({ phase }) => phase)).toEqual(['download', 'ready']);
+    expect(progress.at(-1)).toEqual({ phase: 'ready', loaded: 500, total: source.size, network: 0, cache: 0 });
+    expect(model.stats().model.hash).toBe('m0de1');
+    expect(model.stats().io.engine).toBe(128 + 2000);
+  });
+
+  it('waits until everything is kept', async () => {
+    let keep!: () => void;
+    source.keeping = new Promise((resolve) => (keep = resolve));
+    let done = false;
+    const loading = create()
+      .load()
+      .then(() => (done = true));
+    await until(() => instance.calls.includes('preload'));
+    await pause(20);
+    expect(done).toBe(false);
+    keep();
+    await loading;
+  });
+
+  it('fails when what is to be kept cannot be', async () => {
+    source.keeping = Promise.reject(new QSFError('network_error', 'No answer.'));
+    await expect(create().load()).rejects.toMatchObject({ code: 'network_error', message: 'No answer.' });
+  });
+
+  it('in the background is over when the plan stands', async () => {
+    source.keeping = Promise.reject(new QSFError('network_error', 'No answer.'));
+    const model = create({ background: true });
+    await model.load();
+    expect(source.calls).toContain('keep');
+    expect(instance.calls).not.toContain('preload');
+    expect(progress.at(-1)!.phase).toBe('ready');
+    model.start(generateRequest);
+    expect((await model.next()).pieces[0]).toBe('<0>');
+  });
+
+  it('does not report every byte', async () => {
+    await loaded();
+    const before = progress.length;
+    for (let i = 0; i < 1000; i++) source.onLoaded!();
+    expect(progress.length).toBeLessThan(before + 20);
+    await pause(120);
+    source.onLoaded!();
+    expect(progress.length).toBeGreaterThan(before);
+  });
+});
+
+describe('what may come from a stale cache', () => {
+  it.each(['bad_checksum', 'bad_magic', 'truncated', 'bad_tokenizer'] as const)(
+    'is read anew once after %s',
+    async (code) => {
+      const model = create();
+      failOnce(code);
+      source.fromCache = 1;
+      await model.load();
+      expect(source.calls.filter((call) => call === 'restart')).toHaveLength(1);
+      expect(instance.calls.filter((call) => call.startsWith('open'))).toHaveLength(2);
+      expect(progress.at(-1)!.phase).toBe('ready');
+    },
+  );
+
+  it('is not read anew a second time', async () => {
+    const model = create();
+    instance.refuse.complete = { code: 'bad_checksum', sentence: 'Wrong bytes.' };
+    source.fromCache = 1;
+    await expect(model.load()).rejects.toMatchObject({ code: 'bad_checksum', message: 'Wrong bytes.' });
+    expect(source.calls.filter((call) => call === 'restart')).toHaveLength(1);
+  });
+
+  it('is not read anew when nothing came from there', async () => {
+    const model = create();
+    failOnce('bad_checksum');
+    await expect(model.load()).rejects.toMatchObject({ code: 'bad_checksum' });
+    expect(source.calls).not.toContain('restart');
+  });
+
+  it('is not read anew for an error that is no fault of it', async () => {
+    const model = create();
+    failOnce('budget_too_small');
+    source.fromCache = 1;
+    await expect(model.load()).rejects.toMatchObject({ code: 'budget_too_small' });
+    expect(source.calls).not.toContain('restart');
+  });
+
+  it('is read anew when the file changed on the server, cache or none', async () => {
+    const model = create();
+    source.error = new QSFError('file_changed', 'It changed.');
+    source.onRestart = () => {
+      source.error = undefined;
+      source.size = 9999;
+    };
+    await model.load();
+    expect(instance.calls.at(-2)).toBe('open 9999');
+  });
+
+  it('is read anew only when no read is under way any more', async () => {
+    const model = create();
+    source.fromCache = 1;
+    source.mode = 'held';
+    const loading = model.load();
+    source.release();
+    // The first of two segments is wrong while the second is on its way.
+    await until(() => source.held === 2);
+    failOnce('bad_checksum');
+    source.release(1);
+    await pause(20);
+    expect(source.calls).not.toContain('restart');
+    expect(instance.missing).toBe(1);
+    source.mode = 'now';
+    source.release();
+    await loading;
+    expect(source.calls).toContain('restart');
+  });
+});
+
+describe('one generation at a time', () => {
+  it('is started when none runs', async () => {
+    const model = await loaded();
+    expect(() => model.next()).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
+    await model.stop();
+    model.start(generateRequest);
+    expect(() => model.start(generateRequest)).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
+    await model.stop();
+    model.start({ ...generateRequest, maxTokens: 1 });
+    expect(await model.next()).toMatchObject({ pieces: ['<0>'] });
+  });
+
+  it('that was refused leaves the last one to be told of', async () => {
+    const model = await loaded();
+    model.start({ ...generateRequest, maxTokens: 2 });
+    await until(() => model.stats().generation?.running === false);
+    instance.refuse.start = { code: 'bad_token', sentence: 'No such token.' };
+    expect(() => model.start(generateRequest)).toThrow(expect.objectContaining({ code: 'bad_token' }) as Error);
+    expect(model.stats().generation).toMatchObject({ end: 'length', tokens: [100, 101] });
+    expect(model.stats().position).toBe(9);
+  });
+});
+
+describe('stats()', () => {
+  it('count every region once, and the host none', async () => {
+    const model = await loaded();
+    instance.map = regions.map((region, i) => [region, 2 ** i]);
+    const { memory, plan } = model.stats();
+    expect(memory.map.map(({ region }) => region)).toEqual(regions.filter((region) => region !== 'host'));
+    expect(memory.map.find(({ region }) => region === 'lanes')).toEqual({
+      region: 'lanes',
+      name: 'kv cache',
+      bytes: 32,
+    });
+    const at = (region: (typeof regions)[number]) => 2 ** regions.indexOf(region);
+    expect(plan).toMatchObject({
+      pinnedBytes: at('pinned'),
+      ringBytes: at('ring'),
+      kvBytes: at('lanes'),
+      scratchBytes: at('activations') + at('logits') + at('embedding_rows'),
+      fixedBytes: at('session') + at('tables') + at('tokenizer'),
+      freeBytes: at('free'),
+    });
+    expect(plan.residency).toEqual([
+      { bytes: 1200, pinned: true },
+      { bytes: 1200, pinned: true },
+      { bytes: 1200, pinned: false },
+    ]);
+    expect(model.stats()).not.toHaveProperty('generation');
+  });
+});
+
+describe('close()', () => {
+  it('ends a generation that computes before the source is closed', async () => {
+    const model = await loaded();
+    instance.script = { work: Infinity };
+    model.start(generateRequest);
+    const next = model.next();
+    await pause(10);
+    await model.close();
+    expect(await next).toEqual({ pieces: [], done: true });
+    expect(model.stats().generation).toMatchObject({ end: 'cancelled', running: false });
+    expect(instance.calls.slice(-2)).toEqual(['stop 0', 'close']);
+    expect(source.calls.at(-1)).toBe('close');
+  });
+
+  it('ends one that waits for bytes', async () => {
+    const model = await loaded();
+    instance.script = { reads: (n) => n === 0 };
+    source.mode = 'held';
+    model.start(generateRequest);
+    await until(() => source.held === 1);
+    await model.close();
+    expect(model.stats().generation).toMatchObject({ end: 'cancelled' });
+    expect(source.calls.at(-1)).toBe('close');
+  });
+
+  it('without a generation ends threads and source', async () => {
+    const model = await loaded();
+    await model.close();
+    expect(instance.calls.at(-1)).toBe('close');
+    expect(source.calls.at(-1)).toBe('close');
+  });
+});

@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+
+import { describe, expect, it } from 'vitest';
+
+import { generated } from '../../scripts/gen-boundary.mjs';
+import {
+  ABOVE_ZERO,
+  ends,
+  kvTypes,
+  openOptions,
+  promptOptions,
+  regionNames,
+  regions,
+  samplerOptions,
+  steps,
+} from '../../web/src/boundary.gen.js';
+import { checkName, checkOption, checkOptions } from '../../web/src/options.js';
+
+const list = readFileSync(new URL('../../include/qsf/base/boundary.def', import.meta.url), 'utf8');
+const rows = (macro: string) => [...list.matchAll(new RegExp(`^${macro}\\((.*)\\)$`, 'gm'))].map(([, row = '']) => row);
+const names = (macro: string) => rows(macro).map((row) => row.split(',')[0]);
+
+const refused = (sentence: string) => expect.objectContaining({ code: 'bad_argument', message: sentence }) as Error;
+
+describe('what is made from boundary.def', () => {
+  it("has the engine's numbers", () => {
+    expect(steps).toEqual(names('QSF_STEP'));
+    expect(ends).toEqual(names('QSF_END'));
+    expect(regions).toEqual(names('QSF_REGION'));
+    expect(kvTypes).toEqual(rows('QSF_KV_TYPE').map((row) => /"(\w+)"/.exec(row)?.[1]));
+    expect(Object.keys(regionNames)).toEqual(regions);
+  });
+
+  it('has every option with its default and limits', () => {
+    for (const [rules, macro] of [
+      [openOptions, 'QSF_OPEN_OPTION'],
+      [samplerOptions, 'QSF_SAMPLER_OPTION'],
+      [promptOptions, 'QSF_PROMPT_OPTION'],
+    ] as const) {
+      expect(Object.keys(rules)).toEqual(rows(macro).map((row) => row.split(', ')[2]));
+    }
+    expect(openOptions.maxSeqLen).toEqual({ type: 'u32', fallback: 0, least: 0, most: 16_777_216 });
+    expect(openOptions.sequences).toEqual({ type: 'u32', fallback: 1, least: 1, most: 64 });
+    expect(samplerOptions.temperature).toEqual({ type: 'real', fallback: 0.7, least: 0, most: 3.4e38 });
+    expect(samplerOptions.topP).toEqual({ type: 'real', fallback: 0.9, least: ABOVE_ZERO, most: 1 });
+    expect(samplerOptions.seed).toEqual({ type: 'u64', fallback: 0, least: 0, most: Number.MAX_SAFE_INTEGER });
+    expect(promptOptions.addBos).toEqual({ type: 'flag', fallback: true, least: 0, most: 1 });
+  });
+
+  it.each([
+    ['QSF_OPEN_OPTION(u32, a, a, 0, 0, 1)', 'not understood as a row'],
+    ['QSF_NONSENSE(a, "b")', 'an unknown macro'],
+    ['QSF_SAMPLER_OPTION(real, a, a, lots, 0, 1, "A.")', 'not a number'],
+    ['QSF_STAT(u16, a, a, "A.")', 'an unknown type'],
+    ['QSF_STEP(working, "Twice.")', 'a name twice'],
+  ])('refuses %s: %s', (row) => {
+    expect(() => generated(`${list}\n${row}\n`)).toThrow('boundary.def');
+  });
+});
+
+describe('options', () => {
+  it('that are not given have their defaults', () => {
+    expect(checkOptions(samplerOptions, {})).toEqual({
+      temperature: 0.7,
+      topK: 40,
+      topP: 0.9,
+      repetitionPenalty: 1,
+      seed: 0,
+    });
+    expect(checkOptions(promptOptions, { maxTokens: undefined, addBos: false })).toMatchObject({
+      maxTokens: 256,
+      addBos: false,
+    });
+  });
+
+  it('are exactly those of the list', () => {
+    expect(checkOptions(openOptions, { maxSeqLen: 7, more: 1 } as object)).not.toHaveProperty('more');
+  });
+
+  it.each([
+    [{ temperature: 0 }],
+    [{ temperature: 3.4e38 }],
+    [{ topP: 1 }],
+    [{ topP: 1e-30 }],
+    [{ topK: 4_294_967_295 }],
+    [{ seed: Number.MAX_SAFE_INTEGER }],
+  ])('at their limits are taken: %o', (given) => {
+    expect(checkOptions(samplerOptions, given)).toMatchObject(given);
+  });
+
+  it.each([
+    [{ temperature: -1 }, 'temperature is -1; it must be 0 to 3.4e+38'],
+    [{ temperature: NaN }, 'temperature is NaN; it must be 0 to 3.4e+38'],
+    [{ temperature: Infinity }, 'temperature is Infinity; it must be 0 to 3.4e+38'],
+    [{ temperature: '1' }, 'temperature is "1"; it must be 0 to 3.4e+38'],
+    [{ topP: 0 }, 'topP is 0; it must be above 0 to 1'],
+    [{ topP: 1.1 }, 'topP is 1.1; it must be above 0 to 1'],
+    [{ repetitionPenalty: -0.5 }, 'repetitionPenalty is -0.5; it must be above 0 to 3.4e+38'],
+    [{ topK: 1.5 }, 'topK is 1.5; it must be a whole number from 0 to 4294967295'],
+    [{ topK: 4_294_967_296 }, 'topK is 4294967296; it must be a whole number from 0 to 4294967295'],
+    [{ seed: -1 }, 'seed is -1; it must be a whole number from 0 to 9007199254740991'],
+    [{ seed: 2 ** 53 }, 'seed is 9007199254740992; it must be a whole number from 0 to 9007199254740991'],
+  ])('beyond them are refused: %o', (given, sentence) => {
+    expect(() => checkOptions(samplerOptions, given as object)).toThrow(refused(sentence));
+  });
+
+  it('that are flags are true or false', () => {
+    expect(() => checkOption('addBos', promptOptions.addBos, 1 as never)).toThrow(
+      refused('addBos is 1; it must be true or false'),
+    );
+  });
+
+  it('that are names are of the list', () => {
+    expect(checkName('kv', kvTypes, '8bit')).toBe('8bit');
+    expect(checkName('kv', kvTypes, undefined)).toBeUndefined();
+    expect(() => checkName('kv', kvTypes, 'q8' as never)).toThrow(
+      refused('kv is "q8"; it must be one of f32, f16, 8bit, 4bit, 2bit'),
+    );
+  });
+});
