@@ -129,6 +129,7 @@ const fillRoot = `set -eu
   ls -S "$root"/var/cache/apt/archives/*.deb | xargs -P "$(nproc)" -n 1 sh -euc '
       dpkg-deb --fsys-tarfile "$1" | tar -x -C "$0" --keep-directory-symlink \
         ${unneeded.map((path) => `--exclude="./${path}"`).join(' ')}' "$root"
+  mkdir -p "$root/usr/src"
   cd "$root/usr/src"
   apt-get -qq -o APT::Sandbox::User=root source --download-only ${sources.join(' ')}
   for name in ${sources.join(' ')}; do

@@ -47,7 +47,9 @@ function includes(): Include[] {
   for (const path of sources('.cpp', '.h', '.inl')) {
     for (const [line, name = ''] of read(path).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
       const beside = `${path.slice(0, path.lastIndexOf('/'))}/${name}`;
-      const target = [`include/${name}`, `engine/${name}`, name, `tests/${name}`, beside].find((candidate) => known.has(candidate));
+      const target = [`include/${name}`, `engine/${name}`, name, `tests/${name}`, beside].find((candidate) =>
+        known.has(candidate),
+      );
       if (target === undefined) throw new Error(`${path} includes "${name}", which is not in the repository.`);
       found.push({ path, target, line: line.trim() });
     }

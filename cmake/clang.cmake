@@ -1,0 +1,25 @@
+# The toolchain file of presets that need clang: the newest of clang-19 and later on PATH, else plain clang, unless
+# CMAKE_C_COMPILER and CMAKE_CXX_COMPILER say otherwise.
+if(NOT CMAKE_C_COMPILER AND NOT CMAKE_CXX_COMPILER)
+  foreach(version RANGE 60 19 -1)
+    list(APPEND qsf_versions -${version})
+  endforeach()
+  foreach(version IN LISTS qsf_versions ITEMS "")
+    find_program(QSF_CLANG${version} clang${version})
+    find_program(QSF_CLANGXX${version} clang++${version})
+    mark_as_advanced(QSF_CLANG${version} QSF_CLANGXX${version})
+    if(QSF_CLANG${version} AND QSF_CLANGXX${version})
+      set(CMAKE_C_COMPILER ${QSF_CLANG${version}})
+      set(CMAKE_CXX_COMPILER ${QSF_CLANGXX${version}})
+      break()
+    endif()
+  endforeach()
+  if(CMAKE_CXX_COMPILER)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -dumpversion OUTPUT_VARIABLE qsf_version
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  endif()
+  if(NOT CMAKE_CXX_COMPILER OR qsf_version VERSION_LESS 15)
+    message(FATAL_ERROR "This preset needs clang on PATH: clang++-19 or newer, or a clang++ of 15 or newer; there is "
+                        "\"${CMAKE_CXX_COMPILER}\" ${qsf_version}. Debian: clang-19")
+  endif()
+endif()
