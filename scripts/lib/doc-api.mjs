@@ -101,7 +101,7 @@ function declarations(text) {
       current = null;
     }
   }
-  if (current) throw new Stop('A header ends within a declaration.');
+  if (current) throw new Stop(`A header ends within a declaration: ${current.lines[0]}`);
   return found;
 }
 
@@ -168,7 +168,7 @@ function definitions(path) {
     const columns = names.split(',').map((name) => name.trim().replace(/"/g, ''));
     if (rows.length === 0 || columns.length < 2) continue;
     const cells = (row) =>
-      (row.match(/"(?:[^"\\]|\\.)*"|[^,]+/g) ?? []).map((cell) => cell.trim().replace(/^"|"$/g, ''));
+      [...row.matchAll(/\s*("(?:[^"\\]|\\.)*"|[^,]+)/g)].map(([, cell]) => cell.trim().replace(/^"|"$/g, ''));
     out.push(`### \`${macro}\``, '', `| ${columns.join(' | ')} |`, `|${'---|'.repeat(columns.length)}`);
     for (const row of rows) out.push(`| ${cells(row).join(' | ').replace(/</g, '&lt;')} |`);
     out.push('');
@@ -179,7 +179,7 @@ function definitions(path) {
 /** The header that hosts include, then those of the project that it is made of. */
 function cppPage() {
   const first = 'include/qsf/engine.h';
-  const included = [...read(first).matchAll(/^#include "(qsf\/[^"]+)"/gm)].map(([, name]) => `include/${name}`);
+  const included = [...read(first).matchAll(/^#include "(qsf\/[^"]+\.h)"/gm)].map(([, name]) => `include/${name}`);
   const pages = [first, ...included.filter((path) => existsSync(join(root, path)))];
   const out = [note('include/qsf'), '', '# The C++ interface', ''];
   const lists = new Set();
