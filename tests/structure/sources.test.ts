@@ -59,3 +59,16 @@ describe('version', () => {
     expect((JSON.parse(read('package.json')) as { version: string }).version).toBe(version);
   });
 });
+
+describe('notices', () => {
+  it('name every library that is compiled in', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const headers = [...read('native/CMakeLists.txt').matchAll(/find_path\(QSF_(\w+)_INCLUDE/g)].map(
+      ([, name = '']) => name,
+    );
+    const notices = read('THIRD_PARTY_NOTICES.md').toLowerCase();
+    const named = [...Object.keys(dependencies), ...headers, 'lz4', 'emscripten', 'musl', 'libc++'];
+    expect(named.length).toBeGreaterThan(6);
+    for (const name of named) expect(notices).toContain(name.toLowerCase());
+  });
+});
