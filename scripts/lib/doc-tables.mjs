@@ -21,11 +21,7 @@ export const formats = () =>
   );
 
 /** How keys and values are kept, by the names that users give. */
-export function kvTypes() {
-  const listed = [...read('include/qsf/formats/kv.h').matchAll(/kKvNames\{([^}]*)\}/g)];
-  if (listed.length > 0) return [...listed[0][1].matchAll(/"([^"]+)"/g)].map(([, name]) => name);
-  return matches('include/qsf/base/boundary.def', /^QSF_KV_TYPE\(\w+, "([^"]+)"/gm).flat();
-}
+export const kvTypes = () => matches('include/qsf/base/boundary.def', /^QSF_KV_TYPE\(\w+, "([^"]+)"/gm).flat();
 
 const processors = { x86: 'x86-64', arm: '64-bit ARM', wasm: 'WebAssembly', any: 'anywhere' };
 

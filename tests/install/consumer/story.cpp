@@ -45,9 +45,9 @@ qsf::Status drive(qsf::Session& session, const std::vector<char>& file) {
 qsf::Status tell(const char* path) {
   std::ifstream in(path, std::ios::binary);
   const std::vector<char> file{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t size = kBudget - qsf::kHostReserve;
+  constexpr std::size_t size = kBudget - qsf::kHostReserve;
   const std::unique_ptr<std::byte[], Freed> memory(new (std::align_val_t{qsf::kAlignment}) std::byte[size]);
-  auto session = qsf::open_session({memory.get(), size}, kBudget, file.size(), {});
+  auto session = qsf::open_session({memory.get(), size}, file.size(), {});
   if (!session) return session.error();
   if (qsf::Status status = drive(**session, file); !status) return status;
   qsf::Prompt prompt;
