@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { copyTestHeaders, setUpEmscripten } from './lib/emscripten.mjs';
+import { copyTestHeaders, neededByEmscripten, setUpEmscripten } from './lib/emscripten.mjs';
 import { checkVersions, install, toBench, toBuild, toTest } from './lib/packages.mjs';
 import { Stop, elapsed, isMain, main, root, run } from './lib/process.mjs';
 
@@ -16,7 +16,7 @@ function checkNode() {
   }
 }
 
-async function installNodePackages() {
+export async function installNodePackages() {
   const hash = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
@@ -28,15 +28,19 @@ async function installNodePackages() {
   writeFileSync(stamp, hash);
 }
 
-/** The whole set-up; `tests` and `bench` add what only those need. */
-export async function setUp({ tests = false, bench = false } = {}) {
-  const start = performance.now();
+/** The first part of the set-up, which the others need: the machine's packages; `tests` and `bench` add their own. */
+export async function setUpMachine({ tests = false, bench = false } = {}) {
   checkNode();
-  await install([...toBuild, ...(tests ? toTest : []), ...(bench ? toBench : [])]);
+  await install([...toBuild, ...neededByEmscripten(), ...(tests ? toTest : []), ...(bench ? toBench : [])]);
   checkVersions();
-  await setUpEmscripten();
-  if (tests) copyTestHeaders();
-  await installNodePackages();
+}
+
+/** The whole set-up. */
+export async function setUp(options = {}) {
+  const start = performance.now();
+  await setUpMachine(options);
+  await Promise.all([setUpEmscripten(), installNodePackages()]);
+  if (options.tests) copyTestHeaders();
   console.log(`set-up: everything is there (${elapsed(start)})`);
 }
 

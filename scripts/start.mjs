@@ -2,16 +2,16 @@
 // Sets up, builds what has changed, converts the built-in model, and serves the demo on localhost.
 import { join } from 'node:path';
 
-import { buildNative, buildWasm, convertModel } from './lib/build.mjs';
+import { buildConverter, buildWasm, convertModel } from './lib/build.mjs';
+import { setUpEmscripten } from './lib/emscripten.mjs';
 import { elapsed, main, root } from './lib/process.mjs';
-import { setUp } from './setup.mjs';
+import { installNodePackages, setUpMachine } from './setup.mjs';
 
 await main(async () => {
   const start = performance.now();
-  await setUp();
-  await buildNative();
-  await convertModel();
-  await buildWasm();
+  await setUpMachine();
+  // What the page needs and nothing else; fetching overlaps with compiling.
+  await Promise.all([setUpEmscripten().then(buildWasm), installNodePackages(), buildConverter().then(convertModel)]);
   const { build, preview } = await import('vite');
   const demo = { root: join(root, 'web', 'demo'), logLevel: 'warn' };
   await build(demo);

@@ -5,7 +5,10 @@ import { dirname, join } from 'node:path';
 import { dependencies, runWithEmscripten } from './emscripten.mjs';
 import { Stop, root, run } from './process.mjs';
 
-/** The WebAssembly builds: one for the relaxed integer dot product, one for everywhere else. */
+/**
+ * The WebAssembly builds: one for the relaxed integer dot product, one for everywhere else. The former has the modules of
+ * both, the other tests only.
+ */
 export const variants = ['simd', 'relaxed'];
 
 /** What a build makes: a module of two files, and its twin for memory that threads share. */
@@ -50,17 +53,18 @@ export async function buildPreset(preset, { tests = false, targets = [] } = {}) 
   await cmake(['--build', folder, ...targets.flatMap((target) => ['--target', target])]);
 }
 
-/** Builds qsf-run and qsf-convert into build/bin/. */
+/** Builds qsf-run and qsf-convert into build/bin/, and the libraries. */
 export const buildNative = (options) => buildPreset('release', options);
 
+/** Builds qsf-convert alone, which needs no kernels. */
+export const buildConverter = () =>
+  buildNative({ tests: configured(buildFolder('release'), true), targets: ['qsf-convert'] });
+
 /** Builds the WebAssembly modules and puts them where the TypeScript sources look for them. */
-export async function buildWasm(options) {
-  for (const variant of variants) {
-    await buildPreset(`wasm-${variant}`, options);
-    for (const name of modules(variant)) {
-      copyIfNewer(join(buildFolder(`wasm-${variant}`), 'bin', name), join(packageSources, name));
-    }
-  }
+export async function buildWasm({ tests = false } = {}) {
+  if (tests) await buildPreset('wasm-simd', { tests });
+  await buildPreset('wasm-relaxed', { tests });
+  for (const name of wasmFiles) copyIfNewer(join(buildFolder('wasm-relaxed'), 'bin', name), join(packageSources, name));
 }
 
 const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : -Infinity);

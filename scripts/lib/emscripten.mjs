@@ -2,21 +2,31 @@
 // project, the temporary folder and the cache lie at the same paths as outside.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
-import { asRoot, install, isDebian, systemEnvironment } from './packages.mjs';
+import { asRoot, isDebian, systemEnvironment } from './packages.mjs';
 import { Stop, capture, root, run, which } from './process.mjs';
 
 const oldest = [3, 1, 60];
 const suite = 'trixie';
-const rootPackages = ['emscripten', 'cmake', 'ninja-build', 'xz-utils'];
+const rootPackages = ['emscripten', 'cmake', 'ninja-build', 'dash', 'coreutils', 'sed', 'grep', 'findutils'];
 const sources = ['lz4'];
+/** Left out of the root: half of what the packages hold. */
+const unneeded = [
+  'usr/share/emscripten/cache/sysroot/lib/wasm32-emscripten/lto*',
+  'usr/share/emscripten/cache/sysroot/lib/wasm32-emscripten/pic',
+  'usr/share/emscripten/test',
+  'usr/share/doc/*/*',
+  'usr/share/man',
+  'usr/share/locale',
+];
 /** Seen inside the root as outside, where they exist. */
 const shown = ['/etc/resolv.conf', '/etc/hosts', '/usr/src/googletest'];
 
+const toEnterRoot = [{ what: 'bwrap', apt: 'bubblewrap', present: () => which('bwrap') !== null }];
 const toMakeRoot = [
+  ...toEnterRoot,
   { what: 'mmdebstrap', apt: 'mmdebstrap', present: () => which('mmdebstrap') !== null },
-  { what: 'bwrap', apt: 'bubblewrap', present: () => which('bwrap') !== null },
   {
     what: "Debian's archive keys",
     apt: 'debian-archive-keyring',
@@ -26,8 +36,8 @@ const toMakeRoot = [
 
 /** Where things live that set-up makes and several checkouts may share. */
 export const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'qsf');
-const debianRoot = join(cache, suite);
-const sourcesFolder = join(cache, 'src');
+const debianRoot = join(cache, 'emscripten');
+const sourcesFolder = join(debianRoot, 'usr', 'src');
 const headersFolder = join(cache, 'include');
 
 function emccOnPath() {
@@ -39,7 +49,7 @@ function emccOnPath() {
 }
 
 /** A root says what it was made of, so that one made from an older list is made anew. */
-const stamp = `${suite} ${rootPackages.join(' ')}`;
+const stamp = [suite, ...rootPackages, ...sources, ...unneeded].join(' ');
 function rootIsReady() {
   const path = join(debianRoot, 'etc', 'qsf-root');
   return existsSync(path) && readFileSync(path, 'utf8').trim() === stamp;
@@ -111,15 +121,39 @@ function removeUnfinished(name) {
   }
 }
 
+/** What makes the root once mmdebstrap has configured apt for it: packages are unpacked, several at once, not installed. */
+const fillRoot = `set -eu
+  root=$1
+  export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"
+  apt-get -qq -y install --download-only ${rootPackages.join(' ')}
+  ls -S "$root"/var/cache/apt/archives/*.deb | xargs -P "$(nproc)" -n 1 sh -euc '
+      dpkg-deb --fsys-tarfile "$1" | tar -x -C "$0" --keep-directory-symlink \
+        ${unneeded.map((path) => `--exclude="./${path}"`).join(' ')}' "$root"
+  mkdir -p "$root/usr/src"
+  cd "$root/usr/src"
+  apt-get -qq -o APT::Sandbox::User=root source --download-only ${sources.join(' ')}
+  for name in ${sources.join(' ')}; do
+    mkdir "$name"
+    tar -xf "$(ls "$name"_*.orig.tar.* | grep -v '\\.asc$')" -C "$name" --strip-components=1
+  done
+  cd "$root"
+  for path in ${shown.join(' ')}; do
+    case $path in
+      /etc/*) touch "$root$path" ;;
+      *) mkdir -p "$root$path" ;;
+    esac
+  done
+  echo '${stamp}' > etc/qsf-root`;
+
 async function makeRoot() {
   const words = asRoot();
   if (words === null) throw new Stop(`Emscripten is missing; run \`npm run setup\` as root once, or ${emsdk}`);
-  removeUnfinished(suite);
-  const unfinished = join(cache, `${suite}.${process.pid}`);
-  console.log(`set-up: making a Debian ${suite} root with Emscripten in ${debianRoot} (about a minute) ...`);
-  const touch = shown.map((path) => `mkdir -p "$1/$(dirname ${path})"; test -e "$1${path}" || ${place(path)}`);
-  const finish = [...touch, `echo '${stamp}' > "$1/etc/qsf-root"`].join('; ');
-  const options = ['--quiet', '--variant=apt', `--include=${rootPackages.join(',')}`, `--customize-hook=${finish}`];
+  const name = basename(debianRoot);
+  removeUnfinished(name);
+  const unfinished = join(cache, `${name}.${process.pid}`);
+  console.log(`set-up: making a Debian ${suite} root with Emscripten in ${debianRoot} (under a minute) ...`);
+  const withSources = `--setup-hook=sed -i 's/^deb /deb-src /; h; p; s/^deb-src /deb /' "$1"/etc/apt/sources.list`;
+  const options = ['--quiet', '--variant=custom', withSources, `--extract-hook=${fillRoot}`];
   const [command, ...args] = [...words, 'mmdebstrap', ...options, suite, unfinished];
   await run(command, args, { name: 'mmdebstrap', env: systemEnvironment() }).catch((error) => {
     throw new Stop(`${error.message} Without it, ${emsdk}`);
@@ -128,48 +162,22 @@ async function makeRoot() {
   renameSync(unfinished, debianRoot);
 }
 
-/** The shell command that makes an empty place for `path` in a root, for something to be bound over it. */
-function place(path) {
-  return path.startsWith('/etc') ? `touch "$1${path}"` : `mkdir -p "$1${path}"`;
+/** The packages that setUpEmscripten() needs. */
+export function neededByEmscripten() {
+  if (emccOnPath() || !isDebian()) return [];
+  return rootIsReady() ? toEnterRoot : toMakeRoot;
 }
 
-function sourcesAreReady() {
-  return sources.every((name) => existsSync(join(sourcesFolder, name, 'lib')));
-}
-
-/** Unpacks the upstream archives of Debian's source packages; apt checks them against its signed index. */
-async function fetchSources() {
-  console.log(`set-up: fetching the sources of ${sources.join(' and ')} for WebAssembly ...`);
-  removeUnfinished('src');
-  const unfinished = `${sourcesFolder}.${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
-  const script = `set -eu
-    sed -n 's/^deb /deb-src /p' /etc/apt/sources.list > sources.list
-    mkdir -p lists/partial
-    apt="-qq -o APT::Sandbox::User=root -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=/dev/null
-      -o Dir::State::Lists=$PWD/lists -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache="
-    apt-get $apt update
-    apt-get $apt source --download-only ${sources.join(' ')}
-    for name in ${sources.join(' ')}; do
-      mkdir "$name"
-      tar -xf "$(ls "$name"_*.orig.tar.* | grep -v '\\.asc$')" -C "$name" --strip-components=1
-    done
-    rm -rf lists sources.list`;
-  const [command, args] = bubblewrap('sh', ['-c', script], unfinished);
-  await run(command, args, { env: insideEnvironment(process.env), name: 'apt-get source' });
-  rmSync(sourcesFolder, { recursive: true, force: true });
-  renameSync(unfinished, sourcesFolder);
-}
-
-/** Makes Emscripten and the sources available, or ends in a sentence that says how to. Quick when they are there. */
+/**
+ * Makes Emscripten and the sources available, or ends in a sentence that says how to. Quick when they are there. Expects
+ * neededByEmscripten() to be installed.
+ */
 export async function setUpEmscripten() {
   if (emccOnPath()) return;
   if (!isDebian()) throw new Stop(`Emscripten is missing; ${emsdk}`);
   mkdirSync(cache, { recursive: true });
-  await install(rootIsReady() ? toMakeRoot.slice(1, 2) : toMakeRoot);
   if (capture('bwrap', ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', 'true']) === null) {
     throw new Stop(`Emscripten is missing, and bubblewrap may not make the root that would hold it here; ${emsdk}`);
   }
   if (!rootIsReady()) await makeRoot();
-  if (!sourcesAreReady()) await fetchSources();
 }

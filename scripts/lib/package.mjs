@@ -19,7 +19,8 @@ export async function buildPackage() {
   writeFileSync(join(dist, 'comlink.js'), text.replace(/^\/\/# sourceMappingURL=.*\n?/m, ''));
   copyFileSync(join(comlink, 'LICENSE'), join(dist, 'LICENSE.comlink'));
   for (const name of wasmFiles) copyFileSync(join(packageSources, name), join(dist, name));
-  for (const name of ['LICENSE', 'README.md']) copyFileSync(join(root, name), join(dist, name));
+  for (const name of ['LICENSE', 'README.md', 'THIRD_PARTY_NOTICES.md'])
+    copyFileSync(join(root, name), join(dist, name));
   const { name, version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const manifest = {
     name,

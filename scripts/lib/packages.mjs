@@ -12,6 +12,12 @@ const header = (name, apt, condition = '1') => ({ what: `<${name}>`, apt, header
 /** A file or folder. */
 const file = (name, apt) => ({ what: name, apt, present: () => existsSync(name) });
 
+/** The newest clang of those that cmake/clang.cmake takes by their number, or null. */
+function clangVersion() {
+  for (let version = 60; version >= 19; --version) if (which(`clang++-${version}`)) return version;
+  return null;
+}
+
 /** Needed to build and to run. */
 export const toBuild = [
   program(compiler, 'g++'),
@@ -34,8 +40,13 @@ export const toTest = [
   program('xauth', 'xauth'),
   program('aarch64-linux-gnu-g++', 'g++-aarch64-linux-gnu'),
   program('qemu-aarch64', 'qemu-user'),
-  program('clang++-19', 'clang-19'),
-  file('/usr/lib/llvm-19/lib/clang/19/lib/linux', 'libclang-rt-19-dev'),
+  { what: 'clang++-19', apt: 'clang-19', present: () => clangVersion() !== null },
+  {
+    what: "clang's sanitizers",
+    apt: `libclang-rt-${clangVersion() ?? 19}-dev`,
+    present: () => existsSync(`/usr/lib/llvm-${clangVersion()}/lib/clang/${clangVersion()}/lib/linux`),
+  },
+  program('pkg-config', 'pkgconf'),
   program('clang-format-19', 'clang-format-19'),
   program('clang-tidy-19', 'clang-tidy-19'),
 ];

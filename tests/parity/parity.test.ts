@@ -23,6 +23,7 @@ const native = { name: 'native', command: [join(root, 'build', 'bin', program)],
 /** Each build's program, and the instruction sets that it must have run. */
 const builds = [
   native,
+  { name: 'native, by Clang', command: [join(root, 'build-clang', 'bin', program)], isas: isasOf('any') },
   {
     name: 'ARM under qemu',
     command: ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', join(root, 'build-aarch64', 'bin', program)],

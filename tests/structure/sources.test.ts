@@ -1,10 +1,10 @@
 // What holds for every source file, and for what is made from others.
 import { describe, expect, it } from 'vitest';
 
-import { generated as boundary } from '../../scripts/gen-boundary.mjs';
-import { generated as errors } from '../../scripts/gen-errors.mjs';
+import { generated } from '../../scripts/docs.mjs';
 import { paths, read, sources } from './files.js';
 
+const made = await generated();
 const longest = 500;
 const code = [
   '.cpp',
@@ -48,7 +48,7 @@ describe('source files', () => {
 });
 
 describe('generated files', () => {
-  it.each(Object.entries({ ...errors(), ...boundary() }))('%s is what its list gives', (path, text) => {
+  it.each(Object.entries(made))('%s is what the sources give (npm run docs)', (path, text) => {
     expect(read(path)).toBe(text);
   });
 });
@@ -57,5 +57,18 @@ describe('version', () => {
   it('is the same in CMake and package.json', () => {
     const [, version] = /^project\(qsf VERSION ([\d.]+)/m.exec(read('CMakeLists.txt')) ?? [];
     expect((JSON.parse(read('package.json')) as { version: string }).version).toBe(version);
+  });
+});
+
+describe('notices', () => {
+  it('name every library that is compiled in', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const headers = [...read('native/CMakeLists.txt').matchAll(/find_path\(QSF_(\w+)_INCLUDE/g)].map(
+      ([, name = '']) => name,
+    );
+    const notices = read('THIRD_PARTY_NOTICES.md').toLowerCase();
+    const named = [...Object.keys(dependencies), ...headers, 'lz4', 'emscripten', 'musl', 'libc++'];
+    expect(named.length).toBeGreaterThan(6);
+    for (const name of named) expect(notices).toContain(name.toLowerCase());
   });
 });

@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+// Makes docs/api/, docs/errors.md and docs/boundary.md with their TypeScript twins, and the lists between markers in other documents, from the
+// sources; with --check only says whether they are what would be made.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { generated as boundary } from './gen-boundary.mjs';
+import { generated as errors } from './gen-errors.mjs';
+import { pages } from './lib/doc-api.mjs';
+import { documents, filled } from './lib/doc-tables.mjs';
+import { Stop, isMain, main, root } from './lib/process.mjs';
+
+/** What each file should hold, by its path. */
+export const generated = async () => ({
+  ...errors(),
+  ...boundary(),
+  ...Object.fromEntries(documents.map((path) => [path, filled(path)])),
+  ...(await pages()),
+});
+
+if (isMain(import.meta.url)) {
+  await main(async () => {
+    const check = process.argv.includes('--check');
+    for (const [path, text] of Object.entries(await generated())) {
+      const file = join(root, path);
+      if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
+      if (check) throw new Stop(`${path} is not what the sources give; run \`npm run docs\`.`);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+      console.log(path);
+    }
+  });
+}
