@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/arena.h"
+#include "file/encode.h"
 #include "file/fields.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
@@ -21,47 +22,9 @@ constexpr std::uint64_t kLeastSegment = 64 << 10;
 constexpr std::uint64_t kMostSegment = 1 << 20;
 constexpr std::uint64_t kSegmentsAimedAt = 64;
 
-template <class T>
-void append(Bytes& to, T value) {
-  to.resize(to.size() + sizeof value);
-  store_le(to.data() + to.size() - sizeof value, value);
-}
-void append(Bytes& to, std::string_view text) {
-  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-  to.insert(to.end(), begin, begin + text.size());
-}
-
 const Format* format_of(FormatId id) {
   const int index = format_index(id);
   return index < 0 ? nullptr : &kFormats[static_cast<std::size_t>(index)];
-}
-
-Result<Bytes> encode_meta(std::span<const MetaEntry> meta) {
-  std::vector<const MetaEntry*> sorted;
-  for (const MetaEntry& entry : meta) sorted.push_back(&entry);
-  std::ranges::sort(sorted, {}, &MetaEntry::key);
-  Bytes out;
-  append(out, static_cast<std::uint32_t>(sorted.size()));
-  for (const MetaEntry* entry : sorted) {
-    if (entry->key.size() > UINT16_MAX || entry->text.size() > UINT16_MAX) {
-      return make_error(ErrorCode::bad_argument, "metadata {:.60}: a key or a text is longer than {} bytes", entry->key,
-                        UINT16_MAX);
-    }
-    append(out, static_cast<std::uint16_t>(entry->key.size()));
-    append(out, std::string_view(entry->key));
-    append(out, entry->type);
-    if (entry->type == MetaType::u32) append(out, entry->u32);
-    if (entry->type == MetaType::f32) append(out, entry->f32);
-    if (entry->type == MetaType::text) {
-      append(out, static_cast<std::uint16_t>(entry->text.size()));
-      append(out, std::string_view(entry->text));
-    }
-  }
-  QSF_LET(reader, MetaReader::open(out));
-  for (MetaValue value;;) {
-    QSF_LET(more, reader.next(value));
-    if (!more) return out;
-  }
 }
 
 /// Everything about the file but the weights' bytes: what is known before they are read, and what is learnt from them.

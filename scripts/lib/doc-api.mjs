@@ -222,16 +222,27 @@ async function typeScriptPage() {
       return [...indent(whole, file, member).map((line) => (line === '' ? '' : `  ${line}`))];
     });
 
+  /** A name's declaration and its file, followed through imports and re-exports. */
+  const find = (file, name) => {
+    const here = file.statements.find(
+      (candidate) =>
+        candidate.name?.text === name ||
+        candidate.declarationList?.declarations.some((declared) => declared.name.text === name),
+    );
+    if (here) return { file, node: here };
+    for (const { moduleSpecifier, exportClause, importClause } of file.statements) {
+      const names = exportClause?.elements ?? importClause?.namedBindings?.elements ?? [];
+      if (moduleSpecifier && names.some((element) => element.name.text === name)) {
+        return find(parse(join(dirname(file.fileName), moduleSpecifier.text.replace(/\.js$/, '.ts'))), name);
+      }
+    }
+    throw new Stop(`${file.fileName} declares no ${name}.`);
+  };
+
   for (const statement of parse(entry).statements) {
     if (!ts.isExportDeclaration(statement) || !statement.exportClause) continue;
-    const file = parse(join(dirname(entry), statement.moduleSpecifier.text.replace(/\.js$/, '.ts')));
     for (const { name } of statement.exportClause.elements) {
-      const node = file.statements.find(
-        (candidate) =>
-          candidate.name?.text === name.text ||
-          candidate.declarationList?.declarations.some((declared) => declared.name.text === name.text),
-      );
-      if (!node) throw new Stop(`${file.fileName} declares no ${name.text}.`);
+      const { file, node } = find(parse(entry), name.text);
       const code = ts.isClassDeclaration(node)
         ? [file.text.slice(node.getStart(), node.members.pos).trimEnd(), ...members(file, node), '}']
         : file.text.slice(node.getStart(), node.end).split('\n');

@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "file/encode.h"
+
+namespace qsf {
+
+Result<std::vector<std::byte>> encode_meta(std::span<const MetaEntry> meta) {
+  std::vector<const MetaEntry*> sorted;
+  for (const MetaEntry& entry : meta) sorted.push_back(&entry);
+  std::ranges::sort(sorted, {}, &MetaEntry::key);
+  std::vector<std::byte> out;
+  append(out, static_cast<std::uint32_t>(sorted.size()));
+  for (const MetaEntry* entry : sorted) {
+    if (entry->key.size() > UINT16_MAX || entry->text.size() > UINT16_MAX) {
+      return make_error(ErrorCode::bad_argument, "metadata {:.60}: a key or a text is longer than {} bytes", entry->key,
+                        UINT16_MAX);
+    }
+    append(out, static_cast<std::uint16_t>(entry->key.size()));
+    append(out, std::string_view(entry->key));
+    append(out, entry->type);
+    if (entry->type == MetaType::u32) append(out, entry->u32);
+    if (entry->type == MetaType::f32) append(out, entry->f32);
+    if (entry->type == MetaType::text) {
+      append(out, static_cast<std::uint16_t>(entry->text.size()));
+      append(out, std::string_view(entry->text));
+    }
+  }
+  QSF_LET(reader, MetaReader::open(out));
+  for (MetaValue value;;) {
+    QSF_LET(more, reader.next(value));
+    if (!more) return out;
+  }
+}
+
+}  // namespace qsf
