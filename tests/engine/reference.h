@@ -1,5 +1,6 @@
 // A decoder-only transformer in double precision, written from the papers' formulas and independent of the engine:
-// RMSNorm (Zhang & Sennrich 2019), RoPE in half-split form (Su et al. 2021), grouped-query attention, SwiGLU.
+// RMSNorm (Zhang & Sennrich 2019), LayerNorm (Ba et al. 2016), GELU by tanh (Hendrycks & Gimpel 2016), RoPE in
+// half-split form (Su et al. 2021), grouped-query attention, SwiGLU.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +56,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
     }
     return y;
   };
-  const auto norm = [](const double* x, const std::vector<float>& w) {
+  const auto rms = [](const double* x, const std::vector<float>& w) {
     double sum = 0;
     for (std::size_t i = 0; i < w.size(); ++i) sum += x[i] * x[i];
     Vec y(w.size());
@@ -63,16 +64,37 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
     for (std::size_t i = 0; i < w.size(); ++i) y[i] = x[i] * inverse * double{w[i]};
     return y;
   };
-  const std::uint32_t hd = o.head_dim, final_section = o.n_layers + 1;
-  const auto heads = [&](Vec& v, std::size_t position, const std::vector<float>* head_norm) {
+  const auto norm = [&](const Vec& x, const std::vector<float>& w, const std::vector<float>* bias, Norm kind) {
+    if (kind == Norm::rms_norm) return rms(x.data(), w);
+    const auto n = static_cast<double>(x.size());
+    double mean = 0, variance = 0;
+    for (const double e : x) mean += e / n;
+    for (const double e : x) variance += (e - mean) * (e - mean) / n;
+    Vec y(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      y[i] = (x[i] - mean) / std::sqrt(variance + double{1e-5f}) * double{w[i]};
+      if (bias != nullptr) y[i] += double{(*bias)[i]};
+    }
+    return y;
+  };
+  const auto activate = [](double x, Activation activation) {
+    if (activation == Activation::relu) return std::max(x, 0.0);
+    if (activation == Activation::silu) return x / (1 + std::exp(-x));
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+  };
+  const std::uint32_t final_section = o.n_layers + 1;
+  std::vector<LayerKind> kinds(o.n_layers, testing::usual_kind(o));
+  for (std::uint32_t layer = 0; layer < o.n_layers && o.shape; ++layer) o.shape(layer, kinds[layer]);
+  const auto heads = [&](Vec& v, std::size_t position, const std::vector<float>* head_norm, const LayerKind& kind) {
+    const std::uint32_t hd = kind.head_dim;
     for (std::size_t h = 0; h < v.size() / hd; ++h) {
       double* x = &v[h * hd];
       if (head_norm != nullptr) {
-        const Vec y = norm(x, *head_norm);
+        const Vec y = rms(x, *head_norm);
         std::copy(y.begin(), y.end(), x);
       }
-      for (std::uint32_t i = 0; i < hd / 2; ++i) {
-        double angle = static_cast<double>(position) * std::pow(10000.0, -2.0 * i / hd);
+      for (std::uint32_t i = 0; i < kind.rope_dims / 2; ++i) {
+        double angle = static_cast<double>(position) * std::pow(double{kind.rope_theta}, -2.0 * i / hd);
         if (!o.rope_divisors.empty()) angle /= double{o.rope_divisors[i]};
         const double a = x[i], b = x[i + hd / 2];
         x[i] = a * std::cos(angle) - b * std::sin(angle);
@@ -87,50 +109,80 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
   for (std::size_t position = 0; position < tokens.size(); ++position) {
     Vec x(o.dim);
     for (std::uint32_t i = 0; i < o.dim; ++i) x[i] = double{embedding[tokens[position] * o.dim + i]};
+    for (double& e : x) e *= double{o.model.embedding_scale};
     for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
-      const std::uint32_t s = layer + 1;
-      const Vec normed = norm(x.data(), *weight(s, Role::attn_norm));
-      Vec q = product(*weight(s, Role::attn_q), normed, weight(s, Role::attn_q_bias));
-      Vec k = product(*weight(s, Role::attn_k), normed, weight(s, Role::attn_k_bias));
-      Vec v = product(*weight(s, Role::attn_v), normed, weight(s, Role::attn_v_bias));
-      heads(q, position, weight(s, Role::attn_q_norm));
-      heads(k, position, weight(s, Role::attn_k_norm));
-      for (Vec* kept : {&k, &v}) {
-        for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
-      }
-      keys[layer].push_back(k);
-      values[layer].push_back(v);
-      Vec attended(q.size());
-      for (std::uint32_t h = 0; h < o.n_heads; ++h) {
-        const std::uint32_t kv = h / (o.n_heads / o.n_kv_heads);
-        const std::size_t first = o.window != 0 && position + 1 > o.window ? position + 1 - o.window : 0;
-        Vec p;
-        double most = -1e300, sum = 0;
-        for (std::size_t t = first; t <= position; ++t) {
-          double dot = 0;
-          for (std::uint32_t i = 0; i < hd; ++i) dot += q[h * hd + i] * keys[layer][t][kv * hd + i];
-          p.push_back(dot / std::sqrt(static_cast<double>(hd)));
-          most = std::max(most, p.back());
+      const LayerKind& kind = kinds[layer];
+      const std::uint32_t s = layer + 1, hd = kind.head_dim;
+      const bool before = kind.norm_place != NormPlace::after, after = kind.norm_place != NormPlace::before;
+      const auto add = [&](Vec& to, Vec what, Role post_norm) {
+        if (after) what = norm(what, *weight(s, post_norm), nullptr, kind.norm);
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i] * double{kind.residual_scale};
+      };
+      const auto mix = [&](const Vec& in) {
+        Vec q = product(*weight(s, Role::attn_q), in, weight(s, Role::attn_q_bias));
+        Vec k = product(*weight(s, Role::attn_k), in, weight(s, Role::attn_k_bias));
+        Vec v = product(*weight(s, Role::attn_v), in, weight(s, Role::attn_v_bias));
+        heads(q, position, weight(s, Role::attn_q_norm), kind);
+        heads(k, position, weight(s, Role::attn_k_norm), kind);
+        for (Vec* kept : {&k, &v}) {
+          for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
         }
-        for (double& e : p) sum += e = std::exp(e - most);
-        for (std::size_t t = first; t <= position; ++t) {
-          for (std::uint32_t i = 0; i < hd; ++i) {
-            attended[h * hd + i] += p[t - first] / sum * values[layer][t][kv * hd + i];
+        keys[layer].push_back(k);
+        values[layer].push_back(v);
+        const double scale =
+            kind.attention_scale != 0 ? double{kind.attention_scale} : 1 / std::sqrt(static_cast<double>(hd));
+        Vec attended(q.size());
+        for (std::uint32_t h = 0; h < kind.n_heads; ++h) {
+          const std::uint32_t kv = h / (kind.n_heads / kind.n_kv_heads);
+          const std::size_t first = kind.window != 0 && position + 1 > kind.window ? position + 1 - kind.window : 0;
+          Vec p;
+          double most = -1e300, sum = 0;
+          for (std::size_t t = first; t <= position; ++t) {
+            double dot = 0;
+            for (std::uint32_t i = 0; i < hd; ++i) dot += q[h * hd + i] * keys[layer][t][kv * hd + i];
+            p.push_back(dot * scale);
+            most = std::max(most, p.back());
+          }
+          for (double& e : p) sum += e = std::exp(e - most);
+          for (std::size_t t = first; t <= position; ++t) {
+            for (std::uint32_t i = 0; i < hd; ++i) {
+              attended[h * hd + i] += p[t - first] / sum * values[layer][t][kv * hd + i];
+            }
           }
         }
+        return product(*weight(s, Role::attn_o), attended, weight(s, Role::attn_o_bias));
+      };
+      const auto feed = [&](const Vec& in) {
+        const Vec up = product(*weight(s, Role::ffn_up), in, weight(s, Role::ffn_up_bias));
+        Vec hidden(up.size());
+        if (kind.ffn == Ffn::gated) {
+          const Vec gate = product(*weight(s, Role::ffn_gate), in, weight(s, Role::ffn_gate_bias));
+          for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(gate[i], kind.activation) * up[i];
+        } else {
+          for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(up[i], kind.activation);
+        }
+        return product(*weight(s, Role::ffn_down), hidden, weight(s, Role::ffn_bias));
+      };
+      const auto normed = [&](const Vec& in, Role role, Role bias) {
+        return before ? norm(in, *weight(s, role), weight(s, bias), kind.norm) : in;
+      };
+      const Vec stream = x;
+      Vec mixer_in;
+      if (kind.mixer != Mixer::none) {
+        mixer_in = normed(stream, Role::attn_norm, Role::attn_norm_bias);
+        add(x, mix(mixer_in), Role::attn_post_norm);
       }
-      const Vec o_out = product(*weight(s, Role::attn_o), attended, nullptr);
-      for (std::uint32_t i = 0; i < o.dim; ++i) x[i] += o_out[i];
-      const Vec ffn_in = norm(x.data(), *weight(s, Role::ffn_norm));
-      Vec gate = product(*weight(s, Role::ffn_gate), ffn_in, nullptr);
-      const Vec up = product(*weight(s, Role::ffn_up), ffn_in, nullptr);
-      for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
-      const Vec down = product(*weight(s, Role::ffn_down), gate, nullptr);
-      for (std::uint32_t i = 0; i < o.dim; ++i) x[i] += down[i];
+      if (kind.ffn == Ffn::none) continue;
+      const bool parallel = kind.residual == Residual::parallel && kind.mixer != Mixer::none;
+      const bool shared_norm = parallel && before && weight(s, Role::ffn_norm) == nullptr;
+      add(x, feed(shared_norm ? mixer_in : normed(parallel ? stream : x, Role::ffn_norm, Role::ffn_norm_bias)),
+          Role::ffn_post_norm);
     }
     const std::vector<float>* head = weight(final_section, Role::head);
-    logits.push_back(product(head != nullptr ? *head : embedding,
-                             norm(x.data(), *weight(final_section, Role::final_norm)), nullptr));
+    const Vec last =
+        norm(x, *weight(final_section, Role::final_norm), weight(final_section, Role::final_norm_bias), kinds[0].norm);
+    logits.push_back(product(head != nullptr ? *head : embedding, last, nullptr));
+    for (double& e : logits.back()) e *= double{o.model.logit_scale};
   }
   return logits;
 }

@@ -4,47 +4,11 @@
 
 #include "engine/host.h"
 #include "engine/reference.h"
+#include "engine/variants.h"
 #include "file/repair.h"
 
 namespace qsf::test {
 namespace {
-
-using testing::small_file;
-using testing::SmallFile;
-using testing::SmallOptions;
-
-std::vector<std::uint32_t> some_tokens(std::size_t n, std::uint32_t vocab) {
-  std::vector<std::uint32_t> ids;
-  for (std::size_t i = 0; i < n; ++i) ids.push_back(static_cast<std::uint32_t>((i * 7 + i * i * 3 + 5) % vocab));
-  return ids;
-}
-
-Prompt all_logits(const std::vector<std::uint32_t>& ids, std::uint32_t max_tokens) {
-  Prompt prompt = greedy(ids, max_tokens);
-  prompt.all_logits = true;
-  return prompt;
-}
-
-OpenOptions with_logits() {
-  OpenOptions options;
-  options.all_logits = true;
-  options.kv = KvType::f16;
-  return options;
-}
-
-struct Named {
-  const char* name;
-  SmallOptions options;
-};
-std::vector<Named> variants() {
-  std::vector<Named> all{{"plain", {}}, {"untied", {}}, {"biases", {}}, {"qk_norm", {}}, {"window", {}}, {"rope", {}}};
-  all[1].options.tied = false;
-  all[2].options.biases = true;
-  all[3].options.qk_norm = true;
-  all[4].options.window = 6;
-  all[5].options.rope_divisors = {1, 1.5f, 3, 8};
-  return all;
-}
 
 // A value near the middle between two codes may be rounded otherwise than in double; none is, of these seeds.
 TEST(Session, AgreesWithDoublePrecision) {

@@ -44,10 +44,8 @@ struct SmallFile {
   std::map<std::pair<std::uint32_t, Role>, std::vector<float>> weights;  // by section and role, before rounding
 };
 
-/// Everything write_file needs; `file.weights` must outlive the source.
-inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
-  FileSource source;
-  Header& h = source.header;
+inline Header small_header(const SmallOptions& o) {
+  Header h;
   h.n_layers = o.n_layers;
   h.dim = o.dim;
   h.n_heads = o.n_heads;
@@ -61,6 +59,22 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
   h.eos = 2;
   h.pad = kNoToken;
   h.flags = (o.tied ? kFlagTied : 0) | (o.vectors == FormatId::f32 ? kFlagFinalNormF32 : 0);
+  return h;
+}
+
+/// A layer that no shape() changes.
+inline LayerKind usual_kind(const SmallOptions& o) {
+  LayerKind kind = default_kind(small_header(o));
+  kind.norm_epsilon = 1e-5f;
+  kind.window = o.window;
+  return kind;
+}
+
+/// Everything write_file needs; `file.weights` must outlive the source.
+inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
+  FileSource source;
+  source.header = small_header(o);
+  const Header& h = source.header;
   source.meta = {{"norm.epsilon", MetaType::f32, 0, 1e-5f, {}},
                  {"general.architecture", MetaType::text, 0, 0, "llama"},
                  {"attention.window", MetaType::u32, o.window, 0, {}}};
@@ -73,9 +87,7 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
   LayerTableSource table;
   table.model = o.model;
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
-    LayerKind kind = default_kind(h);
-    kind.norm_epsilon = 1e-5f;
-    kind.window = o.window;
+    LayerKind kind = usual_kind(o);
     if (o.shape) o.shape(layer, kind);
     auto& kinds = table.kinds;
     const auto found = std::find(kinds.begin(), kinds.end(), kind);

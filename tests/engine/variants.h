@@ -1,0 +1,85 @@
+// Small models of every shape that the engine knows, for tests that hold for all of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/host.h"
+#include "file/small_file.h"
+
+namespace qsf::test {
+
+using testing::small_file;
+using testing::SmallFile;
+using testing::SmallOptions;
+
+inline std::vector<std::uint32_t> some_tokens(std::size_t n, std::uint32_t vocab) {
+  std::vector<std::uint32_t> ids;
+  for (std::size_t i = 0; i < n; ++i) ids.push_back(static_cast<std::uint32_t>((i * 7 + i * i * 3 + 5) % vocab));
+  return ids;
+}
+
+inline Prompt all_logits(const std::vector<std::uint32_t>& ids, std::uint32_t max_tokens) {
+  Prompt prompt = greedy(ids, max_tokens);
+  prompt.all_logits = true;
+  return prompt;
+}
+
+inline OpenOptions with_logits() {
+  OpenOptions options;
+  options.all_logits = true;
+  options.kv = KvType::f16;
+  return options;
+}
+
+struct Named {
+  const char* name;
+  SmallOptions options;
+};
+inline std::vector<Named> variants() {
+  std::vector<Named> all{{"plain", {}}, {"untied", {}}, {"biases", {}}, {"qk_norm", {}}, {"window", {}}, {"rope", {}}};
+  all[1].options.tied = false;
+  all[2].options.biases = true;
+  all[3].options.qk_norm = true;
+  all[4].options.window = 6;
+  all[5].options.rope_divisors = {1, 1.5f, 3, 8};
+  const auto shaped = [&](const char* name, auto shape) -> SmallOptions& {
+    all.push_back({name, {}});
+    all.back().options.shape = [shape](std::uint32_t layer, LayerKind& kind) { shape(layer, kind); };
+    return all.back().options;
+  };
+  shaped("norms after", [](std::uint32_t, LayerKind& k) { k.norm_place = NormPlace::after; });
+  shaped("norms on both sides", [](std::uint32_t, LayerKind& k) {
+    k.norm_place = NormPlace::both;
+    k.residual_scale = 0.5f;
+  }).model = {3, 0.25f};
+  shaped("parallel, one norm", [](std::uint32_t, LayerKind& k) {
+    k.residual = Residual::parallel;
+    k.norm = Norm::layer_norm;
+    k.ffn = Ffn::plain;
+    k.activation = Activation::gelu;
+  }).optional = {Role::attn_norm_bias, Role::final_norm_bias, Role::ffn_up_bias, Role::ffn_bias, Role::attn_o_bias};
+  shaped("parallel, two norms", [](std::uint32_t layer, LayerKind& k) {
+    k.residual = layer == 0 ? Residual::sequential : Residual::parallel;
+    k.activation = Activation::relu;
+  }).optional = {Role::ffn_norm, Role::ffn_gate_bias};
+  SmallOptions& mixed =
+      shaped("a layer without attention, one without a network", [](std::uint32_t layer, LayerKind& k) {
+        if (layer == 1) k.mixer = Mixer::none;
+        if (layer == 2) k.ffn = Ffn::none;
+      });
+  mixed.n_layers = 4;
+  shaped("heads, windows and positions by layer", [](std::uint32_t layer, LayerKind& k) {
+    k.window = layer == 0 ? 5 : 0;
+    k.n_heads = layer == 0 ? 4 : 6;
+    k.n_kv_heads = layer == 0 ? 1 : 3;
+    k.head_dim = layer == 0 ? 8 : 4;
+    k.rope_dims = layer == 0 ? k.head_dim : 0;
+    k.rope_theta = 500;
+    k.attention_scale = layer == 0 ? 0 : 0.3f;
+    k.ffn_dim = layer == 0 ? 48 : 20;
+  });
+  return all;
+}
+
+}  // namespace qsf::test
