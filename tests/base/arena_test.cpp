@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <string>
 #include <vector>
@@ -81,6 +82,20 @@ TEST_F(ArenaTest, ARoundedSizeMustFitToo) {
   Arena arena(aligned_.first(1000));  // 1000 bytes hold 15 pieces of 64, not a 16th
   ASSERT_TRUE(arena.take<char>(15 * 64, Region::tables));
   EXPECT_FALSE(arena.take<char>(40, Region::tables));
+}
+
+TEST_F(ArenaTest, BeginsTheLivesOfWhatIsNotTrivial) {
+  struct Place {
+    std::atomic<int> state{7};
+    std::uint32_t slot = ~0u;
+  };
+  Arena arena(aligned_);
+  const auto places = arena.take<Place>(5, Region::tables);
+  ASSERT_TRUE(places);
+  for (const Place& place : *places) {
+    EXPECT_EQ(place.state.load(), 7);
+    EXPECT_EQ(place.slot, ~0u);
+  }
 }
 
 TEST_F(ArenaTest, CountsWhatPiecesAreFor) {

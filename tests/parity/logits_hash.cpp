@@ -18,9 +18,11 @@ struct Way {
   const char* name;
   std::uint32_t chunk;
   bool stream_all;
+  std::uint32_t sequences = 1;  // of which the first is told, the others only share its passes
 };
-constexpr std::array kWays{Way{"planned", 0, false}, Way{"chunk-1", 1, false}, Way{"chunk-7", 7, false},
-                           Way{"chunk-32", 32, false}, Way{"streamed", 0, true}};
+constexpr std::array kWays{Way{"planned", 0, false},   Way{"chunk-1", 1, false}, Way{"chunk-7", 7, false},
+                           Way{"chunk-32", 32, false}, Way{"streamed", 0, true}, Way{"with-1", 0, false, 2},
+                           Way{"with-3", 5, false, 4}, Way{"with-7", 0, true, 8}};
 
 std::vector<std::byte> read_file(const char* path) {
   std::vector<std::byte> bytes;
@@ -43,17 +45,21 @@ std::vector<std::uint32_t> parse_ids(const char* text) {
   return ids;
 }
 
-/// Steps until Step::done or Step::ready, answering every request from `file`; the generated tokens go to `tokens`.
-qsf::Status pump(qsf::Session& session, std::span<const std::byte> file, std::string& tokens) {
+/// Steps until Step::ready or sequence 0 is done, or until another chose a token where that is enough, answering every
+/// request from `file`; the tokens of sequence 0 go to `tokens`.
+qsf::Status pump(qsf::Session& session, std::span<const std::byte> file, std::string& tokens, bool any_token = false) {
   while (true) {
     const qsf::Step step = session.step();
     while (const auto request = session.next_request()) {
       std::memcpy(request->into, file.data() + request->offset, request->size);
       if (const qsf::Status status = session.complete(request->ticket); !status) return status;
     }
-    if (step == qsf::Step::token) tokens += (tokens.empty() ? "" : ",") + std::to_string(session.token());
     if (step == qsf::Step::error) return session.error();
-    if (step == qsf::Step::done || step == qsf::Step::ready) return {};
+    if (step == qsf::Step::ready) return {};
+    if (step == qsf::Step::token && any_token) return {};
+    if (session.sequence() != 0) continue;
+    if (step == qsf::Step::token) tokens += (tokens.empty() ? "" : ",") + std::to_string(session.token());
+    if (step == qsf::Step::done) return {};
   }
 }
 
@@ -64,6 +70,7 @@ qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> 
   options.max_seq_len = static_cast<std::uint32_t>(ids.size()) + n;
   options.chunk = way.chunk;
   options.stream_all = way.stream_all;
+  options.sequences = way.sequences;
   options.kv = kv;
   options.isa = isa;
   const qsf::Result<qsf::Session*> session = qsf::open_session(memory, file.size(), options);
@@ -76,6 +83,16 @@ qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> 
   prompt.hash_logits = true;
   prompt.ignore_eos = true;
   prompt.sampler.temperature = 0;
+  // The others begin with other parts of the prompt, and one of them decodes when the first begins.
+  for (std::uint32_t s = 1; s < way.sequences; ++s) {
+    qsf::Prompt other = prompt;
+    other.tokens = ids.subspan(s * 3 % ids.size());
+    other.max_tokens = n + s % 3;
+    if (const qsf::Status status = (*session)->start(other, s); !status) return status;
+  }
+  if (way.sequences > 1) {
+    if (const qsf::Status status = pump(**session, file, tokens, true); !status) return status;
+  }
   if (const qsf::Status status = (*session)->start(prompt); !status) return status;
   if (const qsf::Status status = pump(**session, file, tokens); !status) return status;
   const std::string hash((*session)->logits_hash());
@@ -95,7 +112,8 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; !qsf::instruction_set(i).empty(); ++i) {
     for (std::size_t kv = 0; kv < qsf::kKvNames.size(); ++kv) {
       for (const Way& way : kWays) {
-        if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), qsf::instruction_set(i)); !status) {
+        if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), qsf::instruction_set(i));
+            !status) {
           return std::fprintf(stderr, "%s\n", status.error().sentence), 1;
         }
       }
