@@ -1,0 +1,79 @@
+#include "model/program.h"
+
+#include "tests/model/opened.h"
+
+namespace qsf::test {
+namespace {
+
+using Names = std::vector<std::string_view>;
+using testing::SmallOptions;
+
+TEST(Program, ALayerOfTheUsualKind) {
+  const Opened o;
+  EXPECT_EQ(o.ops(0), Names{"embed"});
+  EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "matmul", "matmul", "rope", "rope", "attend", "matmul", "add",
+                             "rms_norm", "matmul", "matmul", "silu", "matmul", "add"}));
+  EXPECT_EQ(o.ops(3), (Names{"rms_norm", "matmul"}));
+  EXPECT_EQ(&o.program.of_section(1), &o.program.of_section(2)) << "layers of one kind share their ops";
+}
+
+TEST(Program, FollowsTheKindsOfItsLayers) {
+  SmallOptions options;
+  options.n_layers = 3;
+  options.model.embedding_scale = 2;
+  options.shape = [](std::uint32_t layer, LayerKind& kind) {
+    if (layer == 0) kind.mixer = Mixer::none;
+    if (layer == 1) kind.norm_place = NormPlace::after;
+    if (layer == 2) {
+      kind.residual = Residual::parallel;
+      kind.ffn = Ffn::plain;
+      kind.residual_scale = 0.5f;
+    }
+  };
+  const Opened o(options);
+  EXPECT_EQ(o.ops(0), (Names{"embed", "scale"}));
+  EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "matmul", "silu", "matmul", "add"}));
+  EXPECT_EQ(o.ops(2), (Names{"matmul", "matmul", "matmul", "rope", "rope", "attend", "matmul", "rms_norm", "add",
+                             "matmul", "matmul", "silu", "matmul", "rms_norm", "add"}));
+  EXPECT_EQ(o.ops(3), (Names{"rms_norm", "matmul", "matmul", "matmul", "rope", "rope", "attend", "matmul", "matmul",
+                             "silu", "matmul", "scale", "add", "scale", "add"}));
+}
+
+TEST(Program, LayersWithOtherOptionalTensorsHaveOtherOps) {
+  SmallOptions options;
+  options.biases = true;
+  const Opened with(options);
+  EXPECT_TRUE(with.program.of_section(1).ops[1].has_bias);
+  EXPECT_FALSE(Opened().program.of_section(1).ops[1].has_bias);
+}
+
+TEST(Program, TheScheduleIsEverySegmentInOrderOfUse) {
+  for (const bool tied : {true, false}) {
+    SmallOptions options;
+    options.tied = tied;
+    const Opened o(options);
+    std::vector<Role> roles;
+    std::uint32_t last = ~0u;
+    for (const std::uint32_t segment : o.program.schedule()) {
+      const TensorEntry& t = *matrix_of(o.tables, segment);
+      if (roles.empty() || roles.back() != t.role || segment != last + 1) roles.push_back(t.role);
+      last = segment;
+    }
+    const std::vector<Role> layer{Role::attn_q,   Role::attn_k, Role::attn_v,  Role::attn_o,
+                                  Role::ffn_gate, Role::ffn_up, Role::ffn_down};
+    std::vector<Role> want = layer;
+    want.insert(want.end(), layer.begin(), layer.end());
+    want.push_back(tied ? Role::token_embd : Role::head);
+    EXPECT_EQ(roles, want);
+    // A pass may take a part of it.
+    const ScheduleRange first = o.program.range(1, 2), second = o.program.range(2, 3), head = o.program.range(3, 4);
+    EXPECT_EQ(first.begin, 0u);
+    EXPECT_EQ(first.end, second.begin);
+    EXPECT_EQ(second.end, head.begin);
+    EXPECT_EQ(head.end, o.program.schedule().size());
+    EXPECT_EQ(matrix_of(o.tables, o.program.schedule()[second.begin])->section, 2u);
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test

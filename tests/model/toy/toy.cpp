@@ -1,0 +1,27 @@
+// A mixer that a test adds: a product of its own, then every column's values squared.
+#include "model/pass.h"
+
+namespace qsf {
+namespace {
+
+Advance square(Pass& pass, const Op& op) {
+  for (std::uint32_t t = 0; t < pass.n(); ++t) {
+    pass.kernels().mul(pass.at(op.out, t), pass.at(op.in, t), pass.width(op.out));
+  }
+  pass.count(op.row->name, {}, pass.n());
+  return Advance::done;
+}
+
+const OpRow op_square{"toy square", Work::activate, square};
+
+void emit(Builder& b, Buf in, Buf out) {
+  b.product(static_cast<Role>(200), static_cast<Role>(200), in, out);
+  b.emit({.row = &op_square, .in = out, .out = out});
+}
+LaneNeed lane(const LayerKind&) { return {}; }
+
+}  // namespace
+
+const MixerRow mixer_toy{emit, lane};
+
+}  // namespace qsf
