@@ -72,9 +72,11 @@ TEST(Files, AnOutputIsThereWholeOrAsItWas) {
   std::ofstream(dir / "receipt") << "old";
   fs::permissions(dir / "receipt", fs::perms(0640));
   fs::create_symlink("receipt", dir / "link");
-  const Ran failed = run_model(stories("8bit"), {"--prompt", "\xff", "--receipt", dir / "receipt"});
-  EXPECT_EQ(failed.code, 1);
-  EXPECT_EQ(read_text(dir / "receipt"), "old");
+  for (const char* option : {"--receipt", "--logits"}) {
+    const Ran failed = run_model(stories("8bit"), {"--prompt", "\xff", option, dir / "receipt"});
+    EXPECT_EQ(failed.code, 1);
+    EXPECT_EQ(read_text(dir / "receipt"), "old") << option;
+  }
   EXPECT_EQ(run_model(stories("8bit"), {"--prompt", "x", "--max-tokens", "1", "--receipt", dir / "link"}).code, 0);
   EXPECT_EQ(Json::parse(read_text(dir / "receipt"), nullptr, false).value("ended", ""), "length");
   EXPECT_TRUE(fs::is_symlink(dir / "link"));
