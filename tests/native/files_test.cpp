@@ -203,6 +203,22 @@ TEST(Files, SignalsLeaveNoTemporary) {
   }
 }
 
+TEST(Files, AnIgnoredSignalStaysIgnored) {
+  HttpServer server(read_bytes(stories("8bit")));
+  server.set_fault([](const HttpRequest& r) { return r.first > 46'000 ? Fault::stall : Fault::none; });
+  const TempDir dir;
+  const auto meanwhile = [&](pid_t child) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (names_in(dir).empty() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    ::kill(child, SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(child, SIGTERM);
+  };
+  const Ran ran = run({"/usr/bin/nohup", program("qsf-run"), server.url(), "--prompt", "x", "--receipt", dir / "r"},
+                      {.input = "", .environment = {}, .meanwhile = meanwhile, .out = {}});
+  EXPECT_EQ(ran.code, 128 + SIGTERM) << ran.err;
+}
+
 TEST(Files, ReadingOverHttpIsTold) {
   HttpServer server(read_bytes(stories("8bit")));
   server.set_fault([](const HttpRequest& r) { return r.first > 46'000 ? Fault::stall : Fault::none; });
