@@ -11,12 +11,15 @@ std::atomic<int> caught{0};
 }  // namespace
 
 void catch_signals() {
-  struct sigaction action{};
+  struct sigaction action{}, before{};
   action.sa_handler = [](int signal) {
     caught = signal;
     flag = true;
   };  // no SA_RESTART: a read() or write() that waits ends too
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const bool ignored = ::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+    if (!ignored) ::sigaction(signal, &action, nullptr);  // what nohup set stays
+  }
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
 }

@@ -5,7 +5,8 @@
 
 namespace qsf::run {
 
-/// From here on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process, and a write to a pipe that nobody
+/// From here on SIGINT, SIGTERM and SIGHUP set a flag instead of ending the process, those that are
+/// not ignored already, and a write to a pipe that nobody
 /// reads is an error of the write. Before, nothing is there to be cleaned up.
 void catch_signals();
 

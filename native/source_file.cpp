@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "native/mapped_copy.h"
 #include "native/read_thread.h"
 #include "native/source.h"
 #include "qsf/base/try.h"
@@ -109,18 +110,6 @@ Status read_pread(void* state, const ReadRequest& request, const std::atomic<boo
                     [&](std::uint64_t at, std::span<std::byte> into) { return read_some(file.fd, at, into); });
 }
 
-/// Copies from mapped pages of a file, as many as there still are; -1 where the system cannot.
-ssize_t copy_mapped(const std::byte* from, std::span<std::byte> to) {
-#ifdef __linux__
-  // The system copies: it stops at a page behind the file's end, where a copy by this program would be a SIGBUS.
-  const iovec local{to.data(), to.size()}, remote{const_cast<std::byte*>(from), to.size()};
-  const ssize_t n = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
-  return n < 0 && errno == EFAULT ? 0 : n;
-#else
-  return -1;
-#endif
-}
-
 Status read_mmap(void* state, const ReadRequest& request, const std::atomic<bool>& cancelled) {
   const File& file = *static_cast<File*>(state);
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -144,6 +133,17 @@ Status read_mmap(void* state, const ReadRequest& request, const std::atomic<bool
 }
 
 }  // namespace
+
+ssize_t copy_mapped(const std::byte* from, std::span<std::byte> to) {
+#ifdef __linux__
+  const iovec local{to.data(), to.size()}, remote{const_cast<std::byte*>(from), to.size()};
+  const ssize_t n = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
+  return n < 0 && errno == EFAULT ? 0 : n;
+#else
+  (void)from, (void)to;
+  return -1;
+#endif
+}
 
 extern const SourceKind kPreadSource, kMmapSource;
 const SourceKind kPreadSource{"pread", false, open_file<read_pread>, submit, reap, cancel, close};

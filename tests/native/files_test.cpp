@@ -72,9 +72,11 @@ TEST(Files, AnOutputIsThereWholeOrAsItWas) {
   std::ofstream(dir / "receipt") << "old";
   fs::permissions(dir / "receipt", fs::perms(0640));
   fs::create_symlink("receipt", dir / "link");
-  const Ran failed = run_model(stories("8bit"), {"--prompt", "\xff", "--receipt", dir / "receipt"});
-  EXPECT_EQ(failed.code, 1);
-  EXPECT_EQ(read_text(dir / "receipt"), "old");
+  for (const char* option : {"--receipt", "--logits"}) {
+    const Ran failed = run_model(stories("8bit"), {"--prompt", "\xff", option, dir / "receipt"});
+    EXPECT_EQ(failed.code, 1);
+    EXPECT_EQ(read_text(dir / "receipt"), "old") << option;
+  }
   EXPECT_EQ(run_model(stories("8bit"), {"--prompt", "x", "--max-tokens", "1", "--receipt", dir / "link"}).code, 0);
   EXPECT_EQ(Json::parse(read_text(dir / "receipt"), nullptr, false).value("ended", ""), "length");
   EXPECT_TRUE(fs::is_symlink(dir / "link"));
@@ -199,6 +201,22 @@ TEST(Files, SignalsLeaveNoTemporary) {
     EXPECT_EQ(names_in(dir), (std::vector<std::string>{"logits", "r"}));
     EXPECT_EQ(Json::parse(read_text(dir / "r"), nullptr, false).value("ended", ""), "cancelled");
   }
+}
+
+TEST(Files, AnIgnoredSignalStaysIgnored) {
+  HttpServer server(read_bytes(stories("8bit")));
+  server.set_fault([](const HttpRequest& r) { return r.first > 46'000 ? Fault::stall : Fault::none; });
+  const TempDir dir;
+  const auto meanwhile = [&](pid_t child) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (names_in(dir).empty() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    ::kill(child, SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(child, SIGTERM);
+  };
+  const Ran ran = run({"/usr/bin/nohup", program("qsf-run"), server.url(), "--prompt", "x", "--receipt", dir / "r"},
+                      {.input = "", .environment = {}, .meanwhile = meanwhile, .out = {}});
+  EXPECT_EQ(ran.code, 128 + SIGTERM) << ran.err;
 }
 
 TEST(Files, ReadingOverHttpIsTold) {

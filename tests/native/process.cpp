@@ -45,14 +45,23 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   argv.push_back(nullptr);
   envp.push_back(nullptr);
 
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t usual;
+  sigemptyset(&usual);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&usual, signal);
+  posix_spawnattr_setsigdefault(&attributes, &usual);  // whatever this process ignores
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+
   Ran ran;
   pid_t child = 0;
   int status = 0;
-  if (::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), envp.data()) == 0) {
+  if (::posix_spawn(&child, argv[0], &actions, &attributes, argv.data(), envp.data()) == 0) {
     if (around.meanwhile) around.meanwhile(child);
     if (::waitpid(child, &status, 0) != child) status = 0xff00;
     ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   ran.out = read_text(out);
   ran.err = read_text(err);
