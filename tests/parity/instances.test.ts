@@ -31,7 +31,7 @@ beforeAll(async () => {
 
   // The module is made for workers, which have an address.
   Object.assign(globalThis, { self: { location: { href: 'https://page.test/' } } });
-  const name = join(root, 'build-wasm-simd', 'bin', 'qsf-simd');
+  const name = join(root, 'build-wasm-relaxed', 'bin', 'qsf-simd');
   const { default: create } = (await import(/* @vite-ignore */ pathToFileURL(`${name}.js`).href)) as {
     default: typeof import('../../web/src/engine-module.js').default;
   };
