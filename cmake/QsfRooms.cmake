@@ -24,6 +24,9 @@ target_include_directories(qsf_flags INTERFACE ${CMAKE_SOURCE_DIR}/include)
 target_include_directories(qsf_engine_flags INTERFACE ${CMAKE_SOURCE_DIR}/engine)
 
 include(QsfIsas)
+# A sentence is written once, if ever: small rather than quick.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/base/format.cpp ${CMAKE_SOURCE_DIR}/engine/base/decimal.cpp
+                            PROPERTIES COMPILE_OPTIONS -Os)
 
 function(qsf_room name)
   cmake_parse_arguments(room "" "" "LIBS" ${ARGN})

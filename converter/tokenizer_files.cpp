@@ -33,6 +33,7 @@ void choose_eos(const Json& config, ModelSource& model) {
 Status add_tokens(const Json& config, TokenizerSource& tokenizer) {
   const Json* added = find(config, "added_tokens_decoder");
   if (!added || !added->is_object()) return {};
+  const std::uint64_t limit = most_ids(tokenizer.tokens.size() + added->size());
   for (const auto& [key, value] : added->items()) {
     const Result<Json> id = parse_json(key, "tokenizer_config.json: a key of \"added_tokens_decoder\"");
     if (!id) return id.error();
@@ -41,7 +42,7 @@ Status add_tokens(const Json& config, TokenizerSource& tokenizer) {
     const bool special = fields.flag("special", false);
     if (!fields.status()) return fields.status();
     const std::optional<std::uint64_t> number = as_u64(*id);
-    if (!number || *number >= kMaxVocab || content.empty()) {
+    if (!number || *number >= limit || content.empty()) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer_config.json: added token \"{:.40}\" makes no sense", key);
     }
     if (*number < tokenizer.tokens.size()) continue;

@@ -95,9 +95,9 @@ Result<bool> template_adds_bos(const Json& json) {
   return false;
 }
 
-Status set_token(TokenizerSource& out, const Json* id, const std::string& text, TokenType type) {
+Status set_token(TokenizerSource& out, std::uint64_t limit, const Json* id, const std::string& text, TokenType type) {
   const std::optional<std::uint64_t> number = id ? as_u64(*id) : std::nullopt;
-  if (!number || *number >= kMaxVocab) return damaged("a token's id is missing, no whole number or too large");
+  if (!number || *number >= limit) return damaged("a token's id is missing, no whole number or too large");
   QSF_TRY(check_token_text(*number, text));
   if (*number >= out.tokens.size()) out.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
   out.tokens[*number] = {text, 0, type};
@@ -155,21 +155,23 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
   const Json* merges = find(*model, "merges");
   if (!vocab || !vocab->is_object()) return damaged("\"vocab\" is missing or no object");
   if (!merges || !merges->is_array()) return damaged("\"merges\" is missing or no list");
+  const Json* added = find(json, "added_tokens");
+  const std::uint64_t limit = most_ids(vocab->size() + (added ? added->size() : 0));
   for (const auto& [text, id] : vocab->items()) {
     const std::optional<std::uint64_t> number = as_u64(id);
     if (number && *number < out.tokens.size() && out.tokens[*number].type != TokenType::unused) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer.json: two tokens have the id {}", *number);
     }
-    QSF_TRY(set_token(out, &id, text, TokenType::normal));
+    QSF_TRY(set_token(out, limit, &id, text, TokenType::normal));
   }
-  if (const Json* added = find(json, "added_tokens")) {
+  if (added) {
     if (!added->is_array()) return damaged("\"added_tokens\" is no list");
     for (const Json& token : *added) {
       Fields entry(token, kFile);
       const std::string content = entry.text("content", "");
       const TokenType type = entry.flag("special", false) ? TokenType::control : TokenType::user_defined;
       if (!entry.status() || content.empty()) return damaged("an added token lacks its content");
-      QSF_TRY(set_token(out, find(token, "id"), content, type));
+      QSF_TRY(set_token(out, limit, find(token, "id"), content, type));
     }
   }
   QSF_TRY(read_merges(*merges, out));

@@ -1,6 +1,7 @@
 // Vocabularies as their files have them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,6 +39,11 @@ Status fit_tokenizer(ModelSource& model);
 /// unsupported for a text that no tokenizer can have, so that it is refused before it is copied. `id` is for the
 /// sentence.
 Status check_token_text(std::uint64_t id, std::string_view text);
+
+/// What a token's id must be below when so many tokens are told of: some may be unused, most not.
+constexpr std::uint64_t most_ids(std::uint64_t n_tokens) {
+  return std::min<std::uint64_t>(2 * n_tokens + (1 << 16), kMaxVocab);
+}
 
 /// "<0x00>" to "<0xFF>".
 bool is_byte_token(std::string_view text);

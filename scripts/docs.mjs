@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Makes docs/api/, docs/errors.md and docs/boundary.md with their TypeScript twins, and the lists between markers in other documents, from the
-// sources; with --check only says whether they are what would be made.
+// Makes docs/api/, docs/errors.md and docs/boundary.md with their TypeScript twins, and the lists between markers in other
+// documents, from the sources; with --check only says whether they are what would be made.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

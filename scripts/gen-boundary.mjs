@@ -119,7 +119,7 @@ function limits({ type, fallback, least, most }) {
   if (type === 'flag') return `Default ${fallback}.`;
   const begin = least === constants.kAboveZero ? 'above 0' : String(least);
   const kind = type === 'real' ? '' : 'a whole number from ';
-  const range = least === constants.kAboveZero ? `above 0, at most ${most}` : `${kind}${begin} to ${most}`;
+  const range = least === constants.kAboveZero ? `above 0 and at most ${most}` : `${kind}${begin} to ${most}`;
   return `Default ${fallback}; ${range}.`;
 }
 
@@ -179,7 +179,9 @@ const table = (head, rows) =>
 /** What an option may be, for a table. */
 function range({ type, least, most, largest }) {
   if (type === 'flag') return 'true or false';
-  return least === constants.kAboveZero ? `above 0, at most ${most}` : `${least} to ${type === 'u64' ? largest : most}`;
+  return least === constants.kAboveZero
+    ? `above 0 and at most ${most}`
+    : `${least} to ${type === 'u64' ? largest : most}`;
 }
 
 function markdown({ enumerations, options, statistics }) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 // Sets up, builds and runs every test. The first part that fails ends the run with its log. Words after the command, as in
 // `npm test -- arm browsers`, choose the parts whose titles hold one of them.
-import { readdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
 import { buildFolder, buildPreset, buildWasm, convertModel, variants } from './lib/build.mjs';
-import { Stop, elapsed, main, root, run, runTool } from './lib/process.mjs';
+import { Stop, elapsed, main, run, runTool } from './lib/process.mjs';
 import { Report, countGoogleTest, countPlaywright, countVitest, logs } from './lib/report.mjs';
 import { clangFormat, clangTidy, typeScript } from './lint.mjs';
 import { setUp } from './setup.mjs';
@@ -42,11 +42,6 @@ const threaded = {
   targets: ['test_engine', 'test_native', 'test_threads', 'qsf-run', 'qsf-convert'],
 };
 
-/** The libFuzzer programs; their corpora are replayed by ordinary tests. */
-const fuzzers = readdirSync(join(root, 'tests', 'fuzz'))
-  .filter((name) => name.endsWith('_fuzz.cpp'))
-  .map((name) => `fuzz_${name.replace(/_fuzz\.cpp$/, '')}`);
-
 /** What the second compiler builds: everything that is installed, and what the test of the bits runs. */
 const installed = ['qsf-run', 'qsf-convert', 'libqsf_static', 'libqsf_shared', 'logits-hash'];
 
@@ -58,7 +53,7 @@ const parts = [
   ['Native tests', () => ctest('release'), cases('release')],
   ['Benchmarks build', () => buildPreset('bench')],
   ['Build with Clang', () => buildPreset('clang', { tests: true, targets: installed })],
-  ['Fuzzers build', () => buildPreset('fuzz', { tests: true, targets: fuzzers })],
+  ['Fuzzers build', () => buildPreset('fuzz', { tests: true, targets: ['fuzzers'] })],
   ['Built-in model', convertModel],
   ['Likely mistakes in the C++ (clang-tidy)', clangTidy],
   ['WebAssembly builds', () => buildWasm({ tests: true })],

@@ -159,37 +159,16 @@ function cPage() {
   return [note(path), '', '# The C interface', '', ...header(path, 'c')];
 }
 
-/** A .def file's lists: one table for each macro, whose arguments the comment at its \`#ifndef\` names. */
-function definitions(path) {
-  const text = read(path);
-  const out = [];
-  for (const [, macro, names] of text.matchAll(/^#ifndef (\w+) {2}\/\/ .*?\(([^)]*)\)/gm)) {
-    const rows = [...text.matchAll(new RegExp(`^${macro}\\((.*)\\)$`, 'gm'))].map(([, row]) => row);
-    const columns = names.split(',').map((name) => name.trim().replace(/"/g, ''));
-    if (rows.length === 0 || columns.length < 2) continue;
-    const cells = (row) =>
-      [...row.matchAll(/\s*("(?:[^"\\]|\\.)*"|[^,]+)/g)].map(([, cell]) => cell.trim().replace(/^"|"$/g, ''));
-    out.push(`### \`${macro}\``, '', `| ${columns.join(' | ')} |`, `|${'---|'.repeat(columns.length)}`);
-    for (const row of rows) out.push(`| ${cells(row).join(' | ').replace(/</g, '&lt;')} |`);
-    out.push('');
-  }
-  return out;
-}
-
 /** The header that hosts include, then those of the project that it is made of. */
 function cppPage() {
   const first = 'include/qsf/engine.h';
   const included = [...read(first).matchAll(/^#include "(qsf\/[^"]+\.h)"/gm)].map(([, name]) => `include/${name}`);
   const pages = [first, ...included.filter((path) => existsSync(join(root, path)))];
-  const out = [note('include/qsf'), '', '# The C++ interface', ''];
-  const lists = new Set();
+  const lists =
+    'What stands in `boundary.def` is listed in [boundary.md](../boundary.md), `errors.def` in [errors.md](../errors.md).';
+  const out = [note('include/qsf'), '', '# The C++ interface', '', lists, ''];
   for (const path of pages) {
     out.push(`## \`<${path.replace('include/', '')}>\``, '', ...header(path, 'cpp'));
-    for (const [, name] of read(path).matchAll(/^#include "(qsf\/[^"]+\.def)"/gm)) lists.add(`include/${name}`);
-  }
-  for (const path of lists) {
-    const tables = definitions(path);
-    if (tables.length > 0) out.push(`## \`${path.replace('include/', '')}\``, '', ...tables);
   }
   return out;
 }
@@ -200,6 +179,7 @@ async function typeScriptPage() {
   const entry = join(root, 'web', 'src', 'index.ts');
   const out = [note('web/src'), '', '# The TypeScript interface', ''];
   const parsed = new Map();
+  const bases = new Map();
   const parse = (path) => {
     if (!parsed.has(path)) {
       parsed.set(path, ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true));
@@ -222,32 +202,48 @@ async function typeScriptPage() {
       return [...indent(whole, file, member).map((line) => (line === '' ? '' : `  ${line}`))];
     });
 
-  /** A name's declaration and its file, followed through imports and re-exports. */
+  /** Where a name is declared that a file declares, imports or re-exports. */
   const find = (file, name) => {
-    const here = file.statements.find(
+    const node = file.statements.find(
       (candidate) =>
         candidate.name?.text === name ||
         candidate.declarationList?.declarations.some((declared) => declared.name.text === name),
     );
-    if (here) return { file, node: here };
-    for (const { moduleSpecifier, exportClause, importClause } of file.statements) {
-      const names = exportClause?.elements ?? importClause?.namedBindings?.elements ?? [];
-      if (moduleSpecifier && names.some((element) => element.name.text === name)) {
-        return find(parse(join(dirname(file.fileName), moduleSpecifier.text.replace(/\.js$/, '.ts'))), name);
-      }
-    }
-    throw new Stop(`${file.fileName} declares no ${name}.`);
+    if (node) return { file, node };
+    const bindings = (statement) =>
+      statement.importClause?.namedBindings?.elements ?? statement.exportClause?.elements ?? [];
+    const via = file.statements.find(
+      (statement) => statement.moduleSpecifier && bindings(statement).some((element) => element.name.text === name),
+    );
+    if (!via?.moduleSpecifier.text.startsWith('.')) return null;
+    return find(parse(join(dirname(file.fileName), via.moduleSpecifier.text.replace(/\.js$/, '.ts'))), name);
   };
 
+  const names = [];
   for (const statement of parse(entry).statements) {
     if (!ts.isExportDeclaration(statement) || !statement.exportClause) continue;
-    for (const { name } of statement.exportClause.elements) {
-      const { file, node } = find(parse(entry), name.text);
-      const code = ts.isClassDeclaration(node)
-        ? [file.text.slice(node.getStart(), node.members.pos).trimEnd(), ...members(file, node), '}']
-        : file.text.slice(node.getStart(), node.end).split('\n');
-      out.push(`## \`${name.text}\``, '', ...(docOf(node) ? [docOf(node), ''] : []), ...fence('ts', code));
+    for (const element of statement.exportClause.elements) names.push(element.name.text);
+  }
+  // Grows: what an interface is made of is described too.
+  const described = new Set(names);
+  for (const name of described) {
+    const found = find(parse(entry), name) ?? bases.get(name);
+    if (!found) throw new Stop(`web/src declares no ${name}.`);
+    const { file, node } = found;
+    for (const [word] of (node.heritageClauses ?? [])
+      .map((clause) => clause.getText())
+      .join(' ')
+      .matchAll(/\w+/g)) {
+      const base = described.has(word) ? null : find(file, word);
+      if (!base) continue;
+      bases.set(word, base);
+      described.add(word);
     }
+    const code = ts.isClassDeclaration(node)
+      ? [file.text.slice(node.getStart(), node.members.pos).trimEnd(), ...members(file, node), '}']
+      : file.text.slice(node.getStart(), node.end).split('\n');
+    const part = names.includes(name) ? [] : ['A part of others; not exported by this name.', ''];
+    out.push(`## \`${name}\``, '', ...(docOf(node) ? [docOf(node), ''] : []), ...part, ...fence('ts', code));
   }
   return out;
 }

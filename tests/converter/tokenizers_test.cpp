@@ -117,10 +117,11 @@ TEST(TokenizerJson, DamageGivesErrors) {
   };
   for (const Case& c :
        {Case{"/model", 3}, Case{"/model/vocab", json::array()}, Case{"/model/vocab/a", "0"}, Case{"/model/vocab/a", -1},
-        Case{"/model/vocab/a", 4294967296}, Case{"/model/vocab/a", 1}, Case{"/model/merges", "a b"},
-        Case{"/model/merges/0", "ab"}, Case{"/model/merges/0", "a b c"}, Case{"/model/merges/0", 7},
-        Case{"/model/merges/0", json::array({"a"})}, Case{"/added_tokens", 1}, Case{"/added_tokens/0", 1},
-        Case{"/added_tokens/0/id", nullptr}, Case{"/added_tokens/0/content", 1}, Case{"/model/ignore_merges", "yes"}}) {
+        Case{"/model/vocab/a", 4294967296}, Case{"/model/vocab/a", 4000000}, Case{"/model/vocab/a", 1},
+        Case{"/model/merges", "a b"}, Case{"/model/merges/0", "ab"}, Case{"/model/merges/0", "a b c"},
+        Case{"/model/merges/0", 7}, Case{"/model/merges/0", json::array({"a"})}, Case{"/added_tokens", 1},
+        Case{"/added_tokens/0", 1}, Case{"/added_tokens/0/id", nullptr}, Case{"/added_tokens/0/content", 1},
+        Case{"/model/ignore_merges", "yes"}}) {
     json j = byte_level();
     j[json::json_pointer(c.pointer)] = c.value;
     const Result<TokenizerSource> t = read(j);

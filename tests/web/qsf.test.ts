@@ -41,7 +41,15 @@ describe('load()', () => {
       {
         source: 'https://page.test/demo/model.qsf',
         memory: 256 * MiB,
-        open: { maxSeqLen: 0, sequences: 1, chunk: 0, ringSlots: 0, streamAll: false, allLogits: false },
+        open: {
+          maxSeqLen: 0,
+          sequences: 1,
+          chunk: 0,
+          ringSlots: 0,
+          streamAll: false,
+          recheck: false,
+          allLogits: false,
+        },
         kv: undefined,
         cache: true,
         background: false,
@@ -167,7 +175,7 @@ describe('generate()', () => {
     [{ temperature: -1 }, 'temperature is -1; it must be 0 to 3.4e+38'],
     [{ maxTokens: 1.5 }, 'maxTokens is 1.5; it must be a whole number from 0 to 4294967295'],
     [{ seed: -1 }, 'seed is -1; it must be a whole number from 0 to 9007199254740991'],
-    [{ topP: 0 }, 'topP is 0; it must be above 0 to 1'],
+    [{ topP: 0 }, 'topP is 0; it must be above 0 and at most 1'],
   ])('refuses %o and is free for the next', async (options, sentence) => {
     await expect(collect(llm, options)).rejects.toMatchObject({ code: 'bad_argument', message: sentence });
     expect(backend.calls).toEqual([]);

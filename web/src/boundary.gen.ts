@@ -112,9 +112,9 @@ export interface SamplerOptions {
   temperature: number;
   /** Choose among so many of the likeliest tokens; 0: all. Default 40; a whole number from 0 to 4294967295. */
   topK: number;
-  /** Choose among the likeliest tokens of this share; 1: all. Default 0.9; above 0, at most 1. */
+  /** Choose among the likeliest tokens of this share; 1: all. Default 0.9; above 0 and at most 1. */
   topP: number;
-  /** 1: none; on every token of the context, as CTRL (Keskar et al. 2019) does. Default 1; above 0, at most 3.4e+38. */
+  /** 1: none; on every token of the context, as CTRL (Keskar et al. 2019) does. Default 1; above 0 and at most 3.4e+38. */
   repetitionPenalty: number;
   /** Same model, options and seed: same tokens, on every machine. Default 0; a whole number from 0 to 9007199254740991. */
   seed: number;

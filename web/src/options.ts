@@ -34,8 +34,8 @@ function fits({ type, least, most }: OptionRule<unknown>, value: unknown): boole
 
 function words({ type, least, most }: OptionRule<unknown>): string {
   if (type === 'flag') return 'true or false';
-  const above = least === ABOVE_ZERO;
-  return `${type === 'real' ? '' : 'a whole number from '}${above ? 'above 0' : least} to ${most}`;
+  if (least === ABOVE_ZERO) return `above 0 and at most ${most}`;
+  return `${type === 'real' ? '' : 'a whole number from '}${least} to ${most}`;
 }
 
 /** Text in quotes, so that '1' is not taken for 1. */
