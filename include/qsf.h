@@ -42,8 +42,8 @@ void qsf_config_free(QSFConfig*);
 
 /* Engine lifecycle */
 
-/* A file's path or an http(s) URL. The config (NULL: the default) is copied. The environment's QSF_ISA, if there is one,
- * names the instruction set; else it is the best. NULL on failure. */
+/* A file's path or an http(s) URL. The config (NULL: the default) is copied. The environment's QSF_ISA, if there is
+ * one, names the instruction set; else it is the best. NULL on failure. */
 QSFEngine* qsf_load(const char* model_path, QSFConfig* config);
 void qsf_free(QSFEngine*);
 

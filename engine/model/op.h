@@ -49,8 +49,8 @@ struct LaneNeed {
 
 /// How a layer's positions see each other.
 struct MixerRow {
-  /// Emits what turns `in`, the stream or its norm, into what is added to the stream. It leaves `in` as it is, unless
-  /// `out` is the same.
+  /// Emits what turns `in`, the stream or its norm, into what is added to the stream. `out` may be `in`, so a product
+  /// of the one goes elsewhere first; where they differ, `in` is left as it is.
   void (*emit)(Builder& builder, Buf in, Buf out);
   LaneNeed (*lane)(const LayerKind& kind);
 };

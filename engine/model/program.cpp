@@ -166,6 +166,9 @@ Status Program::build(SectionProgram& program, std::uint32_t section, std::span<
   program.ops = ops.first(builder.size());
   for (std::size_t i = 0; i < kBufs; ++i) widths_[i] = std::max(widths_[i], program.widths[i]);
   for (const Op& op : program.ops) {
+    if (op.row == &op_product && op.in == op.out) {
+      return make_error(ErrorCode::internal, "a product in section {} writes what it reads", section);
+    }
     if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[place(op.in)]);
   }
   return {};
