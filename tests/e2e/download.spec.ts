@@ -79,7 +79,8 @@ for (const sameOrigin of [true, false]) {
     const server = sameOrigin ? pages : models;
     const url = server.serve('changing.qsf', one.bytes, { bytesPerSecond: 300_000 });
     const tab = await browser.open(pages.origin);
-    const loading = tab.call('load', 'a', url, options);
+    // One request at a time, so that some are made after the change.
+    const loading = tab.call('load', 'a', url, { ...options, network: { parallel: 1 } });
     await expect.poll(() => cached(tab, url)).toBeGreaterThan(MiB / 2);
     server.serve('changing.qsf', other.bytes);
     const { stats } = await loading;
