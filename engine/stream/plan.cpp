@@ -12,7 +12,7 @@ constexpr std::uint32_t kDefaultContext = 2048;  // where the caller asks for no
 constexpr std::uint32_t kContextFloor = 256;     // the context is cut to this before anything else is given up
 constexpr std::uint32_t kLastContext = 16;       // and to this before the plan is refused
 
-/// The seed's order of giving up, phase 2.3. Every stage first tries to shorten the context down to its floor.
+/// The order of giving up. Every stage first tries to shorten the context down to its floor.
 struct Stage {
   KvType kv;  // the coarsest allowed
   std::uint32_t embedding_rows;

@@ -52,7 +52,7 @@ struct PlanInput {
 };
 
 /// Chooses the plan and marks in `pinned` (one per segment) what stays. Everything resident is preferred; else the
-/// smallest streaming plan is sought, reducing in the seed's order (phase 2.3): context, KV precision, embedding rows,
+/// smallest streaming plan is sought, reducing in this order: context, KV precision, embedding rows,
 /// chunk and double buffering; then it refuses with budget_too_small and the budget that would do. What is left over
 /// pins segments, so that the streamed ones are spread evenly over a pass and reading overlaps with computing.
 Result<Plan> make_plan(const PlanInput& input, std::span<bool> pinned);

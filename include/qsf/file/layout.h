@@ -61,7 +61,7 @@ struct Header {
 };
 inline constexpr std::uint32_t kNoToken = 0xffffffffu;
 inline constexpr std::uint32_t kFlagTied = 1u << 0;          // the output head is the embedding
-inline constexpr std::uint32_t kFlagFinalNormF32 = 1u << 1;  // the final norm is f32 (the seed's layout has f16)
+inline constexpr std::uint32_t kFlagFinalNormF32 = 1u << 1;  // the final norm is f32 (without it f16)
 
 struct LayerEntry {
   std::uint64_t offset = 0;
@@ -149,7 +149,7 @@ enum class Role : std::uint8_t {
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes
-/// of a section, decompressed, are the seed's: a 16-byte header and the data, tensor after tensor (the final section:
+/// of a section, decompressed, are a 16-byte header and the data, tensor after tensor (the final section:
 /// norm, one flag byte, and for an untied head its header and data).
 struct TensorEntry {
   std::uint32_t section = 0;
