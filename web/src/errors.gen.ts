@@ -44,7 +44,7 @@ export const errorNumbers = {
   http_status: 21,
   /** The server does not answer range requests. */
   no_ranges: 22,
-  /** The file changed on the server while it was being read. */
+  /** The file changed while it was being read. */
   file_changed: 23,
   /** The caller cancelled the operation. */
   cancelled: 24,
