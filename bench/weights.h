@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/kernels.h"
 #include "qsf/engine.h"
 
 namespace qsf::bench {

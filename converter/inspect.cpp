@@ -79,14 +79,7 @@ void print_header(const Header& h, std::uint64_t file_size, std::FILE* out) {
   Table table({"field", "value"});
   table.add({"file size", grouped(file_size)});
   table.add({"architecture", name_in(kArchNames, static_cast<std::uint32_t>(h.arch))});
-  table.add({"layers", number(h.n_layers)});
-  table.add({"dim", number(h.dim)});
-  table.add({"heads", number(h.n_heads)});
-  table.add({"kv heads", number(h.n_kv_heads)});
-  table.add({"head dim", number(h.head_dim)});
-  table.add({"ffn dim", number(h.ffn_dim)});
-  table.add({"vocabulary", number(h.vocab_size)});
-  table.add({"longest sequence", number(h.max_seq_len)});
+  visit_sizes(h, [&](const LayerKey& key, std::uint32_t value) { table.add({std::string(key.name), number(value)}); });
   table.add({"weights", format_name(h.quant)});
   table.add({"activation", name_in(kActivationNames, static_cast<std::uint32_t>(h.activation))});
   table.add({"norm", name_in(kNormNames, static_cast<std::uint32_t>(h.norm))});
@@ -127,6 +120,35 @@ Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
   std::fprintf(out, "\nmetadata\n");
   table.print(out);
   return {};
+}
+
+/// A line for every key, a column for every kind.
+void print_kinds(const LayerTableSource& layers, std::FILE* out) {
+  std::vector<std::string> titles{"kind of layer"};
+  for (std::size_t i = 0; i < layers.kinds.size(); ++i) titles.push_back(number(i));
+  Table table(titles);
+  std::vector<std::vector<std::string>> rows(kLayerKeys.size() + 1);
+  rows.back() = {"layers"};
+  for (std::size_t kind = 0; kind < layers.kinds.size(); ++kind) {
+    std::size_t i = 0;
+    visit_layer_keys(layers.kinds[kind], [&](const LayerKey& key, const auto& value) {
+      std::vector<std::string>& row = rows[i++];
+      if (row.empty()) row.emplace_back(key.name);
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, float>) {
+        row.push_back(real(value));
+      } else {
+        row.push_back(number(static_cast<std::uint32_t>(value)));
+      }
+    });
+    rows.back().push_back(number(static_cast<std::size_t>(std::ranges::count(layers.of_layer, kind))));
+  }
+  std::fprintf(out, "\nlayers\n");
+  for (const std::vector<std::string>& row : rows) table.add(row);
+  table.print(out);
+  Table model({"model", "value"});
+  visit_model_keys(layers.model,
+                   [&](const LayerKey& key, float value) { model.add({std::string(key.name), real(value)}); });
+  model.print(out);
 }
 
 void print_layers(std::span<const LayerEntry> layers, std::FILE* out) {
@@ -296,6 +318,7 @@ Status inspect(const Input& file, std::FILE* out) {
   QSF_TRY(print_meta(meta_bytes, out));
   print_layers(t.layers, out);
   QSF_TRY(read_lists(file, t));
+  print_kinds(t.table, out);
   print_tensors(t, out);
   print_segments(t, out);
   QSF_TRY(check_tokenizer(file, t, out));

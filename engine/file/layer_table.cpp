@@ -67,11 +67,11 @@ std::size_t front_bytes(const Header& header) { return 8 + (header.n_layers + 3)
 }  // namespace
 
 Status check_sizes(const Header& h, ErrorCode code) {
-  std::size_t i = 0;
-#define QSF_SIZE(name, least, most, meaning)                                             \
-  if (h.name < (least) || h.name > (most)) return out_of_range(code, kSizes[i], h.name); \
-  ++i;
-#include "qsf/file/layers.def"
+  Status status;
+  visit_sizes(h, [&](const LayerKey& key, std::uint32_t value) {
+    if (status && (value < key.least || value > key.most)) status = out_of_range(code, key, value);
+  });
+  QSF_TRY(status);
   if (h.n_kv_heads > h.n_heads) {
     return make_error(code, "n_kv_heads is {}, more than n_heads {}", h.n_kv_heads, h.n_heads);
   }

@@ -109,7 +109,14 @@ inline constexpr std::array kSizes{
 #include "qsf/file/layers.def"
 };
 
-/// visit(line of layers.def, member) for every key.
+/// visit(line of layers.def, member) for every size in the header.
+template <class H, class Visit>
+void visit_sizes(H& header, Visit&& visit) {
+  std::size_t i = 0;
+#define QSF_SIZE(name, least, most, meaning) visit(kSizes[i++], header.name);
+#include "qsf/file/layers.def"
+}
+/// The same for every key of a kind of layer, and of the whole model.
 template <class Kind, class Visit>
 void visit_layer_keys(Kind& kind, Visit&& visit) {
   std::size_t i = 0;
