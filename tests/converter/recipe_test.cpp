@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "converter/gguf_writer.h"
 #include "converter/inputs.h"
 #include "converter/recipes.h"
 #include "converter/support.h"
@@ -368,6 +369,40 @@ TEST(RecipeFile, SaysWhatCompiledInRecipesSay) {
     EXPECT_TRUE(read_bytes(folder.path("out.qsf")) == written.file) << fixture;
     EXPECT_EQ(find_section(written.tables.sections, kTagLayers), nullptr) << fixture;
   }
+}
+
+TEST(RecipeFile, HoldsForGguf) {
+  const Folder folder;
+  const std::string recipe = folder.path("recipe.json"), from = folder.path("model.gguf");
+  json form = {{"name", "mine"},
+               {"arch", "llama"},
+               {"interleaved_rope", {"gguf"}},
+               {"sizes", {{"ffn_dim", {{"gguf", "inner"}}}}},
+               {"layer", {{"activation", {{"gguf", "curve"}}}, {"residual", {{"gguf", "side_by_side"}}}}},
+               {"model", {{"logit_scale", {{"gguf", "sharpness"}, {"default", 1}}}}}};
+  write_text(recipe, form.dump());
+  std::map<std::string, Weights> weights;
+  GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f32, weights);
+  writer.u32("llama.inner", read_config(kSource + "/tests/data/llama")["intermediate_size"]);
+  writer.text("llama.curve", "relu");
+  write_bytes(from, writer.file());
+  const Result<convert::ModelSource> missing = convert::open_model(from, true, recipe);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(std::strstr(missing.error().sentence, "\"side_by_side\" is missing"), nullptr) << missing.error().sentence;
+
+  writer.flag("llama.side_by_side", true);
+  writer.f32("llama.sharpness", 0.25f);
+  write_bytes(from, writer.file());
+  const Result<convert::ModelSource> model = convert::open_model(from, true, recipe);
+  ASSERT_TRUE(model) << model.error().sentence;
+  ASSERT_TRUE(convert_file(*model, {}, folder.path("out.qsf")));
+  const Written own = read_written(folder.path("out.qsf")), usual = convert(from, {});
+  EXPECT_EQ(own.tables.header.activation, Activation::relu);
+  ASSERT_EQ(own.tables.table.kinds.size(), 1u);
+  EXPECT_EQ(own.tables.table.kinds[0].residual, Residual::parallel);
+  EXPECT_EQ(own.tables.table.model.logit_scale, 0.25f);
+  ASSERT_EQ(own.weights.size(), usual.weights.size());
+  for (const auto& [key, tensor] : usual.weights) EXPECT_EQ(own.weights.at(key).values, tensor.values);
 }
 
 TEST(RecipeFile, NamesAreThoseOfTheNaming) {
