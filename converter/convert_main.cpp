@@ -29,7 +29,7 @@ constexpr int kSignalled = 128;  // and the signal's number, as shells give it
 constexpr const char* kNoTokenizer = "none";
 
 struct Arguments {
-  std::string input, output, inspect, tokenizer;
+  std::string input, output, inspect, tokenizer, recipe;
   std::string format, compression = "none";
   bool quiet = false;
 };
@@ -97,7 +97,7 @@ Result<Summary> write_model(const ModelSource& model, const Options& options, co
 
 int convert_model(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
-  Result<ModelSource> model = open_model(arguments.input, arguments.tokenizer.empty());
+  Result<ModelSource> model = open_model(arguments.input, arguments.tokenizer.empty(), arguments.recipe);
   if (!model) return fail(model.error());
   if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
@@ -151,6 +151,9 @@ int main(int argc, char** argv) {
   app.add_option("--tokenizer", arguments.tokenizer,
                  "A tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer.bin to use instead of the model's own; "
                  "\"none\" for none")
+      ->type_name("FILE");
+  app.add_option("--recipe", arguments.recipe,
+                 "A JSON file that says what the model's layers and tensors are, for architectures that are not known")
       ->type_name("FILE");
   app.add_option("--inspect", arguments.inspect, "Print what a .qsf file holds and check every checksum")
       ->type_name("FILE");

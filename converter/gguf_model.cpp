@@ -3,6 +3,7 @@
 
 #include "converter/gguf.h"
 #include "converter/rope_scaling.h"
+#include "converter/settings.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
 
@@ -99,25 +100,35 @@ Status read_scaling(const Gguf& gguf, Keys& keys, ModelConfig& config) {
 Status read_config(const Gguf& gguf, ModelSource& out) {
   const std::optional<std::string_view> architecture = gguf.text("general.architecture");
   if (!architecture) return make_error(ErrorCode::bad_input, "GGUF: the key general.architecture is missing");
-  const Result<const Recipe*> recipe = recipe_for(*architecture);
-  if (!recipe) return recipe.error();
-  out.recipe = *recipe;
-  out.interleaved_rope = (*recipe)->gguf_interleaved;
+  if (!out.recipe) {
+    QSF_LET(known, recipe_for(*architecture));
+    out.recipe = std::move(known);
+  }
+  const Recipe& recipe = *out.recipe;
+  out.interleaved_rope = recipe.interleaved(out.naming);
 
-  Keys keys(gguf, std::string(*architecture) + ".");
+  const std::string prefix = std::string(*architecture) + ".";
+  Keys keys(gguf, prefix);
+  const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
+    const Value& value = recipe.size(name);
+    const auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
+    return value.keys.gguf.empty() ? *number : keys.u32(value.keys.gguf, number);
+  };
   ModelConfig& config = out.config;
   config.name = gguf.text("general.name").value_or("");
-  config.n_layers = keys.u32("block_count");
-  config.dim = keys.u32("embedding_length");
-  config.n_heads = keys.u32("attention.head_count");
-  config.ffn_dim = keys.u32("feed_forward_length");
-  config.max_seq_len = keys.u32("context_length");
-  config.n_kv_heads = keys.u32("attention.head_count_kv", config.n_heads);
-  config.head_dim = keys.u32("attention.key_length", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
+  config.n_layers = size("n_layers");
+  config.dim = size("dim");
+  config.n_heads = size("n_heads");
+  config.ffn_dim = size("ffn_dim");
+  config.max_seq_len = size("max_seq_len");
+  config.n_kv_heads = size("n_kv_heads", config.n_heads);
+  config.head_dim = size("head_dim", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
   const std::uint32_t value_dim = keys.u32("attention.value_length", config.head_dim);
   const std::uint32_t rope_dim = keys.u32("rope.dimension_count", config.head_dim);
   const std::uint32_t n_experts = keys.u32("expert_count", 0);
-  config.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
+  if (!recipe.sets("norm_epsilon")) {
+    config.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
+  }
   config.rope_theta = static_cast<float>(keys.number("rope.freq_base", 10000));
   config.window = keys.u32("attention.sliding_window", 0);
   QSF_TRY(keys.status());
@@ -133,6 +144,15 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   if (n_experts != 0) {
     return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts is not supported", n_experts);
   }
+  const Lookup lookup = [&](const std::string& key) -> Json {
+    const std::string whole = prefix + key;
+    if (const auto number = gguf.number(whole)) return *number;
+    if (const auto flag = gguf.flag(whole)) return *flag;
+    const auto text = gguf.text(whole);
+    return text ? Json(std::string(*text)) : Json(nullptr);
+  };
+  QSF_LET(layers, resolve(recipe, out.naming, lookup, "GGUF"));
+  out.layers = std::move(layers);
   Keys tokens(gguf, "tokenizer.ggml.");
   config.bos = tokens.token("bos_token_id");
   config.eos = tokens.token("eos_token_id");
@@ -142,16 +162,16 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
 }
 
 /// The vocabulary's size is the embedding's: the key vocab_size is often missing.
-Status read_vocab_size(const Gguf& gguf, ModelConfig& config) {
-  const NameText embedding = name_of(Naming::gguf, Role::token_embd, 0);
+Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& config) {
+  const std::string embedding = name_of(recipe, Naming::gguf, Role::token_embd, 0);
   for (const SourceTensor& tensor : gguf.tensors) {
-    if (tensor.name != embedding.text) continue;
+    if (tensor.name != embedding) continue;
     const auto shape = matrix_shape(tensor.shape);
     if (!shape) break;
     config.vocab_size = (*shape)[0];
     return {};
   }
-  return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {} with a vocabulary", embedding.text);
+  return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {:.100} with a vocabulary", embedding);
 }
 
 struct Preset {
@@ -249,8 +269,9 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
   out.kind = "GGUF";
   out.naming = Naming::gguf;
   out.carry_formats = true;
+  out.recipe = place.recipe;
   QSF_TRY(read_config(gguf, out));
-  QSF_TRY(read_vocab_size(gguf, out.config));
+  QSF_TRY(read_vocab_size(gguf, *out.recipe, out.config));
   if (out.config.name.empty()) out.config.name = place.name;
   if (with_tokenizer) {
     Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(gguf);

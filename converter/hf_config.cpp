@@ -4,6 +4,7 @@
 
 #include "converter/hugging_face.h"
 #include "converter/rope_scaling.h"
+#include "converter/settings.h"
 #include "qsf/base/try.h"
 
 namespace qsf::convert {
@@ -146,29 +147,38 @@ Status read_tokens(const Json& generation, const Json& json, ModelConfig& config
 Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   if (!json.is_object()) return make_error(ErrorCode::bad_input, "config.json is not a JSON object");
   Fields fields(json, kConfigFile);
-  const std::string type = fields.text("model_type", "");
-  if (!fields.status()) return fields.status();
-  if (type.empty()) return make_error(ErrorCode::bad_input, "config.json: \"model_type\" is missing");
-  const Result<const Recipe*> recipe = recipe_for(type);
-  if (!recipe) return recipe.error();
-  out.recipe = *recipe;
+  if (!out.recipe) {
+    const std::string type = fields.text("model_type", "");
+    if (!fields.status()) return fields.status();
+    if (type.empty()) return make_error(ErrorCode::bad_input, "config.json: \"model_type\" is missing");
+    QSF_LET(known, recipe_for(type));
+    out.recipe = std::move(known);
+  }
+  const Recipe& recipe = *out.recipe;
+  out.interleaved_rope = recipe.interleaved(out.naming);
 
+  const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
+    const Value& value = recipe.size(name);
+    const auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
+    return value.keys.hugging_face.empty() ? *number : fields.u32(value.keys.hugging_face, number);
+  };
   ModelConfig& config = out.config;
-  config.dim = fields.u32("hidden_size");
-  config.n_layers = fields.u32("num_hidden_layers");
-  config.n_heads = fields.u32("num_attention_heads");
-  config.n_kv_heads = fields.u32("num_key_value_heads", config.n_heads);
-  config.head_dim = fields.u32("head_dim", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
-  config.ffn_dim = fields.u32("intermediate_size");
-  config.vocab_size = fields.u32("vocab_size");
-  config.max_seq_len = fields.u32("max_position_embeddings");
+  config.dim = size("dim");
+  config.n_layers = size("n_layers");
+  config.n_heads = size("n_heads");
+  config.n_kv_heads = size("n_kv_heads", config.n_heads);
+  config.head_dim = size("head_dim", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
+  config.ffn_dim = size("ffn_dim");
+  config.vocab_size = size("vocab_size");
+  config.max_seq_len = size("max_seq_len");
   config.norm_epsilon = static_cast<float>(fields.number("rms_norm_eps", 1e-6));
   if (fields.has("tie_word_embeddings")) config.tied = fields.flag("tie_word_embeddings", false);
   const std::string activation = fields.text("hidden_act", "silu");
   const bool mlp_bias = fields.flag("mlp_bias", false);
   if (!fields.status()) return fields.status();
-  if (activation != "silu") return unsupported("the activation", activation);
-  if (mlp_bias) return unsupported("a model with", "mlp_bias");
+  if (activation != "silu" && !recipe.sets("activation")) return unsupported("the activation", activation);
+  const bool has_names = !name_of(recipe, out.naming, Role::ffn_up_bias, 0).empty();
+  if (mlp_bias && !has_names) return unsupported("a model with", "mlp_bias");
   if (const Json* quantization = find(json, "quantization_config")) {
     return unsupported("a model quantized with", Fields(*quantization, kConfigFile).text("quant_method", "?"));
   }
@@ -176,7 +186,13 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
     return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is {}", config.head_dim);
   }
   QSF_TRY(read_position(json, config));
-  QSF_TRY(read_window(json, **recipe, config));
+  QSF_TRY(read_window(json, recipe, config));
+  const Lookup lookup = [&](const std::string& key) -> Json {
+    const Json* found = find(json, key);
+    return found ? *found : Json(nullptr);
+  };
+  QSF_LET(layers, resolve(recipe, out.naming, lookup, kConfigFile));
+  out.layers = std::move(layers);
   return read_tokens(generation, json, config);
 }
 

@@ -77,6 +77,7 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
                       place.folder.name);
   }
   QSF_LET(generation, read_json(place.folder, "generation_config.json"));
+  out.recipe = place.recipe;
   QSF_TRY(read_config(config, generation, out));
   out.config.name = place.name;
   QSF_TRY(add_weights(place.folder, out));

@@ -11,9 +11,9 @@ bool is_hugging_face(const ModelPlace& place);
 /// bad_input for damage or contradictions, unsupported (naming it) for what no recipe covers.
 Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokenizer);
 
-/// config.json and generation_config.json (null when there is none) as sizes and flags; fills recipe and config.
-/// Keys are read as transformers writes them before and since version 5 (rope_theta and rope_scaling, or
-/// rope_parameters).
+/// config.json and generation_config.json (null when there is none) as sizes and flags; fills config and layers, and
+/// the recipe where there is none. Keys are read as transformers writes them before and since version 5 (rope_theta and
+/// rope_scaling, or rope_parameters).
 Status read_config(const Json& config, const Json& generation, ModelSource& out);
 
 }  // namespace qsf::convert

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,8 @@
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
+
+struct Recipe;
 
 struct Input {
   std::string name;  // for sentences
@@ -40,10 +43,11 @@ struct InputFolder {
 
 /// What a user named as the model: a file or a folder.
 struct ModelPlace {
-  std::string name;             // without folders and extension
-  std::optional<Input> file;    // empty: a folder
-  std::vector<std::byte> head;  // the file's first kHeadBytes, or fewer where it is shorter
-  InputFolder folder;           // itself, or the one in which the file lies
+  std::string name;                           // without folders and extension
+  std::optional<Input> file;                  // empty: a folder
+  std::vector<std::byte> head;                // the file's first kHeadBytes, or fewer where it is shorter
+  InputFolder folder;                         // itself, or the one in which the file lies
+  std::shared_ptr<const Recipe> recipe = {};  // empty: the one of the architecture that the model names
 };
 inline constexpr std::uint64_t kHeadBytes = 64;
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "converter/recipe_json.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
 
@@ -44,13 +45,19 @@ Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
       place.file ? place.file->name : place.name);
 }
 
-Result<ModelSource> open_model(const std::string& path, bool with_tokenizer) {
+Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
     return make_error(ErrorCode::io_error, "there is no file or directory {:.160}", path);
   }
   const auto files = std::make_shared<LocalFiles>();
   QSF_LET(place, local_place(path, files));
+  if (!recipe.empty()) {
+    QSF_LET(file, files->open(recipe));
+    QSF_LET(json, read_json(file, 0, file.size));
+    QSF_LET(read, read_recipe(json, file.name));
+    place.recipe = std::make_shared<const Recipe>(std::move(read));
+  }
   QSF_LET(model, open_place(place, with_tokenizer));
   model.files = files;
   return std::move(model);

@@ -28,7 +28,8 @@ inline constexpr std::array kInputKinds{
 
 /// Opens whatever lies at `path`, with its own tokenizer or without any. io_error when nothing is there, unsupported
 /// when no kind recognises it.
-Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true);
+/// `recipe`: a file with a recipe to use instead of the compiled-in ones, or nothing.
+Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true, const std::string& recipe = {});
 
 /// The same from anywhere else.
 Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer);

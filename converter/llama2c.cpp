@@ -96,7 +96,12 @@ Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
   const std::optional<Checkpoint> checkpoint = read_header(place.head);
   ModelSource out;
   out.kind = "llama2.c";
-  out.recipe = find_recipe("llama");
+  if (place.recipe) {
+    return make_error(ErrorCode::bad_argument,
+                      "a llama2.c checkpoint has no names of tensors that a recipe could give");
+  }
+  QSF_LET(recipe, recipe_for("llama"));
+  out.recipe = std::move(recipe);
   out.naming = Naming::gguf;
   out.interleaved_rope = true;
   out.config = checkpoint->config;
@@ -114,7 +119,7 @@ Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
     const std::uint64_t size = part.rows * row_size;
     for (std::uint32_t layer = 0; layer < (part.in_layers ? out.config.n_layers : 1); ++layer) {
       SourceTensor tensor;
-      tensor.name = name_of(out.naming, part.role, layer).text;
+      tensor.name = name_of(*out.recipe, out.naming, part.role, layer);
       tensor.type = "F32";
       tensor.format = FormatId::f32;
       tensor.shape = {part.rows, part.cols};

@@ -15,10 +15,12 @@ RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std:
   };
 }
 
-Result<const Recipe*> recipe_for(std::string_view architecture) {
-  if (const Recipe* recipe = find_recipe(architecture)) return recipe;
+Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture) {
+  if (const Recipe* recipe = find_recipe(architecture)) {
+    return std::shared_ptr<const Recipe>(std::shared_ptr<const Recipe>(), recipe);  // owned by nobody
+  }
   std::string known;
-  for (const Recipe& recipe : kRecipes) {
+  for (const Recipe& recipe : known_recipes()) {
     if (!known.empty()) known += ", ";
     known += recipe.name;
   }

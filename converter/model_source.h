@@ -51,9 +51,10 @@ struct SourceTensor {
 
 struct ModelSource {
   std::string kind;  // "safetensors", "GGUF", "llama2.c"
-  const Recipe* recipe = nullptr;
+  std::shared_ptr<const Recipe> recipe;
   Naming naming = Naming::hugging_face;
   ModelConfig config;
+  LayerRules layers;  // the recipe's, resolved with the source's configuration
   std::vector<SourceTensor> tensors;
   bool interleaved_rope = false;  // rows of q and k are stored for RoPE over neighbouring pairs
   bool carry_formats = false;     // by default every matrix keeps its format
@@ -65,8 +66,8 @@ struct ModelSource {
 /// rows_of over `size` bytes of an input from `begin` on: whole rows of `row_size` bytes.
 RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size);
 
-/// The recipe of that name; unsupported, listing those that exist, when there is none.
-Result<const Recipe*> recipe_for(std::string_view architecture);
+/// The compiled-in recipe of that name; unsupported, listing those that exist, when there is none.
+Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture);
 
 /// Extents as [rows, cols] where a vector is one row; empty when they are not one or two numbers that fit.
 std::optional<std::array<std::uint32_t, 2>> matrix_shape(std::span<const std::uint64_t> shape);

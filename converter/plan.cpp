@@ -5,7 +5,9 @@
 #include <set>
 
 #include "converter/convert.h"
+#include "converter/parts.h"
 #include "converter/rows.h"
+#include "converter/settings.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -13,6 +15,8 @@
 
 namespace qsf::convert {
 namespace {
+
+constexpr std::size_t kMaxKinds = 255;  // of layers, as the LAYR section numbers them
 
 /// "1, 2, 3"
 template <class T>
@@ -33,7 +37,8 @@ Status check_ends(const ModelConfig& c) {
   return make_error(ErrorCode::unsupported, "the model has more than {} end tokens", kMaxEndTokens);
 }
 
-Header header_of(const ModelSource& model, bool tied) {
+/// The header of a model whose layers are all what its sizes say.
+Header header_of(const ModelSource& model) {
   const ModelConfig& c = model.config;
   Header h;
   h.arch = model.recipe->arch;
@@ -52,31 +57,76 @@ Header header_of(const ModelSource& model, bool tied) {
   h.bos = c.bos;
   h.eos = c.eos;
   h.pad = c.pad;
-  h.flags = tied ? kFlagTied : 0;
   return h;
 }
 
-/// What every layer is, in its ranges: what the reader would refuse is not written.
-Result<LayerKind> kind_of(const Header& header, const ModelConfig& config) {
-  LayerKind kind = default_kind(header);
-  kind.norm_epsilon = config.norm_epsilon;
-  kind.window = config.window;
-  if (const Status status = check_kind(kind); !status) {
+struct Layers {
+  LayerKind usual;         // what header and META say
+  LayerTableSource table;  // with at least one kind
+};
+
+/// What every layer is, in its ranges: what the reader would refuse is not written. The header takes over what holds
+/// for all layers.
+Result<Layers> layers_of(const ModelSource& model, Header& header) {
+  const auto in_range = [](const LayerKind& kind) -> Status {
+    const Status status = check_kind(kind);
+    if (status) return status;
     Error error = status.error();
     if (error.code == ErrorCode::bad_section) error.code = ErrorCode::bad_input;
     return error;
+  };
+  const LayerRules& rules = model.layers;
+  LayerKind every = default_kind(header);
+  every.norm_epsilon = model.config.norm_epsilon;
+  every.window = model.config.window;
+  apply_settings(rules.every, every);
+  QSF_TRY(in_range(every));
+  header.n_heads = every.n_heads;
+  header.n_kv_heads = every.n_kv_heads;
+  header.head_dim = every.head_dim;
+  header.ffn_dim = every.ffn_dim;
+  header.activation = every.activation;
+  header.norm = every.norm;
+  header.rope_theta = every.rope_theta;
+
+  Layers out{default_kind(header), {}};
+  out.usual.norm_epsilon = every.norm_epsilon;
+  out.usual.window = every.window;
+  for (const LayerException& exception : rules.exceptions) {
+    for (const std::uint32_t layer : exception.layers) {
+      if (layer < header.n_layers) continue;
+      return make_error(ErrorCode::bad_input, "the recipe {:.60} speaks of layer {}, but there are {}",
+                        model.recipe->name, layer, header.n_layers);
+    }
   }
-  return kind;
+  LayerTableSource& table = out.table;
+  apply_settings(rules.model, table.model);
+  for (std::uint32_t layer = 0; layer < header.n_layers; ++layer) {
+    LayerKind kind = every;
+    for (const LayerException& exception : rules.exceptions) {
+      if (exception.holds_for(layer)) apply_settings(exception.settings, kind);
+    }
+    const auto found = std::ranges::find(table.kinds, kind);
+    table.of_layer.push_back(static_cast<std::uint8_t>(found - table.kinds.begin()));
+    if (found != table.kinds.end()) continue;
+    if (table.kinds.size() == kMaxKinds) {
+      return make_error(ErrorCode::unsupported, "the recipe {:.60} makes more than {} kinds of layers",
+                        model.recipe->name, kMaxKinds);
+    }
+    QSF_TRY(in_range(kind));
+    table.kinds.push_back(kind);
+  }
+  return out;
 }
 
-std::vector<MetaEntry> meta_of(const ModelSource& model) {
+std::vector<MetaEntry> meta_of(const ModelSource& model, const LayerKind& usual) {
   std::vector<MetaEntry> meta;
   const auto text = [&](std::string_view key, std::string value) {
     meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
   };
-  meta.push_back({std::string(kMetaNormEpsilon), MetaType::f32, 0, model.config.norm_epsilon, {}});
-  if (model.config.window != 0) {
-    meta.push_back({std::string(kMetaWindow), MetaType::u32, model.config.window, 0, {}});
+  meta.push_back({std::string(kMetaNormEpsilon), MetaType::f32, 0, usual.norm_epsilon, {}});
+  if (usual.window != 0) {
+    meta.push_back({std::string(kMetaWindow), MetaType::u32, usual.window, 0, {}});
   }
   text(kMetaArchitecture, std::string(model.recipe->name));
   if (!model.config.name.empty()) text(kMetaName, model.config.name);
@@ -87,52 +137,105 @@ std::vector<MetaEntry> meta_of(const ModelSource& model) {
   return meta;
 }
 
-/// Tensors by section and role, each once.
-using Placed = std::map<std::pair<std::uint32_t, Role>, const SourceTensor*>;
+/// A tensor of the source and what the recipe says of it.
+struct Piece {
+  const SourceTensor* tensor = nullptr;
+  const TensorName* line = nullptr;
+};
+/// By section and role, each once.
+using Placed = std::map<std::pair<std::uint32_t, Role>, Piece>;
 
-std::uint32_t section_of(const ModelConfig& config, const TensorPlace& place) {
-  switch (rule_of(place.role).place) {
+/// What must be known of the file to place tensors in it.
+struct Frame {
+  const ModelSource& model;
+  const Header& header;
+  LayerTable table;
+
+  const LayerKind& kind(std::uint32_t section) const { return kind_of_section(header, table, section); }
+  Presence presence(std::uint32_t section, Role role, bool tied) const {
+    return presence_of(*model.recipe, role, {kind(section), tied});
+  }
+};
+
+std::uint32_t section_of(const Header& header, const TensorPlace& place) {
+  switch (rule_of(place.line->role).place) {
     case Place::embedding:
       return 0;
     case Place::layer:
       return place.layer + 1;
     case Place::final:
-      return config.n_layers + 1;
+      return header.n_layers + 1;
   }
   return 0;
 }
 
-Result<Placed> place_all(const ModelSource& model) {
+/// Parts of one tensor must be all of it, and share nothing.
+Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor& tensor,
+                   std::span<const std::pair<std::uint32_t, Role>> keys) {
+  std::vector<RowRange> ranges;
+  std::uint64_t all = 0, covered = 0;
+  for (const auto& key : keys) {
+    const TensorPart& part = placed.at(key).line->part;
+    if (part.whole() && keys.size() == 1) return {};
+    QSF_LET(range, rows_of_part(tensor, part, frame.header, frame.kind(key.first)));
+    QSF_LET(whole, rows_of_part(tensor, {.transposed = part.transposed}, frame.header, frame.kind(key.first)));
+    if (all != 0 && all != whole.end) break;  // turned for one of them only
+    all = whole.end;
+    ranges.push_back(range);
+  }
+  std::ranges::sort(ranges, {}, &RowRange::begin);
+  for (const RowRange& range : ranges) {
+    if (range.begin != covered) break;
+    covered = range.end;
+  }
+  if (covered == all && ranges.size() == keys.size()) return {};
+  return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are not each of its {} rows once", tensor.name,
+                    all);
+}
+
+Result<Placed> place_all(const Frame& frame) {
   Placed placed;
+  const ModelSource& model = frame.model;
   for (const SourceTensor& tensor : model.tensors) {
-    const std::optional<TensorPlace> place = place_of_name(model.naming, tensor.name);
-    if (!place && ignored_name(tensor.name)) continue;
-    if (!place || place->layer >= model.config.n_layers || use_of(*model.recipe, place->role) == Use::never) {
-      return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {} model of {} layers", tensor.name,
-                        model.recipe->name, model.config.n_layers);
+    const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, tensor.name);
+    if (places.empty() && ignored_name(*model.recipe, tensor.name)) continue;
+    const auto fits = [&](const TensorPlace& place) {
+      if (place.layer >= frame.header.n_layers) return false;
+      return frame.presence(section_of(frame.header, place), place.line->role, false) != Presence::never;
+    };
+    if (places.empty() || !std::ranges::all_of(places, fits)) {
+      return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {:.60} model of {} layers",
+                        tensor.name, model.recipe->name, model.config.n_layers);
     }
     if (tensor.format == FormatId::inherit) {
       return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", tensor.name,
                         tensor.type);
     }
-    if (!placed.emplace(std::pair(section_of(model.config, *place), place->role), &tensor).second) {
-      return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
+    std::vector<std::pair<std::uint32_t, Role>> keys;
+    for (const TensorPlace& place : places) {
+      keys.emplace_back(section_of(frame.header, place), place.line->role);
+      if (!placed.emplace(keys.back(), Piece{&tensor, place.line}).second) {
+        return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
+      }
     }
+    QSF_TRY(check_parts(frame, placed, tensor, keys));
   }
   return placed;
 }
 
-/// Every tensor that the recipe asks for, in every layer.
-Status check_complete(const ModelSource& model, const Placed& placed, bool tied) {
-  for (std::uint32_t section = 0; section < model.config.n_layers + 2; ++section) {
-    const bool first = section == 0, last = section > model.config.n_layers;
-    for (const TensorName& line : kTensorNames) {
-      const Place place = rule_of(line.role).place;
-      if (place != (first ? Place::embedding : last ? Place::final : Place::layer)) continue;
-      const bool needed = line.role == Role::head ? !tied : use_of(*model.recipe, line.role) == Use::always;
-      if (!needed || placed.contains({section, line.role})) continue;
-      return make_error(ErrorCode::bad_input, "tensor {} is missing",
-                        name_of(model.naming, line.role, first || last ? 0 : section - 1).text);
+/// Every tensor that the kinds of layers and the recipe ask for, in every section.
+Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
+  for (std::uint32_t section = 0; section < n_weight_sections(frame.header); ++section) {
+    const Place place = place_of(frame.header, section);
+    for (const RoleRule& rule : kRoleRules) {
+      if (rule.place != place || frame.presence(section, rule.role, tied) != Presence::always) continue;
+      if (placed.contains({section, rule.role})) continue;
+      const ModelSource& model = frame.model;
+      const std::uint32_t layer = place == Place::layer ? section - 1 : 0;
+      const std::string name = name_of(*model.recipe, model.naming, rule.role, layer);
+      if (!name.empty()) return make_error(ErrorCode::bad_input, "tensor {:.160} is missing", name);
+      return make_error(ErrorCode::bad_input, "layer {} needs {}, for which the recipe {:.60} has no name", layer,
+                        rule.name, model.recipe->name);
     }
   }
   return {};
@@ -148,26 +251,35 @@ FormatId target_format(const ModelSource& model, const Options& options, const S
 
 Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   const ModelConfig& config = model.config;
-  Result<Placed> placed = place_all(model);
-  if (!placed) return placed.error();
-  const std::pair head{config.n_layers + 1, Role::head};
-  const bool tied = config.tied.value_or(!placed->contains(head));
-  if (tied) placed->erase(head);
-  QSF_TRY(check_complete(model, *placed, tied));
-
   FileSource out;
-  out.header = header_of(model, tied);
-  out.meta = meta_of(model);
+  out.header = header_of(model);
   QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
-  QSF_LET(kind, kind_of(out.header, config));
+  QSF_LET(layers, layers_of(model, out.header));
+  const Frame frame{model, out.header, layers.table.view()};
+  QSF_LET(placed, place_all(frame));
+  const std::pair head{config.n_layers + 1, Role::head};
+  const bool tied = config.tied.value_or(!placed.contains(head));
+  if (tied) placed.erase(head);
+  QSF_TRY(check_complete(frame, placed, tied));
   QSF_TRY(check_ends(config));
+
+  out.header.flags = tied ? kFlagTied : 0;
+  out.meta = meta_of(model, layers.usual);
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
-  for (const auto& [key, tensor] : *placed) {
+  for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;
+    const LayerKind& kind = frame.kind(section);
     const RoleRule& rule = rule_of(role);
     const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
+    const SourceTensor* tensor = piece.tensor;
+    std::shared_ptr<const SourceTensor> part;
+    if (!piece.line->part.whole()) {
+      QSF_LET(range, rows_of_part(*tensor, piece.line->part, out.header, kind));
+      part = std::make_shared<const SourceTensor>(part_of(*tensor, piece.line->part, range));
+      tensor = part.get();
+    }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
       const std::string text = joined<std::uint64_t>(tensor->shape);
@@ -181,10 +293,17 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     target.layout = rule.matrix && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
     target.rows = rows;
     target.cols = cols;
-    target.rows_of =
-        rows_as(*tensor, target.format, rows, cols, model.interleaved_rope ? rotated_heads(role, config.head_dim) : 0);
+    const std::uint32_t head_dim = model.interleaved_rope ? rotated_heads(role, kind.head_dim) : 0;
+    target.rows_of = [part, as = rows_as(*tensor, target.format, rows, cols, head_dim)](
+                         std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
+      return as(begin, n, bytes);
+    };
     if (role == Role::final_norm && target.format == FormatId::f32) out.header.flags |= kFlagFinalNormF32;
     out.tensors.push_back(std::move(target));
+  }
+  const LayerTableSource& table = layers.table;
+  if (table.kinds.size() > 1 || table.kinds.front() != layers.usual || table.model != ModelKind{}) {
+    out.layers = std::move(layers.table);
   }
   if (model.tokenizer) {
     Result<std::vector<std::byte>> section = build_tokenizer(*model.tokenizer);

@@ -1,19 +1,16 @@
 #include "converter/recipes.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 namespace qsf::convert {
 namespace {
 
 constexpr std::string_view kLayerMark = "{}";
 
-std::string_view pattern_of(const TensorName& line, Naming naming) {
-  return naming == Naming::hugging_face ? line.hugging_face : line.gguf;
-}
-
 /// The number in `name` where `pattern` has {}, 0 when the pattern has none; empty when they do not match.
 std::optional<std::uint32_t> match(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return {};
   const std::size_t mark = pattern.find(kLayerMark);
   if (mark == std::string_view::npos) return name == pattern ? std::optional<std::uint32_t>(0) : std::nullopt;
   const std::string_view front = pattern.substr(0, mark);
@@ -27,65 +24,154 @@ std::optional<std::uint32_t> match(std::string_view pattern, std::string_view na
   return layer;
 }
 
+std::vector<RoleUse> uses(std::span<const Role> roles, Presence presence) {
+  std::vector<RoleUse> out;
+  for (const Role role : roles) out.push_back({role, presence});
+  return out;
+}
+
+template <class... Lists>
+std::vector<RoleUse> joined(const Lists&... lists) {
+  std::vector<RoleUse> out;
+  (out.insert(out.end(), lists.begin(), lists.end()), ...);
+  return out;
+}
+
+std::vector<Recipe> make_recipes() {
+  constexpr std::array kQkvBias{Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias};
+  constexpr std::array kOutBias{Role::attn_o_bias};
+  constexpr std::array kQkNorm{Role::attn_q_norm, Role::attn_k_norm};
+  const auto without = [](const auto& roles) { return uses(roles, Presence::never); };
+  const auto with = [](const auto& roles) { return uses(roles, Presence::always); };
+  return {
+      Recipe{.name = "llama", .arch = Arch::llama, .uses = without(kQkNorm), .gguf_interleaved = true},
+      Recipe{.name = "mistral",
+             .arch = Arch::mistral,
+             .uses = joined(without(kQkvBias), without(kOutBias), without(kQkNorm)),
+             .gguf_interleaved = true,
+             .window = WindowRule::sliding_window,
+             .default_window = 4096},
+      Recipe{.name = "qwen2",
+             .uses = joined(with(kQkvBias), without(kOutBias), without(kQkNorm)),
+             .window = WindowRule::use_sliding_window,
+             .default_window = 4096},
+      Recipe{.name = "qwen3", .uses = with(kQkNorm), .window = WindowRule::use_sliding_window, .default_window = 4096},
+  };
+}
+
+struct SizeKeys {
+  std::string_view name;  // of kSizes
+  Words keys;
+};
+
 }  // namespace
 
+std::vector<TensorName> usual_names() {
+  return {
+      {Role::token_embd, {"model.embed_tokens.weight", "token_embd.weight"}},
+      {Role::attn_norm, {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"}},
+      {Role::attn_q, {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"}},
+      {Role::attn_k, {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"}},
+      {Role::attn_v, {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"}},
+      {Role::attn_o, {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"}},
+      {Role::attn_q_bias, {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"}},
+      {Role::attn_k_bias, {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"}},
+      {Role::attn_v_bias, {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"}},
+      {Role::attn_o_bias, {"model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias"}},
+      {Role::attn_q_norm, {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"}},
+      {Role::attn_k_norm, {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"}},
+      {Role::ffn_norm, {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"}},
+      {Role::ffn_gate, {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"}},
+      {Role::ffn_up, {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"}},
+      {Role::ffn_down, {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"}},
+      {Role::final_norm, {"model.norm.weight", "output_norm.weight"}},
+      {Role::head, {"lm_head.weight", "output.weight"}},
+  };
+}
+
+std::array<Value, kSizes.size()> usual_sizes() {
+  const SizeKeys keys[] = {
+      {"n_layers", {"num_hidden_layers", "block_count"}},
+      {"dim", {"hidden_size", "embedding_length"}},
+      {"n_heads", {"num_attention_heads", "attention.head_count"}},
+      {"n_kv_heads", {"num_key_value_heads", "attention.head_count_kv"}},
+      {"head_dim", {"head_dim", "attention.key_length"}},
+      {"ffn_dim", {"intermediate_size", "feed_forward_length"}},
+      {"vocab_size", {"vocab_size", "vocab_size"}},
+      {"max_seq_len", {"max_position_embeddings", "context_length"}},
+  };
+  std::array<Value, kSizes.size()> out;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    for (const SizeKeys& line : keys) {
+      if (line.name == kSizes[i].name) out[i].keys = line.keys;
+    }
+  }
+  return out;
+}
+
+std::uint64_t RowSum::value(const Header& header, const LayerKind& kind) const {
+  std::uint64_t sum = 0;
+  for (const Term& term : terms) sum += std::uint64_t{term.factor} * extent(header, kind, term.extent);
+  return sum;
+}
+
+bool LayerException::holds_for(std::uint32_t layer) const {
+  if (every != 0) return layer >= from && (layer - from) % every == 0;
+  return std::ranges::find(layers, layer) != layers.end();
+}
+
+bool Recipe::sets(std::string_view key) const {
+  return std::ranges::any_of(layers.every, [&](const Setting& s) { return kLayerKeys[s.key].name == key; });
+}
+
+const Value& Recipe::size(std::string_view wanted) const {
+  const auto found = std::ranges::find(kSizes, wanted, &LayerKey::name);
+  return sizes[static_cast<std::size_t>(found - kSizes.begin())];
+}
+
+std::span<const Recipe> known_recipes() {
+  static const std::vector<Recipe> kRecipes = make_recipes();
+  return kRecipes;
+}
+
 const Recipe* find_recipe(std::string_view name) {
-  for (const Recipe& recipe : kRecipes) {
+  for (const Recipe& recipe : known_recipes()) {
     if (recipe.name == name) return &recipe;
   }
   return nullptr;
 }
 
-Use use_of(const Recipe& recipe, Role role) {
-  switch (role) {
-    case Role::attn_q_bias:
-    case Role::attn_k_bias:
-    case Role::attn_v_bias:
-      return recipe.qkv_bias;
-    case Role::attn_o_bias:
-      return recipe.o_bias;
-    case Role::attn_q_norm:
-    case Role::attn_k_norm:
-      return recipe.qk_norm;
-    case Role::ffn_bias:
-      return Use::never;
-    case Role::head:
-      return Use::optional;
-    default:
-      return Use::always;
+Presence presence_of(const Recipe& recipe, Role role, const RoleContext& context) {
+  const Presence presence = rule_of(role).presence(context);
+  if (presence != Presence::optional) return presence;
+  for (const RoleUse& use : recipe.uses) {
+    if (use.role == role) return use.presence;
   }
+  return presence;
 }
 
-std::optional<TensorPlace> place_of_name(Naming naming, std::string_view name) {
-  for (const TensorName& line : kTensorNames) {
-    if (const auto layer = match(pattern_of(line, naming), name)) return TensorPlace{*layer, line.role};
+std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name) {
+  std::vector<TensorPlace> places;
+  for (const TensorName& line : recipe.tensors) {
+    if (const auto layer = match(line.names.in(naming), name)) places.push_back({*layer, &line});
+  }
+  return places;
+}
+
+std::string name_of(const Recipe& recipe, Naming naming, Role role, std::uint32_t layer) {
+  for (const TensorName& line : recipe.tensors) {
+    if (line.role != role) continue;
+    std::string name = line.names.in(naming);
+    const std::size_t mark = name.find(kLayerMark);
+    if (mark != std::string::npos) name.replace(mark, kLayerMark.size(), std::to_string(layer));
+    return name;
   }
   return {};
 }
 
-NameText name_of(Naming naming, Role role, std::uint32_t layer) {
-  NameText out{};
-  for (const TensorName& line : kTensorNames) {
-    if (line.role != role) continue;
-    const std::string_view pattern = pattern_of(line, naming);
-    const std::size_t mark = pattern.find(kLayerMark);
-    if (mark == std::string_view::npos) {
-      std::snprintf(out.text, sizeof out.text, "%.*s", static_cast<int>(pattern.size()), pattern.data());
-    } else {
-      const std::string_view back = pattern.substr(mark + kLayerMark.size());
-      std::snprintf(out.text, sizeof out.text, "%.*s%u%.*s", static_cast<int>(mark), pattern.data(), layer,
-                    static_cast<int>(back.size()), back.data());
-    }
-    break;
-  }
-  return out;
-}
-
-bool ignored_name(std::string_view name) {
-  for (const std::string_view ending : kIgnoredEndings) {
-    if (name.ends_with(ending)) return true;
-  }
-  return false;
+bool ignored_name(const Recipe& recipe, std::string_view name) {
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  return std::ranges::any_of(kIgnoredEndings, ends) || std::ranges::any_of(recipe.ignored, ends);
 }
 
 }  // namespace qsf::convert

@@ -1,49 +1,87 @@
-// What each architecture calls its tensors and which it has: tables only. A new architecture is one line of kRecipes,
-// and lines of kTensorNames when its names are new.
+// What each architecture calls its tensors, which it has and what its layers are: data, compiled in or read from JSON
+// (recipe_json.h). A new architecture is one of known_recipes().
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "qsf/file/layer_table.h"
 #include "qsf/file/layout.h"
+#include "qsf/file/roles.h"
 
 namespace qsf::convert {
 
 enum class Naming : std::uint8_t { hugging_face, gguf };
 
+/// What one thing is called in each naming; empty where it has no name.
+struct Words {
+  std::string hugging_face = {};
+  std::string gguf = {};
+  const std::string& in(Naming naming) const { return naming == Naming::hugging_face ? hugging_face : gguf; }
+  std::string& in(Naming naming) { return naming == Naming::hugging_face ? hugging_face : gguf; }
+};
+
+/// A number of rows, as a sum of the model's sizes.
+struct RowSum {
+  struct Term {
+    std::uint32_t factor = 0;
+    Extent extent = Extent::one;
+  };
+  std::vector<Term> terms = {};
+  std::uint64_t value(const Header& header, const LayerKind& kind) const;
+};
+
+/// How a role's tensor is taken from the source's: transposed first, then cut, then one added.
+struct TensorPart {
+  bool transposed = false;                             // stored as [cols, rows]
+  std::optional<std::pair<RowSum, RowSum>> rows = {};  // [begin, end) of a fused tensor; of a vector, elements
+  bool plus_one = false;                               // stored less one
+  bool whole() const { return !transposed && !rows && !plus_one; }
+};
+
 struct TensorName {
-  Role role;
-  std::string_view hugging_face;  // {} stands for the layer's number
-  std::string_view gguf;
+  Role role = Role::attn_q;
+  Words names = {};  // {} stands for the layer's number
+  TensorPart part = {};
 };
 
-inline constexpr std::array kTensorNames{
-    TensorName{Role::token_embd, "model.embed_tokens.weight", "token_embd.weight"},
-    TensorName{Role::attn_norm, "model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    TensorName{Role::attn_q, "model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
-    TensorName{Role::attn_k, "model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
-    TensorName{Role::attn_v, "model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    TensorName{Role::attn_o, "model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
-    TensorName{Role::attn_q_bias, "model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
-    TensorName{Role::attn_k_bias, "model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
-    TensorName{Role::attn_v_bias, "model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
-    TensorName{Role::attn_o_bias, "model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias"},
-    TensorName{Role::attn_q_norm, "model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
-    TensorName{Role::attn_k_norm, "model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
-    TensorName{Role::ffn_norm, "model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
-    TensorName{Role::ffn_gate, "model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    TensorName{Role::ffn_up, "model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
-    TensorName{Role::ffn_down, "model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
-    TensorName{Role::final_norm, "model.norm.weight", "output_norm.weight"},
-    TensorName{Role::head, "lm_head.weight", "output.weight"},
+/// A number, or where the source's configuration has it; the number is then what holds without the key.
+struct Value {
+  std::optional<double> number = {};
+  Words keys = {};  // of config.json; of GGUF without the architecture in front
 };
 
-/// Names that end so carry nothing that a model needs: RoPE's frequencies, which are computed.
-inline constexpr std::array<std::string_view, 2> kIgnoredEndings{"rotary_emb.inv_freq", "rope_freqs.weight"};
+/// Of a key of layers.def, by its place in kLayerKeys or kModelKeys.
+struct Setting {
+  std::size_t key = 0;
+  Value value = {};
+};
 
-enum class Use : std::uint8_t { never, optional, always };
+/// Settings that hold for some layers only.
+struct LayerException {
+  std::vector<std::uint32_t> layers = {};  // these, or every n-th from one on
+  std::uint32_t every = 0, from = 0;
+  std::vector<Setting> settings = {};
+  bool holds_for(std::uint32_t layer) const;
+};
+
+struct LayerRules {
+  std::vector<Setting> model = {};
+  std::vector<Setting> every = {};              // what all layers are, beside the header's say
+  std::vector<LayerException> exceptions = {};  // later ones win
+};
+
+/// What a recipe says of a role that layers may have.
+struct RoleUse {
+  Role role = Role::attn_q;
+  Presence presence = Presence::optional;
+};
 
 /// Where a Hugging Face configuration says how far attention looks back.
 enum class WindowRule : std::uint8_t {
@@ -52,42 +90,51 @@ enum class WindowRule : std::uint8_t {
   use_sliding_window,  // the same, and only when the key use_sliding_window is true
 };
 
+/// Names and keys as most architectures have them.
+std::vector<TensorName> usual_names();
+std::array<Value, kSizes.size()> usual_sizes();
+
 struct Recipe {
-  std::string_view name;  // config.json's model_type, GGUF's general.architecture
-  Arch arch;
-  Use qkv_bias;
-  Use o_bias;
-  Use qk_norm;
-  bool gguf_interleaved;  // GGUF stores q and k for RoPE over neighbouring pairs (2i, 2i + 1)
-  WindowRule window;
-  std::uint32_t default_window;  // when the key is missing, as transformers has it
+  std::string name = {};  // config.json's model_type, GGUF's general.architecture
+  Arch arch = Arch::custom;
+  std::vector<RoleUse> uses = {};  // of roles that are optional; without a line they stay so
+  bool hugging_face_interleaved = false,
+       gguf_interleaved = false;  // q and k are stored for RoPE over pairs (2i, 2i + 1)
+  WindowRule window = WindowRule::none;
+  std::uint32_t default_window = 0;  // when the key is missing, as transformers has it
+  LayerRules layers = {};
+  std::vector<TensorName> tensors = usual_names();
+  std::array<Value, kSizes.size()> sizes = usual_sizes();
+  std::vector<std::string> ignored = {};  // endings of names, beside kIgnoredEndings
+
+  bool interleaved(Naming naming) const {
+    return naming == Naming::hugging_face ? hugging_face_interleaved : gguf_interleaved;
+  }
+  /// Whether all layers' `key` of layers.def is said here.
+  bool sets(std::string_view key) const;
+  /// `name`: of a header's size.
+  const Value& size(std::string_view name) const;
 };
 
-inline constexpr std::array kRecipes{
-    Recipe{"llama", Arch::llama, Use::optional, Use::optional, Use::never, true, WindowRule::none, 0},
-    Recipe{"mistral", Arch::mistral, Use::never, Use::never, Use::never, true, WindowRule::sliding_window, 4096},
-    Recipe{"qwen2", Arch::custom, Use::always, Use::never, Use::never, false, WindowRule::use_sliding_window, 4096},
-    Recipe{"qwen3", Arch::custom, Use::optional, Use::optional, Use::always, false, WindowRule::use_sliding_window,
-           4096},
-};
+/// Names that end so carry nothing that a model needs: RoPE's frequencies, which are computed.
+inline constexpr std::array<std::string_view, 2> kIgnoredEndings{"rotary_emb.inv_freq", "rope_freqs.weight"};
 
+/// Those that are compiled in.
+std::span<const Recipe> known_recipes();
 /// nullptr when there is none.
 const Recipe* find_recipe(std::string_view name);
 
-/// What a recipe says of a role.
-Use use_of(const Recipe& recipe, Role role);
+/// Whether a section has a tensor of the role: what its kind asks for, and where that leaves it open the recipe's say.
+Presence presence_of(const Recipe& recipe, Role role, const RoleContext& context);
 
 struct TensorPlace {
   std::uint32_t layer = 0;  // 0 for tensors outside the layers
-  Role role = Role::attn_q;
+  const TensorName* line = nullptr;
 };
-/// Empty when no line of kTensorNames has this name.
-std::optional<TensorPlace> place_of_name(Naming naming, std::string_view name);
-/// The inverse, for sentences; cut to fit.
-struct NameText {
-  char text[96];
-};
-NameText name_of(Naming naming, Role role, std::uint32_t layer);
-bool ignored_name(std::string_view name);
+/// Of the recipe's lines, those with this name: several for a fused tensor.
+std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name);
+/// The inverse; empty where the recipe has no name.
+std::string name_of(const Recipe& recipe, Naming naming, Role role, std::uint32_t layer);
+bool ignored_name(const Recipe& recipe, std::string_view name);
 
 }  // namespace qsf::convert

@@ -43,7 +43,7 @@ export const inputKinds = () =>
   }));
 
 /** Architectures that the converter has a recipe for. */
-export const architectures = () => matches('converter/recipes.h', /^ {4}Recipe\{"([^"]+)"/gm).flat();
+export const architectures = () => matches('converter/recipes.cpp', /^ {6}Recipe\{\.name = "([^"]+)"/gm).flat();
 
 const code = (names) => names.map((name) => `\`${name}\``).join(', ');
 

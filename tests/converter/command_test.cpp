@@ -52,6 +52,19 @@ TEST(Command, QuietSaysNothing) {
   EXPECT_EQ(outcome.text, "");
 }
 
+TEST(Command, TakesARecipe) {
+  const Folder folder;
+  const std::string recipe = folder.path("recipe.json"), out = folder.path("x.qsf");
+  write_text(recipe, R"({"name": "my own", "layer": {"residual": "parallel"}})");
+  expect(run(kLlama + " " + out + " --recipe " + recipe), 0, "bits");
+  const Outcome shown = run("--inspect " + out);
+  expect(shown, 0, "my own");
+  expect(shown, 0, "LAYR");
+  write_text(recipe, R"({"name": "my own", "layer": {"residual": "perpendicular"}})");
+  expect(run(kLlama + " " + out + " --recipe " + recipe), 1, "must be one of sequential, parallel");
+  expect(run(kLlama + " " + out + " --recipe " + folder.path("none.json")), 1, "none.json");
+}
+
 TEST(Command, WrongUsage) {
   expect(run(""), 2, "IN and OUT.qsf");
   expect(run(kLlama), 2, "OUT.qsf is missing");

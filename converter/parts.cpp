@@ -1,0 +1,95 @@
+#include "converter/parts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
+
+namespace qsf::convert {
+namespace {
+
+constexpr std::uint64_t kReadBytes = 256 << 10;  // rows are read together up to so many bytes
+
+/// visit(row, its values) for rows [begin, begin + n) of the source, read run by run.
+template <class Visit>
+Status visit_rows(const SourceTensor& tensor, std::uint32_t begin, std::uint32_t n, std::uint32_t cols, Visit visit) {
+  const Format& format = *find_format(tensor.format);
+  const std::uint64_t size = row_bytes(format, cols);
+  const std::uint64_t fit = std::max<std::uint64_t>(1, kReadBytes / std::max<std::uint64_t>(1, size));
+  std::vector<std::byte> raw;
+  std::vector<float> values(cols);
+  for (std::uint32_t done = 0; done < n;) {
+    const auto run = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, n - done));
+    raw.resize(run * size);
+    QSF_TRY(tensor.rows_of(begin + done, run, raw));
+    for (std::uint32_t r = 0; r < run; ++r) {
+      dequantize_row(format, std::span<const std::byte>(raw).subspan(r * size, size), values);
+      visit(done + r, std::span<const float>(values));
+    }
+    done += run;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,
+                              const LayerKind& kind) {
+  const auto shape = matrix_shape(tensor.shape);
+  if (!shape || (part.transposed && tensor.shape.size() != 2)) {
+    return make_error(ErrorCode::bad_input, "tensor {:.100} has {} dimensions, which the recipe does not expect",
+                      tensor.name, tensor.shape.size());
+  }
+  const auto [rows, cols] = *shape;
+  const std::uint64_t all = part.transposed || tensor.shape.size() == 1 ? cols : rows;
+  if (!part.rows) return RowRange{0, all};
+  const RowRange range{part.rows->first.value(header, kind), part.rows->second.value(header, kind)};
+  if (range.begin < range.end && range.end <= all) return range;
+  return make_error(ErrorCode::bad_input, "tensor {:.100} has {} rows, but the recipe takes those from {} to {}",
+                    tensor.name, all, range.begin, range.end);
+}
+
+SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range) {
+  const auto [rows, cols] = *matrix_shape(tensor.shape);
+  const bool vector = tensor.shape.size() == 1;
+  const auto first = static_cast<std::uint32_t>(range.begin);
+  const std::uint64_t n_rows = range.end - range.begin;
+  SourceTensor out;
+  out.name = tensor.name;
+  out.type = tensor.type;
+  if (vector) {
+    out.shape = {n_rows};
+  } else {
+    out.shape = {n_rows, part.transposed ? rows : cols};
+  }
+  if (!vector && !part.transposed && !part.plus_one) {
+    out.format = tensor.format;
+    out.rows_of = [&tensor, first](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) {
+      return tensor.rows_of(first + begin, n, to);
+    };
+    return out;
+  }
+  out.format = FormatId::f32;
+  const auto width = static_cast<std::uint32_t>(out.shape.back());
+  out.rows_of = [&tensor, vector, first, width, cols, source_rows = rows, turned = part.transposed,
+                 add = part.plus_one ? 1.0f : 0.0f](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) {
+    const auto put = [&](std::uint64_t at, float value) {
+      const float sum = value + add;
+      std::memcpy(to.data() + at * sizeof(float), &sum, sizeof sum);
+    };
+    if (turned) {
+      return visit_rows(tensor, 0, source_rows, cols, [&](std::uint32_t r, std::span<const float> row) {
+        for (std::uint32_t i = 0; i < n; ++i) put(std::uint64_t{i} * width + r, row[first + begin + i]);
+      });
+    }
+    const std::uint32_t source_begin = vector ? 0 : first + begin;
+    return visit_rows(tensor, source_begin, n, cols, [&](std::uint32_t r, std::span<const float> row) {
+      for (std::uint32_t c = 0; c < width; ++c) put(std::uint64_t{r} * width + c, row[(vector ? first : 0) + c]);
+    });
+  };
+  return out;
+}
+
+}  // namespace qsf::convert

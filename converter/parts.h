@@ -1,0 +1,23 @@
+// Parts of a source's tensors: cut from a fused one, transposed, with one added.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "converter/model_source.h"
+
+namespace qsf::convert {
+
+/// Rows (of a vector: elements) [begin, end) of the source's tensor as stored, or turned where the part is transposed.
+struct RowRange {
+  std::uint64_t begin = 0, end = 0;
+};
+/// All of them where the part names none. bad_input, naming the tensor, when it has not so many or is no matrix.
+Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,
+                              const LayerKind& kind);
+
+/// The part as a tensor of its own: in the source's format where whole rows are taken as they are, else f32. `range`
+/// is that of rows_of_part(). `tensor` must outlive the result.
+SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range);
+
+}  // namespace qsf::convert

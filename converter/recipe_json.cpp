@@ -1,0 +1,354 @@
+#include "converter/recipe_json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <type_traits>
+
+#include "converter/enumerators.h"
+#include "converter/settings.h"
+#include "qsf/base/try.h"
+
+namespace qsf::convert {
+namespace {
+
+constexpr std::size_t kMaxName = 200;        // of a tensor, a key or the recipe itself
+constexpr std::size_t kMaxExceptions = 255;  // more kinds of layers than that cannot be told apart
+constexpr std::size_t kMaxTerms = 8;
+constexpr std::size_t kMaxIgnored = 64;
+constexpr std::uint32_t kMaxFactor = kMaxDim;
+
+/// The recipe's file and what is being read from it, for sentences.
+class RecipeReader {
+ public:
+  explicit RecipeReader(std::string_view file) : file_(file) {}
+
+  Result<Recipe> read(const Json& json);
+
+ private:
+  template <class... Args>
+  Error wrong(FormatString<std::string_view, std::type_identity_t<Args>...> sentence, const Args&... args) const {
+    return make_error(ErrorCode::bad_input, sentence, file_, args...);
+  }
+
+  /// An object that has no other keys than these.
+  template <class Known>
+  Status check_keys(const Json& json, std::string_view what, Known known) const {
+    if (!json.is_object()) return wrong<std::string_view>("{:.80}: \"{}\" is not an object", what);
+    for (const auto& [key, value] : json.items()) {
+      if (!known(key)) {
+        return wrong<std::string_view, std::string>("{:.80}: \"{}\" has no key \"{:.60}\"", what, key);
+      }
+    }
+    return {};
+  }
+
+  Result<std::string> word(const Json& json, std::string_view what) const {
+    const std::string* text = as_text(json);
+    const auto printable = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };
+    if (text && !text->empty() && text->size() <= kMaxName && std::ranges::all_of(*text, printable)) return *text;
+    return wrong<std::string_view, std::size_t>("{:.80}: \"{:.60}\" must be a text of at most {} characters", what,
+                                                std::size_t{kMaxName});
+  }
+
+  Result<bool> truth(const Json& json, std::string_view what) const {
+    if (json.is_boolean()) return json.get<bool>();
+    return wrong<std::string_view>("{:.80}: \"{:.60}\" must be true or false", what);
+  }
+
+  template <class E>
+  Result<E> choice(const Json& json, std::string_view what) const {
+    const std::string* text = as_text(json);
+    const std::optional<E> value = text ? enumerator_named<E>(*text) : std::nullopt;
+    if (value) return *value;
+    return wrong<std::string_view, std::string>("{:.80}: \"{:.60}\" must be one of {}", what, enumerator_list<E>());
+  }
+
+  Result<std::uint32_t> whole(const Json& json, std::string_view what, std::uint32_t least, std::uint32_t most) const {
+    const std::optional<std::uint64_t> number = as_u64(json);
+    if (number && *number >= least && *number <= most) return static_cast<std::uint32_t>(*number);
+    return wrong<std::string_view, std::uint32_t, std::uint32_t>(
+        "{:.80}: \"{:.60}\" must be a whole number from {} to {}", what, least, most);
+  }
+
+  /// A list of texts, or one.
+  Result<std::vector<std::string>> words(const Json& json, std::string_view what) const {
+    std::vector<std::string> out;
+    if (!json.is_array() || json.size() > kMaxIgnored) {
+      return wrong<std::string_view>("{:.80}: \"{:.60}\" must be a short list of texts", what);
+    }
+    for (const Json& item : json) {
+      QSF_LET(text, word(item, what));
+      out.push_back(std::move(text));
+    }
+    return out;
+  }
+
+  /// A value, or {"config": key, "gguf": key, "default": value}; keys that are not given stay.
+  Status value(const Json& json, const KeyForm& form, Value& out) const {
+    if (!json.is_object()) {
+      QSF_LET(number, read_value(json, form, file_));
+      out = {number, {}};
+      return {};
+    }
+    QSF_TRY(check_keys(json, form.key.name,
+                       [](const std::string& key) { return key == "config" || key == "gguf" || key == "default"; }));
+    if (!json.contains("config") && !json.contains("gguf")) {
+      return wrong<std::string_view>("{:.80}: \"{}\" has neither \"config\" nor \"gguf\"", form.key.name);
+    }
+    for (const auto& [key, to] : {std::pair("config", &out.keys.hugging_face), std::pair("gguf", &out.keys.gguf)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(name, word(json[key], key));
+      *to = std::move(name);
+    }
+    if (json.contains("default")) {
+      QSF_LET(number, read_value(json["default"], form, file_));
+      out.number = number;
+    }
+    return {};
+  }
+
+  Result<std::vector<Setting>> settings(const Json& json, std::span<const KeyForm> forms, std::string_view what,
+                                        std::string_view other_key = {}) const {
+    const auto place = [&](const std::string& key) {
+      return std::ranges::find(forms, std::string_view(key), [](const KeyForm& f) { return f.key.name; });
+    };
+    QSF_TRY(
+        check_keys(json, what, [&](const std::string& key) { return key == other_key || place(key) != forms.end(); }));
+    std::vector<Setting> out;
+    for (const auto& [key, item] : json.items()) {
+      if (key == other_key) continue;
+      Setting setting{static_cast<std::size_t>(place(key) - forms.begin()), {}};
+      QSF_TRY(value(item, forms[setting.key], setting.value));
+      out.push_back(std::move(setting));
+    }
+    return out;
+  }
+
+  Result<LayerException> exception(const Json& json) const {
+    constexpr std::string_view kLayers = "layers";
+    LayerException out;
+    QSF_LET(read, settings(json, layer_forms(), "exceptions", kLayers));
+    out.settings = std::move(read);
+    const Json* layers = find(json, kLayers);
+    if (layers && layers->is_array() && layers->size() <= kMaxLayers) {
+      for (const Json& item : *layers) {
+        QSF_LET(layer, whole(item, kLayers, 0, kMaxLayers - 1));
+        out.layers.push_back(layer);
+      }
+      return out;
+    }
+    if (!layers || !layers->is_object()) {
+      return wrong<std::string_view>("{:.80}: an exception's \"{}\" must be a list of layers, or say every how many",
+                                     kLayers);
+    }
+    QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "every" || key == "from"; }));
+    if (!layers->contains("every")) return wrong<std::string_view>("{:.80}: \"{}\" has no \"every\"", kLayers);
+    QSF_LET(every, whole((*layers)["every"], "every", 1, kMaxLayers));
+    out.every = every;
+    if (layers->contains("from")) {
+      QSF_LET(from, whole((*layers)["from"], "from", 0, kMaxLayers - 1));
+      out.from = from;
+    }
+    return out;
+  }
+
+  /// A number, or a sum such as "heads + 2 kv_heads".
+  Result<RowSum> row_sum(const Json& json) const {
+    RowSum out;
+    if (!as_text(json)) {
+      QSF_LET(number, whole(json, "rows", 0, std::numeric_limits<std::uint32_t>::max()));
+      out.terms.push_back({number, Extent::one});
+      return out;
+    }
+    const std::string& text = *as_text(json);
+    const auto trimmed = [](std::string_view part) {
+      const std::size_t begin = part.find_first_not_of(' ');
+      return begin == part.npos ? std::string_view() : part.substr(begin, part.find_last_not_of(' ') + 1 - begin);
+    };
+    for (std::string_view rest = text;;) {
+      const std::size_t plus = rest.find('+');
+      std::string_view term = trimmed(rest.substr(0, plus));
+      std::uint32_t factor = 1;
+      const auto [stop, error] = std::from_chars(term.data(), term.data() + term.size(), factor);
+      if (error == std::errc()) term = trimmed(term.substr(static_cast<std::size_t>(stop - term.data())));
+      const std::optional<Extent> extent = enumerator_named<Extent>(term);
+      if (!extent || error == std::errc::result_out_of_range || factor > kMaxFactor || out.terms.size() == kMaxTerms) {
+        return wrong<std::string, std::string>("{:.80}: \"{:.40}\" is no sum of rows: its sizes are {}", text,
+                                               enumerator_list<Extent>());
+      }
+      out.terms.push_back({factor, *extent});
+      if (plus == rest.npos) return out;
+      rest = rest.substr(plus + 1);
+    }
+  }
+
+  /// One {} where a layer's number stands, none outside the layers.
+  Status check_pattern(Role role, const std::string& name) const {
+    std::size_t n = 0;
+    for (std::size_t at = name.find("{}"); at != name.npos; at = name.find("{}", at + 2)) ++n;
+    const std::size_t needed = rule_of(role).place == Place::layer ? 1 : 0;
+    if (n == needed) return {};
+    return wrong<std::string, std::string_view, std::size_t, std::size_t>(
+        "{:.80}: the name \"{:.60}\" of {} has {} times {{}}, not {}", name, role_name(role), n, needed);
+  }
+
+  Status part(const Json& json, TensorPart& out) const {
+    if (json.contains("transposed")) {
+      QSF_LET(is, truth(json["transposed"], "transposed"));
+      out.transposed = is;
+    }
+    if (json.contains("plus_one")) {
+      QSF_LET(is, truth(json["plus_one"], "plus_one"));
+      out.plus_one = is;
+    }
+    if (!json.contains("rows")) return {};
+    const Json& rows = json["rows"];
+    if (!rows.is_array() || rows.size() != 2) {
+      return wrong("{:.80}: \"rows\" must be a list of two: the first row and the one behind the last");
+    }
+    QSF_LET(begin, row_sum(rows[0]));
+    QSF_LET(end, row_sum(rows[1]));
+    out.rows = std::pair(std::move(begin), std::move(end));
+    return {};
+  }
+
+  /// A name in Hugging Face's words, null for none, or an object with names, the part that is meant and its use.
+  Status tensor(Role role, const Json& json, Recipe& out) const {
+    const auto line = std::ranges::find(out.tensors, role, &TensorName::role);
+    if (json.is_null()) {
+      if (line != out.tensors.end()) out.tensors.erase(line);
+      return {};
+    }
+    TensorName tensor{role, line != out.tensors.end() ? line->names : Words{}, {}};
+    if (!json.is_object()) {
+      QSF_LET(name, word(json, role_name(role)));
+      tensor.names.hugging_face = std::move(name);
+    } else {
+      QSF_TRY(check_keys(json, role_name(role), [](const std::string& key) {
+        return std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
+      }));
+      for (const Naming naming : {Naming::hugging_face, Naming::gguf}) {
+        const char* key = naming == Naming::gguf ? "gguf" : "name";
+        if (!json.contains(key)) continue;
+        QSF_LET(name, word(json[key], key));
+        tensor.names.in(naming) = std::move(name);
+      }
+      QSF_TRY(part(json, tensor.part));
+      if (json.contains("use")) {
+        QSF_LET(presence, choice<Presence>(json["use"], "use"));
+        out.uses.push_back({role, presence});
+      }
+    }
+    for (const Naming naming : {Naming::hugging_face, Naming::gguf}) {
+      const std::string& name = tensor.names.in(naming);
+      if (!name.empty()) QSF_TRY(check_pattern(role, name));
+    }
+    if (line == out.tensors.end()) {
+      out.tensors.push_back(std::move(tensor));
+    } else {
+      *line = std::move(tensor);
+    }
+    return {};
+  }
+
+  Status tensors(const Json& json, Recipe& out) const {
+    const auto role_of = [](const std::string& name) {
+      return std::ranges::find(kRoleRules, std::string_view(name), &RoleRule::name);
+    };
+    if (!json.is_object()) return wrong("{:.80}: \"tensors\" is not an object");
+    for (const auto& [key, item] : json.items()) {
+      const auto rule = role_of(key);
+      if (rule == kRoleRules.end()) return wrong<std::string>("{:.80}: there is no role \"{:.60}\"", key);
+      QSF_TRY(tensor(rule->role, item, out));
+    }
+    return {};
+  }
+
+  Status sizes(const Json& json, Recipe& out) const {
+    QSF_LET(read, settings(json, size_forms(), "sizes"));
+    for (Setting& setting : read) {
+      Value& size = out.sizes[setting.key];
+      if (setting.value.keys.hugging_face.empty() && setting.value.keys.gguf.empty()) {
+        size = std::move(setting.value);
+        continue;
+      }
+      for (const Naming naming : {Naming::hugging_face, Naming::gguf}) {
+        std::string& key = setting.value.keys.in(naming);
+        if (!key.empty()) size.keys.in(naming) = std::move(key);
+      }
+      size.number = setting.value.number;
+    }
+    return {};
+  }
+
+  Status layers(const Json& json, LayerRules& out) const {
+    if (json.contains("model")) {
+      QSF_LET(read, settings(json["model"], model_forms(), "model"));
+      out.model = std::move(read);
+    }
+    if (json.contains("layer")) {
+      QSF_LET(read, settings(json["layer"], layer_forms(), "layer"));
+      out.every = std::move(read);
+    }
+    if (!json.contains("exceptions")) return {};
+    const Json& exceptions = json["exceptions"];
+    if (!exceptions.is_array() || exceptions.size() > kMaxExceptions) {
+      return wrong<std::size_t>("{:.80}: \"exceptions\" must be a list of at most {}", std::size_t{kMaxExceptions});
+    }
+    for (const Json& item : exceptions) {
+      QSF_LET(read, exception(item));
+      out.exceptions.push_back(std::move(read));
+    }
+    return {};
+  }
+
+  static constexpr std::array<std::string_view, 6> kTensorKeys{"name", "gguf", "rows", "use", "plus_one", "transposed"};
+  static constexpr std::array<std::string_view, 11> kKeys{
+      "name",  "arch",       "tensors", "ignored", "interleaved_rope", "window_rule", "default_window",
+      "layer", "exceptions", "model",   "sizes"};
+
+  std::string_view file_;
+};
+
+Result<Recipe> RecipeReader::read(const Json& json) {
+  QSF_TRY(
+      check_keys(json, "recipe", [](const std::string& key) { return std::ranges::find(kKeys, key) != kKeys.end(); }));
+  Recipe out;
+  if (!json.contains("name")) return wrong("{:.80}: the recipe has no \"name\"");
+  QSF_LET(name, word(json["name"], "name"));
+  out.name = std::move(name);
+  if (json.contains("arch")) {
+    QSF_LET(arch, choice<Arch>(json["arch"], "arch"));
+    out.arch = arch;
+  }
+  if (json.contains("tensors")) QSF_TRY(tensors(json["tensors"], out));
+  if (json.contains("sizes")) QSF_TRY(sizes(json["sizes"], out));
+  if (json.contains("ignored")) {
+    QSF_LET(endings, words(json["ignored"], "ignored"));
+    out.ignored = std::move(endings);
+  }
+  if (json.contains("interleaved_rope")) {
+    QSF_LET(namings, words(json["interleaved_rope"], "interleaved_rope"));
+    for (const std::string& naming : namings) {
+      QSF_LET(which, choice<Naming>(naming, "interleaved_rope"));
+      (which == Naming::gguf ? out.gguf_interleaved : out.hugging_face_interleaved) = true;
+    }
+  }
+  if (json.contains("window_rule")) {
+    QSF_LET(rule, choice<WindowRule>(json["window_rule"], "window_rule"));
+    out.window = rule;
+  }
+  if (json.contains("default_window")) {
+    QSF_LET(window, whole(json["default_window"], "default_window", 0, kMaxSeqLen));
+    out.default_window = window;
+  }
+  QSF_TRY(layers(json, out.layers));
+  return out;
+}
+
+}  // namespace
+
+Result<Recipe> read_recipe(const Json& json, std::string_view file) { return RecipeReader(file).read(json); }
+
+}  // namespace qsf::convert

@@ -1,0 +1,171 @@
+#include "converter/settings.h"
+
+#include <cmath>
+#include <cstdio>
+#include <type_traits>
+
+#include "converter/enumerators.h"
+#include "qsf/base/try.h"
+
+namespace qsf::convert {
+namespace {
+
+template <class E>
+std::optional<double> number_named(std::string_view name) {
+  const std::optional<E> value = enumerator_named<E>(name);
+  return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
+}
+
+template <class T>
+KeyForm form_of(const LayerKey& key) {
+  KeyForm form{key};
+  form.real = std::is_floating_point_v<T>;
+  if constexpr (std::is_enum_v<T>) {
+    form.number_named = number_named<T>;
+    form.names = enumerator_list<T>;
+  }
+  return form;
+}
+
+template <class Forms>
+auto adder(Forms& forms) {
+  return [&forms](const LayerKey& key, const auto& member) {
+    forms.push_back(form_of<std::remove_cvref_t<decltype(member)>>(key));
+  };
+}
+
+template <class Member>
+void assign(Member& member, double number) {
+  if constexpr (std::is_enum_v<Member>) {
+    member = static_cast<Member>(static_cast<std::underlying_type_t<Member>>(number));
+  } else {
+    member = static_cast<Member>(number);
+  }
+}
+
+std::string shown(const Json& json) {
+  constexpr std::size_t kShown = 40;
+  if (json.is_array()) return "a list";
+  if (json.is_object()) return "an object";
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, kShown);
+}
+
+std::string expected(const KeyForm& form) {
+  if (form.names) return "one of " + form.names();
+  std::string text = form.real ? "a number" : "a whole number";
+  char range[64];
+  std::snprintf(range, sizeof range, " from %.9g to %.9g", form.key.least, form.key.most);
+  return text + range;
+}
+
+Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std::span<const KeyForm> forms,
+                                         const Recipe& recipe, Naming naming, const Lookup& lookup,
+                                         std::string_view file) {
+  std::vector<Setting> out;
+  for (const Setting& setting : settings) {
+    const KeyForm& form = forms[setting.key];
+    const std::string& key = setting.value.keys.in(naming);
+    const Json found = key.empty() ? Json(nullptr) : lookup(key);
+    std::optional<double> number = setting.value.number;
+    if (!found.is_null()) {
+      QSF_LET(value, read_value(found, form, file));
+      number = value;
+    }
+    if (!number && key.empty()) {
+      return make_error(ErrorCode::bad_input, "{}: the recipe {:.60} does not say where this source has \"{}\"", file,
+                        recipe.name, form.key.name);
+    }
+    if (!number) {
+      return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" is missing, which the recipe {:.60} takes as {}", file,
+                        key, recipe.name, form.key.name);
+    }
+    out.push_back({setting.key, {number, {}}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const KeyForm> size_forms() {
+  static const std::vector<KeyForm> kForms = [] {
+    std::vector<KeyForm> forms;
+    for (const LayerKey& key : kSizes) forms.push_back(form_of<std::uint32_t>(key));
+    return forms;
+  }();
+  return kForms;
+}
+
+std::span<const KeyForm> layer_forms() {
+  static const std::vector<KeyForm> kForms = [] {
+    std::vector<KeyForm> forms;
+    const LayerKind kind;
+    visit_layer_keys(kind, adder(forms));
+    return forms;
+  }();
+  return kForms;
+}
+
+std::span<const KeyForm> model_forms() {
+  static const std::vector<KeyForm> kForms = [] {
+    std::vector<KeyForm> forms;
+    const ModelKind kind;
+    visit_model_keys(kind, adder(forms));
+    return forms;
+  }();
+  return kForms;
+}
+
+Result<double> read_value(const Json& json, const KeyForm& form, std::string_view file) {
+  std::optional<double> number;
+  if (const std::string* name = as_text(json)) {
+    if (form.number_named) number = form.number_named(*name);
+  } else if (json.is_boolean()) {
+    if (!form.real && form.key.most == 1) number = json.get<bool>() ? 1 : 0;
+  } else if (json.is_number()) {
+    const double value = json.get<double>();
+    if (value >= form.key.least && value <= form.key.most && (form.real || value == std::floor(value))) number = value;
+  }
+  if (number) return *number;
+  return make_error(ErrorCode::bad_input, "{:.80}: \"{}\" is {:.40}; it must be {}", file, form.key.name, shown(json),
+                    expected(form));
+}
+
+Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file) {
+  const auto all = [&](std::span<const Setting> settings, std::span<const KeyForm> forms) {
+    return resolve_all(settings, forms, recipe, naming, lookup, file);
+  };
+  LayerRules out;
+  QSF_LET(model, all(recipe.layers.model, model_forms()));
+  QSF_LET(every, all(recipe.layers.every, layer_forms()));
+  out.model = std::move(model);
+  out.every = std::move(every);
+  for (const LayerException& exception : recipe.layers.exceptions) {
+    QSF_LET(settings, all(exception.settings, layer_forms()));
+    out.exceptions.push_back({exception.layers, exception.every, exception.from, std::move(settings)});
+  }
+  return out;
+}
+
+void apply_settings(std::span<const Setting> settings, LayerKind& kind) {
+  const bool whole = kind.rope_dims == kind.head_dim;
+  bool rope_dims_set = false;
+  for (const Setting& setting : settings) {
+    std::size_t i = 0;
+    visit_layer_keys(kind, [&](const LayerKey&, auto& member) {
+      if (i++ == setting.key) assign(member, *setting.value.number);
+    });
+    rope_dims_set = rope_dims_set || kLayerKeys[setting.key].name == "rope_dims";
+  }
+  if (whole && !rope_dims_set) kind.rope_dims = kind.head_dim;
+}
+
+void apply_settings(std::span<const Setting> settings, ModelKind& kind) {
+  for (const Setting& setting : settings) {
+    std::size_t i = 0;
+    visit_model_keys(kind, [&](const LayerKey&, auto& member) {
+      if (i++ == setting.key) assign(member, *setting.value.number);
+    });
+  }
+}
+
+}  // namespace qsf::convert
