@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "qsf/base/try.h"
@@ -11,6 +12,13 @@ namespace qsf::convert {
 namespace {
 
 constexpr std::uint64_t kReadBytes = 256 << 10;  // rows are read together up to so many bytes
+constexpr std::uint64_t kTurnedBytes = 8 << 20;  // of turned rows, kept so that a source is not read for each of them
+
+/// Rows [begin, begin + n) of a turned tensor; none once the last was asked for.
+struct TurnedRows {
+  std::uint32_t begin = 0, n = 0;
+  std::vector<float> values;
+};
 
 /// visit(row, its values) for rows [begin, begin + n) of the source, read run by run.
 template <class Visit>
@@ -73,16 +81,29 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   }
   out.format = FormatId::f32;
   const auto width = static_cast<std::uint32_t>(out.shape.back());
-  out.rows_of = [&tensor, vector, first, width, cols, source_rows = rows, turned = part.transposed,
-                 add = part.plus_one ? 1.0f : 0.0f](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) {
+  out.rows_of = [&tensor, vector, first, width, cols, source_rows = rows, n_rows,
+                 kept = part.transposed ? std::make_shared<TurnedRows>() : nullptr, add = part.plus_one ? 1.0f : 0.0f](
+                    std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
     const auto put = [&](std::uint64_t at, float value) {
       const float sum = value + add;
       std::memcpy(to.data() + at * sizeof(float), &sum, sizeof sum);
     };
-    if (turned) {
-      return visit_rows(tensor, 0, source_rows, cols, [&](std::uint32_t r, std::span<const float> row) {
-        for (std::uint32_t i = 0; i < n; ++i) put(std::uint64_t{i} * width + r, row[first + begin + i]);
-      });
+    if (kept) {
+      if (begin < kept->begin || begin + n > kept->begin + kept->n) {
+        const std::uint64_t fit = std::max<std::uint64_t>(n, kTurnedBytes / sizeof(float) / width);
+        kept->begin = begin;
+        kept->n = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, n_rows - begin));
+        kept->values.resize(std::uint64_t{kept->n} * width);
+        QSF_TRY(visit_rows(tensor, 0, source_rows, cols, [&](std::uint32_t r, std::span<const float> row) {
+          for (std::uint32_t i = 0; i < kept->n; ++i) {
+            kept->values[std::uint64_t{i} * width + r] = row[first + begin + i];
+          }
+        }));
+      }
+      const std::uint64_t skipped = std::uint64_t{begin - kept->begin} * width;
+      for (std::uint64_t i = 0; i < std::uint64_t{n} * width; ++i) put(i, kept->values[skipped + i]);
+      if (begin + n == n_rows) *kept = {};
+      return {};
     }
     const std::uint32_t source_begin = vector ? 0 : first + begin;
     return visit_rows(tensor, source_begin, n, cols, [&](std::uint32_t r, std::span<const float> row) {

@@ -5,6 +5,7 @@
 
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"
+#include "converter/parts.h"
 #include "converter/recipes.h"
 #include "converter/support.h"
 #include "qsf/base/try.h"
@@ -403,6 +404,39 @@ TEST(RecipeFile, HoldsForGguf) {
   EXPECT_EQ(own.tables.table.model.logit_scale, 0.25f);
   ASSERT_EQ(own.weights.size(), usual.weights.size());
   for (const auto& [key, tensor] : usual.weights) EXPECT_EQ(own.weights.at(key).values, tensor.values);
+}
+
+// Whatever rows are asked for, and in order the source is read once.
+TEST(Parts, ATurnedTensorIsReadOnce) {
+  constexpr std::uint32_t kRows = 5, kCols = 7;
+  std::array<float, kRows * kCols> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::uint32_t n_read = 0;
+  convert::SourceTensor tensor;
+  tensor.format = FormatId::f32;
+  tensor.shape = {kRows, kCols};
+  tensor.rows_of = [&](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
+    n_read += n;
+    std::memcpy(out.data(), &values[std::size_t{begin} * kCols], out.size());
+    return {};
+  };
+  convert::TensorPart part;
+  part.transposed = part.plus_one = true;
+  const convert::SourceTensor turned = convert::part_of(tensor, part, {1, 6});
+  EXPECT_EQ(turned.shape, (std::vector<std::uint64_t>{5, kRows}));
+  const auto check = [&](std::uint32_t begin, std::uint32_t n) {
+    std::vector<float> rows(std::size_t{n} * kRows);
+    ASSERT_TRUE(turned.rows_of(begin, n, std::as_writable_bytes(std::span(rows))));
+    for (std::uint32_t r = 0; r < n; ++r) {
+      for (std::uint32_t c = 0; c < kRows; ++c) EXPECT_EQ(rows[r * kRows + c], values[c * kCols + begin + r + 1] + 1);
+    }
+  };
+  check(0, 2);
+  check(2, 2);
+  check(4, 1);
+  EXPECT_EQ(n_read, kRows);
+  check(3, 2);
+  check(1, 1);
 }
 
 TEST(RecipeFile, NamesAreThoseOfTheNaming) {
