@@ -16,8 +16,6 @@
 namespace qsf::convert {
 namespace {
 
-constexpr std::size_t kMaxKinds = 255;  // of layers, as the LAYR section numbers them
-
 /// "1, 2, 3"
 template <class T>
 std::string joined(std::span<const T> numbers) {

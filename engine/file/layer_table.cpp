@@ -13,7 +13,6 @@ namespace qsf {
 namespace {
 
 constexpr std::uint16_t kModelScope = 0xffff;
-constexpr std::uint32_t kMaxKinds = 255;
 
 template <class T>
 double number_of(T value) {

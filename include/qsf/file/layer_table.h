@@ -13,6 +13,8 @@
 
 namespace qsf {
 
+inline constexpr std::uint32_t kMaxKinds = 255;  // of layers, in one model
+
 enum class Mixer : std::uint8_t {
 #define QSF_MIXER(number, name, meaning) name = number,
 #include "qsf/file/layers.def"
