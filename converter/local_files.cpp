@@ -99,7 +99,7 @@ Status LocalFiles::unchanged() const {
   return {};
 }
 
-Result<ModelPlace> local_place(const std::string& path, std::shared_ptr<LocalFiles> files) {
+Result<ModelPlace> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error);
   const bool folder = fs::is_directory(path, error);

@@ -32,6 +32,6 @@ class LocalFiles {
 };
 
 /// A file or folder, which is read through `files`. io_error when there is nothing that can be read.
-Result<ModelPlace> local_place(const std::string& path, std::shared_ptr<LocalFiles> files);
+Result<ModelPlace> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files);
 
 }  // namespace qsf::convert
