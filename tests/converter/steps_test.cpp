@@ -22,8 +22,8 @@ TEST(Steps, AreOneSegmentEach) {
   ASSERT_TRUE(model);
   Result<convert::Conversion> conversion = convert::Conversion::begin(*model, {}, folder.path("a.qsf"));
   ASSERT_TRUE(conversion) << conversion.error().sentence;
-  std::size_t n_steps = 0, n_segments = 0;
-  for (std::uint64_t last = 0;; ++n_steps) {
+  std::size_t n_segments = 0;
+  for (std::uint64_t last = 0;;) {
     const Result<convert::Conversion::Step> step = conversion->step();
     ASSERT_TRUE(step) << step.error().sentence;
     if (*step == convert::Conversion::Step::done) break;
