@@ -30,7 +30,7 @@ Result<std::byte*> Arena::take_bytes(std::uint64_t count, std::uint64_t each, Re
                       count, each, region_name(region));
   }
   const std::uint64_t bytes = align_up(count * each);
-  std::byte* const at = base_ + used_;
+  std::byte* const at = dry_ ? nullptr : base_ + used_;
   used_ += bytes;
   regions_[static_cast<std::size_t>(region)] += bytes;
   if (!dry_) std::memset(at, 0, static_cast<std::size_t>(bytes));
