@@ -38,7 +38,6 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
   QSF_TRY(check(prompt.sampler));
-  stop(model.lanes, End::cancelled);
   // What was known but not fed, such as the last sampled token, is fed first.
   QSF_LET(added, read_prompt(model, prompt));
   if (n_tokens_ + added == 0) return make_error(ErrorCode::bad_argument, "the prompt is empty");

@@ -27,7 +27,7 @@ class Sequence {
     room_ = room;
   }
 
-  /// Checks the prompt, adds its tokens to the sequence and begins to feed them.
+  /// Checks the prompt, adds its tokens to the sequence and begins to feed them. Nothing runs.
   Status start(Model& model, const Prompt& prompt);
   /// Ends the generation for the caller's reason; an unfinished pass does not count.
   void stop(Lanes& lanes, End why);
