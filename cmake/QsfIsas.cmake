@@ -17,6 +17,9 @@ function(qsf_isa name processors)
   if(NOT processors IN_LIST qsf_processors OR (QSF_ISAS AND NOT name IN_LIST QSF_ISAS AND NOT name STREQUAL "scalar"))
     return()
   endif()
+  if(EMSCRIPTEN AND name STREQUAL "scalar" AND NOT QSF_TESTS)
+    return()  # in no module: a page loads the variant that its browser can run
+  endif()
   set(source ${CMAKE_BINARY_DIR}/engine/kernels/isa_${name}.cpp)
   configure_file(${CMAKE_SOURCE_DIR}/engine/kernels/isa.cpp.in ${source} @ONLY)
   # Checks of undefined behaviour make inlined vector code take many minutes; the scalar unit has them, of the same kernels.
