@@ -278,9 +278,12 @@ std::optional<std::vector<double>> Gguf::numbers(std::string_view key) const {
   const GgufValue* value = value_of(*this, key);
   if (!value || value->type != GgufType::array) return {};
   const std::uint32_t size = kTypeSize[static_cast<std::uint32_t>(value->element)];
-  if (size == 0 || value->element == GgufType::boolean || value->count > kMaxVocab) return {};
+  if (size == 0 || value->count > kMaxVocab) return {};
   std::vector<double> out;
-  for (std::uint64_t i = 0; i < value->count; ++i) out.push_back(*scalar(value->element, &value->bytes[i * size]));
+  for (std::uint64_t i = 0; i < value->count; ++i) {
+    const std::byte* const at = &value->bytes[i * size];
+    out.push_back(value->element == GgufType::boolean ? (*at != std::byte{0} ? 1 : 0) : *scalar(value->element, at));
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // A GGUF file as a model: its architecture's keys, its tokenizer.
 #include <cmath>
 
+#include "converter/attention_rules.h"
 #include "converter/gguf.h"
 #include "converter/rope_scaling.h"
 #include "converter/settings.h"
@@ -11,6 +12,7 @@ namespace qsf::convert {
 namespace {
 
 constexpr std::string_view kRopeFrequencies = "rope_freqs.weight";
+constexpr std::string_view kShortFactors = "rope_factors_short.weight", kLongFactors = "rope_factors_long.weight";
 
 /// Reads values that must be of their type if they are there at all; the first fault is kept.
 class Keys {
@@ -54,29 +56,59 @@ class Keys {
   Status status_;
 };
 
-/// rope_freqs.weight: what the inverse frequencies are divided by, f32 [head_dim / 2].
-Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
+std::uint32_t rope_dims(const ModelConfig& config) { return config.rope_dims.value_or(config.head_dim); }
+
+/// A tensor of frequencies: f32 [rope_dims / 2]; empty when there is none.
+Result<std::vector<float>> read_frequencies(const Gguf& gguf, std::string_view name, const ModelConfig& config) {
+  std::vector<float> divisors;
   for (const SourceTensor& tensor : gguf.tensors) {
-    if (tensor.name != kRopeFrequencies) continue;
-    if (tensor.format != FormatId::f32 || tensor.shape.size() != 1 || tensor.shape[0] != config.head_dim / 2) {
-      return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight is not an F32 vector of head_dim / 2 = {}",
-                        config.head_dim / 2);
+    if (tensor.name != name) continue;
+    if (tensor.format != FormatId::f32 || tensor.shape.size() != 1 || tensor.shape[0] != rope_dims(config) / 2) {
+      return make_error(ErrorCode::bad_input, "GGUF: {} is not an F32 vector of {}, half of what RoPE rotates", name,
+                        rope_dims(config) / 2);
     }
-    std::vector<float> divisors(tensor.shape[0]);
+    divisors.resize(tensor.shape[0]);
     QSF_TRY(tensor.rows_of(0, 1, std::as_writable_bytes(std::span(divisors))));
     for (const float divisor : divisors) {
       if (!(divisor > 0) || !std::isfinite(divisor)) {
-        return make_error(ErrorCode::bad_input, "GGUF: rope_freqs.weight holds {}", divisor);
+        return make_error(ErrorCode::bad_input, "GGUF: {} holds {}", name, divisor);
       }
     }
-    for (std::size_t i = 0; i < config.rope_divisors.size(); ++i) divisors[i] *= config.rope_divisors[i];
-    config.rope_divisors = std::move(divisors);
   }
+  return divisors;
+}
+
+/// rope_freqs.weight: what the inverse frequencies are divided by.
+Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
+  QSF_LET(divisors, read_frequencies(gguf, kRopeFrequencies, config));
+  if (divisors.empty()) return {};
+  for (std::size_t i = 0; i < config.rope_divisors.size(); ++i) divisors[i] *= config.rope_divisors[i];
+  config.rope_divisors = std::move(divisors);
+  return {};
+}
+
+/// rope_factors_short.weight and rope_factors_long.weight.
+Status read_long_rope(const Gguf& gguf, Keys& keys, ModelSource& out) {
+  ModelConfig& config = out.config;
+  QSF_LET(short_floats, read_frequencies(gguf, kShortFactors, config));
+  QSF_LET(long_floats, read_frequencies(gguf, kLongFactors, config));
+  if (short_floats.empty() && long_floats.empty()) return {};
+  const std::vector<double> short_factors(short_floats.begin(), short_floats.end());
+  const std::vector<double> long_factors(long_floats.begin(), long_floats.end());
+  const double original = keys.number("rope.scaling.original_context_length");
+  const double attention = keys.number("rope.scaling.attn_factor", 0);
+  QSF_TRY(keys.status());
+  QSF_LET(form, long_form({short_factors, long_factors, config.max_seq_len / original, original, attention},
+                          rope_dims(config)));
+  config.rope_divisors = std::move(form.divisors);
+  config.rope_scale = form.scale;
+  out.layers.model.push_back(model_setting("long_rope_from", form.long_from));
   return {};
 }
 
 /// "rope.scale_linear" is what "rope.scaling.factor" was called; without a type a factor is linear.
-Status read_scaling(const Gguf& gguf, Keys& keys, ModelConfig& config) {
+Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
+  ModelConfig& config = out.config;
   constexpr const char *kType = "rope.scaling.type", *kFactor = "rope.scaling.factor", *kOld = "rope.scale_linear";
   const double old = keys.number(kOld, 0), factor = keys.number(kFactor, old);
   const bool scales = factor != 0 && factor != 1;
@@ -89,12 +121,46 @@ Status read_scaling(const Gguf& gguf, Keys& keys, ModelConfig& config) {
     return make_error(ErrorCode::bad_input, "GGUF: there is a RoPE scaling factor of {}, but its type is none", factor);
   }
   if (type == "linear") {
-    QSF_LET(divisors, linear_divisors(factor == 0 ? 1 : factor, config.head_dim));
+    QSF_LET(divisors, linear_divisors(factor == 0 ? 1 : factor, rope_dims(config)));
     config.rope_divisors = std::move(divisors);
+  } else if (type == "yarn") {
+    const YarnScaling scaling{factor, keys.number("rope.scaling.original_context_length", config.max_seq_len),
+                              keys.number("rope.scaling.yarn_beta_fast", 32),
+                              keys.number("rope.scaling.yarn_beta_slow", 1)};
+    const double attention = keys.number("rope.scaling.attn_factor", 1);
+    QSF_TRY(keys.status());
+    QSF_LET(form, yarn_form(scaling, config.rope_theta, rope_dims(config)));
+    config.rope_divisors = std::move(form.divisors);
+    config.rope_scale = static_cast<float>(form.scale * attention);
   } else if (type != "none") {
     return make_error(ErrorCode::unsupported, "GGUF: the RoPE scaling \"{:.40}\" is not supported", type);
   }
+  QSF_TRY(read_long_rope(gguf, keys, out));
   return read_rope_frequencies(gguf, config);
+}
+
+/// Which layers have no window, and which no positions: what the keys say, else the recipe.
+Status read_layers(const Gguf& gguf, const std::string& prefix, const Recipe& recipe, std::uint32_t n_layers,
+                   AttentionRules& rules) {
+  const std::string key = prefix + "attention.sliding_window_pattern";
+  std::uint32_t every = recipe.full_every;
+  if (gguf.values.contains(key)) {
+    const auto list = gguf.numbers(key);
+    const auto number = gguf.u32(key);
+    if (number) every = *number;
+    if (list && list->size() >= n_layers) {
+      for (std::uint32_t i = 0; i < n_layers; ++i) rules.full.push_back((*list)[i] == 0 ? 1 : 0);
+    } else if (!number) {
+      return make_error(ErrorCode::bad_input, "GGUF: the key {:.80} is neither a number nor a list of {} layers", key,
+                        n_layers);
+    }
+  }
+  if (rules.full.empty() && every != 0) rules.full = last_of_every(every, n_layers);
+  if (recipe.no_rope == NoRope::full_layers && rules.window != 0) rules.no_rope = rules.full;
+  if (recipe.no_rope == NoRope::listed && recipe.no_rope_every != 0) {
+    rules.no_rope = last_of_every(recipe.no_rope_every, n_layers);
+  }
+  return {};
 }
 
 Status read_config(const Gguf& gguf, ModelSource& out) {
@@ -111,7 +177,8 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   Keys keys(gguf, prefix);
   const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
     const Value& value = recipe.size(name);
-    const auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
+    auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
+    if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
     return value.keys.gguf.empty() ? *number : keys.u32(value.keys.gguf, number);
   };
   ModelConfig& config = out.config;
@@ -125,19 +192,21 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   config.head_dim = size("head_dim", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
   const std::uint32_t value_dim = keys.u32("attention.value_length", config.head_dim);
   const std::uint32_t rope_dim = keys.u32("rope.dimension_count", config.head_dim);
+  AttentionRules rules;
+  rules.window = keys.u32("attention.sliding_window", 0);
+  rules.local_theta = keys.number("rope.freq_base_swa", recipe.local_theta);
   const std::uint32_t n_experts = keys.u32("expert_count", 0);
   if (!recipe.sets("norm_epsilon")) {
     config.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
   }
   config.rope_theta = static_cast<float>(keys.number("rope.freq_base", 10000));
-  config.window = keys.u32("attention.sliding_window", 0);
   QSF_TRY(keys.status());
-  if (value_dim != config.head_dim || rope_dim != config.head_dim) {
-    return make_error(
-        ErrorCode::unsupported,
-        "GGUF: keys of {}, values of {} and RoPE over {} dimensions are not supported: they must be equal",
-        config.head_dim, value_dim, rope_dim);
+  if (value_dim != config.head_dim) {
+    return make_error(ErrorCode::unsupported,
+                      "GGUF: keys of {} and values of {} dimensions are not supported: they must be equal",
+                      config.head_dim, value_dim);
   }
+  if (rope_dim != config.head_dim) config.rope_dims = rope_dim;
   if (config.head_dim > kMaxDim) {
     return make_error(ErrorCode::bad_input, "GGUF: attention.key_length is {}", config.head_dim);
   }
@@ -158,7 +227,10 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   config.eos = tokens.token("eos_token_id");
   config.pad = tokens.token("padding_token_id");
   QSF_TRY(tokens.status());
-  return read_scaling(gguf, keys, config);
+  QSF_TRY(read_layers(gguf, prefix, recipe, config.n_layers, rules));
+  QSF_TRY(read_scaling(gguf, keys, out));
+  apply_rules(rules, out);
+  return {};
 }
 
 /// The vocabulary's size is the embedding's: the key vocab_size is often missing.

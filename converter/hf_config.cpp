@@ -1,9 +1,9 @@
-// config.json: sizes, RoPE, window, token ids.
+// config.json: sizes, activation, token ids; hf_attention.cpp has windows and positions.
 #include <algorithm>
 #include <array>
 
+#include "converter/hf_attention.h"
 #include "converter/hugging_face.h"
-#include "converter/rope_scaling.h"
 #include "converter/settings.h"
 #include "qsf/base/try.h"
 
@@ -14,97 +14,6 @@ constexpr std::string_view kConfigFile = "config.json";
 
 Error unsupported(const char* what, std::string_view value) {
   return make_error(ErrorCode::unsupported, "config.json: {} \"{:.60}\" is not supported", what, value);
-}
-
-struct Rope {
-  double theta = 0;
-  std::vector<float> divisors;  // empty: ones
-  bool operator==(const Rope&) const = default;
-};
-
-/// One of the objects that say how positions are turned; `theta` where it has none of its own.
-Result<Rope> read_rope(const Json& json, double theta, std::uint32_t head_dim) {
-  if (!json.is_object()) {
-    return make_error(ErrorCode::bad_input, "config.json: the RoPE parameters are not an object");
-  }
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) return unsupported("RoPE by kind of layer, as for", key);
-  }
-  Fields fields(json, kConfigFile);
-  Rope rope{fields.number("rope_theta", theta), {}};
-  const double partial = fields.number("partial_rotary_factor", 1.0);
-  const std::string type = fields.text("rope_type", fields.text("type", "default"));
-  if (!fields.status()) return fields.status().error();
-  if (partial != 1.0) return unsupported("RoPE over a part of the head,", "partial_rotary_factor");
-  if (type == "llama3") {
-    const Llama3Scaling scaling{fields.number("factor"), fields.number("low_freq_factor"),
-                                fields.number("high_freq_factor"), fields.number("original_max_position_embeddings")};
-    QSF_TRY(fields.status());
-    QSF_LET(divisors, llama3_divisors(scaling, static_cast<float>(rope.theta), head_dim));
-    rope.divisors = std::move(divisors);
-  } else if (type == "linear") {
-    const double factor = fields.number("factor");
-    QSF_TRY(fields.status());
-    QSF_LET(divisors, linear_divisors(factor, head_dim));
-    rope.divisors = std::move(divisors);
-  } else if (type != "default") {
-    return unsupported("the RoPE type", type);
-  }
-  return rope;
-}
-
-/// theta and scaling, old keys or new. Where there are both they must say the same.
-Status read_position(const Json& json, ModelConfig& config) {
-  constexpr double kDefaultTheta = 10000;
-  Fields fields(json, kConfigFile);
-  const double theta = fields.number("rope_theta", kDefaultTheta);
-  const double partial = fields.number("partial_rotary_factor", 1.0);
-  QSF_TRY(fields.status());
-  if (partial != 1.0) return unsupported("RoPE over a part of the head,", "partial_rotary_factor");
-  std::optional<Rope> rope;
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    const Json* found = find(json, key);
-    if (!found) continue;
-    QSF_LET(stated, read_rope(*found, rope ? rope->theta : theta, config.head_dim));
-    if (rope && stated != *rope) {
-      return make_error(ErrorCode::bad_input, "config.json: \"rope_scaling\" says otherwise than \"rope_parameters\"");
-    }
-    rope = std::move(stated);
-  }
-  if (!rope) rope = Rope{theta, {}};
-  if (fields.has("rope_theta") && rope->theta != theta) {
-    return make_error(ErrorCode::bad_input, "config.json: \"rope_theta\" is {}, but the RoPE parameters say {}", theta,
-                      rope->theta);
-  }
-  config.rope_theta = static_cast<float>(rope->theta);
-  config.rope_divisors = std::move(rope->divisors);
-  return {};
-}
-
-Status read_window(const Json& json, const Recipe& recipe, ModelConfig& config) {
-  if (recipe.window == WindowRule::none) return {};
-  Fields fields(json, kConfigFile);
-  const bool used = recipe.window == WindowRule::sliding_window || fields.flag("use_sliding_window", false);
-  std::uint32_t window = fields.u32("sliding_window", recipe.default_window);
-  const std::uint32_t first_sliding = fields.u32("max_window_layers", 0);
-  if (!fields.status()) return fields.status();
-  if (json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
-  if (!used || window == 0) return {};
-
-  std::uint32_t n_sliding = config.n_layers;
-  if (const Json* types = find(json, "layer_types")) {
-    if (!types->is_array()) return make_error(ErrorCode::bad_input, "config.json: \"layer_types\" is not a list");
-    n_sliding = static_cast<std::uint32_t>(std::count(types->begin(), types->end(), Json("sliding_attention")));
-  } else if (recipe.window == WindowRule::use_sliding_window) {
-    n_sliding -= std::min(first_sliding, config.n_layers);
-  }
-  if (n_sliding != 0 && n_sliding != config.n_layers) {
-    return make_error(ErrorCode::unsupported,
-                      "config.json: a sliding window in {} of {} layers is not supported: it must be all or none",
-                      n_sliding, config.n_layers);
-  }
-  config.window = n_sliding == 0 ? 0 : window;
-  return {};
 }
 
 /// An id, or a list of them, from the first of the two files that has the key. Negative or null: none.
@@ -159,7 +68,8 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
 
   const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
     const Value& value = recipe.size(name);
-    const auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
+    auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
+    if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
     return value.keys.hugging_face.empty() ? *number : fields.u32(value.keys.hugging_face, number);
   };
   ModelConfig& config = out.config;
@@ -173,10 +83,21 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   config.max_seq_len = size("max_seq_len");
   config.norm_epsilon = static_cast<float>(fields.number("rms_norm_eps", 1e-6));
   if (fields.has("tie_word_embeddings")) config.tied = fields.flag("tie_word_embeddings", false);
-  const std::string activation = fields.text("hidden_act", "silu");
+  std::string activation = "silu";
+  for (const char* key : {"hidden_act", "hidden_activation", "activation_function"}) {
+    activation = fields.text(key, activation);
+  }
   const bool mlp_bias = fields.flag("mlp_bias", false);
   if (!fields.status()) return fields.status();
-  if (activation != "silu" && !recipe.sets("activation")) return unsupported("the activation", activation);
+  const std::optional<Activation> known = activation_named(activation);
+  if (!known && !recipe.sets("activation")) return unsupported("the activation", activation);
+  config.activation = known.value_or(Activation::silu);
+  for (const Expected& expected : recipe.expected) {
+    const Json* found = find(json, expected.key);
+    if (!found || found->dump(-1, ' ', false, Json::error_handler_t::replace) == expected.value) continue;
+    return make_error(ErrorCode::unsupported, "config.json: \"{:.60}\" is not {:.40}, which the recipe {:.60} is for",
+                      expected.key, expected.value, recipe.name);
+  }
   const bool has_names = !name_of(recipe, out.naming, Role::ffn_up_bias, 0).empty();
   if (mlp_bias && !has_names) return unsupported("a model with", "mlp_bias");
   if (const Json* quantization = find(json, "quantization_config")) {
@@ -185,14 +106,13 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   if (config.head_dim > kMaxDim) {
     return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is {}", config.head_dim);
   }
-  QSF_TRY(read_position(json, config));
-  QSF_TRY(read_window(json, recipe, config));
   const Lookup lookup = [&](const std::string& key) -> Json {
     const Json* found = find(json, key);
     return found ? *found : Json(nullptr);
   };
   QSF_LET(layers, resolve(recipe, out.naming, lookup, kConfigFile));
   out.layers = std::move(layers);
+  QSF_TRY(read_attention(json, out));
   return read_tokens(generation, json, config);
 }
 

@@ -81,6 +81,11 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
   QSF_TRY(read_config(config, generation, out));
   out.config.name = place.name;
   QSF_TRY(add_weights(place.folder, out));
+  for (SourceTensor& tensor : out.tensors) {
+    for (const std::string& prefix : out.recipe->prefixes) {
+      if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());
+    }
+  }
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, out));
   return out;
 }

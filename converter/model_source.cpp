@@ -15,17 +15,42 @@ RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std:
   };
 }
 
+namespace {
+
+/// How many letters must be put in, taken out or changed.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture) {
   if (const Recipe* recipe = find_recipe(architecture)) {
     return std::shared_ptr<const Recipe>(std::shared_ptr<const Recipe>(), recipe);  // owned by nobody
   }
-  std::string known;
+  constexpr std::size_t kShown = 60;
+  std::string known, nearest;
+  std::size_t least = 3;  // further away it is another word
   for (const Recipe& recipe : known_recipes()) {
     if (!known.empty()) known += ", ";
     known += recipe.name;
+    const std::size_t away = distance(architecture.substr(0, kShown), recipe.name);
+    if (away < least) nearest = "; did you mean " + recipe.name + "?";
+    least = std::min(least, away);
   }
-  return make_error(ErrorCode::unsupported, "the architecture \"{:.60}\" is not known; known are: {}", architecture,
-                    known);
+  return make_error(ErrorCode::unsupported, "the architecture \"{:.60}\" is not known{}; known are: {}", architecture,
+                    nearest, known);
 }
 
 std::optional<std::array<std::uint32_t, 2>> matrix_shape(std::span<const std::uint64_t> shape) {

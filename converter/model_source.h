@@ -33,9 +33,12 @@ struct ModelConfig {
   float rope_theta = 0;
   std::uint32_t window = 0;  // 0: attention sees everything
   std::uint32_t bos = kNoToken, eos = kNoToken, pad = kNoToken;
-  std::vector<std::uint32_t> all_eos;  // every id that ends a text, where the source names more than one
-  std::optional<bool> tied;            // empty: tied when there is no tensor for the head
-  std::vector<float> rope_divisors;    // [head_dim / 2], what RoPE's inverse frequencies are divided by; empty: ones
+  std::vector<std::uint32_t> all_eos;      // every id that ends a text, where the source names more than one
+  std::optional<bool> tied;                // empty: tied when there is no tensor for the head
+  std::optional<std::uint32_t> rope_dims;  // values of a head that RoPE rotates; empty: all
+  float rope_scale = 1;                    // on its cosines and sines
+  std::vector<float> rope_divisors;        // [rope_dims / 2], what its inverse frequencies are divided by; empty: ones
+  Activation activation = Activation::silu;
 };
 
 /// Row-major bytes of rows [begin, begin + n); out.size() is theirs.

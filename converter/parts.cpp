@@ -53,7 +53,14 @@ Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part
   const auto [rows, cols] = *shape;
   const std::uint64_t all = part.transposed || tensor.shape.size() == 1 ? cols : rows;
   if (!part.rows) return RowRange{0, all};
-  const RowRange range{part.rows->first.value(header, kind), part.rows->second.value(header, kind)};
+  RowRange range{part.rows->first.value(header, kind), part.rows->second.value(header, kind)};
+  range.every = part.every.value(header, kind);
+  const bool grouped = !part.every.terms.empty();
+  if (grouped && (range.every == 0 || all % range.every != 0 || range.end > range.every)) {
+    return make_error(ErrorCode::bad_input, "tensor {:.100} has {} rows, which are not groups of {}", tensor.name, all,
+                      range.every);
+  }
+  if (grouped) range.n_groups = all / range.every;
   if (range.begin < range.end && range.end <= all) return range;
   return make_error(ErrorCode::bad_input, "tensor {:.100} has {} rows, but the recipe takes those from {} to {}",
                     tensor.name, all, range.begin, range.end);
@@ -62,8 +69,7 @@ Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part
 SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range) {
   const auto [rows, cols] = *matrix_shape(tensor.shape);
   const bool vector = tensor.shape.size() == 1;
-  const auto first = static_cast<std::uint32_t>(range.begin);
-  const std::uint64_t n_rows = range.end - range.begin;
+  const std::uint64_t n_rows = range.count();
   SourceTensor out;
   out.name = tensor.name;
   out.type = tensor.type;
@@ -74,14 +80,22 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   }
   if (!vector && !part.transposed && !part.plus_one) {
     out.format = tensor.format;
-    out.rows_of = [&tensor, first](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) {
-      return tensor.rows_of(first + begin, n, to);
+    out.rows_of = [&tensor, range, size = row_bytes(*find_format(tensor.format), cols)](
+                      std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+      const std::uint64_t group = range.end - range.begin;
+      for (std::uint32_t done = 0; done < n;) {
+        const auto left = static_cast<std::uint32_t>(group - (begin + done) % group), run = std::min(n - done, left);
+        QSF_TRY(tensor.rows_of(static_cast<std::uint32_t>(range.source(begin + done)), run,
+                               to.subspan(done * size, run * size)));
+        done += run;
+      }
+      return {};
     };
     return out;
   }
   out.format = FormatId::f32;
   const auto width = static_cast<std::uint32_t>(out.shape.back());
-  out.rows_of = [&tensor, vector, first, width, cols, source_rows = rows, n_rows,
+  out.rows_of = [&tensor, vector, range, width, cols, source_rows = rows, n_rows,
                  kept = part.transposed ? std::make_shared<TurnedRows>() : nullptr, add = part.plus_one ? 1.0f : 0.0f](
                     std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
     const auto put = [&](std::uint64_t at, float value) {
@@ -96,7 +110,7 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
         kept->values.resize(std::uint64_t{kept->n} * width);
         QSF_TRY(visit_rows(tensor, 0, source_rows, cols, [&](std::uint32_t r, std::span<const float> row) {
           for (std::uint32_t i = 0; i < kept->n; ++i) {
-            kept->values[std::uint64_t{i} * width + r] = row[first + begin + i];
+            kept->values[std::uint64_t{i} * width + r] = row[range.source(begin + i)];
           }
         }));
       }
@@ -105,10 +119,18 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
       if (begin + n == n_rows) *kept = {};
       return {};
     }
-    const std::uint32_t source_begin = vector ? 0 : first + begin;
-    return visit_rows(tensor, source_begin, n, cols, [&](std::uint32_t r, std::span<const float> row) {
-      for (std::uint32_t c = 0; c < width; ++c) put(std::uint64_t{r} * width + c, row[(vector ? first : 0) + c]);
-    });
+    if (vector) {
+      return visit_rows(tensor, 0, 1, cols, [&](std::uint32_t, std::span<const float> row) {
+        for (std::uint32_t c = 0; c < width; ++c) put(c, row[range.source(c)]);
+      });
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const auto at = static_cast<std::uint32_t>(range.source(begin + i));
+      QSF_TRY(visit_rows(tensor, at, 1, cols, [&](std::uint32_t, std::span<const float> row) {
+        for (std::uint32_t c = 0; c < width; ++c) put(std::uint64_t{i} * width + c, row[c]);
+      }));
+    }
+    return {};
   };
   return out;
 }

@@ -8,9 +8,18 @@
 
 namespace qsf::convert {
 
-/// Rows (of a vector: elements) [begin, end) of the source's tensor as stored, or turned where the part is transposed.
+/// Rows (of a vector: elements) [begin, end) of the source's tensor as stored, or turned where the part is transposed;
+/// or those of each group of `every` rows.
 struct RowRange {
   std::uint64_t begin = 0, end = 0;
+  std::uint64_t every = 0, n_groups = 1;
+
+  std::uint64_t count() const { return (end - begin) * n_groups; }
+  /// Where the part's row `r` lies in the source.
+  std::uint64_t source(std::uint64_t r) const {
+    const std::uint64_t group = end - begin;
+    return r / group * every + begin + r % group;
+  }
 };
 /// All of them where the part names none. bad_input, naming the tensor, when it has not so many or is no matrix.
 Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,

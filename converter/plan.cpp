@@ -77,6 +77,9 @@ Result<Layers> layers_of(const ModelSource& model, Header& header) {
   LayerKind every = default_kind(header);
   every.norm_epsilon = model.config.norm_epsilon;
   every.window = model.config.window;
+  every.activation = model.config.activation;
+  if (model.config.rope_dims) every.rope_dims = *model.config.rope_dims;
+  every.rope_scale = model.config.rope_scale;
   apply_settings(rules.every, every);
   QSF_TRY(in_range(every));
   header.n_heads = every.n_heads;
@@ -173,12 +176,13 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
   std::vector<RowRange> ranges;
   std::uint64_t all = 0, covered = 0;
   for (const auto& key : keys) {
-    const TensorPart& part = placed.at(key).line->part;
+    const TensorPart& part = placed.at(key).line->part_in(frame.model.naming);
     if (part.whole() && keys.size() == 1) return {};
     QSF_LET(range, rows_of_part(tensor, part, frame.header, frame.kind(key.first)));
     QSF_LET(whole, rows_of_part(tensor, {.transposed = part.transposed}, frame.header, frame.kind(key.first)));
-    if (all != 0 && all != whole.end) break;  // turned for one of them only
-    all = whole.end;
+    const std::uint64_t rows = range.every != 0 ? range.every : whole.end;
+    if (all != 0 && all != rows) break;
+    all = rows;
     ranges.push_back(range);
   }
   std::ranges::sort(ranges, {}, &RowRange::begin);
@@ -273,9 +277,10 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
     const SourceTensor* tensor = piece.tensor;
     std::shared_ptr<const SourceTensor> part;
-    if (!piece.line->part.whole()) {
-      QSF_LET(range, rows_of_part(*tensor, piece.line->part, out.header, kind));
-      part = std::make_shared<const SourceTensor>(part_of(*tensor, piece.line->part, range));
+    const TensorPart& line_part = piece.line->part_in(model.naming);
+    if (!line_part.whole()) {
+      QSF_LET(range, rows_of_part(*tensor, line_part, out.header, kind));
+      part = std::make_shared<const SourceTensor>(part_of(*tensor, line_part, range));
       tensor = part.get();
     }
     const auto shape = matrix_shape(tensor->shape);
@@ -291,8 +296,9 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     target.layout = rule.matrix && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
     target.rows = rows;
     target.cols = cols;
-    const std::uint32_t head_dim = model.interleaved_rope ? rotated_heads(role, kind.head_dim) : 0;
-    target.rows_of = [part, as = rows_as(*tensor, target.format, rows, cols, head_dim)](
+    const bool turns = model.interleaved_rope && kind.rope_dims != 0;
+    const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
+    target.rows_of = [part, as = rows_as(*tensor, target.format, rows, cols, heads)](
                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
       return as(begin, n, bytes);
     };

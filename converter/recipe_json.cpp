@@ -84,15 +84,16 @@ class RecipeReader {
     return out;
   }
 
-  /// A value, or {"config": key, "gguf": key, "default": value}; keys that are not given stay.
+  /// A value, or {"config": key, "gguf": key, "default": value, "power": number}; keys that are not given stay.
   Status value(const Json& json, const KeyForm& form, Value& out) const {
     if (!json.is_object()) {
       QSF_LET(number, read_value(json, form, file_));
       out = {number, {}};
       return {};
     }
-    QSF_TRY(check_keys(json, form.key.name,
-                       [](const std::string& key) { return key == "config" || key == "gguf" || key == "default"; }));
+    QSF_TRY(check_keys(json, form.key.name, [](const std::string& key) {
+      return key == "config" || key == "gguf" || key == "default" || key == "power";
+    }));
     if (!json.contains("config") && !json.contains("gguf")) {
       return wrong<std::string_view>("{:.80}: \"{}\" has neither \"config\" nor \"gguf\"", form.key.name);
     }
@@ -101,10 +102,19 @@ class RecipeReader {
       QSF_LET(name, word(json[key], key));
       *to = std::move(name);
     }
-    if (json.contains("default")) {
-      QSF_LET(number, read_value(json["default"], form, file_));
-      out.number = number;
+    if (json.contains("power")) {
+      if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
+      out.power = json["power"].get<double>();
     }
+    if (!json.contains("default")) return {};
+    const Json& fallback = json["default"];
+    if (const std::string* text = as_text(fallback); text && text->ends_with(" dim")) {
+      QSF_LET(sum, row_sum(fallback));
+      out.times_dim = sum.terms.front().factor;
+      return {};
+    }
+    QSF_LET(number, read_value(fallback, form, file_));
+    out.number = number;
     return {};
   }
 
@@ -202,6 +212,11 @@ class RecipeReader {
       QSF_LET(is, truth(json["plus_one"], "plus_one"));
       out.plus_one = is;
     }
+    if (json.contains("every")) {
+      if (!json.contains("rows")) return wrong("{:.80}: \"every\" stands beside \"rows\" only");
+      QSF_LET(every, row_sum(json["every"]));
+      out.every = std::move(every);
+    }
     if (!json.contains("rows")) return {};
     const Json& rows = json["rows"];
     if (!rows.is_array() || rows.size() != 2) {
@@ -211,6 +226,24 @@ class RecipeReader {
     QSF_LET(end, row_sum(rows[1]));
     out.rows = std::pair(std::move(begin), std::move(end));
     return {};
+  }
+
+  /// A name in GGUF's words, or an object with the part that is meant there.
+  Status in_gguf(const Json& json, TensorName& tensor) const {
+    if (!json.is_object()) {
+      QSF_LET(name, word(json, "gguf"));
+      tensor.names.gguf = std::move(name);
+      return {};
+    }
+    QSF_TRY(check_keys(json, "gguf", [](const std::string& key) {
+      return key != "gguf" && key != "use" && std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
+    }));
+    if (json.contains("name")) {
+      QSF_LET(name, word(json["name"], "gguf"));
+      tensor.names.gguf = std::move(name);
+    }
+    tensor.gguf_part.emplace();
+    return part(json, *tensor.gguf_part);
   }
 
   /// A name in Hugging Face's words, null for none, or an object with names, the part that is meant and its use.
@@ -228,13 +261,12 @@ class RecipeReader {
       QSF_TRY(check_keys(json, role_name(role), [](const std::string& key) {
         return std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
       }));
-      for (const Naming naming : {Naming::hugging_face, Naming::gguf}) {
-        const char* key = naming == Naming::gguf ? "gguf" : "name";
-        if (!json.contains(key)) continue;
-        QSF_LET(name, word(json[key], key));
-        tensor.names.in(naming) = std::move(name);
+      if (json.contains("name")) {
+        QSF_LET(name, word(json["name"], "name"));
+        tensor.names.hugging_face = std::move(name);
       }
       QSF_TRY(part(json, tensor.part));
+      if (json.contains("gguf")) QSF_TRY(in_gguf(json["gguf"], tensor));
       if (json.contains("use")) {
         QSF_LET(presence, choice<Presence>(json["use"], "use"));
         out.uses.push_back({role, presence});
@@ -278,6 +310,7 @@ class RecipeReader {
         if (!key.empty()) size.keys.in(naming) = std::move(key);
       }
       size.number = setting.value.number;
+      size.times_dim = setting.value.times_dim;
     }
     return {};
   }
@@ -303,10 +336,13 @@ class RecipeReader {
     return {};
   }
 
-  static constexpr std::array<std::string_view, 6> kTensorKeys{"name", "gguf", "rows", "use", "plus_one", "transposed"};
-  static constexpr std::array<std::string_view, 11> kKeys{
-      "name",  "arch",       "tensors", "ignored", "interleaved_rope", "window_rule", "default_window",
-      "layer", "exceptions", "model",   "sizes"};
+  static constexpr std::array<std::string_view, 7> kTensorKeys{"name", "gguf",     "rows",      "every",
+                                                               "use",  "plus_one", "transposed"};
+  static constexpr std::array<std::string_view, 18> kKeys{
+      "name",        "arch",           "tensors",    "ignored",    "interleaved_rope",
+      "window_rule", "default_window", "layer",      "exceptions", "model",
+      "sizes",       "also",           "prefixes",   "expected",   "full_every",
+      "no_rope",     "no_rope_every",  "local_theta"};
 
   std::string_view file_;
 };
@@ -334,6 +370,32 @@ Result<Recipe> RecipeReader::read(const Json& json) {
       QSF_LET(which, choice<Naming>(naming, "interleaved_rope"));
       (which == Naming::gguf ? out.gguf_interleaved : out.hugging_face_interleaved) = true;
     }
+  }
+  if (json.contains("also")) {
+    QSF_LET(names, words(json["also"], "also"));
+    out.also = std::move(names);
+  }
+  if (json.contains("prefixes")) {
+    QSF_LET(prefixes, words(json["prefixes"], "prefixes"));
+    out.prefixes = std::move(prefixes);
+  }
+  if (json.contains("expected")) {
+    if (!json["expected"].is_object()) return wrong("{:.80}: \"expected\" is not an object");
+    for (const auto& [key, value] : json["expected"].items()) out.expected.push_back({key, value.dump()});
+  }
+  if (json.contains("no_rope")) {
+    QSF_LET(which, choice<NoRope>(json["no_rope"], "no_rope"));
+    out.no_rope = which;
+  }
+  for (const auto& [key, to] :
+       {std::pair("full_every", &out.full_every), std::pair("no_rope_every", &out.no_rope_every)}) {
+    if (!json.contains(key)) continue;
+    QSF_LET(every, whole(json[key], key, 1, kMaxLayers));
+    *to = every;
+  }
+  if (json.contains("local_theta")) {
+    if (!json["local_theta"].is_number()) return wrong("{:.80}: \"local_theta\" must be a number");
+    out.local_theta = json["local_theta"].get<double>();
   }
   if (json.contains("window_rule")) {
     QSF_LET(rule, choice<WindowRule>(json["window_rule"], "window_rule"));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "converter/recipe_json.h"
+
 namespace qsf::convert {
 namespace {
 
@@ -22,41 +24,6 @@ std::optional<std::uint32_t> match(std::string_view pattern, std::string_view na
   const auto [stop, error] = std::from_chars(begin, end, layer);
   if (error != std::errc() || stop != end || (*begin == '0' && end - begin > 1)) return {};
   return layer;
-}
-
-std::vector<RoleUse> uses(std::span<const Role> roles, Presence presence) {
-  std::vector<RoleUse> out;
-  for (const Role role : roles) out.push_back({role, presence});
-  return out;
-}
-
-template <class... Lists>
-std::vector<RoleUse> joined(const Lists&... lists) {
-  std::vector<RoleUse> out;
-  (out.insert(out.end(), lists.begin(), lists.end()), ...);
-  return out;
-}
-
-std::vector<Recipe> make_recipes() {
-  constexpr std::array kQkvBias{Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias};
-  constexpr std::array kOutBias{Role::attn_o_bias};
-  constexpr std::array kQkNorm{Role::attn_q_norm, Role::attn_k_norm};
-  const auto without = [](const auto& roles) { return uses(roles, Presence::never); };
-  const auto with = [](const auto& roles) { return uses(roles, Presence::always); };
-  return {
-      Recipe{.name = "llama", .arch = Arch::llama, .uses = without(kQkNorm), .gguf_interleaved = true},
-      Recipe{.name = "mistral",
-             .arch = Arch::mistral,
-             .uses = joined(without(kQkvBias), without(kOutBias), without(kQkNorm)),
-             .gguf_interleaved = true,
-             .window = WindowRule::sliding_window,
-             .default_window = 4096},
-      Recipe{.name = "qwen2",
-             .uses = joined(with(kQkvBias), without(kOutBias), without(kQkNorm)),
-             .window = WindowRule::use_sliding_window,
-             .default_window = 4096},
-      Recipe{.name = "qwen3", .uses = with(kQkNorm), .window = WindowRule::use_sliding_window, .default_window = 4096},
-  };
 }
 
 struct SizeKeys {
@@ -130,13 +97,21 @@ const Value& Recipe::size(std::string_view wanted) const {
 }
 
 std::span<const Recipe> known_recipes() {
-  static const std::vector<Recipe> kRecipes = make_recipes();
+  static const std::vector<Recipe> kRecipes = [] {
+    std::vector<Recipe> recipes;
+    for (const auto& [file, text] : recipe_texts()) {
+      Result<Json> json = parse_json(text, file);
+      Result<Recipe> recipe = json ? read_recipe(*json, file) : json.error();
+      if (recipe) recipes.push_back(std::move(*recipe));
+    }
+    return recipes;
+  }();
   return kRecipes;
 }
 
 const Recipe* find_recipe(std::string_view name) {
   for (const Recipe& recipe : known_recipes()) {
-    if (recipe.name == name) return &recipe;
+    if (recipe.name == name || std::ranges::find(recipe.also, name) != recipe.also.end()) return &recipe;
   }
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// What each architecture calls its tensors, which it has and what its layers are: data, compiled in or read from JSON
-// (recipe_json.h). A new architecture is one of known_recipes().
+// What each architecture calls its tensors, which it has and what its layers are: data, read from JSON (recipe_json.h).
+// A new architecture is a file of recipes/, which is compiled in.
 #pragma once
 
 #include <array>
@@ -41,6 +41,7 @@ struct RowSum {
 struct TensorPart {
   bool transposed = false;                             // stored as [cols, rows]
   std::optional<std::pair<RowSum, RowSum>> rows = {};  // [begin, end) of a fused tensor; of a vector, elements
+  RowSum every = {};                                   // where there is one, rows are those of each so many
   bool plus_one = false;                               // stored less one
   bool whole() const { return !transposed && !rows && !plus_one; }
 };
@@ -49,12 +50,16 @@ struct TensorName {
   Role role = Role::attn_q;
   Words names = {};  // {} stands for the layer's number
   TensorPart part = {};
+  std::optional<TensorPart> gguf_part = {};  // in GGUF, where it differs
+  const TensorPart& part_in(Naming naming) const { return naming == Naming::gguf && gguf_part ? *gguf_part : part; }
 };
 
 /// A number, or where the source's configuration has it; the number is then what holds without the key.
 struct Value {
   std::optional<double> number = {};
-  Words keys = {};  // of config.json; of GGUF without the architecture in front
+  Words keys = {};       // of config.json; of GGUF without the architecture in front
+  double power = 1;      // the configuration's number to this power is meant
+  double times_dim = 0;  // of a size: so many times the model's width holds without the key
 };
 
 /// Of a key of layers.def, by its place in kLayerKeys or kModelKeys.
@@ -83,6 +88,13 @@ struct RoleUse {
   Presence presence = Presence::optional;
 };
 
+/// Which layers give keys and queries no positions.
+enum class NoRope : std::uint8_t {
+  never,
+  full_layers,  // those without a window, where others have one
+  listed,       // the zeros of config.json's no_rope_layers
+};
+
 /// Where a Hugging Face configuration says how far attention looks back.
 enum class WindowRule : std::uint8_t {
   none,
@@ -94,18 +106,31 @@ enum class WindowRule : std::uint8_t {
 std::vector<TensorName> usual_names();
 std::array<Value, kSizes.size()> usual_sizes();
 
+/// A key of config.json and the only value that this recipe is for.
+struct Expected {
+  std::string key = {};
+  std::string value = {};  // as JSON
+};
+
 struct Recipe {
-  std::string name = {};  // config.json's model_type, GGUF's general.architecture
+  std::string name = {};               // config.json's model_type, GGUF's general.architecture
+  std::vector<std::string> also = {};  // other such names
   Arch arch = Arch::custom;
   std::vector<RoleUse> uses = {};  // of roles that are optional; without a line they stay so
   bool hugging_face_interleaved = false,
        gguf_interleaved = false;  // q and k are stored for RoPE over pairs (2i, 2i + 1)
   WindowRule window = WindowRule::none;
   std::uint32_t default_window = 0;  // when the key is missing, as transformers has it
+  double local_theta = 0;            // RoPE's base where the window holds, when the source does not say it; 0: one base
+  std::uint32_t full_every = 0;  // the last of so many layers has no window where the source does not say which; 0: all
+  NoRope no_rope = NoRope::never;
+  std::uint32_t no_rope_every = 0;  // the last of so many layers, where the source does not list them
   LayerRules layers = {};
   std::vector<TensorName> tensors = usual_names();
   std::array<Value, kSizes.size()> sizes = usual_sizes();
-  std::vector<std::string> ignored = {};  // endings of names, beside kIgnoredEndings
+  std::vector<std::string> ignored = {};   // endings of names, beside kIgnoredEndings
+  std::vector<std::string> prefixes = {};  // that names may have in front
+  std::vector<Expected> expected = {};
 
   bool interleaved(Naming naming) const {
     return naming == Naming::hugging_face ? hugging_face_interleaved : gguf_interleaved;
@@ -117,7 +142,8 @@ struct Recipe {
 };
 
 /// Names that end so carry nothing that a model needs: RoPE's frequencies, which are computed.
-inline constexpr std::array<std::string_view, 2> kIgnoredEndings{"rotary_emb.inv_freq", "rope_freqs.weight"};
+inline constexpr std::array<std::string_view, 4> kIgnoredEndings{
+    "rotary_emb.inv_freq", "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"};
 
 /// Those that are compiled in.
 std::span<const Recipe> known_recipes();

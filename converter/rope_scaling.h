@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "qsf/base/result.h"
@@ -16,6 +17,34 @@ struct Llama3Scaling {
   double high_freq_factor = 4;
   double original_max_position_embeddings = 8192;
 };
+
+/// How RoPE is scaled.
+struct RopeForm {
+  std::vector<float> divisors;  // [dims / 2]; with long_from twice that, those of long contexts behind the others'
+  float scale = 1;              // on cosines and sines
+  std::uint32_t long_from = 0;
+  bool operator==(const RopeForm&) const = default;
+};
+
+/// Peng et al., "YaRN: Efficient Context Window Extension of Large Language Models", as transformers has it.
+struct YarnScaling {
+  double factor = 1;
+  double original_max_position_embeddings = 0;
+  double beta_fast = 32, beta_slow = 1;
+  double attention_factor = 0;  // 0: 0.1 ln(factor) + 1
+  bool truncate = true;
+};
+/// For `dims` rotated values. bad_input when a parameter makes no sense.
+Result<RopeForm> yarn_form(const YarnScaling& scaling, double rope_theta, std::uint32_t dims);
+
+/// Ding et al., "LongRoPE", as Phi-3 and Phi-4 have it: a divisor for every pair, others for long contexts.
+struct LongScaling {
+  std::span<const double> short_factors, long_factors;
+  double factor = 1;  // longest context over the original one
+  double original_max_position_embeddings = 0;
+  double attention_factor = 0;  // 0: sqrt(1 + ln(factor) / ln(original))
+};
+Result<RopeForm> long_form(const LongScaling& scaling, std::uint32_t dims);
 
 /// [head_dim / 2] divisors. bad_input when a parameter makes no sense.
 Result<std::vector<float>> llama3_divisors(const Llama3Scaling& scaling, double rope_theta, std::uint32_t head_dim);

@@ -14,9 +14,10 @@ namespace {
 constexpr std::uint64_t kReadBytes = 256 << 10;  // rows are read together up to so many bytes
 
 /// Where the file's row (or vector element) `r` lies in the source.
-std::uint32_t source_row(std::uint32_t r, std::uint32_t head) {
-  if (head == 0) return r;
-  const std::uint32_t within = r % head, half = head / 2;
+std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
+  if (heads.dim == 0) return r;
+  const std::uint32_t within = r % heads.dim, half = heads.rotated / 2;
+  if (within >= heads.rotated) return r;
   return r - within + 2 * (within % half) + within / half;
 }
 
@@ -25,7 +26,7 @@ struct RowConversion {
   const Format& from;
   const Format& to;
   std::uint32_t rows, cols;
-  std::uint32_t head = 0;
+  RotatedHeads heads = {};
   std::uint32_t end = 0;            // of the source's rows that are asked for
   std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
   std::uint32_t raw_begin = 0, n_raw = 0;
@@ -62,16 +63,16 @@ struct RowConversion {
 
   Status row(std::uint32_t r, std::span<std::byte> out) {
     const bool vector = rows == 1;
-    QSF_LET(stored_row, source(source_row(r, vector ? 0 : head)));
+    QSF_LET(stored_row, source(vector ? r : source_row(r, heads)));
     if (from.id == to.id && from.quantized()) {
       std::ranges::copy(stored_row, out.begin());
       return {};
     }
     dequantize_row(from, stored_row, floats);
     QSF_TRY(check(r));
-    if (vector && head != 0) {
+    if (vector && heads.dim != 0) {
       const std::vector<float> stored = floats;
-      for (std::uint32_t c = 0; c < cols; ++c) floats[c] = stored[source_row(c, head)];
+      for (std::uint32_t c = 0; c < cols; ++c) floats[c] = stored[source_row(c, heads)];
     }
     quantize_row(to, floats, out);
     return {};
@@ -88,6 +89,8 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
     case Role::attn_k_bias:
     case Role::attn_q_norm:
     case Role::attn_k_norm:
+    case Role::attn_q_norm_all:
+    case Role::attn_k_norm_all:
       return head_dim;
     default:
       return 0;
@@ -95,14 +98,14 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
 }
 
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               std::uint32_t interleaved_head) {
+               RotatedHeads interleaved) {
   const Format& from = *find_format(tensor.format);
   const Format& to = *find_format(target);
-  return [&, rows, cols, interleaved_head](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
-    const std::uint32_t head = rows == 1 ? 0 : interleaved_head;
+  return [&, rows, cols, interleaved](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
+    const std::uint32_t head = rows == 1 ? 0 : interleaved.dim;
     const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
     RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
-    conversion.head = interleaved_head;
+    conversion.heads = interleaved;
     conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
     conversion.floats.resize(cols);
     const std::uint64_t size = row_bytes(to, cols);

@@ -10,11 +10,16 @@ namespace qsf::convert {
 /// head_dim for the roles whose rows RoPE rotates (queries, keys, their biases), 0 for all others.
 std::uint32_t rotated_heads(Role role, std::uint32_t head_dim);
 
-/// Rows of `tensor` in `target`, row by row. The same format is copied, any other goes through floats.
-/// `interleaved_head` (head_dim, or 0) undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to
-/// j * head_dim / 2 + i. bad_input for weights that are not finite or that `target` cannot hold. `tensor` must outlive
-/// the result.
+/// Heads whose first values RoPE rotates.
+struct RotatedHeads {
+  std::uint32_t dim = 0;  // 0: none
+  std::uint32_t rotated = 0;
+};
+
+/// Rows of `tensor` in `target`, row by row. The same format is copied, any other goes through floats. `interleaved`
+/// undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i. bad_input for
+/// weights that are not finite or that `target` cannot hold. `tensor` must outlive the result.
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               std::uint32_t interleaved_head);
+               RotatedHeads interleaved);
 
 }  // namespace qsf::convert

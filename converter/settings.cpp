@@ -1,10 +1,13 @@
 #include "converter/settings.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <type_traits>
 
 #include "converter/enumerators.h"
+#include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 
 namespace qsf::convert {
@@ -16,9 +19,26 @@ std::optional<double> number_named(std::string_view name) {
   return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
 }
 
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+constexpr std::array kHuggingFaceActivations{
+    ActivationName{"silu", Activation::silu},      ActivationName{"swish", Activation::silu},
+    ActivationName{"gelu", Activation::gelu_erf},  ActivationName{"gelu_new", Activation::gelu},
+    ActivationName{"gelu_fast", Activation::gelu}, ActivationName{"gelu_pytorch_tanh", Activation::gelu},
+    ActivationName{"relu", Activation::relu},      ActivationName{"relu2", Activation::relu2},
+};
+
+std::optional<double> activation_number(std::string_view name) {
+  const std::optional<Activation> activation = activation_named(name);
+  return activation ? std::optional(static_cast<double>(*activation)) : std::nullopt;
+}
+
 template <class T>
 KeyForm form_of(const LayerKey& key) {
   KeyForm form{key};
+  if constexpr (std::is_same_v<T, Activation>) form.number_in = activation_number;
   form.real = std::is_floating_point_v<T>;
   if constexpr (std::is_enum_v<T>) {
     form.number_named = number_named<T>;
@@ -67,9 +87,18 @@ Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std:
     const std::string& key = setting.value.keys.in(naming);
     const Json found = key.empty() ? Json(nullptr) : lookup(key);
     std::optional<double> number = setting.value.number;
-    if (!found.is_null()) {
+    if (const std::string* word = as_text(found); word && form.number_in) {
+      number = form.number_in(*word);
+      if (!number) {
+        return make_error(ErrorCode::unsupported, "{}: the {} \"{:.40}\" is not supported", file, form.key.name, *word);
+      }
+    } else if (!found.is_null()) {
       QSF_LET(value, read_value(found, form, file));
       number = value;
+      if (setting.value.power != 1) {
+        number = exact::pow(value, setting.value.power);
+        if (!(*number >= form.key.least && *number <= form.key.most)) return read_value(*number, form, file).error();
+      }
     }
     if (!number && key.empty()) {
       return make_error(ErrorCode::bad_input, "{}: the recipe {:.60} does not say where this source has \"{}\"", file,
@@ -85,6 +114,23 @@ Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std:
 }
 
 }  // namespace
+
+std::optional<Activation> activation_named(std::string_view name) {
+  for (const ActivationName& known : kHuggingFaceActivations) {
+    if (known.name == name) return known.activation;
+  }
+  return {};
+}
+
+Setting layer_setting(std::string_view name, double number) {
+  const auto key = std::ranges::find(kLayerKeys, name, &LayerKey::name);
+  return {static_cast<std::size_t>(key - kLayerKeys.begin()), {number}};
+}
+
+Setting model_setting(std::string_view name, double number) {
+  const auto key = std::ranges::find(kModelKeys, name, &LayerKey::name);
+  return {static_cast<std::size_t>(key - kModelKeys.begin()), {number}};
+}
 
 std::span<const KeyForm> size_forms() {
   static const std::vector<KeyForm> kForms = [] {

@@ -17,6 +17,7 @@ struct KeyForm {
   LayerKey key;
   bool real = false;                                                  // f32
   std::optional<double> (*number_named)(std::string_view) = nullptr;  // null: the key has no names
+  std::optional<double> (*number_in)(std::string_view) = nullptr;     // of config.json's words, where they differ
   std::string (*names)() = nullptr;
 };
 
@@ -28,6 +29,13 @@ std::span<const KeyForm> model_forms();
 /// The number that `json` is as a value of the key: a number in its range, the name of a value, and a truth as 0 or 1
 /// where these are the range. bad_input, naming `file` and the key, for all else.
 Result<double> read_value(const Json& json, const KeyForm& form, std::string_view file);
+
+/// Hugging Face's name of an activation.
+std::optional<Activation> activation_named(std::string_view name);
+/// A key of a kind of layer by its name, which must be one.
+Setting layer_setting(std::string_view name, double number);
+/// The same of the whole model.
+Setting model_setting(std::string_view name, double number);
 
 /// The value of a key of the source's configuration; null when it has none.
 using Lookup = std::function<Json(const std::string& key)>;

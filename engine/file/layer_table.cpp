@@ -113,14 +113,26 @@ Status check_kind(const LayerKind& kind) {
     return make_error(ErrorCode::unsupported, "head_dim {} is more than {}", kind.head_dim, kMaxHeadDim);
   }
   if (kind.rope_dims == 0) return {};
-  if (kind.rope_dims != kind.head_dim) {
-    return make_error(ErrorCode::unsupported, "rope_dims is {}, neither 0 nor head_dim {}", kind.rope_dims,
-                      kind.head_dim);
+  if (kind.rope_dims > kind.head_dim) {
+    return make_error(ErrorCode::bad_section, "rope_dims is {}, more than head_dim {}", kind.rope_dims, kind.head_dim);
   }
   if (kind.rope_dims % 2 != 0) {
-    return make_error(ErrorCode::bad_section, "head_dim {} is odd, RoPE rotates pairs", kind.head_dim);
+    return make_error(ErrorCode::bad_section, "rope_dims is {}; it must be even, RoPE rotates pairs", kind.rope_dims);
   }
   return {};
+}
+
+Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors) {
+  const std::size_t n_tables = table.model.long_rope_from != 0 ? 2 : 1;
+  for (const LayerKind& kind : table.kinds) {
+    const bool scaled = kind.rope_dims != 0 && kind.rope_scaled != 0;
+    if (!scaled || n_divisors == 0 || n_divisors == kind.rope_dims / 2 * n_tables) continue;
+    return make_error(ErrorCode::bad_section, "section ROPE has {} bytes, not {} divisors for each of {} pairs",
+                      n_divisors * sizeof(float), n_tables, kind.rope_dims / 2);
+  }
+  if (n_tables == 1 || n_divisors != 0) return {};
+  return make_error(ErrorCode::bad_section, "long_rope_from is {}, but there is no section ROPE",
+                    table.model.long_rope_from);
 }
 
 LayerKind default_kind(const Header& h) {
@@ -134,6 +146,7 @@ LayerKind default_kind(const Header& h) {
   kind.activation = h.activation;
   kind.norm = h.norm;
   kind.residual_scale = 1;
+  kind.rope_scale = 1;
   return kind;
 }
 

@@ -32,7 +32,7 @@ Status check_model(Header& h) {
   if (h.n_kv_heads == 0) h.n_kv_heads = h.n_heads;
   const Bounded fields[] = {
       {"architecture", static_cast<std::uint32_t>(h.arch), 0, static_cast<std::uint32_t>(Arch::custom)},
-      {"activation", static_cast<std::uint32_t>(h.activation), 0, static_cast<std::uint32_t>(Activation::relu)},
+      {"activation", static_cast<std::uint32_t>(h.activation), 0, static_cast<std::uint32_t>(Activation::relu2)},
       {"norm", static_cast<std::uint32_t>(h.norm), 0, static_cast<std::uint32_t>(Norm::rms_norm)},
       {"position", static_cast<std::uint32_t>(h.position), 0, static_cast<std::uint32_t>(Position::alibi)},
   };
@@ -211,9 +211,9 @@ Status read_layer_index(const Header& header, std::span<const std::byte> bytes, 
 }
 
 Status read_rope(const Header& header, std::span<const std::byte> bytes, std::span<float> out) {
-  if (bytes.size() != std::uint64_t{header.head_dim} / 2 * sizeof(float) || out.size() != header.head_dim / 2) {
-    return make_error(ErrorCode::bad_section, "section ROPE has {} bytes, head_dim {} makes it {}", bytes.size(),
-                      header.head_dim, static_cast<unsigned long long>(header.head_dim) / 2 * sizeof(float));
+  if (bytes.size() != out.size() * sizeof(float) || out.size() > header.head_dim) {
+    return make_error(ErrorCode::bad_section, "section ROPE has {} bytes, head_dim {} makes it {} at most",
+                      bytes.size(), header.head_dim, std::uint64_t{header.head_dim} * sizeof(float));
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto divisor = load_le<float>(bytes.data() + i * sizeof(float));

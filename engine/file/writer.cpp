@@ -285,10 +285,11 @@ Status Writer::check() const {
   std::vector<SegmentEntry> segments(segments_.size());
   QSF_TRY(read_segments(header, encode_all<SegmentEntry>(segments_, kSegmentEntrySize), at_, segments));
   if (!source_.rope_divisors.empty()) {
-    std::vector<float> divisors(header.head_dim / 2);
+    std::vector<float> divisors(source_.rope_divisors.size());
     QSF_TRY(read_rope(header, std::as_bytes(std::span(source_.rope_divisors)), divisors));
   }
   QSF_LET(table, load_layer_table(header, meta_, layer_table_));
+  QSF_TRY(check_rope_divisors(table.view(), source_.rope_divisors.size()));
   return check_tables(header, table.view(), layers_, tensors, segments);
 }
 
@@ -363,11 +364,11 @@ Status Writer::write_segment(SegmentEntry& segment, const Bytes& raw) {
   return sink_.write_at(segment.offset, stored);
 }
 
-/// The embedding's header states the stored size of the section, known only now.
+/// The embedding's header states its stored size, known only now.
 Status Writer::write_embedding_start(Bytes raw) {
   EmbeddingHeader header = decode<EmbeddingHeader>(raw.data());
   std::uint64_t stored = 0;
-  for (const SegmentEntry& s : segments_) stored += s.section == 0 ? s.stored_size : 0;
+  for (std::uint32_t i = 0; i < tensors_[0].n_segments; ++i) stored += segments_[i].stored_size;
   header.stored_size = static_cast<std::uint32_t>(stored - kTensorHeaderSize);
   encode(header, raw.data());
   segments_[0].crc = crc32(raw);

@@ -264,7 +264,9 @@ void attend(const AttendArgs& a) {
                 });
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
-      softmax(scores(t, head), a.position + t + 1 - a.oldest(t), 1.0f);
+      const std::uint32_t n = a.position + t + 1 - a.oldest(t);
+      if (a.cap != 0) soft_cap(scores(t, head), n, a.cap);
+      softmax(scores(t, head), n, 1.0f);
       __builtin_memset(a.out + place(t, head), 0, a.head_dim * sizeof(float));
     }
   }

@@ -75,6 +75,7 @@ struct AttendArgs {
   std::uint32_t n_positions;  // with a query
   std::uint32_t window;       // most visible positions
   float scale;                // on every score, 1 / sqrt(head_dim)
+  float cap = 0;              // c where a score s becomes c tanh(s / c); 0: it stays
   float* scores;              // [n_positions, n_heads, capacity] scratch
   float* out;                 // as q, may be q
 
@@ -93,8 +94,9 @@ struct RopeArgs {
   std::uint32_t stride;
   std::uint32_t n_heads;
   std::uint32_t head_dim;
-  const float* cos;  // [n, head_dim / 2]
-  const float* sin;  // the same
+  std::uint32_t dims;  // the first values of a head, which turn; even
+  const float* cos;    // [n, dims / 2]
+  const float* sin;    // the same
 };
 
 /// x = f(x), times up where that is not null.
@@ -102,9 +104,9 @@ using Activate = void(float* x, const float* up, std::uint32_t n);
 
 /// Lanes and order, the same everywhere: a sum over a vector keeps 16 lanes, lane j adding elements 16i + j in order
 /// (a short tail is padded with +0), then the tree l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
-/// Attention: score_i = dot(q, k_i) * scale; softmax with the true maximum; out[d] = sum over i ascending of
-/// p_i * v_i[d], one accumulator per d. Cached values are widened to float first, so that attention over any cache has
-/// the bits of attention over the floats it stands for.
+/// Attention: score_i = dot(q, k_i) * scale, capped where that is asked for; softmax with the true maximum; out[d] =
+/// sum over i ascending of p_i * v_i[d], one accumulator per d. Cached values are widened to float first, so that
+/// attention over any cache has the bits of attention over the floats it stands for.
 struct Kernels {
   std::string_view isa;
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
@@ -118,13 +120,16 @@ struct Kernels {
   void (*scale)(float* x, float by, std::uint32_t n);      // x *= by
   void (*exp)(float* x, std::uint32_t n);                  // in place, as tanh; error bounds in exact.inl
   void (*tanh)(float* x, std::uint32_t n);
+  void (*soft_cap)(float* x, std::uint32_t n, float cap);                    // x = cap * tanh(x / cap)
   void (*sin_cos)(const float* x, float* sin, float* cos, std::uint32_t n);  // either may be x
   Activate* silu;
   Activate* gelu;       // the tanh form
   Activate* gelu_fast;  // a table of it: within 2^-15
+  Activate* gelu_erf;   // x / 2 (1 + erf(x / sqrt 2)), within 2^-21 of |x|
   Activate* relu;
+  Activate* relu2;
   void (*softmax)(float* x, std::uint32_t n, float temperature);  // of x / temperature, in place
-  /// Rotates pairs (v[i], v[i + head_dim / 2]) of every head of every column.
+  /// Rotates pairs (v[i], v[i + dims / 2]) of every head of every column.
   void (*rope)(const RopeArgs& args);
   /// Rounds one position of one head into the cache.
   std::array<void (*)(const float* x, std::uint32_t head_dim, std::byte* to), kKvNames.size()> kv_store;

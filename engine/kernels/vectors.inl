@@ -101,7 +101,23 @@ QSF_INLINE Floats gelu_fast(Floats x) {
   return max(broadcast(0.0f), x) + line;
 }
 
+/// x times the normal distribution's integral, whose upper half is e^(-x^2 / 2) p(t) / 2, t = 1 / (1 + 0.3275911 z) at
+/// z = |x| / sqrt 2, off by 1.5e-7 at most: Abramowitz and Stegun, 7.1.26.
+QSF_INLINE Floats gelu_erf(Floats x) {
+  const Floats magnitude = bit_cast<Floats>(bit_cast<Bits>(x) & broadcast(0x7fffffffu));
+  const Floats z = magnitude * broadcast(0.70710678f);
+  const Floats t = broadcast(1.0f) / (broadcast(1.0f) + broadcast(0.3275911f) * z);
+  Floats p = broadcast(1.061405429f);
+  p = p * t - broadcast(1.453152027f);
+  p = p * t + broadcast(1.421413741f);
+  p = p * t - broadcast(0.284496736f);
+  p = p * t + broadcast(0.254829592f);
+  const Floats tail = broadcast(0.5f) * (p * t) * exp(broadcast(0.0f) - z * z);
+  return max(broadcast(0.0f), x) - min(magnitude, broadcast(1e6f)) * tail;  // not infinity times 0
+}
+
 QSF_INLINE Floats relu(Floats x) { return max(broadcast(0.0f), x); }
+QSF_INLINE Floats relu2(Floats x) { return relu(x) * relu(x); }
 
 template <Floats (*f)(Floats)>
 void activate(float* x, const float* up, std::uint32_t n) {
@@ -156,8 +172,13 @@ void softmax(float* x, std::uint32_t n, float temperature) {
   __builtin_memcpy(x + whole, padded, left * sizeof(float));
 }
 
+/// x = cap * tanh(x / cap)
+void soft_cap(float* x, std::uint32_t n, float cap) {
+  map(x, n, [&](Floats a) __attribute__((always_inline)) { return tanh(a / broadcast(cap)) * broadcast(cap); });
+}
+
 void rope(const RopeArgs& a) {
-  const std::size_t half = a.head_dim / 2;
+  const std::size_t half = a.dims / 2;
   for (std::size_t column = 0; column < a.n; ++column) {
     for (std::size_t i = 0; i < half; i += kLanes) {
       const std::size_t n = half - i;

@@ -42,13 +42,7 @@ Result<Config> read_config(const Header& h, std::span<const std::byte> meta, con
   c.tied = (h.flags & kFlagTied) != 0;
   c.table = table;
   c.rope_divisors = rope_divisors;
-  for (const LayerKind& kind : table.kinds) {
-    if (kind.rope_dims != 0 && kind.rope_scaled != 0 && !rope_divisors.empty() &&
-        rope_divisors.size() != kind.rope_dims / 2) {
-      return make_error(ErrorCode::bad_section, "section ROPE has {} divisors, a layer rotates {} pairs",
-                        rope_divisors.size(), kind.rope_dims / 2);
-    }
-  }
+  QSF_TRY(check_rope_divisors(table, rope_divisors.size()));
   QSF_LET(reader, MetaReader::open(meta));
   for (MetaValue value;;) {
     const Result<bool> more = reader.next(value);

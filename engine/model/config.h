@@ -22,7 +22,7 @@ struct Config {
   std::uint32_t n_ends = 0;
   bool tied = false;  // the output head is the embedding
   LayerTable table;
-  std::span<const float> rope_divisors;  // [head_dim / 2] of the header, or empty
+  std::span<const float> rope_divisors;  // [dims / 2], twice with long_rope_from; or empty
 
   bool is_end(std::uint32_t token) const {
     return std::find(ends.begin(), ends.begin() + n_ends, token) != ends.begin() + n_ends;

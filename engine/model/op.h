@@ -59,6 +59,7 @@ struct MixerRow {
 const MixerRow& mixer_row(Mixer mixer);
 
 extern const OpRow op_embed;
+extern const OpRow op_embed_position;
 extern const OpRow op_rms_norm;
 extern const OpRow op_layer_norm;
 extern const OpRow op_product;
@@ -66,8 +67,11 @@ extern const OpRow op_rope;
 extern const OpRow op_attend;
 extern const OpRow op_silu;
 extern const OpRow op_gelu;
+extern const OpRow op_gelu_erf;
 extern const OpRow op_relu;
+extern const OpRow op_relu2;
 extern const OpRow op_add;
 extern const OpRow op_scale;
+extern const OpRow op_soft_cap;
 
 }  // namespace qsf

@@ -91,6 +91,9 @@ void Pass::begin(std::span<const Column> columns) {
     }
     const auto n = static_cast<std::uint32_t>(columns.size() * half);
     kernels_->sin_cos(sin_.data() + first, sin_.data() + first, cos_.data() + first, n);
+    if (ropes[table].scale == 1) continue;
+    kernels_->scale(sin_.data() + first, ropes[table].scale, n);
+    kernels_->scale(cos_.data() + first, ropes[table].scale, n);
   }
 }
 

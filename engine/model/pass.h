@@ -61,6 +61,8 @@ class Pass {
   const TensorEntry& tensor(Role role) const {
     return *weights_->find(rule_of(role).place == Place::embedding ? 0 : section_, role);
   }
+  /// Room for a row of `dim` floats; the first vector() writes there too.
+  float* row() { return vectors_[0].data(); }
   /// A small tensor as floats [cols], valid until the next call with the same `which` (0 or 1).
   const float* vector(Role role, std::size_t which = 0);
 

@@ -26,6 +26,10 @@ const OpRow& activation_row(Activation activation) {
       return op_silu;
     case Activation::relu:
       return op_relu;
+    case Activation::gelu_erf:
+      return op_gelu_erf;
+    case Activation::relu2:
+      return op_relu2;
   }
   return op_silu;
 }
@@ -89,6 +93,10 @@ void Builder::embedding() {
   set_width(Buf::x, config_.dim);
   emit(op);
   scale(Buf::x, config_.table.model.embedding_scale);
+  if (!has(Role::pos_embd)) return;
+  Op position{.row = &op_embed_position, .out = Buf::x};
+  use(position, Role::pos_embd, Role::pos_embd);
+  emit(position);
 }
 
 void Builder::network(Buf in, Buf out) {
@@ -101,6 +109,7 @@ void Builder::network(Buf in, Buf out) {
     product(Role::ffn_up, Role::ffn_up_bias, in, Buf::gate);
   }
   emit(op);
+  if (has(Role::ffn_sub_norm)) norm(Role::ffn_sub_norm, Role::ffn_sub_norm, Buf::gate, Buf::gate);
   product(Role::ffn_down, Role::ffn_bias, Buf::gate, out);
 }
 
@@ -133,8 +142,12 @@ void Builder::head() {
   set_width(Buf::x, config_.dim);
   norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   const Role weight = config_.tied ? Role::token_embd : Role::head;
-  product(weight, weight, Buf::normed, Buf::logits);
-  scale(Buf::logits, config_.table.model.logit_scale);
+  product(weight, Role::head_bias, Buf::normed, Buf::logits);
+  const ModelKind& model = config_.table.model;
+  scale(Buf::logits, model.logit_scale);
+  if (model.logit_cap != 0) {
+    emit({.row = &op_soft_cap, .in = Buf::logits, .out = Buf::logits, .factor = model.logit_cap});
+  }
 }
 
 Status Program::build(SectionProgram& program, std::uint32_t section, std::span<Op> ops) {
@@ -212,7 +225,8 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights)
 Status Program::init_ropes(Arena& arena) {
   const auto table_of = [&](const SectionProgram& p) {
     const LayerKind& k = *p.kind;
-    return RopeTable{k.rope_theta, k.rope_dims, k.rope_scaled != 0 && !config_->rope_divisors.empty(), {}};
+    return RopeTable{
+        k.rope_theta, k.rope_dims, k.rope_scaled != 0 && !config_->rope_divisors.empty(), k.rope_scale, {}};
   };
   QSF_TRY(arena.take(ropes_, programs_.size(), Region::tables));
   std::size_t n = 0;
@@ -223,15 +237,23 @@ Status Program::init_ropes(Arena& arena) {
     if (p.rope < n) continue;
     ropes_[n] = wanted;
     QSF_TRY(arena.take(ropes_[n].frequency, wanted.dims / 2, Region::tables));
-    // As Hugging Face does: float frequencies, float angles. The power itself is exact to double.
-    for (std::uint32_t i = 0; i < wanted.dims / 2; ++i) {
-      const auto frequency = static_cast<float>(exact::pow(wanted.theta, -2.0 * i / wanted.dims));
-      ropes_[n].frequency[i] = wanted.scaled ? frequency / config_->rope_divisors[i] : frequency;
-    }
     ++n;
   }
   ropes_ = ropes_.first(n);
+  set_context(config_->max_seq_len);
   return {};
+}
+
+void Program::set_context(std::uint32_t max_seq_len) {
+  const std::uint32_t from = config_->table.model.long_rope_from;
+  for (const RopeTable& rope : ropes_) {
+    const std::size_t first = from != 0 && max_seq_len > from ? rope.dims / 2 : 0;
+    // As Hugging Face does: float frequencies, float angles. The power itself is exact to double.
+    for (std::uint32_t i = 0; i < rope.dims / 2; ++i) {
+      const auto frequency = static_cast<float>(exact::pow(rope.theta, -2.0 * i / rope.dims));
+      rope.frequency[i] = rope.scaled ? frequency / config_->rope_divisors[first + i] : frequency;
+    }
+  }
 }
 
 Status Program::init_schedule(Arena& arena) {

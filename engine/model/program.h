@@ -29,14 +29,20 @@ struct RopeTable {
   float theta = 0;
   std::uint32_t dims = 0;
   bool scaled = false;
+  float scale = 1;             // on cosines and sines
   std::span<float> frequency;  // [dims / 2]
-  bool operator==(const RopeTable& o) const { return theta == o.theta && dims == o.dims && scaled == o.scaled; }
+  bool operator==(const RopeTable& o) const {
+    return theta == o.theta && dims == o.dims && scaled == o.scaled && scale == o.scale;
+  }
 };
 
 class Program {
  public:
   /// Everything given must outlive this. bad_tensor where a tensor has no use.
   Status init(Arena& arena, const Config& config, const Weights& weights);
+
+  /// Where RoPE depends on it: how long the context may become.
+  void set_context(std::uint32_t max_seq_len);
 
   const SectionProgram& of_section(std::uint32_t section) const { return programs_[of_section_[section]]; }
   std::uint32_t head_section() const { return static_cast<std::uint32_t>(of_section_.size() - 1); }

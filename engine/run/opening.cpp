@@ -200,7 +200,8 @@ Status Opening::plan_memory() {
                   return status ? kHostReserve + dry.used() : ~std::uint64_t{0};
                 }};
   in.finest_kv = m.tables.header.quant == static_cast<std::uint8_t>(FormatId::f32) ? KvType::f32 : KvType::f16;
-  in.model_seq_len = m.config.max_seq_len;
+  const std::uint32_t long_from = m.config.table.model.long_rope_from;
+  in.model_seq_len = long_from != 0 ? std::min(long_from, m.config.max_seq_len) : m.config.max_seq_len;
   in.max_seq_len = m.options.max_seq_len;
   in.chunk = m.options.chunk;
   in.ring_slots = m.options.ring_slots;
@@ -208,6 +209,7 @@ Status Opening::plan_memory() {
   in.stream_all = m.options.stream_all;
   QSF_LET(plan, make_plan(in, pinned_));
   m.plan = plan;
+  m.program.set_context(plan.max_seq_len);
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
   return m.init_planned(*arena_, plan, pinned_);
 }

@@ -1,5 +1,5 @@
 // Lists and tables that documents hold between `<!-- made: NAME -->` and `<!-- end -->`, from the sources that say them.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { readErrors } from '../gen-errors.mjs';
@@ -43,7 +43,10 @@ export const inputKinds = () =>
   }));
 
 /** Architectures that the converter has a recipe for. */
-export const architectures = () => matches('converter/recipes.cpp', /^ {6}Recipe\{\.name = "([^"]+)"/gm).flat();
+export const architectures = () =>
+  readdirSync(join(root, 'converter', 'recipes'))
+    .sort()
+    .map((file) => JSON.parse(read(`converter/recipes/${file}`)).name);
 
 const code = (names) => names.map((name) => `\`${name}\``).join(', ');
 

@@ -209,13 +209,18 @@ TEST_F(Damage, OverflowingShape) {
 }
 
 TEST_F(Damage, UnsupportedScaling) {
-  writer_.text("llama.rope.scaling.type", "yarn");
-  expect(error(), ErrorCode::unsupported, "yarn");
+  writer_.text("llama.rope.scaling.type", "spiral");
+  expect(error(), ErrorCode::unsupported, "spiral");
 }
 
-TEST_F(Damage, PartialRope) {
-  writer_.u32("llama.rope.dimension_count", 8);
-  expect(error(), ErrorCode::unsupported, "RoPE over 8");
+TEST_F(Damage, RopeOverMoreThanAHead) {
+  writer_.u32("llama.rope.dimension_count", 2000);
+  expect(error(), ErrorCode::bad_input, "rope_dims is 2000, more than head_dim");
+}
+
+TEST_F(Damage, RopeOverHalfAPair) {
+  writer_.u32("llama.rope.dimension_count", 7);
+  expect(error(), ErrorCode::bad_input, "rope_dims is 7; it must be even");
 }
 
 TEST_F(Damage, UnknownTokenizer) {

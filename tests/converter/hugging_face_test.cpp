@@ -62,10 +62,10 @@ TEST_F(Directory, ImpossibleSizes) {
   };
   for (const Case& c : {Case{"num_hidden_layers", 0, "layers"}, Case{"num_hidden_layers", 100000, "layers"},
                         Case{"num_attention_heads", 0, "head"}, Case{"num_key_value_heads", 3, "not a multiple"},
-                        Case{"head_dim", 33, "head_dim 33 is odd"}, Case{"vocab_size", 4294967295u, "vocab"},
-                        Case{"hidden_size", 64, "[512, 128]"}, Case{"intermediate_size", 255, "[255, 128]"},
-                        Case{"rms_norm_eps", 0, "epsilon"}, Case{"num_hidden_layers", 4, "is missing"},
-                        Case{"num_hidden_layers", 2, "no place"}}) {
+                        Case{"head_dim", 33, "rope_dims is 33; it must be even"},
+                        Case{"vocab_size", 4294967295u, "vocab"}, Case{"hidden_size", 64, "[512, 128]"},
+                        Case{"intermediate_size", 255, "[255, 128]"}, Case{"rms_norm_eps", 0, "epsilon"},
+                        Case{"num_hidden_layers", 4, "is missing"}, Case{"num_hidden_layers", 2, "no place"}}) {
     const json before = read_config(folder_.path());
     set(c.key, c.value);
     const Error error = convert_error(folder_.path());
@@ -80,12 +80,11 @@ TEST_F(Directory, UnsupportedFeaturesAreNamed) {
     json value;
     const char* part;
   };
-  for (const Case& c :
-       {Case{"model_type", "gpt_neox", "gpt_neox"}, Case{"hidden_act", "gelu", "gelu"},
-        Case{"mlp_bias", true, "mlp_bias"}, Case{"rope_parameters", {{"rope_type", "yarn"}, {"factor", 4}}, "yarn"},
-        Case{"quantization_config", {{"quant_method", "gptq"}}, "gptq"},
-        Case{"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}, "full_attention"},
-        Case{"partial_rotary_factor", 0.5, "partial_rotary_factor"}}) {
+  for (const Case& c : {Case{"model_type", "lama", "did you mean llama?"}, Case{"hidden_act", "gelu_tanh", "gelu_tanh"},
+                        Case{"mlp_bias", true, "mlp_bias"},
+                        Case{"rope_parameters", {{"rope_type", "dynamic"}, {"factor", 4}}, "dynamic"},
+                        Case{"quantization_config", {{"quant_method", "gptq"}}, "gptq"},
+                        Case{"rope_parameters", {{"chunked_attention", {{"rope_theta", 1e4}}}}, "chunked_attention"}}) {
     const json before = read_config(folder_.path());
     set(c.key, c.value);
     expect(ErrorCode::unsupported, c.part);
@@ -151,9 +150,19 @@ TEST_F(Directory, SlidingWindowInSomeLayersOnly) {
   json config = read_config(folder_.path());
   config.erase("layer_types");
   write_text(folder_.path("config.json"), config.dump());
-  expect(ErrorCode::unsupported, "2 of 3 layers");
-  set("max_window_layers", 3);
-  converted();
+  const auto windows = [this] {
+    const LayerTableSource table = convert(folder_.path(), {}).layers();
+    std::vector<std::uint32_t> out;
+    for (const std::uint8_t kind : table.of_layer) out.push_back(table.kinds[kind].window);
+    return out;
+  };
+  EXPECT_EQ(windows(), (std::vector<std::uint32_t>{0, 8, 8}));
+  set("layer_types", {"sliding_attention", "full_attention", "sliding_attention"});
+  EXPECT_EQ(windows(), (std::vector<std::uint32_t>{8, 0, 8}));
+  set("layer_types", {"sliding_attention", "linear_attention", "sliding_attention"});
+  expect(ErrorCode::unsupported, "linear_attention");
+  set("layer_types", {"sliding_attention"});
+  expect(ErrorCode::bad_input, "not a list of 3 layers");
 }
 
 TEST_F(Directory, MissingParts) {

@@ -74,7 +74,7 @@ TEST_F(Config, OldAndNewRopeKeysThatDisagree) {
     expect(error_with("rope_scaling", scaling), ErrorCode::bad_input, "says otherwise than \"rope_parameters\"");
   }
   expect(error_with("rope_theta", theta * 2), ErrorCode::bad_input, "\"rope_theta\" is");
-  expect(error_with("rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}), ErrorCode::unsupported, "yarn");
+  expect(error_with("rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}), ErrorCode::unsupported, "dynamic");
 
   write(config_);
   const Bytes plain = convert(folder_.path(), {}).file;

@@ -130,6 +130,16 @@ std::string hugging_face_name(Role role, std::uint32_t layer) {
   }
 }
 
+LayerTableSource Written::layers() const {
+  const auto bytes = [this](std::uint32_t tag) {
+    const SectionEntry* const section = find_section(tables.sections, tag);
+    return section ? std::span(file).subspan(section->offset, section->size) : std::span<const std::byte>();
+  };
+  Result<LayerTableSource> table = load_layer_table(tables.header, bytes(kTagMeta), bytes(kTagLayers));
+  EXPECT_TRUE(table) << table.error().sentence;
+  return table ? *table : LayerTableSource{};
+}
+
 std::vector<float> Written::section_floats(std::uint32_t tag) const {
   const SectionEntry* section = find_section(tables.sections, tag);
   if (!section) return {};

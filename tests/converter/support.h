@@ -65,6 +65,7 @@ struct Written {
   std::map<std::pair<std::uint32_t, Role>, Weights> weights;
 
   std::vector<float> section_floats(std::uint32_t tag) const;
+  LayerTableSource layers() const;
 };
 Written read_written(const std::string& path);
 

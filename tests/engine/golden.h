@@ -32,9 +32,8 @@ inline std::vector<float> read_floats(const std::string& path) {
   return values;
 }
 
-/// The model at `path` as a QSF file; an empty format carries the source's own, empty divisors its own RoPE.
-inline std::vector<std::byte> converted(const std::string& path, std::optional<FormatId> format,
-                                        const std::vector<float>& rope_divisors = {}) {
+/// The model at `path` as a QSF file; an empty format carries the source's own.
+inline std::vector<std::byte> converted(const std::string& path, std::optional<FormatId> format) {
   std::vector<std::byte> bytes;
   const Result<convert::ModelSource> model = convert::open_model(path);
   EXPECT_TRUE(model) << path << ": " << model.error().sentence;
@@ -44,7 +43,6 @@ inline std::vector<std::byte> converted(const std::string& path, std::optional<F
   Result<FileSource> source = convert::plan_file(*model, options);
   EXPECT_TRUE(source) << path << ": " << source.error().sentence;
   if (!source) return bytes;
-  if (!rope_divisors.empty()) source->rope_divisors = rope_divisors;
   const Result<std::uint64_t> size = write_file(*source, testing::memory_sink(bytes), {});
   EXPECT_TRUE(size) << path << ": " << size.error().sentence;
   return bytes;

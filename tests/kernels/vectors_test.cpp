@@ -195,14 +195,42 @@ TEST_P(VectorsTest, GeluFastIsWithinItsBound) {
   EXPECT_TRUE(std::isnan(ends[4]));
 }
 
+// The formula's 1.5e-7 of erf, halved, and float's roundings, on |x|; the smallest step where the result is denormal.
+TEST_P(VectorsTest, GeluErfIsWithinItsBound) {
+  const std::vector<float> x = activation_arguments(1000);
+  const std::vector<float> y = activated(kernels().gelu_erf, x, std::vector<float>(x.size(), 2.0f));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = double{x[i]};
+    ASSERT_NEAR(y[i], at / 2 * (1 + std::erf(at / std::numbers::sqrt2)), std::fabs(at) * 0x1p-21 + 0x1p-149) << x[i];
+  }
+  const std::vector<float> ends =
+      activated(kernels().gelu_erf, {-kInfinity, -1e30f, 1e30f, kInfinity, kNaN}, std::vector<float>(5, 1.0f));
+  EXPECT_EQ((std::vector<float>(ends.begin(), ends.end() - 1)), (std::vector<float>{0, 0, 1e30f, kInfinity}));
+  EXPECT_TRUE(std::isnan(ends[4]));
+}
+
+// tanh within 3 ulp, a quotient and a product; a denormal quotient is off by half the smallest step.
+TEST_P(VectorsTest, SoftCap) {
+  for (const float cap : {0.5f, 15.0f, 50.0f}) {
+    std::vector<float> x = activation_arguments(1000);
+    const std::vector<float> before = x;
+    kernels().soft_cap(x.data(), static_cast<std::uint32_t>(x.size()), cap);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = double{cap} * std::tanh(double{before[i]} / double{cap});
+      ASSERT_NEAR(x[i], exact, std::fabs(exact) * 5 * 0x1p-23 + (1 + double{cap}) * 0x1p-149) << before[i];
+    }
+  }
+}
+
 TEST_P(VectorsTest, ElementByElement) {
   for (const std::uint32_t n : kLengths) {
     const std::vector<float> x = make_values(Values::random, n, n), y = make_values(Values::random, n, n + 1);
-    std::vector<float> sum = x, product = x, scaled = x, relu = x;
+    std::vector<float> sum = x, product = x, scaled = x, relu = x, relu2 = x;
     kernels().add(sum.data(), y.data(), n);
     kernels().mul(product.data(), y.data(), n);
     kernels().scale(scaled.data(), 0.3f, n);
     kernels().relu(relu.data(), nullptr, n);
+    kernels().relu2(relu2.data(), nullptr, n);
     std::vector<f16> halves(n + 1);
     for (std::uint32_t i = 0; i <= n; ++i) halves[i] = static_cast<f16>(1777 * i * n);
     std::vector<float> widened(n + 1, -77.0f);
@@ -212,6 +240,7 @@ TEST_P(VectorsTest, ElementByElement) {
       EXPECT_EQ(product[i], x[i] * y[i]);
       EXPECT_EQ(scaled[i], x[i] * 0.3f);
       EXPECT_EQ(relu[i], std::max(x[i], 0.0f));
+      EXPECT_EQ(relu2[i], std::max(x[i], 0.0f) * std::max(x[i], 0.0f));
       const float wide = f16_to_f32(halves[i]);
       EXPECT_TRUE(widened[i] == wide || (std::isnan(widened[i]) && std::isnan(wide)));
     }
@@ -237,7 +266,8 @@ TEST_P(VectorsTest, EveryHalfFloatWidensExactly) {
 // Every column and head of a batch by the definition, and none of the floats between two columns' heads.
 TEST_P(VectorsTest, RopeOfABatch) {
   for (const std::uint32_t half : kLengths) {
-    const std::uint32_t head_dim = 2 * half, columns = 3, n_heads = 2, stride = n_heads * head_dim + 5;
+    const std::uint32_t dims = 2 * half, head_dim = dims + half % 3 * 2, columns = 3, n_heads = 2;
+    const std::uint32_t stride = n_heads * head_dim + 5;
     const std::vector<float> cos = make_values(Values::random, columns * half, 4);
     const std::vector<float> sin = make_values(Values::random, columns * half, 5);
     std::vector<float> v = make_values(Values::random, columns * stride, 6), turned = v;
@@ -253,11 +283,11 @@ TEST_P(VectorsTest, RopeOfABatch) {
       }
     }
     std::vector<float> apart = v;
-    kernels().rope({v.data(), columns, stride, n_heads, head_dim, cos.data(), sin.data()});
+    kernels().rope({v.data(), columns, stride, n_heads, head_dim, dims, cos.data(), sin.data()});
     EXPECT_EQ(v, turned);
     for (std::uint32_t c = 0; c < columns; ++c) {
       for (std::uint32_t h = 0; h < n_heads; ++h) {
-        kernels().rope({apart.data() + c * stride + h * head_dim, 1, 0, 1, head_dim, cos.data() + c * half,
+        kernels().rope({apart.data() + c * stride + h * head_dim, 1, 0, 1, head_dim, dims, cos.data() + c * half,
                         sin.data() + c * half});
       }
     }

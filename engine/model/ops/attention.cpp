@@ -19,8 +19,8 @@ Advance rope_step(Pass& pass, const Op& op) {
       }
     }
     if (kind.rope_dims == 0) return;
-    pass.kernels().rope(
-        {pass.at(op.out, begin), count, pass.width(op.out), n_heads, head_dim, pass.cosines(begin), pass.sines(begin)});
+    pass.kernels().rope({pass.at(op.out, begin), count, pass.width(op.out), n_heads, head_dim, kind.rope_dims,
+                         pass.cosines(begin), pass.sines(begin)});
   });
   if (weight != nullptr) pass.count(op_rms_norm.name, {}, std::uint64_t{pass.n()} * n_heads);
   if (kind.rope_dims != 0) pass.count(op_rope.name, {}, 1);
@@ -67,6 +67,7 @@ Advance attend_step(Pass& pass, const Op& op) {
     args.window = lane.window;
     args.scale = kind.attention_scale != 0 ? kind.attention_scale
                                            : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+    args.cap = kind.score_cap;
     args.scores = &pass.scores()[std::size_t{head} * kTogether * lane.capacity];
     pass.kernels().attend[type](args);
   });
@@ -79,9 +80,12 @@ void emit(Builder& b, Buf in, Buf out) {
   b.product(Role::attn_q, Role::attn_q_bias, in, Buf::q);
   b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);
   b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);
+  if (b.has(Role::attn_q_norm_all)) b.norm(Role::attn_q_norm_all, Role::attn_q_norm_all, Buf::q, Buf::q);
+  if (b.has(Role::attn_k_norm_all)) b.norm(Role::attn_k_norm_all, Role::attn_k_norm_all, Buf::k, Buf::k);
   b.in_place(op_rope, Role::attn_q_norm, Buf::q);
   b.in_place(op_rope, Role::attn_k_norm, Buf::k);
   b.emit({.row = &op_attend, .in = Buf::q, .out = Buf::q});
+  if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
   b.product(Role::attn_o, Role::attn_o_bias, Buf::q, out);
 }
 

@@ -31,12 +31,21 @@ Advance scale(Pass& pass, const Op& op) {
   });
 }
 
+Advance soft_cap(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    pass.kernels().soft_cap(pass.at(op.out, begin), n, op.factor);
+  });
+}
+
 }  // namespace
 
 const OpRow op_silu{"silu", Work::activate, activate<&Kernels::silu>};
 const OpRow op_gelu{"gelu", Work::activate, activate<&Kernels::gelu>};
+const OpRow op_gelu_erf{"gelu_erf", Work::activate, activate<&Kernels::gelu_erf>};
 const OpRow op_relu{"relu", Work::activate, activate<&Kernels::relu>};
+const OpRow op_relu2{"relu2", Work::activate, activate<&Kernels::relu2>};
 const OpRow op_add{"add", Work::add, add};
 const OpRow op_scale{"scale", Work::scale, scale};
+const OpRow op_soft_cap{"soft_cap", Work::activate, soft_cap};
 
 }  // namespace qsf

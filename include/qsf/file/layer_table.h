@@ -47,6 +47,8 @@ struct LayerKind {
 struct ModelKind {
   float embedding_scale = 1;
   float logit_scale = 1;
+  float logit_cap = 0;
+  std::uint32_t long_rope_from = 0;
   bool operator==(const ModelKind&) const = default;
 };
 
@@ -88,6 +90,8 @@ std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKi
 
 /// Ranges and what must fit together: bad_section, naming the key and the value, or unsupported.
 Status check_kind(const LayerKind& kind);
+/// The ROPE section's size against every kind that it holds for: bad_section otherwise.
+Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors);
 /// The header's sizes against layers.def. `code`: the reader's bad_header, the converter's bad_input.
 Status check_sizes(const Header& header, ErrorCode code);
 

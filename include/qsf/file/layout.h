@@ -25,7 +25,8 @@ inline constexpr std::uint32_t kMaxSegmentRaw = 16u << 20;
 inline constexpr std::uint32_t kMaxSections = 64;
 
 enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // told, never acted upon
-enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2 };
+/// gelu: its tanh form; gelu_erf: with the error function; relu2: the square of relu.
+enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2, gelu_erf = 3, relu2 = 4 };
 enum class Norm : std::uint8_t { layer_norm = 0, rms_norm = 1 };
 enum class Position : std::uint8_t { learned = 0, rope = 1, alibi = 2 };
 enum class Compression : std::uint8_t { none = 0, lz4 = 1, lz4hc = 2, zstd = 3 };
@@ -146,6 +147,12 @@ enum class Role : std::uint8_t {
   final_norm_bias = 36,
   ffn_gate_bias = 37,
   ffn_up_bias = 38,
+  pos_embd = 39,
+  head_bias = 40,
+  attn_q_norm_all = 41,
+  attn_k_norm_all = 42,
+  attn_sub_norm = 43,
+  ffn_sub_norm = 44,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

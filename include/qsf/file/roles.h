@@ -13,7 +13,7 @@
 namespace qsf {
 
 enum class Place : std::uint8_t { embedding, layer, final };
-enum class Extent : std::uint8_t { one, dim, heads, kv_heads, head_dim, ffn_dim, vocab };
+enum class Extent : std::uint8_t { one, dim, heads, kv_heads, head_dim, ffn_dim, vocab, positions };
 /// Whether a section has a tensor of a role: it must, it may, it must not.
 enum class Presence : std::uint8_t { never, optional, always };
 
@@ -62,6 +62,7 @@ constexpr Presence network_post_norm(const RoleContext& c) { return when(after(c
 constexpr bool layer_norm(const RoleContext& c) { return c.kind.norm == Norm::layer_norm; }
 constexpr Presence mixer_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && mixes(c)); }
 constexpr Presence network_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && feeds(c)); }
+constexpr Presence may_be(const RoleContext&) { return Presence::optional; }
 constexpr Presence layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
 
 }  // namespace presence
@@ -95,6 +96,12 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::final_norm_bias, "final_norm_bias", Place::final,     false, Extent::one,      Extent::dim,      presence::layer_norm_may},
     RoleRule{Role::ffn_gate_bias,   "ffn_gate_bias",   Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::gated_may},
     RoleRule{Role::ffn_up_bias,     "ffn_up_bias",     Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
+    RoleRule{Role::pos_embd,        "pos_embd",        Place::embedding, true,  Extent::positions, Extent::dim,     presence::may_be},
+    RoleRule{Role::head_bias,       "head_bias",       Place::final,     false, Extent::one,      Extent::vocab,    presence::may_be},
+    RoleRule{Role::attn_q_norm_all, "attn_q_norm_all", Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
+    RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
+    RoleRule{Role::attn_sub_norm,   "attn_sub_norm",   Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
+    RoleRule{Role::ffn_sub_norm,    "ffn_sub_norm",    Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -143,6 +150,8 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.ffn_dim;
     case Extent::vocab:
       return h.vocab_size;
+    case Extent::positions:
+      return h.max_seq_len;
   }
   return 0;
 }

@@ -1,0 +1,24 @@
+// What differs between a model's layers of attention, and is said per layer: windows, and positions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "converter/model_source.h"
+
+namespace qsf::convert {
+
+struct AttentionRules {
+  std::uint32_t window = 0;           // 0: none
+  std::vector<std::uint8_t> full;     // [n_layers]: the window does not hold; empty: it holds everywhere
+  std::vector<std::uint8_t> no_rope;  // [n_layers]: without positions; empty: none is
+  double local_theta = 0;             // RoPE's base, unscaled, where the window holds; 0: as everywhere
+};
+
+/// The layers of a pattern: the last of `every`.
+std::vector<std::uint8_t> last_of_every(std::uint32_t every, std::uint32_t n_layers);
+
+/// Puts the rules into the model's configuration, exceptions in front of the recipe's own.
+void apply_rules(const AttentionRules& rules, ModelSource& model);
+
+}  // namespace qsf::convert
