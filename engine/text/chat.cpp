@@ -28,7 +28,8 @@ bool goes_on(std::string_view text, std::string_view mark) {
 }
 
 bool contains(std::string_view text, std::string_view mark) {
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  const std::string_view firsts = mark.front() == '\'' ? "'\"" : mark.front() == '\n' ? "\n\\" : mark.substr(0, 1);
+  for (std::size_t at = 0; (at = text.find_first_of(firsts, at)) != text.npos; ++at) {
     if (goes_on(text.substr(at), mark)) return true;
   }
   return false;
