@@ -102,6 +102,7 @@ Result<std::vector<std::uint32_t>> Chat::tokenize(Session& session, std::span<co
   ids.resize(*n);
   const std::optional<std::uint32_t> begin = session.begin_token();
   if (begin && (ids.empty() || ids.front() != *begin)) ids.insert(ids.begin(), *begin);
+  if (ids.empty()) return make_error(ErrorCode::bad_argument, "the conversation has no tokens");
   if (ids.size() >= room) return full();
   return ids;
 }

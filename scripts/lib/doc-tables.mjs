@@ -45,6 +45,11 @@ export const inputKinds = () =>
 /** Architectures that the converter has a recipe for. */
 export const architectures = () => matches('converter/recipes.cpp', /^ {6}Recipe\{\.name = "([^"]+)"/gm).flat();
 
+/** Families of chat templates that are recognised, each once. */
+export const chatFamilies = () => [
+  ...new Set(matches('engine/text/chat_families.inc', /^ {4}(?:\{\.name = |\w+\()"([^"]+)"/gm).flat()),
+];
+
 const code = (names) => names.map((name) => `\`${name}\``).join(', ');
 
 function table(head, rows) {
@@ -72,6 +77,7 @@ const makers = {
       inputKinds().map(({ name, description }) => [`\`${name}\``, description]),
     ),
   architectures: () => code(architectures()),
+  'chat-families': () => code(chatFamilies()),
   errors: () => code(readErrors().map(({ name }) => name)),
 };
 
