@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "converter/attention_rules.h"
+#include "converter/chat_template.h"
 #include "converter/gguf.h"
 #include "converter/rope_scaling.h"
 #include "converter/settings.h"
@@ -350,6 +351,7 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
     if (!tokenizer) return tokenizer.error();
     out.tokenizer = std::move(*tokenizer);
     if (!out.tokenizer) out.warnings.push_back("the GGUF has no tokenizer: the file will only take token ids");
+    if (out.tokenizer) read_chat_template(gguf, out);
     QSF_TRY(fit_tokenizer(out));
   }
   out.tensors = std::move(gguf.tensors);

@@ -8,6 +8,7 @@
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"
 #include "qsf/file/roles.h"
+#include "qsf/text/chat.h"
 #include "qsf/text/tokenizer.h"
 
 namespace qsf::convert {
@@ -104,6 +105,16 @@ void print_sections(std::span<const SectionEntry> sections, std::FILE* out) {
   table.print(out);
 }
 
+/// A text that is no line for people is told by its size, and a chat template by its family.
+std::string in_short(std::string_view key, std::string_view text) {
+  if (key.starts_with(kMetaChatTemplate)) {
+    const ChatFamily* family = find_chat_family(text);
+    return (family != nullptr ? std::string(family->name) : "not recognised") + ", " + grouped(text.size()) + " bytes";
+  }
+  constexpr std::size_t kLine = 200;
+  return text.size() <= kLine ? std::string(text) : grouped(text.size()) + " bytes";
+}
+
 Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
   QSF_LET(reader, MetaReader::open(bytes));
   Table table({"key", "type", "value"});
@@ -115,7 +126,7 @@ Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
     const std::string key(value.key);
     if (value.type == MetaType::u32) table.add({key, "u32", number(value.u32)});
     if (value.type == MetaType::f32) table.add({key, "f32", real(value.f32)});
-    if (value.type == MetaType::text) table.add({key, "text", std::string(value.text)});
+    if (value.type == MetaType::text) table.add({key, "text", in_short(key, value.text)});
   }
   std::fprintf(out, "\nmetadata\n");
   table.print(out);

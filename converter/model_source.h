@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/input.h"
@@ -62,6 +63,7 @@ struct ModelSource {
   bool interleaved_rope = false;  // rows of q and k are stored for RoPE over neighbouring pairs
   bool carry_formats = false;     // by default every matrix keeps its format
   std::optional<TokenizerSource> tokenizer;
+  std::vector<std::pair<std::string, std::string>> chat;  // keys and texts of the metadata: see chat_template.h
   std::vector<std::string> warnings;
   std::shared_ptr<LocalFiles> files;  // every file that was read; none where the model does not come from files
 };

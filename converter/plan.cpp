@@ -135,6 +135,7 @@ std::vector<MetaEntry> meta_of(const ModelSource& model, const LayerKind& usual)
   if (model.config.all_eos.size() > 1) {
     text(kMetaEndTokens, joined<std::uint32_t>(model.config.all_eos));
   }
+  for (const auto& [key, value] : model.chat) text(key, value);
   return meta;
 }
 

@@ -2,20 +2,13 @@
 #include <algorithm>
 #include <array>
 
+#include "converter/chat_template.h"
 #include "converter/gguf.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
 
 namespace qsf::convert {
 namespace {
-
-/// A token's text in tokenizer_config.json: a text, or an object with "content".
-std::string token_text(const Json& config, std::string_view key) {
-  const Json* token = find(config, key);
-  const Json* content = token && token->is_object() ? find(*token, "content") : token;
-  const std::string* text = content ? as_text(*content) : nullptr;
-  return text ? *text : std::string();
-}
 
 /// Of several ids that end a text, the one that the tokenizer names is the model's own.
 void choose_eos(const Json& config, ModelSource& model) {
@@ -102,6 +95,13 @@ constexpr std::array kTokenizerFiles{
 
 }  // namespace
 
+std::string token_text(const Json& config, std::string_view key) {
+  const Json* token = find(config, key);
+  const Json* content = token && token->is_object() ? find(*token, "content") : token;
+  const std::string* text = content ? as_text(*content) : nullptr;
+  return text ? *text : std::string();
+}
+
 Status fit_tokenizer(ModelSource& model) {
   if (!model.tokenizer) return {};
   std::vector<TokenizerSource::Token>& tokens = model.tokenizer->tokens;
@@ -151,6 +151,7 @@ Status read_tokenizer_of_folder(const InputFolder& folder, ModelSource& model) {
     model.warnings.push_back("there is no tokenizer.json or tokenizer.model: the file will only take token ids");
   }
   choose_eos(config, model);
+  if (model.tokenizer) QSF_TRY(read_chat_template(folder, config, model));
   return fit_tokenizer(model);
 }
 

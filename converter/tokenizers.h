@@ -45,6 +45,9 @@ constexpr std::uint64_t most_ids(std::uint64_t n_tokens) {
   return std::min<std::uint64_t>(2 * n_tokens + (1 << 16), kMaxVocab);
 }
 
+/// A special token's text in tokenizer_config.json: a text, or an object with "content". Empty for none.
+std::string token_text(const Json& config, std::string_view key);
+
 /// "<0x00>" to "<0xFF>".
 bool is_byte_token(std::string_view text);
 

@@ -63,6 +63,34 @@ void qsf_generate(QSFEngine*, const char* prompt, int max_tokens, float temperat
  * it. From a callback, another thread or a signal handler. NULL is nothing. */
 void qsf_stop(QSFEngine*);
 
+/* Conversations, in the form of the model's own chat template. It is recognised, not run: where the file has none, or
+ * one that is not known, these fail with `unsupported`. */
+
+/* role: "system" (only the first), "user" or "assistant". content: UTF-8; no part of it is taken for a special token.
+ */
+typedef struct QSFChatMessage {
+  const char* role;
+  const char* content;
+} QSFChatMessage;
+
+/* The template as it is in the file (Jinja), zero-terminated, owned by the caller: qsf_release(). NULL where there is
+ * none. */
+char* qsf_chat_template(QSFEngine*);
+/* What it is recognised as, such as "chatml"; valid forever. NULL on failure. */
+const char* qsf_chat_family(QSFEngine*);
+/* The conversation, which ends with the user's message, as text that asks for the answer; owned by the caller. NULL on
+ * failure. */
+char* qsf_chat_render(QSFEngine*, const QSFChatMessage* messages, int num_messages);
+/* The same as token ids: [*num_tokens], owned by the caller. Special tokens are those of the template. NULL on failure.
+ */
+int* qsf_chat_tokenize(QSFEngine*, const QSFChatMessage* messages, int num_messages, int* num_tokens);
+/* Whether an answer ends with this token: 1 or 0; -1 on failure. */
+int qsf_chat_ends(QSFEngine*, int token_id);
+/* As qsf_generate(), with the answer to a conversation. Of the sequence, what agrees with the conversation is kept, so
+ * that every turn computes only what is new. */
+void qsf_chat_generate(QSFEngine*, const QSFChatMessage* messages, int num_messages, int max_tokens, float temperature,
+                       float top_p, QSFTokenCallback callback, void* user_data);
+
 /* Lower-level API. What it gives with ownership is given back by qsf_release(). */
 
 /* Token ids of `text`, nothing added: [*num_tokens], owned by the caller. NULL on failure. */
@@ -79,7 +107,7 @@ int qsf_rewind(QSFEngine*, int num_tokens);
  * seed, such as its number. */
 int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p, uint64_t seed);
 int qsf_vocab_size(const QSFEngine*);
-/* Takes what qsf_tokenize() or qsf_detokenize() gave; NULL is nothing. */
+/* Takes what was given with ownership; NULL is nothing. */
 void qsf_release(void*);
 
 /* RAM usage, tokens per second and what is kept in memory, on stderr. */

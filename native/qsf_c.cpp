@@ -1,12 +1,16 @@
 // The C API over Host. Nothing here can throw: memory that runs out ends the process, as everywhere in the hosts.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <optional>
 #include <vector>
 
+#include "native/chat.h"
 #include "native/host.h"
 #include "native/resident.h"
 #include "qsf.h"
@@ -23,6 +27,7 @@ struct QSFEngine {
   QSFConfig config;
   std::atomic<bool> cancel{false};
   std::unique_ptr<qsf::Host> host;
+  std::optional<qsf::Chat> chat;
   double prompt_seconds = 0, generation_seconds = 0;
 };
 
@@ -93,6 +98,125 @@ double now() {
 
 double rate(std::uint64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0; }
 
+struct Limits {
+  int max_tokens;
+  float temperature, top_p;
+};
+
+struct Callback {
+  QSFTokenCallback call;
+  void* user_data;
+  void operator()(int token, const char* text) const {
+    if (call != nullptr) call(token, text, user_data);
+  }
+};
+
+/// Continues the sequence by the prompt, to the end of the generation.
+void generate(QSFEngine& engine, Prompt& start, const Limits& limits, const Callback& callback) {
+  Session& session = engine.host->session();
+  start.max_tokens = static_cast<std::uint32_t>(limits.max_tokens);
+  start.sampler.temperature = limits.temperature;
+  start.sampler.top_p = limits.top_p;
+  start.sampler.seed = engine.config.seed;
+  if (const Status s = session.start(start); !s) return fail(s.error());
+  const double begin = now();
+  double first = 0;
+  std::string text;
+  while (true) {
+    const Result<Step> step = engine.host->next();
+    if (first == 0) first = now();
+    if (!step) {
+      session.stop();
+      fail(step.error());
+      break;
+    }
+    text = session.piece();
+    if (*step == Step::token) callback(static_cast<int>(session.token()), text.c_str());
+    if (*step == Step::done) {
+      if (!text.empty()) callback(-1, text.c_str());
+      break;
+    }
+  }
+  engine.prompt_seconds = first - begin;
+  engine.generation_seconds = now() - first;
+}
+
+/// Text that the caller releases; nullptr, with an error, without memory.
+char* owned(std::string_view text) {
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} bytes of text", text.size()));
+    return nullptr;
+  }
+  std::ranges::copy(text, out);
+  out[text.size()] = 0;
+  return out;
+}
+
+/// Token ids that the caller releases; nullptr, with an error, without memory.
+int* owned(std::span<const std::uint32_t> ids) {
+  auto* out = static_cast<int*>(std::malloc(sizeof(int) * (ids.size() + 1)));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} token ids", ids.size()));
+    return nullptr;
+  }
+  std::ranges::transform(ids, out, [](std::uint32_t id) { return static_cast<int>(id); });
+  return out;
+}
+
+Result<std::vector<ChatMessage>> read_messages(const QSFChatMessage* messages, int n) {
+  if (messages == nullptr || n <= 0) return wrong("no messages were given");
+  constexpr std::array<std::string_view, 3> names{"system", "user", "assistant"};
+  std::vector<ChatMessage> out;
+  for (int i = 0; i < n; ++i) {
+    if (messages[i].role == nullptr || messages[i].content == nullptr) {
+      return make_error(ErrorCode::bad_argument, "message {} has no role or no content", i);
+    }
+    const auto name = std::ranges::find(names, std::string_view(messages[i].role));
+    if (name == names.end()) {
+      return make_error(ErrorCode::bad_argument, "message {} is of a \"{:.40}\"; it can be system, user or assistant",
+                        i, messages[i].role);
+    }
+    out.push_back({static_cast<ChatRole>(name - names.begin()), messages[i].content});
+  }
+  return out;
+}
+
+/// The engine's chat template, recognised once; nullptr, with an error, where it cannot be used.
+Chat* chat_of(QSFEngine* engine) {
+  begin_call();
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return nullptr;
+  }
+  if (!engine->chat) {
+    Result<Chat> chat = Chat::open(engine->host->session());
+    if (!chat) {
+      fail(chat.error());
+      return nullptr;
+    }
+    engine->chat.emplace(std::move(*chat));
+  }
+  return &*engine->chat;
+}
+
+/// Ids of the conversation; none, with an error, on failure.
+std::vector<std::uint32_t> chat_ids(QSFEngine* engine, const QSFChatMessage* messages, int n) {
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return {};
+  const Result<std::vector<ChatMessage>> read = read_messages(messages, n);
+  if (!read) {
+    fail(read.error());
+    return {};
+  }
+  Result<std::vector<std::uint32_t>> ids = chat->tokenize(engine->host->session(), *read);
+  if (!ids) {
+    fail(ids.error());
+    return {};
+  }
+  return std::move(*ids);
+}
+
 }  // namespace
 
 QSFConfig* qsf_config_default(void) { return new (std::nothrow) QSFConfig; }
@@ -130,37 +254,10 @@ void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float t
     return fail(wrong("an engine, a prompt and max_tokens of 0 or more are needed"));
   }
   const Stoppable stoppable(*engine);
-  Session& session = engine->host->session();
   Prompt start;
   start.text = prompt;
-  start.max_tokens = static_cast<std::uint32_t>(max_tokens);
-  start.sampler.temperature = temperature;
-  start.sampler.top_p = top_p;
-  start.sampler.seed = engine->config.seed;
-  if (const Status s = session.rewind(0); !s) return fail(s.error());
-  if (const Status s = session.start(start); !s) return fail(s.error());
-  const double begin = now();
-  double first = 0;
-  std::string text;
-  while (true) {
-    const Result<Step> step = engine->host->next();
-    if (first == 0) first = now();
-    if (!step) {
-      session.stop();
-      fail(step.error());
-      break;
-    }
-    text = session.piece();
-    if (*step == Step::token && callback != nullptr) {
-      callback(static_cast<int>(session.token()), text.c_str(), user_data);
-    }
-    if (*step == Step::done) {
-      if (!text.empty() && callback != nullptr) callback(-1, text.c_str(), user_data);
-      break;
-    }
-  }
-  engine->prompt_seconds = first - begin;
-  engine->generation_seconds = now() - first;
+  if (const Status s = engine->host->session().rewind(0); !s) return fail(s.error());
+  generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
 }
 
 void qsf_stop(QSFEngine* engine) {
@@ -181,14 +278,8 @@ int* qsf_tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
     fail(n.error());
     return nullptr;
   }
-  auto* out = static_cast<int*>(std::malloc(sizeof(int) * (*n + std::size_t{1})));
-  if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for {} token ids", *n));
-    return nullptr;
-  }
-  for (std::uint32_t i = 0; i < *n; ++i) out[i] = static_cast<int>(ids[i]);
   *num_tokens = static_cast<int>(*n);
-  return out;
+  return owned(std::span(ids).first(*n));
 }
 
 char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
@@ -203,13 +294,65 @@ char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
   for (const std::uint32_t id : ids) {
     text += engine->host->session().detokenize(id);
   }
-  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
-  if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for {} bytes of text", text.size()));
+  return owned(text);
+}
+
+char* qsf_chat_template(QSFEngine* engine) {
+  begin_call();
+  const std::string_view text = engine == nullptr ? "" : engine->host->session().metadata(kMetaChatTemplate);
+  if (!text.empty()) return owned(text);
+  fail(engine == nullptr ? wrong("an engine is needed")
+                         : make_error(ErrorCode::unsupported, "the file has no chat template"));
+  return nullptr;
+}
+
+const char* qsf_chat_family(QSFEngine* engine) {
+  const Chat* chat = chat_of(engine);
+  return chat == nullptr ? nullptr : chat->family().name.data();  // a literal: zero-terminated
+}
+
+char* qsf_chat_render(QSFEngine* engine, const QSFChatMessage* messages, int num_messages) {
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return nullptr;
+  const Result<std::vector<ChatMessage>> read = read_messages(messages, num_messages);
+  const Result<std::string> text = read ? chat->render(*read) : Result<std::string>(read.error());
+  if (text) return owned(*text);
+  fail(text.error());
+  return nullptr;
+}
+
+int* qsf_chat_tokenize(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int* num_tokens) {
+  const std::vector<std::uint32_t> ids = chat_ids(engine, messages, num_messages);
+  if (ids.empty()) return nullptr;
+  if (num_tokens == nullptr) {
+    fail(wrong("a place for the count is needed"));
     return nullptr;
   }
-  std::memcpy(out, text.c_str(), text.size() + 1);
-  return out;
+  *num_tokens = static_cast<int>(ids.size());
+  return owned(ids);
+}
+
+int qsf_chat_ends(QSFEngine* engine, int token_id) {
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return -1;
+  const std::span<const std::uint32_t> ends = chat->end_tokens();
+  return std::ranges::find(ends, static_cast<std::uint32_t>(token_id)) != ends.end() ? 1 : 0;
+}
+
+void qsf_chat_generate(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int max_tokens,
+                       float temperature, float top_p, QSFTokenCallback callback, void* user_data) {
+  const std::vector<std::uint32_t> ids = chat_ids(engine, messages, num_messages);
+  if (ids.empty()) return;
+  if (max_tokens < 0) return fail(wrong("max_tokens of 0 or more is needed"));
+  const Stoppable stoppable(*engine);
+  const Result<std::span<const std::uint32_t>> rest = feed_on(engine->host->session(), ids);
+  if (!rest) return fail(rest.error());
+  const std::array stops{engine->chat->stop()};
+  Prompt start;
+  start.tokens = *rest;
+  start.end_tokens = engine->chat->end_tokens();
+  if (!stops[0].empty()) start.stops = stops;
+  generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
 }
 
 float* qsf_forward(QSFEngine* engine, const int* tokens, int num_tokens) {

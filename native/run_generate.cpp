@@ -55,4 +55,9 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
   return out;
 }
 
+bool is_of_a_line(ErrorCode code) {
+  return code == ErrorCode::bad_text || code == ErrorCode::bad_argument || code == ErrorCode::bad_token ||
+         code == ErrorCode::unsupported || code == ErrorCode::context_full;
+}
+
 }  // namespace qsf::run

@@ -30,4 +30,7 @@ struct Sinks {
 /// it.
 Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks);
 
+/// Whether a conversation can go on after this error of one of its lines.
+bool is_of_a_line(ErrorCode code);
+
 }  // namespace qsf::run

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "native/run_chat.h"
 #include "native/run_generate.h"
 #include "native/run_input.h"
 #include "native/run_options.h"
@@ -108,12 +109,6 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, Progress* progr
   return made->ended == end_name(End::cancelled) ? exit_code_of(caught_signal()) : 0;
 }
 
-/// Whether a conversation can go on after this error of one of its lines.
-bool is_of_a_line(ErrorCode code) {
-  return code == ErrorCode::bad_text || code == ErrorCode::bad_argument || code == ErrorCode::bad_token ||
-         code == ErrorCode::unsupported || code == ErrorCode::context_full;
-}
-
 /// Whether the line is shorter than an empty context.
 bool fits_alone(Session& session, std::string_view line) {
   std::vector<std::uint32_t> ids(session.stats().max_seq_len);
@@ -162,11 +157,14 @@ int run_interactive(const Options& o, Host& host, Prompt prompt) {
   return cancelled() ? exit_code_of(caught_signal()) : 0;
 }
 
-Status print_tokens(Session& session, std::string_view text) {
-  std::vector<std::uint32_t> ids(session.stats().max_seq_len);
-  QSF_LET(n, session.tokenize(text, true, ids));
+Status print_tokens(Session& session, std::string_view text, std::vector<std::uint32_t> ids) {
+  if (ids.empty()) {
+    ids.resize(session.stats().max_seq_len);
+    QSF_LET(n, session.tokenize(text, true, ids));
+    ids.resize(n);
+  }
   std::string line;
-  for (const std::uint32_t id : std::span(ids).first(n)) line += (line.empty() ? "" : ",") + std::to_string(id);
+  for (const std::uint32_t id : ids) line += (line.empty() ? "" : ",") + std::to_string(id);
   return show(line + "\n");
 }
 
@@ -197,11 +195,23 @@ int run_opened(Options& o, Host& host, Progress* progress) {
     if (!text) return fail(text.error());
     o.prompt = std::move(*text);
   }
-  if (o.tokenize) return exit_code(print_tokens(host.session(), *o.prompt));
+  std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
+  if (o.chat) return converse(o, host, prompt_of(o, stops));
+  std::optional<Chat> chat;
+  if (o.system_prompt) {
+    Result<Chat> opened = Chat::open(host.session());
+    if (!opened) return fail(opened.error());
+    Result<std::vector<std::uint32_t>> ids = ask(o, host, *opened);
+    if (!ids) return fail(ids.error());
+    o.tokens = std::move(*ids);
+    chat.emplace(std::move(*opened));
+    if (!chat->stop().empty()) stops.push_back(chat->stop());
+  }
+  if (o.tokenize) return exit_code(print_tokens(host.session(), *o.prompt, o.tokens));
   if (o.detokenize) return exit_code(print_text(host.session(), o.tokens));
   if (!o.generates()) return 0;
-  const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
-  const Prompt prompt = prompt_of(o, stops);
+  Prompt prompt = prompt_of(o, stops);
+  if (chat) prompt.end_tokens = chat->end_tokens();
   if (o.interactive) return run_interactive(o, host, prompt);
   if (o.bench) return exit_code(bench(stdout, o, host));
   return run_once(o, host, prompt, progress);
@@ -216,7 +226,7 @@ int run(int argc, char** argv) {
   std::optional<Progress> progress;
   if (is_url(o.model)) progress.emplace(o.model, received);
   const Result<std::unique_ptr<Host>> opened = Host::open(o.model, o.host, cancelled());
-  if (progress && (!opened || o.memory_map || o.verbose || o.interactive || o.bench)) progress->end();
+  if (progress && (!opened || o.memory_map || o.verbose || o.interactive || o.chat || o.bench)) progress->end();
   if (!opened) return fail(opened.error());
   catch_signals();
   return run_opened(o, **opened, progress ? &*progress : nullptr);

@@ -116,26 +116,30 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
   if (const Status status = check(o.sampler); !status) return status.error().sentence;
   const bool text = o.prompt || !o.prompt_file.empty();
   if (o.interactive && (text || !o.tokens.empty())) return "--interactive reads its prompts from standard input";
+  if (o.chat && (text || !o.tokens.empty())) return "--chat reads its messages from standard input";
   if (o.interactive && o.bench) return "--interactive and --bench exclude each other";
   if (o.prompt && !o.prompt_file.empty()) return "--prompt and --prompt-file exclude each other";
   if (text && !o.tokens.empty()) return "--prompt and --tokens exclude each other";
-  if (o.tokenize + o.detokenize + o.interactive + o.bench > 1) {
-    return "--tokenize, --detokenize, --interactive and --bench exclude each other";
+  if (o.tokenize + o.detokenize + o.chat + o.interactive + o.bench > 1) {
+    return "--tokenize, --detokenize, --chat, --interactive and --bench exclude each other";
+  }
+  if (o.system_prompt && (o.interactive || o.bench || o.detokenize || !o.tokens.empty())) {
+    return "--system-prompt is for --chat or one prompt of text";
   }
   if (o.tokenize && !o.tokens.empty()) return "--tokenize takes a text, not --tokens";
   if (o.detokenize && (text || o.tokens.empty())) return "--detokenize takes --tokens";
   if ((o.tokenize || o.detokenize) && !(o.logits_file + o.receipt_file).empty()) {
     return "--logits and --receipt need something to compute";
   }
-  if (!o.logits_file.empty() && (o.interactive || o.bench)) return "--logits needs one prompt";
-  if (!o.receipt_file.empty() && o.interactive) return "--receipt needs one prompt";
+  if (!o.logits_file.empty() && (o.chat || o.interactive || o.bench)) return "--logits needs one prompt";
+  if (!o.receipt_file.empty() && (o.chat || o.interactive)) return "--receipt needs one prompt";
   return std::nullopt;
 }
 
 /// What is read besides Options' own fields.
 struct Words {
   double budget_mib = 0;
-  std::string kv, tokens, prompt, color = std::string(kColors[0]), completion;
+  std::string kv, tokens, prompt, system_prompt, color = std::string(kColors[0]), completion;
 };
 
 class Table {
@@ -145,8 +149,10 @@ class Table {
   void generation() {
     prompt = text("-p,--prompt", w_.prompt, "The text to continue; else it is read from standard input", "TEXT");
     text("-f,--prompt-file", o_.prompt_file, "A file with the text to continue", "FILE");
+    system_prompt = text("--system-prompt", w_.system_prompt,
+                         "What the model is told to be: the prompt becomes a message in its chat template", "TEXT");
     text("--tokens", w_.tokens, "Token ids instead of text; nothing is added to them", "1,2,3");
-    number("-n,--max-tokens", o_.max_tokens, "Tokens to generate at most; 0: compute the prompt only");
+    max_tokens = number("-n,--max-tokens", o_.max_tokens, "Tokens to generate at most; 0: compute the prompt only");
     app_.add_option("--temperature", o_.sampler.temperature, "0: always the most likely token");
     app_.add_option("--top-p", o_.sampler.top_p,
                     "Sample from the likeliest tokens that make up this share; 1: from all");
@@ -180,6 +186,7 @@ class Table {
   }
 
   void telling() {
+    app_.add_flag("--chat", o_.chat, "Each line of standard input is a message of a conversation");
     app_.add_flag("--interactive", o_.interactive, "Each line of standard input continues the text");
     app_.add_flag("--bench", o_.bench, "Measure tokens per second of prompt and generation, and exit");
     app_.add_flag("--tokenize", o_.tokenize, "Print the token ids of the prompt, and exit");
@@ -195,7 +202,7 @@ class Table {
 
   const Choices& choices() const { return choices_; }
 
-  CLI::Option* prompt = nullptr;
+  CLI::Option *prompt = nullptr, *system_prompt = nullptr, *max_tokens = nullptr;
 
  private:
   CLI::Option* text(const char* name, std::string& to, const std::string& help, const char* type) {
@@ -253,12 +260,15 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     return 0;
   }
   if (table.prompt->count() > 0) o.prompt = words.prompt;
+  if (table.system_prompt->count() > 0) o.system_prompt = words.system_prompt;
+  if (o.chat && table.max_tokens->count() == 0) o.max_tokens = std::numeric_limits<std::uint32_t>::max();
   if (const std::optional<std::string> wrong = mistake(o, words.budget_mib, words.kv, words.tokens)) {
     return refuse(*wrong);
   }
-  const bool has_prompt = o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.interactive || o.bench;
+  const bool has_prompt = o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat || o.interactive || o.bench;
   if (!has_prompt && (o.tokenize || !o.memory_map)) {
-    if (::isatty(STDIN_FILENO) != 0) return refuse("nothing to do: give --prompt, --tokens, --interactive or --bench");
+    if (::isatty(STDIN_FILENO) != 0)
+      return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive or --bench");
     o.prompt_from_input = true;
   }
   o.host.open.isa = o.isa;

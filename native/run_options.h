@@ -18,6 +18,7 @@ struct Options {
 
   std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open
   std::string prompt_file;
+  std::optional<std::string> system_prompt;
   bool prompt_from_input = false;
   std::vector<std::uint32_t> tokens;
   std::uint32_t max_tokens = 256;
@@ -25,7 +26,8 @@ struct Options {
   SamplerOptions sampler;
   std::vector<std::string> stops;
 
-  bool interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false, detokenize = false;
+  bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
+       detokenize = false;
   Color color = Color::automatic;
   std::string logits_file, receipt_file;
 
@@ -33,7 +35,7 @@ struct Options {
   bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
   /// Whether there is anything to compute, or only something to show.
   bool generates() const {
-    return !tokenize && !detokenize && (prompt || reads_prompt() || !tokens.empty() || interactive || bench);
+    return !tokenize && !detokenize && (prompt || reads_prompt() || !tokens.empty() || chat || interactive || bench);
   }
 };
 

@@ -6,7 +6,7 @@ namespace qsf::run {
 namespace {
 
 std::atomic<bool> flag{false};
-std::atomic<int> caught{0};
+std::atomic<int> caught{0}, n_interrupts{0};
 
 }  // namespace
 
@@ -14,6 +14,7 @@ void catch_signals() {
   struct sigaction action{}, before{};
   action.sa_handler = [](int signal) {
     caught = signal;
+    if (signal == SIGINT) n_interrupts = n_interrupts + 1;
     flag = true;
   };  // no SA_RESTART: a read() or write() that waits ends too
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -27,6 +28,10 @@ void catch_signals() {
 std::atomic<bool>& cancelled() { return flag; }
 
 int caught_signal() { return caught; }
+
+int interrupts() { return n_interrupts; }
+
+void forget_interrupts() { n_interrupts = 0; }
 
 int exit_code_of(int signal) { return 128 + (signal == 0 ? SIGINT : signal); }
 

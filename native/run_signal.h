@@ -16,6 +16,10 @@ std::atomic<bool>& cancelled();
 /// The signal that came last, 0 for none.
 int caught_signal();
 
+/// How many SIGINTs came since forget_interrupts().
+int interrupts();
+void forget_interrupts();
+
 /// What shells give for a program that this signal ended; for none, for Ctrl-C.
 int exit_code_of(int signal);
 

@@ -77,12 +77,21 @@ Result<bool> MetaReader::next(MetaValue& out) {
         return make_error(ErrorCode::bad_section, "section META: {} is not a finite number", value.key);
       }
       break;
-    case MetaType::text:
-      value.text = reader.text(reader.read<std::uint16_t>());
+    case MetaType::long_text:
+    case MetaType::text: {
+      const bool is_long = value.type == MetaType::long_text;
+      const std::uint32_t size = is_long ? reader.read<std::uint32_t>() : reader.read<std::uint16_t>();
+      if (size > kMaxMetaText) {
+        return make_error(ErrorCode::bad_section, "section META: {} has {} bytes; {} are possible", value.key, size,
+                          kMaxMetaText);
+      }
+      value.type = MetaType::text;
+      value.text = reader.text(size);
       if (!is_utf8(value.text)) {
         return make_error(ErrorCode::bad_section, "section META: {} is not valid UTF-8", value.key);
       }
       break;
+    }
     default:
       return make_error(ErrorCode::unsupported, "section META: {} has type {}, which is not known", value.key,
                         value.type);

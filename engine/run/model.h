@@ -24,6 +24,7 @@ struct Model {
   Pass pass;
   Tokenizer tokenizer;
   std::span<std::byte> tokenizer_scratch;
+  std::span<const std::byte> meta;  // the META section
   std::span<Candidate> candidates;  // [vocab_size]
   std::span<Sequence> sequences;
   std::span<Column> columns;  // [chunk]

@@ -155,6 +155,7 @@ Result<Config> Opening::read_model() {
   const Header& h = model_->tables.header;
   if (!bytes_[kRope].empty()) QSF_TRY(read_rope(h, bytes_[kRope], divisors_));
   QSF_LET(config, read_config(h, bytes_[kMeta], model_->config.table, divisors_));
+  model_->meta = bytes_[kMeta];
   if (!bytes_[kTokenizer].empty()) {
     QSF_LET(tokenizer, Tokenizer::open(bytes_[kTokenizer], config.vocab_size));
     model_->tokenizer = tokenizer;

@@ -38,6 +38,10 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
   QSF_TRY(check(prompt.sampler));
+  if (prompt.end_tokens.size() > end_tokens_.size()) {
+    return make_error(ErrorCode::bad_argument, "{} end tokens were given, {} are possible", prompt.end_tokens.size(),
+                      end_tokens_.size());
+  }
   // What was known but not fed, such as the last sampled token, is fed first.
   QSF_LET(added, read_prompt(model, prompt));
   if (n_tokens_ + added == 0) return make_error(ErrorCode::bad_argument, "the prompt is empty");
@@ -52,6 +56,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   all_logits_ = prompt.all_logits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
+  std::ranges::copy(prompt.end_tokens, end_tokens_.begin());
+  n_end_tokens_ = static_cast<std::uint32_t>(prompt.end_tokens.size());
   end_ = End::none;
   piece_ = {};
   logits_sha_ = {};
@@ -123,7 +129,9 @@ Step Sequence::choose(Model& model) {
   token_ = sampler_.sample(rows.subspan((first_row_ + n_rows_ - 1) * vocab_size, vocab_size), tokens());
   room_[n_tokens_++] = token_;
   ++n_generated_;
-  if (model.config.is_end(token_) && !ignore_eos_) return finish(End::eos);
+  const auto ends = end_tokens_.begin() + n_end_tokens_;
+  const bool ended = model.config.is_end(token_) || std::find(end_tokens_.begin(), ends, token_) != ends;
+  if (ended && !ignore_eos_) return finish(End::eos);
   piece_ = text_.push(model.tokenizer.open_for_use() ? model.tokenizer.bytes(token_) : std::string_view{});
   const bool full = n_generated_ == max_tokens_ || position_ == room_.size();
   state_ = text_.stopped() || full ? State::ending : State::feeding;

@@ -67,6 +67,8 @@ class Sequence {
   // The generation, and the pass that it is in.
   std::uint32_t n_columns_ = 0, first_row_ = 0, n_rows_ = 0;
   std::uint32_t max_tokens_ = 0, n_generated_ = 0, n_prompt_ = 0;
+  std::array<std::uint32_t, kMaxEndTokens> end_tokens_{};
+  std::uint32_t n_end_tokens_ = 0;
   bool all_logits_ = false, hash_logits_ = false, ignore_eos_ = false;
   End end_ = End::none;
   std::uint32_t token_ = 0;

@@ -292,15 +292,33 @@ std::string_view Session::logits_hash(std::uint32_t sequence) {
   return found ? (*found)->logits_hash() : std::string_view{};
 }
 
-Result<std::uint32_t> Session::tokenize(std::string_view text, bool special, std::span<std::uint32_t> out) {
+Result<std::uint32_t> Session::tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
+                                        std::span<const TextRange> plain) {
   Model& m = impl_->model;
   if (!m.tokenizer.open_for_use()) return make_error(ErrorCode::bad_text, "the file has no tokenizer");
-  return m.tokenizer.encode(text, special, out, m.tokenizer_scratch);
+  return m.tokenizer.encode(text, special, out, m.tokenizer_scratch, plain);
 }
 
 std::string_view Session::detokenize(std::uint32_t token) const {
   const Tokenizer& tokenizer = impl_->model.tokenizer;
   return tokenizer.open_for_use() ? tokenizer.bytes(token) : std::string_view{};
+}
+
+std::optional<std::uint32_t> Session::begin_token() const {
+  const Model& m = impl_->model;
+  if (!m.tokenizer.open_for_use() || !m.tokenizer.add_bos() || m.config.bos >= m.config.vocab_size) return {};
+  return m.config.bos;
+}
+
+std::string_view Session::metadata(std::string_view key) const {
+  if (!impl_->open) return {};
+  Result<MetaReader> reader = MetaReader::open(impl_->model.meta);
+  for (MetaValue value; reader;) {
+    const Result<bool> more = reader->next(value);
+    if (!more || !*more) break;
+    if (value.key == key && value.type == MetaType::text) return value.text;
+  }
+  return {};
 }
 
 Stats Session::stats() const {

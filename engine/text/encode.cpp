@@ -46,7 +46,7 @@ class Encoder {
     words_ = reinterpret_cast<char*>(run_.tree + most_);
   }
 
-  Result<std::uint32_t> encode(std::string_view text, bool special) {
+  Result<std::uint32_t> encode(std::string_view text, bool special, std::span<const TextRange> plain) {
     if (most_ < kMinRun) return make_error(ErrorCode::bad_argument, "encode: the scratch holds {} bytes", most_);
     if (const std::size_t valid = utf8::valid_prefix(text); valid != text.size()) {
       return make_error(ErrorCode::bad_text, "the text is not valid UTF-8 at byte {} (0x{:02x})", valid,
@@ -59,7 +59,7 @@ class Encoder {
     std::size_t begin = 0;
     for (std::size_t at = 0; at < text.size();) {
       const std::uint32_t id =
-          begins_added[static_cast<std::uint8_t>(text[at])] ? longest_added(text.substr(at), special) : kNone;
+          begins_added[static_cast<std::uint8_t>(text[at])] ? added_at(text, at, special, plain) : kNone;
       if (id == kNone) {
         ++at;
         continue;
@@ -81,6 +81,27 @@ class Encoder {
     out_[n_out_++] = id;
     last_unknown_ = false;
     return true;
+  }
+
+  /// The added token that is meant at text[at]; kNone without one.
+  std::uint32_t added_at(std::string_view text, std::size_t at, bool special, std::span<const TextRange> plain) const {
+    const auto next = std::ranges::find_if(plain, [&](const TextRange& range) { return range.end > at; });
+    const bool own = next == plain.end() || at < next->begin;
+    const std::uint32_t id = longest_added(text.substr(at), special && own);
+    if (plain.empty() || id == kNone) return id;
+    const std::string_view token = t_.stored(id);
+    if (next == plain.end() || at + token.size() <= next->begin) return id;
+    if (own) return longest_added(text.substr(at, next->begin - at), special);
+    return token.find_first_not_of(" \t\r\n") == token.npos || !stands_outside(text, token, plain) ? id : kNone;
+  }
+
+  static bool stands_outside(std::string_view text, std::string_view token, std::span<const TextRange> plain) {
+    std::size_t begin = 0;
+    for (const TextRange& range : plain) {
+      if (text.substr(begin, range.begin - begin).find(token) != text.npos) return true;
+      begin = range.end;
+    }
+    return text.substr(begin).find(token) != text.npos;
   }
 
   /// The longest added token that `text` begins with; kNone without one.
@@ -305,9 +326,17 @@ class Encoder {
 };
 
 Result<std::uint32_t> Tokenizer::encode(std::string_view text, bool special, std::span<std::uint32_t> out,
-                                        std::span<std::byte> scratch) const {
+                                        std::span<std::byte> scratch, std::span<const TextRange> plain) const {
   if (!open_for_use()) return make_error(ErrorCode::bad_text, "there is no tokenizer to read the text");
-  return Encoder(*this, out, scratch).encode(text, special);
+  std::size_t last = 0;
+  for (const TextRange& range : plain) {
+    if (range.begin < last || range.end < range.begin || range.end > text.size()) {
+      return make_error(ErrorCode::bad_argument, "bytes {} to {} of a text of {} are no range behind {}", range.begin,
+                        range.end, text.size(), last);
+    }
+    last = range.end;
+  }
+  return Encoder(*this, out, scratch).encode(text, special, plain);
 }
 
 }  // namespace qsf

@@ -28,6 +28,7 @@
 #include "qsf/model/work.h"
 #include "qsf/run/sampling.h"
 #include "qsf/stream/read_request.h"
+#include "qsf/text/tokenizer.h"
 
 namespace qsf {
 
@@ -51,6 +52,8 @@ struct Prompt {
 #include "qsf/base/boundary.def"
   SamplerOptions sampler;
   std::span<const std::string_view> stops;  // read during start() only
+  /// Tokens that end the text beside the model's own, at most kMaxEndTokens; read during start() only.
+  std::span<const std::uint32_t> end_tokens;
 };
 
 struct MemoryRegion {
@@ -116,9 +119,16 @@ class Session {
   std::span<const SegmentEntry> segments() const;  // of the file, once it is open
   bool is_pinned(std::uint32_t segment) const;
   std::string_view model_hash() const;  // hex SHA-256 over header, index, directory and tables
-  Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out);
+  /// As Tokenizer::encode().
+  Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
+                                 std::span<const TextRange> plain = {});
   /// The bytes that a token stands for: part of a character at times. Valid as long as the session.
   std::string_view detokenize(std::uint32_t token) const;
+  /// What the model expects in front of a text; empty for nothing.
+  std::optional<std::uint32_t> begin_token() const;
+  /// A text of the file's metadata by its key (kMetaChatTemplate, kMetaChatTokens); empty where there is none. Valid as
+  /// long as the session.
+  std::string_view metadata(std::string_view key) const;
 
  private:
   friend Result<Session*> open_session(std::span<std::byte>, std::uint64_t, const OpenOptions&);

@@ -48,6 +48,11 @@ export const architectures = () =>
     .sort()
     .map((file) => JSON.parse(read(`converter/recipes/${file}`)).name);
 
+/** Families of chat templates that are recognised, each once. */
+export const chatFamilies = () => [
+  ...new Set(matches('engine/text/chat_families.inc', /^ {4}(?:\{\.name = |\w+\()"([^"]+)"/gm).flat()),
+];
+
 const code = (names) => names.map((name) => `\`${name}\``).join(', ');
 
 function table(head, rows) {
@@ -75,6 +80,7 @@ const makers = {
       inputKinds().map(({ name, description }) => [`\`${name}\``, description]),
     ),
   architectures: () => code(architectures()),
+  'chat-families': () => code(chatFamilies()),
   errors: () => code(readErrors().map(({ name }) => name)),
 };
 

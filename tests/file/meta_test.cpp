@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "qsf/base/bytes.h"
+#include "qsf/file/layout.h"
 #include "qsf/file/reader.h"
 
 namespace qsf {
@@ -70,7 +71,17 @@ TEST(Meta, KeysMustPrint) {
 
 TEST(Meta, UnknownTypes) {
   EXPECT_EQ(read_all("\1\0\0\0\1\0a\0\0\0\0\0"sv), "unsupported");
-  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\0\0\0\0"sv), "unsupported");
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\5\0\0\0\0"sv), "unsupported");
+}
+
+TEST(Meta, LongTextsHaveALimit) {
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\2\0\0\0hi"sv), "a=hi;");
+  const std::string most(kMaxMetaText, 'x');
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\0\0\x10\0"s + most), "a=" + most + ";");
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\1\0\x10\0"s + most + "x"), "bad_section");
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\xff\xff\xff\xff"sv), "bad_section");
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\3\0\0\0hi"sv), "bad_section");
+  EXPECT_EQ(read_all("\1\0\0\0\1\0a\4\1\0\0\0\xff"sv), "bad_section");
 }
 
 TEST(Meta, NumbersMustBeFinite) {

@@ -1,7 +1,7 @@
 // Tests that are programs of their own: C, and a malloc of its own.
 #include <gtest/gtest.h>
 
-#include "native/models.h"
+#include "native/chat_model.h"
 
 namespace qsf::test {
 namespace {
@@ -13,6 +13,12 @@ void expect_success(const std::string& name) {
 
 TEST(Programs, CApiOfTheSharedLibrary) { expect_success("c_api_shared_test"); }
 TEST(Programs, CApiOfTheStaticLibrary) { expect_success("c_api_static_test"); }
+
+TEST(Programs, CApiOfConversations) {
+  const TempDir dir;
+  const Ran ran = run({program("c_api_chat_test"), chat_model(dir, kChatMl), stories("8bit")});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+}
 
 #ifndef QSF_SANITIZED  // a sanitizer brings its own malloc
 TEST(Programs, NothingIsAllocatedAfterOpening) { expect_success("no_alloc_test"); }

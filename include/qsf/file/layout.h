@@ -111,12 +111,15 @@ struct TagName {
 
 inline constexpr std::size_t kMaxEndTokens = 8;  // of a model
 
-/// Keys of the META section that the engine reads; others are told, not acted upon.
+/// Keys of the META section that the engine reads or hosts act upon; others are told.
 inline constexpr std::string_view kMetaNormEpsilon = "norm.epsilon";           // f32, needed
 inline constexpr std::string_view kMetaWindow = "attention.window";            // u32, sliding window; absent or 0: none
 inline constexpr std::string_view kMetaEndTokens = "tokens.eos";               // text, ids that end a text: "2, 107"
 inline constexpr std::string_view kMetaArchitecture = "general.architecture";  // text, for people
 inline constexpr std::string_view kMetaName = "general.name";                  // text, for people
+inline constexpr std::string_view kMetaChatTemplate = "chat.template";  // text, Jinja; ".NAME" behind: a named one
+inline constexpr std::string_view kMetaChatTokens = "chat.";  // "chat.bos_token" and the like: text, as in the template
+inline constexpr std::uint32_t kMaxMetaText = 1u << 20;       // bytes of a text
 
 /// What a tensor is for, as its number in the file: roles.h says everything else about it. 0-13 are version 1's tensor
 /// types.

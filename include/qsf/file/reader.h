@@ -49,8 +49,9 @@ Status decompress(Compression compression, std::span<const std::byte> stored, st
 /// Bytes a buffer needs beyond raw_size so that stored bytes at its very end decompress to its start.
 std::uint64_t in_place_margin(Compression compression, std::uint32_t stored_size);
 
-/// One key and value of the META section.
-enum class MetaType : std::uint8_t { u32 = 1, f32 = 2, text = 3 };
+/// One key and value of the META section. Readers give a long text as a text: the length in the file is all that
+/// differs.
+enum class MetaType : std::uint8_t { u32 = 1, f32 = 2, text = 3, long_text = 4 };
 struct MetaValue {
   std::string_view key;
   MetaType type = MetaType::u32;

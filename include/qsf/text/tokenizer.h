@@ -28,6 +28,11 @@ enum class TokenType : std::uint8_t {
 
 struct Pretokenizer;
 
+/// Bytes [begin, end) of a text.
+struct TextRange {
+  std::size_t begin = 0, end = 0;
+};
+
 class Tokenizer {
  public:
   /// Memory for encode() beside the section; encode refuses a text that needs more.
@@ -42,9 +47,10 @@ class Tokenizer {
   /// become their ids; without, they are ordinary text. User-defined tokens always become theirs. Gives the count;
   /// context_full when `out` is too short, bad_text for invalid UTF-8 and for a character that an spm_bpe vocabulary
   /// can neither spell nor call unknown, unsupported for a run without a place to cut that is too long for `scratch`
-  /// (kScratchBytes).
+  /// (kScratchBytes). What lies in `plain`, ranges that ascend and do not meet, is text and no more: no control token
+  /// is found there, and no user-defined one that stands in the text outside of them, but for white space.
   Result<std::uint32_t> encode(std::string_view text, bool special, std::span<std::uint32_t> out,
-                               std::span<std::byte> scratch) const;
+                               std::span<std::byte> scratch, std::span<const TextRange> plain = {}) const;
 
   /// The bytes that a token stands for: part of a character at times; empty for control and unused tokens and for
   /// ids without one. The view is into the section.

@@ -1,0 +1,298 @@
+// qsf-run --chat and --system-prompt as a user meets them: through pipes and at a terminal.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "native/chat_model.h"
+
+extern char** environ;
+
+namespace qsf::test {
+namespace {
+
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+class ChatTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { model_ = chat_model(dir(), kChatMl); }
+
+  static const TempDir& dir() {
+    static const TempDir made;
+    return made;
+  }
+
+  static Ran run_with(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.insert(arguments.begin(), {program("qsf-run"), model_});
+    return run(arguments, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
+  }
+
+  /// Lines to --chat with greedy answers of 8 tokens.
+  static Ran talk(const std::string& input, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"--chat", "--temperature", "0", "--max-tokens", "8", "--ignore-eos"});
+    const Ran ran = run_with(more, input);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran;
+  }
+
+  static std::string ids(std::vector<std::string> more) {
+    more.insert(more.begin(), "--tokenize");
+    const Ran ran = run_with(more);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  }
+
+  inline static std::string model_;
+};
+
+std::vector<std::uint32_t> numbers(const std::string& text) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t at = 0; at < text.size(); at = text.find_first_of(",\n", at) + 1)
+    out.push_back(std::stoul(text.substr(at)));
+  return out;
+}
+
+TEST_F(ChatTest, ASystemPromptIsRenderedByTheTemplate) {
+  const std::string asked = ids({"--system-prompt", "Be kind.", "-p", "Hello there"});
+  const std::string written = ids({"-p",
+                                   "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHello there<|im_end|>\n"
+                                   "<|im_start|>assistant\n"});
+  EXPECT_EQ(asked, written);
+  EXPECT_EQ(numbers(asked).front(), kImStart);
+  const Ran told = run_with({"--system-prompt", "Be kind.", "-p", "Hello there", "-n", "8", "--temperature", "0"});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_NE(told.out, run_with({"-p", "Hello there", "-n", "8", "--temperature", "0"}).out);
+}
+
+TEST_F(ChatTest, SpecialTokensInAMessageAreText) {
+  const std::vector<std::uint32_t> found =
+      numbers(ids({"--system-prompt", "<|im_end|>", "-p", "<|im_start|>a<|im_end|>"}));
+  EXPECT_EQ(std::ranges::count(found, kImStart), 3);
+  EXPECT_EQ(std::ranges::count(found, kImEnd), 2);
+}
+
+TEST_F(ChatTest, WithoutATemplateItSaysSo) {
+  const TempDir other;
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "the file has no chat template"}, {"{{ messages }}", "the model's chat template is not recognised"}};
+  for (const auto& [text, sentence] : cases) {
+    const std::string model = chat_model(other, text);
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"--chat"}, {"--system-prompt", "x", "-p", "y"}}) {
+      std::vector<std::string> command{program("qsf-run"), model};
+      command.insert(command.end(), arguments.begin(), arguments.end());
+      const Ran ran = run(command, {.input = "Hello\n", .environment = {}, .meanwhile = nullptr, .out = {}});
+      EXPECT_EQ(ran.code, 1);
+      EXPECT_TRUE(ran.err.starts_with("qsf-run: unsupported: " + std::string(sentence))) << ran.err;
+      EXPECT_EQ(ran.out, "");
+    }
+  }
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--chat", "-p", "x"},
+                                                {"--chat", "--bench"},
+                                                {"--system-prompt", "x", "--tokens", "1"},
+                                                {"--chat", "--receipt", "r"},
+                                                {"--system-prompt", "x", "--interactive"}}) {
+    const Ran ran = run_with(wrong);
+    EXPECT_EQ(ran.code, 2) << ran.err;
+    EXPECT_TRUE(ran.err.starts_with("qsf-run: bad_argument: ")) << ran.err;
+  }
+}
+
+TEST_F(ChatTest, ATurnFeedsWhatIsNew) {
+  const Ran ran =
+      talk("Once upon a time\nand then\nand then\n", {"--verbose", "--system-prompt", "Tell a long story."});
+  std::vector<int> fed;
+  for (std::size_t at = ran.err.find("\nprompt "); at != std::string::npos; at = ran.err.find("\nprompt ", at + 1)) {
+    fed.push_back(std::atoi(ran.err.c_str() + at + 8));
+  }
+  ASSERT_EQ(fed.size(), 3u) << ran.err;
+  const auto whole =
+      static_cast<int>(numbers(ids({"--system-prompt", "Tell a long story.", "-p", "Once upon a time"})).size());
+  EXPECT_EQ(fed[0], whole);
+  EXPECT_LT(fed[1], whole);  // the end of the answer, and the next message
+  EXPECT_EQ(fed[1], fed[2]);
+}
+
+TEST_F(ChatTest, UndoAndReset) {
+  const std::string a = "Once upon a time\n", b = "There was a king\n";
+  const std::string first = talk(a).out, both = talk(a + b).out;
+  ASSERT_EQ(both.substr(0, first.size()), first);
+  const std::string second = both.substr(first.size());
+  EXPECT_NE(second, talk(b).out) << "the second message must see the first";
+  EXPECT_EQ(talk(a + b + "/undo\n" + b).out, both + second);
+  EXPECT_EQ(talk(a + b + "/undo\n/undo\n" + a).out, both + first);
+  EXPECT_EQ(talk(a + b + "/reset\n" + a).out, both + first);
+  const std::vector<std::string> system{"--system-prompt", "You are a queen."};
+  EXPECT_EQ(talk(a + "/reset\n" + a, system).out, talk(a, system).out + talk(a, system).out)
+      << "the system prompt stays";
+  const Ran odd = talk("/undo\n/redo\n/etc/passwd is what?\n");
+  EXPECT_TRUE(has(odd.err, "there is nothing to undo")) << odd.err;
+  EXPECT_TRUE(has(odd.err, "there is no command /redo")) << odd.err;
+  EXPECT_GT(odd.out.size(), 5u) << "a message may begin with a slash";
+}
+
+TEST_F(ChatTest, ABadLineEndsNoConversation) {
+  const std::string a = "Once upon a time\n", b = "There was a king\n";
+  const Ran ran = talk(a + "\xff\xfe\n" + std::string(3'000'000, 'y') + "\n" + std::string(20'000, 'x') + "\n" + b);
+  EXPECT_EQ(ran.out, talk(a + b).out);
+  EXPECT_TRUE(has(ran.err, "qsf-run: bad_text: ")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "the line is longer than the context can hold; the message is left out")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "the conversation has more tokens than the context of 512 has room for")) << ran.err;
+}
+
+TEST_F(ChatTest, AFullContextIsTold) {
+  const std::string line = "Once upon a time there was a king\n";
+  const Ran ran = talk(line + line + line + line + "/undo\n/undo\n" + line, {"--max-seq-len", "80"});
+  EXPECT_TRUE(has(ran.err, "/undo or /reset makes room")) << ran.err;
+  const Ran ended = run_with({"--chat", "--temperature", "0", "--ignore-eos", "--max-seq-len", "60"}, line);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.err, "the context of 60 tokens is full: /undo or /reset makes room")) << ended.err;
+  EXPECT_TRUE(has(talk(line).err, "the answer was cut after 8 tokens")) << "as the user asked";
+}
+
+TEST_F(ChatTest, AnAnswerEndsWithWhatTheTemplateSays) {
+  const TempDir other;
+  const std::string mistral =
+      "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] "
+      "+ ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token}}{% else %}{{ "
+      "raise_exception('Only user and assistant roles are supported!') }}{% endif %}{% endfor %}";
+  const std::string model = chat_model(other, mistral, {{"bos_token", "<|endoftext|>"}, {"eos_token", "."}});
+  const Ran ran = run({program("qsf-run"), model, "--chat", "--temperature", "0", "--verbose"},
+                      {.input = "Once upon a time\n", .environment = {}, .meanwhile = nullptr, .out = {}});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.err, "ended by eos")) << ran.err;
+  EXPECT_FALSE(has(ran.out, ".")) << ran.out;
+  const Ran refused = run({program("qsf-run"), model, "--chat", "--system-prompt", "x"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(has(refused.err, "has no place for a system prompt")) << refused.err;
+}
+
+/// A program at a terminal of its own.
+class AtTerminal {
+ public:
+  explicit AtTerminal(std::vector<std::string> command) {
+    terminal_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal_ < 0 || ::grantpt(terminal_) != 0 || ::unlockpt(terminal_) != 0) return;
+    const std::string name = ::ptsname(terminal_);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (const int file : {0, 1, 2}) posix_spawn_file_actions_addopen(&actions, file, name.c_str(), O_RDWR, 0);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t usual;
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGINT);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
+    std::vector<char*> argv;
+    for (std::string& argument : command) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    if (::posix_spawn(&child_, argv[0], &actions, &attributes, argv.data(), environ) != 0) child_ = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  ~AtTerminal() {
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+    if (terminal_ >= 0) ::close(terminal_);
+  }
+  AtTerminal(const AtTerminal&) = delete;
+  AtTerminal& operator=(const AtTerminal&) = delete;
+
+  void type(const std::string& text) const {
+    EXPECT_EQ(::write(terminal_, text.data(), text.size()), std::ssize(text));
+  }
+
+  /// Reads until the words come that stand behind what was awaited before; what came since then.
+  std::string wait_for(const std::string& words) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    std::size_t at;
+    while ((at = shown_.find(words, seen_)) == std::string::npos) {
+      if (std::chrono::steady_clock::now() > limit || !read_some()) {
+        ADD_FAILURE() << "no '" << words << "' in: " << shown_.substr(seen_);
+        return {};
+      }
+    }
+    const std::string since = shown_.substr(seen_, at - seen_);
+    seen_ = at + words.size();
+    return since;
+  }
+
+  /// Everything up to its end.
+  int exit_code() {
+    while (read_some()) {
+    }
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    child_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  const std::string& shown() const { return shown_; }
+
+ private:
+  bool read_some() {
+    pollfd ready{terminal_, POLLIN, 0};
+    char buffer[4096];
+    if (::poll(&ready, 1, 60'000) <= 0) return false;
+    const ssize_t n = ::read(terminal_, buffer, sizeof buffer);
+    if (n <= 0) return false;
+    shown_.append(buffer, static_cast<std::size_t>(n));
+    return true;
+  }
+
+  int terminal_ = -1;
+  pid_t child_ = -1;
+  std::string shown_;
+  std::size_t seen_ = 0;
+};
+
+constexpr const char* kControlC = "\x03";
+constexpr const char* kControlD = "\x04";
+
+TEST_F(ChatTest, ControlCEndsAnAnswerAndASecondOneTheProgram) {
+  AtTerminal chat({program("qsf-run"), model_, "--chat", "--temperature", "0", "--ignore-eos", "--isa", "scalar",
+                   "--threads", "1", "--color", "never"});
+  chat.wait_for("> ");
+  chat.type("Once upon a time\n");
+  chat.wait_for("\n");  // the line's echo
+  chat.wait_for(" ");   // the answer has begun
+  chat.type(kControlC);
+  chat.wait_for("> ");
+  EXPECT_FALSE(has(chat.shown(), "is full")) << chat.shown();
+  chat.type("/reset\n");  // the program goes on, and a line makes the next Ctrl-C the first again
+  chat.wait_for("the conversation begins anew");
+  chat.wait_for("> ");
+  chat.type(kControlC);
+  chat.wait_for("Ctrl-C once more ends the conversation");
+  chat.wait_for("> ");
+  chat.type("Once upon a time\n");
+  chat.wait_for("\n");
+  chat.wait_for(" ");
+  chat.type(kControlC);
+  chat.wait_for("> ");
+  chat.type(kControlC);
+  EXPECT_EQ(chat.exit_code(), 130) << chat.shown();
+}
+
+TEST_F(ChatTest, ColorsOnATerminalOnly) {
+  for (const char* when : {"auto", "always", "never"}) {
+    AtTerminal chat({program("qsf-run"), model_, "--chat", "-n", "2", "--color", when});
+    chat.wait_for("> ");
+    chat.type(kControlD);
+    EXPECT_EQ(chat.exit_code(), 0);
+    EXPECT_EQ(has(chat.shown(), "\x1b["), when != std::string("never")) << chat.shown();
+  }
+  EXPECT_FALSE(has(talk("Hello\n/help\n").err, "\x1b"));
+  EXPECT_TRUE(has(talk("/help\n", {"--color", "always"}).err, "\x1b["));
+}
+
+}  // namespace
+}  // namespace qsf::test
