@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "converter/decoded.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
@@ -37,7 +38,7 @@ constexpr std::array kTensorTypes{
     TensorType{22, "IQ2_S"},   TensorType{23, "IQ4_XS"}, TensorType{24, "I8"},      TensorType{25, "I16"},
     TensorType{26, "I32"},     TensorType{27, "I64"},    TensorType{28, "F64"},     TensorType{29, "IQ1_M"},
     TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{39, "MXFP4"},
-    TensorType{41, "Q1_0"},    TensorType{42, "Q2_0"},
+    TensorType{40, "NVFP4"},   TensorType{41, "Q1_0"},   TensorType{42, "Q2_0"},
 };
 
 std::string type_name(std::uint32_t number) {
@@ -179,7 +180,9 @@ Status place_tensor(const Data& data, const TensorInfo& info, std::uint64_t room
                       data.size);
   }
   const Format* format = find_format(tensor.format);
-  if (!format) return {};
+  const StoredType* stored = format ? nullptr : find_stored_type(tensor.type);
+  if (!format && !stored) return {};
+  const std::uint32_t block = format ? format->block : stored->block;
   const std::uint64_t cols = tensor.shape.empty() ? 1 : tensor.shape.back();
   std::uint64_t rows = 1;
   bool small = cols <= kMaxVocab;
@@ -188,19 +191,26 @@ Status place_tensor(const Data& data, const TensorInfo& info, std::uint64_t room
     rows *= small ? tensor.shape[d] : 1;
     small = small && rows <= kMaxVocab;
   }
-  if (!small || cols % format->block != 0) {
+  if (!small || cols % block != 0) {
     return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} of {} has rows of {} weights", name, tensor.type,
                       cols);
   }
-  tensor.format = twin_that_fits(tensor.format, rows, cols, room);
-  format = find_format(tensor.format);
-  const std::uint64_t size = rows * row_bytes(*format, cols);
+  std::uint64_t row_size = stored ? cols / block * stored->block_bytes : 0;
+  if (format) {
+    tensor.format = twin_that_fits(tensor.format, rows, cols, room);
+    row_size = row_bytes(*find_format(tensor.format), cols);
+  }
+  const std::uint64_t size = rows * row_size;
   if (size > data.size - info.offset) {
     return make_error(ErrorCode::truncated, "GGUF: tensor {:.80} needs {} bytes at {}, but there are {}", name, size,
                       info.offset, data.size);
   }
   range.end = info.offset + size;
-  tensor.rows_of = rows_in(data.file, data.begin + info.offset, size, row_bytes(*format, cols));
+  if (stored) {
+    place_rows(*stored, data.file, data.begin + info.offset, size, tensor);
+  } else {
+    tensor.rows_of = rows_in(data.file, data.begin + info.offset, size, row_size);
+  }
   return {};
 }
 

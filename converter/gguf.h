@@ -46,6 +46,11 @@ bool is_gguf(std::span<const std::byte> head);
 /// FormatId::inherit.
 Result<Gguf> read_gguf(const Input& file);
 
+/// Adds the tensors of the other parts where `gguf`, read from the place's file, is one of several: files of the same
+/// name up to -00001-of-00003.gguf, with keys split.*. The keys become those of the first. io_error when a part is
+/// missing, unsupported when the name has no such ending, bad_input when parts do not belong together.
+Status join_gguf_parts(const ModelPlace& place, Gguf& gguf);
+
 /// Empty when the file has no tokenizer.
 Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf);
 

@@ -334,10 +334,7 @@ bool is_gguf_file(const ModelPlace& place) { return place.file && is_gguf(place.
 
 Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
   QSF_LET(gguf, read_gguf(*place.file));
-  if (gguf.u32("split.count").value_or(1) > 1) {
-    return make_error(ErrorCode::unsupported, "this GGUF is one of {} parts, which is not supported: merge them first",
-                      gguf.u32("split.count").value_or(0));
-  }
+  QSF_TRY(join_gguf_parts(place, gguf));
   ModelSource out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;

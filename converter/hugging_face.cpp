@@ -1,10 +1,12 @@
 #include "converter/hugging_face.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <string>
 
+#include "converter/pytorch.h"
 #include "converter/safetensors.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
@@ -12,27 +14,38 @@
 namespace qsf::convert {
 namespace {
 
-constexpr std::string_view kIndex = "model.safetensors.index.json";
+/// A type of file that weights are in: one, or several that an index names.
+struct WeightFiles {
+  const char* kind;
+  const char* whole;
+  const char* index;
+  Status (*read)(const Input& file, std::vector<SourceTensor>& out);
+};
+/// The first that is there is taken.
+constexpr std::array kWeightFiles{
+    WeightFiles{"safetensors", "model.safetensors", "model.safetensors.index.json", read_safetensors},
+    WeightFiles{"PyTorch", "pytorch_model.bin", "pytorch_model.bin.index.json", read_pytorch},
+};
 
-/// model.safetensors.index.json: "weight_map" says in which file each tensor is.
-Status add_shards(const InputFolder& folder, const Json& index, ModelSource& out) {
+/// "weight_map" says in which file each tensor is.
+Status add_shards(const InputFolder& folder, const WeightFiles& files, const Json& index, ModelSource& out) {
   const Json* map = find(index, "weight_map");
   if (!map || !map->is_object()) {
-    return make_error(ErrorCode::bad_input, "{}: \"weight_map\" is missing or no object", kIndex);
+    return make_error(ErrorCode::bad_input, "{}: \"weight_map\" is missing or no object", files.index);
   }
   std::map<std::string, std::set<std::string>> names_by_file;
   for (const auto& [name, value] : map->items()) {
     const std::string* file = as_text(value);
     if (!file || file->empty() || file->find('/') != std::string::npos || *file == "." || *file == "..") {
-      return make_error(ErrorCode::bad_input, "{}: the file of {:.80} is not a file name", kIndex, name);
+      return make_error(ErrorCode::bad_input, "{}: the file of {:.80} is not a file name", files.index, name);
     }
     names_by_file[*file].insert(name);
   }
   for (const auto& [file, names] : names_by_file) {
     std::vector<SourceTensor> tensors;
     QSF_LET(input, folder.find(file));
-    if (!input) return make_error(ErrorCode::io_error, "{} names {:.80}, which is not there", kIndex, file);
-    QSF_TRY(read_safetensors(*input, tensors));
+    if (!input) return make_error(ErrorCode::io_error, "{} names {:.80}, which is not there", files.index, file);
+    QSF_TRY(files.read(*input, tensors));
     std::size_t n_found = 0;
     for (SourceTensor& tensor : tensors) {
       if (!names.contains(tensor.name)) continue;
@@ -43,7 +56,8 @@ Status add_shards(const InputFolder& folder, const Json& index, ModelSource& out
     for (const std::string& name : names) {
       const auto same = [&](const SourceTensor& t) { return t.name == name; };
       if (std::none_of(out.tensors.begin(), out.tensors.end(), same)) {
-        return make_error(ErrorCode::bad_input, "{:.80} does not hold {:.80}, though {} says so", file, name, kIndex);
+        return make_error(ErrorCode::bad_input, "{:.80} does not hold {:.80}, though {} says so", file, name,
+                          files.index);
       }
     }
   }
@@ -51,17 +65,15 @@ Status add_shards(const InputFolder& folder, const Json& index, ModelSource& out
 }
 
 Status add_weights(const InputFolder& folder, ModelSource& out) {
-  QSF_LET(whole, folder.find("model.safetensors"));
-  if (whole) return read_safetensors(*whole, out.tensors);
-  QSF_LET(index, read_json(folder, std::string(kIndex)));
-  if (!index.is_null()) return add_shards(folder, index, out);
-  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    QSF_LET(found, folder.find(pickle));
-    if (found) {
-      return make_error(ErrorCode::unsupported, "the weights are in {}: only safetensors can be read", pickle);
-    }
+  for (const WeightFiles& files : kWeightFiles) {
+    out.kind = files.kind;
+    QSF_LET(whole, folder.find(files.whole));
+    if (whole) return files.read(*whole, out.tensors);
+    QSF_LET(index, read_json(folder, files.index));
+    if (!index.is_null()) return add_shards(folder, files, index, out);
   }
-  return make_error(ErrorCode::bad_input, "there is neither model.safetensors nor {} in {:.120}", kIndex, folder.name);
+  return make_error(ErrorCode::bad_input, "there is neither {} nor {} nor an index of either in {:.120}",
+                    kWeightFiles[0].whole, kWeightFiles[1].whole, folder.name);
 }
 
 }  // namespace
@@ -70,7 +82,6 @@ bool is_hugging_face(const ModelPlace& place) { return !place.file; }
 
 Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokenizer) {
   ModelSource out;
-  out.kind = "safetensors";
   QSF_LET(config, read_json(place.folder, "config.json"));
   if (config.is_null()) {
     return make_error(ErrorCode::bad_input, "there is no config.json in {:.120}: is it a Hugging Face model directory?",

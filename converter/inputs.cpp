@@ -39,10 +39,10 @@ Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
     QSF_TRY(check_tokens(model));
     return std::move(model);
   }
-  return make_error(
-      ErrorCode::unsupported,
-      "{:.80} is of no kind that can be read: a Hugging Face directory, GGUF, or a whole llama2.c checkpoint",
-      place.file ? place.file->name : place.name);
+  return make_error(ErrorCode::unsupported,
+                    "{:.80} is of no kind that can be read: a Hugging Face directory, GGUF, or a whole checkpoint of "
+                    "llama2.c or one of its kin",
+                    place.file ? place.file->name : place.name);
 }
 
 Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "converter/checkpoint.h"
 #include "converter/gguf.h"
 #include "converter/hugging_face.h"
 #include "converter/llama2c.h"
@@ -21,8 +22,12 @@ struct InputKind {
 
 /// Tried in this order; those with a sure sign come first.
 inline constexpr std::array kInputKinds{
-    InputKind{"hf", "a Hugging Face directory with config.json and safetensors", is_hugging_face, open_hugging_face},
-    InputKind{"gguf", "a GGUF file, version 2 or 3", is_gguf_file, open_gguf},
+    InputKind{"hf", "a Hugging Face directory with config.json and safetensors or pytorch_model.bin", is_hugging_face,
+              open_hugging_face},
+    InputKind{"gguf", "a GGUF file, version 2 or 3, or any part of a divided one", is_gguf_file, open_gguf},
+    InputKind{"checkpoint",
+              "a checkpoint with a magic number: llama2.c's (ak42; float32, int8), ternary, qwen3.c's (ajc1)",
+              is_checkpoint, open_checkpoint},
     InputKind{"llama2c", "a llama2.c checkpoint (.bin) with its tokenizer.bin beside it", is_llama2c, open_llama2c},
 };
 

@@ -109,8 +109,6 @@ Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
   out.config.tied = checkpoint->tied;
   out.config.norm_epsilon = kEpsilon;
   out.config.rope_theta = kTheta;
-  out.config.bos = kBos;
-  out.config.eos = kEos;
 
   std::vector<std::pair<Part, std::uint64_t>> parts;
   list_parts(*checkpoint, &parts);
@@ -128,17 +126,22 @@ Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
     }
   }
 
-  if (!with_tokenizer) return out;
+  QSF_TRY(add_llama2c_tokens(place, with_tokenizer, out));
+  return out;
+}
+
+Status add_llama2c_tokens(const ModelPlace& place, bool with_tokenizer, ModelSource& out) {
+  out.config.bos = kBos;
+  out.config.eos = kEos;
+  if (!with_tokenizer) return {};
   const std::string numbered = "tok" + std::to_string(out.config.vocab_size);
   for (const std::string& name : {std::string("tokenizer.bin"), numbered + ".bin"}) {
     QSF_LET(file, place.folder.find(name));
-    if (!file) continue;
-    QSF_TRY(read_tokenizer(*file, out));
-    return out;
+    if (file) return read_tokenizer(*file, out);
   }
   out.warnings.push_back("there is no tokenizer.bin or " + numbered +
                          ".bin beside the checkpoint: the file will only take token ids (--tokenizer FILE names one)");
-  return out;
+  return {};
 }
 
 }  // namespace qsf::convert

@@ -12,4 +12,7 @@ bool is_llama2c(const ModelPlace& place);
 /// The tokenizer is looked for beside the file (tokenizer.bin, tok<vocabulary>.bin); without one there is a warning.
 Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer);
 
+/// Begin and end tokens as all of llama2.c's vocabularies have them, and the tokenizer beside the file.
+Status add_llama2c_tokens(const ModelPlace& place, bool with_tokenizer, ModelSource& out);
+
 }  // namespace qsf::convert

@@ -1,41 +1,16 @@
 #include "converter/safetensors.h"
 
-#include <array>
 #include <string>
 
+#include "converter/decoded.h"
 #include "converter/json.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
-#include "qsf/formats/format.h"
 
 namespace qsf::convert {
 namespace {
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
-
-struct TypeName {
-  std::string_view name;
-  FormatId format;
-};
-constexpr std::array kTypes{TypeName{"F32", FormatId::f32}, TypeName{"F16", FormatId::f16},
-                            TypeName{"BF16", FormatId::bf16}};
-
-FormatId format_of(std::string_view type) {
-  for (const TypeName& line : kTypes) {
-    if (line.name == type) return line.format;
-  }
-  return FormatId::inherit;
-}
-
-/// The product of shape and element size; empty when it passes 2^63.
-std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std::uint64_t element) {
-  std::uint64_t product = element;
-  for (const std::uint64_t extent : shape) {
-    if (extent != 0 && product > (std::uint64_t{1} << 63) / extent) return {};
-    product *= extent;
-  }
-  return product;
-}
 
 struct Reader {
   const Input& file;
@@ -58,7 +33,6 @@ struct Reader {
     SourceTensor out;
     out.name = name;
     out.type = *as_text(*type);
-    out.format = format_of(out.type);
     for (const Json& extent : *shape) {
       const std::optional<std::uint64_t> number = as_u64(extent);
       if (!number) return fail(name, "\"shape\" holds something other than whole numbers");
@@ -72,13 +46,12 @@ struct Reader {
                         name, *end, data_size);
     }
     range = {*begin, *end, {}};
-    if (const Format* format = find_format(out.format)) {
-      if (bytes_of(out.shape, format->block_bytes) != *end - *begin) {
-        return fail(name, "shape and type do not give the size that \"data_offsets\" states");
-      }
-      const std::uint64_t cols = out.shape.empty() ? 1 : out.shape.back();
-      out.rows_of = rows_in(file, data + *begin, *end - *begin, row_bytes(*format, cols));
+    const StoredType* stored = find_stored_type(out.type);
+    if (stored == nullptr || stored->block != 1) return out;
+    if (bytes_of(out.shape, stored->block_bytes) != *end - *begin) {
+      return fail(name, "shape and type do not give the size that \"data_offsets\" states");
     }
+    place_rows(*stored, file, data + *begin, *end - *begin, out);
     return out;
   }
 };

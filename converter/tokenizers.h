@@ -25,6 +25,15 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes);
 /// tokenizer.bin of llama2.c: int32 longest length, then for every token f32 score, int32 length, bytes.
 Result<TokenizerSource> read_llama2c_tokenizer(std::span<const std::byte> bytes);
 
+/// What lies beside a qwen3.c checkpoint as NAME.tokenizer: uint32 longest length, begin and end token, then for every
+/// token f32 score, uint32 length, bytes. Its merges are found again from the scores' order. Byte-level BPE that cuts
+/// as Qwen2 does.
+struct Qwen3cTokenizer {
+  TokenizerSource source;
+  std::uint32_t bos = kNoToken, eos = kNoToken;
+};
+Result<Qwen3cTokenizer> read_qwen3c_tokenizer(std::span<const std::byte> bytes, std::uint32_t vocab_size);
+
 /// Fills model.tokenizer, and model.config.eos where the tokenizer decides among several, from the files in a Hugging
 /// Face directory. Without any of them there is a warning and no tokenizer.
 Status read_tokenizer_of_folder(const InputFolder& folder, ModelSource& model);

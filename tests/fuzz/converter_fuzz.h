@@ -7,11 +7,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "converter/checkpoint.h"
 #include "converter/convert.h"
 #include "converter/gguf.h"
 #include "converter/hugging_face.h"
 #include "converter/inputs.h"
 #include "converter/llama2c.h"
+#include "converter/pytorch.h"
+#include "converter/recipe_json.h"
 #include "converter/safetensors.h"
 #include "converter/tokenizers.h"
 
@@ -38,7 +41,8 @@ inline bool read_rows(std::span<const convert::SourceTensor> tensors) {
     const std::uint64_t size = row_bytes(*format, (*shape)[1]);
     if (size == 0 || size > kMost) continue;
     std::vector<std::byte> row(size);
-    if (!tensor.rows_of((*shape)[0] - 1, 1, row)) std::abort();
+    const Status last = tensor.rows_of((*shape)[0] - 1, 1, row);
+    if (!last) good(last.error());                           // whole numbers that no float is
     static_cast<void>(tensor.rows_of(0, (*shape)[0], row));  // the wrong size: an error unless there is one row
   }
   return true;
@@ -84,6 +88,16 @@ inline bool fuzz_safetensors(FuzzBytes bytes) {
   return good(convert::read_safetensors(convert::input_of("fuzz", bytes), tensors)) && read_rows(tensors);
 }
 
+inline bool fuzz_pytorch(FuzzBytes bytes) {
+  std::vector<convert::SourceTensor> tensors;
+  return good(convert::read_pytorch(convert::input_of("fuzz", bytes), tensors)) && read_rows(tensors);
+}
+
+inline bool fuzz_recipe(FuzzBytes bytes) {
+  const Result<convert::Json> json = convert::read_json(convert::input_of("fuzz", bytes), 0, bytes.size());
+  return good(json) && good(convert::read_recipe(*json, "fuzz"));
+}
+
 /// config.json, then after each form feed generation_config.json, model.safetensors.index.json and
 /// tokenizer_config.json. Every other file is empty.
 inline bool fuzz_hugging_face(FuzzBytes bytes) {
@@ -122,7 +136,14 @@ inline bool fuzz_sentencepiece(FuzzBytes bytes) { return fuzz_tokens(convert::re
 inline bool fuzz_llama2c(FuzzBytes bytes) {
   return fuzz_place(place_of(bytes), convert::is_llama2c, convert::open_llama2c);
 }
+inline bool fuzz_checkpoint(FuzzBytes bytes) {
+  return fuzz_place(place_of(bytes), convert::is_checkpoint, convert::open_checkpoint);
+}
 inline bool fuzz_llama2c_tokenizer(FuzzBytes bytes) { return fuzz_tokens(convert::read_llama2c_tokenizer(bytes)); }
+inline bool fuzz_qwen3c_tokenizer(FuzzBytes bytes) {
+  const Result<convert::Qwen3cTokenizer> read = convert::read_qwen3c_tokenizer(bytes, 1u << 16);
+  return good(read) && fuzz_tokens(read->source);
+}
 
 /// One line per reader; its corpus lies in tests/fuzz/corpus/converter-<name>.
 struct ConverterReader {
@@ -132,11 +153,15 @@ struct ConverterReader {
 inline constexpr std::array kConverterReaders{
     ConverterReader{"gguf", fuzz_gguf},
     ConverterReader{"safetensors", fuzz_safetensors},
+    ConverterReader{"pytorch", fuzz_pytorch},
+    ConverterReader{"recipe", fuzz_recipe},
     ConverterReader{"hugging-face", fuzz_hugging_face},
     ConverterReader{"tokenizer-json", fuzz_tokenizer_json},
     ConverterReader{"sentencepiece", fuzz_sentencepiece},
     ConverterReader{"llama2c", fuzz_llama2c},
+    ConverterReader{"checkpoint", fuzz_checkpoint},
     ConverterReader{"llama2c-tokenizer", fuzz_llama2c_tokenizer},
+    ConverterReader{"qwen3c-tokenizer", fuzz_qwen3c_tokenizer},
 };
 
 inline bool fuzz_converter(std::string_view name, FuzzBytes bytes) {

@@ -31,8 +31,14 @@ enum class GgmlType : std::uint32_t {
   q8_0 = 8,
   q4_k = 12,
   q6_k = 14,
+  iq2_xxs = 16,
   iq1_s = 19,
-  bf16 = 30
+  iq4_xs = 23,
+  i16 = 25,
+  f64 = 28,
+  bf16 = 30,
+  mxfp4 = 39,
+  nvfp4 = 40,
 };
 
 /// Tensors come with their data, or with its size only: then the data follows head(), in the same order, each tensor
@@ -41,6 +47,7 @@ inline constexpr std::uint64_t kGgufAlignment = 32;
 
 class GgufWriter {
  public:
+  void u16(const std::string& name, std::uint16_t value) { scalar(name, 2, value); }
   void u32(const std::string& name, std::uint32_t value) { scalar(name, 4, value); }
   void f32(const std::string& name, float value) { scalar(name, 6, value); }
   void flag(const std::string& name, bool value) { scalar(name, 7, static_cast<std::uint8_t>(value)); }
@@ -91,6 +98,26 @@ class GgufWriter {
       out.insert(out.end(), tensor.data.begin(), tensor.data.end());
       out.resize(aligned(out.size()));
     }
+    return out;
+  }
+
+  /// Bytes behind head().
+  std::uint64_t data_size() const {
+    std::uint64_t size = 0;
+    for (const Tensor& tensor : tensors_) size += aligned(tensor.size);
+    return size;
+  }
+  /// The same as `n` files: every n-th tensor in each, the values in the first.
+  std::vector<GgufWriter> parts(std::uint16_t n) const {
+    std::vector<GgufWriter> out(n);
+    out[0].values_ = values_;
+    out[0].n_values_ = n_values_;
+    for (std::uint16_t i = 0; i < n; ++i) {
+      out[i].u16("split.no", i);
+      out[i].u16("split.count", n);
+      out[i].scalar("split.tensors.count", 5, static_cast<std::int32_t>(tensors_.size()));
+    }
+    for (std::size_t i = 0; i < tensors_.size(); ++i) out[i % n].tensors_.push_back(tensors_[i]);
     return out;
   }
 

@@ -1,0 +1,175 @@
+#include "converter/decoded.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
+
+namespace qsf::convert {
+namespace {
+
+/// Whole numbers that a float holds.
+template <class T>
+bool whole(const std::byte* at, float* out) {
+  const T value = load_le<T>(at);
+  *out = static_cast<float>(value);
+  constexpr float kBeyond = 2.0f * static_cast<float>(std::numeric_limits<T>::max() / 2 + 1);
+  return *out < kBeyond && static_cast<T>(*out) == value;
+}
+
+/// Rounded as loading in float32 does it.
+bool float64(const std::byte* at, float* out) {
+  *out = static_cast<float>(load_le<double>(at));
+  return true;
+}
+
+enum class Special : std::uint8_t { ieee, all_ones, minus_zero };  // which codes are no numbers
+
+/// A sign, 7 - mantissa bits of exponent, the mantissa.
+template <int mantissa, int bias, Special special>
+bool float8(const std::byte* at, float* out) {
+  constexpr unsigned kMantissa = (1u << mantissa) - 1, kExponent = 0x7f >> mantissa;
+  const auto code = std::to_integer<unsigned>(*at);
+  const unsigned exponent = code >> mantissa & kExponent, fraction = code & kMantissa;
+  const bool negative = (code & 0x80) != 0;
+  float value = exponent == 0 ? std::ldexp(static_cast<float>(fraction), 1 - bias - mantissa)
+                              : std::ldexp(static_cast<float>(kMantissa + 1 + fraction),
+                                           static_cast<int>(exponent) - bias - mantissa);
+  if (special == Special::ieee && exponent == kExponent) {
+    value = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  }
+  if ((special == Special::all_ones && (code & 0x7f) == 0x7f) || (special == Special::minus_zero && code == 0x80)) {
+    value = std::numeric_limits<float>::quiet_NaN();
+  }
+  *out = negative ? -value : value;
+  return true;
+}
+
+/// A power of two.
+float exponent8(std::byte code) {
+  const int exponent = std::to_integer<int>(code);
+  return exponent == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, exponent - 127);
+}
+bool exponent_only(const std::byte* at, float* out) {
+  *out = exponent8(*at);
+  return true;
+}
+
+/// 16 bytes of 4-bit codes: the low halves first. 32 weights.
+template <class Value>
+void nibbles(const std::byte* codes, float* out, Value value) {
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto byte = std::to_integer<unsigned>(codes[i]);
+    out[i] = value(byte & 15);
+    out[i + 16] = value(byte >> 4);
+  }
+}
+
+/// OCP's microscaling float of 4 bits: a power of two, then 32 of sign, two exponent bits and one of mantissa.
+bool mxfp4(const std::byte* block, float* out) {
+  const float scale = exponent8(block[0]);
+  nibbles(block + 1, out, [&](unsigned code) {
+    const unsigned exponent = code >> 1 & 3, fraction = code & 1;
+    const float size = exponent == 0
+                           ? 0.5f * static_cast<float>(fraction)
+                           : std::ldexp(1.0f + 0.5f * static_cast<float>(fraction), static_cast<int>(exponent) - 1);
+    return scale * ((code & 8) != 0 ? -size : size);
+  });
+  return true;
+}
+
+/// f16 scale, then for 8 groups of 32 the upper two (u16) and lower four bits of a 6-bit scale less 32, then codes of
+/// iq4_nl's levels.
+bool iq4_xs(const std::byte* block, float* out) {
+  constexpr int kOffset = 128;
+  const Format& levels = *find_format(ggml_type(20));
+  const float scale = f16_to_f32(load_le<f16>(block));
+  const auto high = load_le<std::uint16_t>(block + 2);
+  for (unsigned group = 0; group < 8; ++group) {
+    const unsigned low = std::to_integer<unsigned>(block[4 + group / 2]) >> 4 * (group % 2) & 15;
+    const unsigned sub = low | (static_cast<unsigned>(high) >> 2 * group & 3) << 4;
+    const float factor = scale * static_cast<float>(static_cast<int>(sub) - 32);
+    nibbles(block + 8 + 16 * group, out + 32 * group, [&](unsigned code) {
+      return factor * static_cast<float>(level(levels, static_cast<std::uint8_t>(code)) - kOffset);
+    });
+  }
+  return true;
+}
+
+constexpr std::array kTypes{
+    StoredType{"F32", 1, 4, FormatId::f32},
+    StoredType{"F16", 1, 2, FormatId::f16},
+    StoredType{"BF16", 1, 2, FormatId::bf16},
+    StoredType{"F64", 1, 8, FormatId::inherit, float64},
+    StoredType{"F8_E4M3", 1, 1, FormatId::inherit, float8<3, 7, Special::all_ones>},
+    StoredType{"F8_E5M2", 1, 1, FormatId::inherit, float8<2, 15, Special::ieee>},
+    StoredType{"F8_E4M3FNUZ", 1, 1, FormatId::inherit, float8<3, 8, Special::minus_zero>},
+    StoredType{"F8_E5M2FNUZ", 1, 1, FormatId::inherit, float8<2, 16, Special::minus_zero>},
+    StoredType{"F8_E8M0", 1, 1, FormatId::inherit, exponent_only},
+    StoredType{"BOOL", 1, 1, FormatId::inherit, whole<std::uint8_t>},
+    StoredType{"U8", 1, 1, FormatId::inherit, whole<std::uint8_t>},
+    StoredType{"I8", 1, 1, FormatId::inherit, whole<std::int8_t>},
+    StoredType{"U16", 1, 2, FormatId::inherit, whole<std::uint16_t>},
+    StoredType{"I16", 1, 2, FormatId::inherit, whole<std::int16_t>},
+    StoredType{"U32", 1, 4, FormatId::inherit, whole<std::uint32_t>},
+    StoredType{"I32", 1, 4, FormatId::inherit, whole<std::int32_t>},
+    StoredType{"U64", 1, 8, FormatId::inherit, whole<std::uint64_t>},
+    StoredType{"I64", 1, 8, FormatId::inherit, whole<std::int64_t>},
+    StoredType{"MXFP4", 32, 17, FormatId::inherit, mxfp4},
+    StoredType{"IQ4_XS", 256, 136, FormatId::inherit, iq4_xs},
+};
+
+}  // namespace
+
+const StoredType* find_stored_type(std::string_view name) {
+  const auto* const at = std::ranges::find(kTypes, name, &StoredType::name);
+  return at == kTypes.end() ? nullptr : &*at;
+}
+
+std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std::uint64_t element) {
+  std::uint64_t product = element;
+  for (const std::uint64_t extent : shape) {
+    if (extent != 0 && product > (std::uint64_t{1} << 63) / extent) return {};
+    product *= extent;
+  }
+  return product;
+}
+
+void place_rows(const StoredType& type, const Input& input, std::uint64_t begin, std::uint64_t size,
+                SourceTensor& out) {
+  const std::uint64_t cols = out.shape.empty() ? 1 : out.shape.back();
+  const std::uint64_t row_size = cols / type.block * type.block_bytes;
+  RowsOf stored = rows_in(input, begin, size, row_size);
+  if (type.format != FormatId::inherit) {
+    out.format = type.format;
+    out.rows_of = std::move(stored);
+    return;
+  }
+  out.format = FormatId::f32;
+  out.rows_of = [&type, stored = std::move(stored), row_size, cols, name = out.name](
+                    std::uint32_t first, std::uint32_t n, std::span<std::byte> to) -> Status {
+    if (to.size() != n * cols * sizeof(float)) {
+      return make_error(ErrorCode::internal, "{} rows of {:.80} do not fit in {} bytes", n, name, to.size());
+    }
+    std::vector<std::byte> raw(n * row_size);
+    QSF_TRY(stored(first, n, raw));
+    std::vector<float> weights(type.block);
+    std::byte* at = to.data();
+    for (std::size_t block = 0; block < raw.size(); block += type.block_bytes, at += type.block * sizeof(float)) {
+      if (!type.decode(raw.data() + block, weights.data())) {
+        return make_error(ErrorCode::bad_input, "tensor {:.100} holds a {} that 32-bit floats cannot hold", name,
+                          type.name);
+      }
+      std::memcpy(at, weights.data(), type.block * sizeof(float));
+    }
+    return {};
+  };
+}
+
+}  // namespace qsf::convert
