@@ -153,8 +153,9 @@ class Encoder {
   bool fragment(std::string_view text) {
     if (text.empty()) return true;
     if (t_.kind_ == TokenizerKind::spm_bpe) return spm_fragment(text);
+    Cutter cutter(*t_.pretokenizer_, text);
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = t_.pretokenizer_->next(text, at);
+      const std::size_t end = cutter.next();
       if (!pretoken(text.substr(at, end - at))) return false;
       at = end;
     }
