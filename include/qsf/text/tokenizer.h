@@ -41,8 +41,8 @@ class Tokenizer {
   /// Ids of `text`, nothing added in front or behind. With `special`, control tokens such as <|endoftext|> in the text
   /// become their ids; without, they are ordinary text. User-defined tokens always become theirs. Gives the count;
   /// context_full when `out` is too short, bad_text for invalid UTF-8 and for a character that an spm_bpe vocabulary
-  /// can neither spell nor call unknown, unsupported for a run without a place to cut that is too long for `scratch`
-  /// (kScratchBytes).
+  /// can neither spell nor call unknown, unsupported for a run longer than `scratch` (kScratchBytes) whose end decides
+  /// how its beginning is merged.
   Result<std::uint32_t> encode(std::string_view text, bool special, std::span<std::uint32_t> out,
                                std::span<std::byte> scratch) const;
 
