@@ -247,22 +247,13 @@ Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& conf
   return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {:.100} with a vocabulary", embedding);
 }
 
-struct Preset {
-  std::string_view pre;  // tokenizer.ggml.pre
-  bool ignore_merges;
-  bool add_bos;
-};
-// What llama.cpp takes for granted where the keys are missing.
-constexpr std::array kPresets{Preset{"llama-bpe", true, true}, Preset{"llama3", true, true},
-                              Preset{"llama-v3", true, true}};
-
 Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
   out.kind = TokenizerKind::byte_bpe;
   out.pattern = gguf.text("tokenizer.ggml.pre").value_or("default");
-  for (const Preset& preset : kPresets) {
-    if (preset.pre != out.pattern) continue;
-    out.ignore_merges = preset.ignore_merges;
-    out.add_bos = preset.add_bos;
+  for (const GgufPretokenizer& each : kGgufPretokenizers) {
+    if (each.name != out.pattern) continue;
+    out.ignore_merges = each.ignore_merges;
+    out.add_bos = each.add_bos;
   }
   const std::optional<std::vector<std::string_view>> merges = gguf.texts("tokenizer.ggml.merges");
   if (!merges) return make_error(ErrorCode::bad_tokenizer, "GGUF: the key tokenizer.ggml.merges is missing");

@@ -36,6 +36,17 @@ Result<std::vector<const Json*>> steps_of(const Json* json, std::string_view lis
   return steps;
 }
 
+/// CR and LF of an expression as \r and \n; some files have them as they are.
+std::string escaped(std::string_view expression) {
+  std::string out;
+  for (const char c : expression) {
+    if (c == '\r') out += "\\r";
+    if (c == '\n') out += "\\n";
+    if (c != '\r' && c != '\n') out += c;
+  }
+  return out;
+}
+
 /// The regular expressions of the pre-tokenizer, joined as TokenizerSource::pattern says.
 Result<std::string> pattern_of(const Json& json) {
   const Result<std::vector<const Json*>> steps = steps_of(find(json, "pre_tokenizer"), "pretokenizers");
@@ -51,15 +62,23 @@ Result<std::string> pattern_of(const Json& json) {
       if (fields.flag("add_prefix_space", false)) return unsupported("ByteLevel option", "add_prefix_space");
       if (fields.flag("use_regex", true)) part = kByteLevelPattern;
     } else if (type == "Digits") {
-      if (!fields.flag("individual_digits", false)) return unsupported("Digits option", "individual_digits: false");
-      part = kDigitsPattern;
+      // Behind ByteLevel it sees bytes as characters. No token of such a vocabulary crosses its cuts: it adds nothing.
+      if (fields.flag("individual_digits", false)) {
+        part = kDigitsPattern;
+      } else if (!byte_level) {
+        return unsupported("Digits option", "individual_digits: false");
+      }
+    } else if (type == "Punctuation") {
+      const std::string behavior = fields.text("behavior", "Isolated");
+      if (behavior != "Contiguous") return unsupported("Punctuation behaviour", behavior);
+      part = pattern::kPunctuation;
     } else if (type == "Split") {
       const Json* expression = find(*step, "pattern");
       const Json* regex = expression ? find(*expression, "Regex") : nullptr;
       if (!regex || !as_text(*regex)) return unsupported("pattern of a Split without", "Regex");
       const std::string behavior = fields.text("behavior", "Isolated");
       if (behavior != "Isolated" || fields.flag("invert", false)) return unsupported("Split behaviour", behavior);
-      part = *as_text(*regex);
+      part = escaped(*as_text(*regex));
     } else {
       return unsupported("pre-tokenizer", type);
     }

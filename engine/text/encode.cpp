@@ -1,5 +1,6 @@
 // Tokenizer::encode: added tokens are cut out, what lies between is cut into runs, and each run is merged.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <bitset>
 #include <utility>
@@ -20,7 +21,7 @@ constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, how Sentence
 constexpr std::size_t kScratchPerByte = kMergeBytesPerByte + 1;
 constexpr std::size_t kMaxRun = 0xffff;  // MergeRun's indices
 constexpr std::size_t kMinRun = 16;
-constexpr int kCutTries = 512;
+constexpr std::size_t kPlaces = 8;
 
 /// Ascending with falling score, so that the smallest key is the best; finite scores never give kNoMerge.
 std::uint32_t key_of(float score) {
@@ -146,36 +147,12 @@ class Encoder {
     return kNone;
   }
 
-  /// A place in (0, limit] where no token can span, because none holds what stands on both sides: for byte_bpe a byte
-  /// each, for spm_bpe a character each. 0 when none is found. limit < text.size().
-  std::size_t safe_cut(std::string_view text, std::size_t limit) const {
-    const auto inside = [&](std::size_t at) {
-      return t_.kind_ == TokenizerKind::spm_bpe && (static_cast<std::uint8_t>(text[at]) & 0xC0u) == 0x80;
-    };
-    int tries = kCutTries;
-    for (std::size_t cut = limit; cut > 0 && tries > 0; --cut) {
-      if (inside(cut)) continue;
-      std::size_t before = cut - 1, behind = cut + 1;
-      while (before > 0 && inside(before)) --before;
-      while (behind < text.size() && inside(behind)) ++behind;
-      if (t_.blob_.find(text.substr(before, behind - before)) == std::string_view::npos) return cut;
-      --tries;
-    }
-    return 0;
-  }
-
-  bool uncut() {
-    error_ =
-        make_error(ErrorCode::unsupported,
-                   "the text has a run without a place to cut that is longer than {} bytes: too long to merge", most_);
-    return false;
-  }
-
   bool fragment(std::string_view text) {
     if (text.empty()) return true;
     if (t_.kind_ == TokenizerKind::spm_bpe) return spm_fragment(text);
+    Cutter cutter(*t_.pretokenizer_, text);
     for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = t_.pretokenizer_->next(text, at);
+      const std::size_t end = cutter.next();
       if (!pretoken(text.substr(at, end - at))) return false;
       at = end;
     }
@@ -186,14 +163,102 @@ class Encoder {
     if (t_.n_sorted_ != 0) {
       if (const std::uint32_t id = find(text); id != kNone) return emit(id);
     }
-    while (text.size() > most_) {
-      const std::size_t cut = safe_cut(text, most_);
-      if (cut == 0) return uncut();
-      if (!bytes_run(text.substr(0, cut))) return false;
-      text.remove_prefix(cut);
+    // A byte without a token becomes the unknown token; without one it is left out, as Hugging Face's tokenizers do.
+    for (const char byte : text) {
+      if (byte_token(byte) == kNone && t_.unknown_ == kNone) continue;
+      if (n_words_ == most_ && !merge_window(false)) return false;
+      words_[n_words_++] = byte;
     }
-    return bytes_run(text);
+    return merge_window(true);
   }
+
+  std::uint32_t byte_token(char byte) const { return u32_at(t_.bytes_, static_cast<std::uint8_t>(byte)); }
+
+  /// A token that was given out, where it may be that all that follows is merged by itself.
+  struct Place {
+    std::size_t at, size;  // in words_
+    std::uint32_t n_out;   // with this token
+    bool last_unknown;
+  };
+
+  /// Merges what is in words_ and gives it out. A run that is longer than words_ is merged in windows: merging is
+  /// local, so a row of tokens is that of its text if each two neighbours are that of theirs. The first half and more
+  /// of a window is given out; the next window begins with the last token of these, and must find that token again:
+  /// then all neighbours are right. If not, it begins with one of the tokens before.
+  bool merge_window(bool last) {
+    while (n_words_ != 0) {
+      const std::string_view window(words_ + base_, n_words_ - base_);
+      link(window);
+      if (again_ != 0 && run_.next[0] != again_) {
+        if (n_places_ == 0) return uncut();
+        resume(places_[--n_places_]);
+        continue;
+      }
+      n_places_ = 0;
+      std::size_t apart = 0;
+      for (std::size_t i = again_ != 0 ? run_.next[0] : 0; i < window.size(); i = run_.next[i]) {
+        if (!last && i > window.size() / 4 * 3) break;
+        const std::size_t size = run_.next[i] - i;
+        if (!give(static_cast<std::uint32_t>(i), window.substr(i, size))) return false;
+        if (last || i < window.size() / 2 || i < apart || n_places_ == kPlaces) continue;
+        places_[n_places_++] = {base_ + i, size, n_out_, last_unknown_};
+        apart = i + window.size() / (4 * kPlaces);
+      }
+      if (last) break;
+      if (n_places_ == 0) return uncut();
+      resume(places_[n_places_ - 1]);
+      const std::size_t first = places_[0].at;
+      std::copy(words_ + first, words_ + n_words_, words_);
+      n_words_ -= first;
+      base_ -= first;
+      for (std::size_t i = 0; i < n_places_; ++i) places_[i].at -= first;
+      --n_places_;
+      return true;
+    }
+    n_words_ = base_ = again_ = n_places_ = 0;
+    return true;
+  }
+
+  bool uncut() {
+    error_ = make_error(ErrorCode::unsupported,
+                        "the text has a run in which {} bytes hold no place to go on from: too long to merge", most_);
+    return false;
+  }
+
+  void resume(const Place& place) {
+    base_ = place.at;
+    again_ = place.size;
+    n_out_ = place.n_out;
+    last_unknown_ = place.last_unknown;
+  }
+
+  /// Merges the symbols of the window: bytes, or characters.
+  void link(std::string_view window) {
+    run_.n = static_cast<std::uint32_t>(window.size());
+    if (t_.kind_ == TokenizerKind::byte_bpe) {
+      for (std::uint32_t i = 0; i < run_.n; ++i) {
+        const std::uint32_t known = byte_token(window[i]);
+        run_.ids[i] = known != kNone ? known : t_.unknown_;
+        run_.next[i] = static_cast<std::uint16_t>(i + 1);
+        run_.prev[i] = static_cast<std::uint16_t>(i - 1);
+      }
+      RankRules rules{*this};
+      merge_all(run_, rules);
+      return;
+    }
+    std::uint32_t last = 0;
+    for (std::uint32_t i = 0; i < run_.n;) {
+      const std::uint32_t size = utf8::decode(window, i).size;
+      run_.ids[i] = find(window.substr(i, size));
+      run_.prev[i] = static_cast<std::uint16_t>(last);
+      run_.next[i] = static_cast<std::uint16_t>(i + size);
+      last = std::exchange(i, i + size);
+    }
+    ScoreRules rules{*this};
+    merge_all(run_, rules);
+  }
+
+  bool give(std::uint32_t i, std::string_view text) { return run_.ids[i] != kNone ? emit(run_.ids[i]) : spell(text); }
 
   struct RankRules {
     const Encoder& e;
@@ -214,46 +279,15 @@ class Encoder {
     void join(std::uint32_t left, std::uint32_t right) const { e.run_.ids[left] = find(left, right).result; }
   };
 
-  /// A byte without a token becomes the unknown token; without one it is left out, as Hugging Face's tokenizers do.
-  bool bytes_run(std::string_view text) {
-    std::uint32_t n = 0;
-    for (const char byte : text) {
-      const std::uint32_t known = u32_at(t_.bytes_, static_cast<std::uint8_t>(byte));
-      const std::uint32_t id = known != kNone ? known : t_.unknown_;
-      if (id == kNone) continue;
-      run_.ids[n] = id;
-      run_.next[n] = static_cast<std::uint16_t>(n + 1);
-      run_.prev[n] = static_cast<std::uint16_t>(n - 1);
-      ++n;
-    }
-    run_.n = n;
-    RankRules rules{*this};
-    merge_all(run_, rules);
-    for (std::uint32_t i = 0; i < run_.n; i = run_.next[i]) {
-      if (!emit(run_.ids[i])) return false;
-    }
-    return true;
-  }
-
-  /// Copies the text with U+2581 as a space, a space in front where the model wants one, and merges it in runs.
+  /// Copies the text with U+2581 as a space, a space in front where the model wants one, and merges it.
   bool spm_fragment(std::string_view text) {
-    std::size_t n = 0;
     const auto add = [&](std::string_view character) {
-      if (t_.splits_words_ && character == " " && n != 0 && words_[n - 1] != ' ') {
-        if (!words_run({words_, n})) return false;
-        n = 0;
+      if (t_.splits_words_ && character == " " && n_words_ != 0 && words_[n_words_ - 1] != ' ' && !merge_window(true)) {
+        return false;
       }
-      if (n + character.size() > most_) {
-        std::size_t last = n - 1;
-        while (last > 0 && (static_cast<std::uint8_t>(words_[last]) & 0xC0u) == 0x80) --last;
-        const std::size_t cut = last == 0 ? 0 : safe_cut({words_, n}, last);
-        if (cut == 0) return uncut();
-        if (!words_run({words_, cut})) return false;
-        std::copy(words_ + cut, words_ + n, words_);
-        n -= cut;
-      }
-      std::copy(character.begin(), character.end(), words_ + n);
-      n += character.size();
+      if (n_words_ + character.size() > most_ && !merge_window(false)) return false;
+      std::copy(character.begin(), character.end(), words_ + n_words_);
+      n_words_ += character.size();
       return true;
     };
     if (t_.strips_leading_space() && !add(" ")) return false;
@@ -262,14 +296,14 @@ class Encoder {
       if (!add(character == kMetaspace ? " " : character)) return false;
       at += character.size();
     }
-    return words_run({words_, n});
+    return merge_window(true);
   }
 
   struct ScoreRules {
     const Encoder& e;
 
     std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
-      return e.find({e.words_ + left, e.run_.next[right] - left});
+      return e.find({e.words_ + e.base_ + left, e.run_.next[right] - left});
     }
     std::uint32_t key(std::uint32_t left, std::uint32_t right) const {
       const std::uint32_t id = find(left, right);
@@ -277,26 +311,6 @@ class Encoder {
     }
     void join(std::uint32_t left, std::uint32_t right) const { e.run_.ids[left] = find(left, right); }
   };
-
-  /// `text` lies at words_.
-  bool words_run(std::string_view text) {
-    run_.n = static_cast<std::uint32_t>(text.size());
-    std::uint32_t last = 0;
-    for (std::uint32_t i = 0; i < run_.n;) {
-      const std::uint32_t size = utf8::decode(text, i).size;
-      run_.ids[i] = find(text.substr(i, size));
-      run_.prev[i] = static_cast<std::uint16_t>(last);
-      run_.next[i] = static_cast<std::uint16_t>(i + size);
-      last = std::exchange(i, i + size);
-    }
-    ScoreRules rules{*this};
-    merge_all(run_, rules);
-    for (std::uint32_t i = 0; i < run_.n; i = run_.next[i]) {
-      const bool done = run_.ids[i] != kNone ? emit(run_.ids[i]) : spell(text.substr(i, run_.next[i] - i));
-      if (!done) return false;
-    }
-    return true;
-  }
 
   /// A character without a token: its bytes if all have one, else the unknown token, once for a row of them.
   bool spell(std::string_view character) {
@@ -320,7 +334,12 @@ class Encoder {
   std::uint32_t n_out_ = 0;
   MergeRun run_{};
   char* words_ = nullptr;
-  std::size_t most_ = 0;  // bytes of a run that the scratch can hold
+  std::size_t most_ = 0;     // bytes that words_ holds
+  std::size_t n_words_ = 0;  // and has
+  std::size_t base_ = 0;     // where the window begins in it
+  std::size_t again_ = 0;    // bytes of the token that the window begins with and that was given out; 0: none
+  std::array<Place, kPlaces> places_{};
+  std::size_t n_places_ = 0;
   bool last_unknown_ = false;
   Error error_;
 };

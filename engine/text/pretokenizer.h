@@ -1,34 +1,58 @@
-// Pre-tokenizers: where a text is cut before byte pairs are merged. Each is a regular expression of a known tokenizer
-// written as a scanner; kPretokenizers is the one list of them.
+// Pre-tokenizers: where a text is cut before it is merged. Each is a row of kPretokenizers, whose expressions are
+// compiled with the engine.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
+
+#include "qsf/text/tokenizer_patterns.h"
+#include "text/regex.h"
 
 namespace qsf {
 
-struct Pretokenizer {
-  std::uint32_t id;  // as in the TOKN section
-  std::string_view name;
-  std::array<std::string_view, 2>
-      steps;  // regular expressions, each cutting what the one before has left; may be empty
-  /// Where the pre-token that begins at `at` ends; at < text.size(). Always further than `at`.
-  std::size_t (*next)(std::string_view text, std::size_t at);
-};
-
-std::span<const Pretokenizer> pretokenizers();
 /// nullptr when there is none with that id.
 const Pretokenizer* find_pretokenizer(std::uint32_t id);
 
-/// Names that GGUF's tokenizer.ggml.pre gives to the pre-tokenizers.
-struct PretokenizerName {
-  std::string_view name;
-  std::uint32_t id;
-  bool ignore_merges;
+/// Cuts a text from its beginning to its end, in time linear in its length. Each expression cuts the pieces that the
+/// one before has made: into its matches and what lies between them.
+class Cutter {
+ public:
+  Cutter(const Pretokenizer& pretokenizer, std::string_view text);
+
+  /// Where the pre-token ends that begins where the last one ended. Not to be called at the text's end.
+  std::size_t next();
+
+ private:
+  struct Pass {
+    const regex::Expression* expression;
+    std::size_t end = 0;                         // of the piece that this pass made last
+    std::size_t match_begin = 0, match_end = 0;  // the next match, when what lies before it was the piece
+    std::size_t tail_begin = 0, tail_end = 0;    // white space at the end of the piece that is cut
+  };
+
+  struct Character {
+    std::size_t at = ~std::size_t{0};
+    char32_t code = 0;
+    unicode::Category category = unicode::Category::other;
+    std::uint8_t size = 0;
+  };
+
+  void cut(Pass& pass, std::size_t limit);
+  std::size_t match(Pass& pass, std::size_t at, std::size_t limit);
+  std::size_t match_from(const regex::Alternative& alternative, std::size_t i, std::size_t at, std::size_t limit);
+  std::size_t match_words(const regex::Element& element, const regex::Alternative& alternative, std::size_t i,
+                          std::size_t at, std::size_t limit);
+  std::size_t size_in(const regex::Set& set, std::size_t at, std::size_t limit);
+  std::size_t tail_of(Pass& pass, std::size_t limit);
+  const Character& character(std::size_t at, std::size_t limit);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::array<Pass, kMaxPasses> passes_{};
+  std::size_t n_passes_ = 0;
+  Character last_;
 };
-std::span<const PretokenizerName> pretokenizer_names();
 
 }  // namespace qsf

@@ -100,12 +100,12 @@ class Builder {
   Status choose_pattern() {
     bool ignore_merges = source_.ignore_merges;
     const Pretokenizer* found = nullptr;
-    for (const PretokenizerName& each : pretokenizer_names()) {
+    for (const GgufPretokenizer& each : kGgufPretokenizers) {
       if (each.name != source_.pattern) continue;
       found = find_pretokenizer(each.id);
       ignore_merges = ignore_merges || each.ignore_merges;
     }
-    for (const Pretokenizer& each : pretokenizers()) {
+    for (const Pretokenizer& each : kPretokenizers) {
       std::string joined;
       for (const std::string_view step : each.steps) {
         if (!joined.empty() && !step.empty()) joined += '\n';

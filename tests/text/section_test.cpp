@@ -243,26 +243,67 @@ TEST(Encode, CutsWhereNoTokenSpans) {
   check(spm, spaced, std::size(spaced));
 }
 
-TEST(Encode, LongRunsAreQuickOrRefused) {
-  // A quadratic merge of 17000 equal bytes would take seconds; this takes milliseconds.
+/// A run that is longer than the scratch is merged in windows, to what it is merged to as a whole.
+TEST(Encode, LongRunsAreMergedInWindows) {
+  const Built bytes(byte_source()), spm(spm_source());
+  std::mt19937 random(3);
+  const char* const syllables[]{"ab", "a", "ba", "ing", "th", "e", "b"};
+  for (int round = 0; round < 20; ++round) {
+    std::string run;
+    while (run.size() < 60000) run += round == 0 ? "ab" : round == 1 ? "a" : syllables[random() % std::size(syllables)];
+    for (const Built* built : {&bytes, &spm}) {
+      const Result<Ids> whole = built->encode(run, false, std::size_t{1} << 20);
+      ASSERT_TRUE(whole) << whole.error().sentence;
+      for (const std::size_t scratch : {std::size_t{1500}, std::size_t{20000}, Tokenizer::kScratchBytes}) {
+        const Result<Ids> windows = built->encode(run, false, scratch);
+        ASSERT_TRUE(windows) << windows.error().sentence;
+        ASSERT_EQ(*windows, *whole) << round << " " << scratch;
+      }
+    }
+  }
+}
+
+TEST(Encode, LongRunsAreQuick) {
+  // A quadratic merge of a million bytes would take minutes.
   const Built bytes(byte_source()), spm(spm_source());
   std::string run;
-  while (run.size() < 17000) run += "ab";
+  while (run.size() < 1000000) run += "ab";
   const Result<Ids> a = bytes.encode(run), b = spm.encode(run);
   ASSERT_TRUE(a) << a.error().sentence;
   ASSERT_TRUE(b) << b.error().sentence;
   EXPECT_EQ(bytes.decode(*a), run);
   EXPECT_EQ(spm.decode(*b), " " + run);
-  while (run.size() < 80000) run += "ab";
-  for (const Built* built : {&bytes, &spm}) {
-    const Result<Ids> refused = built->encode(run);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
-    EXPECT_NE(std::string(refused.error().sentence).find("too long to merge"), std::string::npos);
-  }
   std::string prose;
   while (prose.size() < 300000) prose += "ab abab, a\nba é ";
   for (const Built* built : {&bytes, &spm}) EXPECT_TRUE(built->encode(prose));
+}
+
+/// Merges whose ranks fall along the text: what is at its end decides what is at its beginning.
+TEST(Encode, WhatNoWindowCanTellIsRefused) {
+  constexpr const char* kLetters = "!#$%&()*+,-./:;<=>?@[]^_{|}~";
+  TokenizerSource source{.pattern = "gpt-2", .tokens = {}, .merges = {}};
+  const std::string all = kLetters;
+  for (const char c : all) source.tokens.push_back({std::string(1, c)});
+  for (std::size_t i = all.size() - 1; i > 0; --i) {
+    source.tokens.push_back({all.substr(i - 1, 2)});
+    source.merges.emplace_back(all.substr(i - 1, 1), all.substr(i, 1));
+  }
+  const Built built(source);
+  ASSERT_EQ(built.problem, "");
+  constexpr std::size_t kSmall = 16 * 15 + 4;  // windows of 16 bytes
+  int n_refused = 0;
+  for (const std::string& text : {all, all.substr(1), all.substr(0, all.size() - 1)}) {
+    const Result<Ids> whole = built.encode(text), windows = built.encode(text, false, kSmall);
+    ASSERT_TRUE(whole);
+    if (windows) {
+      EXPECT_EQ(*windows, *whole);
+      continue;
+    }
+    ++n_refused;
+    EXPECT_EQ(windows.error().code, ErrorCode::unsupported);
+    EXPECT_NE(std::string(windows.error().sentence).find("too long to merge"), std::string::npos);
+  }
+  EXPECT_GT(n_refused, 0);
 }
 
 TEST(Build, RefusesWhatItCannotDo) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "text/pretokenizer.h"
 #include "vocabularies.h"
 
@@ -25,14 +27,15 @@ void expect_ids(const Built& built, const std::string& text, bool special, const
 
 TEST(Pretokenizers, CutWhereHuggingFaceCuts) {
   const json vectors = load(kRoot + "/tests/text/data/pretokenizers.json");
-  for (const Pretokenizer& each : pretokenizers()) {
+  for (const Pretokenizer& each : kPretokenizers) {
     const json& steps = vectors.at("steps").at(std::string(each.name));
     for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(each.steps[i], steps[i].get<std::string>()) << each.name;
     const json& cuts = vectors.at("cuts").at(std::string(each.name));
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       const std::string text = vectors.at("texts")[i][0];
       std::vector<std::size_t> ends;
-      for (std::size_t at = 0; at < text.size();) ends.push_back(at = each.next(text, at));
+      Cutter cutter(each, text);
+      for (std::size_t at = 0; at < text.size();) ends.push_back(at = cutter.next());
       EXPECT_EQ(ends, cuts[i].get<std::vector<std::size_t>>()) << each.name << " " << json(text);
     }
   }
@@ -61,6 +64,61 @@ TEST(ByteBpe, StoriesModel) {
     expect_ids(built, vector[0], false, vector[2]);
     const std::string text = vector[0];
     EXPECT_EQ(built.decode(vector[2].get<Ids>()), text) << vector[0];
+  }
+}
+
+/// Characters of every length and kind, as many of ASCII as of the others.
+std::string random_text(std::mt19937& random) {
+  std::string text;
+  for (std::uint32_t n = random() % 24; n > 0; --n) {
+    constexpr std::uint32_t kBelow[]{0x80, 0x80, 0x80, 0x800, 0x3100, 0x10000, 0x110000};
+    std::uint32_t code = random() % kBelow[random() % std::size(kBelow)];
+    if (code >= 0xD800 && code < 0xE000) code = ' ';
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+      continue;
+    }
+    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    text += static_cast<char>((more == 1 ? 0xC0 : more == 2 ? 0xE0 : 0xF0) | code >> (6 * more));
+    for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3F));
+  }
+  return text;
+}
+
+TEST(ByteBpe, GivesTheTextBackWithEveryPretokenizer) {
+  TokenizerSource source = from_tokenizer_json(kRoot + "/models/stories/tokenizer.json");
+  for (const Pretokenizer& each : kPretokenizers) {
+    source.pattern.clear();
+    for (const std::string_view step : each.steps) {
+      if (!step.empty()) source.pattern.append(source.pattern.empty() ? 0 : 1, '\n').append(step);
+    }
+    const Built built(source);
+    ASSERT_EQ(built.problem, "");
+    std::mt19937 random(5);
+    for (int i = 0; i < 10000; ++i) {
+      const std::string text = random_text(random);
+      const Result<Ids> ids = built.encode(text);
+      ASSERT_TRUE(ids) << ids.error().sentence;
+      ASSERT_EQ(built.decode(*ids), text) << each.name;
+    }
+  }
+}
+
+TEST(Pretokenizers, TakeLinearTime) {
+  // A search that starts anew behind every character would take minutes for these.
+  for (const Pretokenizer& each : kPretokenizers) {
+    for (const char* part :
+         {" ", "\n", " \n", "a", "A", "Aa", "\u0301", "1", ".", "\u4f60", " a", "  .", "'", "\x01"}) {
+      std::string text;
+      while (text.size() < 200000) text += part;
+      for (const char* end : {"", "x", "\x01"}) {
+        const std::string whole = text + end;
+        Cutter cutter(each, whole);
+        std::size_t at = 0;
+        while (at < whole.size()) at = cutter.next();
+        EXPECT_EQ(at, whole.size());
+      }
+    }
   }
 }
 
@@ -123,8 +181,8 @@ TEST_F(SharedData, Llama3) {
       "llama-bpe");
 }
 
-TEST_F(SharedData, Starcoder) {
-  for (const char* name : {"starcoder", "refact"}) {
+TEST_F(SharedData, ByteLevelOfGguf) {
+  for (const char* name : {"starcoder", "refact", "mpt", "falcon", "deepseek-coder", "deepseek-llm"}) {
     expect_ggml_vectors(Built(from_gguf(kShared + "ggml-vocab/ggml-vocab-" + name + ".gguf")), name);
   }
 }

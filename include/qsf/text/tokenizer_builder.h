@@ -29,7 +29,8 @@ struct TokenizerSource {
   TokenizerKind kind = TokenizerKind::byte_bpe;
   /// byte_bpe: the name in GGUF's tokenizer.ggml.pre ("llama-bpe"), or tokenizer.json's regular expressions, the steps
   /// of a sequence joined by '\n': Split gives its Regex, ByteLevel with use_regex kByteLevelPattern (without:
-  /// nothing), Digits with individual_digits kDigitsPattern. spm_bpe: empty.
+  /// nothing), Digits with individual_digits kDigitsPattern, Punctuation in rows pattern::kPunctuation. CR and LF are
+  /// written \r and \n. spm_bpe: empty.
   std::string pattern;
   /// byte_bpe: a pre-token that is a token as a whole is not merged up from bytes. GGUF's names for Llama 3 imply it.
   bool ignore_merges = false;

@@ -1,6 +1,9 @@
-// The regular expressions of pre-tokenizers as tokenizer.json writes them.
+// The pre-tokenizers that there are, as the regular expressions of tokenizer.json. kPretokenizers is their one list.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace qsf::pattern {
@@ -10,9 +13,123 @@ inline constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 /// What Digits with individual_digits cuts by.
 inline constexpr std::string_view kDigits = R"(\p{N})";
+/// What Punctuation cuts by, in rows.
+inline constexpr std::string_view kPunctuation = R"([\p{P}$+<=>^`|~]+)";
+inline constexpr std::string_view kThreeDigits = R"([0-9][0-9][0-9])";
 inline constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kQwen35 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kO200k =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kNumbersOfThree = R"(\p{N}{1,3})";
+inline constexpr std::string_view kLineBreak = R"([\r\n])";
+inline constexpr std::string_view kLetters = R"(\s?\p{L}+)";
+inline constexpr std::string_view kMarks = R"(\s?\p{P}+)";
+inline constexpr std::string_view kWhiteTail = R"(\s+$)";
+inline constexpr std::string_view kEastAsian = R"([一-龥ࠀ-一가-퟿]+)";
+inline constexpr std::string_view kHanKana = R"([一-龥぀-ゟ゠-ヿ]+)";
+inline constexpr std::string_view kDeepseekV3 =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kCasedLetters =
+    R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)";
+inline constexpr std::string_view kWidePunctuation = R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)";
 
 }  // namespace qsf::pattern
+
+namespace qsf {
+
+inline constexpr std::size_t kMaxPasses = 6;
+
+struct Pretokenizer {
+  std::uint32_t id;  // as in the TOKN section
+  std::string_view name;
+  std::array<std::string_view, kMaxPasses> steps;  // each cuts what the one before has left; empty ones behind the last
+
+  constexpr Pretokenizer(std::uint32_t id_, std::string_view name_, std::initializer_list<std::string_view> steps_)
+      : id(id_), name(name_) {
+    auto from = steps_.begin();
+    for (std::string_view& step : steps) step = from == steps_.end() ? std::string_view("") : *from++;
+  }
+};
+
+inline constexpr std::array kPretokenizers{
+    Pretokenizer{0, "gpt2", {pattern::kGpt2}},
+    Pretokenizer{1, "gpt2-digits", {pattern::kDigits, pattern::kGpt2}},
+    Pretokenizer{2, "llama3", {pattern::kLlama3}},
+    Pretokenizer{3, "qwen2", {pattern::kQwen2}},
+    Pretokenizer{4, "qwen3.5", {pattern::kQwen35}},
+    Pretokenizer{5, "tekken", {pattern::kTekken}},
+    Pretokenizer{6, "o200k", {pattern::kO200k}},
+    Pretokenizer{7, "deepseek-v3", {pattern::kNumbersOfThree, pattern::kHanKana, pattern::kDeepseekV3}},
+    Pretokenizer{8,
+                 "deepseek-coder",
+                 {pattern::kLineBreak, pattern::kLetters, pattern::kMarks, pattern::kEastAsian, pattern::kDigits}},
+    Pretokenizer{9,
+                 "deepseek-llm",
+                 {pattern::kLineBreak, pattern::kCasedLetters, pattern::kWidePunctuation, pattern::kWhiteTail,
+                  pattern::kEastAsian, pattern::kDigits}},
+    Pretokenizer{10, "falcon", {pattern::kPunctuation, pattern::kGpt2, pattern::kThreeDigits}},
+};
+
+/// What GGUF's tokenizer.ggml.pre names, with what is taken for granted of such a tokenizer where keys are missing.
+struct GgufPretokenizer {
+  std::string_view name;
+  std::uint32_t id;
+  bool ignore_merges = false;
+  bool add_bos = false;
+};
+
+inline constexpr std::array kGgufPretokenizers{
+    GgufPretokenizer{"gpt-2", 0},
+    GgufPretokenizer{"phi-2", 0},
+    GgufPretokenizer{"mpt", 0},
+    GgufPretokenizer{"olmo", 0},
+    GgufPretokenizer{"jais", 0},
+    GgufPretokenizer{"trillion", 0},
+    GgufPretokenizer{"mellum", 0},
+    GgufPretokenizer{"modern-bert", 0},
+    GgufPretokenizer{"exaone4", 0},
+    GgufPretokenizer{"granite-docling", 0},
+    GgufPretokenizer{"roberta-bpe", 0},
+    GgufPretokenizer{"smollm", 1},
+    GgufPretokenizer{"refact", 1},
+    GgufPretokenizer{"starcoder", 1},
+    GgufPretokenizer{"command-r", 1},
+    GgufPretokenizer{"codeshell", 1},
+    GgufPretokenizer{"exaone", 1},
+    GgufPretokenizer{"minerva-7b", 1},
+    GgufPretokenizer{"mellum2", 1},
+    GgufPretokenizer{"llama3", 2, true, true},
+    GgufPretokenizer{"llama-v3", 2, true, true},
+    GgufPretokenizer{"llama-bpe", 2, true, true},
+    GgufPretokenizer{"lfm2", 2, true, true},
+    GgufPretokenizer{"falcon3", 2, true, true},
+    GgufPretokenizer{"falcon-h1", 2, true, true},
+    GgufPretokenizer{"pixtral", 2, true, true},
+    GgufPretokenizer{"smaug-bpe", 2},
+    GgufPretokenizer{"dbrx", 2},
+    GgufPretokenizer{"glm4", 2},
+    GgufPretokenizer{"chatglm-bpe", 2},
+    GgufPretokenizer{"qwen2", 3},
+    GgufPretokenizer{"deepseek-r1-qwen", 3},
+    GgufPretokenizer{"stablelm2", 3},
+    GgufPretokenizer{"hunyuan", 3},
+    GgufPretokenizer{"megrez", 3},
+    GgufPretokenizer{"qwen35", 4},
+    GgufPretokenizer{"tekken", 5, true, true},
+    GgufPretokenizer{"gpt-4o", 6},
+    GgufPretokenizer{"llama4", 6},
+    GgufPretokenizer{"minimax-m2", 6},
+    GgufPretokenizer{"deepseek-v3", 7},
+    GgufPretokenizer{"hunyuan-dense", 7},
+    GgufPretokenizer{"deepseek-coder", 8},
+    GgufPretokenizer{"deepseek-llm", 9},
+    GgufPretokenizer{"falcon", 10},
+};
+
+}  // namespace qsf

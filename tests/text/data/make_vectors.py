@@ -49,14 +49,14 @@ TEXTS = [
 
 ALPHABET = list("aZ é'sS19½  \n\r\t\u00a0\u3000.,!-_<|>你か😀\u0301\u200d\u017f\u2581lLvedtTmM٣") + ["ing", "the ", "'ll", "  "]
 
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|NUMBERS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-PATTERNS = {
-    "gpt2": [GPT2],
-    "gpt2-digits": [r"\p{N}", GPT2],
-    "llama3": [CL100K.replace("NUMBERS", r"\p{N}{1,3}")],
-    "qwen2": [CL100K.replace("NUMBERS", r"\p{N}")],
-}
+
+def patterns() -> dict[str, list[str]]:
+    """The rows of kPretokenizers, read from the header."""
+    with open("../../../include/qsf/text/tokenizer_patterns.h", encoding="utf-8") as file:
+        header = file.read()
+    constants = dict(re.findall(r'string_view (k\w+) =\s+R"\((.*?)\)";', header))
+    rows = re.findall(r'Pretokenizer\{\s*\d+,\s*"([^"]+)",\s*\{([^}]*)\}', header)
+    return {name: [constants[each] for each in re.findall(r"pattern::(k\w+)", steps)] for name, steps in rows}
 
 
 def texts() -> list[str]:
@@ -72,14 +72,14 @@ def write(name: str, what: object) -> None:
 
 def pretokenizers() -> None:
     cuts = {}
-    for name, steps in PATTERNS.items():
+    for name, steps in patterns().items():
         splits = [pre_tokenizers.Split(Regex(step), "isolated") for step in steps]
         cutter = pre_tokenizers.Sequence(splits)
         cuts[name] = []
         for text in texts():
             ends = [end for _, (_, end) in cutter.pre_tokenize_str(text)]
             cuts[name].append([len(text[:end].encode()) for end in ends])
-    write("pretokenizers.json", {"steps": PATTERNS, "cuts": cuts, "texts": [[text] for text in texts()]})
+    write("pretokenizers.json", {"steps": patterns(), "cuts": cuts, "texts": [[text] for text in texts()]})
 
 
 def stories() -> None:
