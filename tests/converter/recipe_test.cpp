@@ -115,10 +115,9 @@ class ToyRecipe : public ::testing::Test {
     options_ = toy_options();
     source_ = small_source(options_, small_);
     std::filesystem::create_directories(model_);
-    config_ = {
-        {"model_type", "unheard-of"}, {"depth", 4},       {"width", 32},     {"query_heads", 4}, {"shared_heads", 2},
-        {"inner_width", 48},          {"words", 40},      {"epsilon", 1e-5}, {"curve", "gelu_new"},  {"word_scale", 5.5},
-        {"bos_token_id", 1},          {"eos_token_id", 2}};
+    config_ = {{"model_type", "unheard-of"}, {"depth", 4},        {"width", 32},       {"query_heads", 4},
+               {"shared_heads", 2},          {"inner_width", 48}, {"words", 40},       {"epsilon", 1e-5},
+               {"curve", "gelu_new"},        {"word_scale", 5.5}, {"bos_token_id", 1}, {"eos_token_id", 2}};
     tensors_ = toy_tensors(small_, options_);
     recipe_ = read_object(kToy);
     write();

@@ -48,7 +48,8 @@ class Tokenizer {
   /// context_full when `out` is too short, bad_text for invalid UTF-8 and for a character that an spm_bpe vocabulary
   /// can neither spell nor call unknown, unsupported for a run longer than `scratch` (kScratchBytes) whose end decides
   /// how its beginning is merged. What lies in `plain`, ranges that ascend and do not meet, is text and no more: no
-  /// control token is found there, and no user-defined one that stands in the text outside of them, but for white space.
+  /// control token is found there, and no user-defined one that stands in the text outside of them, but for white
+  /// space.
   Result<std::uint32_t> encode(std::string_view text, bool special, std::span<std::uint32_t> out,
                                std::span<std::byte> scratch, std::span<const TextRange> plain = {}) const;
 
