@@ -14,7 +14,7 @@
 namespace qsf::test {
 namespace {
 
-class Parts : public testing::Test {
+class GgufParts : public testing::Test {
  protected:
   void SetUp() override { parts_ = gguf_of(kSource + "/tests/data/llama", GgmlType::f16, weights_).parts(3); }
   std::string path(int number) const { return folder_.path("m-0000" + std::to_string(number) + "-of-00003.gguf"); }
@@ -32,7 +32,7 @@ class Parts : public testing::Test {
   std::vector<GgufWriter> parts_;
 };
 
-TEST_F(Parts, AreTheWholeFromWhicheverIsNamed) {
+TEST_F(GgufParts, AreTheWholeFromWhicheverIsNamed) {
   write();
   for (int number = 1; number <= 3; ++number) {
     const Written file = convert(path(number), {});
@@ -43,7 +43,7 @@ TEST_F(Parts, AreTheWholeFromWhicheverIsNamed) {
   }
 }
 
-TEST_F(Parts, ThatDoNotBelongTogetherAreRefused) {
+TEST_F(GgufParts, ThatDoNotBelongTogetherAreRefused) {
   write();
   std::filesystem::remove(path(2));
   expect(path(1), ErrorCode::io_error, "m-00002-of-00003.gguf");
@@ -66,7 +66,7 @@ TEST_F(Parts, ThatDoNotBelongTogetherAreRefused) {
   expect(path(1), ErrorCode::bad_input, "split.no 3");
 }
 
-TEST_F(Parts, VersionTwoIsTheSame) {
+TEST_F(GgufParts, VersionTwoIsTheSame) {
   std::map<std::string, Weights> weights;
   Bytes file = gguf_of(kSource + "/tests/data/llama", GgmlType::q8_0, weights).file();
   file[4] = std::byte{2};
@@ -74,7 +74,7 @@ TEST_F(Parts, VersionTwoIsTheSame) {
   EXPECT_EQ(convert(folder_.path("m.gguf"), {}).weights.size(), weights.size());
 }
 
-TEST_F(Parts, BigEndianIsRefusedByName) {
+TEST_F(GgufParts, BigEndianIsRefusedByName) {
   Bytes file = parts_[0].file();
   std::swap(file[4], file[7]);
   write_bytes(folder_.path("m.gguf"), file);
