@@ -19,7 +19,8 @@ template <class T>
 bool whole(const std::byte* at, float* out) {
   const T value = load_le<T>(at);
   *out = static_cast<float>(value);
-  constexpr float kBeyond = 2.0f * static_cast<float>(std::numeric_limits<T>::max() / 2 + 1);
+  constexpr T kHalf = std::numeric_limits<T>::max() / 2 + 1;
+  constexpr float kBeyond = 2.0f * static_cast<float>(kHalf);
   return *out < kBeyond && static_cast<T>(*out) == value;
 }
 

@@ -44,29 +44,27 @@ Status join_gguf_parts(const ModelPlace& place, Gguf& gguf) {
                       "{:.100} is part {} of {} parts, but its name does not end in {}: the others cannot be found",
                       own_name, own + 1, count, part_ending(own, count).data());
   }
-  std::vector<SourceTensor> tensors;
-  Gguf first;
+  std::vector<SourceTensor> tensors, own_tensors = std::move(gguf.tensors);
   for (std::uint32_t number = 0; number < count; ++number) {
-    const std::string name = part_name(own_name, number, count);
     Gguf part;
-    if (number == own) {
-      part = std::move(gguf);
-    } else {
+    if (number != own) {
+      const std::string name = part_name(own_name, number, count);
       QSF_LET(file, place.folder.find(name));
       if (!file) return make_error(ErrorCode::io_error, "{:.100}, one of {} parts, is not there", name, count);
       QSF_LET(read, read_gguf(*file));
+      if (read.u32(kCount) != count || read.u32(kNumber) != number) {
+        return make_error(ErrorCode::bad_input, "{:.100} does not say that it is part {} of {}", name, number + 1,
+                          count);
+      }
       part = std::move(read);
     }
-    if (part.u32(kCount) != count || part.u32(kNumber) != number) {
-      return make_error(ErrorCode::bad_input, "{:.100} does not say that it is part {} of {}", name, number + 1, count);
-    }
-    if (part.tensors.size() > kMaxTensors - tensors.size()) {
+    std::vector<SourceTensor>& more = number == own ? own_tensors : part.tensors;
+    if (more.size() > kMaxTensors - tensors.size()) {
       return make_error(ErrorCode::unsupported, "GGUF: the parts have more than {} tensors", kMaxTensors);
     }
-    std::move(part.tensors.begin(), part.tensors.end(), std::back_inserter(tensors));
-    if (number == 0) first = std::move(part);
+    std::move(more.begin(), more.end(), std::back_inserter(tensors));
+    if (number == 0 && own != 0) gguf = std::move(part);
   }
-  gguf = std::move(first);
   gguf.tensors = std::move(tensors);
   const std::optional<std::uint32_t> n_tensors = gguf.u32(kTensors);
   if (!n_tensors || *n_tensors == gguf.tensors.size()) return {};

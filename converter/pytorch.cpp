@@ -22,6 +22,7 @@ constexpr std::size_t kMaxTensors = 1 << 15;  // in one file
 // A number of ten bytes, as the pickle that a file in the older layout begins with.
 constexpr std::array<std::uint8_t, 15> kMagic{0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46,
                                               0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
+constexpr std::string_view kPickleName = "/data.pkl";
 constexpr std::int64_t kLegacyVersion = 1001;
 
 /// What a persistent id says of a storage.
@@ -198,9 +199,8 @@ Status add_tensors(const Reader& reader, const Storages& storages, std::vector<S
 }
 
 Status read_archive(const Input& file, std::vector<SourceTensor>& out) {
-  constexpr std::string_view kPickle = "/data.pkl";
   QSF_LET(entries, read_zip(file));
-  const auto is_pickle = [](const auto& entry) { return entry.first.ends_with(kPickle); };
+  const auto is_pickle = [](const auto& entry) { return entry.first.ends_with(kPickleName); };
   const auto at = std::ranges::find_if(entries, is_pickle);
   if (at == entries.end() || std::ranges::count_if(entries, is_pickle) != 1) {
     return make_error(ErrorCode::bad_input, "{:.100}: the zip archive does not have one data.pkl", file.name);
@@ -209,7 +209,7 @@ Status read_archive(const Input& file, std::vector<SourceTensor>& out) {
     return make_error(ErrorCode::unsupported, "{:.100}: data.pkl has {} bytes, {} is the most", file.name,
                       at->second.size, kMaxPickleBytes);
   }
-  const std::string folder = at->first.substr(0, at->first.size() - kPickle.size());
+  const std::string folder = at->first.substr(0, at->first.size() - kPickleName.size());
   if (const auto order = entries.find(folder + "/byteorder"); order != entries.end()) {
     QSF_LET(text, read_range(file, order->second.begin, std::min<std::uint64_t>(order->second.size, 16)));
     if (std::string_view(reinterpret_cast<const char*>(text.data()), text.size()) != "little") {

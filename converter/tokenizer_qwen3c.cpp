@@ -102,7 +102,8 @@ Result<Qwen3cTokenizer> read_qwen3c_tokenizer(std::span<const std::byte> bytes, 
                       "the qwen3.c tokenizer has {} tokens and {} steps of merging, {} at most",
                       out.source.tokens.size(), steps, kMaxSteps);
   }
-  std::ranges::stable_sort(merged, std::greater(), &Merged::score);
+  std::ranges::sort(
+      merged, [](const Merged& a, const Merged& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; });
   std::unordered_map<std::string_view, std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < merged.size(); ++rank) {
     const Merged& token = merged[rank];
