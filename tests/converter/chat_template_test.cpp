@@ -1,5 +1,6 @@
 // Chat templates on their way into a file: where they come from, and what is not kept.
 #include <filesystem>
+#include <fstream>
 
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"

@@ -41,7 +41,7 @@ TEST(Writer, RefusesWhatCannotBeRead) {
   refused([](FileSource& s) { s.header.n_layers = kMaxLayers + 1; }, ErrorCode::bad_argument, "n_layers");
   refused([](FileSource& s) { s.header.eos = s.header.vocab_size; }, ErrorCode::bad_header, "eos is 40");
   refused([](FileSource& s) { s.meta.push_back(s.meta[0]); }, ErrorCode::bad_section, "ascending");
-  refused([](FileSource& s) { s.meta[1].text.assign(70'000, 'x'); }, ErrorCode::bad_argument, "longer");
+  refused([](FileSource& s) { s.meta[1].text.assign(kMaxMetaText + 1, 'x'); }, ErrorCode::bad_argument, "longer");
   refused([](FileSource& s) { s.rope_divisors = {1}; }, ErrorCode::bad_section, "ROPE has 4 bytes");
   refused([](FileSource& s) { s.rope_divisors = {1, 1, 1, 0}; }, ErrorCode::bad_section, "divisor 3");
   refused([](FileSource& s) { s.compression = Compression::zstd; }, ErrorCode::unsupported, "3");
