@@ -29,7 +29,10 @@ class Conversation {
   }
 
   /// Whether the template takes what comes before the first message.
-  Status begin() const { return ids_with("x") ? Status() : Status(ids_with("x").error()); }
+  Status begin() const {
+    QSF_TRY(ids_with("x"));
+    return {};
+  }
 
   /// False where the line is no command.
   bool command(std::string_view line) {

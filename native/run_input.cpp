@@ -1,6 +1,7 @@
 #include "native/run_input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,9 +20,15 @@ constexpr std::size_t kLongestSpecial = 128;
 
 /// Bytes read, 0 at the end, -1 for an error or a signal.
 ssize_t read_some(int from, char* to, std::size_t size) {
+  // A signal that comes just before a call, or to another thread, does not end it: hence the limit.
+  constexpr int kMilliseconds = 100;
+  pollfd ready{from, POLLIN, 0};
   ssize_t n;
   do {
-    n = ::read(from, to, size);
+    while (!cancelled() && ::poll(&ready, 1, kMilliseconds) == 0) {
+    }
+    errno = EINTR;
+    n = cancelled() ? -1 : ::read(from, to, size);
   } while (n < 0 && errno == EINTR && !cancelled());
   return n;
 }

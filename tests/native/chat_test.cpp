@@ -116,7 +116,7 @@ TEST_F(ChatTest, ATurnFeedsWhatIsNew) {
       static_cast<int>(numbers(ids({"--system-prompt", "Tell a long story.", "-p", "Once upon a time"})).size());
   EXPECT_EQ(fed[0], whole);
   EXPECT_LT(fed[1], whole);  // the end of the answer, and the next message
-  EXPECT_EQ(fed[1], fed[2]);
+  EXPECT_LT(fed[2], whole);
 }
 
 TEST_F(ChatTest, UndoAndReset) {
@@ -139,7 +139,9 @@ TEST_F(ChatTest, UndoAndReset) {
 
 TEST_F(ChatTest, ABadLineEndsNoConversation) {
   const std::string a = "Once upon a time\n", b = "There was a king\n";
-  const Ran ran = talk(a + "\xff\xfe\n" + std::string(3'000'000, 'y') + "\n" + std::string(20'000, 'x') + "\n" + b);
+  std::string many;
+  while (many.size() < 20'000) many += "x ";
+  const Ran ran = talk(a + "\xff\xfe\n" + std::string(3'000'000, 'y') + "\n" + many + "\n" + b);
   EXPECT_EQ(ran.out, talk(a + b).out);
   EXPECT_TRUE(has(ran.err, "qsf-run: bad_text: ")) << ran.err;
   EXPECT_TRUE(has(ran.err, "the line is longer than the context can hold; the message is left out")) << ran.err;
@@ -158,17 +160,26 @@ TEST_F(ChatTest, AFullContextIsTold) {
 
 TEST_F(ChatTest, AnAnswerEndsWithWhatTheTemplateSays) {
   const TempDir other;
-  const std::string mistral =
-      "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] "
-      "+ ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token}}{% else %}{{ "
-      "raise_exception('Only user and assistant roles are supported!') }}{% endif %}{% endfor %}";
-  const std::string model = chat_model(other, mistral, {{"bos_token", "<|endoftext|>"}, {"eos_token", "."}});
+  const std::string zephyr =
+      "{% for message in messages %}{% if message['role'] == 'user' %}{{ '<|user|>\\n' + message['content'] + "
+      "eos_token "
+      "+ '\\n' }}{% elif message['role'] == 'assistant' %}{{ '<|assistant|>\\n' + message['content'] + eos_token + "
+      "'\\n' }}{% else %}{{ '<|system|>\\n' + message['content'] + eos_token + '\\n' }}{% endif %}{% endfor %}{% if "
+      "add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}";
+  const std::string model = chat_model(other, zephyr, {{"eos_token", ","}});
   const Ran ran = run({program("qsf-run"), model, "--chat", "--temperature", "0", "--verbose"},
                       {.input = "Once upon a time\n", .environment = {}, .meanwhile = nullptr, .out = {}});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(has(ran.err, "ended by eos")) << ran.err;
-  EXPECT_FALSE(has(ran.out, ".")) << ran.out;
-  const Ran refused = run({program("qsf-run"), model, "--chat", "--system-prompt", "x"});
+  EXPECT_FALSE(has(ran.out, ",")) << ran.out;
+  const std::string gemma =
+      "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% "
+      "endif "
+      "%}{% for message in messages %}{% if (message['role'] == 'assistant') %}{% set role = 'model' %}{% else %}{% "
+      "set "
+      "role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '\\n' + message['content'] | trim + "
+      "'<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model\\n'}}{% endif %}";
+  const Ran refused = run({program("qsf-run"), chat_model(other, gemma), "--chat", "--system-prompt", "x"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_TRUE(has(refused.err, "has no place for a system prompt")) << refused.err;
 }

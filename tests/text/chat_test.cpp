@@ -143,7 +143,7 @@ TEST(Chat, RolesComeInTurn) {
 TEST(Chat, HostileTemplatesAreReadInLinearTime) {
   for (const char* part : {"<|im_start|>", "'", "\\n", "{%", "message['content'] + "}) {
     std::string text = "{{";
-    while (text.size() < (1u << 20)) text += part;
+    while (text.size() < (1u << 18)) text += part;
     EXPECT_EQ(find_chat_family(text), nullptr);
   }
 }
