@@ -1,5 +1,5 @@
 // Lists and tables that documents hold between `<!-- made: NAME -->` and `<!-- end -->`, from the sources that say them.
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { readErrors } from '../gen-errors.mjs';
@@ -42,11 +42,33 @@ export const inputKinds = () =>
     description,
   }));
 
-/** Architectures that the converter has a recipe for. */
-export const architectures = () =>
+const recipes = () =>
   readdirSync(join(root, 'converter', 'recipes'))
     .sort()
-    .map((file) => JSON.parse(read(`converter/recipes/${file}`)).name);
+    .map((file) => JSON.parse(read(`converter/recipes/${file}`)));
+
+/** Architectures that the converter has a recipe for. */
+export const architectures = () => recipes().map(({ name }) => name);
+
+/** Golden models: what config.json calls each, and whether there is a GGUF file of it. */
+const goldenModels = () =>
+  readdirSync(join(root, 'tests', 'data'))
+    .filter((name) => existsSync(join(root, 'tests', 'data', name, 'golden.json')))
+    .map((name) => ({
+      name,
+      type: JSON.parse(read(`tests/data/${name}/config.json`)).model_type,
+      gguf: existsSync(join(root, 'tests', 'data', 'gguf', `${name}.gguf`)),
+    }));
+
+/** Every recipe with the names that it goes by and the golden models that were compared. */
+function models() {
+  const golden = goldenModels();
+  return recipes().map(({ name, also = [] }) => {
+    const own = golden.filter(({ type }) => [name, ...also].includes(type));
+    const list = (of) => of.map((model) => model.name).join(', ') || '-';
+    return [code([name, ...also]), list(own), list(own.filter(({ gguf }) => gguf))];
+  });
+}
 
 /** Families of chat templates that are recognised, each once. */
 export const chatFamilies = () => [
@@ -80,6 +102,7 @@ const makers = {
       inputKinds().map(({ name, description }) => [`\`${name}\``, description]),
     ),
   architectures: () => code(architectures()),
+  models: () => table(['`model_type` or `general.architecture`', 'directories', 'GGUF files'], models()),
   'chat-families': () => code(chatFamilies()),
   errors: () => code(readErrors().map(({ name }) => name)),
 };
@@ -98,4 +121,4 @@ export function filled(path, text = read(path)) {
 }
 
 /** The documents that have such markers. */
-export const documents = ['README.md', 'docs/cli.md'];
+export const documents = ['README.md', 'docs/cli.md', 'docs/models.md'];
