@@ -252,6 +252,19 @@ TEST(Checkpoint, TernaryWeightsAreKept) {
   EXPECT_EQ(n_ones, 8u);
 }
 
+TEST(Checkpoint, ATernaryModelConverts) {
+  const Folder folder;
+  Expected expected;
+  write_bytes(folder.path("m.bin"), ternary_checkpoint(expected));
+  const Written file = convert(folder.path("m.bin"), {});
+  EXPECT_EQ(file.weights.size(), expected.size() + 8);
+  for (const auto& [role, name] :
+       {std::pair{Role::ffn_gate, "blk.1.ffn_gate.weight"}, std::pair{Role::attn_v, "blk.1.attn_v.weight"}}) {
+    EXPECT_EQ(file.weights.at({2, role}).values, expected.at(name));
+  }
+  EXPECT_EQ(file.tables.header.activation, Activation::silu);
+}
+
 TEST(Checkpoint, ACodeThatIsNoneIsAnError) {
   Expected expected;
   Bytes file = ternary_checkpoint(expected);
