@@ -286,6 +286,16 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
     out.kind = TokenizerKind::spm_bpe;
     out.add_bos = true;
     out.add_space_prefix = true;
+  } else if (*model == "bert") {
+    out.kind = TokenizerKind::wordpiece;
+    out.add_bos = out.add_eos = out.add_space_prefix = true;
+    for (const NormalizerOp op : {NormalizerOp::clean, NormalizerOp::space_ideographs, NormalizerOp::nfd,
+                                  NormalizerOp::strip_accents, NormalizerOp::lowercase}) {
+      out.normalizer.push_back({op, {}, {}});
+    }
+  } else if (*model == "t5" && !gguf.values.contains("tokenizer.ggml.precompiled_charsmap")) {
+    out.kind = TokenizerKind::unigram;
+    out.add_eos = out.add_space_prefix = true;
   } else {
     return make_error(ErrorCode::unsupported,
                       "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
@@ -293,13 +303,19 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   }
   Keys keys(gguf, "tokenizer.ggml.");
   out.add_bos = keys.flag("add_bos_token", out.add_bos);
+  out.add_eos = keys.flag("add_eos_token", out.add_eos);
   out.add_space_prefix = keys.flag("add_space_prefix", out.add_space_prefix);
+  out.trim_spaces = out.kind == TokenizerKind::unigram && keys.flag("remove_extra_whitespaces", true);
+  const std::uint32_t unknown = keys.token("unknown_token_id");
+  const std::uint32_t cls = keys.token("cls_token_id"), sep = keys.token("seperator_token_id");
   QSF_TRY(keys.status());
+  if (cls != kNoToken) out.bos = cls;
+  if (sep != kNoToken) out.eos = sep;
   if (out.kind == TokenizerKind::byte_bpe) out.add_space_prefix = false;
 
   const std::optional<std::vector<double>> scores = gguf.numbers("tokenizer.ggml.scores");
   const std::optional<std::vector<double>> types = gguf.numbers("tokenizer.ggml.token_type");
-  const bool needs_scores = out.kind == TokenizerKind::spm_bpe;
+  const bool needs_scores = out.kind == TokenizerKind::spm_bpe || out.kind == TokenizerKind::unigram;
   if ((needs_scores && !scores) || (scores && scores->size() != texts->size()) ||
       (types && types->size() != texts->size())) {
     return make_error(ErrorCode::bad_tokenizer, "GGUF: {} tokens, but {} scores and {} token types", texts->size(),
@@ -317,6 +333,9 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
                         token.score);
     }
     token.type = static_cast<TokenType>(static_cast<std::uint8_t>(type));
+  }
+  if (out.kind == TokenizerKind::wordpiece && unknown < out.tokens.size()) {
+    out.tokens[unknown].type = TokenType::unknown;
   }
   return std::optional<TokenizerSource>(std::move(out));
 }

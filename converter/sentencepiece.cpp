@@ -1,4 +1,4 @@
-// tokenizer.model: the fields of SentencePiece's ModelProto that BPE needs, by protobuf's wire format
+// tokenizer.model: the fields of SentencePiece's ModelProto that BPE and unigram need, by protobuf's wire format
 // (https://protobuf.dev/programming-guides/encoding, sentencepiece_model.proto).
 #include <cmath>
 
@@ -67,7 +67,7 @@ class Message {
 constexpr std::uint32_t kPieces = 1, kTrainer = 2, kNormalizer = 3;
 constexpr std::uint32_t kPieceText = 1, kPieceScore = 2, kPieceType = 3;
 constexpr std::uint32_t kModelType = 3;
-constexpr std::uint32_t kAddDummyPrefix = 3;
+constexpr std::uint32_t kCharacterMap = 2, kAddDummyPrefix = 3, kRemoveSpaces = 4;
 constexpr std::uint64_t kTypeUnigram = 1, kTypeBpe = 2;
 
 Status read_piece(std::span<const std::byte> bytes, TokenizerSource& out) {
@@ -104,6 +104,7 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
   out.add_space_prefix = true;  // the proto's default
   out.add_bos = true;           // the file does not say; the models that come with one expect it
   std::uint64_t model_type = kTypeUnigram;
+  bool maps = false, removes_spaces = true;  // the proto's default
   Message model(bytes);
   for (Field field; model.next(field);) {
     if (field.number == kPieces) {
@@ -112,18 +113,25 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
       Message spec(field.bytes);
       for (Field inner; spec.next(inner);) {
         if (field.number == kTrainer && inner.number == kModelType) model_type = inner.value;
-        if (field.number == kNormalizer && inner.number == kAddDummyPrefix) out.add_space_prefix = inner.value != 0;
+        if (field.number != kNormalizer) continue;
+        if (inner.number == kAddDummyPrefix) out.add_space_prefix = inner.value != 0;
+        if (inner.number == kCharacterMap) maps = !inner.bytes.empty();
+        if (inner.number == kRemoveSpaces) removes_spaces = inner.value != 0;
       }
       if (spec.bad()) return damaged("the specification is cut short");
     }
   }
   if (model.bad()) return damaged("it is cut short or no SentencePiece model");
   if (out.tokens.empty()) return damaged("it holds no pieces");
-  if (model_type != kTypeBpe) {
-    return make_error(ErrorCode::unsupported, "tokenizer.model: the model type {} is not supported, only BPE is",
-                      model_type == kTypeUnigram ? "unigram"
-                      : model_type == 3          ? "word"
-                                                 : "char");
+  if (model_type != kTypeBpe && model_type != kTypeUnigram) {
+    return make_error(ErrorCode::unsupported,
+                      "tokenizer.model: the model type {} is not supported, only BPE and unigram are",
+                      model_type == 3 ? "word" : "char");
+  }
+  if (model_type == kTypeUnigram) {
+    if (maps) return make_error(ErrorCode::unsupported, "tokenizer.model: a character map is not supported");
+    out.kind = TokenizerKind::unigram;
+    out.trim_spaces = removes_spaces;
   }
   return out;
 }

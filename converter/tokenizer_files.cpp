@@ -56,24 +56,23 @@ Result<std::vector<std::byte>> read_whole(const Input& file) {
 
 Result<TokenizerSource> read_model_file(const Input& file) {
   QSF_LET(bytes, read_whole(file));
-  return read_sentencepiece(bytes);
+  return is_tiktoken(bytes) ? read_tiktoken(bytes) : read_sentencepiece(bytes);
 }
 
-using Warnings = std::vector<std::string>;
 struct TokenizerFile {
   bool (*recognise)(std::span<const std::byte> head);
-  Result<TokenizerSource> (*read)(const Input& file, Warnings& warnings);
+  Result<TokenizerSource> (*read)(const Input& file);
 };
 
 // A SentencePiece model begins with field 1, length-delimited; a llama2.c file with a small int32.
 constexpr std::array kTokenizerFiles{
     TokenizerFile{[](std::span<const std::byte> head) { return !head.empty() && head[0] == std::byte{'{'}; },
-                  [](const Input& file, Warnings& warnings) -> Result<TokenizerSource> {
+                  [](const Input& file) -> Result<TokenizerSource> {
                     QSF_LET(json, read_json(file, 0, file.size));
-                    return read_tokenizer_json(json, Json(nullptr), warnings);
+                    return read_tokenizer_json(json, Json(nullptr));
                   }},
     TokenizerFile{is_gguf,
-                  [](const Input& file, Warnings&) -> Result<TokenizerSource> {
+                  [](const Input& file) -> Result<TokenizerSource> {
                     QSF_LET(gguf, read_gguf(file));
                     QSF_LET(tokenizer, read_gguf_tokenizer(gguf));
                     if (!tokenizer) {
@@ -85,9 +84,10 @@ constexpr std::array kTokenizerFiles{
                     return head.size() > 4 && head[0] == std::byte{'\n'} &&
                            (head[2] != std::byte{0} || head[3] != std::byte{0});
                   },
-                  [](const Input& file, Warnings&) { return read_model_file(file); }},
+                  read_model_file},
+    TokenizerFile{is_tiktoken, read_model_file},
     TokenizerFile{[](std::span<const std::byte>) { return true; },
-                  [](const Input& file, Warnings&) -> Result<TokenizerSource> {
+                  [](const Input& file) -> Result<TokenizerSource> {
                     QSF_LET(bytes, read_whole(file));
                     return read_llama2c_tokenizer(bytes);
                   }},
@@ -104,6 +104,8 @@ std::string token_text(const Json& config, std::string_view key) {
 
 Status fit_tokenizer(ModelSource& model) {
   if (!model.tokenizer) return {};
+  if (model.config.bos == kNoToken) model.config.bos = model.tokenizer->bos.value_or(kNoToken);
+  if (model.config.eos == kNoToken) model.config.eos = model.tokenizer->eos.value_or(kNoToken);
   std::vector<TokenizerSource::Token>& tokens = model.tokenizer->tokens;
   if (tokens.size() > model.config.vocab_size) {
     return make_error(ErrorCode::bad_input, "the tokenizer has {} tokens, but the model's vocabulary only {}",
@@ -131,7 +133,7 @@ Status read_tokenizer_of_folder(const InputFolder& folder, ModelSource& model) {
   QSF_LET(json, read_json(folder, "tokenizer.json"));
   QSF_LET(model_file, folder.find("tokenizer.model"));
   if (!json.is_null()) {
-    Result<TokenizerSource> read = read_tokenizer_json(json, config, model.warnings);
+    Result<TokenizerSource> read = read_tokenizer_json(json, config);
     if (read) {
       model.tokenizer = std::move(*read);
     } else if (read.error().code != ErrorCode::unsupported || !model_file) {
@@ -159,7 +161,7 @@ Status read_tokenizer(const Input& file, ModelSource& model) {
   QSF_LET(head, read_head(file, kHeadBytes));
   for (const TokenizerFile& type : kTokenizerFiles) {
     if (!type.recognise(head)) continue;
-    QSF_LET(read, type.read(file, model.warnings));
+    QSF_LET(read, type.read(file));
     model.tokenizer = std::move(read);
     break;
   }

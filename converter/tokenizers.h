@@ -15,11 +15,15 @@
 
 namespace qsf::convert {
 
-/// tokenizer.json of Hugging Face tokenizers: byte-level BPE. unsupported, naming it, for any other kind. `config` is
-/// tokenizer_config.json, or null. Steps that are left out are told in `warnings`.
-Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config, std::vector<std::string>& warnings);
+/// tokenizer.json of Hugging Face tokenizers: BPE of bytes or with byte fall-back, unigram, WordPiece. unsupported,
+/// naming it, for what else there is. `config` is tokenizer_config.json, or null.
+Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config);
 
-/// tokenizer.model of SentencePiece (sentencepiece_model.proto): BPE only.
+/// A file of tiktoken, such as Llama 3's tokenizer.model: a token in base64 and its rank per line.
+bool is_tiktoken(std::span<const std::byte> head);
+Result<TokenizerSource> read_tiktoken(std::span<const std::byte> bytes);
+
+/// tokenizer.model of SentencePiece (sentencepiece_model.proto): BPE and unigram.
 Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes);
 
 /// tokenizer.bin of llama2.c: int32 longest length, then for every token f32 score, int32 length, bytes.
@@ -41,7 +45,8 @@ Status read_tokenizer_of_folder(const InputFolder& folder, ModelSource& model);
 /// The same from one file, whose type is recognised by its content.
 Status read_tokenizer(const Input& file, ModelSource& model);
 
-/// Gives the tokenizer, if there is one, as many tokens as the embedding has rows: padding rows get unused tokens.
+/// Gives the tokenizer, if there is one, as many tokens as the embedding has rows: padding rows get unused tokens. The
+/// model gets the begin and end tokens that only the tokenizer names.
 /// bad_input when it has more.
 Status fit_tokenizer(ModelSource& model);
 

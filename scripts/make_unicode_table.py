@@ -17,7 +17,7 @@ lower          characters with another lower case: code, first, second or 0
 import sys
 import unicodedata
 
-CATEGORIES = {"Lu": 1, "Ll": 2, "Lt": 3, "Lm": 4, "Lo": 5, "Mn": 6, "Mc": 7, "Me": 8, "N": 9, "P": 10, "S": 11, "Z": 12}
+CATEGORIES = {"Lu": 1, "Ll": 2, "Lt": 3, "Lm": 4, "Lo": 5, "Mn": 6, "Mc": 7, "Me": 8, "N": 9, "P": 10, "S": 11, "Z": 12, "Cn": 13}
 WHITE = {*range(0x09, 0x0E), 0x85}
 CODES = range(sys.maxunicode + 1)
 HANGUL = range(0xAC00, 0xD7A4)

@@ -30,7 +30,11 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) 
   const std::uint32_t added = begins && !out.empty() ? 1 : 0;
   if (added != 0) out[0] = config.bos;
   QSF_LET(n, model.tokenizer.encode(prompt.text, prompt.special, out.subspan(added), model.tokenizer_scratch));
-  return added + n;
+  const std::uint32_t eos = model.tables.header.eos;
+  const bool ends = prompt.add_bos && model.tokenizer.add_eos() && eos < config.vocab_size;
+  if (!ends || added + n == out.size()) return added + n;
+  out[added + n] = eos;
+  return added + n + 1;
 }
 
 Status Sequence::start(Model& model, const Prompt& prompt) {

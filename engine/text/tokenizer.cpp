@@ -1,10 +1,12 @@
 #include "qsf/text/tokenizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
+#include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
 #include "text/utf8.h"
@@ -20,41 +22,48 @@ Status check_header(const tokn::Header& h, std::size_t size, std::uint32_t vocab
     return make_error(ErrorCode::unsupported, "tokenizer: version is {}; this build reads {}", h.version,
                       tokn::kVersion);
   }
-  if (h.kind > static_cast<std::uint32_t>(TokenizerKind::spm_bpe)) {
-    return make_error(ErrorCode::unsupported, "tokenizer: kind is {}; this build knows 0 and 1", h.kind);
+  if (h.kind > static_cast<std::uint32_t>(kLastTokenizerKind)) {
+    return make_error(ErrorCode::unsupported, "tokenizer: kind is {}; this build knows 0 to {}", h.kind,
+                      static_cast<std::uint32_t>(kLastTokenizerKind));
   }
-  const bool spm = h.kind == static_cast<std::uint32_t>(TokenizerKind::spm_bpe);
-  if (spm && h.pattern != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: pattern is {}, not 0", h.pattern);
-  if (!spm && find_pretokenizer(h.pattern) == nullptr) {
+  const auto kind = static_cast<TokenizerKind>(h.kind);
+  const bool words = kind != TokenizerKind::byte_bpe;
+  if (words && h.pattern != 0)
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: pattern is {}, not 0", h.pattern);
+  if (!words && find_pretokenizer(h.pattern) == nullptr) {
     return make_error(ErrorCode::unsupported, "tokenizer: this build has no pattern {}", h.pattern);
   }
   if ((h.flags & ~tokn::kAllFlags) != 0) {
     return make_error(ErrorCode::unsupported, "tokenizer: flags are 0x{:x}; this build knows 0x{:x}", h.flags,
                       tokn::kAllFlags);
   }
-  if ((h.flags & (spm ? tokn::kIgnoreMerges : tokn::kAddSpacePrefix)) != 0) {
+  if ((h.flags & (words ? tokn::kIgnoreMerges : tokn::kOfWords)) != 0) {
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: flags 0x{:x} do not fit kind {}", h.flags, h.kind);
   }
   if (h.n_tokens == 0 || h.n_tokens > tokn::kMaxTokens || h.n_tokens > vocab_size) {
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: it has {} tokens, the model {}", h.n_tokens, vocab_size);
   }
-  const bool needs_sorted = spm || (h.flags & tokn::kIgnoreMerges) != 0;
+  const bool needs_sorted = words || (h.flags & tokn::kIgnoreMerges) != 0;
   if (h.n_sorted > h.n_tokens || h.n_added > h.n_tokens || (!needs_sorted && h.n_sorted != 0)) {
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} sorted and {} added ids do not fit {} tokens",
                       h.n_sorted, h.n_added, h.n_tokens);
   }
-  if (h.n_merges > (spm ? 0 : tokn::kMaxMerges)) {
+  if (h.n_merges > (words ? 0 : tokn::kMaxMerges)) {
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: n_merges is {}, beyond {}", h.n_merges,
-                      spm ? 0 : tokn::kMaxMerges);
+                      words ? 0 : tokn::kMaxMerges);
   }
   if (h.unknown != tokn::kNone && h.unknown >= h.n_tokens) {
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: the unknown token {} is outside {} tokens", h.unknown,
                       h.n_tokens);
   }
+  if ((h.max_word == 0) == (kind == TokenizerKind::wordpiece) || h.max_word > tokn::kMaxWord) {
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: a word of kind {} has {} characters at most", h.kind,
+                      h.max_word);
+  }
   for (const std::uint32_t reserved : h.reserved) {
     if (reserved != 0) return make_error(ErrorCode::bad_tokenizer, "tokenizer: a reserved field is {}", reserved);
   }
-  const std::uint64_t total = tokn::sizes(h, spm).total();
+  const std::uint64_t total = tokn::sizes(h).total();
   if (total != size) {
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: the tables need {} bytes, the section has {}", total, size);
   }
@@ -80,10 +89,11 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
   t.n_added_ = header.n_added;
   t.n_merges_ = header.n_merges;
   t.unknown_ = header.unknown;
-  const bool spm = t.kind_ == TokenizerKind::spm_bpe;
-  if (!spm) t.pretokenizer_ = find_pretokenizer(header.pattern);
+  t.max_word_ = header.max_word;
+  const bool words = t.kind_ != TokenizerKind::byte_bpe;
+  if (!words) t.pretokenizer_ = find_pretokenizer(header.pattern);
 
-  const tokn::Sizes sizes = tokn::sizes(header, spm);
+  const tokn::Sizes sizes = tokn::sizes(header);
   const std::byte* at = section.data() + sizeof header;
   const auto table = [&](std::uint64_t size) { return std::exchange(at, at + size); };
   t.begins_ = table(sizes.begins);
@@ -94,6 +104,7 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
   t.merges_ = table(sizes.merges);
   t.scores_ = table(sizes.scores);
   t.types_ = table(sizes.types);
+  t.normalizer_ = {table(sizes.normalizer), static_cast<std::size_t>(sizes.normalizer)};
   t.blob_ = {reinterpret_cast<const char*>(at), header.blob_size};
 
   QSF_TRY(t.check_tokens());
@@ -105,10 +116,19 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", u32_at(t.added_, i));
     }
   }
-  if (!spm) {
+  if (!words) {
     QSF_TRY(t.check_merges());
   }
-  t.splits_words_ = spm;
+  QSF_TRY(check_normalizer(t.normalizer_));
+  if (t.kind_ == TokenizerKind::unigram) {
+    double least = 0;
+    for (std::uint32_t i = 0; i < t.n_sorted_; ++i) {
+      const auto score = static_cast<double>(f32_at(t.scores_, u32_at(t.sorted_, i)));
+      least = i == 0 ? score : std::min(least, score);
+    }
+    t.unknown_score_ = least - 10;  // as SentencePiece has it
+  }
+  t.splits_words_ = words;
   for (std::uint32_t i = 0; t.splits_words_ && i < t.n_sorted_; ++i) {
     const std::string_view text = t.stored(u32_at(t.sorted_, i));
     const std::size_t word = text.find_first_not_of(' ');
@@ -131,7 +151,8 @@ Status Tokenizer::check_tokens() const {
     if (type < static_cast<std::uint32_t>(TokenType::normal) || type > static_cast<std::uint32_t>(TokenType::byte)) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: the type of token {} is {}", id, type);
     }
-    if (kind_ == TokenizerKind::spm_bpe && !std::isfinite(f32_at(scores_, id))) {
+    const bool has_score = kind_ == TokenizerKind::spm_bpe || kind_ == TokenizerKind::unigram;
+    if (has_score && !std::isfinite(f32_at(scores_, id))) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: the score of token {} is not a finite number", id);
     }
   }

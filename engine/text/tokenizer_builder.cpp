@@ -70,7 +70,7 @@ int byte_token(std::string_view text) {
 class Builder {
  public:
   explicit Builder(const TokenizerSource& source)
-      : source_(source), spm_(source.kind == TokenizerKind::spm_bpe), bytes_of_value_(256, tokn::kNone) {}
+      : source_(source), words_(source.kind != TokenizerKind::byte_bpe), bytes_of_value_(256, tokn::kNone) {}
 
   Result<std::vector<std::byte>> build() {
     if (source_.tokens.empty() || source_.tokens.size() > tokn::kMaxTokens) {
@@ -82,15 +82,22 @@ class Builder {
     header_.n_tokens = static_cast<std::uint32_t>(source_.tokens.size());
     header_.unknown = tokn::kNone;
     if (source_.add_bos) header_.flags |= tokn::kAddBos;
-    if (spm_ && source_.add_space_prefix) header_.flags |= tokn::kAddSpacePrefix;
-    if (!spm_) {
+    if (source_.add_eos) header_.flags |= tokn::kAddEos;
+    if (words_ && source_.add_space_prefix) header_.flags |= tokn::kAddSpacePrefix;
+    if (words_ && source_.prefix_unless_space) header_.flags |= tokn::kPrefixUnlessSpace;
+    if (words_ && source_.trim_spaces) header_.flags |= tokn::kTrimSpaces;
+    if (source_.kind == TokenizerKind::wordpiece) header_.max_word = source_.max_word;
+    if (!words_) {
       QSF_TRY(choose_pattern());
     }
+    QSF_TRY(store_normalizer());
     QSF_TRY(store_tokens());
-    if (!spm_) {
+    if (source_.tiktoken) {
+      QSF_TRY(make_merges());
+    } else if (!words_) {
       QSF_TRY(store_merges());
     } else if (!source_.merges.empty()) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: spm_bpe merges by score, but {} merges are given",
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: only byte_bpe merges by rank, but {} merges are given",
                         source_.merges.size());
     }
     return write();
@@ -128,8 +135,9 @@ class Builder {
       const TokenizerSource::Token& token = source_.tokens[id];
       const bool plain =
           token.type == TokenType::user_defined || token.type == TokenType::control || token.type == TokenType::unknown;
-      std::string bytes = spm_ ? with_spaces(token.text) : plain ? token.text : from_byte_alphabet(token.text);
-      if (spm_ && token.type == TokenType::byte) {
+      const bool written = plain || source_.tiktoken;
+      std::string bytes = words_ ? with_spaces(token.text) : written ? token.text : from_byte_alphabet(token.text);
+      if (words_ && token.type == TokenType::byte) {
         const int value = byte_token(token.text);
         if (value < 0) {
           return make_error(ErrorCode::bad_tokenizer,
@@ -141,17 +149,17 @@ class Builder {
         return make_error(ErrorCode::unsupported, "tokenizer: token {} has {} bytes; {} are possible", id, bytes.size(),
                           tokn::kMaxTokenBytes);
       }
-      if (bytes.size() == 1 && token.type == (spm_ ? TokenType::byte : TokenType::normal)) {
+      if (bytes.size() == 1 && token.type == (words_ ? TokenType::byte : TokenType::normal)) {
         std::uint32_t& of_value = bytes_of_value_[static_cast<std::uint8_t>(bytes[0])];
         if (of_value == tokn::kNone) of_value = id;
       }
       if (token.type == TokenType::unknown && header_.unknown == tokn::kNone) header_.unknown = id;
       stored_.push_back(std::move(bytes));
     }
-    const bool needs_sorted = spm_ || (header_.flags & tokn::kIgnoreMerges) != 0;
+    const bool needs_sorted = words_ || (header_.flags & tokn::kIgnoreMerges) != 0;
     if (needs_sorted) {
       sorted_ = by_bytes(
-          [&](TokenType type) { return type == TokenType::normal || (spm_ && type == TokenType::user_defined); });
+          [&](TokenType type) { return type == TokenType::normal || (words_ && type == TokenType::user_defined); });
     }
     added_ = by_bytes([&](TokenType type) {
       return type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
@@ -182,6 +190,50 @@ class Builder {
         std::unique(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) { return stored_[a] == stored_[b]; }),
         ids.end());
     return ids;
+  }
+
+  Status store_normalizer() {
+    for (const NormalizerStep& step : source_.normalizer) {
+      const std::array<std::uint16_t, 4> numbers{static_cast<std::uint16_t>(step.op), 0,
+                                                 static_cast<std::uint16_t>(step.from.size()),
+                                                 static_cast<std::uint16_t>(step.to.size())};
+      if (step.from.size() > 0xffff || step.to.size() > 0xffff) {
+        return make_error(ErrorCode::unsupported, "tokenizer: a text of the normalizer has {} bytes",
+                          std::max(step.from.size(), step.to.size()));
+      }
+      for (const std::uint16_t number : numbers) {
+        normalizer_.push_back(static_cast<char>(number & 255u));
+        normalizer_.push_back(static_cast<char>(number >> 8));
+      }
+      normalizer_ += step.from + step.to;
+    }
+    header_.normalizer_size = static_cast<std::uint32_t>(normalizer_.size());
+    return {};
+  }
+
+  /// Every two tokens that spell a token, ranked as it is among all that are merged. Equal ranks: the leftmost first.
+  Status make_merges() {
+    std::unordered_map<std::string_view, std::uint32_t> ids;
+    for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
+      if (source_.tokens[id].type == TokenType::normal) ids.emplace(stored_[id], id);
+    }
+    std::uint32_t rank = 0;
+    for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
+      if (source_.tokens[id].type != TokenType::normal) continue;
+      const std::string_view whole = stored_[id];
+      const std::size_t before = merges_.size();
+      for (std::size_t cut = 1; cut < whole.size(); ++cut) {
+        const auto left = ids.find(whole.substr(0, cut)), right = ids.find(whole.substr(cut));
+        if (left == ids.end() || right == ids.end()) continue;
+        if (merges_.size() == tokn::kMaxMerges) {
+          return make_error(ErrorCode::unsupported, "tokenizer: there are more than {} merges", tokn::kMaxMerges);
+        }
+        merges_.push_back({left->second, tokn::pack({right->second, id, rank})});
+      }
+      if (merges_.size() != before) ++rank;
+    }
+    std::sort(merges_.begin(), merges_.end());
+    return {};
   }
 
   Status store_merges() {
@@ -232,7 +284,7 @@ class Builder {
     header_.n_sorted = static_cast<std::uint32_t>(sorted_.size());
     header_.n_added = static_cast<std::uint32_t>(added_.size());
     header_.n_merges = static_cast<std::uint32_t>(merges_.size());
-    const std::uint64_t total = tokn::sizes(header_, spm_).total();
+    const std::uint64_t total = tokn::sizes(header_).total();
     if (blob_size > 0xffffffffu || total > 0xffffffffu) {
       return make_error(ErrorCode::unsupported, "tokenizer: the section would have {} bytes",
                         std::max(blob_size, total));
@@ -248,7 +300,7 @@ class Builder {
     for (const std::uint32_t id : bytes_of_value_) put(id);
     for (const std::uint32_t id : sorted_) put(id);
     for (const std::uint32_t id : added_) put(id);
-    if (!spm_) {
+    if (!words_) {
       std::uint32_t begin = 0;
       for (std::uint32_t left = 0; left < header_.n_tokens; ++left) {
         put(begin);
@@ -258,9 +310,10 @@ class Builder {
     }
     for (const auto& merge : merges_) put(merge.second);
     for (const TokenizerSource::Token& token : source_.tokens) {
-      if (spm_) put(token.score);
+      if (source_.kind == TokenizerKind::spm_bpe || source_.kind == TokenizerKind::unigram) put(token.score);
     }
     for (const TokenizerSource::Token& token : source_.tokens) put(static_cast<std::uint8_t>(token.type));
+    for (const char c : normalizer_) put(c);
     for (const std::string& bytes : stored_) {
       const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
       section_.insert(section_.end(), begin, begin + bytes.size());
@@ -270,8 +323,9 @@ class Builder {
   }
 
   const TokenizerSource& source_;
-  const bool spm_;
+  const bool words_;  // any kind but byte_bpe
   tokn::Header header_{};
+  std::string normalizer_;
   std::vector<std::string> stored_;  // by id
   std::vector<std::uint32_t> bytes_of_value_, sorted_, added_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> merges_;  // left id, tokn::pack

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "qsf/base/bytes.h"
+#include "qsf/text/tokenizer.h"
 
 namespace qsf::tokn {
 
@@ -17,7 +18,12 @@ inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::uint32_t kAddBos = 1u << 0;
 inline constexpr std::uint32_t kAddSpacePrefix = 1u << 1;
 inline constexpr std::uint32_t kIgnoreMerges = 1u << 2;
-inline constexpr std::uint32_t kAllFlags = kAddBos | kAddSpacePrefix | kIgnoreMerges;
+inline constexpr std::uint32_t kAddEos = 1u << 3;
+inline constexpr std::uint32_t kTrimSpaces = 1u << 4;
+inline constexpr std::uint32_t kPrefixUnlessSpace = 1u << 5;
+inline constexpr std::uint32_t kOfWords = kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace;  // not of byte_bpe
+inline constexpr std::uint32_t kAllFlags = kAddBos | kIgnoreMerges | kAddEos | kOfWords;
+inline constexpr std::uint32_t kMaxWord = 1000;
 
 struct Header {
   std::uint32_t version;
@@ -30,28 +36,35 @@ struct Header {
   std::uint32_t n_merges;
   std::uint32_t unknown;    // id of the unknown token, kNone without one
   std::uint32_t blob_size;  // bytes of all tokens
-  std::uint32_t reserved[6];
+  std::uint32_t normalizer_size;
+  std::uint32_t max_word;  // wordpiece: characters
+  std::uint32_t reserved[4];
 };
 static_assert(sizeof(Header) == 64);
 
 /// Bytes of each table, in the order in which they follow the header.
 struct Sizes {
-  std::uint64_t begins, bytes, sorted, added, merge_begins, merges, scores, types, blob;
+  std::uint64_t begins, bytes, sorted, added, merge_begins, merges, scores, types, normalizer, blob;
 
   constexpr std::uint64_t total() const {
-    return sizeof(Header) + begins + bytes + sorted + added + merge_begins + merges + scores + types + blob;
+    return sizeof(Header) + begins + bytes + sorted + added + merge_begins + merges + scores + types + normalizer +
+           blob;
   }
 };
-constexpr Sizes sizes(const Header& h, bool spm) {
+constexpr Sizes sizes(const Header& h) {
+  const auto kind = static_cast<TokenizerKind>(h.kind);
+  const bool merges = kind == TokenizerKind::byte_bpe;
+  const bool scores = kind == TokenizerKind::spm_bpe || kind == TokenizerKind::unigram;
   const std::uint64_t ends = std::uint64_t{h.n_tokens} + 1;
   return {.begins = 4 * ends,
           .bytes = 4 * 256,
           .sorted = std::uint64_t{4} * h.n_sorted,
           .added = std::uint64_t{4} * h.n_added,
-          .merge_begins = spm ? 0 : 4 * ends,
+          .merge_begins = merges ? 4 * ends : 0,
           .merges = std::uint64_t{8} * h.n_merges,
-          .scores = spm ? std::uint64_t{4} * h.n_tokens : 0,
+          .scores = scores ? std::uint64_t{4} * h.n_tokens : 0,
           .types = h.n_tokens,
+          .normalizer = h.normalizer_size,
           .blob = h.blob_size};
 }
 

@@ -8,7 +8,7 @@ namespace qsf::unicode {
 
 /// General categories; those that no tokenizer tells apart are one. White space (White_Space) is its own.
 enum class Category : std::uint8_t {
-  other = 0,  // controls, formats, surrogates, private and unassigned ones
+  other = 0,  // controls, formats, surrogates, private ones
   upper = 1,
   lower = 2,
   title = 3,
@@ -21,8 +21,9 @@ enum class Category : std::uint8_t {
   punctuation = 10,
   symbol = 11,
   white = 12,
+  unassigned = 13,
 };
-inline constexpr std::uint32_t kCategories = 13;
+inline constexpr std::uint32_t kCategories = 14;
 
 Category category_of(char32_t code);
 

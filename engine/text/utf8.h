@@ -42,6 +42,15 @@ constexpr Decoded decode(std::string_view text, std::size_t at) {
   return {code, size, Form::valid};
 }
 
+/// The bytes of a character, at most 4; gives how many.
+constexpr std::size_t encode(char32_t code, char* out) {
+  const std::size_t more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr std::uint32_t kLead[]{0, 0xC0, 0xE0, 0xF0};
+  out[0] = static_cast<char>(kLead[more] | code >> (6 * more));
+  for (std::size_t i = 1; i <= more; ++i) out[i] = static_cast<char>(0x80u | (code >> (6 * (more - i)) & 0x3Fu));
+  return more + 1;
+}
+
 /// Where the first byte lies that is not part of a valid character; text.size() when there is none.
 constexpr std::size_t valid_prefix(std::string_view text) {
   std::size_t at = 0;

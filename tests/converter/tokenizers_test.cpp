@@ -26,8 +26,7 @@ json byte_level() {
 }
 
 Result<TokenizerSource> read(const json& tokenizer, const json& config = nullptr) {
-  std::vector<std::string> warnings;
-  return convert::read_tokenizer_json(tokenizer, config, warnings);
+  return convert::read_tokenizer_json(tokenizer, config);
 }
 
 TEST(TokenizerJson, ByteLevelBpe) {
@@ -96,10 +95,12 @@ TEST(TokenizerJson, UnsupportedKindsAreNamed) {
     const char* part;
   };
   for (const Case& c :
-       {Case{"/model/type", "Unigram", "Unigram"}, Case{"/model/type", "WordPiece", "WordPiece"},
+       {Case{"/model/type", "WordLevel", "WordLevel"}, Case{"/model/type", "WordPiece", "ByteLevel"},
+        Case{"/model/type", "Unigram", "ByteLevel"}, Case{"/model/byte_fallback", true, "ByteLevel"},
         Case{"/pre_tokenizer/type", "Metaspace", "Metaspace"},
         Case{"/pre_tokenizer/add_prefix_space", true, "add_prefix_space"}, Case{"/pre_tokenizer", nullptr, "ByteLevel"},
-        Case{"/normalizer", {{"type", "Lowercase"}}, "Lowercase"},
+        Case{"/normalizer", {{"type", "Precompiled"}}, "Precompiled"},
+        Case{"/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "\\w+x"}}}}, "ByteLevel"},
         Case{"/model/end_of_word_suffix", "</w>", "end_of_word_suffix"}}) {
     json j = byte_level();
     j[json::json_pointer(c.pointer)] = c.value;
@@ -190,11 +191,32 @@ TEST(SentencePiece, PiecesTypesAndScores) {
   EXPECT_TRUE(t->add_bos);
 }
 
-TEST(SentencePiece, OnlyBpe) {
-  const Result<TokenizerSource> t = convert::read_sentencepiece(sentencepiece(1).bytes());
+TEST(SentencePiece, BpeAndUnigramOnly) {
+  const Result<TokenizerSource> unigram = convert::read_sentencepiece(sentencepiece(1).bytes());
+  ASSERT_TRUE(unigram) << unigram.error().sentence;
+  EXPECT_EQ(unigram->kind, TokenizerKind::unigram);
+  EXPECT_TRUE(unigram->trim_spaces);
+  const Result<TokenizerSource> t = convert::read_sentencepiece(sentencepiece(3).bytes());
   ASSERT_FALSE(t);
   EXPECT_EQ(t.error().code, ErrorCode::unsupported);
-  EXPECT_NE(std::strstr(t.error().sentence, "unigram"), nullptr);
+  EXPECT_NE(std::strstr(t.error().sentence, "word"), nullptr);
+  Proto mapped = sentencepiece(1);
+  mapped.message(3, Proto().text(2, "map"));
+  EXPECT_EQ(convert::read_sentencepiece(mapped.bytes()).error().code, ErrorCode::unsupported);
+}
+
+TEST(Tiktoken, RanksInOrder) {
+  const auto read_text = [](const std::string& text) { return convert::read_tiktoken(std::as_bytes(std::span(text))); };
+  EXPECT_TRUE(convert::is_tiktoken(std::as_bytes(std::span("IQ== 0\n", 7))));
+  EXPECT_FALSE(convert::is_tiktoken(std::as_bytes(std::span("IQ= 0\n", 6))));
+  for (const char* text : {"IQ== 1000\n", "IQ== x\n", "I=== 0\n", "IQ==\n", "\x01\x02 0\n"}) {
+    const Result<TokenizerSource> t = read_text(text);
+    ASSERT_FALSE(t) << text;
+    EXPECT_EQ(t.error().code, ErrorCode::bad_tokenizer);
+  }
+  const Result<TokenizerSource> unknown = read_text("IQ== 0\nIg== 1\n");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::unsupported);
 }
 
 TEST(SentencePiece, DamageNeverCrashes) {

@@ -128,11 +128,12 @@ inline bool fuzz_hugging_face(FuzzBytes bytes) {
 inline bool fuzz_tokenizer_json(FuzzBytes bytes) {
   const Result<convert::Json> json = convert::read_json(convert::input_of("fuzz", bytes), 0, bytes.size());
   if (!good(json)) return false;
-  std::vector<std::string> warnings;
-  return fuzz_tokens(convert::read_tokenizer_json(*json, convert::Json(nullptr), warnings));
+  return fuzz_tokens(convert::read_tokenizer_json(*json, convert::Json(nullptr)));
 }
 
-inline bool fuzz_sentencepiece(FuzzBytes bytes) { return fuzz_tokens(convert::read_sentencepiece(bytes)); }
+inline bool fuzz_sentencepiece(FuzzBytes bytes) {
+  return fuzz_tokens(convert::is_tiktoken(bytes) ? convert::read_tiktoken(bytes) : convert::read_sentencepiece(bytes));
+}
 inline bool fuzz_llama2c(FuzzBytes bytes) {
   return fuzz_place(place_of(bytes), convert::is_llama2c, convert::open_llama2c);
 }

@@ -13,7 +13,7 @@
 
 namespace qsf::test {
 
-/// u8 flags (bit 0: special), u8 length of the text, the text, the section. Gives whether the section opens.
+/// u8 flags (bit 0: special; bit 1: scratch for normal forms), u8 length of the text, the text, the section. Gives whether the section opens.
 inline bool fuzz_tokenizer(std::span<const std::byte> data) {
   ByteReader in(data);
   const auto flags = in.read<std::uint8_t>();
@@ -33,7 +33,7 @@ inline bool fuzz_tokenizer(std::span<const std::byte> data) {
     if (tokenizer.error().sentence[0] == 0) std::abort();
     return false;
   }
-  std::vector<std::byte> scratch(2048);
+  std::vector<std::byte> scratch((flags & 2) != 0 ? 68 * 1024 : 2048);
   std::vector<std::uint32_t> ids(64);
   const Result<std::uint32_t> n = tokenizer->encode(text, (flags & 1) != 0, ids, scratch);
   if (n && *n > ids.size()) std::abort();

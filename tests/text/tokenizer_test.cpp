@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
+#include "text/normalizer.h"
 #include "text/pretokenizer.h"
+#include "text/tokn.h"
+#include "text/utf8.h"
 #include "vocabularies.h"
 
 namespace qsf::test {
@@ -120,6 +124,67 @@ TEST(Pretokenizers, TakeLinearTime) {
       }
     }
   }
+}
+
+TEST(NormalForms, AreThoseOfHuggingFace) {
+  using enum NormalizerOp;
+  const std::map<std::string, std::vector<NormalizerStep>> rows{
+      {"nfc", {{nfc, {}, {}}}},
+      {"nfd", {{nfd, {}, {}}}},
+      {"nfkc", {{nfkc, {}, {}}}},
+      {"nfkd", {{nfkd, {}, {}}}},
+      {"lowercase", {{lowercase, {}, {}}}},
+      {"strip", {{nfd, {}, {}}, {strip_marks, {}, {}}}},
+      {"texts", {{prepend, {}, "x "}, {replace, "ab", "b"}, {replace, " ", "\u2581"}}},
+      {"bert",
+       {{clean, {}, {}}, {space_ideographs, {}, {}}, {nfd, {}, {}}, {strip_accents, {}, {}}, {lowercase, {}, {}}}},
+      {"bert-cased", {{clean, {}, {}}}},
+  };
+  TokenizerSource source = from_tokenizer_json(kRoot + "/models/stories/tokenizer.json");
+  std::string last;
+  std::vector<std::byte> section;
+  std::span<const std::byte> steps;
+  for (const json& vector : load(kRoot + "/tests/text/data/normal_forms.json")) {
+    if (vector[0] != last) {
+      last = vector[0];
+      source.normalizer = rows.at(last);
+      Result<std::vector<std::byte>> built = build_tokenizer(source);
+      ASSERT_TRUE(built) << built.error().sentence;
+      section = std::move(*built);
+      const auto header = load_le<tokn::Header>(section.data());
+      steps = std::span(section).subspan(section.size() - header.blob_size - header.normalizer_size,
+                                         header.normalizer_size);
+    }
+    const std::string text = vector[1];
+    Normalizer normalizer(steps, text);
+    std::string normal;
+    char bytes[4];
+    for (char32_t c = 0; normalizer.next(c);) normal.append(bytes, utf8::encode(c, bytes));
+    EXPECT_EQ(normal, vector[2].get<std::string>()) << last << " " << json(text);
+    EXPECT_FALSE(normalizer.failed());
+  }
+}
+
+TEST(NormalForms, LongTextsInParts) {
+  TokenizerSource source = from_tokenizer_json(kRoot + "/models/stories/tokenizer.json");
+  const Built plain(source);
+  source.normalizer = {{NormalizerOp::nfc, {}, {}}};
+  const Built composed(source);
+  std::string apart, whole;
+  while (apart.size() < 300000) {
+    apart += "cafe\u0301 noir,\n  \n and more \n";
+    whole += "caf\u00e9 noir,\n  \n and more \n";
+  }
+  const Result<Ids> a = composed.encode(apart), b = plain.encode(whole);
+  ASSERT_TRUE(a) << a.error().sentence;
+  ASSERT_TRUE(b) << b.error().sentence;
+  EXPECT_EQ(*a, *b);
+  std::string line;
+  while (line.size() < 100000) line += "e\u0301";
+  EXPECT_EQ(composed.encode(line).error().code, ErrorCode::unsupported);
+  std::string marks = "e";
+  for (int i = 0; i < 200; ++i) marks += "\u0301";
+  EXPECT_EQ(composed.encode(marks).error().code, ErrorCode::bad_text);
 }
 
 TEST(SpmBpe, SmallVocabulary) {

@@ -12,9 +12,28 @@
 namespace qsf {
 
 enum class TokenizerKind : std::uint32_t {
-  byte_bpe = 0,  // byte-level BPE: a pre-tokenizer pattern, merges by rank (GPT-2, Llama 3, Qwen)
-  spm_bpe = 1,   // SentencePiece BPE: merges by score, byte fall-back (Llama 2, Mistral, llama2.c)
+  byte_bpe = 0,   // byte-level BPE: a pre-tokenizer pattern, merges by rank (GPT-2, Llama 3, Qwen)
+  spm_bpe = 1,    // SentencePiece BPE: merges by score, byte fall-back (Llama 2, Mistral, Gemma, llama2.c)
+  unigram = 2,    // SentencePiece unigram: the likeliest tokens, byte fall-back
+  wordpiece = 3,  // the longest token that a word begins with, again and again (BERT)
 };
+inline constexpr TokenizerKind kLastTokenizerKind = TokenizerKind::wordpiece;
+
+/// What is done to a text before it is cut, in the order that the file gives.
+enum class NormalizerOp : std::uint16_t {
+  nfc = 1,
+  nfd = 2,
+  nfkc = 3,
+  nfkd = 4,
+  lowercase = 5,
+  strip_marks = 6,    // all marks
+  strip_accents = 7,  // marks without a width of their own
+  prepend = 8,        // a text in front of what is not empty
+  replace = 9,        // a text by another
+  clean = 10,         // BERT's: controls go, white space becomes a space
+  space_ideographs = 11,
+};
+inline constexpr NormalizerOp kLastNormalizerOp = NormalizerOp::space_ideographs;
 
 /// What a token is for, with the numbers of GGUF's tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t {
@@ -59,6 +78,7 @@ class Tokenizer {
 
   bool is_control(std::uint32_t id) const;             // begin, end and the like: never printed
   bool add_bos() const { return (flags_ & 1u) != 0; }  // the model expects its begin token in front of a prompt
+  bool add_eos() const { return (flags_ & 8u) != 0; }  // and its end token behind it
   /// A text begins with a space that it does not have: whoever prints tokens drops one space at a text's start.
   bool strips_leading_space() const { return (flags_ & 2u) != 0; }
   bool open_for_use() const { return !section_.empty(); }
@@ -78,8 +98,9 @@ class Tokenizer {
   TokenizerKind kind_ = TokenizerKind::byte_bpe;
   std::uint32_t flags_ = 0;
   std::uint32_t n_tokens_ = 0, n_sorted_ = 0, n_added_ = 0, n_merges_ = 0;
-  std::uint32_t unknown_ = 0;
-  bool splits_words_ = false;  // spm_bpe: no token has a space behind another character
+  std::uint32_t unknown_ = 0, max_word_ = 0;
+  double unknown_score_ = 0;   // unigram
+  bool splits_words_ = false;  // spm_bpe, unigram: no token has a space behind another character
   // The section's tables (docs/format-tokenizer.md):
   const std::byte* begins_ = nullptr;        // u32 [n_tokens + 1] into the blob
   const std::byte* bytes_ = nullptr;         // u32 [256] id of a single byte
@@ -89,6 +110,7 @@ class Tokenizer {
   const std::byte* merges_ = nullptr;        // u64 [n_merges]
   const std::byte* scores_ = nullptr;        // f32 [n_tokens]
   const std::byte* types_ = nullptr;         // u8 [n_tokens]
+  std::span<const std::byte> normalizer_;
   std::string_view blob_;
 };
 

@@ -4,6 +4,8 @@
     pretokenizers.json   byte offsets at which each pre-tokenizer's regular expression cuts each text
     stories.json         ids of each text for models/stories/tokenizer.json, with and without special tokens in it
     sentencepiece.json   a small SentencePiece BPE vocabulary trained here, and ids of each text
+    normal_forms.json    texts through normalizers
+    tokenizers.json      small tokenizers of several kinds, trained here, and ids of each text
     utf8.json            bytes in hexadecimal and their text, what is not UTF-8 replaced by Python's decoder
 
 Python packages: tokenizers, sentencepiece. Run in this folder.
@@ -15,7 +17,7 @@ import random
 import re
 
 import sentencepiece
-from tokenizers import Regex, Tokenizer, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 PROSE = """\
 Alice was beginning to get very tired of sitting by her sister on the bank, and of having nothing to do: once or twice
@@ -120,8 +122,66 @@ def utf8() -> None:
     write("utf8.json", [[each.hex(), each.decode("utf-8", errors="replace")] for each in strings])
 
 
+NORMALIZERS = {
+    "nfc": [normalizers.NFC()],
+    "nfd": [normalizers.NFD()],
+    "nfkc": [normalizers.NFKC()],
+    "nfkd": [normalizers.NFKD()],
+    "lowercase": [normalizers.Lowercase()],
+    "strip": [normalizers.NFD(), normalizers.StripAccents()],
+    "texts": [normalizers.Prepend("x "), normalizers.Replace("ab", "b"), normalizers.Replace(" ", "\u2581")],
+    "bert": [normalizers.BertNormalizer()],
+    "bert-cased": [normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False)],
+}
+UNUSUAL = ["\ufb01\ufb03 \u2460\u00bd \u3392 \ufdfa", "\u1100\u1161\u11a8\u1112\u1161", "각한 글 \uac00\u11a8", "aababb ab",
+           "a\u0323\u0307 a\u0307\u0323 \u1e69 s\u0307\u0323", "\u0958\u2126\u212b\u0344", "\u09c7\u09be\u0bc6\u0bbe",
+           "İIıŞ ΣΑΣ", "\u0301\u0301 \u00a8\u0301", "q\u0307\u0323\u0307", "\U0001d15e\U0001d400\U00011099\U000110ba",
+           "½ 和平 \u3099か\u3099", "caf\u00e9 nai\u0308ve", "\ufffd\x00a\u200db", "ﬀ ǅ Ⓐ ª"]  # fmt: skip
+
+
+def with_vectors(tokenizer: Tokenizer) -> dict:
+    vectors = [[text, tokenizer.encode(text, add_special_tokens=False).ids] for text in texts() + UNUSUAL]
+    return {"tokenizer": json.loads(tokenizer.to_str()), "vectors": vectors}
+
+
+def normal_forms() -> None:
+    rows = {name: normalizers.Sequence(steps) for name, steps in NORMALIZERS.items()}
+    write("normal_forms.json", [[name, text, each.normalize_str(text)]
+                                for name, each in rows.items() for text in TEXTS + UNUSUAL])  # fmt: skip
+
+
+def tokenizers_of_each_kind() -> None:
+    lines = PROSE.splitlines() + ["naïve café", "日本語 テキスト"]
+    pieces = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=20))
+    pieces.normalizer = normalizers.BertNormalizer()
+    pieces.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    pieces.train_from_iterator(lines, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special))
+    unigram = Tokenizer(models.Unigram())
+    unigram.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    unigram.pre_tokenizer = pre_tokenizers.Metaspace()
+    unigram.train_from_iterator(lines, trainers.UnigramTrainer(vocab_size=240, unk_token="<unk>", special_tokens=["<unk>"]))
+    composed = Tokenizer(models.BPE())
+    composed.normalizer = normalizers.NFC()
+    composed.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    composed.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet))
+    with open("sentencepiece.json", encoding="utf-8") as file:
+        tokens = json.load(file)["tokens"]
+    scores = {text: (-score, i) for i, (text, score, _) in enumerate(tokens)}
+    splits = [(scores[text], text[:i], text[i:]) for text in scores for i in range(1, len(text))]
+    merges = [(left, right) for _, left, right in sorted(splits) if left in scores and right in scores]
+    vocab = {text: i for i, (text, _, _) in enumerate(tokens)}
+    falls_back = Tokenizer(models.BPE(vocab=vocab, merges=merges, byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    falls_back.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    write("tokenizers.json", {"wordpiece": with_vectors(pieces), "unigram": with_vectors(unigram),
+                              "nfc": with_vectors(composed), "byte-fallback": with_vectors(falls_back)})  # fmt: skip
+
+
 if __name__ == "__main__":
     utf8()
     pretokenizers()
     stories()
     sentencepiece_vectors()
+    normal_forms()
+    tokenizers_of_each_kind()

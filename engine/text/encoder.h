@@ -1,0 +1,438 @@
+// Tokenizer::encode: added tokens are cut out, what lies between is brought to its normal form and cut into runs, and
+// each run is merged.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <bitset>
+#include <cstring>
+#include <utility>
+
+#include "qsf/text/tokenizer.h"
+#include "text/merge.h"
+#include "text/normalizer.h"
+#include "text/prefix.h"
+#include "text/pretokenizer.h"
+#include "text/tokn.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace qsf {
+
+class Encoder {
+ public:
+  Encoder(const Tokenizer& tokenizer, std::span<std::uint32_t> out, std::span<std::byte> scratch)
+      : t_(tokenizer), out_(out) {
+    const std::size_t skipped = (alignof(std::uint32_t) - reinterpret_cast<std::uintptr_t>(scratch.data())) % 4;
+    const bool normalizes = t_.kind_ == TokenizerKind::byte_bpe && !t_.normalizer_.empty();
+    const std::size_t normal_bytes = normalizes ? kNormalBytes : 0;
+    if (scratch.size() < skipped + normal_bytes) return;
+    normal_ = reinterpret_cast<char*>(scratch.data() + scratch.size() - normal_bytes);
+    scratch = scratch.first(scratch.size() - normal_bytes);
+    most_ = std::min(kMaxRun, (scratch.size() - skipped) / kScratchPerByte);
+    std::byte* at = scratch.data() + skipped;
+    run_.ids = reinterpret_cast<std::uint32_t*>(at);
+    run_.keys = run_.ids + most_;
+    run_.next = reinterpret_cast<std::uint16_t*>(run_.keys + most_);
+    run_.prev = run_.next + most_;
+    run_.tree = run_.prev + most_;
+    words_ = reinterpret_cast<char*>(run_.tree + most_);
+  }
+
+  Result<std::uint32_t> encode(std::string_view text, bool special, std::span<const TextRange> plain) {
+    if (most_ < kMinRun) return make_error(ErrorCode::bad_argument, "encode: the scratch holds {} bytes", most_);
+    if (const std::size_t valid = utf8::valid_prefix(text); valid != text.size()) {
+      return make_error(ErrorCode::bad_text, "the text is not valid UTF-8 at byte {} (0x{:02x})", valid,
+                        static_cast<std::uint8_t>(text[valid]));
+    }
+    std::bitset<256> begins_added;
+    for (std::uint32_t i = 0; i < t_.n_added_; ++i) {
+      begins_added.set(static_cast<std::uint8_t>(t_.stored(tokn::u32_at(t_.added_, i))[0]));
+    }
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::uint32_t id =
+          begins_added[static_cast<std::uint8_t>(text[at])] ? added_at(text, at, special, plain) : kNone;
+      if (id == kNone) {
+        ++at;
+        continue;
+      }
+      if (!fragment(text.substr(begin, at - begin)) || !emit(id)) return error_;
+      at += t_.stored(id).size();
+      begin = at;
+    }
+    if (!fragment(text.substr(begin))) return error_;
+    return n_out_;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = tokn::kNone;
+  static constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, how SentencePiece writes a space
+  static constexpr std::size_t kScratchPerByte = kMergeBytesPerByte + 1;
+  static constexpr std::size_t kMaxRun = 0xffff;  // MergeRun's indices
+  static constexpr std::size_t kMinRun = 16;
+  static constexpr std::size_t kPlaces = 8;
+  static constexpr std::size_t kNormalBytes = 64 * 1024;  // of the scratch, where byte_bpe has a normalizer
+
+  /// Ascending with falling score, so that the smallest key is the best; finite scores never give kNoMerge.
+  static std::uint32_t key_of(float score) {
+    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 becomes 0
+    return ~((bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u);
+  }
+
+  bool emit(std::uint32_t id) {
+    if (n_out_ == out_.size()) {
+      error_ = make_error(ErrorCode::context_full, "the text has more than {} tokens", out_.size());
+      return false;
+    }
+    out_[n_out_++] = id;
+    last_unknown_ = false;
+    return true;
+  }
+
+  /// The added token that is meant at text[at]; kNone without one.
+  std::uint32_t added_at(std::string_view text, std::size_t at, bool special, std::span<const TextRange> plain) const {
+    const auto next = std::ranges::find_if(plain, [&](const TextRange& range) { return range.end > at; });
+    const bool own = next == plain.end() || at < next->begin;
+    const std::uint32_t id = longest_added(text.substr(at), special && own);
+    if (plain.empty() || id == kNone) return id;
+    const std::string_view token = t_.stored(id);
+    if (next == plain.end() || at + token.size() <= next->begin) return id;
+    if (own) return longest_added(text.substr(at, next->begin - at), special);
+    return token.find_first_not_of(" \t\r\n") == token.npos || !stands_outside(text, token, plain) ? id : kNone;
+  }
+
+  static bool stands_outside(std::string_view text, std::string_view token, std::span<const TextRange> plain) {
+    std::size_t begin = 0;
+    for (const TextRange& range : plain) {
+      if (text.substr(begin, range.begin - begin).find(token) != text.npos) return true;
+      begin = range.end;
+    }
+    return text.substr(begin).find(token) != text.npos;
+  }
+
+  /// The longest added token that `text` begins with; kNone without one.
+  std::uint32_t longest_added(std::string_view text, bool special) const {
+    std::uint32_t found = kNone;
+    each_prefix(
+        t_.n_added_, text, [&](std::uint32_t i) { return t_.stored(tokn::u32_at(t_.added_, i)); },
+        [&](std::uint32_t i) {
+          const std::uint32_t id = tokn::u32_at(t_.added_, i);
+          if (special || t_.type(id) == TokenType::user_defined) found = id;
+        });
+    return found;
+  }
+
+  /// Calls found(id) for every token that text may become and that `text` begins with, the shortest first.
+  template <class Found>
+  void each_token(std::string_view text, const Found& found) const {
+    each_prefix(
+        t_.n_sorted_, text, [&](std::uint32_t i) { return t_.stored(tokn::u32_at(t_.sorted_, i)); },
+        [&](std::uint32_t i) { found(tokn::u32_at(t_.sorted_, i)); });
+  }
+
+  std::uint32_t find(std::string_view bytes) const {
+    std::uint32_t low = 0, high = t_.n_sorted_;
+    while (low < high) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      const std::uint32_t id = tokn::u32_at(t_.sorted_, middle);
+      const int order = t_.stored(id).compare(bytes);
+      if (order == 0) return id;
+      (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;
+    }
+    return kNone;
+  }
+
+  bool fragment(std::string_view text) {
+    if (text.empty()) return true;
+    if (t_.kind_ == TokenizerKind::wordpiece) return pieces_fragment(text);
+    if (t_.kind_ != TokenizerKind::byte_bpe) return spm_fragment(text);
+    if (is_normal(text)) return cut(text, text.size());
+    return normalized_fragment(text);
+  }
+
+  /// Whether no step of the normalizer changes the text.
+  bool is_normal(std::string_view text) const {
+    if (t_.normalizer_.empty()) return true;
+    Normalizer normalizer(t_.normalizer_, text);
+    std::array<char, 4> bytes{};
+    std::size_t at = 0;
+    for (char32_t c = 0; normalizer.next(c);) {
+      const std::string_view character(bytes.data(), utf8::encode(c, bytes.data()));
+      if (!text.substr(at).starts_with(character)) return false;
+      at += character.size();
+    }
+    return at == text.size() && !normalizer.failed();
+  }
+
+  /// The text's normal form, in parts that fit: each up to the last line break before a character that is not white
+  /// space, where every pre-tokenizer cuts, whatever follows.
+  bool normalized_fragment(std::string_view text) {
+    Normalizer normalizer(t_.normalizer_, text);
+    std::size_t n = 0, after_break = 0;
+    char32_t last = 0;
+    for (char32_t c = 0; normalizer.next(c); last = c) {
+      if (last == '\n' && unicode::category_of(c) != unicode::Category::white) after_break = n;
+      n += utf8::encode(c, normal_ + n);
+      if (n + 4 <= kNormalBytes) continue;
+      if (after_break < 4) {
+        error_ = make_error(ErrorCode::unsupported,
+                            "the text has a line of more than {} bytes that is not in normal form", kNormalBytes);
+        return false;
+      }
+      if (!cut({normal_, n}, after_break)) return false;
+      std::copy(normal_ + after_break, normal_ + n, normal_);
+      n -= after_break;
+      after_break = 0;
+    }
+    return normalized(normalizer) && cut({normal_, n}, n);
+  }
+
+  bool normalized(const Normalizer& normalizer) {
+    if (normalizer.failed()) {
+      error_ =
+          make_error(ErrorCode::bad_text, "the text has a character with more than {} marks", Normalizer::kMaxMarks);
+    }
+    return !normalizer.failed();
+  }
+
+  /// Takes the pre-tokens of the text up to `limit`, which one ends at.
+  bool cut(std::string_view text, std::size_t limit) {
+    Cutter cutter(*t_.pretokenizer_, text);
+    for (std::size_t at = 0; at < limit;) {
+      const std::size_t end = cutter.next();
+      if (!pretoken(text.substr(at, end - at))) return false;
+      at = end;
+    }
+    return true;
+  }
+
+  bool pretoken(std::string_view text) {
+    if (t_.n_sorted_ != 0) {
+      if (const std::uint32_t id = find(text); id != kNone) return emit(id);
+    }
+    // A byte without a token becomes the unknown token; without one it is left out, as Hugging Face's tokenizers do.
+    for (const char byte : text) {
+      if (byte_token(byte) == kNone && t_.unknown_ == kNone) continue;
+      if (n_words_ == most_ && !merge_window(false)) return false;
+      words_[n_words_++] = byte;
+    }
+    return merge_window(true);
+  }
+
+  std::uint32_t byte_token(char byte) const { return tokn::u32_at(t_.bytes_, static_cast<std::uint8_t>(byte)); }
+
+  /// A token that was given out, where it may be that all that follows is merged by itself.
+  struct Place {
+    std::size_t at, size;  // in words_
+    std::uint32_t n_out;   // with this token
+    bool last_unknown;
+  };
+
+  /// Merges what is in words_ and gives it out. A run that is longer than words_ is merged in windows: merging is
+  /// local, so a row of tokens is that of its text if each two neighbours are that of theirs. The first half and more
+  /// of a window is given out; the next window begins with the last token of these, and must find that token again:
+  /// then all neighbours are right. If not, it begins with one of the tokens before.
+  bool merge_window(bool last) {
+    if (t_.kind_ == TokenizerKind::unigram) return likeliest(last);
+    while (n_words_ != 0) {
+      const std::string_view window(words_ + base_, n_words_ - base_);
+      link(window);
+      if (again_ != 0 && run_.next[0] != again_) {
+        if (n_places_ == 0) return uncut();
+        resume(places_[--n_places_]);
+        continue;
+      }
+      n_places_ = 0;
+      std::size_t apart = 0;
+      for (std::size_t i = again_ != 0 ? run_.next[0] : 0; i < window.size(); i = run_.next[i]) {
+        if (!last && i > window.size() / 4 * 3) break;
+        const std::size_t size = run_.next[i] - i;
+        if (!give(static_cast<std::uint32_t>(i), window.substr(i, size))) return false;
+        if (last || i < window.size() / 2 || i < apart || n_places_ == kPlaces) continue;
+        places_[n_places_++] = {base_ + i, size, n_out_, last_unknown_};
+        apart = i + window.size() / (4 * kPlaces);
+      }
+      if (last) break;
+      if (n_places_ == 0) return uncut();
+      resume(places_[n_places_ - 1]);
+      const std::size_t first = places_[0].at;
+      std::copy(words_ + first, words_ + n_words_, words_);
+      n_words_ -= first;
+      base_ -= first;
+      for (std::size_t i = 0; i < n_places_; ++i) places_[i].at -= first;
+      --n_places_;
+      return true;
+    }
+    n_words_ = base_ = again_ = n_places_ = 0;
+    return true;
+  }
+
+  bool uncut() {
+    error_ = make_error(ErrorCode::unsupported,
+                        "the text has a run in which {} bytes hold no place to go on from: too long to merge", most_);
+    return false;
+  }
+
+  void resume(const Place& place) {
+    base_ = place.at;
+    again_ = place.size;
+    n_out_ = place.n_out;
+    last_unknown_ = place.last_unknown;
+  }
+
+  /// Merges the symbols of the window: bytes, or characters.
+  void link(std::string_view window) {
+    run_.n = static_cast<std::uint32_t>(window.size());
+    if (t_.kind_ == TokenizerKind::byte_bpe) {
+      for (std::uint32_t i = 0; i < run_.n; ++i) {
+        const std::uint32_t known = byte_token(window[i]);
+        run_.ids[i] = known != kNone ? known : t_.unknown_;
+        run_.next[i] = static_cast<std::uint16_t>(i + 1);
+        run_.prev[i] = static_cast<std::uint16_t>(i - 1);
+      }
+      RankRules rules{*this};
+      merge_all(run_, rules);
+      return;
+    }
+    std::uint32_t last = 0;
+    for (std::uint32_t i = 0; i < run_.n;) {
+      const std::uint32_t size = utf8::decode(window, i).size;
+      run_.ids[i] = find(window.substr(i, size));
+      run_.prev[i] = static_cast<std::uint16_t>(last);
+      run_.next[i] = static_cast<std::uint16_t>(i + size);
+      last = std::exchange(i, i + size);
+    }
+    ScoreRules rules{*this};
+    merge_all(run_, rules);
+  }
+
+  bool give(std::uint32_t i, std::string_view text) { return run_.ids[i] != kNone ? emit(run_.ids[i]) : spell(text); }
+
+  struct RankRules {
+    const Encoder& e;
+
+    tokn::Merge find(std::uint32_t left, std::uint32_t right) const {
+      const Tokenizer& t = e.t_;
+      const std::uint32_t id = e.run_.ids[left], wanted = e.run_.ids[right];
+      std::uint32_t low = tokn::u32_at(t.merge_begins_, id), high = tokn::u32_at(t.merge_begins_, id + 1);
+      while (low < high) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        const tokn::Merge merge = tokn::unpack(tokn::u64_at(t.merges_, middle));
+        if (merge.right == wanted) return merge;
+        (merge.right < wanted ? low : high) = merge.right < wanted ? middle + 1 : middle;
+      }
+      return {kNone, kNone, kNoMerge};
+    }
+    std::uint32_t key(std::uint32_t left, std::uint32_t right) const { return find(left, right).rank; }
+    void join(std::uint32_t left, std::uint32_t right) const { e.run_.ids[left] = find(left, right).result; }
+  };
+
+  /// Calls add(character) for each character of the text's normal form; false when one call gives false.
+  template <class Add>
+  bool each_character(std::string_view text, const Add& add) {
+    Normalizer normalizer(t_.normalizer_, text);
+    std::array<char, 4> bytes{};
+    for (char32_t c = 0; normalizer.next(c);) {
+      if (!add(std::string_view(bytes.data(), utf8::encode(c, bytes.data())))) return false;
+    }
+    return normalized(normalizer);
+  }
+
+  /// Copies the text with U+2581 as a space, a space in front where the model wants one, and merges it.
+  bool spm_fragment(std::string_view text) {
+    const std::size_t most = t_.kind_ == TokenizerKind::unigram ? most_ - 1 : most_;
+    const auto add = [&](std::string_view character) {
+      if (t_.splits_words_ && character == " " && n_words_ != 0 && words_[n_words_ - 1] != ' ' && !merge_window(true)) {
+        return false;
+      }
+      if (n_words_ + character.size() > most && !merge_window(false)) return false;
+      std::copy(character.begin(), character.end(), words_ + n_words_);
+      n_words_ += character.size();
+      return true;
+    };
+    const bool trims = (t_.flags_ & tokn::kTrimSpaces) != 0;
+    const bool unless = (t_.flags_ & tokn::kPrefixUnlessSpace) != 0;
+    bool begun = false, space = t_.strips_leading_space();  // a space is due in front of the next character
+    const bool done = each_character(text, [&](std::string_view character) {
+      if (character == kMetaspace) character = " ";
+      if (!trims) {
+        const bool due = std::exchange(space, false) && !(unless && character == " ");
+        return (!due || add(" ")) && add(character);
+      }
+      if (character == " ") {
+        space = space || begun;
+        return true;
+      }
+      begun = true;
+      if (std::exchange(space, false) && !add(" ")) return false;
+      return add(character);
+    });
+    return done && merge_window(true);
+  }
+
+  /// The scores of a unigram's paths lie where a merge has its keys and links: 8 bytes for each place.
+  double path(std::size_t at) const {
+    double score = 0;
+    std::memcpy(&score, run_.keys + 2 * at, sizeof score);
+    return score;
+  }
+  void set_path(std::size_t at, double score, std::uint32_t id, std::size_t size) {
+    std::memcpy(run_.keys + 2 * at, &score, sizeof score);
+    run_.ids[at] = id;
+    run_.tree[at] = static_cast<std::uint16_t>(size);
+  }
+
+  bool likeliest(bool last);
+  bool pieces_fragment(std::string_view text);
+  bool word();
+
+  struct ScoreRules {
+    const Encoder& e;
+
+    std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
+      return e.find({e.words_ + e.base_ + left, e.run_.next[right] - left});
+    }
+    std::uint32_t key(std::uint32_t left, std::uint32_t right) const {
+      const std::uint32_t id = find(left, right);
+      return id == kNone ? kNoMerge : key_of(tokn::f32_at(e.t_.scores_, id));
+    }
+    void join(std::uint32_t left, std::uint32_t right) const { e.run_.ids[left] = find(left, right); }
+  };
+
+  /// A character without a token: its bytes if all have one, else the unknown token, once for a row of them.
+  bool spell(std::string_view character) {
+    const auto token = [&](char c) { return tokn::u32_at(t_.bytes_, static_cast<std::uint8_t>(c)); };
+    if (std::all_of(character.begin(), character.end(), [&](char c) { return token(c) != kNone; })) {
+      return std::all_of(character.begin(), character.end(), [&](char c) { return emit(token(c)); });
+    }
+    if (t_.unknown_ == kNone) {
+      error_ =
+          make_error(ErrorCode::bad_text, "the vocabulary has no token for \"{}\" and none for the unknown", character);
+      return false;
+    }
+    if (last_unknown_) return true;
+    const bool done = emit(t_.unknown_);
+    last_unknown_ = true;
+    return done;
+  }
+
+  const Tokenizer& t_;
+  std::span<std::uint32_t> out_;
+  std::uint32_t n_out_ = 0;
+  MergeRun run_{};
+  char* words_ = nullptr;
+  std::size_t most_ = 0;     // bytes that words_ holds
+  std::size_t n_words_ = 0;  // and has
+  std::size_t base_ = 0;     // where the window begins in it
+  std::size_t again_ = 0;    // bytes of the token that the window begins with and that was given out; 0: none
+  std::array<Place, kPlaces> places_{};
+  std::size_t n_places_ = 0;
+  std::size_t n_characters_ = 0;  // of a word
+  char* normal_ = nullptr;        // kNormalBytes of a text in normal form
+  bool last_unknown_ = false;
+  Error error_;
+};
+
+}  // namespace qsf

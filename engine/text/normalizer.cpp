@@ -1,0 +1,249 @@
+#include "text/normalizer.h"
+
+#include <algorithm>
+
+#include "qsf/base/bytes.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+namespace qsf {
+namespace {
+
+using unicode::Category;
+
+constexpr std::size_t kStepHeader = 8;  // u16 operation, u16 reserved, u16 bytes of `from`, u16 bytes of `to`
+
+/// What BERT's text cleaning leaves out: controls, formats, private characters.
+bool is_unclean(char32_t c) {
+  if (c == '\t' || c == '\n' || c == '\r') return false;
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xFFFD || unicode::category_of(c) == Category::other;
+}
+
+/// The ideographs that BERT sets between spaces.
+bool is_ideograph(char32_t c) {
+  struct Block {
+    char32_t first, last;
+  };
+  constexpr Block kBlocks[] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
+                               {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+  return std::any_of(std::begin(kBlocks), std::end(kBlocks),
+                     [&](const Block& block) { return c >= block.first && c <= block.last; });
+}
+
+bool is_mark(Category category) {
+  return category == Category::nonspacing || category == Category::spacing || category == Category::enclosing;
+}
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0u) != 0x80; }));
+}
+
+}  // namespace
+
+Status check_normalizer(std::span<const std::byte> steps) {
+  ByteReader in(steps);
+  for (std::size_t i = 0; in.left() > 0; ++i) {
+    const auto op = in.read<std::uint16_t>();
+    const auto reserved = in.read<std::uint16_t>();
+    const auto from_size = in.read<std::uint16_t>();
+    const auto to_size = in.read<std::uint16_t>();
+    const std::string_view from = in.text(from_size), to = in.text(to_size);
+    if (in.bad() || reserved != 0 || i == Normalizer::kMaxSteps) {
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: step {} of the normalizer is cut short or one too many",
+                        i);
+    }
+    if (op < static_cast<std::uint16_t>(NormalizerOp::nfc) || op > static_cast<std::uint16_t>(kLastNormalizerOp)) {
+      return make_error(ErrorCode::unsupported, "tokenizer: this build has no normalizer {}", op);
+    }
+    const auto kind = static_cast<NormalizerOp>(op);
+    const bool takes_from = kind == NormalizerOp::replace;
+    const bool takes_to = takes_from || kind == NormalizerOp::prepend;
+    if (utf8::valid_prefix(from) != from.size() || utf8::valid_prefix(to) != to.size() || from.empty() == takes_from ||
+        (!takes_to && !to.empty()) || characters(from) > Normalizer::kMaxText) {
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the texts of step {} of the normalizer make no sense", i);
+    }
+  }
+  return {};
+}
+
+Normalizer::Normalizer(std::span<const std::byte> steps, std::string_view text) : text_(text) {
+  ByteReader in(steps);
+  while (in.left() >= kStepHeader && n_steps_ < kMaxSteps) {
+    Step& step = steps_[n_steps_++];
+    step.op = static_cast<NormalizerOp>(in.read<std::uint16_t>());
+    in.read<std::uint16_t>();
+    const auto from_size = in.read<std::uint16_t>();
+    const auto to_size = in.read<std::uint16_t>();
+    step.from = in.text(from_size);
+    step.to = in.text(to_size);
+  }
+}
+
+/// A character behind the first `n_steps` steps.
+bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
+  if (n_steps == 0) {
+    if (at_ == text_.size()) return false;
+    const utf8::Decoded next = utf8::decode(text_, at_);
+    at_ += next.size;
+    out = next.code;
+    return true;
+  }
+  const std::size_t i = n_steps - 1;
+  Step& step = steps_[i];
+  if (step.op == NormalizerOp::replace) return replace(i, out);
+  while (step.at == step.n) {
+    if (!refill(i)) return false;
+  }
+  out = step.queue[step.at++];
+  return true;
+}
+
+/// The queue holds what was read ahead; `held` counts the characters of `to` that are still to come, by their place.
+bool Normalizer::replace(std::size_t i, char32_t& out) {
+  Step& step = steps_[i];
+  if (step.holds) {
+    const utf8::Decoded next = utf8::decode(step.to, step.held);
+    out = next.code;
+    step.held += next.size;
+    step.holds = step.held < step.to.size();
+    return true;
+  }
+  while (true) {
+    std::size_t n = 0;
+    bool same = true;
+    for (std::size_t at = 0; at < step.from.size() && same; ++n) {
+      if (n == step.n - step.at) {
+        std::copy(step.queue.begin() + static_cast<std::ptrdiff_t>(step.at),
+                  step.queue.begin() + static_cast<std::ptrdiff_t>(step.n), step.queue.begin());
+        step.n -= step.at;
+        step.at = 0;
+        if (!pull(i, step.queue[step.n])) {
+          same = false;
+          break;
+        }
+        ++step.n;
+      }
+      const utf8::Decoded wanted = utf8::decode(step.from, at);
+      same = step.queue[step.at + n] == wanted.code;
+      at += wanted.size;
+    }
+    if (!same) {
+      if (step.at == step.n) return false;
+      out = step.queue[step.at++];
+      return true;
+    }
+    step.at += n;
+    if (step.to.empty()) continue;
+    step.held = 0;
+    step.holds = true;
+    return replace(i, out);
+  }
+}
+
+/// Fills a step's queue with what the next character or, for a normal form, the next characters up to a place where
+/// nothing composes become; false at the end.
+bool Normalizer::refill(std::size_t i) {
+  Step& step = steps_[i];
+  step.at = step.n = 0;
+  unicode::Decomposition some{};
+  char32_t c = 0;
+  if (step.op == NormalizerOp::prepend) {
+    if (!pull(i, c)) return false;
+    if (!step.begun) {
+      for (std::size_t at = 0; at < step.to.size() && step.n + 1 < step.queue.size();) {
+        const utf8::Decoded next = utf8::decode(step.to, at);
+        step.queue[step.n++] = next.code;
+        at += next.size;
+      }
+    }
+    step.begun = true;
+    step.queue[step.n++] = c;
+    return true;
+  }
+  const bool compatibility = step.op == NormalizerOp::nfkc || step.op == NormalizerOp::nfkd;
+  const bool composes = step.op == NormalizerOp::nfc || step.op == NormalizerOp::nfkc;
+  if (composes || step.op == NormalizerOp::nfd || step.op == NormalizerOp::nfkd) {
+    while (true) {
+      if (step.holds) {
+        c = step.held;
+        step.holds = false;
+      } else if (!pull(i, c)) {
+        break;
+      }
+      const std::size_t n = unicode::decompose(c, compatibility, some);
+      const bool begins = unicode::combining_class(some[0]) == 0;
+      if (step.n != 0 && begins && (!composes || !unicode::composes_behind(some[0]) || step.n >= kMaxMarks)) {
+        step.held = c;
+        step.holds = true;
+        break;
+      }
+      if (step.n + n > step.queue.size()) {
+        failed_ = true;
+        return false;
+      }
+      std::copy_n(some.begin(), n, step.queue.begin() + static_cast<std::ptrdiff_t>(step.n));
+      step.n += n;
+    }
+    order(step, composes);
+    return step.n != 0;
+  }
+  if (!pull(i, c)) return false;
+  switch (step.op) {
+    case NormalizerOp::lowercase:
+      step.n = unicode::lower(c, some);
+      std::copy_n(some.begin(), step.n, step.queue.begin());
+      return true;
+    case NormalizerOp::strip_marks:
+      if (!is_mark(unicode::category_of(c))) step.queue[step.n++] = c;
+      return true;
+    case NormalizerOp::strip_accents:
+      if (unicode::category_of(c) != Category::nonspacing) step.queue[step.n++] = c;
+      return true;
+    case NormalizerOp::clean:
+      if (!is_unclean(c)) step.queue[step.n++] = unicode::category_of(c) == Category::white ? U' ' : c;
+      return true;
+    case NormalizerOp::space_ideographs:
+      if (is_ideograph(c)) {
+        step.queue = {U' ', c, U' '};
+        step.n = 3;
+        return true;
+      }
+      [[fallthrough]];
+    default:
+      step.queue[step.n++] = c;
+      return true;
+  }
+}
+
+/// Marks by their class, then what composes: the canonical ordering and composition algorithms of the standard.
+void Normalizer::order(Step& step, bool composes) const {
+  auto& queue = step.queue;
+  for (std::size_t i = 1; i < step.n; ++i) {
+    const char32_t c = queue[i];
+    const std::uint8_t kind = unicode::combining_class(c);
+    std::size_t at = i;
+    for (; kind != 0 && at > 0 && unicode::combining_class(queue[at - 1]) > kind; --at) queue[at] = queue[at - 1];
+    queue[at] = c;
+  }
+  if (!composes) return;
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::size_t n = 0, starter = kNone;
+  std::uint8_t last = 0;
+  for (std::size_t i = 0; i < step.n; ++i) {
+    const char32_t c = queue[i];
+    const std::uint8_t kind = unicode::combining_class(c);
+    if (starter != kNone && (n == starter + 1 || last < kind)) {
+      if (const char32_t whole = unicode::compose(queue[starter], c); whole != 0) {
+        queue[starter] = whole;
+        continue;
+      }
+    }
+    if (kind == 0) starter = n;
+    last = kind;
+    queue[n++] = c;
+  }
+  step.n = n;
+}
+
+}  // namespace qsf

@@ -1,0 +1,121 @@
+// Vocabularies through the converter's readers into the engine: ids against those of independent implementations.
+#include "tests/text/vocabularies.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "converter/gguf.h"
+#include "converter/inputs.h"
+#include "converter/local_files.h"
+#include "converter/support.h"
+#include "converter/tokenizers.h"
+
+namespace qsf::test {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<std::uint32_t>;
+
+void expect_ids(const Built& built, const std::string& text, const Ids& wanted, bool special = false) {
+  const Result<Ids> ids = built.encode(text, special);
+  ASSERT_TRUE(ids) << ids.error().sentence << "\ntext: " << json(text);
+  EXPECT_EQ(*ids, wanted) << "text: " << json(text);
+}
+
+/// Tokenizers that Hugging Face's library has trained and run (tests/text/data/make_vectors.py).
+TEST(Vocabularies, OfHuggingFace) {
+  const json all = json::parse(read_file(kSource + "/tests/text/data/tokenizers.json"));
+  EXPECT_GE(all.size(), 4u);
+  for (const auto& [name, each] : all.items()) {
+    SCOPED_TRACE(name);
+    const convert::Json source = convert::Json::parse(each.at("tokenizer").dump());
+    const Result<TokenizerSource> read = convert::read_tokenizer_json(source, nullptr);
+    ASSERT_TRUE(read) << read.error().sentence;
+    const Built built(*read);
+    ASSERT_EQ(built.problem, "");
+    for (const json& vector : each.at("vectors")) {
+      expect_ids(built, vector[0], vector[1], !each.at("tokenizer").at("added_tokens").empty());
+    }
+  }
+}
+
+class SharedVocabularies : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!exists(kShared + "/tokenizers/gpt2/gpt2_vocab.json")) GTEST_SKIP() << "no further vocabularies in " << kShared;
+  }
+};
+
+TEST_F(SharedVocabularies, EveryPairOfGgml) {
+  for (const char* name : {"bert-bge", "deepseek-coder", "deepseek-llm", "falcon", "gpt-2", "llama-spm", "mpt", "phi-3",
+                           "refact", "starcoder"}) {
+    SCOPED_TRACE(name);
+    const std::string path = kShared + "/tokenizers/ggml-vocab/ggml-vocab-" + name + ".gguf";
+    const std::string bytes = read_file(path);
+    const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("vocab", std::as_bytes(std::span(bytes))));
+    ASSERT_TRUE(gguf) << gguf.error().sentence;
+    const auto read = convert::read_gguf_tokenizer(*gguf);
+    ASSERT_TRUE(read) << read.error().sentence;
+    const Built built(**read);
+    ASSERT_EQ(built.problem, "");
+    const std::string inputs = read_file(path + ".inp");
+    std::istringstream outputs(read_file(path + ".out"));
+    constexpr std::string_view kBetween = "\n__ggml_vocab_test__\n";
+    std::size_t n = 0;
+    for (std::size_t at = 0; at < inputs.size(); ++n) {
+      const std::size_t end = std::min(inputs.find(kBetween, at), inputs.size());
+      std::string line;
+      ASSERT_TRUE(std::getline(outputs, line));
+      std::istringstream numbers(line);
+      expect_ids(built, inputs.substr(at, end - at), Ids(std::istream_iterator<std::uint32_t>(numbers), {}));
+      at = end + kBetween.size();
+    }
+    EXPECT_GT(n, 40u);
+  }
+}
+
+TEST_F(SharedVocabularies, PlansOfTiktoken) {
+  std::map<std::string, std::unique_ptr<Built>> encodings;
+  for (const char* name : {"r50k_base", "p50k_base", "cl100k_base", "o200k_base"}) {
+    const std::string bytes = read_file(kShared + "/tokenizers/tiktoken/" + name + ".tiktoken");
+    const Result<TokenizerSource> read = convert::read_tiktoken(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(read) << name << ": " << read.error().sentence;
+    encodings[name] = std::make_unique<Built>(*read);
+    ASSERT_EQ(encodings[name]->problem, "");
+  }
+  std::ifstream plans(kShared + "/tokenizers/tiktoken/TestPlans.txt");
+  const auto after = [](const std::string& line, const std::string& key) {
+    EXPECT_TRUE(line.starts_with(key)) << line;
+    return line.substr(std::min(line.size(), key.size()));
+  };
+  std::size_t n = 0;
+  for (std::string line; std::getline(plans, line);) {
+    if (line.empty()) continue;
+    const auto encoding = encodings.find(after(line, "EncodingName: "));
+    std::string sample, encoded;
+    ASSERT_TRUE(std::getline(plans, sample) && std::getline(plans, encoded));
+    if (encoding == encodings.end()) continue;
+    const json ids = json::parse(after(encoded, "Encoded: "));
+    expect_ids(*encoding->second, after(sample, "Sample: "), ids.get<Ids>());
+    ++n;
+  }
+  EXPECT_GT(n, 100u);
+}
+
+TEST_F(SharedVocabularies, Llama3FromTiktoken) {
+  const std::string bytes = read_file(kShared + "/tokenizers/llama3/tokenizer.model");
+  const Result<TokenizerSource> read = convert::read_tiktoken(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(read) << read.error().sentence;
+  const Built built(*read);
+  ASSERT_EQ(built.problem, "");
+  EXPECT_EQ(read->tokens.size(), 128256u);
+  const std::string folder = kShared + "/tokenizers/llama3/";
+  const Built other(from_gpt2_files(folder + "llama3.2_encoder.json", folder + "llama3.2_vocab.bpe", "llama-bpe"));
+  for (const std::string text :
+       {"Hello world, it's 12345 o'clock", "你好，世界 naïve   \n\n x", "aaaaaaaaaaaaaaaaaaa"}) {
+    expect_ids(built, text, *other.encode(text));
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test
