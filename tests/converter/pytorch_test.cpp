@@ -104,7 +104,7 @@ class RealPickles : public testing::Test {
     ASSERT_EQ(tensors.size(), facts_["tensors"].size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const json& fact = facts_["tensors"][i];
-      EXPECT_EQ(tensors[i].name, fact["name"]);
+      EXPECT_EQ(tensors[i].name, fact["name"].get<std::string>());
       EXPECT_EQ(tensors[i].shape, fact["shape"].get<std::vector<std::uint64_t>>());
       EXPECT_EQ(tensors[i].format, FormatId::f32);
       EXPECT_EQ(all_rows(tensors[i]), storages_[fact["key"]]) << tensors[i].name;

@@ -13,7 +13,8 @@
 
 namespace qsf::test {
 
-/// u8 flags (bit 0: special; bit 1: scratch for normal forms), u8 length of the text, the text, the section. Gives whether the section opens.
+/// u8 flags (bit 0: special; bit 1: scratch for normal forms), u8 length of the text, the text, the section. Gives
+/// whether the section opens.
 inline bool fuzz_tokenizer(std::span<const std::byte> data) {
   ByteReader in(data);
   const auto flags = in.read<std::uint8_t>();
