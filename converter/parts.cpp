@@ -98,6 +98,9 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   out.rows_of = [&tensor, vector, range, width, cols, source_rows = rows, n_rows,
                  kept = part.transposed ? std::make_shared<TurnedRows>() : nullptr, add = part.plus_one ? 1.0f : 0.0f](
                     std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+    if (to.size() != std::uint64_t{n} * width * sizeof(float)) {
+      return make_error(ErrorCode::internal, "{} rows of a part were asked of {} bytes", n, to.size());
+    }
     const auto put = [&](std::uint64_t at, float value) {
       const float sum = value + add;
       std::memcpy(to.data() + at * sizeof(float), &sum, sizeof sum);
