@@ -224,9 +224,9 @@ TEST_F(Damage, RopeOverHalfAPair) {
 }
 
 TEST_F(Damage, UnknownTokenizer) {
-  writer_.text("tokenizer.ggml.model", "bert");
+  writer_.text("tokenizer.ggml.model", "rwkv");
   writer_.texts("tokenizer.ggml.tokens", {"a"});
-  expect(error(), ErrorCode::unsupported, "bert");
+  expect(error(), ErrorCode::unsupported, "rwkv");
 }
 
 TEST_F(Damage, TokenTypesThatDoNotMatchTheTokens) {
