@@ -5,6 +5,7 @@
 
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
 
 namespace qsf::convert {
 namespace {
@@ -29,12 +30,6 @@ bool is_text(std::string_view text) {
       text, [](char c) { return (c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f; });
 }
 
-bool is_utf8(std::string_view text) {
-  const Json json(text);
-  using Handler = Json::error_handler_t;
-  return json.dump(-1, ' ', false, Handler::ignore) == json.dump(-1, ' ', false, Handler::replace);
-}
-
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -52,7 +47,7 @@ void keep(std::string_view name, std::string_view text, ModelSource& model) {
   }
   if (!name.empty() && !is_name(name)) return leave_out("has a name that is no word");
   if (!is_text(text)) return leave_out("has control characters");
-  if (!is_utf8(text)) return leave_out("is not UTF-8");
+  if (!utf8::is_valid(text)) return leave_out("is not UTF-8");
   if (model.chat.size() > kMaxNamed) return leave_out("is one too many");
   std::string key(kMetaChatTemplate);
   if (!name.empty()) key += "." + std::string(name);
@@ -72,7 +67,7 @@ void keep_tokens(ModelSource& model, const TextOf& text_of) {
     if (text.empty() && model.tokenizer && id < model.tokenizer->tokens.size()) {
       text = model.tokenizer->tokens[id].text;
     }
-    if (text.empty() || text.size() > kMaxTokenText || !is_text(text) || !is_utf8(text)) continue;
+    if (text.empty() || text.size() > kMaxTokenText || !is_text(text) || !utf8::is_valid(text)) continue;
     model.chat.emplace_back(std::string(kMetaChatTokens) + std::string(variable.name), std::move(text));
   }
 }

@@ -340,9 +340,7 @@ Result<ModelSource> open_checkpoint(const ModelPlace& place, bool with_tokenizer
   QSF_LET(layers, resolve(*out.recipe, out.naming, nothing, place.file->name));
   out.layers = std::move(layers);
   if (layout.matrices == Stored::ternary) {  // other models of the architecture square a ReLU
-    const auto* const activation = std::ranges::find(kLayerKeys, "activation", &LayerKey::name);
-    out.layers.every.push_back(
-        {static_cast<std::size_t>(activation - kLayerKeys.begin()), {.number = static_cast<double>(Activation::silu)}});
+    out.layers.every.push_back(layer_setting("activation", static_cast<double>(Activation::silu)));
   }
 
   out.tensors = tensors_of(place, *checkpoint);

@@ -110,6 +110,7 @@ class RecipeReader {
     const Json& fallback = json["default"];
     if (const std::string* text = as_text(fallback); text && text->ends_with(" dim")) {
       QSF_LET(sum, row_sum(fallback));
+      if (sum.terms.size() != 1) return wrong("{:.80}: a \"default\" is a number, or a number of dim");
       out.times_dim = sum.terms.front().factor;
       return {};
     }

@@ -12,7 +12,7 @@ constexpr std::string_view kFile = "tokenizer.json";
 
 Error unsupported(const char* what, std::string_view name) {
   return make_error(ErrorCode::unsupported,
-                    "tokenizer.json: the {} \"{:.60}\" is not supported ; \"--tokenizer none\" "
+                    "tokenizer.json: the {} \"{:.60}\" is not supported; \"--tokenizer none\" "
                     "converts without a tokenizer",
                     what, name);
 }
@@ -210,8 +210,6 @@ Status read_merges(const Json& list, TokenizerSource& out) {
   return {};
 }
 
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
-
 /// The pre-tokenizer of what has words with U+2581 in front: Metaspace, WhitespaceSplit, or Gemma's, which finds no
 /// space.
 Status read_words(const Json& json, TokenizerSource& out) {
@@ -221,7 +219,7 @@ Status read_words(const Json& json, TokenizerSource& out) {
     const std::string_view type = type_of(*step);
     Fields fields(*step, kFile);
     if (type == "Metaspace") {
-      if (fields.text("replacement", std::string(kSpace)) != kSpace)
+      if (fields.text("replacement", std::string(kSpaceMark)) != kSpaceMark)
         return unsupported("Metaspace option", "replacement");
       const bool adds = fields.flag("add_prefix_space", true);
       out.add_space_prefix = fields.text("prepend_scheme", adds ? "always" : "never") != "never";
@@ -236,11 +234,11 @@ Status read_words(const Json& json, TokenizerSource& out) {
   // The engine takes U+2581 as a space itself; what is in front of all texts is a flag.
   auto& normalizer = out.normalizer;
   std::erase_if(normalizer, [](const NormalizerStep& step) {
-    return step.op == NormalizerOp::replace && step.from == " " && step.to == kSpace;
+    return step.op == NormalizerOp::replace && step.from == " " && step.to == kSpaceMark;
   });
   const std::size_t before = normalizer.size();
   std::erase_if(normalizer,
-                [](const NormalizerStep& step) { return step.op == NormalizerOp::prepend && step.to == kSpace; });
+                [](const NormalizerStep& step) { return step.op == NormalizerOp::prepend && step.to == kSpaceMark; });
   out.add_space_prefix = out.add_space_prefix || normalizer.size() != before;
   return {};
 }
@@ -308,7 +306,8 @@ Status read_wordpiece(Fields& fields, TokenizerSource& out) {
   out.add_space_prefix = true;
   for (TokenizerSource::Token& token : out.tokens) {
     if (token.type != TokenType::normal) continue;
-    token.text = token.text.starts_with(prefix) ? token.text.substr(prefix.size()) : std::string(kSpace) + token.text;
+    token.text =
+        token.text.starts_with(prefix) ? token.text.substr(prefix.size()) : std::string(kSpaceMark) + token.text;
   }
   return {};
 }
@@ -367,7 +366,7 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
   for (std::size_t id = 0; id < out.tokens.size(); ++id) {
     TokenizerSource::Token& token = out.tokens[id];
     const bool plain =
-        unknown_text && (token.text == *unknown_text || token.text == std::string(kSpace) + *unknown_text);
+        unknown_text && (token.text == *unknown_text || token.text == std::string(kSpaceMark) + *unknown_text);
     if (unknown_id == id || plain) {
       token.type = TokenType::unknown;
     } else if (falls_back && token.type == TokenType::normal && is_byte_token(token.text)) {

@@ -6,15 +6,13 @@
 namespace qsf::convert {
 namespace {
 
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, what SentencePiece writes for a space
-constexpr std::uint32_t kMaxToken = 1024;
 constexpr std::array<std::string_view, 3> kFirst{"<unk>", "<s>", "</s>"};  // ids 0, 1, 2
 
 std::string with_marks(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == ' ') {
-      out += kSpace;
+      out += kSpaceMark;
     } else {
       out += c;
     }
@@ -38,7 +36,8 @@ Result<TokenizerSource> read_llama2c_tokenizer(std::span<const std::byte> bytes)
     token.score = reader.read<float>();
     const auto length = reader.read<std::uint32_t>();
     const std::string_view text = reader.text(length);
-    if (reader.bad() || length > kMaxToken || length > longest || !std::isfinite(token.score) || id == kMaxVocab) {
+    if (reader.bad() || length > kMaxCheckpointToken || length > longest || !std::isfinite(token.score) ||
+        id == kMaxVocab) {
       return make_error(
           ErrorCode::bad_tokenizer,
           "token {} of the llama2.c tokenizer makes no sense (length {}, longest {}): is it another kind of file?", id,

@@ -10,7 +10,6 @@
 namespace qsf::convert {
 namespace {
 
-constexpr std::uint32_t kMaxToken = 1024;
 constexpr float kNoMerge = -1e5f;              // the exporter gives -log(rank + 1), and -1e6 to what no merge makes
 constexpr std::uint64_t kMaxSteps = 32 << 20;  // of finding merges again
 
@@ -83,7 +82,7 @@ Result<Qwen3cTokenizer> read_qwen3c_tokenizer(std::span<const std::byte> bytes, 
     const auto score = reader.read<float>();
     const auto length = reader.read<std::uint32_t>();
     const std::string_view text = reader.text(length);
-    if (reader.bad() || length == 0 || length > kMaxToken || length > longest || !std::isfinite(score) ||
+    if (reader.bad() || length == 0 || length > kMaxCheckpointToken || length > longest || !std::isfinite(score) ||
         id >= vocab_size) {
       return make_error(ErrorCode::bad_tokenizer,
                         "token {} of the qwen3.c tokenizer makes no sense (length {}, longest {}): is it another file?",

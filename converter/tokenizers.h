@@ -15,6 +15,11 @@
 
 namespace qsf::convert {
 
+/// U+2581, what SentencePiece writes for a space.
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+/// The longest token, in bytes, of the tokenizers that lie beside checkpoints.
+inline constexpr std::uint32_t kMaxCheckpointToken = 1024;
+
 /// tokenizer.json of Hugging Face tokenizers: BPE of bytes or with byte fall-back, unigram, WordPiece. unsupported,
 /// naming it, for what else there is. `config` is tokenizer_config.json, or null.
 Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config);

@@ -4,29 +4,15 @@
 #include <cmath>
 
 #include "base/decimal.h"
+#include "qsf/base/utf8.h"
 
 namespace qsf {
 namespace {
 
 /// Bytes of the character of UTF-8 at the beginning; 0 when there is none.
 std::size_t character_size(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t size = byte(0) < 0x80   ? 1
-                           : byte(0) < 0xc2 ? 0
-                           : byte(0) < 0xe0 ? 2
-                           : byte(0) < 0xf0 ? 3
-                           : byte(0) < 0xf5 ? 4
-                                            : 0;
-  if (size > text.size()) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Too long for what they say, halves of pairs of UTF-16, beyond U+10FFFF.
-  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) >= 0xa0) ||
-      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) >= 0x90)) {
-    return 0;
-  }
-  return size;
+  const utf8::Decoded first = utf8::decode(text, 0);
+  return first.form == utf8::Form::valid ? first.size : 0;
 }
 
 /// Text that grows up to its room; behind what did not fit comes nothing. A sentence has time, and the modules of

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "qsf/base/bytes.h"
+#include "qsf/base/utf8.h"
 #include "qsf/file/layout.h"
 #include "qsf/file/reader.h"
 
@@ -16,25 +17,6 @@ bool is_key(std::string_view key) {
   if (key.empty()) return false;
   for (const char c : key) {
     if (c <= ' ' || c >= 0x7f) return false;
-  }
-  return true;
-}
-
-/// Well-formed UTF-8 (Unicode 15, table 3-7).
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-    const unsigned char lead = byte(i++);
-    if (lead < 0x80) continue;
-    const std::size_t n = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() - i < n) return false;
-    const unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (byte(i) < least || byte(i) > most) return false;
-    for (std::size_t k = 1; k < n; ++k) {
-      if (byte(i + k) < 0x80 || byte(i + k) > 0xbf) return false;
-    }
-    i += n;
   }
   return true;
 }
@@ -87,7 +69,7 @@ Result<bool> MetaReader::next(MetaValue& out) {
       }
       value.type = MetaType::text;
       value.text = reader.text(size);
-      if (!is_utf8(value.text)) {
+      if (!utf8::is_valid(value.text)) {
         return make_error(ErrorCode::bad_section, "section META: {} is not valid UTF-8", value.key);
       }
       break;

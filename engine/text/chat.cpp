@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "qsf/base/try.h"
-#include "text/utf8.h"
+#include "qsf/base/utf8.h"
 
 namespace qsf {
 namespace {

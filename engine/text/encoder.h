@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "qsf/base/utf8.h"
 #include "qsf/text/tokenizer.h"
 #include "text/merge.h"
 #include "text/normalizer.h"
@@ -16,7 +17,6 @@
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace qsf {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "qsf/base/bytes.h"
+#include "qsf/base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace qsf {
 namespace {
@@ -59,8 +59,8 @@ Status check_normalizer(std::span<const std::byte> steps) {
     const auto kind = static_cast<NormalizerOp>(op);
     const bool takes_from = kind == NormalizerOp::replace;
     const bool takes_to = takes_from || kind == NormalizerOp::prepend;
-    if (utf8::valid_prefix(from) != from.size() || utf8::valid_prefix(to) != to.size() || from.empty() == takes_from ||
-        (!takes_to && !to.empty()) || characters(from) > Normalizer::kMaxText) {
+    if (!utf8::is_valid(from) || !utf8::is_valid(to) || from.empty() == takes_from || (!takes_to && !to.empty()) ||
+        characters(from) > Normalizer::kMaxText) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: the texts of step {} of the normalizer make no sense", i);
     }
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "text/utf8.h"
+#include "qsf/base/utf8.h"
 
 namespace qsf {
 namespace {

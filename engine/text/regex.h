@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "qsf/base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace qsf::regex {
 

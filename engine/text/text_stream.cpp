@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "qsf/base/utf8.h"
 #include "text/tokn.h"
-#include "text/utf8.h"
 
 namespace qsf {
 

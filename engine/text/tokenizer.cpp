@@ -6,10 +6,10 @@
 
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
-#include "text/utf8.h"
 
 namespace qsf {
 
@@ -112,7 +112,7 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
   QSF_TRY(t.check_order(t.added_, t.n_added_, "added"));
   for (std::uint32_t i = 0; i < t.n_added_; ++i) {
     const std::string_view text = t.stored(u32_at(t.added_, i));
-    if (utf8::valid_prefix(text) != text.size()) {
+    if (!utf8::is_valid(text)) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", u32_at(t.added_, i));
     }
   }

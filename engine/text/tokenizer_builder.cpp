@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
-#include "text/utf8.h"
 
 namespace qsf {
 namespace {
@@ -165,7 +165,7 @@ class Builder {
       return type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
     });
     for (const std::uint32_t id : added_) {
-      if (utf8::valid_prefix(stored_[id]) != stored_[id].size()) {
+      if (!utf8::is_valid(stored_[id])) {
         return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", id);
       }
     }

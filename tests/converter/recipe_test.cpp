@@ -272,6 +272,8 @@ TEST_F(ToyRecipe, WhatIsNoRecipeIsRefusedByName) {
       {[](json& r) { r["layer"]["layers"] = {1}; }, "\"layer\" has no key \"layers\""},
       {[](json& r) { r["model"]["scale"] = 1; }, "\"model\" has no key \"scale\""},
       {[](json& r) { r["sizes"]["depth"] = 1; }, "\"sizes\" has no key \"depth\""},
+      {[](json& r) { r["sizes"]["ffn_dim"] = {{"config", "inner"}, {"default", "2 heads + 3 dim"}}; },
+       "a number of dim"},
       {[](json& r) { r["sizes"]["dim"] = 0; }, "\"dim\" is 0"},
       {[](json& r) { r["tensors"]["attn_w"] = "w"; }, "there is no role \"attn_w\""},
       {[](json& r) { r["tensors"]["attn_o"] = "out"; }, "0 times {}, not 1"},

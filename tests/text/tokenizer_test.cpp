@@ -6,10 +6,10 @@
 #include <map>
 #include <random>
 
+#include "qsf/base/utf8.h"
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
-#include "text/utf8.h"
 #include "vocabularies.h"
 
 namespace qsf::test {

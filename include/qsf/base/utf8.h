@@ -62,4 +62,6 @@ constexpr std::size_t valid_prefix(std::string_view text) {
   return at;
 }
 
+constexpr bool is_valid(std::string_view text) { return valid_prefix(text) == text.size(); }
+
 }  // namespace qsf::utf8
