@@ -28,7 +28,14 @@ function(qsf_isa name processors)
   endif()
   set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}")
   set(qsf_isas ${qsf_isas} ${name} PARENT_SCOPE)
-  set(qsf_isa_sources ${qsf_isa_sources} ${source} PARENT_SCOPE)
+  if(EMSCRIPTEN)  # apart, so that a module waits for its own only
+    add_library(qsf_isa_${name} STATIC ${source})
+    target_link_libraries(qsf_isa_${name} PUBLIC qsf_engine_flags qsf_kernels)
+    # No kernel takes more than a quarter of a thread's stack.
+    target_compile_options(qsf_isa_${name} PRIVATE ${qsf_shareable} -Wframe-larger-than=8192)
+  else()
+    set(qsf_isa_sources ${qsf_isa_sources} ${source} PARENT_SCOPE)
+  endif()
 endfunction()
 
 qsf_isa(scalar any)

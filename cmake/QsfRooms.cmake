@@ -23,6 +23,8 @@ target_compile_options(qsf_engine_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno
 target_include_directories(qsf_flags INTERFACE ${CMAKE_SOURCE_DIR}/include)
 target_include_directories(qsf_engine_flags INTERFACE ${CMAKE_SOURCE_DIR}/engine)
 
+set(CMAKE_OPTIMIZE_DEPENDENCIES ON)  # no archive waits for another one
+
 include(QsfIsas)
 # A sentence is written once, if ever: small rather than quick.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/base/format.cpp ${CMAKE_SOURCE_DIR}/engine/base/decimal.cpp
@@ -44,4 +46,11 @@ function(qsf_room name)
   foreach(other IN LISTS room_UNPARSED_ARGUMENTS)
     target_link_libraries(qsf_${name} PUBLIC qsf_${other})
   endforeach()
+  if(name STREQUAL "kernels" AND EMSCRIPTEN)
+    foreach(isa IN LISTS qsf_isas)  # all of them, or the one that a program names in its property QSF_ISA
+      set(wanted $<TARGET_PROPERTY:QSF_ISA>)
+      target_link_libraries(
+        qsf_kernels INTERFACE $<$<OR:$<STREQUAL:${wanted},>,$<STREQUAL:${wanted},${isa}>>:qsf_isa_${isa}>)
+    endforeach()
+  endif()
 endfunction()

@@ -67,6 +67,21 @@ export async function buildWasm({ tests = false } = {}) {
   for (const name of wasmFiles) copyIfNewer(join(buildFolder('wasm-relaxed'), 'bin', name), join(packageSources, name));
 }
 
+/**
+ * Where no modules are yet, builds those that every browser can run, which also stand for the others (the bits are the
+ * same) until buildWasm() has made these. Returns whether it did.
+ */
+export async function buildFirstWasm() {
+  if (wasmFiles.some((name) => existsSync(join(packageSources, name)))) return false;
+  await buildPreset('wasm-relaxed', { targets: ['qsf-simd', 'qsf-simd-threads'] });
+  const made = join(buildFolder('wasm-relaxed'), 'bin');
+  for (const name of modules('simd')) {
+    for (const stand of [name.replace('simd', 'relaxed'), name])
+      copyIfNewer(join(made, name), join(packageSources, stand));
+  }
+  return true;
+}
+
 const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : -Infinity);
 
 /** Copies by way of another name, so that an interrupted run leaves nothing half-written. */
