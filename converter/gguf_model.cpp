@@ -125,9 +125,12 @@ Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
     QSF_LET(divisors, linear_divisors(factor == 0 ? 1 : factor, rope_dims(config)));
     config.rope_divisors = std::move(divisors);
   } else if (type == "yarn") {
-    const YarnScaling scaling{factor, keys.number("rope.scaling.original_context_length", config.max_seq_len),
+    const YarnScaling scaling{factor,
+                              keys.number("rope.scaling.original_context_length", config.max_seq_len),
                               keys.number("rope.scaling.yarn_beta_fast", 32),
-                              keys.number("rope.scaling.yarn_beta_slow", 1)};
+                              keys.number("rope.scaling.yarn_beta_slow", 1),
+                              0,
+                              keys.flag("rope.scaling.yarn_truncate", true)};
     const double attention = keys.number("rope.scaling.attn_factor", 1);
     QSF_TRY(keys.status());
     QSF_LET(form, yarn_form(scaling, config.rope_theta, rope_dims(config)));
@@ -170,6 +173,11 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   if (!out.recipe) {
     QSF_LET(known, recipe_for(*architecture));
     out.recipe = std::move(known);
+    const std::string experts = std::string(*architecture) + ".expert_count";
+    if (gguf.u32(experts).value_or(0) != 0 && !out.recipe->with_experts.empty()) {
+      QSF_LET(mixture, recipe_for(out.recipe->with_experts));
+      out.recipe = std::move(mixture);
+    }
   }
   const Recipe& recipe = *out.recipe;
   out.interleaved_rope = recipe.interleaved(out.naming);
@@ -211,8 +219,9 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   if (config.head_dim > kMaxDim) {
     return make_error(ErrorCode::bad_input, "GGUF: attention.key_length is {}", config.head_dim);
   }
-  if (n_experts != 0) {
-    return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts is not supported", n_experts);
+  if (n_experts != 0 && !recipe.has_experts()) {
+    return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts, which the recipe {:.60} does not have",
+                      n_experts, recipe.name);
   }
   const Lookup lookup = [&](const std::string& key) -> Json {
     const std::string whole = prefix + key;

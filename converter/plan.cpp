@@ -5,6 +5,7 @@
 #include <set>
 
 #include "converter/convert.h"
+#include "converter/experts.h"
 #include "converter/parts.h"
 #include "converter/rows.h"
 #include "converter/settings.h"
@@ -141,8 +142,9 @@ std::vector<MetaEntry> meta_of(const ModelSource& model, const LayerKind& usual)
 
 /// A tensor of the source and what the recipe says of it.
 struct Piece {
-  const SourceTensor* tensor = nullptr;
+  std::shared_ptr<const SourceTensor> tensor;  // owned by the model, or what was made of its experts'
   const TensorName* line = nullptr;
+  TensorPart part = {};
 };
 /// By section and role, each once.
 using Placed = std::map<std::pair<std::uint32_t, Role>, Piece>;
@@ -177,7 +179,7 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
   std::vector<RowRange> ranges;
   std::uint64_t all = 0, covered = 0;
   for (const auto& key : keys) {
-    const TensorPart& part = placed.at(key).line->part_in(frame.model.naming);
+    const TensorPart& part = placed.at(key).part;
     if (part.whole() && keys.size() == 1) return {};
     QSF_LET(range, rows_of_part(tensor, part, frame.header, frame.kind(key.first)));
     QSF_LET(whole, rows_of_part(tensor, {.transposed = part.transposed}, frame.header, frame.kind(key.first)));
@@ -196,32 +198,102 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
                     all);
 }
 
+using Tensors = std::vector<std::shared_ptr<const SourceTensor>>;
+
+bool fits(const Frame& frame, const TensorPlace& place) {
+  if (place.layer >= frame.header.n_layers) return false;
+  const std::uint32_t section = section_of(frame.header, place);
+  if (place.expert && *place.expert >= frame.kind(section).n_experts) return false;
+  return frame.presence(section, place.line->role, false) != Presence::never;
+}
+
+Error no_place(const ModelSource& model, const std::string& name) {
+  return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {:.60} model of {} layers", name,
+                    model.recipe->name, model.config.n_layers);
+}
+
+/// The model's tensors, those of single experts joined to one of all.
+Result<Tensors> whole_tensors(const Frame& frame) {
+  const ModelSource& model = frame.model;
+  Tensors out;
+  std::map<std::string, std::vector<const SourceTensor*>> experts;  // by the name in which {expert} stays
+  for (const SourceTensor& tensor : model.tensors) {
+    const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, tensor.name);
+    if (places.empty() || !places.front().expert) {
+      out.emplace_back(std::shared_ptr<const SourceTensor>(), &tensor);
+      continue;
+    }
+    const TensorPlace& place = places.front();
+    if (!fits(frame, place)) return no_place(model, tensor.name);
+    if (tensor.shape.empty() || tensor.shape.size() > 2) {
+      return make_error(ErrorCode::bad_input, "tensor {:.100} has {} dimensions, which the recipe does not expect",
+                        tensor.name, tensor.shape.size());
+    }
+    auto& all = experts[name_of(*model.recipe, model.naming, place.line->role, place.layer)];
+    all.resize(frame.kind(section_of(frame.header, place)).n_experts);
+    if (std::exchange(all[*place.expert], &tensor) != nullptr) {
+      return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
+    }
+  }
+  for (const auto& [name, all] : experts) {
+    const auto missing = std::ranges::find(all, nullptr);
+    if (missing != all.end()) {
+      std::string one = name;
+      one.replace(one.find(kExpertMark), kExpertMark.size(), std::to_string(missing - all.begin()));
+      return make_error(ErrorCode::bad_input, "tensor {:.160} is missing", one);
+    }
+    QSF_LET(joined, join_experts(name, all));
+    out.push_back(std::move(joined));
+  }
+  return out;
+}
+
+/// A tensor of experts as rows of one matrix; all of its places must ask for the same.
+Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const std::shared_ptr<const SourceTensor>& from,
+                                                    std::span<const TensorPlace> places) {
+  const auto rule = [](const TensorPlace& place) { return rule_of(place.line->role); };
+  const auto turned = [&](const TensorPlace& place) { return place.line->part_in(frame.model.naming).transposed; };
+  const TensorPlace& first = places.front();
+  for (const TensorPlace& place : places) {
+    if (of_experts(rule(place)) == of_experts(rule(first)) && rule(place).matrix == rule(first).matrix &&
+        turned(place) == turned(first)) {
+      continue;
+    }
+    if (!of_experts(rule(place)) && !of_experts(rule(first))) continue;
+    return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are of experts and of others", from->name);
+  }
+  if (!of_experts(rule(first))) return from;
+  auto out = std::make_shared<SourceTensor>(stack_experts(*from, rule(first).matrix, turned(first)));
+  // It reads from the tensor that it was made of.
+  out->rows_of = [from, rows_of = std::move(out->rows_of)](std::uint32_t begin, std::uint32_t n,
+                                                           std::span<std::byte> to) { return rows_of(begin, n, to); };
+  return std::shared_ptr<const SourceTensor>(std::move(out));
+}
+
 Result<Placed> place_all(const Frame& frame) {
   Placed placed;
   const ModelSource& model = frame.model;
-  for (const SourceTensor& tensor : model.tensors) {
-    const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, tensor.name);
-    if (places.empty() && ignored_name(*model.recipe, tensor.name)) continue;
-    const auto fits = [&](const TensorPlace& place) {
-      if (place.layer >= frame.header.n_layers) return false;
-      return frame.presence(section_of(frame.header, place), place.line->role, false) != Presence::never;
-    };
-    if (places.empty() || !std::ranges::all_of(places, fits)) {
-      return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {:.60} model of {} layers",
-                        tensor.name, model.recipe->name, model.config.n_layers);
+  QSF_LET(tensors, whole_tensors(frame));
+  for (const std::shared_ptr<const SourceTensor>& whole : tensors) {
+    const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, whole->name);
+    if (places.empty() && ignored_name(*model.recipe, whole->name)) continue;
+    const auto in_place = [&](const TensorPlace& place) { return fits(frame, place); };
+    if (places.empty() || !std::ranges::all_of(places, in_place)) return no_place(model, whole->name);
+    if (whole->format == FormatId::inherit) {
+      return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", whole->name,
+                        whole->type);
     }
-    if (tensor.format == FormatId::inherit) {
-      return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", tensor.name,
-                        tensor.type);
-    }
+    QSF_LET(tensor, stacked(frame, whole, places));
     std::vector<std::pair<std::uint32_t, Role>> keys;
     for (const TensorPlace& place : places) {
       keys.emplace_back(section_of(frame.header, place), place.line->role);
-      if (!placed.emplace(keys.back(), Piece{&tensor, place.line}).second) {
-        return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
+      Piece piece{tensor, place.line, place.line->part_in(model.naming)};
+      if (of_experts(rule_of(place.line->role))) piece.part.transposed = false;  // it was turned
+      if (!placed.emplace(keys.back(), std::move(piece)).second) {
+        return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
       }
     }
-    QSF_TRY(check_parts(frame, placed, tensor, keys));
+    QSF_TRY(check_parts(frame, placed, *tensor, keys));
   }
   return placed;
 }
@@ -244,7 +316,10 @@ Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
   return {};
 }
 
-FormatId target_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, bool matrix) {
+/// What a router or a gate says of an expert is not rounded: another expert could be chosen.
+FormatId target_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, Role role) {
+  const bool matrix = rule_of(role).matrix, routes = role == Role::router || role == Role::shared_router;
+  if (matrix && routes && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
   if (options.matrices) return *options.matrices;
   return model.carry_formats ? tensor.format : kDefaultFormat;
@@ -276,13 +351,10 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     const LayerKind& kind = frame.kind(section);
     const RoleRule& rule = rule_of(role);
     const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
-    const SourceTensor* tensor = piece.tensor;
-    std::shared_ptr<const SourceTensor> part;
-    const TensorPart& line_part = piece.line->part_in(model.naming);
-    if (!line_part.whole()) {
-      QSF_LET(range, rows_of_part(*tensor, line_part, out.header, kind));
-      part = std::make_shared<const SourceTensor>(part_of(*tensor, line_part, range));
-      tensor = part.get();
+    std::shared_ptr<const SourceTensor> tensor = piece.tensor;
+    if (!piece.part.whole()) {
+      QSF_LET(range, rows_of_part(*tensor, piece.part, out.header, kind));
+      tensor = std::make_shared<const SourceTensor>(part_of(*tensor, piece.part, range));
     }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
@@ -293,13 +365,15 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     TensorSource target;
     target.section = section;
     target.role = role;
-    target.format = target_format(model, options, *tensor, rule.matrix);
-    target.layout = rule.matrix && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
+    target.format = target_format(model, options, *tensor, role);
+    // A tile's rows are of one expert.
+    const bool tiles = expert_share(out.header, kind, rule) % kTileRows == 0;
+    target.layout = rule.matrix && tiles && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
     target.rows = rows;
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
     const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
-    target.rows_of = [part, as = rows_as(*tensor, target.format, rows, cols, heads)](
+    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads)](
                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
       return as(begin, n, bytes);
     };

@@ -71,7 +71,12 @@ class RecipeReader {
         "{:.80}: \"{:.60}\" must be a whole number from {} to {}", what, least, most);
   }
 
-  /// A list of texts, or one.
+  Result<std::vector<std::string>> one_word(const Json& json, std::string_view what) const {
+    QSF_LET(text, word(json, what));
+    return std::vector{text};
+  }
+
+  /// A list of texts.
   Result<std::vector<std::string>> words(const Json& json, std::string_view what) const {
     std::vector<std::string> out;
     if (!json.is_array() || json.size() > kMaxIgnored) {
@@ -84,7 +89,8 @@ class RecipeReader {
     return out;
   }
 
-  /// A value, or {"config": key, "gguf": key, "default": value, "power": number}; keys that are not given stay.
+  /// A value, or {"config": key or keys, "gguf": key or number, "default": value, "power": number}; keys that are not
+  /// given stay.
   Status value(const Json& json, const KeyForm& form, Value& out) const {
     if (!json.is_object()) {
       QSF_LET(number, read_value(json, form, file_));
@@ -97,10 +103,18 @@ class RecipeReader {
     if (!json.contains("config") && !json.contains("gguf")) {
       return wrong<std::string_view>("{:.80}: \"{}\" has neither \"config\" nor \"gguf\"", form.key.name);
     }
-    for (const auto& [key, to] : {std::pair("config", &out.keys.hugging_face), std::pair("gguf", &out.keys.gguf)}) {
-      if (!json.contains(key)) continue;
-      QSF_LET(name, word(json[key], key));
-      *to = std::move(name);
+    if (json.contains("config")) {
+      QSF_LET(names, json["config"].is_array() ? words(json["config"], "config") : one_word(json["config"], "config"));
+      if (names.empty()) return wrong("{:.80}: a list of keys is empty");
+      out.keys.hugging_face = names.front();
+      out.also.assign(names.begin() + 1, names.end());
+    }
+    if (json.contains("gguf") && !as_text(json["gguf"])) {
+      QSF_LET(number, read_value(json["gguf"], form, file_));
+      out.gguf_number = number;
+    } else if (json.contains("gguf")) {
+      QSF_LET(name, word(json["gguf"], "gguf"));
+      out.keys.gguf = std::move(name);
     }
     if (json.contains("power")) {
       if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
@@ -194,11 +208,17 @@ class RecipeReader {
     }
   }
 
-  /// One {} where a layer's number stands, none outside the layers.
+  /// One {} where a layer's number stands, none outside the layers; an {expert} where experts have tensors of their
+  /// own.
   Status check_pattern(Role role, const std::string& name) const {
     std::size_t n = 0;
     for (std::size_t at = name.find("{}"); at != name.npos; at = name.find("{}", at + 2)) ++n;
     const std::size_t needed = rule_of(role).place == Place::layer ? 1 : 0;
+    const std::size_t expert = name.find(kExpertMark);
+    if (expert != name.npos && (!of_experts(rule_of(role)) || name.find(kExpertMark, expert + 1) != name.npos)) {
+      return wrong<std::string, std::string_view>("{:.80}: the name \"{:.60}\" of {} has {{expert}} where it cannot",
+                                                  name, role_name(role));
+    }
     if (n == needed) return {};
     return wrong<std::string, std::string_view, std::size_t, std::size_t>(
         "{:.80}: the name \"{:.60}\" of {} has {} times {{}}, not {}", name, role_name(role), n, needed);
@@ -301,6 +321,10 @@ class RecipeReader {
   Status sizes(const Json& json, Recipe& out) const {
     QSF_LET(read, settings(json, size_forms(), "sizes"));
     for (Setting& setting : read) {
+      if (!setting.value.also.empty() || setting.value.gguf_number) {
+        return wrong<std::string_view>("{:.80}: the size \"{}\" has one key in each source",
+                                       size_forms()[setting.key].key.name);
+      }
       Value& size = out.sizes[setting.key];
       if (setting.value.keys.hugging_face.empty() && setting.value.keys.gguf.empty()) {
         size = std::move(setting.value);
@@ -339,11 +363,11 @@ class RecipeReader {
 
   static constexpr std::array<std::string_view, 7> kTensorKeys{"name", "gguf",     "rows",      "every",
                                                                "use",  "plus_one", "transposed"};
-  static constexpr std::array<std::string_view, 18> kKeys{
-      "name",        "arch",           "tensors",    "ignored",    "interleaved_rope",
-      "window_rule", "default_window", "layer",      "exceptions", "model",
-      "sizes",       "also",           "prefixes",   "expected",   "full_every",
-      "no_rope",     "no_rope_every",  "local_theta"};
+  static constexpr std::array<std::string_view, 19> kKeys{
+      "name",        "arch",           "tensors",     "ignored",     "interleaved_rope",
+      "window_rule", "default_window", "layer",       "exceptions",  "model",
+      "sizes",       "also",           "prefixes",    "expected",    "full_every",
+      "no_rope",     "no_rope_every",  "local_theta", "with_experts"};
 
   std::string_view file_;
 };
@@ -383,6 +407,10 @@ Result<Recipe> RecipeReader::read(const Json& json) {
   if (json.contains("expected")) {
     if (!json["expected"].is_object()) return wrong("{:.80}: \"expected\" is not an object");
     for (const auto& [key, value] : json["expected"].items()) out.expected.push_back({key, value.dump()});
+  }
+  if (json.contains("with_experts")) {
+    QSF_LET(other, word(json["with_experts"], "with_experts"));
+    out.with_experts = std::move(other);
   }
   if (json.contains("no_rope")) {
     QSF_LET(which, choice<NoRope>(json["no_rope"], "no_rope"));

@@ -10,20 +10,46 @@ namespace {
 
 constexpr std::string_view kLayerMark = "{}";
 
-/// The number in `name` where `pattern` has {}, 0 when the pattern has none; empty when they do not match.
-std::optional<std::uint32_t> match(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return {};
-  const std::size_t mark = pattern.find(kLayerMark);
-  if (mark == std::string_view::npos) return name == pattern ? std::optional<std::uint32_t>(0) : std::nullopt;
-  const std::string_view front = pattern.substr(0, mark);
-  const std::string_view back = pattern.substr(mark + kLayerMark.size());
-  if (name.size() <= front.size() + back.size() || !name.starts_with(front) || !name.ends_with(back)) return {};
-  const char* begin = name.data() + front.size();
-  const char* end = name.data() + name.size() - back.size();
+/// The number that `text` begins with, taken from it; empty where it begins with none as one writes them.
+std::optional<std::uint32_t> take_number(std::string_view& text) {
+  std::uint32_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto digits = static_cast<std::size_t>(stop - text.data());
+  if (error != std::errc() || (text.front() == '0' && digits > 1)) return {};
+  text.remove_prefix(digits);
+  return number;
+}
+
+struct Numbers {
   std::uint32_t layer = 0;
-  const auto [stop, error] = std::from_chars(begin, end, layer);
-  if (error != std::errc() || stop != end || (*begin == '0' && end - begin > 1)) return {};
-  return layer;
+  std::optional<std::uint32_t> expert = {};
+};
+
+/// The numbers in `name` where `pattern` has {} and {expert}, the latter none where the name has {expert} too; empty
+/// when they do not match.
+std::optional<Numbers> match(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return {};
+  Numbers out;
+  while (true) {
+    const std::size_t mark = std::min(pattern.find(kLayerMark), pattern.find(kExpertMark));
+    if (mark == std::string_view::npos) return name == pattern ? std::optional(out) : std::nullopt;
+    if (!name.starts_with(pattern.substr(0, mark))) return {};
+    name.remove_prefix(mark);
+    pattern.remove_prefix(mark);
+    const bool layer = pattern.starts_with(kLayerMark);
+    pattern.remove_prefix(layer ? kLayerMark.size() : kExpertMark.size());
+    if (!layer && name.starts_with(kExpertMark)) {
+      name.remove_prefix(kExpertMark.size());
+      continue;
+    }
+    const std::optional<std::uint32_t> number = take_number(name);
+    if (!number) return {};
+    if (layer) {
+      out.layer = *number;
+    } else {
+      out.expert = number;
+    }
+  }
 }
 
 struct SizeKeys {
@@ -91,6 +117,13 @@ bool Recipe::sets(std::string_view key) const {
   return std::ranges::any_of(layers.every, [&](const Setting& s) { return kLayerKeys[s.key].name == key; });
 }
 
+bool Recipe::has_experts() const {
+  const auto experts = [](const Setting& s) { return kLayerKeys[s.key].name == "n_experts"; };
+  return std::ranges::any_of(layers.every, experts) || std::ranges::any_of(layers.exceptions, [&](const auto& some) {
+           return std::ranges::any_of(some.settings, experts);
+         });
+}
+
 const Value& Recipe::size(std::string_view wanted) const {
   const auto found = std::ranges::find(kSizes, wanted, &LayerKey::name);
   return sizes[static_cast<std::size_t>(found - kSizes.begin())];
@@ -128,7 +161,7 @@ Presence presence_of(const Recipe& recipe, Role role, const RoleContext& context
 std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name) {
   std::vector<TensorPlace> places;
   for (const TensorName& line : recipe.tensors) {
-    if (const auto layer = match(line.names.in(naming), name)) places.push_back({*layer, &line});
+    if (const auto found = match(line.names.in(naming), name)) places.push_back({found->layer, found->expert, &line});
   }
   return places;
 }

@@ -48,7 +48,7 @@ struct TensorPart {
 
 struct TensorName {
   Role role = Role::attn_q;
-  Words names = {};  // {} stands for the layer's number
+  Words names = {};  // {} stands for the layer's number, {expert} for an expert's
   TensorPart part = {};
   std::optional<TensorPart> gguf_part = {};  // in GGUF, where it differs
   const TensorPart& part_in(Naming naming) const { return naming == Naming::gguf && gguf_part ? *gguf_part : part; }
@@ -57,9 +57,11 @@ struct TensorName {
 /// A number, or where the source's configuration has it; the number is then what holds without the key.
 struct Value {
   std::optional<double> number = {};
-  Words keys = {};       // of config.json; of GGUF without the architecture in front
-  double power = 1;      // the configuration's number to this power is meant
-  double times_dim = 0;  // of a size: so many times the model's width holds without the key
+  Words keys = {};                         // of config.json; of GGUF without the architecture in front
+  std::vector<std::string> also = {};      // other keys of config.json: the first that is there counts
+  std::optional<double> gguf_number = {};  // what holds in GGUF, which has no key for it
+  double power = 1;                        // the configuration's number to this power is meant
+  double times_dim = 0;                    // of a size: so many times the model's width holds without the key
 };
 
 /// Of a key of layers.def, by its place in kLayerKeys or kModelKeys.
@@ -131,15 +133,21 @@ struct Recipe {
   std::vector<std::string> ignored = {};   // endings of names, beside kIgnoredEndings
   std::vector<std::string> prefixes = {};  // that names may have in front
   std::vector<Expected> expected = {};
+  std::string with_experts = {};  // the recipe for GGUF files of this name that have experts
 
   bool interleaved(Naming naming) const {
     return naming == Naming::hugging_face ? hugging_face_interleaved : gguf_interleaved;
   }
   /// Whether all layers' `key` of layers.def is said here.
   bool sets(std::string_view key) const;
+  /// Whether some layers are mixtures of experts.
+  bool has_experts() const;
   /// `name`: of a header's size.
   const Value& size(std::string_view name) const;
 };
+
+/// Where an expert's number stands in the names of tensors that are one expert's each.
+inline constexpr std::string_view kExpertMark = "{expert}";
 
 /// Names that end so carry nothing that a model needs: RoPE's frequencies, which are computed.
 inline constexpr std::array<std::string_view, 4> kIgnoredEndings{
@@ -154,12 +162,13 @@ const Recipe* find_recipe(std::string_view name);
 Presence presence_of(const Recipe& recipe, Role role, const RoleContext& context);
 
 struct TensorPlace {
-  std::uint32_t layer = 0;  // 0 for tensors outside the layers
+  std::uint32_t layer = 0;                   // 0 for tensors outside the layers
+  std::optional<std::uint32_t> expert = {};  // of a tensor that is one expert's
   const TensorName* line = nullptr;
 };
 /// Of the recipe's lines, those with this name: several for a fused tensor.
 std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name);
-/// The inverse; empty where the recipe has no name.
+/// The inverse, in which {expert} stays; empty where the recipe has no name.
 std::string name_of(const Recipe& recipe, Naming naming, Role role, std::uint32_t layer);
 bool ignored_name(const Recipe& recipe, std::string_view name);
 

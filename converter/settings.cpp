@@ -85,8 +85,12 @@ Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std:
   for (const Setting& setting : settings) {
     const KeyForm& form = forms[setting.key];
     const std::string& key = setting.value.keys.in(naming);
-    const Json found = key.empty() ? Json(nullptr) : lookup(key);
+    Json found = key.empty() ? Json(nullptr) : lookup(key);
+    if (naming == Naming::hugging_face) {
+      for (const std::string& other : setting.value.also) found = found.is_null() ? lookup(other) : found;
+    }
     std::optional<double> number = setting.value.number;
+    if (naming == Naming::gguf && setting.value.gguf_number) number = setting.value.gguf_number;
     if (const std::string* word = as_text(found); word && form.number_in) {
       number = form.number_in(*word);
       if (!number) {

@@ -60,6 +60,25 @@ Error out_of_range(ErrorCode code, const LayerKey& key, T value) {
   }
 }
 
+Status check_network(const LayerKind& kind) {
+  const bool gates = kind.ffn == Ffn::gated || kind.ffn == Ffn::mixture;
+  if (!gates && (kind.gate_limit != 0 || kind.gate_slope != 1 || kind.up_offset != 0)) {
+    return make_error(ErrorCode::bad_section, "gate_limit, gate_slope and up_offset are of networks with a gate");
+  }
+  if (!(kind.gate_slope > 0)) {
+    return make_error(ErrorCode::bad_section, "gate_slope is {}; it must be above 0", kind.gate_slope);
+  }
+  if (kind.ffn != Ffn::mixture) return {};
+  if (kind.n_experts == 0 || kind.expert_dim == 0) {
+    return make_error(ErrorCode::bad_section, "a mixture has {} experts of width {}", kind.n_experts, kind.expert_dim);
+  }
+  if (kind.experts_used < 1 || kind.experts_used > kind.n_experts) {
+    return make_error(ErrorCode::bad_section, "experts_used is {}; it must be 1 to n_experts {}", kind.experts_used,
+                      kind.n_experts);
+  }
+  return {};
+}
+
 /// Bytes in front of the entries: two counts, and the layers' kinds filled up to a multiple of four.
 std::size_t front_bytes(const Header& header) { return 8 + (header.n_layers + 3) / 4 * 4; }
 
@@ -112,6 +131,7 @@ Status check_kind(const LayerKind& kind) {
   if (kind.head_dim > kMaxHeadDim) {
     return make_error(ErrorCode::unsupported, "head_dim {} is more than {}", kind.head_dim, kMaxHeadDim);
   }
+  QSF_TRY(check_network(kind));
   if (kind.rope_dims == 0) return {};
   if (kind.rope_dims > kind.head_dim) {
     return make_error(ErrorCode::bad_section, "rope_dims is {}, more than head_dim {}", kind.rope_dims, kind.head_dim);
@@ -147,6 +167,8 @@ LayerKind default_kind(const Header& h) {
   kind.norm = h.norm;
   kind.residual_scale = 1;
   kind.rope_scale = 1;
+  kind.router_scale = 1;
+  kind.gate_slope = 1;
   return kind;
 }
 

@@ -99,7 +99,7 @@ struct TableWalk {
   Result<std::uint64_t> check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const;
   Status check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
                        CommonFormat& formats);
-  Status check_matrix(std::size_t t, std::size_t first, std::size_t last) const;
+  Status check_matrix(std::size_t t, std::size_t first, std::size_t last, std::uint32_t expert_rows) const;
   Status check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const;
   Status check_layer(std::uint32_t section, std::size_t first, std::size_t last, std::size_t n_tensors,
                      std::uint64_t raw_size, FormatId format) const;
@@ -197,6 +197,10 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
       return make_error(ErrorCode::bad_tensor, "tensor {}: {} is {} x {}, the model's sizes make it {} x {}",
                         next_tensor, name, t.rows, t.cols, rows, cols);
     }
+    if (rows == 0 || cols == 0) {
+      return make_error(ErrorCode::bad_tensor, "tensor {}: {} is {} x {}, the layer has none", next_tensor, name, rows,
+                        cols);
+    }
     if (t.raw_offset != at + header_bytes(t.role)) {
       return make_error(ErrorCode::bad_tensor, "tensor {}: raw_offset of {} is {}, not {}", next_tensor, name,
                         t.raw_offset, at + header_bytes(t.role));
@@ -218,7 +222,7 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
       matrices = true;
       formats.add(t.format);
       all_formats.add(t.format);
-      QSF_TRY(check_matrix(next_tensor, segment, end_segment));
+      QSF_TRY(check_matrix(next_tensor, segment, end_segment, expert_share(header, kind, rule)));
       segment = end_segment - 1;
       if (end != segment_end()) {
         return make_error(ErrorCode::bad_tensor, "tensor {}: {} ends at {}, its segments at {}", next_tensor, name, end,
@@ -241,8 +245,9 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
   return check_roles(section, present);
 }
 
-/// Matrix t lies in segments [first, last), each but the first beginning at a strip.
-Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t last) const {
+/// Matrix t lies in segments [first, last), each but the first beginning at a strip, and each within one expert where
+/// experts have `expert_rows` of it.
+Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t last, std::uint32_t expert_rows) const {
   const TensorEntry& tensor = tensors[t];
   const Format& format = kFormats[static_cast<std::size_t>(format_index(tensor.format))];
   const std::uint64_t strip = strip_rows(tensor.layout) * row_bytes(format, tensor.cols);
@@ -255,6 +260,18 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
     if (i > first && (s.raw_begin <= tensor.raw_offset || (s.raw_begin - tensor.raw_offset) % strip != 0)) {
       return make_error(ErrorCode::bad_segment, "segment {}: raw_begin {} does not lie between strips of {}", i,
                         s.raw_begin, role_name(tensor.role));
+    }
+    if (expert_rows == 0) continue;
+    const std::uint64_t row = row_bytes(format, tensor.cols), expert = expert_rows * row;
+    const std::uint64_t begin = i > first ? s.raw_begin - tensor.raw_offset : 0;
+    const std::uint64_t end = s.raw_begin + std::uint64_t{s.raw_size} - tensor.raw_offset;
+    if (tensor.layout == Layout::tiles && expert_rows % kTileRows != 0) {
+      return make_error(ErrorCode::bad_tensor, "tensor {}: {} of experts of {} rows cannot have layout tiles", t,
+                        role_name(tensor.role), expert_rows);
+    }
+    if (begin / expert != (end - 1) / expert) {
+      return make_error(ErrorCode::bad_segment, "segment {} holds rows of {} of several experts", i,
+                        role_name(tensor.role));
     }
   }
   return {};

@@ -40,7 +40,8 @@ class Writer {
  private:
   Status plan_tensors();
   Status plan_segments();
-  void add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target);
+  std::uint32_t expert_rows_of(const TensorEntry& tensor) const;
+  void add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target, std::uint64_t expert_rows);
   void place_segments();
   Status plan_sections();
   void fill_layers();
@@ -111,18 +112,21 @@ Status Writer::plan_tensors() {
   return {};
 }
 
-/// Cuts a matrix into segments of at most `target` bytes, but of one strip at least.
-void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target) {
+/// Cuts a matrix into segments of at most `target` bytes, but of one strip at least; where experts have `expert_rows`
+/// of it, each expert's rows by themselves.
+void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target, std::uint64_t expert_rows) {
   const Format& format = *format_of(tensor.format);
   const std::uint64_t strip = std::max<std::uint64_t>(1, strip_rows(tensor.layout) * row_bytes(format, tensor.cols));
   const std::uint64_t strips = tensor_bytes(format, tensor.layout, tensor.rows, tensor.cols) / strip;
   const std::uint64_t most = std::max<std::uint64_t>(1, target / strip);
-  const std::uint64_t n = std::max<std::uint64_t>(1, (strips + most - 1) / most);
+  const std::uint64_t runs = expert_rows == 0 ? 1 : std::max<std::uint64_t>(1, tensor.rows / expert_rows);
+  const std::uint64_t run = strips / runs;
+  const std::uint64_t n = std::max<std::uint64_t>(1, (run + most - 1) / most);  // segments of a run
   tensor.first_segment = static_cast<std::uint32_t>(segments_.size());
-  tensor.n_segments = static_cast<std::uint32_t>(n);
+  tensor.n_segments = static_cast<std::uint32_t>(n * runs);
   tensor.raw_offset = raw + kTensorHeaderSize;
-  for (std::uint64_t i = 0; i < n; ++i) {  // shares that differ by one strip at most
-    const std::uint64_t share = strips * (i + 1) / n - strips * i / n;
+  for (std::uint64_t i = 0; i < n * runs; ++i) {  // shares that differ by one strip at most
+    const std::uint64_t share = run * (i % n + 1) / n - run * (i % n) / n;
     SegmentEntry segment;
     segment.section = tensor.section;
     segment.raw_begin = static_cast<std::uint32_t>(raw);
@@ -130,6 +134,13 @@ void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t t
     raw += segment.raw_size;
     segments_.push_back(segment);
   }
+}
+
+/// Rows of one expert in a matrix that has all of a layer's; 0 for any other.
+std::uint32_t Writer::expert_rows_of(const TensorEntry& tensor) const {
+  const LayerTable table = source_.layers.view();
+  const bool known = table.of_layer.size() == header_.n_layers && place_of(header_, tensor.section) == Place::layer;
+  return known ? expert_share(header_, kind_of_section(header_, table, tensor.section), rule_of(tensor.role)) : 0;
 }
 
 Status Writer::plan_segments() {
@@ -147,7 +158,7 @@ Status Writer::plan_segments() {
         return make_error(ErrorCode::unsupported, "section {} would have more than 2^32 - 1 raw bytes", section);
       }
       if (rule_of(t.role).matrix) {
-        add_matrix(t, raw, target);
+        add_matrix(t, raw, target, expert_rows_of(t));
         continue;
       }
       if (segments_.size() == first_segment) segments_.push_back({.section = section, .flags = kSegmentVectors});

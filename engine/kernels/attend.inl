@@ -266,7 +266,7 @@ void attend(const AttendArgs& a) {
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
       const std::uint32_t n = a.position + t + 1 - a.oldest(t);
       if (a.cap != 0) soft_cap(scores(t, head), n, a.cap);
-      softmax(scores(t, head), n, 1.0f);
+      softmax_beside(scores(t, head), n, 1.0f, a.sinks != nullptr ? a.sinks + head : nullptr);
       __builtin_memset(a.out + place(t, head), 0, a.head_dim * sizeof(float));
     }
   }

@@ -66,18 +66,19 @@ struct MatmulArgs {
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
-  const std::byte* k;         // [capacity, kv_bytes]
-  const std::byte* v;         // the same
-  std::uint32_t n_heads;      // query heads
-  std::uint32_t head_dim;     // at most kMaxHeadDim
-  std::uint32_t capacity;     // at least window + n_positions - 1, or as many as there are positions
-  std::uint32_t position;     // of the first query
-  std::uint32_t n_positions;  // with a query
-  std::uint32_t window;       // most visible positions
-  float scale;                // on every score, 1 / sqrt(head_dim)
-  float cap = 0;              // c where a score s becomes c tanh(s / c); 0: it stays
-  float* scores;              // [n_positions, n_heads, capacity] scratch
-  float* out;                 // as q, may be q
+  const std::byte* k;            // [capacity, kv_bytes]
+  const std::byte* v;            // the same
+  std::uint32_t n_heads;         // query heads
+  std::uint32_t head_dim;        // at most kMaxHeadDim
+  std::uint32_t capacity;        // at least window + n_positions - 1, or as many as there are positions
+  std::uint32_t position;        // of the first query
+  std::uint32_t n_positions;     // with a query
+  std::uint32_t window;          // most visible positions
+  float scale;                   // on every score, 1 / sqrt(head_dim)
+  float cap = 0;                 // c where a score s becomes c tanh(s / c); 0: it stays
+  const float* sinks = nullptr;  // [n_heads] scores of nothing, which softmax sees beside the others; or null
+  float* scores;                 // [n_positions, n_heads, capacity] scratch
+  float* out;                    // as q, may be q
 
   /// The first position that query t sees.
   std::uint32_t oldest(std::uint32_t t) const {

@@ -142,15 +142,16 @@ float max_over(const float* x, std::size_t n) {
 }
 
 /// e^((x - max) / temperature) * (1 / sum), 0 below e^-64 of the largest: less than any sum shows, and products with a
-/// denormal number take processors a hundred times as long.
-void softmax(float* x, std::uint32_t n, float temperature) {
+/// denormal number take processors a hundred times as long. `beside`, where there is one, is of the sum, behind x.
+QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside) {
   const std::size_t left = n % kLanes, whole = n - left;
   float padded[kLanes];
   store(padded, broadcast(-__builtin_inff()));
   __builtin_memcpy(padded, x + whole, left * sizeof(float));
   Floats tail = load(padded), greatest = tail;
   for (std::size_t i = 0; i < whole; i += kLanes) greatest = max(load(x + i), greatest);
-  const float most = reduce_max(greatest);
+  float most = reduce_max(greatest);
+  if (beside != nullptr && *beside > most) most = *beside;
 
   const auto power = [&](Floats v) __attribute__((always_inline)) {
     v = v - broadcast(most);
@@ -166,11 +167,19 @@ void softmax(float* x, std::uint32_t n, float temperature) {
   }
   tail = power(tail);
   if (left != 0) sum = sum + tail;
-  const Floats by = broadcast(1.0f / reduce_sum(sum));
+  float total = reduce_sum(sum);
+  if (beside != nullptr) {
+    float lanes[kLanes];
+    store(lanes, power(broadcast(*beside)));
+    total += lanes[0];
+  }
+  const Floats by = broadcast(1.0f / total);
   for (std::size_t i = 0; i < whole; i += kLanes) store(x + i, load(x + i) * by);
   store(padded, tail * by);
   __builtin_memcpy(x + whole, padded, left * sizeof(float));
 }
+
+void softmax(float* x, std::uint32_t n, float temperature) { softmax_beside(x, n, temperature, nullptr); }
 
 /// x = cap * tanh(x / cap)
 void soft_cap(float* x, std::uint32_t n, float cap) {

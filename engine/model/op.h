@@ -17,7 +17,25 @@ class Builder;
 struct Op;
 
 /// The activations of a pass, by name; x is the residual stream.
-enum class Buf : std::uint8_t { x, normed, q, k, v, mixed, gate, up, logits, none };
+enum class Buf : std::uint8_t {
+  x,
+  normed,
+  q,
+  k,
+  v,
+  mixed,
+  gate,
+  up,
+  router,       // a logit for each expert
+  picked,       // the columns that chose an expert, side by side
+  expert_gate,  // the next three: of those columns
+  expert_up,
+  expert_out,
+  experts,  // the sum of what a column's experts made
+  share,    // the logit of the shared expert's gate
+  logits,
+  none
+};
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
 
 enum class Advance : std::uint8_t { working, blocked, done };
@@ -27,6 +45,7 @@ struct OpRow {
   Work work;
   /// Does one piece of the op, or says that it waits for a segment. Pass::item() is 0 at first and the op's own.
   Advance (*step)(Pass& pass, const Op& op);
+  bool chooses = false;  // it uses segments of experts, those that its pass chose
 };
 
 /// Tensors are named by role and found in the section that is computed.
@@ -70,6 +89,10 @@ extern const OpRow op_gelu;
 extern const OpRow op_gelu_erf;
 extern const OpRow op_relu;
 extern const OpRow op_relu2;
+extern const OpRow op_limit;
+extern const OpRow op_route;
+extern const OpRow op_experts;
+extern const OpRow op_shared_expert;
 extern const OpRow op_add;
 extern const OpRow op_scale;
 extern const OpRow op_soft_cap;

@@ -63,6 +63,7 @@ Status Pass::init(Arena& arena, const Config& config, const Weights& weights, co
   QSF_TRY(arena.take(cos_, n_angles, Region::activations));
   QSF_TRY(arena.take(sin_, n_angles, Region::activations));
   QSF_TRY(arena.take(scores_, kTogether * lanes.scores(), Region::activations));
+  QSF_TRY(routing_.init(arena, chunk_, program.most_experts(), program.most_used()));
   for (std::span<float>& vector : vectors_) {
     QSF_TRY(arena.take(vector, program.longest_vector(), Region::activations));
   }
@@ -150,24 +151,25 @@ Advance Pass::advance() {
   return section_ < end ? Advance::working : Advance::done;
 }
 
-const float* Pass::vector(Role role, std::size_t which) {
+const float* Pass::vector(Role role, std::size_t which, std::uint32_t begin, std::uint32_t n) {
   const TensorEntry& t = tensor(role);
   const SegmentEntry& s = weights_->tables().segments[t.first_segment];
-  const std::byte* data = streamer_->acquire(t.first_segment) + (t.raw_offset - s.raw_begin);
   const Format& format = *find_format(t.format);
+  const std::uint64_t at = t.raw_offset - s.raw_begin + row_bytes(format, begin);
+  const std::byte* data = streamer_->acquire(t.first_segment) + at;
   const std::span<float> to = vectors_[which];
   if (format.id == FormatId::f16) {
-    kernels_->widen_f16(data, to.data(), t.cols);
+    kernels_->widen_f16(data, to.data(), n);
   } else {
-    dequantize_row(format, {data, static_cast<std::size_t>(row_bytes(format, t.cols))}, to.first(t.cols));
+    dequantize_row(format, {data, static_cast<std::size_t>(row_bytes(format, n))}, to.first(n));
   }
   return to.data();
 }
 
-const QuantizedColumns& Pass::quantized(Buf buf) {
+const QuantizedColumns& Pass::quantized(Buf buf, std::uint32_t n) {
   if (quantized_ == buf) return xq_;
   xq_.padded = padded_cols(width(buf));
-  for_columns([&](std::uint32_t begin, std::uint32_t count) {
+  for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
     kernels_->quantize_columns(at(buf, begin), width(buf), width(buf), count, xq_.from(begin));
   });
   quantized_ = buf;

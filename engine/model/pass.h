@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "model/lanes.h"
 #include "model/program.h"
+#include "model/routing.h"
 #include "qsf/base/workers.h"
 #include "qsf/model/work.h"
 #include "stream/plan.h"
@@ -64,7 +65,9 @@ class Pass {
   /// Room for a row of `dim` floats; the first vector() writes there too.
   float* row() { return vectors_[0].data(); }
   /// A small tensor as floats [cols], valid until the next call with the same `which` (0 or 1).
-  const float* vector(Role role, std::size_t which = 0);
+  const float* vector(Role role, std::size_t which = 0) { return vector(role, which, 0, tensor(role).cols); }
+  /// The same of elements [begin, begin + n).
+  const float* vector(Role role, std::size_t which, std::uint32_t begin, std::uint32_t n);
 
   std::uint32_t width(Buf buf) const { return program().widths[static_cast<std::size_t>(buf)]; }
   /// [n, width]
@@ -76,7 +79,13 @@ class Pass {
     if (quantized_ == buf) quantized_ = Buf::none;
   }
   /// The columns of `buf` rounded to int8, once for all products of it.
-  const QuantizedColumns& quantized(Buf buf);
+  const QuantizedColumns& quantized(Buf buf) { return quantized(buf, n_); }
+  /// The same of its first `n`: for one `n` until the buffer is written to.
+  const QuantizedColumns& quantized(Buf buf, std::uint32_t n);
+  /// Of the schedule: the section's experts.
+  ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
+  /// What the section's router chose.
+  Routing& routing() { return routing_; }
   std::span<float> scores() const { return scores_; }
   /// Of the section's RoPE table: [n, dims / 2].
   const float* cosines(std::uint32_t column) const { return angle(cos_, column); }
@@ -86,11 +95,15 @@ class Pass {
   /// body(begin, count) over the columns, cut for the workers between panels.
   template <class Body>
   void for_columns(Body body) {
-    const std::uint32_t panels = (n_ + kPanel - 1) / kPanel;
+    for_columns(n_, body);
+  }
+  template <class Body>
+  void for_columns(std::uint32_t n, Body body) {
+    const std::uint32_t panels = (n + kPanel - 1) / kPanel;
     const std::uint32_t parts = std::min(panels, workers_.count);
     parallel_for(workers_, parts, [&](std::uint32_t part) {
       const std::uint32_t begin = panels * part / parts * kPanel;
-      body(begin, std::min(panels * (part + 1) / parts * kPanel, n_) - begin);
+      body(begin, std::min(panels * (part + 1) / parts * kPanel, n) - begin);
     });
   }
 
@@ -126,9 +139,10 @@ class Pass {
   Workers workers_;
   std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest]
   QuantizedColumns xq_;
-  Buf quantized_ = Buf::none;                // what xq_ holds
-  std::span<float> cos_, sin_;               // [RoPE table][chunk, dims / 2]
-  std::span<std::uint32_t> angles_;          // where a RoPE table's begin
+  Buf quantized_ = Buf::none;        // what xq_ holds
+  std::span<float> cos_, sin_;       // [RoPE table][chunk, dims / 2]
+  std::span<std::uint32_t> angles_;  // where a RoPE table's begin
+  Routing routing_;
   std::span<float> scores_;                  // [n_heads, kTogether, capacity] of the largest lane
   std::array<std::span<float>, 2> vectors_;  // norms and biases, widened to float
   RowCache rows_;

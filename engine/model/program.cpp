@@ -99,18 +99,55 @@ void Builder::embedding() {
   emit(position);
 }
 
-void Builder::network(Buf in, Buf out) {
-  Op op{.row = &activation_row(kind().activation), .out = Buf::gate};
+void Builder::uses(Role role) {
+  if (has(role)) used_.set(role_index(role));
+}
+
+void Builder::activate(Buf gate, Buf up) {
+  if (up != Buf::none && kind().limits_gates()) emit({.row = &op_limit, .in = up, .out = gate});
+  emit({.row = &activation_row(kind().activation), .in = up, .out = gate});
+}
+
+/// What the network makes of `in`, which may be the buffer that it is made in.
+Buf Builder::network(Buf in) {
+  if (kind().ffn == Ffn::mixture) return mixture(in);
   if (kind().ffn == Ffn::gated) {
     product(Role::ffn_gate, Role::ffn_gate_bias, in, Buf::gate);
     product(Role::ffn_up, Role::ffn_up_bias, in, Buf::up);
-    op.in = Buf::up;
+    activate(Buf::gate, Buf::up);
   } else {
     product(Role::ffn_up, Role::ffn_up_bias, in, Buf::gate);
+    activate(Buf::gate, Buf::none);
   }
-  emit(op);
   if (has(Role::ffn_sub_norm)) norm(Role::ffn_sub_norm, Role::ffn_sub_norm, Buf::gate, Buf::gate);
-  product(Role::ffn_down, Role::ffn_bias, Buf::gate, out);
+  product(Role::ffn_down, Role::ffn_bias, Buf::gate, Buf::normed);
+  return Buf::normed;
+}
+
+/// Experts that every token takes are added behind those that it chose.
+Buf Builder::mixture(Buf in) {
+  const LayerKind& k = kind();
+  product(Role::router, Role::router_bias, in, Buf::router);
+  in_place(op_route, Role::router_choice_bias, Buf::router);
+  set_width(Buf::picked, config_.dim);
+  set_width(Buf::expert_gate, k.expert_dim);
+  set_width(Buf::expert_up, k.expert_dim);
+  set_width(Buf::expert_out, config_.dim);
+  set_width(Buf::experts, config_.dim);
+  for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_down, Role::expert_gate_bias,
+                          Role::expert_up_bias, Role::expert_down_bias}) {
+    uses(role);
+  }
+  emit({.row = &op_experts, .in = in, .out = Buf::experts});
+  if (k.shared_dim == 0) return Buf::experts;
+  product(Role::shared_gate, Role::shared_gate, in, Buf::gate);
+  product(Role::shared_up, Role::shared_up, in, Buf::up);
+  if (has(Role::shared_router)) product(Role::shared_router, Role::shared_router, in, Buf::share);
+  activate(Buf::gate, Buf::up);
+  product(Role::shared_down, Role::shared_down, Buf::gate, Buf::expert_out);
+  if (has(Role::shared_router)) emit({.row = &op_shared_expert, .in = Buf::share, .out = Buf::expert_out});
+  add(Buf::expert_out, Buf::experts);
+  return Buf::experts;
 }
 
 /// What a mixer or network made is normalized where the kind says so, scaled, and added to the stream.
@@ -133,9 +170,9 @@ void Builder::layer() {
   if (!feeds) return;
   const bool own_norm = before && (!parallel || has(Role::ffn_norm));
   if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, Buf::normed);
-  network(before ? Buf::normed : Buf::x, Buf::normed);
+  const Buf made = network(before ? Buf::normed : Buf::x);
   if (parallel) post(Role::attn_post_norm, Buf::mixed);
-  post(Role::ffn_post_norm, Buf::normed);
+  post(Role::ffn_post_norm, made);
 }
 
 void Builder::head() {
@@ -183,6 +220,10 @@ Status Program::build(SectionProgram& program, std::uint32_t section, std::span<
       return make_error(ErrorCode::internal, "a product in section {} writes what it reads", section);
     }
     if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[place(op.in)]);
+    if (!op.row->chooses) continue;
+    widest_input_ = std::max({widest_input_, program.widths[place(Buf::picked)], program.kind->expert_dim});
+    most_experts_ = std::max(most_experts_, program.kind->n_experts);
+    most_used_ = std::max(most_used_, program.kind->experts_used);
   }
   return {};
 }
@@ -216,7 +257,11 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights)
     programs_[made++].ops = kept;
   }
   for (const TensorEntry& t : weights.tables().tensors) {
-    if (!rule_of(t.role).matrix) longest_vector_ = std::max(longest_vector_, t.cols);
+    const RoleRule& rule = rule_of(t.role);
+    if (rule.matrix) continue;
+    const Header& header = weights.tables().header;
+    const std::uint32_t share = expert_share(header, kind_of_section(header, config.table, t.section), rule);
+    longest_vector_ = std::max(longest_vector_, share != 0 ? share : t.cols);
   }
   QSF_TRY(init_ropes(arena));
   return init_schedule(arena);
@@ -258,11 +303,25 @@ void Program::set_context(std::uint32_t max_seq_len) {
 
 Status Program::init_schedule(Arena& arena) {
   const auto n_sections = static_cast<std::uint32_t>(of_section_.size());
+  std::size_t n_choices = 0;
+  for (std::uint32_t s = 1; s < n_sections; ++s) n_choices += of_section(s).chooses() ? 1 : 0;
+  QSF_TRY(arena.take(chosen_, n_choices, Region::tables));
   const auto each = [&](auto visit) {
+    n_choices = 0;
     for (std::uint32_t s = 0; s < n_sections; ++s) {
       starts_[s] = visit(kNoRole, 0u);
       if (s == 0) continue;  // the embedding is looked up by row
       for (const Op& op : of_section(s).ops) {
+        if (op.row->chooses) {
+          const std::uint32_t begin = visit(kNoRole, 0u), n_experts = of_section(s).kind->n_experts;
+          for (std::uint32_t expert = 0; expert < n_experts; ++expert) {
+            for (const Role role : kExpertMatrices) {
+              const auto run = weights_->segments_of_expert(*weights_->find(s, role), n_experts, expert);
+              for (std::uint32_t i = 0; i < run.n; ++i) visit(role_index(role), run.first + i);
+            }
+          }
+          chosen_[n_choices++] = {begin, visit(kNoRole, 0u)};
+        }
         if (!op.has_weight || !rule_of(op.weight).matrix) continue;
         const bool embedding = rule_of(op.weight).place == Place::embedding;
         const TensorEntry& t = *weights_->find(embedding ? 0 : s, op.weight);
@@ -281,6 +340,14 @@ Status Program::init_schedule(Arena& arena) {
     schedule_[n] = segment;
     return n++;
   });
+  return {};
+}
+
+ScheduleRange Program::chosen_in(std::uint32_t section) const {
+  const ScheduleRange all = range(section, section + 1);
+  for (const ScheduleRange& chosen : chosen_) {
+    if (chosen.begin >= all.begin && chosen.end <= all.end && chosen.begin < chosen.end) return chosen;
+  }
   return {};
 }
 

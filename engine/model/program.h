@@ -3,6 +3,7 @@
 // and the order in which segments are used.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstdint>
@@ -22,6 +23,10 @@ struct SectionProgram {
   std::span<const Op> ops;
   std::array<std::uint32_t, kBufs> widths{};  // floats per column
   std::uint32_t rope = 0;                     // into Program::ropes
+
+  bool chooses() const {
+    return std::ranges::any_of(ops, [](const Op& op) { return op.row->chooses; });
+  }
 };
 
 /// Angles that heads are rotated by.
@@ -57,6 +62,13 @@ class Program {
   std::span<const std::uint32_t> schedule() const { return schedule_; }
   /// The part of the schedule that sections [begin, end) use.
   ScheduleRange range(std::uint32_t begin, std::uint32_t end) const { return {starts_[begin], starts_[end]}; }
+  /// Parts of the schedule that a pass uses where it chooses them: the experts' of each mixture, ascending.
+  std::span<const ScheduleRange> chosen() const { return chosen_; }
+  /// That of a section; empty where it has none.
+  ScheduleRange chosen_in(std::uint32_t section) const;
+  /// Most experts that a section has, and that a token takes of them.
+  std::uint32_t most_experts() const { return most_experts_; }
+  std::uint32_t most_used() const { return most_used_; }
 
  private:
   Status build(SectionProgram& program, std::uint32_t section, std::span<Op> ops);
@@ -72,6 +84,8 @@ class Program {
   std::span<RopeTable> ropes_;
   std::span<std::uint32_t> schedule_;
   std::span<std::uint32_t> starts_;  // [n_layers + 3]: where a section's segments begin in the schedule
+  std::span<ScheduleRange> chosen_;
+  std::uint32_t most_experts_ = 0, most_used_ = 0;
 };
 
 /// Emits the ops of one section.
@@ -98,6 +112,8 @@ class Builder {
   /// Any op. Reads and writes must name buffers whose widths are known: see set_width.
   void emit(const Op& op);
   void set_width(Buf buf, std::uint32_t width);
+  /// An op uses a tensor that it does not name, where the section has it.
+  void uses(Role role);
   std::uint32_t width(Buf buf) const { return program_.widths[static_cast<std::size_t>(buf)]; }
 
   void embedding();
@@ -110,7 +126,9 @@ class Builder {
  private:
   std::uint32_t section_of(Role role) const { return rule_of(role).place == Place::embedding ? 0 : section_; }
   void use(Op& op, Role weight, Role bias);
-  void network(Buf in, Buf out);
+  void activate(Buf gate, Buf up);
+  Buf network(Buf in);
+  Buf mixture(Buf in);
   void post(Role norm, Buf out);
 
   const Config& config_;

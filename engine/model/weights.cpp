@@ -37,6 +37,12 @@ Weights::Rows Weights::rows_in(const TensorEntry& t, std::uint32_t segment) cons
           s.raw_begin < t.raw_offset ? t.raw_offset - s.raw_begin : 0};
 }
 
+Weights::Segments Weights::segments_of_expert(const TensorEntry& t, std::uint32_t n_experts,
+                                              std::uint32_t expert) const {
+  const std::uint32_t rows = t.rows / n_experts, first = segment_of_row(t, expert * rows);
+  return {first, segment_of_row(t, (expert + 1) * rows - 1) - first + 1};
+}
+
 std::uint32_t Weights::segment_of_row(const TensorEntry& t, std::uint32_t row) const {
   const std::uint64_t at = t.raw_offset + std::uint64_t{row} * row_bytes(*find_format(t.format), t.cols);
   std::uint32_t low = t.first_segment, high = t.first_segment + t.n_segments;

@@ -1,6 +1,7 @@
 // A model's tensors by section and role, and where their rows lie in segments.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -10,6 +11,9 @@
 #include "qsf/file/tables.h"
 
 namespace qsf {
+
+/// The matrices of an expert, in order of use.
+inline constexpr std::array kExpertMatrices{Role::expert_gate, Role::expert_up, Role::expert_down};
 
 class Weights {
  public:
@@ -35,6 +39,8 @@ class Weights {
     std::uint64_t offset;
   };
   Rows rows_in(const TensorEntry& tensor, std::uint32_t segment) const;
+  /// Of a matrix of n_experts experts: the segments that hold the rows of one, and nothing else.
+  Segments segments_of_expert(const TensorEntry& tensor, std::uint32_t n_experts, std::uint32_t expert) const;
   /// The segment of a matrix that holds `row`.
   std::uint32_t segment_of_row(const TensorEntry& tensor, std::uint32_t row) const;
 

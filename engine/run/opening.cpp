@@ -164,7 +164,7 @@ Result<Config> Opening::read_model() {
 }
 
 Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned) {
-  QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), options.recheck));
+  QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), options.recheck));
   QSF_TRY(lanes.init(arena, program, by.kv, options.sequences, by.max_seq_len));
   const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
@@ -186,6 +186,9 @@ Status Opening::plan_memory() {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
                  segments_[i].section == 0 && !m.config.tied};
     m.weight_bytes += segments_[i].raw_size;
+  }
+  for (const ScheduleRange& range : m.program.chosen()) {
+    for (std::uint32_t p = range.begin; p < range.end; ++p) needs_[m.program.schedule()[p]].chosen = true;
   }
   PlanInput in;
   in.budget = kHostReserve + arena_->size();

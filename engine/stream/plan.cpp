@@ -35,6 +35,9 @@ struct Weights {
   std::uint64_t vectors = 0;
   std::uint64_t matrices = 0;  // what pinning everything takes
   std::uint64_t largest = 0;
+  std::uint64_t chosen = 0;  // of the matrices
+  std::uint64_t largest_chosen = 0;
+  std::uint32_t n_chosen = 0;
 };
 
 Weights measure(std::span<const SegmentNeed> segments) {
@@ -43,6 +46,10 @@ Weights measure(std::span<const SegmentNeed> segments) {
     const std::uint64_t bytes = align_up(s.bytes);
     (s.vectors ? w.vectors : w.matrices) += bytes;
     if (!s.vectors) w.largest = std::max(w.largest, bytes);
+    if (!s.chosen) continue;
+    w.chosen += bytes;
+    w.largest_chosen = std::max(w.largest_chosen, bytes);
+    ++w.n_chosen;
   }
   return w;
 }
@@ -96,30 +103,66 @@ std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t fl
   return best;
 }
 
-/// Spends what is left over on pinning: evenly spread first, then whatever still fits, look-ups last.
-void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pinned) {
+/// As many slots for chosen segments as `left` bytes hold; gives the bytes that they take.
+std::uint64_t add_chosen_slots(const PlanInput& in, const Weights& w, std::uint64_t left, Plan& p) {
+  const std::uint64_t without = in.measure(p);
+  Plan with = p;
+  with.chosen_slot_bytes = w.largest_chosen;
+  const auto bytes = [&](std::uint32_t slots) {
+    with.chosen_slots = slots;
+    return in.measure(with) - without;
+  };
+  std::uint32_t fits = 0, beyond = w.n_chosen + 1;
+  while (beyond - fits > 1) {
+    const std::uint32_t middle = fits + (beyond - fits) / 2;
+    (bytes(middle) <= left ? fits : beyond) = middle;
+  }
+  if (fits == 0) return 0;
+  const std::uint64_t taken = bytes(fits);
+  p = with;
+  return taken;
+}
+
+/// Pins what every pass uses, evenly spread first, then whatever still fits; gives its bytes.
+std::uint64_t pin_evenly(const PlanInput& in, const Weights& w, const Plan& p, std::uint64_t left,
+                         std::span<bool> pinned) {
   const auto bytes = [&](std::size_t i) { return align_up(in.segments[i].bytes); };
-  std::uint64_t left = in.stream_all ? 0 : in.budget - p.total;
+  const auto pins = [&](std::size_t i) { return !pinned[i] && !in.segments[i].lookup && !in.segments[i].chosen; };
   std::uint64_t used = 0, target = 0;
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
-    const SegmentNeed& s = in.segments[i];
-    pinned[i] = s.vectors || p.ring_slots == 0;
-    if (pinned[i] || s.lookup) continue;
-    target += bytes(i);  // pinned bytes keep below target * left / matrices
-    if (static_cast<double>(used + bytes(i)) * static_cast<double>(w.matrices) <=
+    pinned[i] = in.segments[i].vectors || p.ring_slots == 0;
+    if (!pins(i)) continue;
+    target += bytes(i);  // pinned bytes keep below target * left / what could be pinned
+    if (static_cast<double>(used + bytes(i)) * static_cast<double>(w.matrices - w.chosen) <=
         static_cast<double>(target) * static_cast<double>(left)) {
       pinned[i] = true;
       used += bytes(i);
     }
   }
-  for (const bool lookup : {false, true}) {
-    for (std::size_t i = 0; i < in.segments.size(); ++i) {
-      if (pinned[i] || in.segments[i].lookup != lookup || used + bytes(i) > left) continue;
-      pinned[i] = true;
-      used += bytes(i);
-    }
+  for (std::size_t i = 0; i < in.segments.size(); ++i) {
+    if (!pins(i) || used + bytes(i) > left) continue;
+    pinned[i] = true;
+    used += bytes(i);
   }
-  p.total += used;
+  return used;
+}
+
+/// Spends what is left over: on pinning, on slots for what is chosen, on pinning look-ups.
+void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pinned) {
+  const std::uint64_t left = in.stream_all ? 0 : in.budget - p.total;
+  std::uint64_t used = pin_evenly(in, w, p, left, pinned);
+  std::uint64_t slots = 0;
+  if (p.ring_slots != 0 && w.n_chosen != 0) {
+    slots = add_chosen_slots(in, w, left - used, p);
+    used = pin_evenly(in, w, p, left, pinned);  // measuring may use `pinned`
+  }
+  for (std::size_t i = 0; i < in.segments.size(); ++i) {
+    const std::uint64_t bytes = align_up(in.segments[i].bytes);
+    if (pinned[i] || !in.segments[i].lookup || used + slots + bytes > left) continue;
+    pinned[i] = true;
+    used += bytes;
+  }
+  p.total += used + slots;
   p.pinned_bytes = w.vectors + (p.ring_slots == 0 ? w.matrices : used);
 }
 

@@ -15,6 +15,7 @@ struct SegmentNeed {
   std::uint64_t bytes = 0;  // of a buffer that it can be read, decompressed and tiled in
   bool vectors = false;     // must be resident
   bool lookup = false;      // only single rows of it are used: the embedding of an untied model
+  bool chosen = false;      // used where a pass chooses it: an expert's
 };
 
 struct Plan {
@@ -24,6 +25,8 @@ struct Plan {
   std::uint32_t embedding_rows = 0;  // cached; 0 when the embedding is resident
   std::uint32_t ring_slots = 0;      // 0: everything is pinned
   std::uint64_t slot_bytes = 0;
+  std::uint32_t chosen_slots = 0;  // that keep chosen segments
+  std::uint64_t chosen_slot_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t total = 0;  // never above the budget
 };
@@ -54,7 +57,8 @@ struct PlanInput {
 /// Chooses the plan and marks in `pinned` (one per segment) what stays. Everything resident is preferred; else the
 /// smallest streaming plan is sought, reducing in this order: context, KV precision, embedding rows,
 /// chunk and double buffering; then it refuses with budget_too_small and the budget that would do. What is left over
-/// pins segments, so that the streamed ones are spread evenly over a pass and reading overlaps with computing.
+/// pins segments, so that the streamed ones are spread evenly over a pass and reading overlaps with computing; segments
+/// that are chosen are pinned where all are, else they get slots of what the others leave, before look-ups.
 Result<Plan> make_plan(const PlanInput& input, std::span<bool> pinned);
 
 }  // namespace qsf

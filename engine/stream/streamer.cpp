@@ -68,7 +68,7 @@ std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segme
 }
 
 Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-                      std::span<const std::uint32_t> schedule, bool recheck) {
+                      std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck) {
   if (plan.ring_slots > kMaxSlots) {
     return make_error(ErrorCode::bad_argument, "a ring of {} slots is more than the {} that are possible",
                       plan.ring_slots, kMaxSlots);
@@ -77,7 +77,12 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   schedule_ = schedule;
   recheck_ = recheck;
   QSF_TRY(arena.take(places_, tables.segments.size(), Region::tables));
-  QSF_TRY(arena.take(slots_, plan.ring_slots, Region::tables));
+  n_ring_ = plan.ring_slots;
+  QSF_TRY(arena.take(slots_, std::uint64_t{n_ring_} + plan.chosen_slots, Region::tables));
+  QSF_TRY(arena.take(choices_, chosen.size(), Region::tables));
+  std::uint32_t widest = 0;
+  for (const ScheduleRange& range : chosen) widest = std::max(widest, range.end - range.begin);
+  QSF_TRY(arena.take(wanted_, widest, Region::tables));
   QSF_TRY(arena.take(queue_, plan.ring_slots + kAhead + 1, Region::tables));
   QSF_TRY(arena.take(streamed_, schedule.size(), Region::tables));
   QSF_TRY(arena.take(strip_, strip_bytes(tables), Region::tables));
@@ -88,16 +93,24 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     places_[i].pinned = pinned[i];
     places_[i].buffer = buffer.data();
   }
-  for (std::uint32_t i = 0; i < plan.ring_slots; ++i) {
+  for (std::uint32_t i = 0; i < n_ring_ + plan.chosen_slots; ++i) {
     std::span<std::byte> buffer;
-    QSF_TRY(arena.take(buffer, plan.slot_bytes, Region::ring));
-    if (!arena.is_dry()) slots_[i] = {buffer.data(), kNone};
+    QSF_TRY(arena.take(buffer, i < n_ring_ ? plan.slot_bytes : plan.chosen_slot_bytes, Region::ring));
+    if (!arena.is_dry()) slots_[i] = {buffer.data(), kNone, 0};
   }
   if (arena.is_dry()) return {};
+  const std::uint64_t n_choices = chosen.size();
+  for (std::uint32_t i = 0; i < n_choices; ++i) {  // shares that differ by one slot at most
+    const auto first = static_cast<std::uint32_t>(plan.chosen_slots * std::uint64_t{i} / n_choices);
+    const auto end = static_cast<std::uint32_t>(plan.chosen_slots * (std::uint64_t{i} + 1) / n_choices);
+    choices_[i] = {chosen[i], n_ring_ + first, end - first};
+    for (std::uint32_t p = chosen[i].begin; p < chosen[i].end; ++p) places_[schedule[p]].choice = i;
+  }
   std::size_t n_streamed = 0;
   for (std::uint32_t p = 0; p < schedule.size(); ++p) {
-    places_[schedule[p]].position = p;
-    if (!pinned[schedule[p]]) streamed_[n_streamed++] = p;
+    Place& place = places_[schedule[p]];
+    place.position = p;
+    if (!place.pinned && place.choice == kNone) streamed_[n_streamed++] = p;
   }
   streamed_ = streamed_.first(n_streamed);
   return {};
@@ -107,6 +120,22 @@ void Streamer::begin_pass(std::span<const ScheduleRange> ranges) {
   n_ranges_ = static_cast<std::uint32_t>(std::min<std::size_t>(ranges.size(), kMaxRanges));
   std::copy_n(ranges.begin(), n_ranges_, ranges_.begin());
   at_ = kNone;
+  n_wanted_ = next_wanted_ = next_choice_ = 0;
+}
+
+void Streamer::begin_choice(std::uint32_t position) {
+  while (next_choice_ < choices_.size() && choices_[next_choice_].range.begin < position) ++next_choice_;
+  n_wanted_ = next_wanted_ = 0;
+  ++n_chosen_;
+}
+
+void Streamer::choose(std::uint32_t segment) {
+  places_[segment].wanted = n_chosen_;
+  if (n_wanted_ < wanted_.size()) wanted_[n_wanted_++] = segment;
+}
+
+void Streamer::end_choice() {
+  if (next_choice_ < choices_.size()) ++next_choice_;
 }
 
 std::byte* Streamer::raw(std::uint32_t segment) const {
@@ -117,8 +146,12 @@ const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
   Place& place = places_[segment];
   const State state = place.state.load(std::memory_order_acquire);
   if (use == Use::in_order && !place.pinned) at_ = place.position;
+  if (place.choice != kNone) {
+    while (next_wanted_ < n_wanted_ && places_[wanted_[next_wanted_]].position <= place.position) ++next_wanted_;
+  }
   if (state == State::ready) {
     held_ = segment;
+    if (place.slot != kNone) slots_[place.slot].used = n_chosen_;
     return raw(segment);
   }
   if (state == State::failed) {
@@ -140,7 +173,9 @@ void Streamer::forget(Place& place) {
 
 void Streamer::release(std::uint32_t segment) {
   held_ = kNone;
-  if (!places_[segment].pinned) forget(places_[segment]);
+  Place& place = places_[segment];
+  const bool keeps = place.pinned || (place.slot != kNone && place.slot >= n_ring_);
+  if (!keeps) forget(place);
 }
 
 bool Streamer::preload() {
@@ -159,7 +194,7 @@ bool Streamer::preload() {
 Streamer::Slot* Streamer::free_slot(bool evict) {
   Slot* last = nullptr;
   std::uint32_t last_distance = 0;
-  for (Slot& slot : slots_) {
+  for (Slot& slot : slots_.first(n_ring_)) {
     if (slot.segment == kNone) return &slot;
     const Place& place = places_[slot.segment];
     const State state = place.state.load(std::memory_order_acquire);
@@ -177,11 +212,28 @@ Streamer::Slot* Streamer::free_slot(bool evict) {
   return last;
 }
 
+/// A slot of a choice's own: an empty one, else that whose segment was used longest ago of those that are not wanted
+/// now. Without the latter a part smaller than what one token takes would be overwritten before it is used again.
+Streamer::Slot* Streamer::kept_slot(const Choice& choice) {
+  Slot* oldest = nullptr;
+  for (Slot& slot : slots_.subspan(choice.first_slot, choice.n_slots)) {
+    if (slot.segment == kNone) return &slot;
+    const Place& place = places_[slot.segment];
+    const State state = place.state.load(std::memory_order_acquire);
+    const bool settled = state == State::ready || state == State::failed;
+    if (slot.segment == held_ || !settled || place.wanted == n_chosen_) continue;
+    if (oldest == nullptr || slot.used < oldest->used) oldest = &slot;
+  }
+  if (oldest != nullptr) forget(places_[oldest->segment]);
+  return oldest;
+}
+
 bool Streamer::request(std::uint32_t segment, bool evict) {
   if (queue_count_ == queue_.size()) return false;
   Place& place = places_[segment];
   if (!place.pinned) {
-    Slot* slot = free_slot(evict);
+    Slot* slot = place.choice != kNone ? kept_slot(choices_[place.choice]) : nullptr;
+    if (slot == nullptr) slot = free_slot(evict);
     if (slot == nullptr) return false;
     slot->segment = segment;
     place.slot = static_cast<std::uint32_t>(slot - slots_.data());
@@ -199,8 +251,14 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
   return true;
 }
 
-/// Asks for the ring's next segments in order of use, round the pass's ranges, then for pinned ones that are not there.
+/// Asks for what was chosen, then for the ring's next segments in order of use, round the pass's ranges but not beyond
+/// what is yet to be chosen from, then for pinned ones that are not there.
 void Streamer::look_ahead() {
+  for (; next_wanted_ < n_wanted_; ++next_wanted_) {
+    const Place& place = places_[wanted_[next_wanted_]];
+    if (place.state.load(std::memory_order_acquire) != State::absent) continue;
+    if (!request(wanted_[next_wanted_], false)) return;
+  }
   const auto wanted = [&](std::uint32_t range) {  // what is streamed of a range
     const auto begin = std::ranges::lower_bound(streamed_, ranges_[range].begin);
     return std::span(begin, std::ranges::lower_bound(streamed_, ranges_[range].end));
@@ -213,7 +271,10 @@ void Streamer::look_ahead() {
     next = static_cast<std::size_t>(std::ranges::upper_bound(part, at_) - part.begin());
   }
   // Each streamed segment of the pass once at most.
-  for (std::size_t asked = 0, turns = 0; n_ranges_ > 0 && asked < slots_.size() && turns <= n_ranges_;) {
+  const bool chooses = next_choice_ < choices_.size();
+  const std::uint32_t end = chooses ? choices_[next_choice_].range.begin : kNone;
+  const std::uint32_t end_of_next = chooses ? 0 : choices_.empty() ? kNone : choices_[0].range.begin;
+  for (std::size_t asked = 0, turns = 0; n_ranges_ > 0 && asked < n_ring_ && turns <= n_ranges_;) {
     const auto part = wanted(range % n_ranges_);
     if (next >= part.size()) {
       ++range;
@@ -221,7 +282,8 @@ void Streamer::look_ahead() {
       next = 0;
       continue;
     }
-    const std::uint32_t segment = schedule_[part[next++]];
+    const std::uint32_t position = part[next++], segment = schedule_[position];
+    if (position >= (range < n_ranges_ ? end : end_of_next)) break;
     ++asked;
     if (places_[segment].state.load(std::memory_order_acquire) == State::absent && !request(segment, false)) break;
   }

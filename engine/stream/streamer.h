@@ -30,13 +30,20 @@ struct ScheduleRange {
   std::uint32_t begin = 0, end = 0;
 };
 
+/// Segments that a pass uses where it chooses them, such as those of a layer's experts: a range of the schedule.
+struct Choice {
+  ScheduleRange range;
+  std::uint32_t first_slot = 0, n_slots = 0;  // of those that keep what was chosen
+};
+
 /// One thread computes: acquire, release, prefetch, next_request, recover. complete and fail may come from one other.
 class Streamer {
  public:
   /// `schedule`: the segments of a whole pass in order of use, each once; it must outlive this. With `recheck`, a
-  /// segment is checked whenever it is read, not only the first time.
+  /// segment is checked whenever it is read, not only the first time. `chosen`: ascending ranges of the schedule whose
+  /// segments are used where choose() says so.
   Status init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-              std::span<const std::uint32_t> schedule, bool recheck);
+              std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck);
 
   enum class Use : std::uint8_t { in_order, lookup };
   /// The segment's decompressed bytes (tiled where the file has rows), or nullptr while they are on their way or when
@@ -46,6 +53,11 @@ class Streamer {
   void release(std::uint32_t segment);
   /// Says which parts of the schedule a pass uses, so that what is fetched ahead is what comes next. They ascend.
   void begin_pass(std::span<const ScheduleRange> ranges);
+  /// choose() says, in order of use, which segments the pass takes of the chosen range that begins at `position`;
+  /// end_choice() that these are all. Until then nothing behind the range is fetched ahead.
+  void begin_choice(std::uint32_t position);
+  void choose(std::uint32_t segment);
+  void end_choice();
   /// Asks for every pinned segment; true when all are there.
   bool preload();
 
@@ -69,7 +81,9 @@ class Streamer {
     std::atomic<State> state{State::absent};
     bool pinned = false;
     bool checked = false;            // its stored bytes had their CRC once
-    std::uint32_t slot = kNone;      // kNone unless in the ring
+    std::uint32_t slot = kNone;      // kNone unless in slots_
+    std::uint32_t choice = kNone;    // in choices_, kNone for what every pass uses
+    std::uint32_t wanted = 0;        // when it was chosen last, in choices
     std::uint32_t position = kNone;  // in schedule_, kNone for look-ups
     std::uint32_t attempt = 0;       // attempt_ when it was requested
     std::byte* buffer = nullptr;
@@ -77,6 +91,7 @@ class Streamer {
   struct Slot {
     std::byte* buffer;
     std::uint32_t segment;
+    std::uint32_t used;  // of one that keeps what was chosen: when, in choices
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kMaxSlots = 64;
@@ -87,15 +102,22 @@ class Streamer {
   Status unpack(std::uint32_t segment);
   bool request(std::uint32_t segment, bool evict);
   Slot* free_slot(bool evict);
+  Slot* kept_slot(const Choice& choice);
   void look_ahead();
   void forget(Place& place);
   void keep_error(const Error& error);
 
   FileTables tables_;
   std::span<Place> places_;
-  std::span<Slot> slots_;
+  std::span<Slot> slots_;  // the ring, then those that keep what was chosen
+  std::uint32_t n_ring_ = 0;
   std::span<const std::uint32_t> schedule_;
-  std::span<std::uint32_t> streamed_;  // positions in schedule_ of what is not pinned, ascending
+  std::span<std::uint32_t> streamed_;  // positions in schedule_ of what is neither pinned nor chosen, ascending
+  std::span<Choice> choices_;
+  std::span<std::uint32_t> wanted_;  // segments that were chosen last, in order of use
+  std::uint32_t n_wanted_ = 0, next_wanted_ = 0;
+  std::uint32_t next_choice_ = 0;  // of the pass
+  std::uint32_t n_chosen_ = 0;     // how often was chosen
   std::span<ReadRequest> queue_;
   std::span<std::byte> strip_;  // one strip of rows, for tiling
   std::array<ScheduleRange, kMaxRanges> ranges_{};

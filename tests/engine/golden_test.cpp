@@ -84,14 +84,16 @@ std::string case_name(const ::testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
                          ::testing::Values("bitnet", "cohere2", "ernie4_5", "exaone4", "gemma2", "gemma3", "glm4",
-                                           "gpt2", "gpt-neox", "granite", "llama", "llama3-rope", "mistral", "olmo2",
-                                           "phi", "phi3", "phi4-mini", "qwen2", "qwen3", "smollm3", "stablelm",
+                                           "gpt2", "gpt-neox", "gpt-oss", "granite", "granitemoe", "llama",
+                                           "llama3-rope", "mistral", "mixtral", "olmo2", "olmoe", "phi", "phi3",
+                                           "phi4-mini", "qwen2", "qwen3", "qwen3-moe", "smollm3", "stablelm",
                                            "starcoder2", "yarn"),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Gguf, Fixture,
                          ::testing::Values("cohere2.gguf", "ernie4_5.gguf", "glm4.gguf", "gpt-neox.gguf",
-                                           "granite.gguf", "llama.gguf", "olmo2.gguf", "smollm3.gguf", "stablelm.gguf",
-                                           "starcoder2.gguf", "yarn.gguf"),
+                                           "gpt-oss.gguf", "granite.gguf", "granitemoe.gguf", "llama.gguf",
+                                           "mixtral.gguf", "olmo2.gguf", "qwen3-moe.gguf", "smollm3.gguf",
+                                           "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
                          case_name);
 
 /// Gemma's GGUF says neither the scale of attention nor which layers have a window: what llama.cpp takes for granted is

@@ -1,6 +1,6 @@
 // A decoder-only transformer in double precision, written from the papers' formulas and independent of the engine:
 // RMSNorm (Zhang & Sennrich 2019), LayerNorm (Ba et al. 2016), GELU by tanh (Hendrycks & Gimpel 2016), RoPE in
-// half-split form (Su et al. 2021), grouped-query attention, SwiGLU.
+// half-split form (Su et al. 2021), grouped-query attention, SwiGLU, mixtures of experts (Shazeer et al. 2017).
 #pragma once
 
 #include <algorithm>
@@ -143,6 +143,10 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
             p.push_back(dot * scale);
             most = std::max(most, p.back());
           }
+          if (const auto* sinks = weight(s, Role::attn_sinks)) {
+            most = std::max(most, double{(*sinks)[h]});
+            sum = std::exp(double{(*sinks)[h]} - most);
+          }
           for (double& e : p) sum += e = std::exp(e - most);
           for (std::size_t t = first; t <= position; ++t) {
             for (std::uint32_t i = 0; i < hd; ++i) {
@@ -152,12 +156,75 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         }
         return product(*weight(s, Role::attn_o), attended, weight(s, Role::attn_o_bias));
       };
+      const auto gated = [&](Vec gate, Vec up) {
+        const double most = kind.gate_limit != 0 ? double{kind.gate_limit} : 1e300, slope = double{kind.gate_slope};
+        for (std::size_t i = 0; i < up.size(); ++i) {
+          const double u = std::clamp(up[i], -most, most) + double{kind.up_offset};
+          gate[i] = activate(slope * std::min(gate[i], most), kind.activation) / slope * u;
+        }
+        return gate;
+      };
+      /// Rows of one expert.
+      const auto of_expert = [&](Role role, std::size_t e) {
+        const std::vector<float>* all = weight(s, role);
+        std::vector<float> part;
+        if (all == nullptr) return part;
+        const std::size_t n = all->size() / kind.n_experts;
+        part.assign(all->begin() + static_cast<std::ptrdiff_t>(e * n),
+                    all->begin() + static_cast<std::ptrdiff_t>((e + 1) * n));
+        return part;
+      };
+      const auto expert = [&](const Vec& in, std::size_t e) {
+        const auto times = [&](Role matrix, Role bias, const Vec& x) {
+          const std::vector<float> b = of_expert(bias, e);
+          return product(of_expert(matrix, e), x, b.empty() ? nullptr : &b);
+        };
+        const Vec hidden = gated(times(Role::expert_gate, Role::expert_gate_bias, in),
+                                 times(Role::expert_up, Role::expert_up_bias, in));
+        return times(Role::expert_down, Role::expert_down_bias, hidden);
+      };
+      const auto mixture = [&](const Vec& in) {
+        Vec logit = product(*weight(s, Role::router), in, weight(s, Role::router_bias)), weights = logit;
+        double sum = 0;
+        for (double& w : weights) sum += w = std::exp(w);
+        for (std::size_t e = 0; e < weights.size(); ++e) {
+          weights[e] = kind.router == Router::sigmoid ? 1 / (1 + std::exp(-logit[e])) : weights[e] / sum;
+        }
+        Vec keys = weights;
+        if (const auto* bias = weight(s, Role::router_choice_bias)) {
+          for (std::size_t e = 0; e < keys.size(); ++e) keys[e] += double{(*bias)[e]};
+        }
+        std::vector<std::size_t> order(keys.size());
+        for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] > keys[b]; });
+        order.resize(kind.experts_used);
+        sum = 0;
+        for (const std::size_t e : order) sum += weights[e];
+        const bool whole = kind.router_norm != 0 || kind.router == Router::softmax_chosen;
+        Vec out(in.size());
+        for (const std::size_t e : order) {
+          const Vec made = expert(in, e);
+          const double by = weights[e] / (whole ? sum : 1) * double{kind.router_scale};
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] += by * made[i];
+        }
+        if (kind.shared_dim == 0) return out;
+        const Vec hidden = gated(product(*weight(s, Role::shared_gate), in, nullptr),
+                                 product(*weight(s, Role::shared_up), in, nullptr));
+        const Vec shared = product(*weight(s, Role::shared_down), hidden, nullptr);
+        double by = 1;
+        if (const auto* router = weight(s, Role::shared_router)) {
+          by = 1 / (1 + std::exp(-product(*router, in, nullptr)[0]));
+        }
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] += by * shared[i];
+        return out;
+      };
       const auto feed = [&](const Vec& in) {
+        if (kind.ffn == Ffn::mixture) return mixture(in);
         const Vec up = product(*weight(s, Role::ffn_up), in, weight(s, Role::ffn_up_bias));
         Vec hidden(up.size());
         if (kind.ffn == Ffn::gated) {
           const Vec gate = product(*weight(s, Role::ffn_gate), in, weight(s, Role::ffn_gate_bias));
-          for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(gate[i], kind.activation) * up[i];
+          hidden = gated(gate, up);
         } else {
           for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(up[i], kind.activation);
         }

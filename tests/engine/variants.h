@@ -79,6 +79,38 @@ inline std::vector<Named> variants() {
     k.attention_scale = layer == 0 ? 0 : 0.3f;
     k.ffn_dim = layer == 0 ? 48 : 20;
   });
+  const auto mixture = [](LayerKind& k, std::uint32_t n_experts, std::uint32_t used) {
+    k.ffn = Ffn::mixture;
+    k.n_experts = n_experts;
+    k.experts_used = used;
+    k.expert_dim = 48;
+  };
+  shaped("mixture", [=](std::uint32_t, LayerKind& k) {
+    mixture(k, 6, 2);
+    k.router_norm = 1;
+  });
+  shaped("mixture with biases, limits and sinks",
+         [=](std::uint32_t layer, LayerKind& k) {
+           mixture(k, 5, 3);
+           k.router = Router::softmax_chosen;
+           k.gate_limit = 0.4f;
+           k.gate_slope = 1.702f;
+           k.up_offset = 1;
+           k.window = layer == 0 ? 5 : 0;
+         })
+      .optional = {Role::attn_sinks, Role::router_bias, Role::expert_gate_bias, Role::expert_up_bias,
+                   Role::expert_down_bias};
+  SmallOptions& shares =
+      shaped("mixture behind a dense layer, with a shared expert", [=](std::uint32_t layer, LayerKind& k) {
+        if (layer == 0) return;
+        mixture(k, 7, 4);
+        k.router = Router::sigmoid;
+        k.router_norm = 1;
+        k.router_scale = 2.5f;
+        k.shared_dim = layer == 1 ? 32 : 0;
+      });
+  shares.n_layers = 3;
+  shares.optional = {Role::router_choice_bias, Role::shared_router};
   return all;
 }
 

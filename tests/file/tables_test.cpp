@@ -55,6 +55,31 @@ TEST_F(Tables, ACutWithinAStrip) {
   expect(ErrorCode::bad_segment, "between strips of attn_q");
 }
 
+TEST_F(Tables, ASegmentOfTwoExperts) {
+  SmallOptions options;
+  options.format = FormatId::q8;
+  options.dim = 64;
+  options.segment_bytes = 2 * 16 * 66;  // two strips
+  options.shape = [](std::uint32_t, LayerKind& kind) {
+    kind.ffn = Ffn::mixture;
+    kind.n_experts = 3;
+    kind.experts_used = 2;
+    kind.expert_dim = 48;  // one strip, then two
+  };
+  const Result<OpenFile> opened = open_file(small_file(options).bytes);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  f_ = *opened;
+  const TensorEntry& t = tensor(1, Role::expert_up);
+  ASSERT_EQ(t.n_segments, 6u);
+  SegmentEntry& a = f_.segments[t.first_segment + 1];
+  SegmentEntry& b = f_.segments[t.first_segment + 2];
+  const std::uint32_t strip = b.raw_size;
+  ASSERT_EQ(a.raw_size, 2 * strip);
+  a.raw_size -= strip, a.stored_size -= strip;
+  b.raw_begin -= strip, b.offset -= strip, b.raw_size += strip, b.stored_size += strip;
+  expect(ErrorCode::bad_segment, "holds rows of expert_up of several experts");
+}
+
 TEST_F(Tables, AFirstSegmentOfTheHeaderAlone) {
   const TensorEntry& t = tensor(1, Role::attn_q);
   SegmentEntry& a = f_.segments[t.first_segment];

@@ -42,6 +42,7 @@ Advance attend_step(Pass& pass, const Op& op) {
   const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
+  const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
   parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
     for (std::uint32_t t = 0; t < n; ++t) {
       const std::size_t place = lane.place(column.position + t), begin = std::size_t{head} * head_dim;
@@ -68,6 +69,7 @@ Advance attend_step(Pass& pass, const Op& op) {
     args.scale = kind.attention_scale != 0 ? kind.attention_scale
                                            : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
     args.cap = kind.score_cap;
+    args.sinks = sinks != nullptr ? sinks + head : nullptr;
     args.scores = &pass.scores()[std::size_t{head} * kTogether * lane.capacity];
     pass.kernels().attend[type](args);
   });
@@ -84,7 +86,7 @@ void emit(Builder& b, Buf in, Buf out) {
   if (b.has(Role::attn_k_norm_all)) b.norm(Role::attn_k_norm_all, Role::attn_k_norm_all, Buf::k, Buf::k);
   b.in_place(op_rope, Role::attn_q_norm, Buf::q);
   b.in_place(op_rope, Role::attn_k_norm, Buf::k);
-  b.emit({.row = &op_attend, .in = Buf::q, .out = Buf::q});
+  b.in_place(op_attend, Role::attn_sinks, Buf::q);
   if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
   b.product(Role::attn_o, Role::attn_o_bias, Buf::q, out);
 }

@@ -1,5 +1,5 @@
 // Ops that see each value of a column by itself.
-#include "model/pass.h"
+#include "model/ops/parts.h"
 
 namespace qsf {
 namespace {
@@ -31,6 +31,13 @@ Advance scale(Pass& pass, const Op& op) {
   });
 }
 
+/// What the gates of `out` multiply is in `in`.
+Advance limit(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    limit_gates(*pass.program().kind, pass.at(op.out, begin), pass.at(op.in, begin), n);
+  });
+}
+
 Advance soft_cap(Pass& pass, const Op& op) {
   return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
     pass.kernels().soft_cap(pass.at(op.out, begin), n, op.factor);
@@ -39,11 +46,40 @@ Advance soft_cap(Pass& pass, const Op& op) {
 
 }  // namespace
 
+Activate* activation_of(const Kernels& kernels, Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return kernels.gelu;
+    case Activation::silu:
+      return kernels.silu;
+    case Activation::relu:
+      return kernels.relu;
+    case Activation::gelu_erf:
+      return kernels.gelu_erf;
+    case Activation::relu2:
+      return kernels.relu2;
+  }
+  return kernels.silu;
+}
+
+/// f(b g) / b * u is f of b g times u / b.
+void limit_gates(const LayerKind& kind, float* gate, float* up, std::uint32_t n) {
+  const float most = kind.gate_limit != 0 ? kind.gate_limit : __builtin_inff();
+  const float slope = kind.gate_slope, inverse = 1.0f / slope;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const float g = gate[i] > most ? most : gate[i];
+    const float u = up[i] > most ? most : up[i] < -most ? -most : up[i];
+    gate[i] = g * slope;
+    up[i] = (u + kind.up_offset) * inverse;
+  }
+}
+
 const OpRow op_silu{"silu", Work::activate, activate<&Kernels::silu>};
 const OpRow op_gelu{"gelu", Work::activate, activate<&Kernels::gelu>};
 const OpRow op_gelu_erf{"gelu_erf", Work::activate, activate<&Kernels::gelu_erf>};
 const OpRow op_relu{"relu", Work::activate, activate<&Kernels::relu>};
 const OpRow op_relu2{"relu2", Work::activate, activate<&Kernels::relu2>};
+const OpRow op_limit{"limit", Work::activate, limit};
 const OpRow op_add{"add", Work::add, add};
 const OpRow op_scale{"scale", Work::scale, scale};
 const OpRow op_soft_cap{"soft_cap", Work::activate, soft_cap};

@@ -1,4 +1,4 @@
-#include "model/pass.h"
+#include "model/ops/parts.h"
 
 namespace qsf {
 namespace {
@@ -21,20 +21,33 @@ Advance step(Pass& pass, const Op& op) {
   const std::uint32_t segment = tensor.first_segment + pass.item();
   const std::byte* raw = pass.streamer().acquire(segment);
   if (raw == nullptr) return Advance::blocked;
+  MatmulArgs args;
+  args.x = pass.at(op.in, 0);
+  args.x_stride = pass.width(op.in);
+  if (is_quantized(tensor)) args.xq = pass.quantized(op.in);
+  args.n = pass.n();
+  args.y = pass.at(op.out, 0);
+  args.y_stride = pass.width(op.out);
+  multiply_rows(pass, tensor, segment, raw, args, 0);
+  pass.streamer().release(segment);
+  if (++pass.item() < tensor.n_segments) return Advance::working;
+  if (op.has_bias) add_bias(pass, op);
+  return Advance::done;
+}
+
+}  // namespace
+
+bool is_quantized(const TensorEntry& tensor) { return find_format(tensor.format)->quantized(); }
+
+void multiply_rows(Pass& pass, const TensorEntry& tensor, std::uint32_t segment, const std::byte* raw, MatmulArgs whole,
+                   std::uint32_t first_row) {
   const auto format = static_cast<std::size_t>(format_index(tensor.format));
   const Weights::Rows rows = pass.weights().rows_in(tensor, segment);
   const std::uint64_t row = row_bytes(kFormats[format], tensor.cols);
-  MatmulArgs whole;
   whole.weights = raw + rows.offset;
   whole.rows = rows.count;
   whole.cols = tensor.cols;
-  whole.x = pass.at(op.in, 0);
-  whole.x_stride = pass.width(op.in);
-  if (kFormats[format].quantized()) whole.xq = pass.quantized(op.in);
-  whole.n = pass.n();
-  whole.y = pass.at(op.out, 0) + rows.begin;
-  whole.y_stride = pass.width(op.out);
-
+  whole.y += rows.begin - first_row;
   const std::uint32_t tasks = pass.workers().count > 1 ? std::max(rows.count / kMinRows, 1u) : 1;
   const auto per_task = static_cast<std::uint32_t>(align_up((rows.count + tasks - 1) / tasks, kTileRows));
   parallel_for(pass.workers(), (rows.count + per_task - 1) / per_task, [&](std::uint32_t task) {
@@ -45,14 +58,8 @@ Advance step(Pass& pass, const Op& op) {
     args.y += begin;
     pass.kernels().matmul[format](args);
   });
-  pass.streamer().release(segment);
   pass.count(op_product.name, kFormats[format].name, 1);
-  if (++pass.item() < tensor.n_segments) return Advance::working;
-  if (op.has_bias) add_bias(pass, op);
-  return Advance::done;
 }
-
-}  // namespace
 
 const OpRow op_product{"matmul", Work::matmul, step};
 

@@ -19,8 +19,12 @@ enum class Mixer : std::uint8_t {
 #define QSF_MIXER(number, name, meaning) name = number,
 #include "qsf/file/layers.def"
 };
-/// The feed-forward network: down(activation(gate(x)) * up(x)), down(activation(up(x))), or none.
-enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2 };
+/// The feed-forward network: down(activation(gate(x)) * up(x)), down(activation(up(x))), none, or a weighted sum of the
+/// gated networks that a router chooses for each token.
+enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3 };
+/// The weight of an expert that was chosen: of the softmax over all logits, of the softmax over those chosen, or the
+/// logit's sigmoid.
+enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2 };
 /// Before mixer and network, after them on what they add, or both.
 enum class NormPlace : std::uint8_t { before = 0, after = 1, both = 2 };
 /// Parallel: mixer and network see the same stream; one norm serves both where there is one only.
@@ -30,7 +34,7 @@ enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 namespace hyper {
 using u32 = std::uint32_t;
 using f32 = float;
-using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Residual;
+using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Residual, qsf::Router;
 }  // namespace hyper
 
 /// One kind of layer; layers.def says what the members mean.
@@ -40,6 +44,8 @@ struct LayerKind {
 
   std::uint32_t q_dim() const { return n_heads * head_dim; }
   std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
+  /// Whether gates and what they multiply are changed before the activation.
+  bool limits_gates() const { return gate_limit != 0 || gate_slope != 1 || up_offset != 0; }
   bool operator==(const LayerKind&) const = default;
 };
 

@@ -22,6 +22,7 @@ inline constexpr std::uint32_t kMaxDim = 1u << 20;
 inline constexpr std::uint32_t kMaxVocab = 1u << 22;
 inline constexpr std::uint32_t kMaxSeqLen = 1u << 24;
 inline constexpr std::uint32_t kMaxSegmentRaw = 16u << 20;
+inline constexpr std::uint32_t kMaxExperts = 1024;  // of a layer
 inline constexpr std::uint32_t kMaxSections = 64;
 
 enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // told, never acted upon
@@ -156,6 +157,20 @@ enum class Role : std::uint8_t {
   attn_k_norm_all = 42,
   attn_sub_norm = 43,
   ffn_sub_norm = 44,
+  attn_sinks = 45,
+  router = 46,
+  router_bias = 47,
+  router_choice_bias = 48,
+  expert_gate = 49,
+  expert_up = 50,
+  expert_down = 51,
+  expert_gate_bias = 52,
+  expert_up_bias = 53,
+  expert_down_bias = 54,
+  shared_gate = 55,
+  shared_up = 56,
+  shared_down = 57,
+  shared_router = 58,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

@@ -13,7 +13,22 @@
 namespace qsf {
 
 enum class Place : std::uint8_t { embedding, layer, final };
-enum class Extent : std::uint8_t { one, dim, heads, kv_heads, head_dim, ffn_dim, vocab, positions };
+enum class Extent : std::uint8_t {
+  one,
+  dim,
+  heads,
+  kv_heads,
+  head_dim,
+  ffn_dim,
+  vocab,
+  positions,
+  n_heads,
+  experts,
+  expert_dim,
+  all_expert_dims,  // those of one expert after those of another
+  all_expert_outputs,
+  shared_dim,
+};
 /// Whether a section has a tensor of a role: it must, it may, it must not.
 enum class Presence : std::uint8_t { never, optional, always };
 
@@ -40,6 +55,8 @@ constexpr Presence when(bool has) { return has ? Presence::always : Presence::ne
 constexpr Presence may(bool can) { return can ? Presence::optional : Presence::never; }
 constexpr bool mixes(const RoleContext& c) { return c.kind.mixer != Mixer::none; }
 constexpr bool feeds(const RoleContext& c) { return c.kind.ffn != Ffn::none; }
+constexpr bool mixture(const RoleContext& c) { return c.kind.ffn == Ffn::mixture; }
+constexpr bool shares(const RoleContext& c) { return mixture(c) && c.kind.shared_dim != 0; }
 constexpr bool before(const RoleContext& c) { return c.kind.norm_place != NormPlace::after; }
 constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPlace::before; }
 
@@ -49,8 +66,12 @@ constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer ==
 constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.mixer == Mixer::attention); }
 constexpr Presence gated(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated); }
 constexpr Presence gated_may(const RoleContext& c) { return may(c.kind.ffn == Ffn::gated); }
-constexpr Presence network(const RoleContext& c) { return when(feeds(c)); }
-constexpr Presence network_may(const RoleContext& c) { return may(feeds(c)); }
+constexpr Presence network(const RoleContext& c) { return when(feeds(c) && !mixture(c)); }
+constexpr Presence network_may(const RoleContext& c) { return may(feeds(c) && !mixture(c)); }
+constexpr Presence experts(const RoleContext& c) { return when(mixture(c)); }
+constexpr Presence experts_may(const RoleContext& c) { return may(mixture(c)); }
+constexpr Presence shared_expert(const RoleContext& c) { return when(shares(c)); }
+constexpr Presence shared_expert_may(const RoleContext& c) { return may(shares(c)); }
 constexpr Presence mixer_norm(const RoleContext& c) { return when(before(c) && mixes(c)); }
 /// In a parallel layer the mixer's norm can serve the network too.
 constexpr Presence network_norm(const RoleContext& c) {
@@ -102,6 +123,20 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
     RoleRule{Role::attn_sub_norm,   "attn_sub_norm",   Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
     RoleRule{Role::ffn_sub_norm,    "ffn_sub_norm",    Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
+    RoleRule{Role::attn_sinks,      "attn_sinks",      Place::layer,     false, Extent::one,      Extent::n_heads,  presence::attention_may},
+    RoleRule{Role::router,          "router",          Place::layer,     true,  Extent::experts,  Extent::dim,      presence::experts},
+    RoleRule{Role::router_bias,     "router_bias",     Place::layer,     false, Extent::one,      Extent::experts,  presence::experts_may},
+    RoleRule{Role::router_choice_bias, "router_choice_bias", Place::layer, false, Extent::one,    Extent::experts,  presence::experts_may},
+    RoleRule{Role::expert_gate,     "expert_gate",     Place::layer,     true,  Extent::all_expert_dims, Extent::dim, presence::experts},
+    RoleRule{Role::expert_up,       "expert_up",       Place::layer,     true,  Extent::all_expert_dims, Extent::dim, presence::experts},
+    RoleRule{Role::expert_down,     "expert_down",     Place::layer,     true,  Extent::all_expert_outputs, Extent::expert_dim, presence::experts},
+    RoleRule{Role::expert_gate_bias, "expert_gate_bias", Place::layer,   false, Extent::one,      Extent::all_expert_dims, presence::experts_may},
+    RoleRule{Role::expert_up_bias,  "expert_up_bias",  Place::layer,     false, Extent::one,      Extent::all_expert_dims, presence::experts_may},
+    RoleRule{Role::expert_down_bias, "expert_down_bias", Place::layer,   false, Extent::one,      Extent::all_expert_outputs, presence::experts_may},
+    RoleRule{Role::shared_gate,     "shared_gate",     Place::layer,     true,  Extent::shared_dim, Extent::dim,    presence::shared_expert},
+    RoleRule{Role::shared_up,       "shared_up",       Place::layer,     true,  Extent::shared_dim, Extent::dim,    presence::shared_expert},
+    RoleRule{Role::shared_down,     "shared_down",     Place::layer,     true,  Extent::dim,      Extent::shared_dim, presence::shared_expert},
+    RoleRule{Role::shared_router,   "shared_router",   Place::layer,     true,  Extent::one,      Extent::dim,      presence::shared_expert_may},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -152,8 +187,31 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return h.vocab_size;
     case Extent::positions:
       return h.max_seq_len;
+    case Extent::n_heads:
+      return kind.n_heads;
+    case Extent::experts:
+      return kind.n_experts;
+    case Extent::expert_dim:
+      return kind.expert_dim;
+    case Extent::all_expert_dims:
+      return kind.n_experts * kind.expert_dim;
+    case Extent::all_expert_outputs:
+      return kind.n_experts * h.dim;
+    case Extent::shared_dim:
+      return kind.shared_dim;
   }
   return 0;
+}
+
+/// Whether a matrix (a vector) holds something of every expert, one behind the other, as its rows (elements).
+constexpr bool of_experts(const RoleRule& rule) {
+  const Extent all = rule.matrix ? rule.rows : rule.cols;
+  return all == Extent::all_expert_dims || all == Extent::all_expert_outputs;
+}
+/// The rows (elements) of one expert; 0 where it is not of_experts().
+constexpr std::uint32_t expert_share(const Header& h, const LayerKind& kind, const RoleRule& rule) {
+  if (!of_experts(rule)) return 0;
+  return (rule.matrix ? rule.rows : rule.cols) == Extent::all_expert_dims ? kind.expert_dim : h.dim;
 }
 
 /// Bytes of the header in front of a tensor's data: none for the final norm.

@@ -8,9 +8,9 @@
 namespace qsf {
 
 /// What a piece of a pass does.
-enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate, add, scale, sample };
-inline constexpr std::array<std::string_view, 9> kWorkNames{"embed",    "norm", "matmul", "rope",  "attention",
-                                                            "activate", "add",  "scale",  "sample"};
+enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate, add, scale, sample, route };
+inline constexpr std::array<std::string_view, 10> kWorkNames{"embed",    "norm", "matmul", "rope",   "attention",
+                                                             "activate", "add",  "scale",  "sample", "route"};
 
 struct KernelCount {
   std::string_view op;    // such as "matmul"

@@ -1,0 +1,208 @@
+// Mixtures of experts: which of them a column takes, what they make of it, and the sum of that. Experts are taken in
+// ascending order, so that a column's sum does not depend on what shares its pass.
+#include <cstring>
+
+#include "model/ops/parts.h"
+#include "qsf/base/try.h"
+
+namespace qsf {
+
+Status Routing::init(Arena& arena, std::uint32_t chunk, std::uint32_t experts, std::uint32_t used) {
+  QSF_TRY(arena.take(choice, std::uint64_t{chunk} * used, Region::activations));
+  QSF_TRY(arena.take(weight, std::uint64_t{chunk} * used, Region::activations));
+  QSF_TRY(arena.take(picks, std::uint64_t{chunk} * used, Region::activations));
+  return arena.take(begins, experts == 0 ? 0 : experts + 1, Region::activations);
+}
+
+void Routing::sort(std::uint32_t n, std::uint32_t n_experts, std::uint32_t used) {
+  const std::span<const std::uint32_t> chosen = choice.first(std::size_t{n} * used);
+  std::ranges::fill(begins, 0u);
+  for (const std::uint32_t e : chosen) ++begins[e];
+  std::uint32_t end = 0;
+  for (std::uint32_t e = 0; e < n_experts; ++e) begins[e] = end += begins[e];
+  begins[n_experts] = end;
+  for (std::size_t i = chosen.size(); i-- > 0;) {
+    picks[--begins[chosen[i]]] = {static_cast<std::uint32_t>(i / used), weight[i]};
+  }
+}
+
+void choose_experts(std::span<const float> keys, const float* bias, std::span<std::uint32_t> chosen) {
+  const auto key = [&](std::uint32_t e) {
+    const float value = bias != nullptr ? keys[e] + bias[e] : keys[e];
+    return value == value ? value : -__builtin_inff();
+  };
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    std::uint32_t best = kNoToken;
+    for (std::uint32_t e = 0; e < keys.size(); ++e) {
+      const bool taken = k > 0 && (key(e) > key(chosen[k - 1]) || (key(e) == key(chosen[k - 1]) && e <= chosen[k - 1]));
+      if (!taken && (best == kNoToken || key(e) > key(best))) best = e;
+    }
+    chosen[k] = best;
+  }
+}
+
+namespace {
+
+/// x = 1 / (1 + e^-x)
+void sigmoid(const Kernels& kernels, float* x, std::uint32_t n) {
+  kernels.scale(x, -1.0f, n);
+  kernels.exp(x, n);
+  for (std::uint32_t i = 0; i < n; ++i) x[i] = 1.0f / (1.0f + x[i]);
+}
+
+/// A column's experts and their weights from its logits, which are overwritten. A bias counts for the choice only.
+void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const float* bias,
+            std::span<std::uint32_t> chosen, std::span<float> weights) {
+  const std::span<const float> keys(logits, kind.n_experts);
+  if (kind.router == Router::sigmoid) sigmoid(kernels, logits, kind.n_experts);
+  // Without a bias logits are in the order of their softmax, and do not become equal by rounding.
+  const bool late = kind.router == Router::softmax && bias == nullptr;
+  if (kind.router == Router::softmax && !late) kernels.softmax(logits, kind.n_experts, 1);
+  choose_experts(keys, bias, chosen);
+  if (late) kernels.softmax(logits, kind.n_experts, 1);
+  float sum = 0;
+  for (std::size_t i = 0; i < chosen.size(); ++i) sum += weights[i] = keys[chosen[i]];
+  if (kind.router == Router::softmax_chosen) kernels.softmax(weights.data(), kind.experts_used, 1);
+  const float by = kind.router_norm != 0 && sum != 0 ? 1.0f / sum : 1.0f;
+  for (float& weight : weights) weight = weight * by * kind.router_scale;
+}
+
+Advance route_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const float* bias = op.has_weight ? pass.vector(op.weight) : nullptr;
+  Routing& routing = pass.routing();
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t t = begin; t < begin + count; ++t) {
+      const std::size_t first = std::size_t{t} * kind.experts_used;
+      choose(pass.kernels(), kind, pass.at(op.out, t), bias, routing.choice.subspan(first, kind.experts_used),
+             routing.weight.subspan(first, kind.experts_used));
+    }
+  });
+  routing.sort(pass.n(), kind.n_experts, kind.experts_used);
+  pass.count(op_route.name, {}, pass.n());
+  return Advance::done;
+}
+
+/// The first expert from `expert` on that a column takes; n_experts when there is none.
+std::uint32_t next_expert(const Routing& routing, std::uint32_t n_experts, std::uint32_t expert) {
+  while (expert < n_experts && routing.of(expert).empty()) ++expert;
+  return expert;
+}
+
+/// Says which segments are needed, and begins the sum.
+void begin_experts(Pass& pass, const Op& op) {
+  const std::uint32_t n_experts = pass.program().kind->n_experts;
+  Routing& routing = pass.routing();
+  routing.expert = next_expert(routing, n_experts, 0);
+  routing.matrix = routing.segment = 0;
+  pass.streamer().begin_choice(pass.chosen_range().begin);
+  for (std::uint32_t e = routing.expert; e < n_experts; e = next_expert(routing, n_experts, e + 1)) {
+    for (const Role role : kExpertMatrices) {
+      const Weights::Segments run = pass.weights().segments_of_expert(pass.tensor(role), n_experts, e);
+      for (std::uint32_t i = 0; i < run.n; ++i) pass.streamer().choose(run.first + i);
+    }
+  }
+  pass.streamer().end_choice();
+  std::memset(pass.at(op.out, 0), 0, std::size_t{pass.n()} * pass.width(op.out) * sizeof(float));
+}
+
+/// The columns that take an expert, side by side.
+void gather(Pass& pass, Buf from, std::span<const Pick> picks) {
+  const std::uint32_t n = static_cast<std::uint32_t>(picks.size()), width = pass.width(Buf::picked);
+  pass.for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t i = begin; i < begin + count; ++i) {
+      std::memcpy(pass.at(Buf::picked, i), pass.at(from, picks[i].column), width * sizeof(float));
+    }
+  });
+  pass.wrote(Buf::picked);
+}
+
+struct Stage {
+  Buf in, out;
+  Role bias;
+};
+/// Of kExpertMatrices.
+constexpr std::array kStages{Stage{Buf::picked, Buf::expert_gate, Role::expert_gate_bias},
+                             Stage{Buf::picked, Buf::expert_up, Role::expert_up_bias},
+                             Stage{Buf::expert_gate, Buf::expert_out, Role::expert_down_bias}};
+
+/// What is left once a product of an expert is whole: its bias; the activation, or the columns' sums.
+void finish_stage(Pass& pass, const Op& op, std::size_t matrix, std::uint32_t expert, std::span<const Pick> picks) {
+  const LayerKind& kind = *pass.program().kind;
+  const Kernels& kernels = pass.kernels();
+  const Stage& stage = kStages[matrix];
+  const std::uint32_t width = pass.width(stage.out);
+  const bool has_bias = pass.weights().has(pass.section(), stage.bias);
+  const float* bias = has_bias ? pass.vector(stage.bias, 0, expert * width, width) : nullptr;
+  pass.for_columns(static_cast<std::uint32_t>(picks.size()), [&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t i = begin; i < begin + count && bias != nullptr; ++i) {
+      kernels.add(pass.at(stage.out, i), bias, width);
+    }
+    if (matrix == 1) {
+      float *const gate = pass.at(Buf::expert_gate, begin), *const up = pass.at(Buf::expert_up, begin);
+      if (kind.limits_gates()) limit_gates(kind, gate, up, count * width);
+      activation_of(kernels, kind.activation)(gate, up, count * width);
+    }
+    for (std::uint32_t i = begin; i < begin + count && matrix == 2; ++i) {
+      kernels.scale(pass.at(stage.out, i), picks[i].weight, width);
+      kernels.add(pass.at(op.out, picks[i].column), pass.at(stage.out, i), width);
+    }
+  });
+  pass.wrote(stage.out);
+  if (matrix == 1) pass.wrote(Buf::expert_gate);
+}
+
+/// The product of one segment of an expert that is taken, then of the next; then the next expert.
+Advance experts_step(Pass& pass, const Op& op) {
+  const std::uint32_t n_experts = pass.program().kind->n_experts;
+  Routing& routing = pass.routing();
+  if (pass.item() == 0) begin_experts(pass, op);
+  pass.item() = 1;
+  if (routing.expert == n_experts) return Advance::done;
+
+  const TensorEntry& tensor = pass.tensor(kExpertMatrices[routing.matrix]);
+  const Weights::Segments run = pass.weights().segments_of_expert(tensor, n_experts, routing.expert);
+  const std::uint32_t segment = run.first + routing.segment;
+  const std::byte* raw = pass.streamer().acquire(segment);
+  if (raw == nullptr) return Advance::blocked;
+  const std::span<const Pick> picks = routing.of(routing.expert);
+  const auto n = static_cast<std::uint32_t>(picks.size());
+  if (routing.matrix == 0 && routing.segment == 0) gather(pass, op.in, picks);
+  const Stage& stage = kStages[routing.matrix];
+  MatmulArgs args;
+  args.x = pass.at(stage.in, 0);
+  args.x_stride = pass.width(stage.in);
+  if (is_quantized(tensor)) args.xq = pass.quantized(stage.in, n);
+  args.n = n;
+  args.y = pass.at(stage.out, 0);
+  args.y_stride = pass.width(stage.out);
+  multiply_rows(pass, tensor, segment, raw, args, routing.expert * pass.width(stage.out));
+  pass.streamer().release(segment);
+  if (++routing.segment < run.n) return Advance::working;
+  finish_stage(pass, op, routing.matrix, routing.expert, picks);
+  routing.segment = 0;
+  if (++routing.matrix < kStages.size()) return Advance::working;
+  routing.matrix = 0;
+  routing.expert = next_expert(routing, n_experts, routing.expert + 1);
+  return routing.expert < n_experts ? Advance::working : Advance::done;
+}
+
+/// What the shared expert made, times the sigmoid of each column's logit.
+Advance shared_step(Pass& pass, const Op& op) {
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    sigmoid(pass.kernels(), pass.at(op.in, begin), count);
+    for (std::uint32_t t = begin; t < begin + count; ++t) {
+      pass.kernels().scale(pass.at(op.out, t), *pass.at(op.in, t), pass.width(op.out));
+    }
+  });
+  pass.count(op_shared_expert.name, {}, pass.n());
+  return Advance::done;
+}
+
+}  // namespace
+
+const OpRow op_route{"route", Work::route, route_step};
+const OpRow op_experts{"experts", Work::matmul, experts_step, true};
+const OpRow op_shared_expert{"shared_expert", Work::scale, shared_step};
+
+}  // namespace qsf
