@@ -4,6 +4,7 @@
 #include "converter/attention_rules.h"
 #include "converter/chat_template.h"
 #include "converter/gguf.h"
+#include "converter/layer_types.h"
 #include "converter/rope_scaling.h"
 #include "converter/settings.h"
 #include "converter/tokenizers.h"
@@ -167,6 +168,18 @@ Status read_layers(const Gguf& gguf, const std::string& prefix, const Recipe& re
   return {};
 }
 
+/// Of a list with a number for each layer the one that is not 0; empty where there is no such list.
+std::optional<std::uint32_t> number_of_layers(const Gguf& gguf, const std::string& key) {
+  const auto list = gguf.numbers(key);
+  double one = 0;
+  for (const double number : list.value_or(std::vector<double>{})) {
+    if (number == 0) continue;
+    if (!(number > 0 && number <= kMaxDim) || (one != 0 && number != one)) return {};
+    one = number;
+  }
+  return one == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(one));
+}
+
 Status read_config(const Gguf& gguf, ModelSource& out) {
   const std::optional<std::string_view> architecture = gguf.text("general.architecture");
   if (!architecture) return make_error(ErrorCode::bad_input, "GGUF: the key general.architecture is missing");
@@ -188,6 +201,7 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
     const Value& value = recipe.size(name);
     auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
     if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
+    if (const auto one = number_of_layers(gguf, prefix + value.keys.gguf)) return *one;
     return value.keys.gguf.empty() ? *number : keys.u32(value.keys.gguf, number);
   };
   ModelConfig& config = out.config;
@@ -227,11 +241,14 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
     const std::string whole = prefix + key;
     if (const auto number = gguf.number(whole)) return *number;
     if (const auto flag = gguf.flag(whole)) return *flag;
+    if (const auto numbers = gguf.numbers(whole)) return Json(*numbers);
     const auto text = gguf.text(whole);
     return text ? Json(std::string(*text)) : Json(nullptr);
   };
   QSF_LET(layers, resolve(recipe, out.naming, lookup, "GGUF"));
   out.layers = std::move(layers);
+  QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, "GGUF"));
+  out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
   Keys tokens(gguf, "tokenizer.ggml.");
   config.bos = tokens.token("bos_token_id");
   config.eos = tokens.token("eos_token_id");

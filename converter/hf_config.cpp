@@ -4,6 +4,7 @@
 
 #include "converter/hf_attention.h"
 #include "converter/hugging_face.h"
+#include "converter/layer_types.h"
 #include "converter/settings.h"
 #include "qsf/base/try.h"
 
@@ -112,6 +113,8 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   };
   QSF_LET(layers, resolve(recipe, out.naming, lookup, kConfigFile));
   out.layers = std::move(layers);
+  QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, kConfigFile));
+  out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
   QSF_TRY(read_attention(json, out));
   return read_tokens(generation, json, config);
 }

@@ -97,6 +97,10 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
       if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());
     }
   }
+  for (const SourceTensor& tensor : out.tensors) {
+    if (tensor.name != out.recipe->size("ffn_dim").rows_of) continue;
+    if (const auto shape = matrix_shape(tensor.shape)) out.config.ffn_dim = (*shape)[0];
+  }
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, out));
   return out;
 }

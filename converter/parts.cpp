@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
@@ -41,11 +43,45 @@ Status visit_rows(const SourceTensor& tensor, std::uint32_t begin, std::uint32_t
   return {};
 }
 
+/// All extents but the last as rows.
+std::optional<std::array<std::uint32_t, 2>> flat_shape(std::span<const std::uint64_t> shape) {
+  if (shape.size() < 2) return {};
+  std::uint64_t rows = 1;
+  for (const std::uint64_t extent : shape.first(shape.size() - 1)) {
+    if (extent == 0 || extent > kMaxDim) return {};
+    rows *= extent;
+    if (rows > kMaxDim) return {};
+  }
+  return shape.back() == 0 || shape.back() > kMaxDim
+             ? std::nullopt
+             : std::optional(std::array{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(shape.back())});
+}
+
+/// One vector of floats: the rows one after the other, or the columns where it is turned.
+SourceTensor flat_part(const SourceTensor& tensor, bool turned) {
+  const auto [rows, cols] = *flat_shape(tensor.shape);
+  const std::uint64_t all = std::uint64_t{rows} * cols;
+  SourceTensor out{tensor.name, tensor.type, FormatId::f32, {all}, {}};
+  out.rows_of = [&tensor, turned, rows, cols, all](std::uint32_t, std::uint32_t, std::span<std::byte> to) -> Status {
+    if (to.size() != all * sizeof(float)) {
+      return make_error(ErrorCode::internal, "{} values of a part were asked of {} bytes", all, to.size());
+    }
+    return visit_rows(tensor, 0, rows, cols, [&](std::uint32_t r, std::span<const float> row) {
+      for (std::size_t c = 0; c < cols; ++c) {
+        const std::size_t at = turned ? c * rows + r : std::size_t{r} * cols + c;
+        std::memcpy(to.data() + at * sizeof(float), &row[c], sizeof(float));
+      }
+    });
+  };
+  return out;
+}
+
 }  // namespace
 
 Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,
                               const LayerKind& kind) {
-  const auto shape = matrix_shape(tensor.shape);
+  const auto shape = part.flat ? flat_shape(tensor.shape) : matrix_shape(tensor.shape);
+  if (part.flat && shape) return RowRange{0, std::uint64_t{(*shape)[0]} * (*shape)[1]};
   if (!shape || (part.transposed && tensor.shape.size() != 2)) {
     return make_error(ErrorCode::bad_input, "tensor {:.100} has {} dimensions, which the recipe does not expect",
                       tensor.name, tensor.shape.size());
@@ -67,6 +103,7 @@ Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part
 }
 
 SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range) {
+  if (part.flat) return flat_part(tensor, part.transposed);
   const auto [rows, cols] = *matrix_shape(tensor.shape);
   const bool vector = tensor.shape.size() == 1;
   const std::uint64_t n_rows = range.count();
@@ -78,7 +115,7 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   } else {
     out.shape = {n_rows, part.transposed ? rows : cols};
   }
-  if (!vector && !part.transposed && !part.plus_one) {
+  if (!vector && !part.transposed && !part.plus_one && !part.minus_exp) {
     out.format = tensor.format;
     out.rows_of = [&tensor, range, size = row_bytes(*find_format(tensor.format), cols)](
                       std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
@@ -96,13 +133,13 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   out.format = FormatId::f32;
   const auto width = static_cast<std::uint32_t>(out.shape.back());
   out.rows_of = [&tensor, vector, range, width, cols, source_rows = rows, n_rows,
-                 kept = part.transposed ? std::make_shared<TurnedRows>() : nullptr, add = part.plus_one ? 1.0f : 0.0f](
-                    std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+                 kept = part.transposed ? std::make_shared<TurnedRows>() : nullptr, add = part.plus_one ? 1.0f : 0.0f,
+                 minus_exp = part.minus_exp](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
     if (to.size() != std::uint64_t{n} * width * sizeof(float)) {
       return make_error(ErrorCode::internal, "{} rows of a part were asked of {} bytes", n, to.size());
     }
     const auto put = [&](std::uint64_t at, float value) {
-      const float sum = value + add;
+      const float sum = minus_exp ? static_cast<float>(-exact::exp(double{value})) : value + add;
       std::memcpy(to.data() + at * sizeof(float), &sum, sizeof sum);
     };
     if (kept) {

@@ -180,7 +180,7 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
   std::uint64_t all = 0, covered = 0;
   for (const auto& key : keys) {
     const TensorPart& part = placed.at(key).part;
-    if (part.whole() && keys.size() == 1) return {};
+    if ((part.whole() || part.flat) && keys.size() == 1) return {};
     QSF_LET(range, rows_of_part(tensor, part, frame.header, frame.kind(key.first)));
     QSF_LET(whole, rows_of_part(tensor, {.transposed = part.transposed}, frame.header, frame.kind(key.first)));
     const std::uint64_t rows = range.every != 0 ? range.every : whole.end;

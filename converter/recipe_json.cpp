@@ -98,7 +98,7 @@ class RecipeReader {
       return {};
     }
     QSF_TRY(check_keys(json, form.key.name, [](const std::string& key) {
-      return key == "config" || key == "gguf" || key == "default" || key == "power";
+      return key == "config" || key == "gguf" || key == "default" || key == "power" || key == "rows_of";
     }));
     if (!json.contains("config") && !json.contains("gguf")) {
       return wrong<std::string_view>("{:.80}: \"{}\" has neither \"config\" nor \"gguf\"", form.key.name);
@@ -115,6 +115,10 @@ class RecipeReader {
     } else if (json.contains("gguf")) {
       QSF_LET(name, word(json["gguf"], "gguf"));
       out.keys.gguf = std::move(name);
+    }
+    if (json.contains("rows_of")) {
+      QSF_LET(name, word(json["rows_of"], "rows_of"));
+      out.rows_of = std::move(name);
     }
     if (json.contains("power")) {
       if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
@@ -229,10 +233,13 @@ class RecipeReader {
       QSF_LET(is, truth(json["transposed"], "transposed"));
       out.transposed = is;
     }
-    if (json.contains("plus_one")) {
-      QSF_LET(is, truth(json["plus_one"], "plus_one"));
-      out.plus_one = is;
+    for (const auto& [key, to] :
+         {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat), std::pair("minus_exp", &out.minus_exp)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(is, truth(json[key], key));
+      *to = is;
     }
+    if (out.flat && json.contains("rows")) return wrong("{:.80}: a tensor that is laid flat has no \"rows\"");
     if (json.contains("every")) {
       if (!json.contains("rows")) return wrong("{:.80}: \"every\" stands beside \"rows\" only");
       QSF_LET(every, row_sum(json["every"]));
@@ -336,6 +343,7 @@ class RecipeReader {
       }
       size.number = setting.value.number;
       size.times_dim = setting.value.times_dim;
+      size.rows_of = std::move(setting.value.rows_of);
     }
     return {};
   }
@@ -361,13 +369,40 @@ class RecipeReader {
     return {};
   }
 
-  static constexpr std::array<std::string_view, 7> kTensorKeys{"name", "gguf",     "rows",      "every",
-                                                               "use",  "plus_one", "transposed"};
-  static constexpr std::array<std::string_view, 19> kKeys{
-      "name",        "arch",           "tensors",     "ignored",     "interleaved_rope",
-      "window_rule", "default_window", "layer",       "exceptions",  "model",
-      "sizes",       "also",           "prefixes",    "expected",    "full_every",
-      "no_rope",     "no_rope_every",  "local_theta", "with_experts"};
+  /// {"config": keys, "gguf": keys, "listed": type, "others": type, "types": {type: settings}}
+  Status layer_types(const Json& json, LayerTypes& out) const {
+    QSF_TRY(check_keys(json, "layer_types", [](const std::string& key) {
+      return key == "config" || key == "gguf" || key == "listed" || key == "others" || key == "types";
+    }));
+    for (const auto& [key, to] : {std::pair("config", &out.hugging_face), std::pair("gguf", &out.gguf)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(keys, words(json[key], key));
+      *to = std::move(keys);
+    }
+    const Json* types = find(json, "types");
+    if (!types || !types->is_object() || types->empty() || types->size() > kMaxExceptions) {
+      return wrong("{:.80}: \"layer_types\" has no \"types\"");
+    }
+    for (const auto& [name, item] : types->items()) {
+      QSF_LET(read, settings(item, layer_forms(), name));
+      out.types.push_back({name, std::move(read)});
+    }
+    for (const auto& [key, to] : {std::pair("listed", &out.listed), std::pair("others", &out.others)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(name, word(json[key], key));
+      if (!types->contains(name)) return wrong<std::string>("{:.80}: there is no layer type \"{:.60}\"", name);
+      *to = std::move(name);
+    }
+    return {};
+  }
+
+  static constexpr std::array<std::string_view, 9> kTensorKeys{"name",     "gguf",       "rows", "every",    "use",
+                                                               "plus_one", "transposed", "flat", "minus_exp"};
+  static constexpr std::array<std::string_view, 20> kKeys{
+      "layer_types", "name",           "arch",     "tensors",    "ignored", "interleaved_rope",
+      "window_rule", "default_window", "layer",    "exceptions", "model",   "sizes",
+      "also",        "prefixes",       "expected", "full_every", "no_rope", "no_rope_every",
+      "local_theta", "with_experts"};
 
   std::string_view file_;
 };
@@ -412,6 +447,7 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     QSF_LET(other, word(json["with_experts"], "with_experts"));
     out.with_experts = std::move(other);
   }
+  if (json.contains("layer_types")) QSF_TRY(layer_types(json["layer_types"], out.types));
   if (json.contains("no_rope")) {
     QSF_LET(which, choice<NoRope>(json["no_rope"], "no_rope"));
     out.no_rope = which;

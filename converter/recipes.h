@@ -37,13 +37,15 @@ struct RowSum {
   std::uint64_t value(const Header& header, const LayerKind& kind) const;
 };
 
-/// How a role's tensor is taken from the source's: transposed first, then cut, then one added.
+/// How a role's tensor is taken from the source's: transposed first, then cut or laid flat, then its numbers changed.
 struct TensorPart {
   bool transposed = false;                             // stored as [cols, rows]
   std::optional<std::pair<RowSum, RowSum>> rows = {};  // [begin, end) of a fused tensor; of a vector, elements
   RowSum every = {};                                   // where there is one, rows are those of each so many
   bool plus_one = false;                               // stored less one
-  bool whole() const { return !transposed && !rows && !plus_one; }
+  bool flat = false;                                   // a matrix of any number of extents, row after row, is a vector
+  bool minus_exp = false;                              // a vector, of which minus the powers of e are meant
+  bool whole() const { return !transposed && !rows && !plus_one && !flat && !minus_exp; }
 };
 
 struct TensorName {
@@ -62,6 +64,7 @@ struct Value {
   std::optional<double> gguf_number = {};  // what holds in GGUF, which has no key for it
   double power = 1;                        // the configuration's number to this power is meant
   double times_dim = 0;                    // of a size: so many times the model's width holds without the key
+  std::string rows_of = {};                // of a size: the tensor whose rows it is, in Hugging Face's words
 };
 
 /// Of a key of layers.def, by its place in kLayerKeys or kModelKeys.
@@ -84,6 +87,17 @@ struct LayerRules {
   std::vector<LayerException> exceptions = {};  // later ones win
 };
 
+/// Layers by the names of their types, and what these make of them.
+struct LayerTypes {
+  struct Type {
+    std::string name = {};
+    std::vector<Setting> settings = {};
+  };
+  std::vector<Type> types = {};                           // none: the source does not tell layers apart
+  std::vector<std::string> hugging_face = {}, gguf = {};  // keys that say it, the first that is there
+  std::string listed = {}, others = {};                   // where a key gives numbers: see layer_types.h
+};
+
 /// What a recipe says of a role that layers may have.
 struct RoleUse {
   Role role = Role::attn_q;
@@ -95,6 +109,7 @@ enum class NoRope : std::uint8_t {
   never,
   full_layers,  // those without a window, where others have one
   listed,       // the zeros of config.json's no_rope_layers
+  unless_rope,  // all, unless config.json's position_embedding_type is "rope"
 };
 
 /// Where a Hugging Face configuration says how far attention looks back.
@@ -128,6 +143,7 @@ struct Recipe {
   NoRope no_rope = NoRope::never;
   std::uint32_t no_rope_every = 0;  // the last of so many layers, where the source does not list them
   LayerRules layers = {};
+  LayerTypes types = {};
   std::vector<TensorName> tensors = usual_names();
   std::array<Value, kSizes.size()> sizes = usual_sizes();
   std::vector<std::string> ignored = {};   // endings of names, beside kIgnoredEndings

@@ -180,6 +180,11 @@ Result<double> read_value(const Json& json, const KeyForm& form, std::string_vie
                     expected(form));
 }
 
+Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, const Recipe& recipe, Naming naming,
+                                           const Lookup& lookup, std::string_view file) {
+  return resolve_all(settings, layer_forms(), recipe, naming, lookup, file);
+}
+
 Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file) {
   const auto all = [&](std::span<const Setting> settings, std::span<const KeyForm> forms) {
     return resolve_all(settings, forms, recipe, naming, lookup, file);

@@ -40,6 +40,9 @@ Setting model_setting(std::string_view name, double number);
 /// The value of a key of the source's configuration; null when it has none.
 using Lookup = std::function<Json(const std::string& key)>;
 
+/// The same settings with numbers only.
+Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, const Recipe& recipe, Naming naming,
+                                           const Lookup& lookup, std::string_view file);
 /// The same rules with numbers only. bad_input when a key is missing that has no default or holds what it cannot;
 /// `file` names the configuration.
 Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file);

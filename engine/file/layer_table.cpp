@@ -102,6 +102,33 @@ Status check_sizes(const Header& h, ErrorCode code) {
   return {};
 }
 
+namespace {
+
+/// What a convolution and a recurrent state need where the mixer has them.
+Status check_state(const LayerKind& kind) {
+  if ((kind.mixer == Mixer::short_conv || kind.has_state()) && kind.conv_taps == 0) {
+    return make_error(ErrorCode::bad_section, "conv_taps is 0 in a layer whose mixer convolves");
+  }
+  if (!kind.has_state()) return {};
+  if (kind.state_key_heads == 0 || kind.state_heads == 0 || kind.state_heads % kind.state_key_heads != 0) {
+    return make_error(ErrorCode::bad_section, "state_heads {} is not a multiple of state_key_heads {}",
+                      kind.state_heads, kind.state_key_heads);
+  }
+  if (kind.state_key_dim == 0 || kind.state_value_dim == 0 || kind.state_key_dim > kMaxHeadDim ||
+      kind.state_value_dim > kMaxHeadDim) {
+    return make_error(ErrorCode::bad_section, "a head's state is {} by {}; each must be 1 to {}", kind.state_key_dim,
+                      kind.state_value_dim, kMaxHeadDim);
+  }
+  if (std::uint64_t{kind.state_key_heads} * kind.state_key_dim > kMaxDim ||
+      std::uint64_t{kind.state_heads} * kind.state_value_dim > kMaxDim) {
+    return make_error(ErrorCode::bad_section, "{} heads of values of {} and {} of keys of {} are wider than {}",
+                      kind.state_heads, kind.state_value_dim, kind.state_key_heads, kind.state_key_dim, kMaxDim);
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_kind(const LayerKind& kind) {
   if (!(kind.norm_epsilon > 0 && kind.norm_epsilon < 1)) {
     return make_error(ErrorCode::bad_section, "norm_epsilon is {}; it must be above 0 and below 1", kind.norm_epsilon);
@@ -132,6 +159,7 @@ Status check_kind(const LayerKind& kind) {
     return make_error(ErrorCode::unsupported, "head_dim {} is more than {}", kind.head_dim, kMaxHeadDim);
   }
   QSF_TRY(check_network(kind));
+  QSF_TRY(check_state(kind));
   if (kind.rope_dims == 0) return {};
   if (kind.rope_dims > kind.head_dim) {
     return make_error(ErrorCode::bad_section, "rope_dims is {}, more than head_dim {}", kind.rope_dims, kind.head_dim);

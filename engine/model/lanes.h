@@ -1,5 +1,6 @@
 // What layers keep of the sequences: a lane per layer and sequence. A lane of attention is a ring of the positions that
-// its window still sees; which positions are kept, and how far a sequence can go back, is decided here alone.
+// its window still sees; a lane of a recurrence is a state that every position changes. Which positions are kept, and
+// how far a sequence can go back, is decided here alone.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +28,31 @@ struct KvLane {
   std::size_t place(std::uint32_t position) const { return position % capacity * position_bytes; }
 };
 
+/// A layer's state of one sequence in a pass: what it was before the pass, null at position 0, and where it is made.
+struct StateLane {
+  const float* before = nullptr;
+  float* now = nullptr;
+};
+
 class Lanes {
  public:
-  Status init(Arena& arena, const Program& program, KvType type, std::uint32_t n_sequences, std::uint32_t max_seq_len);
+  Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
+              std::uint32_t max_seq_len);
 
   KvType type() const { return type_; }
   KvLane kv(std::uint32_t sequence, std::uint32_t section) const;
+  StateLane state(std::uint32_t sequence, std::uint32_t section) const;
   /// Floats of scores that attention over any lane takes, for one query.
   std::uint64_t scores() const { return scores_; }
 
-  /// Positions up to `end` are about to be written.
+  /// A pass is about to write positions up to `end`.
   void write(std::uint32_t sequence, std::uint32_t end);
-  /// The sequence is to go on at `position` or before: where it can. A ring that later positions have overwritten
-  /// cannot be gone back in; the sequence then begins anew, from position 0.
+  /// The pass is done, and the sequence stands at `position`. Without this it stands where it did. `keep`: what stood
+  /// before the pass is the checkpoint.
+  void commit(std::uint32_t sequence, std::uint32_t position, bool keep);
+  /// The sequence is to go on at `position` or before: where it can. A state can be gone back to where the sequence
+  /// stands and at its checkpoint, a ring not behind what later positions have overwritten; where neither does, the
+  /// sequence begins anew, from position 0.
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);
 
  private:
@@ -47,12 +60,30 @@ class Lanes {
     std::uint64_t offset;  // in a sequence's bytes
     std::uint32_t n_heads, capacity, window;
     std::uint32_t position_bytes;
+    std::uint64_t state;  // in a slot's floats
+  };
+  /// All states of a sequence lie in a slot: one where it stands, one that a pass makes, one for the checkpoint.
+  static constexpr std::uint8_t kSlots = 3;
+  struct Slot {
+    std::uint8_t index = 0;
+    std::uint32_t position = 0;  // 0: the slot holds nothing
+  };
+  struct Standing {
+    std::uint32_t high = 0;  // positions ever written since the sequence was begun
+    Slot now, checkpoint;
+    std::uint8_t making = 0;
   };
 
-  std::span<Ring> rings_;           // [n_layers + 2] by section
-  std::span<std::uint32_t> highs_;  // [n_sequences]: positions ever written since the sequence was begun
-  std::span<std::byte> memory_;     // [n_sequences, sequence_bytes_]
-  std::uint64_t sequence_bytes_ = 0, scores_ = 0;
+  float* slot(std::uint32_t sequence, std::uint8_t index) const {
+    return states_.data() + (std::size_t{sequence} * kSlots + index) * slot_floats_;
+  }
+  bool held(const Standing& standing, std::uint32_t position) const;
+
+  std::span<Ring> rings_;          // [n_layers + 2] by section
+  std::span<Standing> standings_;  // [n_sequences]
+  std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_]
+  std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]
+  std::uint64_t sequence_bytes_ = 0, slot_floats_ = 0, scores_ = 0;
   KvType type_ = KvType::f16;
 };
 

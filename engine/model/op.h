@@ -34,6 +34,9 @@ enum class Buf : std::uint8_t {
   experts,  // the sum of what a column's experts made
   share,    // the logit of the shared expert's gate
   logits,
+  z,      // of a state: the gate
+  decay,  // of each head of a state
+  rate,   // of what is added to it
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
@@ -59,11 +62,12 @@ struct Op {
   float factor = 1;
 };
 
-/// What a layer keeps of each position of a sequence.
+/// What a layer keeps of a sequence: of each position, and of all of them together.
 struct LaneNeed {
-  std::uint32_t n_kv_heads = 0;  // 0: nothing
+  std::uint32_t n_kv_heads = 0;  // 0: nothing of a position
   std::uint32_t head_dim = 0;
-  std::uint32_t window = 0;  // positions that a token sees; 0: all
+  std::uint32_t window = 0;        // positions that a token sees; 0: all
+  std::uint64_t state_floats = 0;  // of a state that each position changes
 };
 
 /// How a layer's positions see each other.
@@ -71,7 +75,7 @@ struct MixerRow {
   /// Emits what turns `in`, the stream or its norm, into what is added to the stream. `out` may be `in`, so a product
   /// of the one goes elsewhere first; where they differ, `in` is left as it is.
   void (*emit)(Builder& builder, Buf in, Buf out);
-  LaneNeed (*lane)(const LayerKind& kind);
+  LaneNeed (*lane)(const LayerKind& kind, std::uint32_t dim);
 };
 #define QSF_MIXER(number, name, meaning) extern const MixerRow mixer_##name;
 #include "qsf/file/layers.def"
@@ -96,5 +100,12 @@ extern const OpRow op_shared_expert;
 extern const OpRow op_add;
 extern const OpRow op_scale;
 extern const OpRow op_soft_cap;
+extern const OpRow op_mul;
+extern const OpRow op_sigmoid_gate;
+extern const OpRow op_head_norm;
+extern const OpRow op_unit_heads;
+extern const OpRow op_conv;
+extern const OpRow op_decay;
+extern const OpRow op_recur;
 
 }  // namespace qsf

@@ -83,6 +83,12 @@ void Builder::in_place(const OpRow& row, Role weight, Buf buf) {
   emit(op);
 }
 
+void Builder::with_weights(const OpRow& row, Role weight, Role bias, Buf buf) {
+  Op op{.row = &row, .in = buf, .out = buf};
+  use(op, weight, bias);
+  emit(op);
+}
+
 void Builder::scale(Buf buf, float factor) {
   if (factor != 1) emit({.row = &op_scale, .in = buf, .out = buf, .factor = factor});
 }

@@ -109,6 +109,8 @@ class Builder {
   void add(Buf in, Buf out) { emit({.row = &op_add, .in = in, .out = out}); }
   /// An op on one buffer, with a weight where the section has it.
   void in_place(const OpRow& row, Role weight, Buf buf);
+  /// An op on one buffer with a weight, and a second tensor where the section has that.
+  void with_weights(const OpRow& row, Role weight, Role bias, Buf buf);
   /// Any op. Reads and writes must name buffers whose widths are known: see set_width.
   void emit(const Op& op);
   void set_width(Buf buf, std::uint32_t width);

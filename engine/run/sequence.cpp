@@ -98,8 +98,10 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row) {
   return n_columns_;
 }
 
-void Sequence::leave(std::span<const float> logits, std::uint32_t vocab_size) {
+void Sequence::leave(Lanes& lanes, std::span<const float> logits, std::uint32_t vocab_size) {
   position_ += n_columns_;
+  // What comes next is an answer, which a later turn may go back behind.
+  lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
   if (hash_logits_) {
     const std::size_t row = vocab_size;
     logits_sha_.update(std::as_bytes(logits.subspan(first_row_ * row, n_rows_ * row)));

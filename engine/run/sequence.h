@@ -41,7 +41,7 @@ class Sequence {
   std::uint32_t enter(std::span<Column> room, std::uint32_t first_row);
   std::uint32_t n_rows() const { return n_rows_; }
   /// The pass is done: [rows, vocab_size] of all its columns.
-  void leave(std::span<const float> logits, std::uint32_t vocab_size);
+  void leave(Lanes& lanes, std::span<const float> logits, std::uint32_t vocab_size);
   /// logits, token or done; working where there is nothing to tell.
   Step next(Model& model);
 

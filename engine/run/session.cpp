@@ -192,7 +192,8 @@ bool Session::Impl::begin_pass() {
 void Session::Impl::end_pass() {
   passing = false;
   for (Sequence& sequence : model.sequences) {
-    if (sequence.state() == Sequence::State::passing) sequence.leave(model.pass.logits(), model.config.vocab_size);
+    if (sequence.state() == Sequence::State::passing)
+      sequence.leave(model.lanes, model.pass.logits(), model.config.vocab_size);
   }
 }
 

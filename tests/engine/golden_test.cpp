@@ -15,7 +15,10 @@ using Ids = std::vector<std::uint32_t>;
 /// Directories of tests/data, and GGUF files of tests/data/gguf with the golden data of the directory of their name.
 class Fixture : public ::testing::TestWithParam<std::string> {
  protected:
-  std::string folder() const { return kSource + "/tests/data/" + std::filesystem::path(GetParam()).stem().string(); }
+  std::string folder() const {
+    const std::string name = GetParam();
+    return kSource + "/tests/data/" + name.substr(0, name.ends_with(".gguf") ? name.size() - 5 : name.size());
+  }
   std::string model() const {
     return GetParam().ends_with(".gguf") ? kSource + "/tests/data/gguf/" + GetParam() : folder();
   }
@@ -84,16 +87,16 @@ std::string case_name(const ::testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
                          ::testing::Values("bitnet", "cohere2", "ernie4_5", "exaone4", "gemma2", "gemma3", "glm4",
-                                           "gpt2", "gpt-neox", "gpt-oss", "granite", "granitemoe", "llama",
-                                           "llama3-rope", "mistral", "mixtral", "olmo2", "olmoe", "phi", "phi3",
-                                           "phi4-mini", "qwen2", "qwen3", "qwen3-moe", "smollm3", "stablelm",
-                                           "starcoder2", "yarn"),
+                                           "gpt2", "gpt-neox", "gpt-oss", "granite", "granite-hybrid", "granitemoe",
+                                           "lfm2", "llama", "llama3-rope", "mistral", "mixtral", "olmo2", "olmoe",
+                                           "phi", "phi3", "phi4-mini", "qwen2", "qwen3", "qwen3-moe", "qwen3.5",
+                                           "smollm3", "stablelm", "starcoder2", "yarn"),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Gguf, Fixture,
                          ::testing::Values("cohere2.gguf", "ernie4_5.gguf", "glm4.gguf", "gpt-neox.gguf",
-                                           "gpt-oss.gguf", "granite.gguf", "granitemoe.gguf", "llama.gguf",
-                                           "mixtral.gguf", "olmo2.gguf", "qwen3-moe.gguf", "smollm3.gguf",
-                                           "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
+                                           "gpt-oss.gguf", "granite.gguf", "granitemoe.gguf", "lfm2.gguf", "llama.gguf",
+                                           "mixtral.gguf", "olmo2.gguf", "qwen3-moe.gguf", "qwen3.5.gguf",
+                                           "smollm3.gguf", "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
                          case_name);
 
 /// Gemma's GGUF says neither the scale of attention nor which layers have a window: what llama.cpp takes for granted is

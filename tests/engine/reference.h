@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/reference_states.h"
 #include "file/small_file.h"
 #include "kernels/kernels.h"
 #include "qsf/base/half.h"
@@ -104,6 +105,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
   };
 
   std::vector<std::vector<Vec>> keys(o.n_layers), values(o.n_layers);
+  std::vector<ReferenceState> states(o.n_layers);
   std::vector<Vec> logits;
   const std::vector<float>& embedding = *weight(0, Role::token_embd);
   for (std::size_t position = 0; position < tokens.size(); ++position) {
@@ -119,6 +121,9 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i] * double{kind.residual_scale};
       };
       const auto mix = [&](const Vec& in) {
+        if (kind.mixer != Mixer::attention) {
+          return StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
+        }
         Vec q = product(*weight(s, Role::attn_q), in, weight(s, Role::attn_q_bias));
         Vec k = product(*weight(s, Role::attn_k), in, weight(s, Role::attn_k_bias));
         Vec v = product(*weight(s, Role::attn_v), in, weight(s, Role::attn_v_bias));
@@ -153,6 +158,10 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
               attended[h * hd + i] += p[t - first] / sum * values[layer][t][kv * hd + i];
             }
           }
+        }
+        if (kind.attention_gate != 0) {
+          const Vec gate = product(*weight(s, Role::attn_gate), in, nullptr);
+          for (std::size_t i = 0; i < gate.size(); ++i) attended[i] *= StateReference::sigmoid(gate[i]);
         }
         return product(*weight(s, Role::attn_o), attended, weight(s, Role::attn_o_bias));
       };

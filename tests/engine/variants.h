@@ -111,6 +111,30 @@ inline std::vector<Named> variants() {
       });
   shares.n_layers = 3;
   shares.optional = {Role::router_choice_bias, Role::shared_router};
+  // Recurrences between layers of attention; a tail that is longer than most chunks of the tests.
+  shaped("short convolutions", [](std::uint32_t layer, LayerKind& k) {
+    k.mixer = layer == 1 ? Mixer::attention : Mixer::short_conv;
+    k.conv_taps = layer == 0 ? 3 : 5;
+  }).n_layers = 3;
+  const auto state = [](LayerKind& k, Mixer mixer, std::uint32_t value_dim) {
+    k.mixer = mixer;
+    k.conv_taps = 4;
+    k.state_heads = 4;
+    k.state_key_heads = 2;
+    k.state_key_dim = 8;
+    k.state_value_dim = value_dim;
+  };
+  shaped("delta nets, gated attention", [state](std::uint32_t layer, LayerKind& k) {
+    k.attention_gate = layer == 1;
+    if (layer != 1) state(k, Mixer::delta_net, layer == 0 ? 8 : 70);
+    if (layer == 2) k.state_tiled = 1;
+  }).n_layers = 3;
+  SmallOptions& mamba = shaped("Mamba-2", [state](std::uint32_t layer, LayerKind& k) {
+    k.norm_place = NormPlace::both;
+    if (layer != 1) state(k, Mixer::mamba2, 12);
+  });
+  mamba.n_layers = 3;
+  mamba.optional = {Role::conv_bias};
   return all;
 }
 

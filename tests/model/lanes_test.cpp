@@ -10,7 +10,7 @@ using testing::SmallOptions;
 TEST(Lanes, LieApart) {
   Opened o;
   Lanes lanes;
-  ASSERT_TRUE(lanes.init(o.arena, o.program, KvType::f16, 3, 20));
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 3, 20));
   std::vector<std::pair<std::byte*, std::byte*>> pieces;
   for (std::uint32_t sequence = 0; sequence < 3; ++sequence) {
     for (std::uint32_t section = 1; section <= 2; ++section) {
@@ -34,7 +34,7 @@ TEST(Lanes, AWindowKeepsWhatTheOldestOfAGroupSees) {
   options.shape = [](std::uint32_t layer, LayerKind& kind) { kind.window = layer == 0 ? 6 : 0; };
   Opened o(options);
   Lanes lanes;
-  ASSERT_TRUE(lanes.init(o.arena, o.program, KvType::f16, 1, 40));
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 1, 40));
   EXPECT_EQ(lanes.kv(0, 1).capacity, 6 + kTogether - 1);
   EXPECT_EQ(lanes.kv(0, 1).window, 6u);
   EXPECT_EQ(lanes.kv(0, 2).capacity, 40u);
@@ -45,7 +45,7 @@ TEST(Lanes, ARingGoesBackOnlyToWhatItStillHolds) {
   options.window = 6;
   Opened o(options);
   Lanes lanes;
-  ASSERT_TRUE(lanes.init(o.arena, o.program, KvType::f16, 2, 40));
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 2, 40));
   const std::uint32_t capacity = lanes.kv(0, 1).capacity;
   lanes.write(0, capacity);
   EXPECT_EQ(lanes.rewind(0, 3), 3u) << "nothing was overwritten";
@@ -64,11 +64,84 @@ TEST(Lanes, LayersWithoutAttentionKeepNothing) {
   options.shape = [](std::uint32_t, LayerKind& kind) { kind.mixer = Mixer::none; };
   Opened o(options);
   Lanes lanes;
-  ASSERT_TRUE(lanes.init(o.arena, o.program, KvType::f32, 4, 1000));
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f32, 4, 1000));
   EXPECT_EQ(o.arena.used(Region::lanes), 0u);
   EXPECT_EQ(lanes.scores(), 0u);
   lanes.write(0, 500);
   EXPECT_EQ(lanes.rewind(0, 3), 3u);
+}
+
+SmallOptions with_states() {
+  SmallOptions options;
+  options.shape = [](std::uint32_t, LayerKind& kind) {
+    kind.mixer = Mixer::short_conv;
+    kind.conv_taps = 3;
+  };
+  return options;
+}
+
+TEST(Lanes, APassMakesAStateBesideTheOneBeforeIt) {
+  Opened o(with_states());
+  Lanes lanes;
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 2, 40));
+  lanes.write(0, 5);
+  const StateLane fresh = lanes.state(0, 1);
+  EXPECT_EQ(fresh.before, nullptr) << "there is nothing before position 0";
+  EXPECT_NE(lanes.state(0, 2).now, fresh.now) << "each layer has its own";
+  lanes.commit(0, 5, false);
+  lanes.write(0, 6);
+  EXPECT_EQ(lanes.state(0, 1).before, fresh.now);
+  EXPECT_NE(lanes.state(0, 1).now, fresh.now);
+  // A pass that does not end leaves what was before it.
+  EXPECT_EQ(lanes.rewind(0, 5), 5u);
+  lanes.write(0, 6);
+  EXPECT_EQ(lanes.state(0, 1).before, fresh.now);
+}
+
+TEST(Lanes, AStateGoesBackToItsCheckpointOrTheBeginning) {
+  Opened o(with_states());
+  Lanes lanes;
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 2, 40));
+  const auto pass = [&](std::uint32_t end, bool keep) {
+    lanes.write(0, end);
+    const StateLane lane = lanes.state(0, 1);
+    EXPECT_NE(lane.before, lane.now);
+    lanes.commit(0, end, keep);
+    return lane.now;
+  };
+  const float* const at_8 = pass(8, false);
+  const float* const at_10 = pass(10, true);
+  for (std::uint32_t end = 11; end < 20; ++end) EXPECT_NE(pass(end, false), at_8) << "the checkpoint stays";
+  EXPECT_EQ(lanes.rewind(0, 19), 19u);
+  EXPECT_EQ(lanes.rewind(0, 12), 8u);
+  EXPECT_EQ(lanes.state(0, 1).before, at_8);
+  EXPECT_NE(pass(9, false), at_8);
+  EXPECT_EQ(lanes.rewind(0, 8), 8u) << "it can be gone back to again";
+  EXPECT_EQ(lanes.rewind(0, 7), 0u);
+  EXPECT_EQ(lanes.state(0, 1).before, nullptr);
+  EXPECT_EQ(lanes.rewind(0, 8), 0u) << "the checkpoint was of what is no more";
+  EXPECT_NE(at_10, nullptr);
+}
+
+TEST(Lanes, ACheckpointBehindAWindowsRingIsNone) {
+  SmallOptions options = with_states();
+  options.window = 6;
+  options.shape = [](std::uint32_t layer, LayerKind& kind) {
+    if (layer == 1) return;
+    kind.mixer = Mixer::short_conv;
+    kind.conv_taps = 3;
+  };
+  Opened o(options);
+  Lanes lanes;
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 1, 40));
+  lanes.write(0, 8);
+  lanes.commit(0, 8, false);
+  lanes.write(0, 9);
+  lanes.commit(0, 9, true);
+  EXPECT_EQ(lanes.rewind(0, 8), 8u);
+  lanes.write(0, 30);
+  lanes.commit(0, 30, false);
+  EXPECT_EQ(lanes.rewind(0, 20), 0u);
 }
 
 }  // namespace

@@ -41,7 +41,18 @@ const builds = [
   },
 ];
 
-const fixtures = ['llama', 'llama3-rope', 'mistral', 'qwen2', 'qwen3', 'qwen3-moe', 'gpt-oss'];
+const fixtures = [
+  'llama',
+  'llama3-rope',
+  'mistral',
+  'qwen2',
+  'qwen3',
+  'qwen3-moe',
+  'gpt-oss',
+  'lfm2',
+  'qwen3.5',
+  'granite-hybrid',
+];
 const models = [
   ...fixtures.map((name) => ({ name, quantType: '8bit' })),
   ...['f32', 'f16', '4bit'].map((quantType) => ({ name: 'llama', quantType })),

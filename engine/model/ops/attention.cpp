@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "model/pass.h"
+#include "model/state.h"
 
 namespace qsf {
 namespace {
@@ -27,17 +28,10 @@ Advance rope_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// How many columns from `first` on follow each other in one sequence, kTogether at most.
-std::uint32_t run_length(std::span<const Column> columns, std::uint32_t first) {
-  std::uint32_t n = 1;
-  while (n < kTogether && first + n < columns.size() && columns[first + n].sequence == columns[first].sequence) ++n;
-  return n;
-}
-
 /// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries.
 Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
-  const std::uint32_t first = pass.item(), n = run_length(pass.columns(), first);
+  const std::uint32_t first = pass.item(), n = run_of_sequence(pass.columns(), first, kTogether);
   const Column& column = pass.columns()[first];
   const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
   const auto type = static_cast<std::size_t>(pass.lanes().type());
@@ -82,19 +76,22 @@ void emit(Builder& b, Buf in, Buf out) {
   b.product(Role::attn_q, Role::attn_q_bias, in, Buf::q);
   b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);
   b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);
+  const bool gated = b.kind().attention_gate != 0;
+  if (gated) b.product(Role::attn_gate, Role::attn_gate, in, Buf::z);
   if (b.has(Role::attn_q_norm_all)) b.norm(Role::attn_q_norm_all, Role::attn_q_norm_all, Buf::q, Buf::q);
   if (b.has(Role::attn_k_norm_all)) b.norm(Role::attn_k_norm_all, Role::attn_k_norm_all, Buf::k, Buf::k);
   b.in_place(op_rope, Role::attn_q_norm, Buf::q);
   b.in_place(op_rope, Role::attn_k_norm, Buf::k);
   b.in_place(op_attend, Role::attn_sinks, Buf::q);
   if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
-  b.product(Role::attn_o, Role::attn_o_bias, Buf::q, out);
+  if (gated) b.emit({.row = &op_sigmoid_gate, .in = Buf::q, .out = Buf::z});
+  b.product(Role::attn_o, Role::attn_o_bias, gated ? Buf::z : Buf::q, out);
 }
 
-LaneNeed lane(const LayerKind& kind) { return {kind.n_kv_heads, kind.head_dim, kind.window}; }
+LaneNeed lane(const LayerKind& kind, std::uint32_t) { return {kind.n_kv_heads, kind.head_dim, kind.window, 0}; }
 
 void emit_none(Builder&, Buf, Buf) {}
-LaneNeed no_lane(const LayerKind&) { return {}; }
+LaneNeed no_lane(const LayerKind&, std::uint32_t) { return {}; }
 
 }  // namespace
 

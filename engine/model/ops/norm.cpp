@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "model/pass.h"
 
 namespace qsf {
@@ -30,9 +33,39 @@ Advance layer_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
+/// Every head of `out` by itself, in place.
+Advance heads_step(Pass& pass, const Op& op, std::uint32_t head_dim, const float* weight, float epsilon) {
+  const std::uint32_t n_heads = pass.width(op.out) / head_dim;
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
+      float* const head = pass.at(op.out, begin) + i * head_dim;
+      pass.kernels().rms_norm(head, weight, head, head_dim, epsilon);
+    }
+  });
+  pass.count(op.row->name, {}, std::uint64_t{pass.n()} * n_heads);
+  return Advance::done;
+}
+
+Advance head_norm_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  return heads_step(pass, op, kind.state_value_dim, pass.vector(op.weight), kind.norm_epsilon);
+}
+
+/// Keys and queries of a state become as long as the op says: x / sqrt(sum of x^2 + 1e-6), which is the RMS norm of
+/// this weight and epsilon.
+Advance unit_step(Pass& pass, const Op& op) {
+  const std::uint32_t n = pass.program().kind->state_key_dim;
+  const double root = std::sqrt(static_cast<double>(n));
+  float* const weight = pass.row();
+  std::fill_n(weight, n, static_cast<float>(double{op.factor} / root));
+  return heads_step(pass, op, n, weight, 1e-6f / static_cast<float>(n));
+}
+
 }  // namespace
 
 const OpRow op_rms_norm{"rms_norm", Work::norm, rms_step};
 const OpRow op_layer_norm{"layer_norm", Work::norm, layer_step};
+const OpRow op_head_norm{"head_norm", Work::norm, head_norm_step};
+const OpRow op_unit_heads{"unit_heads", Work::norm, unit_step};
 
 }  // namespace qsf

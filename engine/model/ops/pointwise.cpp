@@ -44,6 +44,23 @@ Advance soft_cap(Pass& pass, const Op& op) {
   });
 }
 
+Advance mul(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    pass.kernels().mul(pass.at(op.out, begin), pass.at(op.in, begin), n);
+  });
+}
+
+/// out = in / (1 + e^-out)
+Advance sigmoid_gate(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    float* const gate = pass.at(op.out, begin);
+    const float* const x = pass.at(op.in, begin);
+    pass.kernels().scale(gate, -1, n);
+    pass.kernels().exp(gate, n);
+    for (std::uint32_t i = 0; i < n; ++i) gate[i] = x[i] / (1 + gate[i]);
+  });
+}
+
 }  // namespace
 
 Activate* activation_of(const Kernels& kernels, Activation activation) {
@@ -82,6 +99,8 @@ const OpRow op_relu2{"relu2", Work::activate, activate<&Kernels::relu2>};
 const OpRow op_limit{"limit", Work::activate, limit};
 const OpRow op_add{"add", Work::add, add};
 const OpRow op_scale{"scale", Work::scale, scale};
+const OpRow op_mul{"mul", Work::activate, mul};
+const OpRow op_sigmoid_gate{"sigmoid_gate", Work::activate, sigmoid_gate};
 const OpRow op_soft_cap{"soft_cap", Work::activate, soft_cap};
 
 }  // namespace qsf

@@ -46,6 +46,15 @@ struct LayerKind {
   std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
   /// Whether gates and what they multiply are changed before the activation.
   bool limits_gates() const { return gate_limit != 0 || gate_slope != 1 || up_offset != 0; }
+  constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba2; }
+  constexpr std::uint32_t state_keys() const { return state_key_heads * state_key_dim; }
+  constexpr std::uint32_t state_values() const { return state_heads * state_value_dim; }
+  /// Heads that share a key head.
+  constexpr std::uint32_t heads_of_key() const { return state_key_heads == 0 ? 0 : state_heads / state_key_heads; }
+  /// Channels of the mixer's convolution, of a model of that width.
+  constexpr std::uint32_t conv_channels(std::uint32_t dim) const {
+    return mixer == Mixer::short_conv ? dim : has_state() ? 2 * state_keys() + state_values() : 0;
+  }
   bool operator==(const LayerKind&) const = default;
 };
 

@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kSegmentEntrySize = 32;
 
 inline constexpr std::uint32_t kMaxLayers = 1024;
 inline constexpr std::uint32_t kMaxDim = 1u << 20;
+inline constexpr std::uint32_t kMaxTaps = 8;  // of a convolution
 inline constexpr std::uint32_t kMaxVocab = 1u << 22;
 inline constexpr std::uint32_t kMaxSeqLen = 1u << 24;
 inline constexpr std::uint32_t kMaxSegmentRaw = 16u << 20;
@@ -171,6 +172,25 @@ enum class Role : std::uint8_t {
   shared_up = 56,
   shared_down = 57,
   shared_router = 58,
+  conv_b = 60,
+  conv_c = 61,
+  conv_x = 62,
+  conv_out = 63,
+  conv_weight = 64,
+  conv_bias = 65,
+  state_q = 66,
+  state_k = 67,
+  state_v = 68,
+  state_z = 69,
+  state_a = 70,
+  state_b = 71,
+  state_decay = 72,
+  state_dt_bias = 73,
+  state_skip = 74,
+  state_norm = 75,
+  state_norm_all = 76,
+  state_out = 77,
+  attn_gate = 78,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

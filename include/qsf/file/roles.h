@@ -28,6 +28,15 @@ enum class Extent : std::uint8_t {
   all_expert_dims,  // those of one expert after those of another
   all_expert_outputs,
   shared_dim,
+  conv_channels,
+  conv_weights,
+  state_heads,
+  state_keys,
+  state_values,
+  state_key_dim,
+  state_value_dim,
+  key_head_heads,
+  key_head_values
 };
 /// Whether a section has a tensor of a role: it must, it may, it must not.
 enum class Presence : std::uint8_t { never, optional, always };
@@ -85,6 +94,19 @@ constexpr Presence mixer_norm_bias(const RoleContext& c) { return may(layer_norm
 constexpr Presence network_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && feeds(c)); }
 constexpr Presence may_be(const RoleContext&) { return Presence::optional; }
 constexpr Presence layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
+constexpr bool delta(const RoleContext& c) { return c.kind.mixer == Mixer::delta_net; }
+constexpr bool mamba(const RoleContext& c) { return c.kind.mixer == Mixer::mamba2; }
+constexpr Presence short_conv(const RoleContext& c) { return when(c.kind.mixer == Mixer::short_conv); }
+constexpr Presence convolves(const RoleContext& c) {
+  return when(c.kind.mixer == Mixer::short_conv || c.kind.has_state());
+}
+constexpr Presence mamba_may(const RoleContext& c) { return may(mamba(c)); }
+constexpr Presence recurrent(const RoleContext& c) { return when(c.kind.has_state()); }
+constexpr Presence delta_net(const RoleContext& c) { return when(delta(c)); }
+constexpr Presence mamba2(const RoleContext& c) { return when(mamba(c)); }
+constexpr Presence gated_attention(const RoleContext& c) {
+  return when(c.kind.mixer == Mixer::attention && c.kind.attention_gate != 0);
+}
 
 }  // namespace presence
 
@@ -137,6 +159,25 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::shared_up,       "shared_up",       Place::layer,     true,  Extent::shared_dim, Extent::dim,    presence::shared_expert},
     RoleRule{Role::shared_down,     "shared_down",     Place::layer,     true,  Extent::dim,      Extent::shared_dim, presence::shared_expert},
     RoleRule{Role::shared_router,   "shared_router",   Place::layer,     true,  Extent::one,      Extent::dim,      presence::shared_expert_may},
+    RoleRule{Role::conv_b,          "conv_b",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
+    RoleRule{Role::conv_c,          "conv_c",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
+    RoleRule{Role::conv_x,          "conv_x",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
+    RoleRule{Role::conv_out,        "conv_out",        Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
+    RoleRule{Role::conv_weight,     "conv_weight",     Place::layer,     false, Extent::one,       Extent::conv_weights, presence::convolves},
+    RoleRule{Role::conv_bias,       "conv_bias",       Place::layer,     false, Extent::one,       Extent::conv_channels, presence::mamba_may},
+    RoleRule{Role::state_q,         "state_q",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::recurrent},
+    RoleRule{Role::state_k,         "state_k",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::recurrent},
+    RoleRule{Role::state_v,         "state_v",         Place::layer,     true,  Extent::state_values, Extent::dim,      presence::recurrent},
+    RoleRule{Role::state_z,         "state_z",         Place::layer,     true,  Extent::state_values, Extent::dim,      presence::recurrent},
+    RoleRule{Role::state_a,         "state_a",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::recurrent},
+    RoleRule{Role::state_b,         "state_b",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::delta_net},
+    RoleRule{Role::state_decay,     "state_decay",     Place::layer,     false, Extent::one,       Extent::state_heads, presence::recurrent},
+    RoleRule{Role::state_dt_bias,   "state_dt_bias",   Place::layer,     false, Extent::one,       Extent::state_heads, presence::recurrent},
+    RoleRule{Role::state_skip,      "state_skip",      Place::layer,     false, Extent::one,       Extent::state_heads, presence::mamba2},
+    RoleRule{Role::state_norm,      "state_norm",      Place::layer,     false, Extent::one,       Extent::state_value_dim, presence::delta_net},
+    RoleRule{Role::state_norm_all,  "state_norm_all",  Place::layer,     false, Extent::one,       Extent::state_values, presence::mamba2},
+    RoleRule{Role::state_out,       "state_out",       Place::layer,     true,  Extent::dim,       Extent::state_values, presence::recurrent},
+    RoleRule{Role::attn_gate,       "attn_gate",       Place::layer,     true,  Extent::heads,     Extent::dim,      presence::gated_attention},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -199,6 +240,24 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.n_experts * h.dim;
     case Extent::shared_dim:
       return kind.shared_dim;
+    case Extent::conv_channels:
+      return kind.conv_channels(h.dim);
+    case Extent::conv_weights:
+      return kind.conv_taps * kind.conv_channels(h.dim);
+    case Extent::state_heads:
+      return kind.state_heads;
+    case Extent::state_keys:
+      return kind.state_keys();
+    case Extent::state_values:
+      return kind.state_values();
+    case Extent::state_key_dim:
+      return kind.state_key_dim;
+    case Extent::state_value_dim:
+      return kind.state_value_dim;
+    case Extent::key_head_heads:
+      return kind.heads_of_key();
+    case Extent::key_head_values:
+      return kind.heads_of_key() * kind.state_value_dim;
   }
   return 0;
 }

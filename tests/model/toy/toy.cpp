@@ -22,7 +22,7 @@ void emit(Builder& b, Buf in, Buf out) {
   b.set_width(out, b.width(Buf::q));
   b.emit({.row = &op_square, .in = Buf::q, .out = out});
 }
-LaneNeed lane(const LayerKind&) { return {}; }
+LaneNeed lane(const LayerKind&, std::uint32_t) { return {}; }
 
 }  // namespace
 

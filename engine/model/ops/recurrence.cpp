@@ -1,0 +1,165 @@
+// A state of keys and values that decays: what is read from it by queries at each position, after the position's own
+// value was added under its key. The gated delta rule (Yang et al. 2024) first takes away what the key reads already;
+// Mamba-2 (Dao and Gu 2024) does not. Positions are taken one by one, so that chunks do not matter.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "model/pass.h"
+#include "model/state.h"
+#include "qsf/base/exact.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::uint32_t kBlock = 64;  // columns of a state whose sums are kept side by side
+
+/// One head at one position. state = decay * before + key x change; change = rate * value, or by the delta rule
+/// rate * (value - (decay * before) key); value becomes what the query reads from state. Sums are taken in order of
+/// rows.
+struct Head {
+  const float* before;  // [key_dim, value_dim], may be `now`
+  float* now;
+  const float* q;
+  const float* k;
+  float* v;
+  std::uint32_t key_dim, value_dim;
+  float decay, rate, skip;  // skip: of the value, added to what is read
+  bool delta;
+};
+
+template <bool kWhole>
+void recur(const Head& h, std::uint32_t begin, std::uint32_t width) {
+  const std::uint32_t n = kWhole ? kBlock : width;
+  std::array<float, kBlock> sum{}, change;
+  float* const value = h.v + begin;
+  for (std::uint32_t r = 0; h.delta && r < h.key_dim; ++r) {
+    const float* const row = h.before + std::size_t{r} * h.value_dim + begin;
+    const float key = h.k[r];
+    for (std::uint32_t c = 0; c < n; ++c) sum[c] += (row[c] * h.decay) * key;
+  }
+  for (std::uint32_t c = 0; c < n; ++c) change[c] = (value[c] - sum[c]) * h.rate;
+  sum = {};
+  for (std::uint32_t r = 0; r < h.key_dim; ++r) {
+    const float* const row = h.before + std::size_t{r} * h.value_dim + begin;
+    float* const to = h.now + std::size_t{r} * h.value_dim + begin;
+    const float key = h.k[r], query = h.q[r];
+    std::array<float, kBlock> state;
+    for (std::uint32_t c = 0; c < n; ++c) state[c] = row[c] * h.decay + key * change[c];
+    for (std::uint32_t c = 0; c < n; ++c) {
+      to[c] = state[c];
+      sum[c] += state[c] * query;
+    }
+  }
+  for (std::uint32_t c = 0; c < n; ++c) value[c] = sum[c] + h.skip * value[c];
+}
+
+void recur(const Head& h) {
+  for (std::uint32_t begin = 0; begin < h.value_dim; begin += kBlock) {
+    const std::uint32_t n = std::min(h.value_dim - begin, kBlock);
+    n == kBlock ? recur<true>(h, begin, n) : recur<false>(h, begin, n);
+  }
+}
+
+/// Some positions of one sequence at a time, every head by itself.
+Advance recur_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const std::span<const Column> columns = pass.columns();
+  const std::uint32_t first = pass.item(), n = run_of_sequence(columns, first, kTogether);
+  const bool goes_on = first > 0 && columns[first - 1].sequence == columns[first].sequence;
+  const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
+  const StateLane lane = pass.lanes().state(columns[first].sequence, pass.section());
+  const float* const skip = op.has_weight ? pass.vector(op.weight) : nullptr;
+  parallel_for(pass.workers(), kind.state_heads, [&](std::uint32_t head) {
+    const std::size_t size = std::size_t{kind.state_key_dim} * kind.state_value_dim;
+    const std::uint32_t key_head = kind.state_tiled != 0 ? head % kind.state_key_heads : head / kind.heads_of_key();
+    float* const now = lane.now + tail + head * size;
+    const float* before = goes_on || lane.before == nullptr ? now : lane.before + tail + head * size;
+    if (!goes_on && lane.before == nullptr) std::fill_n(now, size, 0.0f);
+    for (std::uint32_t t = first; t < first + n; ++t) {
+      recur({before, now, pass.at(Buf::q, t) + std::size_t{key_head} * kind.state_key_dim,
+             pass.at(Buf::k, t) + std::size_t{key_head} * kind.state_key_dim,
+             pass.at(op.out, t) + std::size_t{head} * kind.state_value_dim, kind.state_key_dim, kind.state_value_dim,
+             pass.at(Buf::decay, t)[head], pass.at(Buf::rate, t)[head], skip != nullptr ? skip[head] : 0.0f,
+             kind.mixer == Mixer::delta_net});
+      before = now;
+    }
+  });
+  pass.count(op_recur.name, {}, std::uint64_t{n} * kind.state_heads);
+  pass.item() += n;
+  return pass.item() < pass.n() ? Advance::working : Advance::done;
+}
+
+/// log(1 + e^x)
+double softplus(double x) { return x > 20 ? x : exact::log(1 + exact::exp(x)); }
+
+/// From steps and rates as the products gave them: decay = e^(A softplus(step + bias)). The delta rule's rate is
+/// the sigmoid of its own product, Mamba-2's the step.
+Advance decay_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const float* const decay = pass.vector(op.weight, 0);
+  const float* const bias = pass.vector(op.bias, 1);
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t t = begin; t < begin + count; ++t) {
+      float* const to = pass.at(Buf::decay, t);
+      float* const rate = pass.at(Buf::rate, t);
+      for (std::uint32_t head = 0; head < kind.state_heads; ++head) {
+        const double step = softplus(double{to[head]} + double{bias[head]});
+        to[head] = static_cast<float>(exact::exp(double{decay[head]} * step));
+        rate[head] =
+            static_cast<float>(kind.mixer == Mixer::delta_net ? 1 / (1 + exact::exp(-double{rate[head]})) : step);
+      }
+    }
+  });
+  pass.count(op_decay.name, {}, pass.n());
+  return Advance::done;
+}
+
+void project(Builder& b, Buf in) {
+  b.product(Role::state_q, Role::state_q, in, Buf::q);
+  b.product(Role::state_k, Role::state_k, in, Buf::k);
+  b.product(Role::state_v, Role::state_v, in, Buf::v);
+  b.product(Role::state_z, Role::state_z, in, Buf::z);
+  b.product(Role::state_a, Role::state_a, in, Buf::decay);
+}
+
+/// Of what the products gave: convolutions, and the decays.
+void prepare(Builder& b) {
+  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);
+  for (const Buf buf : {Buf::q, Buf::k, Buf::v}) b.emit({.row = &op_silu, .out = buf});
+  b.with_weights(op_decay, Role::state_decay, Role::state_dt_bias, Buf::decay);
+}
+
+void emit_delta_net(Builder& b, Buf in, Buf out) {
+  project(b, in);
+  b.product(Role::state_b, Role::state_b, in, Buf::rate);
+  prepare(b);
+  const auto factor = static_cast<float>(1 / std::sqrt(static_cast<double>(b.kind().state_key_dim)));
+  b.emit({.row = &op_unit_heads, .out = Buf::q, .factor = factor});
+  b.emit({.row = &op_unit_heads, .out = Buf::k});
+  b.emit({.row = &op_recur, .out = Buf::v});
+  b.with_weights(op_head_norm, Role::state_norm, Role::state_norm, Buf::v);
+  b.emit({.row = &op_silu, .in = Buf::v, .out = Buf::z});
+  b.product(Role::state_out, Role::state_out, Buf::z, out);
+}
+
+void emit_mamba2(Builder& b, Buf in, Buf out) {
+  project(b, in);
+  b.set_width(Buf::rate, b.width(Buf::decay));
+  prepare(b);
+  b.in_place(op_recur, Role::state_skip, Buf::v);
+  b.emit({.row = &op_silu, .in = Buf::v, .out = Buf::z});
+  b.norm(Role::state_norm_all, Role::state_norm_all, Buf::z, Buf::z);
+  b.product(Role::state_out, Role::state_out, Buf::z, out);
+}
+
+LaneNeed lane(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_floats(kind, dim)}; }
+
+}  // namespace
+
+const OpRow op_decay{"decay", Work::activate, decay_step};
+const OpRow op_recur{"recur", Work::attention, recur_step};
+const MixerRow mixer_delta_net{emit_delta_net, lane};
+const MixerRow mixer_mamba2{emit_mamba2, lane};
+
+}  // namespace qsf

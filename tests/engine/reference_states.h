@@ -1,0 +1,130 @@
+// Mixers that keep a state instead of keys and values, one position after the other in double precision, from the
+// papers' formulas and independent of the engine: gated short convolutions (LFM2), the gated delta rule (Yang et al.
+// 2024), Mamba-2 (Dao and Gu 2024).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "qsf/file/roles.h"
+
+namespace qsf::test {
+
+/// What one layer keeps of a sequence.
+struct ReferenceState {
+  std::vector<std::vector<double>> inputs;  // of the convolution, of all positions
+  std::vector<double> state;                // [heads, key_dim, value_dim]
+};
+
+struct StateReference {
+  using Vec = std::vector<double>;
+  /// A tensor of the layer, null where it has none.
+  using Weight = std::function<const std::vector<float>*(Role)>;
+
+  const LayerKind& kind;
+  Weight weight;
+  ReferenceState& kept;
+
+  Vec product(Role role, const Vec& x) const {
+    const std::vector<float>& w = *weight(role);
+    Vec y(w.size() / x.size());
+    for (std::size_t i = 0; i < w.size(); ++i) y[i / x.size()] += double{w[i]} * x[i % x.size()];
+    return y;
+  }
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+  /// Of all inputs so far, the last one's output.
+  Vec convolve(Vec input) const {
+    kept.inputs.push_back(std::move(input));
+    const std::size_t n = kept.inputs.size(), channels = kept.inputs[0].size();
+    Vec out(channels);
+    for (std::size_t back = 0; back < kind.conv_taps && back < n; ++back) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        out[c] += double{(*weight(Role::conv_weight))[(kind.conv_taps - 1 - back) * channels + c]} *
+                  kept.inputs[n - 1 - back][c];
+      }
+    }
+    if (const auto* bias = weight(Role::conv_bias)) {
+      for (std::size_t c = 0; c < channels; ++c) out[c] += double{(*bias)[c]};
+    }
+    return out;
+  }
+
+  Vec short_conv(const Vec& in) const {
+    Vec gated = product(Role::conv_x, in);
+    const Vec b = product(Role::conv_b, in), c = product(Role::conv_c, in);
+    for (std::size_t i = 0; i < gated.size(); ++i) gated[i] *= b[i];
+    Vec y = convolve(gated);
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] *= c[i];
+    return product(Role::conv_out, y);
+  }
+
+  static void make_unit(double* x, std::size_t n) {
+    double sum = 1e-6;
+    for (std::size_t i = 0; i < n; ++i) sum += x[i] * x[i];
+    for (std::size_t i = 0; i < n; ++i) x[i] /= std::sqrt(sum);
+  }
+
+  Vec recurrence(const Vec& in) const {
+    const bool delta = kind.mixer == Mixer::delta_net;
+    const std::size_t keys = kind.state_keys(), values = kind.state_values();
+    const std::size_t rows = kind.state_key_dim, columns = kind.state_value_dim;
+    // Channels lie as q, k, v; of Mamba-2 as x, B, C.
+    Vec parts[3] = {product(delta ? Role::state_q : Role::state_v, in), product(Role::state_k, in),
+                    product(delta ? Role::state_v : Role::state_q, in)};
+    Vec all;
+    for (const Vec& part : parts) all.insert(all.end(), part.begin(), part.end());
+    all = convolve(all);
+    for (double& e : all) e *= sigmoid(e);
+    double* const first = all.data();
+    double *q = first, *k = first + keys, *v = first + 2 * keys;
+    if (!delta) v = first, k = first + values, q = k + keys;
+    for (std::size_t h = 0; delta && h < kind.state_key_heads; ++h) {
+      make_unit(q + h * rows, rows);
+      make_unit(k + h * rows, rows);
+      for (std::size_t i = 0; i < rows; ++i) q[h * rows + i] /= std::sqrt(static_cast<double>(rows));
+    }
+    const Vec steps = product(Role::state_a, in);
+    const Vec rates = delta ? product(Role::state_b, in) : Vec{};
+    Vec gate = product(Role::state_z, in);
+    for (double& e : gate) e *= sigmoid(e);
+    kept.state.resize(kind.state_heads * rows * columns);
+    Vec out(values);
+    for (std::size_t h = 0; h < kind.state_heads; ++h) {
+      const std::size_t key_head =
+          kind.state_tiled != 0 ? h % kind.state_key_heads : h * kind.state_key_heads / kind.state_heads;
+      const double* const key = k + key_head * rows;
+      const double* const query = q + key_head * rows;
+      const double step = std::log1p(std::exp(steps[h] + double{(*weight(Role::state_dt_bias))[h]}));
+      const double decay = std::exp(double{(*weight(Role::state_decay))[h]} * step);
+      for (std::size_t c = 0; c < columns; ++c) {
+        const double value = v[h * columns + c];
+        double* const state = &kept.state[h * rows * columns];
+        double known = 0;
+        for (std::size_t r = 0; r < rows; ++r) known += (state[r * columns + c] *= decay) * key[r];
+        const double change = delta ? (value - known) * sigmoid(rates[h]) : value * step;
+        for (std::size_t r = 0; r < rows; ++r) {
+          out[h * columns + c] += (state[r * columns + c] += key[r] * change) * query[r];
+        }
+        if (!delta) out[h * columns + c] += value * double{(*weight(Role::state_skip))[h]};
+      }
+    }
+    // Normed by heads and then gated, or gated and then normed as a whole.
+    const std::vector<float>& scale = *weight(delta ? Role::state_norm : Role::state_norm_all);
+    for (std::size_t i = 0; !delta && i < values; ++i) out[i] *= gate[i];
+    for (std::size_t begin = 0; begin < values; begin += scale.size()) {
+      double sum = 0;
+      for (std::size_t i = 0; i < scale.size(); ++i) sum += out[begin + i] * out[begin + i];
+      const double inverse = 1 / std::sqrt(sum / static_cast<double>(scale.size()) + double{kind.norm_epsilon});
+      for (std::size_t i = 0; i < scale.size(); ++i) out[begin + i] *= inverse * double{scale[i]};
+    }
+    for (std::size_t i = 0; delta && i < values; ++i) out[i] *= gate[i];
+    return product(Role::state_out, out);
+  }
+
+  Vec mix(const Vec& in) const { return kind.mixer == Mixer::short_conv ? short_conv(in) : recurrence(in); }
+};
+
+}  // namespace qsf::test
