@@ -39,6 +39,38 @@ TEST(Program, FollowsTheKindsOfItsLayers) {
                              "silu", "matmul", "scale", "add", "scale", "add"}));
 }
 
+TEST(Program, MixersWithStates) {
+  const Names network{"add", "rms_norm", "matmul", "matmul", "silu", "matmul", "add"};
+  const auto ops = [](Mixer mixer, std::vector<Role> optional = {}) {
+    SmallOptions options;
+    options.optional = std::move(optional);
+    options.shape = [mixer](std::uint32_t, LayerKind& kind) {
+      kind.mixer = mixer;
+      kind.attention_gate = mixer == Mixer::attention;
+      kind.conv_taps = 4;
+      kind.state_heads = 4;
+      kind.state_key_heads = 2;
+      kind.state_key_dim = 8;
+      kind.state_value_dim = 16;
+    };
+    return Opened(options).ops(1);
+  };
+  const auto with_network = [&](Names names) {
+    names.insert(names.end(), network.begin(), network.end());
+    return names;
+  };
+  EXPECT_EQ(ops(Mixer::short_conv),
+            with_network({"rms_norm", "matmul", "matmul", "matmul", "mul", "convolve", "mul", "matmul"}));
+  EXPECT_EQ(ops(Mixer::delta_net), with_network({"rms_norm", "matmul", "matmul", "matmul", "matmul", "matmul", "matmul",
+                                                 "convolve", "silu", "silu", "silu", "decay", "unit_heads",
+                                                 "unit_heads", "recur", "head_norm", "silu", "matmul"}));
+  EXPECT_EQ(ops(Mixer::mamba2, {Role::conv_bias}),
+            with_network({"rms_norm", "matmul", "matmul", "matmul", "matmul", "matmul", "convolve", "silu", "silu",
+                          "silu", "decay", "recur", "silu", "rms_norm", "matmul"}));
+  EXPECT_EQ(ops(Mixer::attention), with_network({"rms_norm", "matmul", "matmul", "matmul", "matmul", "rope", "rope",
+                                                 "attend", "sigmoid_gate", "matmul"}));
+}
+
 TEST(Program, LayersWithOtherOptionalTensorsHaveOtherOps) {
   SmallOptions options;
   options.biases = true;
