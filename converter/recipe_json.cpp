@@ -171,6 +171,11 @@ class RecipeReader {
       return wrong<std::string_view>("{:.80}: an exception's \"{}\" must be a list of layers, or say every how many",
                                      kLayers);
     }
+    if (layers->contains("first")) {
+      QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "first"; }));
+      QSF_TRY(value((*layers)["first"], first_form(), out.first.emplace()));
+      return out;
+    }
     QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "every" || key == "from"; }));
     if (!layers->contains("every")) return wrong<std::string_view>("{:.80}: \"{}\" has no \"every\"", kLayers);
     QSF_LET(every, whole((*layers)["every"], "every", 1, kMaxLayers));

@@ -77,6 +77,7 @@ struct Setting {
 struct LayerException {
   std::vector<std::uint32_t> layers = {};  // these, or every n-th from one on
   std::uint32_t every = 0, from = 0;
+  std::optional<Value> first = {};  // or so many from the first on
   std::vector<Setting> settings = {};
   bool holds_for(std::uint32_t layer) const;
 };

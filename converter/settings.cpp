@@ -78,40 +78,52 @@ std::string expected(const KeyForm& form) {
   return text + range;
 }
 
+/// Where a value is to be looked for, and in whose words errors are told.
+struct Source {
+  const Recipe& recipe;
+  Naming naming;
+  const Lookup& lookup;
+  std::string_view file;
+};
+
+Result<double> resolve_value(const Value& value, const KeyForm& form, const Source& source) {
+  const std::string& key = value.keys.in(source.naming);
+  const std::string_view file = source.file;
+  Json found = key.empty() ? Json(nullptr) : source.lookup(key);
+  if (source.naming == Naming::hugging_face) {
+    for (const std::string& other : value.also) found = found.is_null() ? source.lookup(other) : found;
+  }
+  std::optional<double> number = value.number;
+  if (source.naming == Naming::gguf && value.gguf_number) number = value.gguf_number;
+  if (const std::string* word = as_text(found); word && form.number_in) {
+    number = form.number_in(*word);
+    if (!number) {
+      return make_error(ErrorCode::unsupported, "{}: the {} \"{:.40}\" is not supported", file, form.key.name, *word);
+    }
+  } else if (!found.is_null()) {
+    QSF_LET(read, read_value(found, form, file));
+    number = read;
+    if (value.power != 1) {
+      number = exact::pow(read, value.power);
+      if (!(*number >= form.key.least && *number <= form.key.most)) return read_value(*number, form, file).error();
+    }
+  }
+  if (!number && key.empty()) {
+    return make_error(ErrorCode::bad_input, "{}: the recipe {:.60} does not say where this source has \"{}\"", file,
+                      source.recipe.name, form.key.name);
+  }
+  if (!number) {
+    return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" is missing, which the recipe {:.60} takes as {}", file, key,
+                      source.recipe.name, form.key.name);
+  }
+  return *number;
+}
+
 Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std::span<const KeyForm> forms,
-                                         const Recipe& recipe, Naming naming, const Lookup& lookup,
-                                         std::string_view file) {
+                                         const Source& source) {
   std::vector<Setting> out;
   for (const Setting& setting : settings) {
-    const KeyForm& form = forms[setting.key];
-    const std::string& key = setting.value.keys.in(naming);
-    Json found = key.empty() ? Json(nullptr) : lookup(key);
-    if (naming == Naming::hugging_face) {
-      for (const std::string& other : setting.value.also) found = found.is_null() ? lookup(other) : found;
-    }
-    std::optional<double> number = setting.value.number;
-    if (naming == Naming::gguf && setting.value.gguf_number) number = setting.value.gguf_number;
-    if (const std::string* word = as_text(found); word && form.number_in) {
-      number = form.number_in(*word);
-      if (!number) {
-        return make_error(ErrorCode::unsupported, "{}: the {} \"{:.40}\" is not supported", file, form.key.name, *word);
-      }
-    } else if (!found.is_null()) {
-      QSF_LET(value, read_value(found, form, file));
-      number = value;
-      if (setting.value.power != 1) {
-        number = exact::pow(value, setting.value.power);
-        if (!(*number >= form.key.least && *number <= form.key.most)) return read_value(*number, form, file).error();
-      }
-    }
-    if (!number && key.empty()) {
-      return make_error(ErrorCode::bad_input, "{}: the recipe {:.60} does not say where this source has \"{}\"", file,
-                        recipe.name, form.key.name);
-    }
-    if (!number) {
-      return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" is missing, which the recipe {:.60} takes as {}", file,
-                        key, recipe.name, form.key.name);
-    }
+    QSF_LET(number, resolve_value(setting.value, forms[setting.key], source));
     out.push_back({setting.key, {number, {}}});
   }
   return out;
@@ -134,6 +146,11 @@ Setting layer_setting(std::string_view name, double number) {
 Setting model_setting(std::string_view name, double number) {
   const auto key = std::ranges::find(kModelKeys, name, &LayerKey::name);
   return {static_cast<std::size_t>(key - kModelKeys.begin()), {number}};
+}
+
+const KeyForm& first_form() {
+  static constexpr KeyForm kForm{{0, "first", 0, kMaxLayers, "how many layers from the first on"}};
+  return kForm;
 }
 
 std::span<const KeyForm> size_forms() {
@@ -186,8 +203,9 @@ Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, co
 }
 
 Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file) {
+  const Source source{recipe, naming, lookup, file};
   const auto all = [&](std::span<const Setting> settings, std::span<const KeyForm> forms) {
-    return resolve_all(settings, forms, recipe, naming, lookup, file);
+    return resolve_all(settings, forms, source);
   };
   LayerRules out;
   QSF_LET(model, all(recipe.layers.model, model_forms()));
@@ -196,7 +214,10 @@ Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lo
   out.every = std::move(every);
   for (const LayerException& exception : recipe.layers.exceptions) {
     QSF_LET(settings, all(exception.settings, layer_forms()));
-    out.exceptions.push_back({exception.layers, exception.every, exception.from, std::move(settings)});
+    out.exceptions.push_back({exception.layers, exception.every, exception.from, {}, std::move(settings)});
+    if (!exception.first) continue;
+    QSF_LET(n, resolve_value(*exception.first, first_form(), source));
+    for (std::uint32_t layer = 0; layer < n; ++layer) out.exceptions.back().layers.push_back(layer);
   }
   return out;
 }

@@ -21,6 +21,8 @@ struct KeyForm {
   std::string (*names)() = nullptr;
 };
 
+/// Of an exception's "first".
+const KeyForm& first_form();
 /// In the order of kSizes, kLayerKeys and kModelKeys.
 std::span<const KeyForm> size_forms();
 std::span<const KeyForm> layer_forms();

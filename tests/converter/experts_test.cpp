@@ -8,6 +8,7 @@
 #include "converter/convert.h"
 #include "converter/inputs.h"
 #include "converter/recipe_json.h"
+#include "converter/settings.h"
 #include "file/open_file.h"
 #include "file/small_file.h"
 #include "qsf/base/half.h"
@@ -148,6 +149,30 @@ TEST(Experts, ARouterIsNotRounded) {
       if (t.role == Role::expert_up) EXPECT_EQ(t.format, FormatId::q4);
     }
   }
+}
+
+/// A mixture behind as many dense layers as the configuration says, as LFM2's and ERNIE's are.
+TEST(Experts, TheFirstLayersMayBeDense) {
+  const Result<Json> json = parse_json(R"({
+    "name": "a",
+    "layer": { "ffn": "mixture" },
+    "exceptions": [{ "layers": { "first": { "config": "dense", "gguf": "dense_count", "default": 1 } }, "ffn": "gated" }]
+  })",
+                                       "r.json");
+  ASSERT_TRUE(json);
+  const Result<Recipe> recipe = read_recipe(*json, "r.json");
+  ASSERT_TRUE(recipe) << recipe.error().sentence;
+  const auto dense = [&](Naming naming, const Json& value) {
+    const auto lookup = [&](const std::string& key) { return key == "dense" ? value : Json(nullptr); };
+    const Result<LayerRules> rules = resolve(*recipe, naming, lookup, "c.json");
+    EXPECT_TRUE(rules) << rules.error().sentence;
+    return rules ? rules->exceptions.at(0).layers : std::vector<std::uint32_t>{99};
+  };
+  EXPECT_EQ(dense(Naming::hugging_face, 3), (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(dense(Naming::hugging_face, 0), std::vector<std::uint32_t>{});
+  EXPECT_EQ(dense(Naming::gguf, 3), std::vector<std::uint32_t>{0});
+  const auto huge = [](const std::string&) { return Json(1e9); };
+  EXPECT_FALSE(resolve(*recipe, Naming::hugging_face, huge, "c.json"));
 }
 
 std::string recipe_refusal(const std::string& text) {

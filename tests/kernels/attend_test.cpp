@@ -331,6 +331,57 @@ TEST_P(AttendTest, HasTheBitsOfAttentionOverTheWidenedCache) {
   }
 }
 
+// A sink is a term more in the sum that weights are divided by: sixteen lanes, one more addition and what the weights
+// themselves are off by, as in Exact.
+TEST_P(AttendTest, ASinkTakesItsShareOfTheSum) {
+  constexpr std::uint32_t kHeadDim = 48, kHeads = 5, kPositions = 21;
+  const Cache k(KvType::f32, kPositions, kHeadDim), v(KvType::f32, kPositions, kHeadDim);
+  std::vector<std::vector<float>> keys, values;
+  for (std::uint32_t p = 0; p < kPositions; ++p) {
+    keys.push_back(unit_values(kHeadDim, p));
+    values.push_back(unit_values(kHeadDim, p + 99));
+    k.store(kernels(), keys[p], p);
+    v.store(kernels(), values[p], p);
+  }
+  const std::vector<float> q = unit_values(kHeads * kHeadDim, 7);
+  const float sinks[kHeads] = {-kInfinity, -30, 0.5f, 3, 60};
+  std::vector<float> scores(kHeads * kPositions), out(q.size()), without(q.size());
+  AttendArgs args{.q = q.data(),
+                  .stride = q.size(),
+                  .k = k.memory.data(),
+                  .v = v.memory.data(),
+                  .n_heads = kHeads,
+                  .head_dim = kHeadDim,
+                  .capacity = kPositions,
+                  .position = kPositions - 1,
+                  .n_positions = 1,
+                  .window = kPositions,
+                  .scale = 1.0f,
+                  .sinks = sinks,
+                  .scores = scores.data(),
+                  .out = out.data()};
+  kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
+  args.sinks = nullptr;
+  args.out = without.data();
+  kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
+  for (std::uint32_t j = 0; j < kHeads; ++j) {
+    const std::span<const float> query(q.data() + j * kHeadDim, kHeadDim);
+    const Exact exact(query, keys, values, std::vector<bool>(kPositions, true), 1.0);
+    double sum = 0;
+    for (const auto& key : keys) {
+      double score = 0;
+      for (std::uint32_t d = 0; d < kHeadDim; ++d) score += double{query[d]} * double{key[d]};
+      sum += std::exp(score);
+    }
+    const double share = sum / (sum + std::exp(double{sinks[j]}));
+    for (std::uint32_t d = 0; d < kHeadDim; ++d) {
+      const std::size_t at = j * kHeadDim + d;
+      if (j == 0) EXPECT_EQ(out[at], without[at]);
+      ASSERT_NEAR(out[at], exact.out[d] * share, 2 * exact.bound[d] * share) << "sink " << sinks[j];
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, AttendTest, testing::ValuesIn(available_kernels()),
                          [](const auto& info) { return std::string(info.param->isa); });
 

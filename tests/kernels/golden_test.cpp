@@ -55,7 +55,9 @@ std::uint64_t quantize_hash(const Kernels& kernels) {
   return hash.value();
 }
 
-std::uint64_t attend_hash(const Kernels& kernels, KvType type) {
+constexpr std::string_view kWithSinks = "attend f16 with sinks";
+
+std::uint64_t attend_hash(const Kernels& kernels, KvType type, const float* sinks = nullptr) {
   const auto kv = static_cast<std::size_t>(type);
   Hash hash;
   for (const std::uint32_t head_dim : {10u, 64u, 80u, 128u}) {
@@ -80,6 +82,7 @@ std::uint64_t attend_hash(const Kernels& kernels, KvType type) {
                         .n_positions = 1,
                         .window = 12,
                         .scale = 1.5f,
+                        .sinks = sinks,
                         .scores = scores.data(),
                         .out = out.data()});
     hash.add(std::span<const float>(scores));
@@ -206,11 +209,16 @@ constexpr Golden kGolden[] = {
     {"widen_f16", 0x78c366274c779d48u},
     {"attend 4bit", 0xbdf4fddf563b5053u},
     {"attend 2bit", 0x83e24b58d1d61292u},
+    {kWithSinks, 0u},
 };
 
 std::uint64_t hash_of_kernel(const Kernels& kernels, std::string_view which) {
   if (const Format* const f = find_format(which)) return matmul_hash(kernels, *f);
   if (which == "quantize") return quantize_hash(kernels);
+  if (which == kWithSinks) {
+    const float sinks[] = {-1.5f, 0.75f, 40};
+    return attend_hash(kernels, KvType::f16, sinks);
+  }
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
     if (which == "attend " + std::string(kKvNames[kv])) return attend_hash(kernels, static_cast<KvType>(kv));
   }
