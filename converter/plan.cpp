@@ -287,11 +287,10 @@ Result<Placed> place_all(const Frame& frame) {
     std::vector<std::pair<std::uint32_t, Role>> keys;
     for (const TensorPlace& place : places) {
       keys.emplace_back(section_of(frame.header, place), place.line->role);
-      Piece piece{tensor, place.line, place.line->part_in(model.naming)};
-      if (of_experts(rule_of(place.line->role))) piece.part.transposed = false;  // it was turned
-      if (!placed.emplace(keys.back(), std::move(piece)).second) {
-        return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
-      }
+      const auto [at, is_new] = placed.try_emplace(keys.back());
+      if (!is_new) return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
+      at->second = {tensor, place.line, place.line->part_in(model.naming)};
+      if (of_experts(rule_of(place.line->role))) at->second.part.transposed = false;  // it was turned
     }
     QSF_TRY(check_parts(frame, placed, *tensor, keys));
   }

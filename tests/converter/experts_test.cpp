@@ -145,8 +145,12 @@ TEST(Experts, ARouterIsNotRounded) {
     const Result<FileSource> file = plan_file(model, options);
     ASSERT_TRUE(file) << file.error().sentence;
     for (const TensorSource& t : file->tensors) {
-      if (t.role == Role::router) EXPECT_EQ(t.format, format);
-      if (t.role == Role::expert_up) EXPECT_EQ(t.format, FormatId::q4);
+      if (t.role == Role::router) {
+        EXPECT_EQ(t.format, format);
+      }
+      if (t.role == Role::expert_up) {
+        EXPECT_EQ(t.format, FormatId::q4);
+      }
     }
   }
 }

@@ -81,8 +81,8 @@ TEST(Hybrids, WhatWouldChangeTheResultIsRefused) {
   };
   for (const Case& c : cases) {
     const Changed changed(c.model, [&](json& config) { config[c.key] = c.value; });
-    EXPECT_NE(convert_error(changed.path()).sentence.find(c.sentence), std::string::npos)
-        << c.key << ": " << convert_error(changed.path()).sentence;
+    const std::string sentence = convert_error(changed.path()).sentence;
+    EXPECT_NE(sentence.find(c.sentence), std::string::npos) << c.key << ": " << sentence;
   }
 }
 
