@@ -257,6 +257,7 @@ void Streamer::look_ahead() {
   for (; next_wanted_ < n_wanted_; ++next_wanted_) {
     const Place& place = places_[wanted_[next_wanted_]];
     if (place.state.load(std::memory_order_acquire) != State::absent) continue;
+    if (in_flight_.load(std::memory_order_relaxed) >= n_ring_ + kAhead) return;
     if (!request(wanted_[next_wanted_], false)) return;
   }
   const auto wanted = [&](std::uint32_t range) {  // what is streamed of a range

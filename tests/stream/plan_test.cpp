@@ -36,9 +36,13 @@ struct Sizes {
     return fixed + p.max_seq_len * (per_position + kv_per_position[static_cast<std::size_t>(p.kv)]) +
            p.chunk * per_column + p.embedding_rows * embedding_row;
   }
+  static std::uint64_t slots(const Plan& p) {
+    const std::uint64_t table = (p.chosen_slots * 24 + 63) / 64 * 64;
+    return p.ring_slots * p.slot_bytes + p.chosen_slots * p.chosen_slot_bytes + table;
+  }
   static std::uint64_t bytes(const void* context, const Plan& p) {
     const Sizes& sizes = *static_cast<const Sizes*>(context);
-    std::uint64_t total = sizes.without_weights(p) + p.ring_slots * p.slot_bytes;
+    std::uint64_t total = sizes.without_weights(p) + slots(p);
     for (const SegmentNeed& s : sizes.segments) total += p.ring_slots == 0 || s.vectors ? s.bytes : 0;
     return total;
   }
@@ -71,7 +75,7 @@ Made make(const PlanInput& in) {
 /// The plan's bytes counted anew from what it says.
 std::uint64_t count(const Sizes& sizes, const Made& made) {
   const Plan& p = *made.plan;
-  std::uint64_t total = sizes.without_weights(p) + p.ring_slots * p.slot_bytes;
+  std::uint64_t total = sizes.without_weights(p) + Sizes::slots(p);
   for (std::size_t i = 0; i < sizes.segments.size(); ++i) total += made.pinned[i] ? sizes.segments[i].bytes : 0;
   return total;
 }
@@ -187,6 +191,44 @@ TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
   }
   EXPECT_EQ(streamed, 20);
   EXPECT_LE(longest, 2);
+}
+
+/// Dense weights are pinned before anything is kept of what is chosen, and look-ups after all of it has a slot.
+TEST(Plan, KeepsWhatIsChosenBehindWhatEveryPassUses) {
+  Sizes all = sizes();
+  for (int i = 0; i < 100; ++i) all.segments.push_back({100 * kKiB, false, false, true});
+  all.segments.push_back({50 * kKiB, false, true});
+  int dense_only = 0, some = 0, whole = 0;
+  for (std::uint64_t budget = 2 * kMiB; budget < 30 * kMiB; budget += 83 * kKiB) {
+    PlanInput in = input(all, budget);
+    in.max_seq_len = 256;
+    const Made made = make(in);
+    if (!made.plan) continue;
+    const Plan& p = *made.plan;
+    EXPECT_LE(p.total, budget);
+    EXPECT_EQ(p.total, count(all, made)) << budget;
+    if (p.ring_slots == 0) {
+      EXPECT_EQ(p.chosen_slots, 0u);
+      ++whole;
+      continue;
+    }
+    bool dense = true;
+    for (std::size_t i = 0; i < all.segments.size(); ++i) {
+      const SegmentNeed& s = all.segments[i];
+      EXPECT_FALSE(s.chosen && made.pinned[i]);
+      if (!s.chosen && !s.lookup) dense &= made.pinned[i];
+    }
+    EXPECT_TRUE(dense || p.chosen_slots <= 2) << "less than a dense segment may be left: " << budget;
+    if (p.chosen_slots != 0) EXPECT_GE(p.chosen_slot_bytes, 100 * kKiB);
+    // Another one would not have fitted.
+    const std::uint64_t free = budget - p.total;
+    EXPECT_TRUE(p.chosen_slots == 100 || free < 101 * kKiB || !dense) << budget;
+    dense_only += p.chosen_slots == 0 ? 1 : 0;
+    some += p.chosen_slots > 2 ? 1 : 0;
+  }
+  EXPECT_GT(dense_only, 3);
+  EXPECT_GT(some, 3);
+  EXPECT_GT(whole, 3);
 }
 
 TEST(Plan, StreamAllPinsOnlyVectors) {
