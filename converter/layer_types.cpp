@@ -64,7 +64,7 @@ Result<std::vector<LayerException>> read_layer_types(const Recipe& recipe, Namin
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i].empty()) continue;
     QSF_LET(settings, resolve_layer(rule.types[i].settings, recipe, naming, lookup, file));
-    if (!settings.empty()) out.push_back({layers[i], 0, 0, std::move(settings)});
+    if (!settings.empty()) out.push_back({.layers = layers[i], .settings = std::move(settings)});
   }
   return out;
 }

@@ -199,7 +199,7 @@ Result<double> read_value(const Json& json, const KeyForm& form, std::string_vie
 
 Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, const Recipe& recipe, Naming naming,
                                            const Lookup& lookup, std::string_view file) {
-  return resolve_all(settings, layer_forms(), recipe, naming, lookup, file);
+  return resolve_all(settings, layer_forms(), {recipe, naming, lookup, file});
 }
 
 Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file) {
