@@ -145,12 +145,8 @@ TEST(Experts, ARouterIsNotRounded) {
     const Result<FileSource> file = plan_file(model, options);
     ASSERT_TRUE(file) << file.error().sentence;
     for (const TensorSource& t : file->tensors) {
-      if (t.role == Role::router) {
-        EXPECT_EQ(t.format, format);
-      }
-      if (t.role == Role::expert_up) {
-        EXPECT_EQ(t.format, FormatId::q4);
-      }
+      EXPECT_TRUE(t.role != Role::router || t.format == format);
+      EXPECT_TRUE(t.role != Role::expert_up || t.format == FormatId::q4);
     }
   }
 }
