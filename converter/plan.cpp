@@ -357,7 +357,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
-      const std::string text = joined<std::uint64_t>(tensor->shape);
+      const std::string text = joined<std::uint64_t>(piece.tensor->shape);
       return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
                         tensor->name, text, rows, cols);
     }
