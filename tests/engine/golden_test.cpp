@@ -88,14 +88,16 @@ std::string case_name(const ::testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
                          ::testing::Values("bitnet", "cohere2", "ernie4_5", "exaone4", "gemma2", "gemma3", "glm4",
                                            "gpt2", "gpt-neox", "gpt-oss", "granite", "granite-hybrid", "granitemoe",
-                                           "lfm2", "llama", "llama3-rope", "mistral", "mixtral", "olmo2", "olmoe",
-                                           "phi", "phi3", "phi4-mini", "qwen2", "qwen3", "qwen3-moe", "qwen3.5",
-                                           "smollm3", "stablelm", "starcoder2", "yarn"),
+                                           "lfm2", "lfm2-moe", "llama", "llama3-rope", "mistral", "mixtral", "olmo2",
+                                           "olmoe", "phi", "phi3", "phi4-mini", "qwen2", "qwen3", "qwen3-moe",
+                                           "qwen3-next", "qwen3.5", "qwen3.5-moe", "smollm3", "stablelm", "starcoder2",
+                                           "yarn"),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Gguf, Fixture,
                          ::testing::Values("cohere2.gguf", "ernie4_5.gguf", "glm4.gguf", "gpt-neox.gguf",
-                                           "gpt-oss.gguf", "granite.gguf", "granitemoe.gguf", "lfm2.gguf", "llama.gguf",
-                                           "mixtral.gguf", "olmo2.gguf", "qwen3-moe.gguf", "qwen3.5.gguf",
+                                           "gpt-oss.gguf", "granite.gguf", "granitemoe.gguf", "lfm2.gguf",
+                                           "lfm2-moe.gguf", "llama.gguf", "mixtral.gguf", "olmo2.gguf",
+                                           "qwen3-moe.gguf", "qwen3-next.gguf", "qwen3.5.gguf", "qwen3.5-moe.gguf",
                                            "smollm3.gguf", "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
                          case_name);
 
