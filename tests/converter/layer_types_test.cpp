@@ -17,7 +17,7 @@ constexpr std::string_view kRecipe = R"({
     "others": "conv",
     "types": {
       "full": {},
-      "conv": { "mixer": "short_conv", "conv_taps": { "config": "taps", "gguf": true } },
+      "conv": { "mixer": "short_conv", "conv_taps": { "config": "taps", "gguf": 1 } },
       "none": { "mixer": "none" }
     }
   }
