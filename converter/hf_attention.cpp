@@ -107,10 +107,9 @@ Result<Rope> read_rope(const Json& json, const Rope& usual, std::uint32_t head_d
 /// theta, part and scaling, old keys or new; where there are both they must say the same. Parameters may be those of
 /// layers without a window and of layers with one.
 Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) {
-  constexpr double kDefaultTheta = 10000;
   ModelConfig& config = out.config;
   Fields fields(json, kConfigFile);
-  Rope usual{kDefaultTheta, 1, {}};
+  Rope usual{out.recipe->default_theta, 1, {}};
   bool has_theta = false;
   for (const char* key : {"rope_theta", "rotary_emb_base"}) {
     has_theta = has_theta || fields.has(key);

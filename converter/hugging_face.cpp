@@ -8,6 +8,7 @@
 
 #include "converter/pytorch.h"
 #include "converter/safetensors.h"
+#include "converter/text_part.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
 
@@ -82,16 +83,18 @@ bool is_hugging_face(const ModelPlace& place) { return !place.file; }
 
 Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokenizer) {
   ModelSource out;
-  QSF_LET(config, read_json(place.folder, "config.json"));
-  if (config.is_null()) {
+  QSF_LET(whole, read_json(place.folder, "config.json"));
+  if (whole.is_null()) {
     return make_error(ErrorCode::bad_input, "there is no config.json in {:.120}: is it a Hugging Face model directory?",
                       place.folder.name);
   }
+  const Json config = text_part(whole);
   QSF_LET(generation, read_json(place.folder, "generation_config.json"));
   out.recipe = place.recipe;
   QSF_TRY(read_config(config, generation, out));
   out.config.name = place.name;
   QSF_TRY(add_weights(place.folder, out));
+  if (find(whole, "text_config")) take_text_tensors(out);
   for (SourceTensor& tensor : out.tensors) {
     for (const std::string& prefix : out.recipe->prefixes) {
       if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());
@@ -101,6 +104,7 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
     if (tensor.name != out.recipe->size("ffn_dim").rows_of) continue;
     if (const auto shape = matrix_shape(tensor.shape)) out.config.ffn_dim = (*shape)[0];
   }
+  leave_out_guessing(out);
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, out));
   return out;
 }

@@ -403,11 +403,11 @@ class RecipeReader {
 
   static constexpr std::array<std::string_view, 9> kTensorKeys{"name",     "gguf",       "rows", "every",    "use",
                                                                "plus_one", "transposed", "flat", "minus_exp"};
-  static constexpr std::array<std::string_view, 20> kKeys{
-      "layer_types", "name",           "arch",     "tensors",    "ignored", "interleaved_rope",
-      "window_rule", "default_window", "layer",    "exceptions", "model",   "sizes",
-      "also",        "prefixes",       "expected", "full_every", "no_rope", "no_rope_every",
-      "local_theta", "with_experts"};
+  static constexpr std::array<std::string_view, 21> kKeys{
+      "layer_types", "name",           "arch",         "tensors",    "ignored", "interleaved_rope",
+      "window_rule", "default_window", "layer",        "exceptions", "model",   "sizes",
+      "also",        "prefixes",       "expected",     "full_every", "no_rope", "no_rope_every",
+      "local_theta", "with_experts",   "default_theta"};
 
   std::string_view file_;
 };
@@ -463,9 +463,11 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     QSF_LET(every, whole(json[key], key, 1, kMaxLayers));
     *to = every;
   }
-  if (json.contains("local_theta")) {
-    if (!json["local_theta"].is_number()) return wrong("{:.80}: \"local_theta\" must be a number");
-    out.local_theta = json["local_theta"].get<double>();
+  for (const auto& [key, to] :
+       {std::pair("local_theta", &out.local_theta), std::pair("default_theta", &out.default_theta)}) {
+    if (!json.contains(key)) continue;
+    if (!json[key].is_number()) return wrong<std::string_view>("{:.80}: \"{}\" must be a number", key);
+    *to = json[key].get<double>();
   }
   if (json.contains("window_rule")) {
     QSF_LET(rule, choice<WindowRule>(json["window_rule"], "window_rule"));

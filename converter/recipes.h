@@ -139,6 +139,7 @@ struct Recipe {
        gguf_interleaved = false;  // q and k are stored for RoPE over pairs (2i, 2i + 1)
   WindowRule window = WindowRule::none;
   std::uint32_t default_window = 0;  // when the key is missing, as transformers has it
+  double default_theta = 10000;      // RoPE's base when config.json does not say it, as transformers has it
   double local_theta = 0;            // RoPE's base where the window holds, when the source does not say it; 0: one base
   std::uint32_t full_every = 0;  // the last of so many layers has no window where the source does not say which; 0: all
   NoRope no_rope = NoRope::never;

@@ -301,6 +301,7 @@ TEST_F(ToyRecipe, WhatIsNoRecipeIsRefusedByName) {
       {[](json& r) { r["ignored"] = "all"; }, "\"ignored\" must be a short list"},
       {[](json& r) { r["interleaved_rope"] = {"pytorch"}; }, "one of hugging_face, gguf"},
       {[](json& r) { r["window_rule"] = "wide"; }, "one of none, sliding_window"},
+      {[](json& r) { r["default_theta"] = "large"; }, "\"default_theta\" must be a number"},
       {[](json& r) { r["default_window"] = -3; }, "\"default_window\" must be a whole number"},
   };
   const json before = recipe_;

@@ -16,6 +16,7 @@
 #include "converter/pytorch.h"
 #include "converter/recipe_json.h"
 #include "converter/safetensors.h"
+#include "converter/text_part.h"
 #include "converter/tokenizers.h"
 
 namespace qsf::test {
@@ -120,7 +121,7 @@ inline bool fuzz_hugging_face(FuzzBytes bytes) {
   convert::ModelSource source;
   const Result<convert::Json> config = convert::read_json(place.folder, "config.json");
   if (!good(config)) return false;
-  const bool read = good(convert::read_config(*config, convert::Json(nullptr), source));
+  const bool read = good(convert::read_config(convert::text_part(*config), convert::Json(nullptr), source));
   good(convert::open_place(place, true));
   return read;
 }
