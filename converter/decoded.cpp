@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "converter/iq.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/half.h"
 #include "qsf/base/try.h"
@@ -53,35 +54,34 @@ bool float8(const std::byte* at, float* out) {
 }
 
 /// A power of two.
-float exponent8(std::byte code) {
-  const int exponent = std::to_integer<int>(code);
-  return exponent == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, exponent - 127);
-}
-bool exponent_only(const std::byte* at, float* out) {
-  *out = exponent8(*at);
+bool exponent8(const std::byte* at, float* out) {
+  const int exponent = std::to_integer<int>(*at);
+  *out = exponent == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, exponent - 127);
   return true;
 }
 
-/// 16 bytes of 4-bit codes: the low halves first. 32 weights.
-template <class Value>
+/// kBytes bytes of 4-bit codes: the low halves first.
+template <std::size_t kBytes, class Value>
 void nibbles(const std::byte* codes, float* out, Value value) {
-  for (std::size_t i = 0; i < 16; ++i) {
+  for (std::size_t i = 0; i < kBytes; ++i) {
     const auto byte = std::to_integer<unsigned>(codes[i]);
     out[i] = value(byte & 15);
-    out[i + 16] = value(byte >> 4);
+    out[i + kBytes] = value(byte >> 4);
   }
 }
 
-/// OCP's microscaling float of 4 bits: a power of two, then 32 of sign, two exponent bits and one of mantissa.
-bool mxfp4(const std::byte* block, float* out) {
-  const float scale = exponent8(block[0]);
-  nibbles(block + 1, out, [&](unsigned code) {
-    const unsigned exponent = code >> 1 & 3, fraction = code & 1;
-    const float size = exponent == 0
-                           ? 0.5f * static_cast<float>(fraction)
-                           : std::ldexp(1.0f + 0.5f * static_cast<float>(fraction), static_cast<int>(exponent) - 1);
-    return scale * ((code & 8) != 0 ? -size : size);
-  });
+/// Four unsigned 8-bit floats, then 16 codes of mxfp4's levels for each. GGML takes the code for no number as 0.
+bool nvfp4(const std::byte* block, float* out) {
+  constexpr unsigned kScales = 4, kBytes = 8, kNone = 0x7f;
+  const Format& levels = *find_format(ggml_type(39));
+  for (unsigned i = 0; i < kScales; ++i) {
+    const std::byte code = block[i] & std::byte{0x7f};
+    float scale = 0;
+    if (std::to_integer<unsigned>(code) != kNone) float8<3, 7, Special::all_ones>(&code, &scale);
+    nibbles<kBytes>(block + kScales + kBytes * i, out + 2 * kBytes * i, [&](unsigned at) {
+      return 0.5f * scale * static_cast<float>(level(levels, static_cast<std::uint8_t>(at)) - levels.offset);
+    });
+  }
   return true;
 }
 
@@ -96,7 +96,7 @@ bool iq4_xs(const std::byte* block, float* out) {
     const unsigned low = std::to_integer<unsigned>(block[4 + group / 2]) >> 4 * (group % 2) & 15;
     const unsigned sub = low | (static_cast<unsigned>(high) >> 2 * group & 3) << 4;
     const float factor = scale * static_cast<float>(static_cast<int>(sub) - 32);
-    nibbles(block + 8 + 16 * group, out + 32 * group, [&](unsigned code) {
+    nibbles<16>(block + 8 + 16 * group, out + 32 * group, [&](unsigned code) {
       return factor * static_cast<float>(level(levels, static_cast<std::uint8_t>(code)) - kOffset);
     });
   }
@@ -112,7 +112,7 @@ constexpr std::array kTypes{
     StoredType{"F8_E5M2", 1, 1, FormatId::inherit, float8<2, 15, Special::ieee>},
     StoredType{"F8_E4M3FNUZ", 1, 1, FormatId::inherit, float8<3, 8, Special::minus_zero>},
     StoredType{"F8_E5M2FNUZ", 1, 1, FormatId::inherit, float8<2, 16, Special::minus_zero>},
-    StoredType{"F8_E8M0", 1, 1, FormatId::inherit, exponent_only},
+    StoredType{"F8_E8M0", 1, 1, FormatId::inherit, exponent8},
     StoredType{"BOOL", 1, 1, FormatId::inherit, whole<std::uint8_t>},
     StoredType{"U8", 1, 1, FormatId::inherit, whole<std::uint8_t>},
     StoredType{"I8", 1, 1, FormatId::inherit, whole<std::int8_t>},
@@ -122,7 +122,14 @@ constexpr std::array kTypes{
     StoredType{"I32", 1, 4, FormatId::inherit, whole<std::int32_t>},
     StoredType{"U64", 1, 8, FormatId::inherit, whole<std::uint64_t>},
     StoredType{"I64", 1, 8, FormatId::inherit, whole<std::int64_t>},
-    StoredType{"MXFP4", 32, 17, FormatId::inherit, mxfp4},
+    StoredType{"NVFP4", 64, 36, FormatId::inherit, nvfp4},
+    StoredType{"IQ1_S", 256, 50, FormatId::inherit, iq1_s},
+    StoredType{"IQ1_M", 256, 56, FormatId::inherit, iq1_m},
+    StoredType{"IQ2_XXS", 256, 66, FormatId::inherit, iq2_xxs},
+    StoredType{"IQ2_XS", 256, 74, FormatId::inherit, iq2_xs},
+    StoredType{"IQ2_S", 256, 82, FormatId::inherit, iq2_s},
+    StoredType{"IQ3_XXS", 256, 98, FormatId::inherit, iq3_xxs},
+    StoredType{"IQ3_S", 256, 110, FormatId::inherit, iq3_s},
     StoredType{"IQ4_XS", 256, 136, FormatId::inherit, iq4_xs},
 };
 
@@ -153,6 +160,7 @@ void place_rows(const StoredType& type, const Input& input, std::uint64_t begin,
     return;
   }
   out.format = FormatId::f32;
+  out.stored_rows = stored;
   out.rows_of = [&type, stored = std::move(stored), row_size, cols, name = out.name](
                     std::uint32_t first, std::uint32_t n, std::span<std::byte> to) -> Status {
     if (to.size() != n * cols * sizeof(float)) {

@@ -46,7 +46,7 @@ struct RowConversion {
   }
 
   Status check(std::uint32_t row) const {
-    const bool narrow = to.id != FormatId::f32 && to.id != FormatId::bf16;  // has an fp16 in it
+    const bool narrow = to.id == FormatId::f16 || to.scale.type == Scale::f16;
     for (std::uint32_t c = 0; c < cols; ++c) {
       const float w = floats[c];
       if (!std::isfinite(w)) {

@@ -27,7 +27,7 @@ constexpr bool declared_well(const Format& f) {
     bits = 2;
   }
   return f.block % kGroup == 0 && f.block <= kMaxBlock && f.block_bytes == bytes && f.code_bits == bits &&
-         f.minimum.type != Scale::f32 && (f.sub.kind == Sub::none || f.block == 256);
+         (f.minimum.type == Scale::none || f.minimum.type == Scale::f16) && (f.sub.kind == Sub::none || f.block == 256);
 }
 static_assert(std::ranges::all_of(kFormats, declared_well));
 
@@ -79,6 +79,8 @@ float load_field(const Field& field, const std::byte* block) {
       return f16_to_f32(load_le<f16>(block + field.at));
     case Scale::f32:
       return load_le<float>(block + field.at);
+    case Scale::exponent:
+      return power_of_two(std::to_integer<std::uint32_t>(block[field.at]));
   }
   return 1.0f;
 }
@@ -122,6 +124,7 @@ void unpack_scales(const Format& f, const std::byte* block, BlockValues& out) {
 void pack_scale(const Field& field, float value, std::byte* block) {
   if (field.type == Scale::f16) store_le(block + field.at, saturated_f16(value));
   if (field.type == Scale::f32) store_le(block + field.at, value);
+  if (field.type == Scale::exponent) block[field.at] = static_cast<std::byte>(exponent_of(value));
 }
 
 void pack_sub_scale(const Format& f, std::uint32_t j, std::uint32_t scale, std::uint32_t minimum, std::byte* block) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,16 @@
 namespace qsf {
 
 inline f16 saturated_f16(float x) { return f32_to_f16(std::clamp(x, -65504.0f, 65504.0f)); }
+
+/// What a byte of Scale::exponent stands for: 2^(exponent - 128), of two factors since the least are denormal.
+constexpr float power_of_two(std::uint32_t exponent) {
+  constexpr std::uint32_t kBias = 63, kMantissa = 23;
+  const std::uint32_t half = exponent >> 1;
+  return std::bit_cast<float>((half + kBias) << kMantissa) *
+         std::bit_cast<float>((exponent - half + kBias) << kMantissa);
+}
+/// Its inverse, for powers of two of at least 2^-126.
+constexpr std::uint32_t exponent_of(float power) { return (std::bit_cast<std::uint32_t>(power) >> 23 & 255) + 1; }
 
 /// Stores a scale or minimum as its field says; nothing where the field has no type.
 void pack_scale(const Field& field, float value, std::byte* block);

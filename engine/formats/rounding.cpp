@@ -1,5 +1,6 @@
 // Blocks of weights to scales and codes, one function per way of rounding.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "formats/blocks.h"
@@ -40,6 +41,7 @@ float mean_magnitude(Weights weights) {
 
 // What the reader will multiply with. A float scale leaves room for every code.
 float stored_scale(const Format& f, float scale) {
+  if (f.scale.type == Scale::exponent) return scale;
   return f.scale.type == Scale::f16 ? f16_to_f32(saturated_f16(scale)) : std::clamp(scale, -0x1p120f, 0x1p120f);
 }
 
@@ -200,6 +202,14 @@ void round_nearest_level(const Format& f, Weights weights, Block& out) {
   round_to_levels(f, weights, out.scale, out.codes);
 }
 
+// quantize_row_mxfp4_ref. The largest floats keep a scale whose top level is finite.
+void round_power_of_two(const Format& f, Weights weights, Block& out) {
+  constexpr std::uint32_t kLeast = 2, kMost = 252;
+  const std::uint32_t exponent = std::bit_cast<std::uint32_t>(peak_of(weights)) >> 23 & 255;
+  out.scale = power_of_two(std::clamp(exponent, kLeast + 2, kMost + 2) - 2);
+  round_to_levels(f, weights, out.scale, out.codes);
+}
+
 void round_fixed(const Format& f, Weights weights, Block& out) { round_to_levels(f, weights, 1.0f, out.codes); }
 
 // Sub-blocks' scales under the block's: the sub-scale of largest magnitude takes the packed scale's negative end.
@@ -317,6 +327,8 @@ void round_block(const Format& f, Weights weights, Block& out) {
       return round_signs(f, weights, out);
     case Rounding::nearest_level:
       return round_nearest_level(f, weights, out);
+    case Rounding::power_of_two:
+      return round_power_of_two(f, weights, out);
     case Rounding::fixed:
       return round_fixed(f, weights, out);
     case Rounding::ggml_signed_max:

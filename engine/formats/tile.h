@@ -19,7 +19,10 @@ inline constexpr std::uint32_t kTileLoad = 64;  // bytes of 16 rows x 4 columns
 inline constexpr std::uint32_t kMaxPlanes = 3;  // 7 = 4 + 2 + 1
 inline constexpr std::uint32_t kTrits = 5;      // in a byte
 
-constexpr std::uint32_t scale_bytes(Scale type) { return type == Scale::none ? 0 : type == Scale::f16 ? 2 : 4; }
+constexpr std::uint32_t scale_bytes(Scale type) {
+  constexpr std::array<std::uint32_t, 4> kBytes{0, 2, 4, 1};
+  return kBytes[static_cast<std::size_t>(type)];
+}
 
 constexpr std::uint32_t tile_minimum_at(const Format& f) { return kTileRows * scale_bytes(f.scale.type); }
 constexpr std::uint32_t tile_sub_at(const Format& f) {

@@ -1,4 +1,7 @@
 // Matrix products. Quantized weights come as tiles: a lane is a row, so that every row keeps its own accumulator.
+#include <algorithm>
+#include <bit>
+
 #include "formats/sub_scales.h"
 
 namespace qsf {
@@ -16,7 +19,8 @@ struct TileKind {
 
   /// Bits of a level, as the dot sees it.
   constexpr int level_bits() const {
-    return levels == Levels::iq4_nl ? 8 : levels == Levels::no_zero ? 3 : levels == Levels::signs ? 2 : code_bits;
+    return levels == Levels::codes ? code_bits
+                                   : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
   }
   /// Cache lines that a group of 32 takes, with its share of the block's numbers.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
@@ -135,6 +139,12 @@ class TileCodes {
   std::uint32_t left_ = 0;
 };
 
+/// See power_of_two in formats/blocks.h.
+QSF_INLINE Floats powers_of_two(Bits exponents) {
+  const Bits half = exponents >> 1, other = (exponents + broadcast(1u)) >> 1;
+  return bit_cast<Floats>((half + broadcast(63u)) << 23) * bit_cast<Floats>((other + broadcast(63u)) << 23);
+}
+
 /// The scales (and minima) of a block's sub-blocks, or of the whole block.
 template <TileKind kKind>
 class TileScales {
@@ -145,6 +155,7 @@ class TileScales {
     Floats scale = broadcast(1.0f);
     if constexpr (kKind.scale == Scale::f16) scale = load_promote_f16(tile);
     if constexpr (kKind.scale == Scale::f32) scale = load(tile);
+    if constexpr (kKind.scale == Scale::exponent) scale = powers_of_two(load_promote_u8(tile));
     Floats minimum{};
     if constexpr (kKind.has_min) minimum = load_promote_f16(tile + shape.minimum_at);
     if constexpr (kKind.sub == Sub::none) {

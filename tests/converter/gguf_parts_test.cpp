@@ -81,15 +81,18 @@ TEST_F(GgufParts, BigEndianIsRefusedByName) {
   expect(folder_.path("m.gguf"), ErrorCode::bad_version, "big-endian");
 }
 
-/// A matrix of one row, in a type, as floats.
+/// A matrix of one row, in a type that floats are made of, as floats; or of MXFP4.
 Result<std::vector<float>> row_of(GgmlType type, std::uint64_t cols, const Bytes& data) {
   GgufWriter writer;
   writer.tensor("t", type, {cols, 1}, data);
   const Bytes file = writer.file();
   QSF_LET(gguf, convert::read_gguf(convert::input_of("x.gguf", file)));
-  EXPECT_EQ(gguf.tensors[0].format, FormatId::f32);
+  EXPECT_EQ(gguf.tensors[0].format, type == GgmlType::mxfp4 ? ggml_type(39) : FormatId::f32);
+  const Format& format = *find_format(gguf.tensors[0].format);
+  Bytes row(row_bytes(format, cols));
+  QSF_TRY(gguf.tensors[0].rows_of(0, 1, row));
   std::vector<float> out(cols);
-  QSF_TRY(gguf.tensors[0].rows_of(0, 1, std::as_writable_bytes(std::span(out))));
+  dequantize_row(format, row, out);
   return out;
 }
 
@@ -106,8 +109,8 @@ TEST(GgufTypes, MicroscalingFloats) {
   }
   block[0] = std::byte{0};  // 2^-127, which only a denormal is
   EXPECT_EQ((*row_of(GgmlType::mxfp4, 32, block))[2], std::ldexp(1.0f, -127));
-  block[0] = std::byte{255};
-  EXPECT_TRUE(std::isnan((*row_of(GgmlType::mxfp4, 32, block))[2]));
+  block[0] = std::byte{255};  // of no number in OCP's form; GGML goes on counting
+  EXPECT_EQ((*row_of(GgmlType::mxfp4, 32, block))[1], std::ldexp(1.0f, 127));
 }
 
 TEST(GgufTypes, FourBitsWithSubScales) {
@@ -141,7 +144,7 @@ TEST(GgufTypes, PlainNumbers) {
 }
 
 TEST(GgufTypes, OthersAreRefusedByName) {
-  for (const auto& [type, name] : {std::pair{GgmlType::iq2_xxs, "IQ2_XXS"}, std::pair{GgmlType::nvfp4, "NVFP4"},
+  for (const auto& [type, name] : {std::pair{GgmlType::q8_1, "Q8_1"}, std::pair{GgmlType::q8_k, "Q8_K"},
                                    std::pair{static_cast<GgmlType>(77), "type 77"}}) {
     const Folder folder;
     std::map<std::string, Weights> weights;
@@ -154,14 +157,26 @@ TEST(GgufTypes, OthersAreRefusedByName) {
   }
 }
 
+constexpr std::array kReadAsFloats{std::pair{GgmlType::iq4_xs, "IQ4_XS"},   std::pair{GgmlType::mxfp4, "MXFP4"},
+                                   std::pair{GgmlType::iq1_s, "IQ1_S"},     std::pair{GgmlType::iq1_m, "IQ1_M"},
+                                   std::pair{GgmlType::iq2_xxs, "IQ2_XXS"}, std::pair{GgmlType::iq2_xs, "IQ2_XS"},
+                                   std::pair{GgmlType::iq2_s, "IQ2_S"},     std::pair{GgmlType::iq3_xxs, "IQ3_XXS"},
+                                   std::pair{GgmlType::iq3_s, "IQ3_S"},     std::pair{GgmlType::nvfp4, "NVFP4"}};
+
+// Random blocks and, where they are, quantized weights, with the values that GGML's reference reads from them.
 TEST(GgufTypes, WholeBlocksGiveTheReferenceValues) {
-  const std::string vectors = kShared + "/derived/quant-vectors/";
-  if (!std::filesystem::exists(vectors)) GTEST_SKIP() << "the extra data in ../shared/data is not here";
-  for (const auto& [type, name] : {std::pair{GgmlType::iq4_xs, "IQ4_XS"}, std::pair{GgmlType::mxfp4, "MXFP4"}}) {
-    const Bytes blocks = read_bytes(vectors + name + ".q"), values = read_bytes(vectors + name + ".f32");
-    const Result<std::vector<float>> row = row_of(type, values.size() / 4, blocks);
-    ASSERT_TRUE(row) << row.error().sentence;
-    EXPECT_EQ(std::memcmp(row->data(), values.data(), values.size()), 0) << name;
+  const std::string own = kSource + "/tests/data/ggml-blocks/", shared = kShared + "/derived/quant-vectors/";
+  for (const auto& [type, name] : kReadAsFloats) {
+    EXPECT_TRUE(std::filesystem::exists(own + name + ".q")) << name;
+    for (const std::string& folder : {own, shared}) {
+      if (!std::filesystem::exists(folder + name + ".q")) continue;
+      const Bytes blocks = read_bytes(folder + name + ".q"), values = read_bytes(folder + name + ".f32");
+      const Result<std::vector<float>> row = row_of(type, values.size() / 4, blocks);
+      ASSERT_TRUE(row) << row.error().sentence;
+      for (std::size_t i = 0; i < row->size(); ++i) {
+        ASSERT_EQ(std::memcmp(&(*row)[i], &values[4 * i], 4), 0) << folder << name << " " << i;
+      }
+    }
   }
 }
 

@@ -261,7 +261,7 @@ TEST(GgmlTest, DequantizesToTheReference) {
         ASSERT_EQ(std::bit_cast<std::uint32_t>(back[i]), std::bit_cast<std::uint32_t>(values[i])) << name << " " << i;
       }
     }
-    EXPECT_GE(files, 13u) << folder;
+    EXPECT_GE(files, 14u) << folder;
   }
 }
 
@@ -269,7 +269,7 @@ TEST(GgmlTest, DequantizesToTheReference) {
 TEST(GgmlTest, QuantizesAsTheReference) {
   const std::filesystem::path folder = QSF_SOURCE_DIR "/../shared/data/derived/quant-vectors";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the extra test data is not here: " << folder;
-  for (const auto* name : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0"}) {
+  for (const auto* name : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4"}) {
     const bool ternary = name[0] == 'T';
     const auto input = read_file<float>(folder / (ternary ? "input_ternary_40x1024.f32" : "input_40x1024.f32"));
     std::string lower = name;

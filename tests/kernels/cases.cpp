@@ -48,6 +48,9 @@ Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, st
       const f16 minimum = f32_to_f16(8.0f * random.symmetric());
       if (f.scale.type == Scale::f16) std::memcpy(block + f.scale.at, &half, 2);
       if (f.scale.type == Scale::f32) std::memcpy(block + f.scale.at, &value, 4);
+      if (f.scale.type == Scale::exponent) {  // the least, which are denormal, too
+        block[f.scale.at] = static_cast<std::byte>(random.below(4) == 0 ? random.below(3) : 120 + random.below(16));
+      }
       if (f.has_min()) std::memcpy(block + f.minimum.at, &minimum, 2);
     } else if (f.id == FormatId::f32) {
       std::memcpy(block, &value, 4);

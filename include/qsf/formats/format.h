@@ -36,7 +36,7 @@ inline constexpr std::uint32_t kGroup = 32;      // activations that share one s
 inline constexpr std::uint32_t kMaxBlock = 256;  // weights in a block
 inline constexpr std::uint32_t kMaxSubBlocks = 16;
 
-enum class Scale : std::uint8_t { none, f16, f32 };  // none: 1
+enum class Scale : std::uint8_t { none, f16, f32, exponent };  // none: 1; exponent: 2^(byte - 128)
 
 /// A number per block, and the byte of a row-major block where it lies.
 struct Field {
@@ -45,6 +45,7 @@ struct Field {
 };
 constexpr Field f16_at(std::uint16_t at) { return {Scale::f16, at}; }
 constexpr Field f32_at(std::uint16_t at) { return {Scale::f32, at}; }
+constexpr Field exponent_at(std::uint16_t at) { return {Scale::exponent, at}; }
 
 /// Integer scales (and minima) of the sub-blocks under the block's scale (and minimum), as GGML's K-quants pack them;
 /// see sub_scales.h.
@@ -72,7 +73,7 @@ enum class Packing : std::uint8_t {
 };
 
 /// What a code stands for before scale and offset: itself, or an entry of a table (see kLevels).
-enum class Levels : std::uint8_t { codes, signs, no_zero, iq4_nl };
+enum class Levels : std::uint8_t { codes, signs, no_zero, iq4_nl, e2m1 };
 
 /// How a block of weights is rounded to codes; see rounding.cpp.
 enum class Rounding : std::uint8_t {
@@ -83,6 +84,7 @@ enum class Rounding : std::uint8_t {
   third_of_mean,    // ternary: scale = mean |w|, zero below 0.3 of it
   signs,            // scale = mean |w|
   nearest_level,    // scale fitted to the levels by least squares
+  power_of_two,     // GGML's mxfp4: scale = the power of two two below that of max |w|, times 1/2
   fixed,            // no scale
   ggml_signed_max,  // GGML's q4_0 and q5_0: the weight of largest magnitude becomes code 0
   ggml_min_max,     // GGML's q4_1 and q5_1
@@ -140,6 +142,7 @@ inline constexpr std::array kFormats{
     Format{ggml_type(20),  "iq4_nl",          32,  18, 4, 128, f16_at(0),   {},        {},              {{{2, 4, 16}}},                 Rounding::nearest_level, Packing::plain, Levels::iq4_nl},
     Format{ggml_type(34),  "tq1_0",          256,  54, 2,   1, f16_at(52),  {},        {},              {},                             Rounding::ggml_ternary, Packing::trits},
     Format{ggml_type(35),  "tq2_0",          256,  66, 2,   1, f16_at(64),  {},        {},              {{{0, 2, 32}}},                 Rounding::ggml_ternary},
+    Format{ggml_type(39),  "mxfp4",           32,  17, 4,  12, exponent_at(0), {},     {},              {{{1, 4, 16}}},                 Rounding::power_of_two, Packing::plain, Levels::e2m1},
     Format{ggml_type(41),  "q1_0",           128,  18, 1,   1, f16_at(0),   {},        {},              {{{2, 1}}},                     Rounding::signs, Packing::plain, Levels::signs},
     Format{ggml_type(42),  "q2_0",            64,  18, 2,   1, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::ggml_ternary},
     Format{own_type(27),   "q2_0-128",       128,  34, 2,   1, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::ggml_ternary},
@@ -180,11 +183,12 @@ constexpr std::uint64_t tensor_bytes(const Format& f, Layout layout, std::uint64
 }
 
 /// The tables of Levels, as unsigned numbers from which a format's offset is taken.
-inline constexpr std::array<std::array<std::uint8_t, 16>, 4> kLevels{{
+inline constexpr std::array<std::array<std::uint8_t, 16>, 5> kLevels{{
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {0, 2},
     {0, 1, 3, 4},
     {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+    {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0},  // twice 4-bit floats
 }};
 constexpr int level(const Format& f, std::uint8_t code) {
   return f.levels == Levels::codes ? code : kLevels[static_cast<std::size_t>(f.levels)][code];

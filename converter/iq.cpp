@@ -1,0 +1,148 @@
+#include "converter/iq.h"
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
+
+namespace qsf::convert {
+namespace {
+
+#include "converter/iq_grids.inc"
+
+constexpr std::array kLevels2{8.0f, 25.0f, 43.0f};  // of IQ2; codes 0..2
+constexpr std::array kLevels3Xxs{4.0f, 12.0f, 20.0f, 28.0f, 36.0f, 44.0f, 52.0f, 62.0f};
+constexpr std::array kLevels3S{1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f};
+constexpr unsigned kGroups = 32;  // of 8 weights in a block
+constexpr unsigned kHalf = 4;
+
+unsigned byte_at(const std::byte* at) { return std::to_integer<unsigned>(*at); }
+float f16_at(const std::byte* at) { return f16_to_f32(load_le<f16>(at)); }
+unsigned nibble(const std::byte* bytes, unsigned i) { return byte_at(bytes + i / 2) >> 4 * (i % 2) & 15; }
+
+/// Seven signs; the eighth makes their number even.
+unsigned eight_signs(unsigned seven) {
+  seven &= 127;
+  return seven | (static_cast<unsigned>(std::popcount(seven)) & 1) << 7;
+}
+
+float with_sign(float value, unsigned signs, unsigned i) { return (signs >> i & 1) != 0 ? -value : value; }
+
+/// 8 weights: a point of 2 bits each.
+void put_point(unsigned point, unsigned signs, float scale, float* out) {
+  for (unsigned i = 0; i < 8; ++i) out[i] = with_sign(scale * kLevels2[point >> 2 * i & 3], signs, i);
+}
+
+/// 8 weights: two points of 3 bits each.
+void put_points(unsigned first, unsigned second, const std::array<float, 8>& levels, unsigned signs, float scale,
+                float* out) {
+  for (unsigned i = 0; i < kHalf; ++i) {
+    out[i] = with_sign(scale * levels[first >> 3 * i & 7], signs, i);
+    out[kHalf + i] = with_sign(scale * levels[second >> 3 * i & 7], signs, kHalf + i);
+  }
+}
+
+/// 8 weights of -1, 0 and 1, moved up or down by an eighth.
+void put_moved_point(unsigned point, bool down, float scale, float* out) {
+  const float by = down ? -0.125f : 0.125f;
+  for (unsigned i = 0; i < 8; ++i) {
+    out[i] = scale * (static_cast<float>(static_cast<int>(point >> 2 * i & 3) - 1) + by);
+  }
+}
+
+}  // namespace
+
+// Scale; then for 32 weights four indices, four times seven signs and a 4-bit sub-scale.
+bool iq2_xxs(const std::byte* block, float* out) {
+  const float scale = f16_at(block);
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const std::byte* const at = block + 2 + g / 4 * 8;
+    const auto signs = load_le<std::uint32_t>(at + 4);
+    const float sub = scale * (0.5f + static_cast<float>(signs >> 28)) * 0.25f;
+    put_point(kIq2Xxs[byte_at(at + g % 4)], eight_signs(signs >> 7 * (g % 4)), sub, out + 8 * g);
+  }
+  return true;
+}
+
+// Scale; 32 times nine bits of an index and seven signs; sub-scales of 16 weights.
+bool iq2_xs(const std::byte* block, float* out) {
+  const float scale = f16_at(block);
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const unsigned code = load_le<std::uint16_t>(block + 2 + 2 * g);
+    const float sub = scale * (0.5f + static_cast<float>(nibble(block + 66, g / 2))) * 0.25f;
+    put_point(kIq2Xs[code & 511], eight_signs(code >> 9), sub, out + 8 * g);
+  }
+  return true;
+}
+
+// Scale; the low bytes of 32 indices; their signs; two more bits of each; sub-scales of 16 weights.
+bool iq2_s(const std::byte* block, float* out) {
+  const float scale = f16_at(block);
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const unsigned high = byte_at(block + 66 + g / 4) >> 2 * (g % 4) & 3;
+    const float sub = scale * (0.5f + static_cast<float>(nibble(block + 74, g / 2))) * 0.25f;
+    put_point(kIq2S[byte_at(block + 2 + g) | high << 8], byte_at(block + 34 + g), sub, out + 8 * g);
+  }
+  return true;
+}
+
+// Scale; 64 indices of four weights; for 32 weights four times seven signs and a sub-scale.
+bool iq3_xxs(const std::byte* block, float* out) {
+  const float scale = f16_at(block);
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const std::byte* const codes = block + 2 + 2 * g;
+    const auto signs = load_le<std::uint32_t>(block + 66 + g / 4 * 4);
+    const float sub = scale * (0.5f + static_cast<float>(signs >> 28)) * 0.5f;
+    put_points(kIq3Xxs[byte_at(codes)], kIq3Xxs[byte_at(codes + 1)], kLevels3Xxs, eight_signs(signs >> 7 * (g % 4)),
+               sub, out + 8 * g);
+  }
+  return true;
+}
+
+// Scale; the low bytes of 64 indices; a ninth bit of each; signs; sub-scales of 32 weights.
+bool iq3_s(const std::byte* block, float* out) {
+  const float scale = f16_at(block);
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const std::byte* const codes = block + 2 + 2 * g;
+    const unsigned high = byte_at(block + 66 + g / 4) >> 2 * (g % 4);
+    const float sub = scale * static_cast<float>(1 + 2 * nibble(block + 106, g / 4));
+    put_points(kIq3S[byte_at(codes) | (high & 1) << 8], kIq3S[byte_at(codes + 1) | (high >> 1 & 1) << 8], kLevels3S,
+               byte_at(block + 74 + g), sub, out + 8 * g);
+  }
+  return true;
+}
+
+// Scale; the low bytes of 32 indices; for 32 weights four times three more bits, a 3-bit sub-scale and a direction.
+bool iq1_s(const std::byte* block, float* out) {
+  const float scale = f16_at(block);
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const unsigned more = load_le<std::uint16_t>(block + 34 + g / 4 * 2);
+    const unsigned index = byte_at(block + 2 + g) | (more >> 3 * (g % 4) & 7) << 8;
+    const float sub = scale * static_cast<float>(2 * (more >> 12 & 7) + 1);
+    put_moved_point(kIq1[index], more >> 15 != 0, sub, out + 8 * g);
+  }
+  return true;
+}
+
+// The low bytes of 32 indices; three more bits of each and a direction; four times four 3-bit sub-scales of 16 weights,
+// in whose topmost bits the scale lies in quarters.
+bool iq1_m(const std::byte* block, float* out) {
+  const std::byte* const scales = block + 48;
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    bits |= static_cast<unsigned>(load_le<std::uint16_t>(scales + 2 * i)) >> 12 << 4 * i;
+  }
+  const float scale = f16_to_f32(static_cast<f16>(bits));
+  for (unsigned g = 0; g < kGroups; ++g) {
+    const unsigned more = nibble(block + 32, g);
+    const unsigned index = byte_at(block + g) | (more & 7) << 8;
+    const unsigned sub_scales = load_le<std::uint16_t>(scales + g / 8 * 2);
+    const float sub = scale * static_cast<float>(2 * (sub_scales >> 3 * (g / 2 % 4) & 7) + 1);
+    put_moved_point(kIq1[index], (more & 8) != 0, sub, out + 8 * g);
+  }
+  return true;
+}
+
+}  // namespace qsf::convert
