@@ -30,7 +30,7 @@ constexpr const char* kNoTokenizer = "none";
 
 struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
-  std::string format, compression = "none";
+  std::string format, compression = "none", ternary = "auto";
   bool quiet = false;
 };
 
@@ -43,9 +43,16 @@ std::vector<std::string> format_names() {
   return names;
 }
 
-std::vector<std::string> compression_names() {
+const std::map<std::string, TernaryLayout> kTernaryLayouts{{"auto", TernaryLayout::automatic},
+                                                           {"microsoft", TernaryLayout::microsoft},
+                                                           {"qk256", TernaryLayout::qk256},
+                                                           {"split32", TernaryLayout::split32},
+                                                           {"inline32", TernaryLayout::inline32}};
+
+template <class T>
+std::vector<std::string> names_of(const std::map<std::string, T>& choices) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : kCompressions) names.push_back(name);
+  for (const auto& [name, value] : choices) names.push_back(name);
   return names;
 }
 
@@ -97,7 +104,8 @@ Result<Summary> write_model(const ModelSource& model, const Options& options, co
 
 int convert_model(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
-  Result<ModelSource> model = open_model(arguments.input, arguments.tokenizer.empty(), arguments.recipe);
+  Result<ModelSource> model =
+      open_model(arguments.input, arguments.tokenizer.empty(), arguments.recipe, kTernaryLayouts.at(arguments.ternary));
   if (!model) return fail(model.error());
   if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
@@ -146,7 +154,7 @@ int main(int argc, char** argv) {
   app.add_option("OUT", arguments.output, "The .qsf file to write")->type_name("");
   app.add_option("--quant-type", arguments.format, "The format of all matrices")->check(CLI::IsMember(format_names()));
   app.add_option("--compress", arguments.compression, "Compression of the segments")
-      ->check(CLI::IsMember(compression_names()))
+      ->check(CLI::IsMember(names_of(kCompressions)))
       ->capture_default_str();
   app.add_option("--tokenizer", arguments.tokenizer,
                  "A tokenizer.json, tokenizer.model, GGUF or llama2.c tokenizer.bin to use instead of the model's own; "
@@ -155,6 +163,9 @@ int main(int argc, char** argv) {
   app.add_option("--recipe", arguments.recipe,
                  "A JSON file that says what the model's layers and tensors are, for architectures that are not known")
       ->type_name("FILE");
+  app.add_option("--i2s", arguments.ternary, "How a GGUF's I2_S tensors lie")
+      ->check(CLI::IsMember(names_of(kTernaryLayouts)))
+      ->capture_default_str();
   app.add_option("--inspect", arguments.inspect, "Print what a .qsf file holds and check every checksum")
       ->type_name("FILE");
   app.add_flag("--quiet", arguments.quiet, "Print errors only");

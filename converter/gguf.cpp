@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "converter/decoded.h"
+#include "converter/gguf_ternary.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
@@ -37,9 +38,11 @@ constexpr std::array kTensorTypes{
     TensorType{18, "IQ3_XXS"}, TensorType{19, "IQ1_S"},  TensorType{20, "IQ4_NL"},  TensorType{21, "IQ3_S"},
     TensorType{22, "IQ2_S"},   TensorType{23, "IQ4_XS"}, TensorType{24, "I8"},      TensorType{25, "I16"},
     TensorType{26, "I32"},     TensorType{27, "I64"},    TensorType{28, "F64"},     TensorType{29, "IQ1_M"},
-    TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{39, "MXFP4"},
-    TensorType{40, "NVFP4"},   TensorType{41, "Q1_0"},   TensorType{42, "Q2_0"},
+    TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{36, "I2_S"},
+    TensorType{39, "MXFP4"},   TensorType{40, "NVFP4"},  TensorType{41, "Q1_0"},    TensorType{42, "Q2_0"},
 };
+
+constexpr std::string_view kTernary = "I2_S";
 
 std::string type_name(std::uint32_t number) {
   for (const TensorType& line : kTensorTypes) {
@@ -354,7 +357,37 @@ Result<std::uint64_t> read_front(const Input& file, Gguf& out, std::vector<Tenso
 
 }  // namespace
 
-Result<Gguf> read_gguf(const Input& file) {
+namespace {
+
+/// I2_S tensors, once all others are known: the scales of some lie in tensors of their own, which are marked as used.
+Status place_ternaries(const Data& data, std::span<const TensorInfo> infos, std::span<const std::uint64_t> rooms,
+                       TernaryLayout layout, std::span<SourceTensor> tensors, std::span<ByteRange> ranges,
+                       std::vector<bool>& used) {
+  std::map<std::string, std::size_t, std::less<>> places;
+  for (std::size_t i = 0; i < tensors.size(); ++i) places.emplace(tensors[i].name, i);
+  const auto bytes_of_tensor = [&](std::size_t k) {
+    return TensorBytes{data.begin + infos[k].offset, std::min(rooms[k], data.size - infos[k].offset)};
+  };
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].type != kTernary) continue;
+    auto scales = places.end();
+    for (const std::string& name : ternary_scale_names(tensors[i].name)) {
+      if (scales == places.end()) scales = places.find(name);
+    }
+    // One number is a factor of the whole tensor: see fold_gguf_scales.
+    if (scales != places.end() && tensors[scales->second].shape == std::vector<std::uint64_t>{1}) scales = places.end();
+    const bool apart = scales != places.end();
+    if (apart) used[scales->second] = true;
+    QSF_LET(size, place_ternary(data.file, bytes_of_tensor(i), apart ? &tensors[scales->second] : nullptr,
+                                apart ? bytes_of_tensor(scales->second) : TensorBytes{}, layout, tensors[i]));
+    ranges[i].end = infos[i].offset + size;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Gguf> read_gguf(const Input& file, TernaryLayout ternary) {
   Gguf out;
   std::vector<TensorInfo> infos;
   QSF_LET(front_end, read_front(file, out, infos));
@@ -372,13 +405,24 @@ Result<Gguf> read_gguf(const Input& file) {
   std::ranges::sort(ends);
   out.tensors.reserve(infos.size());
   std::vector<ByteRange> ranges(infos.size());
+  std::vector<std::uint64_t> rooms;
   for (std::size_t i = 0; i < infos.size(); ++i) {
     out.tensors.push_back(std::move(infos[i].tensor));
     const auto next = std::ranges::upper_bound(ends, infos[i].offset);
     const std::uint64_t room = next == ends.end() ? 0 : *next - infos[i].offset;
+    rooms.push_back(room);
     QSF_TRY(place_tensor(data, infos[i], room, out.tensors.back(), ranges[i]));
   }
+  std::vector<bool> used(infos.size(), false);
+  QSF_TRY(place_ternaries(data, infos, rooms, ternary, out.tensors, ranges, used));
   QSF_TRY(check_no_overlap(ranges, "GGUF"));
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) continue;
+    if (kept != i) out.tensors[kept] = std::move(out.tensors[i]);
+    ++kept;
+  }
+  out.tensors.resize(kept);
   return out;
 }
 

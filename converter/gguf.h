@@ -43,13 +43,17 @@ struct Gguf {
 /// By the first bytes of a file.
 bool is_gguf(std::span<const std::byte> head);
 /// bad_version, bad_input or truncated for damage; tensors of types that cannot be read are listed with
-/// FormatId::inherit.
-Result<Gguf> read_gguf(const Input& file);
+/// FormatId::inherit. `ternary`: how I2_S tensors lie.
+Result<Gguf> read_gguf(const Input& file, TernaryLayout ternary = TernaryLayout::automatic);
 
 /// Adds the tensors of the other parts where `gguf`, read from the place's file, is one of several: files of the same
 /// name up to -00001-of-00003.gguf, with keys split.*. The keys become those of the first. io_error when a part is
 /// missing, unsupported when the name has no such ending, bad_input when parts do not belong together.
 Status join_gguf_parts(const ModelPlace& place, Gguf& gguf);
+
+/// Multiplies tensors with the one number that a tensor of the same name, but for .scale instead of .weight, has: those
+/// are then no more. Ternary ones become i2_s, others f32. bad_input when a number is not finite.
+Status fold_gguf_scales(std::vector<SourceTensor>& tensors);
 
 /// Empty when the file has no tokenizer.
 Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf);

@@ -369,8 +369,9 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
 bool is_gguf_file(const ModelPlace& place) { return place.file && is_gguf(place.head); }
 
 Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
-  QSF_LET(gguf, read_gguf(*place.file));
+  QSF_LET(gguf, read_gguf(*place.file, place.ternary));
   QSF_TRY(join_gguf_parts(place, gguf));
+  QSF_TRY(fold_gguf_scales(gguf.tensors));
   ModelSource out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;

@@ -51,7 +51,7 @@ Status join_gguf_parts(const ModelPlace& place, Gguf& gguf) {
       const std::string name = part_name(own_name, number, count);
       QSF_LET(file, place.folder.find(name));
       if (!file) return make_error(ErrorCode::io_error, "{:.100}, one of {} parts, is not there", name, count);
-      QSF_LET(read, read_gguf(*file));
+      QSF_LET(read, read_gguf(*file, place.ternary));
       if (read.u32(kCount) != count || read.u32(kNumber) != number) {
         return make_error(ErrorCode::bad_input, "{:.100} does not say that it is part {} of {}", name, number + 1,
                           count);

@@ -41,6 +41,15 @@ struct InputFolder {
   std::function<Result<std::optional<Input>>(const std::string& file)> find;
 };
 
+/// How a GGUF file's I2_S tensors lie; see gguf_ternary.cpp.
+enum class TernaryLayout : std::uint8_t {
+  automatic,  // as their sizes say
+  microsoft,  // 128 weights to 32 bytes, one scale in the 32 bytes behind them all
+  qk256,      // 256 weights to 64 bytes, no scale
+  split32,    // 32 weights to 8 bytes, scales in a tensor of their own
+  inline32,   // the same with an f16 scale behind each 8 bytes
+};
+
 /// What a user named as the model: a file or a folder.
 struct ModelPlace {
   std::string name;                           // without folders and extension
@@ -48,6 +57,7 @@ struct ModelPlace {
   std::vector<std::byte> head;                // the file's first kHeadBytes, or fewer where it is shorter
   InputFolder folder;                         // itself, or the one in which the file lies
   std::shared_ptr<const Recipe> recipe = {};  // empty: the one of the architecture that the model names
+  TernaryLayout ternary = TernaryLayout::automatic;
 };
 inline constexpr std::uint64_t kHeadBytes = 64;
 

@@ -45,13 +45,15 @@ Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
                     place.file ? place.file->name : place.name);
 }
 
-Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe) {
+Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe,
+                               TernaryLayout ternary) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
     return make_error(ErrorCode::io_error, "there is no file or directory {:.160}", path);
   }
   const auto files = std::make_shared<LocalFiles>();
   QSF_LET(place, local_place(path, files));
+  place.ternary = ternary;
   if (!recipe.empty()) {
     QSF_LET(file, files->open(recipe));
     QSF_LET(json, read_json(file, 0, file.size));

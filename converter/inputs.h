@@ -33,8 +33,9 @@ inline constexpr std::array kInputKinds{
 
 /// Opens whatever lies at `path`, with its own tokenizer or without any. io_error when nothing is there, unsupported
 /// when no kind recognises it.
-/// `recipe`: a file with a recipe to use instead of the compiled-in ones, or nothing.
-Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true, const std::string& recipe = {});
+/// `recipe`: a file with a recipe to use instead of the compiled-in ones, or nothing. `ternary`: how I2_S tensors lie.
+Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true, const std::string& recipe = {},
+                               TernaryLayout ternary = TernaryLayout::automatic);
 
 /// The same from anywhere else.
 Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer);

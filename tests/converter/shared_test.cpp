@@ -169,10 +169,5 @@ TEST_F(Stories260K, TokenizersAgree) {
   }
 }
 
-TEST_F(Stories260K, OtherGgufTypesAreRefusedByName) {
-  const Error error = convert_error(kShared + "/derived/bitllama3M-tq1_0.gguf");
-  EXPECT_EQ(error.code, ErrorCode::unsupported) << error.sentence;
-}
-
 }  // namespace
 }  // namespace qsf::test
