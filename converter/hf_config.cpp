@@ -5,6 +5,7 @@
 #include "converter/hf_attention.h"
 #include "converter/hugging_face.h"
 #include "converter/layer_types.h"
+#include "converter/packed.h"
 #include "converter/settings.h"
 #include "qsf/base/try.h"
 
@@ -101,9 +102,7 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   }
   const bool has_names = !name_of(recipe, out.naming, Role::ffn_up_bias, 0).empty();
   if (mlp_bias && !has_names) return unsupported("a model with", "mlp_bias");
-  if (const Json* quantization = find(json, "quantization_config")) {
-    return unsupported("a model quantized with", Fields(*quantization, kConfigFile).text("quant_method", "?"));
-  }
+  QSF_TRY(check_packing(json));
   if (config.head_dim > kMaxDim) {
     return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is {}", config.head_dim);
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "converter/packed.h"
 #include "converter/pytorch.h"
 #include "converter/safetensors.h"
 #include "converter/text_part.h"
@@ -105,6 +106,7 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
     if (const auto shape = matrix_shape(tensor.shape)) out.config.ffn_dim = (*shape)[0];
   }
   leave_out_guessing(out);
+  QSF_TRY(join_packed(config, out));
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, out));
   return out;
 }

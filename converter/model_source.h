@@ -51,6 +51,8 @@ struct SourceTensor {
   FormatId format = FormatId::inherit;  // inherit: a type that cannot be read
   std::vector<std::uint64_t> shape;     // outermost first
   RowsOf rows_of;                       // in `format`; a vector is one row
+  RowsOf stored_rows = {};              // of a type that is decoded, the rows as they are stored
+  bool turned = false;                  // rows already lie where a recipe says "transposed"
 };
 
 struct ModelSource {

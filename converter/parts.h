@@ -8,6 +8,13 @@
 
 namespace qsf::convert {
 
+/// What of a tensor a recipe's line takes; a tensor that was turned already is not turned again.
+inline TensorPart part_for(const SourceTensor& tensor, const TensorName& line, Naming naming) {
+  TensorPart part = line.part_in(naming);
+  part.transposed = part.transposed && !tensor.turned;
+  return part;
+}
+
 /// Rows (of a vector: elements) [begin, end) of the source's tensor as stored, or turned where the part is transposed;
 /// or those of each group of `every` rows.
 struct RowRange {

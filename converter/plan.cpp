@@ -252,7 +252,9 @@ Result<Tensors> whole_tensors(const Frame& frame) {
 Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const std::shared_ptr<const SourceTensor>& from,
                                                     std::span<const TensorPlace> places) {
   const auto rule = [](const TensorPlace& place) { return rule_of(place.line->role); };
-  const auto turned = [&](const TensorPlace& place) { return place.line->part_in(frame.model.naming).transposed; };
+  const auto turned = [&](const TensorPlace& place) {
+    return part_for(*from, *place.line, frame.model.naming).transposed;
+  };
   const TensorPlace& first = places.front();
   for (const TensorPlace& place : places) {
     if (of_experts(rule(place)) == of_experts(rule(first)) && rule(place).matrix == rule(first).matrix &&
@@ -289,7 +291,7 @@ Result<Placed> place_all(const Frame& frame) {
       keys.emplace_back(section_of(frame.header, place), place.line->role);
       const auto [at, is_new] = placed.try_emplace(keys.back());
       if (!is_new) return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
-      at->second = {tensor, place.line, place.line->part_in(model.naming)};
+      at->second = {tensor, place.line, part_for(*tensor, *place.line, model.naming)};
       if (of_experts(rule_of(place.line->role))) at->second.part.transposed = false;  // it was turned
     }
     QSF_TRY(check_parts(frame, placed, *tensor, keys));
@@ -321,7 +323,7 @@ FormatId target_format(const ModelSource& model, const Options& options, const S
   if (matrix && routes && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
   if (options.matrices) return *options.matrices;
-  return model.carry_formats ? tensor.format : kDefaultFormat;
+  return model.carry_formats || find_format(tensor.format)->quantized() ? tensor.format : kDefaultFormat;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "converter/hugging_face.h"
 #include "converter/inputs.h"
 #include "converter/llama2c.h"
+#include "converter/packed.h"
 #include "converter/pytorch.h"
 #include "converter/recipe_json.h"
 #include "converter/safetensors.h"
@@ -85,8 +86,11 @@ inline bool fuzz_gguf(FuzzBytes bytes) {
 }
 
 inline bool fuzz_safetensors(FuzzBytes bytes) {
-  std::vector<convert::SourceTensor> tensors;
-  return good(convert::read_safetensors(convert::input_of("fuzz", bytes), tensors)) && read_rows(tensors);
+  convert::ModelSource model;
+  if (!good(convert::read_safetensors(convert::input_of("fuzz", bytes), model.tensors))) return false;
+  convert::take_text_tensors(model);
+  return read_rows(model.tensors) && good(convert::join_packed(convert::Json::object(), model)) &&
+         read_rows(model.tensors);
 }
 
 inline bool fuzz_pytorch(FuzzBytes bytes) {
