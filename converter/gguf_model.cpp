@@ -273,9 +273,11 @@ Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& conf
   return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {:.100} with a vocabulary", embedding);
 }
 
+constexpr std::string_view kDefaultPattern = "default";
+
 Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
   out.kind = TokenizerKind::byte_bpe;
-  out.pattern = gguf.text("tokenizer.ggml.pre").value_or("default");
+  out.pattern = gguf.text("tokenizer.ggml.pre").value_or(kDefaultPattern);
   for (const GgufPretokenizer& each : kGgufPretokenizers) {
     if (each.name != out.pattern) continue;
     out.ignore_merges = each.ignore_merges;
@@ -319,9 +321,16 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
                                   NormalizerOp::strip_accents, NormalizerOp::lowercase}) {
       out.normalizer.push_back({op, {}, {}});
     }
-  } else if (*model == "t5" && !gguf.values.contains("tokenizer.ggml.precompiled_charsmap")) {
+  } else if (*model == "t5") {
     out.kind = TokenizerKind::unigram;
     out.add_eos = out.add_space_prefix = true;
+    if (const auto map = gguf.values.find("tokenizer.ggml.precompiled_charsmap"); map != gguf.values.end()) {
+      const GgufValue& value = map->second;
+      const bool bytes = value.type == GgufType::array && value.bytes.size() == value.count;
+      if (!bytes) return make_error(ErrorCode::bad_tokenizer, "GGUF: the precompiled_charsmap is no list of bytes");
+      std::string text(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
+      if (!text.empty()) out.normalizer.push_back({NormalizerOp::char_map, {}, std::move(text)});
+    }
   } else {
     return make_error(ErrorCode::unsupported,
                       "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
@@ -386,6 +395,11 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
     out.tokenizer = std::move(*tokenizer);
     if (!out.tokenizer) out.warnings.push_back("the GGUF has no tokenizer: the file will only take token ids");
     if (out.tokenizer) read_chat_template(gguf, out);
+    if (out.tokenizer && out.tokenizer->kind == TokenizerKind::byte_bpe && out.tokenizer->pattern == kDefaultPattern) {
+      out.warnings.push_back(
+          "the GGUF does not name its pre-tokenizer (tokenizer.ggml.pre): texts are cut as llama.cpp cuts them then, "
+          "perhaps not as the model learned them");
+    }
     QSF_TRY(fit_tokenizer(out));
   }
   out.tensors = std::move(gguf.tensors);

@@ -104,7 +104,8 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
   out.add_space_prefix = true;  // the proto's default
   out.add_bos = true;           // the file does not say; the models that come with one expect it
   std::uint64_t model_type = kTypeUnigram;
-  bool maps = false, removes_spaces = true;  // the proto's default
+  bool removes_spaces = true;  // the proto's default
+  std::string map;
   Message model(bytes);
   for (Field field; model.next(field);) {
     if (field.number == kPieces) {
@@ -115,7 +116,8 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
         if (field.number == kTrainer && inner.number == kModelType) model_type = inner.value;
         if (field.number != kNormalizer) continue;
         if (inner.number == kAddDummyPrefix) out.add_space_prefix = inner.value != 0;
-        if (inner.number == kCharacterMap) maps = !inner.bytes.empty();
+        if (inner.number == kCharacterMap)
+          map.assign(reinterpret_cast<const char*>(inner.bytes.data()), inner.bytes.size());
         if (inner.number == kRemoveSpaces) removes_spaces = inner.value != 0;
       }
       if (spec.bad()) return damaged("the specification is cut short");
@@ -128,11 +130,9 @@ Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes) {
                       "tokenizer.model: the model type {} is not supported, only BPE and unigram are",
                       model_type == 3 ? "word" : "char");
   }
-  if (model_type == kTypeUnigram) {
-    if (maps) return make_error(ErrorCode::unsupported, "tokenizer.model: a character map is not supported");
-    out.kind = TokenizerKind::unigram;
-    out.trim_spaces = removes_spaces;
-  }
+  if (model_type == kTypeUnigram) out.kind = TokenizerKind::unigram;
+  out.trim_spaces = removes_spaces;
+  if (!map.empty()) out.normalizer.push_back({NormalizerOp::char_map, {}, std::move(map)});
   return out;
 }
 

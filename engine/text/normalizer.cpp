@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
+#include "text/char_map.h"
+#include "text/tokn.h"
 #include "text/unicode.h"
 
 namespace qsf {
@@ -11,7 +14,24 @@ namespace {
 
 using unicode::Category;
 
-constexpr std::size_t kStepHeader = 8;  // u16 operation, u16 reserved, u16 bytes of `from`, u16 bytes of `to`
+constexpr std::size_t kStepHeader = 8;
+
+/// u16 operation, u16 the upper half of the bytes of `to`, u16 bytes of `from`, u16 bytes of `to`, the texts.
+struct StoredStep {
+  std::uint16_t op;
+  std::size_t to_size;
+  std::string_view from, to;
+};
+StoredStep read_step(ByteReader& in) {
+  StoredStep out{};
+  out.op = in.read<std::uint16_t>();
+  const auto high = in.read<std::uint16_t>();
+  const auto from_size = in.read<std::uint16_t>();
+  out.to_size = std::size_t{high} << 16 | in.read<std::uint16_t>();
+  out.from = in.text(from_size);
+  out.to = in.text(out.to_size);
+  return out;
+}
 
 /// What BERT's text cleaning leaves out: controls, formats, private characters.
 bool is_unclean(char32_t c) {
@@ -44,17 +64,18 @@ std::size_t characters(std::string_view text) {
 Status check_normalizer(std::span<const std::byte> steps) {
   ByteReader in(steps);
   for (std::size_t i = 0; in.left() > 0; ++i) {
-    const auto op = in.read<std::uint16_t>();
-    const auto reserved = in.read<std::uint16_t>();
-    const auto from_size = in.read<std::uint16_t>();
-    const auto to_size = in.read<std::uint16_t>();
-    const std::string_view from = in.text(from_size), to = in.text(to_size);
-    if (in.bad() || reserved != 0 || i == Normalizer::kMaxSteps) {
+    const auto [op, to_size, from, to] = read_step(in);
+    const bool maps = op == static_cast<std::uint16_t>(NormalizerOp::char_map);
+    if (in.bad() || to_size > (maps ? tokn::kMaxCharMap : 0xffff) || i == Normalizer::kMaxSteps) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: step {} of the normalizer is cut short or one too many",
                         i);
     }
     if (op < static_cast<std::uint16_t>(NormalizerOp::nfc) || op > static_cast<std::uint16_t>(kLastNormalizerOp)) {
       return make_error(ErrorCode::unsupported, "tokenizer: this build has no normalizer {}", op);
+    }
+    if (maps) {
+      QSF_TRY(CharMap::check(to));
+      if (from.empty()) continue;
     }
     const auto kind = static_cast<NormalizerOp>(op);
     const bool takes_from = kind == NormalizerOp::replace;
@@ -70,13 +91,11 @@ Status check_normalizer(std::span<const std::byte> steps) {
 Normalizer::Normalizer(std::span<const std::byte> steps, std::string_view text) : text_(text) {
   ByteReader in(steps);
   while (in.left() >= kStepHeader && n_steps_ < kMaxSteps) {
+    const StoredStep stored = read_step(in);
     Step& step = steps_[n_steps_++];
-    step.op = static_cast<NormalizerOp>(in.read<std::uint16_t>());
-    in.read<std::uint16_t>();
-    const auto from_size = in.read<std::uint16_t>();
-    const auto to_size = in.read<std::uint16_t>();
-    step.from = in.text(from_size);
-    step.to = in.text(to_size);
+    step.op = static_cast<NormalizerOp>(stored.op);
+    step.from = stored.from;
+    step.to = stored.to;
   }
 }
 
@@ -92,6 +111,7 @@ bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
   const std::size_t i = n_steps - 1;
   Step& step = steps_[i];
   if (step.op == NormalizerOp::replace) return replace(i, out);
+  if (step.op == NormalizerOp::char_map) return map(i, out);
   while (step.at == step.n) {
     if (!refill(i)) return false;
   }
@@ -99,30 +119,64 @@ bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
   return true;
 }
 
-/// The queue holds what was read ahead; `held` counts the characters of `to` that are still to come, by their place.
+/// The next character of the text that replaces another; `held` is its place there.
+bool Normalizer::take_held(Step& step, char32_t& out) {
+  const utf8::Decoded next = utf8::decode(step.text, step.held);
+  out = next.code;
+  step.held += next.size;
+  step.holds = step.held < step.text.size();
+  return true;
+}
+
+/// Reads until the queue has a character n places ahead; false at the end of the text.
+bool Normalizer::ahead(std::size_t i, std::size_t n) {
+  Step& step = steps_[i];
+  if (n < step.n - step.at) return true;
+  std::copy(step.queue.begin() + static_cast<std::ptrdiff_t>(step.at),
+            step.queue.begin() + static_cast<std::ptrdiff_t>(step.n), step.queue.begin());
+  step.n -= step.at;
+  step.at = 0;
+  while (step.n <= n) {
+    if (!pull(i, step.queue[step.n])) return false;
+    ++step.n;
+  }
+  return true;
+}
+
+/// The longest key at the next characters becomes its text; where there is none, a character stays.
+bool Normalizer::map(std::size_t i, char32_t& out) {
+  Step& step = steps_[i];
+  const CharMap characters(step.to);
+  while (!step.holds) {
+    std::size_t matched = 0;
+    CharMap::Walk walk = characters.begin();
+    for (std::size_t n = 0; n < kMaxKey && ahead(i, n) && characters.on(walk, step.queue[step.at + n]); ++n) {
+      if (!walk.found) continue;
+      matched = n + 1;
+      step.text = walk.text;
+    }
+    if (matched == 0) {
+      if (step.at == step.n) return false;
+      out = step.queue[step.at++];
+      return true;
+    }
+    step.at += matched;
+    step.held = 0;
+    step.holds = !step.text.empty();
+  }
+  return take_held(step, out);
+}
+
 bool Normalizer::replace(std::size_t i, char32_t& out) {
   Step& step = steps_[i];
-  if (step.holds) {
-    const utf8::Decoded next = utf8::decode(step.to, step.held);
-    out = next.code;
-    step.held += next.size;
-    step.holds = step.held < step.to.size();
-    return true;
-  }
+  if (step.holds) return take_held(step, out);
   while (true) {
     std::size_t n = 0;
     bool same = true;
     for (std::size_t at = 0; at < step.from.size() && same; ++n) {
-      if (n == step.n - step.at) {
-        std::copy(step.queue.begin() + static_cast<std::ptrdiff_t>(step.at),
-                  step.queue.begin() + static_cast<std::ptrdiff_t>(step.n), step.queue.begin());
-        step.n -= step.at;
-        step.at = 0;
-        if (!pull(i, step.queue[step.n])) {
-          same = false;
-          break;
-        }
-        ++step.n;
+      if (!ahead(i, n)) {
+        same = false;
+        break;
       }
       const utf8::Decoded wanted = utf8::decode(step.from, at);
       same = step.queue[step.at + n] == wanted.code;
@@ -135,9 +189,9 @@ bool Normalizer::replace(std::size_t i, char32_t& out) {
     }
     step.at += n;
     if (step.to.empty()) continue;
+    step.text = step.to;
     step.held = 0;
-    step.holds = true;
-    return replace(i, out);
+    return take_held(step, out);
   }
 }
 

@@ -21,6 +21,7 @@ class Normalizer {
   static constexpr std::size_t kMaxSteps = 8;
   static constexpr std::size_t kMaxText = 16;  // characters of a text that is replaced
   static constexpr std::size_t kMaxMarks = 64;
+  static constexpr std::size_t kMaxKey = 64;  // characters of a character map's key
 
   /// `steps` have passed check_normalizer; `text` is UTF-8.
   Normalizer(std::span<const std::byte> steps, std::string_view text);
@@ -34,6 +35,7 @@ class Normalizer {
   struct Step {
     NormalizerOp op{};
     std::string_view from, to;
+    std::string_view text;  // that `held` counts in
     std::array<char32_t, kMaxMarks + unicode::kMaxDecomposition> queue{};
     std::size_t at = 0, n = 0;  // of the queue
     char32_t held = 0;
@@ -42,6 +44,9 @@ class Normalizer {
 
   bool pull(std::size_t n_steps, char32_t& out);
   bool replace(std::size_t i, char32_t& out);
+  bool map(std::size_t i, char32_t& out);
+  bool ahead(std::size_t i, std::size_t n);
+  static bool take_held(Step& step, char32_t& out);
   bool refill(std::size_t i);
   void order(Step& step, bool composes) const;
 

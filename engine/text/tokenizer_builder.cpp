@@ -7,6 +7,7 @@
 
 #include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
+#include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/tokn.h"
 
@@ -194,10 +195,11 @@ class Builder {
 
   Status store_normalizer() {
     for (const NormalizerStep& step : source_.normalizer) {
-      const std::array<std::uint16_t, 4> numbers{static_cast<std::uint16_t>(step.op), 0,
-                                                 static_cast<std::uint16_t>(step.from.size()),
-                                                 static_cast<std::uint16_t>(step.to.size())};
-      if (step.from.size() > 0xffff || step.to.size() > 0xffff) {
+      const std::array<std::uint16_t, 4> numbers{
+          static_cast<std::uint16_t>(step.op), static_cast<std::uint16_t>(step.to.size() >> 16),
+          static_cast<std::uint16_t>(step.from.size()), static_cast<std::uint16_t>(step.to.size())};
+      const std::size_t most = step.op == NormalizerOp::char_map ? tokn::kMaxCharMap : 0xffff;
+      if (step.from.size() > 0xffff || step.to.size() > most) {
         return make_error(ErrorCode::unsupported, "tokenizer: a text of the normalizer has {} bytes",
                           std::max(step.from.size(), step.to.size()));
       }
@@ -208,7 +210,7 @@ class Builder {
       normalizer_ += step.from + step.to;
     }
     header_.normalizer_size = static_cast<std::uint32_t>(normalizer_.size());
-    return {};
+    return check_normalizer(std::as_bytes(std::span(normalizer_)));
   }
 
   /// Every two tokens that spell a token, ranked as it is among all that are merged. Equal ranks: the leftmost first.

@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kPrefixUnlessSpace = 1u << 5;
 inline constexpr std::uint32_t kOfWords = kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace;  // not of byte_bpe
 inline constexpr std::uint32_t kAllFlags = kAddBos | kIgnoreMerges | kAddEos | kOfWords;
 inline constexpr std::uint32_t kMaxWord = 1000;
+inline constexpr std::uint32_t kMaxCharMap = 1u << 24;  // bytes
 
 struct Header {
   std::uint32_t version;

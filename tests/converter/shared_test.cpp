@@ -169,5 +169,19 @@ TEST_F(Stories260K, TokenizersAgree) {
   }
 }
 
+/// The trained ternary model: its own file has scales in front of codes, GGUF has them in tensors beside TQ1_0 and
+/// TQ2_0.
+TEST_F(Stories260K, TernaryGgufsGiveTheWeightsOfTheirCheckpoint) {
+  const Written checkpoint = convert(kShared + "/models/bitllama2/bitllama_3M.bin", {});
+  for (const char* type : {"tq1_0", "tq2_0"}) {
+    const Written gguf = convert(kShared + "/derived/bitllama3M-" + type + ".gguf", {});
+    EXPECT_EQ(gguf.tables.header.activation, checkpoint.tables.header.activation);
+    ASSERT_EQ(gguf.weights.size(), checkpoint.weights.size()) << type;
+    for (const auto& [key, weights] : gguf.weights) {
+      EXPECT_EQ(weights.values, checkpoint.weights.at(key).values) << type << " " << role_name(key.second);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qsf::test

@@ -1,6 +1,7 @@
 // Vocabularies from each kind of file, and damage to them.
 #include "converter/tokenizers.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -200,9 +201,21 @@ TEST(SentencePiece, BpeAndUnigramOnly) {
   ASSERT_FALSE(t);
   EXPECT_EQ(t.error().code, ErrorCode::unsupported);
   EXPECT_NE(std::strstr(t.error().sentence, "word"), nullptr);
-  Proto mapped = sentencepiece(1);
-  mapped.message(3, Proto().text(2, "map"));
-  EXPECT_EQ(convert::read_sentencepiece(mapped.bytes()).error().code, ErrorCode::unsupported);
+}
+
+TEST(SentencePiece, DamagedCharacterMapsAreRefused) {
+  for (const std::uint64_t model_type : {1u, 2u}) {
+    Proto mapped = sentencepiece(model_type);
+    mapped.message(3, Proto().text(2, "map"));
+    const Result<TokenizerSource> t = convert::read_sentencepiece(mapped.bytes());
+    ASSERT_TRUE(t) << t.error().sentence;
+    ASSERT_EQ(t->normalizer.size(), 1u);
+    EXPECT_EQ(t->normalizer[0].op, NormalizerOp::char_map);
+    const Result<std::vector<std::byte>> built = build_tokenizer(*t);
+    ASSERT_FALSE(built);
+    EXPECT_EQ(built.error().code, ErrorCode::bad_tokenizer);
+    EXPECT_NE(std::strstr(built.error().sentence, "character map of 3 bytes"), nullptr) << built.error().sentence;
+  }
 }
 
 TEST(Tiktoken, RanksInOrder) {
@@ -268,6 +281,29 @@ TEST(Llama2cTokenizer, TextsAreAsSentencePieceHasThem) {
   Bytes huge = file;
   std::memset(huge.data() + 8, 0xff, 4);
   EXPECT_FALSE(convert::read_llama2c_tokenizer(huge));
+}
+
+TEST(GgufTokenizer, WithoutANameTextsAreCutAsLlamaCppDoes) {
+  for (const char* name : {"", "default", "gpt-2"}) {
+    const Folder folder;
+    std::map<std::string, Weights> weights;
+    GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f16, weights);
+    writer.text("tokenizer.ggml.model", "gpt2");
+    if (*name != 0) writer.text("tokenizer.ggml.pre", name);
+    std::vector<std::string> tokens;
+    for (int i = 0; i < 512; ++i) tokens.push_back("t" + std::to_string(i));
+    writer.texts("tokenizer.ggml.tokens", tokens);
+    writer.texts("tokenizer.ggml.merges", {});
+    write_bytes(folder.path("m.gguf"), writer.file());
+    const Result<convert::ModelSource> model = convert::open_model(folder.path("m.gguf"));
+    ASSERT_TRUE(model) << model.error().sentence;
+    EXPECT_EQ(model->tokenizer->pattern, std::string_view(name) == "gpt-2" ? "gpt-2" : "default");
+    EXPECT_TRUE(build_tokenizer(*model->tokenizer));
+    const auto warned = std::ranges::count_if(model->warnings, [](const std::string& warning) {
+      return warning.find("tokenizer.ggml.pre") != std::string::npos;
+    });
+    EXPECT_EQ(warned, std::string_view(name) == "gpt-2" ? 0 : 1) << name;
+  }
 }
 
 TEST(GgufTokenizer, ByteLevelWithPreset) {

@@ -39,6 +39,24 @@ TEST(Vocabularies, OfHuggingFace) {
   }
 }
 
+/// Models with a character map that SentencePiece has trained and run (scripts/make_sentencepiece_maps.py).
+TEST(Vocabularies, WithCharacterMaps) {
+  const std::string folder = kSource + "/tests/text/data/sentencepiece/";
+  for (const char* kind : {"unigram", "bpe"}) {
+    SCOPED_TRACE(kind);
+    const std::string bytes = read_file(folder + kind + ".model");
+    Result<TokenizerSource> read = convert::read_sentencepiece(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(read) << read.error().sentence;
+    EXPECT_EQ(read->kind, std::string_view(kind) == "bpe" ? TokenizerKind::spm_bpe : TokenizerKind::unigram);
+    read->add_bos = false;
+    const Built built(*read);
+    ASSERT_EQ(built.problem, "");
+    for (const json& each : json::parse(read_file(folder + "expected.json"))) {
+      expect_ids(built, each.at("text"), each.at(kind));
+    }
+  }
+}
+
 class SharedVocabularies : public testing::Test {
  protected:
   void SetUp() override {

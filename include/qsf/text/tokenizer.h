@@ -32,8 +32,9 @@ enum class NormalizerOp : std::uint16_t {
   replace = 9,        // a text by another
   clean = 10,         // BERT's: controls go, white space becomes a space
   space_ideographs = 11,
+  char_map = 12,  // SentencePiece's precompiled_charsmap; see text/char_map.h
 };
-inline constexpr NormalizerOp kLastNormalizerOp = NormalizerOp::space_ideographs;
+inline constexpr NormalizerOp kLastNormalizerOp = NormalizerOp::char_map;
 
 /// What a token is for, with the numbers of GGUF's tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t {

@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxTokenText = 3 * 1024;
 
 struct NormalizerStep {
   NormalizerOp op{};
-  std::string from, to;  // of replace; `to` of prepend
+  std::string from, to;  // of replace; `to` of prepend, and of char_map the map
 };
 
 struct TokenizerSource {

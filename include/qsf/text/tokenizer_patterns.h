@@ -15,6 +15,9 @@ inline constexpr std::string_view kGpt2 =
 inline constexpr std::string_view kDigits = R"(\p{N})";
 /// What Punctuation cuts by, in rows.
 inline constexpr std::string_view kPunctuation = R"([\p{P}$+<=>^`|~]+)";
+/// The same as llama.cpp has it where a GGUF file names no pre-tokenizer.
+inline constexpr std::string_view kPlainPunctuation = R"([\p{P}$+<=>^|~]+)";
+inline constexpr std::string_view kNumbers = R"(\p{N}+)";
 inline constexpr std::string_view kThreeDigits = R"([0-9][0-9][0-9])";
 inline constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -74,6 +77,8 @@ inline constexpr std::array kPretokenizers{
                  {pattern::kLineBreak, pattern::kCasedLetters, pattern::kWidePunctuation, pattern::kWhiteTail,
                   pattern::kEastAsian, pattern::kDigits}},
     Pretokenizer{10, "falcon", {pattern::kPunctuation, pattern::kGpt2, pattern::kThreeDigits}},
+    Pretokenizer{
+        11, "ggml-default", {pattern::kPlainPunctuation, pattern::kGpt2, pattern::kNumbers, pattern::kThreeDigits}},
 };
 
 /// What GGUF's tokenizer.ggml.pre names, with what is taken for granted of such a tokenizer where keys are missing.
@@ -130,6 +135,7 @@ inline constexpr std::array kGgufPretokenizers{
     GgufPretokenizer{"deepseek-coder", 8},
     GgufPretokenizer{"deepseek-llm", 9},
     GgufPretokenizer{"falcon", 10},
+    GgufPretokenizer{"default", 11},
 };
 
 }  // namespace qsf
