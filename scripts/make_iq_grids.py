@@ -16,7 +16,8 @@ GRIDS = {
 PER_LINE = 14
 
 lines = [
-    "// Codebooks of GGML's IQ types: an entry is a point of 8 weights (IQ3: 4), each a number of 2 (IQ3: 3) bits, the first",
+    "// Codebooks of GGML's IQ types: an entry is a point of 8 weights (IQ3: 4), each a number of 2 (IQ3: 3) bits, the "
+    "first",
     "// lowest. Made by scripts/make_iq_grids.py.",
 ]
 for table, (name, bits) in GRIDS.items():

@@ -1,4 +1,4 @@
-"""Writes tests/text/data/sentencepiece: a unigram and a BPE model with a small character map, texts, and what SentencePiece
+"""Writes tests/text/data/sentencepiece: unigram and BPE with a small character map, texts, and what SentencePiece
 makes of them.
 
 Needs: pip install sentencepiece. Usage: make_sentencepiece_maps.py OUT_FOLDER
