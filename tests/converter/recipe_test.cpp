@@ -6,6 +6,7 @@
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"
 #include "converter/parts.h"
+#include "converter/recipe_json.h"
 #include "converter/recipes.h"
 #include "converter/support.h"
 #include "qsf/base/try.h"
@@ -339,6 +340,17 @@ TEST_F(ToyRecipe, FileMustBeThereAndIsNotOverwritten) {
   ASSERT_FALSE(over);
   EXPECT_EQ(over.error().code, ErrorCode::bad_argument);
   EXPECT_EQ(convert::open_model(model_, false, folder_.path("none.json")).error().code, ErrorCode::io_error);
+}
+
+TEST(RecipeFile, EveryOneThatIsCompiledInIsKnown) {
+  for (const auto& [file, text] : convert::recipe_texts()) {
+    const Result<convert::Json> json = convert::parse_json(text, file);
+    ASSERT_TRUE(json) << json.error().sentence;
+    const Result<convert::Recipe> recipe = convert::read_recipe(*json, file);
+    ASSERT_TRUE(recipe) << recipe.error().sentence;
+    EXPECT_NE(convert::find_recipe(recipe->name), nullptr) << file;
+  }
+  EXPECT_EQ(convert::recipe_texts().size(), convert::known_recipes().size());
 }
 
 // The recipes that are compiled in, in the form of a file.
