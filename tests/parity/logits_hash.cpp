@@ -1,28 +1,65 @@
-// logits-hash MODEL.qsf IDS [N]: feeds the ids (comma-separated), generates N tokens greedily, and prints for every
-// instruction set and every way of running that this build has: "isa kv way logits-hash tokens". Built natively, for
-// ARM and as WebAssembly; parity.test.ts compares what they print.
+// logits-hash MODEL.qsf IDS [N [WAY]]: feeds the ids (comma-separated), generates N tokens greedily, and prints for
+// every instruction set and every way of running that this build has, or for WAY with an f16 cache alone: "isa kv way
+// logits-hash tokens". Built natively, for ARM and as WebAssembly; parity.test.ts compares what they print.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "qsf/engine.h"
+#ifndef __EMSCRIPTEN__
+#include "threads/thread_pool.h"
+#endif
 
 namespace {
 
-constexpr std::uint64_t kBudget = 64u << 20;
+constexpr std::uint64_t kBudget = 64u << 20, kBudgetStep = 32u << 10;
 
 struct Way {
   const char* name;
   std::uint32_t chunk;
   bool stream_all;
   std::uint32_t sequences = 1;  // of which the first is told, the others only share its passes
+  std::uint32_t threads = 1;
+  bool backwards = false;  // the threads are one, which does the last task first
+  bool smallest = false;   // of all budgets
+
+  /// Whether it is no matter of the cache's type: one is enough, and qemu is slow.
+  bool once() const { return sequences > 1 || threads > 1 || smallest; }
 };
-constexpr std::array kWays{Way{"planned", 0, false},   Way{"chunk-1", 1, false}, Way{"chunk-7", 7, false},
-                           Way{"chunk-32", 32, false}, Way{"streamed", 0, true}, Way{"with-1", 0, false, 2},
-                           Way{"with-3", 5, false, 4}, Way{"with-7", 0, true, 8}};
+constexpr std::array kWays{
+    Way{"planned", 0, false},
+    Way{"chunk-1", 1, false},
+    Way{"chunk-7", 7, false},
+    Way{"chunk-32", 32, false},
+    Way{"streamed", 0, true},
+    Way{"with-1", 0, false, 2},
+    Way{"with-3", 5, false, 4},
+    Way{"with-7", 0, true, 8},
+    Way{.name = "smallest", .chunk = 0, .stream_all = false, .smallest = true},
+    Way{.name = "threads-3-backwards", .chunk = 0, .stream_all = false, .threads = 3, .backwards = true},
+#ifndef __EMSCRIPTEN__
+    Way{.name = "threads-2", .chunk = 0, .stream_all = false, .threads = 2},
+    Way{.name = "threads-2-with-3", .chunk = 5, .stream_all = true, .sequences = 4, .threads = 2},
+#endif
+};
+
+qsf::Workers workers_of(const Way& way) {
+  if (way.backwards) {
+    const auto run = [](void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
+      for (std::uint32_t i = n; i > 0; --i) task(context, i - 1);
+    };
+    return {run, nullptr, way.threads};
+  }
+#ifndef __EMSCRIPTEN__
+  static qsf::ThreadPool pool(2);
+  if (way.threads == pool.count()) return pool.workers();
+#endif
+  return {};
+}
 
 std::vector<std::byte> read_file(const char* path) {
   std::vector<std::byte> bytes;
@@ -63,9 +100,23 @@ qsf::Status pump(qsf::Session& session, std::span<const std::byte> file, std::st
   }
 }
 
+/// The least budget that the model opens with, to kBudgetStep.
+std::uint64_t smallest_budget(std::span<std::byte> memory, std::span<const std::byte> file,
+                              const qsf::OpenOptions& options) {
+  std::uint64_t low = qsf::kHostReserve, high = kBudget;
+  while (high - low > kBudgetStep) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    std::string tokens;
+    const auto session = qsf::open_session(memory.first(middle - qsf::kHostReserve), file.size(), options);
+    (session && pump(**session, file, tokens) ? high : low) = middle;
+  }
+  return high;
+}
+
 qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> ids, std::uint32_t n, const Way& way,
                 qsf::KvType kv, std::string_view isa) {
-  std::vector<std::byte> memory(kBudget - qsf::kHostReserve);
+  static std::vector<std::byte> whole(kBudget - qsf::kHostReserve);
+  std::span<std::byte> memory = whole;
   qsf::OpenOptions options;
   options.max_seq_len = static_cast<std::uint32_t>(ids.size()) + n;
   options.chunk = way.chunk;
@@ -73,6 +124,8 @@ qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> 
   options.sequences = way.sequences;
   options.kv = kv;
   options.isa = isa;
+  options.workers = workers_of(way);
+  if (way.smallest) memory = memory.first(smallest_budget(memory, file, options) - qsf::kHostReserve);
   const qsf::Result<qsf::Session*> session = qsf::open_session(memory, file.size(), options);
   if (!session) return session.error();
   std::string tokens;
@@ -105,15 +158,17 @@ qsf::Status run(std::span<const std::byte> file, std::span<const std::uint32_t> 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return std::fputs("usage: logits-hash MODEL.qsf IDS [N]\n", stderr), 2;
+  if (argc < 3) return std::fputs("usage: logits-hash MODEL.qsf IDS [N [WAY]]\n", stderr), 2;
   const std::vector<std::byte> file = read_file(argv[1]);
   const std::vector<std::uint32_t> ids = parse_ids(argv[2]);
   const auto n = static_cast<std::uint32_t>(argc > 3 ? std::atoi(argv[3]) : 8);
+  const std::string_view only = argc > 4 ? argv[4] : "";
   for (std::size_t i = 0; !qsf::instruction_set(i).empty(); ++i) {
     for (std::size_t kv = 0; kv < qsf::kKvNames.size(); ++kv) {
       for (const Way& way : kWays) {
-        // What shares a pass is no matter of the cache's type: one is enough, and qemu is slow.
-        if (way.sequences > 1 && static_cast<qsf::KvType>(kv) != qsf::KvType::f16) continue;
+        const bool f16 = static_cast<qsf::KvType>(kv) == qsf::KvType::f16;
+        if (!f16 && (way.once() || !only.empty())) continue;
+        if (!only.empty() && only != way.name) continue;
         if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), qsf::instruction_set(i));
             !status) {
           return std::fprintf(stderr, "%s\n", status.error().sentence), 1;
