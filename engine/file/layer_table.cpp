@@ -170,6 +170,30 @@ Status check_kind(const LayerKind& kind) {
   return {};
 }
 
+Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer) {
+  for (std::size_t layer = 0; layer < of_layer.size(); ++layer) {
+    const LayerKind& kind = kinds[of_layer[layer]];
+    if (kind.layer_input != kinds[of_layer[0]].layer_input) {
+      return make_error(ErrorCode::bad_section, "layer {}: layer_input is {}, that of layer 0 is {}", layer,
+                        kind.layer_input, kinds[of_layer[0]].layer_input);
+    }
+    if (kind.mixer != Mixer::attention || kind.kv_from == 0) continue;
+    if (kind.kv_from > layer) {
+      return make_error(ErrorCode::bad_section, "layer {}: kv_from is {}, which names no earlier layer", layer,
+                        kind.kv_from);
+    }
+    const LayerKind& from = kinds[of_layer[kind.kv_from - 1]];
+    if (from.mixer != Mixer::attention || from.kv_from != 0 || from.n_kv_heads != kind.n_kv_heads ||
+        from.head_dim != kind.head_dim || from.window != kind.window) {
+      return make_error(ErrorCode::bad_section, "layer {} cannot see the keys and values of layer {}: it keeps others",
+                        layer, kind.kv_from - 1);
+    }
+  }
+  if (of_layer.size() * std::uint64_t{kinds[of_layer[0]].layer_input} <= kMaxDim) return {};
+  return make_error(ErrorCode::bad_section, "{} layers of layer_input {} have more than {} inputs", of_layer.size(),
+                    kinds[of_layer[0]].layer_input, kMaxDim);
+}
+
 Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors) {
   const std::size_t n_tables = table.model.long_rope_from != 0 ? 2 : 1;
   for (const LayerKind& kind : table.kinds) {
@@ -292,6 +316,7 @@ Result<ModelKind> read_layer_table(const Header& header, std::span<const std::by
     }
   }
   for (const LayerKind& kind : kinds) QSF_TRY(check_kind(kind));
+  QSF_TRY(check_layers(kinds, of_layer));
   return model;
 }
 

@@ -217,9 +217,9 @@ Status read_rope(const Header& header, std::span<const std::byte> bytes, std::sp
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto divisor = load_le<float>(bytes.data() + i * sizeof(float));
-    if (!(divisor > 0.0f && divisor < 1e9f)) {
-      return make_error(ErrorCode::bad_section, "section ROPE: divisor {} is {}, it must be above 0 and below 1e9", i,
-                        divisor);
+    if (!(divisor > 0.0f && divisor < 1e9f) && divisor != kNotTurned) {
+      return make_error(ErrorCode::bad_section,
+                        "section ROPE: divisor {} is {}, it must be above 0 and below 1e9, or 1e30", i, divisor);
     }
     out[i] = divisor;
   }

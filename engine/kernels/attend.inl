@@ -246,6 +246,11 @@ QSF_INLINE void add_weighted(const float* weights, const float* values, std::uin
                        __attribute__((always_inline)) { store_n(out + v * kLanes, sums[v], left - v * kLanes); });
 }
 
+/// Of n scores, the last of which is the query's own position's: ALiBi (Press et al., 2021).
+QSF_INLINE void bias_by_distance(float* scores, std::uint32_t n, float slope) {
+  for (std::uint32_t i = 0; i < n; ++i) scores[i] = scores[i] - slope * static_cast<float>(n - 1 - i);
+}
+
 template <class Kv>
 void attend(const AttendArgs& a) {
   // With accumulators in 8 registers at most.
@@ -265,6 +270,7 @@ void attend(const AttendArgs& a) {
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
       const std::uint32_t n = a.position + t + 1 - a.oldest(t);
+      if (a.slopes != nullptr) bias_by_distance(scores(t, head), n, a.slopes[head]);
       if (a.cap != 0) soft_cap(scores(t, head), n, a.cap);
       softmax_beside(scores(t, head), n, 1.0f, a.sinks != nullptr ? a.sinks + head : nullptr);
       __builtin_memset(a.out + place(t, head), 0, a.head_dim * sizeof(float));

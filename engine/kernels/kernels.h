@@ -66,19 +66,20 @@ struct MatmulArgs {
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
-  const std::byte* k;            // [capacity, kv_bytes]
-  const std::byte* v;            // the same
-  std::uint32_t n_heads;         // query heads
-  std::uint32_t head_dim;        // at most kMaxHeadDim
-  std::uint32_t capacity;        // at least window + n_positions - 1, or as many as there are positions
-  std::uint32_t position;        // of the first query
-  std::uint32_t n_positions;     // with a query
-  std::uint32_t window;          // most visible positions
-  float scale;                   // on every score, 1 / sqrt(head_dim)
-  float cap = 0;                 // c where a score s becomes c tanh(s / c); 0: it stays
-  const float* sinks = nullptr;  // [n_heads] scores of nothing, which softmax sees beside the others; or null
-  float* scores;                 // [n_positions, n_heads, capacity] scratch
-  float* out;                    // as q, may be q
+  const std::byte* k;             // [capacity, kv_bytes]
+  const std::byte* v;             // the same
+  std::uint32_t n_heads;          // query heads
+  std::uint32_t head_dim;         // at most kMaxHeadDim
+  std::uint32_t capacity;         // at least window + n_positions - 1, or as many as there are positions
+  std::uint32_t position;         // of the first query
+  std::uint32_t n_positions;      // with a query
+  std::uint32_t window;           // most visible positions
+  float scale;                    // on every score, 1 / sqrt(head_dim)
+  float cap = 0;                  // c where a score s becomes c tanh(s / c); 0: it stays
+  const float* sinks = nullptr;   // [n_heads] scores of nothing, which softmax sees beside the others; or null
+  const float* slopes = nullptr;  // [n_heads] times the distance to a position is taken from its score; or null
+  float* scores;                  // [n_positions, n_heads, capacity] scratch
+  float* out;                     // as q, may be q
 
   /// The first position that query t sees.
   std::uint32_t oldest(std::uint32_t t) const {
@@ -113,7 +114,8 @@ struct Kernels {
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
                            const QuantizedColumns& out);
   std::array<void (*)(const MatmulArgs&), kFormats.size()> matmul;  // by position in kFormats
-  void (*rms_norm)(const float* x, const float* weight, float* y, std::uint32_t n, float epsilon);  // y may be x
+  /// y may be x, and weight null for ones.
+  void (*rms_norm)(const float* x, const float* weight, float* y, std::uint32_t n, float epsilon);
   /// (x - mean) / sqrt(variance + epsilon) * weight + bias; bias may be null, y may be x.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float* y, std::uint32_t n, float epsilon);
   void (*add)(float* x, const float* y, std::uint32_t n);  // x += y

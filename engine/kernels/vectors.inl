@@ -62,7 +62,7 @@ void rms_norm(const float* x, const float* weight, float* y, std::uint32_t n, fl
   const float inverse = 1.0f / __builtin_sqrtf(mean + epsilon);
   for (std::size_t i = 0; i < n; i += kLanes) {
     const Floats v = load_n(x + i, n - i) * broadcast(inverse);
-    store_n(y + i, load_n(weight + i, n - i) * v, n - i);
+    store_n(y + i, weight != nullptr ? load_n(weight + i, n - i) * v : v, n - i);
   }
 }
 

@@ -7,29 +7,42 @@
 namespace qsf {
 
 Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-                   std::uint32_t max_seq_len) {
+                   std::uint32_t max_seq_len, std::uint32_t chunk) {
   type_ = type;
   sequence_bytes_ = slot_floats_ = scores_ = 0;
   const std::uint32_t n_sections = program.head_section() + 1;
   QSF_TRY(arena.take(rings_, n_sections, Region::tables));
+  const auto need_of = [&](std::uint32_t s) {
+    const LayerKind& kind = *program.of_section(s).kind;
+    return mixer_row(kind.mixer).lane(kind, dim);
+  };
+  const auto is_shared = [&](std::uint32_t from) {
+    for (std::uint32_t s = from + 1; s + 1 < n_sections; ++s) {
+      if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from == from) return true;
+    }
+    return false;
+  };
   for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
     const LayerKind& kind = *program.of_section(s).kind;
-    const LaneNeed need = mixer_row(kind.mixer).lane(kind, dim);
+    const LaneNeed need = need_of(s);
+    const std::uint32_t owner = need.from != 0 ? need.from : s;
     Ring ring{};
     ring.state = slot_floats_;
     slot_floats_ += align_up(need.state_floats * sizeof(float)) / sizeof(float);
     if (need.n_kv_heads != 0) {
-      // As far back as the oldest of kTogether queries sees.
+      // As far back as the oldest of the queries sees whose keys are written before: kTogether, or where another layer
+      // sees the lane, those of a whole pass.
       const bool all = need.window == 0 || need.window >= max_seq_len;
+      const std::uint32_t ahead = is_shared(owner) ? std::max(chunk, kTogether) : kTogether;
       ring.offset = sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
-      ring.capacity = all ? max_seq_len : std::min(need.window + kTogether - 1, max_seq_len);
+      ring.capacity = all ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
       ring.window = std::min(all ? max_seq_len : need.window, ring.capacity);
       ring.position_bytes = kv_bytes(type, need.head_dim);
-      sequence_bytes_ += 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
       scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
+      if (owner == s) sequence_bytes_ += 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
     }
-    if (!arena.is_dry()) rings_[s] = ring;
+    if (!arena.is_dry()) rings_[s] = owner == s ? ring : rings_[owner];
   }
   sequence_bytes_ = align_up(sequence_bytes_);
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));

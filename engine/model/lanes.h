@@ -36,8 +36,9 @@ struct StateLane {
 
 class Lanes {
  public:
+  /// `chunk`: columns of a pass, at most.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-              std::uint32_t max_seq_len);
+              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether);
 
   KvType type() const { return type_; }
   KvLane kv(std::uint32_t sequence, std::uint32_t section) const;

@@ -31,8 +31,11 @@ enum class Buf : std::uint8_t {
   expert_gate,  // the next three: of those columns
   expert_up,
   expert_out,
-  experts,  // the sum of what a column's experts made
-  share,    // the logit of the shared expert's gate
+  experts,       // the sum of what a column's experts made
+  share,         // the logit of the shared expert's gate
+  layer_inputs,  // of all layers, each's own
+  layer_input,   // of this one
+  layer_gate,
   logits,
   z,      // of a state: the gate
   decay,  // of each head of a state
@@ -68,6 +71,7 @@ struct LaneNeed {
   std::uint32_t head_dim = 0;
   std::uint32_t window = 0;        // positions that a token sees; 0: all
   std::uint64_t state_floats = 0;  // of a state that each position changes
+  std::uint32_t from = 0;          // the section whose lane it is; 0: its own
 };
 
 /// How a layer's positions see each other.
@@ -80,6 +84,8 @@ struct MixerRow {
 #define QSF_MIXER(number, name, meaning) extern const MixerRow mixer_##name;
 #include "qsf/file/layers.def"
 const MixerRow& mixer_row(Mixer mixer);
+/// What attention multiplies scores by.
+float scale_of_scores(const LayerKind& kind);
 
 extern const OpRow op_embed;
 extern const OpRow op_embed_position;
@@ -107,5 +113,10 @@ extern const OpRow op_unit_heads;
 extern const OpRow op_conv;
 extern const OpRow op_decay;
 extern const OpRow op_recur;
+extern const OpRow op_value_norm;
+extern const OpRow op_copy;
+extern const OpRow op_scale_by;
+extern const OpRow op_layer_inputs;
+extern const OpRow op_layer_input;
 
 }  // namespace qsf

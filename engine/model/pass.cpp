@@ -110,10 +110,15 @@ std::span<float> Pass::logits() const {
 
 /// Whether the section's small tensors are there. The head sees only those columns that want logits.
 bool Pass::enter_section() {
-  const Weights::Segments vectors = weights_->vectors_of(section_);
-  bool ready = true;
-  for (std::uint32_t i = 0; i < vectors.n; ++i) ready &= streamer_->acquire(vectors.first + i) != nullptr;
-  if (!ready) return false;
+  const auto there = [&](std::uint32_t section) {
+    const Weights::Segments vectors = weights_->vectors_of(section);
+    bool ready = true;
+    for (std::uint32_t i = 0; i < vectors.n; ++i) ready &= streamer_->acquire(vectors.first + i) != nullptr;
+    return ready;
+  };
+  // The norm of the layers' inputs lies with the model's.
+  const bool early = section_ == 0 && program().kind->layer_input != 0;
+  if (!there(section_) || (early && !there(program_->head_section()))) return false;
   if (section_ == program_->head_section() && n_logits_ < n_) {
     std::uint32_t to = 0;
     for (std::uint32_t from = 0; from < columns_.size(); ++from) {

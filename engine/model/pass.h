@@ -52,6 +52,7 @@ class Pass {
   const Lanes& lanes() const { return *lanes_; }
   Streamer& streamer() { return *streamer_; }
   const Weights& weights() const { return *weights_; }
+  const Config& config() const { return *config_; }
   const SectionProgram& program() const { return program_->of_section(section_); }
   std::uint32_t section() const { return section_; }
   std::uint32_t& item() { return item_; }
@@ -59,9 +60,7 @@ class Pass {
   std::span<const Column> columns() const { return columns_.first(n_); }
   std::uint32_t n() const { return n_; }
   /// Of the weight or bias of an op: there, since programs are made of what is.
-  const TensorEntry& tensor(Role role) const {
-    return *weights_->find(rule_of(role).place == Place::embedding ? 0 : section_, role);
-  }
+  const TensorEntry& tensor(Role role) const { return *weights_->find(program_->section_of(role, section_), role); }
   /// Room for a row of `dim` floats; the first vector() writes there too.
   float* row() { return vectors_[0].data(); }
   /// A small tensor as floats [cols], valid until the next call with the same `which` (0 or 1).

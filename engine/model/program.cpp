@@ -1,6 +1,7 @@
 #include "model/program.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "qsf/base/exact.h"
 #include "qsf/base/try.h"
@@ -89,6 +90,11 @@ void Builder::with_weights(const OpRow& row, Role weight, Role bias, Buf buf) {
   emit(op);
 }
 
+void Builder::copy(Buf in, Buf out) {
+  set_width(out, width(in));
+  emit({.row = &op_copy, .in = in, .out = out});
+}
+
 void Builder::scale(Buf buf, float factor) {
   if (factor != 1) emit({.row = &op_scale, .in = buf, .out = buf, .factor = factor});
 }
@@ -99,10 +105,34 @@ void Builder::embedding() {
   set_width(Buf::x, config_.dim);
   emit(op);
   scale(Buf::x, config_.table.model.embedding_scale);
-  if (!has(Role::pos_embd)) return;
-  Op position{.row = &op_embed_position, .out = Buf::x};
-  use(position, Role::pos_embd, Role::pos_embd);
-  emit(position);
+  if (has(Role::pos_embd)) {
+    Op position{.row = &op_embed_position, .out = Buf::x};
+    use(position, Role::pos_embd, Role::pos_embd);
+    emit(position);
+  }
+  if (kind().layer_input != 0) layer_inputs();
+}
+
+/// What all layers have of their own: of the stream as it begins, and of the token's row of a second embedding.
+void Builder::layer_inputs() {
+  product(Role::layer_inputs_proj, Role::layer_inputs_proj, Buf::x, Buf::layer_inputs);
+  scale(Buf::layer_inputs, config_.table.model.layer_proj_scale);
+  Op op{.row = &op_layer_inputs, .in = Buf::layer_inputs, .out = Buf::layer_inputs};
+  use(op, Role::layer_embd, Role::layer_inputs_norm);
+  emit(op);
+}
+
+/// The layer's own input, through a gate that the stream opens, is added to the stream.
+void Builder::layer_input() {
+  const std::uint32_t width = kind().layer_input;
+  set_width(Buf::layer_inputs, config_.n_layers * width);
+  set_width(Buf::layer_input, width);
+  product(Role::layer_input_gate, Role::layer_input_gate, Buf::x, Buf::layer_gate);
+  emit({.row = &op_layer_input, .in = Buf::layer_inputs, .out = Buf::layer_input});
+  emit({.row = &activation_row(kind().activation), .in = Buf::layer_input, .out = Buf::layer_gate});
+  product(Role::layer_input_proj, Role::layer_input_proj, Buf::layer_gate, Buf::normed);
+  norm(Role::layer_input_post_norm, Role::layer_input_post_norm, Buf::normed, Buf::normed);
+  add(Buf::normed, Buf::x);
 }
 
 void Builder::uses(Role role) {
@@ -164,6 +194,12 @@ void Builder::post(Role norm_role, Buf made) {
 }
 
 void Builder::layer() {
+  blocks();
+  if (kind().layer_input != 0) layer_input();
+  if (has(Role::layer_scale)) in_place(op_scale_by, Role::layer_scale, Buf::x);
+}
+
+void Builder::blocks() {
   const bool before = kind().norm_place != NormPlace::after;
   const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
   const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
@@ -183,6 +219,7 @@ void Builder::layer() {
 
 void Builder::head() {
   set_width(Buf::x, config_.dim);
+  if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // by the first section
   norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   const Role weight = config_.tied ? Role::token_embd : Role::head;
   product(weight, Role::head_bias, Buf::normed, Buf::logits);
@@ -264,12 +301,13 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights)
   }
   for (const TensorEntry& t : weights.tables().tensors) {
     const RoleRule& rule = rule_of(t.role);
-    if (rule.matrix) continue;
+    if (rule.matrix && rule.place != Place::embedding) continue;  // a row of one is read as a vector is
     const Header& header = weights.tables().header;
     const std::uint32_t share = expert_share(header, kind_of_section(header, config.table, t.section), rule);
     longest_vector_ = std::max(longest_vector_, share != 0 ? share : t.cols);
   }
   QSF_TRY(init_ropes(arena));
+  QSF_TRY(init_slopes(arena));
   return init_schedule(arena);
 }
 
@@ -295,6 +333,25 @@ Status Program::init_ropes(Arena& arena) {
   return {};
 }
 
+/// As in Press et al., 2021: powers of 2^(-8 / n), and where n heads are no power of two, of the next one's below and
+/// every second of the next one's above.
+Status Program::init_slopes(Arena& arena) {
+  for (SectionProgram& p : programs_) {
+    const LayerKind& kind = *p.kind;
+    if (kind.mixer != Mixer::attention || kind.alibi == 0) continue;
+    std::span<float> slopes;
+    QSF_TRY(arena.take(slopes, kind.n_heads, Region::tables));
+    const std::uint32_t below = std::bit_floor(kind.n_heads);
+    for (std::uint32_t head = 0; head < kind.n_heads; ++head) {
+      const double exponent = head < below ? 8.0 * (head + 1) / below : 4.0 * (2 * (head - below) + 1) / below;
+      const auto slope = static_cast<float>(exact::pow(2, -exponent));
+      slopes[head] = slope * (kind.alibi_scale != 0 ? kind.alibi_scale : scale_of_scores(kind));
+    }
+    p.slopes = slopes;
+  }
+  return {};
+}
+
 void Program::set_context(std::uint32_t max_seq_len) {
   const std::uint32_t from = config_->table.model.long_rope_from;
   for (const RopeTable& rope : ropes_) {
@@ -302,7 +359,8 @@ void Program::set_context(std::uint32_t max_seq_len) {
     // As Hugging Face does: float frequencies, float angles. The power itself is exact to double.
     for (std::uint32_t i = 0; i < rope.dims / 2; ++i) {
       const auto frequency = static_cast<float>(exact::pow(rope.theta, -2.0 * i / rope.dims));
-      rope.frequency[i] = rope.scaled ? frequency / config_->rope_divisors[first + i] : frequency;
+      const float divisor = rope.scaled ? config_->rope_divisors[first + i] : 1;
+      rope.frequency[i] = divisor < kNotTurned ? frequency / divisor : 0;
     }
   }
 }
@@ -316,7 +374,6 @@ Status Program::init_schedule(Arena& arena) {
     n_choices = 0;
     for (std::uint32_t s = 0; s < n_sections; ++s) {
       starts_[s] = visit(kNoRole, 0u);
-      if (s == 0) continue;  // the embedding is looked up by row
       for (const Op& op : of_section(s).ops) {
         if (op.row->chooses) {
           const std::uint32_t begin = visit(kNoRole, 0u), n_experts = of_section(s).kind->n_experts;
@@ -329,6 +386,7 @@ Status Program::init_schedule(Arena& arena) {
           chosen_[n_choices++] = {begin, visit(kNoRole, 0u)};
         }
         if (!op.has_weight || !rule_of(op.weight).matrix) continue;
+        if (s == 0 && op.row != &op_product) continue;  // looked up by row
         const bool embedding = rule_of(op.weight).place == Place::embedding;
         const TensorEntry& t = *weights_->find(embedding ? 0 : s, op.weight);
         for (std::uint32_t i = 0; i < t.n_segments; ++i) visit(role_index(op.weight), t.first_segment + i);

@@ -23,6 +23,7 @@ struct SectionProgram {
   std::span<const Op> ops;
   std::array<std::uint32_t, kBufs> widths{};  // floats per column
   std::uint32_t rope = 0;                     // into Program::ropes
+  std::span<const float> slopes;              // [n_heads] of ALiBi, as scores take them; or empty
 
   bool chooses() const {
     return std::ranges::any_of(ops, [](const Op& op) { return op.row->chooses; });
@@ -51,6 +52,11 @@ class Program {
 
   const SectionProgram& of_section(std::uint32_t section) const { return programs_[of_section_[section]]; }
   std::uint32_t head_section() const { return static_cast<std::uint32_t>(of_section_.size() - 1); }
+  /// Where a tensor that `section` uses lies.
+  std::uint32_t section_of(Role role, std::uint32_t section) const {
+    const Place place = rule_of(role).place;
+    return place == Place::embedding ? 0 : place == Place::final ? head_section() : section;
+  }
   /// The widest that each buffer is in any section.
   const std::array<std::uint32_t, kBufs>& widths() const { return widths_; }
   /// The widest activation that enters a product, and the longest vector.
@@ -73,6 +79,7 @@ class Program {
  private:
   Status build(SectionProgram& program, std::uint32_t section, std::span<Op> ops);
   Status init_ropes(Arena& arena);
+  Status init_slopes(Arena& arena);
   Status init_schedule(Arena& arena);
 
   const Config* config_ = nullptr;
@@ -107,6 +114,7 @@ class Builder {
   void scale(Buf buf, float factor);
   /// out += in
   void add(Buf in, Buf out) { emit({.row = &op_add, .in = in, .out = out}); }
+  void copy(Buf in, Buf out);
   /// An op on one buffer, with a weight where the section has it.
   void in_place(const OpRow& row, Role weight, Buf buf);
   /// An op on one buffer with a weight, and a second tensor where the section has that.
@@ -126,12 +134,18 @@ class Builder {
   const std::bitset<kRoles>& used() const { return used_; }
 
  private:
-  std::uint32_t section_of(Role role) const { return rule_of(role).place == Place::embedding ? 0 : section_; }
+  std::uint32_t section_of(Role role) const {
+    const Place place = rule_of(role).place;
+    return place == Place::embedding ? 0 : place == Place::final ? config_.n_layers + 1 : section_;
+  }
   void use(Op& op, Role weight, Role bias);
   void activate(Buf gate, Buf up);
   Buf network(Buf in);
   Buf mixture(Buf in);
   void post(Role norm, Buf out);
+  void blocks();
+  void layer_inputs();
+  void layer_input();
 
   const Config& config_;
   const Weights& weights_;

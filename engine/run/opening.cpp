@@ -165,7 +165,7 @@ Result<Config> Opening::read_model() {
 
 Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned) {
   QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), options.recheck));
-  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len));
+  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len, by.chunk));
   const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
   QSF_TRY(arena.take(columns, by.chunk, Region::activations));
@@ -184,9 +184,10 @@ Status Opening::plan_memory() {
   QSF_TRY(m.program.init(*arena_, m.config, m.weights));
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
-                 segments_[i].section == 0 && !m.config.tied};
+                 segments_[i].section == 0};
     m.weight_bytes += segments_[i].raw_size;
   }
+  for (const std::uint32_t i : m.program.schedule()) needs_[i].lookup = false;
   for (const ScheduleRange& range : m.program.chosen()) {
     for (std::uint32_t p = range.begin; p < range.end; ++p) needs_[m.program.schedule()[p]].chosen = true;
   }

@@ -14,7 +14,7 @@ namespace qsf {
 struct SegmentNeed {
   std::uint64_t bytes = 0;  // of a buffer that it can be read, decompressed and tiled in
   bool vectors = false;     // must be resident
-  bool lookup = false;      // only single rows of it are used: the embedding of an untied model
+  bool lookup = false;      // only single rows of it are used
   bool chosen = false;      // used where a pass chooses it: an expert's
 };
 

@@ -1,6 +1,7 @@
 // A decoder-only transformer in double precision, written from the papers' formulas and independent of the engine:
 // RMSNorm (Zhang & Sennrich 2019), LayerNorm (Ba et al. 2016), GELU by tanh (Hendrycks & Gimpel 2016), RoPE in
-// half-split form (Su et al. 2021), grouped-query attention, SwiGLU, mixtures of experts (Shazeer et al. 2017).
+// half-split form (Su et al. 2021), grouped-query attention, SwiGLU, mixtures of experts (Shazeer et al. 2017), ALiBi
+// (Press et al. 2021).
 #pragma once
 
 #include <algorithm>
@@ -42,6 +43,17 @@ inline void keep(std::span<double> head, KvType type) {
   }
 }
 
+/// ALiBi's slopes: 2^(-8 / n), 2^(-16 / n) and so on for a power of two n; for other n those of the one below, then
+/// the odd ones of its double.
+inline Vec alibi_slopes(std::uint32_t n) {
+  std::uint32_t below = 1;
+  while (2 * below <= n) below *= 2;
+  Vec slopes;
+  for (std::uint32_t i = 1; i <= below; ++i) slopes.push_back(std::pow(2.0, -8.0 * i / below));
+  for (std::uint32_t i = 1; slopes.size() < n; i += 2) slopes.push_back(std::pow(2.0, -8.0 * i / (2 * below)));
+  return slopes;
+}
+
 /// Logits [tokens, vocab] of a small file's model, from the weights it was made from.
 inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const testing::SmallFile& file,
                                          const std::vector<std::uint32_t>& tokens, KvType kv_type) {
@@ -64,6 +76,10 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
     const double inverse = 1 / std::sqrt(sum / static_cast<double>(w.size()) + double{1e-5f});
     for (std::size_t i = 0; i < w.size(); ++i) y[i] = x[i] * inverse * double{w[i]};
     return y;
+  };
+  const auto unit_rms = [&](double* x, std::size_t n) {
+    const Vec y = rms(x, std::vector<float>(n, 1.0f));
+    std::copy(y.begin(), y.end(), x);
   };
   const auto norm = [&](const Vec& x, const std::vector<float>& w, const std::vector<float>* bias, Norm kind) {
     if (kind == Norm::rms_norm) return rms(x.data(), w);
@@ -112,6 +128,20 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
     Vec x(o.dim);
     for (std::uint32_t i = 0; i < o.dim; ++i) x[i] = double{embedding[tokens[position] * o.dim + i]};
     for (double& e : x) e *= double{o.model.embedding_scale};
+    const std::uint32_t n_input = kinds[0].layer_input;
+    Vec inputs;
+    if (n_input != 0) {
+      const std::vector<float>& rows = *weight(0, Role::layer_embd);
+      inputs = product(*weight(0, Role::layer_inputs_proj), x, nullptr);
+      for (double& e : inputs) e *= double{o.model.layer_proj_scale};
+      for (std::size_t i = 0; i < inputs.size(); i += n_input) {
+        const Vec part = rms(&inputs[i], *weight(final_section, Role::layer_inputs_norm));
+        for (std::uint32_t j = 0; j < n_input; ++j) {
+          const double row = double{rows[tokens[position] * inputs.size() + i + j]};
+          inputs[i + j] = (part[j] + row * double{o.model.layer_embd_scale}) * double{o.model.layer_input_scale};
+        }
+      }
+    }
     for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
       const LayerKind& kind = kinds[layer];
       const std::uint32_t s = layer + 1, hd = kind.head_dim;
@@ -125,15 +155,20 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
           return StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
         }
         Vec q = product(*weight(s, Role::attn_q), in, weight(s, Role::attn_q_bias));
-        Vec k = product(*weight(s, Role::attn_k), in, weight(s, Role::attn_k_bias));
-        Vec v = product(*weight(s, Role::attn_v), in, weight(s, Role::attn_v_bias));
         heads(q, position, weight(s, Role::attn_q_norm), kind);
-        heads(k, position, weight(s, Role::attn_k_norm), kind);
-        for (Vec* kept : {&k, &v}) {
-          for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
+        if (kind.kv_from == 0) {
+          Vec k = product(*weight(s, Role::attn_k), in, weight(s, Role::attn_k_bias));
+          Vec v = kind.v_from_k != 0 ? k : product(*weight(s, Role::attn_v), in, weight(s, Role::attn_v_bias));
+          for (std::size_t h = 0; h < v.size() && kind.v_norm != 0; h += hd) unit_rms(&v[h], hd);
+          heads(k, position, weight(s, Role::attn_k_norm), kind);
+          for (Vec* kept : {&k, &v}) {
+            for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
+          }
+          keys[layer].push_back(k);
+          values[layer].push_back(v);
         }
-        keys[layer].push_back(k);
-        values[layer].push_back(v);
+        const std::uint32_t from = kind.kv_from != 0 ? kind.kv_from - 1 : layer;
+        const Vec slopes = alibi_slopes(kind.n_heads);
         const double scale =
             kind.attention_scale != 0 ? double{kind.attention_scale} : 1 / std::sqrt(static_cast<double>(hd));
         Vec attended(q.size());
@@ -144,8 +179,9 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
           double most = -1e300, sum = 0;
           for (std::size_t t = first; t <= position; ++t) {
             double dot = 0;
-            for (std::uint32_t i = 0; i < hd; ++i) dot += q[h * hd + i] * keys[layer][t][kv * hd + i];
-            p.push_back(dot * scale);
+            for (std::uint32_t i = 0; i < hd; ++i) dot += q[h * hd + i] * keys[from][t][kv * hd + i];
+            const double slope = slopes[h] * (kind.alibi_scale != 0 ? double{kind.alibi_scale} : scale);
+            p.push_back(dot * scale - (kind.alibi != 0 ? slope * static_cast<double>(position - t) : 0));
             most = std::max(most, p.back());
           }
           if (const auto* sinks = weight(s, Role::attn_sinks)) {
@@ -155,7 +191,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
           for (double& e : p) sum += e = std::exp(e - most);
           for (std::size_t t = first; t <= position; ++t) {
             for (std::uint32_t i = 0; i < hd; ++i) {
-              attended[h * hd + i] += p[t - first] / sum * values[layer][t][kv * hd + i];
+              attended[h * hd + i] += p[t - first] / sum * values[from][t][kv * hd + i];
             }
           }
         }
@@ -253,6 +289,18 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
       const bool shared_norm = parallel && before && weight(s, Role::ffn_norm) == nullptr;
       add(x, feed(shared_norm ? mixer_in : normed(parallel ? stream : x, Role::ffn_norm, Role::ffn_norm_bias)),
           Role::ffn_post_norm);
+      if (n_input != 0) {
+        Vec gate = product(*weight(s, Role::layer_input_gate), x, nullptr);
+        for (std::uint32_t i = 0; i < n_input; ++i) {
+          gate[i] = activate(gate[i], kind.activation) * inputs[std::size_t{layer} * n_input + i];
+        }
+        const Vec made = norm(product(*weight(s, Role::layer_input_proj), gate, nullptr),
+                              *weight(s, Role::layer_input_post_norm), nullptr, kind.norm);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] += made[i];
+      }
+      if (const std::vector<float>* factor = weight(s, Role::layer_scale)) {
+        for (double& e : x) e *= double{factor->front()};
+      }
     }
     const std::vector<float>* head = weight(final_section, Role::head);
     const Vec last =

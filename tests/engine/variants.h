@@ -135,6 +135,30 @@ inline std::vector<Named> variants() {
   });
   mamba.n_layers = 3;
   mamba.optional = {Role::conv_bias};
+  shaped("scores that fall with distance", [](std::uint32_t layer, LayerKind& k) {
+    k.alibi = 1;
+    k.alibi_scale = layer == 0 ? 0 : 0.7f;
+    k.rope_dims = 0;
+    k.n_heads = 6;
+    k.head_dim = 4;
+    k.window = layer == 0 ? 0 : 7;
+  });
+  shaped("keys and values of earlier layers", [](std::uint32_t layer, LayerKind& k) {
+    k.window = layer % 2 == 0 ? 5 : 0;
+    k.kv_from = layer >= 2 ? layer - 1 : 0;
+    if (layer % 2 == 1) k.head_dim = k.rope_dims = 16;
+    k.v_norm = 1;
+    k.v_from_k = layer == 1 ? 1 : 0;
+  }).n_layers = 4;
+  SmallOptions& inputs = shaped("inputs of each layer's own", [](std::uint32_t, LayerKind& k) {
+    k.layer_input = 12;
+    k.norm_place = NormPlace::both;
+    k.activation = Activation::gelu;
+  });
+  inputs.model.layer_embd_scale = 3;
+  inputs.model.layer_proj_scale = 0.5f;
+  inputs.model.layer_input_scale = 0.7f;
+  inputs.optional = {Role::layer_scale};
   return all;
 }
 

@@ -59,6 +59,23 @@ TEST(Lanes, ARingGoesBackOnlyToWhatItStillHolds) {
   EXPECT_EQ(lanes.rewind(1, 0), 0u);
 }
 
+TEST(Lanes, WhatAnotherLayerSeesIsKeptForAWholePass) {
+  SmallOptions options;
+  options.n_layers = 3;
+  options.shape = [](std::uint32_t layer, LayerKind& kind) {
+    kind.window = 6;
+    kind.kv_from = layer == 2 ? 1 : 0;
+  };
+  Opened o(options);
+  Lanes lanes;
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::f16, 1, 40, 16));
+  EXPECT_EQ(lanes.kv(0, 1).capacity, 6u + 16 - 1);
+  EXPECT_EQ(lanes.kv(0, 2).capacity, 6 + kTogether - 1);
+  EXPECT_EQ(lanes.kv(0, 3).data, lanes.kv(0, 1).data);
+  EXPECT_EQ(lanes.kv(0, 3).capacity, lanes.kv(0, 1).capacity);
+  EXPECT_NE(lanes.kv(0, 2).data, lanes.kv(0, 1).data);
+}
+
 TEST(Lanes, LayersWithoutAttentionKeepNothing) {
   SmallOptions options;
   options.shape = [](std::uint32_t, LayerKind& kind) { kind.mixer = Mixer::none; };

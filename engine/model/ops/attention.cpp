@@ -28,6 +28,21 @@ Advance rope_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
+/// A norm of every head without weights, in place.
+Advance value_norm_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const std::uint32_t n_heads = pass.width(op.out) / kind.head_dim;
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    float* const heads = pass.at(op.out, begin);
+    for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
+      float* const head = heads + i * kind.head_dim;
+      pass.kernels().rms_norm(head, nullptr, head, kind.head_dim, kind.norm_epsilon);
+    }
+  });
+  pass.count(op_rms_norm.name, {}, std::uint64_t{pass.n()} * n_heads);
+  return Advance::done;
+}
+
 /// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries.
 Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
@@ -37,7 +52,8 @@ Advance attend_step(Pass& pass, const Op& op) {
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
-  parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
+  const std::uint32_t n_stored = kind.kv_from == 0 ? kind.n_kv_heads : 0;
+  parallel_for(pass.workers(), n_stored, [&](std::uint32_t head) {
     for (std::uint32_t t = 0; t < n; ++t) {
       const std::size_t place = lane.place(column.position + t), begin = std::size_t{head} * head_dim;
       pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, head_dim, lane.keys(head) + place);
@@ -60,10 +76,10 @@ Advance attend_step(Pass& pass, const Op& op) {
     args.position = column.position;
     args.n_positions = n;
     args.window = lane.window;
-    args.scale = kind.attention_scale != 0 ? kind.attention_scale
-                                           : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+    args.scale = scale_of_scores(kind);
     args.cap = kind.score_cap;
     args.sinks = sinks != nullptr ? sinks + head : nullptr;
+    if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
     args.scores = &pass.scores()[std::size_t{head} * kTogether * lane.capacity];
     pass.kernels().attend[type](args);
   });
@@ -74,28 +90,44 @@ Advance attend_step(Pass& pass, const Op& op) {
 
 void emit(Builder& b, Buf in, Buf out) {
   b.product(Role::attn_q, Role::attn_q_bias, in, Buf::q);
-  b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);
-  b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);
-  const bool gated = b.kind().attention_gate != 0;
+  const LayerKind& kind = b.kind();
+  const bool has_keys = kind.kv_from == 0, gated = kind.attention_gate != 0;
+  if (has_keys) {
+    b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);
+    if (kind.v_from_k != 0) {
+      b.copy(Buf::k, Buf::v);
+    } else {
+      b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);
+    }
+    if (kind.v_norm != 0) b.emit({.row = &op_value_norm, .in = Buf::v, .out = Buf::v});
+  }
   if (gated) b.product(Role::attn_gate, Role::attn_gate, in, Buf::z);
   if (b.has(Role::attn_q_norm_all)) b.norm(Role::attn_q_norm_all, Role::attn_q_norm_all, Buf::q, Buf::q);
   if (b.has(Role::attn_k_norm_all)) b.norm(Role::attn_k_norm_all, Role::attn_k_norm_all, Buf::k, Buf::k);
   b.in_place(op_rope, Role::attn_q_norm, Buf::q);
-  b.in_place(op_rope, Role::attn_k_norm, Buf::k);
+  if (has_keys) b.in_place(op_rope, Role::attn_k_norm, Buf::k);
   b.in_place(op_attend, Role::attn_sinks, Buf::q);
   if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
   if (gated) b.emit({.row = &op_sigmoid_gate, .in = Buf::q, .out = Buf::z});
   b.product(Role::attn_o, Role::attn_o_bias, gated ? Buf::z : Buf::q, out);
 }
 
-LaneNeed lane(const LayerKind& kind, std::uint32_t) { return {kind.n_kv_heads, kind.head_dim, kind.window, 0}; }
+LaneNeed lane(const LayerKind& kind, std::uint32_t) {
+  return {kind.n_kv_heads, kind.head_dim, kind.window, 0, kind.kv_from};
+}
 
 void emit_none(Builder&, Buf, Buf) {}
 LaneNeed no_lane(const LayerKind&, std::uint32_t) { return {}; }
 
 }  // namespace
 
+float scale_of_scores(const LayerKind& kind) {
+  if (kind.attention_scale != 0) return kind.attention_scale;
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(kind.head_dim)));
+}
+
 const OpRow op_rope{"rope", Work::rope, rope_step};
+const OpRow op_value_norm{"value_norm", Work::norm, value_norm_step};
 const OpRow op_attend{"attend", Work::attention, attend_step};
 const MixerRow mixer_attention{emit, lane};
 const MixerRow mixer_none{emit_none, no_lane};

@@ -52,8 +52,42 @@ Advance position_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
+/// What every layer has of its own, [layer_inputs] of each column: each layer's part of `out` is normalized, the
+/// token's row is added, and the sum scaled.
+Advance layer_inputs_step(Pass& pass, const Op& op) {
+  const TensorEntry& table = pass.tensor(op.weight);
+  const LayerKind& kind = *pass.program().kind;
+  const ModelKind& model = pass.config().table.model;
+  const Kernels& kernels = pass.kernels();
+  const std::uint32_t width = kind.layer_input;
+  for (std::uint32_t& i = pass.item(); i < pass.n(); ++i) {
+    float* const row = pass.row();
+    if (!read_row(pass, table, pass.columns()[i].token, row)) return Advance::blocked;
+    kernels.scale(row, model.layer_embd_scale, table.cols);
+    float* const inputs = pass.at(op.out, i);
+    const float* const weight = pass.vector(op.bias, 1);
+    for (std::uint32_t at = 0; at < table.cols; at += width) {
+      kernels.rms_norm(inputs + at, weight, inputs + at, width, kind.norm_epsilon);
+    }
+    kernels.add(inputs, row, table.cols);
+    kernels.scale(inputs, model.layer_input_scale, table.cols);
+  }
+  return Advance::done;
+}
+
+/// The layer's part of them.
+Advance layer_input_step(Pass& pass, const Op& op) {
+  const std::uint32_t n = pass.width(op.out), from = (pass.section() - 1) * n;
+  for (std::uint32_t t = 0; t < pass.n(); ++t) {
+    std::copy_n(pass.at(op.in, t) + from, n, pass.at(op.out, t));
+  }
+  return Advance::done;
+}
+
 }  // namespace
 
+const OpRow op_layer_inputs{"layer_inputs", Work::embed, layer_inputs_step};
+const OpRow op_layer_input{"layer_input", Work::embed, layer_input_step};
 const OpRow op_embed{"embed", Work::embed, step};
 const OpRow op_embed_position{"embed_position", Work::embed, position_step};
 

@@ -38,6 +38,19 @@ Advance limit(Pass& pass, const Op& op) {
   });
 }
 
+Advance copy(Pass& pass, const Op& op) {
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    std::copy_n(pass.at(op.in, begin), n, pass.at(op.out, begin));
+  });
+}
+
+/// By the one value of its weight.
+Advance scale_by(Pass& pass, const Op& op) {
+  const float factor = *pass.vector(op.weight);
+  return pointwise(
+      pass, op, [&](std::uint32_t begin, std::uint32_t n) { pass.kernels().scale(pass.at(op.out, begin), factor, n); });
+}
+
 Advance soft_cap(Pass& pass, const Op& op) {
   return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
     pass.kernels().soft_cap(pass.at(op.out, begin), n, op.factor);
@@ -101,6 +114,8 @@ const OpRow op_add{"add", Work::add, add};
 const OpRow op_scale{"scale", Work::scale, scale};
 const OpRow op_mul{"mul", Work::activate, mul};
 const OpRow op_sigmoid_gate{"sigmoid_gate", Work::activate, sigmoid_gate};
+const OpRow op_copy{"copy", Work::scale, copy};
+const OpRow op_scale_by{"scale", Work::scale, scale_by};
 const OpRow op_soft_cap{"soft_cap", Work::activate, soft_cap};
 
 }  // namespace qsf

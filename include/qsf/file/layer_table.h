@@ -37,6 +37,9 @@ using f32 = float;
 using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Residual, qsf::Router;
 }  // namespace hyper
 
+/// The divisor in the ROPE section of a pair that is not turned.
+inline constexpr float kNotTurned = 1e30f;
+
 /// One kind of layer; layers.def says what the members mean.
 struct LayerKind {
 #define QSF_LAYER_KEY(number, type, name, least, most, meaning) hyper::type name{};
@@ -64,6 +67,9 @@ struct ModelKind {
   float logit_scale = 1;
   float logit_cap = 0;
   std::uint32_t long_rope_from = 0;
+  float layer_embd_scale = 1;
+  float layer_proj_scale = 1;
+  float layer_input_scale = 1;
   bool operator==(const ModelKind&) const = default;
 };
 
@@ -105,6 +111,8 @@ std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKi
 
 /// Ranges and what must fit together: bad_section, naming the key and the value, or unsupported.
 Status check_kind(const LayerKind& kind);
+/// What layers ask of each other: kv_from and layer_input. bad_section otherwise.
+Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer);
 /// The ROPE section's size against every kind that it holds for: bad_section otherwise.
 Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors);
 /// The header's sizes against layers.def. `code`: the reader's bad_header, the converter's bad_input.

@@ -191,6 +191,13 @@ enum class Role : std::uint8_t {
   state_norm_all = 76,
   state_out = 77,
   attn_gate = 78,
+  layer_embd = 85,
+  layer_inputs_proj = 86,
+  layer_inputs_norm = 87,
+  layer_input_gate = 88,
+  layer_input_proj = 89,
+  layer_input_post_norm = 90,
+  layer_scale = 91,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

@@ -27,7 +27,7 @@ Status read_tensors(const Header& header, std::span<const std::byte> bytes, std:
 Status read_segments(const Header& header, std::span<const std::byte> bytes, std::uint64_t file_size,
                      std::span<SegmentEntry> out);
 
-/// The ROPE section: out.size() == head_dim / 2 divisors, each above 0 and below 1e9.
+/// The ROPE section: out.size() == head_dim / 2 divisors, each above 0 and below 1e9, or kNotTurned.
 Status read_rope(const Header& header, std::span<const std::byte> bytes, std::span<float> out);
 
 /// The tables against each other: segments cover each weight section without gap or overlap, in file order, inside the

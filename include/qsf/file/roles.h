@@ -37,6 +37,9 @@ enum class Extent : std::uint8_t {
   state_value_dim,
   key_head_heads,
   key_head_values
+  group,         // the query heads that share a head of keys
+  layer_input,   // of one layer
+  layer_inputs,  // of all
 };
 /// Whether a section has a tensor of a role: it must, it may, it must not.
 enum class Presence : std::uint8_t { never, optional, always };
@@ -73,6 +76,18 @@ constexpr Presence always(const RoleContext&) { return Presence::always; }
 constexpr Presence untied(const RoleContext& c) { return when(!c.tied); }
 constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer == Mixer::attention); }
 constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.mixer == Mixer::attention); }
+constexpr Presence own_keys(const RoleContext& c) {
+  return when(c.kind.mixer == Mixer::attention && c.kind.kv_from == 0);
+}
+constexpr Presence own_keys_may(const RoleContext& c) {
+  return may(c.kind.mixer == Mixer::attention && c.kind.kv_from == 0);
+}
+constexpr bool has_values(const LayerKind& k) {
+  return k.mixer == Mixer::attention && k.kv_from == 0 && k.v_from_k == 0;
+}
+constexpr Presence own_values(const RoleContext& c) { return when(has_values(c.kind)); }
+constexpr Presence own_values_may(const RoleContext& c) { return may(has_values(c.kind)); }
+constexpr Presence layer_input(const RoleContext& c) { return when(c.kind.layer_input != 0); }
 constexpr Presence gated(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated); }
 constexpr Presence gated_may(const RoleContext& c) { return may(c.kind.ffn == Ffn::gated); }
 constexpr Presence network(const RoleContext& c) { return when(feeds(c) && !mixture(c)); }
@@ -114,8 +129,8 @@ constexpr Presence gated_attention(const RoleContext& c) {
 // clang-format off
 inline constexpr std::array kRoleRules{
     RoleRule{Role::attn_q,          "attn_q",          Place::layer,     true,  Extent::heads,    Extent::dim,      presence::attention},
-    RoleRule{Role::attn_k,          "attn_k",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::attention},
-    RoleRule{Role::attn_v,          "attn_v",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::attention},
+    RoleRule{Role::attn_k,          "attn_k",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::own_keys},
+    RoleRule{Role::attn_v,          "attn_v",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::own_values},
     RoleRule{Role::attn_o,          "attn_o",          Place::layer,     true,  Extent::dim,      Extent::heads,    presence::attention},
     RoleRule{Role::ffn_gate,        "ffn_gate",        Place::layer,     true,  Extent::ffn_dim,  Extent::dim,      presence::gated},
     RoleRule{Role::ffn_up,          "ffn_up",          Place::layer,     true,  Extent::ffn_dim,  Extent::dim,      presence::network},
@@ -123,12 +138,12 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::attn_norm,       "attn_norm",       Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_norm},
     RoleRule{Role::ffn_norm,        "ffn_norm",        Place::layer,     false, Extent::one,      Extent::dim,      presence::network_norm},
     RoleRule{Role::attn_q_bias,     "attn_q_bias",     Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
-    RoleRule{Role::attn_k_bias,     "attn_k_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
-    RoleRule{Role::attn_v_bias,     "attn_v_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
+    RoleRule{Role::attn_k_bias,     "attn_k_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_keys_may},
+    RoleRule{Role::attn_v_bias,     "attn_v_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_values_may},
     RoleRule{Role::attn_o_bias,     "attn_o_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::attention_may},
     RoleRule{Role::ffn_bias,        "ffn_bias",        Place::layer,     false, Extent::one,      Extent::dim,      presence::network_may},
     RoleRule{Role::attn_q_norm,     "attn_q_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::attention_may},
-    RoleRule{Role::attn_k_norm,     "attn_k_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::attention_may},
+    RoleRule{Role::attn_k_norm,     "attn_k_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::own_keys_may},
     RoleRule{Role::token_embd,      "token_embd",      Place::embedding, true,  Extent::vocab,    Extent::dim,      presence::always},
     RoleRule{Role::final_norm,      "final_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::always},
     RoleRule{Role::head,            "head",            Place::final,     true,  Extent::vocab,    Extent::dim,      presence::untied},
@@ -142,7 +157,7 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::pos_embd,        "pos_embd",        Place::embedding, true,  Extent::positions, Extent::dim,     presence::may_be},
     RoleRule{Role::head_bias,       "head_bias",       Place::final,     false, Extent::one,      Extent::vocab,    presence::may_be},
     RoleRule{Role::attn_q_norm_all, "attn_q_norm_all", Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
-    RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", Place::layer,     false, Extent::one,      Extent::kv_heads, presence::attention_may},
+    RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_keys_may},
     RoleRule{Role::attn_sub_norm,   "attn_sub_norm",   Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
     RoleRule{Role::ffn_sub_norm,    "ffn_sub_norm",    Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
     RoleRule{Role::attn_sinks,      "attn_sinks",      Place::layer,     false, Extent::one,      Extent::n_heads,  presence::attention_may},
@@ -178,6 +193,13 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_norm_all,  "state_norm_all",  Place::layer,     false, Extent::one,       Extent::state_values, presence::mamba2},
     RoleRule{Role::state_out,       "state_out",       Place::layer,     true,  Extent::dim,       Extent::state_values, presence::recurrent},
     RoleRule{Role::attn_gate,       "attn_gate",       Place::layer,     true,  Extent::heads,     Extent::dim,      presence::gated_attention},
+    RoleRule{Role::layer_embd,      "layer_embd",      Place::embedding, true,  Extent::vocab,    Extent::layer_inputs, presence::layer_input},
+    RoleRule{Role::layer_inputs_proj, "layer_inputs_proj", Place::embedding, true, Extent::layer_inputs, Extent::dim, presence::layer_input},
+    RoleRule{Role::layer_inputs_norm, "layer_inputs_norm", Place::final, false, Extent::one,      Extent::layer_input, presence::layer_input},
+    RoleRule{Role::layer_input_gate, "layer_input_gate", Place::layer,   true,  Extent::layer_input, Extent::dim,   presence::layer_input},
+    RoleRule{Role::layer_input_proj, "layer_input_proj", Place::layer,   true,  Extent::dim,      Extent::layer_input, presence::layer_input},
+    RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", Place::layer, false, Extent::one, Extent::dim,   presence::layer_input},
+    RoleRule{Role::layer_scale,     "layer_scale",     Place::layer,     false, Extent::one,      Extent::one,      presence::may_be},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -258,6 +280,12 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.heads_of_key();
     case Extent::key_head_values:
       return kind.heads_of_key() * kind.state_value_dim;
+    case Extent::group:
+      return kind.n_heads / kind.n_kv_heads * kind.head_dim;
+    case Extent::layer_input:
+      return kind.layer_input;
+    case Extent::layer_inputs:
+      return h.n_layers * kind.layer_input;
   }
   return 0;
 }
