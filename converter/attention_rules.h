@@ -13,12 +13,14 @@ struct AttentionRules {
   std::vector<std::uint8_t> full;     // [n_layers]: the window does not hold; empty: it holds everywhere
   std::vector<std::uint8_t> no_rope;  // [n_layers]: without positions; empty: none is
   double local_theta = 0;             // RoPE's base, unscaled, where the window holds; 0: as everywhere
+  std::uint32_t n_shared = 0;         // the last layers, which see keys and values of the last of their kind before
+  bool wide_shared = false;           // whose networks are twice as wide
 };
 
 /// The layers of a pattern: the last of `every`.
 std::vector<std::uint8_t> last_of_every(std::uint32_t every, std::uint32_t n_layers);
 
 /// Puts the rules into the model's configuration, exceptions in front of the recipe's own.
-void apply_rules(const AttentionRules& rules, ModelSource& model);
+Status apply_rules(const AttentionRules& rules, ModelSource& model);
 
 }  // namespace qsf::convert

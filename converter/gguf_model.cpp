@@ -1,4 +1,5 @@
 // A GGUF file as a model: its architecture's keys, its tokenizer.
+#include <algorithm>
 #include <cmath>
 
 #include "converter/attention_rules.h"
@@ -71,7 +72,8 @@ Result<std::vector<float>> read_frequencies(const Gguf& gguf, std::string_view n
     }
     divisors.resize(tensor.shape[0]);
     QSF_TRY(tensor.rows_of(0, 1, std::as_writable_bytes(std::span(divisors))));
-    for (const float divisor : divisors) {
+    for (float& divisor : divisors) {
+      if (divisor >= kNotTurned) divisor = kNotTurned;
       if (!(divisor > 0) || !std::isfinite(divisor)) {
         return make_error(ErrorCode::bad_input, "GGUF: {} holds {}", name, divisor);
       }
@@ -84,7 +86,8 @@ Result<std::vector<float>> read_frequencies(const Gguf& gguf, std::string_view n
 Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
   QSF_LET(divisors, read_frequencies(gguf, kRopeFrequencies, config));
   if (divisors.empty()) return {};
-  for (std::size_t i = 0; i < config.rope_divisors.size(); ++i) divisors[i] *= config.rope_divisors[i];
+  for (std::size_t i = 0; i < config.rope_divisors.size(); ++i)
+    if (divisors[i] != kNotTurned) divisors[i] *= config.rope_divisors[i];
   config.rope_divisors = std::move(divisors);
   return {};
 }
@@ -180,6 +183,29 @@ std::optional<std::uint32_t> number_of_layers(const Gguf& gguf, const std::strin
   return one == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(one));
 }
 
+/// A size that is listed for every layer: the first layer's; the others' exceptions go to `out`. 0 where it cannot be.
+std::uint32_t first_of_layers(std::span<const double> list, std::string_view name, std::uint32_t n_layers,
+                              std::vector<LayerException>& out) {
+  const auto possible = [](double n) { return n >= 1 && n <= kMaxDim && n == std::floor(n); };
+  if (list.size() != n_layers || list.empty() || !std::ranges::all_of(list, possible)) return 0;
+  for (std::uint32_t layer = 1; layer < n_layers; ++layer) {
+    if (list[layer] != list[0]) out.push_back({.layers = {layer}, .settings = {layer_setting(name, list[layer])}});
+  }
+  return static_cast<std::uint32_t>(list[0]);
+}
+
+/// Of the first n layers, those without a tensor of values.
+void take_values_from_keys(const Gguf& gguf, const Recipe& recipe, std::uint32_t n, LayerRules& layers) {
+  LayerException exception{.settings = {layer_setting("v_from_k", 1)}};
+  for (std::uint32_t layer = 0; layer < n; ++layer) {
+    const std::string name = name_of(recipe, Naming::gguf, Role::attn_v, layer);
+    if (std::ranges::find(gguf.tensors, name, &SourceTensor::name) == gguf.tensors.end()) {
+      exception.layers.push_back(layer);
+    }
+  }
+  if (!exception.layers.empty()) layers.exceptions.push_back(std::move(exception));
+}
+
 Status read_config(const Gguf& gguf, ModelSource& out) {
   const std::optional<std::string_view> architecture = gguf.text("general.architecture");
   if (!architecture) return make_error(ErrorCode::bad_input, "GGUF: the key general.architecture is missing");
@@ -197,12 +223,15 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
 
   const std::string prefix = std::string(*architecture) + ".";
   Keys keys(gguf, prefix);
+  std::vector<LayerException> by_layer;
   const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
     const Value& value = recipe.size(name);
     auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
     if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
+    if (value.keys.gguf.empty()) return *number;
     if (const auto one = number_of_layers(gguf, prefix + value.keys.gguf)) return *one;
-    return value.keys.gguf.empty() ? *number : keys.u32(value.keys.gguf, number);
+    const auto list = gguf.numbers(prefix + value.keys.gguf);
+    return list ? first_of_layers(*list, name, out.config.n_layers, by_layer) : keys.u32(value.keys.gguf, number);
   };
   ModelConfig& config = out.config;
   config.name = gguf.text("general.name").value_or("");
@@ -249,6 +278,7 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   out.layers = std::move(layers);
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, "GGUF"));
   out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
+  out.layers.exceptions.insert(out.layers.exceptions.begin(), by_layer.begin(), by_layer.end());
   Keys tokens(gguf, "tokenizer.ggml.");
   config.bos = tokens.token("bos_token_id");
   config.eos = tokens.token("eos_token_id");
@@ -256,8 +286,14 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   QSF_TRY(tokens.status());
   QSF_TRY(read_layers(gguf, prefix, recipe, config.n_layers, rules));
   QSF_TRY(read_scaling(gguf, keys, out));
-  apply_rules(rules, out);
-  return {};
+  if (!recipe.shared_kv.gguf.empty()) rules.n_shared = keys.u32(recipe.shared_kv.gguf, 0);
+  QSF_TRY(keys.status());
+  if (recipe.sets("v_from_k")) take_values_from_keys(gguf, recipe, config.n_layers - rules.n_shared, out.layers);
+  if (recipe.gguf_scale_layers == config.n_layers) {
+    const double width = static_cast<double>(config.dim) / config.n_heads;
+    out.layers.every.push_back(layer_setting("attention_scale", 1 / std::sqrt(width)));
+  }
+  return apply_rules(rules, out);
 }
 
 /// The vocabulary's size is the embedding's: the key vocab_size is often missing.

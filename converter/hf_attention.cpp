@@ -41,7 +41,7 @@ Result<std::vector<double>> numbers(const Json& json, const char* key) {
   return make_error(ErrorCode::bad_input, "config.json: \"{}\" is no list of numbers", key);
 }
 
-Result<RopeForm> read_form(const Json& json, const std::string& type, double theta, std::uint32_t dims,
+Result<RopeForm> read_form(const Json& json, const std::string& type, double theta, double partial, std::uint32_t dims,
                            const Json& config) {
   Fields fields(json, kConfigFile), outer(config, kConfigFile);
   const double longest = outer.number("max_position_embeddings", 0);
@@ -71,6 +71,8 @@ Result<RopeForm> read_form(const Json& json, const std::string& type, double the
                               fields.flag("truncate", true)};
     QSF_TRY(fields.status());
     return yarn_form(scaling, theta, dims);
+  } else if (type == "proportional") {
+    return proportional_form(partial, fields.number("factor", 1), dims);
   } else if (type == "longrope") {
     QSF_LET(short_factors, numbers(json, "short_factor"));
     QSF_LET(long_factors, numbers(json, "long_factor"));
@@ -99,7 +101,9 @@ Result<Rope> read_rope(const Json& json, const Rope& usual, std::uint32_t head_d
   if (!(rope.partial > 0 && rope.partial <= 1)) {
     return make_error(ErrorCode::bad_input, "config.json: \"partial_rotary_factor\" is {}", rope.partial);
   }
-  QSF_LET(form, read_form(json, type, rope.theta, rope.dims(head_dim), config));
+  const double partial = rope.partial;
+  if (type == "proportional") rope.partial = 1;  // its frequencies are those of whole heads
+  QSF_LET(form, read_form(json, type, rope.theta, partial, rope.dims(head_dim), config));
   rope.form = std::move(form);
   return rope;
 }
@@ -216,8 +220,12 @@ Status read_attention(const Json& json, ModelSource& out) {
   QSF_TRY(read_position(json, out, rules));
   QSF_TRY(read_window(json, *out.recipe, out.config, rules));
   QSF_TRY(read_no_rope(json, *out.recipe, out.config, rules));
-  apply_rules(rules, out);
-  return {};
+  const Recipe& recipe = *out.recipe;
+  Fields fields(json, kConfigFile);
+  if (!recipe.shared_kv.hugging_face.empty()) rules.n_shared = fields.u32(recipe.shared_kv.hugging_face, 0);
+  if (!recipe.wide_shared.empty()) rules.wide_shared = fields.flag(recipe.wide_shared, false);
+  QSF_TRY(fields.status());
+  return apply_rules(rules, out);
 }
 
 }  // namespace qsf::convert

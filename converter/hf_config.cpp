@@ -38,6 +38,14 @@ Result<std::vector<std::uint32_t>> read_ids(const Json& generation, const Json& 
   return ids;
 }
 
+/// What config.json says otherwise; empty where it says what is expected, or nothing.
+std::string said(const Json& json, const Expected& expected) {
+  const Json* found = find(json, expected.key);
+  if (!found) return {};
+  const std::string value = found->dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::ranges::find(expected.values, value) != expected.values.end() ? std::string() : value;
+}
+
 Status read_tokens(const Json& generation, const Json& json, ModelConfig& config) {
   struct Line {
     std::string_view key;
@@ -72,7 +80,11 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
     const Value& value = recipe.size(name);
     auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
     if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
-    return value.keys.hugging_face.empty() ? *number : fields.u32(value.keys.hugging_face, number);
+    const auto holds = [&](const Expected& e) { return said(json, e).empty(); };
+    if (!value.one_where.empty() && std::ranges::all_of(value.one_where, holds)) return 1u;
+    std::string key = value.keys.hugging_face;
+    for (const std::string& other : value.also) key = find(json, key) ? key : other;
+    return key.empty() ? *number : fields.u32(key, number);
   };
   ModelConfig& config = out.config;
   config.dim = size("dim");
@@ -95,10 +107,9 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   if (!known && !recipe.sets("activation")) return unsupported("the activation", activation);
   config.activation = known.value_or(Activation::silu);
   for (const Expected& expected : recipe.expected) {
-    const Json* found = find(json, expected.key);
-    if (!found || found->dump(-1, ' ', false, Json::error_handler_t::replace) == expected.value) continue;
+    if (said(json, expected).empty()) continue;
     return make_error(ErrorCode::unsupported, "config.json: \"{:.60}\" is not {:.40}, which the recipe {:.60} is for",
-                      expected.key, expected.value, recipe.name);
+                      expected.key, expected.values.front(), recipe.name);
   }
   const bool has_names = !name_of(recipe, out.naming, Role::ffn_up_bias, 0).empty();
   if (mlp_bias && !has_names) return unsupported("a model with", "mlp_bias");

@@ -67,13 +67,13 @@ struct Layers {
 /// What every layer is, in its ranges: what the reader would refuse is not written. The header takes over what holds
 /// for all layers.
 Result<Layers> layers_of(const ModelSource& model, Header& header) {
-  const auto in_range = [](const LayerKind& kind) -> Status {
-    const Status status = check_kind(kind);
+  const auto as_input = [](const Status& status) -> Status {
     if (status) return status;
     Error error = status.error();
     if (error.code == ErrorCode::bad_section) error.code = ErrorCode::bad_input;
     return error;
   };
+  const auto in_range = [&](const LayerKind& kind) { return as_input(check_kind(kind)); };
   const LayerRules& rules = model.layers;
   LayerKind every = default_kind(header);
   every.norm_epsilon = model.config.norm_epsilon;
@@ -82,6 +82,7 @@ Result<Layers> layers_of(const ModelSource& model, Header& header) {
   if (model.config.rope_dims) every.rope_dims = *model.config.rope_dims;
   every.rope_scale = model.config.rope_scale;
   apply_settings(rules.every, every);
+  if (every.alibi != 0) every.rope_dims = 0;
   QSF_TRY(in_range(every));
   header.n_heads = every.n_heads;
   header.n_kv_heads = every.n_kv_heads;
@@ -118,6 +119,7 @@ Result<Layers> layers_of(const ModelSource& model, Header& header) {
     QSF_TRY(in_range(kind));
     table.kinds.push_back(kind);
   }
+  QSF_TRY(as_input(check_layers(table.kinds, table.of_layer)));
   return out;
 }
 
@@ -280,6 +282,10 @@ Result<Placed> place_all(const Frame& frame) {
     const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, whole->name);
     if (places.empty() && ignored_name(*model.recipe, whole->name)) continue;
     const auto in_place = [&](const TensorPlace& place) { return fits(frame, place); };
+    const bool spare = std::ranges::any_of(places, [&](const TensorPlace& place) {
+      return place.line->spare && place.layer < frame.header.n_layers && !fits(frame, place);
+    });
+    if (spare) continue;
     if (places.empty() || !std::ranges::all_of(places, in_place)) return no_place(model, whole->name);
     if (whole->format == FormatId::inherit) {
       return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", whole->name,

@@ -97,9 +97,8 @@ class RecipeReader {
       out = {number, {}};
       return {};
     }
-    QSF_TRY(check_keys(json, form.key.name, [](const std::string& key) {
-      return key == "config" || key == "gguf" || key == "default" || key == "power" || key == "rows_of";
-    }));
+    QSF_TRY(check_keys(json, form.key.name,
+                       [](const std::string& key) { return std::ranges::find(kValueKeys, key) != kValueKeys.end(); }));
     if (!json.contains("config") && !json.contains("gguf")) {
       return wrong<std::string_view>("{:.80}: \"{}\" has neither \"config\" nor \"gguf\"", form.key.name);
     }
@@ -124,6 +123,7 @@ class RecipeReader {
       if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
       out.power = json["power"].get<double>();
     }
+    if (json.contains("one_where")) QSF_TRY(expected(json["one_where"], "one_where", out.one_where));
     if (!json.contains("default")) return {};
     const Json& fallback = json["default"];
     if (const std::string* text = as_text(fallback); text && text->ends_with(" dim")) {
@@ -217,6 +217,17 @@ class RecipeReader {
     }
   }
 
+  /// Keys of config.json, each with its value or a list of them.
+  Status expected(const Json& json, std::string_view what, std::vector<Expected>& out) const {
+    if (!json.is_object()) return wrong<std::string_view>("{:.80}: \"{}\" is not an object", what);
+    for (const auto& [key, value] : json.items()) {
+      out.push_back({key, {}});
+      if (value.is_array() && value.empty()) return wrong<std::string>("{:.80}: \"{:.60}\" lists no value", key);
+      for (const Json& one : value.is_array() ? value : Json::array({value})) out.back().values.push_back(one.dump());
+    }
+    return {};
+  }
+
   /// One {} where a layer's number stands, none outside the layers; an {expert} where experts have tensors of their
   /// own.
   Status check_pattern(Role role, const std::string& name) const {
@@ -261,15 +272,20 @@ class RecipeReader {
     return {};
   }
 
-  /// A name in GGUF's words, or an object with the part that is meant there.
+  /// A name in GGUF's words, null for none, or an object with the part that is meant there.
   Status in_gguf(const Json& json, TensorName& tensor) const {
+    if (json.is_null()) {
+      tensor.names.gguf.clear();
+      return {};
+    }
     if (!json.is_object()) {
       QSF_LET(name, word(json, "gguf"));
       tensor.names.gguf = std::move(name);
       return {};
     }
     QSF_TRY(check_keys(json, "gguf", [](const std::string& key) {
-      return key != "gguf" && key != "use" && std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
+      return key != "gguf" && key != "use" && key != "also" && key != "spare" &&
+             std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
     }));
     if (json.contains("name")) {
       QSF_LET(name, word(json["name"], "gguf"));
@@ -300,6 +316,10 @@ class RecipeReader {
       }
       QSF_TRY(part(json, tensor.part));
       if (json.contains("gguf")) QSF_TRY(in_gguf(json["gguf"], tensor));
+      if (json.contains("spare")) {
+        QSF_LET(is, truth(json["spare"], "spare"));
+        tensor.spare = is;
+      }
       if (json.contains("use")) {
         QSF_LET(presence, choice<Presence>(json["use"], "use"));
         out.uses.push_back({role, presence});
@@ -309,11 +329,21 @@ class RecipeReader {
       const std::string& name = tensor.names.in(naming);
       if (!name.empty()) QSF_TRY(check_pattern(role, name));
     }
+    std::vector<TensorName> others;
+    if (json.is_object() && json.contains("also")) {
+      QSF_LET(names, words(json["also"], "also"));
+      for (std::string& name : names) {
+        QSF_TRY(check_pattern(role, name));
+        others.push_back(tensor);
+        others.back().names = {std::move(name), {}};
+      }
+    }
     if (line == out.tensors.end()) {
       out.tensors.push_back(std::move(tensor));
     } else {
       *line = std::move(tensor);
     }
+    for (TensorName& other : others) out.tensors.push_back(std::move(other));
     return {};
   }
 
@@ -349,6 +379,8 @@ class RecipeReader {
       size.number = setting.value.number;
       size.times_dim = setting.value.times_dim;
       size.rows_of = std::move(setting.value.rows_of);
+      size.also = std::move(setting.value.also);
+      size.one_where = std::move(setting.value.one_where);
     }
     return {};
   }
@@ -361,6 +393,10 @@ class RecipeReader {
     if (json.contains("layer")) {
       QSF_LET(read, settings(json["layer"], layer_forms(), "layer"));
       out.every = std::move(read);
+    }
+    if (json.contains("windowed")) {
+      QSF_LET(read, settings(json["windowed"], layer_forms(), "windowed"));
+      out.windowed = std::move(read);
     }
     if (!json.contains("exceptions")) return {};
     const Json& exceptions = json["exceptions"];
@@ -401,13 +437,34 @@ class RecipeReader {
     return {};
   }
 
-  static constexpr std::array<std::string_view, 9> kTensorKeys{"name",     "gguf",       "rows", "every",    "use",
-                                                               "plus_one", "transposed", "flat", "minus_exp"};
-  static constexpr std::array<std::string_view, 21> kKeys{
-      "layer_types", "name",           "arch",         "tensors",    "ignored", "interleaved_rope",
-      "window_rule", "default_window", "layer",        "exceptions", "model",   "sizes",
-      "also",        "prefixes",       "expected",     "full_every", "no_rope", "no_rope_every",
-      "local_theta", "with_experts",   "default_theta"};
+  static constexpr auto kValueKeys =
+      std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where"});
+  static constexpr auto kTensorKeys = std::to_array<std::string_view>(
+      {"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat", "minus_exp", "also", "spare"});
+  static constexpr auto kKeys = std::to_array<std::string_view>({"layer_types",
+                                                                 "name",
+                                                                 "arch",
+                                                                 "tensors",
+                                                                 "ignored",
+                                                                 "interleaved_rope",
+                                                                 "window_rule",
+                                                                 "default_window",
+                                                                 "layer",
+                                                                 "exceptions",
+                                                                 "model",
+                                                                 "sizes",
+                                                                 "also",
+                                                                 "prefixes",
+                                                                 "expected",
+                                                                 "full_every",
+                                                                 "no_rope",
+                                                                 "no_rope_every",
+                                                                 "local_theta",
+                                                                 "with_experts",
+                                                                 "windowed",
+                                                                 "shared_kv",
+                                                                 "gguf_scale_layers",
+                                                                 "default_theta"});
 
   std::string_view file_;
 };
@@ -444,9 +501,17 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     QSF_LET(prefixes, words(json["prefixes"], "prefixes"));
     out.prefixes = std::move(prefixes);
   }
-  if (json.contains("expected")) {
-    if (!json["expected"].is_object()) return wrong("{:.80}: \"expected\" is not an object");
-    for (const auto& [key, value] : json["expected"].items()) out.expected.push_back({key, value.dump()});
+  if (json.contains("expected")) QSF_TRY(expected(json["expected"], "expected", out.expected));
+  if (json.contains("shared_kv")) {
+    const Json& shared = json["shared_kv"];
+    QSF_TRY(check_keys(shared, "shared_kv",
+                       [](const std::string& key) { return key == "config" || key == "gguf" || key == "wide"; }));
+    for (const auto& [key, to] : {std::pair("config", &out.shared_kv.hugging_face),
+                                  std::pair("gguf", &out.shared_kv.gguf), std::pair("wide", &out.wide_shared)}) {
+      if (!shared.contains(key)) continue;
+      QSF_LET(name, word(shared[key], key));
+      *to = std::move(name);
+    }
   }
   if (json.contains("with_experts")) {
     QSF_LET(other, word(json["with_experts"], "with_experts"));
@@ -458,7 +523,8 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     out.no_rope = which;
   }
   for (const auto& [key, to] :
-       {std::pair("full_every", &out.full_every), std::pair("no_rope_every", &out.no_rope_every)}) {
+       {std::pair("full_every", &out.full_every), std::pair("no_rope_every", &out.no_rope_every),
+        std::pair("gguf_scale_layers", &out.gguf_scale_layers)}) {
     if (!json.contains(key)) continue;
     QSF_LET(every, whole(json[key], key, 1, kMaxLayers));
     *to = every;

@@ -53,7 +53,14 @@ struct TensorName {
   Words names = {};  // {} stands for the layer's number, {expert} for an expert's
   TensorPart part = {};
   std::optional<TensorPart> gguf_part = {};  // in GGUF, where it differs
+  bool spare = false;                        // left out where the layer has no use for it
   const TensorPart& part_in(Naming naming) const { return naming == Naming::gguf && gguf_part ? *gguf_part : part; }
+};
+
+/// A key of config.json and the values that this recipe is for.
+struct Expected {
+  std::string key = {};
+  std::vector<std::string> values = {};  // as JSON; one of them, where the key is there
 };
 
 /// A number, or where the source's configuration has it; the number is then what holds without the key.
@@ -62,6 +69,7 @@ struct Value {
   Words keys = {};                         // of config.json; of GGUF without the architecture in front
   std::vector<std::string> also = {};      // other keys of config.json: the first that is there counts
   std::optional<double> gguf_number = {};  // what holds in GGUF, which has no key for it
+  std::vector<Expected> one_where = {};    // of a size: it is 1 where config.json says all of these, or nothing of them
   double power = 1;                        // the configuration's number to this power is meant
   double times_dim = 0;                    // of a size: so many times the model's width holds without the key
   std::string rows_of = {};                // of a size: the tensor whose rows it is, in Hugging Face's words
@@ -85,6 +93,7 @@ struct LayerException {
 struct LayerRules {
   std::vector<Setting> model = {};
   std::vector<Setting> every = {};              // what all layers are, beside the header's say
+  std::vector<Setting> windowed = {};           // what those with a window are, where others have none
   std::vector<LayerException> exceptions = {};  // later ones win
 };
 
@@ -124,12 +133,6 @@ enum class WindowRule : std::uint8_t {
 std::vector<TensorName> usual_names();
 std::array<Value, kSizes.size()> usual_sizes();
 
-/// A key of config.json and the only value that this recipe is for.
-struct Expected {
-  std::string key = {};
-  std::string value = {};  // as JSON
-};
-
 struct Recipe {
   std::string name = {};               // config.json's model_type, GGUF's general.architecture
   std::vector<std::string> also = {};  // other such names
@@ -144,6 +147,9 @@ struct Recipe {
   std::uint32_t full_every = 0;  // the last of so many layers has no window where the source does not say which; 0: all
   NoRope no_rope = NoRope::never;
   std::uint32_t no_rope_every = 0;  // the last of so many layers, where the source does not list them
+  Words shared_kv = {};             // keys of how many last layers see an earlier one's keys and values; empty: none do
+  std::string wide_shared = {};     // a key of config.json: whether their networks are twice as wide
+  std::uint32_t gguf_scale_layers = 0;  // a GGUF file of so many layers has scores by 1 / sqrt(dim / n_heads)
   LayerRules layers = {};
   LayerTypes types = {};
   std::vector<TensorName> tensors = usual_names();

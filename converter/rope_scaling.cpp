@@ -5,6 +5,8 @@
 #include <numbers>
 
 #include "qsf/base/exact.h"
+#include "qsf/base/try.h"
+#include "qsf/file/layer_table.h"
 
 namespace qsf::convert {
 namespace {
@@ -43,6 +45,15 @@ Result<std::vector<float>> llama3_divisors(const Llama3Scaling& s, double rope_t
 Result<std::vector<float>> linear_divisors(double factor, std::uint32_t head_dim) {
   if (!sensible(factor)) return make_error(ErrorCode::bad_input, "a RoPE scaling factor of {} makes no sense", factor);
   return std::vector<float>(head_dim / 2, static_cast<float>(factor));
+}
+
+Result<RopeForm> proportional_form(double partial, double factor, std::uint32_t dims) {
+  RopeForm out;
+  QSF_LET(divisors, linear_divisors(factor, dims));
+  out.divisors = std::move(divisors);
+  const auto turned = static_cast<std::uint32_t>(partial * dims / 2);
+  std::fill(out.divisors.begin() + std::min(turned, dims / 2), out.divisors.end(), kNotTurned);
+  return out;
 }
 
 Result<RopeForm> long_form(const LongScaling& s, std::uint32_t dims) {

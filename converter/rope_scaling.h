@@ -46,6 +46,9 @@ struct LongScaling {
 };
 Result<RopeForm> long_form(const LongScaling& scaling, std::uint32_t dims);
 
+/// The first `partial` of `dims` values is turned, by the frequencies of all of them, at positions divided by `factor`.
+Result<RopeForm> proportional_form(double partial, double factor, std::uint32_t dims);
+
 /// [head_dim / 2] divisors. bad_input when a parameter makes no sense.
 Result<std::vector<float>> llama3_divisors(const Llama3Scaling& scaling, double rope_theta, std::uint32_t head_dim);
 /// The same number for every pair: positions are divided by `factor`.

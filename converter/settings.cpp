@@ -212,6 +212,12 @@ Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lo
   QSF_LET(every, all(recipe.layers.every, layer_forms()));
   out.model = std::move(model);
   out.every = std::move(every);
+  std::vector<Setting> windowed;
+  for (const Setting& setting : recipe.layers.windowed) {  // what this source does not say is as in other layers
+    if (setting.value.number || !setting.value.keys.in(naming).empty()) windowed.push_back(setting);
+  }
+  QSF_LET(with_window, all(windowed, layer_forms()));
+  out.windowed = std::move(with_window);
   for (const LayerException& exception : recipe.layers.exceptions) {
     QSF_LET(settings, all(exception.settings, layer_forms()));
     out.exceptions.push_back({exception.layers, exception.every, exception.from, {}, std::move(settings)});

@@ -32,10 +32,11 @@ inline std::vector<float> read_floats(const std::string& path) {
   return values;
 }
 
-/// The model at `path` as a QSF file; an empty format carries the source's own.
-inline std::vector<std::byte> converted(const std::string& path, std::optional<FormatId> format) {
+/// The model at `path` as a QSF file; an empty format carries the source's own, an empty recipe is the compiled-in one.
+inline std::vector<std::byte> converted(const std::string& path, std::optional<FormatId> format,
+                                        const std::string& recipe = {}) {
   std::vector<std::byte> bytes;
-  const Result<convert::ModelSource> model = convert::open_model(path);
+  const Result<convert::ModelSource> model = convert::open_model(path, true, recipe);
   EXPECT_TRUE(model) << path << ": " << model.error().sentence;
   if (!model) return bytes;
   convert::Options options;
