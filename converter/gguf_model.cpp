@@ -194,10 +194,11 @@ std::uint32_t first_of_layers(std::span<const double> list, std::string_view nam
   return static_cast<std::uint32_t>(list[0]);
 }
 
-/// Of the first n layers, those without a tensor of values.
-void take_values_from_keys(const Gguf& gguf, const Recipe& recipe, std::uint32_t n, LayerRules& layers) {
+/// Layers without a window, and without a tensor of values.
+void take_values_from_keys(const Gguf& gguf, const Recipe& recipe, const AttentionRules& rules, LayerRules& layers) {
   LayerException exception{.settings = {layer_setting("v_from_k", 1)}};
-  for (std::uint32_t layer = 0; layer < n; ++layer) {
+  for (std::uint32_t layer = 0; layer < rules.full.size(); ++layer) {
+    if (rules.full[layer] == 0) continue;
     const std::string name = name_of(recipe, Naming::gguf, Role::attn_v, layer);
     if (std::ranges::find(gguf.tensors, name, &SourceTensor::name) == gguf.tensors.end()) {
       exception.layers.push_back(layer);
@@ -288,7 +289,7 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   QSF_TRY(read_scaling(gguf, keys, out));
   if (!recipe.shared_kv.gguf.empty()) rules.n_shared = keys.u32(recipe.shared_kv.gguf, 0);
   QSF_TRY(keys.status());
-  if (recipe.sets("v_from_k")) take_values_from_keys(gguf, recipe, config.n_layers - rules.n_shared, out.layers);
+  if (recipe.sets("v_from_k")) take_values_from_keys(gguf, recipe, rules, out.layers);
   if (recipe.gguf_scale_layers == config.n_layers) {
     const double width = static_cast<double>(config.dim) / config.n_heads;
     out.layers.every.push_back(layer_setting("attention_scale", 1 / std::sqrt(width)));

@@ -1,0 +1,63 @@
+// What layers ask of each other: keys and values that one sees of another, inputs that all have.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/file/small_file.h"
+
+namespace qsf::testing {
+namespace {
+
+class Layers : public ::testing::Test {
+ protected:
+  /// Four layers: the last two see what the first two keep.
+  void SetUp() override {
+    const SmallOptions options;
+    for (std::uint32_t layer = 0; layer < 4; ++layer) {
+      LayerKind kind = usual_kind(options);
+      kind.window = layer % 2 == 0 ? 8 : 0;
+      kind.kv_from = layer < 2 ? 0 : layer - 1;
+      kind.layer_input = 16;
+      kinds_.push_back(kind);
+      of_layer_.push_back(static_cast<std::uint8_t>(layer));
+    }
+  }
+  void refused(const char* part_of_sentence, const std::function<void()>& change) {
+    const std::vector<LayerKind> kept = kinds_;
+    ASSERT_TRUE(check_layers(kinds_, of_layer_));
+    change();
+    const Status status = check_layers(kinds_, of_layer_);
+    kinds_ = kept;
+    ASSERT_FALSE(status) << part_of_sentence;
+    EXPECT_EQ(status.error().code, ErrorCode::bad_section);
+    EXPECT_NE(std::string(status.error().sentence).find(part_of_sentence), std::string::npos)
+        << status.error().sentence;
+  }
+
+  std::vector<LayerKind> kinds_;
+  std::vector<std::uint8_t> of_layer_;
+};
+
+TEST_F(Layers, KeysAreThoseOfAnEarlierLayerThatKeepsTheSame) {
+  refused("layer 2: kv_from is 3", [&] { kinds_[2].kv_from = 3; });
+  refused("layer 2: kv_from is 4", [&] { kinds_[2].kv_from = 4; });
+  refused("layer 2 cannot see the keys and values of layer 1", [&] { kinds_[2].kv_from = 2; });
+  refused("layer 3 cannot see", [&] { kinds_[3].head_dim = 4; });
+  refused("layer 3 cannot see", [&] { kinds_[3].n_kv_heads = 1; });
+  refused("layer 3 cannot see", [&] { kinds_[1].mixer = Mixer::none; });
+  refused("layer 3 cannot see the keys and values of layer 2", [&] {
+    kinds_[3].kv_from = 3;
+    kinds_[3].window = 8;
+  });
+}
+
+TEST_F(Layers, InputsAreAsWideInAll) {
+  refused("layer 3: layer_input is 0, that of layer 0 is 16", [&] { kinds_[3].layer_input = 0; });
+  refused("4 layers of layer_input 1048576", [&] {
+    for (LayerKind& kind : kinds_) kind.layer_input = kMaxDim;
+  });
+}
+
+}  // namespace
+}  // namespace qsf::testing
