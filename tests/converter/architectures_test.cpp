@@ -269,7 +269,9 @@ void expect_gemma4(const Written& written, const SmallOptions& o, const SmallFil
     EXPECT_EQ(kind.kv_from, want.kv_from) << layer;
     EXPECT_EQ(kind.ffn_dim, want.ffn_dim) << layer;
     EXPECT_EQ(kind.attention_scale, 1) << layer;
-    if (want.kv_from == 0) EXPECT_EQ(kind.v_from_k, want.v_from_k) << layer;
+    if (want.kv_from == 0) {
+      EXPECT_EQ(kind.v_from_k, want.v_from_k) << layer;
+    }
   }
 }
 
