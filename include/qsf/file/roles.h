@@ -36,7 +36,7 @@ enum class Extent : std::uint8_t {
   state_key_dim,
   state_value_dim,
   key_head_heads,
-  key_head_values
+  key_head_values,
   group,         // the query heads that share a head of keys
   layer_input,   // of one layer
   layer_inputs,  // of all
