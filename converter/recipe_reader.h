@@ -364,8 +364,8 @@ class RecipeReader {
   Status sizes(const Json& json, Recipe& out) const {
     QSF_LET(read, settings(json, size_forms(), "sizes"));
     for (Setting& setting : read) {
-      if (!setting.value.also.empty() || setting.value.gguf_number) {
-        return wrong<std::string_view>("{:.80}: the size \"{}\" has one key in each source",
+      if (setting.value.gguf_number) {
+        return wrong<std::string_view>("{:.80}: the size \"{}\" is a key in GGUF, no number",
                                        size_forms()[setting.key].key.name);
       }
       Value& size = out.sizes[setting.key];

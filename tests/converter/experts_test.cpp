@@ -189,8 +189,8 @@ TEST(Experts, RecipesThatCannotBeAreRefused) {
             "r.json: the name \"{expert}.{}.{expert}.up\" of expert_up has {expert} where it cannot");
   EXPECT_EQ(recipe_refusal(R"({"name": "a", "layer": {"n_experts": {"config": []}}})"),
             "r.json: a list of keys is empty");
-  EXPECT_EQ(recipe_refusal(R"({"name": "a", "sizes": {"dim": {"config": ["a", "b"]}}})"),
-            "r.json: the size \"dim\" has one key in each source");
+  EXPECT_EQ(recipe_refusal(R"({"name": "a", "sizes": {"dim": {"config": "a", "gguf": 4}}})"),
+            "r.json: the size \"dim\" is a key in GGUF, no number");
 }
 
 }  // namespace
