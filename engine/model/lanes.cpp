@@ -1,6 +1,7 @@
 #include "model/lanes.h"
 
 #include <algorithm>
+#include <bitset>
 
 #include "qsf/base/try.h"
 
@@ -16,12 +17,10 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
     const LayerKind& kind = *program.of_section(s).kind;
     return mixer_row(kind.mixer).lane(kind, dim);
   };
-  const auto is_shared = [&](std::uint32_t from) {
-    for (std::uint32_t s = from + 1; s + 1 < n_sections; ++s) {
-      if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from == from) return true;
-    }
-    return false;
-  };
+  std::bitset<kMaxLayers + 1> shared;
+  for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
+    if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) shared.set(need.from);
+  }
   for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
     const LayerKind& kind = *program.of_section(s).kind;
     const LaneNeed need = need_of(s);
@@ -33,7 +32,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       // As far back as the oldest of the queries sees whose keys are written before: kTogether, or where another layer
       // sees the lane, those of a whole pass.
       const bool all = need.window == 0 || need.window >= max_seq_len;
-      const std::uint32_t ahead = is_shared(owner) ? std::max(chunk, kTogether) : kTogether;
+      const std::uint32_t ahead = shared[owner] ? std::max(chunk, kTogether) : kTogether;
       ring.offset = sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
       ring.capacity = all ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);

@@ -86,6 +86,7 @@ struct MixerRow {
 #define QSF_MIXER(number, name, meaning) extern const MixerRow mixer_##name;
 #include "qsf/file/layers.def"
 const MixerRow& mixer_row(Mixer mixer);
+const OpRow& activation_row(Activation activation);
 /// What attention multiplies scores by.
 float scale_of_scores(const LayerKind& kind);
 

@@ -19,22 +19,6 @@ std::bitset<kRoles> tensors_of(const Weights& weights, std::uint32_t section) {
   return has;
 }
 
-const OpRow& activation_row(Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return op_gelu;
-    case Activation::silu:
-      return op_silu;
-    case Activation::relu:
-      return op_relu;
-    case Activation::gelu_erf:
-      return op_gelu_erf;
-    case Activation::relu2:
-      return op_relu2;
-  }
-  return op_silu;
-}
-
 }  // namespace
 
 const MixerRow& mixer_row(Mixer mixer) {

@@ -19,6 +19,13 @@
 
 namespace qsf {
 
+/// Hosts see requests, so they do not say it themselves.
+template <>
+constexpr std::size_t arena_bytes<ReadRequest>() {
+  static_assert(sizeof(ReadRequest) <= 32);
+  return 32;
+}
+
 /// The buffer that a segment needs: 48 bytes so that data behind a 16-byte header is 64-byte aligned, its bytes as the
 /// kernels want them, and room to decompress in place.
 std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segment);

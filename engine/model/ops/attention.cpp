@@ -28,21 +28,6 @@ Advance rope_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// A norm of every head without weights, in place.
-Advance value_norm_step(Pass& pass, const Op& op) {
-  const LayerKind& kind = *pass.program().kind;
-  const std::uint32_t n_heads = pass.width(op.out) / kind.head_dim;
-  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
-    float* const heads = pass.at(op.out, begin);
-    for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
-      float* const head = heads + i * kind.head_dim;
-      pass.kernels().rms_norm(head, nullptr, head, kind.head_dim, kind.norm_epsilon);
-    }
-  });
-  pass.count(op_rms_norm.name, {}, std::uint64_t{pass.n()} * n_heads);
-  return Advance::done;
-}
-
 /// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries.
 Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
@@ -127,7 +112,6 @@ float scale_of_scores(const LayerKind& kind) {
 }
 
 const OpRow op_rope{"rope", Work::rope, rope_step};
-const OpRow op_value_norm{"value_norm", Work::norm, value_norm_step};
 const OpRow op_attend{"attend", Work::attention, attend_step};
 const MixerRow mixer_attention{emit, lane};
 const MixerRow mixer_none{emit_none, no_lane};

@@ -51,6 +51,12 @@ Advance head_norm_step(Pass& pass, const Op& op) {
   return heads_step(pass, op, kind.state_value_dim, pass.vector(op.weight), kind.norm_epsilon);
 }
 
+/// Without weights.
+Advance value_norm_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  return heads_step(pass, op, kind.head_dim, nullptr, kind.norm_epsilon);
+}
+
 /// Keys and queries of a state become as long as the op says: x / sqrt(sum of x^2 + 1e-6), which is the RMS norm of
 /// this weight and epsilon.
 Advance unit_step(Pass& pass, const Op& op) {
@@ -65,6 +71,7 @@ Advance unit_step(Pass& pass, const Op& op) {
 
 const OpRow op_rms_norm{"rms_norm", Work::norm, rms_step};
 const OpRow op_layer_norm{"layer_norm", Work::norm, layer_step};
+const OpRow op_value_norm{"rms_norm", Work::norm, value_norm_step};
 const OpRow op_head_norm{"head_norm", Work::norm, head_norm_step};
 const OpRow op_unit_heads{"unit_heads", Work::norm, unit_step};
 

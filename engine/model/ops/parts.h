@@ -14,6 +14,9 @@ bool is_quantized(const TensorEntry& tensor);
 
 Activate* activation_of(const Kernels& kernels, Activation activation);
 
+/// x = 1 + e^-x, by which a sigmoid divides.
+void sigmoid_divisors(const Kernels& kernels, float* x, std::uint32_t n);
+
 /// What LayerKind's gate_limit, gate_slope and up_offset do to `n` gates and what they multiply, before the activation.
 void limit_gates(const LayerKind& kind, float* gate, float* up, std::uint32_t n);
 

@@ -1,4 +1,7 @@
 // Ops that see each value of a column by itself.
+#include <algorithm>
+#include <array>
+
 #include "model/ops/parts.h"
 
 namespace qsf {
@@ -68,28 +71,17 @@ Advance sigmoid_gate(Pass& pass, const Op& op) {
   return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
     float* const gate = pass.at(op.out, begin);
     const float* const x = pass.at(op.in, begin);
-    pass.kernels().scale(gate, -1, n);
-    pass.kernels().exp(gate, n);
-    for (std::uint32_t i = 0; i < n; ++i) gate[i] = x[i] / (1 + gate[i]);
+    sigmoid_divisors(pass.kernels(), gate, n);
+    for (std::uint32_t i = 0; i < n; ++i) gate[i] = x[i] / gate[i];
   });
 }
 
 }  // namespace
 
-Activate* activation_of(const Kernels& kernels, Activation activation) {
-  switch (activation) {
-    case Activation::gelu:
-      return kernels.gelu;
-    case Activation::silu:
-      return kernels.silu;
-    case Activation::relu:
-      return kernels.relu;
-    case Activation::gelu_erf:
-      return kernels.gelu_erf;
-    case Activation::relu2:
-      return kernels.relu2;
-  }
-  return kernels.silu;
+void sigmoid_divisors(const Kernels& kernels, float* x, std::uint32_t n) {
+  kernels.scale(x, -1, n);
+  kernels.exp(x, n);
+  for (std::uint32_t i = 0; i < n; ++i) x[i] = 1 + x[i];
 }
 
 /// f(b g) / b * u is f of b g times u / b.
@@ -109,6 +101,30 @@ const OpRow op_gelu{"gelu", Work::activate, activate<&Kernels::gelu>};
 const OpRow op_gelu_erf{"gelu_erf", Work::activate, activate<&Kernels::gelu_erf>};
 const OpRow op_relu{"relu", Work::activate, activate<&Kernels::relu>};
 const OpRow op_relu2{"relu2", Work::activate, activate<&Kernels::relu2>};
+
+namespace {
+
+struct ActivationLine {
+  Activation activation;
+  const OpRow* row;
+  Activate* Kernels::* kernel;
+};
+constexpr std::array kActivations{ActivationLine{Activation::silu, &op_silu, &Kernels::silu},
+                                  ActivationLine{Activation::gelu, &op_gelu, &Kernels::gelu},
+                                  ActivationLine{Activation::relu, &op_relu, &Kernels::relu},
+                                  ActivationLine{Activation::gelu_erf, &op_gelu_erf, &Kernels::gelu_erf},
+                                  ActivationLine{Activation::relu2, &op_relu2, &Kernels::relu2}};
+
+const ActivationLine& line_of(Activation activation) {
+  const auto* const line = std::ranges::find(kActivations, activation, &ActivationLine::activation);
+  return line != kActivations.end() ? *line : kActivations.front();
+}
+
+}  // namespace
+
+const OpRow& activation_row(Activation activation) { return *line_of(activation).row; }
+Activate* activation_of(const Kernels& kernels, Activation activation) { return kernels.*line_of(activation).kernel; }
+
 const OpRow op_limit{"limit", Work::activate, limit};
 const OpRow op_add{"add", Work::add, add};
 const OpRow op_scale{"scale", Work::scale, scale};

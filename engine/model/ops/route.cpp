@@ -45,9 +45,8 @@ namespace {
 
 /// x = 1 / (1 + e^-x)
 void sigmoid(const Kernels& kernels, float* x, std::uint32_t n) {
-  kernels.scale(x, -1.0f, n);
-  kernels.exp(x, n);
-  for (std::uint32_t i = 0; i < n; ++i) x[i] = 1.0f / (1.0f + x[i]);
+  sigmoid_divisors(kernels, x, n);
+  for (std::uint32_t i = 0; i < n; ++i) x[i] = 1.0f / x[i];
 }
 
 /// A column's experts and their weights from its logits, which are overwritten. A bias counts for the choice only.
