@@ -70,8 +70,9 @@ Status apply_rules(const AttentionRules& rules, ModelSource& model) {
                                           layer_setting("rope_scaled", 0), layer_setting("rope_scale", 1)}));
     }
   }
-  if (std::ranges::any_of(rules.no_rope, is)) {
-    exceptions.push_back(exception_for(rules.no_rope, true, {layer_setting("rope_dims", 0)}));
+  const bool by_window = model.recipe->no_rope == NoRope::full_layers && rules.window != 0;
+  if (const auto& no_rope = by_window ? rules.full : rules.no_rope; std::ranges::any_of(no_rope, is)) {
+    exceptions.push_back(exception_for(no_rope, true, {layer_setting("rope_dims", 0)}));
   }
   QSF_TRY(share_keys(rules, model.config, exceptions));
   model.layers.exceptions.insert(model.layers.exceptions.begin(), exceptions.begin(), exceptions.end());

@@ -11,7 +11,7 @@ namespace qsf::convert {
 struct AttentionRules {
   std::uint32_t window = 0;           // 0: none
   std::vector<std::uint8_t> full;     // [n_layers]: the window does not hold; empty: it holds everywhere
-  std::vector<std::uint8_t> no_rope;  // [n_layers]: without positions; empty: none is
+  std::vector<std::uint8_t> no_rope;  // [n_layers]: without positions, where the recipe does not tie them to windows
   double local_theta = 0;             // RoPE's base, unscaled, where the window holds; 0: as everywhere
   std::uint32_t n_shared = 0;         // the last layers, which see keys and values of the last of their kind before
   bool wide_shared = false;           // whose networks are twice as wide

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kHeaderBytes = 256;
 constexpr std::uint64_t kMaxTokenizerBytes = 64 << 20;
-constexpr FormatId kInt8 = own_type(20), kTernary = own_type(21);
+constexpr FormatId kInt8 = own_type(20);
 
 enum class Stored : std::uint8_t { f32, int8, ternary };
 
@@ -180,34 +180,22 @@ struct Int8Rows {
 };
 
 /// A float scale, then 2-bit codes from the highest on: 0, 1 or -1 (3) times the scale over the number of columns.
-struct TernaryRows {
+struct TernaryWeights {
   Input input;
-  std::uint64_t begin, n;
-  std::uint32_t cols;
+  std::uint64_t begin, n_rows;
   std::string name;
 
-  Status operator()(std::uint32_t first, std::uint32_t rows, std::span<std::byte> out) const {
-    const Format& format = *find_format(kTernary);
-    const std::uint64_t size = row_bytes(format, cols);
-    if (std::uint64_t{first} * cols + std::uint64_t{rows} * cols > n || out.size() != rows * size) {
-      return make_error(ErrorCode::internal, "rows {} + {} were asked of {} weights", first, rows, n);
-    }
+  Status operator()(std::uint32_t row, std::span<float> weights) const {
+    if (row >= n_rows) return make_error(ErrorCode::internal, "row {} was asked of {} rows", row, n_rows);
     std::array<std::byte, sizeof(float)> front{};
     QSF_TRY(input.read(begin, front));
-    const float scale = load_le<float>(front.data()) / static_cast<float>(cols);
-    std::vector<float> row(cols);
-    std::vector<std::byte> codes(cols / 4);
-    for (std::uint32_t r = 0; r < rows; ++r) {
-      QSF_TRY(input.read(begin + sizeof scale + (std::uint64_t{first} + r) * codes.size(), codes));
-      for (std::uint32_t c = 0; c < cols; ++c) {
-        const unsigned code = std::to_integer<unsigned>(codes[c / 4]) >> (6 - 2 * (c % 4)) & 3;
-        if (code == 2) {
-          return make_error(ErrorCode::bad_input, "tensor {:.100} has a code that is none of -1, 0 and 1 in row {}",
-                            name, first + r);
-        }
-        row[c] = code == 0 ? 0 : code == 1 ? scale : -scale;
-      }
-      quantize_row(format, row, out.subspan(r * size, size));
+    const float scale = load_le<float>(front.data()) / static_cast<float>(weights.size());
+    std::vector<std::byte> codes(weights.size() / 4);
+    QSF_TRY(input.read(begin + sizeof scale + std::uint64_t{row} * codes.size(), codes));
+    for (std::size_t c = 0; c < weights.size(); ++c) {
+      const unsigned code = std::to_integer<unsigned>(codes[c / 4]) >> (6 - 2 * (c % 4)) & 3;
+      if (code == 2) return not_ternary(name, row);
+      weights[c] = code == 0 ? 0 : code == 1 ? scale : -scale;
     }
     return {};
   }
@@ -235,8 +223,8 @@ SourceTensor tensor_of(const ModelPlace& place, const Part& part, std::uint32_t 
     }
     case Stored::ternary:
       out.type = "ternary";
-      out.format = kTernary;
-      out.rows_of = TernaryRows{*place.file, begin, n, cols, out.name};
+      out.format = kScaledTernary;
+      out.rows_of = rows_made(kScaledTernary, cols, out.name, TernaryWeights{*place.file, begin, part.rows, out.name});
       break;
   }
   return out;

@@ -27,12 +27,13 @@ Status read_runs(std::uint64_t rows, std::uint32_t begin, std::uint32_t n, std::
 
 /// Experts' matrices turned, one of them at a time.
 struct TurnedExperts {
-  const SourceTensor& tensor;  // [experts, rows, cols]
+  std::shared_ptr<const SourceTensor> from;  // [experts, rows, cols]
   std::uint64_t expert = ~std::uint64_t{0};
   SourceTensor stored = {}, turned = {};
 
   Status rows(std::uint64_t of, std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) {
     if (of != expert) {
+      const SourceTensor& tensor = *from;
       expert = of;
       stored = {};
       stored.name = tensor.name;
@@ -40,7 +41,7 @@ struct TurnedExperts {
       stored.shape = {tensor.shape[1], tensor.shape[2]};
       const auto first = static_cast<std::uint32_t>(of * tensor.shape[1]);
       stored.rows_of = [this, first](std::uint32_t row, std::uint32_t count, std::span<std::byte> to) {
-        return tensor.rows_of(first + row, count, to);
+        return from->rows_of(first + row, count, to);
       };
       turned = part_of(stored, {.transposed = true}, {0, tensor.shape[2]});
     }
@@ -75,27 +76,28 @@ Result<std::shared_ptr<const SourceTensor>> join_experts(std::string name,
   return std::shared_ptr<const SourceTensor>(std::move(out));
 }
 
-SourceTensor stack_experts(const SourceTensor& tensor, bool matrix, bool transposed) {
-  SourceTensor out;
-  out.name = tensor.name;
-  out.type = tensor.type;
-  out.format = tensor.format;
-  out.shape = tensor.shape;
-  out.rows_of = tensor.rows_of;
-  if (out.shape.size() != (matrix ? 3u : 2u)) return out;
-  const std::uint64_t experts = tensor.shape[0];
+std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const SourceTensor>& tensor, bool matrix,
+                                                  bool transposed) {
+  const std::vector<std::uint64_t>& shape = tensor->shape;
+  if (shape.size() != (matrix ? 3u : 2u)) return tensor;
+  auto out = std::make_shared<SourceTensor>();
+  out->name = tensor->name;
+  out->type = tensor->type;
+  out->format = tensor->format;
+  const std::uint64_t experts = shape[0];
   if (!matrix) {
-    out.shape = {experts * tensor.shape[1]};
-    out.rows_of = [&tensor, experts](std::uint32_t, std::uint32_t, std::span<std::byte> to) {
-      return tensor.rows_of(0, static_cast<std::uint32_t>(experts), to);
+    out->shape = {experts * shape[1]};
+    out->rows_of = [tensor, experts](std::uint32_t, std::uint32_t, std::span<std::byte> to) {
+      return tensor->rows_of(0, static_cast<std::uint32_t>(experts), to);
     };
   } else if (!transposed) {
-    out.shape = {experts * tensor.shape[1], tensor.shape[2]};
+    out->shape = {experts * shape[1], shape[2]};
+    out->rows_of = tensor->rows_of;
   } else {
-    out.shape = {experts * tensor.shape[2], tensor.shape[1]};
-    out.format = FormatId::f32;
-    out.rows_of = [turned = std::make_shared<TurnedExperts>(TurnedExperts{tensor}), rows = tensor.shape[2]](
-                      std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+    out->shape = {experts * shape[2], shape[1]};
+    out->format = FormatId::f32;
+    out->rows_of = [turned = std::make_shared<TurnedExperts>(TurnedExperts{tensor}), rows = shape[2]](
+                       std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
       return read_runs(rows, begin, n, to,
                        [&](std::uint64_t expert, std::uint32_t row, std::uint32_t count, std::span<std::byte> part) {
                          return turned->rows(expert, row, count, part);

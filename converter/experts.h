@@ -16,8 +16,8 @@ Result<std::shared_ptr<const SourceTensor>> join_experts(std::string name,
                                                          std::span<const SourceTensor* const> experts);
 
 /// [experts, rows, cols] as [experts * rows, cols], where every expert's matrix is turned first when it is
-/// `transposed`; of a vector's role [experts, n] as [experts * n]. What has no such dimension is as it was. `tensor`
-/// must outlive the result.
-SourceTensor stack_experts(const SourceTensor& tensor, bool matrix, bool transposed);
+/// `transposed`; of a vector's role [experts, n] as [experts * n]. What has no such dimension is as it was.
+std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const SourceTensor>& tensor, bool matrix,
+                                                  bool transposed);
 
 }  // namespace qsf::convert

@@ -164,30 +164,23 @@ Status read_layers(const Gguf& gguf, const std::string& prefix, const Recipe& re
     }
   }
   if (rules.full.empty() && every != 0) rules.full = last_of_every(every, n_layers);
-  if (recipe.no_rope == NoRope::full_layers && rules.window != 0) rules.no_rope = rules.full;
   if (recipe.no_rope == NoRope::listed && recipe.no_rope_every != 0) {
     rules.no_rope = last_of_every(recipe.no_rope_every, n_layers);
   }
   return {};
 }
 
-/// Of a list with a number for each layer the one that is not 0; empty where there is no such list.
-std::optional<std::uint32_t> number_of_layers(const Gguf& gguf, const std::string& key) {
-  const auto list = gguf.numbers(key);
-  double one = 0;
-  for (const double number : list.value_or(std::vector<double>{})) {
-    if (number == 0) continue;
-    if (!(number > 0 && number <= kMaxDim) || (one != 0 && number != one)) return {};
-    one = number;
-  }
-  return one == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(one));
-}
-
-/// A size that is listed for every layer: the first layer's; the others' exceptions go to `out`. 0 where it cannot be.
-std::uint32_t first_of_layers(std::span<const double> list, std::string_view name, std::uint32_t n_layers,
-                              std::vector<LayerException>& out) {
+/// A size that is listed for every layer: the only one that is not 0 (layers of another kind have 0), else the first
+/// layer's, whose exceptions go to `out`. 0 where it is neither.
+std::uint32_t size_of_layers(std::span<const double> list, std::string_view name, std::uint32_t n_layers,
+                             std::vector<LayerException>& out) {
   const auto possible = [](double n) { return n >= 1 && n <= kMaxDim && n == std::floor(n); };
-  if (list.size() != n_layers || list.empty() || !std::ranges::all_of(list, possible)) return 0;
+  const auto first = std::ranges::find_if(list, [](double n) { return n != 0; });
+  if (first == list.end() || !std::ranges::all_of(list, [&](double n) { return n == 0 || possible(n); })) return 0;
+  if (std::ranges::all_of(list, [&](double n) { return n == 0 || n == *first; })) {
+    return static_cast<std::uint32_t>(*first);
+  }
+  if (list.size() != n_layers || std::ranges::find(list, 0) != list.end()) return 0;
   for (std::uint32_t layer = 1; layer < n_layers; ++layer) {
     if (list[layer] != list[0]) out.push_back({.layers = {layer}, .settings = {layer_setting(name, list[layer])}});
   }
@@ -227,12 +220,10 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   std::vector<LayerException> by_layer;
   const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
     const Value& value = recipe.size(name);
-    auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
-    if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
+    const auto number = value.without_key(fallback, out.config.dim);
     if (value.keys.gguf.empty()) return *number;
-    if (const auto one = number_of_layers(gguf, prefix + value.keys.gguf)) return *one;
     const auto list = gguf.numbers(prefix + value.keys.gguf);
-    return list ? first_of_layers(*list, name, out.config.n_layers, by_layer) : keys.u32(value.keys.gguf, number);
+    return list ? size_of_layers(*list, name, out.config.n_layers, by_layer) : keys.u32(value.keys.gguf, number);
   };
   ModelConfig& config = out.config;
   config.name = gguf.text("general.name").value_or("");

@@ -1,4 +1,5 @@
 // Scales that GGUF keeps beside a whole tensor (blk.0.attn_q.scale), as its BitNet and NVFP4 models do.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <span>
@@ -14,36 +15,24 @@
 namespace qsf::convert {
 namespace {
 
-constexpr FormatId kWithScale = own_type(21);
-
-/// Rows times a factor: ternary ones with it as their scale, others as floats.
-struct ScaledRows {
+/// Weights times a factor, which `target` must hold as they are.
+struct ScaledWeights {
   RowsOf source;
   FormatId stored, target;
-  std::uint32_t cols;
   float factor;
   std::string name;
 
-  Status operator()(std::uint32_t first, std::uint32_t rows, std::span<std::byte> out) const {
+  Status operator()(std::uint32_t row, std::span<float> weights) const {
     const Format &from = *find_format(stored), &to = *find_format(target);
-    const std::uint64_t from_size = row_bytes(from, cols), size = row_bytes(to, cols);
-    if (out.size() != rows * size) {
-      return make_error(ErrorCode::internal, "{} rows of {:.80} were asked of {} bytes", rows, name, out.size());
-    }
-    std::vector<std::byte> bytes(rows * from_size);
-    QSF_TRY(source(first, rows, bytes));
-    std::vector<float> row(cols), back(cols);
-    for (std::uint32_t r = 0; r < rows; ++r) {
-      const std::span<std::byte> scaled = out.subspan(r * size, size);
-      dequantize_row(from, std::span<const std::byte>(bytes).subspan(r * from_size, from_size), row);
-      for (float& w : row) w *= factor;
-      quantize_row(to, row, scaled);
-      dequantize_row(to, scaled, back);
-      if (row == back) continue;
-      return make_error(ErrorCode::bad_input, "tensor {:.100} has weights in row {} that are none of -1, 0 and 1", name,
-                        first + r);
-    }
-    return {};
+    const auto cols = static_cast<std::uint32_t>(weights.size());
+    std::vector<std::byte> bytes(row_bytes(from, cols)), held(row_bytes(to, cols));
+    QSF_TRY(source(row, 1, bytes));
+    dequantize_row(from, bytes, weights);
+    for (float& w : weights) w *= factor;
+    std::vector<float> back(cols);
+    quantize_row(to, weights, held);
+    dequantize_row(to, held, back);
+    return std::ranges::equal(weights, back) ? Status{} : not_ternary(name, row);
   }
 };
 
@@ -72,8 +61,9 @@ Status fold_gguf_scales(std::vector<SourceTensor>& tensors) {
     if (!std::isfinite(factor)) {
       return make_error(ErrorCode::bad_input, "GGUF: tensor {:.100} is {}", scale.name, factor);
     }
-    const FormatId target = is_ternary(*format) ? kWithScale : FormatId::f32;
-    tensor.rows_of = ScaledRows{std::move(tensor.rows_of), tensor.format, target, (*shape)[1], factor, tensor.name};
+    const FormatId target = is_ternary(*format) ? kScaledTernary : FormatId::f32;
+    tensor.rows_of = rows_made(target, (*shape)[1], tensor.name,
+                               ScaledWeights{std::move(tensor.rows_of), tensor.format, target, factor, tensor.name});
     tensor.format = target;
     scale.rows_of = nullptr;  // it is used
   }

@@ -12,7 +12,7 @@
 namespace qsf::convert {
 namespace {
 
-constexpr FormatId kWithScale = own_type(21), kInline = own_type(22), kNoScale = own_type(23);
+constexpr FormatId kInline = own_type(22), kNoScale = own_type(23);
 constexpr std::uint64_t kTail = 32;        // of Microsoft's, behind the codes: a float and padding
 constexpr std::uint64_t kTolerance = 128;  // of padding behind a tensor
 
@@ -49,7 +49,7 @@ struct OneScaleRows {
   float scale;
 
   Status operator()(std::uint32_t first, std::uint32_t rows, std::span<std::byte> out) const {
-    const Format& format = *find_format(kWithScale);
+    const Format& format = *find_format(kScaledTernary);
     const std::uint64_t at_once = format.scale.at;
     QSF_LET(bytes, read_range(file, begin + first * codes, rows * codes));
     if (out.size() != bytes.size() / at_once * format.block_bytes) {
@@ -163,7 +163,7 @@ Result<std::uint64_t> place_ternary(const Input& file, TensorBytes at, const Sou
       if (!std::isfinite(scale)) {
         return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} has the scale {}", tensor.name, scale);
       }
-      tensor.format = kWithScale;
+      tensor.format = kScaledTernary;
       tensor.rows_of = OneScaleRows{file, at.begin, row, scale};
       break;
     }

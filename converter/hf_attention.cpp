@@ -190,7 +190,6 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
 }
 
 Status read_no_rope(const Json& json, const Recipe& recipe, const ModelConfig& config, AttentionRules& rules) {
-  if (recipe.no_rope == NoRope::full_layers && rules.window != 0) rules.no_rope = rules.full;
   if (recipe.no_rope == NoRope::unless_rope) {
     const Json* kind = find(json, "position_embedding_type");
     const std::string* text = kind ? as_text(*kind) : nullptr;

@@ -78,8 +78,7 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
 
   const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
     const Value& value = recipe.size(name);
-    auto number = value.number ? std::optional(static_cast<std::uint32_t>(*value.number)) : fallback;
-    if (value.times_dim != 0) number = static_cast<std::uint32_t>(value.times_dim * out.config.dim);
+    const auto number = value.without_key(fallback, out.config.dim);
     const auto holds = [&](const Expected& e) { return said(json, e).empty(); };
     if (!value.one_where.empty() && std::ranges::all_of(value.one_where, holds)) return 1u;
     std::string key = value.keys.hugging_face;

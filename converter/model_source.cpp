@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
+
 namespace qsf::convert {
 
 RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size) {
@@ -13,6 +16,28 @@ RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std:
     }
     return input.read(begin + at, out);
   };
+}
+
+RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
+                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of) {
+  return [=](std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
+    const Format& to = *find_format(format);
+    const std::uint64_t size = row_bytes(to, cols);
+    if (out.size() != n * size) {
+      return make_error(ErrorCode::internal, "{} rows of {:.80} were asked of {} bytes", n, name, out.size());
+    }
+    std::vector<float> row(cols);
+    for (std::uint32_t r = 0; r < n; ++r) {
+      QSF_TRY(weights_of(first + r, row));
+      quantize_row(to, row, out.subspan(r * size, size));
+    }
+    return {};
+  };
+}
+
+Error not_ternary(std::string_view name, std::uint32_t row) {
+  return make_error(ErrorCode::bad_input, "tensor {:.100} has weights that are none of -1, 0 and 1 in row {}", name,
+                    row);
 }
 
 namespace {

@@ -73,6 +73,16 @@ struct ModelSource {
 /// rows_of over `size` bytes of an input from `begin` on: whole rows of `row_size` bytes.
 RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size);
 
+/// i2_s, which holds ternary weights of any float scale.
+inline constexpr FormatId kScaledTernary = own_type(21);
+
+/// rows_of of `cols` weights each, which weights_of(row, weights) gives, in `format`; `name` is for errors.
+RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
+                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of);
+
+/// Of weights that are none of -1, 0 and 1 times a scale.
+Error not_ternary(std::string_view name, std::uint32_t row);
+
 /// The compiled-in recipe of that name; unsupported, listing those that exist, when there is none.
 Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture);
 

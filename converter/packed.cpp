@@ -16,7 +16,7 @@
 namespace qsf::convert {
 namespace {
 
-constexpr FormatId kMicroscaling = ggml_type(39), kTernary = own_type(21);
+constexpr FormatId kMicroscaling = ggml_type(39);
 constexpr std::string_view kBlocks = "_blocks", kScales = "_scales", kWeight = ".weight", kScale = "_scale";
 constexpr std::uint32_t kPacked = 4;  // of BitNet's codes in a byte
 
@@ -97,33 +97,20 @@ Status join_microscaling(const SourceTensor& scales, SourceTensor& blocks) {
   return {};
 }
 
-/// Rows of zeros and plus and minus a scale.
-struct TernaryRows {
-  RowsOf codes;                // [rows / 4, cols]: row p has those of rows p, p + rows / 4 ... from the low bits up
-  std::uint32_t packed, cols;  // rows / 4
+/// Zeros and plus and minus a scale.
+struct TernaryWeights {
+  RowsOf codes;          // [rows / 4, cols]: row p has those of rows p, p + rows / 4 ... from the low bits up
+  std::uint32_t packed;  // rows / 4
   float scale;
   std::string name;
 
-  Status operator()(std::uint32_t first, std::uint32_t rows, std::span<std::byte> out) const {
-    const Format& format = *find_format(kTernary);
-    const std::uint64_t size = row_bytes(format, cols);
-    if (out.size() != rows * size) {
-      return make_error(ErrorCode::internal, "{} rows of {:.80} were asked of {} bytes", rows, name, out.size());
-    }
-    std::vector<std::byte> bytes(cols);
-    std::vector<float> row(cols);
-    for (std::uint32_t r = 0; r < rows; ++r) {
-      const std::uint32_t at = first + r;
-      QSF_TRY(codes(at % packed, 1, bytes));
-      for (std::uint32_t c = 0; c < cols; ++c) {
-        const unsigned code = std::to_integer<unsigned>(bytes[c]) >> (2 * (at / packed)) & 3;
-        if (code == 3) {
-          return make_error(ErrorCode::bad_input, "tensor {:.100} has a code that is none of -1, 0 and 1 in row {}",
-                            name, at);
-        }
-        row[c] = static_cast<float>(static_cast<int>(code) - 1) * scale;
-      }
-      quantize_row(format, row, out.subspan(r * size, size));
+  Status operator()(std::uint32_t row, std::span<float> weights) const {
+    std::vector<std::byte> bytes(weights.size());
+    QSF_TRY(codes(row % packed, 1, bytes));
+    for (std::size_t c = 0; c < weights.size(); ++c) {
+      const unsigned code = std::to_integer<unsigned>(bytes[c]) >> (2 * (row / packed)) & 3;
+      if (code == 3) return not_ternary(name, row);
+      weights[c] = static_cast<float>(static_cast<int>(code) - 1) * scale;
     }
     return {};
   }
@@ -144,57 +131,48 @@ Status join_ternary(const Packing& packing, const SourceTensor& scales, SourceTe
   if (!std::isfinite(scale)) {
     return make_error(ErrorCode::bad_input, "tensor {:.100} is {}, which is no scale", scales.name, scale);
   }
-  weight.rows_of = TernaryRows{weight.stored_rows, (*shape)[0], (*shape)[1], scale, weight.name};
+  weight.rows_of = rows_made(kScaledTernary, (*shape)[1], weight.name,
+                             TernaryWeights{weight.stored_rows, (*shape)[0], scale, weight.name});
   weight.type = "ternary";
-  weight.format = kTernary;
+  weight.format = kScaledTernary;
   weight.shape = {std::uint64_t{(*shape)[0]} * kPacked, (*shape)[1]};
   weight.stored_rows = nullptr;
   return {};
 }
 
-/// Float rows as transformers rounds them while it computes: to -1, 0 and 1 times the mean magnitude of the matrix.
-struct RoundedRows {
+/// Float weights as transformers rounds them while it computes: to -1, 0 and 1 times the mean magnitude of the matrix.
+struct RoundedWeights {
   RowsOf source;
   FormatId stored;
-  std::uint32_t rows, cols;
+  std::uint32_t rows;
   std::shared_ptr<float> mean = std::make_shared<float>(-1.0f);  // of the magnitudes, once it was asked for
 
-  Status visit(std::uint32_t first, std::uint32_t n, auto body) const {
+  Status read(std::uint32_t row, std::span<float> weights) const {
     const Format& format = *find_format(stored);
-    std::vector<std::byte> bytes(row_bytes(format, cols));
-    std::vector<float> row(cols);
-    for (std::uint32_t r = first; r < first + n; ++r) {
-      QSF_TRY(source(r, 1, bytes));
-      dequantize_row(format, bytes, row);
-      body(row);
-    }
+    std::vector<std::byte> bytes(row_bytes(format, static_cast<std::uint32_t>(weights.size())));
+    QSF_TRY(source(row, 1, bytes));
+    dequantize_row(format, bytes, weights);
     return {};
   }
 
-  Status operator()(std::uint32_t first, std::uint32_t n, std::span<std::byte> out) const {
+  Status operator()(std::uint32_t row, std::span<float> weights) const {
     constexpr float kLeastMean = 1e-5f;
-    const Format& format = *find_format(kTernary);
-    const std::uint64_t size = row_bytes(format, cols);
-    if (out.size() != n * size) {
-      return make_error(ErrorCode::internal, "{} rows of {} weights were asked of {} bytes", n, cols, out.size());
-    }
     if (*mean < 0) {
       double sum = 0;
-      QSF_TRY(visit(0, rows, [&](std::span<const float> row) {
-        for (const float w : row) sum += std::fabs(static_cast<double>(w));
-      }));
-      *mean = std::max(static_cast<float>(sum / (static_cast<double>(rows) * cols)), kLeastMean);
+      for (std::uint32_t r = 0; r < rows; ++r) {
+        QSF_TRY(read(r, weights));
+        for (const float w : weights) sum += std::fabs(static_cast<double>(w));
+      }
+      *mean = std::max(static_cast<float>(sum / (static_cast<double>(rows) * static_cast<double>(weights.size()))),
+                       kLeastMean);
     }
     const float scale = 1.0f / *mean, value = 1.0f / scale;
-    std::byte* to = out.data();
-    return visit(first, n, [&](std::span<float> row) {
-      for (float& w : row) {
-        const float code = std::nearbyint(w * scale);
-        w = code > 0 ? value : code < 0 ? -value : 0.0f;
-      }
-      quantize_row(format, row, std::span(to, size));
-      to += size;
-    });
+    QSF_TRY(read(row, weights));
+    for (float& w : weights) {
+      const float code = std::nearbyint(w * scale);
+      w = code > 0 ? value : code < 0 ? -value : 0.0f;
+    }
+    return {};
   }
 };
 
@@ -206,8 +184,9 @@ void round_online(ModelSource& out) {
         tensor.name.find(".layers.") == std::string::npos) {
       continue;
     }
-    tensor.rows_of = RoundedRows{std::move(tensor.rows_of), tensor.format, (*shape)[0], (*shape)[1]};
-    tensor.format = kTernary;
+    tensor.rows_of = rows_made(kScaledTernary, (*shape)[1], tensor.name,
+                               RoundedWeights{std::move(tensor.rows_of), tensor.format, (*shape)[0]});
+    tensor.format = kScaledTernary;
   }
 }
 

@@ -267,11 +267,7 @@ Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const st
     return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are of experts and of others", from->name);
   }
   if (!of_experts(rule(first))) return from;
-  auto out = std::make_shared<SourceTensor>(stack_experts(*from, rule(first).matrix, turned(first)));
-  // It reads from the tensor that it was made of.
-  out->rows_of = [from, rows_of = std::move(out->rows_of)](std::uint32_t begin, std::uint32_t n,
-                                                           std::span<std::byte> to) { return rows_of(begin, n, to); };
-  return std::shared_ptr<const SourceTensor>(std::move(out));
+  return stack_experts(from, rule(first).matrix, turned(first));
 }
 
 Result<Placed> place_all(const Frame& frame) {

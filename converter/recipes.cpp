@@ -108,6 +108,11 @@ std::uint64_t RowSum::value(const Header& header, const LayerKind& kind) const {
   return sum;
 }
 
+std::optional<std::uint32_t> Value::without_key(std::optional<std::uint32_t> fallback, std::uint32_t dim) const {
+  if (times_dim != 0) return static_cast<std::uint32_t>(times_dim * dim);
+  return number ? std::optional(static_cast<std::uint32_t>(*number)) : fallback;
+}
+
 bool LayerException::holds_for(std::uint32_t layer) const {
   if (every != 0) return layer >= from && (layer - from) % every == 0;
   return std::ranges::find(layers, layer) != layers.end();

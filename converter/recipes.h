@@ -73,6 +73,8 @@ struct Value {
   double power = 1;                        // the configuration's number to this power is meant
   double times_dim = 0;                    // of a size: so many times the model's width holds without the key
   std::string rows_of = {};                // of a size: the tensor whose rows it is, in Hugging Face's words
+  /// Of a size: what holds without the key.
+  std::optional<std::uint32_t> without_key(std::optional<std::uint32_t> fallback, std::uint32_t dim) const;
 };
 
 /// Of a key of layers.def, by its place in kLayerKeys or kModelKeys.
