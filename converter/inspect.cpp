@@ -133,6 +133,15 @@ Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
   return {};
 }
 
+template <class T>
+std::string value_of_key(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return real(value);
+  } else {
+    return number(static_cast<std::uint32_t>(value));
+  }
+}
+
 /// A line for every key, a column for every kind.
 void print_kinds(const LayerTableSource& layers, std::FILE* out) {
   std::vector<std::string> titles{"kind of layer"};
@@ -145,11 +154,7 @@ void print_kinds(const LayerTableSource& layers, std::FILE* out) {
     visit_layer_keys(layers.kinds[kind], [&](const LayerKey& key, const auto& value) {
       std::vector<std::string>& row = rows[i++];
       if (row.empty()) row.emplace_back(key.name);
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, float>) {
-        row.push_back(real(value));
-      } else {
-        row.push_back(number(static_cast<std::uint32_t>(value)));
-      }
+      row.push_back(value_of_key(value));
     });
     rows.back().push_back(number(static_cast<std::size_t>(std::ranges::count(layers.of_layer, kind))));
   }
@@ -157,8 +162,9 @@ void print_kinds(const LayerTableSource& layers, std::FILE* out) {
   for (const std::vector<std::string>& row : rows) table.add(row);
   table.print(out);
   Table model({"model", "value"});
-  visit_model_keys(layers.model,
-                   [&](const LayerKey& key, float value) { model.add({std::string(key.name), real(value)}); });
+  visit_model_keys(layers.model, [&](const LayerKey& key, const auto& value) {
+    model.add({std::string(key.name), value_of_key(value)});
+  });
   model.print(out);
 }
 

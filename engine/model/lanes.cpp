@@ -10,6 +10,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
                    std::uint32_t max_seq_len, std::uint32_t chunk) {
   type_ = type;
   sequence_bytes_ = slot_floats_ = scores_ = 0;
+  std::uint64_t shared = 0;
   const std::uint32_t n_sections = program.head_section() + 1;
   QSF_TRY(arena.take(rings_, n_sections, Region::tables));
   const auto need_of = [&](std::uint32_t s) {
@@ -34,26 +35,32 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       // sees the lane, those of a whole pass.
       const bool all = need.window == 0 || need.window >= max_seq_len;
       const std::uint32_t ahead = is_shared(owner) ? std::max(chunk, kTogether) : kTogether;
-      ring.offset = sequence_bytes_;
+      ring.offset = need.one_pass ? kShared : sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
-      ring.capacity = all ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
+      ring.capacity = all || need.one_pass ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
       ring.window = std::min(all ? max_seq_len : need.window, ring.capacity);
       ring.position_bytes = kv_bytes(type, need.head_dim);
       scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
-      if (owner == s) sequence_bytes_ += 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
+      const std::uint64_t bytes = 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
+      if (need.one_pass) {
+        shared = std::max(shared, bytes);
+      } else if (owner == s) {
+        sequence_bytes_ += bytes;
+      }
     }
     if (!arena.is_dry()) rings_[s] = owner == s ? ring : rings_[owner];
   }
   sequence_bytes_ = align_up(sequence_bytes_);
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
-  QSF_TRY(arena.take(memory_, n_sequences * sequence_bytes_, Region::lanes));
+  shared_ = n_sequences * sequence_bytes_;
+  QSF_TRY(arena.take(memory_, shared_ + shared, Region::lanes));
   return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::lanes);
 }
 
 KvLane Lanes::kv(std::uint32_t sequence, std::uint32_t section) const {
   const Ring& ring = rings_[section];
-  return {memory_.data() + sequence * sequence_bytes_ + ring.offset, ring.n_heads, ring.capacity, ring.window,
-          ring.position_bytes};
+  const std::uint64_t at = ring.offset == kShared ? shared_ : sequence * sequence_bytes_ + ring.offset;
+  return {memory_.data() + at, ring.n_heads, ring.capacity, ring.window, ring.position_bytes};
 }
 
 StateLane Lanes::state(std::uint32_t sequence, std::uint32_t section) const {

@@ -71,6 +71,7 @@ struct LaneNeed {
   std::uint32_t head_dim = 0;
   std::uint32_t window = 0;        // positions that a token sees; 0: all
   std::uint64_t state_floats = 0;  // of a state that each position changes
+  bool one_pass = false;           // nothing is kept beyond the op: layers and sequences take turns in one lane
   std::uint32_t from = 0;          // the section whose lane it is; 0: its own
 };
 
@@ -104,6 +105,7 @@ extern const OpRow op_route;
 extern const OpRow op_experts;
 extern const OpRow op_shared_expert;
 extern const OpRow op_add;
+extern const OpRow op_add_vector;
 extern const OpRow op_scale;
 extern const OpRow op_soft_cap;
 extern const OpRow op_mul;
@@ -113,6 +115,7 @@ extern const OpRow op_unit_heads;
 extern const OpRow op_conv;
 extern const OpRow op_decay;
 extern const OpRow op_recur;
+extern const OpRow op_hidden;
 extern const OpRow op_value_norm;
 extern const OpRow op_copy;
 extern const OpRow op_scale_by;
