@@ -175,7 +175,8 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
   if (!local && json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
   if (!used || window == 0) return {};
   // Of a window to both sides the whole is told, here the token itself and one side.
-  const bool both_ways = local || fields.flag("use_bidirectional_attention", false);
+  const Json* said = find(json, "use_bidirectional_attention");  // or a text, of other inputs than text
+  const bool both_ways = local || (said && *said == true);
   QSF_TRY(fields.status());
   rules.window = both_ways ? window / 2 + 1 : window;
   rules.full.assign(config.n_layers, 0);
