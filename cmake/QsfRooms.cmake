@@ -28,7 +28,12 @@ set(CMAKE_OPTIMIZE_DEPENDENCIES ON)  # no archive waits for another one
 include(QsfIsas)
 # A sentence is written once, if ever: small rather than quick.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/base/format.cpp ${CMAKE_SOURCE_DIR}/engine/base/decimal.cpp
-                            PROPERTIES COMPILE_OPTIONS -Os)
+                            PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
+
+# What most sources include, where it is parsed once: parsing is half of compiling. Clang's native builds parse it in every
+# source, so that none does without what it must include.
+set(qsf_precompiled <algorithm> <array> <bit> <cmath> <cstdint> <cstring> <limits> <memory> <optional> <span> <string>
+    <string_view> <type_traits> <utility> <vector>)
 
 function(qsf_room name)
   cmake_parse_arguments(room "" "" "LIBS" ${ARGN})
@@ -43,6 +48,11 @@ function(qsf_room name)
   add_library(qsf_${name} STATIC ${sources})
   target_compile_options(qsf_${name} PRIVATE ${qsf_shareable})
   target_link_libraries(qsf_${name} PUBLIC qsf_engine_flags PRIVATE ${room_LIBS})
+  if(EMSCRIPTEN AND name STREQUAL "base")
+    target_precompile_headers(qsf_base PRIVATE ${qsf_precompiled})
+  elseif(EMSCRIPTEN)
+    target_precompile_headers(qsf_${name} REUSE_FROM qsf_base)
+  endif()
   foreach(other IN LISTS room_UNPARSED_ARGUMENTS)
     target_link_libraries(qsf_${name} PUBLIC qsf_${other})
   endforeach()

@@ -28,6 +28,7 @@ export const clangTidy = () => {
     '-quiet',
     '-p',
     build,
+    '-extra-arg=-Wno-ignored-gch', // headers that GCC has precompiled
     `^(${root}|${build})/(engine|converter|native|threads)/.*\\.cpp$`,
   ]);
 };

@@ -15,6 +15,18 @@
 
 namespace qsf {
 
+/// What a value is charged with. A type that holds pointers says it in kArenaBytes, for those of 64 bits, so that the
+/// same budget gives the same plan where pointers are smaller.
+template <class T>
+constexpr std::size_t arena_bytes() {
+  if constexpr (requires { T::kArenaBytes; }) {
+    static_assert(sizeof(T) <= T::kArenaBytes);
+    return T::kArenaBytes;
+  } else {
+    return sizeof(T);
+  }
+}
+
 class Arena {
  public:
   Arena() = default;
@@ -30,7 +42,7 @@ class Arena {
   Result<std::span<T>> take(std::uint64_t count, Region region) {
     static_assert(std::is_trivially_destructible_v<T>);
     static_assert(alignof(T) <= kAlignment);
-    QSF_LET(bytes, take_bytes(count, sizeof(T), region));
+    QSF_LET(bytes, take_bytes(count, arena_bytes<T>(), region));
     if (dry_) return std::span<T>{};
     T* const first = reinterpret_cast<T*>(bytes);
     // Memory that is all zeros is a value of a trivial type; anything else, such as an atomic, begins its life here.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -56,6 +57,7 @@ struct OpRow {
 
 /// Tensors are named by role and found in the section that is computed.
 struct Op {
+  static constexpr std::size_t kArenaBytes = 24;
   const OpRow* row = nullptr;
   Buf in = Buf::none;
   Buf in2 = Buf::none;

@@ -18,6 +18,7 @@ namespace qsf {
 
 /// The ops of one kind of section. Section 0 is the embedding, n_layers + 1 the head.
 struct SectionProgram {
+  static constexpr std::size_t kArenaBytes = 64 + kBufs * sizeof(std::uint32_t);
   const LayerKind* kind = nullptr;
   std::bitset<kRoles> has;  // tensors, by place in kRoleRules
   std::span<const Op> ops;
@@ -32,6 +33,7 @@ struct SectionProgram {
 
 /// Angles that heads are rotated by.
 struct RopeTable {
+  static constexpr std::size_t kArenaBytes = 32;
   float theta = 0;
   std::uint32_t dims = 0;
   bool scaled = false;

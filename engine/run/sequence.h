@@ -24,6 +24,7 @@ struct Pool {
 
 class Sequence {
  public:
+  static constexpr std::size_t kArenaBytes = 4608;
   /// Where a generation is. Only a feeding one takes part in the next pass; only showing, choosing and ending ones have
   /// something to tell.
   enum class State : std::uint8_t { idle, feeding, passing, showing, choosing, ending };

@@ -78,6 +78,7 @@ class Streamer {
  private:
   enum class State : std::uint8_t { absent, requested, ready, failed };
   struct Place {
+    static constexpr std::size_t kArenaBytes = 32;
     std::atomic<State> state{State::absent};
     bool pinned = false;
     bool checked = false;            // its stored bytes had their CRC once
@@ -89,6 +90,7 @@ class Streamer {
     std::byte* buffer = nullptr;
   };
   struct Slot {
+    static constexpr std::size_t kArenaBytes = 16;
     std::byte* buffer;
     std::uint32_t segment;
     std::uint32_t used;  // of one that keeps what was chosen: when, in choices

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <limits>
 #include <string>
@@ -129,6 +130,18 @@ TEST(Arena, WithoutMemory) {
   Arena small{std::span(few)};
   EXPECT_EQ(small.used(), 0u);
   EXPECT_FALSE(small.take<char>(1, Region::tables));
+}
+
+struct Pointed {
+  static constexpr std::size_t kArenaBytes = 192;
+  std::byte* to = nullptr;
+};
+
+TEST(Arena, WhatHoldsPointersIsChargedAsItSays) {
+  alignas(64) std::array<std::byte, 512> memory{};
+  Arena arena(memory);
+  ASSERT_TRUE(arena.take<Pointed>(2, Region::tables));
+  EXPECT_EQ(arena.used(), 384u);
 }
 
 TEST(AlignUp, RoundsUp) {

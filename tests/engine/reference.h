@@ -241,7 +241,8 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         }
         std::vector<std::size_t> order(keys.size());
         for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] > keys[b]; });
+        std::sort(order.begin(), order.end(),
+                  [&](std::size_t a, std::size_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
         order.resize(kind.experts_used);
         sum = 0;
         for (const std::size_t e : order) sum += weights[e];

@@ -8,6 +8,7 @@ namespace qsf {
 
 /// Read `size` bytes at `offset` of the file into `into`, then call complete(ticket).
 struct ReadRequest {
+  static constexpr std::size_t kArenaBytes = 32;
   std::uint64_t offset = 0;
   std::uint32_t size = 0;
   std::uint32_t ticket = 0;
