@@ -174,11 +174,10 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
   QSF_TRY(fields.status());
   if (!local && json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
   if (!used || window == 0) return {};
-  // Of a window to both sides the whole is told, here the token itself and one side.
   const Json* said = find(json, "use_bidirectional_attention");  // or a text, of other inputs than text
   const bool both_ways = local || (said && *said == true);
   QSF_TRY(fields.status());
-  rules.window = both_ways ? window / 2 + 1 : window;
+  rules.window = both_ways ? one_side(window) : window;
   rules.full.assign(config.n_layers, 0);
   if (const Json* types = find(json, "layer_types")) {
     if (!types->is_array() || types->size() != config.n_layers) {
@@ -193,7 +192,7 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
   } else if (recipe.window == WindowRule::use_sliding_window) {
     for (std::uint32_t i = 0; i < std::min(first_sliding, config.n_layers); ++i) rules.full[i] = 1;
   } else if (local && every != 0) {
-    for (std::uint32_t i = 0; i < config.n_layers; ++i) rules.full[i] = i % every == 0 ? 1 : 0;
+    rules.full = first_of_every(every, config.n_layers);
   } else if (every != 0) {
     rules.full = last_of_every(every, config.n_layers);
   }

@@ -67,18 +67,6 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
   return {};
 }
 
-Status add_weights(const InputFolder& folder, ModelSource& out) {
-  for (const WeightFiles& files : kWeightFiles) {
-    out.kind = files.kind;
-    QSF_LET(whole, folder.find(files.whole));
-    if (whole) return files.read(*whole, out.tensors);
-    QSF_LET(index, read_json(folder, files.index));
-    if (!index.is_null()) return add_shards(folder, files, index, out);
-  }
-  return make_error(ErrorCode::bad_input, "there is neither {} nor {} nor an index of either in {:.120}",
-                    kWeightFiles[0].whole, kWeightFiles[1].whole, folder.name);
-}
-
 /// The body of a model saved by itself leaves out what the names of the whole begin with.
 void name_body(ModelSource& model) {
   constexpr std::string_view kBody = "model.";
@@ -92,6 +80,18 @@ void name_body(ModelSource& model) {
 }
 
 }  // namespace
+
+Status add_weights(const InputFolder& folder, ModelSource& out) {
+  for (const WeightFiles& files : kWeightFiles) {
+    out.kind = files.kind;
+    QSF_LET(whole, folder.find(files.whole));
+    if (whole) return files.read(*whole, out.tensors);
+    QSF_LET(index, read_json(folder, files.index));
+    if (!index.is_null()) return add_shards(folder, files, index, out);
+  }
+  return make_error(ErrorCode::bad_input, "there is neither {} nor {} nor an index of either in {:.120}",
+                    kWeightFiles[0].whole, kWeightFiles[1].whole, folder.name);
+}
 
 bool is_hugging_face(const ModelPlace& place) { return !place.file; }
 

@@ -252,8 +252,8 @@ class RecipeReader {
       QSF_LET(is, truth(json["transposed"], "transposed"));
       out.transposed = is;
     }
-    for (const auto& [key, to] :
-         {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat), std::pair("minus_exp", &out.minus_exp), std::pair("partial", &out.partial)}) {
+    for (const auto& [key, to] : {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat),
+                                  std::pair("minus_exp", &out.minus_exp), std::pair("partial", &out.partial)}) {
       if (!json.contains(key)) continue;
       QSF_LET(is, truth(json[key], key));
       *to = is;
@@ -442,8 +442,9 @@ class RecipeReader {
 
   static constexpr auto kValueKeys =
       std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where"});
-  static constexpr auto kTensorKeys = std::to_array<std::string_view>(
-      {"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat", "minus_exp", "also", "spare", "partial"});
+  static constexpr auto kTensorKeys =
+      std::to_array<std::string_view>({"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat",
+                                       "minus_exp", "also", "spare", "partial"});
   static constexpr auto kKeys = std::to_array<std::string_view>({"layer_types",
                                                                  "name",
                                                                  "arch",

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "converter/json.h"
+#include "converter/dense.h"
+#include "converter/hugging_face.h"
 #include "converter/settings.h"
 #include "qsf/base/try.h"
 
@@ -49,6 +50,32 @@ Result<Pooling> read_pooling(const InputFolder& folder, const std::string& path)
 /// "Pooling" of "sentence_transformers.models.Pooling".
 std::string_view class_of(std::string_view type) { return type.substr(type.rfind('.') + 1); }
 
+/// The matrix of a Dense module without a bias, whose activation is none.
+Result<SourceTensor> read_dense(const InputFolder& folder, const std::string& path) {
+  constexpr std::string_view kIdentity = "Identity", kWeight = "linear.weight";
+  const InputFolder module{folder.name + "/" + path,
+                           [&](const std::string& name) { return folder.find(path + "/" + name); }};
+  const std::string file = path + "/config.json";
+  QSF_LET(json, read_json(folder, file));
+  if (json.is_null()) return make_error(ErrorCode::bad_input, "{:.80} is missing", file);
+  Fields fields(json, file);
+  const std::string activation = fields.text("activation_function", "torch.nn.modules.activation.Tanh");
+  const bool has_bias = fields.flag("bias", true);
+  QSF_TRY(fields.status());
+  if (class_of(activation) != kIdentity) {
+    return make_error(ErrorCode::unsupported, "{:.80}: the activation \"{:.80}\" is not supported, only {}", file,
+                      activation, kIdentity);
+  }
+  if (has_bias) return make_error(ErrorCode::unsupported, "{:.80}: a Dense module with a bias is not supported", file);
+  ModelSource weights;
+  QSF_TRY(add_weights(module, weights));
+  if (weights.tensors.size() != 1 || weights.tensors.front().name != kWeight) {
+    return make_error(ErrorCode::bad_input, "{:.80} holds other tensors than {}", module.name, kWeight);
+  }
+  weights.tensors.front().name = path + "/" + std::string(kWeight);
+  return std::move(weights.tensors.front());
+}
+
 bool is_folder_name(std::string_view path) {
   return path != "." && path != ".." && path.find('/') == path.npos && path.find('\\') == path.npos;
 }
@@ -64,6 +91,7 @@ Status read_sentence_transformers(const InputFolder& folder, ModelSource& model)
   }
   std::optional<Pooling> pooling;
   bool normalize = false;
+  std::vector<SourceTensor> dense;
   for (const Json& module : modules) {
     Fields fields(module, kModules);
     const std::string type = fields.text("type", ""), path = fields.text("path", "");
@@ -76,6 +104,9 @@ Status read_sentence_transformers(const InputFolder& folder, ModelSource& model)
     if (name == "Pooling" && !pooling && !normalize) {
       QSF_LET(read, read_pooling(folder, path));
       pooling = read;
+    } else if (name == "Dense" && pooling && !normalize) {
+      QSF_LET(read, read_dense(folder, path));
+      dense.push_back(std::move(read));
     } else if (name == "Normalize" && pooling) {
       normalize = true;
     } else {
@@ -97,11 +128,24 @@ Status read_sentence_transformers(const InputFolder& folder, ModelSource& model)
     model.warnings.push_back("texts are embedded as they are: the prompt that the model calls \"" + usual +
                              "\" must be put in front of them");
   }
+  return take_embedding(model, pooling, normalize, std::move(dense));
+}
+
+Status take_embedding(ModelSource& model, std::optional<Pooling> pooling, bool normalize,
+                      std::vector<SourceTensor> dense) {
   const std::string head = name_of(*model.recipe, model.naming, Role::head, 0);
   const bool has_head = std::ranges::any_of(model.tensors, [&](const SourceTensor& t) { return t.name == head; });
   if (!has_head) model.layers.model.push_back(model_setting("headless", 1));
   if (pooling) model.layers.model.push_back(model_setting("pooling", static_cast<double>(*pooling)));
   if (normalize) model.layers.model.push_back(model_setting("normalize", 1));
+  if (dense.empty()) return {};
+  QSF_LET(folded, fold_dense(name_of(*model.recipe, model.naming, Role::dense, 0), std::move(dense)));
+  if (folded.shape.front() != model.config.dim) {
+    return make_error(ErrorCode::unsupported,
+                      "the Dense modules make embeddings of {} values; as many as the model's width, {}, are possible",
+                      folded.shape.front(), model.config.dim);
+  }
+  model.tensors.push_back(std::move(folded));
   return {};
 }
 

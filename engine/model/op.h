@@ -38,9 +38,10 @@ enum class Buf : std::uint8_t {
   layer_input,   // of this one
   layer_gate,
   logits,
-  z,      // of a state: the gate
-  decay,  // of each head of a state
-  rate,   // of what is added to it
+  pooled,  // last hidden states as pooling takes them, where that is not as they are
+  z,       // of a state: the gate
+  decay,   // of each head of a state
+  rate,    // of what is added to it
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);

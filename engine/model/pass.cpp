@@ -116,6 +116,12 @@ std::span<float> Pass::hidden() const {
   return rows.subspan(std::size_t{n_logits_} * config_->dim, std::size_t{n_hidden_} * config_->dim);
 }
 
+std::span<float> Pass::pooled() const {
+  const bool dense = program_->of_section(program_->head_section()).has[role_index(Role::dense)];
+  if (!dense) return hidden();
+  return bufs_[static_cast<std::size_t>(Buf::pooled)].first(std::size_t{n_hidden_} * config_->dim);
+}
+
 /// The head sees only those columns that want something: logits first, then hidden states.
 void Pass::gather_outputs() {
   const std::uint32_t n = n_logits_ + n_hidden_;

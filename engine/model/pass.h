@@ -46,6 +46,8 @@ class Pass {
   std::span<float> logits() const;
   /// [rows, dim]: the same of those that want hidden states.
   std::span<float> hidden() const;
+  /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
+  std::span<float> pooled() const;
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
   // For ops.

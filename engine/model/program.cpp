@@ -227,7 +227,11 @@ void Builder::head() {
   set_width(Buf::x, config_.dim);
   if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // by the first section
   if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
-  if (config_.table.model.headless != 0) return;
+  if (config_.table.model.headless != 0) {
+    const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;
+    if (has(Role::dense)) product(Role::dense, Role::dense, last, Buf::pooled);
+    return;
+  }
   emit({.row = &op_hidden});
   const Role weight = config_.tied ? Role::token_embd : Role::head;
   product(weight, Role::head_bias, Buf::normed, Buf::logits);

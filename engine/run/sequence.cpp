@@ -166,12 +166,13 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, s
   return n_columns_;
 }
 
-void Sequence::leave(Lanes& lanes, std::span<const float> logits, std::uint32_t vocab_size, std::span<float> hidden) {
+void Sequence::leave(Model& model) {
   position_ += n_columns_;
   // What comes next is an answer, which a later turn may go back behind.
-  lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
+  model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
   if (embeds_) {
     const std::size_t dim = pool_.sums.size();
+    const std::span<float> hidden = pooling_ == Pooling::none ? model.pass.hidden() : model.pass.pooled();
     add_hidden(hidden.subspan(first_hidden_ * dim, n_hidden_ * dim));
     const bool whole = n_unfed() == 0;
     if (whole && pooling_ != Pooling::none) finish_pool();
@@ -179,8 +180,8 @@ void Sequence::leave(Lanes& lanes, std::span<const float> logits, std::uint32_t 
     return;
   }
   if (hash_logits_) {
-    const std::size_t row = vocab_size;
-    logits_sha_.update(std::as_bytes(logits.subspan(first_row_ * row, n_rows_ * row)));
+    const std::size_t row = model.config.vocab_size;
+    logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * row, n_rows_ * row)));
   }
   state_ = all_logits_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
 }

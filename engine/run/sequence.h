@@ -52,8 +52,8 @@ class Sequence {
   std::uint32_t enter(std::span<Column> room, std::uint32_t first_row, std::uint32_t first_hidden);
   std::uint32_t n_rows() const { return n_rows_; }
   std::uint32_t n_hidden() const { return n_hidden_; }
-  /// The pass is done: [rows, vocab_size] and [rows, dim] of all its columns.
-  void leave(Lanes& lanes, std::span<const float> logits, std::uint32_t vocab_size, std::span<float> hidden);
+  /// The model's pass is done.
+  void leave(Model& model);
   /// logits, embedding, token or done; working where there is nothing to tell.
   Step next(Model& model);
 

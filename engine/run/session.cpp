@@ -196,7 +196,7 @@ void Session::Impl::end_pass() {
   passing = false;
   for (Sequence& sequence : model.sequences) {
     if (sequence.state() != Sequence::State::passing) continue;
-    sequence.leave(model.lanes, model.pass.logits(), model.config.vocab_size, model.pass.hidden());
+    sequence.leave(model);
   }
 }
 

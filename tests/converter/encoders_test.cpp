@@ -84,7 +84,7 @@ TEST(Encoders, APoolingThatGgufKnowsAndTheEngineDoesNotIsRefused) {
   const Folder folder;
   write_bytes(folder.path("model.gguf"), bert_gguf(4).file());
   const Error error = convert_error(folder.path("model.gguf"));
-  EXPECT_NE(std::string(error.sentence).find("\"pooling\" is 4"), std::string::npos) << error.sentence;
+  EXPECT_NE(std::string(error.sentence).find("the pooling 4 (bert.pooling_type)"), std::string::npos) << error.sentence;
 }
 
 TEST(Encoders, TheSectionBehindTheLayersMayBeEmpty) {
@@ -151,10 +151,57 @@ TEST(Encoders, ModulesThatTheEngineDoesNotHaveAreRefusedByName) {
   EXPECT_NE(sentence({{"pooling_mode_mean_tokens", true}, {"pooling_mode_cls_token", true}}, {}).find("2 ways"),
             std::string::npos);
   EXPECT_NE(sentence(Json::object(), {}).find("0 ways"), std::string::npos);
-  EXPECT_NE(sentence(mean, {{"", "Transformer"}, {"1_Pooling", "Pooling"}, {"2_Dense", "Dense"}}).find("models.Dense"),
+  EXPECT_NE(sentence(mean, {{"", "Transformer"}, {"1_Pooling", "Pooling"}, {"2_CNN", "CNN"}}).find("models.CNN"),
             std::string::npos);
   EXPECT_NE(sentence(mean, {{"", "Transformer"}, {"2_Normalize", "Normalize"}}).find("Normalize"), std::string::npos);
   EXPECT_NE(sentence(mean, {{"", "Transformer"}, {"../bert", "Pooling"}}).find("no"), std::string::npos);
+}
+
+const std::string kGemma = kSource + "/tests/data/gemma-embedding";
+
+/// The product in double precision, of the matrices that lie in the model's own files.
+TEST(Encoders, DenseModulesBecomeTheirProduct) {
+  const Written file = convert(kGemma, exact());
+  const Weights first = hugging_face_weights(kGemma + "/2_Dense").at("linear.weight"),
+                second = hugging_face_weights(kGemma + "/3_Dense").at("linear.weight");
+  const Weights& dense = file.weights.at({file.tables.header.n_layers + 1, Role::dense});
+  ASSERT_EQ(dense.rows, second.rows);
+  ASSERT_EQ(dense.cols, first.cols);
+  for (std::uint32_t r = 0; r < dense.rows; ++r) {
+    for (std::uint32_t c = 0; c < dense.cols; ++c) {
+      double sum = 0;
+      for (std::uint32_t i = 0; i < first.rows; ++i) {
+        sum += double{second.values[r * second.cols + i]} * double{first.values[i * first.cols + c]};
+      }
+      EXPECT_EQ(dense.values[r * dense.cols + c], static_cast<float>(sum));
+    }
+  }
+}
+
+TEST(Encoders, OtherDenseModulesAreRefusedByName) {
+  const auto sentence = [](const char* key, const Json& value) {
+    const Folder folder;
+    copy_folder(kGemma, folder.path());
+    Json config = read_config(folder.path("2_Dense"));
+    config[key] = value;
+    write_text(folder.path("2_Dense/config.json"), config.dump());
+    return std::string(convert_error(folder.path()).sentence);
+  };
+  EXPECT_NE(sentence("activation_function", "torch.nn.modules.activation.Tanh").find("activation.Tanh"),
+            std::string::npos);
+  EXPECT_NE(sentence("bias", true).find("bias"), std::string::npos);
+  const auto with_modules = [](std::initializer_list<Module> modules) {
+    const Folder folder;
+    copy_folder(kGemma, folder.path());
+    write_modules(folder, modules);
+    return std::string(convert_error(folder.path()).sentence);
+  };
+  const Module text{"", "Transformer"}, pooling{"1_Pooling", "Pooling"}, wide{"2_Dense", "Dense"};
+  EXPECT_NE(with_modules({text, pooling, wide}).find("160 values"), std::string::npos);
+  EXPECT_NE(with_modules({text, pooling, wide, wide}).find("2_Dense/linear.weight"), std::string::npos);
+  EXPECT_NE(with_modules({text, pooling, {"4_Dense", "Dense"}}).find("4_Dense/config.json is missing"),
+            std::string::npos);
+  EXPECT_NE(with_modules({text, wide, pooling}).find("models.Dense"), std::string::npos);
 }
 
 /// A checkpoint of a body by itself: its names lack "model.".

@@ -20,16 +20,27 @@ EmbedPrompt embed_of(const Ids& ids, std::optional<Pooling> pooling, std::option
   return prompt;
 }
 
-/// Directories of tests/data that hold last hidden states [tokens][dim].
-class Encoder : public ::testing::TestWithParam<std::string> {
+/// Directories of tests/data whose golden values are last hidden states [tokens][dim], and GGUF files of
+/// tests/data/gguf with those of the directory of their name.
+class Embedder : public ::testing::TestWithParam<std::string> {
  protected:
-  std::string folder() const { return kSource + "/tests/data/" + GetParam(); }
+  bool is_gguf() const { return GetParam().ends_with(".gguf"); }
+  std::string folder() const {
+    const std::string name = GetParam();
+    return kSource + "/tests/data/" + name.substr(0, is_gguf() ? name.size() - 5 : name.size());
+  }
   nlohmann::json golden() const { return read_json(folder() + "/golden.json"); }
-  std::vector<std::byte> file(FormatId format = FormatId::f32) const { return converted(folder(), format); }
+  std::vector<std::byte> file(FormatId format = FormatId::f32) const {
+    return converted(is_gguf() ? kSource + "/tests/data/gguf/" + GetParam() : folder(), format);
+  }
   Ids ids(std::size_t prompt = 0) const { return golden()["prompts"][prompt]["ids"]; }
 };
+/// Of these, encoders of which nothing says how they are pooled.
+class Encoder : public Embedder {};
+/// Those that hold embeddings too: what the model's own modules make of a text.
+class Sentences : public Embedder {};
 
-TEST_P(Encoder, HiddenStatesEqualHuggingFaces) {
+TEST_P(Embedder, HiddenStatesEqualHuggingFaces) {
   const nlohmann::json golden = this->golden();
   ASSERT_EQ(golden["prompts"].size(), 3u);
   const std::vector<float> states = read_floats(folder() + "/golden.f32");
@@ -45,16 +56,34 @@ TEST_P(Encoder, HiddenStatesEqualHuggingFaces) {
   }
 }
 
-TEST_P(Encoder, TokenIdsEqualHuggingFaces) {
+/// With the special tokens that the tokenizer's template puts around them.
+TEST_P(Embedder, TokenIdsEqualHuggingFaces) {
   const std::vector<std::byte> file = this->file();
   Host host(file, 32 * kMiB, {});
   const nlohmann::json golden = this->golden();
   for (const auto& prompt : golden["prompts"]) {
-    Ids encoded(256);
-    const auto count = host.session->tokenize(prompt["text"].get<std::string>(), true, encoded);
-    ASSERT_TRUE(count) << count.error().sentence;
-    encoded.resize(*count);
-    EXPECT_EQ(encoded, prompt["ids"].get<Ids>());
+    const std::string text = prompt["text"];
+    EmbedPrompt given;
+    given.text = text;
+    ASSERT_EQ(host.embed(given).error.code, ErrorCode::none);
+    const std::span<const std::uint32_t> tokens = host.session->tokens();
+    EXPECT_EQ(Ids(tokens.begin(), tokens.end()), prompt["ids"].get<Ids>());
+  }
+}
+
+/// Pooled, through the Dense modules and normalized: double precision made them of transformers' hidden states.
+TEST_P(Sentences, EmbeddingsAreWhatTheModelsModulesMake) {
+  const std::vector<std::byte> file = this->file();
+  Host host(file, 32 * kMiB, {});
+  const nlohmann::json golden = this->golden();
+  for (const auto& prompt : golden["prompts"]) {
+    const std::string text = prompt["text"];
+    const std::vector<float> expected = prompt["embedding"];
+    EmbedPrompt given;
+    given.text = text;
+    const Generation run = host.embed(given);
+    ASSERT_EQ(run.error.code, ErrorCode::none) << run.error.sentence;
+    EXPECT_LT(relative_difference(run.embedding, expected), 1e-4);
   }
 }
 
@@ -64,7 +93,7 @@ void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* context, st
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_P(Encoder, BitsDoNotDependOnThreadsMemoryOrInstructions) {
+TEST_P(Embedder, BitsDoNotDependOnThreadsMemoryOrInstructions) {
   for (const FormatId format : {FormatId::f32, FormatId::q8}) {
     const std::vector<std::byte> file = this->file(format);
     const Ids ids = this->ids();
@@ -80,7 +109,7 @@ TEST_P(Encoder, BitsDoNotDependOnThreadsMemoryOrInstructions) {
     }
     OpenOptions streamed;
     streamed.stream_all = true;
-    streamed.max_seq_len = 64;
+    streamed.max_seq_len = 128;
     Host small(file, 32 * kMiB, streamed);
     EXPECT_GT(small.session->stats().ring_slots, 0u);
     EXPECT_EQ(small.embed(prompt).embedding, expected);
@@ -166,7 +195,7 @@ TEST_P(Encoder, WhatItCannotDoIsTold) {
   EXPECT_EQ(Host(file, 32 * kMiB, options).session->stats().max_seq_len, 16u);
 }
 
-TEST_P(Encoder, StoppingAnywhereLeavesACleanInstance) {
+TEST_P(Embedder, StoppingAnywhereLeavesACleanInstance) {
   const std::vector<std::byte> file = this->file();
   Host host(file, 32 * kMiB, {});
   const Ids ids = this->ids(1);
@@ -183,8 +212,56 @@ TEST_P(Encoder, StoppingAnywhereLeavesACleanInstance) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Directories, Encoder, ::testing::Values("bert", "modernbert"),
-                         [](const auto& info) { return info.param; });
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(name, [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Models, Embedder,
+                         ::testing::Values("bert", "modernbert", "gemma-embedding", "qwen3-embedding", "bert.gguf",
+                                           "modernbert.gguf", "gemma-embedding.gguf", "qwen3-embedding.gguf"),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Directories, Encoder, ::testing::Values("bert", "modernbert"), test_name);
+INSTANTIATE_TEST_SUITE_P(Models, Sentences,
+                         ::testing::Values("gemma-embedding", "qwen3-embedding", "gemma-embedding.gguf",
+                                           "qwen3-embedding.gguf"),
+                         test_name);
+
+/// What pooling takes goes through the matrix; last hidden states, asked for by themselves, do not.
+TEST(Embedding, ADenseMatrixIsBehindThePooling) {
+  SmallOptions o;
+  o.model.headless = 1;
+  o.tied = false;
+  o.optional = {Role::final_norm, Role::dense};
+  const SmallFile file = small_file(o);
+  const std::vector<float>& dense = file.weights.at({o.n_layers + 1, Role::dense});
+  const Ids ids = some_tokens(21, o.vocab_size);
+  Host host(file.bytes, 8 * kMiB, {});
+  ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+  const std::vector<float> rows = host.embed(embed_of(ids, Pooling::none)).embedding;
+  ASSERT_EQ(rows.size(), ids.size() * o.dim);
+  for (const Pooling pooling : {Pooling::mean, Pooling::first, Pooling::last}) {
+    std::vector<double> pooled(o.dim);
+    for (std::size_t t = 0; t < ids.size(); ++t) {
+      const bool taken = pooling == Pooling::mean || t == (pooling == Pooling::first ? 0 : ids.size() - 1);
+      const double share = pooling == Pooling::mean ? 1.0 / static_cast<double>(ids.size()) : 1;
+      for (std::size_t i = 0; taken && i < o.dim; ++i) pooled[i] += share * double{rows[t * o.dim + i]};
+    }
+    const std::vector<float> embedding = host.embed(embed_of(ids, pooling)).embedding;
+    ASSERT_EQ(embedding.size(), o.dim);
+    for (std::size_t r = 0; r < o.dim; ++r) {
+      double sum = 0;
+      for (std::size_t c = 0; c < o.dim; ++c) sum += double{dense[r * o.dim + c]} * pooled[c];
+      EXPECT_NEAR(embedding[r], sum, 1e-5);
+    }
+    for (const std::uint32_t chunk : {1u, 4u}) {
+      OpenOptions options;
+      options.chunk = chunk;
+      options.stream_all = true;
+      EXPECT_EQ(Host(file.bytes, 8 * kMiB, options).embed(embed_of(ids, pooling)).embedding, embedding) << chunk;
+    }
+  }
+}
 
 /// A model that makes text: hidden states in any chunking, and beside a generation that they leave alone.
 TEST(Embedding, OfACausalModelDoesNotDependOnChunksOrCompany) {

@@ -203,6 +203,7 @@ enum class Role : std::uint8_t {
   layer_input_proj = 89,
   layer_input_post_norm = 90,
   layer_scale = 91,
+  dense = 92,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

@@ -79,6 +79,8 @@ constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPla
 constexpr Presence always(const RoleContext&) { return Presence::always; }
 constexpr Presence untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
 constexpr Presence head_may(const RoleContext& c) { return may(!c.headless); }
+/// Of models that make nothing but embeddings.
+constexpr Presence headless_may(const RoleContext& c) { return may(c.headless); }
 constexpr Presence before_head(const RoleContext& c) { return c.headless ? Presence::optional : Presence::always; }
 constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer == Mixer::attention); }
 constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.mixer == Mixer::attention); }
@@ -218,6 +220,7 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::layer_input_proj, "layer_input_proj", Place::layer,   true,  Extent::dim,      Extent::layer_input, presence::layer_input},
     RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", Place::layer, false, Extent::one, Extent::dim,   presence::layer_input},
     RoleRule{Role::layer_scale,     "layer_scale",     Place::layer,     false, Extent::one,      Extent::one,      presence::may_be},
+    RoleRule{Role::dense,           "dense",           Place::final,     true,  Extent::dim,      Extent::dim,      presence::headless_may},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
