@@ -42,6 +42,12 @@ Status share_keys(const AttentionRules& rules, const ModelConfig& config, std::v
 
 }  // namespace
 
+std::vector<std::uint8_t> first_of_every(std::uint32_t every, std::uint32_t n_layers) {
+  std::vector<std::uint8_t> out(n_layers);
+  for (std::uint32_t i = 0; i < n_layers; ++i) out[i] = i % every == 0 ? 1 : 0;
+  return out;
+}
+
 std::vector<std::uint8_t> last_of_every(std::uint32_t every, std::uint32_t n_layers) {
   std::vector<std::uint8_t> out(n_layers);
   for (std::uint32_t i = 0; i < n_layers; ++i) out[i] = (i + 1) % every == 0 ? 1 : 0;

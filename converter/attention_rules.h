@@ -17,7 +17,11 @@ struct AttentionRules {
   bool wide_shared = false;           // whose networks are twice as wide
 };
 
-/// The layers of a pattern: the last of `every`.
+/// The window of layers that see to both sides: the token itself and one side. Sources tell the whole.
+constexpr std::uint32_t one_side(std::uint32_t window) { return window / 2 + 1; }
+
+/// The layers of a pattern: the first, or the last, of `every`.
+std::vector<std::uint8_t> first_of_every(std::uint32_t every, std::uint32_t n_layers);
 std::vector<std::uint8_t> last_of_every(std::uint32_t every, std::uint32_t n_layers);
 
 /// Puts the rules into the model's configuration, exceptions in front of the recipe's own.

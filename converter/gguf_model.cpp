@@ -7,6 +7,7 @@
 #include "converter/gguf.h"
 #include "converter/layer_types.h"
 #include "converter/rope_scaling.h"
+#include "converter/sentence_transformers.h"
 #include "converter/settings.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
@@ -163,7 +164,10 @@ Status read_layers(const Gguf& gguf, const std::string& prefix, const Recipe& re
                         n_layers);
     }
   }
-  if (rules.full.empty() && every != 0) rules.full = last_of_every(every, n_layers);
+  if (rules.full.empty() && every != 0) {
+    const bool first = recipe.window == WindowRule::local_attention;
+    rules.full = first ? first_of_every(every, n_layers) : last_of_every(every, n_layers);
+  }
   if (recipe.no_rope == NoRope::listed && recipe.no_rope_every != 0) {
     rules.no_rope = last_of_every(recipe.no_rope_every, n_layers);
   }
@@ -276,6 +280,9 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   config.eos = tokens.token("eos_token_id");
   config.pad = tokens.token("padding_token_id");
   QSF_TRY(tokens.status());
+  LayerKind every;
+  apply_settings(out.layers.every, every);
+  if (every.bidirectional != 0 && rules.window != 0) rules.window = one_side(rules.window);
   QSF_TRY(read_layers(gguf, prefix, recipe, config.n_layers, rules));
   QSF_TRY(read_scaling(gguf, keys, out));
   if (!recipe.shared_kv.gguf.empty()) rules.n_shared = keys.u32(recipe.shared_kv.gguf, 0);
@@ -403,6 +410,32 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   return std::optional<TokenizerSource>(std::move(out));
 }
 
+/// What llama.cpp's converter writes of sentence-transformers' modules. Normalization is not among it: llama.cpp's
+/// programs do it, and so does nearly every model that has these keys.
+Status read_embedding(const Gguf& gguf, ModelSource& out) {
+  const std::string prefix = std::string(gguf.text("general.architecture").value_or("")) + ".";
+  Keys keys(gguf, prefix);
+  if (!keys.has("pooling_type")) return {};
+  const std::uint32_t type = keys.u32("pooling_type");
+  QSF_TRY(keys.status());
+  if (type >= kPoolingNames.size()) {
+    return make_error(ErrorCode::unsupported, "GGUF: the pooling {} ({}pooling_type) is not supported", type, prefix);
+  }
+  const auto pooling = static_cast<Pooling>(type);
+  if (pooling == Pooling::none) {
+    out.layers.model.push_back(model_setting("pooling", type));
+    return {};
+  }
+  std::vector<SourceTensor> dense;
+  for (const std::string_view name : {"dense_2.weight", "dense_3.weight"}) {
+    const auto found = std::ranges::find(out.tensors, name, &SourceTensor::name);
+    if (found == out.tensors.end()) continue;
+    dense.push_back(std::move(*found));
+    out.tensors.erase(found);
+  }
+  return take_embedding(out, pooling, true, std::move(dense));
+}
+
 bool is_gguf_file(const ModelPlace& place) { return place.file && is_gguf(place.head); }
 
 Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
@@ -417,6 +450,8 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
   QSF_TRY(read_config(gguf, out));
   QSF_TRY(read_vocab_size(gguf, *out.recipe, out.config));
   if (out.config.name.empty()) out.config.name = place.name;
+  out.tensors = std::move(gguf.tensors);
+  QSF_TRY(read_embedding(gguf, out));
   if (with_tokenizer) {
     Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(gguf);
     if (!tokenizer) return tokenizer.error();
@@ -430,7 +465,6 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
     }
     QSF_TRY(fit_tokenizer(out));
   }
-  out.tensors = std::move(gguf.tensors);
   return out;
 }
 

@@ -115,14 +115,14 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
   Fields fields(json, kConfigFile);
   Rope usual{out.recipe->default_theta, 1, {}};
   bool has_theta = false;
-  for (const char* key : {"rope_theta", "rotary_emb_base"}) {
+  for (const char* key : {"rope_theta", "rotary_emb_base", "global_rope_theta"}) {
     has_theta = has_theta || fields.has(key);
     usual.theta = fields.number(key, usual.theta);
   }
   for (const char* key : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
     usual.partial = fields.number(key, usual.partial);
   }
-  rules.local_theta = fields.number("rope_local_base_freq", out.recipe->local_theta);
+  rules.local_theta = fields.number("rope_local_base_freq", fields.number("local_rope_theta", out.recipe->local_theta));
   QSF_TRY(fields.status());
   std::optional<Rope> rope;
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
@@ -159,17 +159,25 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
 Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& config, AttentionRules& rules) {
   if (recipe.window == WindowRule::none) return {};
   Fields fields(json, kConfigFile);
-  const bool used = recipe.window == WindowRule::sliding_window || fields.flag("use_sliding_window", false);
+  const bool used = recipe.window != WindowRule::use_sliding_window || fields.flag("use_sliding_window", false);
   std::uint32_t window = fields.u32("sliding_window", recipe.default_window);
   std::uint32_t every = recipe.full_every;
   for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) {
     if (const Json* found = find(json, key); found && found->is_number()) every = fields.u32(key, every);
   }
   const std::uint32_t first_sliding = fields.u32("max_window_layers", 0);
+  const bool local = recipe.window == WindowRule::local_attention;
+  if (local) {
+    window = fields.u32("local_attention", window);
+    every = fields.u32("global_attn_every_n_layers", every);
+  }
   QSF_TRY(fields.status());
-  if (json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
+  if (!local && json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
   if (!used || window == 0) return {};
-  rules.window = window;
+  const Json* said = find(json, "use_bidirectional_attention");  // or a text, of other inputs than text
+  const bool both_ways = local || (said && *said == true);
+  QSF_TRY(fields.status());
+  rules.window = both_ways ? one_side(window) : window;
   rules.full.assign(config.n_layers, 0);
   if (const Json* types = find(json, "layer_types")) {
     if (!types->is_array() || types->size() != config.n_layers) {
@@ -183,6 +191,8 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
     }
   } else if (recipe.window == WindowRule::use_sliding_window) {
     for (std::uint32_t i = 0; i < std::min(first_sliding, config.n_layers); ++i) rules.full[i] = 1;
+  } else if (local && every != 0) {
+    rules.full = first_of_every(every, config.n_layers);
   } else if (every != 0) {
     rules.full = last_of_every(every, config.n_layers);
   }

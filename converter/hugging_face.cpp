@@ -9,6 +9,7 @@
 #include "converter/packed.h"
 #include "converter/pytorch.h"
 #include "converter/safetensors.h"
+#include "converter/sentence_transformers.h"
 #include "converter/text_part.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
@@ -66,6 +67,20 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
   return {};
 }
 
+/// The body of a model saved by itself leaves out what the names of the whole begin with.
+void name_body(ModelSource& model) {
+  constexpr std::string_view kBody = "model.";
+  const std::string embedding = name_of(*model.recipe, model.naming, Role::token_embd, 0);
+  const auto is_there = [&](std::string_view name) {
+    return std::ranges::any_of(model.tensors, [&](const SourceTensor& tensor) { return tensor.name == name; });
+  };
+  if (!embedding.starts_with(kBody) || is_there(embedding)) return;
+  if (!is_there(std::string_view(embedding).substr(kBody.size()))) return;
+  for (SourceTensor& tensor : model.tensors) tensor.name.insert(0, kBody);
+}
+
+}  // namespace
+
 Status add_weights(const InputFolder& folder, ModelSource& out) {
   for (const WeightFiles& files : kWeightFiles) {
     out.kind = files.kind;
@@ -77,8 +92,6 @@ Status add_weights(const InputFolder& folder, ModelSource& out) {
   return make_error(ErrorCode::bad_input, "there is neither {} nor {} nor an index of either in {:.120}",
                     kWeightFiles[0].whole, kWeightFiles[1].whole, folder.name);
 }
-
-}  // namespace
 
 bool is_hugging_face(const ModelPlace& place) { return !place.file; }
 
@@ -107,6 +120,8 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
   }
   leave_out_guessing(out);
   QSF_TRY(join_packed(config, out));
+  name_body(out);
+  QSF_TRY(read_sentence_transformers(place.folder, out));
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, out));
   return out;
 }

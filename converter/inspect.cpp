@@ -87,8 +87,6 @@ void print_header(const Header& h, std::uint64_t file_size, std::FILE* out) {
   table.add({"position", name_in(kPositionNames, static_cast<std::uint32_t>(h.position))});
   table.add({"rope theta", real(h.rope_theta)});
   table.add({"bos, eos, pad", token_text(h.bos) + ", " + token_text(h.eos) + ", " + token_text(h.pad)});
-  table.add({"output head", h.flags & kFlagTied ? "tied to the embedding" : "its own"});
-  table.add({"final norm", h.flags & kFlagFinalNormF32 ? "f32" : "f16"});
   table.add({"layer index at", number(h.layer_index_offset)});
   table.add({"embedding at", number(h.embedding_offset)});
   table.add({"final section at", number(h.final_offset)});
@@ -133,8 +131,18 @@ Status print_meta(std::span<const std::byte> bytes, std::FILE* out) {
   return {};
 }
 
+template <class T>
+std::string value_of_key(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return real(value);
+  } else {
+    return number(static_cast<std::uint32_t>(value));
+  }
+}
+
 /// A line for every key, a column for every kind.
-void print_kinds(const LayerTableSource& layers, std::FILE* out) {
+void print_kinds(const Tables& t, std::FILE* out) {
+  const LayerTableSource& layers = t.table;
   std::vector<std::string> titles{"kind of layer"};
   for (std::size_t i = 0; i < layers.kinds.size(); ++i) titles.push_back(number(i));
   Table table(titles);
@@ -145,11 +153,7 @@ void print_kinds(const LayerTableSource& layers, std::FILE* out) {
     visit_layer_keys(layers.kinds[kind], [&](const LayerKey& key, const auto& value) {
       std::vector<std::string>& row = rows[i++];
       if (row.empty()) row.emplace_back(key.name);
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, float>) {
-        row.push_back(real(value));
-      } else {
-        row.push_back(number(static_cast<std::uint32_t>(value)));
-      }
+      row.push_back(value_of_key(value));
     });
     rows.back().push_back(number(static_cast<std::size_t>(std::ranges::count(layers.of_layer, kind))));
   }
@@ -157,8 +161,13 @@ void print_kinds(const LayerTableSource& layers, std::FILE* out) {
   for (const std::vector<std::string>& row : rows) table.add(row);
   table.print(out);
   Table model({"model", "value"});
-  visit_model_keys(layers.model,
-                   [&](const LayerKey& key, float value) { model.add({std::string(key.name), real(value)}); });
+  const bool tied = (t.header.flags & kFlagTied) != 0, headless = layers.model.headless != 0;
+  model.add({"output head", tied ? "tied to the embedding" : headless ? "none" : "its own"});
+  const auto final_norm = std::ranges::find(t.tensors, Role::final_norm, &TensorEntry::role);
+  model.add({"final norm", final_norm == t.tensors.end() ? "none" : format_name(final_norm->format)});
+  visit_model_keys(layers.model, [&](const LayerKey& key, const auto& value) {
+    model.add({std::string(key.name), value_of_key(value)});
+  });
   model.print(out);
 }
 
@@ -329,7 +338,7 @@ Status inspect(const Input& file, std::FILE* out) {
   QSF_TRY(print_meta(meta_bytes, out));
   print_layers(t.layers, out);
   QSF_TRY(read_lists(file, t));
-  print_kinds(t.table, out);
+  print_kinds(t, out);
   print_tensors(t, out);
   print_segments(t, out);
   QSF_TRY(check_tokenizer(file, t, out));

@@ -159,7 +159,7 @@ struct Frame {
 
   const LayerKind& kind(std::uint32_t section) const { return kind_of_section(header, table, section); }
   Presence presence(std::uint32_t section, Role role, bool tied) const {
-    return presence_of(*model.recipe, role, {kind(section), tied});
+    return presence_of(*model.recipe, role, {kind(section), tied, table.model.headless != 0});
   }
 };
 
@@ -180,9 +180,11 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
                    std::span<const std::pair<std::uint32_t, Role>> keys) {
   std::vector<RowRange> ranges;
   std::uint64_t all = 0, covered = 0;
+  bool partial = false;
   for (const auto& key : keys) {
     const TensorPart& part = placed.at(key).part;
     if ((part.whole() || part.flat) && keys.size() == 1) return {};
+    partial = partial || part.partial;
     QSF_LET(range, rows_of_part(tensor, part, frame.header, frame.kind(key.first)));
     QSF_LET(whole, rows_of_part(tensor, {.transposed = part.transposed}, frame.header, frame.kind(key.first)));
     const std::uint64_t rows = range.every != 0 ? range.every : whole.end;
@@ -195,7 +197,7 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
     if (range.begin != covered) break;
     covered = range.end;
   }
-  if (covered == all && ranges.size() == keys.size()) return {};
+  if ((covered == all || partial) && ranges.size() == keys.size()) return {};
   return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are not each of its {} rows once", tensor.name,
                     all);
 }
@@ -339,7 +341,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   const Frame frame{model, out.header, layers.table.view()};
   QSF_LET(placed, place_all(frame));
   const std::pair head{config.n_layers + 1, Role::head};
-  const bool tied = config.tied.value_or(!placed.contains(head));
+  const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));
   if (tied) placed.erase(head);
   QSF_TRY(check_complete(frame, placed, tied));
   QSF_TRY(check_ends(config));

@@ -240,7 +240,9 @@ class RecipeReader {
       return wrong<std::string, std::string_view>("{:.80}: the name \"{:.60}\" of {} has {{expert}} where it cannot",
                                                   name, role_name(role));
     }
-    if (n == needed) return {};
+    // A stream is usually normalized where it begins.
+    const bool first = role == Role::stream_norm || role == Role::stream_norm_bias || role == Role::stream_bias;
+    if (n == needed || (first && n == 0)) return {};
     return wrong<std::string, std::string_view, std::size_t, std::size_t>(
         "{:.80}: the name \"{:.60}\" of {} has {} times {{}}, not {}", name, role_name(role), n, needed);
   }
@@ -250,8 +252,8 @@ class RecipeReader {
       QSF_LET(is, truth(json["transposed"], "transposed"));
       out.transposed = is;
     }
-    for (const auto& [key, to] :
-         {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat), std::pair("minus_exp", &out.minus_exp)}) {
+    for (const auto& [key, to] : {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat),
+                                  std::pair("minus_exp", &out.minus_exp), std::pair("partial", &out.partial)}) {
       if (!json.contains(key)) continue;
       QSF_LET(is, truth(json[key], key));
       *to = is;
@@ -440,8 +442,9 @@ class RecipeReader {
 
   static constexpr auto kValueKeys =
       std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where"});
-  static constexpr auto kTensorKeys = std::to_array<std::string_view>(
-      {"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat", "minus_exp", "also", "spare"});
+  static constexpr auto kTensorKeys =
+      std::to_array<std::string_view>({"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat",
+                                       "minus_exp", "also", "spare", "partial"});
   static constexpr auto kKeys = std::to_array<std::string_view>({"layer_types",
                                                                  "name",
                                                                  "arch",

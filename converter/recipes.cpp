@@ -79,6 +79,7 @@ std::vector<TensorName> usual_names() {
       {Role::ffn_down, {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"}},
       {Role::final_norm, {"model.norm.weight", "output_norm.weight"}},
       {Role::head, {"lm_head.weight", "output.weight"}},
+      {Role::dense, {"dense", "dense"}},  // made of what sources have: see dense.h
   };
 }
 

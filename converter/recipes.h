@@ -45,6 +45,7 @@ struct TensorPart {
   bool plus_one = false;                               // stored less one
   bool flat = false;                                   // a matrix of any number of extents, row after row, is a vector
   bool minus_exp = false;                              // a vector, of which minus the powers of e are meant
+  bool partial = false;                                // rows that no part takes are left out
   bool whole() const { return !transposed && !rows && !plus_one && !flat && !minus_exp; }
 };
 
@@ -129,6 +130,7 @@ enum class WindowRule : std::uint8_t {
   none,
   sliding_window,      // the key of that name; null: no window
   use_sliding_window,  // the same, and only when the key use_sliding_window is true
+  local_attention,     // half of the key of that name to each side; the first of so many layers has none
 };
 
 /// Names and keys as most architectures have them.
@@ -146,7 +148,9 @@ struct Recipe {
   std::uint32_t default_window = 0;  // when the key is missing, as transformers has it
   double default_theta = 10000;      // RoPE's base when config.json does not say it, as transformers has it
   double local_theta = 0;            // RoPE's base where the window holds, when the source does not say it; 0: one base
-  std::uint32_t full_every = 0;  // the last of so many layers has no window where the source does not say which; 0: all
+  /// The last of so many layers has no window where the source does not say which (of local_attention the first); 0:
+  /// all.
+  std::uint32_t full_every = 0;
   NoRope no_rope = NoRope::never;
   std::uint32_t no_rope_every = 0;  // the last of so many layers, where the source does not list them
   Words shared_kv = {};             // keys of how many last layers see an earlier one's keys and values; empty: none do

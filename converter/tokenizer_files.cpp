@@ -4,6 +4,7 @@
 
 #include "converter/chat_template.h"
 #include "converter/gguf.h"
+#include "converter/settings.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
 
@@ -106,6 +107,11 @@ Status fit_tokenizer(ModelSource& model) {
   if (!model.tokenizer) return {};
   if (model.config.bos == kNoToken) model.config.bos = model.tokenizer->bos.value_or(kNoToken);
   if (model.config.eos == kNoToken) model.config.eos = model.tokenizer->eos.value_or(kNoToken);
+  ModelKind kind;
+  apply_settings(model.layers.model, kind);
+  // What ends a text that is embedded need not be what ends one that is generated.
+  if (kind.headless != 0 && model.tokenizer->add_eos)
+    model.config.eos = model.tokenizer->eos.value_or(model.config.eos);
   std::vector<TokenizerSource::Token>& tokens = model.tokenizer->tokens;
   if (tokens.size() > model.config.vocab_size) {
     return make_error(ErrorCode::bad_input, "the tokenizer has {} tokens, but the model's vocabulary only {}",

@@ -91,6 +91,18 @@ int qsf_chat_ends(QSFEngine*, int token_id);
 void qsf_chat_generate(QSFEngine*, const QSFChatMessage* messages, int num_messages, int max_tokens, float temperature,
                        float top_p, QSFTokenCallback callback, void* user_data);
 
+/* Embeddings. Each begins the sequence anew with its text. */
+
+/* Values of an embedding; 0 without an engine. */
+int qsf_embed_size(const QSFEngine*);
+/* The embedding of `text`, pooled and normalized as the model says: [qsf_embed_size()], owned by the caller:
+ * qsf_release(). NULL on failure. */
+float* qsf_embed(QSFEngine*, const char* text);
+/* The same of token ids, to which nothing is added. pooling: "mean", "first", "last", or "none" for the last hidden
+ * states of all positions, [num_tokens][qsf_embed_size()]; NULL: as the model says. normalize: 1 to length 1, 0 not,
+ * below 0 as the model says, which is not for "none". */
+float* qsf_embed_tokens(QSFEngine*, const int* tokens, int num_tokens, const char* pooling, int normalize);
+
 /* Lower-level API. What it gives with ownership is given back by qsf_release(). */
 
 /* Token ids of `text`, nothing added: [*num_tokens], owned by the caller. NULL on failure. */

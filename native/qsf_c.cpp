@@ -1,4 +1,6 @@
 // The C API over Host. Nothing here can throw: memory that runs out ends the process, as everywhere in the hosts.
+#include "native/qsf_c.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,49 +12,41 @@
 #include <optional>
 #include <vector>
 
-#include "native/chat.h"
-#include "native/host.h"
 #include "native/resident.h"
-#include "qsf.h"
 
-struct QSFConfig {
-  std::size_t megabytes = 200;
-  int threads = 0;
-  int max_seq_len = 0;
-  float quality = 1.0f;
-  std::uint64_t seed = 0;
-};
+namespace qsf::c_api {
+namespace {
 
-struct QSFEngine {
-  QSFConfig config;
-  std::atomic<bool> cancel{false};
-  std::unique_ptr<qsf::Host> host;
-  std::optional<qsf::Chat> chat;
-  double prompt_seconds = 0, generation_seconds = 0;
-};
+thread_local Error last_error;  // as errno: of a thread, not of an engine
+
+}  // namespace
+
+void begin_call() { last_error = {}; }
+void fail(const Error& error) { last_error = error; }
+Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "{}", what); }
+
+bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<std::uint32_t>& out) {
+  if (tokens == nullptr || n <= 0) {
+    fail(wrong("no tokens were given"));
+    return false;
+  }
+  const std::uint32_t vocab_size = engine.host->session().stats().vocab_size;
+  for (int i = 0; i < n; ++i) {
+    if (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) >= vocab_size) {
+      fail(make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", tokens[i], vocab_size));
+      return false;
+    }
+    out.push_back(static_cast<std::uint32_t>(tokens[i]));
+  }
+  return true;
+}
+
+}  // namespace qsf::c_api
 
 namespace {
 
 using namespace qsf;
-
-thread_local Error last_error;  // as errno: of a thread, not of an engine
-
-void begin_call() { last_error = {}; }
-
-/// A call that qsf_stop() ends. What was stopped is forgotten when the call returns, not when it begins.
-class Stoppable {
- public:
-  explicit Stoppable(QSFEngine& engine) : engine_(engine) {}
-  ~Stoppable() { engine_.cancel = false; }
-  Stoppable(const Stoppable&) = delete;
-  Stoppable& operator=(const Stoppable&) = delete;
-
- private:
-  QSFEngine& engine_;
-};
-void fail(const Error& error) { last_error = error; }
-
-Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "{}", what); }
+using namespace qsf::c_api;
 
 Result<HostOptions> host_options(const QSFConfig& config) {
   if (config.megabytes == 0 || config.megabytes > std::numeric_limits<std::uint64_t>::max() >> 21) {
@@ -73,22 +67,6 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
   options.open.isa = isa_from_environment();
   return options;
-}
-
-bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<std::uint32_t>& out) {
-  if (tokens == nullptr || n <= 0) {
-    fail(wrong("no tokens were given"));
-    return false;
-  }
-  const std::uint32_t vocab_size = engine.host->session().stats().vocab_size;
-  for (int i = 0; i < n; ++i) {
-    if (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) >= vocab_size) {
-      fail(make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", tokens[i], vocab_size));
-      return false;
-    }
-    out.push_back(static_cast<std::uint32_t>(tokens[i]));
-  }
-  return true;
 }
 
 double now() {

@@ -71,10 +71,10 @@ Result<std::string> read_text(const std::string& path, std::size_t limit) {
 Lines::Kind Lines::next(std::string& line) {
   line.clear();
   bool too_long = false;
-  if (at_ == size_ && ::isatty(STDIN_FILENO) != 0) show_input_mark();
+  if (at_ == size_ && ::isatty(from_) != 0) show_input_mark();
   while (true) {
     if (at_ == size_) {
-      const ssize_t n = read_some(STDIN_FILENO, buffer_, sizeof buffer_);
+      const ssize_t n = read_some(from_, buffer_, sizeof buffer_);
       if (n < 0 || (n == 0 && line.empty() && !too_long)) return Kind::end;
       if (n == 0) break;
       at_ = 0;

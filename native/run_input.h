@@ -15,11 +15,11 @@ std::size_t longest_text(const Session& session);
 /// when there is more than `limit` bytes, io_error, cancelled.
 Result<std::string> read_text(const std::string& path, std::size_t limit);
 
-/// The lines of standard input.
+/// The lines of standard input, or of another file that is open.
 class Lines {
  public:
   /// `limit`: of a line's bytes.
-  explicit Lines(std::size_t limit) : limit_(limit) {}
+  explicit Lines(std::size_t limit, int from = 0) : limit_(limit), from_(from) {}
 
   enum class Kind { line, too_long, end };
   /// Writes the next line, without its end; what is too long is read and left out. `end` also after a signal.
@@ -27,6 +27,7 @@ class Lines {
 
  private:
   std::size_t limit_;
+  int from_;
   char buffer_[4096];
   std::size_t at_ = 0, size_ = 0;
 };

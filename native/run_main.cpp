@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/run_chat.h"
+#include "native/run_embed.h"
 #include "native/run_generate.h"
 #include "native/run_input.h"
 #include "native/run_options.h"
@@ -190,6 +191,7 @@ int run_opened(Options& o, Host& host, Progress* progress) {
                     s.model_seq_len)
              .sentence);
   }
+  if (o.embed) return o.generates() ? exit_code(embed_all(o, host, inputs_of(o))) : 0;
   if (o.reads_prompt()) {
     Result<std::string> text = read_text(o.prompt_file, longest_text(host.session()));
     if (!text) return fail(text.error());

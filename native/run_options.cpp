@@ -19,6 +19,7 @@ constexpr std::uint32_t kMaxThreads = 1024;
 constexpr double kMiB = 1 << 20;
 
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
+constexpr std::array<std::string_view, 2> kYesNo{"no", "yes"};
 
 int refuse(std::string_view sentence) {
   tell(make_error(ErrorCode::bad_argument, "{}", sentence));
@@ -92,6 +93,30 @@ bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {
   }
 }
 
+/// What is said of embeddings.
+std::optional<std::string> embedding_mistake(Options& o, const std::string& pooling, const std::string& normalize) {
+  if (!pooling.empty()) {
+    const auto* at = std::find(kPoolingNames.begin(), kPoolingNames.end(), pooling);
+    if (at == kPoolingNames.end()) return "there is no pooling '" + pooling + "', only " + joined(kPoolingNames);
+    o.pooling = static_cast<Pooling>(at - kPoolingNames.begin());
+  }
+  if (!normalize.empty()) {
+    const auto* at = std::find(kYesNo.begin(), kYesNo.end(), normalize);
+    if (at == kYesNo.end()) return "--normalize is yes or no, not '" + normalize + "'";
+    o.normalize = at != kYesNo.begin();
+  }
+  if (!o.embed) {
+    if (o.pooling || o.normalize) return "--pooling and --normalize are for --embed";
+    return std::nullopt;
+  }
+  if (o.tokenize || o.detokenize || o.chat || o.interactive || o.bench || o.system_prompt || !o.receipt_file.empty()) {
+    return "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
+  }
+  const int ways = (o.texts.empty() ? 0 : 1) + (o.prompt ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1);
+  if (ways + (o.tokens.empty() ? 0 : 1) > 1) return "--embed takes texts in one way only";
+  return std::nullopt;
+}
+
 /// What CLI11 has no notion of; a sentence when something does not fit.
 std::optional<std::string> mistake(Options& o, double budget_mib, const std::string& kv, const std::string& tokens) {
   if (o.model.empty()) return "MODEL is needed: a .qsf file, or its http(s) URL";
@@ -139,7 +164,7 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
 /// What is read besides Options' own fields.
 struct Words {
   double budget_mib = 0;
-  std::string kv, tokens, prompt, system_prompt, color = std::string(kColors[0]), completion;
+  std::string kv, tokens, prompt, system_prompt, color = std::string(kColors[0]), completion, pooling, normalize;
 };
 
 class Table {
@@ -191,8 +216,17 @@ class Table {
     app_.add_flag("--bench", o_.bench, "Measure tokens per second of prompt and generation, and exit");
     app_.add_flag("--tokenize", o_.tokenize, "Print the token ids of the prompt, and exit");
     app_.add_flag("--detokenize", o_.detokenize, "Print the text of --tokens, and exit");
+    app_.add_flag("--embed", o_.embed,
+                  "Print the embedding of each text that follows, of the prompt, or of each line of a file or of "
+                  "standard input, as a line of JSON");
+    choice(text("--pooling", w_.pooling, "Of embeddings: " + joined(kPoolingNames) + "; else the model's own", "KIND"),
+           kPoolingNames);
+    choice(text("--normalize", w_.normalize, "Embeddings of length 1: yes, no; else as the model says", "WHETHER"),
+           kYesNo);
     app_.add_flag("--memory-map", o_.memory_map, "Show the plan as a table; without a prompt that is all");
-    text("--logits", o_.logits_file, "Write the prompt's logits: float32 [tokens][vocabulary]", "FILE");
+    text("--logits", o_.logits_file,
+         "Write the prompt's logits: float32 [tokens][vocabulary]; with --embed the embeddings: float32 [rows][width]",
+         "FILE");
     text("--receipt", o_.receipt_file, "Write what ran as JSON", "FILE");
     app_.add_flag("--verbose", o_.verbose, "Tell on stderr what is planned, used and measured");
     choice(text("--color", w_.color, "Colours on stderr: " + joined(kColors), "WHEN"), kColors);
@@ -232,6 +266,10 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", "qsf-run " QSF_VERSION);
   app.add_option("-m,--model,MODEL", o.model, "A .qsf file, or its http(s) URL");
+  // Texts stand behind the model where they are embedded, and nowhere else.
+  if (std::find(argv, argv + argc, std::string_view("--embed")) != argv + argc) {
+    app.add_option("TEXT", o.texts, "A text to embed")->default_str("");
+  }
   Table table(app, o, words);
   table.generation();
   table.memory();
@@ -265,14 +303,18 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (const std::optional<std::string> wrong = mistake(o, words.budget_mib, words.kv, words.tokens)) {
     return refuse(*wrong);
   }
-  const bool has_prompt = o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat || o.interactive || o.bench;
+  if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
+    return refuse(*wrong);
+  }
+  const bool has_prompt =
+      !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat || o.interactive || o.bench;
   if (!has_prompt && (o.tokenize || !o.memory_map)) {
     if (::isatty(STDIN_FILENO) != 0)
       return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive or --bench");
     o.prompt_from_input = true;
   }
   o.host.open.isa = o.isa;
-  o.host.open.all_logits = !o.logits_file.empty();
+  o.host.open.all_logits = !o.logits_file.empty() && !o.embed;
   o.host.source.kind = o.source;
   return std::nullopt;
 }

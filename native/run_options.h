@@ -21,13 +21,16 @@ struct Options {
   std::optional<std::string> system_prompt;
   bool prompt_from_input = false;
   std::vector<std::uint32_t> tokens;
+  std::vector<std::string> texts;  // to embed
+  std::optional<Pooling> pooling;
+  std::optional<bool> normalize;
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;
   SamplerOptions sampler;
   std::vector<std::string> stops;
 
   bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
-       detokenize = false;
+       detokenize = false, embed = false;
   Color color = Color::automatic;
   std::string logits_file, receipt_file;
 
@@ -35,7 +38,8 @@ struct Options {
   bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
   /// Whether there is anything to compute, or only something to show.
   bool generates() const {
-    return !tokenize && !detokenize && (prompt || reads_prompt() || !tokens.empty() || chat || interactive || bench);
+    return !tokenize && !detokenize &&
+           (prompt || !texts.empty() || reads_prompt() || !tokens.empty() || chat || interactive || bench);
   }
 };
 

@@ -11,6 +11,13 @@ const enumerations = [
   { macro: 'QSF_STEP', title: 'Steps', about: 'What a step did or needs, by number.', list: 'steps', type: 'Step' },
   { macro: 'QSF_END', title: 'Ends', about: 'Why a generation ended, by number.', list: 'ends', type: 'End' },
   {
+    macro: 'QSF_POOLING',
+    title: 'Pooling',
+    about: 'How last hidden states become an embedding, by number.',
+    list: 'poolings',
+    type: 'Pooling',
+  },
+  {
     macro: 'QSF_KV_TYPE',
     title: 'Keys and values',
     about: 'How keys and values are kept, finest first, by number.',
@@ -33,6 +40,7 @@ const options = [
   { macro: 'QSF_OPEN_OPTION', title: 'Options of an opening', list: 'openOptions', type: 'OpenOptions' },
   { macro: 'QSF_SAMPLER_OPTION', title: 'Options of sampling', list: 'samplerOptions', type: 'SamplerOptions' },
   { macro: 'QSF_PROMPT_OPTION', title: 'Options of a prompt', list: 'promptOptions', type: 'PromptOptions' },
+  { macro: 'QSF_EMBED_OPTION', title: 'Options of an embedding', list: 'embeddingOptions', type: 'EmbeddingOptions' },
 ];
 
 /** Lists of statistics. */

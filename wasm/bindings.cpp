@@ -33,6 +33,15 @@ EMSCRIPTEN_BINDINGS(qsf) {
 #define QSF_PROMPT_OPTION(type, name, js, fallback, least, most, meaning) start.field(#js, &Start::name);
 #include "qsf/base/boundary.def"
 
+  value_object<Embed> embed("Embed");
+  embed.field("at", &Embed::at)
+      .field("textSize", &Embed::text_size)
+      .field("nTokens", &Embed::n_tokens)
+      .field("pooling", &Embed::pooling)
+      .field("normalize", &Embed::normalize);
+#define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) embed.field(#js, &Embed::name);
+#include "qsf/base/boundary.def"
+
   class_<Instance>("Instance")
       .constructor<std::uint32_t>()
       .function("open", &Instance::open)
@@ -44,6 +53,8 @@ EMSCRIPTEN_BINDINGS(qsf) {
       .function("fail", &Instance::fail)
       .function("stage", &Instance::stage)
       .function("start", &Instance::start)
+      .function("embed", &Instance::embed)
+      .function("embedding", &Instance::embedding)
       .function("stop", &Instance::stop)
       .function("rewind", &Instance::rewind)
       .function("preload", &Instance::preload)

@@ -120,6 +120,23 @@ std::uint32_t Instance::start(const Start& s, std::uint32_t sequence) {
   return code(session_->start(prompt, sequence));
 }
 
+std::uint32_t Instance::embed(const Embed& e, std::uint32_t sequence) {
+  EmbedPrompt prompt;
+  prompt.text = {pointer<const char>(e.at), e.text_size};
+  prompt.tokens = {pointer<const std::uint32_t>(e.at), e.n_tokens};
+#define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) \
+  prompt.name = static_cast<boundary::type>(e.name);
+#include "qsf/base/boundary.def"
+  if (e.pooling >= 0) prompt.pooling = static_cast<Pooling>(e.pooling);
+  if (e.normalize >= 0) prompt.normalize = e.normalize != 0;
+  return code(session_->embed(prompt, sequence));
+}
+
+Text Instance::embedding() const {
+  const std::span<const float> values = session_->embedding();
+  return {address(values.data()), static_cast<std::uint32_t>(values.size_bytes())};
+}
+
 Text Instance::piece() const { return text(session_->piece()); }
 
 double Instance::tokenize(const Text& what, bool special, Address out, std::uint32_t max) {

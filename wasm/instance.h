@@ -57,6 +57,15 @@ struct Start {
 #include "qsf/base/boundary.def"
 };
 
+struct Embed {
+  Address at;  // text bytes, or token ids when n_tokens is not 0
+  std::uint32_t text_size, n_tokens;
+  int pooling;    // Pooling, or -1: the model's own
+  int normalize;  // 0, 1, or -1: as the model says
+#define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) crossing::type name;
+#include "qsf/base/boundary.def"
+};
+
 class Instance {
  public:
   explicit Instance(std::uint32_t threads) : threads_(threads) {}
@@ -80,6 +89,9 @@ class Instance {
   Address stage(std::uint32_t size);
 
   std::uint32_t start(const Start& s, std::uint32_t sequence);
+  std::uint32_t embed(const Embed& e, std::uint32_t sequence);
+  /// Floats, their size in bytes.
+  Text embedding() const;
   void stop(std::uint32_t sequence) { session_->stop(sequence); }
   std::uint32_t rewind(std::uint32_t n, std::uint32_t sequence) { return code(session_->rewind(n, sequence)); }
   std::uint32_t preload() { return code(session_->preload()); }

@@ -160,6 +160,12 @@ Status check_kind(const LayerKind& kind) {
   }
   QSF_TRY(check_network(kind));
   QSF_TRY(check_state(kind));
+  if (kind.norm_place == NormPlace::sum && kind.residual == Residual::parallel) {
+    return make_error(ErrorCode::unsupported, "norm_place is sum, which a parallel layer has not");
+  }
+  if (kind.bidirectional != 0 && (kind.alibi != 0 || kind.kv_from != 0)) {
+    return make_error(ErrorCode::unsupported, "positions that see those behind them have no ALiBi and lanes of their own");
+  }
   if (kind.rope_dims == 0) return {};
   if (kind.rope_dims > kind.head_dim) {
     return make_error(ErrorCode::bad_section, "rope_dims is {}, more than head_dim {}", kind.rope_dims, kind.head_dim);

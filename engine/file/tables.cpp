@@ -110,6 +110,9 @@ Status TableWalk::check() {
     return make_error(ErrorCode::bad_argument, "{} layer index entries given, the model has {}", layers.size(),
                       header.n_layers);
   }
+  if (table.model.headless != 0 && (header.flags & kFlagTied) != 0) {
+    return make_error(ErrorCode::bad_header, "header: the flags say that the head is tied, but there is no head");
+  }
   for (std::uint32_t section = 0; section < n_weight_sections(header); ++section) {
     QSF_TRY(check_section(section));
   }
@@ -132,6 +135,14 @@ Status TableWalk::check_section(std::uint32_t section) {
   const std::size_t first = next_segment;
   while (next_segment < segments.size() && segments[next_segment].section == section) ++next_segment;
   const std::size_t last = next_segment;
+  if (first == last && place_of(header, section) == Place::final && table.model.headless != 0) {
+    if (header.final_offset != layers.back().offset) {
+      return make_error(ErrorCode::bad_header,
+                        "header: the final section is empty, its offset {} is not the last layer's {}",
+                        header.final_offset, layers.back().offset);
+    }
+    return check_roles(section, {});
+  }
   if (first == last) return make_error(ErrorCode::bad_segment, "section {} has no segments", section);
   const Result<std::uint64_t> raw_size = check_coverage(section, first, last);
   if (!raw_size) return raw_size.error();
@@ -278,7 +289,8 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
 }
 
 Status TableWalk::check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const {
-  const RoleContext context{kind_of_section(header, table, section), (header.flags & kFlagTied) != 0};
+  const RoleContext context{kind_of_section(header, table, section), (header.flags & kFlagTied) != 0,
+                            table.model.headless != 0};
   for (std::size_t i = 0; i < kRoles; ++i) {
     const RoleRule& rule = kRoleRules[i];
     if (rule.place != place_of(header, section)) continue;

@@ -175,7 +175,8 @@ Status Writer::plan_segments() {
     raw_total_ += s.raw_size;
     if (s.section == next_section) ++next_section;
   }
-  if (next_section < n_weight_sections(header_)) {
+  const bool may_end = source_.layers.model.headless != 0 && next_section + 1 == n_weight_sections(header_);
+  if (next_section < n_weight_sections(header_) && !may_end) {
     return make_error(ErrorCode::bad_tensor, "section {} has no tensors", next_section);
   }
   return {};
@@ -266,6 +267,8 @@ void Writer::fill_layers() {
     layer.crc = crc32_combine(layer.crc, s.crc, s.stored_size);
     if (s.compression != Compression::none) layer.compression = s.compression;
   }
+  // Of a model without a head the final section may be empty.
+  if (section == header_.n_layers) header_.final_offset = layers_.back().offset;
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].quant = static_cast<std::uint8_t>(formats[i].get());
   header_.file_size_low = static_cast<std::uint32_t>(at_);
 }

@@ -177,12 +177,12 @@ QSF_INLINE void for_tiles(const AttendArgs& a, const std::byte* ring, Visible vi
   alignas(64) float tile[kTileFloats];
   const std::size_t stride = (a.head_dim + kKvGroup - 1) / kKvGroup * kKvGroup;
   const auto most = static_cast<std::uint32_t>(kTileFloats / stride);
-  const std::uint32_t end = a.position + a.n_positions;
+  const std::uint32_t end = a.end(a.n_positions - 1);
   for (std::uint32_t first = a.oldest(0), n = 0; first < end; first += n) {
     n = end - first < most ? end - first : most;
     widen<Kv>(a, ring, first, n, stride, tile);
     for (std::uint32_t t = 0; t < a.n_positions; ++t) {
-      const std::uint32_t oldest = a.oldest(t), seen = a.position + t + 1;
+      const std::uint32_t oldest = a.oldest(t), seen = a.end(t);
       const std::uint32_t from = oldest > first ? oldest : first, to = seen < first + n ? seen : first + n;
       if (from >= to) continue;
       for (std::uint32_t head = 0; head < a.n_heads; ++head) {
@@ -269,7 +269,7 @@ void attend(const AttendArgs& a) {
                 });
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
-      const std::uint32_t n = a.position + t + 1 - a.oldest(t);
+      const std::uint32_t n = a.end(t) - a.oldest(t);
       if (a.slopes != nullptr) bias_by_distance(scores(t, head), n, a.slopes[head]);
       if (a.cap != 0) soft_cap(scores(t, head), n, a.cap);
       softmax_beside(scores(t, head), n, 1.0f, a.sinks != nullptr ? a.sinks + head : nullptr);

@@ -61,8 +61,8 @@ struct MatmulArgs {
 };
 
 /// The query heads that share one KV head, at one or several neighbouring positions; position p is cached in slot
-/// p % capacity. A query sees its own position and those before it, `window` at most; what the first query sees must
-/// still be cached when the last position is.
+/// p % capacity. A query sees its own position and those before it, `window` at most, and `ahead` behind it; what the
+/// first query sees must still be cached when the last position is.
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
@@ -80,11 +80,18 @@ struct AttendArgs {
   const float* slopes = nullptr;  // [n_heads] times the distance to a position is taken from its score; or null
   float* scores;                  // [n_positions, n_heads, capacity] scratch
   float* out;                     // as q, may be q
+  std::uint32_t ahead = 0;        // most positions that a query sees behind its own; then all of them are cached
+  std::uint32_t length = 0;       // with `ahead`: cached positions
 
   /// The first position that query t sees.
   std::uint32_t oldest(std::uint32_t t) const {
     const std::uint32_t seen = position + t + 1;
     return seen > window ? seen - window : 0;
+  }
+  /// The one behind the last that it sees.
+  std::uint32_t end(std::uint32_t t) const {
+    const std::uint32_t own = position + t + 1;
+    return ahead == 0 || ahead < length - own ? own + ahead : length;
   }
 };
 

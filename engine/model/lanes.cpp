@@ -11,15 +11,16 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
                    std::uint32_t max_seq_len, std::uint32_t chunk) {
   type_ = type;
   sequence_bytes_ = slot_floats_ = scores_ = 0;
+  std::uint64_t shared = 0;
   const std::uint32_t n_sections = program.head_section() + 1;
   QSF_TRY(arena.take(rings_, n_sections, Region::tables));
   const auto need_of = [&](std::uint32_t s) {
     const LayerKind& kind = *program.of_section(s).kind;
     return mixer_row(kind.mixer).lane(kind, dim);
   };
-  std::bitset<kMaxLayers + 1> shared;
+  std::bitset<kMaxLayers + 1> seen_by_others;
   for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
-    if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) shared.set(need.from);
+    if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) seen_by_others.set(need.from);
   }
   for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
     const LayerKind& kind = *program.of_section(s).kind;
@@ -32,27 +33,33 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       // As far back as the oldest of the queries sees whose keys are written before: kTogether, or where another layer
       // sees the lane, those of a whole pass.
       const bool all = need.window == 0 || need.window >= max_seq_len;
-      const std::uint32_t ahead = shared[owner] ? std::max(chunk, kTogether) : kTogether;
-      ring.offset = sequence_bytes_;
+      const std::uint32_t ahead = seen_by_others[owner] ? std::max(chunk, kTogether) : kTogether;
+      ring.offset = need.one_pass ? kShared : sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
-      ring.capacity = all ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
+      ring.capacity = all || need.one_pass ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
       ring.window = std::min(all ? max_seq_len : need.window, ring.capacity);
       ring.position_bytes = kv_bytes(type, need.head_dim);
       scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
-      if (owner == s) sequence_bytes_ += 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
+      const std::uint64_t bytes = 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
+      if (need.one_pass) {
+        shared = std::max(shared, bytes);
+      } else if (owner == s) {
+        sequence_bytes_ += bytes;
+      }
     }
     if (!arena.is_dry()) rings_[s] = owner == s ? ring : rings_[owner];
   }
   sequence_bytes_ = align_up(sequence_bytes_);
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
-  QSF_TRY(arena.take(memory_, n_sequences * sequence_bytes_, Region::lanes));
+  shared_ = n_sequences * sequence_bytes_;
+  QSF_TRY(arena.take(memory_, shared_ + shared, Region::lanes));
   return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::lanes);
 }
 
 KvLane Lanes::kv(std::uint32_t sequence, std::uint32_t section) const {
   const Ring& ring = rings_[section];
-  return {memory_.data() + sequence * sequence_bytes_ + ring.offset, ring.n_heads, ring.capacity, ring.window,
-          ring.position_bytes};
+  const std::uint64_t at = ring.offset == kShared ? shared_ : sequence * sequence_bytes_ + ring.offset;
+  return {memory_.data() + at, ring.n_heads, ring.capacity, ring.window, ring.position_bytes};
 }
 
 StateLane Lanes::state(std::uint32_t sequence, std::uint32_t section) const {

@@ -57,8 +57,9 @@ class Lanes {
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);
 
  private:
+  static constexpr std::uint64_t kShared = ~std::uint64_t{0};
   struct Ring {
-    std::uint64_t offset;  // in a sequence's bytes
+    std::uint64_t offset;  // in a sequence's bytes; kShared: in what layers and sequences take turns in
     std::uint32_t n_heads, capacity, window;
     std::uint32_t position_bytes;
     std::uint64_t state;  // in a slot's floats
@@ -82,9 +83,9 @@ class Lanes {
 
   std::span<Ring> rings_;          // [n_layers + 2] by section
   std::span<Standing> standings_;  // [n_sequences]
-  std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_]
+  std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_], then the shared one
   std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]
-  std::uint64_t sequence_bytes_ = 0, slot_floats_ = 0, scores_ = 0;
+  std::uint64_t sequence_bytes_ = 0, shared_ = 0, slot_floats_ = 0, scores_ = 0;
   KvType type_ = KvType::f16;
 };
 

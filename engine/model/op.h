@@ -38,9 +38,10 @@ enum class Buf : std::uint8_t {
   layer_input,   // of this one
   layer_gate,
   logits,
-  z,      // of a state: the gate
-  decay,  // of each head of a state
-  rate,   // of what is added to it
+  pooled,  // last hidden states as pooling takes them, where that is not as they are
+  z,       // of a state: the gate
+  decay,   // of each head of a state
+  rate,    // of what is added to it
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
@@ -73,6 +74,7 @@ struct LaneNeed {
   std::uint32_t head_dim = 0;
   std::uint32_t window = 0;        // positions that a token sees; 0: all
   std::uint64_t state_floats = 0;  // of a state that each position changes
+  bool one_pass = false;           // nothing is kept beyond the op: layers and sequences take turns in one lane
   std::uint32_t from = 0;          // the section whose lane it is; 0: its own
 };
 
@@ -107,6 +109,7 @@ extern const OpRow op_route;
 extern const OpRow op_experts;
 extern const OpRow op_shared_expert;
 extern const OpRow op_add;
+extern const OpRow op_add_vector;
 extern const OpRow op_scale;
 extern const OpRow op_soft_cap;
 extern const OpRow op_mul;
@@ -116,6 +119,7 @@ extern const OpRow op_unit_heads;
 extern const OpRow op_conv;
 extern const OpRow op_decay;
 extern const OpRow op_recur;
+extern const OpRow op_hidden;
 extern const OpRow op_value_norm;
 extern const OpRow op_copy;
 extern const OpRow op_scale_by;

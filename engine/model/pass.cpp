@@ -74,6 +74,7 @@ void Pass::begin(std::span<const Column> columns) {
   columns_ = columns;
   n_ = static_cast<std::uint32_t>(columns.size());
   n_logits_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_logits));
+  n_hidden_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_hidden));
   section_ = op_ = item_ = 0;
   entered_ = false;
   quantized_ = Buf::none;
@@ -108,7 +109,36 @@ std::span<float> Pass::logits() const {
   return all.first(std::size_t{n_logits_} * config_->vocab_size);
 }
 
-/// Whether the section's small tensors are there. The head sees only those columns that want logits.
+std::span<float> Pass::hidden() const {
+  const SectionProgram& head = program_->of_section(program_->head_section());
+  const bool normed = head.has[role_index(Role::final_norm)];
+  const std::span<float> rows = bufs_[static_cast<std::size_t>(normed ? Buf::normed : Buf::x)];
+  return rows.subspan(std::size_t{n_logits_} * config_->dim, std::size_t{n_hidden_} * config_->dim);
+}
+
+std::span<float> Pass::pooled() const {
+  const bool dense = program_->of_section(program_->head_section()).has[role_index(Role::dense)];
+  if (!dense) return hidden();
+  return bufs_[static_cast<std::size_t>(Buf::pooled)].first(std::size_t{n_hidden_} * config_->dim);
+}
+
+/// The head sees only those columns that want something: logits first, then hidden states.
+void Pass::gather_outputs() {
+  const std::uint32_t n = n_logits_ + n_hidden_;
+  if (n == n_ && (n_logits_ == 0 || n_hidden_ == 0)) return;
+  const std::size_t row = width(Buf::x) * sizeof(float);
+  std::uint32_t logits = 0, hidden = 0;
+  float* const aside = bufs_[static_cast<std::size_t>(Buf::normed)].data();
+  const auto kept = [&](std::uint32_t i) { return n_logits_ == 0 ? at(Buf::x, i) : aside + i * width(Buf::x); };
+  for (std::uint32_t from = 0; from < columns_.size(); ++from) {
+    if (columns_[from].wants_hidden) std::memmove(kept(hidden++), at(Buf::x, from), row);
+    if (columns_[from].wants_logits) std::memmove(at(Buf::x, logits++), at(Buf::x, from), row);
+  }
+  if (n_logits_ != 0) std::memcpy(at(Buf::x, n_logits_), aside, n_hidden_ * row);
+  n_ = n;
+}
+
+/// Whether the section's small tensors are there.
 bool Pass::enter_section() {
   const auto there = [&](std::uint32_t section) {
     const Weights::Segments vectors = weights_->vectors_of(section);
@@ -119,23 +149,15 @@ bool Pass::enter_section() {
   // The norm of the layers' inputs lies with the model's.
   const bool early = section_ == 0 && program().kind->layer_input != 0;
   if (!there(section_) || (early && !there(program_->head_section()))) return false;
-  if (section_ == program_->head_section() && n_logits_ < n_) {
-    std::uint32_t to = 0;
-    for (std::uint32_t from = 0; from < columns_.size(); ++from) {
-      if (!columns_[from].wants_logits) continue;
-      if (to != from) std::memcpy(at(Buf::x, to), at(Buf::x, from), width(Buf::x) * sizeof(float));
-      ++to;
-    }
-    n_ = n_logits_;
-  }
+  if (section_ == program_->head_section()) gather_outputs();
   quantized_ = Buf::none;
   return true;
 }
 
 Advance Pass::advance() {
   const SectionProgram& program = program_->of_section(section_);
-  if (!entered_ && op_ < program.ops.size()) {
-    work_ = program.ops[0].row->work;
+  if (!entered_) {
+    if (!program.ops.empty()) work_ = program.ops[0].row->work;
     if (!enter_section()) return Advance::blocked;
     entered_ = true;
   }
@@ -148,11 +170,11 @@ Advance Pass::advance() {
     item_ = 0;
     ++op_;
   }
-  if (op_ < program.ops.size()) return Advance::working;
+  if (op_ < program.ops.size() && n_ > 0) return Advance::working;
   op_ = 0;
   entered_ = false;
   ++section_;
-  const std::uint32_t end = program_->head_section() + (n_logits_ > 0 ? 1 : 0);
+  const std::uint32_t end = program_->head_section() + (n_logits_ + n_hidden_ > 0 ? 1 : 0);
   return section_ < end ? Advance::working : Advance::done;
 }
 

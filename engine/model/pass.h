@@ -25,6 +25,7 @@ struct Column {
   std::uint32_t position = 0;  // in its sequence
   std::uint32_t sequence = 0;
   bool wants_logits = false;
+  bool wants_hidden = false;  // its last hidden state, behind the final norm; then no logits
 };
 
 class Pass {
@@ -43,6 +44,10 @@ class Pass {
   Work work() const { return work_; }
   /// [rows, vocab_size]: of the columns that want logits, in their order; after the pass is done.
   std::span<float> logits() const;
+  /// [rows, dim]: the same of those that want hidden states.
+  std::span<float> hidden() const;
+  /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
+  std::span<float> pooled() const;
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
   // For ops.
@@ -59,6 +64,8 @@ class Pass {
   /// Columns that the section computes: all, or those that want logits.
   std::span<const Column> columns() const { return columns_.first(n_); }
   std::uint32_t n() const { return n_; }
+  /// From here on the section computes those only that want logits.
+  void keep_logits() { n_ = n_logits_; }
   /// Of the weight or bias of an op: there, since programs are made of what is.
   const TensorEntry& tensor(Role role) const { return *weights_->find(program_->section_of(role, section_), role); }
   /// Room for a row of `dim` floats; the first vector() writes there too.
@@ -128,6 +135,7 @@ class Pass {
  private:
   const float* angle(std::span<float> of, std::uint32_t column) const;
   bool enter_section();
+  void gather_outputs();
 
   const Config* config_ = nullptr;
   const Weights* weights_ = nullptr;
@@ -149,7 +157,7 @@ class Pass {
 
   std::span<const Column> columns_;
   std::array<ScheduleRange, 1> range_;
-  std::uint32_t n_ = 0, n_logits_ = 0;
+  std::uint32_t n_ = 0, n_logits_ = 0, n_hidden_ = 0;
   std::uint32_t section_ = 0, op_ = 0, item_ = 0;
   bool entered_ = false;
   Work work_ = Work::embed;

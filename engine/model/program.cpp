@@ -170,11 +170,14 @@ Buf Builder::mixture(Buf in) {
   return Buf::experts;
 }
 
-/// What a mixer or network made is normalized where the kind says so, scaled, and added to the stream.
-void Builder::post(Role norm_role, Buf made) {
-  if (kind().norm_place != NormPlace::before) norm(norm_role, norm_role, made, made);
+/// What a mixer or network made is normalized where the kind says so, scaled, and added to the stream; or the sum is
+/// normalized.
+void Builder::post(Role norm_role, Role bias, Buf made) {
+  const NormPlace place = kind().norm_place;
+  if (place == NormPlace::after || place == NormPlace::both) norm(norm_role, norm_role, made, made);
   scale(made, kind().residual_scale);
   add(made, Buf::x);
+  if (place == NormPlace::sum) norm(norm_role, bias, Buf::x, Buf::x);
 }
 
 void Builder::layer() {
@@ -184,27 +187,36 @@ void Builder::layer() {
 }
 
 void Builder::blocks() {
-  const bool before = kind().norm_place != NormPlace::after;
+  const bool before = kind().norm_place == NormPlace::before || kind().norm_place == NormPlace::both;
   const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
   const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
   set_width(Buf::x, config_.dim);
+  if (has(Role::stream_bias)) in_place(op_add_vector, Role::stream_bias, Buf::x);
+  if (kind().stream_norm != 0) norm(Role::stream_norm, Role::stream_norm_bias, Buf::x, Buf::x);
   if (mixes) {
-    if (before) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, Buf::normed);
-    mixer_row(kind().mixer).emit(*this, before ? Buf::normed : Buf::x, parallel ? Buf::mixed : Buf::normed);
-    if (!parallel) post(Role::attn_post_norm, Buf::normed);
+    const bool normed = before && kind().bare_mixer == 0;
+    if (normed) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, Buf::normed);
+    mixer_row(kind().mixer).emit(*this, normed ? Buf::normed : Buf::x, parallel ? Buf::mixed : Buf::normed);
+    if (!parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::normed);
   }
   if (!feeds) return;
   const bool own_norm = before && (!parallel || has(Role::ffn_norm));
   if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, Buf::normed);
   const Buf made = network(before ? Buf::normed : Buf::x);
-  if (parallel) post(Role::attn_post_norm, Buf::mixed);
-  post(Role::ffn_post_norm, made);
+  if (parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::mixed);
+  post(Role::ffn_post_norm, Role::ffn_post_norm_bias, made);
 }
 
 void Builder::head() {
   set_width(Buf::x, config_.dim);
   if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // by the first section
-  norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
+  if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
+  if (config_.table.model.headless != 0) {
+    const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;
+    if (has(Role::dense)) product(Role::dense, Role::dense, last, Buf::pooled);
+    return;
+  }
+  emit({.row = &op_hidden});
   const Role weight = config_.tied ? Role::token_embd : Role::head;
   product(weight, Role::head_bias, Buf::normed, Buf::logits);
   const ModelKind& model = config_.table.model;

@@ -144,10 +144,10 @@ class Builder {
   void activate(Buf gate, Buf up);
   Buf network(Buf in);
   Buf mixture(Buf in);
-  void post(Role norm, Buf out);
   void blocks();
   void layer_inputs();
   void layer_input();
+  void post(Role norm, Role bias, Buf out);
 
   const Config& config_;
   const Weights& weights_;

@@ -173,7 +173,11 @@ Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> p
   for (std::uint32_t i = 0; i < options.sequences; ++i) {
     std::span<std::uint32_t> tokens;
     QSF_TRY(arena.take(tokens, by.max_seq_len, Region::session));
-    if (!arena.is_dry()) sequences[i].init(i, tokens);
+    std::span<double> sums;
+    std::span<float> embedding;
+    QSF_TRY(arena.take(sums, config.dim, Region::session));
+    QSF_TRY(arena.take(embedding, config.dim, Region::session));
+    if (!arena.is_dry()) sequences[i].init(i, tokens, {sums, embedding});
   }
   return {};
 }
@@ -204,7 +208,9 @@ Status Opening::plan_memory() {
                   const Status status = o.model_->init_planned(dry, plan, o.pinned_);
                   return status ? kHostReserve + dry.used() : ~std::uint64_t{0};
                 }};
-  in.finest_kv = m.tables.header.quant == static_cast<std::uint8_t>(FormatId::f32) ? KvType::f32 : KvType::f16;
+  in.one_pass = m.config.table.bidirectional();
+  const bool exact = m.tables.header.quant == static_cast<std::uint8_t>(FormatId::f32);
+  in.finest_kv = exact || in.one_pass ? KvType::f32 : KvType::f16;
   const std::uint32_t long_from = m.config.table.model.long_rope_from;
   in.model_seq_len = long_from != 0 ? std::min(long_from, m.config.max_seq_len) : m.config.max_seq_len;
   in.max_seq_len = m.options.max_seq_len;

@@ -1,11 +1,24 @@
 #include "run/sequence.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "qsf/base/try.h"
 #include "run/model.h"
 
 namespace qsf {
+namespace {
+
+/// Length 1, as far as there is one (sentence-transformers' Normalize).
+void normalize(std::span<float> vector) {
+  constexpr double kLeast = 1e-12;
+  double sum = 0;
+  for (const float x : vector) sum += double{x} * double{x};
+  const double length = std::max(std::sqrt(sum), kLeast);
+  for (float& x : vector) x = static_cast<float>(double{x} / length);
+}
+
+}  // namespace
 
 /// Writes the prompt's tokens behind those that are known, and gives how many.
 Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) {
@@ -32,12 +45,20 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) 
   QSF_LET(n, model.tokenizer.encode(prompt.text, prompt.special, out.subspan(added), model.tokenizer_scratch));
   const std::uint32_t eos = model.tables.header.eos;
   const bool ends = prompt.add_bos && model.tokenizer.add_eos() && eos < config.vocab_size;
+  if (ends && embeds_ && added + n == out.size()) {
+    return make_error(ErrorCode::context_full, "{} tokens and the end token do not fit in a context of {}", n,
+                      out.size());
+  }
   if (!ends || added + n == out.size()) return added + n;
   out[added + n] = eos;
   return added + n + 1;
 }
 
 Status Sequence::start(Model& model, const Prompt& prompt) {
+  embeds_ = false;
+  if (model.config.table.model.headless != 0 || model.config.table.bidirectional()) {
+    return make_error(ErrorCode::unsupported, "this model makes embeddings, not text: it has no output head");
+  }
   if (prompt.all_logits && !model.options.all_logits) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
@@ -70,6 +91,48 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   return {};
 }
 
+Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
+  QSF_TRY(rewind(model.lanes, 0));
+  embeds_ = true;
+  Prompt text;
+  text.text = prompt.text;
+  text.tokens = prompt.tokens;
+  text.add_bos = prompt.add_bos;
+  text.special = prompt.special;
+  QSF_LET(added, read_prompt(model, text));
+  if (added == 0) return make_error(ErrorCode::bad_argument, "the text to embed is empty");
+  const ModelKind& kind = model.config.table.model;
+  pooling_ = prompt.pooling.value_or(kind.pooling);
+  normalize_ = prompt.normalize.value_or(kind.normalize != 0 && pooling_ != Pooling::none);
+  one_pass_ = model.config.table.bidirectional();
+  n_tokens_ = n_prompt_ = added;
+  n_generated_ = max_tokens_ = 0;
+  end_ = End::none;
+  piece_ = {};
+  shown_ = {};
+  std::ranges::fill(pool_.sums, 0.0);
+  state_ = State::feeding;
+  return {};
+}
+
+/// Rows of a pass, in the order of their positions: so the sums do not depend on how a text was cut.
+void Sequence::add_hidden(std::span<float> rows) {
+  const std::size_t dim = pool_.sums.size();
+  if (pooling_ == Pooling::none) {
+    for (std::size_t i = 0; normalize_ && i < rows.size(); i += dim) normalize(rows.subspan(i, dim));
+    shown_ = rows;
+    return;
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) pool_.sums[i % dim] += double{rows[i]};
+}
+
+void Sequence::finish_pool() {
+  const double n = pooling_ == Pooling::mean ? n_tokens_ : 1;
+  for (std::size_t i = 0; i < pool_.sums.size(); ++i) pool_.embedding[i] = static_cast<float>(pool_.sums[i] / n);
+  if (normalize_) normalize(pool_.embedding);
+  shown_ = pool_.embedding;
+}
+
 void Sequence::stop(Lanes& lanes, End why) {
   if (state_ == State::idle) return;
   position_ = lanes.rewind(id_, position_);
@@ -84,27 +147,41 @@ Status Sequence::rewind(Lanes& lanes, std::uint32_t n) {
   return {};
 }
 
-std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row) {
+std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, std::uint32_t first_hidden) {
   n_columns_ = std::min(n_unfed(), static_cast<std::uint32_t>(room.size()));
+  if (embeds_ && one_pass_ && n_columns_ < n_unfed()) n_columns_ = 0;
   first_row_ = first_row;
-  n_rows_ = 0;
+  first_hidden_ = first_hidden;
+  n_rows_ = n_hidden_ = 0;
   for (std::uint32_t i = 0; i < n_columns_; ++i) {
     const std::uint32_t position = position_ + i;
-    const bool wants_logits = all_logits_ || position + 1 == n_tokens_;
+    const bool first = position == 0, last = position + 1 == n_tokens_;
+    const bool pooled = pooling_ == Pooling::first ? first : pooling_ != Pooling::last || last;
+    const bool wants_logits = !embeds_ && (all_logits_ || last), wants_hidden = embeds_ && pooled;
     n_rows_ += wants_logits ? 1 : 0;
-    room[i] = {room_[position], position, id_, wants_logits};
+    n_hidden_ += wants_hidden ? 1 : 0;
+    room[i] = {room_[position], position, id_, wants_logits, wants_hidden};
   }
   if (n_columns_ > 0) state_ = State::passing;
   return n_columns_;
 }
 
-void Sequence::leave(Lanes& lanes, std::span<const float> logits, std::uint32_t vocab_size) {
+void Sequence::leave(Model& model) {
   position_ += n_columns_;
   // What comes next is an answer, which a later turn may go back behind.
-  lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
+  model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
+  if (embeds_) {
+    const std::size_t dim = pool_.sums.size();
+    const std::span<float> hidden = pooling_ == Pooling::none ? model.pass.hidden() : model.pass.pooled();
+    add_hidden(hidden.subspan(first_hidden_ * dim, n_hidden_ * dim));
+    const bool whole = n_unfed() == 0;
+    if (whole && pooling_ != Pooling::none) finish_pool();
+    state_ = whole || pooling_ == Pooling::none ? State::showing : State::feeding;
+    return;
+  }
   if (hash_logits_) {
-    const std::size_t row = vocab_size;
-    logits_sha_.update(std::as_bytes(logits.subspan(first_row_ * row, n_rows_ * row)));
+    const std::size_t row = model.config.vocab_size;
+    logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * row, n_rows_ * row)));
   }
   state_ = all_logits_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
 }
@@ -112,11 +189,16 @@ void Sequence::leave(Lanes& lanes, std::span<const float> logits, std::uint32_t 
 Step Sequence::next(Model& model) {
   switch (state_) {
     case State::showing:
+      if (embeds_) {
+        state_ = n_unfed() == 0 ? State::ending : State::feeding;
+        return Step::embedding;
+      }
       state_ = n_unfed() == 0 ? State::choosing : State::feeding;
       return Step::logits;
     case State::choosing:
       return choose(model);
     case State::ending:
+      if (embeds_) return finish(End::length);
       return finish(text_.stopped() ? End::stop : n_generated_ == max_tokens_ ? End::length : End::context);
     case State::idle:
     case State::feeding:
@@ -146,7 +228,7 @@ Step Sequence::choose(Model& model) {
 
 Step Sequence::finish(End why) {
   end_ = why;
-  piece_ = text_.stopped() ? std::string_view{} : text_.finish();
+  piece_ = embeds_ || text_.stopped() ? std::string_view{} : text_.finish();
   state_ = State::idle;
   return Step::done;
 }

@@ -170,14 +170,16 @@ Step Session::Impl::run() {
 /// Columns of every sequence that has tokens to feed: first of those that have one, which decode, then of the others.
 bool Session::Impl::begin_pass() {
   const auto n = static_cast<std::uint32_t>(model.sequences.size());
-  std::uint32_t rows = 0;
+  std::uint32_t rows = 0, hidden = 0;
   n_columns = 0;
   for (const bool prompts : {false, true}) {
     for (std::uint32_t i = 0; i < n; ++i) {
       Sequence& sequence = model.sequences[(turn + i) % n];
       if (sequence.state() != Sequence::State::feeding || (sequence.n_unfed() > 1) != prompts) continue;
-      n_columns += sequence.enter(model.columns.subspan(n_columns), rows);
-      rows += sequence.state() == Sequence::State::passing ? sequence.n_rows() : 0;
+      n_columns += sequence.enter(model.columns.subspan(n_columns), rows, hidden);
+      if (sequence.state() != Sequence::State::passing) continue;
+      rows += sequence.n_rows();
+      hidden += sequence.n_hidden();
       if (n_columns == model.columns.size()) break;
     }
     if (n_columns == model.columns.size()) break;
@@ -193,8 +195,8 @@ bool Session::Impl::begin_pass() {
 void Session::Impl::end_pass() {
   passing = false;
   for (Sequence& sequence : model.sequences) {
-    if (sequence.state() == Sequence::State::passing)
-      sequence.leave(model.lanes, model.pass.logits(), model.config.vocab_size);
+    if (sequence.state() != Sequence::State::passing) continue;
+    sequence.leave(model);
   }
 }
 
@@ -224,6 +226,15 @@ Status Session::start(const Prompt& prompt, std::uint32_t sequence) {
   impl_->stop(*found, End::cancelled);
   return found->start(impl_->model, prompt);
 }
+
+Status Session::embed(const EmbedPrompt& prompt, std::uint32_t sequence) {
+  QSF_LET(found, impl_->find(sequence));
+  QSF_TRY(impl_->resume());
+  impl_->stop(*found, End::cancelled);
+  return found->embed(impl_->model, prompt);
+}
+
+std::span<const float> Session::embedding() const { return impl_->at(impl_->current).embedding(); }
 
 void Session::stop(std::uint32_t sequence) {
   if (const auto found = impl_->find(sequence)) impl_->stop(**found, End::cancelled);
@@ -341,6 +352,7 @@ Stats Session::stats() const {
   out.sequences = m.options.sequences;
   out.vocab_size = m.config.vocab_size;
   out.n_layers = m.config.n_layers;
+  out.dim = m.config.dim;
   out.kv = m.plan.kv;
   out.isa = m.kernels->isa;
   out.bytes_read = s.opening.bytes_requested() + m.streamer.bytes_requested();

@@ -72,7 +72,7 @@ KvType smallest_kv(const PlanInput& in, Plan p, KvType coarsest) {
 /// The plan for a context of `positions`: all resident where that fits, else streaming where that does.
 std::optional<Plan> with_context(const PlanInput& in, Plan p, std::uint32_t positions) {
   p.max_seq_len = positions;
-  p.chunk = std::min(p.chunk, positions);
+  p.chunk = in.one_pass ? positions : std::min(p.chunk, positions);
   Plan resident = p;
   resident.ring_slots = 0;
   resident.embedding_rows = 0;
@@ -170,7 +170,15 @@ void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pi
 
 Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
   const Weights w = measure(in.segments);
-  const std::uint32_t wish = in.max_seq_len != 0 ? in.max_seq_len : std::min(in.model_seq_len, kDefaultContext);
+  std::uint32_t wish = in.max_seq_len != 0 ? in.max_seq_len : std::min(in.model_seq_len, kDefaultContext);
+  if (in.one_pass && in.chunk != 0) {
+    if (in.chunk < in.max_seq_len) {
+      return make_error(ErrorCode::bad_argument,
+                        "chunk is {}, but a text is one pass in this model: it must be the context's {}", in.chunk,
+                        in.max_seq_len);
+    }
+    wish = std::min(wish, in.chunk);
+  }
 
   Plan smallest;
   for (const Stage& stage : kStages) {
@@ -181,6 +189,7 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
     p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;
     p.slot_bytes = w.largest;
     p.max_seq_len = floor;
+    if (in.one_pass) p.chunk = floor;
     p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : smallest_kv(in, p, stage.kv);
     if (std::optional<Plan> fits = longest(in, p, floor, wish)) {
       pin_rest(in, w, *fits, pinned);

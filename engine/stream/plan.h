@@ -52,6 +52,7 @@ struct PlanInput {
   std::uint32_t ring_slots = 0;
   int kv = -1;
   bool stream_all = false;  // pin nothing that need not be
+  bool one_pass = false;    // a pass has as many columns as a sequence has positions
 };
 
 /// Chooses the plan and marks in `pinned` (one per segment) what stays. Everything resident is preferred; else the

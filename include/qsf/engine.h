@@ -56,6 +56,15 @@ struct Prompt {
   std::span<const std::uint32_t> end_tokens;
 };
 
+struct EmbedPrompt {
+  std::string_view text;                  // read during embed() only
+  std::span<const std::uint32_t> tokens;  // used instead of text when not empty; nothing is added
+#define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
+#include "qsf/base/boundary.def"
+  std::optional<Pooling> pooling;  // empty: the model's own
+  std::optional<bool> normalize;   // to length 1; empty: as the model says, and not without pooling
+};
+
 struct MemoryRegion {
   Region region;
   std::uint64_t bytes;
@@ -93,7 +102,10 @@ class Session {
 
   /// Begins a generation that continues the sequence. One that runs is stopped; others go on.
   Status start(const Prompt& prompt, std::uint32_t sequence = 0);
-  /// Stops a generation where it is; the sequence keeps its tokens, also those not fed yet.
+  /// Begins an embedding of a text, with which the sequence begins anew. Steps give Step::embedding, once, or without
+  /// pooling for each pass, then Step::done.
+  Status embed(const EmbedPrompt& prompt, std::uint32_t sequence = 0);
+  /// Stops a generation or an embedding where it is; the sequence keeps its tokens, also those not fed yet.
   void stop(std::uint32_t sequence = 0);
   /// Forgets all but the first n tokens of the sequence.
   Status rewind(std::uint32_t n, std::uint32_t sequence = 0);
@@ -104,6 +116,9 @@ class Session {
   std::uint32_t token() const;            // after Step::token
   std::string_view piece() const;         // after Step::token or Step::done: text that may be shown now
   std::span<const float> logits() const;  // [n, vocab_size]: after Step::logits; after Step::done the last computed row
+  /// After Step::embedding, until the next step(): [dim]; without pooling [n, dim], last hidden states of the next n
+  /// positions.
+  std::span<const float> embedding() const;
   /// Of the sequence, also those not fed yet.
   std::span<const std::uint32_t> tokens(std::uint32_t sequence = 0) const;
   End end(std::uint32_t sequence = 0) const;

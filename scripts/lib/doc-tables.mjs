@@ -63,10 +63,14 @@ const goldenModels = () =>
 /** Every recipe with the names that it goes by and the golden models that were compared. */
 function models() {
   const golden = goldenModels();
+  const list = (of) => of.map((model) => model.name).join(', ') || '-';
+  const named = new Set(architectures());
   return recipes().map(({ name, also = [] }) => {
-    const own = golden.filter(({ type }) => [name, ...also].includes(type));
-    const list = (of) => of.map((model) => model.name).join(', ') || '-';
-    return [code([name, ...also]), list(own), list(own.filter(({ gguf }) => gguf))];
+    const names = [name, ...also];
+    const own = golden.filter(({ type }) => names.includes(type));
+    // GGUF may have another architecture for it, which is then the folder's name.
+    const files = golden.filter((model) => model.gguf && names.includes(named.has(model.name) ? model.name : model.type));
+    return [code(names), list(own), list(files)];
   });
 }
 

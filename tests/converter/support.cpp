@@ -44,6 +44,10 @@ void write_bytes(const std::string& path, const void* data, std::size_t size) {
 void copy_folder(const std::string& from, const std::string& to) {
   fs::create_directories(to);
   for (const auto& entry : fs::directory_iterator(from)) {
+    if (entry.is_directory()) {
+      copy_folder(entry.path(), fs::path(to) / entry.path().filename());
+      continue;
+    }
     fs::copy_file(entry.path(), fs::path(to) / entry.path().filename(), fs::copy_options::overwrite_existing);
     fs::permissions(fs::path(to) / entry.path().filename(), fs::perms::owner_write, fs::perm_options::add);
   }

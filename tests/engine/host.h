@@ -23,6 +23,7 @@ inline constexpr std::uint64_t kMiB = 1u << 20;
 struct Generation {
   std::vector<std::uint32_t> tokens;
   std::vector<float> logits;  // of Step::logits
+  std::vector<float> embedding;
   std::string text;
   std::string hash;  // of the logits, when asked for
   Error error;
@@ -68,6 +69,9 @@ class Host {
         case Step::logits:
           run.logits.insert(run.logits.end(), session->logits().begin(), session->logits().end());
           continue;
+        case Step::embedding:
+          run.embedding.insert(run.embedding.end(), session->embedding().begin(), session->embedding().end());
+          continue;
         case Step::token:
           run.tokens.push_back(session->token());
           run.text += session->piece();
@@ -91,6 +95,17 @@ class Host {
     failed.error = error;
     if (session == nullptr || error.code != ErrorCode::none) return failed;
     if (const Status status = session->start(prompt); !status) {
+      failed.error = status.error();
+      return failed;
+    }
+    return pump();
+  }
+
+  Generation embed(const EmbedPrompt& prompt) {
+    Generation failed;
+    failed.error = error;
+    if (session == nullptr || error.code != ErrorCode::none) return failed;
+    if (const Status status = session->embed(prompt); !status) {
       failed.error = status.error();
       return failed;
     }

@@ -138,7 +138,8 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
       if (rule.place != place_of(h, section)) continue;
       const bool asked = (bias && o.biases) || (qk_norm && o.qk_norm) ||
                          std::find(o.optional.begin(), o.optional.end(), rule.role) != o.optional.end();
-      const Presence presence = rule.presence({kind_of_section(h, table.view(), section), o.tied});
+      const Presence presence =
+          rule.presence({kind_of_section(h, table.view(), section), o.tied, o.model.headless != 0});
       if (presence == Presence::always || (presence == Presence::optional && asked)) add(section, rule);
     }
   }

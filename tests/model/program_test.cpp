@@ -13,7 +13,7 @@ TEST(Program, ALayerOfTheUsualKind) {
   EXPECT_EQ(o.ops(0), Names{"embed"});
   EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "matmul", "matmul", "rope", "rope", "attend", "matmul", "add",
                              "rms_norm", "matmul", "matmul", "silu", "matmul", "add"}));
-  EXPECT_EQ(o.ops(3), (Names{"rms_norm", "matmul"}));
+  EXPECT_EQ(o.ops(3), (Names{"rms_norm", "hidden", "matmul"}));
   EXPECT_EQ(&o.program.of_section(1), &o.program.of_section(2)) << "layers of one kind share their ops";
 }
 

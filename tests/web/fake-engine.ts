@@ -39,7 +39,12 @@ export class FakeInstance implements EngineInstance {
   readonly #bytes = new Uint8Array(this.memory.buffer);
   script: Script = {};
   /** open(), start() and complete() refuse with these, as long as they are set. */
-  refuse: { open?: Failure; start?: Failure; complete?: Failure | ((ticket: number) => Failure | undefined) } = {};
+  refuse: {
+    open?: Failure;
+    start?: Failure;
+    embed?: Failure;
+    complete?: Failure | ((ticket: number) => Failure | undefined);
+  } = {};
   table: Segment[] = [0, 1, 2].map((i) => ({
     ...{ offset: HEADER + i * 1000, size: 1000, rawSize: 1200, crc: i, pinned: i < 2 },
   }));
@@ -51,7 +56,9 @@ export class FakeInstance implements EngineInstance {
   text = '';
   stops: string[] = [];
   stepped = 0;
-  #phase: 'opening' | 'ready' | 'preloading' | 'generating' | 'failed' = 'ready';
+  /** Of each embed(): its options, and its text or ids. */
+  readonly embeds: { options: Parameters<EngineInstance['embed']>[0]; text: string; ids: number[] }[] = [];
+  #phase: 'opening' | 'ready' | 'preloading' | 'generating' | 'embedding' | 'failed' = 'ready';
   #queue: ReadRequest[] = [];
   #missing = new Set<number>();
   #tickets = 0;
@@ -93,6 +100,7 @@ export class FakeInstance implements EngineInstance {
     if (this.#phase === 'ready') return 'ready';
     if (this.#missing.size > 0) return 'need_bytes';
     if (this.#phase === 'generating') return this.#generate();
+    if (this.#phase === 'embedding') return this.#embed();
     this.#phase = 'ready';
     return 'ready';
   }
@@ -115,6 +123,12 @@ export class FakeInstance implements EngineInstance {
     this.#worked = 0;
     this.#made++;
     return 'token';
+  }
+
+  /** The script's work, one embedding, the end. */
+  #embed(): Step {
+    if (this.#worked++ < (this.script.work ?? 0)) return 'working';
+    return this.#made++ === 0 ? 'embedding' : this.#finish('length');
   }
 
   #finish(why: End): Step {
@@ -175,9 +189,26 @@ export class FakeInstance implements EngineInstance {
     return 0;
   }
 
+  embed(options: Parameters<EngineInstance['embed']>[0], sequence: number): number {
+    this.calls.push(`embed ${String(sequence)}`);
+    if (this.refuse.embed) return this.#code(this.refuse.embed);
+    const { at, textSize, nTokens } = options;
+    const text = new TextDecoder().decode(this.#bytes.slice(at, at + textSize));
+    this.embeds.push({ options, text, ids: Array.from(new Uint32Array(this.memory.buffer, at, nTokens)) });
+    this.#phase = 'embedding';
+    this.#made = this.#worked = 0;
+    return 0;
+  }
+
+  /** Of the n-th text: n and a half. */
+  embedding(): { at: number; size: number } {
+    new Float32Array(this.memory.buffer, 16, 2).set([this.embeds.length, 0.5]);
+    return { at: 16, size: 8 };
+  }
+
   stop(sequence: number): void {
     this.calls.push(`stop ${String(sequence)}`);
-    if (this.#phase !== 'generating') return;
+    if (this.#phase !== 'generating' && this.#phase !== 'embedding') return;
     this.#end = 'cancelled';
     this.#phase = 'ready';
   }
@@ -235,7 +266,7 @@ export class FakeInstance implements EngineInstance {
   stats(): SessionStats {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
     const one = { ringBytes: 0, maxSeqLen: 64, modelSeqLen: 64, chunk: 1, sequences: 1, vocabSize: 512, layers: 1 };
-    return { ...zero, ...one, segments: this.table.length, kv: 'f16', isa: 'fake', bytesRead: 0 };
+    return { ...zero, ...one, dim: 2, segments: this.table.length, kv: 'f16', isa: 'fake', bytesRead: 0 };
   }
   sequenceStats(): SequenceStats {
     return { position: 7 + this.#made, promptTokens: 7, generatedTokens: this.#made };

@@ -2,7 +2,7 @@
 import * as Comlink from 'comlink';
 import { vi } from 'vitest';
 
-import type { Batch, EngineWorker, GenerateRequest, LoadRequest, Reply } from '../../web/src/contract.js';
+import type { Batch, EmbedRequest, EngineWorker, GenerateRequest, LoadRequest, Reply } from '../../web/src/contract.js';
 import type { Progress, Stats } from '../../web/src/types.js';
 
 const done: Reply<void> = { ok: true, value: undefined };
@@ -12,11 +12,16 @@ export class Backend {
   readonly calls: string[] = [];
   loads: LoadRequest[] = [];
   starts: GenerateRequest[] = [];
+  embeds: EmbedRequest[] = [];
   batches: Batch[] = [];
   answers = {
     load: async (_report: (progress: Progress) => void): Promise<Reply<void>> => done,
     start: async (): Promise<Reply<void>> => done,
     next: async (): Promise<Reply<Batch>> => ({ ok: true, value: this.batches.shift()! }),
+    embed: async ({ texts }: EmbedRequest): Promise<Reply<Float32Array[]>> => ({
+      ok: true,
+      value: texts.map((text) => Float32Array.of(text.length, 0.5)),
+    }),
     stop: async (): Promise<Reply<void>> => done,
     close: async (): Promise<Reply<void>> => done,
     stats: async (): Promise<Reply<Stats>> => ({ ok: true, value: { position: 5 } as Stats }),
@@ -44,6 +49,10 @@ export class Backend {
         return this.answers.start();
       }),
       next: noted('next', () => this.answers.next()),
+      embed: noted('embed', (request: EmbedRequest) => {
+        this.embeds.push(request);
+        return this.answers.embed(request);
+      }),
       stop: noted('stop', () => this.answers.stop()),
       stats: noted('stats', () => this.answers.stats()),
       tokenize: noted('tokenize', (text: string) => ({

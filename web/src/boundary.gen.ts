@@ -22,6 +22,7 @@ export const steps = [
   'done', // A generation has ended; end() says why.
   'ready', // Nothing runs.
   'error', // Something failed; error() says what.
+  'embedding', // An embedding, or last hidden states of some positions, are there.
 ] as const;
 export type Step = (typeof steps)[number];
 
@@ -36,6 +37,15 @@ export const ends = [
   'error', // It failed.
 ] as const;
 export type End = (typeof ends)[number];
+
+/** How last hidden states become an embedding, by number. */
+export const poolings = [
+  'none', // Not at all: every position's.
+  'mean', // The mean of all positions.
+  'first', // The first position's.
+  'last', // The last position's.
+] as const;
+export type Pooling = (typeof poolings)[number];
 
 /** How keys and values are kept, finest first, by number. */
 export const kvTypes = [
@@ -153,6 +163,19 @@ export const promptOptions: OptionRules<PromptOptions> = {
   allLogits: { type: 'flag', fallback: false, least: 0, most: 1 },
 };
 
+/** Options of an embedding. */
+export interface EmbeddingOptions {
+  /** What the model expects before and behind a text, if it does. Default true. */
+  addBos: boolean;
+  /** Added tokens such as [MASK] in the text become their ids. Default true. */
+  special: boolean;
+}
+
+export const embeddingOptions: OptionRules<EmbeddingOptions> = {
+  addBos: { type: 'flag', fallback: true, least: 0, most: 1 },
+  special: { type: 'flag', fallback: true, least: 0, most: 1 },
+};
+
 /** Statistics of a session. */
 export interface SessionStats {
   /** Bytes, all told. */
@@ -183,6 +206,8 @@ export interface SessionStats {
   vocabSize: number;
   /** Layers of the model. */
   layers: number;
+  /** Width of the model: values of an embedding. */
+  dim: number;
   /** How keys and values are kept. */
   kv: KvType;
   /** The instruction set of the kernels. */

@@ -1,6 +1,6 @@
 // What the page and the worker say to each other; carried by comlink. Errors cross as values, because an exception
 // would lose its code on the way.
-import type { KvType, OpenOptions, PromptOptions, SamplerOptions } from './boundary.gen.js';
+import type { EmbeddingOptions, KvType, OpenOptions, Pooling, PromptOptions, SamplerOptions } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
 import type { NetworkOptions, Progress, Stats, Variant } from './types.js';
@@ -26,6 +26,13 @@ export interface GenerateRequest extends SamplerOptions, PromptOptions {
   continue: boolean;
 }
 
+export interface EmbedRequest extends EmbeddingOptions {
+  texts: (string | Uint32Array)[];
+  /** Undefined: as the model says. */
+  pooling: Pooling | undefined;
+  normalize: boolean | undefined;
+}
+
 /** Pieces made since the last call, at least one unless `done`. */
 export interface Batch {
   pieces: string[];
@@ -37,6 +44,8 @@ export interface EngineWorker {
   load(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Reply<void>>;
   start(request: GenerateRequest): Promise<Reply<void>>;
   next(): Promise<Reply<Batch>>;
+  /** Of each text, in their order; one after the other. */
+  embed(request: EmbedRequest): Promise<Reply<Float32Array[]>>;
   /** Resolves once nothing is computed any more. */
   stop(): Promise<Reply<void>>;
   stats(): Reply<Stats>;

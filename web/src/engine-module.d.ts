@@ -1,6 +1,13 @@
 // The shape of the WebAssembly module that wasm/bindings.cpp makes. Numbers with "code" are error numbers, 0 for none;
 // other numbers without a meaning of their own are places in boundary.gen.ts's lists.
-import type { OpenOptions, PromptOptions, SamplerOptions, SequenceStats, SessionStats } from './boundary.gen.js';
+import type {
+  EmbeddingOptions,
+  OpenOptions,
+  PromptOptions,
+  SamplerOptions,
+  SequenceStats,
+  SessionStats,
+} from './boundary.gen.js';
 
 export interface ReadRequest {
   offset: number;
@@ -46,6 +53,13 @@ export interface EngineInstance {
       PromptOptions & { at: number; textSize: number; nTokens: number; stops: number; nStops: number },
     sequence: number,
   ): number;
+  /** `pooling` and `normalize` are -1 where the model decides. */
+  embed(
+    options: EmbeddingOptions & { at: number; textSize: number; nTokens: number; pooling: number; normalize: number },
+    sequence: number,
+  ): number;
+  /** After a step that was 'embedding': floats, `size` their bytes. */
+  embedding(): Text;
   stop(sequence: number): void;
   /** Ends the threads beside the caller's. */
   close(): void;

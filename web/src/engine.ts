@@ -1,8 +1,8 @@
 // The engine in this worker: text, ids and errors to linear memory and back.
-import { ends, kvTypes, regionNames, regions, steps } from './boundary.gen.js';
+import { ends, kvTypes, poolings, regionNames, regions, steps } from './boundary.gen.js';
 import type { End, KvType, OpenOptions, SequenceStats, SessionStats, Step } from './boundary.gen.js';
 import { MiB, PAGE } from './constants.js';
-import type { GenerateRequest } from './contract.js';
+import type { EmbedRequest, GenerateRequest } from './contract.js';
 import type { EngineInstance, KernelCount, ReadRequest, Segment } from './engine-module.js';
 import { QSFError, errorName } from './errors.js';
 import type { ErrorName } from './errors.js';
@@ -132,6 +132,37 @@ export class Engine {
         sequence,
       ),
     );
+  }
+
+  /** Begins the embedding of one text, with which the sequence begins anew. */
+  embed(
+    text: string | Uint32Array,
+    { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts'>,
+    sequence = 0,
+  ): void {
+    const isText = typeof text === 'string';
+    const body = isText ? this.#encoder.encode(text) : new Uint8Array(text.buffer, text.byteOffset, text.byteLength);
+    const at = this.#stage(body.length);
+    this.#bytes.set(body, at);
+    this.#check(
+      this.#instance.embed(
+        {
+          ...options,
+          at,
+          textSize: isText ? body.length : 0,
+          nTokens: isText ? 0 : text.length,
+          pooling: pooling === undefined ? -1 : poolings.indexOf(pooling),
+          normalize: normalize === undefined ? -1 : Number(normalize),
+        },
+        sequence,
+      ),
+    );
+  }
+
+  /** After 'embedding': a copy of the values. */
+  embedding(): Float32Array {
+    const { at, size } = this.#instance.embedding();
+    return new Float32Array(this.#memory.buffer, at >>> 0, size / Float32Array.BYTES_PER_ELEMENT).slice();
   }
 
   stop(sequence = 0): void {

@@ -5,6 +5,7 @@ export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
 export type {
   CacheEntry,
+  EmbedOptions,
   End,
   GenerateOptions,
   GenerationStats,
@@ -13,6 +14,7 @@ export type {
   MemoryRegion,
   ModelSource,
   NetworkOptions,
+  Pooling,
   Progress,
   Prompt,
   Region,

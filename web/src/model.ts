@@ -1,6 +1,6 @@
 // An open model in the worker: engine, source and the current generation.
 import type { Region } from './boundary.gen.js';
-import type { Batch, GenerateRequest, LoadRequest } from './contract.js';
+import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from './contract.js';
 import { detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
 import { QSFError } from './errors.js';
@@ -55,6 +55,8 @@ export class Model {
   #phase: Progress['phase'] = 'open';
   #lastReport = 0;
   #generation: Generation | undefined;
+  /** Settles when the embedding under way has ended. */
+  #embedding: Promise<unknown> | undefined;
   #modelHash = '';
 
   static async create(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Model> {
@@ -88,7 +90,7 @@ export class Model {
   }
 
   start(request: GenerateRequest): void {
-    if (this.#generation?.stats().running) throw new QSFError('bad_state', 'A generation is running on this model.');
+    this.#checkIdle();
     this.#generation = new Generation(this.#runner, request);
   }
 
@@ -97,8 +99,22 @@ export class Model {
     return this.#generation.next();
   }
 
+  async embed(request: EmbedRequest): Promise<Float32Array[]> {
+    this.#checkIdle();
+    const embedding = this.#embedAll(request);
+    this.#embedding = embedding;
+    try {
+      return await embedding;
+    } finally {
+      this.#embedding = undefined;
+    }
+  }
+
   async stop(): Promise<void> {
     await this.#generation?.stop();
+    if (!this.#embedding) return;
+    this.#runner.stop();
+    await this.#embedding.catch(() => {});
   }
 
   stats(): Stats {
@@ -123,6 +139,7 @@ export class Model {
         hash: this.#modelHash,
         layers: s.layers,
         vocabSize: s.vocabSize,
+        dim: s.dim,
       },
       memory: { budget: s.budget, wasm: engine.memoryBytes, map },
       plan: {
@@ -151,9 +168,33 @@ export class Model {
   }
 
   async close(): Promise<void> {
-    await this.#generation?.stop();
+    await this.stop();
     this.engine.close();
     await this.#source.close();
+  }
+
+  #checkIdle(): void {
+    if (this.#embedding) throw new QSFError('bad_state', 'Texts are being embedded by this model.');
+    if (this.#generation?.stats().running) throw new QSFError('bad_state', 'A generation is running on this model.');
+  }
+
+  async #embedAll({ texts, ...how }: EmbedRequest): Promise<Float32Array[]> {
+    const embeddings: Float32Array[] = [];
+    this.#runner.rearm();
+    try {
+      for (const text of texts) {
+        this.engine.embed(text, how);
+        for (let step = await this.#runner.run(); step !== 'done'; step = await this.#runner.run()) {
+          if (step === 'stopped') throw new QSFError('cancelled', 'The embedding was stopped.');
+          if (step === 'embedding') embeddings.push(this.engine.embedding());
+        }
+        await this.#runner.turn();
+      }
+    } catch (error) {
+      this.engine.stop();
+      throw error;
+    }
+    return embeddings;
   }
 
   async #open(): Promise<void> {

@@ -1,14 +1,14 @@
 // The page's side: a model in a worker of its own.
 import * as Comlink from './comlink.js';
 
-import { kvTypes, openOptions, promptOptions, samplerOptions } from './boundary.gen.js';
+import { embeddingOptions, kvTypes, openOptions, poolings, promptOptions, samplerOptions } from './boundary.gen.js';
 import { cache } from './cache.js';
 import { GiB, MiB, PAGE } from './constants.js';
 import { unwrap } from './contract.js';
-import type { Batch, EngineWorker, GenerateRequest, LoadRequest, Reply } from './contract.js';
+import type { Batch, EmbedRequest, EngineWorker, GenerateRequest, LoadRequest, Reply } from './contract.js';
 import { QSFError } from './errors.js';
 import { checkName, checkOptions } from './options.js';
-import type { GenerateOptions, LoadOptions, ModelSource, Prompt, Stats, Variant } from './types.js';
+import type { EmbedOptions, GenerateOptions, LoadOptions, ModelSource, Prompt, Stats, Variant } from './types.js';
 
 const DEFAULT_MEMORY = 256 * MiB;
 const VARIANTS: readonly Variant[] = ['relaxed', 'simd'];
@@ -95,6 +95,25 @@ export class QSF {
       abort.dispose();
       // An abort has told the worker to stop and does not wait for it; the next generation does.
       if (running && !signal?.aborted) await this.#stop();
+      if (this.#isOpen()) this.#state = 'idle';
+    }
+  }
+
+  /** The embeddings of texts, each of `stats().model.dim` values; the next generation begins a fresh sequence. */
+  embed(text: string, options?: EmbedOptions): Promise<Float32Array>;
+  embed(texts: readonly Prompt[], options?: EmbedOptions): Promise<Float32Array[]>;
+  async embed(texts: string | readonly Prompt[], options: EmbedOptions = {}): Promise<Float32Array | Float32Array[]> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const request = embedRequest(typeof texts === 'string' ? [texts] : texts, options);
+    this.#claim();
+    const abort = onAbort(signal, () => void this.#stop());
+    try {
+      await Promise.race([this.#stopping, abort.rejection]);
+      const embeddings = await this.#ask((worker) => worker.embed(request), abort.rejection);
+      return typeof texts === 'string' ? embeddings[0]! : embeddings;
+    } finally {
+      abort.dispose();
       if (this.#isOpen()) this.#state = 'idle';
     }
   }
@@ -230,6 +249,19 @@ function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequ
     prompt: typeof prompt === 'string' ? prompt : tokenIds(prompt),
     stop: typeof stop === 'string' ? [stop] : [...stop],
     continue: options.continue ?? false,
+  };
+}
+
+function embedRequest(texts: readonly Prompt[], options: EmbedOptions): EmbedRequest {
+  const { pooling, normalize, ...rest } = options;
+  if (normalize !== undefined && typeof normalize !== 'boolean') {
+    throw new QSFError('bad_argument', `normalize is ${String(normalize)}; it must be true or false.`);
+  }
+  return {
+    ...checkOptions(embeddingOptions, rest),
+    texts: texts.map((text) => (typeof text === 'string' ? text : tokenIds(text))),
+    pooling: checkName('pooling', poolings.slice(1), pooling),
+    normalize,
   };
 }
 

@@ -1,7 +1,16 @@
 // The package's public types.
-import type { End, KvType, OpenOptions, PromptOptions, Region, SamplerOptions } from './boundary.gen.js';
+import type {
+  EmbeddingOptions,
+  End,
+  KvType,
+  OpenOptions,
+  Pooling,
+  PromptOptions,
+  Region,
+  SamplerOptions,
+} from './boundary.gen.js';
 
-export type { End, KvType, Region };
+export type { End, KvType, Pooling, Region };
 
 /** Where a model comes from: an http(s) address (relative ones are resolved against the page) or a local file. */
 export type ModelSource = string | URL | Blob;
@@ -67,6 +76,15 @@ export interface GenerateOptions extends Partial<SamplerOptions>, Partial<Omit<P
   continue?: boolean;
 }
 
+export interface EmbedOptions extends Partial<EmbeddingOptions> {
+  /** How last hidden states become an embedding. Default: as the model's own files say. */
+  pooling?: Exclude<Pooling, 'none'>;
+  /** Divide by the length. Default: as the model's own files say. */
+  normalize?: boolean;
+  /** Aborting ends the computation and rejects with the signal's reason. */
+  signal?: AbortSignal;
+}
+
 /** Text, or token ids to which nothing is added. */
 export type Prompt = string | readonly number[] | Uint32Array;
 
@@ -101,6 +119,8 @@ export interface Stats {
     hash: string;
     layers: number;
     vocabSize: number;
+    /** Width of the model: values of an embedding. */
+    dim: number;
   };
   memory: {
     /** What load() was asked for, rounded up to 64 KiB. */

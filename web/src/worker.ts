@@ -21,6 +21,7 @@ const worker: EngineWorker = {
     }),
   start: (request) => reply(() => opened().start(request)),
   next: () => reply(() => opened().next()),
+  embed: (request) => reply(() => opened().embed(request)),
   stop: () => reply(() => model?.stop()),
   stats: () => replySync(() => opened().stats()),
   tokenize: (text, special) => replySync(() => opened().engine.tokenize(text, special)),

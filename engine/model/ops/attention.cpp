@@ -28,7 +28,22 @@ Advance rope_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries.
+/// Keys and values of n columns from `first` on go into their lane.
+void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n) {
+  const LayerKind& kind = *pass.program().kind;
+  const auto type = static_cast<std::size_t>(pass.lanes().type());
+  const std::uint32_t position = pass.columns()[first].position;
+  parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
+    for (std::uint32_t t = 0; t < n; ++t) {
+      const std::size_t place = lane.place(position + t), begin = std::size_t{head} * kind.head_dim;
+      pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, kind.head_dim, lane.keys(head) + place);
+      pass.kernels().kv_store[type](pass.at(Buf::v, first + t) + begin, kind.head_dim, lane.values(head) + place);
+    }
+  });
+}
+
+/// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries. Where positions
+/// see those behind them, all of a sequence's columns are in the pass, and are stored when its first is reached.
 Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::uint32_t first = pass.item(), n = run_of_sequence(pass.columns(), first, kTogether);
@@ -37,14 +52,9 @@ Advance attend_step(Pass& pass, const Op& op) {
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
-  const std::uint32_t n_stored = kind.kv_from == 0 ? kind.n_kv_heads : 0;
-  parallel_for(pass.workers(), n_stored, [&](std::uint32_t head) {
-    for (std::uint32_t t = 0; t < n; ++t) {
-      const std::size_t place = lane.place(column.position + t), begin = std::size_t{head} * head_dim;
-      pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, head_dim, lane.keys(head) + place);
-      pass.kernels().kv_store[type](pass.at(Buf::v, first + t) + begin, head_dim, lane.values(head) + place);
-    }
-  });
+  const bool both_ways = kind.bidirectional != 0;
+  const std::uint32_t rest = both_ways ? run_of_sequence(pass.columns(), first, pass.n()) : n;
+  if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, lane, first, rest);
   // Query heads that share a lane's head go together where that leaves no thread idle.
   const std::uint32_t together = kind.n_kv_heads % pass.workers().count == 0 ? group : 1;
   parallel_for(pass.workers(), kind.n_heads / together, [&](std::uint32_t task) {
@@ -62,6 +72,10 @@ Advance attend_step(Pass& pass, const Op& op) {
     args.n_positions = n;
     args.window = lane.window;
     args.scale = scale_of_scores(kind);
+    if (both_ways) {
+      args.ahead = lane.window - 1;
+      args.length = column.position + rest;
+    }
     args.cap = kind.score_cap;
     args.sinks = sinks != nullptr ? sinks + head : nullptr;
     if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
@@ -98,7 +112,7 @@ void emit(Builder& b, Buf in, Buf out) {
 }
 
 LaneNeed lane(const LayerKind& kind, std::uint32_t) {
-  return {kind.n_kv_heads, kind.head_dim, kind.window, 0, kind.kv_from};
+  return {kind.n_kv_heads, kind.head_dim, kind.window, 0, kind.bidirectional != 0, kind.kv_from};
 }
 
 void emit_none(Builder&, Buf, Buf) {}

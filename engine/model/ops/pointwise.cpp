@@ -28,6 +28,22 @@ Advance add(Pass& pass, const Op& op) {
   });
 }
 
+Advance add_vector(Pass& pass, const Op& op) {
+  const float* vector = pass.vector(op.weight);
+  const std::uint32_t n = pass.width(op.out);
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t t = begin; t < begin + count; ++t) pass.kernels().add(pass.at(op.out, t), vector, n);
+  });
+  pass.count(op_add.name, {}, pass.n());
+  return Advance::done;
+}
+
+/// Columns that want no logits are through.
+Advance hidden(Pass& pass, const Op&) {
+  pass.keep_logits();
+  return Advance::done;
+}
+
 Advance scale(Pass& pass, const Op& op) {
   return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
     pass.kernels().scale(pass.at(op.out, begin), op.factor, n);
@@ -127,6 +143,8 @@ Activate* activation_of(const Kernels& kernels, Activation activation) { return 
 
 const OpRow op_limit{"limit", Work::activate, limit};
 const OpRow op_add{"add", Work::add, add};
+const OpRow op_add_vector{"add", Work::add, add_vector};
+const OpRow op_hidden{"hidden", Work::add, hidden};
 const OpRow op_scale{"scale", Work::scale, scale};
 const OpRow op_mul{"mul", Work::activate, mul};
 const OpRow op_sigmoid_gate{"sigmoid_gate", Work::activate, sigmoid_gate};

@@ -28,6 +28,16 @@ inline constexpr std::array kEndNames{
 };
 constexpr std::string_view end_name(End end) { return kEndNames[static_cast<std::size_t>(end)]; }
 
+/// How last hidden states become an embedding.
+enum class Pooling : std::uint8_t {
+#define QSF_POOLING(name, meaning) name,
+#include "qsf/base/boundary.def"
+};
+inline constexpr std::array kPoolingNames{
+#define QSF_POOLING(name, meaning) std::string_view(#name),
+#include "qsf/base/boundary.def"
+};
+
 /// How keys and values are kept, finest first.
 enum class KvType : std::uint8_t {
 #define QSF_KV_TYPE(name, shown, meaning) name,

@@ -2,12 +2,14 @@
 // header says.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "qsf/base/boundary.h"
 #include "qsf/base/result.h"
 #include "qsf/file/layout.h"
 
@@ -25,8 +27,9 @@ enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3 };
 /// The weight of an expert that was chosen: of the softmax over all logits, of the softmax over those chosen, or the
 /// logit's sigmoid.
 enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2 };
-/// Before mixer and network, after them on what they add, or both.
-enum class NormPlace : std::uint8_t { before = 0, after = 1, both = 2 };
+/// Before mixer and network, after them on what they add, or both; or on the stream once they were added to it (Vaswani
+/// et al. 2017).
+enum class NormPlace : std::uint8_t { before = 0, after = 1, both = 2, sum = 3 };
 /// Parallel: mixer and network see the same stream; one norm serves both where there is one only.
 enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 
@@ -34,7 +37,7 @@ enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 namespace hyper {
 using u32 = std::uint32_t;
 using f32 = float;
-using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Residual, qsf::Router;
+using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Pooling, qsf::Residual, qsf::Router;
 }  // namespace hyper
 
 /// The divisor in the ROPE section of a pair that is not turned.
@@ -67,6 +70,9 @@ struct ModelKind {
   float logit_scale = 1;
   float logit_cap = 0;
   std::uint32_t long_rope_from = 0;
+  std::uint32_t headless = 0;
+  Pooling pooling = Pooling::mean;
+  std::uint32_t normalize = 0;
   float layer_embd_scale = 1;
   float layer_proj_scale = 1;
   float layer_input_scale = 1;
@@ -80,6 +86,10 @@ struct LayerTable {
   std::span<const std::uint8_t> of_layer;  // [n_layers] into kinds
 
   const LayerKind& kind(std::uint32_t layer) const { return kinds[of_layer[layer]]; }
+  /// Whether a text must be one pass: some layer sees positions behind its own.
+  bool bidirectional() const {
+    return std::ranges::any_of(kinds, [](const LayerKind& kind) { return kind.bidirectional != 0; });
+  }
 };
 
 /// The same where a table is made.

@@ -191,6 +191,11 @@ enum class Role : std::uint8_t {
   state_norm_all = 76,
   state_out = 77,
   attn_gate = 78,
+  stream_norm = 80,
+  stream_norm_bias = 81,
+  attn_post_norm_bias = 82,
+  ffn_post_norm_bias = 83,
+  stream_bias = 84,
   layer_embd = 85,
   layer_inputs_proj = 86,
   layer_inputs_norm = 87,
@@ -198,6 +203,7 @@ enum class Role : std::uint8_t {
   layer_input_proj = 89,
   layer_input_post_norm = 90,
   layer_scale = 91,
+  dense = 92,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

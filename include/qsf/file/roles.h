@@ -44,10 +44,12 @@ enum class Extent : std::uint8_t {
 /// Whether a section has a tensor of a role: it must, it may, it must not.
 enum class Presence : std::uint8_t { never, optional, always };
 
-/// What a rule depends on: the layer's kind (outside the layers: the first layer's), and whether the head is tied.
+/// What a rule depends on: the layer's kind (outside the layers: the first layer's), whether the head is tied, and
+/// whether there is none.
 struct RoleContext {
   const LayerKind& kind;
   bool tied;
+  bool headless = false;
 };
 
 /// A matrix streams in segments of its own; a vector lies with the section's others in a resident segment.
@@ -69,11 +71,17 @@ constexpr bool mixes(const RoleContext& c) { return c.kind.mixer != Mixer::none;
 constexpr bool feeds(const RoleContext& c) { return c.kind.ffn != Ffn::none; }
 constexpr bool mixture(const RoleContext& c) { return c.kind.ffn == Ffn::mixture; }
 constexpr bool shares(const RoleContext& c) { return mixture(c) && c.kind.shared_dim != 0; }
-constexpr bool before(const RoleContext& c) { return c.kind.norm_place != NormPlace::after; }
+constexpr bool before(const RoleContext& c) {
+  return c.kind.norm_place == NormPlace::before || c.kind.norm_place == NormPlace::both;
+}
 constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPlace::before; }
 
 constexpr Presence always(const RoleContext&) { return Presence::always; }
-constexpr Presence untied(const RoleContext& c) { return when(!c.tied); }
+constexpr Presence untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
+constexpr Presence head_may(const RoleContext& c) { return may(!c.headless); }
+/// Of models that make nothing but embeddings.
+constexpr Presence headless_may(const RoleContext& c) { return may(c.headless); }
+constexpr Presence before_head(const RoleContext& c) { return c.headless ? Presence::optional : Presence::always; }
 constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer == Mixer::attention); }
 constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.mixer == Mixer::attention); }
 constexpr Presence own_keys(const RoleContext& c) {
@@ -96,7 +104,8 @@ constexpr Presence experts(const RoleContext& c) { return when(mixture(c)); }
 constexpr Presence experts_may(const RoleContext& c) { return may(mixture(c)); }
 constexpr Presence shared_expert(const RoleContext& c) { return when(shares(c)); }
 constexpr Presence shared_expert_may(const RoleContext& c) { return may(shares(c)); }
-constexpr Presence mixer_norm(const RoleContext& c) { return when(before(c) && mixes(c)); }
+constexpr bool norms_mixer(const RoleContext& c) { return before(c) && mixes(c) && c.kind.bare_mixer == 0; }
+constexpr Presence mixer_norm(const RoleContext& c) { return when(norms_mixer(c)); }
 /// In a parallel layer the mixer's norm can serve the network too.
 constexpr Presence network_norm(const RoleContext& c) {
   const bool has = before(c) && feeds(c);
@@ -105,7 +114,7 @@ constexpr Presence network_norm(const RoleContext& c) {
 constexpr Presence mixer_post_norm(const RoleContext& c) { return when(after(c) && mixes(c)); }
 constexpr Presence network_post_norm(const RoleContext& c) { return when(after(c) && feeds(c)); }
 constexpr bool layer_norm(const RoleContext& c) { return c.kind.norm == Norm::layer_norm; }
-constexpr Presence mixer_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && mixes(c)); }
+constexpr Presence mixer_norm_bias(const RoleContext& c) { return may(layer_norm(c) && norms_mixer(c)); }
 constexpr Presence network_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && feeds(c)); }
 constexpr Presence may_be(const RoleContext&) { return Presence::optional; }
 constexpr Presence layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
@@ -122,6 +131,12 @@ constexpr Presence mamba2(const RoleContext& c) { return when(mamba(c)); }
 constexpr Presence gated_attention(const RoleContext& c) {
   return when(c.kind.mixer == Mixer::attention && c.kind.attention_gate != 0);
 }
+constexpr bool on_sum(const RoleContext& c) { return layer_norm(c) && c.kind.norm_place == NormPlace::sum; }
+constexpr Presence mixer_sum_bias(const RoleContext& c) { return may(on_sum(c) && mixes(c)); }
+constexpr Presence network_sum_bias(const RoleContext& c) { return may(on_sum(c) && feeds(c)); }
+constexpr Presence stream_norm(const RoleContext& c) { return when(c.kind.stream_norm != 0); }
+constexpr Presence stream_norm_bias(const RoleContext& c) { return may(layer_norm(c) && c.kind.stream_norm != 0); }
+constexpr Presence stream_norm_may(const RoleContext& c) { return may(c.kind.stream_norm != 0); }
 
 }  // namespace presence
 
@@ -145,7 +160,7 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::attn_q_norm,     "attn_q_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::attention_may},
     RoleRule{Role::attn_k_norm,     "attn_k_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::own_keys_may},
     RoleRule{Role::token_embd,      "token_embd",      Place::embedding, true,  Extent::vocab,    Extent::dim,      presence::always},
-    RoleRule{Role::final_norm,      "final_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::always},
+    RoleRule{Role::final_norm,      "final_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::before_head},
     RoleRule{Role::head,            "head",            Place::final,     true,  Extent::vocab,    Extent::dim,      presence::untied},
     RoleRule{Role::attn_post_norm,  "attn_post_norm",  Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_post_norm},
     RoleRule{Role::ffn_post_norm,   "ffn_post_norm",   Place::layer,     false, Extent::one,      Extent::dim,      presence::network_post_norm},
@@ -155,7 +170,7 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::ffn_gate_bias,   "ffn_gate_bias",   Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::gated_may},
     RoleRule{Role::ffn_up_bias,     "ffn_up_bias",     Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
     RoleRule{Role::pos_embd,        "pos_embd",        Place::embedding, true,  Extent::positions, Extent::dim,     presence::may_be},
-    RoleRule{Role::head_bias,       "head_bias",       Place::final,     false, Extent::one,      Extent::vocab,    presence::may_be},
+    RoleRule{Role::head_bias,       "head_bias",       Place::final,     false, Extent::one,      Extent::vocab,    presence::head_may},
     RoleRule{Role::attn_q_norm_all, "attn_q_norm_all", Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
     RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_keys_may},
     RoleRule{Role::attn_sub_norm,   "attn_sub_norm",   Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
@@ -193,6 +208,11 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_norm_all,  "state_norm_all",  Place::layer,     false, Extent::one,       Extent::state_values, presence::mamba2},
     RoleRule{Role::state_out,       "state_out",       Place::layer,     true,  Extent::dim,       Extent::state_values, presence::recurrent},
     RoleRule{Role::attn_gate,       "attn_gate",       Place::layer,     true,  Extent::heads,     Extent::dim,      presence::gated_attention},
+    RoleRule{Role::stream_norm,     "stream_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::stream_norm},
+    RoleRule{Role::stream_norm_bias, "stream_norm_bias", Place::layer,   false, Extent::one,      Extent::dim,      presence::stream_norm_bias},
+    RoleRule{Role::attn_post_norm_bias, "attn_post_norm_bias", Place::layer, false, Extent::one,  Extent::dim,      presence::mixer_sum_bias},
+    RoleRule{Role::ffn_post_norm_bias, "ffn_post_norm_bias", Place::layer, false, Extent::one,    Extent::dim,      presence::network_sum_bias},
+    RoleRule{Role::stream_bias,     "stream_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::stream_norm_may},
     RoleRule{Role::layer_embd,      "layer_embd",      Place::embedding, true,  Extent::vocab,    Extent::layer_inputs, presence::layer_input},
     RoleRule{Role::layer_inputs_proj, "layer_inputs_proj", Place::embedding, true, Extent::layer_inputs, Extent::dim, presence::layer_input},
     RoleRule{Role::layer_inputs_norm, "layer_inputs_norm", Place::final, false, Extent::one,      Extent::layer_input, presence::layer_input},
@@ -200,6 +220,7 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::layer_input_proj, "layer_input_proj", Place::layer,   true,  Extent::dim,      Extent::layer_input, presence::layer_input},
     RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", Place::layer, false, Extent::one, Extent::dim,   presence::layer_input},
     RoleRule{Role::layer_scale,     "layer_scale",     Place::layer,     false, Extent::one,      Extent::one,      presence::may_be},
+    RoleRule{Role::dense,           "dense",           Place::final,     true,  Extent::dim,      Extent::dim,      presence::headless_may},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();

@@ -67,6 +67,43 @@ static void check_failures(const char* model) {
   qsf_config_free(config);
 }
 
+/* Pooling by hand is what the engine gives; nothing is owned by it. */
+static void check_embeddings(QSFEngine* engine) {
+  static const int ids[] = {1700, 328, 625, 259, 531};
+  enum { n = sizeof ids / sizeof ids[0] };
+  const int size = qsf_embed_size(engine), bad = kVocab;
+  EXPECT(size > 0 && qsf_embed_size(NULL) == 0);
+  float* all = qsf_embed_tokens(engine, ids, n, "none", -1);
+  float* mean = qsf_embed_tokens(engine, ids, n, "mean", 0);
+  float* first = qsf_embed_tokens(engine, ids, n, "first", 0);
+  float* last = qsf_embed_tokens(engine, ids, n, "last", -1);
+  float* unit = qsf_embed_tokens(engine, ids, n, NULL, 1);
+  EXPECT(all != NULL && mean != NULL && first != NULL && last != NULL && unit != NULL);
+  EXPECT(memcmp(first, all, sizeof(float) * (size_t)size) == 0);
+  EXPECT(memcmp(last, all + (n - 1) * size, sizeof(float) * (size_t)size) == 0);
+  double squares = 0;
+  for (int i = 0; i < size; ++i) {
+    double sum = 0;
+    for (int t = 0; t < n; ++t) sum += all[t * size + i];
+    EXPECT(mean[i] - sum / n < 1e-5 && sum / n - mean[i] < 1e-5);
+    squares += (double)unit[i] * unit[i];
+  }
+  EXPECT(squares > 0.9999 && squares < 1.0001);
+  float *text = qsf_embed(engine, "Once upon a time"), *again = qsf_embed(engine, "Once upon a time");
+  EXPECT(text != NULL && again != NULL && memcmp(text, again, sizeof(float) * (size_t)size) == 0);
+  float* gone[] = {all, mean, first, last, unit, text, again};
+  for (size_t i = 0; i < sizeof gone / sizeof gone[0]; ++i) qsf_release(gone[i]);
+
+  EXPECT(qsf_embed(engine, NULL) == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_embed(NULL, "x") == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_embed_tokens(NULL, ids, n, NULL, 0) == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_embed_tokens(engine, ids, n, "max", 0) == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_embed_tokens(engine, &bad, 1, NULL, 0) == NULL && qsf_last_error_code() == kBadToken);
+  EXPECT(qsf_embed_tokens(engine, ids, 0, NULL, 0) == NULL && qsf_last_error_code() == kBadArgument);
+  qsf_stop(engine);
+  EXPECT(qsf_embed(engine, "x") == NULL && qsf_last_error_code() == kCancelled);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   check_failures(argv[1]);
@@ -126,6 +163,9 @@ int main(int argc, char** argv) {
   EXPECT(qsf_forward(engine, golden, 6) == NULL && qsf_last_error_code() == kCancelled);
   EXPECT(qsf_rewind(engine, 0) == 0 && qsf_forward(engine, golden, 6) != NULL);
   qsf_stop(NULL);
+
+  check_embeddings(engine);
+  EXPECT(qsf_rewind(engine, 0) == 0);
 
   /* What is wrong is told, and harms nothing. */
   int bad = kVocab, negative = -1;

@@ -67,6 +67,12 @@ std::uint64_t count_generation(Session& session, const Next& next) {
   }
   (void)session.logits_hash();
   expect(tokens == 40 && text > 40, "40 tokens with text");
+  EmbedPrompt embedded;
+  embedded.text = "Once upon a time";
+  embedded.normalize = true;
+  expect(static_cast<bool>(session.embed(embedded)), "embed");
+  expect(next() == Step::embedding && session.embedding().size() == session.stats().dim, "an embedding");
+  expect(next() == Step::done, "done");
   return allocations - before;
 }
 

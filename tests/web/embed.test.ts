@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { QSF } from '../../web/src/qsf.js';
+import type { EmbedOptions } from '../../web/src/types.js';
+import { until } from './fake-engine.js';
+import { FakeWorker, installFakeWorker, open } from './fake-worker.js';
+import type { Backend } from './fake-worker.js';
+
+describe('embed() of a page', () => {
+  let backend: Backend;
+  let llm: QSF;
+  beforeEach(async () => {
+    backend = installFakeWorker();
+    llm = await QSF.load('https://example.org/model.qsf');
+  });
+  afterEach(() => {
+    for (const worker of FakeWorker.made) worker.terminate();
+    vi.unstubAllGlobals();
+  });
+
+  it('gives one embedding for a text, and a list for a list', async () => {
+    expect(await llm.embed('four')).toEqual(Float32Array.of(4, 0.5));
+    expect(await llm.embed(['one', [5, 6], Uint32Array.of(7)])).toEqual([3, 2, 1].map((n) => Float32Array.of(n, 0.5)));
+    expect(await llm.embed([])).toEqual([]);
+    expect(backend.embeds[0]).toEqual({
+      ...{ texts: ['four'], addBos: true, special: true, pooling: undefined, normalize: undefined },
+    });
+    expect(backend.embeds[1]!.texts).toEqual(['one', Uint32Array.of(5, 6), Uint32Array.of(7)]);
+  });
+
+  it('passes on what is given', async () => {
+    await llm.embed('a', { pooling: 'last', normalize: false, special: false });
+    expect(backend.embeds[0]).toMatchObject({ pooling: 'last', normalize: false, special: false, addBos: true });
+  });
+
+  it.each<[object, string]>([
+    [{ pooling: 'none' }, 'pooling is "none"; it must be one of mean, first, last'],
+    [{ pooling: 1 }, 'pooling is 1; it must be one of mean, first, last'],
+    [{ normalize: 1 }, 'normalize is 1; it must be true or false'],
+    [{ addBos: 'yes' }, 'addBos is "yes"; it must be true or false'],
+  ])('refuses %o without asking the worker', async (options, sentence) => {
+    const embedding = llm.embed('a', options as EmbedOptions);
+    await expect(embedding).rejects.toMatchObject({
+      code: 'bad_argument',
+      message: expect.stringContaining(sentence) as string,
+    });
+    await expect(llm.embed([[1.5]])).rejects.toMatchObject({ code: 'bad_token' });
+    expect(backend.calls).toEqual(['load']);
+  });
+
+  it("rejects with the worker's error and is free for the next", async () => {
+    backend.answers.embed = async () => ({ ok: false, error: { code: 'context_full', sentence: 'Too long.' } });
+    await expect(llm.embed('a')).rejects.toMatchObject({ code: 'context_full', message: 'Too long.' });
+    backend.answers.embed = async () => ({ ok: true, value: [Float32Array.of(1)] });
+    expect(await llm.embed('a')).toEqual(Float32Array.of(1));
+  });
+
+  it('is one at a time, with generations', async () => {
+    const held = open<{ ok: true; value: Float32Array[] }>();
+    backend.answers.embed = () => held.promise;
+    const first = llm.embed('a');
+    await expect(llm.embed('b')).rejects.toMatchObject({ code: 'bad_state' });
+    await expect(llm.generate('b').next()).rejects.toMatchObject({ code: 'bad_state' });
+    held.resolve({ ok: true, value: [Float32Array.of(1)] });
+    expect(await first).toEqual(Float32Array.of(1));
+  });
+
+  it('aborted rejects at once with the reason and stops the worker', async () => {
+    backend.answers.embed = () => new Promise(() => undefined);
+    const controller = new AbortController();
+    const embedding = llm.embed('a', { signal: controller.signal });
+    await until(() => backend.calls.includes('embed'));
+    controller.abort(new Error('enough'));
+    await expect(embedding).rejects.toThrow('enough');
+    await until(() => backend.calls.includes('stop'));
+    await expect(llm.embed('a', { signal: controller.signal })).rejects.toThrow('enough');
+  });
+});

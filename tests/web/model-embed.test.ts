@@ -1,0 +1,79 @@
+import './fair-channel.js';
+
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { embeddingOptions, openOptions, poolings, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
+import type { EmbedRequest } from '../../web/src/contract.js';
+import { Model } from '../../web/src/model.js';
+import { checkOptions } from '../../web/src/options.js';
+import { FakeSource, fakeEngine, pause } from './fake-engine.js';
+import type { FakeInstance } from './fake-engine.js';
+
+describe('embed() of a worker', () => {
+  const request: EmbedRequest = {
+    ...{ ...checkOptions(embeddingOptions, {}), texts: ['one', Uint32Array.of(5, 6)] },
+    ...{ pooling: undefined, normalize: undefined },
+  };
+  let instance: FakeInstance;
+  let model: Model;
+  beforeEach(async () => {
+    const fake = fakeEngine();
+    instance = fake.instance;
+    model = new Model(
+      {
+        ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}) },
+        ...{ kv: undefined, cache: true, background: false, variant: undefined, threads: undefined, network: {} },
+      },
+      fake.engine,
+      new FakeSource(),
+      () => undefined,
+    );
+    await model.load();
+  });
+
+  it('embeds text after text and gives copies', async () => {
+    instance.script = { work: 3 };
+    const embeddings = await model.embed(request);
+    expect(embeddings).toEqual([Float32Array.of(1, 0.5), Float32Array.of(2, 0.5)]);
+    expect(instance.embeds.map(({ text }) => text)).toEqual(['one', '']);
+    expect(instance.embeds[1]!.ids).toEqual([5, 6]);
+    expect(instance.embeds[0]!.options).toMatchObject({ pooling: -1, normalize: -1, addBos: true, special: true });
+    expect(model.stats().model.dim).toBe(2);
+  });
+
+  it('tells the engine by number what was chosen', async () => {
+    await model.embed({ ...request, pooling: 'last', normalize: false });
+    expect(instance.embeds[0]!.options).toMatchObject({ pooling: poolings.indexOf('last'), normalize: 0 });
+    await model.embed({ ...request, pooling: 'first', normalize: true });
+    expect(instance.embeds[2]!.options).toMatchObject({ pooling: poolings.indexOf('first'), normalize: 1 });
+  });
+
+  it("ends with the engine's error, and goes on after it", async () => {
+    instance.refuse.embed = { code: 'context_full', sentence: 'Too long.' };
+    await expect(model.embed(request)).rejects.toMatchObject({ code: 'context_full' });
+    delete instance.refuse.embed;
+    expect(await model.embed(request)).toHaveLength(2);
+  });
+
+  it('is stopped on its way', async () => {
+    instance.script = { work: 1e9 };
+    const embedding = expect(model.embed(request)).rejects.toMatchObject({ code: 'cancelled' });
+    expect(() =>
+      model.start({
+        ...checkOptions(samplerOptions, {}),
+        ...checkOptions(promptOptions, {}),
+        prompt: 'a',
+        stop: [],
+        continue: false,
+      }),
+    ).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
+    await model.stop();
+    await embedding;
+    const { stepped } = instance;
+    await pause(15);
+    expect(instance.stepped).toBe(stepped);
+    expect(instance.calls.at(-1)).toBe('stop 0');
+    instance.script = {};
+    expect(await model.embed(request)).toHaveLength(2);
+  });
+});
