@@ -220,7 +220,7 @@ test('what cannot be done is refused with the right code', async () => {
   await expect(tab.call('load', 'x', 'file:///etc/passwd', options)).rejects.toEqual(refused('bad_argument'));
   const gguf = pages.serve('other.gguf', Buffer.from(`GGUF${'x'.repeat(5000)}`));
   await expect(tab.call('load', 'x', gguf, options)).rejects.toEqual(refused('bad_magic'));
-  const lost = pages.serve('lost.qsf', Buffer.from('<!DOCTYPE html><title>Not found</title>'));
+  const lost = pages.serve('lost.qsf', Buffer.from(`<!DOCTYPE html>${'<p>Not found</p>'.repeat(20)}`));
   const page = {
     code: 'bad_magic',
     message: expect.stringMatching(/\/lost\.qsf: .* it is a web page/) as unknown as string,
