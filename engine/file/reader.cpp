@@ -1,7 +1,9 @@
 #include "qsf/file/reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 
 #include "file/fields.h"
@@ -79,11 +81,35 @@ Status check_size(const char* what, std::size_t have, std::uint64_t want) {
   return make_error(ErrorCode::truncated, "{}: {} bytes given, it has {}", what, have, want);
 }
 
+/// What people take for a QSF file, by the bytes that it has at a place.
+struct Lookalike {
+  std::size_t at;
+  std::string_view bytes, what;
+};
+constexpr std::array kLookalikes{
+    Lookalike{0, "GGUF", "; it is a GGUF file, of which qsf-convert makes one"},
+    Lookalike{8, "{\"", "; it looks like safetensors: qsf-convert makes one of the folder that they are in"},
+    Lookalike{0, "PK\x03\x04",
+              "; it is a zip archive, as PyTorch writes: qsf-convert makes one of the folder that it is in"},
+    Lookalike{0, "version https://git-lfs", "; it is a pointer of Git LFS: the file itself was not fetched"},
+    Lookalike{0, "<!", "; it is a web page: is the address the file's own?"},
+    Lookalike{0, "<htm", "; it is a web page: is the address the file's own?"},
+};
+
+std::string_view what_instead(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const Lookalike& other : kLookalikes) {
+    if (text.size() > other.at && text.substr(other.at).starts_with(other.bytes)) return other.what;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Header> read_header(std::span<const std::byte> bytes, std::uint64_t file_size) {
   if (bytes.size() < 4 || load_le<std::uint32_t>(bytes.data()) != kMagic) {
-    return make_error(ErrorCode::bad_magic, "not a QSF file: it does not begin with the bytes \"QSF1\"");
+    return make_error(ErrorCode::bad_magic, "not a QSF file: it does not begin with the bytes \"QSF1\"{}",
+                      what_instead(bytes));
   }
   if (bytes.size() < kHeaderSize || file_size < kHeaderSize) {
     return make_error(ErrorCode::truncated, "the file has {} bytes, a header alone has {}",

@@ -162,6 +162,51 @@ test('the memory map adds up to the budget, whatever the budget', async () => {
   }
 });
 
+test('memory is as large as it may be', async () => {
+  const most = 4096 * MiB - 65_536;
+  await tab.call('load', 'a', url, { memory: most });
+  const { stats } = await tab.call('generate', 'a', PROMPT, greedy);
+  expect(stats.memory.wasm).toBe(most);
+  await expect(tab.call('load', 'b', url, { memory: 4096 * MiB })).rejects.toMatchObject({
+    ...{ code: 'bad_argument', message: expect.stringContaining('at most 4294901760') as unknown as string },
+  });
+});
+
+test('a page whose rules forbid WebAssembly is told which', async () => {
+  const strict = await TestServer.start([], { wasm: false });
+  const strictTab = await browser.open(strict.origin);
+  const file = strict.serve('model.qsf', bytes);
+  await expect(strictTab.call('load', 'a', file, options)).rejects.toMatchObject({
+    ...{
+      code: 'unsupported_host',
+      message: expect.stringContaining("must have 'wasm-unsafe-eval'") as unknown as string,
+    },
+  });
+  await strictTab.close();
+  await strict.stop();
+});
+
+test('a server that does not share with the page is told apart from one that is away', async () => {
+  const mean = await TestServer.start([], { shared: false });
+  const guests = await TestServer.start([mean.origin]);
+  const file = mean.serve('model.qsf', bytes);
+  const guest = await browser.open(guests.origin);
+  await expect(guest.call('load', 'a', file, options)).rejects.toMatchObject({
+    ...{
+      code: 'network_error',
+      message: expect.stringContaining(`Access-Control-Allow-Origin: ${guests.origin}`) as unknown as string,
+    },
+  });
+  expect(mean.asked.map(({ method }) => method)).toEqual(['GET', 'HEAD']);
+  await mean.stop();
+  const away = guest.call('load', 'b', file, { ...options, network: { retries: 1, retryDelay: 10 } });
+  await expect(away).rejects.toMatchObject({
+    message: expect.stringContaining('could not be read in 2 tries') as unknown as string,
+  });
+  await guest.close();
+  await guests.stop();
+});
+
 test('what cannot be done is refused with the right code', async () => {
   const refused = (code: string) => expect.objectContaining({ name: 'QSFError', code }) as object;
   const tooSmall = tab.call('load', 'x', url, { memory: 2 * MiB, maxSeqLen: 512, kv: 'f16' });
@@ -175,6 +220,12 @@ test('what cannot be done is refused with the right code', async () => {
   await expect(tab.call('load', 'x', 'file:///etc/passwd', options)).rejects.toEqual(refused('bad_argument'));
   const gguf = pages.serve('other.gguf', Buffer.from(`GGUF${'x'.repeat(5000)}`));
   await expect(tab.call('load', 'x', gguf, options)).rejects.toEqual(refused('bad_magic'));
+  const lost = pages.serve('lost.qsf', Buffer.from(`<!DOCTYPE html>${'<p>Not found</p>'.repeat(20)}`));
+  const page = {
+    code: 'bad_magic',
+    message: expect.stringMatching(/\/lost\.qsf: .* it is a web page/) as unknown as string,
+  };
+  await expect(tab.call('load', 'x', lost, options)).rejects.toMatchObject(page);
   const short = pages.serve('short.qsf', bytes.subarray(0, bytes.length - 10_000));
   await expect(tab.call('load', 'x', short, options)).rejects.toMatchObject({ name: 'QSFError' });
   const empty = pages.serve('empty.qsf', Buffer.alloc(0));

@@ -35,6 +35,16 @@ export interface Asked {
   status: number;
 }
 
+/** What a server allows. */
+interface Manners {
+  /** Pages are isolated from other origins. */
+  isolated: boolean;
+  /** Pages may run WebAssembly. */
+  wasm: boolean;
+  /** Pages of other origins may read. */
+  shared: boolean;
+}
+
 export class TestServer {
   readonly models = new Map<string, ServedModel>();
   asked: Asked[] = [];
@@ -44,18 +54,18 @@ export class TestServer {
   #port = 0;
   readonly #sockets = new Set<Socket>();
   readonly #connect: string[];
-  readonly #isolated: boolean;
+  readonly #manners: Manners;
 
-  /** `connect`: other origins that pages may read from; `isolated`: pages are isolated from them. */
-  static async start(connect: string[] = [], { isolated = false } = {}): Promise<TestServer> {
-    const server = new TestServer(connect, isolated);
+  /** `connect`: other origins that pages may read from. */
+  static async start(connect: string[] = [], manners: Partial<Manners> = {}): Promise<TestServer> {
+    const server = new TestServer(connect, { isolated: false, wasm: true, shared: true, ...manners });
     await server.resume();
     return server;
   }
 
-  private constructor(connect: string[], isolated: boolean) {
+  private constructor(connect: string[], manners: Manners) {
     this.#connect = connect;
-    this.#isolated = isolated;
+    this.#manners = manners;
   }
 
   get origin(): string {
@@ -106,9 +116,11 @@ export class TestServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname } = new URL(request.url ?? '/', this.origin);
-    response.setHeader('Access-Control-Allow-Origin', '*');
-    response.setHeader('Access-Control-Allow-Headers', '*');
-    response.setHeader('Access-Control-Expose-Headers', 'Content-Range, ETag');
+    if (this.#manners.shared) {
+      response.setHeader('Access-Control-Allow-Origin', '*');
+      response.setHeader('Access-Control-Allow-Headers', '*');
+      response.setHeader('Access-Control-Expose-Headers', 'Content-Range, ETag');
+    }
     if (request.method === 'OPTIONS') return void response.writeHead(204).end();
     const model = this.models.get(pathname);
     if (model) return this.#answerModel(model, pathname, request, response);
@@ -159,7 +171,7 @@ export class TestServer {
   #answerFile(path: string, response: ServerResponse): void {
     const policy = [
       "default-src 'none'",
-      "script-src 'self' 'wasm-unsafe-eval'",
+      `script-src 'self'${this.#manners.wasm ? " 'wasm-unsafe-eval'" : ''}`,
       "worker-src 'self'",
       `connect-src 'self' ${this.#connect.join(' ')}`,
       "base-uri 'none'",
@@ -167,7 +179,7 @@ export class TestServer {
     ].join('; ');
     response.setHeader('Content-Security-Policy', policy);
     response.setHeader('Cache-Control', 'no-store');
-    if (this.#isolated) {
+    if (this.#manners.isolated) {
       response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
       response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
     }

@@ -70,6 +70,25 @@ TEST_F(HeaderTest, Beginnings) {
   EXPECT_TRUE(read_header(file_, file_.size() + (std::uint64_t{1} << 32)));  // the lower 32 bits are the same
 }
 
+TEST_F(HeaderTest, WhatIsTakenForOneIsTold) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"GGUF\3", "a GGUF file"},
+      {std::string("\x40\0\0\0\0\0\0\0{\"a\":", 13), "looks like safetensors"},
+      {"PK\3\4", "a zip archive"},
+      {"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"},
+      {"<!DOCTYPE html>", "a web page"},
+      {"<html>", "a web page"},
+      {"QSF2", "does not begin with the bytes \"QSF1\""},
+      {"<", "does not begin with the bytes \"QSF1\""},
+  };
+  for (const auto& [text, part] : cases) {
+    const Result<Header> h = read_header(std::as_bytes(std::span(text)), text.size());
+    ASSERT_FALSE(h) << text;
+    EXPECT_EQ(h.error().code, ErrorCode::bad_magic);
+    EXPECT_NE(std::string(h.error().sentence).find(part), std::string::npos) << h.error().sentence;
+  }
+}
+
 TEST_F(HeaderTest, AFirstDraftWithoutTables) {
   std::vector<std::byte> bytes = file_;
   std::fill_n(bytes.begin() + 100, 28, std::byte{0});

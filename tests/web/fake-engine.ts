@@ -307,6 +307,7 @@ export class FakeSource implements ByteSource {
   keeping: Promise<void> = Promise.resolve();
   loaded = 0;
   fromCache = 0;
+  cacheState: SourceStats['cacheState'] = 'partial';
   onRestart: () => void = () => undefined;
   readonly #held: (() => void)[] = [];
 
@@ -348,8 +349,8 @@ export class FakeSource implements ByteSource {
     this.onRestart();
   }
   stats(): SourceStats {
-    const none = { network: 0, blob: 0, requests: 0, cachedBytes: 0, cacheState: 'off' as const };
-    return { ...none, cache: this.fromCache, loaded: this.loaded };
+    const none = { network: 0, blob: 0, requests: 0, cachedBytes: 0 };
+    return { ...none, cacheState: this.cacheState, cache: this.fromCache, loaded: this.loaded };
   }
   async close(): Promise<void> {
     this.calls.push('close');

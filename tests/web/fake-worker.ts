@@ -3,9 +3,12 @@ import * as Comlink from 'comlink';
 import { vi } from 'vitest';
 
 import type { Batch, EmbedRequest, EngineWorker, GenerateRequest, LoadRequest, Reply } from '../../web/src/contract.js';
-import type { Progress, Stats } from '../../web/src/types.js';
+import type { GenerationResult, Progress, Stats } from '../../web/src/types.js';
 
 const done: Reply<void> = { ok: true, value: undefined };
+
+/** What a generation ends with. */
+export const result: GenerationResult = { end: 'length', promptTokens: 2, tokens: [1, 2], seed: 7 };
 
 /** The worker's side: each call is noted, and answered as its member of `answers` says. */
 export class Backend {
@@ -15,7 +18,7 @@ export class Backend {
   embeds: EmbedRequest[] = [];
   batches: Batch[] = [];
   answers = {
-    load: async (_report: (progress: Progress) => void): Promise<Reply<void>> => done,
+    load: async (_report: (progress: Progress) => void, _warn: (warning: string) => void): Promise<Reply<void>> => done,
     start: async (): Promise<Reply<void>> => done,
     next: async (): Promise<Reply<Batch>> => ({ ok: true, value: this.batches.shift()! }),
     embed: async ({ texts }: EmbedRequest): Promise<Reply<Float32Array[]>> => ({
@@ -29,7 +32,7 @@ export class Backend {
 
   /** Pieces in batches; the last one ends the generation. */
   will(...batches: string[][]): void {
-    this.batches = batches.map((pieces, i) => ({ pieces, done: i === batches.length - 1 }));
+    this.batches = batches.map((pieces, i) => (i === batches.length - 1 ? { pieces, result } : { pieces }));
   }
 
   get exposed(): Record<keyof EngineWorker, unknown> {
@@ -40,10 +43,13 @@ export class Backend {
         return answer(...args);
       };
     return {
-      load: noted('load', (request: LoadRequest, report: (progress: Progress) => void) => {
-        this.loads.push(request);
-        return this.answers.load(report);
-      }),
+      load: noted(
+        'load',
+        (request: LoadRequest, report: (progress: Progress) => void, warn: (warning: string) => void) => {
+          this.loads.push(request);
+          return this.answers.load(report, warn);
+        },
+      ),
       start: noted('start', (request: GenerateRequest) => {
         this.starts.push(request);
         return this.answers.start();

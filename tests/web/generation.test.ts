@@ -39,7 +39,7 @@ async function drain(generation: Generation): Promise<string[]> {
   for (;;) {
     const batch = await generation.next();
     pieces.push(...batch.pieces);
-    if (batch.done) return pieces;
+    if (batch.result) return pieces;
   }
 }
 
@@ -84,7 +84,8 @@ describe('a generation', () => {
     expect(await drain(generation)).toEqual(['<0>', '<1>']);
     expect(generation.stats()).toMatchObject({ end: why, running: false });
     // And goes on saying so.
-    expect(await generation.next()).toEqual({ pieces: [], done: true });
+    const again = await generation.next();
+    expect(again).toMatchObject({ pieces: [], result: { end: why, promptTokens: 7, tokens: [100, 101] } });
   });
 
   it('is not begun when the engine refuses it', () => {
@@ -188,7 +189,7 @@ describe('stop()', () => {
     const next = generation.next();
     await pause(10);
     await generation.stop();
-    expect(await next).toEqual({ pieces: [], done: true });
+    expect(await next).toMatchObject({ pieces: [], result: { end: 'cancelled' } });
   });
 
   it('after the end changes nothing', async () => {
@@ -205,7 +206,7 @@ describe('an error', () => {
     instance.script = { fails: { before: 2, error: { code: 'internal', sentence: 'It broke.' } } };
     const generation = begin();
     await until(() => !generation.stats().running);
-    expect(await generation.next()).toEqual({ pieces: ['<0>', '<1>'], done: false });
+    expect(await generation.next()).toEqual({ pieces: ['<0>', '<1>'] });
     await expect(generation.next()).rejects.toMatchObject({ code: 'internal', message: 'It broke.' });
     await expect(generation.next()).rejects.toMatchObject({ code: 'internal' });
     expect(generation.stats()).toMatchObject({ end: 'error', running: false, tokens: [100, 101] });

@@ -43,6 +43,51 @@ describe('opening', () => {
     expect((await open(server).open()).head).toEqual(server.bytes);
   });
 
+  describe('at another origin', () => {
+    const page = 'https://page.example';
+    /** A browser's fetch where the server does not share with the page; `there`: it answers at all. */
+    function unshared(there: boolean, asked: RequestInit[]): typeof fetch {
+      return async (_input, init = {}) => {
+        asked.push(init);
+        if (there && init.mode === 'no-cors') return new Response(null);
+        throw new TypeError('Failed to fetch');
+      };
+    }
+
+    it('that does not share, says so at once, and what it must send', async () => {
+      const asked: RequestInit[] = [];
+      const headers = { Authorization: 'Bearer x' };
+      const file = new HttpFile(URL_, { fetch: unshared(true, asked), origin: page, retryDelay: 60_000, headers });
+      await expect(file.open()).rejects.toMatchObject({
+        code: 'network_error',
+        message: expect.stringContaining(`Access-Control-Allow-Origin: ${page}`) as string,
+        url: URL_,
+      });
+      await expect(file.open()).rejects.toMatchObject({
+        message: expect.stringContaining('request headers Range, Authorization') as string,
+      });
+      expect(asked[1]).toMatchObject({ method: 'HEAD', mode: 'no-cors' });
+      expect(asked).toHaveLength(4);
+    });
+
+    it('that is away, tries again', async () => {
+      const asked: RequestInit[] = [];
+      const file = new HttpFile(URL_, { fetch: unshared(false, asked), origin: page, retryDelay: 1, retries: 2 });
+      await expect(file.open()).rejects.toMatchObject({
+        code: 'network_error',
+        message: `${URL_} could not be read in 3 tries: Failed to fetch.`,
+      });
+      expect(asked).toHaveLength(4);
+    });
+  });
+
+  it('counts no tries where there was one', async () => {
+    const away = (async () => new Response(null, { status: 503 })) as typeof fetch;
+    await expect(open(new FakeServer(noise(1)), { fetch: away, retries: 0 }).open()).rejects.toMatchObject({
+      ...{ code: 'http_status', message: `${URL_} answered 503.`, url: URL_, status: 503 },
+    });
+  });
+
   it('asks for the size by HEAD where Content-Range cannot be seen', async () => {
     const server = new FakeServer(noise(SIZE));
     const hidden = async (input: unknown, init?: RequestInit) => {

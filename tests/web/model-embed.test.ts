@@ -26,7 +26,7 @@ describe('embed() of a worker', () => {
       },
       fake.engine,
       new FakeSource(),
-      () => undefined,
+      { progress: () => undefined, warning: () => undefined },
     );
     await model.load();
   });

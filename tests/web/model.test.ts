@@ -25,16 +25,21 @@ const generateRequest: GenerateRequest = {
 let instance: FakeInstance;
 let source: FakeSource;
 let progress: Progress[];
+let warnings: string[];
 
 beforeEach(() => {
   source = new FakeSource();
   progress = [];
+  warnings = [];
 });
 
 function create(request: Partial<LoadRequest> = {}): Model {
   const fake = fakeEngine();
   instance = fake.instance;
-  return new Model({ ...loadRequest, ...request }, fake.engine, source, (p) => progress.push(p));
+  return new Model({ ...loadRequest, ...request }, fake.engine, source, {
+    progress: (p) => progress.push(p),
+    warning: (w) => warnings.push(w),
+  });
 }
 
 async function loaded(): Promise<Model> {
@@ -91,6 +96,41 @@ describe('load()', () => {
     expect(progress.at(-1)!.phase).toBe('ready');
     model.start(generateRequest);
     expect((await model.next()).pieces[0]).toBe('<0>');
+  });
+
+  it('says what the file is instead, and of which address', async () => {
+    const model = create();
+    failOnce('bad_magic');
+    await expect(model.load()).rejects.toMatchObject({
+      code: 'bad_magic',
+      message: expect.stringMatching(/^https:\/\/example\.org\/model\.qsf: ./) as string,
+      url: 'https://example.org/model.qsf',
+    });
+  });
+
+  it('warns of a cache that was refused, and of what that costs', async () => {
+    source.cacheState = 'off';
+    const model = create();
+    await model.load();
+    expect(warnings).toHaveLength(1);
+    const streamed = instance.table.filter(({ pinned }) => !pinned).reduce((sum, { size }) => sum + size, 0);
+    expect(streamed).toBeGreaterThan(0);
+    expect(model.stats().io.networkPerToken).toBe(streamed);
+    expect(warnings[0]).toContain(`${String(streamed)} bytes of it for every token`);
+  });
+
+  it.each([{ cache: false }, { source: new Blob(['x']) }])('warns of no cache with %o', async (request) => {
+    source.cacheState = 'off';
+    await create(request).load();
+    expect(warnings).toEqual([]);
+  });
+
+  it('costs nothing for every token once it is kept', async () => {
+    source.cacheState = 'complete';
+    const model = create();
+    await model.load();
+    expect(model.stats().io.networkPerToken).toBe(0);
+    expect(warnings).toEqual([]);
   });
 
   it('does not report every byte', async () => {
@@ -232,7 +272,7 @@ describe('close()', () => {
     const next = model.next();
     await pause(10);
     await model.close();
-    expect(await next).toEqual({ pieces: [], done: true });
+    expect(await next).toMatchObject({ pieces: [], result: { end: 'cancelled' } });
     expect(model.stats().generation).toMatchObject({ end: 'cancelled', running: false });
     expect(instance.calls.slice(-2)).toEqual(['stop 0', 'close']);
     expect(source.calls.at(-1)).toBe('close');

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Batch, Reply } from '../../web/src/contract.js';
 import { QSF } from '../../web/src/qsf.js';
-import type { GenerateOptions, LoadOptions, Progress, Stats } from '../../web/src/types.js';
+import type { GenerateOptions, LoadOptions, ModelSource, Progress, Stats } from '../../web/src/types.js';
 import { pause, until } from './fake-engine.js';
-import { FakeWorker, installFakeWorker, open } from './fake-worker.js';
+import { FakeWorker, installFakeWorker, open, result } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
 const URL_ = 'https://example.org/model.qsf';
@@ -61,9 +61,9 @@ describe('load()', () => {
     expect(seen).toEqual([{ phase: 'download', loaded: 1, total: 2, network: 1, cache: 0 }]);
   });
 
-  it('passes on what is given, and nothing that the package does not offer', async () => {
+  it('passes on what is given', async () => {
     const given = { memory: MiB + 1, maxSeqLen: 64, streamAll: true, kv: '4bit', background: true, cache: false };
-    await QSF.load(URL_, { ...given, threads: 2, variant: 'simd', sequences: 3 } as LoadOptions);
+    await QSF.load(URL_, { ...given, threads: 2, variant: 'simd' } as LoadOptions);
     expect(backend.loads[0]).toMatchObject({
       ...{ memory: MiB + 65_536, open: { maxSeqLen: 64, streamAll: true, sequences: 1 } },
       ...{ kv: '4bit', background: true, cache: false, threads: 2, variant: 'simd' },
@@ -79,6 +79,20 @@ describe('load()', () => {
     [{ streamAll: 1 }, 'streamAll is 1; it must be true or false'],
     [{ kv: 'q8' }, 'kv is "q8"; it must be one of f32, f16, 8bit, 4bit, 2bit'],
     [{ variant: 'fast' }, 'variant is "fast"; it must be one of relaxed, simd'],
+    [{ memory: 4096 * MiB }, 'memory is 4294967296 bytes; it must be more than 0 and at most 4294901760'],
+    [{ memory: '64' }, 'memory is 64 bytes'],
+    [{ threads: 9 }, 'threads is 9; it must be a whole number from 1 to 8'],
+    [{ threads: 1.5 }, 'threads is 1.5'],
+    [{ cache: 'no' }, 'cache is "no"; it must be true or false'],
+    [{ onProgress: 3 }, 'onProgress is 3; it must be a function'],
+    [{ signal: {} }, 'signal is an object; it must be an AbortSignal'],
+    [{ memroy: MiB }, 'load() has no option "memroy"; did you mean memory?'],
+    [{ max_seq_len: 64 }, 'load() has no option "max_seq_len"; did you mean maxSeqLen?'],
+    [{ sequences: 3 }, 'load() has no option "sequences"; known are background, cache,'],
+    [{ network: { retries: -1 } }, 'retries is -1; it must be a whole number from 0 to 4294967295'],
+    [{ network: { retry_delay: 1 } }, 'network has no option "retry_delay"; did you mean retryDelay?'],
+    [{ network: { credentials: 'all' } }, 'network.credentials is "all"; it must be one of omit, same-origin, include'],
+    [{ network: 3 }, 'network is 3; it must be an object'],
   ])('refuses %o without a worker', async (options, sentence) => {
     await expect(QSF.load(URL_, options)).rejects.toMatchObject({
       code: 'bad_argument',
@@ -90,6 +104,48 @@ describe('load()', () => {
   it.each(['file:///model.qsf', 'http://[', 'blob:x'])('refuses the address %s', async (address) => {
     await expect(QSF.load(address)).rejects.toMatchObject({ code: 'bad_argument' });
     expect(FakeWorker.made).toEqual([]);
+  });
+
+  it.each([undefined, null, 7, {}, ['a']])('refuses %o as a model', async (source) => {
+    await expect(QSF.load(source as unknown as string)).rejects.toMatchObject({
+      code: 'bad_argument',
+      message: expect.stringContaining(
+        'it must be an address, a File or Blob, a FileSystemFileHandle or an Array',
+      ) as string,
+    });
+    expect(FakeWorker.made).toEqual([]);
+  });
+
+  it.each<[string, ModelSource]>([
+    ['an ArrayBuffer', Uint8Array.of(81, 83, 70).buffer],
+    ['a part of one', Uint8Array.of(0, 81, 83, 70).subarray(1)],
+    ['a file handle', { kind: 'file', getFile: async () => new Blob(['QSF']) } as unknown as FileSystemFileHandle],
+  ])('takes %s', async (_, source) => {
+    await QSF.load(source);
+    expect(await (backend.loads[0]!.source as Blob).text()).toBe('QSF');
+  });
+
+  it('tells what the worker warns of', async () => {
+    backend.answers.load = async (_report, warn) => {
+      warn('No room.');
+      await pause();
+      return { ok: true, value: undefined };
+    };
+    const warnings: string[] = [];
+    await QSF.load(URL_, { onWarning: (warning) => warnings.push(warning) });
+    const shown = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    await QSF.load(URL_);
+    expect(warnings).toEqual(['No room.']);
+    expect(shown.mock.calls).toEqual([['QSF: No room.']]);
+    shown.mockRestore();
+  });
+
+  it('rejects with the address and the status that the worker names', async () => {
+    backend.answers.load = async () => ({
+      ok: false,
+      error: { code: 'http_status', sentence: 'No.', url: URL_, status: 404 },
+    });
+    await expect(QSF.load(URL_)).rejects.toMatchObject({ code: 'http_status', url: URL_, status: 404 });
   });
 
   it("that fails rejects with the worker's error and ends it", async () => {
@@ -166,7 +222,7 @@ describe('generate()', () => {
       ...{ temperature: 0.7, topK: 40, topP: 0.9, repetitionPenalty: 1, seed: 7 },
     });
     backend.will([]);
-    await collect(llm, { stop: 'end', maxTokens: 3, allLogits: true } as GenerateOptions);
+    await collect(llm, { stop: 'end', maxTokens: 3 });
     expect(backend.starts[1]).toMatchObject({ stop: ['end'], maxTokens: 3, allLogits: false });
     expect(backend.starts[1]!.seed).toBeGreaterThanOrEqual(0);
   });
@@ -176,11 +232,61 @@ describe('generate()', () => {
     [{ maxTokens: 1.5 }, 'maxTokens is 1.5; it must be a whole number from 0 to 4294967295'],
     [{ seed: -1 }, 'seed is -1; it must be a whole number from 0 to 9007199254740991'],
     [{ topP: 0 }, 'topP is 0; it must be above 0 and at most 1'],
+    [{ max_tokens: 5 } as GenerateOptions, 'generate() has no option "max_tokens"; did you mean maxTokens?'],
+    [{ stop: 5 } as unknown as GenerateOptions, 'stop is 5; it must be a text or a list of at most 8 texts.'],
+    [
+      { stop: ['a', 5] } as unknown as GenerateOptions,
+      'stop is a list of 2; it must be a text or a list of at most 8 texts.',
+    ],
+    [{ stop: Array<string>(9).fill('a') }, 'stop is a list of 9; it must be a text or a list of at most 8 texts.'],
+    [{ continue: 1 } as unknown as GenerateOptions, 'continue is 1; it must be true or false'],
   ])('refuses %o and is free for the next', async (options, sentence) => {
     await expect(collect(llm, options)).rejects.toMatchObject({ code: 'bad_argument', message: sentence });
     expect(backend.calls).toEqual([]);
     backend.will(['a']);
     expect(await collect(llm)).toEqual(['a']);
+  });
+
+  it('has no options that only hosts have', async () => {
+    await expect(collect(llm, { allLogits: true } as GenerateOptions)).rejects.toMatchObject({
+      code: 'bad_argument',
+      message: expect.stringContaining('generate() has no option "allLogits"; known are addBos, continue,') as string,
+    });
+  });
+
+  it.each([undefined, null, 7, { text: 'a' }])('refuses %o as a prompt', async (prompt) => {
+    await expect(llm.generate(prompt as unknown as string).next()).rejects.toMatchObject({
+      code: 'bad_argument',
+      message: expect.stringContaining('it must be text or token ids') as string,
+    });
+  });
+
+  it('returns how it went, and promises it', async () => {
+    backend.will(['a'], ['b']);
+    const stream = llm.generate('Once');
+    expect(await stream.next()).toEqual({ value: 'a', done: false });
+    expect(await stream.next()).toEqual({ value: 'b', done: false });
+    expect(await stream.next()).toEqual({ value: result, done: true });
+    expect(await stream.result).toEqual(result);
+  });
+
+  it('left by its loop promises how far it came', async () => {
+    backend.will(['a'], ['b']);
+    backend.answers.stop = async () => {
+      backend.batches = [{ pieces: [], result: { ...result, end: 'cancelled' } }];
+      return { ok: true, value: undefined };
+    };
+    const stream = llm.generate('Once');
+    await stream.next();
+    await stream.return({ ...result });
+    expect(await stream.result).toMatchObject({ end: 'cancelled', tokens: [1, 2] });
+  });
+
+  it('that fails has its promise rejected too', async () => {
+    backend.answers.start = async () => failure('context_full', 'Too long.');
+    const stream = llm.generate('Once');
+    await expect(stream.next()).rejects.toMatchObject({ code: 'context_full' });
+    await expect(stream.result).rejects.toMatchObject({ code: 'context_full' });
   });
 
   it('refuses what is no token id', async () => {
@@ -199,7 +305,7 @@ describe('generate()', () => {
       backend.batches.length > 1 ? { ok: true, value: backend.batches.shift()! } : failure('io_error', 'Gone.');
     await expect(collect(llm, {}, pieces)).rejects.toMatchObject({ code: 'io_error', message: 'Gone.' });
     expect(pieces).toEqual(['a']);
-    backend.answers.next = async () => ({ ok: true, value: { pieces: ['z'], done: true } });
+    backend.answers.next = async () => ({ ok: true, value: { pieces: ['z'], result } });
     expect(await collect(llm)).toEqual(['z']);
   });
 
@@ -209,7 +315,7 @@ describe('generate()', () => {
     const first = collect(llm);
     await until(() => backend.calls.includes('next'));
     await expect(collect(llm)).rejects.toMatchObject({ code: 'bad_state' });
-    next.resolve({ ok: true, value: { pieces: ['a'], done: true } });
+    next.resolve({ ok: true, value: { pieces: ['a'], result } });
     expect(await first).toEqual(['a']);
   });
 
@@ -247,7 +353,7 @@ describe('generate()', () => {
       await expect(generation).rejects.toBe(reason);
       await until(() => backend.calls.includes('stop'));
       backend.answers.start = async () => ({ ok: true, value: undefined });
-      backend.answers.next = async () => ({ ok: true, value: { pieces: ['z'], done: true } });
+      backend.answers.next = async () => ({ ok: true, value: { pieces: ['z'], result } });
       const again = collect(llm);
       await pause(10);
       expect(backend.calls.filter((call) => call === 'start')).toHaveLength(before);

@@ -3,7 +3,7 @@
 import type { EmbeddingOptions, KvType, OpenOptions, Pooling, PromptOptions, SamplerOptions } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
-import type { NetworkOptions, Progress, Stats, Variant } from './types.js';
+import type { GenerationResult, NetworkOptions, Progress, Stats, Variant } from './types.js';
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
@@ -33,15 +33,19 @@ export interface EmbedRequest extends EmbeddingOptions {
   normalize: boolean | undefined;
 }
 
-/** Pieces made since the last call, at least one unless `done`. */
+/** Pieces made since the last call: one at least, unless the generation has ended, and then its result. */
 export interface Batch {
   pieces: string[];
-  done: boolean;
+  result?: GenerationResult;
 }
 
 /** One model in one worker. The page pulls pieces, so a slow consumer holds the worker back. */
 export interface EngineWorker {
-  load(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Reply<void>>;
+  load(
+    request: LoadRequest,
+    onProgress: (progress: Progress) => void,
+    onWarning: (warning: string) => void,
+  ): Promise<Reply<void>>;
   start(request: GenerateRequest): Promise<Reply<void>>;
   next(): Promise<Reply<Batch>>;
   /** Of each text, in their order; one after the other. */
@@ -75,5 +79,6 @@ export function replySync<T>(work: () => T): Reply<T> {
 /** The value, or the error thrown as a QSFError. */
 export function unwrap<T>(reply: Reply<T>): T {
   if (reply.ok) return reply.value;
-  throw new QSFError(reply.error.code, reply.error.sentence);
+  const { code, sentence, ...place } = reply.error;
+  throw new QSFError(code, sentence, place);
 }

@@ -1,8 +1,6 @@
 // Which WebAssembly build this browser can run, found by validating the very instruction that matters, and with how many
 // threads.
-import { MAX_THREADS } from './constants.js';
 import { QSFError } from './errors.js';
-import { checkOption } from './options.js';
 import type { Variant } from './types.js';
 
 const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
@@ -26,6 +24,19 @@ export const RELAXED_DOT = probe(3, [0xfd, 0x93, 0x02]);
 /** i32x4.dot_i16x8_s */
 export const SIMD_DOT = probe(2, [0xfd, 0xba, 0x01]);
 
+/** Throws unsupported_host where a page's rules let no module be made. */
+export function checkWebAssembly(): void {
+  try {
+    new WebAssembly.Module(Uint8Array.from(PREAMBLE));
+  } catch (cause) {
+    throw new QSFError(
+      'unsupported_host',
+      "This page may not run WebAssembly: its Content-Security-Policy must have 'wasm-unsafe-eval' in script-src.",
+      { cause },
+    );
+  }
+}
+
 export function detectVariant(): Variant {
   if (typeof WebAssembly === 'object') {
     if (WebAssembly.validate(RELAXED_DOT)) return 'relaxed';
@@ -48,7 +59,6 @@ export function detectThreads(wanted: number | undefined, host: Host = globalThi
     // Often two processors are one core, and memory is busy with four cores.
     return isolated ? Math.min(processors, Math.max(2, Math.ceil(processors / 2)), 4) : 1;
   }
-  checkOption('threads', { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS }, wanted);
   if (wanted > 1 && !isolated) {
     throw new QSFError(
       'unsupported_host',

@@ -3,8 +3,15 @@ import { errorNumbers } from './errors.gen.js';
 
 export type ErrorName = keyof typeof errorNumbers;
 
+/** Where a failure was, for those that have to do with an address. */
+export interface ErrorPlace {
+  url?: string;
+  /** Of HTTP. */
+  status?: number;
+}
+
 /** What crosses the worker boundary in place of an exception. */
-export interface ErrorInfo {
+export interface ErrorInfo extends ErrorPlace {
   code: ErrorName;
   sentence: string;
 }
@@ -14,10 +21,22 @@ export class QSFError extends Error {
   override readonly name = 'QSFError';
   /** One of the names in docs/errors.md. */
   readonly code: ErrorName;
+  /** The address that was read, where it matters. */
+  readonly url: string | undefined;
+  /** The status that the server answered with. */
+  readonly status: number | undefined;
 
-  constructor(code: ErrorName, sentence: string, options?: ErrorOptions) {
+  constructor(code: ErrorName, sentence: string, options: ErrorOptions & ErrorPlace = {}) {
     super(sentence, options);
     this.code = code;
+    this.url = options.url;
+    this.status = options.status;
+  }
+
+  /** The same failure, of an address. */
+  at(url: string): QSFError {
+    const place = { url, ...(this.status !== undefined && { status: this.status }) };
+    return new QSFError(this.code, `${url}: ${this.message}`, { cause: this.cause, ...place });
   }
 
   /** The stable number that the C API uses. */
@@ -35,7 +54,10 @@ export function errorName(number: number): ErrorName {
 
 /** Any thrown value as code and sentence; what is not ours is a defect, told with its own message. */
 export function errorInfo(thrown: unknown): ErrorInfo {
-  if (thrown instanceof QSFError) return { code: thrown.code, sentence: thrown.message };
+  if (thrown instanceof QSFError) {
+    const { code, message, url, status } = thrown;
+    return { code, sentence: message, ...(url !== undefined && { url }), ...(status !== undefined && { status }) };
+  }
   if (thrown instanceof Error) return { code: 'internal', sentence: `${thrown.name}: ${thrown.message}` };
   return { code: 'internal', sentence: String(thrown) };
 }

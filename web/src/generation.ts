@@ -3,7 +3,7 @@ import type { End } from './boundary.gen.js';
 import type { Batch, GenerateRequest } from './contract.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
-import type { GenerationStats } from './types.js';
+import type { GenerationResult, GenerationStats } from './types.js';
 
 /** Pieces that may wait for the page; more hold the computation back. */
 const AHEAD = 16;
@@ -44,7 +44,8 @@ export class Generation {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#changed.notify();
-    return { pieces, done: this.#end !== 'none' && this.#end !== 'error' };
+    if (this.#end === 'none' || this.#end === 'error') return { pieces };
+    return { pieces, result: { ...this.#account(), end: this.#end } };
   }
 
   /** Resolves once nothing is computed any more. */
@@ -58,13 +59,15 @@ export class Generation {
   }
 
   stats(): GenerationStats {
+    return { ...this.#account(), running: this.#end === 'none', ...(this.#end !== 'none' && { end: this.#end }) };
+  }
+
+  #account(): Omit<GenerationResult, 'end'> {
     const seconds = (this.#lastToken - (this.#firstToken ?? 0) - this.#heldBack) / 1000;
     return {
       promptTokens: this.#promptTokens,
       tokens: [...this.#tokens],
-      running: this.#end === 'none',
       seed: this.#request.seed,
-      ...(this.#end !== 'none' && { end: this.#end }),
       ...(this.#firstToken !== undefined && { firstTokenMs: this.#firstToken - this.#begun }),
       ...(this.#tokens.length > 1 && seconds > 0 && { tokensPerSecond: (this.#tokens.length - 1) / seconds }),
       ...(this.#logitsHash !== undefined && { logitsHash: this.#logitsHash }),

@@ -1,7 +1,7 @@
 // An open model in the worker: engine, source and the current generation.
 import type { Region } from './boundary.gen.js';
 import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from './contract.js';
-import { detectThreads, detectVariant } from './detect.js';
+import { checkWebAssembly, detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
 import { QSFError } from './errors.js';
 import type { ErrorName } from './errors.js';
@@ -46,12 +46,18 @@ const FIGURES: Record<Exclude<Region, 'host'>, ArenaFigure> = {
 };
 type ArenaFigure = 'pinnedBytes' | 'ringBytes' | 'kvBytes' | 'scratchBytes' | 'fixedBytes' | 'freeBytes';
 
+/** What the page hears of. */
+export interface Listeners {
+  progress(progress: Progress): void;
+  warning(warning: string): void;
+}
+
 export class Model {
   readonly engine: Engine;
   readonly #source: ByteSource;
   readonly #runner: Runner;
   readonly #request: LoadRequest;
-  readonly #onProgress: (progress: Progress) => void;
+  readonly #tell: Listeners;
   #phase: Progress['phase'] = 'open';
   #lastReport = 0;
   #generation: Generation | undefined;
@@ -59,19 +65,20 @@ export class Model {
   #embedding: Promise<unknown> | undefined;
   #modelHash = '';
 
-  static async create(request: LoadRequest, onProgress: (progress: Progress) => void): Promise<Model> {
+  static async create(request: LoadRequest, tell: Listeners): Promise<Model> {
+    checkWebAssembly();
     const variant = request.variant ?? detectVariant();
     const engine = await Engine.create(variant, detectThreads(request.threads), request.memory);
     const source = await openSource(request);
-    return new Model(request, engine, source, onProgress);
+    return new Model(request, engine, source, tell);
   }
 
-  constructor(request: LoadRequest, engine: Engine, source: ByteSource, onProgress: (progress: Progress) => void) {
+  constructor(request: LoadRequest, engine: Engine, source: ByteSource, tell: Listeners) {
     this.#request = request;
     this.engine = engine;
     this.#source = source;
     this.#runner = new Runner(engine, source);
-    this.#onProgress = onProgress;
+    this.#tell = tell;
     source.onLoaded = () => this.#report();
   }
 
@@ -87,6 +94,7 @@ export class Model {
     }
     this.#phase = 'ready';
     this.#report(true);
+    this.#warnOfCache();
   }
 
   start(request: GenerateRequest): void {
@@ -161,6 +169,7 @@ export class Model {
         requests: source.requests,
         cacheState: source.cacheState,
         cachedBytes: source.cachedBytes,
+        networkPerToken: this.#networkPerToken(),
       },
       ...(this.#generation && { generation: this.#generation.stats() }),
       position: engine.sequenceStats().position,
@@ -201,7 +210,13 @@ export class Model {
     const { open, kv, background } = this.#request;
     this.#phase = 'open';
     this.engine.open({ ...open, fileSize: this.#source.size, kv });
-    await this.#runner.run();
+    try {
+      await this.#runner.run();
+    } catch (error) {
+      const { source } = this.#request;
+      const foreign = error instanceof QSFError && error.code === 'bad_magic' && typeof source === 'string';
+      throw foreign ? error.at(source) : error;
+    }
     this.#source.accepted();
     this.#modelHash = this.engine.modelHash();
     this.#phase = 'download';
@@ -216,6 +231,22 @@ export class Model {
     await Promise.all([this.#runner.run(), kept]);
   }
 
+  /** Bytes that the network gives for every token: what does not stay in memory, where no cache has it. */
+  #networkPerToken(): number {
+    if (typeof this.#request.source !== 'string' || this.#source.stats().cacheState === 'complete') return 0;
+    return this.engine.segments().reduce((sum, { size, pinned }) => sum + (pinned ? 0 : size), 0);
+  }
+
+  #warnOfCache(): void {
+    const { source, cache } = this.#request;
+    if (typeof source !== 'string' || !cache || this.#source.stats().cacheState !== 'off') return;
+    const perToken = this.#networkPerToken();
+    const streamed = perToken === 0 ? '' : `, and ${perToken} bytes of it for every token`;
+    this.#tell.warning(
+      `The browser refused to keep ${source}: it is fetched anew each time that it is opened${streamed}.`,
+    );
+  }
+
   /** Whether reading the file anew can help: it changed, or some of it came from the cache. */
   #mayBeStale(error: QSFError): boolean {
     return error.code === 'file_changed' || this.#source.stats().cache > 0;
@@ -226,7 +257,7 @@ export class Model {
     if (!always && now - this.#lastReport < REPORT_INTERVAL) return;
     this.#lastReport = now;
     const { loaded, network, cache } = this.#source.stats();
-    this.#onProgress({ phase: this.#phase, loaded, total: this.#source.size, network, cache });
+    this.#tell.progress({ phase: this.#phase, loaded, total: this.#source.size, network, cache });
   }
 }
 

@@ -1,19 +1,35 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // The page's side: a model in a worker of its own.
 import * as Comlink from './comlink.js';
 
-import { embeddingOptions, kvTypes, openOptions, poolings, promptOptions, samplerOptions } from './boundary.gen.js';
 import { cache } from './cache.js';
-import { GiB, MiB, PAGE } from './constants.js';
 import { unwrap } from './contract.js';
-import type { Batch, EmbedRequest, EngineWorker, GenerateRequest, LoadRequest, Reply } from './contract.js';
+import type { Batch, EngineWorker, Reply } from './contract.js';
 import { QSFError } from './errors.js';
-import { checkName, checkOptions } from './options.js';
-import type { EmbedOptions, GenerateOptions, LoadOptions, ModelSource, Prompt, Stats, Variant } from './types.js';
+import { embedRequest, generateRequest, loadRequest, tokenIds } from './requests.js';
+import type {
+  EmbedOptions,
+  GenerateOptions,
+  GenerationResult,
+  GenerationStream,
+  LoadOptions,
+  ModelSource,
+  Prompt,
+  Stats,
+} from './types.js';
 
-const DEFAULT_MEMORY = 256 * MiB;
-const VARIANTS: readonly Variant[] = ['relaxed', 'simd'];
 /** How long close() waits for the worker to let go of the cache before it is ended. */
 const CLOSE_PATIENCE = 500;
+
+/** Settles a generation's result; what comes second changes nothing. */
+interface Outcome {
+  resolve(result: GenerationResult): void;
+  reject(error: unknown): void;
+}
+
+/** Older browsers have no such symbol; those who write `await using` for them agree on this one. */
+const asyncDispose: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);
 
 /** A language model inside a fixed memory budget. */
 export class QSF {
@@ -50,15 +66,16 @@ export class QSF {
    * signal's reason.
    */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<QSF> {
-    const { signal, onProgress } = options;
+    const { signal, onProgress, onWarning = (warning) => console.warn(`QSF: ${warning}`) } = options;
+    const request = await loadRequest(source, options);
     signal?.throwIfAborted();
-    const request = loadRequest(source, options);
     const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'qsf' });
     const llm = new QSF(worker);
     const abort = onAbort(signal);
     try {
       const report = Comlink.proxy((progress: Parameters<NonNullable<typeof onProgress>>[0]) => onProgress?.(progress));
-      unwrap(await Promise.race([llm.#remote.load(request, report), llm.#failed, abort.rejection]));
+      const warn = Comlink.proxy((warning: string) => onWarning(warning));
+      unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
       return llm;
     } catch (error) {
       void llm.close();
@@ -72,30 +89,50 @@ export class QSF {
    * Generates text piece by piece. Leaving the loop or aborting stops the computation; the next generation begins a
    * fresh sequence unless `continue` is set. One generation at a time.
    */
-  async *generate(prompt: Prompt, options: GenerateOptions = {}): AsyncGenerator<string, void, undefined> {
+  generate(prompt: Prompt, options: GenerateOptions = {}): GenerationStream {
+    let outcome!: Outcome;
+    const result = new Promise<GenerationResult>((resolve, reject) => (outcome = { resolve, reject }));
+    result.catch(() => {}); // whoever iterates is told as well
+    return Object.assign(this.#pieces(prompt, options, outcome), { result });
+  }
+
+  async *#pieces(
+    prompt: Prompt,
+    options: GenerateOptions,
+    outcome: Outcome,
+  ): AsyncGenerator<string, GenerationResult, undefined> {
     const { signal } = options;
-    signal?.throwIfAborted();
-    const request = generateRequest(prompt, options);
-    this.#claim();
-    const abort = onAbort(signal, () => void this.#stop());
+    let abort: ReturnType<typeof onAbort> | undefined;
     let running = true;
     try {
+      const request = generateRequest(prompt, options);
+      signal?.throwIfAborted();
+      this.#claim();
+      abort = onAbort(signal, () => void this.#stop());
       await Promise.race([this.#stopping, abort.rejection]);
       await this.#ask((worker) => worker.start(request), abort.rejection);
-      while (running) {
+      for (;;) {
         signal?.throwIfAborted();
-        const batch: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
-        running = !batch.done;
-        for (const piece of batch.pieces) {
+        const { pieces, result }: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
+        if (result) running = false;
+        for (const piece of pieces) {
           signal?.throwIfAborted();
           yield piece;
         }
+        if (!result) continue;
+        outcome.resolve(result);
+        return result;
       }
+    } catch (error) {
+      outcome.reject(error);
+      throw error;
     } finally {
-      abort.dispose();
-      // An abort has told the worker to stop and does not wait for it; the next generation does.
-      if (running && !signal?.aborted) await this.#stop();
-      if (this.#isOpen()) this.#state = 'idle';
+      if (abort) {
+        abort.dispose();
+        // An abort has told the worker to stop and does not wait for it; the next generation does.
+        if (running && !signal?.aborted) await this.#leave(outcome);
+        if (this.#isOpen()) this.#state = 'idle';
+      }
     }
   }
 
@@ -152,6 +189,22 @@ export class QSF {
     this.#worker.terminate();
   }
 
+  /** Ends a generation whose loop was left. */
+  async #leave(outcome: Outcome): Promise<void> {
+    await this.#stop();
+    try {
+      const { result } = await this.#ask((worker) => worker.next());
+      if (result) outcome.resolve(result);
+    } catch (error) {
+      outcome.reject(error);
+    }
+  }
+
+  /** close(), for `await using`. */
+  [asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   /** What the worker replies; ends with the worker, with the model, and with what `others` reject with. */
   async #ask<T>(
     question: (worker: Comlink.Remote<EngineWorker>) => Promise<Reply<T>>,
@@ -206,68 +259,4 @@ function onAbort(signal: AbortSignal | undefined, react?: () => void) {
       if (listener) signal?.removeEventListener('abort', listener);
     },
   };
-}
-
-function loadRequest(source: ModelSource, options: LoadOptions): LoadRequest {
-  const memory = Math.ceil((options.memory ?? DEFAULT_MEMORY) / PAGE) * PAGE;
-  if (!(memory > 0 && memory <= 4 * GiB)) {
-    throw new QSFError('bad_argument', `memory is ${options.memory} bytes; it must be more than 0 and at most 4 GiB.`);
-  }
-  return {
-    source: source instanceof Blob ? source : absolute(source),
-    memory,
-    open: checkOptions(openOptions, { maxSeqLen: options.maxSeqLen, streamAll: options.streamAll }),
-    kv: checkName('kv', kvTypes, options.kv),
-    cache: options.cache ?? true,
-    background: options.background ?? false,
-    variant: checkName('variant', VARIANTS, options.variant),
-    threads: options.threads,
-    network: options.network ?? {},
-  };
-}
-
-function absolute(address: string | URL): string {
-  let url: URL;
-  try {
-    url = new URL(address, globalThis.document?.baseURI ?? globalThis.location.href);
-  } catch {
-    throw new QSFError('bad_argument', `"${String(address)}" is not an address.`);
-  }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new QSFError('bad_argument', `"${url.href}" is not an http(s) address; give local files as a File or Blob.`);
-  }
-  url.hash = '';
-  return url.href;
-}
-
-function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
-  const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
-  const stop = options.stop ?? [];
-  return {
-    ...checkOptions(samplerOptions, { ...options, seed }),
-    ...checkOptions(promptOptions, { ...options, allLogits: false }),
-    prompt: typeof prompt === 'string' ? prompt : tokenIds(prompt),
-    stop: typeof stop === 'string' ? [stop] : [...stop],
-    continue: options.continue ?? false,
-  };
-}
-
-function embedRequest(texts: readonly Prompt[], options: EmbedOptions): EmbedRequest {
-  const { pooling, normalize, ...rest } = options;
-  if (normalize !== undefined && typeof normalize !== 'boolean') {
-    throw new QSFError('bad_argument', `normalize is ${String(normalize)}; it must be true or false.`);
-  }
-  return {
-    ...checkOptions(embeddingOptions, rest),
-    texts: texts.map((text) => (typeof text === 'string' ? text : tokenIds(text))),
-    pooling: checkName('pooling', poolings.slice(1), pooling),
-    normalize,
-  };
-}
-
-function tokenIds(tokens: ArrayLike<number>): Uint32Array {
-  return Uint32Array.from(tokens, (id) => {
-    if (Number.isInteger(id) && id >= 0 && id <= 0xffffffff) return id;
-    throw new QSFError('bad_token', `${id} is not a token id.`);
-  });
 }

@@ -1,6 +1,6 @@
 // The host's loop around an engine: it steps, feeds what the engine asks for, and gives the message queue a turn.
 import type { Step } from './boundary.gen.js';
-import { errorInfo } from './errors.js';
+import { QSFError, errorInfo } from './errors.js';
 import type { Engine } from './engine.js';
 import type { ByteSource } from './sources/source.js';
 import { Signal, tick } from './tick.js';
@@ -19,6 +19,7 @@ export class Runner {
   #sliceEnd = 0;
   /** What came without being waited for may have been wrong; it is the engine who tells. */
   #stopped = false;
+  #failure: QSFError | undefined;
 
   constructor(engine: Engine, source: ByteSource) {
     this.engine = engine;
@@ -42,7 +43,7 @@ export class Runner {
       const before = this.#completions;
       const step = this.engine.step();
       this.#issue();
-      if (step === 'error') throw this.engine.error();
+      if (step === 'error') throw this.#original(this.engine.error());
       if (step === 'need_bytes') {
         if (this.#completions === before) await this.#wake.wait();
       } else if (step !== 'working' && step !== 'logits') {
@@ -67,6 +68,12 @@ export class Runner {
   /** Resolves when no read is under way any more. */
   async settled(): Promise<void> {
     while (this.#underWay > 0) await this.#wake.wait();
+  }
+
+  /** What a read failed with, where that is what the engine ended with: it knows more than the engine keeps. */
+  #original(error: QSFError): QSFError {
+    const failure = this.#failure;
+    return failure?.code === error.code && failure.message.startsWith(error.message) ? failure : error;
   }
 
   #issue(): void {
@@ -105,6 +112,7 @@ export class Runner {
         (error: unknown) =>
           landed(() => {
             this.#completions++;
+            if (error instanceof QSFError) this.#failure = error;
             this.engine.fail(ticket, errorInfo(error));
           }),
       );

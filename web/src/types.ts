@@ -12,8 +12,8 @@ import type {
 
 export type { End, KvType, Pooling, Region };
 
-/** Where a model comes from: an http(s) address (relative ones are resolved against the page) or a local file. */
-export type ModelSource = string | URL | Blob;
+/** Where a model comes from: an http(s) address (relative ones are resolved against the page), a local file, or bytes. */
+export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | ArrayBufferView<ArrayBuffer>;
 
 /** The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `simd` runs everywhere else. */
 export type Variant = 'relaxed' | 'simd';
@@ -30,9 +30,14 @@ export interface Progress {
 }
 
 export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'streamAll'>> {
-  /** Bytes of WebAssembly memory, created once at this size (rounded up to 64 KiB) and never grown. Default 256 MiB. */
+  /**
+   * Bytes of WebAssembly memory, created once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64 KiB.
+   * Default 256 MiB.
+   */
   memory?: number;
   onProgress?: (progress: Progress) => void;
+  /** Told of what is slower or costlier than it should be, such as a cache that was refused. Default: the console. */
+  onWarning?: (warning: string) => void;
   /** Aborting rejects with the signal's reason; what was verified so far stays in the cache. */
   signal?: AbortSignal;
   /** Key and value cache precision. Default: what suits the weights and the budget. */
@@ -111,6 +116,16 @@ export interface GenerationStats {
   seed: number;
 }
 
+/** How a generation went. */
+export interface GenerationResult extends Omit<GenerationStats, 'running'> {
+  end: Exclude<End, 'none'>;
+}
+
+/** Pieces of text, and when they have ended, how it went: what the iteration returns, or rejects with. */
+export interface GenerationStream extends AsyncGenerator<string, GenerationResult, undefined> {
+  readonly result: Promise<GenerationResult>;
+}
+
 export interface Stats {
   model: {
     bytes: number;
@@ -170,6 +185,8 @@ export interface Stats {
     cacheState: 'off' | 'shared' | 'partial' | 'complete';
     /** Verified bytes in the cache. */
     cachedBytes: number;
+    /** Bytes that the network gives for every token: of what does not stay in memory, where no cache has all of it. */
+    networkPerToken: number;
   };
   /** The current or last generation. */
   generation?: GenerationStats;

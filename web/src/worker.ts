@@ -14,9 +14,9 @@ function opened(): Model {
 }
 
 const worker: EngineWorker = {
-  load: (request, onProgress) =>
+  load: (request, onProgress, onWarning) =>
     reply(async () => {
-      model = await Model.create(request, onProgress);
+      model = await Model.create(request, { progress: onProgress, warning: onWarning });
       await model.load();
     }),
   start: (request) => reply(() => opened().start(request)),

@@ -9,6 +9,8 @@ import type { RetryPolicy } from './retry.js';
 
 /** The first request asks for this much, so that most files' tables come with it. */
 export const HEAD_BYTES = 64 * KiB;
+/** Milliseconds that a server has to show that it is there. */
+const PROBE_TIMEOUT = 3000;
 export const MERGE = { bytes: 2 * MiB, gap: 4 * KiB };
 
 /** What a server says of a file. */
@@ -79,9 +81,34 @@ export class HttpFile {
       try {
         return await this.#probe();
       } catch (error) {
+        if (attempt === 1 && isRefused(error)) await this.#checkShared();
         await this.mayRetry(error, attempt);
       }
     }
+  }
+
+  /**
+   * Throws network_error where another origin's server answers but does not let this page read what it says, which a
+   * browser tells nobody apart from a server that is away.
+   */
+  async #checkShared(): Promise<void> {
+    const { origin } = this.#options;
+    if (origin === undefined || new URL(this.url).origin === origin) return;
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
+    try {
+      await this.#fetch(this.url, { method: 'HEAD', mode: 'no-cors', signal });
+    } catch {
+      return;
+    }
+    const named = Object.keys(this.#options.headers ?? {});
+    const sent = `Access-Control-Allow-Origin: ${origin}`;
+    const asked = ['Range', ...named].join(', ');
+    throw new QSFError(
+      'network_error',
+      `${this.url} answers, but does not let pages of ${origin} read it (CORS): its server must send ${sent}, allow the ` +
+        `request headers ${asked}, and expose Content-Range and ETag.`,
+      { url: this.url },
+    );
   }
 
   /** What the server says of the file, asked once and without its bytes; network_error when it does not answer. */
@@ -135,10 +162,14 @@ export class HttpFile {
   /** Waits before try `attempt` + 1, or throws what stands in its way. */
   async mayRetry(error: unknown, attempt: number): Promise<void> {
     if (!(error instanceof Transient)) throw error;
+    const { url } = this;
     if (attempt > this.#policy.retries) {
       throw error.status === undefined
-        ? new QSFError('network_error', `${this.url} could not be read in ${attempt} tries: ${error.message}.`)
-        : new QSFError('http_status', `${this.url} answered ${error.status} in ${attempt} tries.`);
+        ? new QSFError('network_error', `${this.url} could not be read${tries(attempt)}: ${error.message}.`, { url })
+        : new QSFError('http_status', `${this.url} answered ${error.status}${tries(attempt)}.`, {
+            url,
+            status: error.status,
+          });
     }
     await sleep(retryDelay(this.#policy, attempt, error.retryAfter), this.#closing.signal);
   }
@@ -303,6 +334,11 @@ class Transient extends Error {
   }
 }
 
+/** Whether a fetch failed without an answer. */
+const isRefused = (error: unknown) => error instanceof Transient && error.status === undefined;
+
+const tries = (n: number) => (n === 1 ? '' : ` in ${n} tries`);
+
 function statusError(url: string, response: Response): Error {
   const { status } = response;
   void response.body?.cancel().catch(() => {});
@@ -310,6 +346,7 @@ function statusError(url: string, response: Response): Error {
   return new QSFError(
     'http_status',
     `${url} answered ${status}${response.statusText ? ` ${response.statusText}` : ''}.`,
+    { url, status },
   );
 }
 
