@@ -28,6 +28,8 @@ struct Options {
 
   bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
        detokenize = false;
+  std::string perplexity_file;  // the text to measure with
+  std::uint32_t window = 512, windows = 0;
   Color color = Color::automatic;
   std::string logits_file, receipt_file;
 
@@ -35,7 +37,8 @@ struct Options {
   bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
   /// Whether there is anything to compute, or only something to show.
   bool generates() const {
-    return !tokenize && !detokenize && (prompt || reads_prompt() || !tokens.empty() || chat || interactive || bench);
+    return !tokenize && !detokenize &&
+           (prompt || reads_prompt() || !tokens.empty() || chat || interactive || bench || !perplexity_file.empty());
   }
 };
 

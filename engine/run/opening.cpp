@@ -207,6 +207,7 @@ Status Opening::plan_memory() {
   in.finest_kv = m.tables.header.quant == static_cast<std::uint8_t>(FormatId::f32) ? KvType::f32 : KvType::f16;
   const std::uint32_t long_from = m.config.table.model.long_rope_from;
   in.model_seq_len = long_from != 0 ? std::min(long_from, m.config.max_seq_len) : m.config.max_seq_len;
+  in.sequences = m.options.sequences;
   in.max_seq_len = m.options.max_seq_len;
   in.chunk = m.options.chunk;
   in.ring_slots = m.options.ring_slots;

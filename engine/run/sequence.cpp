@@ -57,7 +57,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   n_prompt_ = n_tokens_ - position_;
   max_tokens_ = prompt.max_tokens;
   n_generated_ = 0;
-  all_logits_ = prompt.all_logits;
+  logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
   std::ranges::copy(prompt.end_tokens, end_tokens_.begin());
@@ -90,7 +90,7 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row) {
   n_rows_ = 0;
   for (std::uint32_t i = 0; i < n_columns_; ++i) {
     const std::uint32_t position = position_ + i;
-    const bool wants_logits = all_logits_ || position + 1 == n_tokens_;
+    const bool wants_logits = position >= logits_from_ || position + 1 == n_tokens_;
     n_rows_ += wants_logits ? 1 : 0;
     room[i] = {room_[position], position, id_, wants_logits};
   }
@@ -106,7 +106,7 @@ void Sequence::leave(Lanes& lanes, std::span<const float> logits, std::uint32_t 
     const std::size_t row = vocab_size;
     logits_sha_.update(std::as_bytes(logits.subspan(first_row_ * row, n_rows_ * row)));
   }
-  state_ = all_logits_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
+  state_ = position_ > logits_from_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
 }
 
 Step Sequence::next(Model& model) {

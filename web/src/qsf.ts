@@ -226,7 +226,7 @@ function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequ
   const stop = options.stop ?? [];
   return {
     ...checkOptions(samplerOptions, { ...options, seed }),
-    ...checkOptions(promptOptions, { ...options, allLogits: false }),
+    ...checkOptions(promptOptions, { ...options, allLogits: false, logitsFrom: 0 }),
     prompt: typeof prompt === 'string' ? prompt : tokenIds(prompt),
     stop: typeof stop === 'string' ? [stop] : [...stop],
     continue: options.continue ?? false,
