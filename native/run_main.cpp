@@ -57,7 +57,7 @@ struct Outputs {
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
   if (!is_url(o.model)) inputs.push_back(o.model);
-  for (const std::string& file : {o.prompt_file, o.perplexity_file}) {
+  for (const std::string& file : {o.prompt_file, o.perplexity_file, o.kl_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;
@@ -72,10 +72,11 @@ Status open_outputs(const Options& o, Outputs& out) {
     to.emplace(std::move(*file));
     return {};
   };
-  QSF_TRY(open(o.logits_file, out.logits));
+  QSF_TRY(open(o.logits_file + o.save_logits_file, out.logits));  // one of them is empty
   QSF_TRY(open(o.receipt_file, out.receipt));
   if (out.logits && out.receipt && out.logits->path() == out.receipt->path()) {
-    return make_error(ErrorCode::bad_argument, "--logits and --receipt are both to be {}", out.logits->path());
+    return make_error(ErrorCode::bad_argument, "{} and --receipt are both to be {}",
+                      o.logits_file.empty() ? "--save-logits" : "--logits", out.logits->path());
   }
   return {};
 }

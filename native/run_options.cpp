@@ -128,6 +128,7 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
   if (!perplexity && (o.window != Options().window || o.windows != 0 || o.host.open.sequences != 1)) {
     return "--window, --windows and --sequences are for --perplexity";
   }
+  if (!perplexity && !(o.kl_file + o.save_logits_file).empty()) return "--kl and --save-logits are for --perplexity";
   if (perplexity && (text || o.system_prompt || !o.tokens.empty())) return "--perplexity takes its text from a file";
   if (perplexity && o.window < kLeastWindow) {
     return "--window takes at least " + std::to_string(kLeastWindow) + " tokens, of which one is counted";
@@ -203,6 +204,8 @@ class Table {
     app_.add_flag("--interactive", o_.interactive, "Each line of standard input continues the text");
     app_.add_flag("--bench", o_.bench, "Measure tokens per second of prompt and generation, and exit");
     text("--perplexity", o_.perplexity_file, "Measure how well the model knows the text of a file", "FILE");
+    text("--save-logits", o_.save_logits_file, "Save the logits of what --perplexity counts", "FILE");
+    text("--kl", o_.kl_file, "Compare with logits that another model saved of the same text", "FILE");
     number("--window", o_.window, "Tokens of a window of that text; its second half is counted");
     number("--windows", o_.windows, "Windows to measure with; 0: all");
     app_.add_flag("--tokenize", o_.tokenize, "Print the token ids of the prompt, and exit");

@@ -29,6 +29,7 @@ struct Options {
   bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
        detokenize = false;
   std::string perplexity_file;  // the text to measure with
+  std::string kl_file, save_logits_file;
   std::uint32_t window = 512, windows = 0;
   Color color = Color::automatic;
   std::string logits_file, receipt_file;

@@ -168,6 +168,16 @@ Result<std::vector<std::uint32_t>> ids_of(Session& session, std::string_view tex
   return ids;
 }
 
+/// Whether saved logits are of the same tokens.
+Status check_base(const std::string& name, const LogitsShape& base, const LogitsShape& own) {
+  if (base.vocab_size != own.vocab_size) {
+    return make_error(ErrorCode::bad_argument, "{} has logits of a vocabulary of {}; the model's has {}", name,
+                      base.vocab_size, own.vocab_size);
+  }
+  if (base.windows == own.windows && base.ids_crc == own.ids_crc) return {};
+  return make_error(ErrorCode::bad_argument, "{} was saved from another text or with another tokenizer", name);
+}
+
 }  // namespace
 
 Result<Measured> read_measured(Options& o) {
@@ -177,6 +187,20 @@ Result<Measured> read_measured(Options& o) {
   out.text = std::move(text);
   if (out.text.empty()) return make_error(ErrorCode::bad_argument, "{} has no text to measure with", o.perplexity_file);
   o.host.budget -= out.text.size() * kBytesPerTextByte;
+  if (!o.kl_file.empty()) {
+    QSF_LET(base, LogitsReader::open(o.kl_file));
+    const LogitsShape& shape = base.shape();
+    if (shape.window != o.window) {
+      return make_error(ErrorCode::bad_argument, "{} was saved with windows of {} tokens, not {} (see --window)",
+                        o.kl_file, shape.window, o.window);
+    }
+    if (o.windows == 0) o.windows = shape.windows;
+    if (shape.windows != o.windows) {
+      return make_error(ErrorCode::bad_argument, "{} has the logits of {} windows, not of {} (see --windows)",
+                        o.kl_file, shape.windows, o.windows);
+    }
+    out.base.emplace(std::move(base));
+  }
   out.context_asked = o.host.open.max_seq_len != 0;
   if (!out.context_asked) o.host.open.max_seq_len = o.window;
   return out;
@@ -206,6 +230,7 @@ Result<Perplexity> measure_perplexity(const Options& o, Host& host, Measured& me
   }
   const std::span<const std::uint32_t> used = std::span(ids).first(std::size_t{shape.windows} * shape.window);
   shape.ids_crc = crc32(std::as_bytes(used));
+  if (measured.base) QSF_TRY(check_base(o.kl_file, measured.base->shape(), shape));
   Windows windows(host, used, shape, measured.base ? &*measured.base : nullptr, save, !o.receipt_file.empty());
   QSF_TRY(windows.run());
   Perplexity out = windows.result();

@@ -7,43 +7,10 @@
 #include <sstream>
 
 #include "engine/reference.h"
-#include "file/small_file.h"
-#include "native/models.h"
-#include "qsf/text/tokenizer_builder.h"
+#include "native/letters.h"
 
 namespace qsf::test {
 namespace {
-
-using Ids = std::vector<std::uint32_t>;
-
-constexpr std::uint32_t kBegin = 1;
-constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz .,<>/";
-
-/// A vocabulary of letters, each a token of its own behind <unk>, <s> and </s>.
-std::vector<std::byte> letters(bool add_bos) {
-  TokenizerSource source;
-  source.kind = TokenizerKind::spm_bpe;
-  source.add_bos = add_bos;
-  source.tokens = {{"<unk>", 0, TokenType::unknown}, {"<s>", 0, TokenType::control}, {"</s>", 0, TokenType::control}};
-  for (const char c : kLetters) source.tokens.push_back({c == ' ' ? "▁" : std::string(1, c)});
-  while (source.tokens.size() < 40) source.tokens.push_back({"", 0, TokenType::unused});
-  const auto built = build_tokenizer(source);
-  EXPECT_TRUE(built) << built.error().sentence;
-  return *built;
-}
-
-/// Text of those letters, with what would be special tokens if it were no plain text.
-std::string some_text(std::size_t n) {
-  std::string text = "<s>once</s> ";
-  for (std::size_t i = text.size(); i < n; ++i) text += kLetters[(i * 7 + i * i * 3 + 5) % kLetters.size()];
-  return text;
-}
-
-Ids ids_of(std::string_view text) {
-  Ids ids;
-  for (const char c : text) ids.push_back(static_cast<std::uint32_t>(3 + kLetters.find(c)));
-  return ids;
-}
 
 struct Expected {
   double perplexity = 0, standard_error = 0;
@@ -77,20 +44,6 @@ Expected expected(Ids ids, std::uint32_t window, std::optional<std::uint32_t> be
   return out;
 }
 
-struct Files {
-  TempDir dir;
-  std::string model = dir / "model.qsf", text = dir / "text";
-
-  void write(const testing::SmallFile& file, std::string_view words) {
-    write_bytes(model, file.bytes);
-    std::ofstream(text) << words;
-  }
-  RunResult measure(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"--perplexity", text});
-    return generate(model, more);
-  }
-};
-
 void expect_near(const Json& receipt, const Expected& e, const std::string& what) {
   // Logits are within 1e-6 of the largest, which is about 1.
   EXPECT_NEAR(receipt.at("perplexity").get<double>(), e.perplexity, 1e-5 * e.perplexity) << what;
@@ -105,7 +58,7 @@ TEST(Perplexity, IsThatOfAModelInDoubles) {
     o.tokenizer = letters(begins);
     const testing::SmallFile file = testing::small_file(o);
     const std::string words = some_text(150);
-    Files files;
+    Measurable files;
     files.write(file, words + "\n");
     for (const std::uint32_t window : {3u, 16u, 31u, 64u}) {
       const Expected e = expected(ids_of(words), window, begins ? std::optional(kBegin) : std::nullopt,
@@ -125,7 +78,7 @@ TEST(Perplexity, DoesNotDependOnTheWay) {
   testing::SmallOptions o;
   o.tokenizer = letters(true);
   o.format = FormatId::q8;
-  Files files;
+  Measurable files;
   files.write(testing::small_file(o), some_text(200));
   const Json base = files.measure({"--window", "20", "--kv", "f16"}).receipt;
   EXPECT_EQ(base.at("windows"), 10);
@@ -202,7 +155,7 @@ std::string refusal(std::vector<std::string> arguments, int code) {
 TEST(Perplexity, WhatDoesNotFitIsRefusedInASentence) {
   testing::SmallOptions o;
   o.tokenizer = letters(true);
-  Files files;
+  Measurable files;
   files.write(testing::small_file(o), some_text(99));
   const auto told = [&](const std::string& text, std::vector<std::string> more, int code = 1) {
     std::ofstream(files.dir / "words") << text;
