@@ -144,6 +144,30 @@ TEST(Perplexity, IsThatOfItsLogits) {
   EXPECT_EQ(receipt.at("windows"), e.windows);
 }
 
+// Text, ids and saved logits are beside the arena: the process stays where it is without them.
+TEST(Perplexity, StaysInsideItsBudget) {
+  constexpr std::uint64_t kBudget = 3u << 20, kAboveBudget = 12'000'000;
+  const TempDir dir;
+  const Json golden_values = golden();
+  std::string words;
+  while (words.size() < 100'000) words += golden_values.at("prompts").at(1).at("greedy_text").get<std::string>();
+  std::ofstream(dir / "text") << words;
+  const std::vector<std::string> arguments{"--perplexity", dir / "text", "--windows", "4", "--ram-budget", "3"};
+  for (const char* option : {"--save-logits", "--kl"}) {
+    std::vector<std::string> more = arguments;
+    more.insert(more.end(), {option, dir / "logits"});
+    const RunResult r = generate(stories("8bit"), more, true);
+    const Json& plan = r.receipt.at("plan");
+    EXPECT_GT(plan.at("ring_slots"), 0);
+    EXPECT_EQ(plan.at("budget"), kBudget - words.size() * 7);
+#ifndef QSF_SANITIZED
+    EXPECT_LE(r.ran.peak_resident_bytes, kBudget + kAboveBudget);
+#endif
+    std::printf("%s: peak %+.2f MB\n", option,
+                (static_cast<double>(r.ran.peak_resident_bytes) - static_cast<double>(kBudget)) / 1e6);
+  }
+}
+
 std::string refusal(std::vector<std::string> arguments, int code) {
   arguments.insert(arguments.begin(), program("qsf-run"));
   const Ran ran = run(arguments);
