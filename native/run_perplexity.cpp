@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "native/clock.h"

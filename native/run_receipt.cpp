@@ -36,7 +36,7 @@ Json setting_of(const Options& options, Host& host) {
 }
 
 /// With what every receipt ends with.
-std::string finished(Json receipt, Host& host, Json work) {
+std::string finished(Json receipt, Host& host, const Json& work) {
   const Session& session = host.session();
   Json seconds = {{"open", host.open_seconds()}};
   seconds.update(work);
