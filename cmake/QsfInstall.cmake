@@ -16,7 +16,7 @@ target_link_libraries(libqsf_static INTERFACE $<INSTALL_INTERFACE:qsf::dep_lz4>)
 
 install(TARGETS libqsf_static libqsf_shared EXPORT qsf
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS qsf-run qsf-convert RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS qsf-run qsf-convert qsf-parity RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT qsf NAMESPACE qsf:: FILE qsf-targets.cmake DESTINATION ${package})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

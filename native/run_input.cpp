@@ -42,7 +42,7 @@ std::size_t longest_text(const Session& session) {
   return longest * stats.max_seq_len;
 }
 
-Result<std::string> read_text(const std::string& path, std::size_t limit) {
+Result<std::string> read_text(const std::string& path, std::size_t limit, std::string_view holder) {
   const std::string name = path.empty() ? "standard input" : path;
   const auto error = [&] { return make_error(ErrorCode::io_error, "cannot read {}: {}", name, std::strerror(errno)); };
   const int from = path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -57,7 +57,7 @@ Result<std::string> read_text(const std::string& path, std::size_t limit) {
       status = cancelled() ? make_error(ErrorCode::cancelled, "stopped while reading {}", name) : error();
     } else if (text.size() + static_cast<std::size_t>(n) > limit) {
       status =
-          make_error(ErrorCode::context_full, "{} has more than {} bytes, more than the context can hold", name, limit);
+          make_error(ErrorCode::context_full, "{} has more than {} bytes, more than {} can hold", name, limit, holder);
     } else {
       text.append(buffer, static_cast<std::size_t>(n));
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "qsf/engine.h"
 
@@ -12,8 +13,8 @@ namespace qsf::run {
 std::size_t longest_text(const Session& session);
 
 /// All of a file, or of standard input for an empty path, without the line end that editors and echo add. context_full
-/// when there is more than `limit` bytes, io_error, cancelled.
-Result<std::string> read_text(const std::string& path, std::size_t limit);
+/// when there is more than `limit` bytes, what `holder` can hold; io_error, cancelled.
+Result<std::string> read_text(const std::string& path, std::size_t limit, std::string_view holder = "the context");
 
 /// The lines of standard input, or of another file that is open.
 class Lines {

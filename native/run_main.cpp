@@ -12,6 +12,7 @@
 #include "native/run_input.h"
 #include "native/run_options.h"
 #include "native/run_output.h"
+#include "native/run_perplexity.h"
 #include "native/run_report.h"
 #include "native/run_signal.h"
 #include "native/run_terminal.h"
@@ -57,7 +58,9 @@ struct Outputs {
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
   if (!is_url(o.model)) inputs.push_back(o.model);
-  if (!o.prompt_file.empty()) inputs.push_back(o.prompt_file);
+  for (const std::string& file : {o.prompt_file, o.perplexity_file, o.kl_file}) {
+    if (!file.empty()) inputs.push_back(file);
+  }
   return inputs;
 }
 
@@ -70,15 +73,17 @@ Status open_outputs(const Options& o, Outputs& out) {
     to.emplace(std::move(*file));
     return {};
   };
-  QSF_TRY(open(o.logits_file, out.logits));
+  QSF_TRY(open(o.logits_file + o.save_logits_file, out.logits));  // one of them is empty
   QSF_TRY(open(o.receipt_file, out.receipt));
   if (out.logits && out.receipt && out.logits->path() == out.receipt->path()) {
-    return make_error(ErrorCode::bad_argument, "--logits and --receipt are both to be {}", out.logits->path());
+    return make_error(ErrorCode::bad_argument, "{} and --receipt are both to be {}",
+                      o.logits_file.empty() ? "--save-logits" : "--logits", out.logits->path());
   }
   return {};
 }
 
-Status finish_outputs(const Options& o, Host& host, const Generation& made, Outputs& out) {
+template <class Made>
+Status finish_outputs(const Options& o, Host& host, const Made& made, Outputs& out) {
   if (out.logits) QSF_TRY(out.logits->commit());
   if (!out.receipt) return {};
   const std::string receipt = receipt_of(o, host, made);
@@ -108,6 +113,17 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, Progress* progr
   if (o.verbose) print_speed(stderr, *made, host);
   if (const Status written = finish_outputs(o, host, *made, outputs); !written) return fail(written.error());
   return made->ended == end_name(End::cancelled) ? exit_code_of(caught_signal()) : 0;
+}
+
+int run_perplexity(const Options& o, Host& host, Measured& measured, Progress* progress) {
+  Outputs outputs;
+  if (const Status opened = open_outputs(o, outputs); !opened) return fail(opened.error());
+  const Result<Perplexity> made = measure_perplexity(o, host, measured, outputs.logits ? &*outputs.logits : nullptr);
+  if (progress != nullptr) progress->end();
+  if (!made) return fail(made.error());
+  print_perplexity(stdout, *made);
+  if (const Status written = finish_outputs(o, host, *made, outputs); !written) return fail(written.error());
+  return 0;
 }
 
 /// Whether the line is shorter than an empty context.
@@ -182,16 +198,18 @@ Status print_text(const Session& session, std::span<const std::uint32_t> ids) {
 
 int exit_code(const Status& status) { return status ? 0 : fail(status.error()); }
 
-int run_opened(Options& o, Host& host, Progress* progress) {
+int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progress* progress) {
   const Stats s = host.session().stats();
   if (o.verbose) print_setting(stderr, o, host);
   if (o.memory_map) print_memory_map(o.generates() ? stderr : stdout, host.session());
-  if (o.host.open.max_seq_len > s.model_seq_len) {
+  const bool context_asked = !measured || measured->context_asked;
+  if (context_asked && o.host.open.max_seq_len > s.model_seq_len) {
     note(make_error(ErrorCode::bad_argument, "the model was made for {} tokens of context; beyond, text may get worse",
                     s.model_seq_len)
              .sentence);
   }
   if (o.embed) return o.generates() ? exit_code(embed_all(o, host, inputs_of(o))) : 0;
+  if (measured) return run_perplexity(o, host, *measured, progress);
   if (o.reads_prompt()) {
     Result<std::string> text = read_text(o.prompt_file, longest_text(host.session()));
     if (!text) return fail(text.error());
@@ -223,6 +241,12 @@ int run(int argc, char** argv) {
   Options o;
   if (const std::optional<int> code = parse(argc, argv, o)) return *code;
   if (const Status apart = check_output(inputs_of(o)); !apart) return fail(apart.error());
+  std::optional<Measured> measured;
+  if (!o.perplexity_file.empty()) {
+    Result<Measured> read = read_measured(o);
+    if (!read) return fail(read.error());
+    measured.emplace(std::move(*read));
+  }
   std::atomic<std::uint64_t> received{0};
   o.host.source.received = &received;
   std::optional<Progress> progress;
@@ -231,7 +255,7 @@ int run(int argc, char** argv) {
   if (progress && (!opened || o.memory_map || o.verbose || o.interactive || o.chat || o.bench)) progress->end();
   if (!opened) return fail(opened.error());
   catch_signals();
-  return run_opened(o, **opened, progress ? &*progress : nullptr);
+  return run_opened(o, **opened, measured, progress ? &*progress : nullptr);
 }
 
 int main(int argc, char** argv) {

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "native/run_complete.h"
+#include "native/run_scores.h"
 
 namespace qsf::run {
 namespace {
@@ -109,7 +110,8 @@ std::optional<std::string> embedding_mistake(Options& o, const std::string& pool
     if (o.pooling || o.normalize) return "--pooling and --normalize are for --embed";
     return std::nullopt;
   }
-  if (o.tokenize || o.detokenize || o.chat || o.interactive || o.bench || o.system_prompt || !o.receipt_file.empty()) {
+  if (o.tokenize || o.detokenize || o.chat || o.interactive || o.bench || o.system_prompt || !o.receipt_file.empty() ||
+      !o.perplexity_file.empty()) {
     return "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
   }
   const int ways = (o.texts.empty() ? 0 : 1) + (o.prompt ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1);
@@ -145,8 +147,20 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
   if (o.interactive && o.bench) return "--interactive and --bench exclude each other";
   if (o.prompt && !o.prompt_file.empty()) return "--prompt and --prompt-file exclude each other";
   if (text && !o.tokens.empty()) return "--prompt and --tokens exclude each other";
-  if (o.tokenize + o.detokenize + o.chat + o.interactive + o.bench > 1) {
-    return "--tokenize, --detokenize, --chat, --interactive and --bench exclude each other";
+  const bool perplexity = !o.perplexity_file.empty();
+  if (o.tokenize + o.detokenize + o.chat + o.interactive + o.bench + perplexity > 1) {
+    return "--tokenize, --detokenize, --chat, --interactive, --bench and --perplexity exclude each other";
+  }
+  if (!perplexity && (o.window != Options().window || o.windows != 0 || o.host.open.sequences != 1)) {
+    return "--window, --windows and --sequences are for --perplexity";
+  }
+  if (!perplexity && !(o.kl_file + o.save_logits_file).empty()) return "--kl and --save-logits are for --perplexity";
+  if (perplexity && (text || o.system_prompt || !o.tokens.empty())) return "--perplexity takes its text from a file";
+  if (perplexity && o.window < kLeastWindow) {
+    return "--window takes at least " + std::to_string(kLeastWindow) + " tokens, of which one is counted";
+  }
+  if (perplexity && o.host.open.max_seq_len != 0 && o.window > o.host.open.max_seq_len) {
+    return "--window is longer than --max-seq-len";
   }
   if (o.system_prompt && (o.interactive || o.bench || o.detokenize || !o.tokens.empty())) {
     return "--system-prompt is for --chat or one prompt of text";
@@ -156,7 +170,7 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
   if ((o.tokenize || o.detokenize) && !(o.logits_file + o.receipt_file).empty()) {
     return "--logits and --receipt need something to compute";
   }
-  if (!o.logits_file.empty() && (o.chat || o.interactive || o.bench)) return "--logits needs one prompt";
+  if (!o.logits_file.empty() && (o.chat || o.interactive || o.bench || perplexity)) return "--logits needs one prompt";
   if (!o.receipt_file.empty() && (o.chat || o.interactive)) return "--receipt needs one prompt";
   return std::nullopt;
 }
@@ -198,6 +212,7 @@ class Table {
     app_.add_option("--ram-budget", w_.budget_mib, "Memory for everything, in MiB")->type_name("MIB");
     number("--max-seq-len", o_.host.open.max_seq_len, "Tokens of context; 0: what the model and budget allow");
     number("--chunk", o_.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
+    number("--sequences", o_.host.open.sequences, "Windows of --perplexity that share the passes");
     number("--ring", o_.host.open.ring_slots, "Slots that weights are streamed through; 0: the plan's choice");
     app_.add_flag("--stream-all", o_.host.open.stream_all, "Keep no weights that can be streamed");
     choice(
@@ -214,6 +229,11 @@ class Table {
     app_.add_flag("--chat", o_.chat, "Each line of standard input is a message of a conversation");
     app_.add_flag("--interactive", o_.interactive, "Each line of standard input continues the text");
     app_.add_flag("--bench", o_.bench, "Measure tokens per second of prompt and generation, and exit");
+    text("--perplexity", o_.perplexity_file, "Measure how well the model knows the text of a file", "FILE");
+    text("--save-logits", o_.save_logits_file, "Save the logits of what --perplexity counts", "FILE");
+    text("--kl", o_.kl_file, "Compare with logits that another model saved of the same text", "FILE");
+    number("--window", o_.window, "Tokens of a window of that text; its second half is counted");
+    number("--windows", o_.windows, "Windows to measure with; 0: all");
     app_.add_flag("--tokenize", o_.tokenize, "Print the token ids of the prompt, and exit");
     app_.add_flag("--detokenize", o_.detokenize, "Print the text of --tokens, and exit");
     app_.add_flag("--embed", o_.embed,
@@ -306,15 +326,15 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
     return refuse(*wrong);
   }
-  const bool has_prompt =
-      !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat || o.interactive || o.bench;
+  const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat ||
+                          o.interactive || o.bench || !o.perplexity_file.empty();
   if (!has_prompt && (o.tokenize || !o.memory_map)) {
     if (::isatty(STDIN_FILENO) != 0)
-      return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive or --bench");
+      return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive, --bench or --perplexity");
     o.prompt_from_input = true;
   }
   o.host.open.isa = o.isa;
-  o.host.open.all_logits = !o.logits_file.empty() && !o.embed;
+  o.host.open.all_logits = (!o.logits_file.empty() && !o.embed) || !o.perplexity_file.empty();
   o.host.source.kind = o.source;
   return std::nullopt;
 }

@@ -31,6 +31,9 @@ struct Options {
 
   bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
        detokenize = false, embed = false;
+  std::string perplexity_file;  // the text to measure with
+  std::string kl_file, save_logits_file;
+  std::uint32_t window = 512, windows = 0;
   Color color = Color::automatic;
   std::string logits_file, receipt_file;
 
@@ -39,7 +42,8 @@ struct Options {
   /// Whether there is anything to compute, or only something to show.
   bool generates() const {
     return !tokenize && !detokenize &&
-           (prompt || !texts.empty() || reads_prompt() || !tokens.empty() || chat || interactive || bench);
+           (prompt || !texts.empty() || reads_prompt() || !tokens.empty() || chat || interactive || bench ||
+            !perplexity_file.empty());
   }
 };
 

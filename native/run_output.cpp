@@ -35,9 +35,11 @@ Status check_inputs(const struct stat& output, const std::string& name, std::spa
   return {};
 }
 
-Status write_all(int file, std::span<const std::byte> bytes, const std::string& name) {
+/// write(bytes) writes some of the bytes, as write(2) does.
+template <class Write>
+Status write_all(std::span<const std::byte> bytes, const std::string& name, Write write) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(file, bytes.data(), bytes.size());
+    const ssize_t n = write(bytes);
     if (n >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     } else if (errno != EINTR) {
@@ -47,6 +49,11 @@ Status write_all(int file, std::span<const std::byte> bytes, const std::string& 
     }
   }
   return {};
+}
+
+Status write_all(int file, std::span<const std::byte> bytes, const std::string& name) {
+  return write_all(bytes, name,
+                   [file](std::span<const std::byte> left) { return ::write(file, left.data(), left.size()); });
 }
 
 std::string absolute(const std::string& path) {
@@ -124,6 +131,14 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::write(std::span<const std::byte> bytes) { return write_all(file_, bytes, path_); }
+
+Status OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::byte* begin = bytes.data();
+  return write_all(bytes, path_, [&](std::span<const std::byte> left) {
+    return ::pwrite(file_, left.data(), left.size(),
+                    static_cast<off_t>(offset + static_cast<std::uint64_t>(left.data() - begin)));
+  });
+}
 
 Status OutputFile::commit() {
   if (::close(std::exchange(file_, -1)) != 0) return cannot_write(path_);

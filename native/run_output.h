@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ class OutputFile {
   /// Where it will be, with links followed.
   const std::string& path() const { return path_; }
   Status write(std::span<const std::byte> bytes);
+  /// At a place of its own, in any order; not for pipes.
+  Status write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Takes its place.
   Status commit();
 

@@ -24,36 +24,66 @@ Json kernels_of(const Session& session) {
   return kernels;
 }
 
+/// What every receipt begins with.
+Json setting_of(const Options& options, Host& host) {
+  const Session& session = host.session();
+  const Stats s = session.stats();
+  return {{"program", "qsf-run " QSF_VERSION},
+          {"model", {{"file", options.model}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
+          {"isa", s.isa},
+          {"threads", host.threads()},
+          {"source", host.source().kind().name}};
+}
+
+/// With what every receipt ends with.
+std::string finished(Json receipt, Host& host, const Json& work) {
+  const Session& session = host.session();
+  Json seconds = {{"open", host.open_seconds()}};
+  seconds.update(work);
+  receipt.update({{"bytes_read", session.stats().bytes_read},
+                  {"kernels", kernels_of(session)},
+                  {"plan", plan_of(session)},
+                  {"seconds", std::move(seconds)},
+                  {"peak_resident_bytes", peak_resident_bytes()}});
+  return receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 std::string receipt_of(const Options& options, Host& host, const Generation& g) {
-  const Session& session = host.session();
-  const Stats s = session.stats();
   const SamplerOptions& sampler = options.sampler;
-  const Json receipt = {
-      {"program", "qsf-run " QSF_VERSION},
-      {"model", {{"file", options.model}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
-      {"isa", s.isa},
-      {"threads", host.threads()},
-      {"source", host.source().kind().name},
-      {"sampler",
-       {{"temperature", shortest(sampler.temperature)},
-        {"top_k", sampler.top_k},
-        {"top_p", shortest(sampler.top_p)},
-        {"repetition_penalty", shortest(sampler.repetition_penalty)},
-        {"seed", sampler.seed}}},
-      {"prompt_tokens", g.prompt_ids},
-      {"generated_tokens", g.generated_ids},
-      {"text", g.text},
-      {"ended", g.ended},
-      {"logits_hash", g.logits_hash},
-      {"bytes_read", s.bytes_read},
-      {"kernels", kernels_of(session)},
-      {"plan", plan_of(session)},
-      {"seconds", {{"open", host.open_seconds()}, {"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}}},
-      {"peak_resident_bytes", peak_resident_bytes()},
-  };
-  return receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json receipt = setting_of(options, host);
+  receipt.update({{"sampler",
+                   {{"temperature", shortest(sampler.temperature)},
+                    {"top_k", sampler.top_k},
+                    {"top_p", shortest(sampler.top_p)},
+                    {"repetition_penalty", shortest(sampler.repetition_penalty)},
+                    {"seed", sampler.seed}}},
+                  {"prompt_tokens", g.prompt_ids},
+                  {"generated_tokens", g.generated_ids},
+                  {"text", g.text},
+                  {"ended", g.ended},
+                  {"logits_hash", g.logits_hash}});
+  return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
+}
+
+std::string receipt_of(const Options& options, Host& host, const Perplexity& p) {
+  Json receipt = setting_of(options, host);
+  receipt.update({{"text_file", options.perplexity_file},
+                  {"window", p.window},
+                  {"windows", p.windows},
+                  {"ids_crc", p.ids_crc},
+                  {"counted_tokens", p.counted},
+                  {"perplexity", p.value},
+                  {"standard_error", p.standard_error}});
+  if (const std::optional<Divergence>& d = p.divergence) {
+    receipt["divergence"] = {{"mean", d->mean},
+                             {"quantile_99", d->quantile_99},
+                             {"same_top", d->same_top},
+                             {"perplexity_ratio", d->perplexity_ratio}};
+  }
+  receipt["logits_hash"] = p.logits_hash;
+  return finished(std::move(receipt), host, {{"perplexity", p.seconds}});
 }
 
 }  // namespace qsf::run

@@ -63,4 +63,14 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
                mib(s.bytes_read));
 }
 
+void print_perplexity(std::FILE* to, const Perplexity& p) {
+  std::fprintf(to, "perplexity  %.4f +/- %.4f  (%u windows of %u tokens, %llu counted)\n", p.value, p.standard_error,
+               p.windows, p.window, static_cast<unsigned long long>(p.counted));
+  if (!p.divergence) return;
+  const Divergence& d = *p.divergence;
+  std::fprintf(to, "divergence  %.6f mean, %.6f at 99 %%, in nats per token\n", d.mean, d.quantile_99);
+  std::fprintf(to, "same top    %.3f %%\n", 100 * d.same_top);
+  std::fprintf(to, "ratio       %.6f of the perplexities\n", d.perplexity_ratio);
+}
+
 }  // namespace qsf::run

@@ -6,6 +6,7 @@
 
 #include "native/run_generate.h"
 #include "native/run_options.h"
+#include "native/run_perplexity.h"
 
 namespace qsf::run {
 
@@ -17,6 +18,9 @@ void print_speed(std::FILE* to, const Generation& generation, Host& host);
 
 /// JSON of what ran; docs/cli.md describes the fields.
 std::string receipt_of(const Options& options, Host& host, const Generation& generation);
+std::string receipt_of(const Options& options, Host& host, const Perplexity& perplexity);
+/// The figures, a line each.
+void print_perplexity(std::FILE* to, const Perplexity& perplexity);
 
 /// Measures prompt and generation three times, and prints the medians.
 Status bench(std::FILE* to, const Options& options, Host& host);

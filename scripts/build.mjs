@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// build.mjs native | wasm | package: sets up and builds qsf-run and qsf-convert into build/bin/, the WebAssembly modules,
+// build.mjs native | wasm | package: sets up and builds the native programs into build/bin/, the WebAssembly modules,
 // or the publishable package into dist/.
 import { buildNative, buildWasm } from './lib/build.mjs';
 import { buildPackage } from './lib/package.mjs';

@@ -43,7 +43,7 @@ const threaded = {
 };
 
 /** What the second compiler builds: everything that is installed, and what the test of the bits runs. */
-const installed = ['qsf-run', 'qsf-convert', 'libqsf_static', 'libqsf_shared', 'logits-hash'];
+const installed = ['qsf-run', 'qsf-convert', 'qsf-parity', 'libqsf_static', 'libqsf_shared', 'logits-hash'];
 
 const parts = [
   ['Types and layout of the TypeScript', typeScript],

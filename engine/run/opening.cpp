@@ -213,6 +213,7 @@ Status Opening::plan_memory() {
   in.finest_kv = exact || in.one_pass ? KvType::f32 : KvType::f16;
   const std::uint32_t long_from = m.config.table.model.long_rope_from;
   in.model_seq_len = long_from != 0 ? std::min(long_from, m.config.max_seq_len) : m.config.max_seq_len;
+  in.sequences = m.options.sequences;
   in.max_seq_len = m.options.max_seq_len;
   in.chunk = m.options.chunk;
   in.ring_slots = m.options.ring_slots;

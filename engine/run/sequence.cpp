@@ -78,7 +78,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   n_prompt_ = n_tokens_ - position_;
   max_tokens_ = prompt.max_tokens;
   n_generated_ = 0;
-  all_logits_ = prompt.all_logits;
+  logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
   std::ranges::copy(prompt.end_tokens, end_tokens_.begin());
@@ -157,7 +157,7 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, s
     const std::uint32_t position = position_ + i;
     const bool first = position == 0, last = position + 1 == n_tokens_;
     const bool pooled = pooling_ == Pooling::first ? first : pooling_ != Pooling::last || last;
-    const bool wants_logits = !embeds_ && (all_logits_ || last), wants_hidden = embeds_ && pooled;
+    const bool wants_logits = !embeds_ && (position >= logits_from_ || last), wants_hidden = embeds_ && pooled;
     n_rows_ += wants_logits ? 1 : 0;
     n_hidden_ += wants_hidden ? 1 : 0;
     room[i] = {room_[position], position, id_, wants_logits, wants_hidden};
@@ -183,7 +183,7 @@ void Sequence::leave(Model& model) {
     const std::size_t row = model.config.vocab_size;
     logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * row, n_rows_ * row)));
   }
-  state_ = all_logits_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
+  state_ = position_ > logits_from_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
 }
 
 Step Sequence::next(Model& model) {

@@ -72,6 +72,7 @@ class Sequence {
   void finish_pool();
   Step choose(Model& model);
   Step finish(End why);
+  static constexpr std::uint32_t kNoLogits = ~std::uint32_t{0};  // behind the last position
 
   std::span<std::uint32_t> room_;  // [max_seq_len]
   std::uint32_t id_ = 0;
@@ -88,7 +89,8 @@ class Sequence {
   std::uint32_t max_tokens_ = 0, n_generated_ = 0, n_prompt_ = 0;
   std::array<std::uint32_t, kMaxEndTokens> end_tokens_{};
   std::uint32_t n_end_tokens_ = 0;
-  bool all_logits_ = false, hash_logits_ = false, ignore_eos_ = false;
+  std::uint32_t logits_from_ = kNoLogits;  // positions whose logits are told
+  bool hash_logits_ = false, ignore_eos_ = false;
   End end_ = End::none;
   std::uint32_t token_ = 0;
   std::string_view piece_;

@@ -69,10 +69,15 @@ KvType smallest_kv(const PlanInput& in, Plan p, KvType coarsest) {
   return best;
 }
 
+/// No more columns than all sequences have positions.
+std::uint32_t widest(const PlanInput& in, std::uint32_t chunk, std::uint32_t positions) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunk, std::uint64_t{in.sequences} * positions));
+}
+
 /// The plan for a context of `positions`: all resident where that fits, else streaming where that does.
 std::optional<Plan> with_context(const PlanInput& in, Plan p, std::uint32_t positions) {
   p.max_seq_len = positions;
-  p.chunk = in.one_pass ? positions : std::min(p.chunk, positions);
+  p.chunk = in.one_pass ? positions : widest(in, p.chunk, positions);
   Plan resident = p;
   resident.ring_slots = 0;
   resident.embedding_rows = 0;
@@ -196,7 +201,7 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
       return *fits;
     }
     smallest = p;
-    smallest.chunk = std::min(p.chunk, floor);
+    smallest.chunk = widest(in, p.chunk, floor);
   }
   const double mib = 1024.0 * 1024.0;
   return make_error(ErrorCode::budget_too_small,

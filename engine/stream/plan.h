@@ -46,6 +46,7 @@ struct PlanInput {
   std::span<const SegmentNeed> segments;
   KvType finest_kv = KvType::f16;   // where there is room: no coarser than the weights
   std::uint32_t model_seq_len = 0;  // what the model was made for
+  std::uint32_t sequences = 1;      // that may share a pass
   // Wishes; 0 (kv: -1) leaves the choice to the plan, anything else is kept or refused.
   std::uint32_t max_seq_len = 0;
   std::uint32_t chunk = 0;

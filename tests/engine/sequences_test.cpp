@@ -170,6 +170,46 @@ TEST(Sequences, OneThatIsNotThereIsRefused) {
   EXPECT_STREQ(refused.error().sentence, "sequences is 65; it must be a whole number from 1 to 64");
 }
 
+// A prompt says from which position on it wants logits: they are the last rows of all of them, in any passes.
+TEST(Sequences, TellLogitsFromAPositionOn) {
+  const SmallFile file = small_file();
+  const auto ids = some_tokens(20, 40);
+  const Generation all = Host(file.bytes, 8 * kMiB, with_logits()).generate(all_logits(ids, 3));
+  ASSERT_EQ(all.logits.size(), 22u * 40);
+  for (const std::uint32_t from : {0u, 1u, 10u, 19u, 20u, 21u, 22u, ~0u}) {
+    for (const std::uint32_t chunk : {0u, 1u, 7u, 10u}) {
+      OpenOptions options = with_logits();
+      options.chunk = chunk;
+      Prompt prompt = all_logits(ids, 3);
+      prompt.logits_from = from;
+      const Generation some = Host(file.bytes, 8 * kMiB, options).generate(prompt);
+      const std::size_t left_out = std::min<std::size_t>(from, 22) * 40;
+      EXPECT_TRUE(std::equal(some.logits.begin(), some.logits.end(),
+                             all.logits.begin() + static_cast<std::ptrdiff_t>(left_out), all.logits.end()))
+          << from << " " << chunk;
+      EXPECT_EQ(some.tokens, all.tokens) << from;
+    }
+  }
+}
+
+// A pass is as wide as all sequences together.
+TEST(Sequences, ShareAPassThatIsWiderThanAContext) {
+  const SmallFile file = small_file();
+  OpenOptions options;
+  options.sequences = 3;
+  options.max_seq_len = 20;
+  options.chunk = 100;
+  Many many(file.bytes, options);
+  EXPECT_EQ(many.session->stats().chunk, 60u);
+  const auto ids = some_tokens(19, 40);
+  for (std::uint32_t i = 0; i < 3; ++i) many.start(i, greedy(ids, 0));
+  many.run();
+  Many one(file.bytes, {});
+  one.start(0, greedy(ids, 0));
+  one.run();
+  for (std::uint32_t i = 0; i < 3; ++i) expect_same(many.of[i], one.of[0], std::to_string(i));
+}
+
 // The plan counts what the inits take, to the byte.
 TEST(Sequences, ThePlanIsWhatIsTaken) {
   const SmallFile file = small_file();

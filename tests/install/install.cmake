@@ -28,7 +28,7 @@ foreach(path IN LISTS texts)
     endif()
   endforeach()
 endforeach()
-foreach(path bin/qsf-run bin/qsf-convert share/bash-completion/completions/qsf-run share/zsh/site-functions/_qsf-run
+foreach(path bin/qsf-run bin/qsf-convert bin/qsf-parity share/bash-completion/completions/qsf-run share/zsh/site-functions/_qsf-run
              share/fish/vendor_completions.d/qsf-run.fish)
   if(NOT EXISTS ${prefix}/${path})
     message(FATAL_ERROR "${path} is not installed")

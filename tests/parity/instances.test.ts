@@ -66,7 +66,15 @@ function start(instance: EngineInstance, prompt: number[], seed: number): void {
     {
       ...{ at, textSize: 0, nTokens: prompt.length, stops: at + 4 * prompt.length, nStops: 0 },
       ...{ temperature: 0.8, topK: 40, topP: 0.9, repetitionPenalty: 1, seed },
-      ...{ maxTokens: 12, addBos: true, special: true, ignoreEos: true, logitsHash: true, allLogits: false },
+      ...{
+        maxTokens: 12,
+        addBos: true,
+        special: true,
+        ignoreEos: true,
+        logitsHash: true,
+        allLogits: false,
+        logitsFrom: 0,
+      },
     },
     0,
   );

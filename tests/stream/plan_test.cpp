@@ -170,6 +170,19 @@ TEST(Plan, KeepsWishes) {
   EXPECT_FALSE(make(in).plan);
 }
 
+TEST(Plan, APassIsNoWiderThanAllSequences) {
+  const Sizes all = sizes();
+  PlanInput in = input(all, 64 * kMiB);
+  in.max_seq_len = 100;
+  in.chunk = 450;
+  for (const std::uint32_t sequences : {1u, 4u, 5u}) {
+    in.sequences = sequences;
+    const Made made = make(in);
+    ASSERT_TRUE(made.plan);
+    EXPECT_EQ(made.plan->chunk, std::min(450u, 100 * sequences));
+  }
+}
+
 TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
   const Sizes all = sizes();
   PlanInput in = input(all, 0);

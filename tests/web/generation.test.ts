@@ -11,7 +11,16 @@ import type { FakeInstance } from './fake-engine.js';
 
 const request: GenerateRequest = {
   ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 5, addBos: true, special: true, ignoreEos: false },
-  ...{ logitsHash: false, allLogits: false, temperature: 0, topK: 0, topP: 1, repetitionPenalty: 1, seed: 42 },
+  ...{
+    logitsHash: false,
+    allLogits: false,
+    logitsFrom: 0,
+    temperature: 0,
+    topK: 0,
+    topP: 1,
+    repetitionPenalty: 1,
+    seed: 42,
+  },
 };
 /** As many pieces as may wait for the page. */
 const AHEAD = 16;

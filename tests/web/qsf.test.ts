@@ -218,7 +218,7 @@ describe('generate()', () => {
     await collect(llm, { seed: 7 });
     expect(backend.starts[0]).toEqual({
       ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 256, addBos: true, special: true, ignoreEos: false },
-      ...{ logitsHash: false, allLogits: false },
+      ...{ logitsHash: false, allLogits: false, logitsFrom: 0 },
       ...{ temperature: 0.7, topK: 40, topP: 0.9, repetitionPenalty: 1, seed: 7 },
     });
     backend.will([]);

@@ -28,7 +28,16 @@ const open = () =>
 const start = (options: object = {}) =>
   runner.engine.start({
     ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 5, addBos: true, special: true, ignoreEos: false },
-    ...{ logitsHash: false, allLogits: false, temperature: 0, topK: 0, topP: 1, repetitionPenalty: 1, seed: 0 },
+    ...{
+      logitsHash: false,
+      allLogits: false,
+      logitsFrom: 0,
+      temperature: 0,
+      topK: 0,
+      topP: 1,
+      repetitionPenalty: 1,
+      seed: 0,
+    },
     ...options,
   });
 

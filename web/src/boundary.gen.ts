@@ -152,6 +152,8 @@ export interface PromptOptions {
   logitsHash: boolean;
   /** Step::logits for every position, not only those a token is chosen from. Default false. */
   allLogits: boolean;
+  /** With all logits: only those of the sequence's positions from this one on. Default 0; a whole number from 0 to 4294967295. */
+  logitsFrom: number;
 }
 
 export const promptOptions: OptionRules<PromptOptions> = {
@@ -161,6 +163,7 @@ export const promptOptions: OptionRules<PromptOptions> = {
   ignoreEos: { type: 'flag', fallback: false, least: 0, most: 1 },
   logitsHash: { type: 'flag', fallback: false, least: 0, most: 1 },
   allLogits: { type: 'flag', fallback: false, least: 0, most: 1 },
+  logitsFrom: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
 };
 
 /** Options of an embedding. */

@@ -50,7 +50,7 @@ export const errorNumbers = {
   cancelled: 24,
   /** The host refused the memory that was asked for. */
   out_of_memory: 25,
-  /** A model to convert is damaged, contradicts itself or lacks a part. */
+  /** A file that is read, such as a model to convert or saved logits, is damaged, contradicts itself or lacks a part. */
   bad_input: 26,
   /** The browser or machine lacks something that cannot be done without. */
   unsupported_host: 27,

@@ -32,7 +32,7 @@ const GENERATE = { ...samplerOptions, ...promptOptions, stop: true, signal: true
   [K in keyof GenerateOptions]-?: unknown;
 };
 /** What the package asks for itself. */
-const OWN = ['allLogits'];
+const OWN = ['allLogits', 'logitsFrom'];
 const EMBED = { ...embeddingOptions, pooling: true, normalize: true, signal: true } satisfies {
   [K in keyof EmbedOptions]-?: unknown;
 };
@@ -76,7 +76,7 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
   const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
   return {
     ...checkOptions(samplerOptions, { ...options, seed }),
-    ...checkOptions(promptOptions, { ...options, allLogits: false }),
+    ...checkOptions(promptOptions, { ...options, allLogits: false, logitsFrom: 0 }),
     prompt: promptOf(prompt),
     stop: stopsOf(options.stop ?? []),
     continue: checkKind('continue', 'boolean', options.continue) ?? false,

@@ -70,7 +70,8 @@ export interface NetworkOptions {
   timeout?: number;
 }
 
-export interface GenerateOptions extends Partial<SamplerOptions>, Partial<Omit<PromptOptions, 'allLogits'>> {
+export interface GenerateOptions
+  extends Partial<SamplerOptions>, Partial<Omit<PromptOptions, 'allLogits' | 'logitsFrom'>> {
   /** Same model, options and seed: same tokens, on every machine. Default: random. */
   seed?: number;
   /** Generation ends before any of these strings; at most 8. */
