@@ -110,6 +110,10 @@ export function installFakeWorker(): Backend {
   return FakeWorker.backend;
 }
 
+/** A reply that tells of an error. */
+export const failure = (code: string, sentence: string) =>
+  ({ ok: false, error: { code, sentence } }) as Extract<Reply<never>, { ok: false }>;
+
 /** A promise that a test settles. */
 export function open<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   let resolve!: (value: T) => void;
