@@ -69,7 +69,9 @@ function models() {
     const names = [name, ...also];
     const own = golden.filter(({ type }) => names.includes(type));
     // GGUF may have another architecture for it, which is then the folder's name.
-    const files = golden.filter((model) => model.gguf && names.includes(named.has(model.name) ? model.name : model.type));
+    const files = golden.filter(
+      (model) => model.gguf && names.includes(named.has(model.name) ? model.name : model.type),
+    );
     return [code(names), list(own), list(files)];
   });
 }

@@ -45,6 +45,24 @@ TEST(Command, ConvertsAndInspects) {
   }
 }
 
+TEST(Command, TellsWhichHeadAndFinalNormThereAre) {
+  struct Case {
+    const char* model;
+    const char* head;
+    const char* norm;
+  };
+  for (const auto& [model, head, norm] :
+       {Case{"llama", "its own", "f32"}, Case{"qwen2", "tied to the embedding", "f16"}, Case{"bert", "none", "none"},
+        Case{"gemma-embedding", "none", "f32"}}) {
+    const Folder folder;
+    const std::string out = folder.path("x.qsf");
+    expect(run(kSource + "/tests/data/" + model + " " + out), 0, "bits");
+    const Outcome shown = run("--inspect " + out);
+    EXPECT_NE(shown.text.find(std::string("output head        ") + head + "\n"), std::string::npos) << model;
+    EXPECT_NE(shown.text.find(std::string("final norm         ") + norm + "\n"), std::string::npos) << model;
+  }
+}
+
 TEST(Command, QuietSaysNothing) {
   const Folder folder;
   const Outcome outcome = run(kLlama + " " + folder.path("x.qsf") + " --quiet");

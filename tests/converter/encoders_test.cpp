@@ -157,6 +157,25 @@ TEST(Encoders, ModulesThatTheEngineDoesNotHaveAreRefusedByName) {
   EXPECT_NE(sentence(mean, {{"", "Transformer"}, {"../bert", "Pooling"}}).find("no"), std::string::npos);
 }
 
+/// As llama.cpp writes it of a model whose head is its embedding.
+TEST(Encoders, AGgufFileWithAPoolingAndNoHeadMakesEmbeddingsOnly) {
+  const ModelKind model = convert(kSource + "/tests/data/gguf/qwen3-embedding.gguf", exact()).layers().model;
+  EXPECT_EQ(model.headless, 1u);
+  EXPECT_EQ(model.pooling, Pooling::last);
+  EXPECT_EQ(model.normalize, 1u);
+}
+
+/// What a template puts behind a text that is embedded, whatever ends a text that is generated.
+TEST(Encoders, TheEndOfATextIsTheTokenizersTemplates) {
+  const Folder folder;
+  copy_folder(kSource + "/tests/data/qwen3-embedding", folder.path());
+  Json config = read_config(folder.path());
+  ASSERT_EQ(config["eos_token_id"], 1);
+  config["eos_token_id"] = 7;
+  write_text(folder.path("config.json"), config.dump());
+  EXPECT_EQ(convert(folder.path(), exact()).tables.header.eos, 1u);
+}
+
 const std::string kGemma = kSource + "/tests/data/gemma-embedding";
 
 /// The product in double precision, of the matrices that lie in the model's own files.
