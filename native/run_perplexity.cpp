@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -30,8 +31,15 @@ struct WindowScore {
 class Windows {
  public:
   Windows(Host& host, std::span<const std::uint32_t> ids, const LogitsShape& shape, const LogitsReader* base,
-          OutputFile* save, bool hash)
-      : host_(host), ids_(ids), shape_(shape), base_(base), save_(save), hash_(hash), scores_(shape.windows) {
+          OutputFile* save, bool hash, bool tells)
+      : host_(host),
+        ids_(ids),
+        shape_(shape),
+        base_(base),
+        save_(save),
+        hash_(hash),
+        tells_(tells),
+        scores_(shape.windows) {
     running_.resize(std::min(host.session().stats().sequences, shape.windows));
     if (base_ != nullptr) {
       base_row_.resize(shape.vocab_size);
@@ -49,6 +57,8 @@ class Windows {
   };
 
   Status start(std::uint32_t sequence);
+  /// On standard error.
+  void tell_window(std::uint32_t window) const;
   Status take_rows(Running& at, std::span<const float> rows);
   Status take_row(const Running& at, std::span<const float> row);
 
@@ -57,7 +67,7 @@ class Windows {
   LogitsShape shape_;
   const LogitsReader* base_;
   OutputFile* save_;
-  bool hash_;
+  bool hash_, tells_;
   std::vector<WindowScore> scores_;  // by window, so that sums do not depend on which ends first
   std::vector<float> divergences_, base_row_;
   std::vector<std::string> hashes_;
@@ -92,8 +102,16 @@ Status Windows::run() {
     if (step == Step::logits) QSF_TRY(take_rows(running_[sequence], session.logits()));
     if (step != Step::done) continue;
     if (hash_) hashes_[running_[sequence].window] = session.logits_hash(sequence);
+    if (tells_) tell_window(running_[sequence].window);
     QSF_TRY(start(sequence));
   }
+}
+
+void Windows::tell_window(std::uint32_t window) const {
+  Moments so_far;
+  for (const WindowScore& score : scores_) so_far.add(score.loss);
+  std::fprintf(stderr, "window     %u of %u; perplexity so far %.4f\n", window + 1, shape_.windows,
+               std::exp(so_far.mean()));
 }
 
 Status Windows::take_rows(Running& at, std::span<const float> rows) {
@@ -235,7 +253,8 @@ Result<Perplexity> measure_perplexity(const Options& o, Host& host, Measured& me
   const std::span<const std::uint32_t> used = std::span(ids).first(std::size_t{shape.windows} * shape.window);
   shape.ids_crc = crc32(std::as_bytes(used));
   if (measured.base) QSF_TRY(check_base(o.kl_file, measured.base->shape(), shape));
-  Windows windows(host, used, shape, measured.base ? &*measured.base : nullptr, save, !o.receipt_file.empty());
+  Windows windows(host, used, shape, measured.base ? &*measured.base : nullptr, save, !o.receipt_file.empty(),
+                  o.verbose);
   QSF_TRY(windows.run());
   Perplexity out = windows.result();
   out.seconds = seconds_since(begin);

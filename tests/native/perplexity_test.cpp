@@ -105,7 +105,9 @@ TEST(Perplexity, DoesNotDependOnTheWay) {
   // Several windows do share a pass: a chunk is as wide as all of them.
   EXPECT_EQ(files.measure({"--window", "20", "--sequences", "4", "--chunk", "80"}).receipt.at("plan").at("chunk"), 80);
   // Of fewer windows it is another number.
-  const Json two = files.measure({"--window", "20", "--kv", "f16", "--windows", "2"}).receipt;
+  const RunResult told = files.measure({"--window", "20", "--kv", "f16", "--windows", "2", "--verbose"});
+  EXPECT_NE(told.ran.err.find("window     2 of 2; perplexity so far "), std::string::npos) << told.ran.err;
+  const Json& two = told.receipt;
   EXPECT_EQ(two.at("windows"), 2);
   EXPECT_NE(two.at("perplexity"), base.at("perplexity"));
 }
