@@ -60,7 +60,7 @@ void run_claim(benchmark::State& state, const Kernels& kernels, const Claim& c) 
   for (auto _ : state) {
     const std::byte* w = weights.data() + at;
     if (c.way == Way::fused) {
-      kernels.quantize_columns(activations.x.data(), c.cols, c.cols, 1, args.xq);
+      kernels.quantize_columns(activations.x.data(), c.cols, c.cols, 1, ScaleOf::group, args.xq);
       args.weights = w;
       kernels.matmul[format](args);
     } else if (c.way == Way::separate) {

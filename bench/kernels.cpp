@@ -88,7 +88,7 @@ void run_quantize(benchmark::State& state, const Kernels& kernels, std::uint32_t
   MatmulArgs args{};
   activations.into(args);
   for (auto _ : state) {
-    kernels.quantize_columns(activations.x.data(), cols, cols, 1, args.xq);
+    kernels.quantize_columns(activations.x.data(), cols, cols, 1, ScaleOf::group, args.xq);
     benchmark::ClobberMemory();
   }
   state.counters["GB/s"] = per_iteration(1e-9 * cols * sizeof(float));

@@ -46,7 +46,7 @@ Activations::Activations(const Kernels& kernels, std::uint32_t cols, std::uint32
   half_sums_.resize(2 * padded / kGroup);
   MatmulArgs args{};
   into(args);
-  kernels.quantize_columns(x.data(), cols, cols, n, args.xq);
+  kernels.quantize_columns(x.data(), cols, cols, n, ScaleOf::group, args.xq);
 }
 
 void Activations::into(MatmulArgs& args) {

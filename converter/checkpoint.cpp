@@ -25,15 +25,15 @@ struct Layout {
   std::uint32_t magic, version;
   const char* architecture;
   Stored matrices;
-  bool qwen;  // head_dim in the header, norms of queries and keys, RoPE over halves
-  float epsilon, theta;
+  bool qwen;                            // head_dim in the header, norms of queries and keys, RoPE over halves
+  float epsilon, final_epsilon, theta;  // of norms, of the last one (0: the same), of RoPE
 };
 constexpr std::uint32_t kAk42 = 0x616b3432, kAjc1 = 0x616a6331;
 constexpr std::array kLayouts{
-    Layout{"llama2.c", kAk42, 1, "llama", Stored::f32, false, 1e-5f, 1e4f},
-    Layout{"llama2.c", kAk42, 2, "llama", Stored::int8, false, 1e-5f, 1e4f},
-    Layout{"bitllama2.c", kAk42, 1, "bitnet", Stored::ternary, false, 1e-12f, 1e4f},
-    Layout{"qwen3.c", kAjc1, 1, "qwen3", Stored::int8, true, 1e-6f, 1e6f},
+    Layout{"llama2.c", kAk42, 1, "llama", Stored::f32, false, 1e-5f, 0, 1e4f},
+    Layout{"llama2.c", kAk42, 2, "llama", Stored::int8, false, 1e-5f, 0, 1e4f},
+    Layout{"bitllama2.c", kAk42, 1, "bitnet", Stored::ternary, false, 1e-30f, 1e-5f, 1e4f},
+    Layout{"qwen3.c", kAjc1, 1, "qwen3", Stored::int8, true, 1e-6f, 0, 1e6f},
 };
 
 struct Checkpoint {
@@ -329,6 +329,9 @@ Result<ModelSource> open_checkpoint(const ModelPlace& place, bool with_tokenizer
   out.layers = std::move(layers);
   if (layout.matrices == Stored::ternary) {  // other models of the architecture square a ReLU
     out.layers.every.push_back(layer_setting("activation", static_cast<double>(Activation::silu)));
+  }
+  if (layout.final_epsilon != 0) {
+    out.layers.model.push_back(model_setting("final_epsilon", layout.final_epsilon));
   }
 
   out.tensors = tensors_of(place, *checkpoint);

@@ -168,6 +168,9 @@ Status read_layers(const Gguf& gguf, const std::string& prefix, const Recipe& re
     const bool first = recipe.window == WindowRule::local_attention;
     rules.full = first ? first_of_every(every, n_layers) : last_of_every(every, n_layers);
   }
+  if (recipe.no_rope == NoRope::unless_rope && !gguf.flag(prefix + "rope.scaling.finetuned").value_or(true)) {
+    rules.no_rope.assign(n_layers, 1);
+  }
   if (recipe.no_rope == NoRope::listed && recipe.no_rope_every != 0) {
     rules.no_rope = last_of_every(recipe.no_rope_every, n_layers);
   }
@@ -207,19 +210,24 @@ void take_values_from_keys(const Gguf& gguf, const Recipe& recipe, const Attenti
 Status read_config(const Gguf& gguf, ModelSource& out) {
   const std::optional<std::string_view> architecture = gguf.text("general.architecture");
   if (!architecture) return make_error(ErrorCode::bad_input, "GGUF: the key general.architecture is missing");
+  const std::string prefix = std::string(*architecture) + ".";
+  const Lookup lookup = [&](const std::string& key) -> Json {
+    const std::string whole = prefix + key;
+    if (const auto number = gguf.number(whole)) return *number;
+    if (const auto flag = gguf.flag(whole)) return *flag;
+    if (const auto numbers = gguf.numbers(whole)) return Json(*numbers);
+    const auto text = gguf.text(whole);
+    return text ? Json(std::string(*text)) : Json(nullptr);
+  };
   if (!out.recipe) {
     QSF_LET(known, recipe_for(*architecture));
     out.recipe = std::move(known);
-    const std::string experts = std::string(*architecture) + ".expert_count";
-    if (gguf.u32(experts).value_or(0) != 0 && !out.recipe->with_experts.empty()) {
-      QSF_LET(mixture, recipe_for(out.recipe->with_experts));
-      out.recipe = std::move(mixture);
-    }
+    QSF_LET(chosen, recipe_with_experts(std::move(out.recipe), out.naming, lookup));
+    out.recipe = std::move(chosen);
   }
   const Recipe& recipe = *out.recipe;
   out.interleaved_rope = recipe.interleaved(out.naming);
 
-  const std::string prefix = std::string(*architecture) + ".";
   Keys keys(gguf, prefix);
   std::vector<LayerException> by_layer;
   const auto size = [&](std::string_view name, std::optional<std::uint32_t> fallback = {}) {
@@ -262,14 +270,6 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
     return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts, which the recipe {:.60} does not have",
                       n_experts, recipe.name);
   }
-  const Lookup lookup = [&](const std::string& key) -> Json {
-    const std::string whole = prefix + key;
-    if (const auto number = gguf.number(whole)) return *number;
-    if (const auto flag = gguf.flag(whole)) return *flag;
-    if (const auto numbers = gguf.numbers(whole)) return Json(*numbers);
-    const auto text = gguf.text(whole);
-    return text ? Json(std::string(*text)) : Json(nullptr);
-  };
   QSF_LET(layers, resolve(recipe, out.naming, lookup, "GGUF"));
   out.layers = std::move(layers);
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, "GGUF"));

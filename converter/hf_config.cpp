@@ -66,12 +66,17 @@ Status read_tokens(const Json& generation, const Json& json, ModelConfig& config
 Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   if (!json.is_object()) return make_error(ErrorCode::bad_input, "config.json is not a JSON object");
   Fields fields(json, kConfigFile);
+  const Lookup lookup = [&](const std::string& key) -> Json {
+    const Json* found = find(json, key);
+    return found ? *found : Json(nullptr);
+  };
   if (!out.recipe) {
     const std::string type = fields.text("model_type", "");
     if (!fields.status()) return fields.status();
     if (type.empty()) return make_error(ErrorCode::bad_input, "config.json: \"model_type\" is missing");
     QSF_LET(known, recipe_for(type));
-    out.recipe = std::move(known);
+    QSF_LET(chosen, recipe_with_experts(std::move(known), out.naming, lookup));
+    out.recipe = std::move(chosen);
   }
   const Recipe& recipe = *out.recipe;
   out.interleaved_rope = recipe.interleaved(out.naming);
@@ -116,10 +121,6 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   if (config.head_dim > kMaxDim) {
     return make_error(ErrorCode::bad_input, "config.json: \"head_dim\" is {}", config.head_dim);
   }
-  const Lookup lookup = [&](const std::string& key) -> Json {
-    const Json* found = find(json, key);
-    return found ? *found : Json(nullptr);
-  };
   QSF_LET(layers, resolve(recipe, out.naming, lookup, kConfigFile));
   out.layers = std::move(layers);
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, kConfigFile));

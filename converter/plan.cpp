@@ -156,6 +156,18 @@ struct Frame {
   const ModelSource& model;
   const Header& header;
   LayerTable table;
+  std::set<std::string, std::less<>> names;  // of the source's tensors
+
+  /// Of the recipe's lines with this name, those that count in this source.
+  std::vector<TensorPlace> places(std::string_view name) const {
+    std::vector<TensorPlace> found = places_of_name(*model.recipe, model.naming, name);
+    std::erase_if(found, [&](const TensorPlace& place) {
+      const auto there = [&](const std::string& other) { return names.contains(of_layer(other, place.layer)); };
+      return (!place.line->beside.empty() && !there(place.line->beside)) ||
+             (!place.line->without.empty() && there(place.line->without));
+    });
+    return found;
+  }
 
   const LayerKind& kind(std::uint32_t section) const { return kind_of_section(header, table, section); }
   Presence presence(std::uint32_t section, Role role, bool tied) const {
@@ -222,7 +234,7 @@ Result<Tensors> whole_tensors(const Frame& frame) {
   Tensors out;
   std::map<std::string, std::vector<const SourceTensor*>> experts;  // by the name in which {expert} stays
   for (const SourceTensor& tensor : model.tensors) {
-    const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, tensor.name);
+    const std::vector<TensorPlace> places = frame.places(tensor.name);
     if (places.empty() || !places.front().expert) {
       out.emplace_back(std::shared_ptr<const SourceTensor>(), &tensor);
       continue;
@@ -233,7 +245,7 @@ Result<Tensors> whole_tensors(const Frame& frame) {
       return make_error(ErrorCode::bad_input, "tensor {:.100} has {} dimensions, which the recipe does not expect",
                         tensor.name, tensor.shape.size());
     }
-    auto& all = experts[name_of(*model.recipe, model.naming, place.line->role, place.layer)];
+    auto& all = experts[of_layer(place.line->names.in(model.naming), place.layer)];
     all.resize(frame.kind(section_of(frame.header, place)).n_experts);
     if (std::exchange(all[*place.expert], &tensor) != nullptr) {
       return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
@@ -277,7 +289,7 @@ Result<Placed> place_all(const Frame& frame) {
   const ModelSource& model = frame.model;
   QSF_LET(tensors, whole_tensors(frame));
   for (const std::shared_ptr<const SourceTensor>& whole : tensors) {
-    const std::vector<TensorPlace> places = places_of_name(*model.recipe, model.naming, whole->name);
+    const std::vector<TensorPlace> places = frame.places(whole->name);
     if (places.empty() && ignored_name(*model.recipe, whole->name)) continue;
     const auto in_place = [&](const TensorPlace& place) { return fits(frame, place); };
     const bool spare = std::ranges::any_of(places, [&](const TensorPlace& place) {
@@ -338,7 +350,8 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.header = header_of(model);
   QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
   QSF_LET(layers, layers_of(model, out.header));
-  const Frame frame{model, out.header, layers.table.view()};
+  Frame frame{model, out.header, layers.table.view(), {}};
+  for (const SourceTensor& tensor : model.tensors) frame.names.insert(tensor.name);
   QSF_LET(placed, place_all(frame));
   const std::pair head{config.n_layers + 1, Role::head};
   const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));

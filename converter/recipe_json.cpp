@@ -83,6 +83,18 @@ Result<Recipe> RecipeReader::read(const Json& json) {
   return out;
 }
 
-Result<Recipe> read_recipe(const Json& json, std::string_view file) { return RecipeReader(file).read(json); }
+Result<Recipe> read_recipe(const Json& json, std::string_view file) {
+  const Json* like = find(json, "like");
+  if (!like) return RecipeReader(file).read(json);
+  const std::string* name = as_text(*like);
+  for (const auto& [other, text] : recipe_texts()) {
+    QSF_LET(merged, parse_json(text, other));
+    if (!name || !merged.contains("name") || merged["name"] != *name || merged.contains("like")) continue;
+    merged.merge_patch(json);
+    merged.erase("like");
+    return RecipeReader(file).read(merged);
+  }
+  return make_error(ErrorCode::bad_input, "{:.80}: \"like\" must name a recipe that is compiled in", file);
+}
 
 }  // namespace qsf::convert

@@ -116,9 +116,10 @@ class RecipeReader {
       QSF_LET(name, word(json["gguf"], "gguf"));
       out.keys.gguf = std::move(name);
     }
-    if (json.contains("rows_of")) {
-      QSF_LET(name, word(json["rows_of"], "rows_of"));
-      out.rows_of = std::move(name);
+    for (const auto& [key, to] : {std::pair("rows_of", &out.rows_of), std::pair("gguf_over", &out.gguf_over)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(name, word(json[key], key));
+      *to = std::move(name);
     }
     if (json.contains("power")) {
       if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
@@ -229,139 +230,14 @@ class RecipeReader {
     return {};
   }
 
-  /// One {} where a layer's number stands, none outside the layers; an {expert} where experts have tensors of their
-  /// own.
-  Status check_pattern(Role role, const std::string& name) const {
-    std::size_t n = 0;
-    for (std::size_t at = name.find("{}"); at != name.npos; at = name.find("{}", at + 2)) ++n;
-    const std::size_t needed = rule_of(role).place == Place::layer ? 1 : 0;
-    const std::size_t expert = name.find(kExpertMark);
-    if (expert != name.npos && (!of_experts(rule_of(role)) || name.find(kExpertMark, expert + 1) != name.npos)) {
-      return wrong<std::string, std::string_view>("{:.80}: the name \"{:.60}\" of {} has {{expert}} where it cannot",
-                                                  name, role_name(role));
-    }
-    // A stream is usually normalized where it begins.
-    const bool first = role == Role::stream_norm || role == Role::stream_norm_bias || role == Role::stream_bias;
-    if (n == needed || (first && n == 0)) return {};
-    return wrong<std::string, std::string_view, std::size_t, std::size_t>(
-        "{:.80}: the name \"{:.60}\" of {} has {} times {{}}, not {}", name, role_name(role), n, needed);
-  }
-
-  Status part(const Json& json, TensorPart& out) const {
-    if (json.contains("transposed")) {
-      QSF_LET(is, truth(json["transposed"], "transposed"));
-      out.transposed = is;
-    }
-    for (const auto& [key, to] : {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat),
-                                  std::pair("minus_exp", &out.minus_exp), std::pair("partial", &out.partial)}) {
-      if (!json.contains(key)) continue;
-      QSF_LET(is, truth(json[key], key));
-      *to = is;
-    }
-    if (out.flat && json.contains("rows")) return wrong("{:.80}: a tensor that is laid flat has no \"rows\"");
-    if (json.contains("every")) {
-      if (!json.contains("rows")) return wrong("{:.80}: \"every\" stands beside \"rows\" only");
-      QSF_LET(every, row_sum(json["every"]));
-      out.every = std::move(every);
-    }
-    if (!json.contains("rows")) return {};
-    const Json& rows = json["rows"];
-    if (!rows.is_array() || rows.size() != 2) {
-      return wrong("{:.80}: \"rows\" must be a list of two: the first row and the one behind the last");
-    }
-    QSF_LET(begin, row_sum(rows[0]));
-    QSF_LET(end, row_sum(rows[1]));
-    out.rows = std::pair(std::move(begin), std::move(end));
-    return {};
-  }
-
-  /// A name in GGUF's words, null for none, or an object with the part that is meant there.
-  Status in_gguf(const Json& json, TensorName& tensor) const {
-    if (json.is_null()) {
-      tensor.names.gguf.clear();
-      return {};
-    }
-    if (!json.is_object()) {
-      QSF_LET(name, word(json, "gguf"));
-      tensor.names.gguf = std::move(name);
-      return {};
-    }
-    QSF_TRY(check_keys(json, "gguf", [](const std::string& key) {
-      return key != "gguf" && key != "use" && key != "also" && key != "spare" &&
-             std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
-    }));
-    if (json.contains("name")) {
-      QSF_LET(name, word(json["name"], "gguf"));
-      tensor.names.gguf = std::move(name);
-    }
-    tensor.gguf_part.emplace();
-    return part(json, *tensor.gguf_part);
-  }
-
-  /// A name in Hugging Face's words, null for none, or an object with names, the part that is meant and its use.
-  Status tensor(Role role, const Json& json, Recipe& out) const {
-    const auto line = std::ranges::find(out.tensors, role, &TensorName::role);
-    if (json.is_null()) {
-      if (line != out.tensors.end()) out.tensors.erase(line);
-      return {};
-    }
-    TensorName tensor{role, line != out.tensors.end() ? line->names : Words{}, {}};
-    if (!json.is_object()) {
-      QSF_LET(name, word(json, role_name(role)));
-      tensor.names.hugging_face = std::move(name);
-    } else {
-      QSF_TRY(check_keys(json, role_name(role), [](const std::string& key) {
-        return std::ranges::find(kTensorKeys, key) != kTensorKeys.end();
-      }));
-      if (json.contains("name")) {
-        QSF_LET(name, word(json["name"], "name"));
-        tensor.names.hugging_face = std::move(name);
-      }
-      QSF_TRY(part(json, tensor.part));
-      if (json.contains("gguf")) QSF_TRY(in_gguf(json["gguf"], tensor));
-      if (json.contains("spare")) {
-        QSF_LET(is, truth(json["spare"], "spare"));
-        tensor.spare = is;
-      }
-      if (json.contains("use")) {
-        QSF_LET(presence, choice<Presence>(json["use"], "use"));
-        out.uses.push_back({role, presence});
-      }
-    }
-    for (const Naming naming : {Naming::hugging_face, Naming::gguf}) {
-      const std::string& name = tensor.names.in(naming);
-      if (!name.empty()) QSF_TRY(check_pattern(role, name));
-    }
-    std::vector<TensorName> others;
-    if (json.is_object() && json.contains("also")) {
-      QSF_LET(names, words(json["also"], "also"));
-      for (std::string& name : names) {
-        QSF_TRY(check_pattern(role, name));
-        others.push_back(tensor);
-        others.back().names = {std::move(name), {}};
-      }
-    }
-    if (line == out.tensors.end()) {
-      out.tensors.push_back(std::move(tensor));
-    } else {
-      *line = std::move(tensor);
-    }
-    for (TensorName& other : others) out.tensors.push_back(std::move(other));
-    return {};
-  }
-
-  Status tensors(const Json& json, Recipe& out) const {
-    const auto role_of = [](const std::string& name) {
-      return std::ranges::find(kRoleRules, std::string_view(name), &RoleRule::name);
-    };
-    if (!json.is_object()) return wrong("{:.80}: \"tensors\" is not an object");
-    for (const auto& [key, item] : json.items()) {
-      const auto rule = role_of(key);
-      if (rule == kRoleRules.end()) return wrong<std::string>("{:.80}: there is no role \"{:.60}\"", key);
-      QSF_TRY(tensor(rule->role, item, out));
-    }
-    return {};
-  }
+  Status tensors(const Json& json, Recipe& out) const;  // recipe_tensors.cpp
+  Status tensor(Role role, const Json& json, Recipe& out) const;
+  Result<TensorName> another(const Json& json, TensorName out) const;
+  Status in_gguf(const Json& json, TensorName& tensor) const;
+  Status neighbours(const Json& json, TensorName& tensor) const;
+  Status part(const Json& json, TensorPart& out) const;
+  Status check_names(const TensorName& tensor) const;
+  Status check_pattern(Role role, const std::string& name) const;
 
   Status sizes(const Json& json, Recipe& out) const {
     QSF_LET(read, settings(json, size_forms(), "sizes"));
@@ -441,10 +317,10 @@ class RecipeReader {
   }
 
   static constexpr auto kValueKeys =
-      std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where"});
+      std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over"});
   static constexpr auto kTensorKeys =
       std::to_array<std::string_view>({"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat",
-                                       "minus_exp", "also", "spare", "partial"});
+                                       "minus_exp", "also", "spare", "beside", "without", "partial"});
   static constexpr auto kKeys = std::to_array<std::string_view>({"layer_types",
                                                                  "name",
                                                                  "arch",

@@ -172,13 +172,15 @@ std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std
   return places;
 }
 
+std::string of_layer(std::string name, std::uint32_t layer) {
+  const std::size_t mark = name.find(kLayerMark);
+  if (mark != std::string::npos) name.replace(mark, kLayerMark.size(), std::to_string(layer));
+  return name;
+}
+
 std::string name_of(const Recipe& recipe, Naming naming, Role role, std::uint32_t layer) {
   for (const TensorName& line : recipe.tensors) {
-    if (line.role != role) continue;
-    std::string name = line.names.in(naming);
-    const std::size_t mark = name.find(kLayerMark);
-    if (mark != std::string::npos) name.replace(mark, kLayerMark.size(), std::to_string(layer));
-    return name;
+    if (line.role == role && !line.names.in(naming).empty()) return of_layer(line.names.in(naming), layer);
   }
   return {};
 }

@@ -55,6 +55,7 @@ struct TensorName {
   TensorPart part = {};
   std::optional<TensorPart> gguf_part = {};  // in GGUF, where it differs
   bool spare = false;                        // left out where the layer has no use for it
+  std::string beside = {}, without = {};     // the line counts where a source has a tensor of this name, or has none
   const TensorPart& part_in(Naming naming) const { return naming == Naming::gguf && gguf_part ? *gguf_part : part; }
 };
 
@@ -74,6 +75,7 @@ struct Value {
   double power = 1;                        // the configuration's number to this power is meant
   double times_dim = 0;                    // of a size: so many times the model's width holds without the key
   std::string rows_of = {};                // of a size: the tensor whose rows it is, in Hugging Face's words
+  std::string gguf_over = {};              // of a layer's key: GGUF's key whose number it is divided by there
   /// Of a size: what holds without the key.
   std::optional<std::uint32_t> without_key(std::optional<std::uint32_t> fallback, std::uint32_t dim) const;
 };
@@ -163,7 +165,7 @@ struct Recipe {
   std::vector<std::string> ignored = {};   // endings of names, beside kIgnoredEndings
   std::vector<std::string> prefixes = {};  // that names may have in front
   std::vector<Expected> expected = {};
-  std::string with_experts = {};  // the recipe for GGUF files of this name that have experts
+  std::string with_experts = {};  // the recipe for sources of this name that have experts
 
   bool interleaved(Naming naming) const {
     return naming == Naming::hugging_face ? hugging_face_interleaved : gguf_interleaved;
@@ -198,8 +200,10 @@ struct TensorPlace {
 };
 /// Of the recipe's lines, those with this name: several for a fused tensor.
 std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name);
-/// The inverse, in which {expert} stays; empty where the recipe has no name.
+/// The inverse, in which {expert} stays; empty where the recipe has no name. Of several names, the first.
 std::string name_of(const Recipe& recipe, Naming naming, Role role, std::uint32_t layer);
+/// A layer's number in the place of {}.
+std::string of_layer(std::string name, std::uint32_t layer);
 bool ignored_name(const Recipe& recipe, std::string_view name);
 
 }  // namespace qsf::convert

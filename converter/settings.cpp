@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "converter/enumerators.h"
+#include "converter/model_source.h"
 #include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 
@@ -101,6 +102,14 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
       return make_error(ErrorCode::unsupported, "{}: the {} \"{:.40}\" is not supported", file, form.key.name, *word);
     }
   } else if (!found.is_null()) {
+    if (source.naming == Naming::gguf && !value.gguf_over.empty()) {
+      const Json over = source.lookup(value.gguf_over);
+      if (!found.is_number() || !over.is_number() || over == 0) {
+        return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" over \"{:.60}\" is no number", file, key,
+                          value.gguf_over);
+      }
+      found = found.get<double>() / over.get<double>();
+    }
     QSF_LET(read, read_value(found, form, file));
     number = read;
     if (value.power != 1) {
@@ -226,6 +235,19 @@ Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lo
     for (std::uint32_t layer = 0; layer < n; ++layer) out.exceptions.back().layers.push_back(layer);
   }
   return out;
+}
+
+Result<std::shared_ptr<const Recipe>> recipe_with_experts(std::shared_ptr<const Recipe> recipe, Naming naming,
+                                                          const Lookup& lookup) {
+  if (recipe->with_experts.empty()) return recipe;
+  QSF_LET(other, recipe_for(recipe->with_experts));
+  for (const Setting& setting : other->layers.every) {
+    if (kLayerKeys[setting.key].name != "n_experts") continue;
+    const std::string& key = setting.value.keys.in(naming);
+    const Json found = key.empty() ? Json(nullptr) : lookup(key);
+    if (found.is_number() && found != 0) return other;
+  }
+  return recipe;
 }
 
 void apply_settings(std::span<const Setting> settings, LayerKind& kind) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -48,6 +49,11 @@ Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, co
 /// The same rules with numbers only. bad_input when a key is missing that has no default or holds what it cannot;
 /// `file` names the configuration.
 Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file);
+
+/// What `recipe` gives way to where the source's configuration has experts: the recipe that it names for them. Without
+/// either, itself.
+Result<std::shared_ptr<const Recipe>> recipe_with_experts(std::shared_ptr<const Recipe> recipe, Naming naming,
+                                                          const Lookup& lookup);
 
 /// `settings` must be resolved. RoPE goes on turning whole heads when only their width changes.
 void apply_settings(std::span<const Setting> settings, LayerKind& kind);

@@ -61,14 +61,14 @@ Error out_of_range(ErrorCode code, const LayerKey& key, T value) {
 }
 
 Status check_network(const LayerKind& kind) {
-  const bool gates = kind.ffn == Ffn::gated || kind.ffn == Ffn::mixture;
+  const bool gates = kind.ffn == Ffn::gated || kind.has_experts();
   if (!gates && (kind.gate_limit != 0 || kind.gate_slope != 1 || kind.up_offset != 0)) {
     return make_error(ErrorCode::bad_section, "gate_limit, gate_slope and up_offset are of networks with a gate");
   }
   if (!(kind.gate_slope > 0)) {
     return make_error(ErrorCode::bad_section, "gate_slope is {}; it must be above 0", kind.gate_slope);
   }
-  if (kind.ffn != Ffn::mixture) return {};
+  if (!kind.has_experts()) return {};
   if (kind.n_experts == 0 || kind.expert_dim == 0) {
     return make_error(ErrorCode::bad_section, "a mixture has {} experts of width {}", kind.n_experts, kind.expert_dim);
   }
@@ -226,6 +226,7 @@ LayerKind default_kind(const Header& h) {
   kind.residual_scale = 1;
   kind.rope_scale = 1;
   kind.router_scale = 1;
+  kind.router_logit_scale = 1;
   kind.gate_slope = 1;
   return kind;
 }

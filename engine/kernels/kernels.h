@@ -16,9 +16,13 @@ namespace qsf {
 
 inline constexpr std::uint32_t kPanel = 4;
 
-/// Activation columns rounded to int8 per kGroup values: x = d * code, code in [-127, 127], zeros from cols to padded.
-/// Four columns are a panel, the last one with n % 4 where that is not 0. A panel holds a group of each of its columns
-/// side by side, then their next groups, so that a pass over columns reads on from where it is.
+/// Which activations are rounded under one scale: kGroup neighbours, or all of a column.
+enum class ScaleOf : std::uint8_t { group, column };
+
+/// Activation columns rounded to int8 under scales of their groups or of each column: x = d * code, code in [-127,
+/// 127], zeros from cols to padded. Four columns are a panel, the last one with n % 4 where that is not 0. A panel
+/// holds a group of each of its columns side by side, then their next groups, so that a pass over columns reads on from
+/// where it is.
 struct QuantizedColumns {
   std::int8_t* codes = nullptr;  // [n / 4, padded / kGroup, 4, kGroup]
   float* d = nullptr;            // [n / 4, padded / kGroup, 4]
@@ -119,7 +123,7 @@ using Activate = void(float* x, const float* up, std::uint32_t n);
 struct Kernels {
   std::string_view isa;
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
-                           const QuantizedColumns& out);
+                           ScaleOf scale_of, const QuantizedColumns& out);
   std::array<void (*)(const MatmulArgs&), kFormats.size()> matmul;  // by position in kFormats
   /// y may be x, and weight null for ones.
   void (*rms_norm)(const float* x, const float* weight, float* y, std::uint32_t n, float epsilon);

@@ -27,18 +27,29 @@ QSF_INLINE Ints int8_codes(Floats v, const Int8Scale& scale) {
   return nearest_int(v * broadcast(scale.inverse));
 }
 
-void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
+/// The largest magnitude of `n` floats, as bits.
+QSF_INLINE std::uint32_t largest_magnitude(const float* x, std::size_t n) {
+  Bits most = broadcast(0u);
+  std::size_t k = 0;
+  for (; n - k >= kLanes; k += kLanes) most = max(most, abs_bits(load(x + k)));
+  if (k < n) most = max(most, abs_bits(load_n(x + k, n - k)));
+  return reduce_max(most);
+}
+
+void quantize_columns(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n, ScaleOf scale_of,
                       const QuantizedColumns& out) {
   const std::size_t groups = out.padded / kGroup;
   for (std::size_t c = 0; c < n; ++c) {
     const float* const from = x + c * x_stride;
+    const bool whole = scale_of == ScaleOf::column;
+    const Int8Scale of_column = whole ? int8_scale(largest_magnitude(from, cols)) : Int8Scale{};
     for (std::size_t group = 0; group < groups; ++group) {
       const std::size_t k = group * kGroup;
       const std::size_t left_low = k < cols ? cols - k : 0;
       const std::size_t left_high = k + kLanes < cols ? cols - k - kLanes : 0;
       const Floats low = left_low != 0 ? load_n(from + k, left_low) : broadcast(0.0f);
       const Floats high = left_high != 0 ? load_n(from + k + kLanes, left_high) : broadcast(0.0f);
-      const Int8Scale scale = int8_scale(reduce_max(max(abs_bits(low), abs_bits(high))));
+      const Int8Scale scale = whole ? of_column : int8_scale(reduce_max(max(abs_bits(low), abs_bits(high))));
       const Ints low_codes = int8_codes(low, scale);
       const Ints high_codes = int8_codes(high, scale);
       const std::size_t at = out.place(c, n, group);

@@ -29,6 +29,7 @@ enum class Buf : std::uint8_t {
   up,
   router,       // a logit for each expert
   picked,       // the columns that chose an expert, side by side
+  expert_in,    // what router and experts see, where that is not what a dense network sees
   expert_gate,  // the next three: of those columns
   expert_up,
   expert_out,
@@ -65,7 +66,7 @@ struct Op {
   Buf out = Buf::none;
   bool has_weight = false, has_bias = false;
   Role weight{}, bias{};
-  float factor = 1;
+  float factor = 1;  // of a norm, the epsilon
 };
 
 /// What a layer keeps of a sequence: of each position, and of all of them together.

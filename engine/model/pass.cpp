@@ -196,8 +196,9 @@ const float* Pass::vector(Role role, std::size_t which, std::uint32_t begin, std
 const QuantizedColumns& Pass::quantized(Buf buf, std::uint32_t n) {
   if (quantized_ == buf) return xq_;
   xq_.padded = padded_cols(width(buf));
+  const ScaleOf scale_of = program().kind->column_scale != 0 ? ScaleOf::column : ScaleOf::group;
   for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
-    kernels_->quantize_columns(at(buf, begin), width(buf), width(buf), count, xq_.from(begin));
+    kernels_->quantize_columns(at(buf, begin), width(buf), width(buf), count, scale_of, xq_.from(begin));
   });
   quantized_ = buf;
   count("quantize", {}, 1);

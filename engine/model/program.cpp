@@ -9,7 +9,7 @@
 namespace qsf {
 namespace {
 
-constexpr std::size_t kMostOps = 40;  // of one section
+constexpr std::size_t kMostOps = 48;  // of one section
 
 std::size_t place(Buf buf) { return static_cast<std::size_t>(buf); }
 
@@ -49,7 +49,11 @@ void Builder::emit(const Op& op) {
 void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[place(buf)] = width; }
 
 void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
-  Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm, .in = in, .out = out};
+  const float of_head = section_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
+  Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm,
+        .in = in,
+        .out = out,
+        .factor = of_head != 0 ? of_head : kind().norm_epsilon};
   use(op, weight, bias);
   set_width(out, width(in));
   emit(op);
@@ -130,8 +134,15 @@ void Builder::activate(Buf gate, Buf up) {
 
 /// What the network makes of `in`, which may be the buffer that it is made in.
 Buf Builder::network(Buf in) {
-  if (kind().ffn == Ffn::mixture) return mixture(in);
-  if (kind().ffn == Ffn::gated) {
+  if (kind().ffn == Ffn::mixture) {
+    route(in);
+    return mixture(in);
+  }
+  return kind().has_experts() ? side_by_side(in) : dense(in);
+}
+
+Buf Builder::dense(Buf in) {
+  if (kind().ffn != Ffn::plain) {
     product(Role::ffn_gate, Role::ffn_gate_bias, in, Buf::gate);
     product(Role::ffn_up, Role::ffn_up_bias, in, Buf::up);
     activate(Buf::gate, Buf::up);
@@ -144,11 +155,29 @@ Buf Builder::network(Buf in) {
   return Buf::normed;
 }
 
+/// Router and experts see norms of the stream that are their own.
+Buf Builder::side_by_side(Buf in) {
+  norm(Role::router_norm, Role::router_norm, Buf::x, Buf::expert_in);
+  route(Buf::expert_in);
+  norm(Role::expert_norm, Role::expert_norm, Buf::x, Buf::expert_in);
+  const Buf sum = mixture(Buf::expert_in), made = dense(in);
+  norm(Role::expert_post_norm, Role::expert_post_norm, sum, sum);
+  norm(Role::dense_post_norm, Role::dense_post_norm, made, made);
+  add(made, sum);
+  return sum;
+}
+
+/// Which experts a column takes, of a router that sees `in`.
+void Builder::route(Buf in) {
+  product(Role::router, Role::router_bias, in, Buf::router);
+  scale(Buf::router, kind().router_logit_scale);
+  in_place(op_route, Role::router_choice_bias, Buf::router);
+  uses(Role::router_expert_scale);
+}
+
 /// Experts that every token takes are added behind those that it chose.
 Buf Builder::mixture(Buf in) {
   const LayerKind& k = kind();
-  product(Role::router, Role::router_bias, in, Buf::router);
-  in_place(op_route, Role::router_choice_bias, Buf::router);
   set_width(Buf::picked, config_.dim);
   set_width(Buf::expert_gate, k.expert_dim);
   set_width(Buf::expert_up, k.expert_dim);

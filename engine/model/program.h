@@ -143,6 +143,9 @@ class Builder {
   void use(Op& op, Role weight, Role bias);
   void activate(Buf gate, Buf up);
   Buf network(Buf in);
+  Buf dense(Buf in);
+  Buf side_by_side(Buf in);
+  void route(Buf in);
   Buf mixture(Buf in);
   void blocks();
   void layer_inputs();

@@ -42,10 +42,15 @@ export const inputKinds = () =>
     description,
   }));
 
-const recipes = () =>
-  readdirSync(join(root, 'converter', 'recipes'))
+/** Those that a source names; what one of them gives way to where there are experts goes by its name. */
+const recipes = () => {
+  const all = readdirSync(join(root, 'converter', 'recipes'))
     .sort()
     .map((file) => JSON.parse(read(`converter/recipes/${file}`)));
+  const isVariant = (recipe) =>
+    all.some(({ name, with_experts: other }) => other === recipe.name && name === recipe.like);
+  return all.filter((recipe) => !isVariant(recipe));
+};
 
 /** Architectures that the converter has a recipe for. */
 export const architectures = () => recipes().map(({ name }) => name);

@@ -163,31 +163,48 @@ TEST_F(Falcon, AGroupsKeysLieBehindItsQueries) {
   expect_weights(convert(folder_.path("model"), {.matrices = FormatId::f32}), file_);
 }
 
+/// With two norms the first is called attn_norm_2, and attn_norm is the network's.
 TEST_F(Falcon, InGgufAllQueriesLieInFront) {
-  make(2, false);
-  GgufWriter writer;
-  writer.text("general.architecture", "falcon");
-  writer.u32("falcon.block_count", options_.n_layers);
-  writer.u32("falcon.embedding_length", options_.dim);
-  writer.u32("falcon.feed_forward_length", options_.ffn_dim);
-  writer.u32("falcon.attention.head_count", 4);
-  writer.u32("falcon.attention.head_count_kv", 2);
-  writer.u32("falcon.context_length", 64);
-  writer.f32("falcon.attention.layer_norm_epsilon", 1e-5f);
-  std::vector<Stored> all = tensors(convert::Naming::gguf);
-  for (std::uint32_t layer = 0; layer < options_.n_layers; ++layer) {
-    all.push_back(fused("blk." + std::to_string(layer) + ".attn_qkv.weight", layer,
-                        {{q, 0}, {q, 1}, {q, 2}, {q, 3}, {k, 0}, {k, 1}, {v, 0}, {v, 1}}));
-  }
-  add_tensors(writer, all);
-  const std::string path = folder_.path("model.gguf");
-  write_bytes(path, writer.file());
-  const Written written = convert(path, {.matrices = FormatId::f32});
-  EXPECT_EQ(written.layers().kinds[0].residual, Residual::parallel);
-  expect_weights(written, file_);
+  for (const bool two_norms : {false, true}) {
+    options_ = {};
+    make(2, two_norms);
+    GgufWriter writer;
+    writer.text("general.architecture", "falcon");
+    writer.u32("falcon.block_count", options_.n_layers);
+    writer.u32("falcon.embedding_length", options_.dim);
+    writer.u32("falcon.feed_forward_length", options_.ffn_dim);
+    writer.u32("falcon.attention.head_count", 4);
+    writer.u32("falcon.attention.head_count_kv", 2);
+    writer.u32("falcon.context_length", 64);
+    writer.f32("falcon.attention.layer_norm_epsilon", 1e-5f);
+    const auto is_norm = [](Role role) {
+      return role == Role::attn_norm || role == Role::attn_norm_bias || role == Role::ffn_norm ||
+             role == Role::ffn_norm_bias;
+    };
+    std::vector<Stored> all = stored(file_, options_, recipe(), convert::Naming::gguf,
+                                     [&](Role role) { return is_qkv(role) || is_norm(role); });
+    for (std::uint32_t layer = 0; layer < options_.n_layers; ++layer) {
+      const std::string front = "blk." + std::to_string(layer) + ".";
+      all.push_back(
+          fused(front + "attn_qkv.weight", layer, {{q, 0}, {q, 1}, {q, 2}, {q, 3}, {k, 0}, {k, 1}, {v, 0}, {v, 1}}));
+      const auto norm = [&](const char* name, Role role) {
+        all.push_back({front + name, 0, options_.dim, file_.weights.at({layer + 1, role})});
+      };
+      norm(two_norms ? "attn_norm_2.weight" : "attn_norm.weight", Role::attn_norm);
+      norm(two_norms ? "attn_norm_2.bias" : "attn_norm.bias", Role::attn_norm_bias);
+      if (!two_norms) continue;
+      norm("attn_norm.weight", Role::ffn_norm);
+      norm("attn_norm.bias", Role::ffn_norm_bias);
+    }
+    add_tensors(writer, all);
+    const std::string path = folder_.path("model.gguf");
+    write_bytes(path, writer.file());
+    const Written written = convert(path, {.matrices = FormatId::f32});
+    EXPECT_EQ(written.layers().kinds[0].residual, Residual::parallel);
+    expect_weights(written, file_);
 
-  // A second norm says that the first is the network's, one behind attention that there is no RoPE: neither is known.
-  for (const std::string name : {"blk.0.attn_norm_2.weight", "blk.0.ffn_norm.weight"}) {
+    // A norm behind attention says that there is no RoPE: GGUF has no word for what there is instead.
+    const std::string name = "blk.0.ffn_norm.weight";
     GgufWriter other = writer;
     add_tensors(other, {{name, 0, options_.dim, std::vector<float>(options_.dim)}});
     write_bytes(path, other.file());

@@ -96,6 +96,96 @@ TEST(Experts, TurnedAndInterleavedOnesAreTakenApart) {
   EXPECT_EQ(wrong, 0u);
 }
 
+/// `parts` of each expert, one behind the other, as one tensor of all.
+SourceTensor fused(ModelSource& model, std::string name, const std::vector<std::string>& parts, std::uint32_t n) {
+  SourceTensor out;
+  std::vector<std::byte> all;
+  std::uint64_t rows = 0;
+  for (std::uint32_t e = 0; e < n; ++e) {
+    for (std::string part : parts) {
+      part.replace(part.find('#'), 1, std::to_string(e));
+      const auto at = std::ranges::find(model.tensors, part, &SourceTensor::name);
+      std::vector<std::byte> bytes(at->shape[0] * at->shape[1] * 2);
+      EXPECT_TRUE(at->rows_of(0, static_cast<std::uint32_t>(at->shape[0]), bytes));
+      all.insert(all.end(), bytes.begin(), bytes.end());
+      if (e == 0) rows += at->shape[0];
+      out.shape = {n, rows, at->shape[1]};
+      out.format = at->format;
+      out.type = at->type;
+      model.tensors.erase(at);
+    }
+  }
+  out.name = std::move(name);
+  out.rows_of = [all = std::move(all), size = out.shape[2] * 2](std::uint32_t begin, std::uint32_t count,
+                                                                std::span<std::byte> to) -> Status {
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(begin * size), count * size, to.begin());
+    return {};
+  };
+  return out;
+}
+
+void expect_same_experts(const ModelSource& one, const ModelSource& other) {
+  Options options;
+  options.matrices = FormatId::f32;
+  const Result<FileSource> a = plan_file(one, options), b = plan_file(other, options);
+  ASSERT_TRUE(a) << a.error().sentence;
+  ASSERT_TRUE(b) << b.error().sentence;
+  ASSERT_EQ(a->tensors.size(), b->tensors.size());
+  for (std::uint32_t layer = 0; layer < a->header.n_layers; ++layer) {
+    for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_down}) {
+      EXPECT_EQ(floats(*a, layer + 1, role), floats(*b, layer + 1, role)) << layer << " " << role_name(role);
+    }
+  }
+}
+
+// Qwen3.5's checkpoints: [experts, 2 width, dim] with gates in front.
+TEST(Experts, FusedOnesAreTakenApart) {
+  const ModelSource split = opened("qwen3.5-moe");
+  ModelSource model = opened("qwen3.5-moe");
+  for (std::uint32_t layer = 0; layer < model.config.n_layers; ++layer) {
+    const std::string experts = "model.layers." + std::to_string(layer) + ".mlp.experts.";
+    model.tensors.push_back(
+        fused(model, experts + "gate_up_proj", {experts + "#.gate_proj.weight", experts + "#.up_proj.weight"}, 8));
+    model.tensors.push_back(fused(model, experts + "down_proj", {experts + "#.down_proj.weight"}, 8));
+  }
+  expect_same_experts(split, model);
+}
+
+/// Mixtral's first GGUF files: a tensor for each expert.
+ModelSource old_mixtral() {
+  ModelSource model = opened("gguf/mixtral.gguf");
+  std::vector<SourceTensor> all;
+  for (SourceTensor& tensor : model.tensors) {
+    const std::size_t at = tensor.name.find("_exps.");
+    if (at == std::string::npos) {
+      all.push_back(std::move(tensor));
+      continue;
+    }
+    const auto n = static_cast<std::uint32_t>(tensor.shape[0]), rows = static_cast<std::uint32_t>(tensor.shape[1]);
+    for (std::uint32_t e = 0; e < n; ++e) {
+      SourceTensor one;
+      one.name = tensor.name.substr(0, at) + "." + std::to_string(e) + ".weight";
+      one.format = tensor.format;
+      one.type = tensor.type;
+      one.shape = {tensor.shape[1], tensor.shape[2]};
+      one.rows_of = [rows_of = tensor.rows_of, first = e * rows](std::uint32_t begin, std::uint32_t count,
+                                                                 std::span<std::byte> to) {
+        return rows_of(first + begin, count, to);
+      };
+      all.push_back(std::move(one));
+    }
+  }
+  model.tensors = std::move(all);
+  return model;
+}
+
+TEST(Experts, OldGgufFilesHaveATensorForEach) {
+  expect_same_experts(opened("gguf/mixtral.gguf"), old_mixtral());
+  ModelSource model = old_mixtral();
+  std::erase_if(model.tensors, [](const SourceTensor& t) { return t.name == "blk.1.ffn_up.3.weight"; });
+  EXPECT_EQ(refusal(model), "tensor blk.1.ffn_up.3.weight is missing");
+}
+
 // Rows are asked for in runs that begin and end anywhere.
 TEST(Experts, RunsOfRowsMayCrossExperts) {
   for (const std::string name : {"mixtral", "gpt-oss", "granitemoe"}) {

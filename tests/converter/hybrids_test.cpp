@@ -72,7 +72,7 @@ TEST(Hybrids, WhatWouldChangeTheResultIsRefused) {
       {"qwen3.5", "linear_num_key_heads", 3, "state_heads 4 is not a multiple of state_key_heads 3"},
       {"qwen3.5", "linear_value_head_dim", 0, "a head's state is 16 by 0"},
       {"qwen3.5", "linear_value_head_dim", 32, "linear_attn.in_proj_qkv.weight"},
-      {"granite-hybrid", "num_local_experts", 4, "\"num_local_experts\" is not 0"},
+      {"granite-hybrid", "num_local_experts", 4, "block_sparse_moe.router.layer.weight is missing"},
       {"granite-hybrid",
        "time_step_limit",
        {0.0, 0.1},

@@ -290,6 +290,13 @@ TEST_F(ToyRecipe, WhatIsNoRecipeIsRefusedByName) {
       {[](json& r) { r["tensors"]["attn_o"] = {{"rows", {0, "99999999999 dim"}}}; }, "is no sum of rows"},
       {[](json& r) { r["tensors"]["attn_o"] = {{"rows", {0, "dim+dim+dim+dim+dim+dim+dim+dim+dim"}}}; }, "is no sum"},
       {[](json& r) { r["tensors"]["attn_o"] = {{"rows", {-1, 3}}}; }, "\"rows\" must be a whole number"},
+      {[](json& r) { r["tensors"]["attn_o"] = {{"also", "out.{}"}}; }, "\"also\" must be a short list"},
+      {[](json& r) { r["tensors"]["attn_o"] = {{"also", {{{"use", "always"}}}}}; }, "\"also\" has no key \"use\""},
+      {[](json& r) { r["tensors"]["attn_o"] = {{"also", {{{"gguf", "out"}}}}}; }, "0 times {}, not 1"},
+      {[](json& r) { r["tensors"]["attn_o"] = {{"beside", "other"}}; }, "0 times {}, not 1"},
+      {[](json& r) { r["layer"]["window"] = {{"gguf", "w"}, {"gguf_over", 2}}; }, "\"gguf_over\" must be a text"},
+      {[](json& r) { r["like"] = "nothing"; }, "\"like\" must name a recipe"},
+      {[](json& r) { r["like"] = 3; }, "\"like\" must name a recipe"},
       {[](json& r) { r["tensors"] = "all"; }, "\"tensors\" is not an object"},
       {[](json& r) { r["exceptions"] = json::object(); }, "\"exceptions\" must be a list"},
       {[](json& r) { r["exceptions"] = json(256, json::object()); }, "a list of at most 255"},
@@ -371,6 +378,7 @@ TEST(RecipeFile, SaysWhatCompiledInRecipesSay) {
         {"default_window", 4096},
         {"tensors", biases}}},
       {"qwen3", {{"name", "qwen3"}, {"tensors", {{"attn_q_norm", always}, {"attn_k_norm", always}}}}},
+      {"qwen3", {{"name", "qwen3"}, {"like", "qwen3"}}},
   };
   for (const auto& [fixture, recipe] : recipes) {
     const Folder folder;

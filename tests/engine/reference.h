@@ -228,8 +228,10 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
                                  times(Role::expert_up, Role::expert_up_bias, in));
         return times(Role::expert_down, Role::expert_down_bias, hidden);
       };
-      const auto mixture = [&](const Vec& in) {
-        Vec logit = product(*weight(s, Role::router), in, weight(s, Role::router_bias)), weights = logit;
+      const auto mixture = [&](const Vec& seen, const Vec& in) {  // by the router, by the experts
+        Vec logit = product(*weight(s, Role::router), seen, weight(s, Role::router_bias));
+        for (double& l : logit) l *= double{kind.router_logit_scale};
+        Vec weights = logit;
         double sum = 0;
         for (double& w : weights) sum += w = std::exp(w);
         for (std::size_t e = 0; e < weights.size(); ++e) {
@@ -250,7 +252,9 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         Vec out(in.size());
         for (const std::size_t e : order) {
           const Vec made = expert(in, e);
-          const double by = weights[e] / (whole ? sum : 1) * double{kind.router_scale};
+          const auto* factors = weight(s, Role::router_expert_scale);
+          const double factor = factors != nullptr ? double{(*factors)[e]} : 1.0;
+          const double by = weights[e] / (whole ? sum : 1) * double{kind.router_scale} * factor;
           for (std::size_t i = 0; i < out.size(); ++i) out[i] += by * made[i];
         }
         if (kind.shared_dim == 0) return out;
@@ -264,17 +268,27 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         for (std::size_t i = 0; i < out.size(); ++i) out[i] += by * shared[i];
         return out;
       };
-      const auto feed = [&](const Vec& in) {
-        if (kind.ffn == Ffn::mixture) return mixture(in);
+      const auto dense = [&](const Vec& in) {
         const Vec up = product(*weight(s, Role::ffn_up), in, weight(s, Role::ffn_up_bias));
         Vec hidden(up.size());
-        if (kind.ffn == Ffn::gated) {
+        if (kind.ffn != Ffn::plain) {
           const Vec gate = product(*weight(s, Role::ffn_gate), in, weight(s, Role::ffn_gate_bias));
           hidden = gated(gate, up);
         } else {
           for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(up[i], kind.activation);
         }
         return product(*weight(s, Role::ffn_down), hidden, weight(s, Role::ffn_bias));
+      };
+      const auto feed = [&](const Vec& stream, const Vec& in) {
+        if (kind.ffn == Ffn::mixture) return mixture(in, in);
+        Vec made = dense(in);
+        if (kind.ffn != Ffn::gated_and_mixture) return made;
+        const auto own = [&](const Vec& of, Role role) { return norm(of, *weight(s, role), nullptr, kind.norm); };
+        made = own(made, Role::dense_post_norm);
+        const Vec chosen =
+            own(mixture(own(stream, Role::router_norm), own(stream, Role::expert_norm)), Role::expert_post_norm);
+        for (std::size_t i = 0; i < made.size(); ++i) made[i] += chosen[i];
+        return made;
       };
       const auto normed = [&](const Vec& in, Role role, Role bias) {
         return before ? norm(in, *weight(s, role), weight(s, bias), kind.norm) : in;
@@ -288,8 +302,8 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
       if (kind.ffn == Ffn::none) continue;
       const bool parallel = kind.residual == Residual::parallel && kind.mixer != Mixer::none;
       const bool shared_norm = parallel && before && weight(s, Role::ffn_norm) == nullptr;
-      add(x, feed(shared_norm ? mixer_in : normed(parallel ? stream : x, Role::ffn_norm, Role::ffn_norm_bias)),
-          Role::ffn_post_norm);
+      const Vec& fed = parallel ? stream : x;
+      add(x, feed(fed, shared_norm ? mixer_in : normed(fed, Role::ffn_norm, Role::ffn_norm_bias)), Role::ffn_post_norm);
       if (n_input != 0) {
         Vec gate = product(*weight(s, Role::layer_input_gate), x, nullptr);
         for (std::uint32_t i = 0; i < n_input; ++i) {

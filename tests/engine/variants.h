@@ -111,6 +111,17 @@ inline std::vector<Named> variants() {
       });
   shares.n_layers = 3;
   shares.optional = {Role::router_choice_bias, Role::shared_router};
+  SmallOptions& beside = shaped("experts beside a network", [=](std::uint32_t layer, LayerKind& k) {
+    mixture(k, 6, 2);
+    k.ffn = layer == 1 ? Ffn::mixture : Ffn::gated_and_mixture;
+    k.norm_place = layer == 0 ? NormPlace::both : NormPlace::before;
+    k.residual = layer == 2 ? Residual::parallel : Residual::sequential;
+    k.router_norm = 1;
+    k.router_logit_scale = 0.25f;
+    k.column_scale = 1;
+  });
+  beside.n_layers = 3;
+  beside.optional = {Role::router_expert_scale};
   // Recurrences between layers of attention; a tail that is longer than most chunks of the tests.
   shaped("short convolutions", [](std::uint32_t layer, LayerKind& k) {
     k.mixer = layer == 1 ? Mixer::attention : Mixer::short_conv;

@@ -74,7 +74,7 @@ Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, st
 }
 
 Columns::Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t x_stride, std::uint32_t cols,
-                 std::uint32_t n)
+                 std::uint32_t n, ScaleOf scale_of)
     : n_(n) {
   const std::uint32_t padded = padded_cols(cols);
   codes_.assign(static_cast<std::size_t>(n) * padded, 99);
@@ -82,7 +82,7 @@ Columns::Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t
   sums_.assign(static_cast<std::size_t>(n) * padded / kGroup, -1);
   half_sums_.assign(static_cast<std::size_t>(n) * padded / kGroup * 2, -1);
   view_ = {codes_.data(), d_.data(), sums_.data(), half_sums_.data(), padded};
-  kernels.quantize_columns(x.data(), x_stride, cols, n, view_);
+  kernels.quantize_columns(x.data(), x_stride, cols, n, scale_of, view_);
 }
 
 std::vector<float> multiply(const Kernels& kernels, const Weights& w, std::span<const float> x, std::uint32_t n) {

@@ -37,10 +37,10 @@ std::uint64_t matmul_hash(const Kernels& kernels, const Format& f) {
   return hash.value();
 }
 
-std::uint64_t quantize_hash(const Kernels& kernels) {
+std::uint64_t quantize_hash(const Kernels& kernels, ScaleOf scale_of) {
   Hash hash;
   for (const Values kind : kAllValues) {
-    const Columns columns(kernels, make_values(kind, 3 * 300, 17), 300, 290, 3);
+    const Columns columns(kernels, make_values(kind, 3 * 300, 17), 300, 290, 3, scale_of);
     const auto in_order = [&](auto values, std::size_t of_group) {  // column after column, not as panels lie
       for (std::size_t c = 0; c < 3; ++c) {
         for (std::size_t group = 0; group < padded_cols(290) / kGroup; ++group) {
@@ -211,11 +211,13 @@ constexpr Golden kGolden[] = {
     {"attend 4bit", 0xbdf4fddf563b5053u},
     {"attend 2bit", 0x83e24b58d1d61292u},
     {kWithSinks, 0xdd8c4e8af7612991u},
+    {"quantize columns", 0xe31896a5820a117au},
 };
 
 std::uint64_t hash_of_kernel(const Kernels& kernels, std::string_view which) {
   if (const Format* const f = find_format(which)) return matmul_hash(kernels, *f);
-  if (which == "quantize") return quantize_hash(kernels);
+  if (which == "quantize") return quantize_hash(kernels, ScaleOf::group);
+  if (which == "quantize columns") return quantize_hash(kernels, ScaleOf::column);
   if (which == kWithSinks) {
     const float sinks[] = {-1.5f, 0.75f, 40};
     return attend_hash(kernels, KvType::f16, sinks);

@@ -192,6 +192,40 @@ TEST_P(MatmulTest, ExtremeCodesDoNotSaturate) {
   }
 }
 
+// A column under one scale: every code is within half of it, and products are the definition's on every instruction
+// set.
+TEST_P(MatmulTest, AColumnMayHaveOneScale) {
+  const Format& f = kFormats[GetParam()];
+  if (!f.quantized()) return;
+  constexpr std::uint32_t kCount = 5;
+  for (const std::uint32_t cols : shapes_of(f)) {
+    const Weights w = make_weights(f, 17, cols, 5);
+    const std::vector<float> x = make_values(Values::random, std::size_t{kCount} * cols, 6);
+    for (const Kernels* const kernels : available_kernels()) {
+      const Columns columns(*kernels, x, cols, cols, kCount, ScaleOf::column);
+      std::vector<float> y(std::size_t{kCount} * w.rows);
+      kernels->matmul[GetParam()](
+          {w.kernel.data(), w.rows, cols, x.data(), cols, columns.view(), kCount, y.data(), w.rows});
+      for (std::uint32_t c = 0; c < kCount; ++c) {
+        const std::span<const float> column = std::span(x).subspan(std::size_t{c} * cols, cols);
+        double largest = 0;
+        for (const float v : column) largest = std::max(largest, std::abs(double{v}));
+        for (std::uint32_t k = 0; k < cols; ++k) {
+          const std::size_t group = columns.place(c, k / kGroup);
+          ASSERT_EQ(columns.d()[group], static_cast<float>(largest) / 127.0f) << kernels->isa;
+          const double back = double{columns.d()[group]} * columns.codes()[group * kGroup + k % kGroup];
+          ASSERT_LE(std::abs(back - column[k]), largest / 254 * (1 + 1e-4)) << kernels->isa;
+        }
+        for (std::uint32_t r = 0; r < w.rows; ++r) {
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(y[c * w.rows + r]),
+                    std::bit_cast<std::uint32_t>(defined_quantized(w, r, columns, c)))
+              << kernels->isa;
+        }
+      }
+    }
+  }
+}
+
 // Inputs end where unreadable pages begin; weights begin at odd addresses.
 TEST_P(MatmulTest, StaysInsideItsSpans) {
   const Format& f = kFormats[GetParam()];
@@ -216,7 +250,7 @@ TEST_P(MatmulTest, StaysInsideItsSpans) {
                                   static_cast<std::uint32_t>(padded)};
         for (const Kernels* const kernels : available_kernels()) {
           y.fill(std::span(untouched));
-          kernels->quantize_columns(floats.as<float>(), cols, cols, n, xq);
+          kernels->quantize_columns(floats.as<float>(), cols, cols, n, ScaleOf::group, xq);
           kernels->matmul[GetParam()](
               {weights.data(), rows, cols, floats.as<float>(), cols, xq, n, y.as<float>(), rows});
           EXPECT_EQ(bits_of({y.as<float>(), expected.size()}), bits_of(expected)) << kernels->isa;

@@ -49,8 +49,9 @@ void sigmoid(const Kernels& kernels, float* x, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) x[i] = 1.0f / x[i];
 }
 
-/// A column's experts and their weights from its logits, which are overwritten. A bias counts for the choice only.
-void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const float* bias,
+/// A column's experts and their weights from its logits, which are overwritten. A bias counts for the choice only, a
+/// factor of each expert for its weight only; either may be null.
+void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const float* bias, const float* factors,
             std::span<std::uint32_t> chosen, std::span<float> weights) {
   const std::span<const float> keys(logits, kind.n_experts);
   if (kind.router == Router::sigmoid) sigmoid(kernels, logits, kind.n_experts);
@@ -64,16 +65,19 @@ void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const 
   if (kind.router == Router::softmax_chosen) kernels.softmax(weights.data(), kind.experts_used, 1);
   const float by = kind.router_norm != 0 && sum != 0 ? 1.0f / sum : 1.0f;
   for (float& weight : weights) weight = weight * by * kind.router_scale;
+  for (std::size_t i = 0; i < chosen.size() && factors != nullptr; ++i) weights[i] *= factors[chosen[i]];
 }
 
 Advance route_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const float* bias = op.has_weight ? pass.vector(op.weight) : nullptr;
+  const bool has_factors = pass.weights().has(pass.section(), Role::router_expert_scale);
+  const float* factors = has_factors ? pass.vector(Role::router_expert_scale, 1) : nullptr;
   Routing& routing = pass.routing();
   pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
     for (std::uint32_t t = begin; t < begin + count; ++t) {
       const std::size_t first = std::size_t{t} * kind.experts_used;
-      choose(pass.kernels(), kind, pass.at(op.out, t), bias, routing.choice.subspan(first, kind.experts_used),
+      choose(pass.kernels(), kind, pass.at(op.out, t), bias, factors, routing.choice.subspan(first, kind.experts_used),
              routing.weight.subspan(first, kind.experts_used));
     }
   });

@@ -22,8 +22,8 @@ enum class Mixer : std::uint8_t {
 #include "qsf/file/layers.def"
 };
 /// The feed-forward network: down(activation(gate(x)) * up(x)), down(activation(up(x))), none, or a weighted sum of the
-/// gated networks that a router chooses for each token.
-enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3 };
+/// gated networks that a router chooses for each token; or a gated one and such a sum, each with norms of its own.
+enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3, gated_and_mixture = 4 };
 /// The weight of an expert that was chosen: of the softmax over all logits, of the softmax over those chosen, or the
 /// logit's sigmoid.
 enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2 };
@@ -50,6 +50,9 @@ struct LayerKind {
 
   std::uint32_t q_dim() const { return n_heads * head_dim; }
   std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
+  constexpr bool has_experts() const { return ffn == Ffn::mixture || ffn == Ffn::gated_and_mixture; }
+  /// Whether there is a network beside experts that are chosen.
+  constexpr bool has_dense() const { return ffn != Ffn::none && ffn != Ffn::mixture; }
   /// Whether gates and what they multiply are changed before the activation.
   bool limits_gates() const { return gate_limit != 0 || gate_slope != 1 || up_offset != 0; }
   constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba2; }
@@ -76,6 +79,7 @@ struct ModelKind {
   float layer_embd_scale = 1;
   float layer_proj_scale = 1;
   float layer_input_scale = 1;
+  float final_epsilon = 0;
   bool operator==(const ModelKind&) const = default;
 };
 

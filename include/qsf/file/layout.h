@@ -204,6 +204,11 @@ enum class Role : std::uint8_t {
   layer_input_post_norm = 90,
   layer_scale = 91,
   dense = 92,
+  router_norm = 100,
+  expert_norm = 101,
+  dense_post_norm = 102,
+  expert_post_norm = 103,
+  router_expert_scale = 104,
 };
 
 /// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes

@@ -69,7 +69,10 @@ constexpr Presence when(bool has) { return has ? Presence::always : Presence::ne
 constexpr Presence may(bool can) { return can ? Presence::optional : Presence::never; }
 constexpr bool mixes(const RoleContext& c) { return c.kind.mixer != Mixer::none; }
 constexpr bool feeds(const RoleContext& c) { return c.kind.ffn != Ffn::none; }
-constexpr bool mixture(const RoleContext& c) { return c.kind.ffn == Ffn::mixture; }
+constexpr bool mixture(const RoleContext& c) { return c.kind.has_experts(); }
+constexpr bool has_gate(const RoleContext& c) {
+  return c.kind.ffn == Ffn::gated || c.kind.ffn == Ffn::gated_and_mixture;
+}
 constexpr bool shares(const RoleContext& c) { return mixture(c) && c.kind.shared_dim != 0; }
 constexpr bool before(const RoleContext& c) {
   return c.kind.norm_place == NormPlace::before || c.kind.norm_place == NormPlace::both;
@@ -96,10 +99,11 @@ constexpr bool has_values(const LayerKind& k) {
 constexpr Presence own_values(const RoleContext& c) { return when(has_values(c.kind)); }
 constexpr Presence own_values_may(const RoleContext& c) { return may(has_values(c.kind)); }
 constexpr Presence layer_input(const RoleContext& c) { return when(c.kind.layer_input != 0); }
-constexpr Presence gated(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated); }
-constexpr Presence gated_may(const RoleContext& c) { return may(c.kind.ffn == Ffn::gated); }
-constexpr Presence network(const RoleContext& c) { return when(feeds(c) && !mixture(c)); }
-constexpr Presence network_may(const RoleContext& c) { return may(feeds(c) && !mixture(c)); }
+constexpr Presence gated(const RoleContext& c) { return when(has_gate(c)); }
+constexpr Presence gated_may(const RoleContext& c) { return may(has_gate(c)); }
+constexpr Presence network(const RoleContext& c) { return when(c.kind.has_dense()); }
+constexpr Presence network_may(const RoleContext& c) { return may(c.kind.has_dense()); }
+constexpr Presence side_by_side(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated_and_mixture); }
 constexpr Presence experts(const RoleContext& c) { return when(mixture(c)); }
 constexpr Presence experts_may(const RoleContext& c) { return may(mixture(c)); }
 constexpr Presence shared_expert(const RoleContext& c) { return when(shares(c)); }
@@ -221,6 +225,11 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", Place::layer, false, Extent::one, Extent::dim,   presence::layer_input},
     RoleRule{Role::layer_scale,     "layer_scale",     Place::layer,     false, Extent::one,      Extent::one,      presence::may_be},
     RoleRule{Role::dense,           "dense",           Place::final,     true,  Extent::dim,      Extent::dim,      presence::headless_may},
+    RoleRule{Role::router_norm,     "router_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
+    RoleRule{Role::expert_norm,     "expert_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
+    RoleRule{Role::dense_post_norm, "dense_post_norm", Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
+    RoleRule{Role::expert_post_norm, "expert_post_norm", Place::layer,   false, Extent::one,      Extent::dim,      presence::side_by_side},
+    RoleRule{Role::router_expert_scale, "router_expert_scale", Place::layer, false, Extent::one,  Extent::experts,  presence::experts_may},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
