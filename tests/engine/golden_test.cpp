@@ -220,17 +220,14 @@ TEST(SharedData, Stories260KFromEveryInputTypeContinuesAsTheReference) {
 
 /// Trained ternary models, whose activations are rounded under one scale per token, against a float64 program. Rounding
 /// is a step: where a sum's last bit moves a code, all that follows moves with it. The float64 program itself, with its
-/// norms off by 2^-24 at random, parts from its own logits by up to 1.7 % after some tokens, and of the larger model
-/// from its own choices at the two tokens below, whose two likeliest are that near.
+/// norms off by 2^-24 at random, parts from its own logits by up to 1.7 % after some tokens, and from its own choices
+/// where the two likeliest are nearest; there either of them will do.
 TEST(SharedData, TernaryModelsContinueAsTheReference) {
   const std::string data = kSource + "/../shared/data/";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << "no shared data beside the project";
   const nlohmann::json greedy_ids = read_json(data + "derived/reference/greedy.json");
-  struct Case {
-    std::string size;
-    std::vector<std::size_t> near;
-  };
-  for (const auto& [size, near] : {Case{"1M", {}}, Case{"3M", {108, 166}}}) {
+  constexpr double kNear = 2e-3;  // of the largest logit
+  for (const std::string size : {"1M", "3M"}) {
     const Ids reference = greedy_ids["bitllama" + size]["input_ids"];
     const std::vector<float> logits =
         read_floats(data + "derived/reference/bitllama" + size + "_greedy_logits_200x512.f32");
@@ -241,16 +238,19 @@ TEST(SharedData, TernaryModelsContinueAsTheReference) {
     Host host(file, 32 * kMiB, options);
     const Generation run = prompt_logits(host, Ids(reference.begin(), reference.end() - 1));
     ASSERT_EQ(run.logits.size(), logits.size());
+    int n_other = 0;
     for (std::size_t t = 0; t + 1 < reference.size(); ++t) {
       const std::span<const float> ours = std::span(run.logits).subspan(t * 512, 512);
-      const double off = relative_difference(ours, std::span(logits).subspan(t * 512, 512));
-      EXPECT_LT(off, t == 0 ? 1e-6 : 0.02) << size << " " << t;
-      const auto best = static_cast<std::uint32_t>(std::ranges::max_element(ours) - ours.begin());
-      if (std::ranges::find(near, t) == near.end()) {
-        EXPECT_EQ(best, reference[t + 1]) << size << " " << t;
-      }
+      const std::span<const float> theirs = std::span(logits).subspan(t * 512, 512);
+      EXPECT_LT(relative_difference(ours, theirs), t == 0 ? 1e-6 : 0.02) << size << " " << t;
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(ours) - ours.begin());
+      const auto [least, most] = std::ranges::minmax(theirs);
+      const double loss = (theirs[reference[t + 1]] - theirs[best]) / std::max(std::fabs(least), std::fabs(most));
+      EXPECT_LT(loss, kNear) << size << " " << t;
+      n_other += best == reference[t + 1] ? 0 : 1;
     }
-    if (!near.empty()) continue;
+    EXPECT_LE(n_other, size == "1M" ? 0 : 2) << size;
+    if (n_other != 0) continue;
     ASSERT_TRUE(host.session->rewind(0));
     const Ids expected(reference.begin() + 1, reference.end());
     EXPECT_EQ(host.generate(greedy(Ids{1}, static_cast<std::uint32_t>(expected.size()))).tokens, expected) << size;
