@@ -164,7 +164,8 @@ Status check_kind(const LayerKind& kind) {
     return make_error(ErrorCode::unsupported, "norm_place is sum, which a parallel layer has not");
   }
   if (kind.bidirectional != 0 && (kind.alibi != 0 || kind.kv_from != 0)) {
-    return make_error(ErrorCode::unsupported, "positions that see those behind them have no ALiBi and lanes of their own");
+    return make_error(ErrorCode::unsupported,
+                      "positions that see those behind them have no ALiBi and lanes of their own");
   }
   if (kind.rope_dims == 0) return {};
   if (kind.rope_dims > kind.head_dim) {

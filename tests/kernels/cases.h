@@ -34,8 +34,8 @@ Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, st
 /// Activation columns rounded by `kernels`, with the memory they lie in.
 class Columns {
  public:
-  Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t x_stride, std::uint32_t cols,
-          std::uint32_t n, ScaleOf scale_of = ScaleOf::group);
+  Columns(const Kernels& kernels, std::span<const float> x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
+          ScaleOf scale_of = ScaleOf::group);
   const QuantizedColumns& view() const { return view_; }
   /// Where a group of a column lies in codes(), d() and sums(), in groups.
   std::size_t place(std::size_t column, std::size_t group) const { return view_.place(column, n_, group); }
