@@ -86,7 +86,7 @@ struct Entry {
 /// Sizes and places that do not fit in 32 bits are in a field behind the name, in this order.
 Status read_extra64(const Input& file, std::span<const std::byte> extra, std::span<std::uint64_t* const> numbers) {
   ByteReader in(extra);
-  while (in.left() >= 4) {
+  while (!in.bad() && in.left() >= 4) {
     const auto kind = in.read<std::uint16_t>();
     const auto size = in.read<std::uint16_t>();
     ByteReader field(in.take(size));
