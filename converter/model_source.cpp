@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
@@ -20,7 +21,8 @@ RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std:
 
 RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
                  std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of) {
-  return [=](std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
+  return [format, cols, name = std::move(name), weights_of = std::move(weights_of)](
+             std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
     const Format& to = *find_format(format);
     const std::uint64_t size = row_bytes(to, cols);
     if (out.size() != n * size) {
