@@ -52,7 +52,9 @@ Result<Chat> Chat::open(Session& session) {
   if (end.size() == 1) chat.end_tokens_ = std::move(end);
   if (!family->final_mark.empty()) {
     QSF_LET(mark, chat.ids_of(session, family->final_mark));
+    QSF_LET(begin, chat.ids_of(session, family->answer));
     chat.final_mark_ = std::move(mark);
+    if (!begin.empty()) chat.start_ = begin.front();
   }
   return chat;
 }
@@ -106,6 +108,27 @@ Result<std::vector<std::uint32_t>> Chat::tokenize(Session& session, std::span<co
   if (ids.size() >= room) return full();
   return ids;
 }
+
+Speech speech_behind(std::span<const std::uint32_t> ids, std::uint32_t start,
+                     std::span<const std::uint32_t> final_mark) {
+  if (final_mark.empty()) return Speech::answer;
+  Speech now = Speech::header;
+  bool has_channel = false;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == start || ids[i] == final_mark.front()) {
+      now = Speech::header;
+      has_channel = ids[i] == final_mark.front();
+    } else if (ids[i] == final_mark.back()) {
+      const std::span<const std::uint32_t> before = ids.first(i + 1);
+      const bool is_final =
+          before.size() >= final_mark.size() && std::ranges::equal(before.last(final_mark.size()), final_mark);
+      now = is_final || !has_channel ? Speech::answer : Speech::thought;
+    }
+  }
+  return now;
+}
+
+Speech Chat::speech(std::span<const std::uint32_t> ids) const { return speech_behind(ids, start_, final_mark_); }
 
 std::string_view Chat::remembered(Session& session, std::span<const std::uint32_t> ids, std::string_view text) const {
   if (!final_mark_.empty()) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "native/run_input.h"
 #include "native/run_output.h"
@@ -58,7 +59,7 @@ class Conversation {
     QSF_LET(ids, ids_with(line));
     QSF_LET(rest, feed_on(host_.session(), ids));
     prompt_.tokens = rest;
-    QSF_LET(made, generate(host_, prompt_, {show, nullptr}));
+    QSF_LET(made, generate(host_, prompt_, {speaker(host_.session(), chat_), nullptr}));
     turns_.push_back({ChatRole::user, line});
     turns_.push_back(
         {ChatRole::assistant, std::string(chat_.remembered(host_.session(), made.generated_ids, made.text))});
@@ -117,6 +118,20 @@ Result<std::vector<std::uint32_t>> ask(const Options& options, Host& host, const
   const std::array<ChatMessage, 2> messages{ChatMessage{ChatRole::system, *options.system_prompt},
                                             ChatMessage{ChatRole::user, *options.prompt}};
   return chat.tokenize(host.session(), messages);
+}
+
+std::function<Status(std::string_view)> speaker(Session& session, const Chat& chat) {
+  return [&session, &chat, thinks = false](std::string_view piece) mutable -> Status {
+    const Speech speech = chat.speech(session.tokens());
+    if (speech == Speech::thought) {
+      think(piece);
+      thinks = true;
+      return {};
+    }
+    if (speech == Speech::header) return {};
+    if (std::exchange(thinks, false)) think("\n\n");
+    return show(piece);
+  };
 }
 
 int converse(const Options& o, Host& host, Prompt prompt) {

@@ -91,16 +91,17 @@ Status finish_outputs(const Options& o, Host& host, const Made& made, Outputs& o
   return out.receipt->commit();
 }
 
-int run_once(const Options& o, Host& host, const Prompt& prompt, Progress* progress) {
+int run_once(const Options& o, Host& host, const Prompt& prompt, const Chat* chat, Progress* progress) {
   Outputs outputs;
   if (const Status opened = open_outputs(o, outputs); !opened) return fail(opened.error());
   const auto begun = [progress] {
     if (progress != nullptr) progress->end();
   };
   Sinks sinks;
+  const std::function<Status(std::string_view)> shown = chat != nullptr ? speaker(host.session(), *chat) : show;
   sinks.text = [&](std::string_view piece) {
     begun();
-    return show(piece);
+    return shown(piece);
   };
   if (outputs.logits) {
     sinks.all_logits = [&](std::span<const float> rows) { return outputs.logits->write(std::as_bytes(rows)); };
@@ -234,7 +235,7 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
   if (chat) prompt.end_tokens = chat->end_tokens();
   if (o.interactive) return run_interactive(o, host, prompt);
   if (o.bench) return exit_code(bench(stdout, o, host));
-  return run_once(o, host, prompt, progress);
+  return run_once(o, host, prompt, chat ? &*chat : nullptr, progress);
 }
 
 int run(int argc, char** argv) {

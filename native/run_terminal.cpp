@@ -53,6 +53,11 @@ void tell(const Error& error) {
   write_line(colored("qsf-run: " + std::string(error_name(error.code)) + ":", 31) + " " + printable(error.sentence));
 }
 
+void think(std::string_view text) {
+  constexpr int kFaint = 2;
+  std::fputs(colored(printable(text, true), kFaint).c_str(), stderr);
+}
+
 void note(std::string_view sentence) { write_line(colored("qsf-run:", 33) + " " + printable(sentence)); }
 
 void show_input_mark() { std::fputs(colored("> ", 32).c_str(), stderr); }

@@ -23,6 +23,8 @@ std::string printable(std::string_view text, bool lines = false);
 
 /// One line, "qsf-run: CODE: sentence".
 void tell(const Error& error);
+/// Text that is no answer, as it comes, in a fainter colour.
+void think(std::string_view text);
 /// One line, "qsf-run: sentence".
 void note(std::string_view sentence);
 /// What is typed comes behind it.

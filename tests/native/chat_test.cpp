@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "native/chat.h"
 #include "native/chat_model.h"
 
 extern char** environ;
@@ -50,6 +51,21 @@ class ChatTest : public ::testing::Test {
 
   inline static std::string model_;
 };
+
+/// In the words of gpt-oss: 1 <|start|>, 2 <|channel|>, 3 <|message|>, 4 <|end|>, 20 analysis, 21 final, 22 assistant.
+TEST(Speech, IsToldByHeaders) {
+  const std::vector<std::uint32_t> mark{2, 21, 3};
+  const std::vector<std::uint32_t> ids{2, 20, 3, 30, 31, 4, 1, 22, 2, 21, 3, 32, 21, 33};
+  const auto behind = [&](std::size_t n) { return speech_behind(std::span(ids).first(n), 1, mark); };
+  for (std::size_t n = 0; n <= ids.size(); ++n) {
+    const Speech expected = n >= 11 ? Speech::answer : n >= 3 && n <= 6 ? Speech::thought : Speech::header;
+    EXPECT_EQ(behind(n), expected) << n;
+  }
+  EXPECT_EQ(speech_behind(std::vector<std::uint32_t>{1, 22, 3}, 1, mark), Speech::answer);
+  EXPECT_EQ(speech_behind(std::vector<std::uint32_t>{3}, 1, mark), Speech::answer);
+  EXPECT_EQ(speech_behind(std::vector<std::uint32_t>{21, 3, 2}, 1, mark), Speech::header);
+  EXPECT_EQ(speech_behind(ids, 1, {}), Speech::answer);
+}
 
 std::vector<std::uint32_t> numbers(const std::string& text) {
   std::vector<std::uint32_t> out;
