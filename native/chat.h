@@ -20,8 +20,8 @@ enum class Speech : std::uint8_t {
   header,   // neither: who speaks, and where
 };
 
-/// What the text behind `ids` is for. Headers begin with `start` or the first of `final_mark`, which names a channel, and
-/// end with its last; an answer follows all of it, or a header without a channel.
+/// What the text behind `ids` is for. Headers begin with `start` or the first of `final_mark`, which names a channel,
+/// and end with its last; an answer follows all of it, or a header without a channel.
 Speech speech_behind(std::span<const std::uint32_t> ids, std::uint32_t start,
                      std::span<const std::uint32_t> final_mark);
 
