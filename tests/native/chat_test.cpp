@@ -1,4 +1,6 @@
 // qsf-run --chat and --system-prompt as a user meets them: through pipes and at a terminal.
+#include "native/chat.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,7 +12,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "native/chat.h"
 #include "native/chat_model.h"
 
 extern char** environ;
