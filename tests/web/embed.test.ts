@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { QSF } from '../../web/src/qsf.js';
 import type { EmbedOptions } from '../../web/src/types.js';
 import { until } from './fake-engine.js';
-import { FakeWorker, installFakeWorker, open } from './fake-worker.js';
+import { installFakeWorker, open, removeFakeWorker } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
 describe('embed() of a page', () => {
@@ -13,10 +13,7 @@ describe('embed() of a page', () => {
     backend = installFakeWorker();
     llm = await QSF.load('https://example.org/model.qsf');
   });
-  afterEach(() => {
-    for (const worker of FakeWorker.made) worker.terminate();
-    vi.unstubAllGlobals();
-  });
+  afterEach(removeFakeWorker);
 
   it('gives one embedding for a text, and a list for a list', async () => {
     expect(await llm.embed('four')).toEqual(Float32Array.of(4, 0.5));

@@ -110,6 +110,12 @@ export function installFakeWorker(): Backend {
   return FakeWorker.backend;
 }
 
+/** Ends what installFakeWorker() made. */
+export function removeFakeWorker(): void {
+  for (const worker of FakeWorker.made) worker.terminate();
+  vi.unstubAllGlobals();
+}
+
 /** A reply that tells of an error. */
 export const failure = (code: string, sentence: string) =>
   ({ ok: false, error: { code, sentence } }) as Extract<Reply<never>, { ok: false }>;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { QSF } from '../../web/src/qsf.js';
 import type { LoadOptions, ModelSource, Progress } from '../../web/src/types.js';
 import { pause, until } from './fake-engine.js';
-import { FakeWorker, failure, installFakeWorker } from './fake-worker.js';
+import { FakeWorker, failure, installFakeWorker, removeFakeWorker } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
 const URL_ = 'https://example.org/model.qsf';
@@ -13,10 +13,7 @@ let backend: Backend;
 beforeEach(() => {
   backend = installFakeWorker();
 });
-afterEach(() => {
-  for (const worker of FakeWorker.made) worker.terminate();
-  vi.unstubAllGlobals();
-});
+afterEach(removeFakeWorker);
 
 const worker = () => FakeWorker.made[0]!;
 

@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Batch, Reply } from '../../web/src/contract.js';
 import { QSF } from '../../web/src/qsf.js';
 import type { GenerateOptions, Stats } from '../../web/src/types.js';
 import { pause, until } from './fake-engine.js';
-import { FakeWorker, failure, installFakeWorker, open, result } from './fake-worker.js';
+import { FakeWorker, failure, installFakeWorker, open, removeFakeWorker, result } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
 const URL_ = 'https://example.org/model.qsf';
@@ -13,10 +13,7 @@ let backend: Backend;
 beforeEach(() => {
   backend = installFakeWorker();
 });
-afterEach(() => {
-  for (const worker of FakeWorker.made) worker.terminate();
-  vi.unstubAllGlobals();
-});
+afterEach(removeFakeWorker);
 
 const worker = () => FakeWorker.made[0]!;
 
