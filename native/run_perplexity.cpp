@@ -161,8 +161,7 @@ Perplexity Windows::result() {
   if (hash_) {
     Sha256 all;
     for (const std::string& hash : hashes_) all.update(std::as_bytes(std::span(hash)));
-    constexpr char kDigits[] = "0123456789abcdef";
-    for (const std::uint8_t byte : all.digest()) out.logits_hash += {kDigits[byte >> 4], kDigits[byte & 15]};
+    out.logits_hash = hex(all.digest()).data();
   }
   if (base_ == nullptr) return out;
   const auto n = static_cast<double>(loss.n);

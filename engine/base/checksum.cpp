@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string_view>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -208,6 +209,16 @@ void Sha256::block(const std::byte* at) {
   }
   const std::array<std::uint32_t, 8> sums{a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < 8; ++i) state_[i] += sums[i];
+}
+
+std::array<char, 65> hex(const Sha256Digest& digest) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::array<char, 65> out{};
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    out[2 * i] = digits[digest[i] >> 4];
+    out[2 * i + 1] = digits[digest[i] & 15];
+  }
+  return out;
 }
 
 }  // namespace qsf

@@ -38,7 +38,4 @@ struct Model {
   Status init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned);
 };
 
-/// Lower-case hex of a digest, with a terminating zero.
-std::array<char, 65> hex(const Sha256Digest& digest);
-
 }  // namespace qsf

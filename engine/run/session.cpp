@@ -36,16 +36,6 @@ struct Session::Impl {
   Status resume();
 };
 
-std::array<char, 65> hex(const Sha256Digest& digest) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::array<char, 65> out{};
-  for (std::size_t i = 0; i < digest.size(); ++i) {
-    out[2 * i] = digits[digest[i] >> 4];
-    out[2 * i + 1] = digits[digest[i] & 15];
-  }
-  return out;
-}
-
 std::string_view instruction_set(std::size_t index) {
   const std::span<const Kernels* const> available = available_kernels();
   return index < available.size() ? available[index]->isa : std::string_view{};

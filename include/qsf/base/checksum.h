@@ -16,6 +16,9 @@ std::uint32_t crc32_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint6
 
 using Sha256Digest = std::array<std::uint8_t, 32>;
 
+/// Lower-case hex of a digest, with a terminating zero.
+std::array<char, 65> hex(const Sha256Digest& digest);
+
 class Sha256 {
  public:
   void update(std::span<const std::byte> bytes);
