@@ -107,13 +107,14 @@ INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
                                            "qwen3.5", "qwen3.5-moe", "smollm3", "stablelm", "starcoder2", "yarn"),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Gguf, Fixture,
-                         ::testing::Values("cohere2.gguf", "ernie4_5.gguf", "falcon-40b.gguf", "gemma4.gguf",
-                                           "gemma4-moe.gguf", "glm4.gguf", "gpt-neox.gguf", "gpt-oss.gguf",
-                                           "granite.gguf", "granite-hybrid.gguf", "granite-hybrid-moe.gguf",
-                                           "granitemoe.gguf", "lfm2.gguf", "lfm2-moe.gguf", "llama.gguf",
-                                           "mixtral.gguf", "olmo2.gguf", "qwen3-moe.gguf", "qwen3-next.gguf",
-                                           "qwen3.5.gguf", "qwen3.5-moe.gguf", "smollm3.gguf", "stablelm.gguf",
-                                           "starcoder2.gguf", "yarn.gguf"),
+                         ::testing::Values("cohere2.gguf", "ernie4_5.gguf", "exaone4.gguf", "falcon-40b.gguf",
+                                           "gemma4-moe.gguf", "gemma4.gguf", "glm4.gguf", "gpt-neox.gguf",
+                                           "gpt-oss.gguf", "gpt2.gguf", "granite-hybrid-moe.gguf",
+                                           "granite-hybrid.gguf", "granite.gguf", "granitemoe.gguf", "lfm2-moe.gguf",
+                                           "lfm2.gguf", "llama.gguf", "llama3-rope.gguf", "mixtral.gguf", "olmo2.gguf",
+                                           "olmoe.gguf", "phi.gguf", "phi3.gguf", "qwen2.gguf", "qwen3-moe.gguf",
+                                           "qwen3-next.gguf", "qwen3.5-moe.gguf", "qwen3.5.gguf", "qwen3.gguf",
+                                           "smollm3.gguf", "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
                          case_name);
 
 /// Gemma's GGUF says neither the scale of attention nor which layers have a window: what llama.cpp takes for granted is
