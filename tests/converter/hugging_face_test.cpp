@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "converter/inputs.h"
+#include "converter/recipes.h"
 #include "converter/safetensors.h"
 #include "converter/support.h"
 
@@ -90,6 +91,11 @@ TEST_F(Directory, UnsupportedFeaturesAreNamed) {
     expect(ErrorCode::unsupported, c.part);
     write_text(folder_.path("config.json"), before.dump());
   }
+}
+
+TEST_F(Directory, AnUnknownArchitectureIsToldEveryKnownOne) {
+  set("model_type", std::string(70, 'x'));
+  for (const convert::Recipe& recipe : convert::known_recipes()) expect(ErrorCode::unsupported, recipe.name.c_str());
 }
 
 TEST_F(Directory, OldStyleRopeKeys) {

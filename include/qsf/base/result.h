@@ -24,7 +24,7 @@ std::string_view error_name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::none;
-  char sentence[400];  // zero-terminated UTF-8; a success writes its first byte only
+  char sentence[640];  // zero-terminated UTF-8; a success writes its first byte only
 
   Error() { sentence[0] = 0; }
   /// For make_error(), which checks the format. As WebAssembly, a view would be passed through memory.
