@@ -16,7 +16,7 @@ export type WasmSource = string | Uint8Array<ArrayBuffer> | undefined;
 export interface LoadRequest {
   /** An absolute address, which is of a file only in Node, or a file. */
   source: string | Blob;
-  wasm: WasmSource;
+  wasm?: WasmSource;
   memory: number;
   open: OpenOptions;
   kv: KvType | undefined;
