@@ -1,9 +1,11 @@
 // The examples, copied to where they are installed with the packed package, built and run.
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -12,8 +14,8 @@ import { root } from '../../scripts/lib/process.mjs';
 
 const run = promisify(execFile);
 
-/** Kept between runs, with what is installed there. */
-const place = join(root, 'build', 'examples');
+/** Kept between runs, with what is installed there; elsewhere, so that nothing of this checkout can be found from there. */
+const place = join(tmpdir(), `qsf-examples-${createHash('sha256').update(root).digest('hex').slice(0, 8)}`);
 
 /** Nothing is asked for by programs that would tell of their use. */
 const env: NodeJS.ProcessEnv = {

@@ -5,6 +5,9 @@ import { QSFError } from './errors.js';
 /** Whether models are kept where a worker can read them again. */
 export const keepsModels = true;
 
+/** Where this file is; bundlers say something else. Beside `new URL` they would take all files for assets. */
+const here = import.meta.url;
+
 /** In a package that Vite's dev server has put together anew, files are no longer beside this one. */
 const VITE_DEPS = '/.vite/deps/';
 const VITE_ADVICE = "with Vite, add optimizeDeps: { exclude: ['qsf'] } to its configuration";
@@ -38,7 +41,6 @@ const base = () => globalThis.document?.baseURI ?? globalThis.location.href;
 /** Starts the worker, from `given` or from where the package lies; resolves once it listens. */
 export async function startWorker(given: string | undefined): Promise<Worker> {
   if (given !== undefined) return listening(at(given), given);
-  const here = import.meta.url;
   try {
     return await listening(beside(), nameOf('worker.js'));
   } catch (error) {
@@ -58,8 +60,8 @@ function beside(): Worker {
   }
 }
 
-/** Where a file of the package's folder is, if nobody has moved this one. A literal would be taken for one more asset. */
-const nameOf = (name: string) => new URL(name, import.meta.url).href;
+/** Where a file of the package's folder is, if nobody has moved this one. */
+const nameOf = (name: string) => new URL(name, here).href;
 
 const importers = new Map<string, string>();
 
@@ -92,7 +94,7 @@ async function listening(worker: Worker, address: string): Promise<Worker> {
 
 /** What may have kept a script from being loaded, of which browsers tell nothing. */
 async function whyNotLoaded(address: string): Promise<string> {
-  const advice = import.meta.url.includes(VITE_DEPS)
+  const advice = here.includes(VITE_DEPS)
     ? VITE_ADVICE
     : "put the package's worker.js and .wasm files beside the bundle, or give the former's address as workerUrl";
   if (!address.startsWith('http')) return `the bundler did not bring its script; ${advice}`;
