@@ -76,6 +76,13 @@ export class App {
     return new App(folder);
   }
 
+  /** Runs a program that was installed with the example; gives what it wrote. */
+  async run(program: string, ...args: string[]): Promise<string> {
+    const path = join(this.folder, 'node_modules', '.bin', program);
+    const { stdout } = await run(path, args, { cwd: this.folder, env });
+    return stdout;
+  }
+
   /** Runs a script of the example's; gives what it wrote. */
   async script(name: string, ...args: string[]): Promise<string> {
     const { stdout, stderr } = await run(

@@ -143,3 +143,14 @@ it('in Node, from a path and from an address', async () => {
   expect(await app.script('start', `${address}/stories-8bit.qsf`)).toBe(story);
   stopServers();
 });
+
+it.each([
+  ['Bun', { bun: '1.4.5' }, ['bun', 'main.js']],
+  ['Deno', { deno: '2.9.6' }, ['deno', 'run', '--allow-all', 'main.js']],
+] as const)('in %s, from a path and from an address', async (_, version, [program, ...args]) => {
+  const app = await App.install('node', version);
+  expect(await app.run(program, ...args, demoModel)).toBe(story);
+  const address = await serveFolder(join(demoModel, '..'), 'shared');
+  expect(await app.run(program, ...args, `${address}/stories-8bit.qsf`)).toBe(story);
+  stopServers();
+});

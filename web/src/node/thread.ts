@@ -18,6 +18,7 @@ export class NodeWorker extends EventTarget {
     this.#thread = new Thread(new URL(script), { workerData, name });
     this.#thread.on('message', (data: unknown) => this.#tell(new MessageEvent('message', { data })));
     this.#thread.on('error', (error: Error) => this.#fail(error.message));
+    this.#thread.on('exit', (code) => code !== 0 && this.#fail(`it ended with status ${code}`));
     this.#thread.on('messageerror', (error: Error) => this.#fail(error.message));
   }
 
