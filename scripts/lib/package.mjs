@@ -1,6 +1,6 @@
 // The publishable package in dist/: a module for pages and one for Node, each with the script of its worker, their types,
 // and the WebAssembly modules beside them.
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { packageSources, wasmFiles } from './build.mjs';
@@ -64,7 +64,10 @@ export async function buildPackage() {
   const types = join(dist, 'types');
   await runTool('tsc', ['-p', 'web', '--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--outDir', types]);
   keepReached(types);
-  for (const name of wasmFiles) copyFileSync(join(packageSources, name), join(dist, name));
+  for (const name of wasmFiles) {
+    copyFileSync(join(packageSources, name), join(dist, name));
+    chmodSync(join(dist, name), 0o644);
+  }
   for (const name of ['LICENSE', 'THIRD_PARTY_NOTICES.md']) copyFileSync(join(root, name), join(dist, name));
   copyFileSync(join(root, 'node_modules', 'comlink', 'LICENSE'), join(dist, 'LICENSE.comlink'));
   copyFileSync(join(root, 'web', 'README.md'), join(dist, 'README.md'));

@@ -76,6 +76,18 @@ export class App {
     return new App(folder);
   }
 
+  /** A copy of it as a part of a workspace, where the package lies further up. */
+  inWorkspace(): App {
+    const top = join(place, 'workspace');
+    const folder = join(top, 'app');
+    rmSync(top, { recursive: true, force: true });
+    cpSync(this.folder, folder, { recursive: true, verbatimSymlinks: true });
+    rmSync(join(folder, 'node_modules', 'qsf'), { recursive: true });
+    cpSync(packed, join(top, 'node_modules', 'qsf'), { recursive: true });
+    writeFileSync(join(top, 'package.json'), JSON.stringify({ private: true, workspaces: ['app'] }));
+    return new App(folder);
+  }
+
   /** Runs a program that was installed with the example; gives what it wrote. */
   async run(program: string, ...args: string[]): Promise<string> {
     const path = join(this.folder, 'node_modules', '.bin', program);

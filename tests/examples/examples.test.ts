@@ -1,6 +1,6 @@
 // Every example is built from the packed package and tells the story that the native program tells.
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 
 async function open(args: string[] = []): Promise<void> {
-  profile = mkdtempSync(join(tmpdir(), 'qsf-examples-'));
+  profile = mkdtempSync(join(tmpdir(), 'qsf-chromium-'));
   context = await chromium.launchPersistentContext(profile, {
     executablePath: chromiumPath,
     args: [...chromiumArgs, ...args],
@@ -37,17 +37,21 @@ async function open(args: string[] = []): Promise<void> {
   });
 }
 
+async function modelAddress(): Promise<string> {
+  if (!model) model = `${await serveFolder(join(demoModel, '..'), 'shared')}/stories-8bit.qsf`;
+  return model;
+}
+
 /** What a page says at its end, and how many threads told it. */
 async function read(address: string, asked: Record<string, string> = {}): Promise<{ story: string; title: string }> {
-  if (!model) model = `${await serveFolder(join(demoModel, '..'), 'shared')}/stories-8bit.qsf`;
   const page = await context.newPage();
   const said: string[] = [];
   page.on('console', (message) => said.push(message.text()));
   page.on('pageerror', (error) => said.push(error.message));
   try {
-    await page.goto(`${address}?${new URLSearchParams({ model, ...asked }).toString()}`);
+    await page.goto(`${address}?${new URLSearchParams({ model: await modelAddress(), ...asked }).toString()}`);
     const place = page.locator('#story[title]');
-    await place.waitFor({ timeout: 60_000 }).catch(() => {
+    await place.waitFor({ timeout: 120_000 }).catch(() => {
       throw new Error(`${address} says nothing. Its console: ${said.join('\n')}`);
     });
     return { story: (await place.textContent()) ?? '', title: (await place.getAttribute('title')) ?? '' };
@@ -55,6 +59,26 @@ async function read(address: string, asked: Record<string, string> = {}): Promis
     await page.close();
   }
 }
+
+/** What a page does with files that lie elsewhere; as text, since the test's own imports are not the page's. */
+const TELL_FROM = `async ([place, source]) => {
+  const { QSF, MiB } = await import('/qsf/index.js');
+  const wasmBinary = await (await fetch(place + '/qsf-simd.wasm')).arrayBuffer();
+  const workerUrl = place + '/worker.js';
+  const told = [];
+  for (const options of [
+    { wasmUrl: new URL(place + '/') },
+    { wasmUrl: place + '/qsf-simd-threads.wasm', threads: 2 },
+    { wasmBinary },
+  ]) {
+    const llm = await QSF.load(source, { memory: 16 * MiB, cache: false, workerUrl, ...options });
+    let text = (await llm.stats()).engine.isa + ':';
+    for await (const piece of llm.generate('Once upon a time', { maxTokens: 40, temperature: 0 })) text += piece;
+    told.push(text);
+    await llm.close();
+  }
+  return told;
+}`;
 
 const several = /^[2-8] threads$/;
 
@@ -81,6 +105,16 @@ describe('in a page', () => {
     stopApps();
     await app.script('build');
     await told(await isolate(await app.serve('preview', '--port')));
+  });
+
+  it('Vite 5 in a workspace: says the line that is to be written, and runs with it', async () => {
+    const app = (await App.install('vite', { vite: '5.4.21' })).inWorkspace();
+    const line = "optimizeDeps: { exclude: ['qsf'] }";
+    const { story: words, title } = await read(await isolate(await app.serve('dev', '--port')));
+    expect({ title, says: words.includes(line) }, words).toEqual({ title: 'failed', says: true });
+    stopApps();
+    writeFileSync(join(app.folder, 'vite.config.js'), `export default { ${line} };\n`);
+    await told(await isolate(await app.serve('dev', '--port')));
   });
 
   it('webpack, without a circular module', async () => {
@@ -112,10 +146,24 @@ describe('in a page', () => {
     await told(await serveFolder(app.folder, 'isolated'), { cdn });
   });
 
-  it.each(['build', 'build:webpack'])('Next: %s', async (build) => {
+  it.each(['turbopack', 'webpack'])('Next with %s: dev, build and start', async (bundler) => {
     const app = await App.install('next');
-    expect(await app.script(build)).not.toMatch(/\bwarn|circular/i);
+    await told(await isolate(await app.serve('dev', '--port', `--${bundler}`)));
+    stopApps();
+    expect(await app.script('build', `--${bundler}`)).not.toMatch(/\bwarn|circular/i);
     await told(await isolate(await app.serve('start', '--port')));
+  });
+
+  it('files that lie elsewhere, by workerUrl, wasmUrl and wasmBinary', async () => {
+    const app = await App.install('plain');
+    await app.script('build');
+    rmSync(join(app.folder, 'qsf', 'worker.js'));
+    const elsewhere = await serveFolder(packedFolder(), 'shared');
+    const page = await context.newPage();
+    await page.goto(await serveFolder(app.folder, 'isolated'));
+    const stories = await page.evaluate(`(${TELL_FROM})(${JSON.stringify([elsewhere, await modelAddress()])})`);
+    await page.close();
+    expect(stories).toEqual([`relaxed:${story}`, `simd:${story}`, `simd:${story}`]);
   });
 });
 

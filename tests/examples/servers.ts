@@ -2,8 +2,10 @@
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer, request as ask } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
+import type { Duplex } from 'node:stream';
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
@@ -23,8 +25,12 @@ const SHARED = {
 
 const running = new Set<Server>();
 
-async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+async function listen(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void,
+): Promise<string> {
   const server = createServer(answer);
+  if (upgrade) server.on('upgrade', upgrade);
   running.add(server);
   await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
   return `http://localhost:${String((server.address() as AddressInfo).port)}`;
@@ -59,22 +65,29 @@ export function serveFolder(folder: string, to: 'isolated' | 'shared', policy?: 
   });
 }
 
-/** Passes on what another server answers, as an isolated page. */
+/** Passes on what another server answers, as an isolated page; web sockets too, by which dev servers speak. */
 export function isolate(port: number): Promise<string> {
-  return listen((request, response) => {
-    const { method, url, headers } = request;
-    const asked = ask({
-      host: 'localhost',
-      port,
-      path: url,
-      method,
-      headers: { ...headers, host: `localhost:${String(port)}` },
-    });
-    asked.on('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, { ...answer.headers, ...ISOLATED });
-      answer.pipe(response);
-    });
-    asked.on('error', () => response.writeHead(502).end());
-    request.pipe(asked);
-  });
+  const host = `localhost:${String(port)}`;
+  return listen(
+    (request, response) => {
+      const { method, url, headers } = request;
+      const asked = ask({ host: 'localhost', port, path: url, method, headers: { ...headers, host } });
+      asked.on('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 502, { ...answer.headers, ...ISOLATED });
+        answer.pipe(response);
+      });
+      asked.on('error', () => response.writeHead(502).end());
+      request.pipe(asked);
+    },
+    ({ method, url, headers }, socket, head) => {
+      const other = connect(port, 'localhost');
+      const lines = Object.entries({ ...headers, host, origin: `http://${host}` }).map(
+        ([name, value]) => `${name}: ${String(value)}`,
+      );
+      other.write(`${method ?? 'GET'} ${url ?? '/'} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+      other.write(head);
+      other.pipe(socket).pipe(other);
+      for (const end of [socket, other]) end.on('error', () => (socket.destroy(), other.destroy()));
+    },
+  );
 }
