@@ -1,7 +1,38 @@
-// The worker's script. The module's threads are workers of the same script: what starts them is in the module's own, which
-// knows them by their name.
-import { serve } from './serve.js';
+// The worker's side: one model. The module's threads are workers of the same script: what starts them is in the module's own,
+// which knows them by their name.
+import * as Comlink from './comlink.js';
+
+import { reply, replySync } from './contract.js';
+import type { EngineWorker } from './contract.js';
+import { Model } from './model.js';
+import { QSFError } from './errors.js';
 import { startModule } from './wasm.js';
 
+let model: Model | undefined;
+
+function opened(): Model {
+  if (model) return model;
+  throw new QSFError('bad_state', 'The model is not open yet.');
+}
+
+const worker: EngineWorker = {
+  load: (request, onProgress, onWarning) =>
+    reply(async () => {
+      model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
+      await model.load();
+    }),
+  start: (request) => reply(() => opened().start(request)),
+  next: () => reply(() => opened().next()),
+  embed: (request) => reply(() => opened().embed(request)),
+  stop: () => reply(() => model?.stop()),
+  stats: () => replySync(() => opened().stats()),
+  tokenize: (text, special) => replySync(() => opened().engine.tokenize(text, special)),
+  detokenize: (tokens) => replySync(() => opened().engine.detokenize(tokens)),
+  close: () => reply(() => model?.close()),
+};
+
 const { name } = globalThis as { name?: string };
-if (!name?.startsWith('em-pthread')) serve(startModule);
+if (!name?.startsWith('em-pthread')) {
+  Comlink.expose(worker);
+  globalThis.postMessage('listening');
+}
