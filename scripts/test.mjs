@@ -5,7 +5,15 @@ import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-import { buildFolder, buildNative, buildPreset, buildWasm, convertModel, variants } from './lib/build.mjs';
+import {
+  buildFolder,
+  buildModules,
+  buildPreset,
+  buildPrograms,
+  buildWasm,
+  convertModel,
+  variants,
+} from './lib/build.mjs';
 import { installLocked } from './lib/npm.mjs';
 import { Stop, elapsed, main, root, run, runTool } from './lib/process.mjs';
 import { Report, countGoogleTest, countPlaywright, countVitest, logs } from './lib/report.mjs';
@@ -48,14 +56,15 @@ const installed = ['qsf-run', 'qsf-convert', 'qsf-parity', 'libqsf_static', 'lib
 
 /** What the examples need: the package, the built-in model, and the native program that tells what is right. */
 async function examples() {
-  await buildNative({ tests: true, targets: ['qsf-run', 'qsf-convert'] });
-  await Promise.all([convertModel(), buildWasm()]);
+  await buildPrograms('qsf-run', 'qsf-convert');
+  await convertModel();
+  await buildModules();
   await vitest('examples', '--config', 'tests/examples/vitest.config.ts');
 }
 
 /** The package, checked as registries and TypeScript see it. */
 async function checkPackage() {
-  await buildWasm();
+  await buildModules();
   await installLocked(join(root, 'tests', 'package'));
   await vitest('package', '--config', 'tests/package/vitest.config.ts');
 }

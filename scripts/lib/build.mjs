@@ -58,14 +58,26 @@ export async function buildPreset(preset, { tests = false, targets = [] } = {}) 
 /** Builds qsf-run and qsf-convert into build/bin/, and the libraries. */
 export const buildNative = (options) => buildPreset('release', options);
 
-/** Builds qsf-convert alone, which needs no kernels. */
-export const buildConverter = () =>
-  buildNative({ tests: configured(buildFolder('release'), true), targets: ['qsf-convert'] });
+/** Builds some programs alone, of which qsf-convert needs no kernels; the tests stay in or out as they are. */
+export const buildPrograms = (...targets) => buildNative({ tests: configured(buildFolder('release'), true), targets });
+
+export const buildConverter = () => buildPrograms('qsf-convert');
 
 /** Builds the WebAssembly modules and puts them where the TypeScript sources look for them. */
 export async function buildWasm({ tests = false } = {}) {
   if (tests) await buildPreset('wasm-simd', { tests });
   await buildPreset('wasm-relaxed', { tests });
+  copyModules();
+}
+
+/** Builds the modules alone; their tests stay in or out as they are. */
+export async function buildModules() {
+  const tests = configured(buildFolder('wasm-relaxed'), true);
+  await buildPreset('wasm-relaxed', { tests, targets: variants.flatMap(modules) });
+  copyModules();
+}
+
+function copyModules() {
   const made = join(buildFolder('wasm-relaxed'), 'bin');
   checkStarters(made);
   for (const name of [...starters, ...wasmFiles]) copyIfNewer(join(made, name), join(packageSources, name));
