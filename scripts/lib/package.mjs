@@ -18,7 +18,7 @@ const entries = {
 };
 
 /** What Node has of its own, beside what it replaces by the same name. */
-const replaced = ['host', 'worker-host'];
+const replaced = ['platform', 'worker-platform'];
 
 const inNode = {
   name: 'node',

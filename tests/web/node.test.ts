@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { FileSource } from '../../web/src/node/file-source.js';
-import { absolute } from '../../web/src/node/host.js';
+import { absolute } from '../../web/src/node/platform.js';
 
 let folder = '';
 beforeAll(() => {

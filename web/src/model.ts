@@ -13,7 +13,7 @@ import { HttpSource } from './sources/http-source.js';
 import { openCache } from './sources/model-cache.js';
 import type { ByteSource } from './sources/source.js';
 import type { Progress, Stats } from './types.js';
-import { openFile } from './worker-host.js';
+import { openFile } from './worker-platform.js';
 
 /** Milliseconds between two reports of progress. */
 const REPORT_INTERVAL = 100;

@@ -6,7 +6,7 @@ import { cache } from './cache.js';
 import { unwrap } from './contract.js';
 import type { Batch, EngineWorker, Reply } from './contract.js';
 import { QSFError } from './errors.js';
-import { ownFile, startWorker } from './host.js';
+import { ownFile, startWorker } from './platform.js';
 import { embedRequest, generateRequest, loadRequest, tokenIds } from './requests.js';
 import type {
   EmbedOptions,

@@ -5,7 +5,7 @@ import type { OptionRules } from './boundary.gen.js';
 import { GiB, MAX_THREADS, MiB, PAGE } from './constants.js';
 import type { EmbedRequest, GenerateRequest, LoadRequest, WasmSource } from './contract.js';
 import { QSFError } from './errors.js';
-import { absolute, keepsModels, ownFile } from './host.js';
+import { absolute, keepsModels, ownFile } from './platform.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions } from './options.js';
 import type {
   EmbedOptions,

@@ -4,7 +4,7 @@ import type { ModuleStarter } from './engine.js';
 import createAlone from './qsf-simd.js';
 import createShared from './qsf-simd-threads.js';
 import type { Variant } from './types.js';
-import { fetchModule, ownScript } from './worker-host.js';
+import { fetchModule, ownScript } from './worker-platform.js';
 
 /** Bundlers know these words, and take the files with them. */
 const FILES: Record<Variant, Record<'alone' | 'shared', () => URL>> = {

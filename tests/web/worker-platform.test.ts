@@ -1,8 +1,8 @@
 // Where the worker's WebAssembly module comes from, and what is said when it is not there.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { fetchModule as fetchInNode } from '../../web/src/node/worker-host.js';
-import { fetchModule, ownScript } from '../../web/src/worker-host.js';
+import { fetchModule as fetchInNode } from '../../web/src/node/worker-platform.js';
+import { fetchModule, ownScript } from '../../web/src/worker-platform.js';
 
 const ADDRESS = 'https://page.test/qsf-simd.wasm';
 /** The shortest module there is. */

@@ -1,7 +1,7 @@
 // How a page starts its worker, and what it says when that fails.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { absolute, ownFile, startWorker } from '../../web/src/host.js';
+import { absolute, ownFile, startWorker } from '../../web/src/platform.js';
 
 /** What happens to a worker once its script was asked for. */
 let fate: { message: string } | 'starts' = 'starts';

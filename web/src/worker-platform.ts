@@ -1,4 +1,4 @@
-// What a browser's worker does its own way. The package for Node has node/worker-host.ts in its place.
+// What a browser's worker does its own way. The package for Node has node/worker-platform.ts in its place.
 import { QSFError } from './errors.js';
 import type { ByteSource } from './sources/source.js';
 

@@ -1,10 +1,10 @@
-// What a worker in Node does its own way. In place of ../worker-host.ts.
+// What a worker in Node does its own way. In place of ../worker-platform.ts.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 import { QSFError } from '../errors.js';
-import { fetchModule as fetchRemote } from '../worker-host.js';
-import type { OwnScript } from '../worker-host.js';
+import { fetchModule as fetchRemote } from '../worker-platform.js';
+import type { OwnScript } from '../worker-platform.js';
 import { FileSource } from './file-source.js';
 
 export const ownScript = (): OwnScript => ({ address: globalThis.location.href, type: 'module' });

@@ -1,4 +1,4 @@
-// What Node does its own way: threads of its own, and files beside addresses. In place of ../host.ts.
+// What Node does its own way: threads of its own, and files beside addresses. In place of ../platform.ts.
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 

@@ -1,5 +1,5 @@
 // What a page does its own way: starting the worker, and what an address is relative to. The package for Node has
-// node/host.ts in its place.
+// node/platform.ts in its place.
 import { QSFError } from './errors.js';
 
 /** Whether models are kept where a worker can read them again. */
