@@ -3,7 +3,15 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['build*/', 'dist/', 'web/src/qsf-*.js', 'web/demo/dist/', 'test-results/', 'playwright-report/']),
+  globalIgnores([
+    'build*/',
+    'dist/',
+    'examples/*/{dist,qsf,.next}/',
+    'web/src/qsf-*.js',
+    'web/demo/dist/',
+    'test-results/',
+    'playwright-report/',
+  ]),
   js.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -26,6 +34,17 @@ export default defineConfig(
       '@typescript-eslint/await-thenable': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
     },
+  },
+  {
+    files: ['examples/**/*.js'],
+    languageOptions: {
+      parserOptions: { ecmaFeatures: { jsx: true } },
+      globals: Object.fromEntries(
+        ['AbortController', 'URLSearchParams', 'document', 'location', 'process'].map((name) => [name, 'readonly']),
+      ),
+    },
+    // What only JSX names, this rule does not see.
+    rules: { 'no-unused-vars': ['error', { varsIgnorePattern: '^[A-Z]' }] },
   },
   {
     files: ['**/*.mjs', '*.js'],

@@ -5,8 +5,17 @@ import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-import { buildFolder, buildPreset, buildWasm, convertModel, variants } from './lib/build.mjs';
-import { Stop, elapsed, main, run, runTool } from './lib/process.mjs';
+import {
+  buildFolder,
+  buildModules,
+  buildPreset,
+  buildPrograms,
+  buildWasm,
+  convertModel,
+  variants,
+} from './lib/build.mjs';
+import { installLocked } from './lib/npm.mjs';
+import { Stop, elapsed, main, root, run, runTool } from './lib/process.mjs';
 import { Report, countGoogleTest, countPlaywright, countVitest, logs } from './lib/report.mjs';
 import { clangFormat, clangTidy, typeScript } from './lint.mjs';
 import { setUp } from './setup.mjs';
@@ -45,6 +54,21 @@ const threaded = {
 /** What the second compiler builds: everything that is installed, and what the test of the bits runs. */
 const installed = ['qsf-run', 'qsf-convert', 'qsf-parity', 'libqsf_static', 'libqsf_shared', 'logits-hash'];
 
+/** What the examples need: the package, the built-in model, and the native program that tells what is right. */
+async function examples() {
+  await buildPrograms('qsf-run', 'qsf-convert');
+  await convertModel();
+  await buildModules();
+  await vitest('examples', '--config', 'tests/examples/vitest.config.ts');
+}
+
+/** The package, checked as registries and TypeScript see it. */
+async function checkPackage() {
+  await buildModules();
+  await installLocked(join(root, 'tests', 'package'));
+  await vitest('package', '--config', 'tests/package/vitest.config.ts');
+}
+
 const parts = [
   ['Types and layout of the TypeScript', typeScript],
   ['Layout of the C++', clangFormat],
@@ -72,6 +96,8 @@ const parts = [
     () => vitest('parity', '--config', 'tests/parity/vitest.config.ts'),
     vitestCases('parity'),
   ],
+  ['The npm package, as it is published', checkPackage, vitestCases('package')],
+  ['The npm package in bundlers, browsers and Node (examples)', examples, vitestCases('examples')],
   ['Browsers, end to end (Playwright)', playwright, () => countPlaywright(join(logs, 'playwright.json'))],
 ];
 

@@ -4,6 +4,7 @@ import { cpus, loadavg, release, totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 
 import { buildFolder, buildPreset } from './build.mjs';
+import { installLocked } from './npm.mjs';
 import { Stop, capture, root, run } from './process.mjs';
 
 /** Where results are kept; docs/benchmarks.md is written from them. */
@@ -17,13 +18,7 @@ const peersFolder = join(root, 'tests', 'bench');
 export const buildBench = () => buildPreset('bench');
 
 /** Installs the packages that only benchmarks use. */
-export async function installPeers() {
-  const lock = readFileSync(join(peersFolder, 'package-lock.json'), 'utf8');
-  const stamp = join(peersFolder, 'node_modules', '.qsf-lock');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
-  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: peersFolder });
-  writeFileSync(stamp, lock);
-}
+export const installPeers = () => installLocked(peersFolder);
 
 /** The GGUF file of `SHAPE/TYPE` and its conversion; made when they are not there. */
 export async function modelFiles(model) {

@@ -11,12 +11,14 @@ import { Stop, root, run } from './process.mjs';
  */
 export const variants = ['simd', 'relaxed'];
 
-/** What a build makes: a module of two files, and its twin for memory that threads share. */
-const modules = (variant) =>
-  [`qsf-${variant}`, `qsf-${variant}-threads`].flatMap((name) => [`${name}.js`, `${name}.wasm`]);
+/** A variant's modules: one, and its twin for memory that threads share. */
+const modules = (variant) => [`qsf-${variant}`, `qsf-${variant}-threads`];
 
-/** Every WebAssembly module's files. */
-export const wasmFiles = variants.flatMap(modules);
+/** What starts a module is the same for all variants but for a name; the sources have the first's. */
+const starters = modules(variants[0]).map((name) => `${name}.js`);
+
+/** Every WebAssembly module. */
+export const wasmFiles = variants.flatMap(modules).map((name) => `${name}.wasm`);
 
 /** The package's sources; the WebAssembly modules are put beside them. */
 export const packageSources = join(root, 'web', 'src');
@@ -56,15 +58,41 @@ export async function buildPreset(preset, { tests = false, targets = [] } = {}) 
 /** Builds qsf-run and qsf-convert into build/bin/, and the libraries. */
 export const buildNative = (options) => buildPreset('release', options);
 
-/** Builds qsf-convert alone, which needs no kernels. */
-export const buildConverter = () =>
-  buildNative({ tests: configured(buildFolder('release'), true), targets: ['qsf-convert'] });
+/** Builds some programs alone, of which qsf-convert needs no kernels; the tests stay in or out as they are. */
+export const buildPrograms = (...targets) => buildNative({ tests: configured(buildFolder('release'), true), targets });
+
+export const buildConverter = () => buildPrograms('qsf-convert');
 
 /** Builds the WebAssembly modules and puts them where the TypeScript sources look for them. */
 export async function buildWasm({ tests = false } = {}) {
   if (tests) await buildPreset('wasm-simd', { tests });
   await buildPreset('wasm-relaxed', { tests });
-  for (const name of wasmFiles) copyIfNewer(join(buildFolder('wasm-relaxed'), 'bin', name), join(packageSources, name));
+  copyModules();
+}
+
+/** Builds the modules alone; their tests stay in or out as they are. */
+export async function buildModules() {
+  const tests = configured(buildFolder('wasm-relaxed'), true);
+  await buildPreset('wasm-relaxed', { tests, targets: variants.flatMap(modules) });
+  copyModules();
+}
+
+function copyModules() {
+  const made = join(buildFolder('wasm-relaxed'), 'bin');
+  checkStarters(made);
+  for (const name of [...starters, ...wasmFiles]) copyIfNewer(join(made, name), join(packageSources, name));
+}
+
+/** Stops where a variant's starter does other things than the first's. */
+function checkStarters(folder) {
+  const [first] = variants;
+  for (const variant of variants) {
+    for (const name of starters) {
+      const text = readFileSync(join(folder, name.replace(first, variant)), 'utf8').replaceAll(variant, first);
+      if (text !== readFileSync(join(folder, name), 'utf8'))
+        throw new Stop(`The scripts that start the modules differ: ${name} is not what ${variant} needs.`);
+    }
+  }
 }
 
 /**
@@ -75,7 +103,8 @@ export async function buildFirstWasm() {
   if (wasmFiles.some((name) => existsSync(join(packageSources, name)))) return false;
   await buildPreset('wasm-relaxed', { targets: ['qsf-simd', 'qsf-simd-threads'] });
   const made = join(buildFolder('wasm-relaxed'), 'bin');
-  for (const name of modules('simd')) {
+  for (const name of starters) copyIfNewer(join(made, name), join(packageSources, name));
+  for (const name of modules('simd').map((module) => `${module}.wasm`)) {
     for (const stand of [name.replace('simd', 'relaxed'), name])
       copyIfNewer(join(made, name), join(packageSources, stand));
   }

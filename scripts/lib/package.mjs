@@ -1,42 +1,76 @@
-// The publishable package in dist/: ES modules that need no bundler, their types, and the WebAssembly modules.
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+// The publishable package in dist/: a module for pages and one for Node, each with the script of its worker, their types,
+// and the WebAssembly modules beside them.
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { packageSources, wasmFiles } from './build.mjs';
+import { manifestOf } from './manifest.mjs';
 import { root, runTool } from './process.mjs';
 
-const dist = join(root, 'dist');
+export const dist = join(root, 'dist');
+
+/** The package's modules by what they are called in dist/. Node's have what is in node/ in place of what it replaces. */
+const entries = {
+  'index.js': { source: 'index.ts', platform: 'browser' },
+  'worker.js': { source: 'worker.ts', platform: 'browser' },
+  'node.js': { source: 'index.ts', platform: 'node' },
+  'node-worker.js': { source: 'node/worker.ts', platform: 'node' },
+};
+
+/** What Node has of its own, beside what it replaces by the same name. */
+const replaced = ['platform', 'worker-platform'];
+
+const inNode = {
+  name: 'node',
+  resolveId(id, importer) {
+    const name = replaced.find((part) => id === `./${part}.js`);
+    if (name === undefined || !importer || dirname(importer) !== packageSources) return null;
+    return join(packageSources, 'node', `${name}.ts`);
+  },
+};
+
+/** Its dependency and the modules' starters lie inside, so that it runs without a bundler and asks for nothing by name. */
+async function bundle(file, { source, platform }) {
+  const { rolldown } = await import('rolldown');
+  const made = await rolldown({
+    input: join(packageSources, source),
+    platform,
+    plugins: platform === 'node' ? [inNode] : [],
+    external: /^node:/,
+    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+    tsconfig: join(root, 'web', 'tsconfig.json'),
+  });
+  await made.write({ file: join(dist, file), format: 'es', codeSplitting: false, sourcemap: true, comments: false });
+  await made.close();
+}
+
+/** Removes the declarations that index.d.ts does not lead to. */
+function keepReached(folder) {
+  const reached = new Set();
+  const visit = (name) => {
+    if (reached.has(name)) return;
+    reached.add(name);
+    const text = readFileSync(join(folder, name), 'utf8');
+    for (const [, to] of text.matchAll(/(?:from|import)\s*\(?["']\.\/([\w.-]+)\.js["']/g)) visit(`${to}.d.ts`);
+  };
+  visit('index.d.ts');
+  for (const name of readdirSync(folder)) if (!reached.has(name)) rmSync(join(folder, name), { recursive: true });
+}
 
 export async function buildPackage() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist);
-  const emit = ['--noEmit', 'false', '--declaration', '--sourceMap', '--inlineSources', '--outDir', dist];
-  await runTool('tsc', ['-p', 'web', ...emit]);
-  // The one dependency lies inside, in place of the module that re-exports it.
-  const comlink = join(root, 'node_modules', 'comlink');
-  for (const made of ['comlink.js.map', 'comlink.d.ts']) rmSync(join(dist, made));
-  const text = readFileSync(join(comlink, 'dist', 'esm', 'comlink.min.mjs'), 'utf8');
-  writeFileSync(join(dist, 'comlink.js'), text.replace(/^\/\/# sourceMappingURL=.*\n?/m, ''));
-  copyFileSync(join(comlink, 'LICENSE'), join(dist, 'LICENSE.comlink'));
-  for (const name of wasmFiles) copyFileSync(join(packageSources, name), join(dist, name));
-  for (const name of ['LICENSE', 'README.md', 'THIRD_PARTY_NOTICES.md'])
-    copyFileSync(join(root, name), join(dist, name));
-  const { name, version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const manifest = {
-    name,
-    version,
-    description,
-    license,
-    type: 'module',
-    exports: {
-      '.': { types: './index.d.ts', default: './index.js' },
-      './*.js': './*.js',
-      './*.wasm': './*.wasm',
-      './package.json': './package.json',
-    },
-    types: './index.d.ts',
-    sideEffects: ['./worker.js', './qsf-*-threads.js'],
-  };
-  writeFileSync(join(dist, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  for (const [file, entry] of Object.entries(entries)) await bundle(file, entry);
+  const types = join(dist, 'types');
+  await runTool('tsc', ['-p', 'web', '--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--outDir', types]);
+  keepReached(types);
+  for (const name of wasmFiles) {
+    copyFileSync(join(packageSources, name), join(dist, name));
+    chmodSync(join(dist, name), 0o644);
+  }
+  for (const name of ['LICENSE', 'THIRD_PARTY_NOTICES.md']) copyFileSync(join(root, name), join(dist, name));
+  copyFileSync(join(root, 'node_modules', 'comlink', 'LICENSE'), join(dist, 'LICENSE.comlink'));
+  copyFileSync(join(root, 'web', 'README.md'), join(dist, 'README.md'));
+  writeFileSync(join(dist, 'package.json'), `${JSON.stringify(manifestOf(), null, 2)}\n`);
   console.log(`The package is in ${dist}.`);
 }

@@ -84,6 +84,7 @@ export class FakeWorker extends EventTarget {
       this.dispatchEvent(new MessageEvent('message', { data: data as unknown }));
     };
     Comlink.expose(FakeWorker.backend.exposed, this.#channel.port2);
+    queueMicrotask(() => this.dispatchEvent(new MessageEvent('message', { data: 'listening' })));
   }
 
   postMessage(message: unknown, transfer: Transferable[]): void {
@@ -106,7 +107,7 @@ export function installFakeWorker(): Backend {
   FakeWorker.made = [];
   FakeWorker.backend = new Backend();
   vi.stubGlobal('Worker', FakeWorker);
-  vi.stubGlobal('location', { href: 'https://page.test/demo/' });
+  vi.stubGlobal('location', new URL('https://page.test/demo/'));
   return FakeWorker.backend;
 }
 

@@ -59,7 +59,25 @@ describe('load()', () => {
     });
   });
 
+  it('takes a module by its address, its folder or its bytes', async () => {
+    await QSF.load(URL_, { wasmUrl: 'own/qsf-simd.wasm' });
+    await QSF.load(URL_, { wasmUrl: new URL('https://cdn.test/qsf/'), threads: 2 });
+    await QSF.load(URL_, { wasmUrl: '/qsf/' });
+    await QSF.load(URL_, { wasmBinary: new ArrayBuffer(8) });
+    await QSF.load(URL_, { wasmBinary: new Uint8Array(8).subarray(2, 4), threads: 4 });
+    expect(backend.loads).toMatchObject([
+      { wasm: 'https://page.test/demo/own/qsf-simd.wasm', threads: 1 },
+      { wasm: 'https://cdn.test/qsf/', threads: 2 },
+      { wasm: 'https://page.test/qsf/', threads: undefined },
+      { wasm: new Uint8Array(8), threads: 1 },
+      { wasm: new Uint8Array(2), threads: 4 },
+    ]);
+  });
+
   it.each<[object, string]>([
+    [{ wasmUrl: 'a.wasm', wasmBinary: new ArrayBuffer(8) }, 'wasmUrl and wasmBinary are both given'],
+    [{ wasmBinary: 'a.wasm' }, 'wasmBinary is a string; it must be an ArrayBuffer or a view of one'],
+    [{ wasmUrl: 'http://[' }, 'wasmUrl is "http://["; it must be an address'],
     [{ memory: 0 }, 'memory'],
     [{ memory: 5 * 1024 * MiB }, 'memory'],
     [{ memory: NaN }, 'memory'],

@@ -7,9 +7,16 @@ import type { GenerationResult, NetworkOptions, Progress, Stats, Variant } from 
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
+/**
+ * Where the WebAssembly module is: its address, that of the folder of all (which ends in a slash), or its bytes; undefined:
+ * where the package has it.
+ */
+export type WasmSource = string | Uint8Array<ArrayBuffer> | undefined;
+
 export interface LoadRequest {
-  /** An absolute address, or a file. */
+  /** An absolute address, which is of a file only in Node, or a file. */
   source: string | Blob;
+  wasm?: WasmSource;
   memory: number;
   open: OpenOptions;
   kv: KvType | undefined;

@@ -95,5 +95,13 @@ declare const create: (options: {
   wasmMemory: WebAssembly.Memory;
   threads: number;
   wasmBinary?: Uint8Array;
+  /** In place of what would find and compile it. */
+  instantiateWasm?: (
+    imports: WebAssembly.Imports,
+    done: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
+  ) => object;
+  /** The script of these workers, and of which kind it is. */
+  mainScriptUrlOrBlob?: string;
+  workerType?: 'module' | 'classic';
 }) => Promise<EngineModule>;
 export default create;

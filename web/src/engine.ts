@@ -2,21 +2,23 @@
 import { ends, kvTypes, poolings, regionNames, regions, steps } from './boundary.gen.js';
 import type { End, KvType, OpenOptions, SequenceStats, SessionStats, Step } from './boundary.gen.js';
 import { MiB, PAGE } from './constants.js';
-import type { EmbedRequest, GenerateRequest } from './contract.js';
-import type { EngineInstance, KernelCount, ReadRequest, Segment } from './engine-module.js';
+import type { EmbedRequest, GenerateRequest, WasmSource } from './contract.js';
+import type { EngineInstance, EngineModule, KernelCount, ReadRequest, Segment } from './engine-module.js';
 import { QSFError, errorName } from './errors.js';
 import type { ErrorName } from './errors.js';
 import { errorNumbers } from './errors.gen.js';
 import type { MemoryRegion, Variant } from './types.js';
 
-/** The WebAssembly modules, fetched when they are chosen: for one thread, and for several that share the memory. */
-const MODULES = {
-  relaxed: { alone: () => import('./qsf-relaxed.js'), shared: () => import('./qsf-relaxed-threads.js') },
-  simd: { alone: () => import('./qsf-simd.js'), shared: () => import('./qsf-simd-threads.js') },
-};
-
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
+
+/** Starts the WebAssembly module of a variant in a memory, which is shared where there are several threads. */
+export type ModuleStarter = (
+  source: WasmSource,
+  variant: Variant,
+  threads: number,
+  memory: WebAssembly.Memory,
+) => Promise<EngineModule>;
 
 export class Engine {
   readonly variant: Variant;
@@ -36,7 +38,13 @@ export class Engine {
   }
 
   /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB; it is shared by several threads. */
-  static async create(variant: Variant, threads: number, budget: number): Promise<Engine> {
+  static async create(
+    variant: Variant,
+    threads: number,
+    budget: number,
+    start: ModuleStarter,
+    wasm?: WasmSource,
+  ): Promise<Engine> {
     if (budget < SMALLEST) {
       throw new QSFError(
         'budget_too_small',
@@ -52,10 +60,10 @@ export class Engine {
       throw new QSFError('out_of_memory', `The browser refused ${budget} bytes of WebAssembly memory.`, { cause });
     }
     try {
-      const { default: create } = await MODULES[variant][shared ? 'shared' : 'alone']();
-      const { Instance } = await create({ wasmMemory, threads });
+      const { Instance } = await start(wasm, variant, threads, wasmMemory);
       return new Engine(variant, threads, new Instance(threads), wasmMemory);
     } catch (cause) {
+      if (cause instanceof QSFError) throw cause;
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new QSFError('unsupported_host', `The WebAssembly module did not load: ${why}`, { cause });
     }

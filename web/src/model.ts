@@ -3,6 +3,7 @@ import type { Region } from './boundary.gen.js';
 import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from './contract.js';
 import { checkWebAssembly, detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
+import type { ModuleStarter } from './engine.js';
 import { QSFError } from './errors.js';
 import type { ErrorName } from './errors.js';
 import { Generation } from './generation.js';
@@ -12,6 +13,7 @@ import { HttpSource } from './sources/http-source.js';
 import { openCache } from './sources/model-cache.js';
 import type { ByteSource } from './sources/source.js';
 import type { Progress, Stats } from './types.js';
+import { openFile } from './worker-platform.js';
 
 /** Milliseconds between two reports of progress. */
 const REPORT_INTERVAL = 100;
@@ -65,10 +67,11 @@ export class Model {
   #embedding: Promise<unknown> | undefined;
   #modelHash = '';
 
-  static async create(request: LoadRequest, tell: Listeners): Promise<Model> {
+  static async create(request: LoadRequest, tell: Listeners, start: ModuleStarter): Promise<Model> {
     checkWebAssembly();
     const variant = request.variant ?? detectVariant();
-    const engine = await Engine.create(variant, detectThreads(request.threads), request.memory);
+    const threads = detectThreads(request.threads);
+    const engine = await Engine.create(variant, threads, request.memory, start, request.wasm);
     const source = await openSource(request);
     return new Model(request, engine, source, tell);
   }
@@ -233,13 +236,13 @@ export class Model {
 
   /** Bytes that the network gives for every token: what does not stay in memory, where no cache has it. */
   #networkPerToken(): number {
-    if (typeof this.#request.source !== 'string' || this.#source.stats().cacheState === 'complete') return 0;
+    if (!isRemote(this.#request.source) || this.#source.stats().cacheState === 'complete') return 0;
     return this.engine.segments().reduce((sum, { size, pinned }) => sum + (pinned ? 0 : size), 0);
   }
 
   #warnOfCache(): void {
     const { source, cache } = this.#request;
-    if (typeof source !== 'string' || !cache || this.#source.stats().cacheState !== 'off') return;
+    if (!isRemote(source) || !cache || this.#source.stats().cacheState !== 'off') return;
     const perToken = this.#networkPerToken();
     const streamed = perToken === 0 ? '' : `, and ${perToken} bytes of it for every token`;
     this.#tell.warning(
@@ -261,8 +264,12 @@ export class Model {
   }
 }
 
+/** Whether a model comes from the network. */
+const isRemote = (source: string | Blob): source is string => typeof source === 'string' && !source.startsWith('file:');
+
 async function openSource({ source, cache, network }: LoadRequest): Promise<ByteSource> {
   if (typeof source !== 'string') return new BlobSource(source);
+  if (!isRemote(source)) return openFile(source);
   const kept = cache ? await openCache(source) : undefined;
   try {
     return await HttpSource.open(source, kept, network);

@@ -6,6 +6,7 @@ import { cache } from './cache.js';
 import { unwrap } from './contract.js';
 import type { Batch, EngineWorker, Reply } from './contract.js';
 import { QSFError } from './errors.js';
+import { ownFile, startWorker } from './platform.js';
 import { embedRequest, generateRequest, loadRequest, tokenIds } from './requests.js';
 import type {
   EmbedOptions,
@@ -52,8 +53,7 @@ export class QSF {
     this.#remote = Comlink.wrap<EngineWorker>(worker);
     this.#failed = new Promise((_, reject) => {
       worker.addEventListener('error', (event) => {
-        const why = event.message || "its script did not load; see the console and the page's Content-Security-Policy";
-        reject(new QSFError('unsupported_host', `The worker could not run: ${why}.`));
+        reject(new QSFError('unsupported_host', `The worker could not run: ${event.message || 'it ended'}.`));
       });
     });
     this.#failed.catch(() => {});
@@ -69,16 +69,19 @@ export class QSF {
     const { signal, onProgress, onWarning = (warning) => console.warn(`QSF: ${warning}`) } = options;
     const request = await loadRequest(source, options);
     signal?.throwIfAborted();
-    const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'qsf' });
-    const llm = new QSF(worker);
+    const { workerUrl } = options;
+    const starting = startWorker(workerUrl === undefined ? undefined : ownFile('workerUrl', workerUrl));
     const abort = onAbort(signal);
+    let llm: QSF | undefined;
     try {
+      llm = new QSF(await Promise.race([starting, abort.rejection]));
       const report = Comlink.proxy((progress: Parameters<NonNullable<typeof onProgress>>[0]) => onProgress?.(progress));
       const warn = Comlink.proxy((warning: string) => onWarning(warning));
       unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
       return llm;
     } catch (error) {
-      void llm.close();
+      if (llm) void llm.close();
+      else void starting.then((worker) => worker.terminate()).catch(() => {});
       throw error;
     } finally {
       abort.dispose();

@@ -3,8 +3,9 @@
 import { embeddingOptions, kvTypes, openOptions, poolings, promptOptions, samplerOptions } from './boundary.gen.js';
 import type { OptionRules } from './boundary.gen.js';
 import { GiB, MAX_THREADS, MiB, PAGE } from './constants.js';
-import type { EmbedRequest, GenerateRequest, LoadRequest } from './contract.js';
+import type { EmbedRequest, GenerateRequest, LoadRequest, WasmSource } from './contract.js';
 import { QSFError } from './errors.js';
+import { absolute, keepsModels, ownFile } from './platform.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions } from './options.js';
 import type {
   EmbedOptions,
@@ -27,6 +28,7 @@ type Names<T> = Record<keyof T, true>;
 const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
   ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true },
+  ...{ workerUrl: true, wasmUrl: true, wasmBinary: true },
 } satisfies Names<LoadOptions>;
 const GENERATE = { ...samplerOptions, ...promptOptions, stop: true, signal: true, continue: true } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
@@ -55,19 +57,38 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   checkKind('onProgress', 'function', options.onProgress);
   checkKind('onWarning', 'function', options.onWarning);
   checkSignal(options.signal);
-  const { threads } = options;
+  // A module given by itself is one of both kinds.
+  const single = options.wasmBinary !== undefined || (options.wasmUrl !== undefined && !folder(options.wasmUrl));
+  const threads = options.threads ?? (single ? 1 : undefined);
   return {
     memory: memoryOf(options.memory),
     open: checkOptions(openOptions, { maxSeqLen: options.maxSeqLen, streamAll: options.streamAll }),
     kv: checkName('kv', kvTypes, options.kv),
-    cache: checkKind('cache', 'boolean', options.cache) ?? true,
+    cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
     background: checkKind('background', 'boolean', options.background) ?? false,
     variant: checkName('variant', VARIANTS, options.variant),
     threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
     network: networkOf(options.network ?? {}),
     source: await sourceOf(source),
+    wasm: wasmOf(options),
   };
 }
+
+const folder = (url: string | URL) => String(url).endsWith('/');
+
+function wasmOf({ wasmUrl, wasmBinary }: LoadOptions): WasmSource {
+  if (wasmUrl !== undefined && wasmBinary !== undefined)
+    throw new QSFError('bad_argument', 'wasmUrl and wasmBinary are both given; one of them says where the module is.');
+  if (wasmUrl !== undefined) return ownFile('wasmUrl', wasmUrl);
+  if (wasmBinary === undefined || wasmBinary instanceof ArrayBuffer) return wasmBinary && new Uint8Array(wasmBinary);
+  if (ArrayBuffer.isView(wasmBinary))
+    return new Uint8Array(wasmBinary.buffer, wasmBinary.byteOffset, wasmBinary.byteLength);
+  throw new QSFError(
+    'bad_argument',
+    `wasmBinary is ${kindOf(wasmBinary)}; it must be an ArrayBuffer or a view of one.`,
+  );
+}
+
 export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS } as const;
 
 export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
@@ -148,20 +169,6 @@ async function sourceOf(source: ModelSource): Promise<string | Blob> {
     'bad_argument',
     `The model is ${kindOf(source)}; it must be an address, a File or Blob, a FileSystemFileHandle or an ArrayBuffer.`,
   );
-}
-
-function absolute(address: string | URL): string {
-  let url: URL;
-  try {
-    url = new URL(address, globalThis.document?.baseURI ?? globalThis.location.href);
-  } catch {
-    throw new QSFError('bad_argument', `"${String(address)}" is not an address.`);
-  }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new QSFError('bad_argument', `"${url.href}" is not an http(s) address; give local files as a File or Blob.`);
-  }
-  url.hash = '';
-  return url.href;
 }
 
 /** What a value is, for those that cannot be shown. */

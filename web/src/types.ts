@@ -12,7 +12,10 @@ import type {
 
 export type { End, KvType, Pooling, Region };
 
-/** Where a model comes from: an http(s) address (relative ones are resolved against the page), a local file, or bytes. */
+/**
+ * Where a model comes from: an http(s) address (relative ones are resolved against the page), a local file, or bytes. In
+ * Node a text without http(s) is a file's path, and file: addresses are read too.
+ */
 export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | ArrayBufferView<ArrayBuffer>;
 
 /** The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `simd` runs everywhere else. */
@@ -54,6 +57,15 @@ export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'st
    */
   threads?: number;
   network?: NetworkOptions;
+  /** Where the package's `worker.js` is, if not beside the script; another origin must share it (CORS). */
+  workerUrl?: string | URL;
+  /**
+   * Where the package's .wasm files are, if not beside the worker's script: their folder, with a slash at its end, or the
+   * one of them that suits `variant` and `threads` (1 unless given).
+   */
+  wasmUrl?: string | URL;
+  /** The bytes of the .wasm file that suits `variant` and `threads` (1 unless given). */
+  wasmBinary?: ArrayBuffer | ArrayBufferView<ArrayBuffer>;
 }
 
 export interface NetworkOptions {

@@ -1,10 +1,12 @@
-// The worker's side: one model.
+// The worker's side: one model. The module's threads are workers of the same script: what starts them is in the module's own,
+// which knows them by their name.
 import * as Comlink from './comlink.js';
 
 import { reply, replySync } from './contract.js';
 import type { EngineWorker } from './contract.js';
 import { Model } from './model.js';
 import { QSFError } from './errors.js';
+import { startModule } from './wasm.js';
 
 let model: Model | undefined;
 
@@ -16,7 +18,7 @@ function opened(): Model {
 const worker: EngineWorker = {
   load: (request, onProgress, onWarning) =>
     reply(async () => {
-      model = await Model.create(request, { progress: onProgress, warning: onWarning });
+      model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
       await model.load();
     }),
   start: (request) => reply(() => opened().start(request)),
@@ -29,4 +31,8 @@ const worker: EngineWorker = {
   close: () => reply(() => model?.close()),
 };
 
-Comlink.expose(worker);
+const { name } = globalThis as { name?: string };
+if (!name?.startsWith('em-pthread')) {
+  Comlink.expose(worker);
+  globalThis.postMessage('listening');
+}

@@ -1,0 +1,163 @@
+// The examples, copied to where they are installed with the packed package, built and run.
+import { execFile, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { dist } from '../../scripts/lib/package.mjs';
+import { root } from '../../scripts/lib/process.mjs';
+
+const run = promisify(execFile);
+
+/** Kept between runs, with what is installed there; elsewhere, so that nothing of this checkout can be found from there. */
+const place = join(tmpdir(), `qsf-examples-${createHash('sha256').update(root).digest('hex').slice(0, 8)}`);
+
+/** Nothing is asked for by programs that would tell of their use. */
+const env: NodeJS.ProcessEnv = {
+  ...process.env,
+  NODE_ENV: undefined,
+  NEXT_TELEMETRY_DISABLED: '1',
+  VITEST: undefined,
+  NODE_OPTIONS: undefined,
+};
+
+/** The package as `npm pack` makes it, unpacked: what an installation of it has. */
+let packed = '';
+
+export async function pack(): Promise<string> {
+  mkdirSync(place, { recursive: true });
+  const { stdout } = await run('npm', ['pack', dist, '--json', '--pack-destination', place], { cwd: place });
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
+  packed = join(place, 'package');
+  rmSync(packed, { recursive: true, force: true });
+  await run('tar', ['-xf', join(place, filename), '-C', place]);
+  return join(place, filename);
+}
+
+export const packedFolder = (): string => packed;
+
+export class App {
+  readonly folder: string;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** An example, installed; with `others`, in the place of its own versions. */
+  static async install(example: string, others: Record<string, string> = {}): Promise<App> {
+    const name = [example, ...Object.entries(others).flat()].join('-').replaceAll(/[^\w.-]/g, '');
+    const folder = join(place, name);
+    const source = join(root, 'examples', example);
+    const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as Manifest;
+    const { qsf, ...dependencies } = { ...manifest.dependencies, ...manifest.devDependencies, ...others };
+    const wanted = JSON.stringify(dependencies);
+    const stamp = join(folder, 'node_modules', '.installed');
+    mkdirSync(folder, { recursive: true });
+    const installed = existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted;
+    for (const entry of readdirSync(folder))
+      if (entry !== 'node_modules') rmSync(join(folder, entry), { recursive: true });
+    if (!installed) rmSync(join(folder, 'node_modules'), { recursive: true, force: true });
+    // The package itself is put there below: it is not in any registry yet.
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, dependencies, devDependencies: {} }));
+    if (!installed && Object.keys(dependencies).length > 0)
+      await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, env });
+    cpSync(source, folder, { recursive: true, filter: (path) => !/node_modules|\.next|\/dist\b/.test(path) });
+    const modules = join(folder, 'node_modules');
+    rmSync(join(modules, '.vite'), { recursive: true, force: true });
+    rmSync(join(modules, 'qsf'), { recursive: true, force: true });
+    mkdirSync(modules, { recursive: true });
+    if (qsf !== undefined) cpSync(packed, join(modules, 'qsf'), { recursive: true });
+    writeFileSync(stamp, wanted);
+    return new App(folder);
+  }
+
+  /** A copy of it as a part of a workspace, where the package lies further up. */
+  inWorkspace(): App {
+    const top = join(place, 'workspace');
+    const folder = join(top, 'app');
+    rmSync(top, { recursive: true, force: true });
+    cpSync(this.folder, folder, { recursive: true, verbatimSymlinks: true });
+    rmSync(join(folder, 'node_modules', 'qsf'), { recursive: true });
+    cpSync(packed, join(top, 'node_modules', 'qsf'), { recursive: true });
+    writeFileSync(join(top, 'package.json'), JSON.stringify({ private: true, workspaces: ['app'] }));
+    return new App(folder);
+  }
+
+  /** Runs a program that was installed with the example; gives what it wrote. */
+  async run(program: string, ...args: string[]): Promise<string> {
+    const path = join(this.folder, 'node_modules', '.bin', program);
+    const { stdout } = await run(path, args, { cwd: this.folder, env });
+    return stdout;
+  }
+
+  /** Runs a script of the example's; gives what it wrote. */
+  async script(name: string, ...args: string[]): Promise<string> {
+    const { stdout, stderr } = await run(
+      'npm',
+      ['run', '--silent', name, ...(args.length > 0 ? ['--', ...args] : [])],
+      {
+        cwd: this.folder,
+        env,
+      },
+    );
+    return stdout + stderr;
+  }
+
+  /** Starts a script of the example's that serves at a port; gives the port. */
+  async serve(name: string, option: string, ...args: string[]): Promise<number> {
+    const port = await freePort();
+    const all = ['run', '--silent', name, '--', option, String(port), ...args];
+    const child = spawn('npm', all, { cwd: this.folder, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+    let said = '';
+    child.stderr.on('data', (text: Buffer) => (said += text.toString()));
+    children.add(child);
+    for (let tries = 0; tries < 300; tries++) {
+      if (child.exitCode !== null) throw new Error(`${name} ended: ${said}`);
+      if (await answers(port)) return port;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    throw new Error(`${name} does not answer: ${said}`);
+  }
+}
+
+interface Manifest {
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
+
+const children = new Set<ChildProcess>();
+
+/** Ends what serve() started, with what that started. */
+export function stopApps(): void {
+  for (const { pid } of children) {
+    try {
+      process.kill(-pid!, 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  }
+  children.clear();
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const answers = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, 'localhost');
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  });

@@ -1,0 +1,57 @@
+// What the package does in Node alone; that it gives the same text is tests/examples' to say.
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { FileSource } from '../../web/src/node/file-source.js';
+import { absolute } from '../../web/src/node/platform.js';
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'qsf-node-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('what is opened', () => {
+  it('is an address, or the path of a file', () => {
+    expect(absolute('http://localhost:8080/m.qsf#x')).toBe('http://localhost:8080/m.qsf');
+    expect(absolute(new URL('https://models.test/m.qsf'))).toBe('https://models.test/m.qsf');
+    expect(absolute('file:///models/m.qsf')).toBe('file:///models/m.qsf');
+    expect(absolute('models/my model.qsf')).toBe(pathToFileURL(join(process.cwd(), 'models/my model.qsf')).href);
+    expect(() => absolute('ftp://models.test/m.qsf')).toThrow(/neither an http\(s\) nor a file: address, nor a path/);
+    expect(() => absolute('http://[')).toThrow('"http://[" is not an address.');
+  });
+});
+
+describe('a file', () => {
+  it('is read at any offset, into shared memory too', async () => {
+    const path = join(folder, 'bytes');
+    writeFileSync(
+      path,
+      Uint8Array.from({ length: 1000 }, (_, i) => i & 0xff),
+    );
+    const source = await FileSource.open(path);
+    expect(source.size).toBe(1000);
+    const into = new Uint8Array(new SharedArrayBuffer(16), 8, 4);
+    await source.read({ offset: 300, into, crc: undefined });
+    expect([...into]).toEqual([44, 45, 46, 47]);
+    expect(source.stats()).toMatchObject({ blob: 4, network: 0, loaded: 1000 });
+    await source.close();
+  });
+
+  it('that was cut off ends in truncated, a folder and what is not there in io_error', async () => {
+    const path = join(folder, 'short');
+    writeFileSync(path, new Uint8Array(100));
+    const source = await FileSource.open(path);
+    truncateSync(path, 50);
+    await expect(source.read({ offset: 40, into: new Uint8Array(20), crc: undefined })).rejects.toMatchObject({
+      code: 'truncated',
+    });
+    await source.close();
+    await expect(FileSource.open(folder)).rejects.toMatchObject({ code: 'io_error' });
+    await expect(FileSource.open(join(folder, 'none'))).rejects.toMatchObject({ code: 'io_error' });
+  });
+});

@@ -1,0 +1,43 @@
+// A thread of Node's behind the interface of a browser's worker.
+import { Worker as Thread } from 'node:worker_threads';
+import type { TransferListItem } from 'node:worker_threads';
+
+/** What a script that runs in such a worker is told. */
+export interface WorkerData {
+  name: string;
+}
+
+export class NodeWorker extends EventTarget {
+  onmessage: ((event: MessageEvent) => void) | undefined;
+  onerror: ((event: Event) => void) | undefined;
+  readonly #thread: Thread;
+
+  constructor(script: string | URL, { name = '' }: { name?: string } = {}) {
+    super();
+    const workerData: WorkerData = { name };
+    this.#thread = new Thread(new URL(script), { workerData, name });
+    this.#thread.on('message', (data: unknown) => this.#tell(new MessageEvent('message', { data })));
+    this.#thread.on('error', (error: Error) => this.#fail(error.message));
+    this.#thread.on('exit', (code) => code !== 0 && this.#fail(`it ended with status ${code}`));
+    this.#thread.on('messageerror', (error: Error) => this.#fail(error.message));
+  }
+
+  postMessage(data: unknown, transfer: TransferListItem[] = []): void {
+    this.#thread.postMessage(data, transfer);
+  }
+
+  terminate(): void {
+    void this.#thread.terminate();
+  }
+
+  #tell(event: MessageEvent): void {
+    this.onmessage?.(event);
+    this.dispatchEvent(event);
+  }
+
+  #fail(message: string): void {
+    const event = Object.assign(new Event('error'), { message });
+    this.onerror?.(event);
+    this.dispatchEvent(event);
+  }
+}

@@ -1,0 +1,3 @@
+// The worker's script in Node.
+import './self.js';
+import '../worker.js';

@@ -1,0 +1,46 @@
+// The WebAssembly modules and where they are. What starts them is the same for both variants.
+import type { WasmSource } from './contract.js';
+import type { ModuleStarter } from './engine.js';
+import createAlone from './qsf-simd.js';
+import createShared from './qsf-simd-threads.js';
+import type { Variant } from './types.js';
+import { fetchModule, ownScript } from './worker-platform.js';
+
+/** Bundlers know these words, and take the files with them. */
+const FILES: Record<Variant, Record<'alone' | 'shared', () => URL>> = {
+  relaxed: {
+    alone: () => new URL('./qsf-relaxed.wasm', import.meta.url),
+    shared: () => new URL('./qsf-relaxed-threads.wasm', import.meta.url),
+  },
+  simd: {
+    alone: () => new URL('./qsf-simd.wasm', import.meta.url),
+    shared: () => new URL('./qsf-simd-threads.wasm', import.meta.url),
+  },
+};
+
+function moduleOf(source: WasmSource, variant: Variant, kind: 'alone' | 'shared'): Promise<WebAssembly.Module> {
+  if (source instanceof Uint8Array) return WebAssembly.compile(source);
+  if (source === undefined) return fetchModule(FILES[variant][kind]().href);
+  if (!source.endsWith('/')) return fetchModule(source);
+  return fetchModule(new URL(`qsf-${variant}${kind === 'shared' ? '-threads' : ''}.wasm`, source).href);
+}
+
+/** Starts the module in a memory, which is shared where there are several threads. */
+export const startModule: ModuleStarter = async (source, variant, threads, wasmMemory) => {
+  const kind = threads > 1 ? 'shared' : 'alone';
+  const module = await moduleOf(source, variant, kind);
+  const { address, type } = ownScript();
+  const create = kind === 'shared' ? createShared : createAlone;
+  return new Promise((resolve, reject) => {
+    const instantiateWasm = (imports: WebAssembly.Imports, done: Started): object => {
+      WebAssembly.instantiate(module, imports).then((instance) => done(instance, module), reject);
+      return {};
+    };
+    create({ wasmMemory, threads, instantiateWasm, mainScriptUrlOrBlob: address, workerType: type }).then(
+      resolve,
+      reject,
+    );
+  });
+};
+
+type Started = (instance: WebAssembly.Instance, module: WebAssembly.Module) => void;
