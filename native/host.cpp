@@ -38,7 +38,11 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
     return make_error(ErrorCode::budget_too_small, "a budget of {} bytes is not more than the host's own {}",
                       options.budget, kHostReserve);
   }
-  Result<Source> source = Source::open(model, options.source);
+  SourceOptions reading = options.source;
+  reading.beside = options.budget;
+  // With a core to spare a thread of the source's copies ahead; without, it would only take the computing ones' turns.
+  reading.helped = (options.threads != 0 ? options.threads : usable_cores()) >= usable_cores();
+  Result<Source> source = Source::open(model, reading);
   if (!source) return source.error();
   Result<Pages> pages = Pages::take(options.budget - kHostReserve);
   if (!pages) return pages.error();
@@ -71,7 +75,7 @@ Result<Step> Host::next() {
       case Step::need_bytes:
         io_->pump();
         // A signal handler can set the flag but not wake this thread, hence the limit.
-        io_->wait(seen, std::chrono::milliseconds(20));
+        if (!help()) io_->wait(seen, std::chrono::milliseconds(20));
         if (profiling_) profile_.waiting += seconds_since(begin);
         break;
       case Step::error:
@@ -81,6 +85,13 @@ Result<Step> Host::next() {
     }
   }
   return make_error(ErrorCode::cancelled, "stopped by the caller");
+}
+
+/// Computing threads that wait for bytes copy them themselves where the page cache has them; false where it has not.
+bool Host::help() {
+  const std::size_t n = source_.at_hand();
+  pool_.run([](void* io, std::uint32_t) { static_cast<IoThread*>(io)->help(); }, &*io_, static_cast<std::uint32_t>(n));
+  return n != 0;
 }
 
 Profile Host::take_profile() {

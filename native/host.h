@@ -82,6 +82,8 @@ class Host {
     if (options.pin) pin_to_cores(pool_.threads());
   }
 
+  bool help();
+
   Pages pages_;
   Source source_;
   ThreadPool pool_;

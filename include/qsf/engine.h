@@ -88,8 +88,8 @@ class Session;
 /// A session in `memory`, which must stay in place: the budget without kHostReserve. Steps until Step::ready.
 Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_size, const OpenOptions& options);
 
-/// Calls below are made from one thread, except complete() and fail(), which may come from one other. `sequence` is
-/// below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
+/// Calls below are made from one thread, except complete() and fail(), which may come from others, also at once.
+/// `sequence` is below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
 class Session {
  public:
   Step step();

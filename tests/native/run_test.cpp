@@ -94,6 +94,9 @@ TEST(Run, EveryWayGivesTheSameBits) {
       {"streamed", {"--stream-all"}},
       {"streamed through one slot", {"--stream-all", "--ring", "1"}},
       {"streamed by mmap", {"--stream-all", "--source", "mmap", "--threads", "3"}},
+      {"streamed past the page cache", {"--stream-all", "--source", "direct"}},
+      {"streamed by a ring of the system", {"--stream-all", "--source", "uring", "--ring", "1", "--threads", "3"}},
+      {"streamed by it through many slots", {"--ram-budget", "6", "--source", "uring", "--ring", "9"}},
       {"a small budget", {"--ram-budget", "4"}},
       {"a short context", {"--max-seq-len", "64"}},
   };
@@ -124,6 +127,8 @@ TEST(Run, StaysInsideItsBudget) {
   const Case cases[] = {
       {stories("8bit"), 4, {}},
       {stories("8bit"), 4, {"--source", "mmap"}},
+      {stories("8bit"), 4, {"--source", "direct"}},
+      {stories("8bit"), 4, {"--source", "uring"}},
       {server.url(), 4, {}},
       {stories("8bit"), 200, {}},
       {stories("f32"), 12, {"--threads", "8"}},
