@@ -58,6 +58,7 @@ struct SourceKind {
   bool (*read_cached)(void* state, Completion& out) = nullptr;
   std::size_t (*at_hand)(void* state) = nullptr;
   const SourceKind* instead = nullptr;  // opened where this one is an unsupported_host
+  bool past_cache = false;              // so that how deep the ring is decides how fast it reads
 };
 /// The names of all kinds, in the order of the table.
 std::span<const SourceKind* const> source_kinds();

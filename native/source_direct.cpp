@@ -107,6 +107,7 @@ void close(void* state) {
 }  // namespace
 
 extern const SourceKind kDirectSource, kPreadSource;
-const SourceKind kDirectSource{"direct", false, open, submit, reap, cancel, close, read_cached, at_hand, &kPreadSource};
+const SourceKind kDirectSource{"direct", false,       open,    submit,        reap, cancel,
+                               close,    read_cached, at_hand, &kPreadSource, true};
 
 }  // namespace qsf

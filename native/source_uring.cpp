@@ -169,6 +169,7 @@ void close(void* state) { delete static_cast<Uring*>(state); }
 }  // namespace
 
 extern const SourceKind kUringSource, kDirectSource;
-const SourceKind kUringSource{"uring", false, open, submit, reap, cancel, close, nullptr, nullptr, &kDirectSource};
+const SourceKind kUringSource{"uring", false,   open,    submit,         reap, cancel,
+                              close,   nullptr, nullptr, &kDirectSource, true};
 
 }  // namespace qsf
