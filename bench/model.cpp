@@ -116,7 +116,7 @@ int fail(const Error& error) {
 int bench_model(int argc, char** argv) {
   Options o;
   o.host.threads = 1;
-  o.host.profile = true;
+  o.host.profile = o.host.expect = true;
   if (const char* isa = std::getenv("QSF_ISA")) o.isa = isa;
   CLI::App app("Measures prefill and decode of a model, alternating, and prints JSON.", "qsf-bench");
   app.option_defaults()->always_capture_default();

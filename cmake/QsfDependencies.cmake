@@ -1,4 +1,4 @@
-# qsf::lz4: the system's library natively. When cross-compiling, and for WebAssembly, its sources: from the folder
+# qsf::uring: liburing, where pkg-config finds it. qsf::lz4: the system's library natively. When cross-compiling, and for WebAssembly, its sources: from the folder
 # QSF_DEPS_DIR (lz4/; set-up makes it from Debian's source package), else fetched by hash.
 
 if(NOT CMAKE_CROSSCOMPILING)
@@ -8,6 +8,15 @@ if(NOT CMAKE_CROSSCOMPILING)
   target_link_libraries(qsf_dep_lz4 INTERFACE ${QSF_lz4_LIBRARY})
   target_include_directories(qsf_dep_lz4 SYSTEM INTERFACE ${QSF_lz4_INCLUDE})
   add_library(qsf::lz4 ALIAS qsf_dep_lz4)
+  find_package(PkgConfig)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(QSF_liburing IMPORTED_TARGET liburing)
+  endif()
+  if(QSF_liburing_FOUND)
+    add_library(qsf::uring ALIAS PkgConfig::QSF_liburing)
+  else()
+    message(STATUS "liburing not found: files are read past the page cache by threads")
+  endif()
   return()
 endif()
 

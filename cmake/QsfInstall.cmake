@@ -13,6 +13,10 @@ endforeach()
 target_compile_options(libqsf_static INTERFACE
                        $<INSTALL_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>>)
 target_link_libraries(libqsf_static INTERFACE $<INSTALL_INTERFACE:qsf::dep_lz4>)
+if(TARGET qsf::uring)
+  target_link_libraries(libqsf_static INTERFACE $<INSTALL_INTERFACE:uring>)
+  set(qsf_uring_flag " -luring")
+endif()
 
 install(TARGETS libqsf_static libqsf_shared EXPORT qsf
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

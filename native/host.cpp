@@ -7,8 +7,16 @@
 #include <utility>
 
 #include "native/clock.h"
+#include "native/speed.h"
+#include "qsf/base/try.h"
 
 namespace qsf {
+namespace {
+
+constexpr std::uint32_t kUsualSlots = 3;  // the plan's choice
+constexpr std::uint32_t kDeepest = 9;
+
+}  // namespace
 
 std::string_view isa_from_environment() {
   const char* name = std::getenv("QSF_ISA");
@@ -38,18 +46,33 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
     return make_error(ErrorCode::budget_too_small, "a budget of {} bytes is not more than the host's own {}",
                       options.budget, kHostReserve);
   }
-  Result<Source> source = Source::open(model, options.source);
+  SourceOptions reading = options.source;
+  reading.beside = options.budget;
+  // With a core to spare a thread of the source's copies ahead; without, it would only take the computing ones' turns.
+  reading.helped = (options.threads != 0 ? options.threads : usable_cores()) >= usable_cores();
+  Result<Source> source = Source::open(model, reading);
   if (!source) return source.error();
   Result<Pages> pages = Pages::take(options.budget - kHostReserve);
   if (!pages) return pages.error();
   std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
   OpenOptions open = options.open;
   open.workers = host->pool_.workers();
+  if (options.expect || (options.deepen && host->source_.kind().past_cache && options.open.ring_slots == 0)) {
+    QSF_TRY(host->measure(options, open));
+  }
   const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
   if (!session) return session.error();
   host->session_ = *session;
   host->io_.emplace(*host->session_, host->source_);
   const Result<Step> step = host->next();
+  if (!step && step.error().code == ErrorCode::budget_too_small && options.deepen && !host->source_.kind().url) {
+    // The usual ring may do, and whoever is refused wants to know what more memory would bring.
+    HostOptions again = options;
+    again.deepen = false;
+    again.expect = true;
+    host.reset();
+    return Host::open(model, again, cancel);
+  }
   if (!step) return step.error();
   if (*step != Step::ready) return make_error(ErrorCode::internal, "opening ended in another state than ready");
   host->open_seconds_ = seconds_since(begin);
@@ -71,7 +94,7 @@ Result<Step> Host::next() {
       case Step::need_bytes:
         io_->pump();
         // A signal handler can set the flag but not wake this thread, hence the limit.
-        io_->wait(seen, std::chrono::milliseconds(20));
+        if (!help()) io_->wait(seen, std::chrono::milliseconds(20));
         if (profiling_) profile_.waiting += seconds_since(begin);
         break;
       case Step::error:
@@ -81,6 +104,32 @@ Result<Step> Host::next() {
     }
   }
   return make_error(ErrorCode::cancelled, "stopped by the caller");
+}
+
+/// What is to be expected, and how deep the ring must be where reads take long. The ring stays below an eighth of
+/// memory.
+Status Host::measure(const HostOptions& options, OpenOptions& open) {
+  if (source_.kind().url) return {};  // what a network gives now says little
+  const std::span<std::byte> memory = pages_.bytes();
+  QSF_LET(reading, measure_reading(source_, memory, pool_));
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(memory.size() / 8 / (1u << 20), kDeepest));
+  const std::uint32_t slots = reading.slots(most);
+  if (options.deepen && open.ring_slots == 0 && slots > kUsualSlots) open.ring_slots = slots;
+  if (options.expect) {
+    constexpr double kMost = 4e9;  // MB a second
+    QSF_LET(computing, measure_computing(source_, memory, options.open.isa, pool_));
+    open.read_rate = static_cast<std::uint32_t>(std::min(reading.rate / 1e6, kMost));
+    open.compute_rate = static_cast<std::uint32_t>(std::min(computing / 1e6, kMost));
+  }
+  ::madvise(memory.data(), memory.size(), MADV_DONTNEED);  // zeroed again, and given back
+  return {};
+}
+
+/// Computing threads that wait for bytes copy them themselves where the page cache has them; false where it has not.
+bool Host::help() {
+  const std::size_t n = source_.at_hand();
+  pool_.run([](void* io, std::uint32_t) { static_cast<IoThread*>(io)->help(); }, &*io_, static_cast<std::uint32_t>(n));
+  return n != 0;
 }
 
 Profile Host::take_profile() {

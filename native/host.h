@@ -28,6 +28,8 @@ struct HostOptions {
   std::uint32_t threads = 0;          // 0: usable_cores()
   bool pin = false;                   // each computing thread but the caller's to a core of its own
   bool profile = false;               // measure every step: see Profile
+  bool expect = false;                // measure the machine first, for Stats::token_rate
+  bool deepen = true;                 // the ring where reads past the page cache take long
   SourceOptions source;
   OpenOptions open;  // workers are filled in
 };
@@ -81,6 +83,9 @@ class Host {
         profiling_(options.profile) {
     if (options.pin) pin_to_cores(pool_.threads());
   }
+
+  bool help();
+  Status measure(const HostOptions& options, OpenOptions& open);
 
   Pages pages_;
   Source source_;

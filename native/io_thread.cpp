@@ -45,20 +45,29 @@ void IoThread::run() {
     if (n != 0) reading_.fetch_add(seconds_since(std::max(before, idle_until_.load())));
     for (const Completion& done : std::span(done_).first(n)) {
       const Clock::time_point begin = Clock::now();
-      if (done.status) {
-        // A failed check is the session's to report: its next step() ends with that error.
-        (void)session_.complete(done.ticket);
-      } else {
-        session_.fail(done.ticket, done.status.error());
-      }
+      settle(done);
       unpacking_.fetch_add(seconds_since(begin));
-      {
-        const std::lock_guard lock(mutex_);
-        settled_.fetch_add(1, std::memory_order_release);
-      }
       news_.notify_one();
     }
   }
+}
+
+void IoThread::settle(const Completion& done) {
+  if (done.status) {
+    // A failed check is the session's to report: its next step() ends with that error.
+    (void)session_.complete(done.ticket);
+  } else {
+    session_.fail(done.ticket, done.status.error());
+  }
+  const std::lock_guard lock(mutex_);
+  settled_.fetch_add(1, std::memory_order_release);
+}
+
+bool IoThread::help() {
+  Completion done;
+  if (!source_.read_cached(done)) return false;
+  settle(done);
+  return true;
 }
 
 }  // namespace qsf

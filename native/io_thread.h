@@ -32,11 +32,14 @@ class IoThread {
   std::uint64_t settled() const { return settled_.load(std::memory_order_acquire); }
   /// Waits until settled() differs from `seen`, or the time is over.
   void wait(std::uint64_t seen, std::chrono::milliseconds at_most);
+  /// Any thread, several at a time: reads and completes what takes copying, not waiting; false when there was nothing.
+  bool help();
   /// Seconds that waiting for the source, and checking and unpacking, took since the last call.
   std::pair<double, double> take_seconds();
 
  private:
   void run();
+  void settle(const Completion& done);
 
   Session& session_;
   Source& source_;

@@ -9,7 +9,8 @@ constexpr std::uint32_t kWorthAThread = 256u << 10;
 
 }  // namespace
 
-ReadThread::ReadThread(Read read, void* file) : read_(read), file_(file) {
+ReadThread::ReadThread(Read read, Cached cached, void* file, bool helped)
+    : read_(read), cached_(cached), file_(file), helped_(helped) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -27,8 +28,10 @@ void ReadThread::submit(std::span<const ReadRequest> requests) {
   bool reaping = false, worth = false;
   {
     const std::lock_guard lock(mutex_);
-    for (const ReadRequest& request : requests) waiting_.push(request);
-    reaping = reaping_;
+    for (const ReadRequest& request : requests) {
+      (helped_ && !cancelled_ && cached_(file_, request) ? near_ : waiting_).push(request);
+    }
+    reaping = reaping_ && !waiting_.empty();
     worth = worth_a_thread();
   }
   if (reaping) {
@@ -42,7 +45,8 @@ std::size_t ReadThread::reap(std::span<Completion> out, std::chrono::millisecond
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
   reaping_ = true;
-  while (done_.empty() && !(cancelled_ && waiting_.empty() && reading_ == 0)) {
+  while (done_.empty() && !(cancelled_ && waiting_.empty() && near_.empty() && reading_ == 0)) {
+    for (; cancelled_ && !near_.empty(); near_.pop()) waiting_.push(near_.front());
     if (!waiting_.empty()) {
       read_one(lock);
     } else if (news_.wait_until(lock, end) == std::cv_status::timeout) {
@@ -67,11 +71,35 @@ void ReadThread::cancel() {
 
 bool ReadThread::worth_a_thread() const { return !waiting_.empty() && waiting_.front().size >= kWorthAThread; }
 
+bool ReadThread::read_cached(Completion& out) {
+  std::unique_lock lock(mutex_);
+  Requests& requests = of_helpers();
+  if (requests.empty() || cancelled_ || (!helped_ && !cached_(file_, requests.front()))) return false;
+  const ReadRequest request = take(requests);
+  lock.unlock();
+  out = {request.ticket, read_(file_, request, cancelled_)};
+  lock.lock();
+  --reading_;
+  if (cancelled_) news_.notify_one();
+  return true;
+}
+
+std::size_t ReadThread::at_hand() {
+  const std::lock_guard lock(mutex_);
+  if (helped_) return near_.size();
+  return !waiting_.empty() && cached_(file_, waiting_.front()) ? 1 : 0;
+}
+
+ReadRequest ReadThread::take(Requests& from) {
+  const ReadRequest request = from.front();
+  from.pop();
+  ++reading_;
+  return request;
+}
+
 /// Takes a request, reads it without the lock, and puts down its completion.
 void ReadThread::read_one(std::unique_lock<std::mutex>& lock) {
-  const ReadRequest request = waiting_.front();
-  waiting_.pop();
-  ++reading_;
+  const ReadRequest request = take(waiting_);
   lock.unlock();
   const Status status =
       cancelled_ ? make_error(ErrorCode::cancelled, "reading was cancelled") : read_(file_, request, cancelled_);

@@ -19,8 +19,11 @@ class ReadThread {
   /// Reads one request, on two threads at a time at most; looks at `cancelled` now and then.
   using Read = Status (*)(void* file, const ReadRequest& request, const std::atomic<bool>& cancelled);
 
-  /// `file` must outlive this.
-  ReadThread(Read read, void* file);
+  /// Whether reading it means copying from the page cache.
+  using Cached = bool (*)(void* file, const ReadRequest& request);
+
+  /// `file` must outlive this. With `helped`, what is cached is left to read_cached().
+  ReadThread(Read read, Cached cached, void* file, bool helped);
   /// Cancels and joins.
   ~ReadThread();
   ReadThread(const ReadThread&) = delete;
@@ -30,18 +33,25 @@ class ReadThread {
   void submit(std::span<const ReadRequest> requests);
   std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
   void cancel();
+  bool read_cached(Completion& out);
+  std::size_t at_hand();
 
  private:
   void run();
   bool worth_a_thread() const;
+  using Requests = Ring<ReadRequest, kSourceDepth>;
+  ReadRequest take(Requests& from);
+  Requests& of_helpers() { return helped_ ? near_ : waiting_; }
   void read_one(std::unique_lock<std::mutex>& lock);
 
   const Read read_;
+  const Cached cached_;
   void* const file_;
+  const bool helped_;
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;                     // of all below
   std::condition_variable work_, news_;  // of the own thread; of the reaping one
-  Ring<ReadRequest, kSourceDepth> waiting_;
+  Requests waiting_, near_;              // for the threads here; for those that help
   Completions done_;
   std::size_t reading_ = 0;  // requests that are being read
   bool reaping_ = false, end_ = false;

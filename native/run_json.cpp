@@ -16,6 +16,10 @@ Json plan_of(const Session& session) {
           {"pinned_bytes", s.pinned_bytes},
           {"ring_slots", s.ring_slots},
           {"ring_bytes", s.ring_bytes},
+          {"token_bytes", s.token_bytes},
+          {"token_rate", s.token_rate},
+          {"resident_budget", s.resident_budget},
+          {"resident_rate", s.resident_rate},
           {"memory_map", std::move(map)}};
 }
 

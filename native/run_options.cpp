@@ -336,6 +336,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   o.host.open.isa = o.isa;
   o.host.open.all_logits = (!o.logits_file.empty() && !o.embed) || !o.perplexity_file.empty();
   o.host.source.kind = o.source;
+  o.host.expect = o.memory_map || o.verbose || o.bench;
   return std::nullopt;
 }
 

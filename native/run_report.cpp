@@ -1,5 +1,7 @@
 #include "native/run_report.h"
 
+#include <cmath>
+
 #include "native/resident.h"
 #include "native/run_terminal.h"
 
@@ -34,6 +36,12 @@ void print_memory_map(std::FILE* to, const Session& session) {
     std::fprintf(to, "streaming  %u segments through %u slots of %.3f MiB\n", s.n_segments - s.n_pinned, s.ring_slots,
                  mib(s.ring_bytes / s.ring_slots));
   }
+  if (s.token_rate > 0) std::fprintf(to, "expected   about %.*f tokens/s", s.token_rate < 10 ? 1 : 0, s.token_rate);
+  if (s.token_rate > 0 && s.ring_slots != 0) {
+    std::fprintf(to, ", reading %.3f MiB for each; with %.0f MiB everything stays: about %.*f tokens/s",
+                 mib(s.token_bytes), std::ceil(mib(s.resident_budget)), s.resident_rate < 10 ? 1 : 0, s.resident_rate);
+  }
+  if (s.token_rate > 0) std::fprintf(to, "\n");
   std::fprintf(to, "context    %u tokens, KV as %s; prompt in chunks of %u\n", s.max_seq_len,
                kKvNames[static_cast<std::size_t>(s.kv)].data(), s.chunk);
 }

@@ -1,17 +1,23 @@
 #include "native/source.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 
+#include "native/memory_room.h"
+
 namespace qsf {
 
-extern const SourceKind kMmapSource, kPreadSource, kHttpSource;
+extern const SourceKind kUringSource, kDirectSource, kMmapSource, kPreadSource, kHttpSource;
 
 namespace {
 
 constexpr std::array kKinds{
-    &kPreadSource,
-    &kMmapSource,
+    &kPreadSource, &kMmapSource, &kDirectSource,
+#ifdef QSF_HAVE_URING
+    &kUringSource,
+#endif
 #ifdef QSF_HAVE_CURL
     &kHttpSource,
 #endif
@@ -24,6 +30,21 @@ const SourceKind* find_kind(std::string_view name, bool url) {
   return nullptr;
 }
 
+#ifdef QSF_HAVE_URING
+constexpr const SourceKind& kPastCache = kUringSource;
+#else
+constexpr const SourceKind& kPastCache = kDirectSource;
+#endif
+
+/// Of files. Where memory has room for all of the file beside the model, the page cache keeps it for the next pass;
+/// where it has not, pages would be dropped before they are used again, and to look for them costs more than to read.
+const SourceKind* choose_kind(const std::string& where, const SourceOptions& options) {
+  struct stat status{};
+  if (::stat(where.c_str(), &status) != 0) return &kPreadSource;  // which says why
+  const std::uint64_t size = static_cast<std::uint64_t>(status.st_size);
+  return memory_room() < options.beside + size ? &kPastCache : &kPreadSource;
+}
+
 }  // namespace
 
 std::span<const SourceKind* const> source_kinds() { return kKinds; }
@@ -31,7 +52,8 @@ std::span<const SourceKind* const> source_kinds() { return kKinds; }
 bool is_url(std::string_view where) { return where.starts_with("http://") || where.starts_with("https://"); }
 
 Result<Source> Source::open(const std::string& where, const SourceOptions& options) {
-  const SourceKind* kind = find_kind(options.kind, is_url(where));
+  const bool chosen = options.kind.empty() && !is_url(where);
+  const SourceKind* kind = chosen ? choose_kind(where, options) : find_kind(options.kind, is_url(where));
   if (kind == nullptr && options.kind.empty()) {
     return make_error(ErrorCode::unsupported_host, "this build reads files only: it was made without libcurl");
   }
@@ -43,7 +65,11 @@ Result<Source> Source::open(const std::string& where, const SourceOptions& optio
                       kind->url ? "files, only URLs" : "URLs, only files");
   }
   std::uint64_t size = 0;
-  const Result<void*> state = kind->open(where, options, size);
+  Result<void*> state = kind->open(where, options, size);
+  while (!state && state.error().code == ErrorCode::unsupported_host && kind->instead != nullptr) {
+    kind = kind->instead;
+    state = kind->open(where, options, size);
+  }
   if (!state) return state.error();
   return Source(kind, *state, size);
 }
@@ -69,6 +95,14 @@ std::size_t Source::reap(std::span<Completion> out, std::chrono::milliseconds ti
   under_way_.fetch_sub(n, std::memory_order_release);
   return n;
 }
+
+bool Source::read_cached(Completion& out) {
+  if (kind_->read_cached == nullptr || !kind_->read_cached(state_, out)) return false;
+  under_way_.fetch_sub(1, std::memory_order_release);
+  return true;
+}
+
+std::size_t Source::at_hand() const { return kind_->at_hand == nullptr ? 0 : kind_->at_hand(state_); }
 
 void Source::cancel() { kind_->cancel(state_); }
 

@@ -20,7 +20,10 @@
 namespace qsf {
 
 struct SourceOptions {
-  std::string_view kind;  // one of source_kinds(); empty: http for a URL, else pread
+  std::string_view kind;     // one of source_kinds(); empty: http for a URL, else what choose_kind() says
+  std::uint64_t beside = 0;  // bytes of memory that are not the page cache's: the model's budget
+  /// The caller reads what is at_hand() itself, by read_cached(), whenever it waits: then no thread of the source does.
+  bool helped = false;
   // http only
   std::uint32_t attempts = 6;                      // in a row without progress, then the error is final
   std::chrono::milliseconds first_wait{250};       // before the second attempt; doubled for each further one
@@ -51,6 +54,11 @@ struct SourceKind {
   std::size_t (*reap)(void* state, std::span<Completion> out, std::chrono::milliseconds timeout);
   void (*cancel)(void* state);
   void (*close)(void* state);
+  /// Or nullptr. As Source's.
+  bool (*read_cached)(void* state, Completion& out) = nullptr;
+  std::size_t (*at_hand)(void* state) = nullptr;
+  const SourceKind* instead = nullptr;  // opened where this one is an unsupported_host
+  bool past_cache = false;              // so that how deep the ring is decides how fast it reads
 };
 /// The names of all kinds, in the order of the table.
 std::span<const SourceKind* const> source_kinds();
@@ -82,6 +90,12 @@ class Source {
   /// at most out.size(). Once cancelled, does not wait for requests to come. A source may do its reading in here, so a
   /// host that has requests under way keeps calling.
   std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
+  /// Any thread, besides the reaping one and beside others. Reads the request that waits longest where that means
+  /// copying from the page cache, not waiting, and gives its completion, which reap() then does not; false without such
+  /// a one.
+  bool read_cached(Completion& out);
+  /// Any thread. Requests that read_cached() would find now: with SourceOptions::helped all such, else 1 at most.
+  std::size_t at_hand() const;
   /// Any thread, not a signal handler. For good: what is under way and what is submitted later completes with
   /// `cancelled`, unless its bytes are there already, and still has to be reaped before its memory is used again.
   void cancel();

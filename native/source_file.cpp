@@ -1,5 +1,4 @@
 // Files: pread, and mmap through a small window so that the file's pages never count towards the process for long.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -12,6 +11,7 @@
 
 #include "native/mapped_copy.h"
 #include "native/read_thread.h"
+#include "native/regular_file.h"
 #include "native/source.h"
 #include "qsf/base/try.h"
 
@@ -23,40 +23,17 @@ struct File {
   std::uint64_t size;  // when it was opened
   ReadThread thread;
 
-  File(int file, std::uint64_t bytes, ReadThread::Read read) : fd(file), size(bytes), thread(read, this) {}
+  File(int file, std::uint64_t bytes, ReadThread::Read read, bool helped)
+      : fd(file), size(bytes), thread(read, cached, this, helped) {}
+  static bool cached(void* file, const ReadRequest& r) {
+    return is_cached(static_cast<File*>(file)->fd, r.offset, r.size);
+  }
 };
 
-Error system_error(const char* doing, const char* what) {
-  return make_error(ErrorCode::io_error, "{} {}: {}", doing, what, std::strerror(errno));
-}
-
-/// Empty for a regular file.
-std::string_view other_than_file(mode_t mode) {
-  if (S_ISREG(mode)) return "";
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
-
 template <ReadThread::Read kRead>
-Result<void*> open_file(const std::string& where, const SourceOptions&, std::uint64_t& size) {
-  // Looked at before it is opened, since opening a device may do something; without O_NONBLOCK a pipe that takes the
-  // file's place in between would wait for a writer.
-  struct stat status{};
-  if (::stat(where.c_str(), &status) != 0) return system_error("cannot open", where.c_str());
-  const int fd = S_ISREG(status.st_mode) ? ::open(where.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-  if (S_ISREG(status.st_mode) && (fd < 0 || ::fstat(fd, &status) != 0)) {
-    const Error error = system_error("cannot open", where.c_str());
-    if (fd >= 0) ::close(fd);
-    return error;
-  }
-  const std::string_view other = other_than_file(status.st_mode);
-  size = static_cast<std::uint64_t>(status.st_size);
-  if (other.empty() && size != 0) return static_cast<void*>(new File(fd, size, kRead));
-  if (fd >= 0) ::close(fd);
-  if (other.empty()) return make_error(ErrorCode::truncated, "{} is empty", where);
-  return make_error(ErrorCode::io_error, "cannot open {}: it is {}, not a regular file", where, other);
+Result<void*> open_file(const std::string& where, const SourceOptions& options, std::uint64_t& size) {
+  QSF_LET(fd, open_regular(where, size));
+  return static_cast<void*>(new File(fd, size, kRead, options.helped));
 }
 
 void submit(void* state, std::span<const ReadRequest> requests) { static_cast<File*>(state)->thread.submit(requests); }
@@ -65,6 +42,10 @@ std::size_t reap(void* state, std::span<Completion> out, std::chrono::millisecon
   return static_cast<File*>(state)->thread.reap(out, timeout);
 }
 
+bool read_cached(void* state, Completion& out) { return static_cast<File*>(state)->thread.read_cached(out); }
+
+std::size_t at_hand(void* state) { return static_cast<File*>(state)->thread.at_hand(); }
+
 void cancel(void* state) { static_cast<File*>(state)->thread.cancel(); }
 
 void close(void* state) {
@@ -72,10 +53,6 @@ void close(void* state) {
   const int fd = file->fd;
   delete file;  // ends the thread that reads
   ::close(fd);
-}
-
-Error ended(std::uint64_t at) {
-  return make_error(ErrorCode::truncated, "the file now ends before byte {}: it was cut while it was read", at);
 }
 
 /// Fills the request's memory, at most `step` bytes at a time.
@@ -92,16 +69,6 @@ Status read_steps(const File& file, const ReadRequest& request, const std::atomi
     left = left.subspan(*n);
   }
   return {};
-}
-
-Result<std::size_t> read_some(int fd, std::uint64_t at, std::span<std::byte> into) {
-  ssize_t n;
-  do {
-    n = ::pread(fd, into.data(), into.size(), static_cast<off_t>(at));
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) return system_error("cannot read", "the model file");
-  if (n == 0) return ended(at + into.size());
-  return static_cast<std::size_t>(n);
 }
 
 Status read_pread(void* state, const ReadRequest& request, const std::atomic<bool>& cancelled) {
@@ -146,7 +113,7 @@ ssize_t copy_mapped(const std::byte* from, std::span<std::byte> to) {
 }
 
 extern const SourceKind kPreadSource, kMmapSource;
-const SourceKind kPreadSource{"pread", false, open_file<read_pread>, submit, reap, cancel, close};
-const SourceKind kMmapSource{"mmap", false, open_file<read_mmap>, submit, reap, cancel, close};
+const SourceKind kPreadSource{"pread", false, open_file<read_pread>, submit, reap, cancel, close, read_cached, at_hand};
+const SourceKind kMmapSource{"mmap", false, open_file<read_mmap>, submit, reap, cancel, close, read_cached, at_hand};
 
 }  // namespace qsf

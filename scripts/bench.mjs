@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// bench.mjs browser | peers | kernels [options]: measures, and leaves JSON in docs/benchmarks/, from which
+// bench.mjs browser | peers | kernels | streaming [options]: measures, and leaves JSON in docs/benchmarks/, from which
 // bench-report.mjs writes docs/benchmarks.md. Nothing here is a test: no figure fails anything.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +16,7 @@ import {
   writeResults,
 } from './lib/bench.mjs';
 import { measureBrowser } from './lib/bench-browser.mjs';
+import { measureStreaming } from './lib/bench-streaming.mjs';
 import { buildWasm } from './lib/build.mjs';
 import { buildPackage } from './lib/package.mjs';
 import { Stop, capture, main, run, which } from './lib/process.mjs';
@@ -153,7 +154,9 @@ async function kernels() {
   writeResults('kernels', { runs, filter, caches: report.context.caches, rows: rowsOf(report) });
 }
 
-const commands = { browser, peers, kernels };
+const streaming = async () => writeResults('streaming', { runs, rows: await measureStreaming(runs) });
+
+const commands = { browser, peers, kernels, streaming };
 
 await main(async () => {
   const command = commands[positionals[0]];

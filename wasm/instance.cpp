@@ -21,6 +21,7 @@ Text text(std::string_view view) { return {address(view.data()), static_cast<std
 
 val value(std::uint32_t number) { return val(number); }
 val value(std::uint64_t number) { return val(static_cast<double>(number)); }
+val value(float number) { return val(number); }
 val value(std::string_view name) { return val(std::string(name)); }
 val value(KvType type) { return value(kKvNames[static_cast<std::size_t>(type)]); }
 

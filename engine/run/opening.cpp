@@ -189,11 +189,24 @@ Status Opening::plan_memory() {
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
                  segments_[i].section == 0};
+    needs_[i].read = segments_[i].stored_size;
+    needs_[i].computed = segments_[i].raw_size;
     m.weight_bytes += segments_[i].raw_size;
   }
   for (const std::uint32_t i : m.program.schedule()) needs_[i].lookup = false;
+  const auto of_used = [&](std::uint32_t bytes) {
+    return static_cast<std::uint32_t>(std::uint64_t{bytes} * m.program.most_used() / m.program.most_experts());
+  };
   for (const ScheduleRange& range : m.program.chosen()) {
-    for (std::uint32_t p = range.begin; p < range.end; ++p) needs_[m.program.schedule()[p]].chosen = true;
+    for (std::uint32_t p = range.begin; p < range.end; ++p) {
+      SegmentNeed& need = needs_[m.program.schedule()[p]];
+      need.chosen = true;
+      need.read = of_used(need.read);
+      need.computed = of_used(need.computed);
+    }
+  }
+  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+    if (needs_[i].lookup) needs_[i].read = needs_[i].computed = 0;  // a row
   }
   PlanInput in;
   in.budget = kHostReserve + arena_->size();
@@ -219,6 +232,7 @@ Status Opening::plan_memory() {
   in.ring_slots = m.options.ring_slots;
   in.kv = m.options.kv ? static_cast<int>(*m.options.kv) : -1;
   in.stream_all = m.options.stream_all;
+  in.speed = {m.options.read_rate * 1e6, m.options.compute_rate * 1e6};
   QSF_LET(plan, make_plan(in, pinned_));
   m.plan = plan;
   m.program.set_context(plan.max_seq_len);

@@ -345,6 +345,10 @@ Stats Session::stats() const {
   out.dim = m.config.dim;
   out.kv = m.plan.kv;
   out.isa = m.kernels->isa;
+  out.token_bytes = static_cast<std::uint64_t>(m.plan.bytes_read);
+  out.token_rate = static_cast<float>(m.plan.rate);
+  out.resident_budget = m.plan.resident_budget;
+  out.resident_rate = static_cast<float>(m.plan.resident_rate);
   out.bytes_read = s.opening.bytes_requested() + m.streamer.bytes_requested();
   return out;
 }

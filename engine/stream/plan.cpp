@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "base/arena.h"
 
@@ -171,7 +172,34 @@ void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pi
   p.pinned_bytes = w.vectors + (p.ring_slots == 0 ? w.matrices : used);
 }
 
+std::uint64_t resident_budget(const PlanInput& in, Plan p) {
+  p.ring_slots = p.chosen_slots = p.embedding_rows = 0;
+  return in.measure(p);
+}
+
+/// What a plan promises: of those that are pinned nothing is read, of slots for chosen segments as much as they hold.
+void expect(const PlanInput& in, const Weights& w, std::span<const bool> pinned, Plan& p) {
+  const double kept = w.n_chosen == 0 ? 0 : std::min(1.0, static_cast<double>(p.chosen_slots) / w.n_chosen);
+  p.bytes_read = p.bytes_computed = 0;
+  for (std::size_t i = 0; i < in.segments.size(); ++i) {
+    const SegmentNeed& s = in.segments[i];
+    p.bytes_computed += static_cast<double>(s.computed);
+    if (!pinned[i]) p.bytes_read += static_cast<double>(s.read) * (s.chosen ? 1 - kept : 1);
+  }
+  p.rate = expected_rate(in.speed, p.bytes_read, p.bytes_computed, p.ring_slots);
+  p.resident_rate = expected_rate(in.speed, 0, p.bytes_computed, 0);
+}
+
 }  // namespace
+
+double expected_rate(const Speed& speed, double bytes_read, double bytes_computed, std::uint32_t ring_slots) {
+  if (speed.compute <= 0 || (speed.read <= 0 && bytes_read > 0)) return 0;
+  const double computing = bytes_computed / speed.compute;
+  const double reading = bytes_read > 0 ? bytes_read / speed.read : 0;
+  const double together = ring_slots == 0 ? 0 : std::min(computing, reading) / ring_slots;
+  const double seconds = std::max(computing, reading) + together;
+  return seconds > 0 ? 1 / seconds : 0;
+}
 
 Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
   const Weights w = measure(in.segments);
@@ -197,20 +225,29 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
     if (in.one_pass) p.chunk = floor;
     p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : smallest_kv(in, p, stage.kv);
     if (std::optional<Plan> fits = longest(in, p, floor, wish)) {
+      fits->resident_budget = resident_budget(in, *fits);  // before pinning: measuring may use `pinned`
       pin_rest(in, w, *fits, pinned);
+      expect(in, w, pinned, *fits);
       return *fits;
     }
     smallest = p;
     smallest.chunk = widest(in, p.chunk, floor);
   }
   const double mib = 1024.0 * 1024.0;
-  return make_error(ErrorCode::budget_too_small,
-                    "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
-                    "budget is {:.2f} MiB",
-                    static_cast<double>(in.measure(smallest)) / mib + 0.005, smallest.max_seq_len,
-                    kKvNames[static_cast<std::size_t>(smallest.kv)], smallest.ring_slots,
-                    smallest.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
-                    static_cast<double>(in.budget) / mib);
+  smallest.resident_budget = resident_budget(in, smallest);
+  const std::uint64_t least = in.measure(smallest);
+  for (std::size_t i = 0; i < in.segments.size(); ++i) pinned[i] = in.segments[i].vectors;
+  expect(in, w, pinned, smallest);
+  const Error refusal = make_error(
+      ErrorCode::budget_too_small,
+      "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
+      "budget is {:.2f} MiB; with {:.2f} MiB everything stays",
+      static_cast<double>(least) / mib + 0.005, smallest.max_seq_len, kKvNames[static_cast<std::size_t>(smallest.kv)],
+      smallest.ring_slots, smallest.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
+      static_cast<double>(in.budget) / mib, static_cast<double>(smallest.resident_budget) / mib + 0.005);
+  if (smallest.rate <= 0) return refusal;
+  return make_error(ErrorCode::budget_too_small, "{}: about {:.1f} tokens/s instead of {:.1f}",
+                    std::string_view(refusal.sentence), smallest.resident_rate, smallest.rate);
 }
 
 }  // namespace qsf

@@ -16,7 +16,17 @@ struct SegmentNeed {
   bool vectors = false;     // must be resident
   bool lookup = false;      // only single rows of it are used
   bool chosen = false;      // used where a pass chooses it: an expert's
+  // What one token takes of it on average, in bytes: as read, and as computed with.
+  std::uint32_t read = 0, computed = 0;
 };
+
+/// How fast the machine is, in bytes of weights a second, as its host measured it; 0: not known.
+struct Speed {
+  double read = 0, compute = 0;
+};
+/// Tokens a second to expect of decoding; 0 where the speed is not known. Reading goes on beside computing, but for
+/// what the slots are too few to take apart: with one, nothing does.
+double expected_rate(const Speed& speed, double bytes_read, double bytes_computed, std::uint32_t ring_slots);
 
 struct Plan {
   KvType kv = KvType::f16;
@@ -29,6 +39,11 @@ struct Plan {
   std::uint64_t chosen_slot_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t total = 0;  // never above the budget
+  // What is to be expected.
+  double bytes_read = 0, bytes_computed = 0;  // for a token
+  double rate = 0;                            // tokens a second, 0: not known
+  std::uint64_t resident_budget = 0;          // with which everything stays, at this context, chunk and precision
+  double resident_rate = 0;
 };
 
 /// Bytes that a session takes, all told, with a plan that pins vectors only, or everything where there are no slots:
@@ -53,7 +68,8 @@ struct PlanInput {
   std::uint32_t ring_slots = 0;
   int kv = -1;
   bool stream_all = false;  // pin nothing that need not be
-  bool one_pass = false;    // a pass has as many columns as a sequence has positions
+  Speed speed;
+  bool one_pass = false;  // a pass has as many columns as a sequence has positions
 };
 
 /// Chooses the plan and marks in `pinned` (one per segment) what stays. Everything resident is preferred; else the

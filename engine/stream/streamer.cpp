@@ -369,12 +369,15 @@ Status Streamer::unpack(std::uint32_t segment) {
   const std::uint64_t begin = data_begin(tables_, segment);
   const auto row = static_cast<std::size_t>(row_bytes(format, matrix->cols));
   std::uint64_t left = (s.raw_size - begin) / row;
+  while (tiling_.test_and_set(std::memory_order_acquire)) {
+  }
   for (std::byte* strip = at + begin; left > 0; strip += kTileRows * row) {
     const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kTileRows));
     std::memcpy(strip_.data(), strip, n * row);
     tile_strip(format, strip_.first(n * row), n, matrix->cols, {strip, kTileRows * row});
     left -= n;
   }
+  tiling_.clear(std::memory_order_release);
   return {};
 }
 

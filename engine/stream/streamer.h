@@ -43,7 +43,8 @@ struct Choice {
   std::uint32_t first_slot = 0, n_slots = 0;  // of those that keep what was chosen
 };
 
-/// One thread computes: acquire, release, prefetch, next_request, recover. complete and fail may come from one other.
+/// One thread computes: acquire, release, prefetch, next_request, recover. complete and fail may come from others, also
+/// at once.
 class Streamer {
  public:
   /// `schedule`: the segments of a whole pass in order of use, each once; it must outlive this. With `recheck`, a
@@ -129,6 +130,7 @@ class Streamer {
   std::uint32_t n_chosen_ = 0;     // how often was chosen
   std::span<ReadRequest> queue_;
   std::span<std::byte> strip_;  // one strip of rows, for tiling
+  std::atomic_flag tiling_;     // guards strip_
   std::array<ScheduleRange, kMaxRanges> ranges_{};
   std::uint32_t n_ranges_ = 0;
   std::uint32_t queue_first_ = 0, queue_count_ = 0;

@@ -24,6 +24,7 @@
 #include "qsf/base/result.h"
 #include "qsf/base/workers.h"
 #include "qsf/file/layout.h"
+#include "qsf/formats/format.h"
 #include "qsf/formats/kv.h"
 #include "qsf/model/work.h"
 #include "qsf/run/sampling.h"
@@ -83,13 +84,19 @@ struct SequenceStats {
 /// The instruction sets that this build has kernels for and this machine can run, slowest first; empty behind the last.
 std::string_view instruction_set(std::size_t index);
 
+/// Multiplies weights of a format, whatever lies in `memory`, with one column: as many MiB as fit, in segments as a
+/// model's. Gives their bytes, so that a host with a clock learns how fast this machine computes. Errors: bad_argument
+/// for an instruction set or a format that there is not, or too little memory.
+Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId format, std::string_view isa,
+                                  const Workers& workers);
+
 class Session;
 
 /// A session in `memory`, which must stay in place: the budget without kHostReserve. Steps until Step::ready.
 Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_size, const OpenOptions& options);
 
-/// Calls below are made from one thread, except complete() and fail(), which may come from one other. `sequence` is
-/// below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
+/// Calls below are made from one thread, except complete() and fail(), which may come from others, also at once.
+/// `sequence` is below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
 class Session {
  public:
   Step step();

@@ -25,6 +25,8 @@ export const toBuild = [
   program('ninja', 'ninja-build'),
   header('lz4.h', 'liblz4-dev', 'LZ4_VERSION_NUMBER >= 10904'),
   header('curl/curl.h', 'libcurl4-openssl-dev'),
+  program('pkg-config', 'pkgconf'),
+  header('liburing.h', 'liburing-dev'),
   header('nlohmann/json.hpp', 'nlohmann-json3-dev'),
   header('CLI/CLI.hpp', 'libcli11-dev'),
 ];
@@ -46,7 +48,6 @@ export const toTest = [
     apt: `libclang-rt-${clangVersion() ?? 19}-dev`,
     present: () => existsSync(`/usr/lib/llvm-${clangVersion()}/lib/clang/${clangVersion()}/lib/linux`),
   },
-  program('pkg-config', 'pkgconf'),
   program('clang-format-19', 'clang-format-19'),
   program('clang-tidy-19', 'clang-tidy-19'),
 ];

@@ -25,6 +25,7 @@ constexpr Shape kShapes[] = {
     {"smollm-135m", 576, 30, 9, 3, 1536, 49152, 10000, true},
     {"tinyllama-1.1b", 2048, 22, 32, 4, 5632, 32000, 10000, false},
     {"qwen2.5-0.5b", 896, 24, 14, 2, 4864, 151936, 1000000, true},
+    {"llama-7b", 4096, 32, 32, 32, 11008, 32000, 10000, false},
     {"llama-3.2-1b", 2048, 16, 32, 8, 8192, 128256, 500000, true},
 };
 
@@ -50,6 +51,7 @@ struct Type {
   GgmlType (*of)(Matrix matrix, std::uint32_t layer, std::uint32_t n_layers, std::uint32_t cols);
 };
 constexpr Type kTypes[] = {{"f16", always<GgmlType::f16>},
+                           {"q2_0", always<GgmlType::q2_0>},
                            {"q8_0", always<GgmlType::q8_0>},
                            {"q4_0", always<GgmlType::q4_0>},
                            {"q4_k_m", q4_k_m}};

@@ -72,6 +72,7 @@ void fill_q6_k(Random& random, float deviation, std::byte* block) {
 
 constexpr std::array kTypes{
     BlockType{GgmlType::f16, 1, 2, fill_f16},
+    BlockType{GgmlType::q2_0, 64, 18, fill_scaled<18, 4>},
     BlockType{GgmlType::q4_0, 32, 18, fill_scaled<18, 16>},
     BlockType{GgmlType::q5_0, 32, 22, fill_scaled<22, 32>},
     BlockType{GgmlType::q8_0, 32, 34, fill_scaled<34, 256>},

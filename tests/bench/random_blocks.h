@@ -14,7 +14,7 @@ struct BlockType {
   std::uint32_t weights, bytes;
   void (*fill)(Random& random, float deviation, std::byte* block);
 };
-/// f16, q4_0, q5_0, q8_0, q4_k or q6_k.
+/// f16, q2_0, q4_0, q5_0, q8_0, q4_k or q6_k.
 const BlockType& block_type(GgmlType type);
 
 /// Whole blocks.

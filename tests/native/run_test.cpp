@@ -94,6 +94,9 @@ TEST(Run, EveryWayGivesTheSameBits) {
       {"streamed", {"--stream-all"}},
       {"streamed through one slot", {"--stream-all", "--ring", "1"}},
       {"streamed by mmap", {"--stream-all", "--source", "mmap", "--threads", "3"}},
+      {"streamed past the page cache", {"--stream-all", "--source", "direct"}},
+      {"streamed by a ring of the system", {"--stream-all", "--source", "uring", "--ring", "1", "--threads", "3"}},
+      {"streamed by it through many slots", {"--ram-budget", "6", "--source", "uring", "--ring", "9"}},
       {"a small budget", {"--ram-budget", "4"}},
       {"a short context", {"--max-seq-len", "64"}},
   };
@@ -113,6 +116,36 @@ TEST(Run, EveryWayGivesTheSameBits) {
       << "the hash sees a difference";
 }
 
+// What to expect is measured, so here only that it is told, and that more memory is expected to be faster.
+TEST(Run, TellsWhatToExpect) {
+  const auto map = [](const char* budget) {
+    const Ran ran = run({program("qsf-run"), stories("8bit"), "--memory-map", "--ram-budget", budget});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  const std::string streamed = map("4"), resident = map("32");
+  double rate = 0, reads = 0, budget = 0, with = 0, alone = 0;
+  const std::size_t at = streamed.find("expected ");
+  ASSERT_NE(at, std::string::npos) << streamed;
+  ASSERT_EQ(std::sscanf(streamed.c_str() + at,
+                        "expected about %lf tokens/s, reading %lf MiB for each; with %lf MiB everything stays: about "
+                        "%lf tokens/s",
+                        &rate, &reads, &budget, &with),
+            4)
+      << streamed;
+  EXPECT_GT(rate, 0);
+  EXPECT_GE(with, rate);
+  EXPECT_GT(reads, 0);
+  EXPECT_GT(budget, 4);
+  ASSERT_NE(resident.find("expected "), std::string::npos) << resident;
+  EXPECT_EQ(std::sscanf(resident.c_str() + resident.find("expected "), "expected about %lf tokens/s", &alone), 1);
+  EXPECT_NE(map(std::to_string(static_cast<int>(budget)).c_str()).find("everything stays in memory"),
+            std::string::npos);
+  const Ran refused = run({program("qsf-run"), stories("8bit"), "--prompt", "x", "--ram-budget", "1.4"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find(" MiB everything stays: about "), std::string::npos) << refused.err;
+}
+
 TEST(Run, StaysInsideItsBudget) {
   HttpServer server(read_bytes(stories("8bit")));
   const std::string ids = joined(kPrompts.at(0).at("fed_ids").get<Ids>());
@@ -124,6 +157,8 @@ TEST(Run, StaysInsideItsBudget) {
   const Case cases[] = {
       {stories("8bit"), 4, {}},
       {stories("8bit"), 4, {"--source", "mmap"}},
+      {stories("8bit"), 4, {"--source", "direct"}},
+      {stories("8bit"), 4, {"--source", "uring"}},
       {server.url(), 4, {}},
       {stories("8bit"), 200, {}},
       {stories("f32"), 12, {"--threads", "8"}},

@@ -68,7 +68,7 @@ describe.each(['bert', 'modernbert', 'gemma-embedding', 'qwen3-embedding'])('%s'
   it('has the same bits in WebAssembly', async () => {
     const file = readFileSync(model);
     const engine = await create();
-    const planned = { maxSeqLen: 128, sequences: 1, chunk: 0, ringSlots: 0 };
+    const planned = { maxSeqLen: 128, sequences: 1, chunk: 0, ringSlots: 0, readRate: 0, computeRate: 0 };
     engine.open({
       ...planned,
       ...{ fileSize: file.length, kv: undefined, streamAll: true, recheck: false, allLogits: false },

@@ -53,7 +53,7 @@ function step(instance: EngineInstance): (typeof steps)[number] {
 function open(instance: EngineInstance): number {
   const code = instance.open({
     ...{ budget: BUDGET, fileSize: file.length, kv: -1, maxSeqLen: 0, sequences: 1, chunk: 0, ringSlots: 0 },
-    ...{ streamAll: false, recheck: false, allLogits: false },
+    ...{ streamAll: false, recheck: false, allLogits: false, readRate: 0, computeRate: 0 },
   });
   while (code === 0 && step(instance) !== 'ready');
   return code;

@@ -255,5 +255,59 @@ TEST(Plan, StreamAllPinsOnlyVectors) {
   for (std::size_t i = 0; i < all.segments.size(); ++i) EXPECT_EQ(made.pinned[i], all.segments[i].vectors);
 }
 
+TEST(Plan, ExpectsWhatReadingAndComputingTake) {
+  const Speed speed{100e6, 1000e6};
+  EXPECT_DOUBLE_EQ(expected_rate(speed, 0, 500e6, 0), 2);
+  EXPECT_DOUBLE_EQ(expected_rate(speed, 100e6, 500e6, 1), 1 / 1.5) << "one slot: first read, then computed with";
+  EXPECT_DOUBLE_EQ(expected_rate(speed, 100e6, 500e6, 4), 1 / 1.125);
+  EXPECT_DOUBLE_EQ(expected_rate(speed, 10e6, 500e6, 4), 1 / 0.525);
+  EXPECT_EQ(expected_rate({}, 100e6, 500e6, 4), 0);
+  EXPECT_EQ(expected_rate({0, 1000e6}, 100e6, 500e6, 4), 0);
+  EXPECT_DOUBLE_EQ(expected_rate({0, 1000e6}, 0, 500e6, 0), 2) << "nothing is read";
+}
+
+// More memory is never slower to be expected, and with what is said to hold everything, everything is held.
+TEST(Plan, SaysWhichBudgetHoldsEverything) {
+  Sizes all = sizes();
+  for (SegmentNeed& s : all.segments) s.read = s.computed = static_cast<std::uint32_t>(s.bytes);
+  double before = 0;
+  int streaming = 0;
+  for (std::uint64_t budget = 3 * kMiB; budget < 20 * kMiB; budget += 256 * kKiB) {
+    PlanInput in = input(all, budget);
+    in.max_seq_len = 256;
+    in.kv = static_cast<int>(KvType::q8);
+    in.speed = {100e6, 1000e6};
+    const Made made = make(in);
+    if (!made.plan) {
+      const std::string sentence = made.plan.error().sentence;
+      EXPECT_NE(sentence.find("everything stays: about 95.1 tokens/s instead of "), std::string::npos) << sentence;
+      continue;
+    }
+    const Plan& plan = *made.plan;
+    double read = 0, computed = 0;
+    for (std::size_t i = 0; i < all.segments.size(); ++i) {
+      computed += all.segments[i].computed;
+      if (!made.pinned[i]) read += all.segments[i].read;
+    }
+    EXPECT_DOUBLE_EQ(plan.bytes_read, read);
+    EXPECT_DOUBLE_EQ(plan.bytes_computed, computed);
+    EXPECT_GE(plan.rate, before);
+    before = plan.rate;
+    if (plan.ring_slots == 0) continue;
+    ++streaming;
+    EXPECT_LT(plan.rate, plan.resident_rate);
+    in.chunk = plan.chunk;
+    in.budget = plan.resident_budget;
+    const Made enough = make(in);
+    ASSERT_TRUE(enough.plan);
+    EXPECT_EQ(enough.plan->ring_slots, 0u);
+    EXPECT_DOUBLE_EQ(enough.plan->rate, plan.resident_rate);
+    in.budget = plan.resident_budget - 1;
+    const Made less = make(in);
+    EXPECT_TRUE(less.plan && less.plan->ring_slots != 0);
+  }
+  EXPECT_GT(streaming, 10);
+}
+
 }  // namespace
 }  // namespace qsf

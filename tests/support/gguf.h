@@ -47,6 +47,7 @@ enum class GgmlType : std::uint32_t {
   i2_s = 36,
   mxfp4 = 39,
   nvfp4 = 40,
+  q2_0 = 42,
 };
 
 /// Tensors come with their data, or with its size only: then the data follows head(), in the same order, each tensor

@@ -38,6 +38,8 @@ describe('load()', () => {
           streamAll: false,
           recheck: false,
           allLogits: false,
+          readRate: 0,
+          computeRate: 0,
         },
         kv: undefined,
         cache: true,

@@ -22,7 +22,7 @@ beforeEach(() => {
 const open = () =>
   runner.engine.open({
     ...{ fileSize: source.size, kv: undefined, maxSeqLen: 0, sequences: 1 },
-    ...{ chunk: 0, ringSlots: 0, streamAll: false, recheck: false, allLogits: false },
+    ...{ chunk: 0, ringSlots: 0, streamAll: false, recheck: false, allLogits: false, readRate: 0, computeRate: 0 },
   });
 
 const start = (options: object = {}) =>

@@ -104,6 +104,10 @@ export interface OpenOptions {
   recheck: boolean;
   /** Room for the logits of a whole pass. Default false. */
   allLogits: boolean;
+  /** MB that the host reads of the file in a second, as it measured; 0: not known. For what to expect only. Default 0; a whole number from 0 to 4294967295. */
+  readRate: number;
+  /** MB of weights that the kernels go through in a second, as the host measured; 0: not known. For what to expect only. Default 0; a whole number from 0 to 4294967295. */
+  computeRate: number;
 }
 
 export const openOptions: OptionRules<OpenOptions> = {
@@ -114,6 +118,8 @@ export const openOptions: OptionRules<OpenOptions> = {
   streamAll: { type: 'flag', fallback: false, least: 0, most: 1 },
   recheck: { type: 'flag', fallback: false, least: 0, most: 1 },
   allLogits: { type: 'flag', fallback: false, least: 0, most: 1 },
+  readRate: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
+  computeRate: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
 };
 
 /** Options of sampling. */
@@ -217,6 +223,14 @@ export interface SessionStats {
   isa: string;
   /** Asked of the host so far. */
   bytesRead: number;
+  /** Of weights that are read for each token that is generated, as planned. */
+  tokenBytes: number;
+  /** Tokens to expect in a second of generating, early in the context; 0: the host has not measured. */
+  tokenRate: number;
+  /** The budget with which everything stays, at this context. */
+  residentBudget: number;
+  /** Tokens to expect in a second with that budget; 0: the host has not measured. */
+  residentRate: number;
 }
 
 /** Statistics of a sequence. */

@@ -104,7 +104,7 @@ void from_memory(const std::vector<std::byte>& file, std::uint64_t budget) {
 }
 
 /// With the native host's threads and sources around it.
-void with_host(const char* path, std::uint64_t budget, const char* source) {
+void with_host(const char* path, std::uint64_t budget, std::string_view source) {
   std::atomic<bool> cancel{false};
   HostOptions options;
   options.budget = budget;
@@ -117,7 +117,7 @@ void with_host(const char* path, std::uint64_t budget, const char* source) {
     return step ? *step : Step::error;
   };
   const std::uint64_t made = count_generation((*host)->session(), next);
-  std::printf("by %s, budget %llu: %llu allocations\n", source, static_cast<unsigned long long>(budget),
+  std::printf("by %s, budget %llu: %llu allocations\n", source.data(), static_cast<unsigned long long>(budget),
               static_cast<unsigned long long>(made));
   expect(made == 0, "generating without allocating");
 }
@@ -135,8 +135,9 @@ int main(int argc, char** argv) {
   expect(allocations > 0, "counting");
   for (const std::uint64_t mib : {4, 32}) {
     from_memory(file, mib << 20);
-    with_host(argv[1], mib << 20, "pread");
-    with_host(argv[1], mib << 20, "mmap");
+    for (const SourceKind* kind : source_kinds()) {
+      if (!kind->url) with_host(argv[1], mib << 20, kind->name);
+    }
   }
   return failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,62 @@
+// How fast this machine multiplies, for hosts to measure before they plan.
+#include <algorithm>
+
+#include "base/arena.h"
+#include "kernels/kernels.h"
+#include "qsf/base/try.h"
+#include "qsf/engine.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::uint32_t kCols = 2048;
+constexpr std::uint32_t kTaskRows = 64;
+constexpr std::uint64_t kSegment = 1u << 20;
+
+}  // namespace
+
+Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId id, std::string_view isa,
+                                  const Workers& workers) {
+  const Kernels* kernels = isa.empty() ? &best_kernels() : find_kernels(isa);
+  const Format* format = find_format(id);
+  if (kernels == nullptr || format == nullptr) {
+    return make_error(ErrorCode::bad_argument, "there is no such instruction set or format here");
+  }
+  Arena arena(memory);
+  constexpr std::uint32_t kPadded = padded_cols(kCols), kGroups = kPadded / kGroup;
+  std::span<float> x, d, sums, half_sums, y;
+  std::span<std::int8_t> codes;
+  QSF_TRY(arena.take(x, kCols, Region::activations));
+  QSF_TRY(arena.take(codes, kPadded, Region::activations));
+  QSF_TRY(arena.take(d, kGroups, Region::activations));
+  QSF_TRY(arena.take(sums, kGroups, Region::activations));
+  QSF_TRY(arena.take(half_sums, 2 * kGroups, Region::activations));
+  const std::uint64_t row = row_bytes(*format, kCols);
+  const std::uint64_t segment = std::min<std::uint64_t>(kSegment, (arena.size() - arena.used()) / 2);
+  const auto rows = static_cast<std::uint32_t>(std::max<std::uint64_t>(segment / row / kTaskRows, 1) * kTaskRows);
+  QSF_TRY(arena.take(y, rows, Region::activations));
+  const std::uint64_t n = (arena.size() - arena.used()) / align_up(rows * row);
+  std::span<std::byte> weights;
+  QSF_TRY(arena.take(weights, std::max<std::uint64_t>(n, 1) * align_up(rows * row), Region::activations));
+  std::ranges::fill(x, 1.0f);
+  MatmulArgs args{};
+  args.xq = {codes.data(), d.data(), sums.data(), half_sums.data(), kPadded};
+  args.x = x.data();
+  args.x_stride = kCols;
+  args.cols = kCols;
+  args.n = 1;
+  args.y_stride = rows;
+  kernels->quantize_columns(x.data(), kCols, kCols, 1, ScaleOf::group, args.xq);
+  for (std::uint64_t at = 0; at + rows * row <= weights.size(); at += align_up(rows * row)) {
+    parallel_for(workers, rows / kTaskRows, [&](std::uint32_t task) {
+      MatmulArgs part = args;
+      part.weights = weights.data() + at + task * (kTaskRows * row);
+      part.rows = kTaskRows;
+      part.y = y.data() + task * kTaskRows;
+      kernels->matmul[static_cast<std::size_t>(format_index(id))](part);
+    });
+  }
+  return weights.size() / align_up(rows * row) * (rows * row);
+}
+
+}  // namespace qsf

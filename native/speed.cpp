@@ -1,0 +1,139 @@
+#include "native/speed.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "native/clock.h"
+#include "qsf/base/try.h"
+#include "qsf/engine.h"
+#include "qsf/file/reader.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::uint32_t kDepth = 8;            // reads under way: more than most storage needs
+constexpr std::uint32_t kCachedDepth = 3;      // of what lies in the page cache: a ring's slots, which caches hold
+constexpr double kCachedLatency = 0.4e-3;      // seconds that a MiB takes from there, at most
+constexpr std::uint64_t kRead = 32u << 20;     // bytes, at most
+constexpr std::uint64_t kWeights = 64u << 20;  // more than most last levels of cache
+constexpr std::size_t kLeast = 256u << 10;     // bytes of memory
+constexpr double kEnough = 0.25;               // seconds
+
+/// Requests, and what came of them.
+class Reads {
+ public:
+  Reads(Source& source, ThreadPool& pool) : source_(source), pool_(pool) {}
+
+  /// Into one of the places of `size` bytes that no other read is under way to; fewer than kDepth are.
+  void ask(std::uint64_t offset, std::uint64_t size, std::span<std::byte> memory) {
+    std::uint32_t place = 0;
+    while (busy_[place]) ++place;
+    busy_[place] = true;
+    ReadRequest request;
+    request.offset = offset;
+    request.size = static_cast<std::uint32_t>(size);
+    request.ticket = place;
+    request.into = memory.data() + place * size;
+    asked_ += source_.submit({&request, 1});
+  }
+  std::uint64_t asked() const { return asked_; }
+  std::uint64_t settled() const { return settled_; }
+  std::uint64_t under_way() const { return asked_ - settled_; }
+  Status status() const {
+    return failed_ ? make_error(ErrorCode::io_error, "the model file could not be read") : Status();
+  }
+  /// Waits until something has come of one more, as a host does.
+  void wait() {
+    if (const std::size_t n = source_.at_hand(); n != 0) {
+      pool_.run([](void* reads, std::uint32_t) { static_cast<Reads*>(reads)->help(); }, this,
+                static_cast<std::uint32_t>(n));
+      return;
+    }
+    const std::size_t n = source_.reap(done_, std::chrono::seconds(1));
+    for (const Completion& c : std::span(done_).first(n)) settle(c);
+  }
+
+ private:
+  void help() {
+    if (Completion c; source_.read_cached(c)) settle(c);
+  }
+  void settle(const Completion& c) {
+    if (!c.status) failed_ = true;
+    busy_[c.ticket] = false;
+    ++settled_;
+  }
+
+  Source& source_;
+  ThreadPool& pool_;
+  std::array<Completion, kDepth> done_{};
+  std::array<std::atomic<bool>, kDepth> busy_{};
+  std::uint64_t asked_ = 0;
+  std::atomic<std::uint64_t> settled_{0};
+  std::atomic<bool> failed_{false};
+};
+
+Result<FormatId> format_of(Source& source, std::span<std::byte> memory, ThreadPool& pool) {
+  Reads reads(source, pool);
+  reads.ask(0, kHeaderSize, memory);
+  while (reads.under_way() != 0) reads.wait();
+  QSF_TRY(reads.status());
+  QSF_LET(header, read_header(memory.first(kHeaderSize), source.size()));
+  const auto id = static_cast<FormatId>(header.quant);
+  // A file of several formats has none of its own.
+  return find_format(id) != nullptr ? id : find_format("4bit")->id;
+}
+
+}  // namespace
+
+std::uint32_t ReadSpeed::slots(std::uint32_t most) const {
+  if (piece == 0) return 0;
+  const double under_way = std::ceil(rate * latency / static_cast<double>(piece));
+  return static_cast<std::uint32_t>(std::min(1 + under_way, static_cast<double>(most)));
+}
+
+Result<ReadSpeed> measure_reading(Source& source, std::span<std::byte> memory, ThreadPool& pool) {
+  if (memory.size() < kLeast || source.size() < kHeaderSize) return ReadSpeed{};
+  ReadSpeed out;
+  out.piece = std::min<std::uint64_t>({1u << 20, memory.size() / kDepth, source.size()});
+  const std::uint64_t total = std::min(kRead, source.size()) / out.piece;
+  const std::uint64_t begin = (source.size() - total * out.piece) / 2;
+  std::ranges::fill(memory.first(kDepth * out.piece), std::byte{0});  // the system brings pages when they are written
+  Reads reads(source, pool);
+  std::uint64_t depth = 1;
+  const Clock::time_point start = Clock::now();
+  do {
+    while (reads.asked() < total && reads.under_way() < depth && seconds_since(start) < kEnough) {
+      reads.ask(begin + reads.asked() * out.piece, out.piece, memory);
+    }
+    reads.wait();
+    if (depth != 1 || reads.settled() == 0) continue;
+    out.latency = seconds_since(start);
+    depth = out.latency < kCachedLatency ? kCachedDepth : kDepth;
+  } while (reads.under_way() != 0 || (reads.asked() < total && seconds_since(start) < kEnough));
+  QSF_TRY(reads.status());
+  out.rate = static_cast<double>(reads.settled() * out.piece) / std::max(seconds_since(start), 1e-9);
+  return out;
+}
+
+Result<double> measure_computing(Source& source, std::span<std::byte> memory, std::string_view isa, ThreadPool& pool) {
+  if (memory.size() < kLeast || source.size() < kHeaderSize) return 0.0;
+  QSF_LET(format, format_of(source, memory, pool));
+  const std::span<std::byte> weights = memory.first(std::min<std::size_t>(memory.size(), kWeights));
+  std::ranges::fill(weights, std::byte{0});
+  double best = 0;
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < 6 && (i < 2 || seconds_since(start) < kEnough); ++i) {
+    const Clock::time_point once = Clock::now();
+    const Result<std::uint64_t> bytes = try_product(weights, format, isa, pool.workers());
+    if (!bytes && bytes.error().code == ErrorCode::out_of_memory) return 0.0;
+    if (!bytes) return bytes.error();
+    // The first brings code into the caches.
+    if (i > 0) best = std::max(best, static_cast<double>(*bytes) / std::max(seconds_since(once), 1e-9));
+  }
+  return best;
+}
+
+}  // namespace qsf

@@ -1,0 +1,107 @@
+// How fast a model is that is several times its memory: against a plain reader of its file, against itself under a control
+// group, against the page cache, against itself in memory; and what was expected of it before.
+import { existsSync, mkdirSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+
+import { json, median, modelFiles, qsfBench, spread } from './bench.mjs';
+import { Stop, capture } from './process.mjs';
+
+const MiB = 2 ** 20;
+const allowance = 12e6; // bytes that a process may take beyond its budget
+
+/** Shapes whose budget is a fifth to a tenth of their weights. */
+const subjects = [
+  { model: 'tinyllama-1.1b/q4_0', budget: 120, tokens: 4 },
+  { model: 'llama-7b/q2_0', budget: 200, tokens: 2 },
+];
+
+/** Drops the file from the page cache. */
+const forget = (file) => capture('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none']);
+/** Brings the file into the page cache. */
+const remember = (file) => capture('dd', [`if=${file}`, 'of=/dev/null', 'bs=1M', 'status=none']);
+
+/** MB/s of dd past the page cache, a MiB at a time. */
+function plainReader(file) {
+  const begin = process.hrtime.bigint();
+  if (capture('dd', [`if=${file}`, 'of=/dev/null', 'bs=1M', 'iflag=direct', 'status=none']) === null)
+    throw new Stop(`dd cannot read ${file} past the page cache.`);
+  return statSync(file).size / 1e6 / (Number(process.hrtime.bigint() - begin) / 1e9);
+}
+
+/** A control group of so many bytes of memory, page cache included; null where none can be made. */
+function controlGroup(bytes) {
+  const kinds = [
+    { root: '/sys/fs/cgroup/memory', limit: 'memory.limit_in_bytes' },
+    { root: '/sys/fs/cgroup', limit: 'memory.max' },
+  ];
+  for (const { root, limit } of kinds) {
+    const folder = `${root}/qsf-bench-${process.pid}`;
+    try {
+      if (!existsSync(`${root}/cgroup.procs`)) continue;
+      mkdirSync(folder);
+      writeFileSync(`${folder}/${limit}`, String(bytes));
+      return folder;
+    } catch {
+      if (existsSync(folder)) rmdirSync(folder);
+    }
+  }
+  return null;
+}
+
+/** One measurement: tokens/s, MB/s, and tokens/s that were expected. */
+function measure(file, { budget, tokens, threads, source, group }) {
+  const counts = ['--prompt-tokens', '1', '--generate', String(tokens), '--runs', '1'];
+  const args = ['--model', file, '--threads', String(threads), ...counts];
+  if (budget) args.push('--ram-budget', String(budget));
+  if (source) args.push('--source', source);
+  const inGroup = ['-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, qsfBench, ...args];
+  const made = group ? json('sh', inGroup) : json(qsfBench, args);
+  const { bytes_read: read, seconds, median: rate } = made.decode;
+  return { rate, bandwidth: read / 1e6 / seconds.total, expected: made.plan.token_rate, source: made.source };
+}
+
+const quotient = (over, under) => over.map((value, i) => value / under[i]);
+const told = (name, values, unit = '') =>
+  console.log(`${name}: ${median(values).toFixed(2)} ±${(spread(values) * 50).toFixed(0)} %${unit}`);
+
+/** Everything in turn, so many times over: what changes with time changes for all alike. */
+export async function measureStreaming(runs) {
+  const rows = [];
+  for (const { model, budget, tokens } of subjects) {
+    const { qsf: file } = await modelFiles(model);
+    const group = controlGroup(budget * MiB + allowance);
+    const ways = [
+      { name: 'cold', budget, threads: 2, source: 'uring', cold: true },
+      ...(group ? [{ name: 'capped', budget, threads: 2, cold: true, group }] : []),
+      { name: 'warm, 1 thread', budget, threads: 1, source: 'pread' },
+      { name: 'warm, 2 threads', budget, threads: 2, source: 'pread' },
+      { name: 'resident, 1 thread', threads: 1 },
+      { name: 'resident, 2 threads', threads: 2 },
+    ];
+    const row = { model, budget, reader: [], ways: Object.fromEntries(ways.map(({ name }) => [name, []])) };
+    for (let i = 0; i < runs; ++i) {
+      forget(file);
+      row.reader.push(plainReader(file));
+      for (const { name, cold, ...way } of ways) {
+        (cold ? forget : remember)(file);
+        row.ways[name].push(measure(file, { ...way, tokens }));
+      }
+    }
+    if (group) rmdirSync(group);
+    const of = (name, key) => (row.ways[name] ?? []).map((one) => one[key]);
+    row.ratios = {
+      'cold over a plain reader': quotient(of('cold', 'bandwidth'), row.reader),
+      ...(group && { 'capped over cold': quotient(of('capped', 'bandwidth'), of('cold', 'bandwidth')) }),
+      'warm over resident, 1 thread': quotient(of('warm, 1 thread', 'rate'), of('resident, 1 thread', 'rate')),
+      'warm over resident, 2 threads': quotient(of('warm, 2 threads', 'rate'), of('resident, 2 threads', 'rate')),
+      'warm, 2 threads over 1': quotient(of('warm, 2 threads', 'rate'), of('warm, 1 thread', 'rate')),
+    };
+    for (const name of Object.keys(row.ways))
+      row.ratios[`${name}: expected over measured`] = quotient(of(name, 'expected'), of(name, 'rate'));
+    console.log(`${model} in ${budget} MiB${group ? '' : ' (no control group can be made here)'}`);
+    told('  plain reader', row.reader, ' MB/s');
+    for (const name of Object.keys(row.ways)) told(`  ${name}`, of(name, 'rate'), ' tokens/s');
+    for (const [name, values] of Object.entries(row.ratios)) told(`  ${name}`, values);
+    rows.push(row);
+  }
+  return rows;
+}
