@@ -62,7 +62,7 @@ class FakeCache implements ModelCache {
   markComplete(): void {
     this.complete = true;
   }
-  close(): void {
+  async close(): Promise<void> {
     this.writable = false;
   }
 }

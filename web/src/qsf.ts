@@ -7,6 +7,7 @@ import { unwrap } from './contract.js';
 import type { Batch, EngineWorker, Reply } from './contract.js';
 import { QSFError } from './errors.js';
 import { embedRequest, generateRequest, loadRequest, tokenIds } from './requests.js';
+import { askToPersist } from './persist.js';
 import type {
   EmbedOptions,
   GenerateOptions,
@@ -16,6 +17,7 @@ import type {
   ModelSource,
   Prompt,
   Stats,
+  Trace,
 } from './types.js';
 
 /** How long close() waits for the worker to let go of the cache before it is ended. */
@@ -30,6 +32,9 @@ interface Outcome {
 /** Older browsers have no such symbol; those who write `await using` for them agree on this one. */
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);
+
+/** Ends the workers of models that nobody holds any more and nobody closed. */
+const abandoned = new FinalizationRegistry<Worker>((worker) => worker.terminate());
 
 /** A language model inside a fixed memory budget. */
 export class QSF {
@@ -49,14 +54,9 @@ export class QSF {
 
   private constructor(worker: Worker) {
     this.#worker = worker;
+    abandoned.register(this, worker, this);
     this.#remote = Comlink.wrap<EngineWorker>(worker);
-    this.#failed = new Promise((_, reject) => {
-      worker.addEventListener('error', (event) => {
-        const why = event.message || "its script did not load; see the console and the page's Content-Security-Policy";
-        reject(new QSFError('unsupported_host', `The worker could not run: ${why}.`));
-      });
-    });
-    this.#failed.catch(() => {});
+    this.#failed = failureOf(worker);
     this.#closed = new Promise((_, reject) => (this.#reject = reject));
     this.#closed.catch(() => {});
   }
@@ -75,7 +75,8 @@ export class QSF {
     try {
       const report = Comlink.proxy((progress: Parameters<NonNullable<typeof onProgress>>[0]) => onProgress?.(progress));
       const warn = Comlink.proxy((warning: string) => onWarning(warning));
-      unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
+      const kept = unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
+      if (kept && options.persist !== false) void askToPersist();
       return llm;
     } catch (error) {
       void llm.close();
@@ -162,6 +163,12 @@ export class QSF {
     return this.#ask((worker) => worker.stats());
   }
 
+  /** What the worker did in the last moments: reads of segments, waiting for them, computing. */
+  async trace(): Promise<Trace> {
+    this.#checkOpen();
+    return this.#ask((worker) => worker.trace());
+  }
+
   /** Token ids of `text`, nothing added. With `special`, added tokens in the text become their ids. */
   async tokenize(text: string, { special = true }: { special?: boolean } = {}): Promise<number[]> {
     this.#checkOpen();
@@ -186,6 +193,7 @@ export class QSF {
     const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
     await Promise.race([this.#remote.close(), patience, this.#failed]).catch(() => {});
     this.#remote[Comlink.releaseProxy]();
+    abandoned.unregister(this);
     this.#worker.terminate();
   }
 
@@ -239,6 +247,18 @@ export class QSF {
     this.#stopping = stopped;
     await stopped;
   }
+}
+
+/** Rejects when a worker could not run. Outside the class, so that the worker's listener holds no model. */
+function failureOf(worker: Worker): Promise<never> {
+  const failed = new Promise<never>((_, reject) => {
+    worker.addEventListener('error', (event) => {
+      const why = event.message || "its script did not load; see the console and the page's Content-Security-Policy";
+      reject(new QSFError('unsupported_host', `The worker could not run: ${why}.`));
+    });
+  });
+  failed.catch(() => {});
+  return failed;
 }
 
 /** A promise that rejects with the signal's reason when it aborts; `react` is called first. */

@@ -26,7 +26,7 @@ const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'incl
 type Names<T> = Record<keyof T, true>;
 const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
-  ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true },
+  ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, cacheLimit: true, persist: true },
 } satisfies Names<LoadOptions>;
 const GENERATE = { ...samplerOptions, ...promptOptions, stop: true, signal: true, continue: true } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
@@ -54,13 +54,15 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   checkKnown('load()', options, LOAD);
   checkKind('onProgress', 'function', options.onProgress);
   checkKind('onWarning', 'function', options.onWarning);
+  checkKind('persist', 'boolean', options.persist);
   checkSignal(options.signal);
-  const { threads } = options;
+  const { threads, cacheLimit } = options;
   return {
     memory: memoryOf(options.memory),
     open: checkOptions(openOptions, { maxSeqLen: options.maxSeqLen, streamAll: options.streamAll }),
     kv: checkName('kv', kvTypes, options.kv),
     cache: checkKind('cache', 'boolean', options.cache) ?? true,
+    cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,
     variant: checkName('variant', VARIANTS, options.variant),
     threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
@@ -68,6 +70,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     source: await sourceOf(source),
   };
 }
+const CACHE_LIMIT = { type: 'real', fallback: 0, least: 0, most: Number.MAX_SAFE_INTEGER } as const;
 export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS } as const;
 
 export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {

@@ -170,9 +170,16 @@ export class HttpSource implements ByteSource {
     };
   }
 
+  /** Closes it and keeps nothing. */
+  async forget(): Promise<void> {
+    const { identity } = this.#cache ?? {};
+    if (identity) this.#cache?.reset(identity);
+    await this.close();
+  }
+
   async close(): Promise<void> {
     await this.#end();
-    this.#cache?.close();
+    await this.#cache?.close();
   }
 
   async #end(): Promise<void> {
