@@ -74,6 +74,7 @@ export class HttpSource implements ByteSource {
       const { file, size } = await WholeFile.open(http, remote, this.#cache);
       this.#whole = file;
       this.size = size;
+      if (!file.inCache) this.#cache?.reset({ url: this.#url, validator: remote.validator, size });
       file.onArrived = () => this.#verifyArrived();
       return;
     }
@@ -327,16 +328,16 @@ export class HttpSource implements ByteSource {
     this.#kept = undefined;
   }
 
-  /** Checks what the whole file's stream has brought into the cache. */
+  /** Checks what the whole file's stream has brought, and keeps it. */
   #verifyArrived(): void {
     this.onLoaded?.();
     const whole = this.#whole!;
-    if (!this.#kept || !whole.inCache) return;
+    if (!this.#kept) return;
     while (this.#pending.length > 0 && this.#pending[0]!.offset + this.#pending[0]!.size <= whole.arrived) {
       const piece = this.#pending.shift()!;
       if (this.#has(piece)) continue;
       const bytes = this.#blocks.take(piece.size);
-      void this.#cache!.read(piece.offset, bytes);
+      whole.copy(piece.offset, bytes);
       const right = crc32(bytes) === piece.crc;
       if (right) this.#keep(piece.offset, bytes);
       this.#blocks.give(bytes);
