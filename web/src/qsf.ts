@@ -1,13 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // The page's side: a model in a worker of its own.
-import * as Comlink from './comlink.js';
-
 import { cache } from './cache.js';
 import { unwrap } from './contract.js';
-import type { Batch, EngineWorker, Reply } from './contract.js';
+import type { Batch, Reply } from './contract.js';
 import { QSFError } from './errors.js';
 import { embedRequest, generateRequest, loadRequest, tokenIds } from './requests.js';
+import { ownWorker } from './host.js';
+import type { Host, RemoteEngine } from './host.js';
 import { askToPersist } from './persist.js';
+import { canShare, sharedEngine } from './shared.js';
 import type {
   EmbedOptions,
   GenerateOptions,
@@ -15,6 +16,7 @@ import type {
   GenerationStream,
   LoadOptions,
   ModelSource,
+  Progress,
   Prompt,
   Stats,
   Trace,
@@ -33,16 +35,16 @@ interface Outcome {
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);
 
-/** Ends the workers of models that nobody holds any more and nobody closed. */
-const abandoned = new FinalizationRegistry<Worker>((worker) => worker.terminate());
+/** Ends the engines of models that nobody holds any more and nobody closed. */
+const abandoned = new FinalizationRegistry<Host>((host) => host.end());
 
 /** A language model inside a fixed memory budget. */
 export class QSF {
   /** Models kept in the browser's private file system. */
   static readonly cache = cache;
 
-  readonly #worker: Worker;
-  readonly #remote: Comlink.Remote<EngineWorker>;
+  readonly #host: Host;
+  readonly #remote: RemoteEngine;
   /** Rejects when the worker could not run. */
   readonly #failed: Promise<never>;
   /** Rejects when the model is closed. */
@@ -52,11 +54,11 @@ export class QSF {
   /** Settles when the generation that was told to stop has stopped. */
   #stopping: Promise<unknown> = Promise.resolve();
 
-  private constructor(worker: Worker) {
-    this.#worker = worker;
-    abandoned.register(this, worker, this);
-    this.#remote = Comlink.wrap<EngineWorker>(worker);
-    this.#failed = failureOf(worker);
+  private constructor(host: Host) {
+    this.#host = host;
+    abandoned.register(this, host, this);
+    this.#remote = host.remote;
+    this.#failed = host.failed;
     this.#closed = new Promise((_, reject) => (this.#reject = reject));
     this.#closed.catch(() => {});
   }
@@ -69,12 +71,11 @@ export class QSF {
     const { signal, onProgress, onWarning = (warning) => console.warn(`QSF: ${warning}`) } = options;
     const request = await loadRequest(source, options);
     signal?.throwIfAborted();
-    const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'qsf' });
-    const llm = new QSF(worker);
+    const llm = new QSF(options.shared === true && canShare(request) ? sharedEngine(request) : ownWorker());
     const abort = onAbort(signal);
     try {
-      const report = Comlink.proxy((progress: Parameters<NonNullable<typeof onProgress>>[0]) => onProgress?.(progress));
-      const warn = Comlink.proxy((warning: string) => onWarning(warning));
+      const report = (progress: Progress) => onProgress?.(progress);
+      const warn = (warning: string) => onWarning(warning);
       const kept = unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
       if (kept && options.persist !== false) void askToPersist();
       return llm;
@@ -192,9 +193,8 @@ export class QSF {
     this.#reject(new QSFError('cancelled', 'The model was closed.'));
     const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
     await Promise.race([this.#remote.close(), patience, this.#failed]).catch(() => {});
-    this.#remote[Comlink.releaseProxy]();
     abandoned.unregister(this);
-    this.#worker.terminate();
+    this.#host.end();
   }
 
   /** Ends a generation whose loop was left. */
@@ -214,10 +214,7 @@ export class QSF {
   }
 
   /** What the worker replies; ends with the worker, with the model, and with what `others` reject with. */
-  async #ask<T>(
-    question: (worker: Comlink.Remote<EngineWorker>) => Promise<Reply<T>>,
-    ...others: Promise<never>[]
-  ): Promise<T> {
+  async #ask<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>, ...others: Promise<never>[]): Promise<T> {
     const reply = this.#isOpen() ? question(this.#remote) : this.#closed;
     return unwrap(await Promise.race([reply, this.#failed, this.#closed, ...others]));
   }
@@ -247,18 +244,6 @@ export class QSF {
     this.#stopping = stopped;
     await stopped;
   }
-}
-
-/** Rejects when a worker could not run. Outside the class, so that the worker's listener holds no model. */
-function failureOf(worker: Worker): Promise<never> {
-  const failed = new Promise<never>((_, reject) => {
-    worker.addEventListener('error', (event) => {
-      const why = event.message || "its script did not load; see the console and the page's Content-Security-Policy";
-      reject(new QSFError('unsupported_host', `The worker could not run: ${why}.`));
-    });
-  });
-  failed.catch(() => {});
-  return failed;
 }
 
 /** A promise that rejects with the signal's reason when it aborts; `react` is called first. */

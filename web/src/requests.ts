@@ -26,7 +26,16 @@ const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'incl
 type Names<T> = Record<keyof T, true>;
 const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
-  ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, cacheLimit: true, persist: true },
+  ...{
+    variant: true,
+    threads: true,
+    network: true,
+    maxSeqLen: true,
+    streamAll: true,
+    cacheLimit: true,
+    persist: true,
+    shared: true,
+  },
 } satisfies Names<LoadOptions>;
 const GENERATE = { ...samplerOptions, ...promptOptions, stop: true, signal: true, continue: true } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
@@ -54,6 +63,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   checkKnown('load()', options, LOAD);
   checkKind('onProgress', 'function', options.onProgress);
   checkKind('onWarning', 'function', options.onWarning);
+  checkKind('shared', 'boolean', options.shared);
   checkKind('persist', 'boolean', options.persist);
   checkSignal(options.signal);
   const { threads, cacheLimit } = options;

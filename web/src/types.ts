@@ -49,6 +49,11 @@ export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'st
    * and one that is larger by itself is not kept. Default: what the browser gives.
    */
   cacheLimit?: number;
+  /**
+   * One engine for all tabs of this origin that open the same address with the same options: its memory is taken once, and
+   * generations take turns. Where a browser cannot, each tab has its own. Default false.
+   */
+  shared?: boolean;
   /** Ask the browser to keep the model also when the disk is full; Firefox asks its user. Default true. */
   persist?: boolean;
   /** Resolve as soon as the memory plan stands; the rest streams in behind the first prompt. Default false. */
