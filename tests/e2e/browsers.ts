@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { chromium, firefox } from '@playwright/test';
-import type { BrowserContext } from '@playwright/test';
+import type { BrowserContext, Page } from '@playwright/test';
 
 import { chromiumArgs, chromiumPath } from './chromium.mjs';
 import type { Actions, Failure } from './page.js';
@@ -28,10 +28,13 @@ type Answer = { value: unknown } | { failure: Failure };
 export class Tab {
   readonly #call: (action: string, args: unknown[]) => Promise<Answer>;
   readonly close: () => Promise<void>;
+  /** The page itself, where Playwright drives it. */
+  readonly page: Page | undefined;
 
-  constructor(call: (action: string, args: unknown[]) => Promise<Answer>, close: () => Promise<void>) {
+  constructor(call: (action: string, args: unknown[]) => Promise<Answer>, close: () => Promise<void>, page?: Page) {
     this.#call = call;
     this.close = close;
+    this.page = page;
   }
 
   async call<A extends keyof Actions>(
@@ -82,6 +85,7 @@ function playwrightBrowser(context: BrowserContext, profile: string): Browser {
             args,
           ] as const),
         () => page.close(),
+        page,
       );
     },
     close: async () => {

@@ -214,14 +214,76 @@ test('the cache can be listed and emptied', async () => {
   const url = models.serve('listed.qsf', one.bytes);
   const tab = await browser.open(pages.origin);
   await tab.call('load', 'a', url, options);
-  const entry = { url, bytes: one.bytes.length, total: one.bytes.length, complete: true };
-  expect(await tab.call('cacheList')).toContainEqual(entry);
+  const size = one.bytes.length;
+  const [entry] = (await tab.call('cacheList')).filter((kept) => kept.url === url);
+  expect(entry).toMatchObject({ bytes: size, total: size, complete: true });
+  expect(Math.abs(Date.now() - entry!.used!)).toBeLessThan(60_000);
+  expect((await tab.call('cacheUsage')).bytes).toBeGreaterThanOrEqual(size);
   await tab.call('close', 'a');
   await tab.call('cacheRemove', url);
   expect(await tab.call('cacheState', url)).toEqual({ url, bytes: 0, total: 0, complete: false });
   models.calm();
   await tab.call('load', 'b', url, options);
   expect(models.sent).toBeGreaterThanOrEqual(one.bytes.length - 4096);
+  await tab.close();
+});
+
+test('what is not a model is not kept', async () => {
+  const url = models.serve('page.html', Buffer.from('<!doctype html>'.repeat(20_000)));
+  const whole = models.serve('whole.html', Buffer.from('<!doctype html>'.repeat(20_000)), { ranges: false });
+  const tab = await browser.open(pages.origin);
+  const listed = async () => (await tab.call('cacheList')).map((kept) => kept.url);
+  const before = await listed();
+  for (const wrong of [url, whole]) {
+    await expect(tab.call('load', 'a', wrong, options)).rejects.toMatchObject({ code: 'bad_magic' });
+  }
+  expect(await listed()).toEqual(before);
+  const left = () =>
+    tab.page!.evaluate(async () => {
+      const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('qsf');
+      let folders = 0;
+      for await (const name of root.keys()) folders += name ? 1 : 0;
+      return folders;
+    });
+  await expect.poll(left).toBe(before.length);
+  await tab.close();
+});
+
+test('a limit makes room for the newest, and age removes the others', async () => {
+  const tab = await browser.open(pages.origin);
+  for (const { url } of await tab.call('cacheList')) await tab.call('cacheRemove', url);
+  const [a, b] = [models.serve('first.qsf', one.bytes), models.serve('second.qsf', one.bytes)];
+  const size = one.bytes.length;
+  const kept = async () => (await tab.call('cacheList')).map(({ url }) => url);
+  for (const url of [a, b]) {
+    const { stats } = await tab.call('load', 'm', url, { ...options, cacheLimit: size * 1.5 });
+    expect(stats.io.cacheState).toBe('complete');
+    await tab.call('close', 'm');
+    expect(await kept()).toEqual([url]);
+  }
+  const { stats } = await tab.call('load', 'm', a, { ...options, cacheLimit: size / 2 });
+  expect(stats.io.cacheState).toBe('off');
+  await tab.call('close', 'm');
+  expect(await kept()).toEqual([b]);
+  expect(await tab.call('cachePrune', { maxAge: 60_000 })).toEqual([]);
+  expect(await tab.call('cachePrune', { maxAge: 0 })).toEqual([b]);
+  expect(await tab.call('cacheUsage')).toMatchObject({ models: 0, bytes: 0 });
+  await tab.close();
+});
+
+test('a model that nobody holds lets go of its worker and its cache', async () => {
+  const url = models.serve('abandoned.qsf', one.bytes);
+  const tab = await browser.open(pages.origin);
+  await tab.call('abandon', url, options);
+  expect(tab.page!.workers()).toHaveLength(1);
+  await expect(tab.call('cacheRemove', url)).rejects.toMatchObject({ code: 'bad_state' });
+  await expect
+    .poll(async () => {
+      await tab.page!.requestGC();
+      return tab.page!.workers().length;
+    })
+    .toBe(0);
+  await tab.call('cacheRemove', url);
   await tab.close();
 });
 

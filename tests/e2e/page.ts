@@ -1,6 +1,14 @@
 // What the test page can be told to do. Everything goes in and out as JSON, so that any driver can carry it.
 import { QSF, QSFError } from '../../web/src/index.js';
-import type { CacheEntry, GenerateOptions, LoadOptions, Progress, Stats } from '../../web/src/index.js';
+import type {
+  CacheEntry,
+  CacheUsage,
+  GenerateOptions,
+  LoadOptions,
+  Progress,
+  PruneOptions,
+  Stats,
+} from '../../web/src/index.js';
 
 export interface Failure {
   name: string;
@@ -161,6 +169,12 @@ const actions = {
   detokenize: (name: string, tokens: number[]): Promise<string> => model(name).detokenize(tokens),
   cacheState: (url: string): Promise<CacheEntry> => QSF.cache.state(url),
   cacheList: (): Promise<CacheEntry[]> => QSF.cache.list(),
+  cacheUsage: (): Promise<CacheUsage> => QSF.cache.usage(),
+  cachePrune: (limits: PruneOptions): Promise<string[]> => QSF.cache.prune(limits),
+  /** Opens a model that nobody holds afterwards. */
+  async abandon(url: string, options: Options<LoadOptions>): Promise<void> {
+    await QSF.load(url, options);
+  },
   cacheRemove: (url: string): Promise<void> => QSF.cache.remove(url),
   async close(name: string): Promise<void> {
     await model(name).close();

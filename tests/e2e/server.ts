@@ -47,6 +47,8 @@ interface Manners {
 
 export class TestServer {
   readonly models = new Map<string, ServedModel>();
+  /** Called with what a page tells by POST. */
+  onTold: (told: unknown) => void = () => undefined;
   asked: Asked[] = [];
   /** Decides on a model's request by its number since `asked` was last emptied. */
   fault: (n: number, asked: Asked) => Fault | undefined = () => undefined;
@@ -122,6 +124,12 @@ export class TestServer {
       response.setHeader('Access-Control-Expose-Headers', 'Content-Range, ETag');
     }
     if (request.method === 'OPTIONS') return void response.writeHead(204).end();
+    if (request.method === 'POST' && pathname === '/told') {
+      let text = '';
+      for await (const part of request) text += String(part);
+      this.onTold(JSON.parse(text));
+      return void response.writeHead(204).end();
+    }
     const model = this.models.get(pathname);
     if (model) return this.#answerModel(model, pathname, request, response);
     this.#answerFile(pathname, response);
@@ -202,8 +210,11 @@ function drained(response: ServerResponse): Promise<void> {
 
 function fileFor(path: string): Buffer | string | undefined {
   if (path === '/') return '<!doctype html><title>QSF</title><script type="module" src="/tests/e2e/page.js"></script>';
-  if (path === '/tests/e2e/page.js') {
-    const source = readFileSync(join(root, 'tests', 'e2e', 'page.ts'), 'utf8');
+  if (path === '/alone')
+    return '<!doctype html><title>QSF</title><script type="module" src="/tests/e2e/alone.js"></script>';
+  const script = /^\/tests\/e2e\/(page|alone)\.js$/.exec(path)?.[1];
+  if (script) {
+    const source = readFileSync(join(root, 'tests', 'e2e', `${script}.ts`), 'utf8');
     const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
     return ts.transpileModule(source, { compilerOptions }).outputText;
   }

@@ -17,8 +17,13 @@ export class Backend {
   starts: GenerateRequest[] = [];
   embeds: EmbedRequest[] = [];
   batches: Batch[] = [];
+  /** Whether the worker tells that the model is kept. */
+  kept = false;
   answers = {
-    load: async (_report: (progress: Progress) => void, _warn: (warning: string) => void): Promise<Reply<void>> => done,
+    load: async (_report: (progress: Progress) => void, _warn: (warning: string) => void): Promise<Reply<boolean>> => ({
+      ok: true,
+      value: this.kept,
+    }),
     start: async (): Promise<Reply<void>> => done,
     next: async (): Promise<Reply<Batch>> => ({ ok: true, value: this.batches.shift()! }),
     embed: async ({ texts }: EmbedRequest): Promise<Reply<Float32Array[]>> => ({
@@ -60,6 +65,7 @@ export class Backend {
         return this.answers.embed(request);
       }),
       stop: noted('stop', () => this.answers.stop()),
+      trace: noted('trace', () => ({ ok: true, value: { now: 1, spans: [] } })),
       stats: noted('stats', () => this.answers.stats()),
       tokenize: noted('tokenize', (text: string) => ({
         ok: true,

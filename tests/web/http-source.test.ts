@@ -62,7 +62,7 @@ class FakeCache implements ModelCache {
   markComplete(): void {
     this.complete = true;
   }
-  close(): void {
+  async close(): Promise<void> {
     this.writable = false;
   }
 }
@@ -346,6 +346,17 @@ describe('without a cache', () => {
 });
 
 describe('from a server without ranges', () => {
+  it('keeps a file whose size the server did not tell', async () => {
+    const server = new FakeServer(noise(SIZE), { ranges: false, length: false });
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    await source.keep(piecesOf(server.bytes));
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+    expect(cache).toMatchObject({ complete: true, identity: { url: URL_, size: SIZE } });
+    server.fault = () => ({ kind: 'refuse' });
+    expect((await open(server, cache)).size).toBe(SIZE);
+  });
+
   it('streams the whole file into the cache, across broken connections', async () => {
     const server = new FakeServer(noise(SIZE), { ranges: false });
     const cache = new FakeCache();

@@ -22,7 +22,8 @@ describe('embed() of a worker', () => {
     model = new Model(
       {
         ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}) },
-        ...{ kv: undefined, cache: true, background: false, variant: undefined, threads: undefined, network: {} },
+        ...{ kv: undefined, cache: true, cacheLimit: undefined, background: false },
+        ...{ variant: undefined, threads: undefined, network: {} },
       },
       fake.engine,
       new FakeSource(),

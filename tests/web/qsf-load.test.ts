@@ -1,3 +1,6 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { QSF } from '../../web/src/qsf.js';
@@ -23,7 +26,7 @@ describe('load()', () => {
     backend.answers.load = async (report) => {
       report({ phase: 'download', loaded: 1, total: 2, network: 1, cache: 0 });
       await pause();
-      return { ok: true, value: undefined };
+      return { ok: true, value: false };
     };
     await QSF.load('model.qsf', { onProgress: (p) => seen.push(p) });
     expect(backend.loads).toEqual([
@@ -43,6 +46,7 @@ describe('load()', () => {
         },
         kv: undefined,
         cache: true,
+        cacheLimit: undefined,
         background: false,
         variant: undefined,
         threads: undefined,
@@ -134,11 +138,39 @@ describe('load()', () => {
     expect(await (backend.loads[0]!.source as Blob).text()).toBe('QSF');
   });
 
+  it('asks the browser to keep a model that is kept, unless told not to', async () => {
+    const persist = vi.fn(async () => true);
+    vi.stubGlobal('navigator', { storage: { persisted: async () => false, persist } });
+    await QSF.load(URL_);
+    backend.kept = true;
+    await QSF.load(URL_, { persist: false });
+    await pause();
+    expect(persist).not.toHaveBeenCalled();
+    await QSF.load(URL_);
+    await until(() => persist.mock.calls.length > 0);
+    await QSF.load(URL_);
+    await pause();
+    expect(persist).toHaveBeenCalledOnce();
+  });
+
+  it('ends the worker of a model that nobody holds any more', async () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    const held = await QSF.load(URL_);
+    await (async () => void (await (await QSF.load(URL_)).stats()))();
+    await until(() => {
+      gc();
+      return FakeWorker.made[1]!.terminated;
+    });
+    expect(worker().terminated).toBe(false);
+    expect(await held.stats()).toEqual({ position: 5 });
+  });
+
   it('tells what the worker warns of', async () => {
     backend.answers.load = async (_report, warn) => {
       warn('No room.');
       await pause();
-      return { ok: true, value: undefined };
+      return { ok: true, value: false };
     };
     const warnings: string[] = [];
     await QSF.load(URL_, { onWarning: (warning) => warnings.push(warning) });

@@ -1,16 +1,26 @@
-// Builds and serves the demo page. The model is put under public/models/ by the project's set-up.
+// Builds and serves the demo. The model is put under public/models/ by the project's set-up. The built page is static: any
+// server will do, and where it does not send the headers of isolation, the service worker adds them from the second visit on.
+import { createHash } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { defineConfig } from 'vite';
+import type { Plugin } from 'vite';
 
-/** Sent as a header, which also binds the worker, and written into the page for hosts that send none. */
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+/**
+ * Sent as a header, which also binds the worker, and written into the page for hosts that send none. Models may be read from
+ * where the visitor says; nothing is sent there.
+ */
 const policy = [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
-  "connect-src 'self'",
+  "connect-src 'self' https: http://localhost:*",
   "style-src 'self'",
   "img-src 'self'",
+  "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
 ].join('; ');
@@ -24,19 +34,67 @@ const headers = {
   'X-Content-Type-Options': 'nosniff',
 };
 
+/** Where the sources are, as the package says it. */
+function sourceLink(): string {
+  const { repository } = JSON.parse(readFileSync(here('../../package.json'), 'utf8')) as {
+    repository?: string | { url: string };
+  };
+  const address = (typeof repository === 'string' ? repository : repository?.url)?.replace(/^git\+|\.git$/g, '');
+  return address?.startsWith('https://') ? `<a href="${encodeURI(address)}">Source</a>` : '';
+}
+
+const page: Plugin = {
+  name: 'page',
+  transformIndexHtml: (html) => ({
+    html: html.replaceAll('<!-- source -->', sourceLink()),
+    tags: [
+      { tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: policy }, injectTo: 'head-prepend' },
+    ],
+  }),
+};
+
+/** Tells the service worker which files there are, all but the model. */
+const offline: Plugin = {
+  name: 'offline',
+  enforce: 'post',
+  generateBundle: {
+    order: 'post',
+    handler(_, bundle) {
+      const worker = bundle['sw.js'];
+      if (worker?.type !== 'chunk') throw new Error('the build made no sw.js');
+      const digest = createHash('sha256');
+      const files: string[] = [];
+      for (const [name, made] of Object.entries(bundle).sort(([a], [b]) => (a < b ? -1 : 1))) {
+        if (made === worker || name.endsWith('.map')) continue;
+        files.push(name);
+        digest.update(name).update(made.type === 'chunk' ? made.code : made.source);
+      }
+      for (const entry of readdirSync(here('public'), { withFileTypes: true })) {
+        if (!entry.isFile()) continue;
+        files.push(entry.name);
+        digest.update(readFileSync(here(`public/${entry.name}`)));
+      }
+      worker.code = worker.code
+        .replaceAll('QSF_VERSION', JSON.stringify(digest.digest('hex').slice(0, 16)))
+        .replaceAll('QSF_FILES', JSON.stringify(['./', ...files]));
+    },
+  },
+};
+
 export default defineConfig({
   base: './',
-  resolve: { alias: { qsf: fileURLToPath(new URL('../src/index.ts', import.meta.url)) } },
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  resolve: { alias: { qsf: here('../src/index.ts') } },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rollupOptions: {
+      input: { index: here('index.html'), examples: here('examples.html'), sw: here('src/sw.ts') },
+      output: { entryFileNames: ({ name }) => (name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
+    },
+  },
   worker: { format: 'es' },
   server: { headers },
   preview: { headers },
-  plugins: [
-    {
-      name: 'content-security-policy',
-      transformIndexHtml: () => [
-        { tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: policy }, injectTo: 'head-prepend' },
-      ],
-    },
-  ],
+  plugins: [page, offline],
 });

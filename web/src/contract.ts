@@ -3,7 +3,7 @@
 import type { EmbeddingOptions, KvType, OpenOptions, Pooling, PromptOptions, SamplerOptions } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
-import type { GenerationResult, NetworkOptions, Progress, Stats, Variant } from './types.js';
+import type { GenerationResult, NetworkOptions, Progress, Stats, Trace, Variant } from './types.js';
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
@@ -21,6 +21,7 @@ export interface LoadRequest {
   open: OpenOptions;
   kv: KvType | undefined;
   cache: boolean;
+  cacheLimit: number | undefined;
   background: boolean;
   variant: Variant | undefined;
   threads: number | undefined;
@@ -48,11 +49,12 @@ export interface Batch {
 
 /** One model in one worker. The page pulls pieces, so a slow consumer holds the worker back. */
 export interface EngineWorker {
+  /** Tells whether the model is kept in this browser, or will be. */
   load(
     request: LoadRequest,
     onProgress: (progress: Progress) => void,
     onWarning: (warning: string) => void,
-  ): Promise<Reply<void>>;
+  ): Promise<Reply<boolean>>;
   start(request: GenerateRequest): Promise<Reply<void>>;
   next(): Promise<Reply<Batch>>;
   /** Of each text, in their order; one after the other. */
@@ -60,6 +62,7 @@ export interface EngineWorker {
   /** Resolves once nothing is computed any more. */
   stop(): Promise<Reply<void>>;
   stats(): Reply<Stats>;
+  trace(): Reply<Trace>;
   tokenize(text: string, special: boolean): Reply<Uint32Array>;
   detokenize(tokens: Uint32Array): Reply<string>;
   /** Releases the cache for other tabs. */

@@ -5,6 +5,7 @@ export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
 export type {
   CacheEntry,
+  CacheUsage,
   EmbedOptions,
   End,
   GenerateOptions,
@@ -19,7 +20,10 @@ export type {
   Pooling,
   Progress,
   Prompt,
+  PruneOptions,
   Region,
+  Span,
   Stats,
+  Trace,
   Variant,
 } from './types.js';

@@ -1,5 +1,6 @@
 // An open model in the worker: engine, source and the current generation.
 import type { Region } from './boundary.gen.js';
+import { makeRoom } from './cache.js';
 import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from './contract.js';
 import { checkWebAssembly, detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
@@ -12,7 +13,7 @@ import { BlobSource } from './sources/blob.js';
 import { HttpSource } from './sources/http-source.js';
 import { openCache } from './sources/model-cache.js';
 import type { ByteSource } from './sources/source.js';
-import type { Progress, Stats } from './types.js';
+import type { Progress, Stats, Trace } from './types.js';
 import { openFile } from './worker-platform.js';
 
 /** Milliseconds between two reports of progress. */
@@ -100,6 +101,11 @@ export class Model {
     this.#warnOfCache();
   }
 
+  /** Whether this browser keeps the model, or has begun to. */
+  get isKept(): boolean {
+    return this.#source.stats().cacheState !== 'off';
+  }
+
   start(request: GenerateRequest): void {
     this.#checkIdle();
     this.#generation = new Generation(this.#runner, request);
@@ -179,6 +185,10 @@ export class Model {
     };
   }
 
+  trace(): Trace {
+    return this.#runner.tracer.trace(this.engine.segments());
+  }
+
   async close(): Promise<void> {
     await this.stop();
     this.engine.close();
@@ -241,13 +251,15 @@ export class Model {
   }
 
   #warnOfCache(): void {
-    const { source, cache } = this.#request;
-    if (!isRemote(source) || !cache || this.#source.stats().cacheState !== 'off') return;
+    const { source, cache, cacheLimit } = this.#request;
+    if (!isRemote(source) || !cache || this.isKept) return;
     const perToken = this.#networkPerToken();
     const streamed = perToken === 0 ? '' : `, and ${perToken} bytes of it for every token`;
-    this.#tell.warning(
-      `The browser refused to keep ${source}: it is fetched anew each time that it is opened${streamed}.`,
-    );
+    const why =
+      cacheLimit !== undefined && this.#source.size > cacheLimit
+        ? `${source} is larger than cacheLimit and not kept`
+        : `The browser refused to keep ${source}`;
+    this.#tell.warning(`${why}: it is fetched anew each time that it is opened${streamed}.`);
   }
 
   /** Whether reading the file anew can help: it changed, or some of it came from the cache. */
@@ -267,14 +279,22 @@ export class Model {
 /** Whether a model comes from the network. */
 const isRemote = (source: string | Blob): source is string => typeof source === 'string' && !source.startsWith('file:');
 
-async function openSource({ source, cache, network }: LoadRequest): Promise<ByteSource> {
+async function openSource({ source, cache, cacheLimit, network }: LoadRequest): Promise<ByteSource> {
   if (typeof source !== 'string') return new BlobSource(source);
   if (!isRemote(source)) return openFile(source);
   const kept = cache ? await openCache(source) : undefined;
+  let http: HttpSource;
   try {
-    return await HttpSource.open(source, kept, network);
+    http = await HttpSource.open(source, kept, network);
   } catch (error) {
-    kept?.close();
+    await kept?.close();
     throw error;
   }
+  if (!kept?.owned || cacheLimit === undefined) return http;
+  if (http.size <= cacheLimit) {
+    await makeRoom(cacheLimit - http.size, source);
+    return http;
+  }
+  await http.forget();
+  return HttpSource.open(source, undefined, network);
 }

@@ -1,13 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // The page's side: a model in a worker of its own.
-import * as Comlink from './comlink.js';
-
 import { cache } from './cache.js';
 import { unwrap } from './contract.js';
-import type { Batch, EngineWorker, Reply } from './contract.js';
+import type { Batch, Reply } from './contract.js';
 import { QSFError } from './errors.js';
-import { ownFile, startWorker } from './platform.js';
+import { ownWorker } from './host.js';
+import type { Host, RemoteEngine } from './host.js';
+import { askToPersist } from './persist.js';
+import { ownFile } from './platform.js';
 import { embedRequest, generateRequest, loadRequest, tokenIds } from './requests.js';
+import { canShare, sharedEngine } from './shared.js';
 import type {
   EmbedOptions,
   GenerateOptions,
@@ -15,8 +17,10 @@ import type {
   GenerationStream,
   LoadOptions,
   ModelSource,
+  Progress,
   Prompt,
   Stats,
+  Trace,
 } from './types.js';
 
 /** How long close() waits for the worker to let go of the cache before it is ended. */
@@ -32,13 +36,16 @@ interface Outcome {
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);
 
+/** Ends the engines of models that nobody holds any more and nobody closed. */
+const abandoned = new FinalizationRegistry<Host>((host) => host.end());
+
 /** A language model inside a fixed memory budget. */
 export class QSF {
   /** Models kept in the browser's private file system. */
   static readonly cache = cache;
 
-  readonly #worker: Worker;
-  readonly #remote: Comlink.Remote<EngineWorker>;
+  readonly #host: Host;
+  readonly #remote: RemoteEngine;
   /** Rejects when the worker could not run. */
   readonly #failed: Promise<never>;
   /** Rejects when the model is closed. */
@@ -48,15 +55,11 @@ export class QSF {
   /** Settles when the generation that was told to stop has stopped. */
   #stopping: Promise<unknown> = Promise.resolve();
 
-  private constructor(worker: Worker) {
-    this.#worker = worker;
-    this.#remote = Comlink.wrap<EngineWorker>(worker);
-    this.#failed = new Promise((_, reject) => {
-      worker.addEventListener('error', (event) => {
-        reject(new QSFError('unsupported_host', `The worker could not run: ${event.message || 'it ended'}.`));
-      });
-    });
-    this.#failed.catch(() => {});
+  private constructor(host: Host) {
+    this.#host = host;
+    abandoned.register(this, host, this);
+    this.#remote = host.remote;
+    this.#failed = host.failed;
     this.#closed = new Promise((_, reject) => (this.#reject = reject));
     this.#closed.catch(() => {});
   }
@@ -69,19 +72,21 @@ export class QSF {
     const { signal, onProgress, onWarning = (warning) => console.warn(`QSF: ${warning}`) } = options;
     const request = await loadRequest(source, options);
     signal?.throwIfAborted();
-    const { workerUrl } = options;
-    const starting = startWorker(workerUrl === undefined ? undefined : ownFile('workerUrl', workerUrl));
+    const workerUrl = options.workerUrl === undefined ? undefined : ownFile('workerUrl', options.workerUrl);
+    const isShared = options.shared === true && canShare(request);
+    const starting = isShared ? Promise.resolve(sharedEngine(request, workerUrl)) : ownWorker(workerUrl);
     const abort = onAbort(signal);
     let llm: QSF | undefined;
     try {
       llm = new QSF(await Promise.race([starting, abort.rejection]));
-      const report = Comlink.proxy((progress: Parameters<NonNullable<typeof onProgress>>[0]) => onProgress?.(progress));
-      const warn = Comlink.proxy((warning: string) => onWarning(warning));
-      unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
+      const report = (progress: Progress) => onProgress?.(progress);
+      const warn = (warning: string) => onWarning(warning);
+      const kept = unwrap(await Promise.race([llm.#remote.load(request, report, warn), llm.#failed, abort.rejection]));
+      if (kept && options.persist !== false) void askToPersist();
       return llm;
     } catch (error) {
       if (llm) void llm.close();
-      else void starting.then((worker) => worker.terminate()).catch(() => {});
+      else void starting.then((host) => host.end()).catch(() => {});
       throw error;
     } finally {
       abort.dispose();
@@ -165,6 +170,12 @@ export class QSF {
     return this.#ask((worker) => worker.stats());
   }
 
+  /** What the worker did in the last moments: reads of segments, waiting for them, computing. */
+  async trace(): Promise<Trace> {
+    this.#checkOpen();
+    return this.#ask((worker) => worker.trace());
+  }
+
   /** Token ids of `text`, nothing added. With `special`, added tokens in the text become their ids. */
   async tokenize(text: string, { special = true }: { special?: boolean } = {}): Promise<number[]> {
     this.#checkOpen();
@@ -188,8 +199,8 @@ export class QSF {
     this.#reject(new QSFError('cancelled', 'The model was closed.'));
     const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
     await Promise.race([this.#remote.close(), patience, this.#failed]).catch(() => {});
-    this.#remote[Comlink.releaseProxy]();
-    this.#worker.terminate();
+    abandoned.unregister(this);
+    this.#host.end();
   }
 
   /** Ends a generation whose loop was left. */
@@ -209,10 +220,7 @@ export class QSF {
   }
 
   /** What the worker replies; ends with the worker, with the model, and with what `others` reject with. */
-  async #ask<T>(
-    question: (worker: Comlink.Remote<EngineWorker>) => Promise<Reply<T>>,
-    ...others: Promise<never>[]
-  ): Promise<T> {
+  async #ask<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>, ...others: Promise<never>[]): Promise<T> {
     const reply = this.#isOpen() ? question(this.#remote) : this.#closed;
     return unwrap(await Promise.race([reply, this.#failed, this.#closed, ...others]));
   }

@@ -27,8 +27,8 @@ const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'incl
 type Names<T> = Record<keyof T, true>;
 const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
-  ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true },
-  ...{ workerUrl: true, wasmUrl: true, wasmBinary: true },
+  ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, workerUrl: true, wasmUrl: true },
+  ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true },
 } satisfies Names<LoadOptions>;
 const GENERATE = { ...samplerOptions, ...promptOptions, stop: true, signal: true, continue: true } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
@@ -56,7 +56,10 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   checkKnown('load()', options, LOAD);
   checkKind('onProgress', 'function', options.onProgress);
   checkKind('onWarning', 'function', options.onWarning);
+  checkKind('shared', 'boolean', options.shared);
+  checkKind('persist', 'boolean', options.persist);
   checkSignal(options.signal);
+  const { cacheLimit } = options;
   // A module given by itself is one of both kinds.
   const single = options.wasmBinary !== undefined || (options.wasmUrl !== undefined && !folder(options.wasmUrl));
   const threads = options.threads ?? (single ? 1 : undefined);
@@ -65,6 +68,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     open: checkOptions(openOptions, { maxSeqLen: options.maxSeqLen, streamAll: options.streamAll }),
     kv: checkName('kv', kvTypes, options.kv),
     cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
+    cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,
     variant: checkName('variant', VARIANTS, options.variant),
     threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
@@ -89,6 +93,7 @@ function wasmOf({ wasmUrl, wasmBinary }: LoadOptions): WasmSource {
   );
 }
 
+const CACHE_LIMIT = { type: 'real', fallback: 0, least: 0, most: Number.MAX_SAFE_INTEGER } as const;
 export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS } as const;
 
 export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {

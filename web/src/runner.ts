@@ -4,6 +4,7 @@ import { QSFError, errorInfo } from './errors.js';
 import type { Engine } from './engine.js';
 import type { ByteSource } from './sources/source.js';
 import { Signal, tick } from './tick.js';
+import { Tracer } from './trace.js';
 
 /** Milliseconds of computing between two turns of the message queue. */
 const SLICE = 8;
@@ -13,6 +14,7 @@ export class Runner {
   readonly source: ByteSource;
   /** Bytes handed to the engine. */
   bytes = 0;
+  readonly tracer = new Tracer();
   readonly #wake = new Signal();
   #completions = 0;
   #underWay = 0;
@@ -35,21 +37,32 @@ export class Runner {
   /** Steps until the engine has something to say or stop() is called. Throws the engine's error. */
   async run(): Promise<Step | 'stopped'> {
     this.#sliceEnd = performance.now() + SLICE;
-    for (;;) {
-      if (this.#stopped) {
-        this.#stopped = false;
-        return 'stopped';
+    let computing = this.tracer.begin('compute');
+    try {
+      for (;;) {
+        if (this.#stopped) {
+          this.#stopped = false;
+          return 'stopped';
+        }
+        const before = this.#completions;
+        const step = this.engine.step();
+        this.#issue();
+        if (step === 'error') throw this.#original(this.engine.error());
+        if (step === 'need_bytes') {
+          if (this.#completions === before) {
+            this.tracer.end(computing);
+            const waiting = this.tracer.begin('wait');
+            await this.#wake.wait();
+            this.tracer.end(waiting);
+            computing = this.tracer.begin('compute');
+          }
+        } else if (step !== 'working' && step !== 'logits') {
+          return step;
+        }
+        await this.turn();
       }
-      const before = this.#completions;
-      const step = this.engine.step();
-      this.#issue();
-      if (step === 'error') throw this.#original(this.engine.error());
-      if (step === 'need_bytes') {
-        if (this.#completions === before) await this.#wake.wait();
-      } else if (step !== 'working' && step !== 'logits') {
-        return step;
-      }
-      await this.turn();
+    } finally {
+      this.tracer.end(computing);
     }
   }
 
@@ -82,6 +95,7 @@ export class Runner {
       if (!request) return;
       const { ticket, offset, size, crc, hasCrc } = request;
       this.bytes += size;
+      const reads = this.tracer.begin('read', offset);
       const reading = this.source.read({
         offset,
         into: this.engine.target(request),
@@ -90,6 +104,7 @@ export class Runner {
       });
       const complete = () => {
         this.#completions++;
+        this.tracer.end(reads);
         try {
           this.engine.complete(ticket);
         } catch {
@@ -112,6 +127,7 @@ export class Runner {
         (error: unknown) =>
           landed(() => {
             this.#completions++;
+            this.tracer.end(reads);
             if (error instanceof QSFError) this.#failure = error;
             this.engine.fail(ticket, errorInfo(error));
           }),

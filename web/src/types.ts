@@ -47,6 +47,18 @@ export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'st
   kv?: KvType;
   /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
   cache?: boolean;
+  /**
+   * Bytes that all kept models may take together: those opened longest ago and not open now are removed for this one,
+   * and one that is larger by itself is not kept. Default: what the browser gives.
+   */
+  cacheLimit?: number;
+  /**
+   * One engine for all tabs of this origin that open the same address with the same options: its memory is taken once, and
+   * generations take turns. Where a browser cannot, each tab has its own. Default false.
+   */
+  shared?: boolean;
+  /** Ask the browser to keep the model also when the disk is full; Firefox asks its user. Default true. */
+  persist?: boolean;
   /** Resolve as soon as the memory plan stands; the rest streams in behind the first prompt. Default false. */
   background?: boolean;
   /** Force a WebAssembly build. Default: chosen by detection. */
@@ -207,6 +219,23 @@ export interface Stats {
   position: number;
 }
 
+/** Something that the worker did, in milliseconds of its own clock. */
+export interface Span {
+  /** `read`: a segment comes into memory; `wait`: nothing can be computed before one has; `compute`: the engine runs. */
+  kind: 'read' | 'wait' | 'compute';
+  begin: number;
+  /** Undefined while it goes on. */
+  end?: number;
+  /** Of a read: which of `stats().plan.residency`. */
+  segment?: number;
+}
+
+/** The last few hundred spans, in the order in which they began. */
+export interface Trace {
+  now: number;
+  spans: Span[];
+}
+
 export interface CacheEntry {
   url: string;
   /** Bytes that are here and verified, of `total`; 0 of 0 for a model that is not in the cache. */
@@ -214,4 +243,23 @@ export interface CacheEntry {
   total: number;
   /** Everything the model needs is here; it opens without the server. */
   complete: boolean;
+  /** When it was last opened by a tab that owns it, in milliseconds since 1970. */
+  used?: number;
+}
+
+export interface CacheUsage {
+  models: number;
+  /** Verified bytes of all models. */
+  bytes: number;
+  /** What the browser may give this origin for everything that it keeps. */
+  quota?: number;
+  /** The browser keeps what is here until somebody removes it, also when the disk is full. */
+  persisted: boolean;
+}
+
+export interface PruneOptions {
+  /** That all models together may take. Default: any. */
+  maxBytes?: number;
+  /** Milliseconds since a model was last opened. Default: any. */
+  maxAge?: number;
 }

@@ -20,11 +20,13 @@ const worker: EngineWorker = {
     reply(async () => {
       model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
       await model.load();
+      return model.isKept;
     }),
   start: (request) => reply(() => opened().start(request)),
   next: () => reply(() => opened().next()),
   embed: (request) => reply(() => opened().embed(request)),
   stop: () => reply(() => model?.stop()),
+  trace: () => replySync(() => opened().trace()),
   stats: () => replySync(() => opened().stats()),
   tokenize: (text, special) => replySync(() => opened().engine.tokenize(text, special)),
   detokenize: (tokens) => replySync(() => opened().engine.detokenize(tokens)),

@@ -2,7 +2,7 @@
 
 import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
-import { byId } from './dom.js';
+import { byId, isOff, setOff } from './dom.js';
 import * as format from './format.js';
 
 const meter = byId('cache-meter', HTMLElement);
@@ -10,10 +10,15 @@ const fill = meter.firstElementChild as HTMLElement;
 const text = byId('cache-text', HTMLElement);
 const button = byId('cache-remove', HTMLButtonElement);
 
-/** Shows what is kept of the model file. */
-export async function showCache(url: string): Promise<void> {
-  const { bytes, total } = await QSF.cache.state(url);
-  button.disabled = bytes === 0;
+/** Shows what is kept of the model at an address, or of a file, which is not. */
+export async function showCache(source: string | File): Promise<void> {
+  if (typeof source !== 'string') {
+    setOff(button, true);
+    show(source.size, source.size, `Read from your file, ${format.bytes(source.size)}.`);
+    return;
+  }
+  const { bytes, total } = await QSF.cache.state(source);
+  setOff(button, bytes === 0);
   show(
     bytes,
     total,
@@ -32,7 +37,9 @@ export function showDownload({ loaded, total }: Progress): void {
 
 /** Calls `remove` when the button is pressed. */
 export function onRemove(remove: () => Promise<void>): void {
-  button.addEventListener('click', () => void remove());
+  button.addEventListener('click', () => {
+    if (!isOff(button)) void remove();
+  });
 }
 
 function show(bytes: number, total: number, words: string): void {

@@ -28,3 +28,7 @@ export function share(part: number, whole: number): string {
 export function rate(perSecond: number): string {
   return perSecond >= 100 ? perSecond.toFixed(0) : perSecond.toFixed(1);
 }
+
+export function milliseconds(ms: number): string {
+  return ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
+}

@@ -2,17 +2,23 @@
 
 import { QSFError } from 'qsf';
 import type { QSF, Stats } from 'qsf';
-import { LAST_STOP, budgetAt, stopFor } from './budget.js';
+import { ALL, FEW, budgetAt, stopFor } from './budget.js';
 import { onRemove, showCache, showDownload } from './cache.js';
-import { byId, make } from './dom.js';
+import { byId, isOff, make, setOff } from './dom.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
 import { drawMap, drawStrip } from './map.js';
 import { hideNotice, showNotice } from './notice.js';
+import type { Place } from './notice.js';
+import { keepOffline } from './offline.js';
 import { OptionFields } from './options.js';
+import type { Options } from './options.js';
+import { setUpOwn, showSource } from './own.js';
 import { noteRun } from './runs.js';
+import { linkTo, readLink } from './share.js';
 import { ModelSlot } from './slot.js';
 import { addToStory, beginStory, endStory } from './story.js';
+import { beginWork, clearWork, drawWork } from './work.js';
 
 const MODEL = new URL('models/stories-8bit.qsf', document.baseURI).href;
 
@@ -33,8 +39,12 @@ const writeButton = byId('write', HTMLButtonElement);
 const stopButton = byId('stop', HTMLButtonElement);
 const slider = byId('budget', HTMLInputElement);
 const status = byId('status', HTMLElement);
-const map = byId('map', HTMLElement);
-const strip = byId('strip', HTMLElement);
+const [bar, map, strip] = ['bar', 'map', 'strip'].map((id) => byId(id, HTMLElement)) as [
+  HTMLElement,
+  HTMLElement,
+  HTMLElement,
+];
+const shareText = byId('share-text', HTMLElement);
 const options = new OptionFields(byId('fields', HTMLElement));
 const slot = new ModelSlot(MODEL);
 
@@ -42,8 +52,11 @@ const slot = new ModelSlot(MODEL);
 let opened: Promise<QSF | undefined> | undefined;
 let refused = false;
 let writing: AbortController | undefined;
+/** What the story on the page was written with. */
+let written: { prompt: string; options: Options } | undefined;
 
 const chosenBudget = (): number => budgetAt(slider.valueAsNumber);
+const lastStop = (): number => Number(slider.max);
 
 /** Opens the model with the chosen budget; a refused one is followed by the next larger, where `climb` says so. */
 function open({ climb = false } = {}): Promise<QSF | undefined> {
@@ -53,17 +66,19 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
   updateButtons();
   const memory = chosenBudget();
   status.textContent = `Planning for ${format.budget(memory)} …`;
+  showSource(slot.source, MODEL);
   opened = slot
     .open(memory, (progress) => {
       if (progress.phase === 'download') showDownload(progress);
     })
     .then(async (llm) => {
       drawPlan(await llm.stats());
+      drawWork(await llm.stats(), await llm.trace());
       return llm;
     })
     .catch((error: unknown) => {
       if (isCancelled(error)) return undefined;
-      const larger = tooSmall(error) && slider.valueAsNumber < LAST_STOP;
+      const larger = tooSmall(error) && slider.valueAsNumber < lastStop();
       if (larger && climb) setBudget(slider.valueAsNumber + 1, { climb });
       else refuse(error, larger);
       return undefined;
@@ -72,7 +87,7 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
 }
 
 function drawPlan(stats: Stats): void {
-  drawMap(map, stats);
+  drawMap(bar, map, stats);
   drawStrip(strip, stats);
   drawFigures(stats);
   const { maxSeqLen, segments, pinnedSegments } = stats.plan;
@@ -80,14 +95,14 @@ function drawPlan(stats: Stats): void {
     segments === pinnedSegments
       ? `All of the model fits. Room for ${maxSeqLen} tokens.`
       : `The model does not fit whole, and runs all the same: the rest streams. Room for ${maxSeqLen} tokens.`;
-  void showCache(MODEL);
+  void showCache(slot.source);
 }
 
 function clearPlan(words: string): void {
-  map.replaceChildren();
-  strip.replaceChildren();
+  for (const drawn of [bar, map, strip]) drawn.replaceChildren();
+  clearWork('Nothing is open.');
   status.textContent = words;
-  void showCache(MODEL);
+  void showCache(slot.source);
 }
 
 /** Says why the model did not open, and offers a way on. */
@@ -95,33 +110,53 @@ function refuse(error: unknown, larger: boolean): void {
   refused = true;
   updateButtons();
   clearPlan('');
+  const memory = tooSmall(error) || (error instanceof QSFError && error.code === 'out_of_memory');
   if (larger) {
-    showNotice(error, 'Use the smallest that works', () => setBudget(slider.valueAsNumber + 1, { climb: true }));
+    const climb = () => setBudget(slider.valueAsNumber + 1, { climb: true });
+    showNotice('budget', error, 'Use the smallest that works', climb);
   } else {
-    showNotice(error, 'Try again', () => void open());
+    showNotice(memory ? 'budget' : 'file', error, 'Try again', () => void open());
   }
 }
 
 /** Writes a story from the prompt, once the model is open. */
 async function write(): Promise<void> {
+  const begin = prompt.value;
+  if (begin.trim() === '') {
+    complain('Nothing to begin with', 'Write a few words above: the story goes on from them.');
+    return;
+  }
   const opening = opened ?? open();
   const { signal } = (writing = new AbortController());
   updateButtons();
   hideNotice();
-  const begin = prompt.value;
-  beginStory(begin);
+  prompt.removeAttribute('aria-invalid');
   let refresh: ReturnType<typeof setInterval> | undefined;
   try {
     const llm = await unlessAborted(opening, signal);
     if (llm === undefined) return;
     const before = await llm.stats();
-    refresh = setInterval(() => void llm.stats().then(drawFigures, () => undefined), REFRESH);
-    for await (const piece of llm.generate(begin, { ...options.read(), special: false, signal })) addToStory(piece);
-    const after = await llm.stats();
-    drawFigures(after);
-    noteRun(before, after);
+    const { length } = await llm.tokenize(begin, { special: false });
+    const room = before.plan.maxSeqLen;
+    if (length >= room) {
+      const more = 'Shorten it, or give the model more memory.';
+      complain('This beginning is too long', `It has ${length} tokens, and there is room for ${room} of them. ${more}`);
+      return;
+    }
+    beginStory(begin);
+    beginWork();
+    written = { prompt: begin, options: options.read() };
+    const show = async () => {
+      const stats = await llm.stats();
+      drawFigures(stats);
+      drawWork(stats, await llm.trace());
+    };
+    refresh = setInterval(() => void show().catch(() => undefined), REFRESH);
+    for await (const piece of llm.generate(begin, { ...written.options, special: false, signal })) addToStory(piece);
+    await show();
+    noteRun(before, await llm.stats());
   } catch (error) {
-    if (!isCancelled(error)) showNotice(error, 'Try again', () => void write());
+    if (!isCancelled(error)) showNotice('form', error, 'Try again', () => void write());
   } finally {
     clearInterval(refresh);
     endStory();
@@ -130,13 +165,19 @@ async function write(): Promise<void> {
   }
 }
 
+/** Says what is wrong with the beginning. */
+function complain(title: string, text: string): void {
+  prompt.setAttribute('aria-invalid', 'true');
+  showNotice('form', { title, text });
+}
+
 function stop(): void {
   writing?.abort();
 }
 
 function updateButtons(): void {
-  writeButton.disabled = refused || writing !== undefined;
-  stopButton.disabled = writing === undefined;
+  setOff(writeButton, refused || writing !== undefined);
+  setOff(stopButton, writing === undefined);
 }
 
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -163,30 +204,31 @@ function showBudget(): void {
   slider.setAttribute('aria-valuetext', text);
 }
 
-function setUpBudget(): void {
-  slider.max = String(LAST_STOP);
-  slider.value = String(stopFor(FIRST_BUDGET));
+function setUpBudget(stops: number, budget: number): void {
+  slider.max = String(stops);
+  slider.value = String(stopFor(budget));
   byId('scale-low', HTMLElement).textContent = format.budget(budgetAt(0));
-  byId('scale-high', HTMLElement).textContent = format.budget(budgetAt(LAST_STOP));
+  byId('scale-high', HTMLElement).textContent = format.budget(budgetAt(stops));
   showBudget();
+}
+
+function setUpWriting(): void {
   let rest: ReturnType<typeof setTimeout>;
   slider.addEventListener('input', () => {
     showBudget();
     clearTimeout(rest);
     rest = setTimeout(() => void open(), REST);
   });
-}
-
-function setUpWriting(): void {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    void write();
+    if (!isOff(writeButton)) void write();
   });
+  prompt.addEventListener('input', () => prompt.removeAttribute('aria-invalid'));
   stopButton.addEventListener('click', stop);
   byId('modifier', HTMLElement).textContent = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘' : 'Ctrl';
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') stop();
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !writeButton.disabled) form.requestSubmit();
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
   byId('ideas', HTMLElement).append(
     ...IDEAS.map((idea) => {
@@ -200,6 +242,47 @@ function setUpWriting(): void {
   );
 }
 
+/** Opens another model, whose size is not known: a budget that is refused is followed by the next. */
+function use(source: string | File): void {
+  slot.source = source;
+  const own = source !== MODEL;
+  setUpBudget(own ? ALL : FEW, own ? chosenBudget() : Math.min(chosenBudget(), budgetAt(FEW)));
+  void open({ climb: own });
+}
+
+async function share(): Promise<void> {
+  const { source } = slot;
+  if (typeof source !== 'string') {
+    shareText.textContent = 'This story was written by a file of your own, which a link cannot hold.';
+    return;
+  }
+  const what = written ?? { prompt: prompt.value, options: options.read() };
+  const model = source === MODEL ? {} : { model: source };
+  const link = linkTo(location.href, { ...what, budget: chosenBudget(), ...model });
+  history.replaceState(null, '', link);
+  const copied = await navigator.clipboard.writeText(link).then(
+    () => true,
+    () => false,
+  );
+  shareText.textContent =
+    (copied ? 'Copied' : 'It is in the address bar now') +
+    ': whoever opens it and presses Write gets this text, letter for letter, on any machine and in any browser.';
+}
+
+/** Takes over what the page's address says; whether it says something. */
+function takeLink(): boolean {
+  const link = readLink(location.hash);
+  if (!link) return false;
+  prompt.value = link.prompt ?? '';
+  options.fill(link.options);
+  if (link.model !== undefined) slot.source = link.model;
+  setUpBudget(link.model === undefined ? FEW : ALL, link.budget ?? FIRST_BUDGET);
+  shareText.textContent = 'From a link: Write gives the same text here as on every other machine.';
+  return true;
+}
+
+const told = (place: Place) => (error: unknown) => showNotice(place, error);
+
 onRemove(async () => {
   stop();
   opened = undefined;
@@ -208,9 +291,16 @@ onRemove(async () => {
     clearPlan('Removed. The next story fetches the model again.');
   } catch (error) {
     clearPlan('');
-    showNotice(error, 'Open it again', () => void open());
+    showNotice('file', error, 'Open it again', () => void open());
   }
 });
-setUpBudget();
+setUpBudget(FEW, FIRST_BUDGET);
 setUpWriting();
+setUpOwn(MODEL, use, told('file'));
+byId('share', HTMLButtonElement).addEventListener('click', () => void share());
+addEventListener('hashchange', () => {
+  if (takeLink()) void open();
+});
+takeLink();
 void open();
+keepOffline();

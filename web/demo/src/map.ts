@@ -33,8 +33,8 @@ function cut({ memory, plan }: Stats): Record<Kind, number> {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
 
-/** Draws the bar and its legend; the numbers of the legend add up to the budget. */
-export function drawMap(into: HTMLElement, stats: Stats): void {
+/** Draws the bar, and its legend, whose numbers add up to the budget. */
+export function drawMap(barInto: HTMLElement, into: HTMLElement, stats: Stats): void {
   const { budget } = stats.memory;
   const regions = cut(stats);
   const bar = make('div', { class: 'bar', 'aria-hidden': 'true' });
@@ -80,7 +80,8 @@ export function drawMap(into: HTMLElement, stats: Stats): void {
       ),
     ),
   );
-  into.replaceChildren(bar, table);
+  barInto.replaceChildren(bar);
+  into.replaceChildren(table);
 }
 
 /** Draws the model file: a block per segment, solid where it is kept and striped where it streams. */

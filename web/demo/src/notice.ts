@@ -1,4 +1,5 @@
-// What the page says when something does not work: a title in its own words, then the engine's sentence.
+// What the page says when something does not work: where it happened, a title in its own words, then the engine's sentence.
+// It takes the focus, and gives it to its place's control when it goes.
 
 import { QSFError } from 'qsf';
 import type { ErrorName } from 'qsf';
@@ -12,27 +13,56 @@ const TITLES: Partial<Record<ErrorName, string>> = {
   http_status: 'The model could not be fetched',
   no_ranges: 'The server does not send parts of files',
   file_changed: 'The model changed on the server',
+  bad_magic: 'This is no QSF file',
   bad_checksum: 'The model file is damaged',
   out_of_memory: 'The browser refused the memory',
   unsupported_host: 'This browser lacks something that is needed',
 };
 const OTHERWISE = 'That did not work';
 
+/** Where something can go wrong, and the control that has to do with it. */
+const HOMES = { form: 'prompt', budget: 'budget', file: 'own-address' } as const;
+export type Place = keyof typeof HOMES;
+
+/** What is said instead of an error. */
+export interface Told {
+  title: string;
+  text: string;
+}
+
 const box = byId('notice', HTMLElement);
 const title = byId('notice-title', HTMLElement);
 const text = byId('notice-text', HTMLElement);
 const button = byId('notice-action', HTMLButtonElement);
+let place: Place = 'form';
 
-/** Shows `error` with a button that does something about it. */
-export function showNotice(error: unknown, action: string, act: () => void): void {
-  title.textContent = (error instanceof QSFError && TITLES[error.code]) || OTHERWISE;
-  const sentence = error instanceof Error ? error.message : String(error);
-  text.textContent = sentence.charAt(0).toUpperCase() + sentence.slice(1) + (/[.!?]$/.test(sentence) ? '' : '.');
-  button.textContent = action;
-  button.onclick = act;
+/** Shows `error` at its place, with a button that does something about it where there is one. */
+export function showNotice(at: Place, error: unknown, action?: string, act?: () => void): void {
+  place = at;
+  const told = isTold(error) ? error : { title: titleOf(error), text: sentenceOf(error) };
+  title.textContent = told.title;
+  text.textContent = told.text;
+  button.hidden = action === undefined;
+  button.textContent = action ?? '';
+  button.onclick = act ?? null;
+  byId(`${at}-place`, HTMLElement).append(box);
   box.hidden = false;
+  box.focus({ preventScroll: true });
+  box.scrollIntoView({ block: 'nearest' });
 }
 
 export function hideNotice(): void {
+  const held = box.contains(document.activeElement);
   box.hidden = true;
+  if (held) document.getElementById(HOMES[place])?.focus({ preventScroll: true });
+}
+
+const isTold = (error: unknown): error is Told =>
+  typeof error === 'object' && error !== null && !(error instanceof Error) && 'title' in error;
+
+const titleOf = (error: unknown): string => (error instanceof QSFError && TITLES[error.code]) || OTHERWISE;
+
+function sentenceOf(error: unknown): string {
+  const sentence = error instanceof Error ? error.message : String(error);
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1) + (/[.!?]$/.test(sentence) ? '' : '.');
 }

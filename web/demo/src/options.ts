@@ -94,6 +94,19 @@ export class OptionFields {
     this.#seed.addEventListener('input', () => (this.#fresh.checked = false));
   }
 
+  /** Takes options from a link, each brought within its limits; their seed is the next story's. */
+  fill(options: Partial<Options>): void {
+    for (const { id, start } of FIELDS) {
+      const input = byId(id, HTMLInputElement);
+      if (options[id] !== undefined) input.value = String(options[id]);
+      number(input, start);
+    }
+    if (options.seed === undefined) return;
+    this.#seed.value = String(Math.round(options.seed));
+    number(this.#seed, 1);
+    this.#fresh.checked = false;
+  }
+
   /** The options for the next story; draws a new seed and shows it, where one is wanted. */
   read(): Options {
     if (this.#fresh.checked) this.#seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0]);

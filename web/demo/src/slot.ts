@@ -4,13 +4,14 @@ import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
 
 export class ModelSlot {
-  readonly #url: string;
+  /** An address, or a file of the visitor's. */
+  source: string | File;
   #opening = new AbortController();
   #last: Promise<unknown> = Promise.resolve();
   #llm: QSF | undefined;
 
-  constructor(url: string) {
-    this.#url = url;
+  constructor(source: string) {
+    this.source = source;
   }
 
   /** The open model; undefined before the first, between two, and after a refusal. */
@@ -22,19 +23,21 @@ export class ModelSlot {
   open(memory: number, onProgress: (p: Progress) => void): Promise<QSF> {
     this.#opening.abort();
     const { signal } = (this.#opening = new AbortController());
+    const { source } = this;
     return this.#after(async () => {
       await this.#close();
       signal.throwIfAborted();
-      return (this.#llm = await QSF.load(this.#url, { memory, onProgress, signal }));
+      return (this.#llm = await QSF.load(source, { memory, onProgress, signal }));
     });
   }
 
   /** Closes what is open and removes what this browser keeps of the model file. */
   forget(): Promise<void> {
     this.#opening.abort();
+    const { source } = this;
     return this.#after(async () => {
       await this.#close();
-      await QSF.cache.remove(this.#url);
+      if (typeof source === 'string') await QSF.cache.remove(source);
     });
   }
 

@@ -3,6 +3,7 @@
 // lies where nobody else writes, once: when it comes, or when it is first read.
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
+import { Blocks } from './blocks.js';
 import { crc32 } from './crc32.js';
 import { HttpFile, MERGE } from './http.js';
 import type { Want } from './http.js';
@@ -33,6 +34,8 @@ export class HttpSource implements ByteSource {
   #unvouched: { offset: number; bytes: Uint8Array }[] = [];
   /** Reads under way, by offset. */
   #flying = new Map<number, Promise<void>>();
+  /** What is fetched for the cache alone lies here meanwhile. */
+  readonly #blocks = new Blocks();
   #pieces: readonly Piece[] = [];
   #pending: Piece[] = [];
   #kept: { resolve: () => void; reject: (error: unknown) => void } | undefined;
@@ -71,6 +74,7 @@ export class HttpSource implements ByteSource {
       const { file, size } = await WholeFile.open(http, remote, this.#cache);
       this.#whole = file;
       this.size = size;
+      if (!file.inCache) this.#cache?.reset({ url: this.#url, validator: remote.validator, size });
       file.onArrived = () => this.#verifyArrived();
       return;
     }
@@ -170,9 +174,16 @@ export class HttpSource implements ByteSource {
     };
   }
 
+  /** Closes it and keeps nothing. */
+  async forget(): Promise<void> {
+    const { identity } = this.#cache ?? {};
+    if (identity) this.#cache?.reset(identity);
+    await this.close();
+  }
+
   async close(): Promise<void> {
     await this.#end();
-    this.#cache?.close();
+    await this.#cache?.close();
   }
 
   async #end(): Promise<void> {
@@ -285,7 +296,7 @@ export class HttpSource implements ByteSource {
   }
 
   #want(piece: Piece): Want {
-    const into = new Uint8Array(piece.size);
+    const into = this.#blocks.take(piece.size);
     let want!: Want;
     const fetched = new Promise<void>((resolve, reject) => {
       want = { offset: piece.offset, size: piece.size, into, resolve, reject };
@@ -295,6 +306,8 @@ export class HttpSource implements ByteSource {
       await this.#check({ offset, into, crc }, () => this.#http.read(offset, into));
       this.#keep(piece.offset, into);
     });
+    const free = () => this.#blocks.give(into);
+    flight.then(free, free);
     this.#fly(piece.offset, flight);
     flight.catch((error: unknown) => {
       this.#http.background = undefined;
@@ -315,19 +328,20 @@ export class HttpSource implements ByteSource {
     this.#kept = undefined;
   }
 
-  /** Checks what the whole file's stream has brought into the cache. */
+  /** Checks what the whole file's stream has brought, and keeps it. */
   #verifyArrived(): void {
     this.onLoaded?.();
     const whole = this.#whole!;
-    if (!this.#kept || !whole.inCache) return;
+    if (!this.#kept) return;
     while (this.#pending.length > 0 && this.#pending[0]!.offset + this.#pending[0]!.size <= whole.arrived) {
       const piece = this.#pending.shift()!;
       if (this.#has(piece)) continue;
-      const bytes = new Uint8Array(piece.size);
-      void this.#cache!.read(piece.offset, bytes);
-      if (crc32(bytes) === piece.crc) {
-        this.#keep(piece.offset, bytes);
-      } else {
+      const bytes = this.#blocks.take(piece.size);
+      whole.copy(piece.offset, bytes);
+      const right = crc32(bytes) === piece.crc;
+      if (right) this.#keep(piece.offset, bytes);
+      this.#blocks.give(bytes);
+      if (!right) {
         this.#kept?.reject(badPiece(this.#url, piece.offset, piece.size));
         this.#kept = undefined;
         return;

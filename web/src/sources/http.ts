@@ -3,6 +3,7 @@
 import { KiB, MiB } from '../constants.js';
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
+import { Litter } from './litter.js';
 import { takeRun } from './ranges.js';
 import { DEFAULT_RETRY, isTransient, retryDelay, sleep } from './retry.js';
 import type { RetryPolicy } from './retry.js';
@@ -56,6 +57,7 @@ export class HttpFile {
   readonly #parallel: number;
   readonly #timeout: number;
   readonly #closing = new AbortController();
+  readonly #litter = new Litter();
   #urgent: Want[] = [];
   #active = 0;
   #size: number | undefined;
@@ -179,7 +181,7 @@ export class HttpFile {
     return new Transient(`the connection ended ${bytes} bytes early`, null);
   }
 
-  /** Every chunk of a response's body; a stalled one ends in an error. */
+  /** Every chunk of a response's body, valid until the next is asked for; a stalled one ends in an error. */
   async *chunks(response: Response): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const reader = response.body!.getReader();
     try {
@@ -189,6 +191,7 @@ export class HttpFile {
         this.bytes += value.length;
         yield value;
         this.onBytes?.();
+        await this.#litter.add(value);
       }
     } catch (error) {
       this.#closing.signal.throwIfAborted();

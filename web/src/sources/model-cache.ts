@@ -29,7 +29,8 @@ export interface ModelCache {
   mark(offset: number, size: number): void;
   drop(offset: number, size: number): void;
   markComplete(): void;
-  close(): void;
+  /** Lets go of it; what has no verified byte, and so may never have been a model, is removed. */
+  close(): Promise<void>;
 }
 
 /** The cache of an address; undefined where the browser has no private file system or no synchronous access to it. */
@@ -42,7 +43,8 @@ export async function openCache(url: string): Promise<ModelCache | undefined> {
     const release = await lock(name, PATIENCE);
     if (!release) return await SharedCache.open(await root.getDirectoryHandle(name));
     try {
-      return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), release);
+      const remove = () => root.removeEntry(name, { recursive: true });
+      return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release);
     } catch (error) {
       release();
       throw error;
@@ -60,26 +62,32 @@ class OwnedCache implements ModelCache {
   complete = false;
   readonly #model: SyncFile;
   readonly #journal: SyncFile;
+  readonly #remove: () => Promise<void>;
   readonly #release: () => void;
   readonly #encoder = new TextEncoder();
   #journalEnd = 0;
   #pending = '';
   #unflushed = 0;
 
-  static async open(folder: FileSystemDirectoryHandle, release: () => void): Promise<OwnedCache> {
+  static async open(
+    folder: FileSystemDirectoryHandle,
+    remove: () => Promise<void>,
+    release: () => void,
+  ): Promise<OwnedCache> {
     const model = await syncAccess(folder, MODEL_FILE, PATIENCE);
     try {
       const journal = await syncAccess(folder, JOURNAL_FILE, PATIENCE);
-      return new OwnedCache(model, journal, release);
+      return new OwnedCache(model, journal, remove, release);
     } catch (error) {
       model.close();
       throw error;
     }
   }
 
-  private constructor(model: SyncFile, journal: SyncFile, release: () => void) {
+  private constructor(model: SyncFile, journal: SyncFile, remove: () => Promise<void>, release: () => void) {
     this.#model = model;
     this.#journal = journal;
+    this.#remove = remove;
     this.#release = release;
     const bytes = new Uint8Array(journal.size);
     journal.read(bytes, 0);
@@ -90,6 +98,8 @@ class OwnedCache implements ModelCache {
     this.complete = found.complete;
     this.#journalEnd = found.length;
     journal.truncate(found.length);
+    // The file's time of change tells when the model was last opened.
+    this.#try(() => journal.write(bytes.subarray(found.length - 1, found.length), found.length - 1));
   }
 
   read(offset: number, into: Uint8Array): Promise<void> | undefined {
@@ -142,10 +152,11 @@ class OwnedCache implements ModelCache {
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#try(() => this.#flush());
     this.#model.close();
     this.#journal.close();
+    if (!this.complete && this.verified.total === 0) await this.#remove().catch(() => {});
     this.#release();
   }
 
@@ -188,7 +199,7 @@ class SharedCache implements ModelCache {
   #reader: BlockReader;
 
   static async open(folder: FileSystemDirectoryHandle): Promise<SharedCache | undefined> {
-    const journal = parseJournal(await readWhole(folder, JOURNAL_FILE));
+    const journal = parseJournal((await readWhole(folder, JOURNAL_FILE)).bytes);
     const handle = await folder.getFileHandle(MODEL_FILE);
     return journal && new SharedCache(journal, handle, await handle.getFile());
   }
@@ -221,5 +232,5 @@ class SharedCache implements ModelCache {
     this.verified.remove(offset, size);
   }
   markComplete(): void {}
-  close(): void {}
+  async close(): Promise<void> {}
 }

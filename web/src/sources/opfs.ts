@@ -105,19 +105,23 @@ export async function cacheName(url: string): Promise<string> {
  * milliseconds, which a page that is just being left does not.
  */
 export function lock(name: string, patience: number): Promise<(() => void) | undefined> {
+  const waiting = patience > 0 ? { signal: AbortSignal.timeout(patience) } : { ifAvailable: true };
   return new Promise((resolve) => {
     navigator.locks
-      .request(`qsf:${name}`, { signal: AbortSignal.timeout(patience) }, () => new Promise<void>(resolve))
+      .request(`qsf:${name}`, waiting, (held) => (held ? new Promise<void>(resolve) : resolve(undefined)))
       .catch(() => resolve(undefined));
   });
 }
 
-/** A small file's bytes; empty when it is not there. */
-export async function readWhole(folder: FileSystemDirectoryHandle, name: string): Promise<Uint8Array> {
+/** A small file's bytes, and when it was changed, in milliseconds since 1970; empty when it is not there. */
+export async function readWhole(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+): Promise<{ bytes: Uint8Array; changed: number }> {
   try {
-    const handle = await folder.getFileHandle(name);
-    return new Uint8Array(await (await handle.getFile()).arrayBuffer());
+    const file = await (await folder.getFileHandle(name)).getFile();
+    return { bytes: new Uint8Array(await file.arrayBuffer()), changed: file.lastModified };
   } catch {
-    return new Uint8Array();
+    return { bytes: new Uint8Array(), changed: 0 };
   }
 }

@@ -60,6 +60,11 @@ export class WholeFile {
     await this.#store.read(offset, into);
   }
 
+  /** Fills `into` from what has arrived. */
+  copy(offset: number, into: Uint8Array): void {
+    void this.#store.read(offset, into);
+  }
+
   async #stream(remote: RemoteFile): Promise<void> {
     let response = remote.whole;
     for (let attempt = 1; ; attempt++) {

@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { cache, makeRoom } from '../../web/src/cache.js';
+import { HttpSource } from '../../web/src/sources/http-source.js';
+import { openCache } from '../../web/src/sources/model-cache.js';
+import { installFakeOpfs } from './fake-opfs.js';
+import type { FakeFolder } from './fake-opfs.js';
+import { FakeServer, noise } from './fake-server.js';
+
+const address = (name: string) => `https://example.org/${name}.qsf`;
+let top: FakeFolder;
+let now: number;
+
+beforeEach(() => {
+  now = 1_000_000;
+  vi.spyOn(Date, 'now').mockImplementation(() => now);
+  const storage = { estimate: async () => ({ quota: 5000, usage: 1 }), persisted: async () => true };
+  top = installFakeOpfs(() => now, storage);
+});
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+/** Keeps a model of so many verified bytes; gives it open. */
+async function keep(name: string, bytes: number) {
+  const kept = (await openCache(address(name)))!;
+  kept.reset({ url: address(name), validator: '"1"', size: bytes });
+  kept.write(0, new Uint8Array(bytes));
+  kept.mark(0, bytes);
+  kept.markComplete();
+  return kept;
+}
+
+const names = async () => (await cache.list()).map(({ url }) => url);
+const folders = () => (top.inside.get('qsf') as FakeFolder | undefined)?.inside.size ?? 0;
+
+describe('the cache', () => {
+  it('lists what was a model, and when it was opened', async () => {
+    await (await keep('a', 100)).close();
+    now += 500;
+    await (await keep('b', 50)).close();
+    expect(await cache.list()).toEqual([
+      { url: address('a'), bytes: 100, total: 100, complete: true, used: 1_000_000 },
+      { url: address('b'), bytes: 50, total: 50, complete: true, used: 1_000_500 },
+    ]);
+    now += 500;
+    await (await openCache(address('a')))!.close();
+    expect((await cache.state(address('a'))).used).toBe(1_001_000);
+    expect(await cache.usage()).toEqual({ models: 2, bytes: 150, quota: 5000, persisted: true });
+  });
+
+  it('keeps nothing of what was never a model', async () => {
+    const server = new FakeServer(noise(200_000));
+    const source = await HttpSource.open(address('page'), await openCache(address('page')), {
+      fetch: server.fetch,
+    } as never);
+    await source.read({ offset: 0, into: new Uint8Array(128), crc: undefined });
+    // The engine did not accept what it read.
+    expect(await names()).toEqual([]);
+    await source.close();
+    expect(folders()).toBe(0);
+    server.fault = () => ({ kind: 'status', status: 404 });
+    const absent = (await openCache(address('absent')))!;
+    await expect(HttpSource.open(address('absent'), absent, { fetch: server.fetch } as never)).rejects.toThrow();
+    await absent.close();
+    expect(folders()).toBe(0);
+  });
+
+  it('keeps a part of a model whose tab was closed', async () => {
+    const kept = (await openCache(address('part')))!;
+    kept.reset({ url: address('part'), validator: null, size: 100 });
+    kept.write(0, new Uint8Array(40));
+    kept.mark(0, 40);
+    await kept.close();
+    expect(await cache.state(address('part'))).toMatchObject({ bytes: 40, total: 100, complete: false });
+  });
+
+  it('removes what was not opened for long', async () => {
+    for (const name of ['a', 'b', 'c']) {
+      await (await keep(name, 100)).close();
+      now += 1000;
+    }
+    expect(await cache.prune({ maxAge: 2500 })).toEqual([address('a')]);
+    expect(await names()).toEqual([address('b'), address('c')]);
+    expect(await cache.prune({})).toEqual([]);
+    await expect(cache.prune({ maxAge: -1 })).rejects.toMatchObject({ code: 'bad_argument' });
+    await expect(cache.prune({ maxage: 1 } as never)).rejects.toThrow(/did you mean maxAge/);
+  });
+
+  it('removes what was opened longest ago until the others take less, and nothing that is open', async () => {
+    for (const name of ['c', 'a', 'b']) {
+      await (await keep(name, 100)).close();
+      now += 1000;
+    }
+    const open = (await openCache(address('c')))!;
+    now += 1000;
+    expect(await cache.prune({ maxBytes: 250 })).toEqual([address('a')]);
+    expect(await cache.prune({ maxBytes: 0 })).toEqual([address('b')]);
+    await open.close();
+    expect(await names()).toEqual([address('c')]);
+  });
+
+  it('makes room for one model among the others', async () => {
+    for (const name of ['a', 'b']) {
+      await (await keep(name, 100)).close();
+      now += 1000;
+    }
+    await makeRoom(100, address('a'));
+    expect(await names()).toEqual([address('a'), address('b')]);
+    await makeRoom(99, address('a'));
+    expect(await names()).toEqual([address('a')]);
+  });
+});
+
+describe('asking to persist', () => {
+  const ask = async (storage: object) => {
+    vi.resetModules();
+    vi.stubGlobal('navigator', { storage });
+    const { askToPersist } = await import('../../web/src/persist.js');
+    return [await askToPersist(), await askToPersist()];
+  };
+
+  it('happens once, and not where it was granted before', async () => {
+    const persist = vi.fn(async () => true);
+    expect(await ask({ persisted: async () => false, persist })).toEqual([true, true]);
+    expect(persist).toHaveBeenCalledOnce();
+    persist.mockClear();
+    expect(await ask({ persisted: async () => true, persist })).toEqual([true, true]);
+    expect(persist).not.toHaveBeenCalled();
+  });
+
+  it('does no harm where nobody can be asked', async () => {
+    const persist = async () => Promise.reject(new Error('no'));
+    expect(await ask({ persisted: async () => false, persist })).toEqual([false, false]);
+    expect(await ask({})).toEqual([false, false]);
+  });
+});

@@ -1,0 +1,116 @@
+// The origin's private file system and Web Locks in memory, as far as the cache uses them.
+import { vi } from 'vitest';
+
+class FakeFile {
+  readonly kind = 'file';
+  bytes = new Uint8Array();
+  changed: number;
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.changed = now();
+  }
+
+  async getFile(): Promise<File> {
+    return new File([this.bytes.slice()], 'file', { lastModified: this.changed });
+  }
+
+  async createSyncAccessHandle() {
+    return {
+      read: (into: Uint8Array, { at }: { at: number }): number => {
+        const got = this.bytes.subarray(at, at + into.length);
+        into.set(got);
+        return got.length;
+      },
+      write: (from: Uint8Array, { at }: { at: number }): number => {
+        const all = new Uint8Array(Math.max(this.bytes.length, at + from.length));
+        all.set(this.bytes);
+        all.set(from, at);
+        this.bytes = all;
+        this.changed = this.#now();
+        return from.length;
+      },
+      truncate: (size: number): void => {
+        const all = new Uint8Array(size);
+        all.set(this.bytes.subarray(0, size));
+        this.bytes = all;
+      },
+      getSize: (): number => this.bytes.length,
+      flush: (): void => undefined,
+      close: (): void => undefined,
+    };
+  }
+}
+
+export class FakeFolder {
+  readonly kind = 'directory';
+  readonly name: string;
+  readonly inside = new Map<string, FakeFolder | FakeFile>();
+  readonly #now: () => number;
+
+  constructor(name: string, now: () => number) {
+    this.name = name;
+    this.#now = now;
+  }
+
+  async getDirectoryHandle(name: string, { create = false } = {}): Promise<FakeFolder> {
+    return this.#get(name, create, () => new FakeFolder(name, this.#now)) as FakeFolder;
+  }
+
+  async getFileHandle(name: string, { create = false } = {}): Promise<FakeFile> {
+    return this.#get(name, create, () => new FakeFile(this.#now)) as FakeFile;
+  }
+
+  async removeEntry(name: string): Promise<void> {
+    if (!this.inside.delete(name)) throw new DOMException('gone', 'NotFoundError');
+  }
+
+  async *values() {
+    yield* this.inside.values();
+  }
+
+  #get(name: string, create: boolean, make: () => FakeFolder | FakeFile) {
+    const found = this.inside.get(name) ?? (create ? make() : undefined);
+    if (!found) throw new DOMException('gone', 'NotFoundError');
+    this.inside.set(name, found);
+    return found;
+  }
+}
+
+type Held = (lock: object | null) => Promise<void> | undefined;
+
+class FakeLocks {
+  readonly #held = new Set<string>();
+
+  async request(name: string, options: { signal?: AbortSignal; ifAvailable?: boolean }, work: Held): Promise<void> {
+    while (this.#held.has(name)) {
+      if (options.ifAvailable) return void (await work(null));
+      options.signal?.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    this.#held.add(name);
+    try {
+      await work({});
+    } finally {
+      this.#held.delete(name);
+    }
+  }
+}
+
+/** Puts them where a worker has them; files are changed at `now`. Gives the folder of all. */
+export function installFakeOpfs(now: () => number, storage: object = {}): FakeFolder {
+  const top = new FakeFolder('', now);
+  vi.stubGlobal('navigator', {
+    storage: { getDirectory: async () => top, ...storage },
+    locks: new FakeLocks(),
+  });
+  vi.stubGlobal('location', { href: 'https://page.test/demo/' });
+  vi.stubGlobal(
+    'FileSystemFileHandle',
+    class {
+      createSyncAccessHandle(): void {}
+    },
+  );
+  return top;
+}

@@ -1,0 +1,145 @@
+// What the engine does while it writes: its speed as a line, and segments over time. Drawn from stats() and trace().
+
+import type { Span, Stats, Trace } from 'qsf';
+import { byId, draw, make } from './dom.js';
+import * as format from './format.js';
+
+const WIDTH = 600;
+const LINE_HEIGHT = 64;
+const ROWS_HEIGHT = 110;
+/** Height of each of the two bands under the segments. */
+const BAND = 12;
+/** Milliseconds in which nothing is done that part a story from what was before. */
+const PAUSE = 20;
+/** Samples that the line shows. */
+const LAST = 150;
+
+const lineBox = byId('line', HTMLElement);
+const timeBox = byId('timeline', HTMLElement);
+
+interface Sample {
+  at: number;
+  tokens: number;
+  engine: number;
+}
+
+let samples: Sample[] = [];
+
+/** Forgets the last story. */
+export function beginWork(): void {
+  samples = [];
+}
+
+/** Draws what has happened since the last call. */
+export function drawWork(stats: Stats, trace: Trace): void {
+  const tokens = stats.generation?.tokens.length ?? 0;
+  samples.push({ at: trace.now, tokens, engine: stats.io.engine });
+  if (samples.length > LAST) samples.shift();
+  drawLine();
+  drawTimeline(stats, trace);
+}
+
+export function clearWork(words: string): void {
+  samples = [];
+  lineBox.replaceChildren();
+  timeBox.replaceChildren(make('p', { class: 'small' }, words));
+}
+
+function drawLine(): void {
+  const speeds = samples.slice(1).map((sample, i) => {
+    const before = samples[i]!;
+    return (1000 * Math.max(0, sample.tokens - before.tokens)) / Math.max(1, sample.at - before.at);
+  });
+  const [first, last] = [samples[0]!, samples.at(-1)!];
+  const made = last.tokens - first.tokens;
+  const most = Math.max(1, ...speeds);
+  const x = (i: number) => (speeds.length > 1 ? (i * WIDTH) / (speeds.length - 1) : 0);
+  const y = (speed: number) => LINE_HEIGHT - 2 - (speed / most) * (LINE_HEIGHT - 4);
+  const points = speeds.map((speed, i) => `${x(i).toFixed(1)},${y(speed).toFixed(1)}`).join(' ');
+  const now = speeds.at(-1);
+  const perToken = made > 0 ? format.bytes(Math.round((last.engine - first.engine) / made)) : '–';
+  const image = drawing(LINE_HEIGHT, 'Tokens per second while the story was written', [
+    draw('polyline', { class: 'speed-line', points, 'vector-effect': 'non-scaling-stroke' }),
+  ]);
+  lineBox.replaceChildren(
+    make(
+      'dl',
+      { class: 'two' },
+      figure('Tokens per second now', now === undefined ? '–' : format.rate(now)),
+      figure('Fastest', now === undefined ? '–' : format.rate(most)),
+      figure('Read per token', perToken),
+    ),
+    image,
+  );
+}
+
+const figure = (name: string, value: string) => make('div', {}, make('dt', {}, name), make('dd', {}, value));
+
+function drawing(height: number, label: string, children: Node[]): SVGElement {
+  const box = { viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label };
+  return draw('svg', { class: 'drawing', height, ...box }, ...children);
+}
+
+function drawTimeline({ plan }: Stats, { now, spans: noted }: Trace): void {
+  const spans = sinceLastPause(noted);
+  const begin = spans[0]?.begin ?? now;
+  const length = Math.max(now - begin, 0.001);
+  const x = (time: number) => ((time - begin) / length) * WIDTH;
+  const row = ROWS_HEIGHT / Math.max(plan.residency.length, 1);
+  const bar = (name: string, { begin: from, end = now }: { begin: number; end?: number }, y: number, height: number) =>
+    draw('rect', {
+      class: `span ${name}`,
+      x: x(from).toFixed(2),
+      y: y.toFixed(2),
+      width: Math.max(1, x(end) - x(from)).toFixed(2),
+      height: height.toFixed(2),
+    });
+  const all = { begin, end: now };
+  const pinned = plan.residency.flatMap((segment, i) => (segment.pinned ? [bar('kept', all, i * row, row)] : []));
+  const reads = spans.flatMap((span) =>
+    span.segment === undefined ? [] : [bar('read', span, span.segment * row, Math.max(row, 2))],
+  );
+  const band = (kind: Span['kind'], y: number) =>
+    spans.filter((span) => span.kind === kind).map((span) => bar(kind, span, y, BAND));
+  const bands = [...band('wait', ROWS_HEIGHT + 4), ...band('compute', ROWS_HEIGHT + 8 + BAND)];
+  const height = ROWS_HEIGHT + 8 + 2 * BAND;
+  const words = inWords(plan, spans, now, length);
+  timeBox.replaceChildren(
+    drawing(height, `Segments over time. ${words}`, [...pinned, ...reads, ...bands]),
+    make(
+      'p',
+      { class: 'keys' },
+      key('kept', 'pinned'),
+      key('read', 'read'),
+      key('wait', 'waiting'),
+      key('compute', 'computing'),
+    ),
+    make('p', { class: 'small' }, words),
+  );
+}
+
+/** What belongs together: spans since nothing was done for a while. */
+function sinceLastPause(spans: readonly Span[]): readonly Span[] {
+  let busy = -Infinity;
+  let first = 0;
+  for (const [i, { begin, end = Infinity }] of spans.entries()) {
+    if (begin - busy > PAUSE) first = i;
+    busy = Math.max(busy, end);
+  }
+  return spans.slice(first);
+}
+
+const key = (name: string, words: string) =>
+  make('span', { class: 'key' }, make('span', { class: `swatch ${name}`, 'aria-hidden': 'true' }), words);
+
+function inWords(plan: Stats['plan'], spans: readonly Span[], now: number, length: number): string {
+  const share = (kind: Span['kind']) => {
+    const time = spans.reduce((sum, s) => sum + (s.kind === kind ? (s.end ?? now) - s.begin : 0), 0);
+    return format.share(Math.min(time, length), length);
+  };
+  const reads = spans.filter(({ kind }) => kind === 'read').length;
+  return (
+    `From top to bottom the file’s ${plan.segments} segments, over the last ${format.milliseconds(length)}: ` +
+    `${plan.pinnedSegments} pinned, ${reads} reads, ${share('wait')} waiting, ${share('compute')} computing.`
+  );
+}
