@@ -29,6 +29,13 @@ include(QsfIsas)
 # A sentence is written once, if ever: small rather than quick.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/base/format.cpp ${CMAKE_SOURCE_DIR}/engine/base/decimal.cpp
                             PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
+# These have loops of their own in which the time goes.
+set(qsf_quick engine/base/checksum.cpp engine/model/ops/recurrence.cpp
+    engine/model/ops/convolution.cpp)
+if(EMSCRIPTEN)
+  list(TRANSFORM qsf_quick PREPEND ${CMAKE_SOURCE_DIR}/)
+  set_source_files_properties(${qsf_quick} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
+endif()
 
 # What most sources include, where it is parsed once: parsing is half of compiling. Clang's native builds parse it in every
 # source, so that none does without what it must include.
@@ -47,6 +54,9 @@ function(qsf_room name)
   endif()
   add_library(qsf_${name} STATIC ${sources})
   target_compile_options(qsf_${name} PRIVATE ${qsf_shareable})
+  if(EMSCRIPTEN)
+    target_compile_options(qsf_${name} PRIVATE -Os)  # what a page loads; the time goes into the instruction set's unit
+  endif()
   target_link_libraries(qsf_${name} PUBLIC qsf_engine_flags PRIVATE ${room_LIBS})
   if(EMSCRIPTEN AND name STREQUAL "base")
     target_precompile_headers(qsf_base PRIVATE ${qsf_precompiled})

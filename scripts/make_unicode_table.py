@@ -5,12 +5,16 @@
       scripts/make_unicode_table.py $each > engine/text/unicode_$each.inc
     done
 
-categories     where each category begins: first << 4 | category (engine/text/unicode.h), up to the next entry's first.
+Each is a table of columns, written column after column as engine/text/packed_table.h reads it: differences from the number
+above, which compress to a third of what they stand for.
+
+categories     where each category begins: first, category (engine/text/unicode.h), up to the next entry's first.
                White space is a category of its own
-classes        where each canonical combining class begins: first << 8 | class
+classes        where each canonical combining class begins: first, class
 canonical      characters that decompose: code, first, second or 0; one step, without Hangul's syllables
 composed       places in `canonical` of what composes again, ascending by first and second
-compatibility  characters that decompose further than canonically: code, length, then so many characters; all steps
+compatibility  characters that decompose further than canonically: code, length, then so many characters; all steps. Its
+               columns are the codes, the lengths and the characters, the latter from those at the same place before
 lower          characters with another lower case: code, first, second or 0
 """
 
@@ -28,16 +32,16 @@ def category(code: int) -> int:
     return CATEGORIES["Z"] if code in WHITE else CATEGORIES.get(name, CATEGORIES.get(name[0], 0))
 
 
-def categories() -> list[int]:
-    return [c << 4 | category(c) for c in CODES if c == 0 or category(c) != category(c - 1)]
+def categories() -> list[tuple[int, ...]]:
+    return [(c, category(c)) for c in CODES if c == 0 or category(c) != category(c - 1)]
 
 
-def classes() -> list[int]:
+def classes() -> list[tuple[int, ...]]:
     kind = [unicodedata.combining(chr(c)) for c in CODES]
-    return [c << 8 | kind[c] for c in CODES if c == 0 or kind[c] != kind[c - 1]]
+    return [(c, kind[c]) for c in CODES if c == 0 or kind[c] != kind[c - 1]]
 
 
-def steps() -> list[tuple[int, int, int]]:
+def canonical() -> list[tuple[int, ...]]:
     found = []
     for code in CODES:
         text = unicodedata.decomposition(chr(code))
@@ -47,40 +51,64 @@ def steps() -> list[tuple[int, int, int]]:
     return found
 
 
-def canonical() -> list[int]:
-    return [number for step in steps() for number in step]
-
-
-def composed() -> list[int]:
+def composed() -> list[tuple[int, ...]]:
     again = []
-    for i, (code, first, second) in enumerate(steps()):
+    for i, (code, first, second) in enumerate(canonical()):
         if second and unicodedata.normalize("NFC", chr(first) + chr(second)) == chr(code):
             again.append((first, second, i))
-    return [i for _, _, i in sorted(again)]
+    return [(i,) for _, _, i in sorted(again)]
 
 
-def compatibility() -> list[int]:
-    numbers = []
+def compatibility() -> list[tuple[int, ...]]:
+    found = []
     for code in CODES:
         text = unicodedata.normalize("NFKD", chr(code))
         if text != unicodedata.normalize("NFD", chr(code)):
-            numbers += [code, len(text), *map(ord, text)]
-    return numbers
+            found.append((code, *map(ord, text)))
+    return found
 
 
-def lower() -> list[int]:
-    numbers = []
+def lower() -> list[tuple[int, ...]]:
+    found = []
     for code in CODES:
         text = chr(code).lower()
         if text != chr(code):
-            numbers += ([code, *map(ord, text)] + [0])[:3]
-    return numbers
+            found.append((code, *([*map(ord, text), 0][:2])))
+    return found
+
+
+def packed(number: int) -> list[int]:
+    """Seven bits a byte, lowest first; all but the last have the top bit."""
+    return [number] if number < 128 else [number & 127 | 128, *packed(number >> 7)]
+
+
+def difference(number: int) -> list[int]:
+    return packed(2 * number if number >= 0 else -2 * number - 1)
+
+
+def column(numbers: list[int]) -> list[int]:
+    return [byte for before, number in zip([0, *numbers], numbers) for byte in difference(number - before)]
+
+
+def columns(table: list[tuple[int, ...]]) -> list[int]:
+    return [byte for numbers in zip(*table) for byte in column(list(numbers))]
+
+
+def records(table: list[tuple[int, ...]]) -> list[int]:
+    """How many there are, their codes and lengths, and what follows in each."""
+    before = [0] * max(map(len, table))
+    characters = []
+    for _, *text in table:
+        for place, code in enumerate(text):
+            characters += difference(code - before[place])
+            before[place] = code
+    return packed(len(table)) + column([r[0] for r in table]) + column([len(r) - 1 for r in table]) + characters
 
 
 def write(numbers: list[int]) -> None:
     line = ""
     for number in numbers:
-        text = f"0x{number:x},"
+        text = f"{number},"
         if len(line) + len(text) > 119:
             print(line)
             line = ""
@@ -88,6 +116,9 @@ def write(numbers: list[int]) -> None:
     print(line)
 
 
+TABLES = {each.__name__: each for each in (categories, classes, canonical, composed, compatibility, lower)}
+
 if __name__ == "__main__":
     print(f"// Unicode {unicodedata.unidata_version}. Made by scripts/make_unicode_table.py.")
-    write({each.__name__: each for each in (categories, classes, canonical, composed, compatibility, lower)}[sys.argv[1]]())
+    name = sys.argv[1]
+    write((records if name == "compatibility" else columns)(TABLES[name]()))

@@ -17,7 +17,7 @@ constexpr std::size_t kSlices = 16;
 
 /// kTables[k][b]: what byte b becomes after k zero bytes have followed it.
 using SliceTables = std::array<std::array<std::uint32_t, 256>, kSlices>;
-constexpr SliceTables make_tables() {
+SliceTables make_tables() {
   SliceTables tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {
     std::uint32_t crc = b;
@@ -32,7 +32,7 @@ constexpr SliceTables make_tables() {
   }
   return tables;
 }
-constexpr SliceTables kTables = make_tables();
+const SliceTables kTables = make_tables();  // when the program starts: as data, 16 KiB that nothing compresses
 
 /// The product of two polynomials modulo the CRC's.
 constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {

@@ -129,7 +129,15 @@ class TileCodes {
     }
     --left_;
     const Bits fractions = fractions_;
-    fractions_ = add_u8(add_u8(fractions, fractions), fractions);
+    // LLVM would make a product by 3 of this, and WebAssembly has that of bytes one by one only: it must not know a
+    // term.
+    Bits twice = add_u8(fractions, fractions);
+    if constexpr (kDotsInRow) {
+      std::uint32_t nothing = 0;
+      asm("" : "+r"(nothing));
+      twice = twice ^ nothing;
+    }
+    fractions_ = add_u8(twice, fractions);
     return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
   }
 
@@ -145,46 +153,56 @@ QSF_INLINE Floats powers_of_two(Bits exponents) {
   return bit_cast<Floats>((half + broadcast(63u)) << 23) * bit_cast<Floats>((other + broadcast(63u)) << 23);
 }
 
-/// The scales (and minima) of a block's sub-blocks, or of the whole block.
+/// The scales (and minima) of a block's sub-blocks, or of the whole block, in 16 rows.
 template <TileKind kKind>
-class TileScales {
- public:
+struct TileScales {
   static constexpr int kCount = kKind.sub == Sub::none ? 1 : kMaxBlock / kGroup * kKind.per_group();
 
-  QSF_INLINE TileScales(const std::byte* tile, const TileShape& shape) {
-    Floats scale = broadcast(1.0f);
-    if constexpr (kKind.scale == Scale::f16) scale = load_promote_f16(tile);
-    if constexpr (kKind.scale == Scale::f32) scale = load(tile);
-    if constexpr (kKind.scale == Scale::exponent) scale = powers_of_two(load_promote_u8(tile));
-    Floats minimum{};
-    if constexpr (kKind.has_min) minimum = load_promote_f16(tile + shape.minimum_at);
-    if constexpr (kKind.sub == Sub::none) {
-      scales_[0] = scale;
-      if constexpr (kKind.has_min) minima_[0] = minimum;
-    } else {
-      const auto byte = [&](int k) __attribute__((always_inline)) {
-        return load_promote_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
-      };
-      unroll<kCount>([&](auto index) __attribute__((always_inline)) {
-        constexpr int kJ = decltype(index)::value;
-        const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));
-        scales_[kJ] = scale * convert_to<Floats>(packed - broadcast(std::int32_t{sub_bias(kKind.sub)}));
-        // GGML's minimum is what is taken away.
-        if constexpr (kKind.has_min) {
-          minima_[kJ] =
-              broadcast(-0.0f) - minimum * convert_to<Floats>(bit_cast<Ints>(sub_minimum<kKind.sub>(kJ, byte)));
-        }
-      });
-    }
-  }
+  QSF_INLINE Floats scale(std::size_t j) const { return copy_of(scales[kKind.sub == Sub::none ? 0 : j]); }
+  QSF_INLINE Floats minimum(std::size_t j) const { return copy_of(minima[kKind.sub == Sub::none ? 0 : j]); }
 
-  QSF_INLINE Floats scale(std::size_t j) const { return copy_of(scales_[kKind.sub == Sub::none ? 0 : j]); }
-  QSF_INLINE Floats minimum(std::size_t j) const { return copy_of(minima_[kKind.sub == Sub::none ? 0 : j]); }
-
- private:
-  Floats scales_[kCount];
-  Floats minima_[kKind.has_min ? kCount : 1];
+  Floats scales[kCount];
+  Floats minima[kKind.has_min ? kCount : 1];
 };
+
+template <TileKind kKind>
+QSF_INLINE void read_whole_scale(const std::byte* tile, const TileShape& shape, Floats& scale, Floats& minimum) {
+  if constexpr (kKind.scale == Scale::f16) scale = load_promote_f16(tile);
+  if constexpr (kKind.scale == Scale::f32) scale = load(tile);
+  if constexpr (kKind.scale == Scale::exponent) scale = powers_of_two(load_promote_u8(tile));
+  if constexpr (kKind.has_min) minimum = load_promote_f16(tile + shape.minimum_at);
+}
+
+/// Apart from what multiplies: every number of columns reads them alike, once in 256 columns, and inlined into each it
+/// is most of the code.
+template <TileKind kKind>
+[[gnu::noinline]] void read_sub_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
+  Floats scale = broadcast(1.0f), minimum{};
+  read_whole_scale<kKind>(tile, shape, scale, minimum);
+  const auto byte = [&](int k) __attribute__((always_inline)) {
+    return load_promote_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
+  };
+  unroll<TileScales<kKind>::kCount>([&](auto index) __attribute__((always_inline)) {
+    constexpr int kJ = decltype(index)::value;
+    const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));
+    out.scales[kJ] = scale * convert_to<Floats>(packed - broadcast(std::int32_t{sub_bias(kKind.sub)}));
+    // GGML's minimum is what is taken away.
+    if constexpr (kKind.has_min) {
+      out.minima[kJ] =
+          broadcast(-0.0f) - minimum * convert_to<Floats>(bit_cast<Ints>(sub_minimum<kKind.sub>(kJ, byte)));
+    }
+  });
+}
+
+template <TileKind kKind>
+QSF_INLINE void read_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
+  if constexpr (kKind.sub == Sub::none) {
+    out.scales[0] = broadcast(1.0f);
+    read_whole_scale<kKind>(tile, shape, out.scales[0], out.minima[0]);
+  } else {
+    read_sub_scales<kKind>(tile, shape, out);
+  }
+}
 
 // Weights are read once, in order. Processors fetch too little ahead by themselves while they compute: lines are asked
 // into the second level of cache from kFar bytes ahead on, and from there into the first kNear bytes ahead.
@@ -240,8 +258,9 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   const std::byte* tile = strip;
   const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
-    const auto scales = several<TileScales<kKind>, kStrips>(
-        [&](std::size_t s) __attribute__((always_inline)) { return TileScales<kKind>(tile + s * strip_bytes, shape); });
+    TileScales<kKind> scales[kStrips];
+    unroll<kStrips>(
+        [&](auto s) __attribute__((always_inline)) { read_scales<kKind>(tile + s * strip_bytes, shape, scales[s]); });
     auto codes = several<TileCodes<kKind>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
       return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
     });
@@ -283,8 +302,8 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
           Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact
           if constexpr (kKind.has_offset || dot_bias<kBits> != 0) isum = isum - broadcast(offset * xsum);
           const Floats dx = broadcast(panel.d[kC % kPanel]);
-          acc[s][c] = acc[s][c] + (scales.of[s].scale(sub) * dx) * isum;
-          if constexpr (kKind.has_min) acc[s][c] = acc[s][c] + (scales.of[s].minimum(sub) * dx) * broadcast(xsum);
+          acc[s][c] = acc[s][c] + (scales[s].scale(sub) * dx) * isum;
+          if constexpr (kKind.has_min) acc[s][c] = acc[s][c] + (scales[s].minimum(sub) * dx) * broadcast(xsum);
         });
         ++sub;
       });
@@ -371,7 +390,7 @@ QSF_INLINE void for_columns(std::uint32_t n, Pass pass) {
   std::uint32_t column = 0;
   unroll<4>([&](auto index) __attribute__((always_inline)) {
     constexpr std::uint32_t kColumns = 8u >> decltype(index)::value;
-    if constexpr (kColumns <= kMost) {
+    if constexpr (kColumns <= kMost && (kColumns != 2 || kPassesOfTwo)) {
       for (; n - column >= kColumns; column += kColumns) pass(std::integral_constant<int, kColumns>{}, column);
     }
   });

@@ -1,58 +1,80 @@
 #include "text/normal_forms.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <span>
 #include <utility>
 
+#include "text/packed_table.h"
+
 namespace qsf::unicode {
 namespace {
 
-constexpr std::uint32_t kClasses[] = {
+constexpr std::uint8_t kPackedClasses[] = {
 #include "text/unicode_classes.inc"
 };
-constexpr std::uint32_t kCanonical[] = {
+constexpr std::uint8_t kPackedCanonical[] = {
 #include "text/unicode_canonical.inc"
 };
-constexpr std::uint16_t kComposed[] = {
+constexpr std::uint8_t kPackedComposed[] = {
 #include "text/unicode_composed.inc"
 };
-constexpr std::uint32_t kCompatibility[] = {
+constexpr std::uint8_t kPackedCompatibility[] = {
 #include "text/unicode_compatibility.inc"
 };
-constexpr std::uint32_t kLower[] = {
+constexpr std::uint8_t kPackedLower[] = {
 #include "text/unicode_lower.inc"
 };
 
-constexpr std::size_t kRecords = [] {
-  std::size_t n = 0;
-  for (std::size_t at = 0; at < std::size(kCompatibility); at += 2 + kCompatibility[at + 1]) ++n;
-  return n;
-}();
-/// Where each record of kCompatibility begins.
-constexpr auto kRecordBegins = [] {
-  std::array<std::uint16_t, kRecords> begins{};
-  std::size_t at = 0;
-  for (std::uint16_t& begin : begins) {
-    begin = static_cast<std::uint16_t>(at);
-    at += 2 + kCompatibility[at + 1];
+/// Where each range begins, and its class.
+const auto kClasses = unpack_columns<std::uint32_t, 2, count_packed(kPackedClasses) / 2>(PackedNumbers(kPackedClasses));
+/// Code, first and second of what it is made of.
+const auto kCanonical =
+    unpack_columns<std::uint32_t, 3, count_packed(kPackedCanonical) / 3>(PackedNumbers(kPackedCanonical));
+/// Rows of kCanonical.
+const auto kComposed = unpack_columns<std::uint16_t, 1, count_packed(kPackedComposed)>(PackedNumbers(kPackedComposed));
+/// Code, first and second of its lower case.
+const auto kLower = unpack_columns<std::uint32_t, 3, count_packed(kPackedLower) / 3>(PackedNumbers(kPackedLower));
+
+/// Characters with what they decompose to: record i has those from texts[begins[i]] to texts[begins[i + 1]].
+struct Compatibility {
+  static constexpr std::size_t kRecords = PackedNumbers(kPackedCompatibility).next();
+  static constexpr std::size_t kTexts = count_packed(kPackedCompatibility) - 1 - 2 * kRecords;
+
+  Compatibility() {
+    PackedNumbers numbers(kPackedCompatibility);
+    numbers.next();
+    std::uint32_t code = 0, length = 0;
+    for (std::uint32_t& each : codes) each = code += numbers.difference();
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      length += numbers.difference();
+      begins[i + 1] = static_cast<std::uint16_t>(begins[i] + length);
+    }
+    Decomposition before{};
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      for (std::size_t at = begins[i]; at < begins[i + 1]; ++at) {
+        texts[at] = before[at - begins[i]] += numbers.difference();
+      }
+    }
   }
-  return begins;
-}();
+
+  std::array<std::uint32_t, kRecords> codes{};
+  std::array<std::uint16_t, kRecords + 1> begins{};
+  std::array<char32_t, kTexts> texts{};
+};
+const Compatibility kCompatibility;
 
 // Hangul's syllables are composed by arithmetic: section 3.12 of the standard.
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28, kSyllables = kLeads * kVowels * kTrails;
 
-/// The entry of a table of threes that begins with a code; nullptr without one.
-const std::uint32_t* find_three(std::span<const std::uint32_t> table, char32_t code) {
-  std::size_t low = 0, high = table.size() / 3;
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (table[3 * middle] == code) return &table[3 * middle];
-    (table[3 * middle] < code ? low : high) = table[3 * middle] < code ? middle + 1 : middle;
-  }
-  return nullptr;
+/// The row of a table that begins with a code; nullptr without one.
+template <std::size_t kRows>
+const std::array<std::uint32_t, 3>* find_row(const std::array<std::array<std::uint32_t, 3>, kRows>& table,
+                                             char32_t code) {
+  const auto at = std::ranges::lower_bound(table, std::uint32_t{code}, {}, [](const auto& row) { return row[0]; });
+  return at != table.end() && (*at)[0] == code ? &*at : nullptr;
 }
 
 std::size_t canonical(char32_t code, char32_t* out) {
@@ -65,9 +87,9 @@ std::size_t canonical(char32_t code, char32_t* out) {
   }
   std::array<char32_t, kMaxDecomposition> behind{};  // last first
   std::size_t n_behind = 0, n = 0;
-  for (const std::uint32_t* step = find_three(kCanonical, code); step != nullptr; step = find_three(kCanonical, code)) {
-    code = step[1];
-    if (step[2] != 0) behind[n_behind++] = step[2];
+  for (const auto* step = find_row(kCanonical, code); step != nullptr; step = find_row(kCanonical, code)) {
+    code = (*step)[1];
+    if ((*step)[2] != 0) behind[n_behind++] = (*step)[2];
   }
   out[n++] = code;
   while (n_behind > 0) out[n++] = behind[--n_behind];
@@ -78,17 +100,18 @@ std::size_t canonical(char32_t code, char32_t* out) {
 
 std::uint8_t combining_class(char32_t code) {
   if (code < 0x300) return 0;
-  const auto after = std::upper_bound(std::begin(kClasses), std::end(kClasses), code << 8 | 255u);
-  return static_cast<std::uint8_t>(after[-1] & 255u);
+  const auto after =
+      std::ranges::upper_bound(kClasses, std::uint32_t{code}, {}, [](const auto& row) { return row[0]; });
+  return static_cast<std::uint8_t>(after[-1][1]);
 }
 
 std::size_t decompose(char32_t code, bool compatibility, Decomposition& out) {
   if (code >= 0xA0 && compatibility) {
-    const auto at = std::lower_bound(kRecordBegins.begin(), kRecordBegins.end(), code,
-                                     [](std::uint16_t begin, char32_t c) { return kCompatibility[begin] < c; });
-    if (at != kRecordBegins.end() && kCompatibility[*at] == code) {
-      const std::size_t n = kCompatibility[*at + 1u];
-      std::copy_n(kCompatibility + *at + 2, n, out.begin());
+    const auto& [codes, begins, texts] = kCompatibility;
+    const auto at = std::ranges::lower_bound(codes, std::uint32_t{code});
+    if (at != codes.end() && *at == code) {
+      const std::size_t i = static_cast<std::size_t>(at - codes.begin()), n = begins[i + 1] - std::size_t{begins[i]};
+      std::copy_n(texts.begin() + begins[i], n, out.begin());
       return n;
     }
   }
@@ -105,20 +128,19 @@ char32_t compose(char32_t first, char32_t second) {
       second < kTrail + kTrails) {
     return first + (second - kTrail);
   }
-  const auto wanted = std::pair(std::uint32_t{first}, std::uint32_t{second});
-  const auto at = std::lower_bound(std::begin(kComposed), std::end(kComposed), wanted, [](std::uint16_t i, auto pair) {
-    return std::pair(kCanonical[3u * i + 1], kCanonical[3u * i + 2]) < pair;
-  });
-  if (at == std::end(kComposed)) return 0;
-  const std::uint32_t* entry = kCanonical + std::size_t{3} * *at;
-  return entry[1] == first && entry[2] == second ? entry[0] : 0;
+  const auto made_of = [](const auto& row) {
+    const auto& [code, a, b] = kCanonical[row[0]];
+    return std::pair(a, b);
+  };
+  const std::pair<std::uint32_t, std::uint32_t> wanted(first, second);
+  const auto at = std::ranges::lower_bound(kComposed, wanted, {}, made_of);
+  return at != kComposed.end() && made_of(*at) == wanted ? kCanonical[(*at)[0]][0] : 0;
 }
 
 bool composes_behind(char32_t code) {
   if (code < 0x300 || (code > 0x309A && code < 0x110BA)) return false;
   if (code - kVowel < kVowels || (code > kTrail && code < kTrail + kTrails)) return true;
-  return std::any_of(std::begin(kComposed), std::end(kComposed),
-                     [&](std::uint16_t i) { return kCanonical[3u * i + 2] == code; });
+  return std::ranges::any_of(kComposed, [&](const auto& row) { return kCanonical[row[0]][2] == code; });
 }
 
 std::size_t lower(char32_t code, Decomposition& out) {
@@ -127,11 +149,11 @@ std::size_t lower(char32_t code, Decomposition& out) {
     if (code >= 'A' && code <= 'Z') out[0] = code - 'A' + 'a';
     return 1;
   }
-  const std::uint32_t* entry = find_three(kLower, code);
-  if (entry == nullptr) return 1;
-  out[0] = entry[1];
-  out[1] = entry[2];
-  return entry[2] == 0 ? 1 : 2;
+  const auto* row = find_row(kLower, code);
+  if (row == nullptr) return 1;
+  out[0] = (*row)[1];
+  out[1] = (*row)[2];
+  return out[1] == 0 ? 1 : 2;
 }
 
 }  // namespace qsf::unicode

@@ -40,7 +40,7 @@ async function bundle(file, { source, platform }) {
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: join(root, 'web', 'tsconfig.json'),
   });
-  await made.write({ file: join(dist, file), format: 'es', codeSplitting: false, sourcemap: true, comments: false });
+  await made.write({ file: join(dist, file), format: 'es', codeSplitting: false, sourcemap: true, comments: false, minify: true });
   await made.close();
 }
 

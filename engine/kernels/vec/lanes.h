@@ -46,6 +46,12 @@ inline constexpr bool kDotsInRow = false;
 
 namespace {
 
+#if defined(__wasm__) && !defined(__wasm_relaxed_simd__)
+inline constexpr bool kPassesOfTwo = false;  // dots are many instructions here, and a page loads an eighth less without
+#else
+inline constexpr bool kPassesOfTwo = true;
+#endif
+
 inline constexpr int kLanes = 16;
 inline constexpr int kMaxDots = 8;  // 4 columns each: a group of 32
 
