@@ -226,7 +226,8 @@ QSF_INLINE Several<T, kCount> several(F f) {
   return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
 }
 
-/// kStrips strips of 16 rows, strip_bytes apart, times kColumns activation columns from `column` on.
+/// kStrips strips of 16 rows, strip_bytes apart (0: one and the same), times kColumns activation columns from `column`
+/// on.
 template <TileKind kKind, int kColumns, int kStrips>
 void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::size_t strip_bytes,
                           std::uint32_t row, std::uint32_t column) {
@@ -316,7 +317,7 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
     }
   }
   for_each([&](auto s, auto c) __attribute__((always_inline)) {
-    const std::uint32_t at = row + s * kTileRows;
+    const std::uint32_t at = row + (strip_bytes == 0 ? 0 : s * kTileRows);
     store_n(a.y + (column + c) * static_cast<std::size_t>(a.y_stride) + at, acc[s][c], a.rows - at);
   });
 }
@@ -399,24 +400,27 @@ QSF_INLINE void for_columns(std::uint32_t n, Pass pass) {
 /// Strips of `rows`, 0 for none; no sum that might wrap.
 constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows + (rows % kTileRows != 0 ? 1 : 0); }
 
-/// All columns of one strip before the next strip: a strip is read from memory once. For a single column several strips
-/// are read side by side where nothing can be read ahead: processors follow each of them.
+/// All columns of a strip before the next: a strip is read from memory once. A column alone goes over several strips
+/// side by side where nothing can be read ahead: processors follow each of them.
 template <TileKind kKind>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   constexpr std::uint32_t kStrips = kReadsAhead ? 1 : 2;
   const std::size_t blocks = (a.cols + kGroup * shape.groups - 1) / (kGroup * shape.groups);
   const std::size_t strip_bytes = blocks * shape.bytes;
   const std::uint32_t strips = strips_of(a.rows);
-  const auto at = [&](std::uint32_t strip) { return a.weights + strip * strip_bytes; };
-  std::uint32_t strip = 0;
-  if constexpr (kStrips > 1) {
-    for (; a.n == 1 && strips - strip >= kStrips; strip += kStrips) {
-      strips_times_columns<kKind, 1, kStrips>(a, shape, at(strip), strip_bytes, strip * kTileRows, 0);
-    }
-  }
-  for (; strip < strips; ++strip) {
+  for (std::uint32_t strip = 0; strip < strips; strip += kStrips) {
+    const std::byte* const at = a.weights + strip * strip_bytes;
+    const std::uint32_t row = strip * kTileRows, here = std::min(strips - strip, kStrips);
     for_columns(a.n, [&](auto columns, std::uint32_t column) {
-      strips_times_columns<kKind, columns, 1>(a, shape, at(strip), strip_bytes, strip * kTileRows, column);
+      if constexpr (columns == 1 && kStrips > 1) {
+        // A last strip alone is its own neighbour.
+        strips_times_columns<kKind, 1, kStrips>(a, shape, at, here == kStrips ? strip_bytes : 0, row, column);
+      } else {
+        for (std::uint32_t s = 0; s < here; ++s) {
+          strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, strip_bytes, row + s * kTileRows,
+                                                  column);
+        }
+      }
     });
   }
 }

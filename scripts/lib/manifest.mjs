@@ -19,6 +19,7 @@ const places = {
   '.': { types: './types/index.d.ts', node: './node.js', default: './index.js' },
   './worker': { node: './node-worker.js', default: './worker.js' },
   './worker.js': './worker.js',
+  './offline': { types: './types/offline.d.ts', default: './offline.js' },
   './*.wasm': './*.wasm',
   './package.json': './package.json',
 };

@@ -13,6 +13,7 @@ export const dist = join(root, 'dist');
 const entries = {
   'index.js': { source: 'index.ts', platform: 'browser' },
   'worker.js': { source: 'worker.ts', platform: 'browser' },
+  'offline.js': { source: 'offline.ts', platform: 'browser' },
   'node.js': { source: 'index.ts', platform: 'node' },
   'node-worker.js': { source: 'node/worker.ts', platform: 'node' },
 };
@@ -29,6 +30,18 @@ const inNode = {
   },
 };
 
+/** The expressions that bundlers know by their words, which minifying writes as templates; nothing moves by this. */
+const plainWords = {
+  name: 'plain-words',
+  generateBundle(_, chunks) {
+    const plain = (words) => words.replaceAll('`', '"');
+    for (const chunk of Object.values(chunks)) {
+      if (chunk.type !== 'chunk') continue;
+      chunk.code = chunk.code.replace(/new URL\(`[^`$]+`,import\.meta\.url\)(,\{type:`module`,name:`qsf`\})?/g, plain);
+    }
+  },
+};
+
 /** Its dependency and the modules' starters lie inside, so that it runs without a bundler and asks for nothing by name. */
 async function bundle(file, { source, platform }) {
   const { rolldown } = await import('rolldown');
@@ -40,11 +53,12 @@ async function bundle(file, { source, platform }) {
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: join(root, 'web', 'tsconfig.json'),
   });
-  await made.write({ file: join(dist, file), format: 'es', codeSplitting: false, sourcemap: true, comments: false, minify: true });
+  const how = { format: 'es', codeSplitting: false, sourcemap: true, comments: false, minify: true };
+  await made.write({ file: join(dist, file), ...how, plugins: [plainWords] });
   await made.close();
 }
 
-/** Removes the declarations that index.d.ts does not lead to. */
+/** Removes the declarations that those of the entries do not lead to. */
 function keepReached(folder) {
   const reached = new Set();
   const visit = (name) => {
@@ -53,7 +67,7 @@ function keepReached(folder) {
     const text = readFileSync(join(folder, name), 'utf8');
     for (const [, to] of text.matchAll(/(?:from|import)\s*\(?["']\.\/([\w.-]+)\.js["']/g)) visit(`${to}.d.ts`);
   };
-  visit('index.d.ts');
+  for (const name of ['index.d.ts', 'offline.d.ts']) visit(name);
   for (const name of readdirSync(folder)) if (!reached.has(name)) rmSync(join(folder, name), { recursive: true });
 }
 
