@@ -1,11 +1,11 @@
 // The publishable package in dist/: a module for pages and one for Node, each with the script of its worker, their types,
 // and the WebAssembly modules beside them.
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 import { packageSources, wasmFiles } from './build.mjs';
 import { manifestOf } from './manifest.mjs';
-import { root, runTool } from './process.mjs';
+import { Stop, root, runTool } from './process.mjs';
 
 export const dist = join(root, 'dist');
 
@@ -30,6 +30,23 @@ const inNode = {
   },
 };
 
+/**
+ * What starts a module asks where its own script is, by a variable that a second minifier confuses with others (rolldown
+ * 1.2). In a worker there is no answer, and none is needed: who starts it says where the module and the script are.
+ */
+const withoutScriptName = {
+  name: 'without-script-name',
+  transform(code, id) {
+    if (!wasmFiles.includes(basename(id).replace(/\.js$/, '.wasm'))) return null;
+    const changed = code
+      .replace(/var _scriptName = [^;]*;/, '')
+      .replace('if(_scriptName){scriptDirectory=_scriptName}', '')
+      .replace('pthreadMainJs=_scriptName', 'pthreadMainJs');
+    if (changed.includes('_scriptName')) throw new Stop(`${id} uses its script's name in another way.`);
+    return { code: changed, map: null };
+  },
+};
+
 /** The expressions that bundlers know by their words, which minifying writes as templates; nothing moves by this. */
 const plainWords = {
   name: 'plain-words',
@@ -48,7 +65,7 @@ async function bundle(file, { source, platform }) {
   const made = await rolldown({
     input: join(packageSources, source),
     platform,
-    plugins: platform === 'node' ? [inNode] : [],
+    plugins: [withoutScriptName, ...(platform === 'node' ? [inNode] : [])],
     external: /^node:/,
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: join(root, 'web', 'tsconfig.json'),
