@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <span>
 #include <utility>
 
 #include "text/packed_table.h"
@@ -100,9 +98,7 @@ std::size_t canonical(char32_t code, char32_t* out) {
 
 std::uint8_t combining_class(char32_t code) {
   if (code < 0x300) return 0;
-  const auto after =
-      std::ranges::upper_bound(kClasses, std::uint32_t{code}, {}, [](const auto& row) { return row[0]; });
-  return static_cast<std::uint8_t>(after[-1][1]);
+  return static_cast<std::uint8_t>(in_range(kClasses, code));
 }
 
 std::size_t decompose(char32_t code, bool compatibility, Decomposition& out) {

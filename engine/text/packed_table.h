@@ -2,6 +2,7 @@
 // laid out when the program starts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -48,6 +49,12 @@ std::array<std::array<T, kColumns>, kRows> unpack_columns(PackedNumbers numbers)
     for (auto& row : table) row[column] = static_cast<T>(above += numbers.difference());
   }
   return table;
+}
+
+/// What belongs to the range that a code is in, of rows of where each begins and what it is. The first begins at 0.
+template <std::size_t kRows>
+std::uint32_t in_range(const std::array<std::array<std::uint32_t, 2>, kRows>& ranges, std::uint32_t code) {
+  return std::ranges::upper_bound(ranges, code, {}, [](const auto& row) { return row[0]; })[-1][1];
 }
 
 }  // namespace qsf

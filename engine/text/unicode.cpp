@@ -1,8 +1,5 @@
 #include "text/unicode.h"
 
-#include <algorithm>
-#include <array>
-
 #include "text/packed_table.h"
 
 namespace qsf::unicode {
@@ -18,8 +15,7 @@ const auto kRanges = unpack_columns<std::uint32_t, 2, count_packed(kPacked) / 2>
 
 Category category_of(char32_t code) {
   if (code < 0x80) return ascii_category(code);
-  const auto after = std::ranges::upper_bound(kRanges, std::uint32_t{code}, {}, [](const auto& row) { return row[0]; });
-  return static_cast<Category>(after[-1][1]);
+  return static_cast<Category>(in_range(kRanges, code));
 }
 
 }  // namespace qsf::unicode
