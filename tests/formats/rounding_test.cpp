@@ -43,35 +43,6 @@ TEST(RoundingTest, EveryCodeIsTheNearest) {
   }
 }
 
-enum class Spread { uniform, normal, heavy_tailed, outliers };
-
-std::vector<float> spread_weights(Spread spread, std::size_t n) {
-  Random random(static_cast<std::uint64_t>(spread) + 11);
-  const auto normal = [&] {  // twelve uniforms make one
-    float sum = 0.0f;
-    for (int i = 0; i < 12; ++i) sum += 0.5f * random.symmetric();
-    return sum;
-  };
-  std::vector<float> weights(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    switch (spread) {
-      case Spread::uniform:
-        weights[i] = random.symmetric();
-        break;
-      case Spread::normal:
-        weights[i] = 0.05f * normal();
-        break;
-      case Spread::heavy_tailed:  // a ratio of normals has no variance; kept within fp16
-        weights[i] = std::clamp(0.02f * normal() / (std::fabs(normal()) + 1e-3f), -30.0f, 30.0f);
-        break;
-      case Spread::outliers:
-        weights[i] = 0.02f * normal() * (i % 97 == 0 ? 50.0f : 1.0f);
-        break;
-    }
-  }
-  return weights;
-}
-
 double root_mean_square(std::span<const double> values) {
   double sum = 0.0;
   for (const double v : values) sum += v * v;
@@ -108,7 +79,7 @@ TEST(RoundingTest, FittedScalesAreNoWorseThanPlainOnes) {
     const bool fitted = f.rounding == Rounding::nearest_level || f.rounding == Rounding::sub_min_max ||
                         f.rounding == Rounding::sub_symmetric;
     if (!fitted) continue;
-    for (const Spread spread : {Spread::uniform, Spread::normal, Spread::heavy_tailed, Spread::outliers}) {
+    for (const Spread spread : kSpreads) {
       const std::vector<float> weights = spread_weights(spread, 16u * f.block);
       const std::vector<std::byte> bytes = quantized(f, weights);
       const std::vector<float> back = dequantized(f, bytes, weights.size());
@@ -148,7 +119,7 @@ TEST(RoundingTest, FittedScalesAreNoWorseThanPlainOnes) {
 // code for the end opposite the largest weight; fp16 moves the ends by 2^-11 each.
 TEST(RoundingTest, PlainScalesErrByHalfAStep) {
   for (const Format& f : kFormats) {
-    for (const Spread spread : {Spread::uniform, Spread::normal, Spread::heavy_tailed, Spread::outliers}) {
+    for (const Spread spread : kSpreads) {
       const std::vector<float> weights = spread_weights(spread, 16u * f.block);
       const std::vector<float> back = dequantized(f, quantized(f, weights), weights.size());
       for (std::size_t begin = 0; begin < weights.size(); begin += f.block) {
@@ -192,7 +163,7 @@ TEST(RoundingTest, PlainScalesErrByHalfAStep) {
 TEST(RoundingTest, TernaryAndSignsFollowTheirRules) {
   for (const Format& f : kFormats) {
     if (f.rounding != Rounding::third_of_mean && f.rounding != Rounding::signs) continue;
-    for (const Spread spread : {Spread::uniform, Spread::normal, Spread::heavy_tailed, Spread::outliers}) {
+    for (const Spread spread : kSpreads) {
       const std::vector<float> weights = spread_weights(spread, 16u * f.block);
       const std::vector<float> back = dequantized(f, quantized(f, weights), weights.size());
       for (std::size_t begin = 0; begin < weights.size(); begin += f.block) {

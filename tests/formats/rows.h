@@ -1,6 +1,10 @@
 // Rows of weights to a format and back.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,6 +18,36 @@ inline std::vector<float> random_weights(std::size_t n, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> weights(n);
   for (float& w : weights) w = random.symmetric() * 0.1f;
+  return weights;
+}
+
+enum class Spread { uniform, normal, heavy_tailed, outliers };
+inline constexpr std::array kSpreads{Spread::uniform, Spread::normal, Spread::heavy_tailed, Spread::outliers};
+
+inline std::vector<float> spread_weights(Spread spread, std::size_t n) {
+  Random random(static_cast<std::uint64_t>(spread) + 11);
+  const auto normal = [&] {  // twelve uniforms make one
+    float sum = 0.0f;
+    for (int i = 0; i < 12; ++i) sum += 0.5f * random.symmetric();
+    return sum;
+  };
+  std::vector<float> weights(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    switch (spread) {
+      case Spread::uniform:
+        weights[i] = random.symmetric();
+        break;
+      case Spread::normal:
+        weights[i] = 0.05f * normal();
+        break;
+      case Spread::heavy_tailed:  // a ratio of normals has no variance; kept within fp16
+        weights[i] = std::clamp(0.02f * normal() / (std::fabs(normal()) + 1e-3f), -30.0f, 30.0f);
+        break;
+      case Spread::outliers:
+        weights[i] = 0.02f * normal() * (i % 97 == 0 ? 50.0f : 1.0f);
+        break;
+    }
+  }
   return weights;
 }
 
