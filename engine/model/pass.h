@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "kernels/kernels.h"
 #include "model/lanes.h"
+#include "model/observer.h"
 #include "model/program.h"
 #include "model/routing.h"
 #include "qsf/base/workers.h"
@@ -34,6 +35,9 @@ class Pass {
   Status init(Arena& arena, const Config& config, const Weights& weights, const Program& program, Streamer& streamer,
               Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
               std::uint32_t logits_rows);
+  /// Room to sum up what enters products, from now on.
+  Status observe(Arena& arena) { return observer_.init(arena, *program_, *weights_); }
+  std::span<const Observed> observed() const { return observer_.seen(); }
 
   /// Begins a pass, an unfinished one is forgotten. Columns of a sequence lie side by side, their positions ascending
   /// by one; they stay where they are until the pass is done.
@@ -90,6 +94,11 @@ class Pass {
   const QuantizedColumns& quantized(Buf buf, std::uint32_t n);
   /// Of the schedule: the section's experts.
   ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
+  /// The first `n` columns of `buf` enter the product with a tensor.
+  void entered(Role role, Buf buf, std::uint32_t n) {
+    if (!observer_.on()) return;
+    observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
+  }
   /// What the section's router chose.
   Routing& routing() { return routing_; }
   std::span<float> scores() const { return scores_; }
@@ -153,6 +162,7 @@ class Pass {
   std::span<float> scores_;                  // [n_heads, kTogether, capacity] of the largest lane
   std::array<std::span<float>, 2> vectors_;  // norms and biases, widened to float
   RowCache rows_;
+  Observer observer_;
   std::uint32_t chunk_ = 0;
 
   std::span<const Column> columns_;

@@ -275,6 +275,7 @@ std::span<const MemoryRegion> Session::memory_map() const {
   return std::span(impl_->model.map).first(impl_->model.n_map);
 }
 std::span<const KernelCount> Session::kernel_counts() const { return impl_->model.pass.counts(); }
+std::span<const Observed> Session::observed() const { return impl_->model.pass.observed(); }
 std::span<const SegmentEntry> Session::segments() const { return impl_->model.tables.segments; }
 bool Session::is_pinned(std::uint32_t segment) const {
   return impl_->open && segment < segments().size() && impl_->model.streamer.is_pinned(segment);

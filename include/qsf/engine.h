@@ -26,6 +26,7 @@
 #include "qsf/file/layout.h"
 #include "qsf/formats/format.h"
 #include "qsf/formats/kv.h"
+#include "qsf/model/observed.h"
 #include "qsf/model/work.h"
 #include "qsf/run/sampling.h"
 #include "qsf/stream/read_request.h"
@@ -43,6 +44,7 @@ struct OpenOptions {
 #include "qsf/base/boundary.def"
   std::optional<KvType> kv;  // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
   std::string_view isa;      // empty: the best
+  bool observe = false;      // sum up what enters products: see Session::observed
   Workers workers;
 };
 
@@ -138,6 +140,8 @@ class Session {
   Stats stats() const;
   std::span<const MemoryRegion> memory_map() const;
   std::span<const KernelCount> kernel_counts() const;
+  /// With OpenOptions::observe: what entered every product so far.
+  std::span<const Observed> observed() const;
   std::span<const SegmentEntry> segments() const;  // of the file, once it is open
   bool is_pinned(std::uint32_t segment) const;
   std::string_view model_hash() const;  // hex SHA-256 over header, index, directory and tables

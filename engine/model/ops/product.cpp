@@ -21,6 +21,7 @@ Advance step(Pass& pass, const Op& op) {
   const std::uint32_t segment = tensor.first_segment + pass.item();
   const std::byte* raw = pass.streamer().acquire(segment);
   if (raw == nullptr) return Advance::blocked;
+  if (pass.item() == 0) pass.entered(op.weight, op.in, pass.n());
   MatmulArgs args;
   args.x = pass.at(op.in, 0);
   args.x_stride = pass.width(op.in);

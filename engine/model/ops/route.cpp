@@ -172,6 +172,7 @@ Advance experts_step(Pass& pass, const Op& op) {
   const auto n = static_cast<std::uint32_t>(picks.size());
   if (routing.matrix == 0 && routing.segment == 0) gather(pass, op.in, picks);
   const Stage& stage = kStages[routing.matrix];
+  if (routing.segment == 0) pass.entered(kExpertMatrices[routing.matrix], stage.in, n);
   MatmulArgs args;
   args.x = pass.at(stage.in, 0);
   args.x_stride = pass.width(stage.in);

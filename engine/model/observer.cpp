@@ -1,0 +1,81 @@
+#include "model/observer.h"
+
+#include "model/routing.h"
+#include "qsf/base/try.h"
+
+namespace qsf {
+namespace {
+
+/// The products of a program in their order: body(section, role, same), where `same` says that the input is that of
+/// the product before.
+template <class Body>
+void for_each_product(const Program& program, Body body) {
+  for (std::uint32_t section = 0; section <= program.head_section(); ++section) {
+    Buf last = Buf::none;
+    for (const Op& op : program.of_section(section).ops) {
+      if (op.row->chooses) {
+        body(section, kExpertMatrices[0], false);
+        body(section, kExpertMatrices[1], true);
+        body(section, kExpertMatrices[2], false);
+        last = Buf::none;
+      } else if (op.row == &op_product) {
+        body(program.section_of(op.weight, section), op.weight, op.in == last);
+        last = op.in;
+      }
+      if (op.out == last) last = Buf::none;
+    }
+  }
+}
+
+}  // namespace
+
+Status Observer::init(Arena& arena, const Program& program, const Weights& weights) {
+  std::uint32_t tensors = 0, inputs = 0;
+  for_each_product(program, [&](std::uint32_t, Role, bool same) {
+    ++tensors;
+    inputs += same ? 0 : 1;
+  });
+  QSF_TRY(arena.take(seen_, tensors, Region::activations));
+  QSF_TRY(arena.take(inputs_, inputs, Region::activations));
+  QSF_TRY(arena.take(of_, tensors, Region::activations));
+  Status status;
+  std::uint32_t at = 0, input = 0;
+  for_each_product(program, [&](std::uint32_t section, Role role, bool same) {
+    if (!status) return;
+    const std::uint32_t cols = weights.find(section, role)->cols, width = observed_width(cols);
+    std::span<double> sums;
+    if (!same) {
+      status = arena.take(sums, std::uint64_t{(cols + width - 1) / width} * width * width, Region::activations);
+      ++input;
+    }
+    if (arena.is_dry() || !status) return;
+    if (!same) inputs_[input - 1] = {sums, at};
+    of_[at] = input - 1;
+    seen_[at++] = {section, role, cols, 0, inputs_[input - 1].sums};
+  });
+  return status;
+}
+
+void Observer::add(std::uint32_t section, Role role, const float* x, std::size_t stride, std::uint32_t n,
+                   const Workers& workers) {
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    Observed& seen = seen_[i];
+    if (seen.section != section || seen.role != role) continue;
+    seen.n += n;
+    const Input& input = inputs_[of_[i]];
+    if (input.first != i) return;
+    const std::uint32_t cols = seen.cols, width = observed_width(cols);
+    parallel_for(workers, cols, [&](std::uint32_t row) {
+      const std::uint32_t begin = row / width * width;
+      double* const to = &input.sums[std::size_t{row} * width];
+      for (std::uint32_t t = 0; t < n; ++t) {
+        const float* const column = x + t * stride;
+        const double by = double{column[row]};
+        for (std::uint32_t j = begin; j <= row; ++j) to[j - begin] += by * double{column[j]};
+      }
+    });
+    return;
+  }
+}
+
+}  // namespace qsf
