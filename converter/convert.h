@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "converter/measure.h"
 #include "converter/model_source.h"
 #include "converter/output_file.h"
 #include "qsf/base/result.h"
@@ -16,7 +18,10 @@ namespace qsf::convert {
 struct Options {
   std::optional<FormatId> matrices;  // empty: the source's own where it has quantized types, else kDefaultFormat
   Compression compression = Compression::none;
-  std::uint32_t segment_bytes = 0;  // 0: chosen from the model's size
+  std::uint32_t segment_bytes = 0;                                // 0: chosen from the model's size
+  std::map<std::pair<std::uint32_t, Role>, FormatId> types = {};  // of single tensors, by section and role
+  bool search = false;                       // scales and codes by what errors cost, not weight by weight
+  const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
 };
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8;

@@ -6,9 +6,14 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "converter/allocate.h"
+#include "converter/calibrate.h"
 #include "converter/convert.h"
+#include "converter/gguf.h"
+#include "converter/imatrix.h"
 #include "converter/inputs.h"
 #include "converter/inspect.h"
 #include "converter/progress.h"
@@ -16,6 +21,7 @@
 #include "converter/terminal.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
+#include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
 
 namespace {
@@ -30,8 +36,10 @@ constexpr const char* kNoTokenizer = "none";
 
 struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
-  std::string format, compression = "none", ternary = "auto";
-  bool quiet = false;
+  std::string format, compression = "none", ternary = "auto", calibration;
+  std::uint64_t own_tokens = 8192;
+  double target_bpw = 0, target_mb = 0;
+  bool quiet = false, search = false;
 };
 
 const std::map<std::string, Compression> kCompressions{
@@ -102,6 +110,58 @@ Result<Summary> write_model(const ModelSource& model, const Options& options, co
   return conversion.summary();
 }
 
+/// Where --calibration names llama.cpp's importance matrix: what it says.
+Result<std::optional<Calibration>> imatrix_of(const ModelSource& model, const Arguments& arguments) {
+  LocalFiles files;
+  QSF_LET(file, files.open(arguments.calibration));
+  QSF_LET(head, read_head(file, kHeadBytes));
+  if (!is_gguf(head)) return std::optional<Calibration>();
+  if (arguments.target_bpw != 0 || arguments.target_mb != 0) {
+    return make_error(ErrorCode::bad_argument, "types are chosen by what they do to a text, and {:.140} is none",
+                      arguments.calibration);
+  }
+  QSF_LET(calibration, read_imatrix(file, model));
+  return std::optional<Calibration>(std::move(calibration));
+}
+
+/// A type for every matrix, by the size that is asked for.
+Status choose(const ModelSource& model, Calibrator& calibrator, const Arguments& arguments, Options& options) {
+  std::size_t n = 0;
+  const MeasureLoss measure = [&](std::pair<std::uint32_t, Role> tensor, FormatId type) {
+    ++n;
+    if (!arguments.quiet) std::fprintf(stderr, "\rmeasuring matrix %zu ", n);
+    return calibrator.loss(tensor, type);
+  };
+  QSF_LET(tensors, type_choices(model, calibrator.calibration(), measure));
+  if (!arguments.quiet) std::fprintf(stderr, "\r                         \r");
+  QSF_LET(others, other_bytes(model, options, tensors));
+  double bytes = arguments.target_mb * 1e6;
+  if (arguments.target_bpw != 0) {
+    QSF_LET(all, weights_of(model, options));
+    bytes = arguments.target_bpw * static_cast<double>(all) / 8;
+  }
+  if (bytes < static_cast<double>(others)) {
+    return make_error(ErrorCode::bad_argument, "norms and biases alone take {} bytes", others);
+  }
+  QSF_TRY(choose_types(tensors, static_cast<std::uint64_t>(bytes) - others));
+  Table table({"section", "tensor", "type", "loss"});
+  double loss = 0;
+  for (const TensorChoice& tensor : tensors) {
+    const TypeChoice& type = tensor.types[tensor.chosen];
+    options.types[{tensor.section, tensor.role}] = type.format;
+    loss += type.loss;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.5f", type.loss);
+    table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name),
+               std::string(find_format(type.format)->name), text});
+  }
+  if (!arguments.quiet) {
+    table.print(stdout);
+    std::printf("expected loss: %.4f nats per token\n", loss);
+  }
+  return {};
+}
+
 int convert_model(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   Result<ModelSource> model =
@@ -118,6 +178,22 @@ int convert_model(const Arguments& arguments) {
   Options options;
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
   options.compression = kCompressions.at(arguments.compression);
+  options.search = arguments.search || !arguments.calibration.empty();
+  Calibrator calibrator(*model, arguments.output);
+  std::optional<Calibration> imatrix;
+  if (!arguments.calibration.empty()) {
+    Result<std::optional<Calibration>> read = imatrix_of(*model, arguments);
+    if (!read) return fail(read.error());
+    imatrix = std::move(*read);
+    if (!imatrix) {
+      const Status status = calibrator.read(arguments.calibration, arguments.own_tokens);
+      if (!status) return fail(status.error());
+    }
+    options.calibration = imatrix ? &*imatrix : &calibrator.calibration();
+  }
+  if (arguments.target_bpw != 0 || arguments.target_mb != 0) {
+    if (const Status chosen = choose(*model, calibrator, arguments, options); !chosen) return fail(chosen.error());
+  }
   int stopped_by = 0;
   const Result<Summary> summary = write_model(*model, options, arguments, stopped_by);
   if (!summary) {
@@ -163,6 +239,17 @@ int main(int argc, char** argv) {
   app.add_option("--recipe", arguments.recipe,
                  "A JSON file that says what the model's layers and tensors are, for architectures that are not known")
       ->type_name("FILE");
+  app.add_flag("--search", arguments.search, "Seek scales and codes by their squared errors instead of rounding");
+  app.add_option("--calibration", arguments.calibration,
+                 "A text that the model reads first; then scales and codes are sought by what their errors do to it")
+      ->type_name("FILE");
+  app.add_option("--own-tokens", arguments.own_tokens, "Tokens that the model writes itself for --calibration")
+      ->capture_default_str();
+  app.add_option("--target-bpw", arguments.target_bpw, "Bits per weight over all tensors: a type is chosen for each")
+      ->check(CLI::Range(1.0, 32.0));
+  app.add_option("--target-size", arguments.target_mb, "The same by the megabytes of all tensors")
+      ->check(CLI::PositiveNumber)
+      ->excludes("--target-bpw");
   app.add_option("--i2s", arguments.ternary, "How a GGUF's I2_S tensors lie")
       ->check(CLI::IsMember(names_of(kTernaryLayouts)))
       ->capture_default_str();
@@ -183,5 +270,8 @@ int main(int argc, char** argv) {
   }
   if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
   if (arguments.output.empty()) return usage("OUT.qsf is missing");
+  if ((arguments.target_bpw != 0 || arguments.target_mb != 0) && arguments.calibration.empty()) {
+    return usage("--target-bpw and --target-size choose by what types cost: --calibration FILE is needed");
+  }
   return convert_model(arguments);
 }

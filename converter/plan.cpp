@@ -342,6 +342,26 @@ FormatId target_format(const ModelSource& model, const Options& options, const S
   return model.carry_formats || find_format(tensor.format)->quantized() ? tensor.format : kDefaultFormat;
 }
 
+/// The costs of the tensor that is being written; one at a time, since each can be as large as a matrix.
+class Costs {
+ public:
+  explicit Costs(const Calibration* calibration) : calibration_(calibration) {}
+  const RowCost* of(std::uint32_t section, Role role, std::uint32_t cols) {
+    const std::pair key{section, role};
+    if (key_ == key) return &cost_;
+    key_ = key;
+    const auto at = calibration_ == nullptr ? Calibration::const_iterator{} : calibration_->find(key);
+    const bool known = calibration_ != nullptr && at != calibration_->end() && at->second.cols == cols;
+    cost_ = known ? RowCost::of(at->second) : RowCost::plain(cols);
+    return &cost_;
+  }
+
+ private:
+  const Calibration* calibration_;
+  std::optional<std::pair<std::uint32_t, Role>> key_;
+  RowCost cost_;
+};
+
 }  // namespace
 
 Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
@@ -364,6 +384,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
+  const auto costs = std::make_shared<Costs>(options.calibration);
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;
     const LayerKind& kind = frame.kind(section);
@@ -384,6 +405,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     target.section = section;
     target.role = role;
     target.format = target_format(model, options, *tensor, role);
+    if (const auto own = options.types.find(key); own != options.types.end()) target.format = own->second;
     // A tile's rows are of one expert.
     const bool tiles = expert_share(out.header, kind, rule) % kTileRows == 0;
     target.layout = rule.matrix && tiles && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
@@ -391,7 +413,11 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
     const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
-    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads)](
+    CostOf cost;
+    if (options.search) {
+      cost = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
+    }
+    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, cost)](
                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
       return as(begin, n, bytes);
     };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "qsf/base/half.h"
@@ -27,6 +28,7 @@ struct RowConversion {
   const Format& to;
   std::uint32_t rows, cols;
   RotatedHeads heads = {};
+  const RowCost* cost = nullptr;
   std::uint32_t end = 0;            // of the source's rows that are asked for
   std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
   std::uint32_t raw_begin = 0, n_raw = 0;
@@ -74,7 +76,11 @@ struct RowConversion {
       const std::vector<float> stored = floats;
       for (std::uint32_t c = 0; c < cols; ++c) floats[c] = stored[source_row(c, heads)];
     }
-    quantize_row(to, floats, out);
+    if (cost != nullptr) {
+      cost->quantize(to, floats, out);
+    } else {
+      quantize_row(to, floats, out);
+    }
     return {};
   }
 };
@@ -98,14 +104,16 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
 }
 
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               RotatedHeads interleaved) {
+               RotatedHeads interleaved, CostOf cost_of) {
   const Format& from = *find_format(tensor.format);
   const Format& to = *find_format(target);
-  return [&, rows, cols, interleaved](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
+  return [&, rows, cols, interleaved, cost_of = std::move(cost_of)](std::uint32_t begin, std::uint32_t n,
+                                                                    std::span<std::byte> out) -> Status {
     const std::uint32_t head = rows == 1 ? 0 : interleaved.dim;
     const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
     RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
     conversion.heads = interleaved;
+    conversion.cost = cost_of && to.quantized() ? cost_of() : nullptr;
     conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
     conversion.floats.resize(cols);
     const std::uint64_t size = row_bytes(to, cols);

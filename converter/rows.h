@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
+#include "converter/measure.h"
 #include "converter/model_source.h"
 
 namespace qsf::convert {
@@ -16,10 +18,13 @@ struct RotatedHeads {
   std::uint32_t rotated = 0;
 };
 
+/// What errors in the rows of a tensor cost; null where they are rounded one by one.
+using CostOf = std::function<const RowCost*()>;
+
 /// Rows of `tensor` in `target`, row by row. The same format is copied, any other goes through floats. `interleaved`
 /// undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i. bad_input for
 /// weights that are not finite or that `target` cannot hold. `tensor` must outlive the result.
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               RotatedHeads interleaved);
+               RotatedHeads interleaved, CostOf cost_of = {});
 
 }  // namespace qsf::convert

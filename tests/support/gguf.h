@@ -19,8 +19,8 @@ void put(Bytes& out, T value) {
 }
 inline void put_text(Bytes& out, const std::string& text) {
   put<std::uint64_t>(out, text.size());
-  const auto* at = reinterpret_cast<const std::byte*>(text.data());
-  out.insert(out.end(), at, at + text.size());
+  out.resize(out.size() + text.size());
+  std::memcpy(out.data() + out.size() - text.size(), text.data(), text.size());
 }
 
 enum class GgmlType : std::uint32_t {

@@ -1,0 +1,152 @@
+#include "converter/allocate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "qsf/base/try.h"
+#include "qsf/file/roles.h"
+
+namespace qsf::convert {
+namespace {
+
+// Those that are best at their size for some tensor; the choice leaves out what others beat.
+constexpr std::array<std::string_view, 12> kCandidates{"tq1_0",  "q2_0-128", "q2_0", "bitnet-32", "q2_k", "q3_k",
+                                                       "iq4_nl", "q4_k",     "q5_k", "q6_k",      "8bit", "f16"};
+constexpr std::string_view kMeasured = "q3_k";  // whose loss is measured
+constexpr std::uint32_t kSampledRows = 48;
+
+double price(const TypeChoice& type, double per_byte) { return type.loss + per_byte * static_cast<double>(type.bytes); }
+
+std::uint64_t choose_at(std::span<TensorChoice> tensors, double per_byte) {
+  std::uint64_t bytes = 0;
+  for (TensorChoice& tensor : tensors) {
+    const auto best =
+        std::ranges::min_element(tensor.types, {}, [&](const TypeChoice& t) { return price(t, per_byte); });
+    tensor.chosen = static_cast<std::size_t>(best - tensor.types.begin());
+    bytes += best->bytes;
+  }
+  return bytes;
+}
+
+/// The errors of some rows in every type, over the rows themselves.
+Result<std::vector<double>> relative_errors(const TensorSource& tensor, const RowCost& cost,
+                                            std::span<const TypeChoice> types) {
+  const std::uint32_t step = std::max(1u, tensor.rows / kSampledRows);
+  std::vector<double> errors(types.size());
+  double whole = 0;
+  std::vector<float> weights(tensor.cols), back(tensor.cols);
+  for (std::uint32_t row = step / 2; row < tensor.rows; row += step) {
+    QSF_TRY(tensor.rows_of(row, 1, std::as_writable_bytes(std::span(weights))));
+    whole += cost(weights);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const Format& f = *find_format(types[i].format);
+      std::vector<std::byte> bytes(row_bytes(f, tensor.cols));
+      if (f.quantized()) {
+        cost.quantize(f, weights, bytes);
+      } else {
+        quantize_row(f, weights, bytes);
+      }
+      dequantize_row(f, bytes, back);
+      for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
+      errors[i] += cost(back);
+    }
+  }
+  for (double& error : errors) error = whole > 0 ? error / whole : 0;
+  return errors;
+}
+
+}  // namespace
+
+Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
+  double low = 0, high = 1;
+  if (choose_at(tensors, low) <= bytes) return {};
+  while (choose_at(tensors, high) > bytes && high < 1e30) high *= 4;
+  if (const std::uint64_t least = choose_at(tensors, high); least > bytes) {
+    return make_error(ErrorCode::bad_argument, "the matrices need at least {} bytes, and {} are left for them", least,
+                      bytes);
+  }
+  constexpr int kHalvings = 100;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = 0.5 * (low + high);
+    (choose_at(tensors, middle) <= bytes ? high : low) = middle;
+  }
+  std::uint64_t left = bytes - choose_at(tensors, high);
+  while (true) {
+    TensorChoice* best = nullptr;
+    std::size_t to = 0;
+    double most = 0;
+    for (TensorChoice& tensor : tensors) {
+      const TypeChoice& now = tensor.types[tensor.chosen];
+      for (std::size_t i = 0; i < tensor.types.size(); ++i) {
+        const TypeChoice& type = tensor.types[i];
+        if (type.loss >= now.loss || type.bytes > now.bytes + left) continue;
+        const double more = type.bytes > now.bytes ? static_cast<double>(type.bytes - now.bytes) : 1.0;
+        const double gain = (now.loss - type.loss) / more;
+        if (gain <= most) continue;
+        most = gain;
+        best = &tensor;
+        to = i;
+      }
+    }
+    if (best == nullptr) return {};
+    left = left + best->types[best->chosen].bytes - best->types[to].bytes;
+    best->chosen = to;
+  }
+}
+
+Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
+                                               const MeasureLoss& measure) {
+  Options exact;
+  exact.matrices = FormatId::f32;
+  QSF_LET(file, plan_file(model, exact));
+  std::vector<TensorChoice> out;
+  for (const TensorSource& tensor : file.tensors) {
+    // Routers stay as they are, see plan.cpp.
+    const bool routes = tensor.role == Role::router || tensor.role == Role::shared_router;
+    if (!rule_of(tensor.role).matrix || routes) continue;
+    TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
+    for (const std::string_view name : kCandidates) {
+      const Format& f = *find_format(name);
+      const Layout layout = f.quantized() ? Layout::tiles : Layout::rows;
+      choice.types.push_back({f.id, tensor_bytes(f, layout, tensor.rows, tensor.cols), 0});
+    }
+    const std::pair key{tensor.section, tensor.role};
+    const auto at = calibration.find(key);
+    const RowCost cost = at != calibration.end() && at->second.cols == tensor.cols ? RowCost::of(at->second)
+                                                                                   : RowCost::plain(tensor.cols);
+    QSF_LET(errors, relative_errors(tensor, cost, choice.types));
+    const Format& measured = *find_format(kMeasured);
+    const auto which = std::ranges::find(choice.types, measured.id, &TypeChoice::format) - choice.types.begin();
+    QSF_LET(loss, measure(key, measured.id));
+    const double error = errors[static_cast<std::size_t>(which)];
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      choice.types[i].loss = error > 0 ? loss * errors[i] / error : 0;
+    }
+    out.push_back(std::move(choice));
+  }
+  return out;
+}
+
+Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,
+                                  std::span<const TensorChoice> tensors) {
+  QSF_LET(file, plan_file(model, options));
+  std::uint64_t bytes = 0;
+  for (const TensorSource& tensor : file.tensors) {
+    const auto same = [&](const TensorChoice& c) { return c.section == tensor.section && c.role == tensor.role; };
+    if (std::ranges::any_of(tensors, same)) continue;
+    bytes += tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
+  }
+  return bytes;
+}
+
+Result<std::uint64_t> weights_of(const ModelSource& model, const Options& options) {
+  QSF_LET(file, plan_file(model, options));
+  std::uint64_t weights = 0;
+  for (const TensorSource& tensor : file.tensors) weights += std::uint64_t{tensor.rows} * tensor.cols;
+  return weights;
+}
+
+}  // namespace qsf::convert

@@ -1,0 +1,41 @@
+// Calibration: what enters a model's products when it reads a text, and what rounding a tensor does to what it says,
+// both from the engine itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/convert.h"
+#include "converter/measure.h"
+#include "qsf/base/result.h"
+
+namespace qsf::convert {
+
+/// A model that is run while it is converted. It is written beside the output for as long as a run takes.
+class Calibrator {
+ public:
+  /// `model` must outlive it.
+  Calibrator(const ModelSource& model, std::string output) : model_(model), path_(std::move(output) + ".calibration") {}
+
+  /// Reads a text, in windows of at most 512 tokens, each position once, and `own_tokens` tokens of texts that the
+  /// model writes itself. bad_argument when the model has no tokenizer or the text no tokens.
+  Status read(const std::string& text_file, std::uint64_t own_tokens);
+  const Calibration& calibration() const { return calibration_; }
+
+  /// The mean divergence of the model from itself in nats per token with one matrix in another type, over the first
+  /// texts that were read: its own, where there are some.
+  Result<double> loss(std::pair<std::uint32_t, Role> tensor, FormatId type);
+
+ private:
+  Status compare(double* divergence);
+
+  const ModelSource& model_;
+  std::string path_;
+  Calibration calibration_;
+  std::vector<std::uint32_t> probe_;  // what losses are measured on
+  std::vector<float> logits_;         // of the exact model there
+};
+
+}  // namespace qsf::convert

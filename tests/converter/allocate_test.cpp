@@ -1,0 +1,148 @@
+// The choice of types by size, and the measure that it goes by.
+#include "converter/allocate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "formats/rows.h"
+
+namespace qsf::test {
+namespace {
+
+using convert::Moments;
+using convert::RowCost;
+using convert::TensorChoice;
+
+std::vector<TensorChoice> some_tensors(std::size_t n, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<TensorChoice> out(n);
+  for (std::size_t t = 0; t < n; ++t) {
+    const double loss = 1.5 + double{random.symmetric()};
+    const std::uint64_t weights = 100 + 50 * (t % 3);
+    for (const std::uint64_t bits : {2u, 3u, 4u, 8u}) {
+      out[t].types.push_back({FormatId::f32, weights * bits, loss * std::exp2(-2.0 * static_cast<double>(bits))});
+    }
+  }
+  return out;
+}
+
+struct Total {
+  std::uint64_t bytes = 0;
+  double loss = 0;
+};
+Total total(const std::vector<TensorChoice>& tensors) {
+  Total out;
+  for (const TensorChoice& tensor : tensors) {
+    out.bytes += tensor.types[tensor.chosen].bytes;
+    out.loss += tensor.types[tensor.chosen].loss;
+  }
+  return out;
+}
+
+double least_loss(std::vector<TensorChoice>& tensors, std::size_t from, std::uint64_t bytes) {
+  if (from == tensors.size()) return total(tensors).bytes <= bytes ? total(tensors).loss : 1e9;
+  double least = 1e9;
+  for (std::size_t i = 0; i < tensors[from].types.size(); ++i) {
+    tensors[from].chosen = i;
+    least = std::min(least, least_loss(tensors, from + 1, bytes));
+  }
+  return least;
+}
+
+TEST(Allocate, FitsAndIsNearTheBestOfAllChoices) {
+  for (std::uint64_t seed = 1; seed < 6; ++seed) {
+    std::vector<TensorChoice> tensors = some_tensors(6, seed);
+    double last = 1e9;
+    for (std::uint64_t bytes = 2000; bytes <= 7200; bytes += 400) {
+      ASSERT_TRUE(convert::choose_types(tensors, bytes));
+      const Total chosen = total(tensors);
+      EXPECT_LE(chosen.bytes, bytes);
+      EXPECT_LE(chosen.loss, last * 1.0001);
+      last = chosen.loss;
+      std::vector<TensorChoice> tried = tensors;
+      // What a price of bytes cannot reach is less than the step of one tensor.
+      double step = 0;
+      for (const TensorChoice& tensor : tensors) step = std::max(step, tensor.types[tensor.chosen].loss);
+      EXPECT_LE(chosen.loss, least_loss(tried, 0, bytes) + step);
+    }
+  }
+}
+
+TEST(Allocate, RefusesWhatIsTooSmall) {
+  std::vector<TensorChoice> tensors = some_tensors(4, 1);
+  const Status status = convert::choose_types(tensors, 10);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::bad_argument);
+}
+
+/// Moments of `n` columns that depend on each other.
+Moments some_moments(std::uint32_t cols, std::uint32_t width, std::uint32_t n) {
+  Moments out{cols, width, static_cast<double>(n),
+              std::vector<double>(std::size_t{(cols + width - 1) / width} * width * width)};
+  Random random(3);
+  for (std::uint32_t t = 0; t < n; ++t) {
+    std::vector<double> x(cols);
+    const double common = double{random.symmetric()};
+    for (double& v : x) v = common + 0.5 * double{random.symmetric()};
+    for (std::uint32_t i = 0; i < cols; ++i) {
+      for (std::uint32_t j = i / width * width; j <= i; ++j)
+        out.sums[std::size_t{i} * width + j % width] += x[i] * x[j];
+    }
+  }
+  return out;
+}
+
+TEST(RowCost, IsTheMomentsOfTheErrors) {
+  for (const std::uint32_t width : {96u, 256u}) {
+    const std::uint32_t cols = width == 96 ? 96 : 600;
+    const Moments moments = some_moments(cols, width, 100000 / cols);
+    const RowCost cost = RowCost::of(moments);
+    // Linear in the moments but for one factor, so two vectors' costs are in the moments' relation.
+    const auto exact = [&](const std::vector<float>& e) {
+      double mean = 0, sum = 0;
+      for (std::uint32_t i = 0; i < cols; ++i) mean += moments.of(i, i) / cols;
+      const double keep = moments.n / (moments.n + 0.1 * width);
+      for (std::uint32_t i = 0; i < cols; ++i) {
+        for (std::uint32_t j = 0; j < cols; ++j) {
+          const double h = moments.of(i, j) / mean * (i == j ? 1 : keep) + (i == j ? 0.01 : 0);
+          sum += double{e[i]} * h * double{e[j]};
+        }
+      }
+      return sum;
+    };
+    for (std::uint64_t seed = 1; seed < 4; ++seed) {
+      const std::vector<float> e = random_weights(cols, seed);
+      EXPECT_NEAR(cost(e), exact(e), 1e-4 * exact(e)) << width;
+    }
+  }
+}
+
+TEST(RowCost, RowsCostNoMoreThanRounded) {
+  for (const std::uint32_t cols : {96u, 600u}) {
+    const Moments moments = some_moments(cols, cols == 96 ? 96 : 256, 500);
+    const RowCost cost = RowCost::of(moments);
+    for (const char* name : {"2bit", "q2_k", "q3_k", "iq4_nl", "q6_k", "ternary", "8bit"}) {
+      const Format& f = format(name);
+      double ratios = 0;
+      for (const Spread spread : kSpreads) {
+        const std::vector<float> weights = spread_weights(spread, cols);
+        std::vector<std::byte> bytes(row_bytes(f, cols));
+        const auto cost_of = [&] {
+          std::vector<float> e = dequantized(f, bytes, cols);
+          for (std::size_t i = 0; i < e.size(); ++i) e[i] = weights[i] - e[i];
+          return cost(e);
+        };
+        quantize_row(f, weights, bytes);
+        const double rounded = cost_of();
+        cost.quantize(f, weights, bytes);
+        EXPECT_LE(cost_of(), rounded) << name;
+        ratios += cost_of() / rounded;
+      }
+      EXPECT_LT(ratios, static_cast<double>(kSpreads.size())) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test
