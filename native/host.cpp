@@ -80,6 +80,17 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
 }
 
 Result<Step> Host::next() {
+  if (!choice_) return step();
+  const Clock::time_point begin = Clock::now();
+  pool_.use(generating_ ? choice_->threads() : pool_.count());
+  const Result<Step> next = step();
+  const bool token = next && *next == Step::token;
+  if (token && generating_) choice_->took(seconds_since(begin));
+  generating_ = token;
+  return next;
+}
+
+Result<Step> Host::step() {
   while (!cancel_.load(std::memory_order_relaxed)) {
     const std::uint64_t seen = io_->settled();
     const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();

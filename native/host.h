@@ -16,6 +16,7 @@
 #include "native/io_thread.h"
 #include "native/source.h"
 #include "qsf/engine.h"
+#include "threads/thread_choice.h"
 #include "threads/thread_pool.h"
 
 namespace qsf {
@@ -25,7 +26,7 @@ std::string_view isa_from_environment();
 
 struct HostOptions {
   std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
-  std::uint32_t threads = 0;          // 0: usable_cores()
+  std::uint32_t threads = 0;          // 0: usable_cores(), or for a token as many of them as are fastest at the moment
   bool pin = false;                   // each computing thread but the caller's to a core of its own
   bool profile = false;               // measure every step: see Profile
   bool expect = false;                // measure the machine first, for Stats::token_rate
@@ -81,15 +82,19 @@ class Host {
         pool_(options.threads != 0 ? options.threads : usable_cores()),
         cancel_(cancel),
         profiling_(options.profile) {
+    if (options.threads == 0) choice_.emplace(pool_.count());
     if (options.pin) pin_to_cores(pool_.threads());
   }
 
+  Result<Step> step();
   bool help();
   Status measure(const HostOptions& options, OpenOptions& open);
 
   Pages pages_;
   Source source_;
   ThreadPool pool_;
+  std::optional<ThreadChoice> choice_;
+  bool generating_ = false;  // the last step was a token
   const std::atomic<bool>& cancel_;
   Session* session_ = nullptr;
   std::optional<IoThread> io_;

@@ -49,14 +49,17 @@ void Signal::notify() {
 }
 
 ThreadPool::ThreadPool(std::uint32_t n_threads) {
+  used_.value = n_threads;
   threads_.reserve(n_threads - 1);
-  for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this] { serve(); });
+  for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
 }
 
 void ThreadPool::end() {
   stop_ = true;
   job_.value.fetch_add(1);
   job_.notify();
+  used_.value = count();
+  used_.notify();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -71,8 +74,13 @@ Workers ThreadPool::workers() {
   return workers;
 }
 
+void ThreadPool::use(std::uint32_t n_threads) {
+  used_.value.store(n_threads);
+  used_.notify();
+}
+
 void ThreadPool::run(Task task, void* context, std::uint32_t n) {
-  if (threads_.empty() || n <= 1) {
+  if (threads_.empty() || n <= 1 || used_.value.load(std::memory_order_relaxed) == 1) {
     for (std::uint32_t i = 0; i < n; ++i) task(context, i);
     return;
   }
@@ -87,19 +95,21 @@ void ThreadPool::run(Task task, void* context, std::uint32_t n) {
   ticket_.store(std::uint64_t{open} << 32);
   job_.value.store(open);
   job_.notify();
-  while (work(ticket_.load())) {
+  while (work(ticket_.load(), 0)) {
   }
   for (std::uint32_t done = done_.value.load(); done != n; done = done_.value.load()) done_.wait_while(done);
 }
 
-/// Claims and does some of the job under `ticket`; false when nothing of it is left to claim.
-bool ThreadPool::work(std::uint64_t ticket) {
+/// Claims and does some of the job under `ticket`; false when nothing of it is left for this thread.
+bool ThreadPool::work(std::uint64_t ticket, std::uint32_t index) {
   const Task task = task_.load();
   void* context = context_.load();
   const std::uint32_t n = n_.load();
   const auto begin = static_cast<std::uint32_t>(ticket);
   if (begin >= n) return false;
-  const std::uint32_t share = std::max((n - begin) / (4 * count()), 1u);
+  const std::uint32_t used = used_.value.load();  // this ticket's, if the ticket still stands below
+  if (index >= used) return false;
+  const std::uint32_t share = std::max((n - begin) / (4 * used), 1u);
   // Whatever was read above belongs to this ticket's job if the ticket still stands now.
   if (!ticket_.compare_exchange_strong(ticket, ticket + share)) return true;
   for (std::uint32_t i = begin; i < begin + share; ++i) task(context, i);
@@ -107,10 +117,14 @@ bool ThreadPool::work(std::uint64_t ticket) {
   return true;
 }
 
-void ThreadPool::serve() {
+void ThreadPool::serve(std::uint32_t index) {
   std::uint32_t seen = 0;
   while (!stop_) {
-    while (work(ticket_.load())) {
+    if (const std::uint32_t used = used_.value.load(); index >= used) {
+      used_.wait_while(used);
+      continue;
+    }
+    while (work(ticket_.load(), index)) {
     }
     job_.wait_while(seen);
     seen = job_.value.load();

@@ -38,6 +38,9 @@ class ThreadPool {
   std::span<std::thread> threads() { return threads_; }
   Workers workers();
 
+  /// Jobs from now on are for so many threads, the caller's among them: 1 to count(). Between two jobs.
+  void use(std::uint32_t n_threads);
+
   /// Calls task(context, i) once for every i in [0, n), on the caller's thread too; one call at a time.
   void run(void (*task)(void* context, std::uint32_t index), void* context, std::uint32_t n);
 
@@ -47,8 +50,8 @@ class ThreadPool {
  private:
   using Task = void (*)(void*, std::uint32_t);
 
-  void serve();
-  bool work(std::uint64_t ticket);
+  void serve(std::uint32_t index);
+  bool work(std::uint64_t ticket, std::uint32_t index);
 
   // Which job runs and how far it is handed out: job number in the upper 32 bits, next index in the lower. A claim is
   // a compare-exchange of both, so a thread that is late cannot take anything of a newer job.
@@ -58,6 +61,7 @@ class ThreadPool {
   std::atomic<void*> context_{nullptr};
   std::atomic<std::uint32_t> n_{0};
   Signal job_;
+  Signal used_;  // so many threads take part; the others wait for it to change
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
 };

@@ -59,6 +59,32 @@ TEST(ThreadPool, ASlowTaskDelaysNoOther) {
   EXPECT_EQ(done_when_slow_ended, 7);
 }
 
+TEST(ThreadPool, UsesAsManyAsItIsTold) {
+  ThreadPool pool(4);
+  const auto used = [&] {
+    std::mutex mutex;
+    std::set<std::thread::id> ids;
+    for (int i = 0; i < 200; ++i) {
+      run(pool, 16, [&](std::uint32_t) {
+        const std::lock_guard lock(mutex);
+        ids.insert(std::this_thread::get_id());
+      });
+    }
+    return ids;
+  };
+  for (const std::uint32_t n : {1u, 3u, 2u, 4u, 1u}) {
+    pool.use(n);
+    EXPECT_LE(used().size(), n);
+  }
+  EXPECT_EQ(used(), std::set{std::this_thread::get_id()});
+  pool.use(4);
+  std::atomic<int> arrived{0};
+  run(pool, 4, [&](std::uint32_t) {
+    ++arrived;
+    while (arrived < 4) std::this_thread::yield();  // each task holds its thread until all four have begun
+  });
+}
+
 TEST(ThreadPool, UsesItsThreads) {
   ThreadPool pool(3);
   std::mutex mutex;
