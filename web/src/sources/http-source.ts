@@ -3,6 +3,7 @@
 // lies where nobody else writes, once: when it comes, or when it is first read.
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
+import { ReadAhead } from './ahead.js';
 import { Blocks } from './blocks.js';
 import { crc32 } from './crc32.js';
 import { HttpFile, MERGE } from './http.js';
@@ -34,8 +35,17 @@ export class HttpSource implements ByteSource {
   #unvouched: { offset: number; bytes: Uint8Array }[] = [];
   /** Reads under way, by offset. */
   #flying = new Map<number, Promise<void>>();
-  /** What is fetched for the cache alone lies here meanwhile. */
+  /** What is fetched for the cache alone, or ahead of need where there is none, lies here meanwhile. */
   readonly #blocks = new Blocks();
+  readonly #ahead = new ReadAhead({
+    gap: MERGE.gap,
+    fetch: async (offset, size) => {
+      const bytes = this.#blocks.take(size);
+      await this.#http.read(offset, bytes);
+      return bytes;
+    },
+    give: (bytes) => this.#blocks.give(bytes as Uint8Array<ArrayBuffer>),
+  });
   #pieces: readonly Piece[] = [];
   #pending: Piece[] = [];
   #kept: { resolve: () => void; reject: (error: unknown) => void } | undefined;
@@ -140,6 +150,7 @@ export class HttpSource implements ByteSource {
 
   async restart(): Promise<void> {
     await this.#end();
+    this.#ahead.forget();
     this.#earlier = {
       network: this.#earlier.network + this.#http.bytes,
       requests: this.#earlier.requests + this.#http.requests,
@@ -239,7 +250,8 @@ export class HttpSource implements ByteSource {
       if (kept !== false) return kept;
     }
     const transfer = () => (this.#whole ? this.#whole.read(offset, into) : this.#http.read(offset, into));
-    await transfer();
+    const isStreamed = !this.#whole && !this.#cache?.writable;
+    if (!isStreamed || !(await this.#ahead.read(offset, into))) await transfer();
     await this.#check(piece, transfer);
     this.#take(piece);
   }

@@ -1,10 +1,12 @@
 // One cached model, as its owner writes it or as another tab reads it.
+import { ReadAhead, Trial } from './ahead.js';
 import { BlockReader } from './blob.js';
 import { COMPLETE_LINE, headLine, parseJournal, rangeLine } from './journal.js';
 import type { Identity, Journal } from './journal.js';
 import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
 import type { SyncFile } from './opfs.js';
 import { RangeSet } from './ranges.js';
+import { Reader } from './reader.js';
 
 /** How long the last page's worker may take to let go of its files, in milliseconds. */
 const PATIENCE = 500;
@@ -61,6 +63,9 @@ class OwnedCache implements ModelCache {
   verified = new RangeSet();
   complete = false;
   readonly #model: SyncFile;
+  /** Where the browser lets two workers have the file open. */
+  readonly #reader: Reader | undefined;
+  readonly #ahead: ReadAhead | undefined;
   readonly #journal: SyncFile;
   readonly #remove: () => Promise<void>;
   readonly #release: () => void;
@@ -74,18 +79,30 @@ class OwnedCache implements ModelCache {
     remove: () => Promise<void>,
     release: () => void,
   ): Promise<OwnedCache> {
-    const model = await syncAccess(folder, MODEL_FILE, PATIENCE);
+    const file = await folder.getFileHandle(MODEL_FILE, { create: true });
+    const model = await syncAccess(file, true, PATIENCE);
     try {
-      const journal = await syncAccess(folder, JOURNAL_FILE, PATIENCE);
-      return new OwnedCache(model, journal, remove, release);
+      const lines = await folder.getFileHandle(JOURNAL_FILE, { create: true });
+      const journal = await syncAccess(lines, false, PATIENCE);
+      return new OwnedCache(file, model, journal, remove, release);
     } catch (error) {
       model.close();
       throw error;
     }
   }
 
-  private constructor(model: SyncFile, journal: SyncFile, remove: () => Promise<void>, release: () => void) {
+  private constructor(
+    file: FileSystemFileHandle,
+    model: SyncFile,
+    journal: SyncFile,
+    remove: () => Promise<void>,
+    release: () => void,
+  ) {
     this.#model = model;
+    if (model.isShared) {
+      this.#reader = new Reader(file);
+      this.#ahead = new ReadAhead(this.#reader, new Trial());
+    }
     this.#journal = journal;
     this.#remove = remove;
     this.#release = release;
@@ -103,11 +120,21 @@ class OwnedCache implements ModelCache {
   }
 
   read(offset: number, into: Uint8Array): Promise<void> | undefined {
+    const wait = async (ahead: Promise<boolean>) => {
+      if (!(await ahead)) await this.#readNow(offset, into);
+    };
+    const ahead = this.complete && this.#ahead?.read(offset, into);
+    if (typeof ahead === 'object') return wait(ahead);
+    return ahead ? undefined : this.#readNow(offset, into);
+  }
+
+  #readNow(offset: number, into: Uint8Array): Promise<void> | undefined {
     const got = this.#model.read(into, offset);
     return got === into.length ? undefined : Promise.reject(new Error('the cached file is short'));
   }
 
   reset(identity: Identity): void {
+    this.#ahead?.forget();
     this.identity = identity;
     this.verified = new RangeSet();
     this.complete = false;
@@ -138,6 +165,7 @@ class OwnedCache implements ModelCache {
   }
 
   drop(offset: number, size: number): void {
+    this.#ahead?.forget();
     this.verified.remove(offset, size);
     this.complete = false;
     this.#pending += rangeLine('drop', offset, size);
@@ -156,6 +184,7 @@ class OwnedCache implements ModelCache {
     this.#try(() => this.#flush());
     this.#model.close();
     this.#journal.close();
+    await this.#reader?.close();
     if (!this.complete && this.verified.total === 0) await this.#remove().catch(() => {});
     this.#release();
   }

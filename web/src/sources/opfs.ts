@@ -7,6 +7,8 @@ export const JOURNAL_FILE = 'journal';
 
 /** FileSystemSyncAccessHandle, which only workers have, with the bytes that every browser lets it touch. */
 interface SyncAccessHandle {
+  /** Undefined where a file has one handle at most. */
+  readonly mode?: string;
   read(into: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   write(bytes: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   truncate(size: number): void;
@@ -15,7 +17,16 @@ interface SyncAccessHandle {
   close(): void;
 }
 
-type WorkerFileHandle = FileSystemFileHandle & { createSyncAccessHandle(): Promise<SyncAccessHandle> };
+/** The mode of files that have several handles, all of them in workers of one tab. */
+const SHARED = 'readwrite-unsafe';
+
+type WorkerFileHandle = FileSystemFileHandle & {
+  createSyncAccessHandle(options: { mode: string }): Promise<SyncAccessHandle>;
+};
+
+/** A handle of this worker's own; with `shared`, and where the browser can do that, beside those of others. */
+export const openHandle = (file: FileSystemFileHandle, shared: boolean): Promise<SyncAccessHandle> =>
+  (file as WorkerFileHandle).createSyncAccessHandle({ mode: shared ? SHARED : 'readwrite' });
 
 const isPrivate = (bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> => bytes.buffer instanceof ArrayBuffer;
 
@@ -26,6 +37,11 @@ export class SyncFile {
 
   constructor(handle: SyncAccessHandle) {
     this.#handle = handle;
+  }
+
+  /** Whether another worker can open it meanwhile. */
+  get isShared(): boolean {
+    return this.#handle.mode === SHARED;
   }
 
   read(into: Uint8Array, at: number): number {
@@ -70,13 +86,12 @@ export function hasSyncAccess(): boolean {
   return typeof FileSystemFileHandle === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 }
 
-/** Opens a file for this worker alone. A page that is just being left may hold it for up to `patience` milliseconds. */
-export async function syncAccess(folder: FileSystemDirectoryHandle, name: string, patience: number): Promise<SyncFile> {
-  const file = (await folder.getFileHandle(name, { create: true })) as WorkerFileHandle;
+/** Opens a file for this tab alone. A page that is just being left may hold it for up to `patience` milliseconds. */
+export async function syncAccess(file: FileSystemFileHandle, shared: boolean, patience: number): Promise<SyncFile> {
   const end = performance.now() + patience;
   for (;;) {
     try {
-      return new SyncFile(await file.createSyncAccessHandle());
+      return new SyncFile(await openHandle(file, shared));
     } catch (error) {
       if (performance.now() > end) throw error;
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,0 +1,163 @@
+// Reading ahead of who asks. A pass asks for the same pieces in the same order each time, so what came behind a piece
+// the last time is on its way before it is asked for, and neighbours in the file come as one run.
+import { MiB } from '../constants.js';
+
+/** Bytes of a run, unless a piece alone has more. */
+const RUN = MiB;
+/** Runs held: one that is being used, two on their way. */
+const RUNS = 3;
+/** Pieces in their known order that make up for one that was in none; and how many of them count. */
+const SURPRISE = 4;
+const MOST_TRUST = 8;
+/** Pieces that are in no run, one after the other, before these are given up. */
+const LOST = 2;
+
+/** Where runs come from. */
+export interface Supply {
+  /** Bytes that nobody wants and that may be read along between two pieces. */
+  readonly gap: number;
+  /** The bytes of a run; undefined when none can be had now. */
+  fetch(offset: number, size: number): Promise<Uint8Array> | undefined;
+  /** Takes bytes back, for the next runs. */
+  give(bytes: Uint8Array): void;
+}
+
+interface Piece {
+  offset: number;
+  size: number;
+  /** What was asked for behind it the last time, and what behind that. */
+  next?: Piece;
+  third?: Piece;
+}
+
+interface Run {
+  offset: number;
+  end: number;
+  last: Piece;
+  bytes?: Uint8Array;
+  arriving: Promise<unknown>;
+}
+
+export class ReadAhead {
+  readonly #supply: Supply;
+  readonly #trial: Trial | undefined;
+  readonly #pieces = new Map<number, Piece>();
+  /** In the order in which they are expected to be used. */
+  #runs: Run[] = [];
+  #before: Piece | undefined;
+  #last: Piece | undefined;
+  /** Above 0 while pieces are asked for in the order that is known. */
+  #trust = 0;
+  #lost = 0;
+
+  /** With a trial, it is done only where that finds it faster. */
+  constructor(supply: Supply, trial?: Trial) {
+    this.#supply = supply;
+    this.#trial = trial;
+  }
+
+  /** Fills `into` with what was read ahead from `offset` on, at once or when it has come; false where it was not, or in vain. */
+  read(offset: number, into: Uint8Array): boolean | Promise<boolean> {
+    const piece = this.#learn(offset, into.length);
+    if (this.#trust === MOST_TRUST) this.#trial?.pass(offset);
+    const at = this.#runs.findIndex((run) => run.offset <= offset && offset + into.length <= run.end);
+    const run = this.#runs[at];
+    for (const passed of this.#runs.splice(0, at)) this.#free(passed);
+    this.#lost = run ? 0 : this.#lost + 1;
+    const isOn = this.#trust > 0 && this.#trial?.on !== false;
+    if (!isOn || this.#lost > LOST) this.forget();
+    if (isOn) this.#fill(piece);
+    if (!run) return false;
+    const copy = () => {
+      into.set(run.bytes!.subarray(offset - run.offset, offset - run.offset + into.length));
+      return true;
+    };
+    if (run.bytes) return copy();
+    return run.arriving.then(copy, () => false);
+  }
+
+  /** Gives up what was read ahead, which may be what the file no longer holds. */
+  forget(): void {
+    for (const run of this.#runs.splice(0)) this.#free(run);
+  }
+
+  /**
+   * Notes what came behind what. A look-up, which is another each time, is left out of it, and so is what had to make room
+   * for one and is asked for again.
+   */
+  #learn(offset: number, size: number): Piece {
+    let piece = this.#pieces.get(offset);
+    if (piece?.size !== size) this.#pieces.set(offset, (piece = { offset, size }));
+    const [first, second] = [this.#before, this.#last];
+    this.#before = first === piece ? undefined : second;
+    this.#last = piece;
+    if (!first || !second || first === piece) return piece;
+    if (first.next === second) {
+      this.#trust = Math.min(this.#trust + 1, MOST_TRUST);
+    } else if (first.next === piece || first.third === piece) {
+      first.next = piece;
+      this.#before = first;
+      return piece;
+    } else {
+      first.next = second;
+      this.#trust = Math.max(this.#trust - SURPRISE, -MOST_TRUST);
+    }
+    first.third = piece;
+    return piece;
+  }
+
+  /** Asks for runs of what is expected behind what is on its way. */
+  #fill(piece: Piece): void {
+    let tip = this.#runs.at(-1)?.last ?? piece;
+    while (this.#runs.length < RUNS && tip.next) {
+      const { offset, size } = (tip = tip.next);
+      if (this.#runs.some((run) => run.offset <= offset && offset < run.end)) return;
+      let end = offset + size;
+      for (let next = tip.next; next && next.offset >= end && next.offset <= end + this.#supply.gap; next = tip.next) {
+        if (next.offset + next.size - offset > RUN) break;
+        tip = next;
+        end = next.offset + next.size;
+      }
+      const fetched = this.#supply.fetch(offset, end - offset);
+      if (!fetched) return;
+      const run: Run = { offset, end, last: tip, arriving: fetched.then((bytes) => (run.bytes = bytes)) };
+      this.#runs.push(run);
+      run.arriving.catch(() => (this.#runs = this.#runs.filter((other) => other !== run)));
+    }
+  }
+
+  /** Its bytes are given back once those who wait for some have them. */
+  #free(run: Run): void {
+    run.arriving.then(
+      () => this.#supply.give(run.bytes!),
+      () => {},
+    );
+  }
+}
+
+/** Passes of a trial, every second one with reading ahead, and after how many the next trial begins. */
+const TRIED = 8;
+const PASSES = 128;
+
+/** Finds out by the time that passes take whether they are faster with reading ahead: one thread less computes meanwhile. */
+export class Trial {
+  on = true;
+  /** With this piece a pass begins. */
+  #mark: number | undefined;
+  #pass = 0;
+  #begun = 0;
+  /** Milliseconds of the shortest pass without and with. */
+  #best = [Infinity, Infinity];
+
+  /** Tells of a piece that is asked for. */
+  pass(offset: number): void {
+    if (offset !== (this.#mark ??= offset)) return;
+    const now = performance.now();
+    const which = Number(this.on);
+    if (this.#begun > 0) this.#best[which] = Math.min(this.#best[which]!, now - this.#begun);
+    this.#begun = now;
+    const at = this.#pass++ % PASSES;
+    if (at === 0) this.#best = [Infinity, Infinity];
+    this.on = at < TRIED ? at % 2 === 0 : this.#best[1]! <= this.#best[0]!;
+  }
+}
