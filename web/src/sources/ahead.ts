@@ -16,8 +16,8 @@ const LOST = 2;
 export interface Supply {
   /** Bytes that nobody wants and that may be read along between two pieces. */
   readonly gap: number;
-  /** The bytes of a run; undefined when none can be had now. */
-  fetch(offset: number, size: number): Promise<Uint8Array> | undefined;
+  /** The bytes of a run; undefined when none can be had, now or after all. */
+  fetch(offset: number, size: number): Promise<Uint8Array | undefined> | undefined;
   /** Takes bytes back, for the next runs. */
   give(bytes: Uint8Array): void;
 }
@@ -34,7 +34,8 @@ interface Run {
   offset: number;
   end: number;
   last: Piece;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
+  /** Settles when there are bytes, or will be none. */
   arriving: Promise<unknown>;
 }
 
@@ -69,11 +70,10 @@ export class ReadAhead {
     if (isOn) this.#fill(piece);
     if (!run) return false;
     const copy = () => {
-      into.set(run.bytes!.subarray(offset - run.offset, offset - run.offset + into.length));
-      return true;
+      if (run.bytes) into.set(run.bytes.subarray(offset - run.offset, offset - run.offset + into.length));
+      return !!run.bytes;
     };
-    if (run.bytes) return copy();
-    return run.arriving.then(copy, () => false);
+    return run.bytes ? copy() : run.arriving.then(copy);
   }
 
   /** Gives up what was read ahead, which may be what the file no longer holds. */
@@ -120,18 +120,19 @@ export class ReadAhead {
       }
       const fetched = this.#supply.fetch(offset, end - offset);
       if (!fetched) return;
-      const run: Run = { offset, end, last: tip, arriving: fetched.then((bytes) => (run.bytes = bytes)) };
+      const run: Run = { offset, end, last: tip, arriving: fetched };
       this.#runs.push(run);
-      run.arriving.catch(() => (this.#runs = this.#runs.filter((other) => other !== run)));
+      const arrive = (bytes?: Uint8Array) => {
+        run.bytes = bytes;
+        if (!bytes) this.#runs = this.#runs.filter((other) => other !== run);
+      };
+      run.arriving = fetched.then(arrive, () => arrive());
     }
   }
 
   /** Its bytes are given back once those who wait for some have them. */
   #free(run: Run): void {
-    run.arriving.then(
-      () => this.#supply.give(run.bytes!),
-      () => {},
-    );
+    void run.arriving.then(() => run.bytes && this.#supply.give(run.bytes));
   }
 }
 

@@ -80,10 +80,10 @@ class OwnedCache implements ModelCache {
     release: () => void,
   ): Promise<OwnedCache> {
     const file = await folder.getFileHandle(MODEL_FILE, { create: true });
-    const model = await syncAccess(file, true, PATIENCE);
+    const model = await syncAccess(file, PATIENCE);
     try {
       const lines = await folder.getFileHandle(JOURNAL_FILE, { create: true });
-      const journal = await syncAccess(lines, false, PATIENCE);
+      const journal = await syncAccess(lines, PATIENCE);
       return new OwnedCache(file, model, journal, remove, release);
     } catch (error) {
       model.close();

@@ -17,23 +17,27 @@ interface SyncAccessHandle {
   close(): void;
 }
 
-/** The mode of files that have several handles, all of them in workers of one tab. */
-const SHARED = 'readwrite-unsafe';
+/** Lets a file have several handles; whoever has the lock of a name has all of them. */
+const mode = 'readwrite-unsafe';
 
 type WorkerFileHandle = FileSystemFileHandle & {
   createSyncAccessHandle(options: { mode: string }): Promise<SyncAccessHandle>;
 };
 
-/** A handle of this worker's own; with `shared`, and where the browser can do that, beside those of others. */
-export const openHandle = (file: FileSystemFileHandle, shared: boolean): Promise<SyncAccessHandle> =>
-  (file as WorkerFileHandle).createSyncAccessHandle({ mode: shared ? SHARED : 'readwrite' });
+/** A handle beside others, where the browser can do that, else the only one. */
+export const openHandle = (file: FileSystemFileHandle): Promise<SyncAccessHandle> =>
+  (file as WorkerFileHandle).createSyncAccessHandle({ mode });
 
 const isPrivate = (bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> => bytes.buffer instanceof ArrayBuffer;
 
-/** A file that is read and written without waiting. Bytes of shared memory go through a block of their own. */
+/**
+ * A file that is read and written without waiting. Bytes of shared memory go through a block of their own, read ones only
+ * where the browser does not take such memory.
+ */
 export class SyncFile {
   readonly #handle: SyncAccessHandle;
   #block = new Uint8Array();
+  #readsShared = true;
 
   constructor(handle: SyncAccessHandle) {
     this.#handle = handle;
@@ -41,11 +45,19 @@ export class SyncFile {
 
   /** Whether another worker can open it meanwhile. */
   get isShared(): boolean {
-    return this.#handle.mode === SHARED;
+    return this.#handle.mode === mode;
   }
 
   read(into: Uint8Array, at: number): number {
     if (isPrivate(into)) return this.#handle.read(into, { at });
+    if (this.#readsShared) {
+      try {
+        return this.#handle.read(into as Uint8Array<ArrayBuffer>, { at });
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        this.#readsShared = false;
+      }
+    }
     const block = this.#room(into.length);
     const got = this.#handle.read(block, { at });
     into.set(block.subarray(0, got));
@@ -86,12 +98,12 @@ export function hasSyncAccess(): boolean {
   return typeof FileSystemFileHandle === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 }
 
-/** Opens a file for this tab alone. A page that is just being left may hold it for up to `patience` milliseconds. */
-export async function syncAccess(file: FileSystemFileHandle, shared: boolean, patience: number): Promise<SyncFile> {
+/** Opens a file of this tab's. A page that is just being left may hold it for up to `patience` milliseconds. */
+export async function syncAccess(file: FileSystemFileHandle, patience: number): Promise<SyncFile> {
   const end = performance.now() + patience;
   for (;;) {
     try {
-      return new SyncFile(await openHandle(file, shared));
+      return new SyncFile(await openHandle(file));
     } catch (error) {
       if (performance.now() > end) throw error;
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -25,54 +25,43 @@ export function serveReads(): void {
   const answer = (answer: Answer | boolean, transfer: ArrayBuffer[] = []) =>
     globalThis.postMessage(answer, { transfer });
   const serve = async (file: FileSystemFileHandle) => {
-    const handle = await openHandle(file, true);
+    const handle = await openHandle(file);
     globalThis.onmessage = ({ data }: MessageEvent<Request | undefined>) => {
       if (!data) {
         handle.close();
         return answer(false);
       }
       const { offset, size, block } = data;
-      let got = 0;
-      try {
-        got = handle.read(new Uint8Array(block, 0, size), { at: offset });
-      } catch {
-        // Who asked reads it again, and tells why that fails.
-      }
-      answer({ block, got }, [block]);
+      answer({ block, got: handle.read(new Uint8Array(block, 0, size), { at: offset }) }, [block]);
     };
     answer(true);
   };
-  globalThis.onmessage = ({ data }: MessageEvent<FileSystemFileHandle>) => void serve(data).catch(() => answer(false));
+  globalThis.onmessage = ({ data }: MessageEvent<FileSystemFileHandle>) => void serve(data);
 }
 
-/** The worker seen from here. It has nothing to give before it has opened the file, nor once a read has failed. */
+/** The worker seen from here. It has nothing to give before it has opened the file, nor once it has failed. */
 export class Reader implements Supply {
   readonly gap = 64 * KiB;
   readonly #file: FileSystemFileHandle;
   readonly #blocks = new Blocks();
-  #worker: Worker | undefined;
+  /** null where none can be started. */
+  #worker: Worker | null | undefined;
   #isOpen = false;
-  #hasFailed = false;
   /** Who waits for answers, which come in the order of what was asked. */
-  readonly #waiting: ((answer: Answer | undefined) => void)[] = [];
+  readonly #waiting: ((answer?: Answer) => void)[] = [];
 
   constructor(file: FileSystemFileHandle) {
     this.#file = file;
   }
 
-  fetch(offset: number, size: number): Promise<Uint8Array> | undefined {
-    if (this.#hasFailed) return undefined;
-    if (!this.#worker) this.#start();
+  fetch(offset: number, size: number): Promise<Uint8Array | undefined> | undefined {
+    if (this.#worker === undefined) this.#start();
     if (!this.#isOpen) return undefined;
     const { buffer: block } = this.#blocks.take(size);
-    const request: Request = { offset, size, block };
-    this.#worker!.postMessage(request, [block]);
-    return new Promise((resolve, reject) => {
-      this.#waiting.push((answer) => {
-        if (answer?.got === size) return resolve(new Uint8Array(answer.block, 0, size));
-        this.#hasFailed = true;
-        reject(new Error('The run could not be read.'));
-      });
+    return this.#ask({ offset, size, block }, [block]).then((answer) => {
+      if (answer?.got === size) return new Uint8Array(answer.block, 0, size);
+      this.#end();
+      return undefined;
     });
   }
 
@@ -82,34 +71,35 @@ export class Reader implements Supply {
 
   /** Resolves when the worker has let go of the file. */
   async close(): Promise<void> {
-    if (this.#isOpen) {
-      this.#worker!.postMessage(undefined);
-      await new Promise((resolve) => this.#waiting.push(resolve));
-    }
+    if (this.#isOpen) await this.#ask();
     this.#end();
+  }
+
+  #ask(request?: Request, transfer: ArrayBuffer[] = []): Promise<Answer | undefined> {
+    this.#worker!.postMessage(request, transfer);
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   #start(): void {
     try {
       const { address, type } = ownScript();
-      this.#worker = new Worker(address, { type, name: READER });
+      const worker = new Worker(address, { type, name: READER });
+      worker.onerror = () => this.#end();
+      worker.onmessage = ({ data }: MessageEvent<Answer | boolean>) => {
+        if (data === true) this.#isOpen = true;
+        else if (data) this.#waiting.shift()?.(data);
+        else this.#end();
+      };
+      worker.postMessage(this.#file);
+      this.#worker = worker;
     } catch {
-      this.#hasFailed = true;
-      return;
+      this.#worker = null;
     }
-    this.#worker.onerror = () => this.#end();
-    this.#worker.onmessage = ({ data }: MessageEvent<Answer | boolean>) => {
-      if (typeof data === 'object') this.#waiting.shift()?.(data);
-      else if (data) this.#isOpen = true;
-      else this.#end();
-    };
-    this.#worker.postMessage(this.#file);
   }
 
   #end(): void {
     this.#isOpen = false;
-    this.#hasFailed = true;
     this.#worker?.terminate();
-    for (const tell of this.#waiting.splice(0)) tell(undefined);
+    for (const tell of this.#waiting.splice(0)) tell();
   }
 }
