@@ -1,6 +1,7 @@
 // Reading ahead of who asks. A pass asks for the same pieces in the same order each time, so what came behind a piece
 // the last time is on its way before it is asked for, and neighbours in the file come as one run.
 import { MiB } from '../constants.js';
+import { Blocks } from './blocks.js';
 
 /** Bytes of a run, unless a piece alone has more. */
 const RUN = MiB;
@@ -16,10 +17,8 @@ const LOST = 2;
 export interface Supply {
   /** Bytes that nobody wants and that may be read along between two pieces. */
   readonly gap: number;
-  /** The bytes of a run; undefined when none can be had, now or after all. */
-  fetch(offset: number, size: number): Promise<Uint8Array | undefined> | undefined;
-  /** Takes bytes back, for the next runs. */
-  give(bytes: Uint8Array): void;
+  /** Fills `into`, or others of its size, with the bytes at `offset`; undefined when they cannot be had, now or after all. */
+  fetch(offset: number, into: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | undefined> | undefined;
 }
 
 interface Piece {
@@ -34,7 +33,7 @@ interface Run {
   offset: number;
   end: number;
   last: Piece;
-  bytes?: Uint8Array | undefined;
+  bytes?: Uint8Array<ArrayBuffer> | undefined;
   /** Settles when there are bytes, or will be none. */
   arriving: Promise<unknown>;
 }
@@ -42,6 +41,7 @@ interface Run {
 export class ReadAhead {
   readonly #supply: Supply;
   readonly #trial: Trial | undefined;
+  readonly #blocks = new Blocks();
   readonly #pieces = new Map<number, Piece>();
   /** In the order in which they are expected to be used. */
   #runs: Run[] = [];
@@ -118,11 +118,12 @@ export class ReadAhead {
         tip = next;
         end = next.offset + next.size;
       }
-      const fetched = this.#supply.fetch(offset, end - offset);
-      if (!fetched) return;
+      const into = this.#blocks.take(end - offset);
+      const fetched = this.#supply.fetch(offset, into);
+      if (!fetched) return this.#blocks.give(into);
       const run: Run = { offset, end, last: tip, arriving: fetched };
       this.#runs.push(run);
-      const arrive = (bytes?: Uint8Array) => {
+      const arrive = (bytes?: Uint8Array<ArrayBuffer>) => {
         run.bytes = bytes;
         if (!bytes) this.#runs = this.#runs.filter((other) => other !== run);
       };
@@ -130,9 +131,9 @@ export class ReadAhead {
     }
   }
 
-  /** Its bytes are given back once those who wait for some have them. */
+  /** Its bytes are for the next runs once those who wait for some have them. */
   #free(run: Run): void {
-    void run.arriving.then(() => run.bytes && this.#supply.give(run.bytes));
+    void run.arriving.then(() => run.bytes && this.#blocks.give(run.bytes));
   }
 }
 

@@ -35,16 +35,12 @@ export class HttpSource implements ByteSource {
   #unvouched: { offset: number; bytes: Uint8Array }[] = [];
   /** Reads under way, by offset. */
   #flying = new Map<number, Promise<void>>();
-  /** What is fetched for the cache alone, or ahead of need where there is none, lies here meanwhile. */
+  /** What is fetched for the cache alone lies here meanwhile. */
   readonly #blocks = new Blocks();
+  /** What is kept nowhere. */
   readonly #ahead = new ReadAhead({
     gap: MERGE.gap,
-    fetch: async (offset, size) => {
-      const bytes = this.#blocks.take(size);
-      await this.#http.read(offset, bytes);
-      return bytes;
-    },
-    give: (bytes) => this.#blocks.give(bytes as Uint8Array<ArrayBuffer>),
+    fetch: (offset, into) => this.#http.read(offset, into).then(() => into),
   });
   #pieces: readonly Piece[] = [];
   #pending: Piece[] = [];

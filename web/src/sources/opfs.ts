@@ -53,8 +53,7 @@ export class SyncFile {
     if (this.#readsShared) {
       try {
         return this.#handle.read(into as Uint8Array<ArrayBuffer>, { at });
-      } catch (error) {
-        if (!(error instanceof TypeError)) throw error;
+      } catch {
         this.#readsShared = false;
       }
     }

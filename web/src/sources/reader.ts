@@ -2,7 +2,6 @@
 import { KiB } from '../constants.js';
 import { ownScript } from '../worker-platform.js';
 import type { Supply } from './ahead.js';
-import { Blocks } from './blocks.js';
 import { openHandle } from './opfs.js';
 
 /** The worker's name, by which the one script knows what it is. */
@@ -43,7 +42,6 @@ export function serveReads(): void {
 export class Reader implements Supply {
   readonly gap = 64 * KiB;
   readonly #file: FileSystemFileHandle;
-  readonly #blocks = new Blocks();
   /** null where none can be started. */
   #worker: Worker | null | undefined;
   #isOpen = false;
@@ -54,19 +52,14 @@ export class Reader implements Supply {
     this.#file = file;
   }
 
-  fetch(offset: number, size: number): Promise<Uint8Array | undefined> | undefined {
+  fetch(offset: number, { buffer: block, length: size }: Uint8Array<ArrayBuffer>) {
     if (this.#worker === undefined) this.#start();
     if (!this.#isOpen) return undefined;
-    const { buffer: block } = this.#blocks.take(size);
     return this.#ask({ offset, size, block }, [block]).then((answer) => {
       if (answer?.got === size) return new Uint8Array(answer.block, 0, size);
       this.#end();
       return undefined;
     });
-  }
-
-  give(bytes: Uint8Array<ArrayBuffer>): void {
-    this.#blocks.give(bytes);
   }
 
   /** Resolves when the worker has let go of the file. */
