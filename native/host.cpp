@@ -80,13 +80,10 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
 }
 
 Result<Step> Host::next() {
-  if (!choice_) return step();
+  if (!tuner_) return step();
   const Clock::time_point begin = Clock::now();
-  pool_.use(generating_ ? choice_->threads() : pool_.count());
   const Result<Step> next = step();
-  const bool token = next && *next == Step::token;
-  if (token && generating_) choice_->took(seconds_since(begin));
-  generating_ = token;
+  tuner_->stepped(next ? *next : Step::error, seconds_since(begin));
   return next;
 }
 

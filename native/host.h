@@ -16,8 +16,8 @@
 #include "native/io_thread.h"
 #include "native/source.h"
 #include "qsf/engine.h"
-#include "threads/thread_choice.h"
 #include "threads/thread_pool.h"
+#include "threads/thread_tuner.h"
 
 namespace qsf {
 
@@ -82,7 +82,7 @@ class Host {
         pool_(options.threads != 0 ? options.threads : usable_cores()),
         cancel_(cancel),
         profiling_(options.profile) {
-    if (options.threads == 0) choice_.emplace(pool_.count());
+    if (options.threads == 0) tuner_.emplace(pool_);
     if (options.pin) pin_to_cores(pool_.threads());
   }
 
@@ -93,8 +93,7 @@ class Host {
   Pages pages_;
   Source source_;
   ThreadPool pool_;
-  std::optional<ThreadChoice> choice_;
-  bool generating_ = false;  // the last step was a token
+  std::optional<ThreadTuner> tuner_;
   const std::atomic<bool>& cancel_;
   Session* session_ = nullptr;
   std::optional<IoThread> io_;
