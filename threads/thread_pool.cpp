@@ -9,14 +9,6 @@ namespace {
 /// Longer than the usual gap between two products, shorter than a time slice.
 constexpr std::chrono::microseconds kSpin{100};
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 // libc++ polls where it knows no futex, as in WebAssembly.
 #ifdef __EMSCRIPTEN__
 void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
@@ -29,6 +21,14 @@ void wake(std::atomic<std::uint32_t>& at) { at.notify_all(); }
 #endif
 
 }  // namespace
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
 
 void Signal::wait_while(std::uint32_t seen) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -55,8 +55,7 @@ ThreadPool::ThreadPool(std::uint32_t n_threads) {
 
 void ThreadPool::end() {
   stop_ = true;
-  job_.value.fetch_add(1);
-  job_.notify();
+  call();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -77,16 +76,15 @@ void ThreadPool::run(Task task, void* context, std::uint32_t n) {
     return;
   }
   // Two numbers per job: under the first, nothing can be claimed, and what the job is can be written.
-  const std::uint32_t closed = job_.value.load(std::memory_order_relaxed) + 1;
-  const std::uint32_t open = closed + 1;
+  const std::uint32_t closed = jobs_ + 1;
+  const std::uint32_t open = jobs_ = closed + 1;
   ticket_.store(std::uint64_t{closed} << 32 | 0xffffffffu);
   n_.store(n);
   task_.store(task);
   context_.store(context);
   done_.value.store(0);
   ticket_.store(std::uint64_t{open} << 32);
-  job_.value.store(open);
-  job_.notify();
+  call();
   while (work(ticket_.load())) {
   }
   for (std::uint32_t done = done_.value.load(); done != n; done = done_.value.load()) done_.wait_while(done);
@@ -112,9 +110,25 @@ void ThreadPool::serve() {
   while (!stop_) {
     while (work(ticket_.load())) {
     }
-    job_.wait_while(seen);
-    seen = job_.value.load();
+    if (spare()) continue;
+    news_.wait_while(seen);
+    seen = news_.value.load();
   }
+}
+
+void ThreadPool::lend(bool (*work)(void* context), void* context) {
+  spare_context_ = context;
+  spare_.store(work, std::memory_order_release);
+}
+
+void ThreadPool::call() {
+  news_.value.fetch_add(1);
+  news_.notify();
+}
+
+bool ThreadPool::spare() {
+  bool (*const work)(void*) = spare_.load(std::memory_order_acquire);
+  return work != nullptr && work(spare_context_);
 }
 
 }  // namespace qsf
