@@ -17,6 +17,7 @@ struct Options {
   std::optional<FormatId> matrices;  // empty: the source's own where it has quantized types, else kDefaultFormat
   Compression compression = Compression::none;
   std::uint32_t segment_bytes = 0;  // 0: chosen from the model's size
+  std::uint32_t least_saved = 0;    // percent of a segment that compressing must save, or it is stored as it is
 };
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8;

@@ -364,6 +364,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
+  out.least_saved = options.least_saved;
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;
     const LayerKind& kind = frame.kind(section);
