@@ -20,7 +20,8 @@ struct Options {
   Compression compression = Compression::none;
   std::uint32_t segment_bytes = 0;                                // 0: chosen from the model's size
   std::map<std::pair<std::uint32_t, Role>, FormatId> types = {};  // of single tensors, by section and role
-  bool search = false;                       // scales and codes by what errors cost, not weight by weight
+  std::uint32_t least_saved = 0;  // percent of a segment that compressing must save, or it is stored as it is
+  bool search = false;            // scales and codes by what errors cost, not weight by weight
   const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
 };
 

@@ -384,6 +384,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
+  out.least_saved = options.least_saved;
   const auto costs = std::make_shared<Costs>(options.calibration);
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;

@@ -63,6 +63,10 @@ class Host {
   static Result<std::unique_ptr<Host>> open(const std::string& model, const HostOptions& options,
                                             const std::atomic<bool>& cancel);
 
+  ~Host() { pool_.end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
   Session& session() { return *session_; }
   Source& source() { return source_; }
   std::uint32_t threads() const { return pool_.count(); }
@@ -87,7 +91,6 @@ class Host {
   }
 
   Result<Step> step();
-  bool help();
   Status measure(const HostOptions& options, OpenOptions& open);
 
   Pages pages_;

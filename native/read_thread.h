@@ -3,6 +3,7 @@
 // are asked for ahead go on beside unpacking.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -33,7 +34,7 @@ class ReadThread {
   void submit(std::span<const ReadRequest> requests);
   std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
   void cancel();
-  bool read_cached(Completion& out);
+  Helped read_cached(Completion& out);
   std::size_t at_hand();
 
  private:
@@ -41,8 +42,16 @@ class ReadThread {
   bool worth_a_thread() const;
   using Requests = Ring<ReadRequest, kSourceDepth>;
   ReadRequest take(Requests& from);
-  Requests& of_helpers() { return helped_ ? near_ : waiting_; }
+  Helped read_part(Completion& out);
+  void give_up_near();
   void read_one(std::unique_lock<std::mutex>& lock);
+
+  /// A request that several threads copy, each a part.
+  struct Shared {
+    ReadRequest request;
+    std::uint32_t asked = 0, left = 0;  // bytes that somebody has taken; that are not there yet
+    Status status;
+  };
 
   const Read read_;
   const Cached cached_;
@@ -51,9 +60,11 @@ class ReadThread {
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;                     // of all below
   std::condition_variable work_, news_;  // of the own thread; of the reaping one
-  Requests waiting_, near_;              // for the threads here; for those that help
+  Requests waiting_;                     // for the threads here
+  std::array<Shared, kSourceDepth> shared_;
+  Ring<std::uint8_t, kSourceDepth> free_, near_;  // of shared_; near_: those that helpers take parts of
   Completions done_;
-  std::size_t reading_ = 0;  // requests that are being read
+  std::size_t reading_ = 0;  // requests and parts that are being read
   bool reaping_ = false, end_ = false;
   std::thread thread_;
 };

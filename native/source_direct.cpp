@@ -91,7 +91,7 @@ std::size_t reap(void* state, std::span<Completion> out, std::chrono::millisecon
   return static_cast<Direct*>(state)->thread.reap(out, timeout);
 }
 
-bool read_cached(void* state, Completion& out) { return static_cast<Direct*>(state)->thread.read_cached(out); }
+Helped read_cached(void* state, Completion& out) { return static_cast<Direct*>(state)->thread.read_cached(out); }
 
 std::size_t at_hand(void* state) { return static_cast<Direct*>(state)->thread.at_hand(); }
 

@@ -42,7 +42,7 @@ std::size_t reap(void* state, std::span<Completion> out, std::chrono::millisecon
   return static_cast<File*>(state)->thread.reap(out, timeout);
 }
 
-bool read_cached(void* state, Completion& out) { return static_cast<File*>(state)->thread.read_cached(out); }
+Helped read_cached(void* state, Completion& out) { return static_cast<File*>(state)->thread.read_cached(out); }
 
 std::size_t at_hand(void* state) { return static_cast<File*>(state)->thread.at_hand(); }
 
