@@ -31,28 +31,33 @@ std::uint64_t choose_at(std::span<TensorChoice> tensors, double per_byte) {
   return bytes;
 }
 
+/// What a row's errors cost in a type.
+double cost_in(const Format& f, const RowCost& cost, std::span<const float> weights) {
+  std::vector<std::byte> bytes(row_bytes(f, weights.size()));
+  std::vector<float> back(weights.size());
+  if (f.quantized()) {
+    cost.quantize(f, weights, bytes);
+  } else {
+    quantize_row(f, weights, bytes);
+  }
+  dequantize_row(f, bytes, back);
+  for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
+  return cost(back);
+}
+
 /// The errors of some rows in every type, over the rows themselves.
 Result<std::vector<double>> relative_errors(const TensorSource& tensor, const RowCost& cost,
-                                            std::span<const TypeChoice> types) {
+                                            std::span<const TypeChoice> types, const Workers& workers) {
   const std::uint32_t step = std::max(1u, tensor.rows / kSampledRows);
-  std::vector<double> errors(types.size());
+  std::vector<double> errors(types.size()), of_row(types.size());
   double whole = 0;
-  std::vector<float> weights(tensor.cols), back(tensor.cols);
+  std::vector<float> weights(tensor.cols);
   for (std::uint32_t row = step / 2; row < tensor.rows; row += step) {
     QSF_TRY(tensor.rows_of(row, 1, std::as_writable_bytes(std::span(weights))));
     whole += cost(weights);
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      const Format& f = *find_format(types[i].format);
-      std::vector<std::byte> bytes(row_bytes(f, tensor.cols));
-      if (f.quantized()) {
-        cost.quantize(f, weights, bytes);
-      } else {
-        quantize_row(f, weights, bytes);
-      }
-      dequantize_row(f, bytes, back);
-      for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
-      errors[i] += cost(back);
-    }
+    parallel_for(workers, static_cast<std::uint32_t>(types.size()),
+                 [&](std::uint32_t i) { of_row[i] = cost_in(*find_format(types[i].format), cost, weights); });
+    for (std::size_t i = 0; i < types.size(); ++i) errors[i] += of_row[i];
   }
   for (double& error : errors) error = whole > 0 ? error / whole : 0;
   return errors;
@@ -98,7 +103,7 @@ Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
 }
 
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
-                                               const MeasureLoss& measure) {
+                                               const MeasureLoss& measure, const Workers& workers) {
   Options exact;
   exact.matrices = FormatId::f32;
   QSF_LET(file, plan_file(model, exact));
@@ -117,7 +122,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const C
     const auto at = calibration.find(key);
     const RowCost cost = at != calibration.end() && at->second.cols == tensor.cols ? RowCost::of(at->second)
                                                                                    : RowCost::plain(tensor.cols);
-    QSF_LET(errors, relative_errors(tensor, cost, choice.types));
+    QSF_LET(errors, relative_errors(tensor, cost, choice.types, workers));
     const Format& measured = *find_format(kMeasured);
     const auto which = std::ranges::find(choice.types, measured.id, &TypeChoice::format) - choice.types.begin();
     QSF_LET(loss, measure(key, measured.id));

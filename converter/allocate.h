@@ -40,7 +40,7 @@ using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> 
 /// Every matrix that can be rounded, with what each type would cost: the errors of some of its rows by the calibration,
 /// in the measure of what one type costs the whole model.
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
-                                               const MeasureLoss& measure);
+                                               const MeasureLoss& measure, const Workers& workers = {});
 
 /// Bytes of tensors that are no choice.
 Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,

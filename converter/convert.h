@@ -11,6 +11,7 @@
 #include "converter/model_source.h"
 #include "converter/output_file.h"
 #include "qsf/base/result.h"
+#include "qsf/base/workers.h"
 #include "qsf/file/writer.h"
 
 namespace qsf::convert {
@@ -22,6 +23,7 @@ struct Options {
   std::map<std::pair<std::uint32_t, Role>, FormatId> types = {};  // of single tensors, by section and role
   bool search = false;                       // scales and codes by what errors cost, not weight by weight
   const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
+  Workers workers = {};                      // lent threads; what is written does not depend on them
 };
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8;
