@@ -81,7 +81,7 @@ class BlockSearch {
       found.scale = stored(f_, line.scale);
       found.minimum = f_.has_min() ? f16_to_f32(saturated_f16(line.minimum)) : 0.0f;
     }
-    assign(found);
+    assign(found, f_.sub.kind != Sub::none);
     refine(found);
     write(found, out);
     return found.cost;
@@ -140,14 +140,14 @@ class BlockSearch {
       c.scale = stored(f_, peak / end * by);
       c.minimum = f_.has_min() ? f16_to_f32(saturated_f16(below / static_cast<float>(top) * (by < 1 ? 1 : by))) : 0.0f;
       double error = 0;
-      for (std::uint32_t j = 0; j < count(); ++j) error += pack_line(c, j, lines[j]);
+      for (std::uint32_t j = 0; j < count(); ++j) error += pack_line(c, j, lines[j], weights_.subspan(j * n, n));
       if (least >= 0 && error >= least) continue;
       least = error;
       best = c;
     }
   }
 
-  double pack_line(Candidate& c, std::uint32_t j, Line line) const {
+  double pack_line(Candidate& c, std::uint32_t j, Line line, Weights weights) const {
     const std::uint32_t n = sub();
     const int bias = sub_bias(f_.sub.kind), top = sub_top(f_.sub.kind);
     const auto whole = [](float a, float b, int low, int high) {
@@ -166,7 +166,7 @@ class BlockSearch {
         tried.scale[k] = c.scale * static_cast<float>(packed[k]);
         tried.minimum[k] = -(c.minimum * static_cast<float>(m));
       }
-      const FitLanes errors = errors_of(table_, weights_.subspan(j * n, n), cost().subspan(j * n, n), tried);
+      const FitLanes errors = errors_of(table_, weights, cost().subspan(j * n, n), tried);
       for (std::uint32_t k = 0; k < kFitLanes; ++k) {
         if (least >= 0 && double{errors[k]} >= least) continue;
         least = double{errors[k]};
@@ -177,11 +177,11 @@ class BlockSearch {
     return least;
   }
 
-  /// What the columns behind the four from `i` on carry to these.
-  std::array<float, kFitLanes> carried(std::uint32_t i, const Floats& x) const {
+  /// What columns [begin, end), whole fours, carry to the four from `i` on.
+  std::array<float, kFitLanes> carried(std::uint32_t i, const Floats& x, std::uint32_t begin, std::uint32_t end) const {
     const float* const row = given_.carry + i * given_.stride;
     std::array<FitLanes, kFitLanes> sums{};
-    for (std::uint32_t j = i + kFitLanes; j < f_.block; j += kFitLanes) {
+    for (std::uint32_t j = begin; j < end; j += kFitLanes) {
       const FitLanes of = lanes_at(&x[j]);
       for (std::uint32_t k = 0; k < kFitLanes; ++k) sums[k] += lanes_at(row + k * given_.stride + j) * of;
     }
@@ -189,7 +189,7 @@ class BlockSearch {
     for (std::uint32_t k = 0; k < kFitLanes; ++k) out[k] = (sums[k][0] + sums[k][2]) + (sums[k][1] + sums[k][3]);
     return out;
   }
-  /// The same of column i + k of the four, with those of them that are behind it.
+  /// To column i + k of the four, with what those of them that are behind it carry to it.
   float carried_in(std::uint32_t i, std::uint32_t k, float sum, const Floats& x) const {
     const float* const row = given_.carry + (i + k) * given_.stride;
     for (std::uint32_t j = kFitLanes; --j > k;) sum += row[i + j] * x[i + j];
@@ -203,15 +203,16 @@ class BlockSearch {
         put_lanes(&out[i], lanes_at(&x[i]));
         continue;
       }
-      const std::array<float, kFitLanes> sums = carried(i, x);
+      const std::array<float, kFitLanes> sums = carried(i, x, i + kFitLanes, f_.block);
       for (std::uint32_t k = 0; k < kFitLanes; ++k) out[i + k] = x[i + k] + carried_in(i, k, sums[k], x);
     }
   }
 
   /// The levels of a candidate's lines, from the last column to the first, and what they cost.
-  void assign(Candidate& c) const {
+  /// Where it says so, each sub-block's packed numbers are sought again for its weights with what is carried to them.
+  void assign(Candidate& c, bool seek = false) const {
     if (given_.carry != nullptr) {
-      table_.whole ? assign_carrying<true>(c) : assign_carrying<false>(c);
+      table_.whole ? assign_carrying<true>(c, seek) : assign_carrying<false>(c, seek);
       return;
     }
     FitLanes sum{};
@@ -231,26 +232,45 @@ class BlockSearch {
     c.cost = sum_of(sum);
   }
 
+  /// The weights of a sub-block as they would have to be, were the errors behind it none: what is carried is in them.
+  void move_weights(std::uint32_t begin, std::uint32_t end, const Floats& errors, Floats& moved) const {
+    for (std::uint32_t i = end; i > begin;) {
+      i -= kFitLanes;
+      const std::array<float, kFitLanes> behind = carried(i, errors, end, f_.block);
+      const std::array<float, kFitLanes> within = carried(i, moved, i + kFitLanes, end);
+      for (std::uint32_t k = kFitLanes; k-- > 0;) moved[i + k] = behind[k] - carried_in(i, k, within[k], moved);
+    }
+  }
+
   template <bool kWhole>
-  void assign_carrying(Candidate& c) const {
-    Floats errors;
+  void assign_carrying(Candidate& c, bool seek) const {
+    Floats errors, moved, weights;
     c.cost = 0;
     for (std::uint32_t j = count(); j-- > 0;) {
+      const std::uint32_t begin = j * sub(), end = begin + sub();
+      for (std::uint32_t i = begin; i < end; ++i) moved[i] = 0;
+      if (end != f_.block) move_weights(begin, end, errors, moved);
+      for (std::uint32_t i = begin; i < end; ++i) weights[i] = weights_[i] + moved[i];
+      if (seek && end != f_.block) {
+        const Weights here = Weights(weights).subspan(begin, sub());
+        pack_line(c, j, best_line(rules_, here, cost().subspan(begin, sub())), here);
+      }
       const Line line = line_of(c, j);
       const float inverse = inverse_of(line.scale);
-      for (std::uint32_t i = (j + 1) * sub(); i > j * sub();) {
+      for (std::uint32_t i = end; i > begin;) {
         i -= kFitLanes;
-        const std::array<float, kFitLanes> sums = carried(i, errors);
+        const std::array<float, kFitLanes> sums = carried(i, errors, i + kFitLanes, end);
         for (std::uint32_t k = kFitLanes; k-- > 0;) {
-          const float moved = carried_in(i, k, sums[k], errors), target = weights_[i + k] + moved;
+          const float target = weights[i + k] + carried_in(i, k, sums[k], errors);
           const float level = nearest_levels<kWhole>(table_, FitLanes{} + (target - line.minimum) * inverse)[0];
           const float value = line.scale * level + line.minimum, away = target - value;
           c.levels[i + k] = level;
-          errors[i + k] = weights_[i + k] - value;
+          errors[i + k] = weights[i + k] - value;
           c.away[i + k] = away;
           c.cost += double{cost_[i + k] * away * away};
         }
       }
+      for (std::uint32_t i = begin; i < end; ++i) errors[i] -= moved[i];
     }
   }
 
