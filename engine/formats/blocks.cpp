@@ -130,6 +130,8 @@ void unpack_scales(const Format& f, const std::byte* block, BlockValues& out) {
       return unpack_sub<Sub::k4>(f, block, out);
     case Sub::k6:
       return unpack_sub<Sub::k6>(f, block, out);
+    case Sub::x4:
+      return unpack_sub<Sub::x4>(f, block, out);
   }
 }
 
@@ -160,6 +162,9 @@ void pack_sub_scale(const Format& f, std::uint32_t j, std::uint32_t scale, std::
       return put(j, minimum >> 4 << 6);
     case Sub::k6:
       return put(j, scale ^ 128);
+    case Sub::x4:
+      put(2 + j / 2, (scale & 15) << 4 * (j % 2));
+      return put(j / 4, scale >> 4 << 2 * (j % 4));
   }
 }
 
