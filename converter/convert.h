@@ -11,6 +11,7 @@
 #include "converter/model_source.h"
 #include "converter/output_file.h"
 #include "qsf/base/result.h"
+#include "qsf/base/workers.h"
 #include "qsf/file/writer.h"
 
 namespace qsf::convert {
@@ -23,6 +24,7 @@ struct Options {
   std::uint32_t least_saved = 0;  // percent of a segment that compressing must save, or it is stored as it is
   bool search = false;            // scales and codes by what errors cost, not weight by weight
   const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
+  Workers workers = {};                      // lent threads; what is written does not depend on them
 };
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8;

@@ -20,9 +20,11 @@
 #include "converter/table.h"
 #include "converter/terminal.h"
 #include "converter/tokenizers.h"
+#include "native/cores.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
+#include "threads/thread_pool.h"
 
 namespace {
 
@@ -38,6 +40,7 @@ struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
   std::string format, compression = "none", ternary = "auto", calibration;
   std::uint64_t own_tokens = 8192;
+  std::uint32_t threads = 0;
   double target_bpw = 0, target_mb = 0;
   bool quiet = false, search = false;
 };
@@ -142,7 +145,7 @@ Status choose(const ModelSource& model, Calibrator& calibrator, const Arguments&
     if (!arguments.quiet) std::fprintf(stderr, "\rmeasuring matrix %zu ", n);
     return calibrator.loss(tensor, type);
   };
-  QSF_LET(tensors, type_choices(model, calibrator.calibration(), measure));
+  QSF_LET(tensors, type_choices(model, calibrator.calibration(), measure, options.workers));
   if (!arguments.quiet) std::fprintf(stderr, "\r                         \r");
   QSF_LET(others, other_bytes(model, options, tensors));
   double bytes = arguments.target_mb * 1e6;
@@ -191,7 +194,9 @@ int convert_model(const Arguments& arguments) {
   options.compression = compressing.compression;
   options.least_saved = compressing.least_saved;
   options.search = arguments.search || !arguments.calibration.empty();
-  Calibrator calibrator(*model, arguments.output);
+  ThreadPool pool(arguments.threads != 0 ? arguments.threads : usable_cores());
+  options.workers = pool.workers();
+  Calibrator calibrator(*model, arguments.output, options.workers);
   std::optional<Calibration> imatrix;
   if (!arguments.calibration.empty()) {
     Result<std::optional<Calibration>> read = imatrix_of(*model, arguments);
@@ -267,6 +272,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--inspect", arguments.inspect, "Print what a .qsf file holds and check every checksum")
       ->type_name("FILE");
+  app.add_option("--threads", arguments.threads, "Threads that quantize; 0: one per physical core")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
   app.add_flag("--quiet", arguments.quiet, "Print errors only");
   try {
     app.parse(argc, argv);

@@ -414,11 +414,11 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
     const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
-    CostOf cost;
+    RowWork work{{}, options.workers};
     if (options.search) {
-      cost = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
+      work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
     }
-    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, cost)](
+    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, work)](
                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
       return as(begin, n, bytes);
     };

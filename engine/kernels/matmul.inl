@@ -27,7 +27,7 @@ struct TileKind {
   /// Whether half a group's codes are whole loads of every plane.
   constexpr bool halves() const { return !trits && code_bits % 2 == 0; }
   /// Sub-scales per group of 32.
-  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 ? 1 : 2; }
+  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
 };
 
 constexpr TileKind tile_kind(const Format& f) {
