@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "native/clock.h"
+
 namespace qsf {
 
 namespace {
@@ -10,11 +12,13 @@ namespace {
 constexpr std::uint32_t kWorthAThread = 256u << 10;
 /// Bytes that a helper takes at a time: some ten microseconds, so that none waits long for another's.
 constexpr std::uint32_t kPart = 128u << 10;
+/// Bytes a second: slower was storage, not copying.
+constexpr double kCopying = 2e9;
 
 }  // namespace
 
-ReadThread::ReadThread(Read read, Cached cached, void* file, bool helped)
-    : read_(read), cached_(cached), file_(file), helped_(helped) {
+ReadThread::ReadThread(Read read, Cached cached, Ahead ahead, void* file, bool helped)
+    : read_(read), cached_(cached), ahead_(ahead), file_(file), helped_(helped) {
   for (std::size_t i = 0; i < shared_.size(); ++i) free_.push(static_cast<std::uint8_t>(i));
   thread_ = std::thread([this] { run(); });
 }
@@ -144,17 +148,31 @@ std::size_t ReadThread::at_hand() {
 ReadRequest ReadThread::take(Requests& from) {
   const ReadRequest request = from.front();
   from.pop();
+  if (told_ != 0) --told_;
   ++reading_;
   return request;
+}
+
+/// Some of those that wait, of which the system does not know yet; now it does.
+std::size_t ReadThread::untold(std::span<ReadRequest> out) {
+  std::size_t n = 0;
+  for (; n < out.size() && told_ < waiting_.size(); ++told_) out[n++] = waiting_[told_];
+  return n;
 }
 
 /// Takes a request, reads it without the lock, and puts down its completion.
 void ReadThread::read_one(std::unique_lock<std::mutex>& lock) {
   const ReadRequest request = take(waiting_);
+  std::array<ReadRequest, kTold> soon;
+  const std::size_t n = ahead_ != nullptr && cold_ ? untold(soon) : 0;
   lock.unlock();
+  for (const ReadRequest& next : std::span(soon).first(n)) ahead_(file_, next);
+  const Clock::time_point begin = Clock::now();
   const Status status =
       cancelled_ ? make_error(ErrorCode::cancelled, "reading was cancelled") : read_(file_, request, cancelled_);
+  const double seconds = seconds_since(begin);
   lock.lock();
+  if (request.size >= kPart) cold_ = request.size < seconds * kCopying;
   --reading_;
   done_.push({request.ticket, status});
 }
