@@ -101,11 +101,18 @@ int finish(int code) {
   return written ? code : fail(written.error());
 }
 
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(warning).c_str());
+  }
+}
+
 /// All steps, unless a signal comes: then `stopped_by` has its number and nothing is left behind.
 Result<Summary> write_model(const ModelSource& model, const Options& options, const Arguments& arguments,
                             int& stopped_by) {
   const StopSignals signals;
   QSF_LET(conversion, Conversion::begin(model, options, arguments.output));
+  if (!arguments.quiet) print_warnings(conversion.warnings());
   Progress progress(arguments.quiet);
   for (;;) {
     const Result<Conversion::Step> step = conversion.step();
@@ -183,13 +190,10 @@ int convert_model(const Arguments& arguments) {
   if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
   }
-  if (!arguments.quiet) {
-    for (const std::string& warning : model->warnings) {
-      std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(warning).c_str());
-    }
-  }
+  if (!arguments.quiet) print_warnings(model->warnings);
   Options options;
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
+  options.gguf = names_gguf(arguments.output);
   const Compressing& compressing = kCompressions.at(arguments.compression);
   options.compression = compressing.compression;
   options.least_saved = compressing.least_saved;
@@ -244,7 +248,8 @@ int main(int argc, char** argv) {
   app.footer(footer());
   app.set_version_flag("--version", "qsf-convert " QSF_VERSION);
   app.add_option("IN", arguments.input, "The model to convert")->type_name("");
-  app.add_option("OUT", arguments.output, "The .qsf file to write")->type_name("");
+  app.add_option("OUT", arguments.output, "The .qsf file to write; of a name that ends in .gguf, a GGUF file")
+      ->type_name("");
   app.add_option("--quant-type", arguments.format, "The format of all matrices")->check(CLI::IsMember(format_names()));
   app.add_option("--compress", arguments.compression, "Compression of the segments")
       ->check(CLI::IsMember(names_of(kCompressions)))
@@ -292,6 +297,9 @@ int main(int argc, char** argv) {
   if (arguments.output.empty()) return usage("OUT.qsf is missing");
   if ((arguments.target_bpw != 0 || arguments.target_mb != 0) && arguments.calibration.empty()) {
     return usage("--target-bpw and --target-size choose by what types cost: --calibration FILE is needed");
+  }
+  if (names_gguf(arguments.output) && arguments.compression != "none") {
+    return usage("GGUF files are not compressed: --compress is for .qsf files");
   }
   return convert_model(arguments);
 }
