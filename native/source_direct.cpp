@@ -27,7 +27,11 @@ struct Direct {
   ReadThread thread;
 
   Direct(int open_fd, std::uint64_t bytes, DirectFile direct, AlignedBuffers memory, ReadThread::Read read, bool helped)
-      : fd(open_fd), size(bytes), file(direct), buffers(std::move(memory)), thread(read, cached, nullptr, this, helped) {}
+      : fd(open_fd),
+        size(bytes),
+        file(direct),
+        buffers(std::move(memory)),
+        thread(read, cached, nullptr, this, helped) {}
   static bool cached(void* state, const ReadRequest& r) {
     return is_cached(static_cast<Direct*>(state)->fd, r.offset, r.size);
   }

@@ -46,7 +46,8 @@ struct FileSource {
   std::vector<float> rope_divisors;  // a ROPE section [head_dim / 2], empty for none
   LayerTableSource layers;           // a LAYR section where layers are not all what header and meta say
   Compression compression = Compression::none;
-  std::uint32_t least_saved = 0;    // percent of a segment, and the room to decompress it in place, that must be saved, else it is stored as it is
+  std::uint32_t least_saved = 0;    // percent of a segment, and the room to decompress it in place, that must be saved,
+                                    // else it is stored as it is
   std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0 chooses from the model's size
 };
 
