@@ -17,7 +17,8 @@ namespace qsf::convert {
 class Calibrator {
  public:
   /// `model` must outlive it.
-  Calibrator(const ModelSource& model, std::string output) : model_(model), path_(std::move(output) + ".calibration") {}
+  Calibrator(const ModelSource& model, std::string output, const Workers& workers = {})
+      : model_(model), path_(std::move(output) + ".calibration"), workers_(workers) {}
 
   /// Reads a text, in windows of at most 512 tokens, each position once, and `own_tokens` tokens of texts that the
   /// model writes itself. bad_argument when the model has no tokenizer or the text no tokens.
@@ -33,6 +34,7 @@ class Calibrator {
 
   const ModelSource& model_;
   std::string path_;
+  Workers workers_;
   Calibration calibration_;
   std::vector<std::uint32_t> probe_;  // what losses are measured on
   std::vector<float> logits_;         // of the exact model there

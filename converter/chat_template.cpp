@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "converter/gguf_keys.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
@@ -98,7 +99,7 @@ Status read_chat_template(const InputFolder& folder, const Json& config, ModelSo
 }
 
 void read_chat_template(const Gguf& gguf, ModelSource& model) {
-  constexpr std::string_view kKey = "tokenizer.chat_template";
+  constexpr std::string_view kKey = gguf_key::kChatTemplate;
   for (auto at = gguf.values.lower_bound(kKey); at != gguf.values.end() && at->first.starts_with(kKey); ++at) {
     const std::string_view rest = std::string_view(at->first).substr(kKey.size());
     const auto text = gguf.text(at->first);

@@ -5,7 +5,7 @@
 
 namespace qsf::convert {
 
-Conversion::Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, FileWriter writer,
+Conversion::Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, Writer writer,
                        const Summary& summary)
     : model_(&model), file_(std::move(file)), writer_(std::move(writer)), summary_(summary) {}
 
@@ -25,11 +25,26 @@ Result<Conversion> Conversion::begin(const ModelSource& model, const Options& op
   const FileSink sink{[to = file.get()](std::uint64_t offset, std::span<const std::byte> bytes) {
     return (*to)->write_at(offset, bytes);
   }};
-  FileWriter writer(std::move(source), sink);
-  QSF_TRY(writer.step());
+  std::vector<std::string> warnings;
+  const auto first = [&]() -> Result<Writer> {
+    if (options.gguf) {
+      QSF_LET(writer, GgufWriter::plan(model, std::move(source), sink, warnings));
+      return Writer(std::move(writer));
+    }
+    FileWriter writer(std::move(source), sink);
+    QSF_TRY(writer.step());
+    return Writer(std::move(writer));
+  };
+  QSF_LET(writer, first());
   QSF_LET(created, OutputFile::create(path));
   file->emplace(std::move(created));
-  return Conversion(model, std::move(file), std::move(writer), summary);
+  Conversion out(model, std::move(file), std::move(writer), summary);
+  out.warnings_ = std::move(warnings);
+  return out;
+}
+
+FileWriter::Progress Conversion::progress() const {
+  return std::visit([](const auto& writer) { return writer.progress(); }, writer_);
 }
 
 Result<Conversion::Step> Conversion::step() {
@@ -37,11 +52,11 @@ Result<Conversion::Step> Conversion::step() {
     QSF_TRY((*file_)->commit());
     return Step::done;
   }
-  QSF_LET(step, writer_.step());
+  QSF_LET(step, std::visit([](auto& writer) { return writer.step(); }, writer_));
   if (step == FileWriter::Step::working) return Step::working;
   if (model_->files) QSF_TRY(model_->files->unchanged());
   QSF_TRY((*file_)->flush());
-  summary_.file_bytes = writer_.file_size();
+  summary_.file_bytes = std::visit([](const auto& writer) { return writer.file_size(); }, writer_);
   flushed_ = true;
   return Step::working;
 }

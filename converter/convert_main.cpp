@@ -20,9 +20,11 @@
 #include "converter/table.h"
 #include "converter/terminal.h"
 #include "converter/tokenizers.h"
+#include "native/cores.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
+#include "threads/thread_pool.h"
 
 namespace {
 
@@ -38,12 +40,23 @@ struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
   std::string format, compression = "none", ternary = "auto", calibration;
   std::uint64_t own_tokens = 8192;
+  std::uint32_t threads = 0;
   double target_bpw = 0, target_mb = 0;
   bool quiet = false, search = false;
 };
 
-const std::map<std::string, Compression> kCompressions{
-    {"none", Compression::none}, {"lz4", Compression::lz4}, {"lz4hc", Compression::lz4hc}};
+struct Compressing {
+  Compression compression;
+  std::uint32_t least_saved = 0;  // percent of a segment
+};
+/// What reading a twelfth less saves at a GB/s, decompressing takes at ten times that: below it, nothing is won.
+constexpr std::uint32_t kLeastSaved = 8;
+const std::map<std::string, Compressing> kCompressions{
+    {"none", {Compression::none}},
+    {"lz4", {Compression::lz4}},
+    {"lz4hc", {Compression::lz4hc}},
+    {"zstd", {Compression::zstd}},
+    {"auto", {can_decompress(Compression::zstd) ? Compression::zstd : Compression::lz4, kLeastSaved}}};
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
@@ -88,11 +101,18 @@ int finish(int code) {
   return written ? code : fail(written.error());
 }
 
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(warning).c_str());
+  }
+}
+
 /// All steps, unless a signal comes: then `stopped_by` has its number and nothing is left behind.
 Result<Summary> write_model(const ModelSource& model, const Options& options, const Arguments& arguments,
                             int& stopped_by) {
   const StopSignals signals;
   QSF_LET(conversion, Conversion::begin(model, options, arguments.output));
+  if (!arguments.quiet) print_warnings(conversion.warnings());
   Progress progress(arguments.quiet);
   for (;;) {
     const Result<Conversion::Step> step = conversion.step();
@@ -132,7 +152,7 @@ Status choose(const ModelSource& model, Calibrator& calibrator, const Arguments&
     if (!arguments.quiet) std::fprintf(stderr, "\rmeasuring matrix %zu ", n);
     return calibrator.loss(tensor, type);
   };
-  QSF_LET(tensors, type_choices(model, calibrator.calibration(), measure));
+  QSF_LET(tensors, type_choices(model, calibrator.calibration(), measure, options.workers));
   if (!arguments.quiet) std::fprintf(stderr, "\r                         \r");
   QSF_LET(others, other_bytes(model, options, tensors));
   double bytes = arguments.target_mb * 1e6;
@@ -170,16 +190,17 @@ int convert_model(const Arguments& arguments) {
   if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
   }
-  if (!arguments.quiet) {
-    for (const std::string& warning : model->warnings) {
-      std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(warning).c_str());
-    }
-  }
+  if (!arguments.quiet) print_warnings(model->warnings);
   Options options;
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
-  options.compression = kCompressions.at(arguments.compression);
+  options.gguf = names_gguf(arguments.output);
+  const Compressing& compressing = kCompressions.at(arguments.compression);
+  options.compression = compressing.compression;
+  options.least_saved = compressing.least_saved;
   options.search = arguments.search || !arguments.calibration.empty();
-  Calibrator calibrator(*model, arguments.output);
+  ThreadPool pool(arguments.threads != 0 ? arguments.threads : usable_cores());
+  options.workers = pool.workers();
+  Calibrator calibrator(*model, arguments.output, options.workers);
   std::optional<Calibration> imatrix;
   if (!arguments.calibration.empty()) {
     Result<std::optional<Calibration>> read = imatrix_of(*model, arguments);
@@ -227,7 +248,8 @@ int main(int argc, char** argv) {
   app.footer(footer());
   app.set_version_flag("--version", "qsf-convert " QSF_VERSION);
   app.add_option("IN", arguments.input, "The model to convert")->type_name("");
-  app.add_option("OUT", arguments.output, "The .qsf file to write")->type_name("");
+  app.add_option("OUT", arguments.output, "The .qsf file to write; of a name that ends in .gguf, a GGUF file")
+      ->type_name("");
   app.add_option("--quant-type", arguments.format, "The format of all matrices")->check(CLI::IsMember(format_names()));
   app.add_option("--compress", arguments.compression, "Compression of the segments")
       ->check(CLI::IsMember(names_of(kCompressions)))
@@ -255,6 +277,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--inspect", arguments.inspect, "Print what a .qsf file holds and check every checksum")
       ->type_name("FILE");
+  app.add_option("--threads", arguments.threads, "Threads that quantize; 0: one per physical core")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
   app.add_flag("--quiet", arguments.quiet, "Print errors only");
   try {
     app.parse(argc, argv);
@@ -272,6 +297,9 @@ int main(int argc, char** argv) {
   if (arguments.output.empty()) return usage("OUT.qsf is missing");
   if ((arguments.target_bpw != 0 || arguments.target_mb != 0) && arguments.calibration.empty()) {
     return usage("--target-bpw and --target-size choose by what types cost: --calibration FILE is needed");
+  }
+  if (names_gguf(arguments.output) && arguments.compression != "none") {
+    return usage("GGUF files are not compressed: --compress is for .qsf files");
   }
   return convert_model(arguments);
 }

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "converter/decoded.h"
+#include "converter/gguf_form.h"
+#include "converter/gguf_keys.h"
 #include "converter/gguf_ternary.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
@@ -49,16 +51,6 @@ std::string type_name(std::uint32_t number) {
     if (line.number == number) return std::string(line.name);
   }
   return "type " + std::to_string(number);
-}
-
-/// GGML's number as a format: floats have numbers of their own, quantized types are 64 + n.
-FormatId format_of(std::uint32_t number) {
-  if (number == 0) return FormatId::f32;
-  if (number == 1) return FormatId::f16;
-  if (number == 30) return FormatId::bf16;
-  if (number >= 128) return FormatId::inherit;
-  const auto id = static_cast<FormatId>(64 + number);
-  return find_format(id) ? id : FormatId::inherit;
 }
 
 Error truncated(const char* where) { return make_error(ErrorCode::truncated, "GGUF: the file ends within {}", where); }
@@ -143,7 +135,7 @@ Result<TensorInfo> read_tensor_info(ByteReader& reader) {
   out.offset = reader.read<std::uint64_t>();
   if (reader.bad()) return truncated("the list of tensors");
   out.tensor.type = type_name(type);
-  out.tensor.format = format_of(type);
+  out.tensor.format = ggml_format(type);
   return out;
 }
 
@@ -392,7 +384,7 @@ Result<Gguf> read_gguf(const Input& file, TernaryLayout ternary) {
   std::vector<TensorInfo> infos;
   QSF_LET(front_end, read_front(file, out, infos));
   std::uint64_t alignment = kDefaultAlignment;
-  if (out.values.contains("general.alignment")) alignment = out.u32("general.alignment").value_or(0);
+  if (out.values.contains(gguf_key::kAlignment)) alignment = out.u32(gguf_key::kAlignment).value_or(0);
   if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
     return make_error(ErrorCode::bad_input, "GGUF: general.alignment is not a power of two");
   }

@@ -5,6 +5,7 @@
 #include "converter/attention_rules.h"
 #include "converter/chat_template.h"
 #include "converter/gguf.h"
+#include "converter/gguf_keys.h"
 #include "converter/layer_types.h"
 #include "converter/rope_scaling.h"
 #include "converter/sentence_transformers.h"
@@ -15,7 +16,8 @@
 namespace qsf::convert {
 namespace {
 
-constexpr std::string_view kRopeFrequencies = "rope_freqs.weight";
+using namespace gguf_key;
+
 constexpr std::string_view kShortFactors = "rope_factors_short.weight", kLongFactors = "rope_factors_long.weight";
 
 /// Reads values that must be of their type if they are there at all; the first fault is kept.
@@ -59,6 +61,8 @@ class Keys {
   std::string prefix_;
   Status status_;
 };
+
+std::string token_key(std::string_view key) { return std::string(kTokenizer).append(key); }
 
 std::uint32_t rope_dims(const ModelConfig& config) { return config.rope_dims.value_or(config.head_dim); }
 
@@ -115,7 +119,7 @@ Status read_long_rope(const Gguf& gguf, Keys& keys, ModelSource& out) {
 /// "rope.scale_linear" is what "rope.scaling.factor" was called; without a type a factor is linear.
 Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
   ModelConfig& config = out.config;
-  constexpr const char *kType = "rope.scaling.type", *kFactor = "rope.scaling.factor", *kOld = "rope.scale_linear";
+  constexpr std::string_view kType = kScalingType, kFactor = kScalingFactor, kOld = kOldScalingFactor;
   const double old = keys.number(kOld, 0), factor = keys.number(kFactor, old);
   const bool scales = factor != 0 && factor != 1;
   const std::string_view type = keys.text(kType, scales ? "linear" : "none");
@@ -151,7 +155,7 @@ Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
 /// Which layers have no window, and which no positions: what the keys say, else the recipe.
 Status read_layers(const Gguf& gguf, const std::string& prefix, const Recipe& recipe, std::uint32_t n_layers,
                    AttentionRules& rules) {
-  const std::string key = prefix + "attention.sliding_window_pattern";
+  const std::string key = prefix + std::string(kWindowPattern);
   std::uint32_t every = recipe.full_every;
   if (gguf.values.contains(key)) {
     const auto list = gguf.numbers(key);
@@ -208,7 +212,7 @@ void take_values_from_keys(const Gguf& gguf, const Recipe& recipe, const Attenti
 }
 
 Status read_config(const Gguf& gguf, ModelSource& out) {
-  const std::optional<std::string_view> architecture = gguf.text("general.architecture");
+  const std::optional<std::string_view> architecture = gguf.text(kArchitecture);
   if (!architecture) return make_error(ErrorCode::bad_input, "GGUF: the key general.architecture is missing");
   const std::string prefix = std::string(*architecture) + ".";
   const Lookup lookup = [&](const std::string& key) -> Json {
@@ -238,7 +242,7 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
     return list ? size_of_layers(*list, name, out.config.n_layers, by_layer) : keys.u32(value.keys.gguf, number);
   };
   ModelConfig& config = out.config;
-  config.name = gguf.text("general.name").value_or("");
+  config.name = gguf.text(kName).value_or("");
   config.n_layers = size("n_layers");
   config.dim = size("dim");
   config.n_heads = size("n_heads");
@@ -246,16 +250,16 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   config.max_seq_len = size("max_seq_len");
   config.n_kv_heads = size("n_kv_heads", config.n_heads);
   config.head_dim = size("head_dim", config.n_heads == 0 ? 0 : config.dim / config.n_heads);
-  const std::uint32_t value_dim = keys.u32("attention.value_length", config.head_dim);
-  const std::uint32_t rope_dim = keys.u32("rope.dimension_count", config.head_dim);
+  const std::uint32_t value_dim = keys.u32(kValueLength, config.head_dim);
+  const std::uint32_t rope_dim = keys.u32(kRopeDims, config.head_dim);
   AttentionRules rules;
-  rules.window = keys.u32("attention.sliding_window", 0);
-  rules.local_theta = keys.number("rope.freq_base_swa", recipe.local_theta);
+  rules.window = keys.u32(kWindow, 0);
+  rules.local_theta = keys.number(kLocalRopeBase, recipe.local_theta);
   const std::uint32_t n_experts = keys.u32("expert_count", 0);
   if (!recipe.sets("norm_epsilon")) {
-    config.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon"));
+    config.norm_epsilon = static_cast<float>(keys.number(kNormEpsilon));
   }
-  config.rope_theta = static_cast<float>(keys.number("rope.freq_base", 10000));
+  config.rope_theta = static_cast<float>(keys.number(kRopeBase, 10000));
   QSF_TRY(keys.status());
   if (value_dim != config.head_dim) {
     return make_error(ErrorCode::unsupported,
@@ -275,10 +279,17 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, "GGUF"));
   out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
   out.layers.exceptions.insert(out.layers.exceptions.begin(), by_layer.begin(), by_layer.end());
-  Keys tokens(gguf, "tokenizer.ggml.");
-  config.bos = tokens.token("bos_token_id");
-  config.eos = tokens.token("eos_token_id");
-  config.pad = tokens.token("padding_token_id");
+  Keys tokens(gguf, std::string(kTokenizer));
+  config.bos = tokens.token(kBos);
+  config.eos = tokens.token(kEos);
+  config.pad = tokens.token(kPad);
+  if (config.eos != kNoToken) config.all_eos = {config.eos};
+  for (const std::string_view key : kOtherEnds) {
+    const std::uint32_t other = tokens.token(key);
+    if (other != kNoToken && std::ranges::find(config.all_eos, other) == config.all_eos.end()) {
+      config.all_eos.push_back(other);
+    }
+  }
   QSF_TRY(tokens.status());
   LayerKind every;
   apply_settings(out.layers.every, every);
@@ -311,14 +322,13 @@ Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& conf
 constexpr std::string_view kDefaultPattern = "default";
 
 Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
-  out.kind = TokenizerKind::byte_bpe;
-  out.pattern = gguf.text("tokenizer.ggml.pre").value_or(kDefaultPattern);
+  out.pattern = gguf.text(token_key(kPre)).value_or(kDefaultPattern);
   for (const GgufPretokenizer& each : kGgufPretokenizers) {
     if (each.name != out.pattern) continue;
     out.ignore_merges = each.ignore_merges;
     out.add_bos = each.add_bos;
   }
-  const std::optional<std::vector<std::string_view>> merges = gguf.texts("tokenizer.ggml.merges");
+  const std::optional<std::vector<std::string_view>> merges = gguf.texts(token_key(kMerges));
   if (!merges) return make_error(ErrorCode::bad_tokenizer, "GGUF: the key tokenizer.ggml.merges is missing");
   for (const std::string_view merge : *merges) {
     const std::size_t space = merge.find(' ', 1);
@@ -335,56 +345,56 @@ Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
 }  // namespace
 
 Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
-  const std::optional<std::string_view> model = gguf.text("tokenizer.ggml.model");
-  const std::optional<std::vector<std::string_view>> texts = gguf.texts("tokenizer.ggml.tokens");
+  const std::optional<std::string_view> model = gguf.text(token_key(kModel));
+  const std::optional<std::vector<std::string_view>> texts = gguf.texts(token_key(kTokens));
   if (!model || *model == "no_vocab") return std::optional<TokenizerSource>();
   if (!texts) {
     return make_error(ErrorCode::bad_tokenizer,
                       "GGUF: the key tokenizer.ggml.tokens is missing or no list of at most {} texts", kMaxVocab);
   }
   TokenizerSource out;
-  if (*model == "gpt2") {
+  const auto named = std::ranges::find(kTokenizerNames, *model, &TokenizerName::name);
+  if (named == kTokenizerNames.end()) {
+    return make_error(ErrorCode::unsupported,
+                      "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
+                      *model);
+  }
+  out.kind = named->kind;
+  if (out.kind == TokenizerKind::byte_bpe) {
     QSF_TRY(read_bpe(gguf, out));
-  } else if (*model == "llama") {
-    out.kind = TokenizerKind::spm_bpe;
+  } else if (out.kind == TokenizerKind::spm_bpe) {
     out.add_bos = true;
     out.add_space_prefix = true;
-  } else if (*model == "bert") {
-    out.kind = TokenizerKind::wordpiece;
+  } else if (out.kind == TokenizerKind::wordpiece) {
     out.add_bos = out.add_eos = out.add_space_prefix = true;
     for (const NormalizerOp op : {NormalizerOp::clean, NormalizerOp::space_ideographs, NormalizerOp::nfd,
                                   NormalizerOp::strip_accents, NormalizerOp::lowercase}) {
       out.normalizer.push_back({op, {}, {}});
     }
-  } else if (*model == "t5") {
-    out.kind = TokenizerKind::unigram;
+  } else {
     out.add_eos = out.add_space_prefix = true;
-    if (const auto map = gguf.values.find("tokenizer.ggml.precompiled_charsmap"); map != gguf.values.end()) {
+    if (const auto map = gguf.values.find(token_key(kCharMap)); map != gguf.values.end()) {
       const GgufValue& value = map->second;
       const bool bytes = value.type == GgufType::array && value.bytes.size() == value.count;
       if (!bytes) return make_error(ErrorCode::bad_tokenizer, "GGUF: the precompiled_charsmap is no list of bytes");
       std::string text(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
       if (!text.empty()) out.normalizer.push_back({NormalizerOp::char_map, {}, std::move(text)});
     }
-  } else {
-    return make_error(ErrorCode::unsupported,
-                      "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
-                      *model);
   }
-  Keys keys(gguf, "tokenizer.ggml.");
-  out.add_bos = keys.flag("add_bos_token", out.add_bos);
-  out.add_eos = keys.flag("add_eos_token", out.add_eos);
-  out.add_space_prefix = keys.flag("add_space_prefix", out.add_space_prefix);
-  out.trim_spaces = out.kind == TokenizerKind::unigram && keys.flag("remove_extra_whitespaces", true);
-  const std::uint32_t unknown = keys.token("unknown_token_id");
-  const std::uint32_t cls = keys.token("cls_token_id"), sep = keys.token("seperator_token_id");
+  Keys keys(gguf, std::string(kTokenizer));
+  out.add_bos = keys.flag(kAddBos, out.add_bos);
+  out.add_eos = keys.flag(kAddEos, out.add_eos);
+  out.add_space_prefix = keys.flag(kAddSpace, out.add_space_prefix);
+  out.trim_spaces = out.kind == TokenizerKind::unigram && keys.flag(kTrimSpaces, true);
+  const std::uint32_t unknown = keys.token(kUnknown);
+  const std::uint32_t cls = keys.token(kCls), sep = keys.token(kSep);
   QSF_TRY(keys.status());
   if (cls != kNoToken) out.bos = cls;
   if (sep != kNoToken) out.eos = sep;
   if (out.kind == TokenizerKind::byte_bpe) out.add_space_prefix = false;
 
-  const std::optional<std::vector<double>> scores = gguf.numbers("tokenizer.ggml.scores");
-  const std::optional<std::vector<double>> types = gguf.numbers("tokenizer.ggml.token_type");
+  const std::optional<std::vector<double>> scores = gguf.numbers(token_key(kScores));
+  const std::optional<std::vector<double>> types = gguf.numbers(token_key(kTokenTypes));
   const bool needs_scores = out.kind == TokenizerKind::spm_bpe || out.kind == TokenizerKind::unigram;
   if ((needs_scores && !scores) || (scores && scores->size() != texts->size()) ||
       (types && types->size() != texts->size())) {
@@ -413,7 +423,7 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
 /// What llama.cpp's converter writes of sentence-transformers' modules. Normalization is not among it: llama.cpp's
 /// programs do it, and so does nearly every model that has these keys.
 Status read_embedding(const Gguf& gguf, ModelSource& out) {
-  const std::string prefix = std::string(gguf.text("general.architecture").value_or("")) + ".";
+  const std::string prefix = std::string(gguf.text(kArchitecture).value_or("")) + ".";
   Keys keys(gguf, prefix);
   if (!keys.has("pooling_type")) return {};
   const std::uint32_t type = keys.u32("pooling_type");

@@ -6,6 +6,7 @@
 
 #include "converter/convert.h"
 #include "converter/experts.h"
+#include "converter/gguf_form.h"
 #include "converter/parts.h"
 #include "converter/rows.h"
 #include "converter/settings.h"
@@ -334,12 +335,23 @@ Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
 }
 
 /// What a router or a gate says of an expert is not rounded: another expert could be chosen.
-FormatId target_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, Role role) {
+FormatId wanted_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, Role role) {
   const bool matrix = rule_of(role).matrix, routes = role == Role::router || role == Role::shared_router;
   if (matrix && routes && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
   if (options.matrices) return *options.matrices;
-  return model.carry_formats || find_format(tensor.format)->quantized() ? tensor.format : kDefaultFormat;
+  if (model.carry_formats || find_format(tensor.format)->quantized()) return tensor.format;
+  return options.gguf ? kDefaultGgmlFormat : kDefaultFormat;
+}
+
+Result<FormatId> target_format(const ModelSource& model, const Options& options, const SourceTensor& tensor,
+                               std::pair<std::uint32_t, Role> key, std::uint32_t cols) {
+  const auto own = options.types.find(key);
+  const FormatId wanted = own != options.types.end() ? own->second : wanted_format(model, options, tensor, key.second);
+  if (!options.gguf) return wanted;
+  const bool routes = key.second == Role::router || key.second == Role::shared_router;
+  if (!rule_of(key.second).matrix || routes) return FormatId::f32;
+  return ggml_form(wanted, cols);
 }
 
 /// The costs of the tensor that is being written; one at a time, since each can be as large as a matrix.
@@ -364,6 +376,13 @@ class Costs {
 
 }  // namespace
 
+Result<LayerTableSource> layers_of_file(const ModelSource& model) {
+  Header header = header_of(model);
+  QSF_TRY(check_sizes(header, ErrorCode::bad_input));
+  QSF_LET(layers, layers_of(model, header));
+  return std::move(layers.table);
+}
+
 Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   const ModelConfig& config = model.config;
   FileSource out;
@@ -384,6 +403,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
+  out.least_saved = options.least_saved;
   const auto costs = std::make_shared<Costs>(options.calibration);
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;
@@ -404,20 +424,21 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     TensorSource target;
     target.section = section;
     target.role = role;
-    target.format = target_format(model, options, *tensor, role);
-    if (const auto own = options.types.find(key); own != options.types.end()) target.format = own->second;
+    QSF_LET(format, target_format(model, options, *tensor, key, cols));
+    target.format = format;
     // A tile's rows are of one expert.
     const bool tiles = expert_share(out.header, kind, rule) % kTileRows == 0;
-    target.layout = rule.matrix && tiles && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
+    target.layout =
+        rule.matrix && tiles && !options.gguf && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
     target.rows = rows;
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
     const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
-    CostOf cost;
+    RowWork work{{}, options.workers};
     if (options.search) {
-      cost = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
+      work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
     }
-    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, cost)](
+    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, work)](
                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
       return as(begin, n, bytes);
     };

@@ -33,6 +33,10 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     QSF_LET(names, words(json["also"], "also"));
     out.also = std::move(names);
   }
+  if (json.contains("gguf_name")) {
+    QSF_LET(gguf_name, word(json["gguf_name"], "gguf_name"));
+    out.gguf_name = std::move(gguf_name);
+  }
   if (json.contains("prefixes")) {
     QSF_LET(prefixes, words(json["prefixes"], "prefixes"));
     out.prefixes = std::move(prefixes);

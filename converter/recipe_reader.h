@@ -321,30 +321,12 @@ class RecipeReader {
   static constexpr auto kTensorKeys =
       std::to_array<std::string_view>({"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat",
                                        "minus_exp", "also", "spare", "beside", "without", "partial"});
-  static constexpr auto kKeys = std::to_array<std::string_view>({"layer_types",
-                                                                 "name",
-                                                                 "arch",
-                                                                 "tensors",
-                                                                 "ignored",
-                                                                 "interleaved_rope",
-                                                                 "window_rule",
-                                                                 "default_window",
-                                                                 "layer",
-                                                                 "exceptions",
-                                                                 "model",
-                                                                 "sizes",
-                                                                 "also",
-                                                                 "prefixes",
-                                                                 "expected",
-                                                                 "full_every",
-                                                                 "no_rope",
-                                                                 "no_rope_every",
-                                                                 "local_theta",
-                                                                 "with_experts",
-                                                                 "windowed",
-                                                                 "shared_kv",
-                                                                 "gguf_scale_layers",
-                                                                 "default_theta"});
+  static constexpr auto kKeys = std::to_array<std::string_view>(
+      {"layer_types",   "name",           "arch",         "tensors",    "ignored",    "interleaved_rope",
+       "window_rule",   "default_window", "layer",        "exceptions", "model",      "sizes",
+       "also",          "gguf_name",      "prefixes",     "expected",   "full_every", "no_rope",
+       "no_rope_every", "local_theta",    "with_experts", "windowed",   "shared_kv",  "gguf_scale_layers",
+       "default_theta"});
 
   std::string_view file_;
 };

@@ -142,6 +142,7 @@ std::array<Value, kSizes.size()> usual_sizes();
 struct Recipe {
   std::string name = {};               // config.json's model_type, GGUF's general.architecture
   std::vector<std::string> also = {};  // other such names
+  std::string gguf_name = {};          // the one that is written; empty: GGUF has no form of such models
   Arch arch = Arch::custom;
   std::vector<RoleUse> uses = {};  // of roles that are optional; without a line they stay so
   bool hugging_face_interleaved = false,

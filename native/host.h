@@ -16,8 +16,8 @@
 #include "native/io_thread.h"
 #include "native/source.h"
 #include "qsf/engine.h"
-#include "threads/thread_choice.h"
 #include "threads/thread_pool.h"
+#include "threads/thread_tuner.h"
 
 namespace qsf {
 
@@ -63,6 +63,10 @@ class Host {
   static Result<std::unique_ptr<Host>> open(const std::string& model, const HostOptions& options,
                                             const std::atomic<bool>& cancel);
 
+  ~Host() { pool_.end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
   Session& session() { return *session_; }
   Source& source() { return source_; }
   std::uint32_t threads() const { return pool_.count(); }
@@ -82,19 +86,17 @@ class Host {
         pool_(options.threads != 0 ? options.threads : usable_cores()),
         cancel_(cancel),
         profiling_(options.profile) {
-    if (options.threads == 0) choice_.emplace(pool_.count());
+    if (options.threads == 0) tuner_.emplace(pool_);
     if (options.pin) pin_to_cores(pool_.threads());
   }
 
   Result<Step> step();
-  bool help();
   Status measure(const HostOptions& options, OpenOptions& open);
 
   Pages pages_;
   Source source_;
   ThreadPool pool_;
-  std::optional<ThreadChoice> choice_;
-  bool generating_ = false;  // the last step was a token
+  std::optional<ThreadTuner> tuner_;
   const std::atomic<bool>& cancel_;
   Session* session_ = nullptr;
   std::optional<IoThread> io_;

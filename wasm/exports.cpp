@@ -11,7 +11,7 @@ using I = Instance;
 using u32 = std::uint32_t;
 using i32 = std::int32_t;
 
-EXPORT I* instance_new(u32 threads) { return new Instance(threads); }
+EXPORT I* instance_new(u32 threads, bool tuned) { return new Instance(threads, tuned); }
 EXPORT void instance_delete(I* i) { delete i; }
 EXPORT double* instance_mailbox(I* i) { return i->mailbox().data(); }
 EXPORT u32 instance_open(I* i, double budget, double file_size, i32 kv) { return i->open(budget, file_size, kv); }

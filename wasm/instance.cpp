@@ -59,17 +59,20 @@ std::uint32_t Instance::open(double budget, double file_size, std::int32_t kv) {
 /// and so does a look at the clock.
 std::uint32_t Instance::step() {
   constexpr double kMilliseconds = 1;
+  const double begin = emscripten_get_now();
+  double now = begin;
   Step step = session_->step();
-  for (double begin = emscripten_get_now(), last = begin;;) {
+  for (double last = begin;;) {
     for (std::uint32_t i = 0; i < steps_ && step == Step::working && !request_; ++i) {
       request_ = session_->next_request();
       if (!request_) step = session_->step();
     }
-    const double now = emscripten_get_now();
+    now = emscripten_get_now();
     if (step != Step::working || request_ || now - begin > kMilliseconds) break;
     steps_ = now - last < kMilliseconds / 8 ? steps_ + 1 : (steps_ + 1) / 2;
     last = now;
   }
+  threads_.stepped(step, (now - begin) / 1000);
   if (step == Step::error) last_error_ = session_->error();
   return static_cast<std::uint32_t>(step);
 }

@@ -17,7 +17,7 @@ namespace qsf::wasm {
 
 class Instance {
  public:
-  explicit Instance(std::uint32_t threads) : threads_(threads) {}
+  Instance(std::uint32_t threads, bool tuned) : threads_(threads, tuned) {}
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;

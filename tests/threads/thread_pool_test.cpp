@@ -125,6 +125,43 @@ TEST(ThreadPool, LendsWorkers) {
   EXPECT_EQ(sum, 4950u);
 }
 
+// Other work is done by the threads beside the caller's, also by those that sleep, and holds up no job.
+TEST(ThreadPool, DoesOtherWorkBetweenJobs) {
+  struct Work {
+    std::atomic<int> left{0}, done{0};
+    std::atomic<bool> by_caller{false};
+    std::thread::id caller = std::this_thread::get_id();
+    static bool some(void* context) {
+      auto& work = *static_cast<Work*>(context);
+      int left = work.left;
+      while (left > 0 && !work.left.compare_exchange_weak(left, left - 1)) {
+      }
+      if (left <= 0) return false;
+      if (std::this_thread::get_id() == work.caller) work.by_caller = true;
+      ++work.done;
+      return true;
+    }
+  };
+  for (const std::uint32_t threads : {2u, 4u}) {
+    Work work;
+    ThreadPool pool(threads);
+    pool.lend(&Work::some, &work);
+    int asked = 0;
+    for (int round = 0; round < 200; ++round) {
+      if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long enough to have parked
+      work.left += 3;
+      asked += 3;
+      pool.call();
+      std::atomic<std::uint32_t> sum{0};
+      run(pool, 20, [&](std::uint32_t i) { sum += i; });
+      EXPECT_EQ(sum, 190u);
+    }
+    while (work.done < asked) std::this_thread::yield();
+    EXPECT_FALSE(work.by_caller);
+    EXPECT_EQ(work.left, 0);
+  }
+}
+
 TEST(ThreadPool, WorksOnAloneOnceEnded) {
   ThreadPool pool(3);
   const Workers workers = pool.workers();

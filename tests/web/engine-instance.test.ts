@@ -69,7 +69,7 @@ describe('what goes in', () => {
   it('is an instance with its threads', () => {
     new EngineInstance(module, memory, 3);
     expect(calls).toEqual([
-      ['new', 3],
+      ['new', 3, 0],
       ['mailbox', 16],
     ]);
   });

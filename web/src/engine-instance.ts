@@ -49,11 +49,11 @@ export class EngineInstance {
   /** Never detached, as the memory's size never changes. */
   readonly #mailbox: Float64Array;
 
-  /** `threads` are its own, the caller's among them. */
-  constructor(module: EngineModule, memory: WebAssembly.Memory, threads: number) {
+  /** `threads` are its own, the caller's among them; `tuned`, tokens are made by as many as are fastest at the moment. */
+  constructor(module: EngineModule, memory: WebAssembly.Memory, threads: number, tuned = false) {
     this.#module = module;
     this.#memory = memory;
-    this.#at = module._instance_new(threads);
+    this.#at = module._instance_new(threads, Number(tuned));
     this.#mailbox = new Float64Array(memory.buffer, module._instance_mailbox(this.#at) >>> 0);
   }
 

@@ -3,7 +3,7 @@
 // may be negative: `>>> 0` makes them what they are.
 
 export interface EngineModule {
-  _instance_new(threads: number): number;
+  _instance_new(threads: number, tuned: number): number;
   /** Ends the threads and gives the arena back. */
   _instance_delete(instance: number): void;
   _instance_mailbox(instance: number): number;

@@ -32,6 +32,15 @@ export type ModuleStarter = (
   memory: WebAssembly.Memory,
 ) => Promise<EngineModule>;
 
+export interface EngineOptions {
+  variant: Variant;
+  threads: number;
+  /** Whether tokens are made by as many of the threads as are fastest at the moment. */
+  tuned: boolean;
+  budget: number;
+  wasm: WasmSource;
+}
+
 export class Engine {
   readonly variant: Variant;
   readonly threads: number;
@@ -50,13 +59,7 @@ export class Engine {
   }
 
   /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB; it is shared by several threads. */
-  static async create(
-    variant: Variant,
-    threads: number,
-    budget: number,
-    start: ModuleStarter,
-    wasm?: WasmSource,
-  ): Promise<Engine> {
+  static async create({ variant, threads, tuned, budget, wasm }: EngineOptions, start: ModuleStarter): Promise<Engine> {
     if (budget < SMALLEST) {
       throw new QSFError(
         'budget_too_small',
@@ -73,7 +76,7 @@ export class Engine {
     }
     try {
       const module = await start(wasm, variant, threads, wasmMemory);
-      return new Engine(variant, threads, new EngineInstance(module, wasmMemory, threads), wasmMemory);
+      return new Engine(variant, threads, new EngineInstance(module, wasmMemory, threads, tuned), wasmMemory);
     } catch (cause) {
       if (cause instanceof QSFError) throw cause;
       const why = cause instanceof Error ? cause.message : String(cause);

@@ -1,0 +1,22 @@
+// Formats as GGUF's types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "qsf/base/result.h"
+#include "qsf/formats/format.h"
+
+namespace qsf::convert {
+
+/// GGML's number of a type; empty for formats that it does not have.
+std::optional<std::uint32_t> ggml_number(FormatId format);
+/// The inverse; FormatId::inherit for types that are no formats.
+FormatId ggml_format(std::uint32_t number);
+
+/// What a matrix of `cols` columns is written as where `format` is asked for: itself; where its rows are no whole
+/// blocks, as GGUF's must be, what llama.cpp's llama-quantize takes then, and f16 in the end. unsupported, naming what
+/// there is, for formats that GGML does not have.
+Result<FormatId> ggml_form(FormatId format, std::uint32_t cols);
+
+}  // namespace qsf::convert

@@ -1,0 +1,54 @@
+// GGUF's words that no recipe says: one list for reading and writing.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "qsf/text/tokenizer.h"
+
+namespace qsf::convert::gguf_key {
+
+inline constexpr std::string_view kArchitecture = "general.architecture", kName = "general.name";
+inline constexpr std::string_view kAlignment = "general.alignment";
+inline constexpr std::string_view kQuantization = "general.quantization_version";
+
+// Behind the architecture's name and a point.
+inline constexpr std::string_view kNormEpsilon = "attention.layer_norm_rms_epsilon";
+inline constexpr std::string_view kValueLength = "attention.value_length";
+inline constexpr std::string_view kWindow = "attention.sliding_window";
+inline constexpr std::string_view kWindowPattern = "attention.sliding_window_pattern";
+inline constexpr std::string_view kRopeDims = "rope.dimension_count";
+inline constexpr std::string_view kRopeBase = "rope.freq_base";
+inline constexpr std::string_view kLocalRopeBase = "rope.freq_base_swa";
+inline constexpr std::string_view kScalingType = "rope.scaling.type", kScalingFactor = "rope.scaling.factor";
+inline constexpr std::string_view kOldScalingFactor = "rope.scale_linear";
+
+// Names of tensors.
+inline constexpr std::string_view kRopeFrequencies = "rope_freqs.weight";
+
+inline constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
+inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
+// Behind that.
+inline constexpr std::string_view kModel = "model", kPre = "pre", kTokens = "tokens", kScores = "scores";
+inline constexpr std::string_view kTokenTypes = "token_type", kMerges = "merges";
+inline constexpr std::string_view kBos = "bos_token_id", kEos = "eos_token_id", kPad = "padding_token_id";
+inline constexpr std::string_view kUnknown = "unknown_token_id", kCls = "cls_token_id", kSep = "seperator_token_id";
+inline constexpr std::string_view kAddBos = "add_bos_token", kAddEos = "add_eos_token";
+inline constexpr std::string_view kAddSpace = "add_space_prefix", kTrimSpaces = "remove_extra_whitespaces";
+inline constexpr std::string_view kCharMap = "precompiled_charsmap";
+/// Tokens that end a turn or a message: ends of a text beside the one of kEos.
+inline constexpr std::array<std::string_view, 2> kOtherEnds{"eot_token_id", "eom_token_id"};
+
+/// What kModel calls a kind of tokenizer.
+struct TokenizerName {
+  std::string_view name;
+  TokenizerKind kind;
+};
+inline constexpr std::array kTokenizerNames{
+    TokenizerName{"gpt2", TokenizerKind::byte_bpe},
+    TokenizerName{"llama", TokenizerKind::spm_bpe},
+    TokenizerName{"bert", TokenizerKind::wordpiece},
+    TokenizerName{"t5", TokenizerKind::unigram},
+};
+
+}  // namespace qsf::convert::gguf_key
