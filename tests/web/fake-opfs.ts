@@ -12,6 +12,10 @@ export class FakeFile {
   open = 0;
   /** Which of them cannot read, from 1. */
   broken = 0;
+  /** Has no handle for anybody else. */
+  isTaken = false;
+  /** Called for each read. */
+  onRead: (() => void) | undefined;
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -24,12 +28,13 @@ export class FakeFile {
   }
 
   async createSyncAccessHandle({ mode }: { mode: string }) {
-    if (this.open > 0 && !(hasModes && mode === 'readwrite-unsafe'))
+    if (this.isTaken || (this.open > 0 && !(hasModes && mode === 'readwrite-unsafe')))
       throw new DOMException('open', 'NoModificationAllowedError');
     const nth = ++this.open;
     return {
       ...(hasModes && { mode }),
       read: (into: Uint8Array, { at }: { at: number }): number => {
+        this.onRead?.();
         if (nth === this.broken) throw new DOMException('closed', 'InvalidStateError');
         const got = this.bytes.subarray(at, at + into.length);
         into.set(got);

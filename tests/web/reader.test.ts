@@ -24,6 +24,8 @@ class FakeWorker {
   onmessage: ((event: { data: unknown }) => void) | undefined;
   onerror: (() => void) | undefined;
   terminated = false;
+  /** Gets messages and answers none. */
+  isMute = false;
   reads = 0;
   readonly name: string;
 
@@ -38,7 +40,7 @@ class FakeWorker {
   #serve(): void {
     vi.stubGlobal('postMessage', (data: unknown, options: StructuredSerializeOptions) => {
       const told: unknown = structuredClone(data, options);
-      setTimeout(() => this.terminated || this.onmessage!({ data: told }));
+      setTimeout(() => this.terminated || this.isMute || this.onmessage!({ data: told }));
     });
     serveReads();
   }
@@ -70,11 +72,20 @@ const file = () =>
     (folder as FakeFolder).inside.get('model') as FakeFile,
   ])[0]!;
 
+/** The time, which goes on with each read of the model's file. */
+let now = 0;
+let pace = 10;
+
 beforeEach(() => {
   FakeWorker.made = [];
   FakeWorker.cannotStart = false;
+  pace = 10;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
 });
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
 
 async function open(modes: boolean): Promise<void> {
   top = installFakeOpfs(() => 0, {}, modes);
@@ -82,6 +93,7 @@ async function open(modes: boolean): Promise<void> {
   vi.stubGlobal('importScripts', undefined);
   vi.stubGlobal('onmessage', undefined);
   kept = (await openCache(URL_))!;
+  file().onRead = () => void (now += pace);
   kept.reset({ url: URL_, validator: '"1"', size: SIZE });
   kept.write(0, bytes);
   kept.mark(0, SIZE);
@@ -102,7 +114,7 @@ async function pass(): Promise<void> {
 describe('the reader', () => {
   it('reads what comes next, where a file can have two handles', async () => {
     await open(true);
-    for (let i = 0; i < 6; i++) await pass();
+    for (let i = 0; i < 12; i++) await pass();
     const [worker] = FakeWorker.made;
     expect(worker!.name).toBe(READER);
     expect(worker!.reads).toBeGreaterThan(3);
@@ -112,40 +124,60 @@ describe('the reader', () => {
     expect(worker!.terminated).toBe(true);
   });
 
-  it('is not begun where a file has one handle', async () => {
-    await open(false);
-    for (let i = 0; i < 6; i++) await pass();
+  it.each([
+    { where: 'a file has one handle', modes: false, ms: 10, passes: 6 },
+    { where: 'reading is fast', modes: true, ms: 1e-3, passes: 6 },
+    { where: 'nothing is read again', modes: true, ms: 1000, passes: 1 },
+  ])('is not begun where $where', async ({ modes, ms, passes }) => {
+    await open(modes);
+    pace = ms;
+    for (let i = 0; i < passes; i++) await pass();
     expect(FakeWorker.made).toHaveLength(0);
     await kept.close();
     expect(file().open).toBe(0);
   });
 
-  it.each(['throws', 'fails'] as const)('is done without when its start %s', async (how) => {
+  it.each(['throws', 'fails', 'finds the file taken'] as const)('is done without when its start %s', async (how) => {
     await open(true);
-    FakeWorker.cannotStart = how;
-    for (let i = 0; i < 6; i++) await pass();
-    expect(FakeWorker.made.length).toBeLessThanOrEqual(1);
+    if (how === 'finds the file taken') file().isTaken = true;
+    else FakeWorker.cannotStart = how;
+    for (let i = 0; i < 8; i++) await pass();
+    expect(FakeWorker.made).toHaveLength(how === 'throws' ? 0 : 1);
+    for (const { reads, terminated } of FakeWorker.made)
+      expect({ reads, terminated }).toEqual({ reads: 0, terminated: true });
     await kept.close();
     expect(file().open).toBe(0);
   });
 
-  it('is done without once it has ended, or cannot read', async () => {
-    for (const fault of ['ends', 'fails'] as const) {
-      FakeWorker.made = [];
-      await open(true);
-      for (let i = 0; i < 3; i++) await pass();
-      const [worker] = FakeWorker.made;
-      expect(worker!.reads).toBeGreaterThan(0);
-      if (fault === 'ends') worker!.onerror!();
-      else file().broken = 2;
-      for (let i = 0; i < 4; i++) await pass();
-      const { reads } = worker!;
-      for (let i = 0; i < 3; i++) await pass();
-      expect(worker!.reads).toBe(reads);
-      await kept.close();
-      // What a worker that has ended had open is closed by the browser.
-      expect(file().open).toBe(1);
-    }
+  it.each(['ends', 'cannot read', 'does not answer'] as const)('is done without once it %s', async (fault) => {
+    // Whoever is patient is so for a shorter time.
+    const { setTimeout: later } = globalThis;
+    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
+    await open(true);
+    for (let i = 0; i < 6; i++) await pass();
+    const [worker] = FakeWorker.made;
+    expect(worker!.reads).toBeGreaterThan(0);
+    if (fault === 'ends') worker!.onerror!();
+    else if (fault === 'cannot read') file().broken = 2;
+    else worker!.isMute = true;
+    for (let i = 0; i < 10; i++) await pass();
+    expect(worker!.terminated).toBe(true);
+    const { reads } = worker!;
+    for (let i = 0; i < 3; i++) await pass();
+    expect(worker!.reads).toBe(reads);
+    await kept.close();
+    // What a worker that has ended had open is closed by the browser.
+    expect(file().open).toBe(1);
+  });
+
+  it('holds nobody up who closes while it does not answer', async () => {
+    const { setTimeout: later } = globalThis;
+    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
+    await open(true);
+    for (let i = 0; i < 6; i++) await pass();
+    FakeWorker.made[0]!.isMute = true;
+    await kept.close();
+    expect(FakeWorker.made[0]!.terminated).toBe(true);
   });
 
   it('gives nothing of a file that was begun anew', async () => {

@@ -17,7 +17,7 @@ const LOST = 2;
 export interface Supply {
   /** Bytes that nobody wants and that may be read along between two pieces. */
   readonly gap: number;
-  /** Fills `into`, or others of its size, with the bytes at `offset`; undefined when they cannot be had, now or after all. */
+  /** Fills `into`, or others of its size, with the bytes at `offset`; undefined when it gives up, now or after all. */
   fetch(offset: number, into: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | undefined> | undefined;
 }
 
@@ -57,28 +57,31 @@ export class ReadAhead {
     this.#trial = trial;
   }
 
-  /** Fills `into` with what was read ahead from `offset` on, at once or when it has come; false where it was not, or in vain. */
+  /**
+   * Fills `into` with what was read ahead from `offset` on, at once or when it has come; false where it was not, or the
+   * supply gave it up. Rejects with what the supply did.
+   */
   read(offset: number, into: Uint8Array): boolean | Promise<boolean> {
     const piece = this.#learn(offset, into.length);
     if (this.#trust === MOST_TRUST) this.#trial?.pass(offset);
     const at = this.#runs.findIndex((run) => run.offset <= offset && offset + into.length <= run.end);
     const run = this.#runs[at];
-    for (const passed of this.#runs.splice(0, at)) this.#free(passed);
+    // Before its block can be given to another run.
+    const got = run && take(run, offset, into);
+    this.#free(at);
     this.#lost = run ? 0 : this.#lost + 1;
     const isOn = this.#trust > 0 && this.#trial?.on !== false;
-    if (!isOn || this.#lost > LOST) this.forget();
+    if (!isOn || this.#lost > LOST) this.#free();
     if (isOn) this.#fill(piece);
-    if (!run) return false;
-    const copy = () => {
-      if (run.bytes) into.set(run.bytes.subarray(offset - run.offset, offset - run.offset + into.length));
-      return !!run.bytes;
-    };
-    return run.bytes ? copy() : run.arriving.then(copy);
+    return got ?? false;
   }
 
-  /** Gives up what was read ahead, which may be what the file no longer holds. */
+  /** Gives up what was read ahead and what is known, which may be of what the file no longer holds. */
   forget(): void {
-    for (const run of this.#runs.splice(0)) this.#free(run);
+    this.#free();
+    this.#pieces.clear();
+    this.#before = this.#last = undefined;
+    this.#trust = 0;
   }
 
   /**
@@ -123,21 +126,32 @@ export class ReadAhead {
       if (!fetched) return this.#blocks.give(into);
       const run: Run = { offset, end, last: tip, arriving: fetched };
       this.#runs.push(run);
-      const arrive = (bytes?: Uint8Array<ArrayBuffer>) => {
-        run.bytes = bytes;
-        if (!bytes) this.#runs = this.#runs.filter((other) => other !== run);
-      };
-      run.arriving = fetched.then(arrive, () => arrive());
+      const fail = () => (this.#runs = this.#runs.filter((other) => other !== run));
+      run.arriving = fetched.then((bytes) => (run.bytes = bytes) ?? fail());
+      // Who waits for it is told.
+      run.arriving.catch(fail);
     }
   }
 
-  /** Its bytes are for the next runs once those who wait for some have them. */
-  #free(run: Run): void {
-    void run.arriving.then(() => run.bytes && this.#blocks.give(run.bytes));
+  /** The first runs, or all: their blocks are for others once those who wait for bytes have them. */
+  #free(count = RUNS): void {
+    for (const run of this.#runs.splice(0, count)) {
+      const give = () => run.bytes && this.#blocks.give(run.bytes);
+      run.arriving.then(give, give);
+    }
   }
 }
 
-/** Passes of a trial, every second one with reading ahead, and after how many the next trial begins. */
+/** Fills `into` from a run, at once or when that has come; false if it came to nothing. */
+function take(run: Run, offset: number, into: Uint8Array): boolean | Promise<boolean> {
+  const copy = () => {
+    if (run.bytes) into.set(run.bytes.subarray(offset - run.offset, offset - run.offset + into.length));
+    return !!run.bytes;
+  };
+  return run.bytes ? copy() : run.arriving.then(copy);
+}
+
+/** Passes of a trial, half of them with reading ahead, two at a time, and after how many the next trial begins. */
 const TRIED = 8;
 const PASSES = 128;
 
@@ -160,6 +174,6 @@ export class Trial {
     this.#begun = now;
     const at = this.#pass++ % PASSES;
     if (at === 0) this.#best = [Infinity, Infinity];
-    this.on = at < TRIED ? at % 2 === 0 : this.#best[1]! <= this.#best[0]!;
+    this.on = at < TRIED ? at % 4 < 2 : this.#best[1]! <= this.#best[0]!;
   }
 }

@@ -12,6 +12,9 @@ import { Reader } from './reader.js';
 const PATIENCE = 500;
 /** Bytes written before what the journal says of them is made durable. */
 const FLUSH_BYTES = 8 * 1024 * 1024;
+/** Milliseconds of reading that tell how fast it is, and bytes of a millisecond that copying hardly exceeds. */
+const ENOUGH = 100;
+const FAST = 2e6;
 
 export interface ModelCache {
   /** undefined: nothing that can be used. */
@@ -63,9 +66,13 @@ class OwnedCache implements ModelCache {
   verified = new RangeSet();
   complete = false;
   readonly #model: SyncFile;
-  /** Where the browser lets two workers have the file open. */
-  readonly #reader: Reader | undefined;
-  readonly #ahead: ReadAhead | undefined;
+  readonly #file: FileSystemFileHandle;
+  /** Begun when reading is slow, where the browser lets two workers have the file open. */
+  #reader: Reader | undefined;
+  #ahead: ReadAhead | undefined;
+  /** Bytes read, and in how many milliseconds those beyond the file's size. */
+  #read = 0;
+  #took = 0;
   readonly #journal: SyncFile;
   readonly #remove: () => Promise<void>;
   readonly #release: () => void;
@@ -98,11 +105,8 @@ class OwnedCache implements ModelCache {
     remove: () => Promise<void>,
     release: () => void,
   ) {
+    this.#file = file;
     this.#model = model;
-    if (model.isShared) {
-      this.#reader = new Reader(file);
-      this.#ahead = new ReadAhead(this.#reader, new Trial());
-    }
     this.#journal = journal;
     this.#remove = remove;
     this.#release = release;
@@ -120,17 +124,25 @@ class OwnedCache implements ModelCache {
   }
 
   read(offset: number, into: Uint8Array): Promise<void> | undefined {
-    const wait = async (ahead: Promise<boolean>) => {
-      if (!(await ahead)) await this.#readNow(offset, into);
-    };
+    const rest = (isHere: boolean | undefined) => (isHere ? undefined : this.#readNow(offset, into));
     const ahead = this.complete && this.#ahead?.read(offset, into);
-    if (typeof ahead === 'object') return wait(ahead);
-    return ahead ? undefined : this.#readNow(offset, into);
+    return typeof ahead === 'object' ? ahead.then(rest) : rest(ahead);
   }
 
   #readNow(offset: number, into: Uint8Array): Promise<void> | undefined {
+    const begun = performance.now();
     const got = this.#model.read(into, offset);
+    this.#watch(got, performance.now() - begun);
     return got === into.length ? undefined : Promise.reject(new Error('the cached file is short'));
+  }
+
+  /** Begins to read ahead where what is streamed, and so read again, comes slowly. */
+  #watch(bytes: number, ms: number): void {
+    const again = (this.#read += bytes) - this.identity!.size;
+    if (again > 0) this.#took += ms;
+    if (this.#reader || this.#took < ENOUGH || again > FAST * this.#took || !this.#model.isShared) return;
+    const reader = new Reader(this.#file, () => (this.#ahead = new ReadAhead(reader, new Trial())));
+    this.#reader = reader;
   }
 
   reset(identity: Identity): void {

@@ -6,22 +6,19 @@ import { openHandle } from './opfs.js';
 
 /** The worker's name, by which the one script knows what it is. */
 export const READER = 'qsf-reader';
+/** Milliseconds in which a read must be answered. */
+const PATIENCE = 10_000;
 
-/** A run to be read into a block, which comes back. */
+type Bytes = Uint8Array<ArrayBuffer>;
+/** Bytes to be read; they come back, as many as there were. */
 interface Request {
   offset: number;
-  size: number;
-  block: ArrayBuffer;
-}
-interface Answer {
-  block: ArrayBuffer;
-  /** Bytes that were read. */
-  got: number;
+  into: Bytes;
 }
 
 /** In that worker: opens the file that the first message brings and reads what the others ask for, until one brings nothing. */
 export function serveReads(): void {
-  const answer = (answer: Answer | boolean, transfer: ArrayBuffer[] = []) =>
+  const answer = (answer: Bytes | boolean, transfer: ArrayBuffer[] = []) =>
     globalThis.postMessage(answer, { transfer });
   const serve = async (file: FileSystemFileHandle) => {
     const handle = await openHandle(file);
@@ -30,36 +27,45 @@ export function serveReads(): void {
         handle.close();
         return answer(false);
       }
-      const { offset, size, block } = data;
-      answer({ block, got: handle.read(new Uint8Array(block, 0, size), { at: offset }) }, [block]);
+      const { offset, into } = data;
+      answer(into.subarray(0, handle.read(into, { at: offset })), [into.buffer]);
     };
     answer(true);
   };
-  globalThis.onmessage = ({ data }: MessageEvent<FileSystemFileHandle>) => void serve(data);
+  globalThis.onmessage = ({ data }: MessageEvent<FileSystemFileHandle>) => serve(data).catch(() => answer(false));
 }
 
-/** The worker seen from here. It has nothing to give before it has opened the file, nor once it has failed. */
+/** The worker seen from here. Once it has failed, or is late, it is ended and gives nothing. */
 export class Reader implements Supply {
   readonly gap = 64 * KiB;
-  readonly #file: FileSystemFileHandle;
-  /** null where none can be started. */
-  #worker: Worker | null | undefined;
+  #worker: Worker | undefined;
   #isOpen = false;
   /** Who waits for answers, which come in the order of what was asked. */
-  readonly #waiting: ((answer?: Answer) => void)[] = [];
+  readonly #waiting: ((bytes?: Bytes) => void)[] = [];
 
-  constructor(file: FileSystemFileHandle) {
-    this.#file = file;
+  /** `opened` is called when it can read the file, if ever. */
+  constructor(file: FileSystemFileHandle, opened: () => void) {
+    const { address, type } = ownScript();
+    try {
+      this.#worker = new Worker(address, { type, name: READER });
+    } catch {
+      return;
+    }
+    this.#worker.onerror = () => this.#end();
+    this.#worker.onmessage = ({ data }: MessageEvent<Bytes | boolean>) => {
+      if (data === true) {
+        this.#isOpen = true;
+        opened();
+      } else if (data) this.#waiting.shift()?.(data);
+      else this.#end();
+    };
+    this.#worker.postMessage(file);
   }
 
-  fetch(offset: number, { buffer: block, length: size }: Uint8Array<ArrayBuffer>) {
-    if (this.#worker === undefined) this.#start();
+  fetch(offset: number, into: Bytes): Promise<Bytes | undefined> | undefined {
     if (!this.#isOpen) return undefined;
-    return this.#ask({ offset, size, block }, [block]).then((answer) => {
-      if (answer?.got === size) return new Uint8Array(answer.block, 0, size);
-      this.#end();
-      return undefined;
-    });
+    const { length } = into;
+    return this.#ask({ offset, into }, [into.buffer]).then((bytes) => (bytes?.length === length ? bytes : this.#end()));
   }
 
   /** Resolves when the worker has let go of the file. */
@@ -68,29 +74,18 @@ export class Reader implements Supply {
     this.#end();
   }
 
-  #ask(request?: Request, transfer: ArrayBuffer[] = []): Promise<Answer | undefined> {
+  #ask(request?: Request, transfer: ArrayBuffer[] = []): Promise<Bytes | undefined> {
     this.#worker!.postMessage(request, transfer);
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    const late = setTimeout(() => this.#end(), PATIENCE);
+    return new Promise((resolve) => {
+      this.#waiting.push((bytes) => {
+        clearTimeout(late);
+        resolve(bytes);
+      });
+    });
   }
 
-  #start(): void {
-    try {
-      const { address, type } = ownScript();
-      const worker = new Worker(address, { type, name: READER });
-      worker.onerror = () => this.#end();
-      worker.onmessage = ({ data }: MessageEvent<Answer | boolean>) => {
-        if (data === true) this.#isOpen = true;
-        else if (data) this.#waiting.shift()?.(data);
-        else this.#end();
-      };
-      worker.postMessage(this.#file);
-      this.#worker = worker;
-    } catch {
-      this.#worker = null;
-    }
-  }
-
-  #end(): void {
+  #end(): undefined {
     this.#isOpen = false;
     this.#worker?.terminate();
     for (const tell of this.#waiting.splice(0)) tell();
