@@ -22,7 +22,9 @@ class FakeWorker {
   static made: FakeWorker[] = [];
   static cannotStart: 'throws' | 'fails' | false = false;
   onmessage: ((event: { data: unknown }) => void) | undefined;
-  onerror: (() => void) | undefined;
+  onerror: ((event: { preventDefault: () => void }) => void) | undefined;
+  /** Errors that were not this thread's too. */
+  prevented = 0;
   terminated = false;
   /** Gets messages and answers none. */
   isMute = false;
@@ -33,7 +35,7 @@ class FakeWorker {
     if (FakeWorker.cannotStart === 'throws') throw new DOMException('no', 'SecurityError');
     FakeWorker.made.push(this);
     this.name = name;
-    if (FakeWorker.cannotStart === 'fails') setTimeout(() => this.onerror!());
+    if (FakeWorker.cannotStart === 'fails') setTimeout(() => this.fail());
     else this.#serve();
   }
 
@@ -53,9 +55,14 @@ class FakeWorker {
       try {
         (globalThis as unknown as Scope).onmessage?.({ data: told });
       } catch {
-        this.onerror!();
+        this.fail();
       }
     });
+  }
+
+  fail(): void {
+    this.onerror!({ preventDefault: () => void this.prevented++ });
+    expect(this.prevented).toBe(1);
   }
 
   terminate(): void {
@@ -157,7 +164,7 @@ describe('the reader', () => {
     for (let i = 0; i < 6; i++) await pass();
     const [worker] = FakeWorker.made;
     expect(worker!.reads).toBeGreaterThan(0);
-    if (fault === 'ends') worker!.onerror!();
+    if (fault === 'ends') worker!.fail();
     else if (fault === 'cannot read') file().broken = 2;
     else worker!.isMute = true;
     for (let i = 0; i < 10; i++) await pass();

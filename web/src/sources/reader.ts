@@ -51,7 +51,11 @@ export class Reader implements Supply {
     } catch {
       return;
     }
-    this.#worker.onerror = () => this.#end();
+    this.#worker.onerror = (event) => {
+      // Else it would be this worker's error too.
+      event.preventDefault();
+      this.#end();
+    };
     this.#worker.onmessage = ({ data }: MessageEvent<Bytes | boolean>) => {
       if (data === true) {
         this.#isOpen = true;
