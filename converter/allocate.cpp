@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "converter/gguf_form.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 
@@ -15,6 +16,8 @@ namespace {
 // Those that are best at their size for some tensor; the choice leaves out what others beat.
 constexpr std::array<std::string_view, 12> kCandidates{"tq1_0",  "q2_0-128", "q2_0", "bitnet-32", "q2_k", "q3_k",
                                                        "iq4_nl", "q4_k",     "q5_k", "q6_k",      "8bit", "f16"};
+// In GGUF files, where some of those are not.
+constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
 constexpr std::string_view kMeasured = "q3_k";  // whose loss is measured
 constexpr std::uint32_t kSampledRows = 48;
 
@@ -97,20 +100,24 @@ Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
   }
 }
 
-Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
-                                               const MeasureLoss& measure) {
+Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
+                                               const Calibration& calibration, const MeasureLoss& measure) {
   Options exact;
   exact.matrices = FormatId::f32;
   QSF_LET(file, plan_file(model, exact));
+  std::vector<std::string_view> candidates(kCandidates.begin(), kCandidates.end());
+  if (options.gguf) candidates.insert(candidates.end(), kGgmlCandidates.begin(), kGgmlCandidates.end());
+  // Routers stay as they are, see plan.cpp.
+  std::erase_if(file.tensors, [](const TensorSource& tensor) {
+    const bool routes = tensor.role == Role::router || tensor.role == Role::shared_router;
+    return !rule_of(tensor.role).matrix || routes;
+  });
   std::vector<TensorChoice> out;
   for (const TensorSource& tensor : file.tensors) {
-    // Routers stay as they are, see plan.cpp.
-    const bool routes = tensor.role == Role::router || tensor.role == Role::shared_router;
-    if (!rule_of(tensor.role).matrix || routes) continue;
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
-    for (const std::string_view name : kCandidates) {
+    for (const std::string_view name : candidates) {
       const Format& f = *find_format(name);
-      const Layout layout = f.quantized() ? Layout::tiles : Layout::rows;
+      const Layout layout = f.quantized() && !options.gguf ? Layout::tiles : Layout::rows;
       choice.types.push_back({f.id, tensor_bytes(f, layout, tensor.rows, tensor.cols), 0});
     }
     const std::pair key{tensor.section, tensor.role};
@@ -120,11 +127,15 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const C
     QSF_LET(errors, relative_errors(tensor, cost, choice.types));
     const Format& measured = *find_format(kMeasured);
     const auto which = std::ranges::find(choice.types, measured.id, &TypeChoice::format) - choice.types.begin();
-    QSF_LET(loss, measure(key, measured.id));
+    QSF_LET(loss, measure(key, measured.id, out.size(), file.tensors.size()));
     const double error = errors[static_cast<std::size_t>(which)];
     for (std::size_t i = 0; i < errors.size(); ++i) {
       choice.types[i].loss = error > 0 ? loss * errors[i] / error : 0;
     }
+    std::erase_if(choice.types, [&](const TypeChoice& type) {
+      const Result<FormatId> form = options.gguf ? ggml_form(type.format, tensor.cols) : type.format;
+      return !form || *form != type.format;
+    });
     out.push_back(std::move(choice));
   }
   return out;

@@ -35,12 +35,14 @@ struct TensorChoice {
 Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes);
 
 /// The divergence in nats per token from the source of a model whose tensor has this type and all others are exact.
-using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type)>;
+/// `done` of `total` such measurements are behind it.
+using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type,
+                                                 std::uint64_t done, std::uint64_t total)>;
 
 /// Every matrix that can be rounded, with what each type would cost: the errors of some of its rows by the calibration,
-/// in the measure of what one type costs the whole model.
-Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
-                                               const MeasureLoss& measure);
+/// in the measure of what one type costs the whole model. Of a GGUF file only types that it can have.
+Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
+                                               const Calibration& calibration, const MeasureLoss& measure);
 
 /// Bytes of tensors that are no choice.
 Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,
