@@ -1,5 +1,7 @@
-# qsf::uring: liburing, where pkg-config finds it. qsf::lz4: the system's library natively. When cross-compiling, and for WebAssembly, its sources: from the folder
-# QSF_DEPS_DIR (lz4/; set-up makes it from Debian's source package), else fetched by hash.
+# qsf::uring: liburing, where pkg-config finds it. qsf::zstd: the system's library, natively unless QSF_ZSTD is off; without
+# it segments of that compression are refused, as in pages, where it would cost more than it saves. qsf::lz4: the system's
+# library natively. When cross-compiling, and for WebAssembly, its sources: from the folder QSF_DEPS_DIR (lz4/; set-up makes it
+# from Debian's source package), else fetched by hash.
 
 if(NOT CMAKE_CROSSCOMPILING)
   find_library(QSF_lz4_LIBRARY lz4 REQUIRED)
@@ -8,6 +10,16 @@ if(NOT CMAKE_CROSSCOMPILING)
   target_link_libraries(qsf_dep_lz4 INTERFACE ${QSF_lz4_LIBRARY})
   target_include_directories(qsf_dep_lz4 SYSTEM INTERFACE ${QSF_lz4_INCLUDE})
   add_library(qsf::lz4 ALIAS qsf_dep_lz4)
+  option(QSF_ZSTD "Read and write segments compressed with ZSTD" ON)
+  if(QSF_ZSTD)
+    find_library(QSF_zstd_LIBRARY zstd REQUIRED)
+    find_path(QSF_zstd_INCLUDE zstd.h REQUIRED)
+    add_library(qsf_dep_zstd INTERFACE)
+    target_link_libraries(qsf_dep_zstd INTERFACE ${QSF_zstd_LIBRARY})
+    target_include_directories(qsf_dep_zstd SYSTEM INTERFACE ${QSF_zstd_INCLUDE})
+    target_compile_definitions(qsf_dep_zstd INTERFACE QSF_HAVE_ZSTD=1)
+    add_library(qsf::zstd ALIAS qsf_dep_zstd)
+  endif()
   find_package(PkgConfig)
   if(PkgConfig_FOUND)
     pkg_check_modules(QSF_liburing IMPORTED_TARGET liburing)

@@ -14,11 +14,15 @@ namespace qsf::convert {
 namespace {
 
 // Those that are best at their size for some tensor; the choice leaves out what others beat.
-constexpr std::array<std::string_view, 12> kCandidates{"tq1_0",  "q2_0-128", "q2_0", "bitnet-32", "q2_k", "q3_k",
-                                                       "iq4_nl", "q4_k",     "q5_k", "q6_k",      "8bit", "f16"};
+constexpr std::array<std::string_view, 13> kCandidates{"tq1_0", "q2_0-128", "q2_0",   "bitnet-32", "q2_k",
+                                                       "q3_k",  "iq4_xs",   "iq4_nl", "q4_k",      "q5_k",
+                                                       "q6_k",  "8bit",     "f16"};
 // In GGUF files, where some of those are not.
 constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
-constexpr std::string_view kMeasured = "q3_k";  // whose loss is measured
+// Whose losses are measured, the rougher first.
+constexpr std::array<std::string_view, 2> kMeasured{"q2_k", "q4_k"};
+// How steeply losses may rise with errors between and beyond these.
+constexpr double kLeastSlope = 0.7, kMostSlope = 1.5;
 constexpr std::uint32_t kSampledRows = 48;
 
 double price(const TypeChoice& type, double per_byte) { return type.loss + per_byte * static_cast<double>(type.bytes); }
@@ -34,34 +38,47 @@ std::uint64_t choose_at(std::span<TensorChoice> tensors, double per_byte) {
   return bytes;
 }
 
+/// What a row's errors cost in a type.
+double cost_in(const Format& f, const RowCost& cost, std::span<const float> weights) {
+  std::vector<std::byte> bytes(row_bytes(f, weights.size()));
+  std::vector<float> back(weights.size());
+  if (f.quantized()) {
+    cost.quantize(f, weights, bytes);
+  } else {
+    quantize_row(f, weights, bytes);
+  }
+  dequantize_row(f, bytes, back);
+  for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
+  return cost(back);
+}
+
 /// The errors of some rows in every type, over the rows themselves.
 Result<std::vector<double>> relative_errors(const TensorSource& tensor, const RowCost& cost,
-                                            std::span<const TypeChoice> types) {
+                                            std::span<const TypeChoice> types, const Workers& workers) {
   const std::uint32_t step = std::max(1u, tensor.rows / kSampledRows);
-  std::vector<double> errors(types.size());
+  std::vector<double> errors(types.size()), of_row(types.size());
   double whole = 0;
-  std::vector<float> weights(tensor.cols), back(tensor.cols);
+  std::vector<float> weights(tensor.cols);
   for (std::uint32_t row = step / 2; row < tensor.rows; row += step) {
     QSF_TRY(tensor.rows_of(row, 1, std::as_writable_bytes(std::span(weights))));
     whole += cost(weights);
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      const Format& f = *find_format(types[i].format);
-      std::vector<std::byte> bytes(row_bytes(f, tensor.cols));
-      if (f.quantized()) {
-        cost.quantize(f, weights, bytes);
-      } else {
-        quantize_row(f, weights, bytes);
-      }
-      dequantize_row(f, bytes, back);
-      for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
-      errors[i] += cost(back);
-    }
+    parallel_for(workers, static_cast<std::uint32_t>(types.size()),
+                 [&](std::uint32_t i) { of_row[i] = cost_in(*find_format(types[i].format), cost, weights); });
+    for (std::size_t i = 0; i < types.size(); ++i) errors[i] += of_row[i];
   }
   for (double& error : errors) error = whole > 0 ? error / whole : 0;
   return errors;
 }
 
 }  // namespace
+
+double loss_at(double error, const LossPoint& rough, const LossPoint& fine) {
+  if (!(fine.error > 0) || !(fine.loss > 0)) return rough.error > 0 ? rough.loss * error / rough.error : 0;
+  const double times = error / fine.error;
+  if (times <= 1 || !(rough.error > fine.error) || !(rough.loss > 0)) return fine.loss * times;
+  const double slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
+  return fine.loss * std::pow(times, std::clamp(slope, kLeastSlope, kMostSlope));
+}
 
 Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
   double low = 0, high = 1;
@@ -124,14 +141,15 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
     const auto at = calibration.find(key);
     const RowCost cost = at != calibration.end() && at->second.cols == tensor.cols ? RowCost::of(at->second)
                                                                                    : RowCost::plain(tensor.cols);
-    QSF_LET(errors, relative_errors(tensor, cost, choice.types));
-    const Format& measured = *find_format(kMeasured);
-    const auto which = std::ranges::find(choice.types, measured.id, &TypeChoice::format) - choice.types.begin();
-    QSF_LET(loss, measure(key, measured.id, out.size(), file.tensors.size()));
-    const double error = errors[static_cast<std::size_t>(which)];
-    for (std::size_t i = 0; i < errors.size(); ++i) {
-      choice.types[i].loss = error > 0 ? loss * errors[i] / error : 0;
+    QSF_LET(errors, relative_errors(tensor, cost, choice.types, options.workers));
+    std::array<LossPoint, kMeasured.size()> points;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const FormatId type = find_format(kMeasured[i])->id;
+      const auto which = std::ranges::find(choice.types, type, &TypeChoice::format) - choice.types.begin();
+      QSF_LET(loss, measure(key, type, out.size(), file.tensors.size()));
+      points[i] = {errors[static_cast<std::size_t>(which)], loss};
     }
+    for (std::size_t i = 0; i < errors.size(); ++i) choice.types[i].loss = loss_at(errors[i], points[0], points[1]);
     std::erase_if(choice.types, [&](const TypeChoice& type) {
       const Result<FormatId> form = options.gguf ? ggml_form(type.format, tensor.cols) : type.format;
       return !form || *form != type.format;

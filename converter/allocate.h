@@ -34,13 +34,20 @@ struct TensorChoice {
 /// what is left is spent where it gains most. bad_argument, naming the least size, when nothing is small enough.
 Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes);
 
+/// What a matrix's errors, in relation to its weights, cost the model.
+struct LossPoint {
+  double error = 0, loss = 0;
+};
+/// The loss of other errors than two that were measured: a power of them from the finer on, below it in proportion.
+double loss_at(double error, const LossPoint& rough, const LossPoint& fine);
+
 /// The divergence in nats per token from the source of a model whose tensor has this type and all others are exact.
 /// `done` of `total` such measurements are behind it.
 using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type,
                                                  std::uint64_t done, std::uint64_t total)>;
 
 /// Every matrix that can be rounded, with what each type would cost: the errors of some of its rows by the calibration,
-/// in the measure of what one type costs the whole model. Of a GGUF file only types that it can have.
+/// in the measure of what two types cost the whole model. Of a GGUF file only types that it can have.
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure);
 

@@ -230,6 +230,7 @@ Result<double> Calibrator::loss(std::pair<std::uint32_t, Role> tensor, FormatId 
   options.types = {{tensor, type}};
   options.search = true;
   options.calibration = &calibration_;
+  options.workers = workers_;
   QSF_TRY(write(options));
   double divergence = 0;
   QSF_TRY(compare(path_, &divergence));

@@ -22,8 +22,8 @@ using Watch = std::function<bool(std::string_view what, std::uint64_t done, std:
 class Calibrator {
  public:
   /// `model` must outlive it.
-  Calibrator(const ModelSource& model, std::string output, Watch watch)
-      : model_(model), path_(std::move(output) + ".calibration"), watch_(std::move(watch)) {}
+  Calibrator(const ModelSource& model, std::string output, Watch watch, const Workers& workers = {})
+      : model_(model), path_(std::move(output) + ".calibration"), watch_(std::move(watch)), workers_(workers) {}
 
   /// Reads a text, in windows of at most 512 tokens, each position once, and `own_tokens` tokens of texts that the
   /// model writes itself. bad_argument when the model has no tokenizer or the text no tokens.
@@ -44,6 +44,7 @@ class Calibrator {
   const ModelSource& model_;
   std::string path_;
   Watch watch_;
+  Workers workers_;
   Calibration calibration_;
   std::vector<std::uint32_t> probe_;  // what losses are measured on
   std::vector<float> logits_;         // of the exact model there

@@ -14,6 +14,7 @@
 #include "converter/model_source.h"
 #include "converter/output_file.h"
 #include "qsf/base/result.h"
+#include "qsf/base/workers.h"
 #include "qsf/file/writer.h"
 
 namespace qsf::convert {
@@ -23,9 +24,11 @@ struct Options {
   Compression compression = Compression::none;
   std::uint32_t segment_bytes = 0;                                // 0: chosen from the model's size
   std::map<std::pair<std::uint32_t, Role>, FormatId> types = {};  // of single tensors, by section and role
-  bool gguf = false;                         // a GGUF file: formats that it has, in whole blocks, and norms in f32
-  bool search = false;                       // scales and codes by what errors cost, not weight by weight
+  std::uint32_t least_saved = 0;  // percent of a segment that compressing must save, or it is stored as it is
+  bool gguf = false;              // a GGUF file: formats that it has, in whole blocks, and norms in f32
+  bool search = false;            // scales and codes by what errors cost, not weight by weight
   const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
+  Workers workers = {};                      // lent threads; what is written does not depend on them
 };
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8, kDefaultGgmlFormat = ggml_type(8);

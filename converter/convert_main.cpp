@@ -21,9 +21,11 @@
 #include "converter/table.h"
 #include "converter/terminal.h"
 #include "converter/tokenizers.h"
+#include "native/cores.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
+#include "threads/thread_pool.h"
 
 namespace {
 
@@ -41,12 +43,23 @@ struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
   std::string format, compression = "none", ternary = "auto", calibration;
   std::uint64_t own_tokens = 8192;
+  std::uint32_t threads = 0;
   double target_bpw = 0, target_mb = 0;
   bool quiet = false, search = false;
 };
 
-const std::map<std::string, Compression> kCompressions{
-    {"none", Compression::none}, {"lz4", Compression::lz4}, {"lz4hc", Compression::lz4hc}};
+struct Compressing {
+  Compression compression;
+  std::uint32_t least_saved = 0;  // percent of a segment
+};
+/// What reading a twelfth less saves at a GB/s, decompressing takes at ten times that: below it, nothing is won.
+constexpr std::uint32_t kLeastSaved = 8;
+const std::map<std::string, Compressing> kCompressions{
+    {"none", {Compression::none}},
+    {"lz4", {Compression::lz4}},
+    {"lz4hc", {Compression::lz4hc}},
+    {"zstd", {Compression::zstd}},
+    {"auto", {can_decompress(Compression::zstd) ? Compression::zstd : Compression::lz4, kLeastSaved}}};
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
@@ -191,13 +204,18 @@ int convert_model(const Arguments& arguments) {
   Options options;
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
   options.gguf = names_gguf(arguments.output);
-  options.compression = kCompressions.at(arguments.compression);
+  const Compressing& compressing = kCompressions.at(arguments.compression);
+  options.compression = compressing.compression;
+  options.least_saved = compressing.least_saved;
   options.search = arguments.search || !arguments.calibration.empty();
+  ThreadPool pool(arguments.threads != 0 ? arguments.threads : usable_cores());
+  options.workers = pool.workers();
   Run run{arguments};
-  Calibrator calibrator(*model, arguments.output, [&](std::string_view what, std::uint64_t done, std::uint64_t total) {
+  const Watch watch = [&](std::string_view what, std::uint64_t done, std::uint64_t total) {
     if (!what.empty()) run.progress.update(what, done, total);
     return run.goes_on();
-  });
+  };
+  Calibrator calibrator(*model, arguments.output, watch, options.workers);
   std::optional<Calibration> imatrix;
   if (!arguments.calibration.empty()) {
     Result<std::optional<Calibration>> read = imatrix_of(*model, arguments);
@@ -278,6 +296,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--inspect", arguments.inspect, "Print what a .qsf file holds and check every checksum")
       ->type_name("FILE");
+  app.add_option("--threads", arguments.threads, "Threads that quantize; 0: one per physical core")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
   app.add_flag("--quiet", arguments.quiet, "Print errors only");
   try {
     app.parse(argc, argv);

@@ -85,24 +85,6 @@ bool nvfp4(const std::byte* block, float* out) {
   return true;
 }
 
-/// f16 scale, then for 8 groups of 32 the upper two (u16) and lower four bits of a 6-bit scale less 32, then codes of
-/// iq4_nl's levels.
-bool iq4_xs(const std::byte* block, float* out) {
-  constexpr int kOffset = 128;
-  const Format& levels = *find_format(ggml_type(20));
-  const float scale = f16_to_f32(load_le<f16>(block));
-  const auto high = load_le<std::uint16_t>(block + 2);
-  for (unsigned group = 0; group < 8; ++group) {
-    const unsigned low = std::to_integer<unsigned>(block[4 + group / 2]) >> 4 * (group % 2) & 15;
-    const unsigned sub = low | (static_cast<unsigned>(high) >> 2 * group & 3) << 4;
-    const float factor = scale * static_cast<float>(static_cast<int>(sub) - 32);
-    nibbles<16>(block + 8 + 16 * group, out + 32 * group, [&](unsigned code) {
-      return factor * static_cast<float>(level(levels, static_cast<std::uint8_t>(code)) - kOffset);
-    });
-  }
-  return true;
-}
-
 constexpr std::array kTypes{
     StoredType{"F32", 1, 4, FormatId::f32},
     StoredType{"F16", 1, 2, FormatId::f16},
@@ -130,7 +112,6 @@ constexpr std::array kTypes{
     StoredType{"IQ2_S", 256, 82, FormatId::inherit, iq2_s},
     StoredType{"IQ3_XXS", 256, 98, FormatId::inherit, iq3_xxs},
     StoredType{"IQ3_S", 256, 110, FormatId::inherit, iq3_s},
-    StoredType{"IQ4_XS", 256, 136, FormatId::inherit, iq4_xs},
 };
 
 }  // namespace

@@ -321,7 +321,8 @@ Result<std::vector<std::byte>> read_segment(const Input& file, const Tables& t, 
                       i, section_name(t.header, segment.section), crc, segment.crc);
   }
   std::vector<std::byte> raw(segment.raw_size);
-  QSF_TRY(decompress(segment.compression, stored, raw));
+  std::vector<std::byte> workspace(decompress_workspace(segment.compression));
+  QSF_TRY(decompress(segment.compression, stored, raw, workspace));
   QSF_TRY(check_inline_headers(t.header, t.tensors, t.segments, i, raw));
   return raw;
 }

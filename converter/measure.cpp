@@ -95,56 +95,69 @@ RowCost RowCost::of(const Moments& moments) {
   return out;
 }
 
+double RowCost::of(std::uint32_t i, std::span<const float> errors) const {
+  const std::uint32_t begin = i / width_ * width_, end = std::min(begin + width_, cols_);
+  float away = errors[i];
+  if (carries()) away += dot(carry(i) + (i + 1 - begin), &errors[i] + 1, end - i - 1);
+  return double{cost_[i]} * double{away} * double{away};
+}
+
 double RowCost::operator()(std::span<const float> errors) const {
   double sum = 0;
-  for (std::uint32_t i = 0; i < cols_; ++i) {
-    const std::uint32_t begin = i / width_ * width_, end = std::min(begin + width_, cols_);
-    float away = errors[i];
-    if (carries()) away += dot(carry(i) + (i + 1 - begin), &errors[i] + 1, end - i - 1);
-    sum += double{cost_[i]} * double{away} * double{away};
-  }
+  for (std::uint32_t i = 0; i < cols_; ++i) sum += of(i, errors);
   return sum;
 }
 
-void RowCost::search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
-  std::vector<float> errors(cost_.size()), block(f.block), back(f.block), moved(f.block);
+bool RowCost::exceeds(std::span<const float> errors, double most) const {
+  double sum = 0;
+  for (std::uint32_t i = 0; i < cols_; ++i) {
+    sum += of(i, errors);
+    if (sum > most) return true;
+  }
+  return false;
+}
+
+double RowCost::search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
+  std::vector<float> errors(cost_.size()), block(f.block), moved(f.block);
   const auto n_blocks = static_cast<std::uint32_t>(out.size() / f.block_bytes);
+  double sum = 0;
   for (std::uint32_t b = n_blocks; b-- > 0;) {
     const std::uint32_t begin = b * f.block, n = std::min<std::uint32_t>(f.block, cols_ - begin);
-    std::byte* const to = out.data() + std::size_t{b} * f.block_bytes;
+    const std::span<std::byte> to = out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes);
     const std::uint32_t of = begin / width_ * width_, end = std::min(of + width_, cols_);
     std::ranges::fill(block, 0.0f);
     std::ranges::copy(weights.subspan(begin, n), block.begin());
     BlockCost cost{std::span(cost_).subspan(begin, f.block)};
-    std::ranges::fill(moved, 0.0f);
-    if (carries()) {
-      cost.carry = carry(begin) + (begin - of);
-      cost.stride = stride_;
-      // The weights that this block would have, were those behind it without errors.
-      for (std::uint32_t i = n; i-- > 0;) {
-        const float* const row = carry(begin + i);
-        moved[i] = dot(row + (begin + n - of), errors.data() + begin + n, end - begin - n) -
-                   dot(row + (begin + i + 1 - of), moved.data() + i + 1, n - i - 1);
-        block[i] += moved[i];
-      }
+    if (!carries()) {
+      sum += best_block(f, block, cost, to.data());
+      continue;
     }
-    search_block(f, block, cost, to);
-    dequantize_row(f, {to, f.block_bytes}, back);
-    for (std::uint32_t i = 0; i < n; ++i) errors[begin + i] = weights[begin + i] - back[i];
+    cost.carry = carry(begin) + (begin - of);
+    cost.stride = stride_;
+    // The weights that this block would have, were those behind it without errors.
+    for (std::uint32_t i = n; i-- > 0;) {
+      const float* const row = carry(begin + i);
+      moved[i] = dot(row + (begin + n - of), errors.data() + begin + n, end - begin - n) -
+                 dot(row + (begin + i + 1 - of), moved.data() + i + 1, n - i - 1);
+      block[i] += moved[i];
+    }
+    sum += search_block(f, block, cost, to.data());
+    const std::span<float> back = std::span(errors).subspan(begin, n);
+    dequantize_row(f, to, back);
+    for (std::uint32_t i = 0; i < n; ++i) back[i] = weights[begin + i] - back[i];
   }
+  return sum;
 }
 
 void RowCost::quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
-  std::vector<float> back(weights.size());
-  const auto cost = [&](std::span<const std::byte> row) {
-    dequantize_row(f, row, back);
-    for (std::size_t i = 0; i < back.size(); ++i) back[i] = weights[i] - back[i];
-    return (*this)(back);
-  };
+  const double found = search(f, weights, out);
+  if (!carries()) return;  // each block is compared by itself
   std::vector<std::byte> plain(out.size());
   quantize_row(f, weights, plain);
-  search(f, weights, out);
-  if (cost(plain) < cost(out)) std::ranges::copy(plain, out.begin());
+  std::vector<float> errors(weights.size());
+  dequantize_row(f, plain, errors);
+  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = weights[i] - errors[i];
+  if (!exceeds(errors, found)) std::ranges::copy(plain, out.begin());
 }
 
 }  // namespace qsf::convert

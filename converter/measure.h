@@ -40,7 +40,9 @@ class RowCost {
   void quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
 
  private:
-  void search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
+  double search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
+  double of(std::uint32_t i, std::span<const float> errors) const;  // column i's share
+  bool exceeds(std::span<const float> errors, double most) const;
   bool carries() const { return !carry_.empty(); }
   const float* carry(std::uint32_t i) const { return &carry_[std::size_t{i} * stride_]; }
 

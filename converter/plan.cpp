@@ -403,6 +403,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
+  out.least_saved = options.least_saved;
   const auto costs = std::make_shared<Costs>(options.calibration);
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;
@@ -433,11 +434,11 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
     const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
-    CostOf cost;
+    RowWork work{{}, options.workers};
     if (options.search) {
-      cost = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
+      work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
     }
-    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, cost)](
+    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, work)](
                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
       return as(begin, n, bytes);
     };

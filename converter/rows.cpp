@@ -13,6 +13,7 @@ namespace qsf::convert {
 namespace {
 
 constexpr std::uint64_t kReadBytes = 256 << 10;  // rows are read together up to so many bytes
+constexpr std::uint64_t kMostRows = 1024;        // that are in work at once
 
 /// Where the file's row (or vector element) `r` lies in the source.
 std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
@@ -32,7 +33,6 @@ struct RowConversion {
   std::uint32_t end = 0;            // of the source's rows that are asked for
   std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
   std::uint32_t raw_begin = 0, n_raw = 0;
-  std::vector<float> floats = {};
 
   /// One row of the source, read together with those behind it.
   Result<std::span<const std::byte>> source(std::uint32_t r) {
@@ -46,8 +46,10 @@ struct RowConversion {
     }
     return std::span<const std::byte>(raw).subspan((r - raw_begin) * size, size);
   }
+  /// Where row r of the file is read.
+  std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : source_row(r, heads); }
 
-  Status check(std::uint32_t row) const {
+  Status check(std::uint32_t row, std::span<const float> floats) const {
     const bool narrow = to.id == FormatId::f16 || to.scale.type == Scale::f16;
     for (std::uint32_t c = 0; c < cols; ++c) {
       const float w = floats[c];
@@ -63,16 +65,16 @@ struct RowConversion {
     return {};
   }
 
-  Status row(std::uint32_t r, std::span<std::byte> out) {
-    const bool vector = rows == 1;
-    QSF_LET(stored_row, source(vector ? r : source_row(r, heads)));
+  /// Row r of the file from what was read of it; on any thread.
+  Status row(std::uint32_t r, std::span<const std::byte> stored_row, std::span<std::byte> out) const {
     if (from.id == to.id && from.quantized()) {
       std::ranges::copy(stored_row, out.begin());
       return {};
     }
+    std::vector<float> floats(cols);
     dequantize_row(from, stored_row, floats);
-    QSF_TRY(check(r));
-    if (vector && heads.dim != 0) {
+    QSF_TRY(check(r, floats));
+    if (rows == 1 && heads.dim != 0) {
       const std::vector<float> stored = floats;
       for (std::uint32_t c = 0; c < cols; ++c) floats[c] = stored[source_row(c, heads)];
     }
@@ -80,6 +82,27 @@ struct RowConversion {
       cost->quantize(to, floats, out);
     } else {
       quantize_row(to, floats, out);
+    }
+    return {};
+  }
+
+  /// Rows [begin, begin + n): read by the caller's thread, several at once, and then shared out. The first row's error.
+  Status all(std::uint32_t begin, std::uint32_t n, const Workers& workers, std::span<std::byte> out) {
+    const std::uint64_t size = row_bytes(to, cols), from_size = std::max<std::uint64_t>(1, row_bytes(from, cols));
+    const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
+    std::vector<std::byte> read(std::min(most, n) * from_size);
+    std::vector<Status> done(std::min(most, n));
+    for (std::uint32_t at = 0; at < n; at += most) {
+      const std::uint32_t here = std::min(most, n - at);
+      for (std::uint32_t i = 0; i < here; ++i) {
+        QSF_LET(stored_row, source(from_row(begin + at + i)));
+        std::ranges::copy(stored_row, read.begin() + static_cast<std::ptrdiff_t>(i * from_size));
+      }
+      parallel_for(workers, here, [&](std::uint32_t i) {
+        done[i] = row(begin + at + i, std::span<const std::byte>(read).subspan(i * from_size, row_bytes(from, cols)),
+                      out.subspan((at + i) * size, size));
+      });
+      for (std::uint32_t i = 0; i < here; ++i) QSF_TRY(done[i]);
     }
     return {};
   }
@@ -104,23 +127,18 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
 }
 
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               RotatedHeads interleaved, CostOf cost_of) {
+               RotatedHeads interleaved, RowWork work) {
   const Format& from = *find_format(tensor.format);
   const Format& to = *find_format(target);
-  return [&, rows, cols, interleaved, cost_of = std::move(cost_of)](std::uint32_t begin, std::uint32_t n,
-                                                                    std::span<std::byte> out) -> Status {
+  return [&, rows, cols, interleaved, work = std::move(work)](std::uint32_t begin, std::uint32_t n,
+                                                              std::span<std::byte> out) -> Status {
     const std::uint32_t head = rows == 1 ? 0 : interleaved.dim;
     const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
     RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
     conversion.heads = interleaved;
-    conversion.cost = cost_of && to.quantized() ? cost_of() : nullptr;
+    conversion.cost = work.cost_of && to.quantized() ? work.cost_of() : nullptr;
     conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
-    conversion.floats.resize(cols);
-    const std::uint64_t size = row_bytes(to, cols);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      QSF_TRY(conversion.row(begin + i, out.subspan(i * size, size)));
-    }
-    return {};
+    return conversion.all(begin, n, work.workers, out);
   };
 }
 

@@ -6,6 +6,7 @@
 
 #include "converter/measure.h"
 #include "converter/model_source.h"
+#include "qsf/base/workers.h"
 
 namespace qsf::convert {
 
@@ -21,10 +22,16 @@ struct RotatedHeads {
 /// What errors in the rows of a tensor cost; null where they are rounded one by one.
 using CostOf = std::function<const RowCost*()>;
 
+/// How rows are brought into their format.
+struct RowWork {
+  CostOf cost_of = {};
+  Workers workers = {};  // rows are shared out among them; the bytes do not depend on it
+};
+
 /// Rows of `tensor` in `target`, row by row. The same format is copied, any other goes through floats. `interleaved`
 /// undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i. bad_input for
 /// weights that are not finite or that `target` cannot hold. `tensor` must outlive the result.
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               RotatedHeads interleaved, CostOf cost_of = {});
+               RotatedHeads interleaved, RowWork work = {});
 
 }  // namespace qsf::convert

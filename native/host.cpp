@@ -63,7 +63,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
   if (!session) return session.error();
   host->session_ = *session;
-  host->io_.emplace(*host->session_, host->source_);
+  host->io_.emplace(*host->session_, host->source_, host->pool_, reading.helped);
   const Result<Step> step = host->next();
   if (!step && step.error().code == ErrorCode::budget_too_small && options.deepen && !host->source_.kind().url) {
     // The usual ring may do, and whoever is refused wants to know what more memory would bring.
@@ -80,8 +80,16 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
 }
 
 Result<Step> Host::next() {
+  if (!tuner_) return step();
+  const Clock::time_point begin = Clock::now();
+  const Result<Step> next = step();
+  tuner_->stepped(next ? *next : Step::error, seconds_since(begin));
+  return next;
+}
+
+Result<Step> Host::step() {
   while (!cancel_.load(std::memory_order_relaxed)) {
-    const std::uint64_t seen = io_->settled();
+    const std::uint64_t seen = io_->news();
     const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
     const Step step = session_->step();
     if (profiling_ && step != Step::need_bytes) {
@@ -94,7 +102,7 @@ Result<Step> Host::next() {
       case Step::need_bytes:
         io_->pump();
         // A signal handler can set the flag but not wake this thread, hence the limit.
-        if (!help()) io_->wait(seen, std::chrono::milliseconds(20));
+        if (!io_->help()) io_->wait(seen, std::chrono::milliseconds(20));
         if (profiling_) profile_.waiting += seconds_since(begin);
         break;
       case Step::error:
@@ -123,13 +131,6 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
   }
   ::madvise(memory.data(), memory.size(), MADV_DONTNEED);  // zeroed again, and given back
   return {};
-}
-
-/// Computing threads that wait for bytes copy them themselves where the page cache has them; false where it has not.
-bool Host::help() {
-  const std::size_t n = source_.at_hand();
-  pool_.run([](void* io, std::uint32_t) { static_cast<IoThread*>(io)->help(); }, &*io_, static_cast<std::uint32_t>(n));
-  return n != 0;
 }
 
 Profile Host::take_profile() {

@@ -17,6 +17,7 @@
 #include "native/source.h"
 #include "qsf/engine.h"
 #include "threads/thread_pool.h"
+#include "threads/thread_tuner.h"
 
 namespace qsf {
 
@@ -25,7 +26,7 @@ std::string_view isa_from_environment();
 
 struct HostOptions {
   std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
-  std::uint32_t threads = 0;          // 0: usable_cores()
+  std::uint32_t threads = 0;          // 0: usable_cores(), or for a token as many of them as are fastest at the moment
   bool pin = false;                   // each computing thread but the caller's to a core of its own
   bool profile = false;               // measure every step: see Profile
   bool expect = false;                // measure the machine first, for Stats::token_rate
@@ -62,6 +63,10 @@ class Host {
   static Result<std::unique_ptr<Host>> open(const std::string& model, const HostOptions& options,
                                             const std::atomic<bool>& cancel);
 
+  ~Host() { pool_.end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
   Session& session() { return *session_; }
   Source& source() { return source_; }
   std::uint32_t threads() const { return pool_.count(); }
@@ -81,15 +86,17 @@ class Host {
         pool_(options.threads != 0 ? options.threads : usable_cores()),
         cancel_(cancel),
         profiling_(options.profile) {
+    if (options.threads == 0) tuner_.emplace(pool_);
     if (options.pin) pin_to_cores(pool_.threads());
   }
 
-  bool help();
+  Result<Step> step();
   Status measure(const HostOptions& options, OpenOptions& open);
 
   Pages pages_;
   Source source_;
   ThreadPool pool_;
+  std::optional<ThreadTuner> tuner_;
   const std::atomic<bool>& cancel_;
   Session* session_ = nullptr;
   std::optional<IoThread> io_;

@@ -7,8 +7,15 @@
 #include "native/clock.h"
 
 namespace qsf {
+namespace {
 
-IoThread::IoThread(Session& session, Source& source) : session_(session), source_(source) {
+constexpr int kSpins = 2000;  // some ten microseconds, as copying a part takes
+
+}  // namespace
+
+IoThread::IoThread(Session& session, Source& source, ThreadPool& pool, bool helped)
+    : session_(session), source_(source), pool_(pool), helped_(helped) {
+  if (helped) pool.lend([](void* io) { return static_cast<IoThread*>(io)->help(); }, this);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -29,11 +36,17 @@ void IoThread::pump() {
   if (n == 0) return;
   if (room == kSourceDepth) idle_until_ = Clock::now();
   source_.submit(std::span(batch_).first(n));
+  if (helped_ && source_.at_hand() != 0) pool_.call();
 }
 
 void IoThread::wait(std::uint64_t seen, std::chrono::milliseconds at_most) {
+  // What others are at takes less long than falling asleep and being woken.
+  for (int i = 0; i < kSpins && helping_.load(std::memory_order_relaxed) != 0; ++i) {
+    if (news() != seen) return;
+    relax();
+  }
   std::unique_lock lock(mutex_);
-  news_.wait_for(lock, at_most, [&] { return settled() != seen; });
+  news_.wait_for(lock, at_most, [&] { return news() != seen; });
 }
 
 std::pair<double, double> IoThread::take_seconds() { return {reading_.exchange(0), unpacking_.exchange(0)}; }
@@ -44,30 +57,63 @@ void IoThread::run() {
     const std::size_t n = source_.reap(done_, std::chrono::hours(1));
     if (n != 0) reading_.fetch_add(seconds_since(std::max(before, idle_until_.load())));
     for (const Completion& done : std::span(done_).first(n)) {
-      const Clock::time_point begin = Clock::now();
-      settle(done);
-      unpacking_.fetch_add(seconds_since(begin));
-      news_.notify_one();
+      std::unique_lock lock(mutex_);
+      const bool room = arrived_.size() < kArrived;
+      if (room) arrived_.push(done);
+      lock.unlock();
+      if (!room) settle(done);
+    }
+    if (helped_ && n != 0) {
+      tell();
+      pool_.call();
+    } else {
+      while (settle_arrived()) {
+      }
     }
   }
 }
 
+bool IoThread::settle_arrived() {
+  std::unique_lock lock(mutex_);
+  if (arrived_.empty()) return false;
+  const Completion done = arrived_.front();
+  arrived_.pop();
+  lock.unlock();
+  settle(done);
+  return true;
+}
+
+void IoThread::tell() {
+  {
+    const std::lock_guard lock(mutex_);
+    n_news_.fetch_add(1, std::memory_order_release);
+  }
+  news_.notify_one();
+}
+
 void IoThread::settle(const Completion& done) {
+  const Clock::time_point begin = Clock::now();
   if (done.status) {
     // A failed check is the session's to report: its next step() ends with that error.
     (void)session_.complete(done.ticket);
   } else {
     session_.fail(done.ticket, done.status.error());
   }
-  const std::lock_guard lock(mutex_);
-  settled_.fetch_add(1, std::memory_order_release);
+  unpacking_.fetch_add(seconds_since(begin));
+  tell();
 }
 
 bool IoThread::help() {
-  Completion done;
-  if (!source_.read_cached(done)) return false;
-  settle(done);
-  return true;
+  helping_.fetch_add(1, std::memory_order_relaxed);
+  bool helped = settle_arrived();
+  if (!helped) {
+    Completion done;
+    const Helped reading = source_.read_cached(done);
+    if (reading == Helped::last) settle(done);
+    helped = reading != Helped::nothing;
+  }
+  helping_.fetch_sub(1, std::memory_order_relaxed);
+  return helped;
 }
 
 }  // namespace qsf

@@ -111,9 +111,19 @@ bool is_cached(int fd, std::uint64_t at, std::uint64_t size) {
   return ::syscall(kCachestat, fd, &range, &counts, 0u) == 0 && counts.cached * page >= range.length;
 }
 
+void fetch_ahead(int fd, std::uint64_t at, std::uint64_t size) {
+  ::posix_fadvise(fd, static_cast<off_t>(at), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+}
+
+void give_back(int fd, std::uint64_t at, std::uint64_t size) {
+  ::posix_fadvise(fd, static_cast<off_t>(at), static_cast<off_t>(size), POSIX_FADV_DONTNEED);
+}
+
 #else
 
 bool is_cached(int, std::uint64_t, std::uint64_t) { return false; }
+void fetch_ahead(int, std::uint64_t, std::uint64_t) {}
+void give_back(int, std::uint64_t, std::uint64_t) {}
 
 #endif
 

@@ -32,5 +32,9 @@ DirectFile reopen_direct(int fd);
 
 /// Whether all pages of these bytes are in the page cache; false where the system does not tell.
 bool is_cached(int fd, std::uint64_t at, std::uint64_t size);
+/// Has the system read these bytes into the page cache, without waiting for them.
+void fetch_ahead(int fd, std::uint64_t at, std::uint64_t size);
+/// Lets the page cache drop these bytes' pages, but for those that they share with others.
+void give_back(int fd, std::uint64_t at, std::uint64_t size);
 
 }  // namespace qsf

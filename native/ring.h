@@ -14,6 +14,8 @@ class Ring {
   /// There must be room: size() < N.
   void push(const T& value) { values_[(first_ + count_++) % N] = value; }
   const T& front() const { return values_[first_]; }
+  /// The i-th behind the front.
+  const T& operator[](std::size_t i) const { return values_[(first_ + i) % N]; }
   void pop() {
     first_ = (first_ + 1) % N;
     --count_;

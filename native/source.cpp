@@ -96,10 +96,10 @@ std::size_t Source::reap(std::span<Completion> out, std::chrono::milliseconds ti
   return n;
 }
 
-bool Source::read_cached(Completion& out) {
-  if (kind_->read_cached == nullptr || !kind_->read_cached(state_, out)) return false;
-  under_way_.fetch_sub(1, std::memory_order_release);
-  return true;
+Helped Source::read_cached(Completion& out) {
+  const Helped helped = kind_->read_cached == nullptr ? Helped::nothing : kind_->read_cached(state_, out);
+  if (helped == Helped::last) under_way_.fetch_sub(1, std::memory_order_release);
+  return helped;
 }
 
 std::size_t Source::at_hand() const { return kind_->at_hand == nullptr ? 0 : kind_->at_hand(state_); }

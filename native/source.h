@@ -44,6 +44,9 @@ struct Completion {
 };
 using Completions = Ring<Completion, kSourceDepth>;
 
+/// What read_cached() has done: nothing, some of a request, or the last of one.
+enum class Helped : std::uint8_t { nothing, some, last };
+
 /// The functions that Source calls, with the state that open() made; threads as Source says.
 struct SourceKind {
   std::string_view name;
@@ -55,7 +58,7 @@ struct SourceKind {
   void (*cancel)(void* state);
   void (*close)(void* state);
   /// Or nullptr. As Source's.
-  bool (*read_cached)(void* state, Completion& out) = nullptr;
+  Helped (*read_cached)(void* state, Completion& out) = nullptr;
   std::size_t (*at_hand)(void* state) = nullptr;
   const SourceKind* instead = nullptr;  // opened where this one is an unsupported_host
   bool past_cache = false;              // so that how deep the ring is decides how fast it reads
@@ -90,10 +93,10 @@ class Source {
   /// at most out.size(). Once cancelled, does not wait for requests to come. A source may do its reading in here, so a
   /// host that has requests under way keeps calling.
   std::size_t reap(std::span<Completion> out, std::chrono::milliseconds timeout);
-  /// Any thread, besides the reaping one and beside others. Reads the request that waits longest where that means
-  /// copying from the page cache, not waiting, and gives its completion, which reap() then does not; false without such
-  /// a one.
-  bool read_cached(Completion& out);
+  /// Any thread, besides the reaping one and beside others. Reads of the request that waits longest where that means
+  /// copying from the page cache, not waiting: with SourceOptions::helped a part, so that several threads read one.
+  /// `last`: all of it is there, and `out` is its completion, which reap() then does not give.
+  Helped read_cached(Completion& out);
   /// Any thread. Requests that read_cached() would find now: with SourceOptions::helped all such, else 1 at most.
   std::size_t at_hand() const;
   /// Any thread, not a signal handler. For good: what is under way and what is submitted later completes with

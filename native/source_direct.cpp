@@ -27,7 +27,11 @@ struct Direct {
   ReadThread thread;
 
   Direct(int open_fd, std::uint64_t bytes, DirectFile direct, AlignedBuffers memory, ReadThread::Read read, bool helped)
-      : fd(open_fd), size(bytes), file(direct), buffers(std::move(memory)), thread(read, cached, this, helped) {}
+      : fd(open_fd),
+        size(bytes),
+        file(direct),
+        buffers(std::move(memory)),
+        thread(read, cached, nullptr, this, helped) {}
   static bool cached(void* state, const ReadRequest& r) {
     return is_cached(static_cast<Direct*>(state)->fd, r.offset, r.size);
   }
@@ -91,7 +95,7 @@ std::size_t reap(void* state, std::span<Completion> out, std::chrono::millisecon
   return static_cast<Direct*>(state)->thread.reap(out, timeout);
 }
 
-bool read_cached(void* state, Completion& out) { return static_cast<Direct*>(state)->thread.read_cached(out); }
+Helped read_cached(void* state, Completion& out) { return static_cast<Direct*>(state)->thread.read_cached(out); }
 
 std::size_t at_hand(void* state) { return static_cast<Direct*>(state)->thread.at_hand(); }
 

@@ -1,4 +1,6 @@
-// Files: pread, and mmap through a small window so that the file's pages never count towards the process for long.
+// Files: pread, and mmap through a small window so that the file's pages never count towards the process for long. The
+// system is told what is read soon; where memory has no room for the file, also what was read and is not needed, so
+// that it need not look for pages to give up.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -10,6 +12,7 @@
 #include <memory>
 
 #include "native/mapped_copy.h"
+#include "native/memory_room.h"
 #include "native/read_thread.h"
 #include "native/regular_file.h"
 #include "native/source.h"
@@ -21,10 +24,12 @@ namespace {
 struct File {
   int fd;
   std::uint64_t size;  // when it was opened
+  bool drops;          // what was read
   ReadThread thread;
 
-  File(int file, std::uint64_t bytes, ReadThread::Read read, bool helped)
-      : fd(file), size(bytes), thread(read, cached, this, helped) {}
+  File(int file, std::uint64_t bytes, bool behind, ReadThread::Read read, bool helped)
+      : fd(file), size(bytes), drops(behind), thread(read, cached, ahead, this, helped) {}
+  static void ahead(void* file, const ReadRequest& r) { fetch_ahead(static_cast<File*>(file)->fd, r.offset, r.size); }
   static bool cached(void* file, const ReadRequest& r) {
     return is_cached(static_cast<File*>(file)->fd, r.offset, r.size);
   }
@@ -33,7 +38,8 @@ struct File {
 template <ReadThread::Read kRead>
 Result<void*> open_file(const std::string& where, const SourceOptions& options, std::uint64_t& size) {
   QSF_LET(fd, open_regular(where, size));
-  return static_cast<void*>(new File(fd, size, kRead, options.helped));
+  const bool drops = memory_room() < options.beside + size;
+  return static_cast<void*>(new File(fd, size, drops, kRead, options.helped));
 }
 
 void submit(void* state, std::span<const ReadRequest> requests) { static_cast<File*>(state)->thread.submit(requests); }
@@ -42,7 +48,7 @@ std::size_t reap(void* state, std::span<Completion> out, std::chrono::millisecon
   return static_cast<File*>(state)->thread.reap(out, timeout);
 }
 
-bool read_cached(void* state, Completion& out) { return static_cast<File*>(state)->thread.read_cached(out); }
+Helped read_cached(void* state, Completion& out) { return static_cast<File*>(state)->thread.read_cached(out); }
 
 std::size_t at_hand(void* state) { return static_cast<File*>(state)->thread.at_hand(); }
 
@@ -68,6 +74,7 @@ Status read_steps(const File& file, const ReadRequest& request, const std::atomi
     offset += *n;
     left = left.subspan(*n);
   }
+  if (file.drops) give_back(file.fd, request.offset, request.size);
   return {};
 }
 
@@ -90,7 +97,7 @@ Status read_mmap(void* state, const ReadRequest& request, const std::atomic<bool
                       const auto length = static_cast<std::size_t>(at - begin) + into.size();
                       void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.fd, static_cast<off_t>(begin));
                       if (window == MAP_FAILED) return system_error("cannot map", "the model file");
-                      ::madvise(window, length, MADV_SEQUENTIAL);
+                      populate({static_cast<std::byte*>(window), length});
                       const ssize_t n = copy_mapped(static_cast<std::byte*>(window) + (at - begin), into);
                       ::munmap(window, length);
                       if (n < 0) return read_some(file.fd, at, into);
@@ -100,6 +107,14 @@ Status read_mmap(void* state, const ReadRequest& request, const std::atomic<bool
 }
 
 }  // namespace
+
+void populate(std::span<std::byte> mapped) {
+  ::madvise(mapped.data(), mapped.size(), MADV_WILLNEED);
+#ifdef __linux__
+  constexpr int kPopulateRead = 22;  // not in older headers; refused by older systems
+  ::madvise(mapped.data(), mapped.size(), kPopulateRead);
+#endif
+}
 
 ssize_t copy_mapped(const std::byte* from, std::span<std::byte> to) {
 #ifdef __linux__

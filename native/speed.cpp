@@ -47,9 +47,8 @@ class Reads {
   }
   /// Waits until something has come of one more, as a host does.
   void wait() {
-    if (const std::size_t n = source_.at_hand(); n != 0) {
-      pool_.run([](void* reads, std::uint32_t) { static_cast<Reads*>(reads)->help(); }, this,
-                static_cast<std::uint32_t>(n));
+    if (source_.at_hand() != 0) {
+      pool_.run([](void* reads, std::uint32_t) { static_cast<Reads*>(reads)->help(); }, this, pool_.count());
       return;
     }
     const std::size_t n = source_.reap(done_, std::chrono::seconds(1));
@@ -58,7 +57,11 @@ class Reads {
 
  private:
   void help() {
-    if (Completion c; source_.read_cached(c)) settle(c);
+    Completion c;
+    for (Helped helped = Helped::some; helped != Helped::nothing;) {
+      helped = source_.read_cached(c);
+      if (helped == Helped::last) settle(c);
+    }
   }
   void settle(const Completion& c) {
     if (!c.status) failed_ = true;

@@ -43,14 +43,27 @@ const options = [
   { macro: 'QSF_EMBED_OPTION', title: 'Options of an embedding', list: 'embeddingOptions', type: 'EmbeddingOptions' },
 ];
 
-/** Lists of statistics. */
-const statistics = [
-  { macro: 'QSF_STAT', title: 'Statistics of a session', type: 'SessionStats' },
-  { macro: 'QSF_SEQUENCE_STAT', title: 'Statistics of a sequence', type: 'SequenceStats' },
+/** Lists of what is told. */
+const records = [
+  { macro: 'QSF_STAT', title: 'Statistics of a session', list: 'sessionStats', type: 'SessionStats' },
+  { macro: 'QSF_SEQUENCE_STAT', title: 'Statistics of a sequence', list: 'sequenceStats', type: 'SequenceStats' },
+  { macro: 'QSF_READ_FIELD', title: 'A request to read, in WebAssembly', list: 'readRequest', type: 'ReadRequest' },
+  { macro: 'QSF_SEGMENT_FIELD', title: 'A segment, in WebAssembly', list: 'segment', type: 'Segment' },
+  { macro: 'QSF_REGION_FIELD', title: 'A region of memory, in WebAssembly', list: 'memoryRegion', type: 'RegionBytes' },
+  { macro: 'QSF_KERNEL_FIELD', title: 'Calls of a kernel, in WebAssembly', list: 'kernelCount', type: 'KernelCount' },
 ];
 
-/** Types of rows in TypeScript. */
-const types = { u32: 'number', u64: 'number', real: 'number', flag: 'boolean', text: 'string', kv: 'KvType' };
+/** Types of rows: in TypeScript, and in words. */
+const types = {
+  u32: { ts: 'number', word: 'whole' },
+  u64: { ts: 'number', word: 'whole' },
+  real: { ts: 'number', word: 'real' },
+  flag: { ts: 'boolean', word: 'flag' },
+  text: { ts: 'string', word: 'text' },
+  kv: { ts: 'KvType', word: 'KV type' },
+  region: { ts: 'Region', word: 'region' },
+  place: { ts: 'number', word: 'address' },
+};
 
 /** boundary.h's constants, by their names there. */
 const constants = { kAboveZero: 2 ** -126 };
@@ -78,7 +91,7 @@ function option({ args: [type, name, js, fallback, least, most, meaning], line }
   };
 }
 
-function stat({ args: [type, name, js, meaning], line }) {
+function field({ args: [type, name, js, meaning], line }) {
   if (!types[type] || !meaning) {
     throw new Stop(`${source}: this line is not (type, name, nameInJavaScript, "meaning"): ${line}`);
   }
@@ -93,7 +106,7 @@ function entry({ args: [name, ...rest], line }, { macro, shown }) {
 
 /** The lists, each with the rows of its macro. */
 function readLists(text) {
-  const lists = [...enumerations, ...options, ...statistics];
+  const lists = [...enumerations, ...options, ...records];
   const rows = readRows(
     source,
     lists.map(({ macro }) => macro),
@@ -107,7 +120,7 @@ function readLists(text) {
   const boundary = {
     enumerations: filled(enumerations, entry),
     options: filled(options, option),
-    statistics: filled(statistics, stat),
+    records: filled(records, field),
   };
   for (const { macro, rows: own } of Object.values(boundary).flat()) {
     if (own.length === 0) throw new Stop(`${source} has no ${macro}.`);
@@ -131,7 +144,7 @@ function limits({ type, fallback, least, most }) {
   return `Default ${fallback}; ${range}.`;
 }
 
-function typescript({ enumerations, options, statistics }) {
+function typescript({ enumerations, options, records }) {
   const blocks = [
     `// Made by scripts/gen-boundary.mjs from ${source}.
 
@@ -146,7 +159,11 @@ export interface OptionRule<T> {
   readonly most: number;
 }
 
-export type OptionRules<T> = { readonly [K in keyof T]: OptionRule<T[K]> };`,
+export type OptionRules<T> = { readonly [K in keyof T]: OptionRule<T[K]> };
+
+/** How what is told crosses: fields in the order of their columns, a text as its place and its size. */
+export type Column = ${Object.keys(types).map(quote).join(' | ')};
+export type Columns<T> = { readonly [K in keyof T]: Column };`,
   ];
   for (const { about, list, type, shown, rows } of enumerations) {
     const names = rows.map(({ name, told, meaning }) => `  ${quote(shown === 'values' ? told : name)}, // ${meaning}`);
@@ -163,7 +180,7 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
     }
   }
   for (const { title, list, type, rows } of options) {
-    const members = rows.map((row) => `  /** ${row.meaning} ${limits(row)} */\n  ${row.js}: ${types[row.type]};`);
+    const members = rows.map((row) => `  /** ${row.meaning} ${limits(row)} */\n  ${row.js}: ${types[row.type].ts};`);
     const rules = rows.map(
       ({ js, type, fallback, least, most }) =>
         `  ${js}: { type: ${quote(type)}, fallback: ${fallback}, least: ${value(Number(least))}, most: ${value(Number(most))} },`,
@@ -173,9 +190,12 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
       `export const ${list}: OptionRules<${type}> = {\n${rules.join('\n')}\n};`,
     );
   }
-  for (const { title, type, rows } of statistics) {
-    const members = rows.map(({ type, js, meaning }) => `  /** ${meaning} */\n  ${js}: ${types[type]};`);
-    blocks.push(`/** ${title}. */\nexport interface ${type} {\n${members.join('\n')}\n}`);
+  for (const { title, list, type, rows } of records) {
+    const members = rows.map(({ type, js, meaning }) => `  /** ${meaning} */\n  ${js}: ${types[type].ts};`);
+    blocks.push(
+      `/** ${title}. */\nexport interface ${type} {\n${members.join('\n')}\n}`,
+      `export const ${list}: Columns<${type}> = {\n${rows.map(({ type, js }) => `  ${js}: ${quote(type)},`).join('\n')}\n};`,
+    );
   }
   return `${blocks.join('\n\n')}\n`;
 }
@@ -192,8 +212,7 @@ function range({ type, least, most, largest }) {
     : `${least} to ${type === 'u64' ? largest : most}`;
 }
 
-function markdown({ enumerations, options, statistics }) {
-  const kinds = { u32: 'whole', u64: 'whole', real: 'real', flag: 'flag', text: 'text', kv: 'KV type' };
+function markdown({ enumerations, options, records }) {
   const sections = [
     ...enumerations.map(({ title, about, shown, rows }) => [
       title,
@@ -209,11 +228,11 @@ function markdown({ enumerations, options, statistics }) {
         rows.map((row) => [`\`${row.name}\``, `\`${row.js}\``, row.fallback, range(row), row.meaning]),
       ),
     ]),
-    ...statistics.map(({ title, rows }) => [
+    ...records.map(({ title, rows }) => [
       title,
       table(
         ['C++', 'JavaScript', 'Kind', 'Meaning'],
-        rows.map((row) => [`\`${row.name}\``, `\`${row.js}\``, kinds[row.type], row.meaning]),
+        rows.map((row) => [`\`${row.name}\``, `\`${row.js}\``, types[row.type].word, row.meaning]),
       ),
     ]),
   ];
@@ -221,8 +240,8 @@ function markdown({ enumerations, options, statistics }) {
 
 # What crosses between the engine and its hosts
 
-Each list is written once, in [boundary.def](../${source}); C++ (\`qsf/engine.h\`), the WebAssembly
-bindings and TypeScript are made from it. The package's public types (\`web/src/types.ts\`) say which of the options it passes
+Each list is written once, in [boundary.def](../${source}); C++ (\`qsf/engine.h\`), what crosses in
+WebAssembly and TypeScript are made from it. The package's public types (\`web/src/types.ts\`) say which of the options it passes
 on. Whole numbers cross to JavaScript as doubles, so a 64-bit one goes up to 2^53 - 1 there.
 
 ${sections.map(([title, text]) => `## ${title}\n\n${text}\n`).join('\n')}`;

@@ -41,6 +41,7 @@ async function vitest(name, ...options) {
 const vitestCases = (name) => () => countVitest(join(logs, `${name}.json`));
 
 async function playwright() {
+  await installLocked(join(root, 'tests', 'e2e'));
   const env = { ...process.env, PLAYWRIGHT_JSON_OUTPUT_NAME: join(logs, 'playwright.json'), CI: '1' };
   await runTool('playwright', ['test', '--reporter=list,json'], { env });
 }

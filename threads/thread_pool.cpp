@@ -9,14 +9,6 @@ namespace {
 /// Longer than the usual gap between two products, shorter than a time slice.
 constexpr std::chrono::microseconds kSpin{100};
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 // libc++ polls where it knows no futex, as in WebAssembly.
 #ifdef __EMSCRIPTEN__
 void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
@@ -29,6 +21,14 @@ void wake(std::atomic<std::uint32_t>& at) { at.notify_all(); }
 #endif
 
 }  // namespace
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
 
 void Signal::wait_while(std::uint32_t seen) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
@@ -49,14 +49,14 @@ void Signal::notify() {
 }
 
 ThreadPool::ThreadPool(std::uint32_t n_threads) {
+  used_ = n_threads;
   threads_.reserve(n_threads - 1);
-  for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this] { serve(); });
+  for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
 }
 
 void ThreadPool::end() {
   stop_ = true;
-  job_.value.fetch_add(1);
-  job_.notify();
+  call();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -71,35 +71,43 @@ Workers ThreadPool::workers() {
   return workers;
 }
 
+void ThreadPool::use(std::uint32_t n_threads) {
+  used_.store(n_threads);
+  unused_.value.fetch_add(1);
+  unused_.notify();
+}
+
 void ThreadPool::run(Task task, void* context, std::uint32_t n) {
-  if (threads_.empty() || n <= 1) {
+  if (threads_.empty() || n <= 1 || used_.load(std::memory_order_relaxed) == 1) {
     for (std::uint32_t i = 0; i < n; ++i) task(context, i);
     return;
   }
   // Two numbers per job: under the first, nothing can be claimed, and what the job is can be written.
-  const std::uint32_t closed = job_.value.load(std::memory_order_relaxed) + 1;
-  const std::uint32_t open = closed + 1;
+  const std::uint32_t closed = jobs_ + 1;
+  const std::uint32_t open = jobs_ = closed + 1;
   ticket_.store(std::uint64_t{closed} << 32 | 0xffffffffu);
   n_.store(n);
   task_.store(task);
   context_.store(context);
   done_.value.store(0);
   ticket_.store(std::uint64_t{open} << 32);
-  job_.value.store(open);
-  job_.notify();
-  while (work(ticket_.load())) {
+  news_.value.fetch_add(1);
+  news_.notify();
+  while (work(ticket_.load(), 0)) {
   }
   for (std::uint32_t done = done_.value.load(); done != n; done = done_.value.load()) done_.wait_while(done);
 }
 
-/// Claims and does some of the job under `ticket`; false when nothing of it is left to claim.
-bool ThreadPool::work(std::uint64_t ticket) {
+/// Claims and does some of the job under `ticket`; false when nothing of it is left for this thread.
+bool ThreadPool::work(std::uint64_t ticket, std::uint32_t index) {
   const Task task = task_.load();
   void* context = context_.load();
   const std::uint32_t n = n_.load();
   const auto begin = static_cast<std::uint32_t>(ticket);
   if (begin >= n) return false;
-  const std::uint32_t share = std::max((n - begin) / (4 * count()), 1u);
+  const std::uint32_t used = used_.load();  // this ticket's, if the ticket still stands below
+  if (index >= used) return false;
+  const std::uint32_t share = std::max((n - begin) / (4 * used), 1u);
   // Whatever was read above belongs to this ticket's job if the ticket still stands now.
   if (!ticket_.compare_exchange_strong(ticket, ticket + share)) return true;
   for (std::uint32_t i = begin; i < begin + share; ++i) task(context, i);
@@ -107,14 +115,35 @@ bool ThreadPool::work(std::uint64_t ticket) {
   return true;
 }
 
-void ThreadPool::serve() {
-  std::uint32_t seen = 0;
+void ThreadPool::serve(std::uint32_t index) {
+  std::uint32_t seen = 0, seen_unused = 0;
   while (!stop_) {
-    while (work(ticket_.load())) {
+    const bool used = index < used_.load();
+    while (work(ticket_.load(), index)) {
     }
-    job_.wait_while(seen);
-    seen = job_.value.load();
+    if (spare()) continue;
+    Signal& signal = used ? news_ : unused_;
+    std::uint32_t& last = used ? seen : seen_unused;
+    signal.wait_while(last);
+    last = signal.value.load();
   }
+}
+
+void ThreadPool::lend(bool (*work)(void* context), void* context) {
+  spare_context_ = context;
+  spare_.store(work, std::memory_order_release);
+}
+
+void ThreadPool::call() {
+  for (Signal* signal : {&news_, &unused_}) {
+    signal->value.fetch_add(1);
+    signal->notify();
+  }
+}
+
+bool ThreadPool::spare() {
+  bool (*const work)(void*) = spare_.load(std::memory_order_acquire);
+  return work != nullptr && work(spare_context_);
 }
 
 }  // namespace qsf

@@ -11,6 +11,9 @@
 
 namespace qsf {
 
+/// Tells the processor that this thread only looks whether something has changed.
+void relax();
+
 /// A number that threads wait on: they spin a while, then sleep.
 class Signal {
  public:
@@ -38,8 +41,17 @@ class ThreadPool {
   std::span<std::thread> threads() { return threads_; }
   Workers workers();
 
+  /// Jobs from now on are for so many threads, the caller's among them: 1 to count(). Between two jobs.
+  void use(std::uint32_t n_threads);
+
   /// Calls task(context, i) once for every i in [0, n), on the caller's thread too; one call at a time.
   void run(void (*task)(void* context, std::uint32_t index), void* context, std::uint32_t n);
+
+  /// What the threads beside the caller's do while they have no job: work(context), again as long as it gives true. To
+  /// be said once, before call().
+  void lend(bool (*work)(void* context), void* context);
+  /// Any thread: there is work of that kind.
+  void call();
 
   /// Ends the threads; run() works on with the caller's alone.
   void end();
@@ -47,8 +59,9 @@ class ThreadPool {
  private:
   using Task = void (*)(void*, std::uint32_t);
 
-  void serve();
-  bool work(std::uint64_t ticket);
+  void serve(std::uint32_t index);
+  bool spare();
+  bool work(std::uint64_t ticket, std::uint32_t index);
 
   // Which job runs and how far it is handed out: job number in the upper 32 bits, next index in the lower. A claim is
   // a compare-exchange of both, so a thread that is late cannot take anything of a newer job.
@@ -57,7 +70,12 @@ class ThreadPool {
   alignas(64) std::atomic<Task> task_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::uint32_t> n_{0};
-  Signal job_;
+  std::uint32_t jobs_ = 0;  // the caller's thread's own: the number of the last one
+  Signal news_;             // of a job, of other work, of the end
+  std::atomic<bool (*)(void*)> spare_{nullptr};
+  void* spare_context_ = nullptr;       // written before spare_
+  std::atomic<std::uint32_t> used_{1};  // threads that take part in jobs
+  Signal unused_;                       // of a change of used_, of other work, of the end: what the others wait for
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
 };

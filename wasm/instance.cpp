@@ -12,24 +12,18 @@
 namespace qsf::wasm {
 namespace {
 
-Address address(const void* at) { return static_cast<Address>(reinterpret_cast<std::uintptr_t>(at)); }
+/// The value of that number; empty for a number that has none.
 template <class T>
-T* pointer(Address at) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(at));
+std::optional<T> chosen(std::int32_t number, std::size_t count) {
+  if (number < 0 || static_cast<std::size_t>(number) >= count) return {};
+  return static_cast<T>(number);
 }
-Text text(std::string_view view) { return {address(view.data()), static_cast<std::uint32_t>(view.size())}; }
-
-val value(std::uint32_t number) { return val(number); }
-val value(std::uint64_t number) { return val(static_cast<double>(number)); }
-val value(float number) { return val(number); }
-val value(std::string_view name) { return val(std::string(name)); }
-val value(KvType type) { return value(kKvNames[static_cast<std::size_t>(type)]); }
 
 }  // namespace
 
 Instance::~Instance() {
   threads_.end();
-  std::free(staging_);
+  std::free(staging_.data());
   std::free(arena_.data());
 }
 
@@ -38,23 +32,23 @@ std::uint32_t Instance::code(const Error& error) {
   return static_cast<std::uint32_t>(error.code);
 }
 
-std::uint32_t Instance::open(const Open& o) {
-  const double size = o.budget - static_cast<double>(kHostReserve);
+std::uint32_t Instance::open(double budget, double file_size, std::int32_t kv) {
   if (arena_.empty()) {
-    void* block = size > 0 ? std::aligned_alloc(kAlignment, static_cast<std::size_t>(size)) : nullptr;
+    const auto size = whole<std::size_t>(budget - static_cast<double>(kHostReserve));
+    void* block = size != 0 ? std::aligned_alloc(kAlignment, size) : nullptr;
     if (block == nullptr) {
       return code(
-          make_error(ErrorCode::budget_too_small, "a budget of {:.0f} bytes leaves no room for an arena", o.budget));
+          make_error(ErrorCode::budget_too_small, "a budget of {:.0f} bytes leaves no room for an arena", budget));
     }
-    arena_ = {static_cast<std::byte*>(block), static_cast<std::size_t>(size)};
+    arena_ = {static_cast<std::byte*>(block), size};
   }
   OpenOptions options;
-#define QSF_OPEN_OPTION(type, name, js, fallback, least, most, meaning) \
-  options.name = static_cast<boundary::type>(o.name);
+  RowReader row(mailbox_);
+#define QSF_OPEN_OPTION(type, name, js, fallback, least, most, meaning) options.name = row.take<boundary::type>();
 #include "qsf/base/boundary.def"
-  if (o.kv >= 0) options.kv = static_cast<KvType>(o.kv);
+  options.kv = chosen<KvType>(kv, kKvNames.size());
   options.workers = threads_.workers();
-  const Result<Session*> opened = open_session(arena_, static_cast<std::uint64_t>(o.file_size), options);
+  const Result<Session*> opened = open_session(arena_, whole<std::uint64_t>(file_size), options);
   if (!opened) return code(opened.error());
   session_ = *opened;
   request_.reset();
@@ -65,141 +59,153 @@ std::uint32_t Instance::open(const Open& o) {
 /// and so does a look at the clock.
 std::uint32_t Instance::step() {
   constexpr double kMilliseconds = 1;
+  const double begin = emscripten_get_now();
+  double now = begin;
   Step step = session_->step();
-  for (double begin = emscripten_get_now(), last = begin;;) {
+  for (double last = begin;;) {
     for (std::uint32_t i = 0; i < steps_ && step == Step::working && !request_; ++i) {
       request_ = session_->next_request();
       if (!request_) step = session_->step();
     }
-    const double now = emscripten_get_now();
+    now = emscripten_get_now();
     if (step != Step::working || request_ || now - begin > kMilliseconds) break;
     steps_ = now - last < kMilliseconds / 8 ? steps_ + 1 : (steps_ + 1) / 2;
     last = now;
   }
+  threads_.stepped(step, (now - begin) / 1000);
   if (step == Step::error) last_error_ = session_->error();
   return static_cast<std::uint32_t>(step);
 }
 
-Read Instance::next_request() {
-  const std::optional<ReadRequest> r = request_ ? std::exchange(request_, {}) : session_->next_request();
-  if (!r) return {};
-  return {static_cast<double>(r->offset), r->size, r->ticket, address(r->into), r->crc, r->has_crc};
+bool Instance::next_request() {
+  const std::optional<ReadRequest> request = request_ ? std::exchange(request_, {}) : session_->next_request();
+  if (!request) return false;
+  RowWriter row(mailbox_);
+#define QSF_READ_FIELD(type, name, js, meaning) row.put(request->name);
+#include "qsf/base/boundary.def"
+  return true;
 }
 
-std::uint32_t Instance::crc32(Address at, std::uint32_t size) const {
-  return qsf::crc32({pointer<const std::byte>(at), size});
+std::uint32_t Instance::crc32(const std::byte* at, std::uint32_t size) const {
+  const std::size_t begin = at - arena_.data();
+  if (begin > arena_.size() || size > arena_.size() - begin) return 0;
+  return qsf::crc32(arena_.subspan(begin, size));
 }
 
 void Instance::fail(std::uint32_t ticket, std::uint32_t error, std::uint32_t size) {
-  session_->fail(ticket, make_error(static_cast<ErrorCode>(error), "{}",
-                                    std::string_view(reinterpret_cast<const char*>(staging_), size)));
+  session_->fail(ticket, make_error(static_cast<ErrorCode>(error), "{}", staged(0, size)));
 }
 
-Address Instance::stage(std::uint32_t size) {
-  std::free(staging_);
-  staging_ = static_cast<std::byte*>(std::malloc(size));
-  return address(staging_);
+std::byte* Instance::stage(std::uint32_t size) {
+  std::free(staging_.data());
+  void* room = std::malloc(size);
+  staging_ = {static_cast<std::byte*>(room), room == nullptr ? 0 : size};
+  return staging_.data();
 }
 
-std::uint32_t Instance::start(const Start& s, std::uint32_t sequence) {
-  std::array<std::string_view, 16> stops;  // more than the engine takes: it says so itself
-  const std::size_t n_stops = std::min<std::size_t>(s.n_stops, stops.size());
-  const char* stop = pointer<const char>(s.stops);
-  for (std::size_t i = 0; i < n_stops; ++i) {
-    stops[i] = stop;
-    stop += stops[i].size() + 1;
-  }
+std::string_view Instance::staged(std::size_t begin, std::size_t size) const {
+  const std::span<std::byte> rest = staging_.subspan(std::min(begin, staging_.size()));
+  return {reinterpret_cast<const char*>(rest.data()), std::min(size, rest.size())};
+}
+
+std::span<const std::uint32_t> Instance::staged_tokens(std::size_t n) const {
+  return {reinterpret_cast<const std::uint32_t*>(staging_.data()), std::min(n, staging_.size() / 4)};
+}
+
+std::uint32_t Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
+                              std::uint32_t stops_size) {
   Prompt prompt;
-  prompt.text = {pointer<const char>(s.at), s.text_size};
-  prompt.tokens = {pointer<const std::uint32_t>(s.at), s.n_tokens};
-#define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) \
-  prompt.sampler.name = static_cast<boundary::type>(s.name);
-#define QSF_PROMPT_OPTION(type, name, js, fallback, least, most, meaning) \
-  prompt.name = static_cast<boundary::type>(s.name);
-#include "qsf/base/boundary.def"
+  prompt.text = staged(0, text_size);
+  prompt.tokens = staged_tokens(n_tokens);
+  std::array<std::string_view, 16> stops;  // more than the engine takes: it says so itself
+  std::size_t n_stops = 0;
+  std::string_view rest = staged(text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size);
+  for (; !rest.empty() && n_stops < stops.size(); ++n_stops) {
+    stops[n_stops] = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(stops[n_stops].size() + 1, rest.size()));
+  }
   prompt.stops = {stops.data(), n_stops};
+  RowReader row(mailbox_);
+#define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) \
+  prompt.sampler.name = row.take<boundary::type>();
+#include "qsf/base/boundary.def"
+#define QSF_PROMPT_OPTION(type, name, js, fallback, least, most, meaning) prompt.name = row.take<boundary::type>();
+#include "qsf/base/boundary.def"
   return code(session_->start(prompt, sequence));
 }
 
-std::uint32_t Instance::embed(const Embed& e, std::uint32_t sequence) {
+std::uint32_t Instance::embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
+                              std::int32_t pooling, std::int32_t normalize) {
   EmbedPrompt prompt;
-  prompt.text = {pointer<const char>(e.at), e.text_size};
-  prompt.tokens = {pointer<const std::uint32_t>(e.at), e.n_tokens};
-#define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) \
-  prompt.name = static_cast<boundary::type>(e.name);
+  prompt.text = staged(0, text_size);
+  prompt.tokens = staged_tokens(n_tokens);
+  RowReader row(mailbox_);
+#define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) prompt.name = row.take<boundary::type>();
 #include "qsf/base/boundary.def"
-  if (e.pooling >= 0) prompt.pooling = static_cast<Pooling>(e.pooling);
-  if (e.normalize >= 0) prompt.normalize = e.normalize != 0;
+  prompt.pooling = chosen<Pooling>(pooling, kPoolingNames.size());
+  if (normalize >= 0) prompt.normalize = normalize != 0;
   return code(session_->embed(prompt, sequence));
 }
 
-Text Instance::embedding() const {
+void Instance::embedding() {
   const std::span<const float> values = session_->embedding();
-  return {address(values.data()), static_cast<std::uint32_t>(values.size_bytes())};
+  tell(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
-Text Instance::piece() const { return text(session_->piece()); }
-
-double Instance::tokenize(const Text& what, bool special, Address out, std::uint32_t max) {
-  const Result<std::uint32_t> n =
-      session_->tokenize({pointer<const char>(what.at), what.size}, special, {pointer<std::uint32_t>(out), max});
-  return n ? *n : -static_cast<double>(code(n.error()));
+std::int32_t Instance::tokenize(std::uint32_t text_size, bool special) {
+  const std::string_view text = staged(0, text_size);
+  const std::size_t behind = std::min((text.size() + 3) / 4 * 4, staging_.size());
+  const std::span<std::byte> room = staging_.subspan(behind);
+  const std::span<std::uint32_t> out(reinterpret_cast<std::uint32_t*>(room.data()), room.size() / 4);
+  const Result<std::uint32_t> n = session_->tokenize(text, special, out);
+  if (!n) return -static_cast<std::int32_t>(code(n.error()));
+  tell(out.data());
+  return static_cast<std::int32_t>(*n);
 }
 
-Text Instance::detokenize(std::uint32_t id) const { return text(session_->detokenize(id)); }
-
-val Instance::stats() const {
-  const Stats s = session_->stats();
-  val out = val::object();
-#define QSF_STAT(type, name, js, meaning) out.set(#js, value(s.name));
+void Instance::stats() {
+  const Stats stats = session_->stats();
+  RowWriter row(mailbox_);
+#define QSF_STAT(type, name, js, meaning) row.put(stats.name);
 #include "qsf/base/boundary.def"
-  return out;
 }
 
-val Instance::sequence_stats(std::uint32_t sequence) const {
-  const SequenceStats s = session_->sequence_stats(sequence);
-  val out = val::object();
-#define QSF_SEQUENCE_STAT(type, name, js, meaning) out.set(#js, value(s.name));
+void Instance::sequence_stats(std::uint32_t sequence) {
+  const SequenceStats stats = session_->sequence_stats(sequence);
+  RowWriter row(mailbox_);
+#define QSF_SEQUENCE_STAT(type, name, js, meaning) row.put(stats.name);
 #include "qsf/base/boundary.def"
-  return out;
 }
 
-val Instance::memory_map() const {
-  val out = val::array();
-  for (const MemoryRegion& region : session_->memory_map()) {
-    val entry = val::object();
-    entry.set("region", static_cast<std::uint32_t>(region.region));
-    entry.set("bytes", value(region.bytes));
-    out.call<void>("push", entry);
-  }
-  return out;
+bool Instance::memory_region(std::uint32_t index) {
+  const std::span<const MemoryRegion> all = session_->memory_map();
+  if (index >= all.size()) return false;
+  RowWriter row(mailbox_);
+#define QSF_REGION_FIELD(type, name, js, meaning) row.put(all[index].name);
+#include "qsf/base/boundary.def"
+  return true;
 }
 
-val Instance::kernel_counts() const {
-  val out = val::array();
-  for (const KernelCount& kernel : session_->kernel_counts()) {
-    val entry = val::object();
-    entry.set("op", value(kernel.op));
-    entry.set("type", value(kernel.type));
-    entry.set("calls", value(kernel.calls));
-    out.call<void>("push", entry);
-  }
-  return out;
+bool Instance::kernel_count(std::uint32_t index) {
+  const std::span<const KernelCount> all = session_->kernel_counts();
+  if (index >= all.size()) return false;
+  RowWriter row(mailbox_);
+#define QSF_KERNEL_FIELD(type, name, js, meaning) row.put(all[index].name);
+#include "qsf/base/boundary.def"
+  return true;
 }
 
-val Instance::segments() const {
-  val out = val::array();
-  std::uint32_t index = 0;
-  for (const SegmentEntry& segment : session_->segments()) {
-    val entry = val::object();
-    entry.set("offset", value(segment.offset));
-    entry.set("size", segment.stored_size);
-    entry.set("crc", segment.crc);
-    entry.set("rawSize", segment.raw_size);
-    entry.set("pinned", session_->is_pinned(index++));
-    out.call<void>("push", entry);
-  }
-  return out;
+bool Instance::segment(std::uint32_t index) {
+  const std::span<const SegmentEntry> all = session_->segments();
+  if (index >= all.size()) return false;
+  struct Planned : SegmentEntry {
+    bool pinned;
+  };
+  const Planned segment{all[index], session_->is_pinned(index)};
+  RowWriter row(mailbox_);
+#define QSF_SEGMENT_FIELD(type, name, js, meaning) row.put(segment.name);
+#include "qsf/base/boundary.def"
+  return true;
 }
 
 }  // namespace qsf::wasm

@@ -12,10 +12,13 @@ namespace qsf {
 class LentThreads {
  public:
   /// `n` of them, the caller's among them; the module has workers for those beside the caller's.
-  explicit LentThreads(std::uint32_t n);
+  /// With `tuned`, tokens are made by as many of them as are fastest at the moment.
+  LentThreads(std::uint32_t n, bool tuned);
   ~LentThreads();
 
   Workers workers();
+  /// See ThreadTuner.
+  void stepped(Step step, double seconds);
   /// Ends them. What is still computed, the caller's thread does.
   void end();
 

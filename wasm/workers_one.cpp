@@ -4,9 +4,10 @@ namespace qsf {
 
 struct LentThreads::Pool {};
 
-LentThreads::LentThreads(std::uint32_t) {}
+LentThreads::LentThreads(std::uint32_t, bool) {}
 LentThreads::~LentThreads() = default;
 Workers LentThreads::workers() { return {}; }
+void LentThreads::stepped(Step, double) {}
 void LentThreads::end() {}
 
 }  // namespace qsf

@@ -1,8 +1,5 @@
 #include "qsf/file/writer.h"
 
-#include <lz4.h>
-#include <lz4hc.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +8,7 @@
 #include "file/fields.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "qsf/file/reader.h"
 #include "qsf/file/roles.h"
 
 namespace qsf {
@@ -52,6 +50,7 @@ class Writer {
   Status fill_vectors(std::size_t first_tensor, Bytes& raw) const;
   Status fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw);
   Status write_segment(SegmentEntry& segment, const Bytes& raw);
+  bool worth_it(std::uint64_t raw, std::uint32_t made) const;
   Status write_embedding_start(Bytes raw);
   Status write_front();
   Status pad_to_alignment();
@@ -353,19 +352,22 @@ Status Writer::fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw
   return {};
 }
 
+/// A segment's buffer is larger by what decompressing in place takes: where little is saved, memory pins more weights.
+bool Writer::worth_it(std::uint64_t raw, std::uint32_t made) const {
+  const std::uint64_t saved = raw - made;
+  return source_.least_saved == 0 ||
+         (saved * 100 >= raw * source_.least_saved &&
+          saved > in_place_margin(source_.compression, static_cast<std::uint32_t>(raw), made));
+}
+
 Status Writer::write_segment(SegmentEntry& segment, const Bytes& raw) {
   std::span<const std::byte> stored = raw;
   segment.compression = Compression::none;
   const bool embedding_start = segment.section == 0 && segment.raw_begin == 0;
   if (source_.compression != Compression::none && !embedding_start) {
     compressed_.resize(raw.size());
-    const auto* from = reinterpret_cast<const char*>(raw.data());
-    auto* to = reinterpret_cast<char*>(compressed_.data());
-    const int size = static_cast<int>(raw.size());
-    const int made = source_.compression == Compression::lz4
-                         ? LZ4_compress_default(from, to, size, size - 1)
-                         : LZ4_compress_HC(from, to, size, size - 1, LZ4HC_CLEVEL_DEFAULT);
-    if (made > 0) {
+    const std::uint64_t made = compress(source_.compression, raw, compressed_);
+    if (made > 0 && worth_it(raw.size(), made)) {
       stored = std::span<const std::byte>(compressed_).first(static_cast<std::size_t>(made));
       segment.compression = source_.compression;
     }
@@ -430,7 +432,7 @@ Status Writer::write_front() {
 }
 
 Status Writer::plan() {
-  if (source_.compression > Compression::lz4hc) {
+  if (!can_decompress(source_.compression)) {
     return make_error(ErrorCode::unsupported, "compression type {} cannot be written", source_.compression);
   }
   if (source_.segment_bytes > kMaxSegmentRaw) {

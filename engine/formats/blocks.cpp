@@ -2,6 +2,7 @@
 #include "formats/blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "formats/sub_scales.h"
@@ -21,6 +22,7 @@ constexpr bool declared_well(const Format& f) {
   for (const Plane& plane : f.planes) {
     bytes += plane_bytes(f, plane);
     bits += plane.width;
+    if (!std::has_single_bit(plane.run)) return false;
   }
   if (f.packing == Packing::trits) {
     bytes += (f.block / kTileGroup + kTrits - 1) / kTrits * kTileGroup;
@@ -31,19 +33,29 @@ constexpr bool declared_well(const Format& f) {
 }
 static_assert(std::ranges::all_of(kFormats, declared_well));
 
-// The position of code i in a plane: its byte and its shift there.
+// The position of a code: its byte and its shift there.
 struct Spot {
   std::uint32_t byte;
   std::uint32_t shift;
 };
 
-Spot spot_of(const Plane& plane, std::uint32_t i) {
-  const std::uint32_t in_byte = 8u / plane.width;
-  const std::uint32_t of_run = i % (plane.run * in_byte);
-  const std::uint32_t place = of_run / plane.run;
-  return {i / (plane.run * in_byte) * plane.run + of_run % plane.run,
-          (plane.falling ? in_byte - 1 - place : place) * plane.width};
-}
+/// Codes of a plane: runs and codes to a byte are powers of two.
+class Spots {
+ public:
+  explicit Spots(const Plane& plane)
+      : run_(static_cast<std::uint32_t>(std::countr_zero(plane.run))),
+        in_byte_(static_cast<std::uint32_t>(std::countr_zero(8u / plane.width))),
+        width_(static_cast<std::uint32_t>(std::countr_zero(plane.width))),
+        flip_(plane.falling ? (1u << in_byte_) - 1 : 0) {}
+
+  Spot operator[](std::uint32_t i) const {
+    const std::uint32_t place = i >> run_ & ((1u << in_byte_) - 1);
+    return {(i >> (run_ + in_byte_) << run_) + (i & ((1u << run_) - 1)), (place ^ flip_) << width_};
+  }
+
+ private:
+  std::uint32_t run_, in_byte_, width_, flip_;
+};
 
 // tq1_0's bytes and trits: 32 bytes of five runs, 16 of five, 4 of four.
 Spot trit_of(std::uint32_t i) {
@@ -118,6 +130,8 @@ void unpack_scales(const Format& f, const std::byte* block, BlockValues& out) {
       return unpack_sub<Sub::k4>(f, block, out);
     case Sub::k6:
       return unpack_sub<Sub::k6>(f, block, out);
+    case Sub::x4:
+      return unpack_sub<Sub::x4>(f, block, out);
   }
 }
 
@@ -148,6 +162,9 @@ void pack_sub_scale(const Format& f, std::uint32_t j, std::uint32_t scale, std::
       return put(j, minimum >> 4 << 6);
     case Sub::k6:
       return put(j, scale ^ 128);
+    case Sub::x4:
+      put(2 + j / 2, (scale & 15) << 4 * (j % 2));
+      return put(j / 4, scale >> 4 << 2 * (j % 4));
   }
 }
 
@@ -164,8 +181,10 @@ void pack_codes(const Format& f, std::span<const std::uint8_t> codes, std::byte*
   }
   std::uint32_t shift = 0;
   for (const Plane& plane : f.planes) {
-    for (std::uint32_t i = 0; plane.width != 0 && i < f.block; ++i) {
-      const Spot spot = spot_of(plane, i);
+    if (plane.width == 0) break;
+    const Spots spots(plane);
+    for (std::uint32_t i = 0; i < f.block; ++i) {
+      const Spot spot = spots[i];
       const unsigned bits = stored(f, codes[i]) >> shift & ((1u << plane.width) - 1);
       block[plane.at + spot.byte] |= static_cast<std::byte>(bits << spot.shift);
     }
@@ -181,18 +200,20 @@ void unpack_codes(const Format& f, const std::byte* block, std::span<std::uint8_
     }
     return;
   }
-  for (std::uint32_t i = 0; i < f.block; ++i) {
-    unsigned bits = 0;
-    std::uint32_t shift = 0;
-    for (const Plane& plane : f.planes) {
-      if (plane.width == 0) break;
-      const Spot spot = spot_of(plane, i);
-      bits |= (std::to_integer<unsigned>(block[plane.at + spot.byte]) >> spot.shift & ((1u << plane.width) - 1))
-              << shift;
-      shift += plane.width;
+  std::fill_n(codes.begin(), f.block, std::uint8_t{0});
+  std::uint32_t shift = 0;
+  for (const Plane& plane : f.planes) {
+    if (plane.width == 0) break;
+    const Spots spots(plane);
+    const unsigned mask = (1u << plane.width) - 1;
+    for (std::uint32_t i = 0; i < f.block; ++i) {
+      const Spot spot = spots[i];
+      const unsigned bits = std::to_integer<unsigned>(block[plane.at + spot.byte]) >> spot.shift & mask;
+      codes[i] |= static_cast<std::uint8_t>(bits << shift);
     }
-    codes[i] = recoded(f, static_cast<std::uint8_t>(bits));
+    shift += plane.width;
   }
+  for (std::uint32_t i = 0; f.packing != Packing::plain && i < f.block; ++i) codes[i] = recoded(f, codes[i]);
 }
 
 void unpack_block(const Format& f, const std::byte* block, BlockValues& out) {

@@ -140,8 +140,15 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
   BlockValues values;
   for (std::size_t k = 0; k < out.size(); k += f.block, from += f.block_bytes) {
     unpack_block(f, from, values);
-    const std::size_t n = std::min<std::size_t>(f.block, out.size() - k);
-    for (std::size_t i = 0; i < n; ++i) out[k + i] = weight(f, values, i);
+    const std::size_t n = std::min<std::size_t>(f.block, out.size() - k), of = sub_block(f);
+    for (std::size_t begin = 0, sub = 0; begin < n; begin += of, ++sub) {
+      const std::size_t end = std::min(n, begin + of);
+      const float scale = values.scales[sub], minimum = values.minima[sub];
+      for (std::size_t i = begin; i < end; ++i) {
+        const float product = scale * static_cast<float>(level(f, values.codes[i]) - f.offset);
+        out[k + i] = f.has_min() ? product + minimum : product;
+      }
+    }
   }
 }
 

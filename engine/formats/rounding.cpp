@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "formats/blocks.h"
+#include "formats/levels.h"
 #include "formats/sub_scales.h"
 #include "qsf/base/bytes.h"
 
@@ -149,11 +150,46 @@ std::uint8_t nearest_code(const Format& f, float v) {
   return best;
 }
 
+// Within so much of the middle between two levels, or beyond so many, every code is compared.
+constexpr float kNear = 0x1p-10f, kFar = 0x1p12f;
+
+/// nearest_code of each, in loops without branches.
+void nearest_codes(const Format& f, std::span<const float> v, std::span<std::uint8_t> codes) {
+  const LevelTable& table = level_table(f);
+  std::array<std::uint8_t, kMaxBlock> unsure;
+  const std::size_t n = v.size();
+  if (f.levels == Levels::codes) {
+    const auto low = static_cast<float>(-f.offset), high = static_cast<float>(top_code(f) - f.offset);
+    for (std::size_t i = 0; i < n; ++i) {
+      float x = v[i] > low ? v[i] : low;
+      x = x < high ? x : high;
+      const float nearest = (x + 0x1.8p23f) - 0x1.8p23f;
+      codes[i] = static_cast<std::uint8_t>(static_cast<int>(nearest) + f.offset);
+      unsure[i] = !(std::fabs(x - nearest) < 0.5f - kNear) || !(std::fabs(v[i]) < kFar);
+    }
+  } else {
+    for (std::size_t i = 0; i < n; ++i) {
+      std::uint32_t at = 0, unclear = !(std::fabs(v[i]) < kFar);
+      for (std::uint32_t k = 0; k + 1 < table.n; ++k) {
+        at += v[i] > table.above[k];
+        unclear |= std::fabs(v[i] - table.above[k]) < kNear;
+      }
+      codes[i] = table.code[at];
+      unsure[i] = static_cast<std::uint8_t>(unclear);
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    if (unsure[i] != 0) codes[i] = nearest_code(f, v[i]);
+  }
+}
+
 /// Codes against a scale; gives the squared error.
 double round_to_levels(const Format& f, Weights weights, float scale, std::span<std::uint8_t> codes) {
+  std::array<float, kMaxBlock> v;
+  for (std::size_t i = 0; i < weights.size(); ++i) v[i] = ratio(weights[i], scale);
+  nearest_codes(f, std::span(v).first(weights.size()), codes);
   double error = 0.0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    codes[i] = nearest_code(f, ratio(weights[i], scale));
     const double away = static_cast<double>(weights[i]) - static_cast<double>(scale) * (level(f, codes[i]) - f.offset);
     error += away * away;
   }
@@ -191,7 +227,9 @@ float best_scale(const Format& f, Weights weights) {
         least = error;
         best = scale;
       }
-      scale = fitted_scale(f, weights, codes);
+      const float next = fitted_scale(f, weights, codes);
+      if (next == scale) break;
+      scale = next;
     }
   }
   return best;
@@ -235,9 +273,13 @@ struct Line {
 };
 
 double round_to_line(const Format& f, Weights weights, Line line, std::span<std::uint8_t> codes) {
+  const auto top = static_cast<float>(top_code(f));
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const float v = ratio(weights[i] + line.below, line.scale), above = v > 0.0f ? v : 0.0f;
+    codes[i] = static_cast<std::uint8_t>(static_cast<int>(((above < top ? above : top) + 0x1.8p23f) - 0x1.8p23f));
+  }
   double error = 0.0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    codes[i] = static_cast<std::uint8_t>(nearest(ratio(weights[i] + line.below, line.scale), 0, top_code(f)));
     const double value = static_cast<double>(line.scale) * codes[i] - static_cast<double>(line.below);
     error += (static_cast<double>(weights[i]) - value) * (static_cast<double>(weights[i]) - value);
   }
@@ -279,7 +321,9 @@ Line best_line(const Format& f, Weights weights) {
         least = error;
         best = line;
       }
-      line = fitted_line(weights, codes);
+      const Line next = fitted_line(weights, codes);
+      if (next.scale == line.scale && next.below == line.below) break;
+      line = next;
     }
   }
   return best;

@@ -8,85 +8,26 @@
 #include <cmath>
 
 #include "formats/blocks.h"
+#include "formats/fit.h"
 #include "formats/sub_scales.h"
 
 namespace qsf {
 namespace {
 
 using Weights = std::span<const float>;
-using Floats = std::array<float, kMaxBlock>;
+struct alignas(FitLanes) Floats : std::array<float, kMaxBlock> {};
 
-constexpr int kFits = 3;             // of a line to its codes, from each beginning
 constexpr int kRefits = 2;           // of a block's scale to all of its codes
 constexpr float kRound = 0x1.8p23f;  // added and taken, rounds to whole numbers
 
-/// Levels in ascending order, less the format's offset.
-struct LevelTable {
-  bool whole = false;  // every integer from low to high
-  float low = 0, high = 0;
-  std::uint32_t n = 0;
-  std::array<float, 16> value{};
-  std::array<std::uint8_t, 16> code{};
-};
-
-/// Codes that may be written: the most negative of 8 bits and, of ternary weights, the fourth are left out.
-struct CodeRange {
-  int first, last;
-};
-CodeRange codes_of(const Format& f) {
-  constexpr FormatId kScaledTernary = own_type(21);
-  const bool ternary = f.packing == Packing::sign_and_zero || f.packing == Packing::trits || f.id == kScaledTernary;
-  return {f.code_bits == 8 ? 1 : 0, ternary ? 2 : (1 << f.code_bits) - 1};
-}
-
-LevelTable level_table(const Format& f) {
-  LevelTable out;
-  const CodeRange codes = codes_of(f);
-  if (f.levels == Levels::codes) {
-    out.whole = true;
-    out.low = static_cast<float>(codes.first - f.offset);
-    out.high = static_cast<float>(codes.last - f.offset);
-    return out;
-  }
-  for (int code = codes.first; code <= codes.last; ++code) {
-    const auto value = static_cast<float>(level(f, static_cast<std::uint8_t>(code)) - f.offset);
-    std::uint32_t at = 0;
-    while (at < out.n && out.value[at] < value) ++at;
-    if (at < out.n && out.value[at] == value) continue;
-    for (std::uint32_t i = out.n; i > at; --i) {
-      out.value[i] = out.value[i - 1];
-      out.code[i] = out.code[i - 1];
-    }
-    out.value[at] = value;
-    out.code[at] = static_cast<std::uint8_t>(code);
-    ++out.n;
-  }
-  out.low = out.value[0];
-  out.high = out.value[out.n - 1];
+FitLanes lanes_at(const float* at) {
+  FitLanes out;
+  __builtin_memcpy(&out, at, sizeof out);
   return out;
 }
+void put_lanes(float* at, FitLanes v) { __builtin_memcpy(at, &v, sizeof v); }
 
-void nearest_levels(const LevelTable& table, std::span<float> v) {
-  if (table.whole) {
-    for (float& x : v) {
-      const float inside = x > table.low ? (x < table.high ? x : table.high) : table.low;
-      x = (inside + kRound) - kRound;
-    }
-    return;
-  }
-  Floats at;
-  for (std::size_t i = 0; i < v.size(); ++i) at[i] = table.low;
-  for (std::uint32_t k = 1; k < table.n; ++k) {
-    const float middle = 0.5f * (table.value[k - 1] + table.value[k]), step = table.value[k] - table.value[k - 1];
-    for (std::size_t i = 0; i < v.size(); ++i) at[i] += v[i] > middle ? step : 0.0f;
-  }
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = at[i];
-}
-
-float nearest_level(const LevelTable& table, float v) {
-  nearest_levels(table, {&v, 1});
-  return v;
-}
+double sum_of(FitLanes v) { return (double{v[0]} + double{v[2]}) + (double{v[1]} + double{v[3]}); }
 
 std::uint8_t code_of(const Format& f, const LevelTable& table, float l) {
   if (table.whole) return static_cast<std::uint8_t>(static_cast<int>(l) + f.offset);
@@ -95,106 +36,7 @@ std::uint8_t code_of(const Format& f, const LevelTable& table, float l) {
   return table.code[k];
 }
 
-/// Weights are scale * level + minimum.
-struct Line {
-  float scale = 0, minimum = 0;
-};
-
-/// How lines of a format may lie.
-struct LineRules {
-  const LevelTable* table;
-  bool minimum;   // it has one
-  bool positive;  // scales are at least 0, minima at most 0
-};
-
-bool has_minima(const Format& f) { return f.has_min(); }
-
-struct Sums {
-  double n = 0, l = 0, ll = 0, w = 0, wl = 0, error = 0;
-};
-
-/// Levels of weights against a line, and what is needed to fit the next.
-Sums levels_against(const LineRules& rules, Weights weights, Weights cost, Line line, std::span<float> levels) {
-  const float inverse = line.scale == 0.0f ? 0.0f : 1.0f / line.scale;
-  for (std::size_t i = 0; i < weights.size(); ++i) levels[i] = (weights[i] - line.minimum) * inverse;
-  nearest_levels(*rules.table, levels.first(weights.size()));
-  Sums out;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const float e = weights[i] - (line.scale * levels[i] + line.minimum);
-    const float cl = cost[i] * levels[i], cw = cost[i] * weights[i];
-    out.n += double{cost[i]};
-    out.l += double{cl};
-    out.ll += double{cl * levels[i]};
-    out.w += double{cw};
-    out.wl += double{cw * levels[i]};
-    out.error += double{cost[i] * e * e};
-  }
-  return out;
-}
-
-Line fitted(const LineRules& rules, const Sums& s) {
-  if (rules.minimum) {
-    const double determinant = s.n * s.ll - s.l * s.l;
-    if (determinant > 0) {
-      const double scale = (s.n * s.wl - s.l * s.w) / determinant;
-      const double minimum = (s.w - scale * s.l) / s.n;
-      if (!rules.positive || (scale >= 0 && minimum <= 0)) {
-        return {static_cast<float>(scale), static_cast<float>(minimum)};
-      }
-    }
-  }
-  if (s.ll <= 0 || (rules.positive && s.wl <= 0)) return {};
-  return {static_cast<float>(s.wl / s.ll), 0.0f};
-}
-
-struct Fit {
-  Line line;
-  double error = -1;
-};
-
-void fit_from(const LineRules& rules, Weights weights, Weights cost, Line line, Fit& best) {
-  Floats levels;
-  for (int fit = 0; fit <= kFits; ++fit) {
-    const Sums sums = levels_against(rules, weights, cost, line, levels);
-    if (best.error < 0 || sums.error < best.error) best = {line, sums.error};
-    const Line next = fitted(rules, sums);
-    if (next.scale == line.scale && next.minimum == line.minimum) return;
-    line = next;
-  }
-}
-
-// Where fits begin: how much of the range, or of the peak, the levels span. Few levels are drawn in further.
-constexpr std::array kWide{1.0f, 0.92f, 1.06f, 0.85f};
-constexpr std::array kDrawnIn{1.0f, 0.88f, 0.76f, 0.64f, 0.52f, 0.42f, 1.15f};
-std::span<const float> beginnings(const LevelTable& table) {
-  const bool few = table.high - table.low <= 8.0f;
-  return few ? std::span<const float>(kDrawnIn) : std::span<const float>(kWide);
-}
-
-Line best_line(const LineRules& rules, Weights weights, Weights cost) {
-  const LevelTable& table = *rules.table;
-  auto [low, high] = std::ranges::minmax(weights);
-  Fit best;
-  if (rules.minimum) {
-    if (rules.positive) low = std::min(low, 0.0f);
-    for (const float below : beginnings(table)) {
-      for (const float above : beginnings(table)) {
-        const float middle = 0.5f * (low + high), half = 0.5f * (high - low);
-        float minimum = middle - half * below;
-        if (rules.positive) minimum = std::min(minimum, 0.0f);
-        const float scale = (middle + half * above - minimum) / (table.high - table.low);
-        fit_from(rules, weights, cost, {scale, minimum - scale * table.low}, best);
-      }
-    }
-    return best.line;
-  }
-  const float peak = std::fabs(low) > high ? low : high;
-  for (const float by : beginnings(table)) {
-    fit_from(rules, weights, cost, {peak * by / table.low, 0.0f}, best);
-    fit_from(rules, weights, cost, {peak * by / table.high, 0.0f}, best);
-  }
-  return best.line;
-}
+float inverse_of(float scale) { return scale == 0.0f ? 0.0f : 1.0f / scale; }
 
 float stored(const Format& f, float scale) {
   switch (f.scale.type) {
@@ -216,18 +58,19 @@ struct Candidate {
   std::array<int, kMaxSubBlocks> subs{};
   std::array<int, kMaxSubBlocks> sub_minima{};
   Floats levels{};
+  Floats away{};  // what the errors are, with what is carried to them
   double cost = -1;
 };
 
 class BlockSearch {
  public:
   BlockSearch(const Format& f, Weights weights, const BlockCost& cost)
-      : f_(f), weights_(weights), given_(cost), table_(level_table(f)), rules_{&table_, has_minima(f), false} {
+      : f_(f), weights_(weights), given_(cost), table_(level_table(f)), rules_{&table_, f.has_min(), false} {
     rules_.positive = f.sub.kind == Sub::k2 || f.sub.kind == Sub::k4;
     for (std::size_t i = 0; i < weights.size(); ++i) cost_[i] = cost.cost.empty() ? 1.0f : cost.cost[i];
   }
 
-  void run(std::byte* out) {
+  double run(std::byte* out) {
     Candidate found;
     if (f_.sub.kind != Sub::none) {
       begin_subs(found);
@@ -238,9 +81,23 @@ class BlockSearch {
       found.scale = stored(f_, line.scale);
       found.minimum = f_.has_min() ? f16_to_f32(saturated_f16(line.minimum)) : 0.0f;
     }
-    assign(found);
+    assign(found, f_.sub.kind != Sub::none);
     refine(found);
     write(found, out);
+    return found.cost;
+  }
+
+  /// What a block's errors cost.
+  double cost_of(std::span<const std::byte> block) const {
+    Floats errors, away;
+    dequantize_row(f_, block, std::span(errors).first(f_.block));
+    for (std::uint32_t i = 0; i < f_.block; ++i) errors[i] = weights_[i] - errors[i];
+    carry_all(errors, away);
+    FitLanes sum{};
+    for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
+      sum += lanes_at(&away[i]) * lanes_at(&away[i]) * lanes_at(&cost_[i]);
+    }
+    return sum_of(sum);
   }
 
  private:
@@ -255,15 +112,13 @@ class BlockSearch {
 
   void begin_power(Candidate& c) {
     const Line line = best_line(rules_, weights_, cost());
-    Floats levels;
-    double least = -1;
-    for (const float by : {0.5f, 1.0f, 2.0f}) {
-      const float scale = stored(f_, line.scale * by);
-      const double error = levels_against(rules_, weights_, cost(), {scale, 0}, levels).error;
-      if (least >= 0 && error >= least) continue;
-      least = error;
-      c.scale = scale;
-    }
+    constexpr std::array kBy{0.5f, 1.0f, 2.0f, 2.0f};
+    Lines lines{};
+    for (std::uint32_t k = 0; k < kFitLanes; ++k) lines.scale[k] = stored(f_, line.scale * kBy[k]);
+    const FitLanes errors = errors_of(table_, weights_, cost(), lines);
+    std::uint32_t least = 0;
+    for (std::uint32_t k = 1; k < kFitLanes; ++k) least = errors[k] < errors[least] ? k : least;
+    c.scale = lines.scale[least];
   }
 
   /// Every sub-block's line, then the block's numbers from the largest, a little larger or smaller; each packed number
@@ -280,19 +135,19 @@ class BlockSearch {
     }
     const float end = bias != 0 ? static_cast<float>(-bias) : static_cast<float>(top);
     double least = -1;
-    for (const float by : {1.0f, 0.96f, 1.04f, 0.9f}) {
-      Candidate c;
+    Candidate c;
+    for (const float by : {1.0f, 0.96f, 1.04f, 0.9f, 0.93f, 1.08f}) {
       c.scale = stored(f_, peak / end * by);
       c.minimum = f_.has_min() ? f16_to_f32(saturated_f16(below / static_cast<float>(top) * (by < 1 ? 1 : by))) : 0.0f;
       double error = 0;
-      for (std::uint32_t j = 0; j < count(); ++j) error += pack_line(c, j, lines[j]);
+      for (std::uint32_t j = 0; j < count(); ++j) error += pack_line(c, j, lines[j], weights_.subspan(j * n, n));
       if (least >= 0 && error >= least) continue;
       least = error;
       best = c;
     }
   }
 
-  double pack_line(Candidate& c, std::uint32_t j, Line line) const {
+  double pack_line(Candidate& c, std::uint32_t j, Line line, Weights weights) const {
     const std::uint32_t n = sub();
     const int bias = sub_bias(f_.sub.kind), top = sub_top(f_.sub.kind);
     const auto whole = [](float a, float b, int low, int high) {
@@ -300,107 +155,172 @@ class BlockSearch {
       return static_cast<int>((v + kRound) - kRound);
     };
     const int scale = whole(line.scale, c.scale, -bias, top - bias), minimum = whole(-line.minimum, c.minimum, 0, top);
-    const int spread = f_.has_min() ? 1 : 0;
-    Floats levels;
+    // Nine pairs in three vectors, or three scales in one: the last lane again what is before it.
     double least = -1;
-    for (int s = std::max(scale - 1, -bias); s <= std::min(scale + 1, top - bias); ++s) {
-      for (int m = std::max(minimum - spread, 0); m <= std::min(minimum + spread, top); ++m) {
-        const Line tried{c.scale * static_cast<float>(s), -(c.minimum * static_cast<float>(m))};
-        const double error =
-            levels_against(rules_, weights_.subspan(j * n, n), cost().subspan(j * n, n), tried, levels).error;
-        if (least >= 0 && error >= least) continue;
-        least = error;
-        c.subs[j] = s;
+    for (int away = f_.has_min() ? -1 : 0; away <= (f_.has_min() ? 1 : 0); ++away) {
+      const int m = std::clamp(minimum + away, 0, top);
+      Lines tried{};
+      std::array<int, kFitLanes> packed;
+      for (std::uint32_t k = 0; k < kFitLanes; ++k) {
+        packed[k] = std::clamp(scale - 1 + static_cast<int>(std::min(k, 2u)), -bias, top - bias);
+        tried.scale[k] = c.scale * static_cast<float>(packed[k]);
+        tried.minimum[k] = -(c.minimum * static_cast<float>(m));
+      }
+      const FitLanes errors = errors_of(table_, weights, cost().subspan(j * n, n), tried);
+      for (std::uint32_t k = 0; k < kFitLanes; ++k) {
+        if (least >= 0 && double{errors[k]} >= least) continue;
+        least = double{errors[k]};
+        c.subs[j] = packed[k];
         c.sub_minima[j] = m;
       }
     }
     return least;
   }
 
-  /// What the columns behind `i` carry to it.
-  float carried(std::uint32_t i, const Floats& errors) const {
+  /// What columns [begin, end), whole fours, carry to the four from `i` on.
+  std::array<float, kFitLanes> carried(std::uint32_t i, const Floats& x, std::uint32_t begin, std::uint32_t end) const {
     const float* const row = given_.carry + i * given_.stride;
-    std::array<float, 8> sums{};
-    std::uint32_t j = i + 1;
-    for (; j < f_.block && j % 8 != 0; ++j) sums[0] += row[j] * errors[j];
-    for (; j < f_.block; j += 8) {
-      for (std::uint32_t k = 0; k < 8; ++k) sums[k] += row[j + k] * errors[j + k];
+    std::array<FitLanes, kFitLanes> sums{};
+    for (std::uint32_t j = begin; j < end; j += kFitLanes) {
+      const FitLanes of = lanes_at(&x[j]);
+      for (std::uint32_t k = 0; k < kFitLanes; ++k) sums[k] += lanes_at(row + k * given_.stride + j) * of;
     }
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    std::array<float, kFitLanes> out;
+    for (std::uint32_t k = 0; k < kFitLanes; ++k) out[k] = (sums[k][0] + sums[k][2]) + (sums[k][1] + sums[k][3]);
+    return out;
   }
-
-  /// The levels of a candidate's lines, from the last column to the first, and what they cost.
-  void assign(Candidate& c) const {
-    Floats errors;
-    c.cost = 0;
-    for (std::uint32_t j = count(); j-- > 0;) {
-      const Line line = line_of(c, j);
-      const std::uint32_t begin = j * sub();
-      if (given_.carry == nullptr) {
-        c.cost += levels_against(rules_, weights_.subspan(begin, sub()), cost().subspan(begin, sub()), line,
-                                 std::span(c.levels).subspan(begin))
-                      .error;
-        continue;
-      }
-      const float inverse = line.scale == 0.0f ? 0.0f : 1.0f / line.scale;
-      for (std::uint32_t i = begin + sub(); i-- > begin;) {
-        const float target = weights_[i] + carried(i, errors);
-        c.levels[i] = nearest_level(table_, (target - line.minimum) * inverse);
-        const float value = line.scale * c.levels[i] + line.minimum;
-        errors[i] = weights_[i] - value;
-        const double away = double{target} - double{value};
-        c.cost += double{cost_[i]} * away * away;
-      }
-    }
+  /// To column i + k of the four, with what those of them that are behind it carry to it.
+  float carried_in(std::uint32_t i, std::uint32_t k, float sum, const Floats& x) const {
+    const float* const row = given_.carry + (i + k) * given_.stride;
+    for (std::uint32_t j = kFitLanes; --j > k;) sum += row[i + j] * x[i + j];
+    return sum;
   }
 
   /// A vector of the block's columns as its cost sees it.
   void carry_all(const Floats& x, Floats& out) const {
-    for (std::uint32_t i = 0; i < f_.block; ++i) out[i] = x[i] + (given_.carry != nullptr ? carried(i, x) : 0.0f);
+    for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
+      if (given_.carry == nullptr) {
+        put_lanes(&out[i], lanes_at(&x[i]));
+        continue;
+      }
+      const std::array<float, kFitLanes> sums = carried(i, x, i + kFitLanes, f_.block);
+      for (std::uint32_t k = 0; k < kFitLanes; ++k) out[i + k] = x[i + k] + carried_in(i, k, sums[k], x);
+    }
+  }
+
+  /// The levels of a candidate's lines, from the last column to the first, and what they cost.
+  /// Where it says so, each sub-block's packed numbers are sought again for its weights with what is carried to them.
+  void assign(Candidate& c, bool seek = false) const {
+    if (given_.carry != nullptr) {
+      table_.whole ? assign_carrying<true>(c, seek) : assign_carrying<false>(c, seek);
+      return;
+    }
+    FitLanes sum{};
+    for (std::uint32_t j = 0; j < count(); ++j) {
+      const Line line = line_of(c, j);
+      const float inverse = inverse_of(line.scale);
+      for (std::uint32_t i = j * sub(); i < (j + 1) * sub(); i += kFitLanes) {
+        const FitLanes above = lanes_at(&weights_[i]) - line.minimum;
+        const FitLanes levels = table_.whole ? nearest_levels<true>(table_, above * inverse)
+                                             : nearest_levels<false>(table_, above * inverse);
+        const FitLanes away = above - line.scale * levels;
+        put_lanes(&c.levels[i], levels);
+        put_lanes(&c.away[i], away);
+        sum += away * away * lanes_at(&cost_[i]);
+      }
+    }
+    c.cost = sum_of(sum);
+  }
+
+  /// The weights of a sub-block as they would have to be, were the errors behind it none: what is carried is in them.
+  void move_weights(std::uint32_t begin, std::uint32_t end, const Floats& errors, Floats& moved) const {
+    for (std::uint32_t i = end; i > begin;) {
+      i -= kFitLanes;
+      const std::array<float, kFitLanes> behind = carried(i, errors, end, f_.block);
+      const std::array<float, kFitLanes> within = carried(i, moved, i + kFitLanes, end);
+      for (std::uint32_t k = kFitLanes; k-- > 0;) moved[i + k] = behind[k] - carried_in(i, k, within[k], moved);
+    }
+  }
+
+  template <bool kWhole>
+  void assign_carrying(Candidate& c, bool seek) const {
+    Floats errors, moved, weights;
+    c.cost = 0;
+    for (std::uint32_t j = count(); j-- > 0;) {
+      const std::uint32_t begin = j * sub(), end = begin + sub();
+      for (std::uint32_t i = begin; i < end; ++i) moved[i] = 0;
+      if (end != f_.block) move_weights(begin, end, errors, moved);
+      for (std::uint32_t i = begin; i < end; ++i) weights[i] = weights_[i] + moved[i];
+      if (seek && end != f_.block) {
+        const Weights here = Weights(weights).subspan(begin, sub());
+        pack_line(c, j, best_line(rules_, here, cost().subspan(begin, sub())), here);
+      }
+      const Line line = line_of(c, j);
+      const float inverse = inverse_of(line.scale);
+      for (std::uint32_t i = end; i > begin;) {
+        i -= kFitLanes;
+        const std::array<float, kFitLanes> sums = carried(i, errors, i + kFitLanes, end);
+        for (std::uint32_t k = kFitLanes; k-- > 0;) {
+          const float target = weights[i + k] + carried_in(i, k, sums[k], errors);
+          const float level = nearest_levels<kWhole>(table_, FitLanes{} + (target - line.minimum) * inverse)[0];
+          const float value = line.scale * level + line.minimum, away = target - value;
+          c.levels[i + k] = level;
+          errors[i + k] = weights[i + k] - value;
+          c.away[i + k] = away;
+          c.cost += double{cost_[i + k] * away * away};
+        }
+      }
+      for (std::uint32_t i = begin; i < end; ++i) errors[i] -= moved[i];
+    }
   }
 
   /// The block's scale and minimum fitted to all codes at once, and codes to these again.
   void refine(Candidate& best) const {
     if (f_.scale.type != Scale::f16 && f_.scale.type != Scale::f32) return;
-    Floats weights, by_scale, by_minimum, x;
-    for (std::uint32_t i = 0; i < f_.block; ++i) x[i] = weights_[i];
-    carry_all(x, weights);
+    Floats by_scale, by_minimum, x;
     const bool subs = f_.sub.kind != Sub::none;
-    for (int refit = 0; refit < kRefits; ++refit) {
+    by_minimum.fill(0.0f);
+    if (f_.has_min()) {
       for (std::uint32_t i = 0; i < f_.block; ++i) {
-        x[i] = best.levels[i] * (subs ? static_cast<float>(best.subs[i / sub()]) : 1.0f);
+        x[i] = subs ? -static_cast<float>(best.sub_minima[i / sub()]) : 1.0f;
+      }
+      carry_all(x, by_minimum);
+    }
+    for (int refit = 0; refit < kRefits; ++refit) {
+      for (std::uint32_t j = 0; j < count(); ++j) {
+        const float by = subs ? static_cast<float>(best.subs[j]) : 1.0f;
+        for (std::uint32_t i = j * sub(); i < (j + 1) * sub(); ++i) x[i] = best.levels[i] * by;
       }
       carry_all(x, by_scale);
-      by_minimum.fill(0.0f);
-      if (f_.has_min()) {
-        for (std::uint32_t i = 0; i < f_.block; ++i) {
-          x[i] = subs ? -static_cast<float>(best.sub_minima[i / sub()]) : 1.0f;
-        }
-        carry_all(x, by_minimum);
-      }
-      double aa = 0, ab = 0, bb = 0, aw = 0, bw = 0;
-      for (std::uint32_t i = 0; i < f_.block; ++i) {
-        const double c = double{cost_[i]}, a = double{by_scale[i]}, b = double{by_minimum[i]}, w = double{weights[i]};
-        aa += c * a * a;
-        ab += c * a * b;
-        bb += c * b * b;
-        aw += c * a * w;
-        bw += c * b * w;
+      FitLanes aa{}, ab{}, bb{}, ae{}, be{};
+      for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
+        const FitLanes a = lanes_at(&by_scale[i]), b = lanes_at(&by_minimum[i]), e = lanes_at(&best.away[i]);
+        const FitLanes ca = lanes_at(&cost_[i]) * a, cb = lanes_at(&cost_[i]) * b;
+        aa += ca * a;
+        ab += ca * b;
+        bb += cb * b;
+        ae += ca * e;
+        be += cb * e;
       }
       Candidate next = best;
-      const double determinant = aa * bb - ab * ab;
-      if (f_.has_min() && determinant > 1e-9 * aa * bb) {
-        next.scale = stored(f_, static_cast<float>((bb * aw - ab * bw) / determinant));
-        next.minimum = f16_to_f32(saturated_f16(static_cast<float>((aa * bw - ab * aw) / determinant)));
-      } else if (aa > 0) {
-        next.scale = stored(f_, static_cast<float>((aw - ab * double{best.minimum}) / aa));
-      }
-      if (subs && rules_.positive && (next.scale < 0 || next.minimum < 0)) return;
+      if (!fit_block(sum_of(aa), sum_of(ab), sum_of(bb), sum_of(ae), sum_of(be), next)) return;
       if (next.scale == best.scale && next.minimum == best.minimum) return;
       assign(next);
       if (next.cost >= best.cost) return;
       best = next;
     }
+  }
+
+  /// What scale and minimum leave least of what is left, by the sums over it (e) of what multiplies them (a, b).
+  bool fit_block(double aa, double ab, double bb, double ae, double be, Candidate& c) const {
+    const double determinant = aa * bb - ab * ab;
+    if (f_.has_min() && determinant > 1e-6 * aa * bb) {
+      c.scale = stored(f_, c.scale + static_cast<float>((bb * ae - ab * be) / determinant));
+      c.minimum = f16_to_f32(saturated_f16(c.minimum + static_cast<float>((aa * be - ab * ae) / determinant)));
+    } else if (aa > 0) {
+      c.scale = stored(f_, c.scale + static_cast<float>(ae / aa));
+    }
+    return !rules_.positive || (c.scale >= 0 && c.minimum >= 0);
   }
 
   void write(const Candidate& c, std::byte* out) const {
@@ -419,38 +339,26 @@ class BlockSearch {
   const Format& f_;
   Weights weights_;
   BlockCost given_;
-  LevelTable table_;
+  const LevelTable& table_;
   LineRules rules_;
   Floats cost_{};
 };
 
 }  // namespace
 
-double block_cost(const Format& f, std::span<const float> weights, const BlockCost& cost, const std::byte* block) {
-  BlockValues values;
-  unpack_block(f, block, values);
-  std::array<double, kMaxBlock> errors{};
-  double sum = 0;
-  for (std::uint32_t i = f.block; i-- > 0;) {
-    const std::size_t j = i / sub_block(f);
-    const float product = values.scales[j] * static_cast<float>(level(f, values.codes[i]) - f.offset);
-    errors[i] = double{weights[i]} - double{f.has_min() ? product + values.minima[j] : product};
-    double away = errors[i];
-    for (std::uint32_t k = i + 1; cost.carry != nullptr && k < f.block; ++k) {
-      away += double{cost.carry[i * cost.stride + k]} * errors[k];
-    }
-    sum += (cost.cost.empty() ? 1.0 : double{cost.cost[i]}) * away * away;
-  }
-  return sum;
+double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+  return BlockSearch(f, weights, cost).run(out);
 }
 
-void search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+  BlockSearch search(f, weights, cost);
+  const double found = search.run(out);
   std::array<std::byte, kMaxBlockBytes> plain;
   quantize_block(f, weights, plain.data());
-  BlockSearch(f, weights, cost).run(out);
-  if (block_cost(f, weights, cost, plain.data()) < block_cost(f, weights, cost, out)) {
-    std::copy_n(plain.data(), f.block_bytes, out);
-  }
+  const double rounded = search.cost_of({plain.data(), f.block_bytes});
+  if (!(rounded < found)) return found;
+  std::copy_n(plain.data(), f.block_bytes, out);
+  return rounded;
 }
 
 }  // namespace qsf

@@ -1,5 +1,5 @@
-// The integer scales and minima of sub-blocks as GGML's K-quants pack them, read and written through bytes: one
-// description for single blocks and for tiles, where a "byte" is a vector of 16 rows' bytes.
+// The integer scales and minima of sub-blocks as GGML's K-quants and IQ4_XS pack them, read and written through bytes:
+// one description for single blocks and for tiles, where a "byte" is a vector of 16 rows' bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace qsf {
 
 /// Bytes of packed sub-scales in a block.
 constexpr std::uint32_t sub_bytes(Sub kind) {
-  return kind == Sub::none ? 0 : kind == Sub::k3 || kind == Sub::k4 ? 12 : 16;
+  return kind == Sub::none ? 0 : kind == Sub::x4 ? 6 : kind == Sub::k3 || kind == Sub::k4 ? 12 : 16;
 }
 /// What is taken from a packed scale.
-constexpr int sub_bias(Sub kind) { return kind == Sub::k3 ? 32 : kind == Sub::k6 ? 128 : 0; }
+constexpr int sub_bias(Sub kind) { return kind == Sub::k3 || kind == Sub::x4 ? 32 : kind == Sub::k6 ? 128 : 0; }
 /// The largest packed scale (and minimum).
 constexpr int sub_top(Sub kind) { return kind == Sub::k2 ? 15 : kind == Sub::k6 ? 255 : 63; }
 
@@ -27,6 +27,8 @@ constexpr auto sub_scale(int j, Byte byte) {
     return low | (((byte(8 + j % 4) >> (2 * (j / 4))) & 3u) << 4);
   } else if constexpr (kKind == Sub::k4) {
     return j < 4 ? byte(j) & 63u : (byte(j + 4) & 15u) | ((byte(j - 4) >> 6) << 4);
+  } else if constexpr (kKind == Sub::x4) {
+    return (byte(2 + j / 2) >> (4 * (j % 2)) & 15u) | ((byte(j / 4) >> (2 * (j % 4)) & 3u) << 4);
   } else {
     return byte(j) ^ 128u;  // int8
   }

@@ -27,11 +27,13 @@ struct TileKind {
   /// Whether half a group's codes are whole loads of every plane.
   constexpr bool halves() const { return !trits && code_bits % 2 == 0; }
   /// Sub-scales per group of 32.
-  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 ? 1 : 2; }
+  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
 };
 
+/// Where kernels are to be few, iq4_nl is an iq4_xs without sub-scales.
 constexpr TileKind tile_kind(const Format& f) {
-  return {f.code_bits, f.packing == Packing::trits, f.levels, f.scale.type, f.has_min(), f.offset != 0, f.sub.kind};
+  const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
+  return {f.code_bits, f.packing == Packing::trits, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
 }
 
 /// What of a format its kernel takes as numbers.
@@ -179,6 +181,12 @@ template <TileKind kKind>
 [[gnu::noinline]] void read_sub_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
   Floats scale = broadcast(1.0f), minimum{};
   read_whole_scale<kKind>(tile, shape, scale, minimum);
+  if constexpr (kFewKernels && kKind.sub == Sub::x4) {
+    if (shape.sub_at == shape.codes_at) {
+      out.scales[0] = scale;
+      return;
+    }
+  }
   const auto byte = [&](int k) __attribute__((always_inline)) {
     return load_promote_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
   };

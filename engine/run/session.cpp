@@ -9,7 +9,7 @@
 namespace qsf {
 
 struct Session::Impl {
-  static constexpr std::size_t kArenaBytes = 8192;
+  static constexpr std::size_t kArenaBytes = 8448;
   enum class Phase : std::uint8_t { opening, ready, preloading, failed };
 
   Arena arena;

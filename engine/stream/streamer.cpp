@@ -38,9 +38,10 @@ std::uint64_t unpacked_bytes(const FileTables& tables, std::uint32_t segment) {
   return begin + (rows + kTileRows - 1) / kTileRows * kTileRows * row;
 }
 
-/// Bytes of the longest strip that has to be tiled.
-std::uint64_t strip_bytes(const FileTables& tables) {
+/// What unpacking takes beside the segment's buffer: of ZSTD, of the longest strip that has to be tiled.
+std::uint64_t desk_bytes(const FileTables& tables) {
   std::uint64_t most = 0;
+  for (const SegmentEntry& s : tables.segments) most = std::max(most, decompress_workspace(s.compression));
   for (const TensorEntry& t : tables.tensors) {
     if (!needs_tiling(&t)) continue;
     most = std::max(most, kTileRows * row_bytes(*find_format(t.format), t.cols));
@@ -63,7 +64,7 @@ const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment) {
 std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segment) {
   const SegmentEntry& s = tables.segments[segment];
   const std::uint64_t lead = begins_with_header(tables, segment) ? kLead : 0;
-  const std::uint64_t in_place = s.raw_size + in_place_margin(s.compression, s.stored_size);
+  const std::uint64_t in_place = s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size);
   return lead + std::max(in_place, unpacked_bytes(tables, segment));
 }
 
@@ -85,7 +86,10 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   QSF_TRY(arena.take(wanted_, widest, Region::tables));
   QSF_TRY(arena.take(queue_, plan.ring_slots + kAhead + 1, Region::tables));
   QSF_TRY(arena.take(streamed_, schedule.size(), Region::tables));
-  QSF_TRY(arena.take(strip_, strip_bytes(tables), Region::tables));
+  n_desks_ = std::clamp(n_ring_, 1u, kMaxDesks);
+  for (Desk& desk : std::span(desks_).first(n_desks_)) {
+    QSF_TRY(arena.take(desk.room, desk_bytes(tables), Region::tables));
+  }
   for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
     std::span<std::byte> buffer;
     if (pinned[i]) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
@@ -242,7 +246,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
   const SegmentEntry& s = tables_.segments[segment];
   std::byte* into = raw(segment);
   if (s.compression != Compression::none)
-    into += s.raw_size + in_place_margin(s.compression, s.stored_size) - s.stored_size;
+    into += s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size) - s.stored_size;
   queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into, s.crc, true};
   bytes_requested_ += s.stored_size;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
@@ -343,11 +347,27 @@ void Streamer::recover() {
   if (error_kept_.exchange(false, std::memory_order_acquire)) keeping_.clear(std::memory_order_release);
 }
 
+Streamer::Desk& Streamer::take_desk() {
+  for (std::uint32_t i = 0;; i = (i + 1) % n_desks_) {
+    if (!desks_[i].taken.test_and_set(std::memory_order_acquire)) return desks_[i];
+  }
+}
+
 Status Streamer::unpack(std::uint32_t segment) {
+  const bool needs_desk =
+      decompress_workspace(tables_.segments[segment].compression) != 0 || needs_tiling(matrix_of(tables_, segment));
+  if (!needs_desk) return unpack_at({}, segment);
+  Desk& desk = take_desk();
+  const Status status = unpack_at(desk.room, segment);
+  desk.taken.clear(std::memory_order_release);
+  return status;
+}
+
+Status Streamer::unpack_at(std::span<std::byte> desk, std::uint32_t segment) {
   const SegmentEntry& s = tables_.segments[segment];
   std::byte* at = raw(segment);
   const std::span<std::byte> bytes(at, s.raw_size);
-  const std::uint64_t margin = in_place_margin(s.compression, s.stored_size);
+  const std::uint64_t margin = in_place_margin(s.compression, s.raw_size, s.stored_size);
   const std::span<const std::byte> stored =
       s.compression == Compression::none
           ? bytes
@@ -358,9 +378,7 @@ Status Streamer::unpack(std::uint32_t segment) {
                       "segment {} ({} bytes at {}) has CRC-32 {:08x}, not the {:08x} that the file states", segment,
                       s.stored_size, s.offset, crc, s.crc);
   }
-  if (s.compression != Compression::none) {
-    QSF_TRY(decompress(s.compression, stored, bytes));
-  }
+  if (s.compression != Compression::none) QSF_TRY(decompress(s.compression, stored, bytes, desk));
   if (!checked) QSF_TRY(check_inline_headers(tables_.header, tables_.tensors, tables_.segments, segment, bytes));
   checked = !recheck_;
   const TensorEntry* matrix = matrix_of(tables_, segment);
@@ -369,15 +387,12 @@ Status Streamer::unpack(std::uint32_t segment) {
   const std::uint64_t begin = data_begin(tables_, segment);
   const auto row = static_cast<std::size_t>(row_bytes(format, matrix->cols));
   std::uint64_t left = (s.raw_size - begin) / row;
-  while (tiling_.test_and_set(std::memory_order_acquire)) {
-  }
   for (std::byte* strip = at + begin; left > 0; strip += kTileRows * row) {
     const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kTileRows));
-    std::memcpy(strip_.data(), strip, n * row);
-    tile_strip(format, strip_.first(n * row), n, matrix->cols, {strip, kTileRows * row});
+    std::memcpy(desk.data(), strip, n * row);
+    tile_strip(format, desk.first(n * row), n, matrix->cols, {strip, kTileRows * row});
     left -= n;
   }
-  tiling_.clear(std::memory_order_release);
   return {};
 }
 

@@ -103,13 +103,21 @@ class Streamer {
     std::uint32_t segment;
     std::uint32_t used;  // of one that keeps what was chosen: when, in choices
   };
+  /// Where one thread at a time decompresses, or tiles a strip of rows.
+  struct Desk {
+    std::span<std::byte> room;
+    std::atomic_flag taken;
+  };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kMaxSlots = 64;
   static constexpr std::uint32_t kMaxRanges = 8;
+  static constexpr std::uint32_t kMaxDesks = 4;
   static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
 
   std::byte* raw(std::uint32_t segment) const;
   Status unpack(std::uint32_t segment);
+  Status unpack_at(std::span<std::byte> desk, std::uint32_t segment);
+  Desk& take_desk();
   bool request(std::uint32_t segment, bool evict);
   Slot* free_slot(bool evict);
   Slot* kept_slot(const Choice& choice);
@@ -129,8 +137,8 @@ class Streamer {
   std::uint32_t next_choice_ = 0;  // of the pass
   std::uint32_t n_chosen_ = 0;     // how often was chosen
   std::span<ReadRequest> queue_;
-  std::span<std::byte> strip_;  // one strip of rows, for tiling
-  std::atomic_flag tiling_;     // guards strip_
+  std::array<Desk, kMaxDesks> desks_;
+  std::uint32_t n_desks_ = 0;
   std::array<ScheduleRange, kMaxRanges> ranges_{};
   std::uint32_t n_ranges_ = 0;
   std::uint32_t queue_first_ = 0, queue_count_ = 0;

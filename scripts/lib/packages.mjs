@@ -24,6 +24,7 @@ export const toBuild = [
   program('cmake', 'cmake'),
   program('ninja', 'ninja-build'),
   header('lz4.h', 'liblz4-dev', 'LZ4_VERSION_NUMBER >= 10904'),
+  header('zstd.h', 'libzstd-dev', 'ZSTD_VERSION_NUMBER >= 10500'),
   header('curl/curl.h', 'libcurl4-openssl-dev'),
   program('pkg-config', 'pkgconf'),
   header('liburing.h', 'liburing-dev'),

@@ -76,6 +76,21 @@ TEST(Allocate, RefusesWhatIsTooSmall) {
   EXPECT_EQ(status.error().code, ErrorCode::bad_argument);
 }
 
+TEST(Allocate, LossesGoThroughWhatWasMeasured) {
+  const convert::LossPoint rough{0.08, 0.5}, fine{0.005, 0.02};
+  EXPECT_NEAR(convert::loss_at(0.08, rough, fine), 0.5, 1e-12);
+  EXPECT_NEAR(convert::loss_at(0.005, rough, fine), 0.02, 1e-12);
+  EXPECT_NEAR(convert::loss_at(0.02, rough, fine), 0.1, 1e-12);  // half way in logarithms
+  EXPECT_NEAR(convert::loss_at(0.001, rough, fine), 0.004, 1e-12);
+  EXPECT_EQ(convert::loss_at(0, rough, fine), 0);
+  EXPECT_NEAR(convert::loss_at(0.04, {0.08, 0.5}, {0.005, 0}), 0.25, 1e-12);
+  double last = 0;
+  for (double error = 1e-4; error < 1; error *= 1.3) {
+    EXPECT_GT(convert::loss_at(error, {0.08, 0.01}, fine), last);  // also where a measure went astray
+    last = convert::loss_at(error, {0.08, 0.01}, fine);
+  }
+}
+
 /// Moments of `n` columns that depend on each other.
 Moments some_moments(std::uint32_t cols, std::uint32_t width, std::uint32_t n) {
   Moments out{cols, width, static_cast<double>(n),

@@ -81,13 +81,14 @@ TEST_F(GgufParts, BigEndianIsRefusedByName) {
   expect(folder_.path("m.gguf"), ErrorCode::bad_version, "big-endian");
 }
 
-/// A matrix of one row, in a type that floats are made of, as floats; or of MXFP4.
+/// A matrix of one row, in a type that floats are made of, as floats; or of MXFP4 or IQ4_XS.
 Result<std::vector<float>> row_of(GgmlType type, std::uint64_t cols, const Bytes& data) {
   GgufWriter writer;
   writer.tensor("t", type, {cols, 1}, data);
   const Bytes file = writer.file();
   QSF_LET(gguf, convert::read_gguf(convert::input_of("x.gguf", file)));
-  EXPECT_EQ(gguf.tensors[0].format, type == GgmlType::mxfp4 ? ggml_type(39) : FormatId::f32);
+  const bool carried = type == GgmlType::mxfp4 || type == GgmlType::iq4_xs;
+  EXPECT_EQ(gguf.tensors[0].format, carried ? ggml_type(static_cast<std::uint8_t>(type)) : FormatId::f32);
   const Format& format = *find_format(gguf.tensors[0].format);
   Bytes row(row_bytes(format, cols));
   QSF_TRY(gguf.tensors[0].rows_of(0, 1, row));

@@ -1,6 +1,9 @@
 // Conversions in steps, from inputs that are read by ranges.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "converter/inputs.h"
 #include "converter/support.h"
@@ -51,6 +54,46 @@ TEST(Steps, GivenUpTheyLeaveNothing) {
   }
   EXPECT_EQ(n_files(folder), 1u);
   EXPECT_EQ(read_bytes(folder.path("a.qsf")).size(), 7u);
+}
+
+/// Threads that are started for one call and claim its tasks in no particular order.
+template <std::uint32_t kThreads>
+Workers started() {
+  const auto run = [](void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
+    std::atomic<std::uint32_t> next{0};
+    const auto work = [&] {
+      for (std::uint32_t i = next++; i < n; i = next++) task(context, i);
+    };
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < kThreads; ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+  };
+  return {run, nullptr, kThreads};
+}
+
+TEST(Steps, WriteTheSameBytesWhateverThreadsThereAre) {
+  const Folder folder;
+  const Result<convert::ModelSource> model = convert::open_model(kLlama);
+  ASSERT_TRUE(model);
+  for (const std::string_view type : {"8bit", "q4_k", "iq4_nl"}) {
+    for (const bool search : {false, true}) {
+      std::vector<Bytes> written;
+      for (const Workers& workers : {Workers{}, started<2>(), started<5>()}) {
+        convert::Options options;
+        options.matrices = find_format(type)->id;
+        options.search = search;
+        options.workers = workers;
+        Result<convert::Conversion> conversion = convert::Conversion::begin(*model, options, folder.path("a.qsf"));
+        ASSERT_TRUE(conversion) << conversion.error().sentence;
+        Result<convert::Conversion::Step> step = convert::Conversion::Step::working;
+        while (step && *step != convert::Conversion::Step::done) step = conversion->step();
+        ASSERT_TRUE(step) << step.error().sentence;
+        written.push_back(read_bytes(folder.path("a.qsf")));
+      }
+      EXPECT_EQ(written[0], written[1]) << type << " " << search;
+      EXPECT_EQ(written[0], written[2]) << type << " " << search;
+    }
+  }
 }
 
 /// A file in memory that notes the ranges it was asked for.

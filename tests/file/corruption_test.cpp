@@ -102,7 +102,10 @@ std::vector<Case> cases() {
   rich.segment_bytes = 2000;
   rich.rope_divisors = {1, 1, 1, 2, 2, 4, 8, 8};
   rich.tokenizer.assign(50, std::byte{3});
-  return {{"plain", plain}, {"rich", rich}};
+  std::vector<Case> all{{"plain", plain}, {"rich", rich}};
+  rich.compression = Compression::zstd;
+  if (can_decompress(rich.compression)) all.push_back({"zstd", rich});
+  return all;
 }
 
 class Corruption : public ::testing::TestWithParam<Case> {
@@ -277,21 +280,22 @@ TEST_P(Corruption, EveryFlippedBitOfTheTables) {
   }
 }
 
-/// Damaged LZ4 with a matching checksum gives an error or other weights, but touches nothing outside the slot.
+/// Damaged LZ4 or ZSTD with a matching checksum gives an error or other weights, but touches nothing outside the slot.
 TEST_P(Corruption, HostileCompressedBytes) {
   std::uint32_t state = 7;
   for (std::uint32_t i = 0; i < open_.segments.size(); ++i) {
     const SegmentEntry& s = open_.segments[i];
     if (s.compression == Compression::none) continue;
     for (int n = 0; n < 200; ++n) {
-      Bytes slot(s.raw_size + in_place_margin(s.compression, s.stored_size));
+      Bytes slot(s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size));
       const std::span<std::byte> stored = std::span(slot).last(s.stored_size);
       std::memcpy(stored.data(), file_.data() + s.offset, stored.size());
       for (int k = 0; k < 1 + n % 5; ++k) {
         state = state * 1664525u + 1013904223u;
         stored[state / 256 % stored.size()] = static_cast<std::byte>(state >> 16);
       }
-      const Status status = decompress(s.compression, stored, std::span(slot).first(s.raw_size));
+      Bytes workspace(decompress_workspace(s.compression));
+      const Status status = decompress(s.compression, stored, std::span(slot).first(s.raw_size), workspace);
       if (!status) {
         EXPECT_EQ(status.error().code, ErrorCode::bad_compression) << status.error().sentence;
       }

@@ -33,13 +33,14 @@ inline std::vector<std::byte> piece(std::span<const std::byte> file, std::uint64
 inline Result<std::vector<std::byte>> open_segment(const OpenFile& f, std::span<const std::byte> file,
                                                    std::uint32_t i) {
   const SegmentEntry& s = f.segments[i];
-  std::vector<std::byte> slot(s.raw_size + in_place_margin(s.compression, s.stored_size));
+  std::vector<std::byte> slot(s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size));
+  std::vector<std::byte> workspace(decompress_workspace(s.compression));
   const std::span<std::byte> stored = std::span(slot).last(s.stored_size);
   std::memcpy(stored.data(), file.data() + s.offset, stored.size());
   if (crc32(stored) != s.crc) {
     return make_error(ErrorCode::bad_checksum, "segment {} does not have its checksum", i);
   }
-  if (Status status = decompress(s.compression, stored, std::span(slot).first(s.raw_size)); !status) {
+  if (Status status = decompress(s.compression, stored, std::span(slot).first(s.raw_size), workspace); !status) {
     return status.error();
   }
   slot.resize(s.raw_size);

@@ -28,6 +28,7 @@ struct SmallOptions {
   bool qk_norm = false;
   bool repetitive = false;  // weights of few values, so that segments shrink when compressed
   Compression compression = Compression::none;
+  std::uint32_t least_saved = 0;
   std::uint32_t segment_bytes = 1024;
   std::uint32_t window = 0;
   std::vector<float> rope_divisors;
@@ -82,6 +83,7 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
   source.tokenizer = o.tokenizer;
   source.rope_divisors = o.rope_divisors;
   source.compression = o.compression;
+  source.least_saved = o.least_saved;
   source.segment_bytes = o.segment_bytes;
 
   LayerTableSource table;

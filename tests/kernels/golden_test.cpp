@@ -182,6 +182,7 @@ constexpr Golden kGolden[] = {
     {"q5_k", 0xcb13a81fec7d48dcu},
     {"q6_k", 0xd6a1632bf54307adu},
     {"iq4_nl", 0x5559c97b463a3eb5u},
+    {"iq4_xs", 0xc47067ba58ce8e0du},
     {"mxfp4", 0xe2b06cd695ad9630u},
     {"tq1_0", 0x622259781bf1c58cu},
     {"tq2_0", 0xe4ac068396bf5838u},

@@ -214,8 +214,10 @@ bool refuse(long call, int error) {
 }
 
 /// Opens the file by `kind`, reads it and says whether that was by `by` and right.
-int reads_by(const std::string& path, const std::vector<std::byte>& content, const char* kind, const char* by) {
+int reads_by(const std::string& path, const std::vector<std::byte>& content, const char* kind, const char* by,
+             std::uint64_t beside = 0) {
   SourceOptions options;
+  options.beside = beside;
   options.kind = kind;
   Result<Source> source = Source::open(path, options);
   if (!source) return 2;
@@ -277,6 +279,26 @@ TEST(PastCache, AColdFileAndAWarmOneAreTheSame) {
     }
     EXPECT_TRUE(cached);
     EXPECT_EQ(reads_by(dir / "file", content, kind, kind), 0);
+  }
+  ::close(fd);
+}
+
+// What is read through the page cache leaves it where memory has no room for the file, and stays where it has.
+TEST(PastCache, WhatHasNoRoomIsGivenBack) {
+  const test::TempDir dir;
+  const std::vector<std::byte> content = test::some_bytes(2'500'000);
+  test::write_bytes(dir / "file", content);
+  const int fd = ::open((dir / "file").c_str(), O_RDONLY | O_CLOEXEC);
+  for (const char* kind : {"pread", "mmap"}) {
+    for (const std::uint64_t beside : {std::uint64_t{0}, std::uint64_t{1} << 60}) {
+      bool as_told = false;
+      for (int i = 0; i < 20 && !as_told; ++i) {  // the system may keep and drop pages as it likes
+        drop_cached(fd);
+        EXPECT_EQ(reads_by(dir / "file", content, kind, kind, beside), 0);
+        as_told = is_cached(fd, 1 << 20, 1 << 20) == (beside == 0);
+      }
+      EXPECT_TRUE(as_told) << kind << " " << beside;
+    }
   }
   ::close(fd);
 }

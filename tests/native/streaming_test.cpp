@@ -7,6 +7,7 @@
 
 #include "native/host.h"
 #include "native/models.h"
+#include "qsf/file/reader.h"
 
 namespace qsf::test {
 namespace {
@@ -39,9 +40,10 @@ class Streaming : public ::testing::TestWithParam<const SourceKind*> {
  protected:
   Streaming() { fs::copy(stories("8bit"), file()); }
   std::string file() const { return dir_ / "m.qsf"; }
-  std::unique_ptr<Host> open(std::uint32_t threads) {
+  std::unique_ptr<Host> open(std::uint32_t threads, std::uint64_t budget = 4u << 20, std::uint32_t slots = 0) {
     HostOptions options;
-    options.budget = 4u << 20;
+    options.budget = budget;
+    options.open.ring_slots = slots;
     options.threads = threads;
     options.source.kind = GetParam()->name;
     Result<std::unique_ptr<Host>> host = Host::open(file(), options, cancel_);
@@ -65,6 +67,28 @@ TEST_P(Streaming, ACutFileEndsTheGenerationAndAWholeOneGoesOn) {
     for (int i = 0; i < 2; ++i) EXPECT_EQ(generate_some(*host).code, ErrorCode::truncated) << threads;
     write_bytes(file(), content);
     EXPECT_EQ(generate_some(*host).hash, before.hash) << "with " << threads << " threads";
+  }
+}
+
+// Whoever reads and unpacks, of segments stored as they are or compressed, also in the ring's deepest.
+TEST_P(Streaming, EveryCompressionGivesTheSameBits) {
+  std::string expected;
+  for (const char* compress : {"none", "lz4", "zstd"}) {
+    if (!can_decompress(Compression::zstd) && std::string_view(compress) == "zstd") continue;
+    fs::copy(stories("f16", compress), file(), fs::copy_options::overwrite_existing);
+    for (const std::uint32_t threads : {1u, 2u, 5u}) {
+      for (const std::uint32_t slots : {0u, 1u, 9u}) {
+        const std::unique_ptr<Host> host = open(threads, 6u << 20, slots);
+        ASSERT_TRUE(host);
+        EXPECT_NE(host->session().stats().ring_slots, 0u);
+        for (int i = 0; i < 2; ++i) {  // read for the first time, then again
+          const Made made = generate_some(*host);
+          ASSERT_EQ(made.code, ErrorCode::none) << compress << " " << threads << " " << slots;
+          if (expected.empty()) expected = made.hash;
+          EXPECT_EQ(made.hash, expected) << compress << " " << threads << " " << slots;
+        }
+      }
+    }
   }
 }
 

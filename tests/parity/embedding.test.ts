@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import { poolings } from '../../web/src/boundary.gen.js';
 import { Engine } from '../../web/src/engine.js';
+import { EngineInstance } from '../../web/src/engine-instance.js';
 
 const root = join(import.meta.dirname, '..', '..');
 const folder = join(root, 'build', 'parity');
@@ -28,8 +29,8 @@ async function create(): Promise<Engine> {
     default: typeof import('../../web/src/engine-module.js').default;
   };
   const wasmMemory = new WebAssembly.Memory({ initial: BUDGET / PAGE, maximum: BUDGET / PAGE });
-  const { Instance } = await load({ wasmMemory, threads: 1, wasmBinary: readFileSync(`${name}.wasm`) });
-  return new Engine('simd', 1, new Instance(1), wasmMemory);
+  const module = await load({ wasmMemory, threads: 1, wasmBinary: readFileSync(`${name}.wasm`) });
+  return new Engine('simd', 1, new EngineInstance(module, wasmMemory, 1), wasmMemory);
 }
 
 /** Steps until the engine tells something; feeds what is asked for. */

@@ -8,7 +8,8 @@ import { pathToFileURL } from 'node:url';
 import { beforeAll, expect, it } from 'vitest';
 
 import { steps } from '../../web/src/boundary.gen.js';
-import type { EngineInstance, EngineModule } from '../../web/src/engine-module.js';
+import { EngineInstance } from '../../web/src/engine-instance.js';
+import type { EngineModule } from '../../web/src/engine-module.js';
 
 const root = join(import.meta.dirname, '..', '..');
 const MiB = 1024 * 1024;
@@ -42,8 +43,8 @@ beforeAll(async () => {
 /** Steps once and feeds what is asked for; tells what the step was. */
 function step(instance: EngineInstance): (typeof steps)[number] {
   const name = steps[instance.step()]!;
-  for (let r = instance.nextRequest(); r.size > 0; r = instance.nextRequest()) {
-    new Uint8Array(memory.buffer, r.into >>> 0, r.size).set(file.subarray(r.offset, r.offset + r.size));
+  for (let r = instance.nextRequest(); r; r = instance.nextRequest()) {
+    new Uint8Array(memory.buffer, r.into, r.size).set(file.subarray(r.offset, r.offset + r.size));
     expect(instance.complete(r.ticket), instance.sentence()).toBe(0);
   }
   if (name === 'error') throw new Error(instance.sentence());
@@ -60,11 +61,10 @@ function open(instance: EngineInstance): number {
 }
 
 function start(instance: EngineInstance, prompt: number[], seed: number): void {
-  const at = instance.stage(4 * prompt.length + 1) >>> 0;
-  new Uint32Array(memory.buffer, at, prompt.length).set(prompt);
+  expect(instance.stage([new Uint8Array(Uint32Array.from(prompt).buffer)])).toBe(true);
   const code = instance.start(
     {
-      ...{ at, textSize: 0, nTokens: prompt.length, stops: at + 4 * prompt.length, nStops: 0 },
+      ...{ textSize: 0, nTokens: prompt.length, stopsSize: 0 },
       ...{ temperature: 0.8, topK: 40, topP: 0.9, repetitionPenalty: 1, seed },
       ...{
         maxTokens: 12,
@@ -108,7 +108,7 @@ function run(instances: EngineInstance[]): { tokens: number[]; hash: string; ask
 
 it('two instances side by side compute what each computes alone', () => {
   const alone = prompts.map((_, i) => {
-    const instance = new module.Instance(1);
+    const instance = new EngineInstance(module, memory, 1);
     expect(open(instance)).toBe(0);
     start(instance, prompts[i]!, i);
     const tokens: number[] = [];
@@ -121,7 +121,7 @@ it('two instances side by side compute what each computes alone', () => {
   });
   expect(alone[0]!.hash).not.toBe(alone[1]!.hash);
 
-  const two = [new module.Instance(1), new module.Instance(1)];
+  const two = [new EngineInstance(module, memory, 1), new EngineInstance(module, memory, 1)];
   for (const instance of two) expect(open(instance)).toBe(0);
   expect(run(two)).toEqual(alone);
 
@@ -131,7 +131,7 @@ it('two instances side by side compute what each computes alone', () => {
   expect(two[1]!.sentence()).toBe('');
 
   // There is no room for a third until one is gone.
-  const third = new module.Instance(1);
+  const third = new EngineInstance(module, memory, 1);
   expect(open(third)).not.toBe(0);
   two[0]!.delete();
   expect(open(third)).toBe(0);

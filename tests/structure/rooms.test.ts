@@ -19,7 +19,7 @@ const hosts = new Map([
   ['native', new Set(['native', 'threads'])],
   ['wasm', new Set(['wasm', 'threads'])],
   // Calibration runs the model as a host does.
-  ['converter', new Set(['converter', 'native'])],
+  ['converter', new Set(['converter', 'native', 'threads'])],
   ['bench', new Set(['bench', 'native', 'threads', ...graph.keys()])],
 ]);
 

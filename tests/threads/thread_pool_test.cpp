@@ -59,6 +59,32 @@ TEST(ThreadPool, ASlowTaskDelaysNoOther) {
   EXPECT_EQ(done_when_slow_ended, 7);
 }
 
+TEST(ThreadPool, UsesAsManyAsItIsTold) {
+  ThreadPool pool(4);
+  const auto used = [&] {
+    std::mutex mutex;
+    std::set<std::thread::id> ids;
+    for (int i = 0; i < 200; ++i) {
+      run(pool, 16, [&](std::uint32_t) {
+        const std::lock_guard lock(mutex);
+        ids.insert(std::this_thread::get_id());
+      });
+    }
+    return ids;
+  };
+  for (const std::uint32_t n : {1u, 3u, 2u, 4u, 1u}) {
+    pool.use(n);
+    EXPECT_LE(used().size(), n);
+  }
+  EXPECT_EQ(used(), std::set{std::this_thread::get_id()});
+  pool.use(4);
+  std::atomic<int> arrived{0};
+  run(pool, 4, [&](std::uint32_t) {
+    ++arrived;
+    while (arrived < 4) std::this_thread::yield();  // each task holds its thread until all four have begun
+  });
+}
+
 TEST(ThreadPool, UsesItsThreads) {
   ThreadPool pool(3);
   std::mutex mutex;
@@ -97,6 +123,43 @@ TEST(ThreadPool, LendsWorkers) {
       workers.host, [](void* context, std::uint32_t i) { *static_cast<std::atomic<std::uint32_t>*>(context) += i; },
       &sum, 100);
   EXPECT_EQ(sum, 4950u);
+}
+
+// Other work is done by the threads beside the caller's, also by those that sleep, and holds up no job.
+TEST(ThreadPool, DoesOtherWorkBetweenJobs) {
+  struct Work {
+    std::atomic<int> left{0}, done{0};
+    std::atomic<bool> by_caller{false};
+    std::thread::id caller = std::this_thread::get_id();
+    static bool some(void* context) {
+      auto& work = *static_cast<Work*>(context);
+      int left = work.left;
+      while (left > 0 && !work.left.compare_exchange_weak(left, left - 1)) {
+      }
+      if (left <= 0) return false;
+      if (std::this_thread::get_id() == work.caller) work.by_caller = true;
+      ++work.done;
+      return true;
+    }
+  };
+  for (const std::uint32_t threads : {2u, 4u}) {
+    Work work;
+    ThreadPool pool(threads);
+    pool.lend(&Work::some, &work);
+    int asked = 0;
+    for (int round = 0; round < 200; ++round) {
+      if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long enough to have parked
+      work.left += 3;
+      asked += 3;
+      pool.call();
+      std::atomic<std::uint32_t> sum{0};
+      run(pool, 20, [&](std::uint32_t i) { sum += i; });
+      EXPECT_EQ(sum, 190u);
+    }
+    while (work.done < asked) std::this_thread::yield();
+    EXPECT_FALSE(work.by_caller);
+    EXPECT_EQ(work.left, 0);
+  }
 }
 
 TEST(ThreadPool, WorksOnAloneOnceEnded) {

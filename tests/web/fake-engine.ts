@@ -1,16 +1,25 @@
 // An engine and a source that do as a test says: a session's phases over real memory, without a model.
-import { ends, regions, steps } from '../../web/src/boundary.gen.js';
-import type { End, Region, SequenceStats, SessionStats, Step } from '../../web/src/boundary.gen.js';
+import { ends, steps } from '../../web/src/boundary.gen.js';
+import type {
+  End,
+  ReadRequest,
+  Region,
+  RegionBytes,
+  Segment,
+  SequenceStats,
+  SessionStats,
+  Step,
+} from '../../web/src/boundary.gen.js';
 import { Engine } from '../../web/src/engine.js';
-import type { EngineInstance, ReadRequest, Segment } from '../../web/src/engine-module.js';
+import type { Instance } from '../../web/src/engine-instance.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
 
-/** Where the fake puts what it reads, and where texts for it are staged. */
+/** Where the fake puts what it reads, and how much may be staged. */
 const ARENA = 65_536;
-const STAGING = 32_768;
+const STAGED = 32_768;
 const HEADER = 128;
 
 /** The byte of every file at an offset. */
@@ -34,7 +43,7 @@ export interface Script {
   fails?: { before: number; error: Failure };
 }
 
-export class FakeInstance implements EngineInstance {
+export class FakeInstance implements Instance {
   readonly memory = new WebAssembly.Memory({ initial: 4, maximum: 4 });
   readonly #bytes = new Uint8Array(this.memory.buffer);
   script: Script = {};
@@ -52,12 +61,13 @@ export class FakeInstance implements EngineInstance {
   /** Calls by name, in order. */
   readonly calls: string[] = [];
   /** Of the last start(). */
-  options: Parameters<EngineInstance['start']>[0] | undefined;
+  options: Parameters<Instance['start']>[0] | undefined;
   text = '';
+  ids: number[] = [];
   stops: string[] = [];
   stepped = 0;
   /** Of each embed(): its options, and its text or ids. */
-  readonly embeds: { options: Parameters<EngineInstance['embed']>[0]; text: string; ids: number[] }[] = [];
+  readonly embeds: { options: Parameters<Instance['embed']>[0]; text: string; ids: number[] }[] = [];
   #phase: 'opening' | 'ready' | 'preloading' | 'generating' | 'embedding' | 'failed' = 'ready';
   #queue: ReadRequest[] = [];
   #missing = new Set<number>();
@@ -68,13 +78,14 @@ export class FakeInstance implements EngineInstance {
   #end: End = 'none';
   #failure: Failure | undefined;
   #told: Failure | undefined;
+  #staged = new Uint8Array();
 
   /** Reads that were asked for and not completed yet. */
   get missing(): number {
     return this.#missing.size;
   }
 
-  open(options: Parameters<EngineInstance['open']>[0]): number {
+  open(options: Parameters<Instance['open']>[0]): number {
     this.calls.push(`open ${String(options.fileSize)}`);
     if (this.refuse.open) return this.#code(this.refuse.open);
     this.#phase = 'opening';
@@ -146,12 +157,12 @@ export class FakeInstance implements EngineInstance {
     });
   }
 
-  nextRequest(): ReadRequest {
-    return this.#queue.shift() ?? { offset: 0, size: 0, ticket: 0, into: 0, crc: 0, hasCrc: false };
+  nextRequest(): ReadRequest | undefined {
+    return this.#queue.shift();
   }
 
   crc32(at: number, size: number): number {
-    return crc32(this.#bytes.slice(at, at + size)) | 0;
+    return crc32(this.#bytes.slice(at, at + size));
   }
 
   complete(ticket: number): number {
@@ -163,25 +174,37 @@ export class FakeInstance implements EngineInstance {
     return this.#code(refused);
   }
 
-  fail(ticket: number, code: number, stagedSize: number): void {
-    const sentence = new TextDecoder().decode(this.#bytes.slice(STAGING, STAGING + stagedSize));
+  fail(ticket: number, code: number, size: number): void {
+    const sentence = this.#text(0, size);
     const name = Object.entries(errorNumbers).find(([, number]) => number === code)![0] as ErrorName;
     this.calls.push(`fail ${name}`);
     this.#missing.delete(ticket);
     this.#failure = { code: name, sentence };
   }
 
-  stage(size: number): number {
-    return size <= ARENA - STAGING ? STAGING : 0;
+  stage(parts: readonly Uint8Array[], room = 0): boolean {
+    this.#staged = Uint8Array.from(parts.flatMap((part) => [...part]));
+    return this.#staged.length + room <= STAGED;
   }
 
-  start(options: Parameters<EngineInstance['start']>[0], sequence: number): number {
+  #text(begin: number, size: number): string {
+    return new TextDecoder().decode(this.#staged.slice(begin, begin + size));
+  }
+
+  #ids(n: number): number[] {
+    return [...new Uint32Array(this.#staged.buffer, 0, n)];
+  }
+
+  start(options: Parameters<Instance['start']>[0], sequence: number): number {
     this.calls.push(`start ${String(sequence)}`);
     if (this.refuse.start) return this.#code(this.refuse.start);
-    const decode = (at: number, end: number) => new TextDecoder().decode(this.#bytes.slice(at, end));
+    const { textSize, nTokens, stopsSize } = options;
     this.options = options;
-    this.text = decode(options.at, options.at + options.textSize);
-    this.stops = decode(options.stops, this.#bytes.length).split('\0').slice(0, options.nStops);
+    this.text = this.#text(0, textSize);
+    this.ids = this.#ids(nTokens);
+    this.stops = this.#text(textSize + 4 * nTokens, stopsSize)
+      .split('\0')
+      .slice(0, -1);
     this.#phase = 'generating';
     this.#end = 'none';
     this.#made = this.#worked = 0;
@@ -189,21 +212,19 @@ export class FakeInstance implements EngineInstance {
     return 0;
   }
 
-  embed(options: Parameters<EngineInstance['embed']>[0], sequence: number): number {
+  embed(options: Parameters<Instance['embed']>[0], sequence: number): number {
     this.calls.push(`embed ${String(sequence)}`);
     if (this.refuse.embed) return this.#code(this.refuse.embed);
-    const { at, textSize, nTokens } = options;
-    const text = new TextDecoder().decode(this.#bytes.slice(at, at + textSize));
-    this.embeds.push({ options, text, ids: Array.from(new Uint32Array(this.memory.buffer, at, nTokens)) });
+    const { textSize, nTokens } = options;
+    this.embeds.push({ options, text: this.#text(0, textSize), ids: this.#ids(nTokens) });
     this.#phase = 'embedding';
     this.#made = this.#worked = 0;
     return 0;
   }
 
   /** Of the n-th text: n and a half. */
-  embedding(): { at: number; size: number } {
-    new Float32Array(this.memory.buffer, 16, 2).set([this.embeds.length, 0.5]);
-    return { at: 16, size: 8 };
+  embedding(): Float32Array {
+    return Float32Array.of(this.embeds.length, 0.5);
   }
 
   stop(sequence: number): void {
@@ -236,11 +257,9 @@ export class FakeInstance implements EngineInstance {
   token(): number {
     return 100 + this.#made - 1;
   }
-  piece(): { at: number; size: number } {
-    if (this.#phase !== 'generating') return { at: 0, size: 0 };
-    const text = new TextEncoder().encode(this.script.piece?.(this.#made - 1) ?? `<${String(this.#made - 1)}>`);
-    this.#bytes.set(text, 16);
-    return { at: 16, size: text.length };
+  piece(): Uint8Array {
+    if (this.#phase !== 'generating') return new Uint8Array();
+    return new TextEncoder().encode(this.script.piece?.(this.#made - 1) ?? `<${String(this.#made - 1)}>`);
   }
   end(sequence: number): number {
     return sequence === 0 ? ends.indexOf(this.#end) : 0;
@@ -260,8 +279,8 @@ export class FakeInstance implements EngineInstance {
   tokenize(): number {
     return 0;
   }
-  detokenize(): { at: number; size: number } {
-    return { at: 0, size: 0 };
+  detokenize(): Uint8Array {
+    return new Uint8Array();
   }
   stats(): SessionStats {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
@@ -272,8 +291,8 @@ export class FakeInstance implements EngineInstance {
   sequenceStats(): SequenceStats {
     return { position: 7 + this.#made, promptTokens: 7, generatedTokens: this.#made };
   }
-  memoryMap(): { region: number; bytes: number }[] {
-    return this.map.map(([region, bytes]) => ({ region: regions.indexOf(region), bytes }));
+  memoryMap(): RegionBytes[] {
+    return this.map.map(([region, bytes]) => ({ region, bytes }));
   }
   kernelCounts(): [] {
     return [];

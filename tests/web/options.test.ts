@@ -6,12 +6,18 @@ import { generated } from '../../scripts/gen-boundary.mjs';
 import {
   ABOVE_ZERO,
   ends,
+  kernelCount,
   kvTypes,
+  memoryRegion,
   openOptions,
   promptOptions,
+  readRequest,
   regionNames,
   regions,
   samplerOptions,
+  segment,
+  sequenceStats,
+  sessionStats,
   steps,
 } from '../../web/src/boundary.gen.js';
 import { checkName, checkOption, checkOptions } from '../../web/src/options.js';
@@ -45,6 +51,19 @@ describe('what is made from boundary.def', () => {
     expect(samplerOptions.topP).toEqual({ type: 'real', fallback: 0.9, least: ABOVE_ZERO, most: 1 });
     expect(samplerOptions.seed).toEqual({ type: 'u64', fallback: 0, least: 0, most: Number.MAX_SAFE_INTEGER });
     expect(promptOptions.addBos).toEqual({ type: 'flag', fallback: true, least: 0, most: 1 });
+  });
+
+  it('has what is told in the order in which it crosses', () => {
+    for (const [columns, macro] of [
+      [sessionStats, 'QSF_STAT'],
+      [sequenceStats, 'QSF_SEQUENCE_STAT'],
+      [readRequest, 'QSF_READ_FIELD'],
+      [segment, 'QSF_SEGMENT_FIELD'],
+      [memoryRegion, 'QSF_REGION_FIELD'],
+      [kernelCount, 'QSF_KERNEL_FIELD'],
+    ] as const) {
+      expect(Object.entries(columns)).toEqual(rows(macro).map((row) => [row.split(', ')[2], row.split(', ')[0]]));
+    }
   });
 
   it.each([

@@ -83,6 +83,7 @@ const offline: Plugin = {
 
 export default defineConfig({
   base: './',
+  appType: 'mpa', // what is not there is not found, robots.txt for one
   resolve: { alias: { qsf: here('../src/index.ts') } },
   build: {
     target: 'es2022',

@@ -13,6 +13,10 @@ export interface OptionRule<T> {
 
 export type OptionRules<T> = { readonly [K in keyof T]: OptionRule<T[K]> };
 
+/** How what is told crosses: fields in the order of their columns, a text as its place and its size. */
+export type Column = 'u32' | 'u64' | 'real' | 'flag' | 'text' | 'kv' | 'region' | 'place';
+export type Columns<T> = { readonly [K in keyof T]: Column };
+
 /** What a step did or needs, by number. */
 export const steps = [
   'working', // Something was done and there is more: call step() again.
@@ -233,6 +237,31 @@ export interface SessionStats {
   residentRate: number;
 }
 
+export const sessionStats: Columns<SessionStats> = {
+  budget: 'u64',
+  modelBytes: 'u64',
+  weightBytes: 'u64',
+  pinnedBytes: 'u64',
+  segments: 'u32',
+  pinnedSegments: 'u32',
+  ringSlots: 'u32',
+  ringBytes: 'u64',
+  maxSeqLen: 'u32',
+  modelSeqLen: 'u32',
+  chunk: 'u32',
+  sequences: 'u32',
+  vocabSize: 'u32',
+  layers: 'u32',
+  dim: 'u32',
+  kv: 'kv',
+  isa: 'text',
+  bytesRead: 'u64',
+  tokenBytes: 'u64',
+  tokenRate: 'real',
+  residentBudget: 'u64',
+  residentRate: 'real',
+};
+
 /** Statistics of a sequence. */
 export interface SequenceStats {
   /** Tokens that were fed: in the KV cache. */
@@ -242,3 +271,85 @@ export interface SequenceStats {
   /** Of the current or last generation. */
   generatedTokens: number;
 }
+
+export const sequenceStats: Columns<SequenceStats> = {
+  position: 'u32',
+  promptTokens: 'u32',
+  generatedTokens: 'u32',
+};
+
+/** A request to read, in WebAssembly. */
+export interface ReadRequest {
+  /** Of the first byte in the file. */
+  offset: number;
+  /** Bytes to read. */
+  size: number;
+  /** What complete() and fail() name it by. */
+  ticket: number;
+  /** Where the bytes belong. */
+  into: number;
+  /** CRC-32 of the bytes, where it is known. */
+  crc: number;
+  /** Whether it is known. */
+  hasCrc: boolean;
+}
+
+export const readRequest: Columns<ReadRequest> = {
+  offset: 'u64',
+  size: 'u32',
+  ticket: 'u32',
+  into: 'place',
+  crc: 'u32',
+  hasCrc: 'flag',
+};
+
+/** A segment, in WebAssembly. */
+export interface Segment {
+  /** Of the first byte in the file. */
+  offset: number;
+  /** Bytes in the file. */
+  size: number;
+  /** Bytes in memory. */
+  rawSize: number;
+  /** CRC-32 of the bytes in the file. */
+  crc: number;
+  /** Whether it stays in memory. */
+  pinned: boolean;
+}
+
+export const segment: Columns<Segment> = {
+  offset: 'u64',
+  size: 'u32',
+  rawSize: 'u32',
+  crc: 'u32',
+  pinned: 'flag',
+};
+
+/** A region of memory, in WebAssembly. */
+export interface RegionBytes {
+  /** What the memory is used for. */
+  region: Region;
+  /** How much it is. */
+  bytes: number;
+}
+
+export const memoryRegion: Columns<RegionBytes> = {
+  region: 'region',
+  bytes: 'u64',
+};
+
+/** Calls of a kernel, in WebAssembly. */
+export interface KernelCount {
+  /** Such as matmul. */
+  op: string;
+  /** Such as 8bit; empty where there is one kernel only. */
+  type: string;
+  /** How often it was called. */
+  calls: number;
+}
+
+export const kernelCount: Columns<KernelCount> = {
+  op: 'text',
+  type: 'text',
+  calls: 'u64',
+};

@@ -1,93 +1,48 @@
-// The shape of the WebAssembly module that wasm/bindings.cpp makes. Numbers with "code" are error numbers, 0 for none;
-// other numbers without a meaning of their own are places in boundary.gen.ts's lists.
-import type {
-  EmbeddingOptions,
-  OpenOptions,
-  PromptOptions,
-  SamplerOptions,
-  SequenceStats,
-  SessionStats,
-} from './boundary.gen.js';
-
-export interface ReadRequest {
-  offset: number;
-  /** 0: nothing is asked for. */
-  size: number;
-  ticket: number;
-  into: number;
-  crc: number;
-  hasCrc: boolean;
-}
-
-export interface Segment {
-  offset: number;
-  /** Bytes in the file, and in memory. */
-  size: number;
-  rawSize: number;
-  crc: number;
-  pinned: boolean;
-}
-
-export interface KernelCount {
-  op: string;
-  type: string;
-  calls: number;
-}
-
-interface Text {
-  at: number;
-  size: number;
-}
-
-/** One session in an arena of its own; a module holds as many as its memory has room for. */
-export interface EngineInstance {
-  open(options: OpenOptions & { budget: number; fileSize: number; kv: number }): number;
-  step(): number;
-  nextRequest(): ReadRequest;
-  crc32(at: number, size: number): number;
-  complete(ticket: number): number;
-  fail(ticket: number, code: number, stagedSize: number): void;
-  stage(size: number): number;
-  start(
-    options: SamplerOptions &
-      PromptOptions & { at: number; textSize: number; nTokens: number; stops: number; nStops: number },
-    sequence: number,
-  ): number;
-  /** `pooling` and `normalize` are -1 where the model decides. */
-  embed(
-    options: EmbeddingOptions & { at: number; textSize: number; nTokens: number; pooling: number; normalize: number },
-    sequence: number,
-  ): number;
-  /** After a step that was 'embedding': floats, `size` their bytes. */
-  embedding(): Text;
-  stop(sequence: number): void;
-  /** Ends the threads beside the caller's. */
-  close(): void;
-  rewind(n: number, sequence: number): number;
-  preload(): number;
-  sequence(): number;
-  token(): number;
-  piece(): Text;
-  end(sequence: number): number;
-  /** Of the last failure. */
-  errorCode(): number;
-  sentence(): string;
-  modelHash(): string;
-  logitsHash(sequence: number): string;
-  tokenize(text: Text, special: boolean, out: number, max: number): number;
-  detokenize(token: number): Text;
-  stats(): SessionStats;
-  sequenceStats(sequence: number): SequenceStats;
-  memoryMap(): { region: number; bytes: number }[];
-  kernelCounts(): KernelCount[];
-  segments(): Segment[];
-  /** Ends the threads and gives the arena back. */
-  delete(): void;
-}
+// The WebAssembly module as wasm/exports.cpp makes it; wasm/instance.h says what each function does. An `instance` is the
+// address of one. Numbers with "code" are error numbers, 0 for none. Addresses and other 32-bit numbers that are returned
+// may be negative: `>>> 0` makes them what they are.
 
 export interface EngineModule {
-  /** `threads` are the instance's own, the caller's among them. */
-  Instance: new (threads: number) => EngineInstance;
+  _instance_new(threads: number, tuned: number): number;
+  /** Ends the threads and gives the arena back. */
+  _instance_delete(instance: number): void;
+  _instance_mailbox(instance: number): number;
+  _instance_open(instance: number, budget: number, fileSize: number, kv: number): number;
+  _instance_close(instance: number): void;
+  _instance_step(instance: number): number;
+  _instance_next_request(instance: number): number;
+  _instance_crc32(instance: number, at: number, size: number): number;
+  _instance_complete(instance: number, ticket: number): number;
+  _instance_fail(instance: number, ticket: number, code: number, stagedSize: number): void;
+  _instance_stage(instance: number, size: number): number;
+  _instance_start(instance: number, sequence: number, textSize: number, nTokens: number, stopsSize: number): number;
+  _instance_embed(
+    instance: number,
+    sequence: number,
+    textSize: number,
+    nTokens: number,
+    pooling: number,
+    normalize: number,
+  ): number;
+  _instance_stop(instance: number, sequence: number): void;
+  _instance_rewind(instance: number, n: number, sequence: number): number;
+  _instance_preload(instance: number): number;
+  _instance_sequence(instance: number): number;
+  _instance_token(instance: number): number;
+  _instance_end(instance: number, sequence: number): number;
+  _instance_error_code(instance: number): number;
+  _instance_sentence(instance: number): void;
+  _instance_piece(instance: number): void;
+  _instance_embedding(instance: number): void;
+  _instance_model_hash(instance: number): void;
+  _instance_logits_hash(instance: number, sequence: number): void;
+  _instance_detokenize(instance: number, token: number): void;
+  _instance_tokenize(instance: number, textSize: number, special: number): number;
+  _instance_stats(instance: number): void;
+  _instance_sequence_stats(instance: number, sequence: number): void;
+  _instance_memory_region(instance: number, index: number): number;
+  _instance_kernel_count(instance: number, index: number): number;
+  _instance_segment(instance: number, index: number): number;
 }
 
 /** With shared memory, the module starts workers for all but one of `threads`. */

@@ -1,9 +1,21 @@
-// The engine in this worker: text, ids and errors to linear memory and back.
-import { ends, kvTypes, poolings, regionNames, regions, steps } from './boundary.gen.js';
-import type { End, KvType, OpenOptions, SequenceStats, SessionStats, Step } from './boundary.gen.js';
+// The engine in this worker: its names and errors, and text as bytes.
+import { ends, kvTypes, poolings, regionNames, steps } from './boundary.gen.js';
+import type {
+  End,
+  KernelCount,
+  KvType,
+  OpenOptions,
+  ReadRequest,
+  Segment,
+  SequenceStats,
+  SessionStats,
+  Step,
+} from './boundary.gen.js';
 import { MiB, PAGE } from './constants.js';
 import type { EmbedRequest, GenerateRequest, WasmSource } from './contract.js';
-import type { EngineInstance, EngineModule, KernelCount, ReadRequest, Segment } from './engine-module.js';
+import { EngineInstance } from './engine-instance.js';
+import type { Instance } from './engine-instance.js';
+import type { EngineModule } from './engine-module.js';
 import { QSFError, errorName } from './errors.js';
 import type { ErrorName } from './errors.js';
 import { errorNumbers } from './errors.gen.js';
@@ -20,16 +32,25 @@ export type ModuleStarter = (
   memory: WebAssembly.Memory,
 ) => Promise<EngineModule>;
 
+export interface EngineOptions {
+  variant: Variant;
+  threads: number;
+  /** Whether tokens are made by as many of the threads as are fastest at the moment. */
+  tuned: boolean;
+  budget: number;
+  wasm: WasmSource;
+}
+
 export class Engine {
   readonly variant: Variant;
   readonly threads: number;
-  readonly #instance: EngineInstance;
+  readonly #instance: Instance;
   readonly #memory: WebAssembly.Memory;
   /** Never detached: the memory's size never changes. */
   readonly #bytes: Uint8Array;
   readonly #encoder = new TextEncoder();
 
-  constructor(variant: Variant, threads: number, instance: EngineInstance, memory: WebAssembly.Memory) {
+  constructor(variant: Variant, threads: number, instance: Instance, memory: WebAssembly.Memory) {
     this.variant = variant;
     this.threads = threads;
     this.#instance = instance;
@@ -38,13 +59,7 @@ export class Engine {
   }
 
   /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB; it is shared by several threads. */
-  static async create(
-    variant: Variant,
-    threads: number,
-    budget: number,
-    start: ModuleStarter,
-    wasm?: WasmSource,
-  ): Promise<Engine> {
+  static async create({ variant, threads, tuned, budget, wasm }: EngineOptions, start: ModuleStarter): Promise<Engine> {
     if (budget < SMALLEST) {
       throw new QSFError(
         'budget_too_small',
@@ -60,8 +75,8 @@ export class Engine {
       throw new QSFError('out_of_memory', `The browser refused ${budget} bytes of WebAssembly memory.`, { cause });
     }
     try {
-      const { Instance } = await start(wasm, variant, threads, wasmMemory);
-      return new Engine(variant, threads, new Instance(threads), wasmMemory);
+      const module = await start(wasm, variant, threads, wasmMemory);
+      return new Engine(variant, threads, new EngineInstance(module, wasmMemory, threads, tuned), wasmMemory);
     } catch (cause) {
       if (cause instanceof QSFError) throw cause;
       const why = cause instanceof Error ? cause.message : String(cause);
@@ -89,18 +104,17 @@ export class Engine {
   }
 
   nextRequest(): ReadRequest | undefined {
-    const request = this.#instance.nextRequest();
-    return request.size > 0 ? request : undefined;
+    return this.#instance.nextRequest();
   }
 
   /** The place in memory that a request's bytes belong in. */
   target({ into, size }: ReadRequest): Uint8Array {
-    return this.#bytes.subarray(into >>> 0, (into >>> 0) + size);
+    return this.#bytes.subarray(into, into + size);
   }
 
   /** The CRC-32 of the bytes that lie there now. */
   crc32({ into, size }: ReadRequest): number {
-    return this.#instance.crc32(into >>> 0, size) >>> 0;
+    return this.#instance.crc32(into, size);
   }
 
   complete(ticket: number): void {
@@ -109,8 +123,7 @@ export class Engine {
 
   fail(ticket: number, error: { code: ErrorName; sentence: string }): void {
     const sentence = this.#encoder.encode(error.sentence);
-    const at = this.#stage(sentence.length);
-    this.#bytes.set(sentence, at);
+    this.#stage([sentence]);
     this.#instance.fail(ticket, errorNumbers[error.code], sentence.length);
   }
 
@@ -121,25 +134,10 @@ export class Engine {
     if (stop.some((text) => text.includes('\0'))) {
       throw new QSFError('bad_argument', 'A stop string holds a zero character.');
     }
-    const body = typeof prompt === 'string' ? this.#encoder.encode(prompt) : new Uint8Array(prompt.buffer);
+    const [body, staged] = this.#body(prompt);
     const stops = this.#encoder.encode(stop.map((text) => `${text}\0`).join(''));
-    const at = this.#stage(body.length + stops.length);
-    this.#bytes.set(body, at);
-    this.#bytes.set(stops, at + body.length);
-    const isText = typeof prompt === 'string';
-    this.#check(
-      this.#instance.start(
-        {
-          ...options,
-          at,
-          textSize: isText ? body.length : 0,
-          nTokens: isText ? 0 : prompt.length,
-          stops: at + body.length,
-          nStops: stop.length,
-        },
-        sequence,
-      ),
-    );
+    this.#stage([body, stops]);
+    this.#check(this.#instance.start({ ...options, ...staged, stopsSize: stops.length }, sequence));
   }
 
   /** Begins the embedding of one text, with which the sequence begins anew. */
@@ -148,17 +146,13 @@ export class Engine {
     { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts'>,
     sequence = 0,
   ): void {
-    const isText = typeof text === 'string';
-    const body = isText ? this.#encoder.encode(text) : new Uint8Array(text.buffer, text.byteOffset, text.byteLength);
-    const at = this.#stage(body.length);
-    this.#bytes.set(body, at);
+    const [body, staged] = this.#body(text);
+    this.#stage([body]);
     this.#check(
       this.#instance.embed(
         {
           ...options,
-          at,
-          textSize: isText ? body.length : 0,
-          nTokens: isText ? 0 : text.length,
+          ...staged,
           pooling: pooling === undefined ? -1 : poolings.indexOf(pooling),
           normalize: normalize === undefined ? -1 : Number(normalize),
         },
@@ -169,8 +163,7 @@ export class Engine {
 
   /** After 'embedding': a copy of the values. */
   embedding(): Float32Array {
-    const { at, size } = this.#instance.embedding();
-    return new Float32Array(this.#memory.buffer, at >>> 0, size / Float32Array.BYTES_PER_ELEMENT).slice();
+    return this.#instance.embedding();
   }
 
   stop(sequence = 0): void {
@@ -187,12 +180,12 @@ export class Engine {
   }
 
   token(): number {
-    return this.#instance.token() >>> 0;
+    return this.#instance.token();
   }
 
   /** After 'token' or 'done': text that may be shown now. */
   piece(): string {
-    return new TextDecoder().decode(this.#text(this.#instance.piece()));
+    return new TextDecoder().decode(this.#instance.piece());
   }
 
   /** Why the sequence's generation ended. */
@@ -202,14 +195,11 @@ export class Engine {
 
   tokenize(text: string, special: boolean): Uint32Array {
     const body = this.#encoder.encode(text);
-    const behind = Math.ceil(body.length / 4) * 4;
-    // A token stands for a byte or more, but a normalizer may put a character in front.
-    const max = body.length + 8;
-    const at = this.#stage(behind + 4 * max);
-    this.#bytes.set(body, at);
-    const count = this.#instance.tokenize({ at, size: body.length }, special, at + behind, max);
-    if (count < 0) throw this.#error(-count);
-    return new Uint32Array(this.#memory.buffer, at + behind, count).slice();
+    // A token stands for a byte or more, but a normalizer may put a character in front; ids are aligned.
+    this.#stage([body], 4 * (body.length + 8) + 3);
+    const ids = this.#instance.tokenize(body.length, special);
+    if (typeof ids === 'number') throw this.#error(ids);
+    return ids;
   }
 
   detokenize(tokens: Uint32Array): string {
@@ -219,7 +209,7 @@ export class Engine {
     for (const token of tokens) {
       if (token >= vocabSize)
         throw new QSFError('bad_token', `Token ${token} is not in the vocabulary of ${vocabSize}.`);
-      text += decoder.decode(this.#text(this.#instance.detokenize(token)), { stream: true });
+      text += decoder.decode(this.#instance.detokenize(token), { stream: true });
     }
     return text + decoder.decode();
   }
@@ -231,10 +221,7 @@ export class Engine {
     return this.#instance.sequenceStats(sequence);
   }
   memoryMap(): MemoryRegion[] {
-    return this.#instance.memoryMap().map(({ region: number, bytes }) => {
-      const region = regions[number]!;
-      return { region, name: regionNames[region], bytes };
-    });
+    return this.#instance.memoryMap().map(({ region, bytes }) => ({ region, name: regionNames[region], bytes }));
   }
   kernelCounts(): KernelCount[] {
     return this.#instance.kernelCounts();
@@ -249,16 +236,18 @@ export class Engine {
     return this.#instance.logitsHash(sequence);
   }
 
-  /** A copy: text in shared memory cannot be decoded. */
-  #text({ at, size }: { at: number; size: number }): Uint8Array {
-    return this.#bytes.slice(at >>> 0, (at >>> 0) + size);
+  /** A text's bytes, or those of ids in place of it. */
+  #body(text: string | Uint32Array): [Uint8Array, { textSize: number; nTokens: number }] {
+    if (typeof text !== 'string')
+      return [new Uint8Array(text.buffer, text.byteOffset, text.byteLength), { textSize: 0, nTokens: text.length }];
+    const body = this.#encoder.encode(text);
+    return [body, { textSize: body.length, nTokens: 0 }];
   }
 
-  /** Room outside the arena for what the next call reads. */
-  #stage(size: number): number {
-    const at = this.#instance.stage(Math.max(size, 1)) >>> 0;
-    if (at === 0) throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes.`);
-    return at;
+  #stage(parts: readonly Uint8Array[], room = 0): void {
+    if (this.#instance.stage(parts, room)) return;
+    const size = parts.reduce((sum, { length }) => sum + length, room);
+    throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes.`);
   }
 
   #error(code: number): QSFError {

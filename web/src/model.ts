@@ -72,7 +72,8 @@ export class Model {
     checkWebAssembly();
     const variant = request.variant ?? detectVariant();
     const threads = detectThreads(request.threads);
-    const engine = await Engine.create(variant, threads, request.memory, start, request.wasm);
+    const tuned = request.threads === undefined;
+    const engine = await Engine.create({ variant, threads, tuned, budget: request.memory, wasm: request.wasm }, start);
     const source = await openSource(request);
     return new Model(request, engine, source, tell);
   }

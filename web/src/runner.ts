@@ -99,7 +99,7 @@ export class Runner {
       const reading = this.source.read({
         offset,
         into: this.engine.target(request),
-        crc: hasCrc ? crc >>> 0 : undefined,
+        crc: hasCrc ? crc : undefined,
         crc32: () => this.engine.crc32(request),
       });
       const complete = () => {

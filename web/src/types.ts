@@ -65,7 +65,8 @@ export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'st
   variant?: Variant;
   /**
    * Threads that compute, at most 8; more than one needs a cross-origin isolated page. Default: 1 in a page that is not,
-   * else half of the processors that the browser tells of, but 2 to 4. Never changes a result.
+   * else half of the processors that the browser tells of, but 2 to 4, of which tokens are made by as many as are fastest at
+   * the moment. Never changes a result.
    */
   threads?: number;
   network?: NetworkOptions;

@@ -39,9 +39,11 @@ template <std::uint32_t kValue>
 inline std::uint32_t constant_in_memory = kValue;
 inline constexpr bool kReadsAhead = false;  // there is no prefetch
 inline constexpr bool kDotsInRow = true;    // what an engine makes of the dots of a sum
+inline constexpr bool kFewKernels = true;   // a page loads them all
 #else
 inline constexpr bool kReadsAhead = true;
 inline constexpr bool kDotsInRow = false;
+inline constexpr bool kFewKernels = false;
 #endif
 
 namespace {

@@ -67,6 +67,8 @@ using real = float;
 using flag = bool;
 using text = std::string_view;
 using kv = KvType;
+using region = Region;
+using place = const void*;
 
 /// The least value of a number that must be above 0.
 inline constexpr float kAboveZero = 0x1p-126f;

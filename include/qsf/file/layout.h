@@ -32,6 +32,8 @@ enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2, gelu_erf = 
 enum class Norm : std::uint8_t { layer_norm = 0, rms_norm = 1 };
 enum class Position : std::uint8_t { learned = 0, rope = 1, alibi = 2 };
 enum class Compression : std::uint8_t { none = 0, lz4 = 1, lz4hc = 2, zstd = 3 };
+/// Bytes of a ZSTD frame's window and blocks at most: what decompressing in place costs beside the segment.
+inline constexpr std::uint32_t kZstdWindowLog = 15, kZstdBlock = 1u << kZstdWindowLog;
 
 /// Bytes 0-127 of a file.
 struct Header {

@@ -44,10 +44,15 @@ Status check_inline_headers(const Header& header, std::span<const TensorEntry> t
                             std::span<const std::byte> raw);
 
 /// Decompresses one block to exactly raw.size() bytes; `stored` may be the last bytes of a buffer that begins with
-/// `raw` and has in_place_margin() bytes more. zstd is unsupported: it needs working memory of its own.
-Status decompress(Compression compression, std::span<const std::byte> stored, std::span<std::byte> raw);
+/// `raw` and has in_place_margin() bytes more. `workspace`: decompress_workspace() bytes, aligned as pointers are, of
+/// this call alone. bad_compression; unsupported where can_decompress() says no.
+Status decompress(Compression compression, std::span<const std::byte> stored, std::span<std::byte> raw,
+                  std::span<std::byte> workspace = {});
+/// Whether this build reads it: ZSTD is left out where QSF_ZSTD is off, as in pages.
+bool can_decompress(Compression compression);
+std::uint64_t decompress_workspace(Compression compression);
 /// Bytes a buffer needs beyond raw_size so that stored bytes at its very end decompress to its start.
-std::uint64_t in_place_margin(Compression compression, std::uint32_t stored_size);
+std::uint64_t in_place_margin(Compression compression, std::uint32_t raw_size, std::uint32_t stored_size);
 
 /// One key and value of the META section. Readers give a long text as a text: the length in the file is all that
 /// differs.

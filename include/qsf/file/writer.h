@@ -46,8 +46,13 @@ struct FileSource {
   std::vector<float> rope_divisors;  // a ROPE section [head_dim / 2], empty for none
   LayerTableSource layers;           // a LAYR section where layers are not all what header and meta say
   Compression compression = Compression::none;
+  std::uint32_t least_saved = 0;    // percent of a segment, and the room to decompress it in place, that must be saved,
+                                    // else it is stored as it is
   std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0 chooses from the model's size
 };
+
+/// Compresses to less than raw.size() bytes of `out`, which is as large, and gives how many; 0 where that does not go.
+std::uint32_t compress(Compression compression, std::span<const std::byte> raw, std::span<std::byte> out);
 
 /// Where bytes go. In the end every byte up to the size has been written; the header comes last, so that what was cut
 /// off while it was written is no QSF file.

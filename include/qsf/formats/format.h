@@ -47,9 +47,9 @@ constexpr Field f16_at(std::uint16_t at) { return {Scale::f16, at}; }
 constexpr Field f32_at(std::uint16_t at) { return {Scale::f32, at}; }
 constexpr Field exponent_at(std::uint16_t at) { return {Scale::exponent, at}; }
 
-/// Integer scales (and minima) of the sub-blocks under the block's scale (and minimum), as GGML's K-quants pack them;
-/// see sub_scales.h.
-enum class Sub : std::uint8_t { none, k2, k3, k4, k6 };
+/// Integer scales (and minima) of the sub-blocks under the block's scale (and minimum), as GGML's K-quants and (x4) its
+/// IQ4_XS pack them; see sub_scales.h.
+enum class Sub : std::uint8_t { none, k2, k3, k4, k6, x4 };
 struct SubScales {
   Sub kind = Sub::none;
   std::uint16_t at = 0;  // in a row-major block
@@ -140,6 +140,7 @@ inline constexpr std::array kFormats{
     Format{ggml_type(13),  "q5_k",           256, 176, 5,   0, f16_at(0),   f16_at(2), {Sub::k4, 4},    {{{48, 4, 32}, {16, 1, 32}}},   Rounding::sub_min_max},
     Format{ggml_type(14),  "q6_k",           256, 210, 6,  32, f16_at(208), {},        {Sub::k6, 192},  {{{0, 4, 64}, {128, 2, 32}}},   Rounding::sub_symmetric},
     Format{ggml_type(20),  "iq4_nl",          32,  18, 4, 128, f16_at(0),   {},        {},              {{{2, 4, 16}}},                 Rounding::nearest_level, Packing::plain, Levels::iq4_nl},
+    Format{ggml_type(23),  "iq4_xs",         256, 136, 4, 128, f16_at(0),   {},        {Sub::x4, 2},    {{{8, 4, 16}}},                 Rounding::sub_symmetric, Packing::plain, Levels::iq4_nl},
     Format{ggml_type(34),  "tq1_0",          256,  54, 2,   1, f16_at(52),  {},        {},              {},                             Rounding::ggml_ternary, Packing::trits},
     Format{ggml_type(35),  "tq2_0",          256,  66, 2,   1, f16_at(64),  {},        {},              {{{0, 2, 32}}},                 Rounding::ggml_ternary},
     Format{ggml_type(39),  "mxfp4",           32,  17, 4,  12, exponent_at(0), {},     {},              {{{1, 4, 16}}},                 Rounding::power_of_two, Packing::plain, Levels::e2m1},
@@ -200,6 +201,7 @@ constexpr std::uint32_t sub_block(const Format& f) {
     case Sub::none:
       return f.block;
     case Sub::k4:
+    case Sub::x4:
       return 32;
     default:
       return 16;

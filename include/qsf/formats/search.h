@@ -18,11 +18,11 @@ struct BlockCost {
   std::size_t stride = 0;
 };
 
-/// As quantize_block, with scales, minima and codes sought so that the errors cost least; never more than those of
-/// quantize_block do. weights.size() == f.block; formats that are quantized only.
-void search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
+/// As quantize_block, with scales, minima and codes sought so that the errors cost least; gives what they cost.
+/// weights.size() == f.block; formats that are quantized only.
+double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
 
-/// What a row-major block's errors cost.
-double block_cost(const Format& f, std::span<const float> weights, const BlockCost& cost, const std::byte* block);
+/// The same, or what quantize_block gives where that costs less.
+double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
 
 }  // namespace qsf

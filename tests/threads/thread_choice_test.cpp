@@ -1,0 +1,66 @@
+#include "threads/thread_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace qsf {
+namespace {
+
+/// Seconds that a token takes with so many threads.
+using Machine = double (*)(std::uint32_t threads);
+
+double idle(std::uint32_t threads) { return 1.0 / threads; }
+/// The last of `cores` is taken by somebody else for most of the time: who has a part there is waited for.
+template <std::uint32_t cores>
+double one_busy(std::uint32_t threads) {
+  return threads < cores ? 1.0 / threads : 3.0 / threads;
+}
+
+/// What `tokens` take, each up to a fifth more or less.
+double run(ThreadChoice& choice, Machine machine, int tokens, std::mt19937& random) {
+  std::uniform_real_distribution<double> noise(0.8, 1.2);
+  double sum = 0;
+  for (int i = 0; i < tokens; ++i) {
+    const double seconds = machine(choice.threads()) * noise(random);
+    choice.took(seconds);
+    sum += seconds;
+  }
+  return sum;
+}
+
+TEST(ThreadChoice, BeginsWithAllAndStaysThereWhereAllAreFastest) {
+  std::mt19937 random(1);
+  for (const std::uint32_t most : {1u, 2u, 3u, 4u, 8u, 64u}) {
+    ThreadChoice choice(most);
+    EXPECT_EQ(choice.threads(), most);
+    const double taken = run(choice, idle, 2000, random);
+    EXPECT_LT(taken, 1.05 * 2000 * idle(most)) << most << " threads: trials cost this much";
+  }
+}
+
+TEST(ThreadChoice, LeavesABusyCoreAndComesBack) {
+  std::mt19937 random(2);
+  ThreadChoice two(2), eight(8);
+  run(two, idle, 1000, random);
+  run(two, one_busy<2>, 100, random);
+  EXPECT_LT(run(two, one_busy<2>, 1000, random), 1.05 * 1000 * one_busy<2>(1));
+  run(two, idle, 600, random);
+  EXPECT_LT(run(two, idle, 1000, random), 1.05 * 1000 * idle(2));
+
+  run(eight, one_busy<8>, 100, random);
+  EXPECT_LT(run(eight, one_busy<8>, 1000, random), 1.05 * 1000 * one_busy<8>(7));
+}
+
+TEST(ThreadChoice, FindsTheFewestWhereThreadsOnlyDisturb) {
+  std::mt19937 random(3);
+  const Machine worse = [](std::uint32_t threads) { return 1.0 + 0.5 * (threads - 1); };
+  ThreadChoice choice(16);
+  run(choice, worse, 400, random);
+  EXPECT_EQ(choice.threads(), 1u);
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,71 @@
+#include "threads/thread_choice.h"
+
+#include <algorithm>
+#include <array>
+
+namespace qsf {
+namespace {
+
+constexpr double kBetter = 0.92;                 // of what the present number takes; a smaller difference is noise
+constexpr double kSlower = 1.5;                  // than it has been: something else runs now
+constexpr double kHopeless = 3;                  // a trial is not gone on with
+constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials
+
+}  // namespace
+
+ThreadChoice::ThreadChoice(std::uint32_t most) : between_(kSoon) {
+  most = std::max(most, 1u);
+  rungs_[n_rungs_++] = most;
+  if (most > 2) rungs_[n_rungs_++] = most - 1;
+  for (std::uint32_t n = most / 2; n > 0; n /= 2) {
+    if (n < rungs_[n_rungs_ - 1]) rungs_[n_rungs_++] = n;
+  }
+}
+
+void ThreadChoice::took(double seconds) {
+  if (n_rungs_ == 1) return;
+  if (trying() && seconds > kHopeless * mean_) return end_trial(false);
+  sum_ += seconds;
+  if (++count_ < kTokens) return;
+  const double mean = sum_ / kTokens;
+  sum_ = 0;
+  count_ = 0;
+  if (trying()) {
+    const bool better = mean < kBetter * mean_;
+    end_trial(better);
+    if (better) mean_ = least_ = mean;
+    return;
+  }
+  if (least_ > 0 && mean > kSlower * least_) between_ = std::min(between_, kSoon);
+  mean_ = mean;
+  least_ = least_ > 0 ? std::min(least_, mean) : mean;
+  if (++figures_ >= between_) begin_trial();
+}
+
+/// One rung down or up, then two: all but one may be no better than all where half would be.
+void ThreadChoice::begin_trial() {
+  constexpr std::array<int, 4> kSteps{1, -1, 2, -2};
+  while (true) {
+    const int to = static_cast<int>(chosen_) + kSteps[step_ % kSteps.size()];
+    if (to >= 0 && to < static_cast<int>(n_rungs_)) {
+      tried_ = static_cast<std::uint32_t>(to);
+      return;
+    }
+    ++step_;
+  }
+}
+
+void ThreadChoice::end_trial(bool better) {
+  if (better) {
+    chosen_ = tried_;  // and further the same way
+    between_ = 1;
+  } else {
+    tried_ = chosen_;
+    ++step_;
+    between_ = std::clamp(2 * between_, kSoon, kLate);
+  }
+  sum_ = 0;
+  count_ = figures_ = 0;
+}
+
+}  // namespace qsf
