@@ -124,11 +124,8 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   QSF_LET(file, plan_file(model, exact));
   std::vector<std::string_view> candidates(kCandidates.begin(), kCandidates.end());
   if (options.gguf) candidates.insert(candidates.end(), kGgmlCandidates.begin(), kGgmlCandidates.end());
-  // Routers stay as they are, see plan.cpp.
-  std::erase_if(file.tensors, [](const TensorSource& tensor) {
-    const bool routes = tensor.role == Role::router || tensor.role == Role::shared_router;
-    return !rule_of(tensor.role).matrix || routes;
-  });
+  std::erase_if(file.tensors,
+                [](const TensorSource& tensor) { return !rule_of(tensor.role).matrix || is_router(tensor.role); });
   std::vector<TensorChoice> out;
   for (const TensorSource& tensor : file.tensors) {
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};

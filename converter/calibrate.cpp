@@ -138,6 +138,12 @@ double divergence_of(std::span<const float> base, std::span<const float> row) {
 
 }  // namespace
 
+Options Calibrator::exact() const {
+  Options options;
+  if (!model_.carry_formats) options.matrices = FormatId::f32;
+  return options;
+}
+
 Status Calibrator::write(const Options& options) {
   QSF_LET(conversion, Conversion::begin(model_, options, path_));
   while (true) {
@@ -157,9 +163,7 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   std::string text(static_cast<std::size_t>(std::min(file.size, kMostText)), '\0');
   QSF_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
   const Temporary temporary{path_};
-  Options options;
-  if (!model_.carry_formats) options.matrices = FormatId::f32;
-  QSF_TRY(write(options));
+  QSF_TRY(write(exact()));
   const std::atomic<bool> cancel{false};
   QSF_LET(host, open_host(model_, path_, true, cancel));
   QSF_LET(ids, ids_of(host->session(), text));
@@ -216,17 +220,14 @@ Status Calibrator::compare(const std::string& path, double* divergence) {
 Status Calibrator::remember() {
   if (!logits_.empty()) return {};
   const Temporary temporary{path_};
-  Options exact;
-  if (!model_.carry_formats) exact.matrices = FormatId::f32;
-  QSF_TRY(write(exact));
+  QSF_TRY(write(exact()));
   return compare(path_, nullptr);
 }
 
 Result<double> Calibrator::loss(std::pair<std::uint32_t, Role> tensor, FormatId type) {
   QSF_TRY(remember());
   const Temporary temporary{path_};
-  Options options;
-  if (!model_.carry_formats) options.matrices = FormatId::f32;
+  Options options = exact();
   options.types = {{tensor, type}};
   options.search = true;
   options.calibration = &calibration_;

@@ -40,6 +40,8 @@ class Calibrator {
   Status compare(const std::string& path, double* divergence);
   Status remember();
   Status write(const Options& options);
+  /// Options that leave the model's weights as they are.
+  Options exact() const;
 
   const ModelSource& model_;
   std::string path_;
