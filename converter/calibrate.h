@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,12 +15,15 @@
 
 namespace qsf::convert {
 
+/// Told how far a part of the work is, while it goes on; false ends it with ErrorCode::cancelled.
+using Watch = std::function<bool(std::string_view what, std::uint64_t done, std::uint64_t total)>;
+
 /// A model that is run while it is converted. It is written beside the output for as long as a run takes.
 class Calibrator {
  public:
   /// `model` must outlive it.
-  Calibrator(const ModelSource& model, std::string output, const Workers& workers = {})
-      : model_(model), path_(std::move(output) + ".calibration"), workers_(workers) {}
+  Calibrator(const ModelSource& model, std::string output, Watch watch, const Workers& workers = {})
+      : model_(model), path_(std::move(output) + ".calibration"), watch_(std::move(watch)), workers_(workers) {}
 
   /// Reads a text, in windows of at most 512 tokens, each position once, and `own_tokens` tokens of texts that the
   /// model writes itself. bad_argument when the model has no tokenizer or the text no tokens.
@@ -28,12 +33,19 @@ class Calibrator {
   /// The mean divergence of the model from itself in nats per token with one matrix in another type, over the first
   /// texts that were read: its own, where there are some.
   Result<double> loss(std::pair<std::uint32_t, Role> tensor, FormatId type);
+  /// The same of the whole model as it was written to `path` with these options; as GGUF it is written once more.
+  Result<double> loss(const Options& options, const std::string& path);
 
  private:
-  Status compare(double* divergence);
+  Status compare(const std::string& path, double* divergence);
+  Status remember();
+  Status write(const Options& options);
+  /// Options that leave the model's weights as they are.
+  Options exact() const;
 
   const ModelSource& model_;
   std::string path_;
+  Watch watch_;
   Workers workers_;
   Calibration calibration_;
   std::vector<std::uint32_t> probe_;  // what losses are measured on

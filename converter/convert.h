@@ -33,6 +33,9 @@ struct Options {
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8, kDefaultGgmlFormat = ggml_type(8);
 
+/// Matrices that say which experts are read: they are never rounded, or another expert could be chosen.
+constexpr bool is_router(Role role) { return role == Role::router || role == Role::shared_router; }
+
 /// What is to be written. `model` must outlive it. Matrices get the format that `options` says, norms and biases stay
 /// f32 (f16 where the source has f16). bad_input when tensors are missing, doubled or of another shape than the sizes
 /// say, unsupported for tensors that no recipe knows; else the errors that the engine would give for the file.
