@@ -54,11 +54,17 @@ class Pass {
   std::span<float> hidden() const;
   /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
   std::span<float> pooled() const;
+  /// Of the available kernels' products of one column with a format's weights, by its place in kFormats.
+  void use_kernel(std::size_t format, std::size_t isa) { alone_[format] = static_cast<std::uint8_t>(isa + 1); }
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
   // For ops.
 
   const Kernels& kernels() const { return *kernels_; }
+  /// Those whose product of `n` columns serves best.
+  const Kernels& product_kernels(std::size_t format, std::uint32_t n) const {
+    return n != 1 || alone_[format] == 0 ? *kernels_ : *available_kernels()[alone_[format] - 1u];
+  }
   const Workers& workers() const { return workers_; }
   const Lanes& lanes() const { return *lanes_; }
   Streamer& streamer() { return *streamer_; }
@@ -154,6 +160,7 @@ class Pass {
   Streamer* streamer_ = nullptr;
   Lanes* lanes_ = nullptr;
   const Kernels* kernels_ = nullptr;
+  std::array<std::uint8_t, kFormats.size()> alone_{};  // by format: 1 + place in available_kernels(), or 0
   Workers workers_;
   std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest]
   QuantizedColumns xq_;

@@ -140,6 +140,9 @@ class Session {
   Stats stats() const;
   std::span<const MemoryRegion> memory_map() const;
   std::span<const KernelCount> kernel_counts() const;
+  /// From now on products of one column with weights of that format are another instruction set's, which gives the same
+  /// bits; whatever OpenOptions::isa says. bad_argument for one, or a format, that there is not here.
+  Status use_kernel(FormatId format, std::string_view isa);
   /// With Observe::products: what entered every product so far.
   std::span<const Observed> observed() const;
   /// With Observe::layers or more: what every layer did so far.
