@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "converter/gguf_form.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 
@@ -16,6 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 13> kCandidates{"tq1_0", "q2_0-128", "q2_0",   "bitnet-32", "q2_k",
                                                        "q3_k",  "iq4_xs",   "iq4_nl", "q4_k",      "q5_k",
                                                        "q6_k",  "8bit",     "f16"};
+// In GGUF files, where some of those are not.
+constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
 // Whose losses are measured, the rougher first.
 constexpr std::array<std::string_view, 2> kMeasured{"q2_k", "q4_k"};
 // How steeply losses may rise with errors between and beyond these.
@@ -114,35 +117,40 @@ Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
   }
 }
 
-Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
-                                               const MeasureLoss& measure, const Workers& workers) {
+Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
+                                               const Calibration& calibration, const MeasureLoss& measure) {
   Options exact;
   exact.matrices = FormatId::f32;
   QSF_LET(file, plan_file(model, exact));
+  std::vector<std::string_view> candidates(kCandidates.begin(), kCandidates.end());
+  if (options.gguf) candidates.insert(candidates.end(), kGgmlCandidates.begin(), kGgmlCandidates.end());
+  std::erase_if(file.tensors,
+                [](const TensorSource& tensor) { return !rule_of(tensor.role).matrix || is_router(tensor.role); });
   std::vector<TensorChoice> out;
   for (const TensorSource& tensor : file.tensors) {
-    // Routers stay as they are, see plan.cpp.
-    const bool routes = tensor.role == Role::router || tensor.role == Role::shared_router;
-    if (!rule_of(tensor.role).matrix || routes) continue;
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
-    for (const std::string_view name : kCandidates) {
+    for (const std::string_view name : candidates) {
       const Format& f = *find_format(name);
-      const Layout layout = f.quantized() ? Layout::tiles : Layout::rows;
+      const Layout layout = f.quantized() && !options.gguf ? Layout::tiles : Layout::rows;
       choice.types.push_back({f.id, tensor_bytes(f, layout, tensor.rows, tensor.cols), 0});
     }
     const std::pair key{tensor.section, tensor.role};
     const auto at = calibration.find(key);
     const RowCost cost = at != calibration.end() && at->second.cols == tensor.cols ? RowCost::of(at->second)
                                                                                    : RowCost::plain(tensor.cols);
-    QSF_LET(errors, relative_errors(tensor, cost, choice.types, workers));
+    QSF_LET(errors, relative_errors(tensor, cost, choice.types, options.workers));
     std::array<LossPoint, kMeasured.size()> points;
     for (std::size_t i = 0; i < points.size(); ++i) {
       const FormatId type = find_format(kMeasured[i])->id;
       const auto which = std::ranges::find(choice.types, type, &TypeChoice::format) - choice.types.begin();
-      QSF_LET(loss, measure(key, type));
+      QSF_LET(loss, measure(key, type, out.size(), file.tensors.size()));
       points[i] = {errors[static_cast<std::size_t>(which)], loss};
     }
     for (std::size_t i = 0; i < errors.size(); ++i) choice.types[i].loss = loss_at(errors[i], points[0], points[1]);
+    std::erase_if(choice.types, [&](const TypeChoice& type) {
+      const Result<FormatId> form = options.gguf ? ggml_form(type.format, tensor.cols) : type.format;
+      return !form || *form != type.format;
+    });
     out.push_back(std::move(choice));
   }
   return out;

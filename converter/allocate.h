@@ -42,12 +42,14 @@ struct LossPoint {
 double loss_at(double error, const LossPoint& rough, const LossPoint& fine);
 
 /// The divergence in nats per token from the source of a model whose tensor has this type and all others are exact.
-using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type)>;
+/// `done` of `total` such measurements are behind it.
+using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type,
+                                                 std::uint64_t done, std::uint64_t total)>;
 
 /// Every matrix that can be rounded, with what each type would cost: the errors of some of its rows by the calibration,
-/// in the measure of what two types cost the whole model.
-Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Calibration& calibration,
-                                               const MeasureLoss& measure, const Workers& workers = {});
+/// in the measure of what two types cost the whole model. Of a GGUF file only types that it can have.
+Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
+                                               const Calibration& calibration, const MeasureLoss& measure);
 
 /// Bytes of tensors that are no choice.
 Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,

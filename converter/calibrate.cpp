@@ -30,9 +30,20 @@ struct Temporary {
   ~Temporary() { ::unlink(path.c_str()); }
 };
 
+Error stopped() { return make_error(ErrorCode::cancelled, "the calibration was stopped"); }
+
+/// How much of a part of the work is done.
+struct Part {
+  const Watch& watch;
+  std::string_view what;
+  std::uint64_t total, done = 0;
+  Status tell(std::uint64_t more) const { return watch(what, done + more, total) ? Status() : Status(stopped()); }
+};
+
 /// Steps until a generation or a prompt has ended.
-Status finish(Host& host) {
+Status finish(Host& host, const Part& part) {
   while (true) {
+    QSF_TRY(part.tell(host.session().tokens().size()));
     QSF_LET(step, host.next());
     if (step == Step::done || step == Step::ready) return {};
   }
@@ -45,7 +56,8 @@ Result<std::vector<std::uint32_t>> ids_of(Session& session, std::string_view tex
   return ids;
 }
 
-Status read_windows(Host& host, std::span<const std::uint32_t> ids) {
+Status read_windows(Host& host, std::span<const std::uint32_t> ids, const Watch& watch) {
+  Part part{watch, "reading the text", ids.size()};
   Session& session = host.session();
   const std::optional<std::uint32_t> begin = session.begin_token();
   std::vector<std::uint32_t> window;
@@ -62,14 +74,17 @@ Status read_windows(Host& host, std::span<const std::uint32_t> ids) {
     prompt.max_tokens = 0;
     prompt.all_logits = true;  // so that every position enters the head
     QSF_TRY(session.start(prompt));
-    QSF_TRY(finish(host));
+    QSF_TRY(finish(host, part));
+    part.done += n;
   }
   return {};
 }
 
 /// Texts that the model writes from `first` on, as likely as it holds them: a text alone says little of columns that it
 /// does not use, and a model's own are of what it was trained on.
-Status write_texts(Host& host, std::uint32_t first, std::uint64_t tokens, std::vector<std::uint32_t>& all) {
+Status write_texts(Host& host, std::uint32_t first, std::uint64_t tokens, const Watch& watch,
+                   std::vector<std::uint32_t>& all) {
+  Part part{watch, "writing texts of its own", tokens};
   Session& session = host.session();
   const std::uint32_t length = std::min(kWindow, session.stats().max_seq_len) - 1;
   for (std::uint64_t seed = 0; seed * length < tokens; ++seed) {
@@ -81,22 +96,15 @@ Status write_texts(Host& host, std::uint32_t first, std::uint64_t tokens, std::v
     prompt.sampler = {.temperature = 1, .top_k = 0, .top_p = 1};
     prompt.sampler.seed = seed;
     QSF_TRY(session.start(prompt));
-    QSF_TRY(finish(host));
+    QSF_TRY(finish(host, part));
     const std::span<const std::uint32_t> written = session.tokens();
+    part.done = std::min<std::uint64_t>(part.done + written.size(), tokens);
     all.insert(all.end(), written.begin(), written.end());
   }
   return {};
 }
 
-Status write_model(const ModelSource& model, const Options& options, const std::string& path) {
-  QSF_LET(conversion, Conversion::begin(model, options, path));
-  while (true) {
-    QSF_LET(step, conversion.step());
-    if (step == Conversion::Step::done) return {};
-  }
-}
-
-Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, bool observe,
+Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, Observe observe,
                                         const std::atomic<bool>& cancel) {
   LocalFiles files;
   QSF_LET(file, files.open(path));
@@ -106,7 +114,8 @@ Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::str
   options.open.chunk = kChunk;
   options.open.max_seq_len = std::min(kWindow, model.config.max_seq_len);
   // Sums take up to eight bytes for each of 1024 columns that a column is multiplied with.
-  options.budget = kLeastBudget + file.size * (observe ? 8 : 2) + std::uint64_t{model.config.vocab_size} * kChunk * 8;
+  options.budget = kLeastBudget + file.size * (observe == Observe::products ? 8 : 2) +
+                   std::uint64_t{model.config.vocab_size} * kChunk * 8;
   return Host::open(path, options, cancel);
 }
 
@@ -130,6 +139,21 @@ double divergence_of(std::span<const float> base, std::span<const float> row) {
 
 }  // namespace
 
+Options Calibrator::exact() const {
+  Options options;
+  if (!model_.carry_formats) options.matrices = FormatId::f32;
+  return options;
+}
+
+Status Calibrator::write(const Options& options) {
+  QSF_LET(conversion, Conversion::begin(model_, options, path_));
+  while (true) {
+    QSF_LET(step, conversion.step());
+    if (step == Conversion::Step::done) return {};
+    if (!watch_({}, 0, 0)) return stopped();
+  }
+}
+
 Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) {
   LocalFiles files;
   QSF_LET(file, files.open(text_file));
@@ -140,33 +164,50 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   std::string text(static_cast<std::size_t>(std::min(file.size, kMostText)), '\0');
   QSF_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
   const Temporary temporary{path_};
-  Options options;
-  if (!model_.carry_formats) options.matrices = FormatId::f32;
-  QSF_TRY(write_model(model_, options, path_));
+  QSF_TRY(write(exact()));
   const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path_, true, cancel));
+  QSF_LET(host, open_host(model_, path_, Observe::products, cancel));
   QSF_LET(ids, ids_of(host->session(), text));
   if (ids.empty()) return make_error(ErrorCode::bad_argument, "{:.140} has no text to calibrate with", text_file);
-  QSF_TRY(read_windows(*host, ids));
+  QSF_TRY(read_windows(*host, ids, watch_));
   const std::uint32_t first = model_.config.bos != kNoToken ? model_.config.bos : ids.front();
-  QSF_TRY(write_texts(*host, first, own_tokens, probe_));
+  QSF_TRY(write_texts(*host, first, own_tokens, watch_, probe_));
   if (probe_.empty()) probe_ = ids;
   for (const Observed& seen : host->session().observed()) {
     Moments moments{seen.cols, observed_width(seen.cols), static_cast<double>(seen.n), {}};
     moments.sums.assign(seen.sums.begin(), seen.sums.end());
     calibration_.emplace(std::pair(seen.section, seen.role), std::move(moments));
   }
+  for (const ObservedLayer& layer : host->session().observed_layers()) {
+    layers_.push_back({layer.n == 0 ? 0 : layer.cosines / static_cast<double>(layer.n), 0});
+  }
   const std::size_t room = kMostLogits / (sizeof(float) * model_.config.vocab_size);
   probe_.resize(std::min({probe_.size(), kProbe, std::max<std::size_t>(room, 64)}));
+  host.reset();
+  return read_layers();
+}
+
+/// The exact model lies at path_.
+Status Calibrator::read_layers() {
+  const std::atomic<bool> cancel{false};
+  QSF_LET(host, open_host(model_, path_, Observe::layers, cancel));
+  QSF_TRY(divergence(*host));  // its logits are what is compared with
+  Part part{watch_, "leaving out layers", layers_.size()};
+  for (std::uint32_t i = 0; i < layers_.size(); ++i, ++part.done) {
+    QSF_TRY(part.tell(0));
+    host->session().skip_layer(i);
+    QSF_LET(loss, divergence(*host));
+    layers_[i].loss = loss;
+  }
   return {};
 }
 
-Status Calibrator::compare(double* divergence) {
-  const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path_, false, cancel));
-  Session& session = host->session();
+/// Of a model from the first that was asked about.
+Result<double> Calibrator::divergence(Host& host) {
+  Session& session = host.session();
   const std::size_t vocab = model_.config.vocab_size;
   const std::uint32_t window = std::min(kWindow, session.stats().max_seq_len);
+  const bool first = logits_.empty();
   double sum = 0;
   std::size_t row = 0;
   for (std::span<const std::uint32_t> left = probe_; !left.empty();) {
@@ -178,11 +219,12 @@ Status Calibrator::compare(double* divergence) {
     QSF_TRY(session.rewind(0));
     QSF_TRY(session.start(prompt));
     for (Step step = Step::working; step != Step::done;) {
-      QSF_LET(next, host->next());
+      if (!watch_({}, 0, 0)) return stopped();
+      QSF_LET(next, host.next());
       step = next;
       if (step != Step::logits) continue;
       for (std::span<const float> rows = session.logits(); !rows.empty(); rows = rows.subspan(vocab), ++row) {
-        if (divergence == nullptr) {
+        if (first) {
           logits_.insert(logits_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(vocab));
         } else {
           sum += divergence_of(std::span(logits_).subspan(row * vocab, vocab), rows.first(vocab));
@@ -190,26 +232,35 @@ Status Calibrator::compare(double* divergence) {
       }
     }
   }
-  if (divergence != nullptr) *divergence = row == 0 ? 0 : sum / static_cast<double>(row);
-  return {};
+  return row == 0 ? 0 : sum / static_cast<double>(row);
+}
+
+Result<double> Calibrator::divergence(const std::string& path) {
+  const std::atomic<bool> cancel{false};
+  QSF_LET(host, open_host(model_, path, Observe::nothing, cancel));
+  return divergence(*host);
 }
 
 Result<double> Calibrator::loss(std::pair<std::uint32_t, Role> tensor, FormatId type) {
   const Temporary temporary{path_};
-  Options options;
-  if (!model_.carry_formats) options.matrices = FormatId::f32;
-  if (logits_.empty()) {
-    QSF_TRY(write_model(model_, options, path_));
-    QSF_TRY(compare(nullptr));
-  }
+  Options options = exact();
   options.types = {{tensor, type}};
   options.search = true;
   options.calibration = &calibration_;
   options.workers = workers_;
-  QSF_TRY(write_model(model_, options, path_));
-  double divergence = 0;
-  QSF_TRY(compare(&divergence));
-  return divergence;
+  QSF_TRY(write(options));
+  return divergence(path_);
+}
+
+Result<double> Calibrator::loss(const Options& options, const std::string& path) {
+  if (!options.gguf) return divergence(path);
+  const Temporary temporary{path_};
+  QSF_LET(file, plan_file(model_, options));
+  Options same = options;
+  same.gguf = false;
+  for (const TensorSource& tensor : file.tensors) same.types[{tensor.section, tensor.role}] = tensor.format;
+  QSF_TRY(write(same));
+  return divergence(path_);
 }
 
 }  // namespace qsf::convert

@@ -27,11 +27,15 @@ struct Options {
   std::uint32_t least_saved = 0;  // percent of a segment that compressing must save, or it is stored as it is
   bool gguf = false;              // a GGUF file: formats that it has, in whole blocks, and norms in f32
   bool search = false;            // scales and codes by what errors cost, not weight by weight
+  std::vector<float> importance = {};        // of each layer, see LayerEntry; empty: not measured
   const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
   Workers workers = {};                      // lent threads; what is written does not depend on them
 };
 
 inline constexpr FormatId kDefaultFormat = FormatId::q8, kDefaultGgmlFormat = ggml_type(8);
+
+/// Matrices that say which experts are read: they are never rounded, or another expert could be chosen.
+constexpr bool is_router(Role role) { return role == Role::router || role == Role::shared_router; }
 
 /// What is to be written. `model` must outlive it. Matrices get the format that `options` says, norms and biases stay
 /// f32 (f16 where the source has f16). bad_input when tensors are missing, doubled or of another shape than the sizes

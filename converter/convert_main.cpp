@@ -3,6 +3,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -35,6 +36,8 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kSignalled = 128;  // and the signal's number, as shells give it
 constexpr const char* kNoTokenizer = "none";
+constexpr const char* kMixed = "mixed";  // a type for every matrix
+constexpr double kMixedBits = 4.5;
 
 struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
@@ -61,6 +64,7 @@ const std::map<std::string, Compressing> kCompressions{
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
   for (const Format& format : kFormats) names.emplace_back(format.name);
+  names.emplace_back(kMixed);
   return names;
 }
 
@@ -82,6 +86,12 @@ std::string footer() {
   for (const InputKind& kind : kInputKinds) text += std::string("  ") + kind.description + "\n";
   text += "Without --quant-type, models with float weights become 8bit, and GGUF keeps every tensor's type.\n";
   return text;
+}
+
+std::string fixed(double number, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, number);
+  return text.data();
 }
 
 int fail(const Error& error) {
@@ -107,26 +117,37 @@ void print_warnings(const std::vector<std::string>& warnings) {
   }
 }
 
-/// All steps, unless a signal comes: then `stopped_by` has its number and nothing is left behind.
-Result<Summary> write_model(const ModelSource& model, const Options& options, const Arguments& arguments,
-                            int& stopped_by) {
-  const StopSignals signals;
-  QSF_LET(conversion, Conversion::begin(model, options, arguments.output));
-  if (!arguments.quiet) print_warnings(conversion.warnings());
-  Progress progress(arguments.quiet);
-  for (;;) {
-    const Result<Conversion::Step> step = conversion.step();
-    if (step && *step == Conversion::Step::done) break;
-    stopped_by = signals.caught();
-    if (step && stopped_by == 0) {
-      progress.update(conversion.progress().done, conversion.progress().total);
-      continue;
-    }
-    progress.finish();
-    if (stopped_by == 0) return step.error();
-    return make_error(ErrorCode::cancelled, "stopped by signal {}; {:.140} is as it was", stopped_by, arguments.output);
+/// What a conversion reports to, and what ends it: a signal, after which nothing is left behind.
+struct Run {
+  const Arguments& arguments;
+  StopSignals signals = {};
+  Progress progress{arguments.quiet};
+
+  bool goes_on() const { return signals.caught() == 0; }
+  Error stopped() const {
+    return make_error(ErrorCode::cancelled, "stopped by signal {}; {:.140} is as it was", signals.caught(),
+                      arguments.output);
   }
-  progress.finish();
+  /// The exit code of what went wrong.
+  int failed(const Error& error) {
+    progress.finish();
+    if (goes_on()) return fail(error);
+    fail(stopped());
+    return kSignalled + signals.caught();
+  }
+};
+
+/// All steps.
+Result<Summary> write_model(const ModelSource& model, const Options& options, Run& run) {
+  QSF_LET(conversion, Conversion::begin(model, options, run.arguments.output));
+  if (!run.arguments.quiet) print_warnings(conversion.warnings());
+  for (;;) {
+    QSF_LET(step, conversion.step());
+    if (step == Conversion::Step::done) break;
+    if (!run.goes_on()) return run.stopped();
+    run.progress.update("writing", conversion.progress().done, conversion.progress().total, true);
+  }
+  run.progress.finish();
   return conversion.summary();
 }
 
@@ -144,16 +165,26 @@ Result<std::optional<Calibration>> imatrix_of(const ModelSource& model, const Ar
   return std::optional<Calibration>(std::move(calibration));
 }
 
+/// What each layer does to the model; goes into the file.
+void take_layers(std::span<const Calibrator::Layer> layers, const Arguments& arguments, Options& options) {
+  Table table({"layer", "cosine", "loss without it"});
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    options.importance.push_back(static_cast<float>(layers[i].loss));
+    table.add({std::to_string(i), fixed(layers[i].cosine, 4), fixed(layers[i].loss, 5)});
+  }
+  if (!arguments.quiet) table.print(stdout);
+}
+
 /// A type for every matrix, by the size that is asked for.
-Status choose(const ModelSource& model, Calibrator& calibrator, const Arguments& arguments, Options& options) {
-  std::size_t n = 0;
-  const MeasureLoss measure = [&](std::pair<std::uint32_t, Role> tensor, FormatId type) {
-    ++n;
-    if (!arguments.quiet) std::fprintf(stderr, "\rmeasuring matrix %zu ", n);
+Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Options& options) {
+  const Arguments& arguments = run.arguments;
+  const MeasureLoss measure = [&](std::pair<std::uint32_t, Role> tensor, FormatId type, std::uint64_t done,
+                                  std::uint64_t total) {
+    run.progress.update("measuring matrices", done, total);
     return calibrator.loss(tensor, type);
   };
-  QSF_LET(tensors, type_choices(model, calibrator.calibration(), measure, options.workers));
-  if (!arguments.quiet) std::fprintf(stderr, "\r                         \r");
+  QSF_LET(tensors, type_choices(model, options, calibrator.calibration(), measure));
+  run.progress.finish();
   QSF_LET(others, other_bytes(model, options, tensors));
   double bytes = arguments.target_mb * 1e6;
   if (arguments.target_bpw != 0) {
@@ -165,20 +196,13 @@ Status choose(const ModelSource& model, Calibrator& calibrator, const Arguments&
   }
   QSF_TRY(choose_types(tensors, static_cast<std::uint64_t>(bytes) - others));
   Table table({"section", "tensor", "type", "loss"});
-  double loss = 0;
   for (const TensorChoice& tensor : tensors) {
     const TypeChoice& type = tensor.types[tensor.chosen];
     options.types[{tensor.section, tensor.role}] = type.format;
-    loss += type.loss;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.5f", type.loss);
     table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name),
-               std::string(find_format(type.format)->name), text});
+               std::string(find_format(type.format)->name), fixed(type.loss, 5)});
   }
-  if (!arguments.quiet) {
-    table.print(stdout);
-    std::printf("expected loss: %.4f nats per token\n", loss);
-  }
+  if (!arguments.quiet) table.print(stdout);
   return {};
 }
 
@@ -200,32 +224,41 @@ int convert_model(const Arguments& arguments) {
   options.search = arguments.search || !arguments.calibration.empty();
   ThreadPool pool(arguments.threads != 0 ? arguments.threads : usable_cores());
   options.workers = pool.workers();
-  Calibrator calibrator(*model, arguments.output, options.workers);
+  Run run{arguments};
+  const Watch watch = [&](std::string_view what, std::uint64_t done, std::uint64_t total) {
+    if (!what.empty()) run.progress.update(what, done, total);
+    return run.goes_on();
+  };
+  Calibrator calibrator(*model, arguments.output, watch, options.workers);
   std::optional<Calibration> imatrix;
   if (!arguments.calibration.empty()) {
     Result<std::optional<Calibration>> read = imatrix_of(*model, arguments);
-    if (!read) return fail(read.error());
+    if (!read) return run.failed(read.error());
     imatrix = std::move(*read);
     if (!imatrix) {
       const Status status = calibrator.read(arguments.calibration, arguments.own_tokens);
-      if (!status) return fail(status.error());
+      if (!status) return run.failed(status.error());
+      run.progress.finish();
+      take_layers(calibrator.layers(), arguments, options);
     }
     options.calibration = imatrix ? &*imatrix : &calibrator.calibration();
   }
   if (arguments.target_bpw != 0 || arguments.target_mb != 0) {
-    if (const Status chosen = choose(*model, calibrator, arguments, options); !chosen) return fail(chosen.error());
+    if (const Status chosen = choose(*model, calibrator, run, options); !chosen) return run.failed(chosen.error());
   }
-  int stopped_by = 0;
-  const Result<Summary> summary = write_model(*model, options, arguments, stopped_by);
-  if (!summary) {
-    const int code = fail(summary.error());
-    return stopped_by != 0 ? kSignalled + stopped_by : code;
-  }
+  const Result<Summary> summary = write_model(*model, options, run);
+  if (!summary) return run.failed(summary.error());
   if (arguments.quiet) return 0;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   std::printf("%s: %s, %s weights of %.2f bits, %.1f s\n", printable(arguments.output).c_str(),
               human_bytes(static_cast<double>(summary->file_bytes)).c_str(), grouped(summary->weights).c_str(),
               static_cast<double>(summary->weight_bits) / static_cast<double>(summary->weights), took.count());
+  if (options.calibration != nullptr && !imatrix) {
+    std::fflush(stdout);
+    const Result<double> loss = calibrator.loss(options, arguments.output);
+    if (!loss) return run.failed(loss.error());
+    std::printf("expected loss: %.4f nats per token, %.2f %% of the perplexity\n", *loss, 100 * std::expm1(*loss));
+  }
   return finish(0);
 }
 
@@ -250,7 +283,9 @@ int main(int argc, char** argv) {
   app.add_option("IN", arguments.input, "The model to convert")->type_name("");
   app.add_option("OUT", arguments.output, "The .qsf file to write; of a name that ends in .gguf, a GGUF file")
       ->type_name("");
-  app.add_option("--quant-type", arguments.format, "The format of all matrices")->check(CLI::IsMember(format_names()));
+  app.add_option("--quant-type", arguments.format,
+                 "The format of all matrices; mixed: one for each, by --calibration and --target-bpw, 4.5 unless said")
+      ->check(CLI::IsMember(format_names()));
   app.add_option("--compress", arguments.compression, "Compression of the segments")
       ->check(CLI::IsMember(names_of(kCompressions)))
       ->capture_default_str();
@@ -295,8 +330,12 @@ int main(int argc, char** argv) {
   }
   if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
   if (arguments.output.empty()) return usage("OUT.qsf is missing");
+  if (arguments.format == kMixed) {
+    arguments.format.clear();
+    if (arguments.target_bpw == 0 && arguments.target_mb == 0) arguments.target_bpw = kMixedBits;
+  }
   if ((arguments.target_bpw != 0 || arguments.target_mb != 0) && arguments.calibration.empty()) {
-    return usage("--target-bpw and --target-size choose by what types cost: --calibration FILE is needed");
+    return usage("--target-bpw, --target-size and mixed choose by what types cost: --calibration FILE is needed");
   }
   if (names_gguf(arguments.output) && arguments.compression != "none") {
     return usage("GGUF files are not compressed: --compress is for .qsf files");

@@ -334,10 +334,9 @@ Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
   return {};
 }
 
-/// What a router or a gate says of an expert is not rounded: another expert could be chosen.
 FormatId wanted_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, Role role) {
-  const bool matrix = rule_of(role).matrix, routes = role == Role::router || role == Role::shared_router;
-  if (matrix && routes && options.matrices != FormatId::f32) return tensor.format;
+  const bool matrix = rule_of(role).matrix;
+  if (matrix && is_router(role) && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
   if (options.matrices) return *options.matrices;
   if (model.carry_formats || find_format(tensor.format)->quantized()) return tensor.format;
@@ -349,8 +348,7 @@ Result<FormatId> target_format(const ModelSource& model, const Options& options,
   const auto own = options.types.find(key);
   const FormatId wanted = own != options.types.end() ? own->second : wanted_format(model, options, tensor, key.second);
   if (!options.gguf) return wanted;
-  const bool routes = key.second == Role::router || key.second == Role::shared_router;
-  if (!rule_of(key.second).matrix || routes) return FormatId::f32;
+  if (!rule_of(key.second).matrix || is_router(key.second)) return FormatId::f32;
   return ggml_form(wanted, cols);
 }
 
@@ -404,6 +402,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
   out.least_saved = options.least_saved;
+  out.importance = options.importance;
   const auto costs = std::make_shared<Costs>(options.calibration);
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;

@@ -3,21 +3,25 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace qsf::convert {
 
 class Progress {
  public:
   explicit Progress(bool quiet);
-  void update(std::uint64_t done, std::uint64_t total);
+  /// `what` is done at: a word that begins a line of its own when it changes. `bytes`: what is counted.
+  void update(std::string_view what, std::uint64_t done, std::uint64_t total, bool bytes = false);
   /// Clears the line on a terminal.
   void finish();
 
  private:
   bool quiet_;
   bool terminal_;
+  std::string what_;
   int shown_ = -1;  // per cent
-  std::chrono::steady_clock::time_point next_;
+  std::chrono::steady_clock::time_point begin_, next_;
 };
 
 }  // namespace qsf::convert

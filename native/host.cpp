@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <tuple>
 #include <utility>
@@ -57,9 +58,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
   OpenOptions open = options.open;
   open.workers = host->pool_.workers();
-  if (options.expect || (options.deepen && host->source_.kind().past_cache && options.open.ring_slots == 0)) {
-    QSF_TRY(host->measure(options, open));
-  }
+  QSF_TRY(host->measure(options, open));
   const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
   if (!session) return session.error();
   host->session_ = *session;
@@ -75,6 +74,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   }
   if (!step) return step.error();
   if (*step != Step::ready) return make_error(ErrorCode::internal, "opening ended in another state than ready");
+  for (const KernelSpeed& kernel : host->kernels_) QSF_TRY(host->session_->use_kernel(kernel.format, kernel.isa));
   host->open_seconds_ = seconds_since(begin);
   return host;
 }
@@ -114,10 +114,29 @@ Result<Step> Host::step() {
   return make_error(ErrorCode::cancelled, "stopped by the caller");
 }
 
-/// What is to be expected, and how deep the ring must be where reads take long. The ring stays below an eighth of
-/// memory.
+/// What is asked for of: the kernels that are fastest, how deep the ring must be where reads take long, what is to be
+/// expected.
 Status Host::measure(const HostOptions& options, OpenOptions& open) {
-  if (source_.kind().url) return {};  // what a network gives now says little
+  const bool chooses =
+      options.kernels != nullptr && options.open.isa.empty() && source_.size() >= KernelSpeeds::kWeights;
+  const bool deepens = options.deepen && source_.kind().past_cache && options.open.ring_slots == 0;
+  if (source_.kind().url || !(chooses || deepens || options.expect)) return {};  // what a network gives now says little
+  const std::span<std::byte> memory = pages_.bytes();
+  QSF_LET(formats, formats_of(source_, memory, pool_));
+  if (chooses) {
+    for (const FormatShare& format : formats) {
+      QSF_TRY(options.kernels->measure(format.format, memory, pool_));
+      const KernelSpeed* const best = options.kernels->best(format.format, pool_.count());
+      if (best != nullptr) kernels_.push_back(*best);
+    }
+  }
+  if (deepens || options.expect) QSF_TRY(measure_rates(options, formats, open));
+  ::madvise(memory.data(), memory.size(), MADV_DONTNEED);  // zeroed again, and given back
+  return {};
+}
+
+/// The ring stays below an eighth of memory.
+Status Host::measure_rates(const HostOptions& options, std::span<const FormatShare> formats, OpenOptions& open) {
   const std::span<std::byte> memory = pages_.bytes();
   QSF_LET(reading, measure_reading(source_, memory, pool_));
   const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(memory.size() / 8 / (1u << 20), kDeepest));
@@ -125,11 +144,14 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
   if (options.deepen && open.ring_slots == 0 && slots > kUsualSlots) open.ring_slots = slots;
   if (options.expect) {
     constexpr double kMost = 4e9;  // MB a second
-    QSF_LET(computing, measure_computing(source_, memory, options.open.isa, pool_));
+    const auto isa_of = [&](FormatId format) {
+      const auto chosen = std::ranges::find(kernels_, format, &KernelSpeed::format);
+      return chosen != kernels_.end() ? chosen->isa : options.open.isa;
+    };
+    QSF_LET(computing, measure_computing(formats, memory, isa_of, pool_));
     open.read_rate = static_cast<std::uint32_t>(std::min(reading.rate / 1e6, kMost));
     open.compute_rate = static_cast<std::uint32_t>(std::min(computing / 1e6, kMost));
   }
-  ::madvise(memory.data(), memory.size(), MADV_DONTNEED);  // zeroed again, and given back
   return {};
 }
 

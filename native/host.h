@@ -14,7 +14,9 @@
 
 #include "native/cores.h"
 #include "native/io_thread.h"
+#include "native/kernel_speeds.h"
 #include "native/source.h"
+#include "native/speed.h"
 #include "qsf/engine.h"
 #include "threads/thread_pool.h"
 #include "threads/thread_tuner.h"
@@ -31,6 +33,7 @@ struct HostOptions {
   bool profile = false;               // measure every step: see Profile
   bool expect = false;                // measure the machine first, for Stats::token_rate
   bool deepen = true;                 // the ring where reads past the page cache take long
+  KernelSpeeds* kernels = nullptr;    // products of one column by the fastest; measured here where they are not known
   SourceOptions source;
   OpenOptions open;  // workers are filled in
 };
@@ -70,6 +73,8 @@ class Host {
   Session& session() { return *session_; }
   Source& source() { return source_; }
   std::uint32_t threads() const { return pool_.count(); }
+  /// Of the file's formats, those that were chosen by measuring.
+  std::span<const KernelSpeed> kernels() const { return kernels_; }
   /// Seconds since open() began.
   double open_seconds() const { return open_seconds_; }
 
@@ -92,6 +97,7 @@ class Host {
 
   Result<Step> step();
   Status measure(const HostOptions& options, OpenOptions& open);
+  Status measure_rates(const HostOptions& options, std::span<const FormatShare> formats, OpenOptions& open);
 
   Pages pages_;
   Source source_;
@@ -100,6 +106,7 @@ class Host {
   const std::atomic<bool>& cancel_;
   Session* session_ = nullptr;
   std::optional<IoThread> io_;
+  std::vector<KernelSpeed> kernels_;
   double open_seconds_ = 0;
   bool profiling_;
   Profile profile_;

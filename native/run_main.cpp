@@ -10,6 +10,7 @@
 #include "native/run_embed.h"
 #include "native/run_generate.h"
 #include "native/run_input.h"
+#include "native/run_kernels.h"
 #include "native/run_options.h"
 #include "native/run_output.h"
 #include "native/run_perplexity.h"
@@ -252,9 +253,17 @@ int run(int argc, char** argv) {
   o.host.source.received = &received;
   std::optional<Progress> progress;
   if (is_url(o.model)) progress.emplace(o.model, received);
+  const std::string kernel_file = o.isa.empty() && o.generates() ? kernel_file_of(o.kernel_file) : "";
+  KernelSpeeds kernels = read_kernel_speeds(kernel_file);
+  const std::size_t known = kernels.all().size();
+  if (!kernel_file.empty()) o.host.kernels = &kernels;
   const Result<std::unique_ptr<Host>> opened = Host::open(o.model, o.host, cancelled());
   if (progress && (!opened || o.memory_map || o.verbose || o.interactive || o.chat || o.bench)) progress->end();
   if (!opened) return fail(opened.error());
+  if (kernels.all().size() > known) {
+    const Status kept = write_kernel_speeds(kernel_file, kernels);
+    if (!kept && o.verbose) note(kept.error().sentence);
+  }
   catch_signals();
   return run_opened(o, **opened, measured, progress ? &*progress : nullptr);
 }

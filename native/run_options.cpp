@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "native/run_complete.h"
+#include "native/run_kernels.h"
 #include "native/run_scores.h"
 
 namespace qsf::run {
@@ -220,6 +221,10 @@ class Table {
         kKvNames);
     choice(text("--source", o_.source, "How a file is read: " + joined(source_names()), "KIND"), source_names());
     text("--isa", o_.isa, "Instruction set: " + joined(isa_names()) + "; else the best, or what QSF_ISA says", "NAME");
+    text("--kernel-speeds", o_.kernel_file,
+         "Where it is kept which instruction set is fastest for a token, measured once; else " +
+             std::string(kUsualKernelFile) + "; " + std::string(kNoKernelFile) + ": the best one",
+         "FILE");
     number("-t,--threads", o_.host.threads, "Computing threads; 0: one per physical core")
         ->check(CLI::Range(0u, kMaxThreads));
     app_.add_flag("--pin", o_.host.pin, "Keep each computing thread but the first on a core of its own");

@@ -15,6 +15,7 @@ struct Options {
   std::string model;
   HostOptions host;
   std::string isa, source;  // what host.open.isa and host.source.kind look at
+  std::string kernel_file;  // as it is given
 
   std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open
   std::string prompt_file;

@@ -24,6 +24,13 @@ Json kernels_of(const Session& session) {
   return kernels;
 }
 
+/// By format, the instruction set of products of one column, where it was chosen by measuring.
+Json token_kernels_of(const Host& host) {
+  Json kernels = Json::object();
+  for (const KernelSpeed& kernel : host.kernels()) kernels[std::string(find_format(kernel.format)->name)] = kernel.isa;
+  return kernels;
+}
+
 /// What every receipt begins with.
 Json setting_of(const Options& options, Host& host) {
   const Session& session = host.session();
@@ -31,6 +38,7 @@ Json setting_of(const Options& options, Host& host) {
   return {{"program", "qsf-run " QSF_VERSION},
           {"model", {{"file", options.model}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
           {"isa", s.isa},
+          {"token_kernels", token_kernels_of(host)},
           {"threads", host.threads()},
           {"source", host.source().kind().name}};
 }

@@ -52,6 +52,10 @@ void print_setting(std::FILE* to, const Options& options, Host& host) {
                mib(s.model_bytes), s.n_layers, s.vocab_size);
   std::fprintf(to, "host       %s kernels, %u threads, reading by %s, opened in %.3f s\n", s.isa.data(), host.threads(),
                host.source().kind().name.data(), host.open_seconds());
+  for (const KernelSpeed& kernel : host.kernels()) {
+    std::fprintf(to, "kernel     %s for a token by %s: %.1f GB/s\n", find_format(kernel.format)->name.data(),
+                 kernel.isa.data(), kernel.rate / 1e9);
+  }
   print_memory_map(to, host.session());
 }
 

@@ -4,12 +4,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <limits>
+#include <functional>
 
 #include "native/clock.h"
 #include "qsf/base/try.h"
 #include "qsf/engine.h"
 #include "qsf/file/reader.h"
+#include "qsf/file/roles.h"
 
 namespace qsf {
 namespace {
@@ -21,6 +22,7 @@ constexpr std::uint64_t kRead = 32u << 20;     // bytes, at most
 constexpr std::uint64_t kWeights = 64u << 20;  // more than most last levels of cache
 constexpr std::size_t kLeast = 256u << 10;     // bytes of memory
 constexpr double kEnough = 0.25;               // seconds
+constexpr double kLeastShare = 0.1;            // of a format that counts
 
 /// Requests, and what came of them.
 class Reads {
@@ -78,15 +80,27 @@ class Reads {
   std::atomic<bool> failed_{false};
 };
 
-Result<FormatId> format_of(Source& source, std::span<std::byte> memory, ThreadPool& pool) {
+/// Into the first bytes of memory, which is large enough.
+Result<std::span<const std::byte>> read_at(Source& source, std::uint64_t offset, std::uint64_t size,
+                                           std::span<std::byte> memory, ThreadPool& pool) {
   Reads reads(source, pool);
-  reads.ask(0, kHeaderSize, memory);
+  reads.ask(offset, size, memory);
   while (reads.under_way() != 0) reads.wait();
   QSF_TRY(reads.status());
-  QSF_LET(header, read_header(memory.first(kHeaderSize), source.size()));
-  const auto id = static_cast<FormatId>(header.quant);
-  // A file of several formats has none of its own.
-  return find_format(id) != nullptr ? id : find_format("4bit")->id;
+  return std::span<const std::byte>(memory.first(static_cast<std::size_t>(size)));
+}
+
+double time_product(FormatId format, std::string_view isa, std::span<std::byte> weights, ThreadPool& pool) {
+  double best = 0;
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < 6 && (i < 2 || seconds_since(start) < kEnough); ++i) {
+    const Clock::time_point once = Clock::now();
+    const Result<std::uint64_t> bytes = try_product(weights, format, isa, pool.workers());
+    if (!bytes) return 0;
+    // The first brings code into the caches.
+    if (i > 0) best = std::max(best, static_cast<double>(*bytes) / std::max(seconds_since(once), 1e-9));
+  }
+  return best;
 }
 
 }  // namespace
@@ -121,22 +135,53 @@ Result<ReadSpeed> measure_reading(Source& source, std::span<std::byte> memory, T
   return out;
 }
 
-Result<double> measure_computing(Source& source, std::span<std::byte> memory, std::string_view isa, ThreadPool& pool) {
-  if (memory.size() < kLeast || source.size() < kHeaderSize) return 0.0;
-  QSF_LET(format, format_of(source, memory, pool));
+Result<std::vector<FormatShare>> formats_of(Source& source, std::span<std::byte> memory, ThreadPool& pool) {
+  std::vector<FormatShare> out;
+  if (memory.size() < kLeast || source.size() < kHeaderSize) return out;
+  QSF_LET(front, read_at(source, 0, kHeaderSize, memory, pool));
+  QSF_LET(header, read_header(front, source.size()));
+  std::vector<SectionEntry> sections(header.n_sections);
+  const std::uint64_t directory = std::uint64_t{header.n_sections} * kSectionEntrySize;
+  if (directory > memory.size()) return out;
+  QSF_LET(entries, read_at(source, header.directory_offset, directory, memory, pool));
+  QSF_TRY(read_directory(header, entries, source.size(), sections));
+  const SectionEntry* const section = find_section(sections, kTagTensors);
+  if (section == nullptr || section->size > memory.size()) return out;
+  QSF_LET(table, read_at(source, section->offset, section->size, memory, pool));
+  QSF_TRY(check_section(*section, table));
+  std::vector<TensorEntry> tensors(table.size() / kTensorEntrySize);
+  QSF_TRY(read_tensors(header, table, tensors));
+  double all = 0;
+  for (const TensorEntry& t : tensors) {
+    if (!rule_of(t.role).matrix) continue;
+    const auto bytes = static_cast<double>(t.rows * row_bytes(*find_format(t.format), t.cols));
+    const auto same = std::ranges::find(out, t.format, &FormatShare::format);
+    if (same == out.end()) {
+      out.push_back({t.format, bytes});
+    } else {
+      same->share += bytes;
+    }
+    all += bytes;
+  }
+  for (FormatShare& format : out) format.share /= std::max(all, 1.0);
+  std::erase_if(out, [](const FormatShare& format) { return format.share < kLeastShare; });
+  std::ranges::sort(out, std::ranges::greater(), &FormatShare::share);
+  return out;
+}
+
+Result<double> measure_computing(std::span<const FormatShare> formats, std::span<std::byte> memory,
+                                 const std::function<std::string_view(FormatId)>& isa_of, ThreadPool& pool) {
+  if (memory.size() < kLeast) return 0.0;
   const std::span<std::byte> weights = memory.first(std::min<std::size_t>(memory.size(), kWeights));
   std::ranges::fill(weights, std::byte{0});
-  double best = 0;
-  const Clock::time_point start = Clock::now();
-  for (int i = 0; i < 6 && (i < 2 || seconds_since(start) < kEnough); ++i) {
-    const Clock::time_point once = Clock::now();
-    const Result<std::uint64_t> bytes = try_product(weights, format, isa, pool.workers());
-    if (!bytes && bytes.error().code == ErrorCode::out_of_memory) return 0.0;
-    if (!bytes) return bytes.error();
-    // The first brings code into the caches.
-    if (i > 0) best = std::max(best, static_cast<double>(*bytes) / std::max(seconds_since(once), 1e-9));
+  double seconds = 0, share = 0;  // of a byte
+  for (const FormatShare& format : formats) {
+    const double rate = time_product(format.format, isa_of(format.format), weights, pool);
+    if (rate == 0) return 0.0;
+    seconds += format.share / rate;
+    share += format.share;
   }
-  return best;
+  return share > 0 ? share / seconds : 0;
 }
 
 }  // namespace qsf

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "native/source.h"
 #include "qsf/base/result.h"
+#include "qsf/formats/format.h"
 #include "threads/thread_pool.h"
 
 namespace qsf {
@@ -24,7 +27,18 @@ struct ReadSpeed {
 /// quarter of a second at most, but for the last reads. All zero where there is too little memory or file.
 Result<ReadSpeed> measure_reading(Source& source, std::span<std::byte> memory, ThreadPool& pool);
 
-/// Bytes of weights a second of the file's format. `memory` and `source` as above; takes about a tenth of a second.
-Result<double> measure_computing(Source& source, std::span<std::byte> memory, std::string_view isa, ThreadPool& pool);
+/// A format of the file's matrices, and its share of their bytes.
+struct FormatShare {
+  FormatId format;
+  double share;
+};
+/// The formats with a tenth of the bytes or more, the largest first; none where there is too little memory. `memory`
+/// and `source` as above.
+Result<std::vector<FormatShare>> formats_of(Source& source, std::span<std::byte> memory, ThreadPool& pool);
+
+/// Bytes of weights a second in products of one column, each format by its instruction set. `memory` as above; takes
+/// about a tenth of a second for each. 0 where there is too little memory or no format.
+Result<double> measure_computing(std::span<const FormatShare> formats, std::span<std::byte> memory,
+                                 const std::function<std::string_view(FormatId)>& isa_of, ThreadPool& pool);
 
 }  // namespace qsf

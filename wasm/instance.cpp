@@ -19,6 +19,48 @@ std::optional<T> chosen(std::int32_t number, std::size_t count) {
   return static_cast<T>(number);
 }
 
+struct PlannedSegment : SegmentEntry {
+  bool pinned;
+};
+
+void put(RowWriter row, const ReadRequest& of) {
+#define QSF_READ_FIELD(type, name, js, meaning) row.put(of.name);
+#include "qsf/base/boundary.def"
+}
+
+void put(RowWriter row, const Stats& of) {
+#define QSF_STAT(type, name, js, meaning) row.put(of.name);
+#include "qsf/base/boundary.def"
+}
+
+void put(RowWriter row, const SequenceStats& of) {
+#define QSF_SEQUENCE_STAT(type, name, js, meaning) row.put(of.name);
+#include "qsf/base/boundary.def"
+}
+
+void put(RowWriter row, const MemoryRegion& of) {
+#define QSF_REGION_FIELD(type, name, js, meaning) row.put(of.name);
+#include "qsf/base/boundary.def"
+}
+
+void put(RowWriter row, const KernelCount& of) {
+#define QSF_KERNEL_FIELD(type, name, js, meaning) row.put(of.name);
+#include "qsf/base/boundary.def"
+}
+
+void put(RowWriter row, const PlannedSegment& of) {
+#define QSF_SEGMENT_FIELD(type, name, js, meaning) row.put(of.name);
+#include "qsf/base/boundary.def"
+}
+
+/// False behind the last.
+template <class Row>
+bool put_at(Mailbox& mailbox, std::span<const Row> all, std::uint32_t index) {
+  if (index >= all.size()) return false;
+  put(RowWriter(mailbox), all[index]);
+  return true;
+}
+
 }  // namespace
 
 Instance::~Instance() {
@@ -80,9 +122,7 @@ std::uint32_t Instance::step() {
 bool Instance::next_request() {
   const std::optional<ReadRequest> request = request_ ? std::exchange(request_, {}) : session_->next_request();
   if (!request) return false;
-  RowWriter row(mailbox_);
-#define QSF_READ_FIELD(type, name, js, meaning) row.put(request->name);
-#include "qsf/base/boundary.def"
+  put(RowWriter(mailbox_), *request);
   return true;
 }
 
@@ -163,48 +203,18 @@ std::int32_t Instance::tokenize(std::uint32_t text_size, bool special) {
   return static_cast<std::int32_t>(*n);
 }
 
-void Instance::stats() {
-  const Stats stats = session_->stats();
-  RowWriter row(mailbox_);
-#define QSF_STAT(type, name, js, meaning) row.put(stats.name);
-#include "qsf/base/boundary.def"
-}
+void Instance::stats() { put(RowWriter(mailbox_), session_->stats()); }
 
-void Instance::sequence_stats(std::uint32_t sequence) {
-  const SequenceStats stats = session_->sequence_stats(sequence);
-  RowWriter row(mailbox_);
-#define QSF_SEQUENCE_STAT(type, name, js, meaning) row.put(stats.name);
-#include "qsf/base/boundary.def"
-}
+void Instance::sequence_stats(std::uint32_t sequence) { put(RowWriter(mailbox_), session_->sequence_stats(sequence)); }
 
-bool Instance::memory_region(std::uint32_t index) {
-  const std::span<const MemoryRegion> all = session_->memory_map();
-  if (index >= all.size()) return false;
-  RowWriter row(mailbox_);
-#define QSF_REGION_FIELD(type, name, js, meaning) row.put(all[index].name);
-#include "qsf/base/boundary.def"
-  return true;
-}
+bool Instance::memory_region(std::uint32_t index) { return put_at(mailbox_, session_->memory_map(), index); }
 
-bool Instance::kernel_count(std::uint32_t index) {
-  const std::span<const KernelCount> all = session_->kernel_counts();
-  if (index >= all.size()) return false;
-  RowWriter row(mailbox_);
-#define QSF_KERNEL_FIELD(type, name, js, meaning) row.put(all[index].name);
-#include "qsf/base/boundary.def"
-  return true;
-}
+bool Instance::kernel_count(std::uint32_t index) { return put_at(mailbox_, session_->kernel_counts(), index); }
 
 bool Instance::segment(std::uint32_t index) {
   const std::span<const SegmentEntry> all = session_->segments();
   if (index >= all.size()) return false;
-  struct Planned : SegmentEntry {
-    bool pinned;
-  };
-  const Planned segment{all[index], session_->is_pinned(index)};
-  RowWriter row(mailbox_);
-#define QSF_SEGMENT_FIELD(type, name, js, meaning) row.put(segment.name);
-#include "qsf/base/boundary.def"
+  put(RowWriter(mailbox_), PlannedSegment{all[index], session_->is_pinned(index)});
   return true;
 }
 

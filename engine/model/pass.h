@@ -35,9 +35,11 @@ class Pass {
   Status init(Arena& arena, const Config& config, const Weights& weights, const Program& program, Streamer& streamer,
               Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
               std::uint32_t logits_rows);
-  /// Room to sum up what enters products, from now on.
-  Status observe(Arena& arena) { return observer_.init(arena, *program_, *weights_); }
-  std::span<const Observed> observed() const { return observer_.seen(); }
+  /// Room to sum up, from now on.
+  Status observe(Arena& arena, Observe what) {
+    return observer_.init(arena, what, *program_, *weights_, {config_->n_layers, config_->dim, chunk_});
+  }
+  Observer& observer() { return observer_; }
 
   /// Begins a pass, an unfinished one is forgotten. Columns of a sequence lie side by side, their positions ascending
   /// by one; they stay where they are until the pass is done.
@@ -52,11 +54,17 @@ class Pass {
   std::span<float> hidden() const;
   /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
   std::span<float> pooled() const;
+  /// Of the available kernels' products of one column with a format's weights, by its place in kFormats.
+  void use_kernel(std::size_t format, std::size_t isa) { alone_[format] = static_cast<std::uint8_t>(isa + 1); }
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
   // For ops.
 
   const Kernels& kernels() const { return *kernels_; }
+  /// Those whose product of `n` columns serves best.
+  const Kernels& product_kernels(std::size_t format, std::uint32_t n) const {
+    return n != 1 || alone_[format] == 0 ? *kernels_ : *available_kernels()[alone_[format] - 1u];
+  }
   const Workers& workers() const { return workers_; }
   const Lanes& lanes() const { return *lanes_; }
   Streamer& streamer() { return *streamer_; }
@@ -96,7 +104,7 @@ class Pass {
   ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
   /// The first `n` columns of `buf` enter the product with a tensor.
   void entered(Role role, Buf buf, std::uint32_t n) {
-    if (!observer_.on()) return;
+    if (observer_.seen().empty()) return;
     observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
   }
   /// What the section's router chose.
@@ -152,6 +160,7 @@ class Pass {
   Streamer* streamer_ = nullptr;
   Lanes* lanes_ = nullptr;
   const Kernels* kernels_ = nullptr;
+  std::array<std::uint8_t, kFormats.size()> alone_{};  // by format: 1 + place in available_kernels(), or 0
   Workers workers_;
   std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest]
   QuantizedColumns xq_;

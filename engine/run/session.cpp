@@ -275,7 +275,19 @@ std::span<const MemoryRegion> Session::memory_map() const {
   return std::span(impl_->model.map).first(impl_->model.n_map);
 }
 std::span<const KernelCount> Session::kernel_counts() const { return impl_->model.pass.counts(); }
-std::span<const Observed> Session::observed() const { return impl_->model.pass.observed(); }
+Status Session::use_kernel(FormatId format, std::string_view isa) {
+  const std::span<const Kernels* const> all = available_kernels();
+  const auto found = std::ranges::find(all, isa, &Kernels::isa);
+  const int at = format_index(format);
+  if (found == all.end() || at < 0) {
+    return make_error(ErrorCode::bad_argument, "there is no instruction set {:.20} here, or no such format", isa);
+  }
+  impl_->model.pass.use_kernel(static_cast<std::size_t>(at), static_cast<std::size_t>(found - all.begin()));
+  return {};
+}
+std::span<const Observed> Session::observed() const { return impl_->model.pass.observer().seen(); }
+std::span<const ObservedLayer> Session::observed_layers() const { return impl_->model.pass.observer().layers(); }
+void Session::skip_layer(std::optional<std::uint32_t> layer) { impl_->model.pass.observer().skip(layer); }
 std::span<const SegmentEntry> Session::segments() const { return impl_->model.tables.segments; }
 bool Session::is_pinned(std::uint32_t segment) const {
   return impl_->open && segment < segments().size() && impl_->model.streamer.is_pinned(segment);

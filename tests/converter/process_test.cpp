@@ -8,13 +8,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <thread>
 
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"
 #include "converter/support.h"
+#include "file/open_file.h"
 
 namespace qsf::test {
 namespace {
@@ -41,7 +44,7 @@ std::size_t n_files(const Folder& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
 }
 
-class Output : public testing::Test {
+class Output : public ::testing::Test {
  protected:
   void SetUp() override { out_ = folder_.path("out.qsf"); }
   /// A Hugging Face directory of its own.
@@ -164,6 +167,58 @@ TEST_F(Output, IsRemovedWhenASignalComes) {
     EXPECT_EQ(n_files(folder_), 2u);
     EXPECT_EQ(read_bytes(out_).size(), 7u);
   }
+}
+
+TEST_F(Output, NothingIsLeftOfACalibrationThatASignalEnds) {
+  write_text(out_, "earlier");
+  write_text(folder_.path("text.txt"), "Once upon a time there was a fox.");
+  for (const char* name : {"out.qsf", "out.gguf"}) {
+    bool seen = false;
+    const std::string out = folder_.path(name);
+    const Ran ran = qsf_convert({kLlama, out, "--calibration", folder_.path("text.txt"), "--own-tokens", "1000000"},
+                                {.input = {}, .environment = {}, .meanwhile = [&](pid_t child) {
+                                   for (int i = 0; i < 20000 && !seen; ++i) {
+                                     seen = fs::exists(out + ".calibration");
+                                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                   }
+                                   kill(child, SIGTERM);
+                                 }});
+    EXPECT_TRUE(seen);
+    EXPECT_EQ(ran.code, 128 + SIGTERM) << ran.err;
+    EXPECT_NE(ran.err.find("cancelled: stopped by signal"), std::string::npos) << ran.err;
+    EXPECT_EQ(n_files(folder_), 2u);
+  }
+  EXPECT_EQ(read_bytes(out_).size(), 7u);
+}
+
+TEST_F(Output, SaysWhatAModelLosesByItsTypes) {
+  write_text(folder_.path("text.txt"), "Once upon a time there was a fox.");
+  const std::string text = folder_.path("text.txt");
+  for (const char* name : {"m.qsf", "m.gguf"}) {
+    const Ran ran =
+        qsf_convert({kLlama, folder_.path(name), "--calibration", text, "--own-tokens", "64", "--quant-type", "q4_0"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const std::size_t at = ran.out.find("expected loss: ");
+    ASSERT_NE(at, std::string::npos) << ran.out;
+    const double loss = std::strtod(ran.out.c_str() + at + 15, nullptr);
+    EXPECT_GT(loss, 0) << ran.out;
+    EXPECT_LT(loss, 1) << ran.out;
+  }
+  const Ran inspected = qsf_convert({"--inspect", folder_.path("m.qsf")});
+  const auto file = testing::open_file(read_bytes(folder_.path("m.qsf")));
+  ASSERT_TRUE(file);
+  for (const LayerEntry& layer : file->layers) {
+    EXPECT_GT(layer.importance, 0.0f);
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%g\n", double{layer.importance});
+    EXPECT_NE(inspected.out.find(text.data()), std::string::npos) << inspected.out;
+  }
+  const Ran mixed = qsf_convert(
+      {kLlama, folder_.path("x.gguf"), "--quant-type", "mixed", "--calibration", text, "--own-tokens", "64"});
+  ASSERT_EQ(mixed.code, 0) << mixed.err;
+  EXPECT_NE(mixed.out.find(" weights of 4."), std::string::npos) << mixed.out;
+  EXPECT_EQ(qsf_convert({folder_.path("x.gguf"), folder_.path("x.qsf")}).code, 0);
+  EXPECT_EQ(qsf_convert({kLlama, out_, "--quant-type", "mixed"}).code, 2);
 }
 
 TEST_F(Output, GoesOnWhenTheSignalIsIgnored) {

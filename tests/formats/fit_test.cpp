@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "formats/rows.h"
@@ -36,59 +38,60 @@ std::vector<float> costs() {
   return cost;
 }
 
-TEST(FitTest, LinesThroughZeroAreNearTheBestOfAGrid) {
+/// Fits `blocks` of every spread; `best_of_grid` gives the least error among a grid's lines, and what scales a block.
+template <class Grid>
+void expect_near_best(const LineRules& rules, const Format& f, std::size_t blocks, double limit, Grid best_of_grid) {
   const std::vector<float> cost = costs();
+  double found = 0, best = 0;
+  for (const Spread spread : kSpreads) {
+    const std::vector<float> all = spread_weights(spread, kWeights * blocks);
+    for (std::size_t at = 0; at < all.size(); at += kWeights) {
+      const std::span<const float> weights = std::span(all).subspan(at, kWeights);
+      const Line line = best_line(rules, weights, cost);
+      if (!rules.minimum) {
+        EXPECT_EQ(line.minimum, 0.0f);
+      }
+      const auto error = [&](double scale, double minimum) { return error_of(f, weights, cost, scale, minimum); };
+      const auto [least, size] = best_of_grid(weights, error);
+      found += error(double{line.scale}, double{line.minimum}) / (size * size);
+      best += least / (size * size);
+    }
+  }
+  EXPECT_LE(found, limit * best) << f.name;
+}
+
+TEST(FitTest, LinesThroughZeroAreNearTheBestOfAGrid) {
   for (const char* const name : {"q4_0", "q3_k", "iq4_nl", "bitnet-32", "q1_0"}) {
     const Format& f = format(name);
     const LineRules rules{&level_table(f), false, false};
-    double found = 0, best = 0;
-    for (const Spread spread : kSpreads) {
-      const std::vector<float> all = spread_weights(spread, kWeights * 20);
-      for (std::size_t at = 0; at < all.size(); at += kWeights) {
-        const std::span<const float> weights = std::span(all).subspan(at, kWeights);
-        const Line line = best_line(rules, weights, cost);
-        ASSERT_EQ(line.minimum, 0.0f);
-        double peak = 0;
-        for (const float w : weights) peak = std::max(peak, std::fabs(double{w}));
-        double least = error_of(f, weights, cost, 0, 0);
-        for (int step = -400; step <= 400; ++step) {
-          const double scale = peak * step / 200.0 / std::max(1.0, double{rules.table->high} - 1);
-          least = std::min(least, error_of(f, weights, cost, scale, 0));
-        }
-        found += error_of(f, weights, cost, double{line.scale}, 0) / (peak * peak);
-        best += least / (peak * peak);
+    expect_near_best(rules, f, 20, 1.02, [&](std::span<const float> weights, auto error) {
+      double peak = 0;
+      for (const float w : weights) peak = std::max(peak, std::fabs(double{w}));
+      double least = error(0, 0);
+      for (int step = -400; step <= 400; ++step) {
+        least = std::min(least, error(peak * step / 200.0 / std::max(1.0, double{rules.table->high} - 1), 0));
       }
-    }
-    EXPECT_LE(found, 1.02 * best) << name;
+      return std::pair(least, peak);
+    });
   }
 }
 
 TEST(FitTest, LinesWithMinimaAreNearTheBestOfAGrid) {
-  const std::vector<float> cost = costs();
   for (const char* const name : {"2bit", "3bit", "q4_1"}) {
     const Format& f = format(name);
     const LineRules rules{&level_table(f), true, false};
-    double found = 0, best = 0;
-    for (const Spread spread : kSpreads) {
-      const std::vector<float> all = spread_weights(spread, kWeights * 6);
-      for (std::size_t at = 0; at < all.size(); at += kWeights) {
-        const std::span<const float> weights = std::span(all).subspan(at, kWeights);
-        const Line line = best_line(rules, weights, cost);
-        const auto [low, high] = std::ranges::minmax(weights);
-        const double range = double{high} - double{low};
-        double least = -1;
-        for (int from = -10; from <= 40; ++from) {
-          for (int to = from + 5; to <= 70; ++to) {
-            const double minimum = double{low} + range * from / 60, top = double{low} + range * to / 60;
-            const double error = error_of(f, weights, cost, (top - minimum) / double{rules.table->high}, minimum);
-            if (least < 0 || error < least) least = error;
-          }
+    expect_near_best(rules, f, 6, 1.05, [&](std::span<const float> weights, auto error) {
+      const auto [low, high] = std::ranges::minmax(weights);
+      const double range = double{high} - double{low};
+      double least = std::numeric_limits<double>::infinity();
+      for (int from = -10; from <= 40; ++from) {
+        for (int to = from + 5; to <= 70; ++to) {
+          const double minimum = double{low} + range * from / 60, top = double{low} + range * to / 60;
+          least = std::min(least, error((top - minimum) / double{rules.table->high}, minimum));
         }
-        found += error_of(f, weights, cost, double{line.scale}, double{line.minimum}) / (range * range);
-        best += least / (range * range);
       }
-    }
-    EXPECT_LE(found, 1.05 * best) << name;
+      return std::pair(least, range);
+    });
   }
 }
 

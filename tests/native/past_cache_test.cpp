@@ -213,94 +213,87 @@ bool refuse(long call, int error) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+struct SomeFile {
+  const test::TempDir dir;
+  const std::string path = dir / "file";
+  const std::vector<std::byte> content = test::some_bytes(2'500'000);
+  int fd = -1;
+
+  SomeFile() {
+    test::write_bytes(path, content);
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  SomeFile(const SomeFile&) = delete;
+  SomeFile& operator=(const SomeFile&) = delete;
+  ~SomeFile() { ::close(fd); }
+};
+
 /// Opens the file by `kind`, reads it and says whether that was by `by` and right.
-int reads_by(const std::string& path, const std::vector<std::byte>& content, const char* kind, const char* by,
-             std::uint64_t beside = 0) {
+int reads_by(const SomeFile& file, const char* kind, const char* by, std::uint64_t beside = 0) {
   SourceOptions options;
   options.beside = beside;
   options.kind = kind;
-  Result<Source> source = Source::open(path, options);
+  Result<Source> source = Source::open(file.path, options);
   if (!source) return 2;
   if (source->kind().name != by) return 3;
-  std::vector<std::byte> into(content.size());
+  std::vector<std::byte> into(file.content.size());
   const ReadRequest all = request(0, static_cast<std::uint32_t>(into.size()), 0, into.data());
   if (source->submit({&all, 1}) != 1) return 4;
   std::array<Completion, 2> done;
   if (source->reap(done, std::chrono::seconds(30)) != 1 || !done[0].status) return 5;
-  return into == content ? 0 : 6;
+  return into == file.content ? 0 : 6;
 }
 
 TEST(PastCache, WithoutIoUringThreadsRead) {
-  const test::TempDir dir;
-  const std::vector<std::byte> content = test::some_bytes(2'500'000);
-  test::write_bytes(dir / "file", content);
+  const SomeFile file;
   for (const int error : {EPERM, ENOSYS, ENOMEM}) {
-    EXPECT_EQ(in_child([&] {
-                return refuse(__NR_io_uring_setup, error) ? reads_by(dir / "file", content, "uring", "direct") : 1;
-              }),
-              0);
+    EXPECT_EQ(in_child([&] { return refuse(__NR_io_uring_setup, error) ? reads_by(file, "uring", "direct") : 1; }), 0);
   }
 }
 
 TEST(PastCache, WithoutRegisteredBuffersTheRingReadsAllTheSame) {
-  const test::TempDir dir;
-  const std::vector<std::byte> content = test::some_bytes(2'500'000);
-  test::write_bytes(dir / "file", content);
-  drop_cached(::open((dir / "file").c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(in_child([&] {
-              return refuse(__NR_io_uring_register, ENOMEM) ? reads_by(dir / "file", content, "uring", "uring") : 1;
-            }),
-            0);
+  const SomeFile file;
+  drop_cached(file.fd);
+  EXPECT_EQ(in_child([&] { return refuse(__NR_io_uring_register, ENOMEM) ? reads_by(file, "uring", "uring") : 1; }), 0);
 }
 
 // statx is how a file system says what direct reads must be aligned to.
 TEST(PastCache, WithoutDirectReadsThePageCacheReads) {
-  const test::TempDir dir;
-  const std::vector<std::byte> content = test::some_bytes(2'500'000);
-  test::write_bytes(dir / "file", content);
+  const SomeFile file;
   for (const char* kind : {"uring", "direct"}) {
-    EXPECT_EQ(in_child([&] { return refuse(__NR_statx, ENOSYS) ? reads_by(dir / "file", content, kind, "pread") : 1; }),
-              0);
+    EXPECT_EQ(in_child([&] { return refuse(__NR_statx, ENOSYS) ? reads_by(file, kind, "pread") : 1; }), 0);
   }
 }
 
 TEST(PastCache, AColdFileAndAWarmOneAreTheSame) {
-  const test::TempDir dir;
-  const std::vector<std::byte> content = test::some_bytes(2'500'000);
-  test::write_bytes(dir / "file", content);
-  const int fd = ::open((dir / "file").c_str(), O_RDONLY | O_CLOEXEC);
+  const SomeFile file;
   for (const char* kind : {"uring", "direct"}) {
-    drop_cached(fd);
-    EXPECT_EQ(reads_by(dir / "file", content, kind, kind), 0);
+    drop_cached(file.fd);
+    EXPECT_EQ(reads_by(file, kind, kind), 0);
     bool cached = false;
     for (int i = 0; i < 20 && !cached; ++i) {  // the system may drop pages at any time
-      EXPECT_EQ(reads_by(dir / "file", content, "pread", "pread"), 0);
-      cached = is_cached(fd, 0, content.size());
+      EXPECT_EQ(reads_by(file, "pread", "pread"), 0);
+      cached = is_cached(file.fd, 0, file.content.size());
     }
     EXPECT_TRUE(cached);
-    EXPECT_EQ(reads_by(dir / "file", content, kind, kind), 0);
+    EXPECT_EQ(reads_by(file, kind, kind), 0);
   }
-  ::close(fd);
 }
 
 // What is read through the page cache leaves it where memory has no room for the file, and stays where it has.
 TEST(PastCache, WhatHasNoRoomIsGivenBack) {
-  const test::TempDir dir;
-  const std::vector<std::byte> content = test::some_bytes(2'500'000);
-  test::write_bytes(dir / "file", content);
-  const int fd = ::open((dir / "file").c_str(), O_RDONLY | O_CLOEXEC);
+  const SomeFile file;
   for (const char* kind : {"pread", "mmap"}) {
     for (const std::uint64_t beside : {std::uint64_t{0}, std::uint64_t{1} << 60}) {
       bool as_told = false;
       for (int i = 0; i < 20 && !as_told; ++i) {  // the system may keep and drop pages as it likes
-        drop_cached(fd);
-        EXPECT_EQ(reads_by(dir / "file", content, kind, kind, beside), 0);
-        as_told = is_cached(fd, 1 << 20, 1 << 20) == (beside == 0);
+        drop_cached(file.fd);
+        EXPECT_EQ(reads_by(file, kind, kind, beside), 0);
+        as_told = is_cached(file.fd, 1 << 20, 1 << 20) == (beside == 0);
       }
       EXPECT_TRUE(as_told) << kind << " " << beside;
     }
   }
-  ::close(fd);
 }
 
 TEST(PastCache, MemoryDecidesWhoReads) {

@@ -39,8 +39,9 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   std::vector<char*> argv, envp;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   for (std::string& variable : variables) envp.push_back(variable.data());
-  std::string no_proxy = "no_proxy=127.0.0.1";
+  std::string no_proxy = "no_proxy=127.0.0.1", no_cache = "XDG_CACHE_HOME=" + (dir / "cache");
   envp.push_back(no_proxy.data());
+  envp.push_back(no_cache.data());
   for (char** variable = environ; *variable != nullptr; ++variable) envp.push_back(*variable);
   argv.push_back(nullptr);
   envp.push_back(nullptr);

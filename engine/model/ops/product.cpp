@@ -49,6 +49,7 @@ void multiply_rows(Pass& pass, const TensorEntry& tensor, std::uint32_t segment,
   whole.rows = rows.count;
   whole.cols = tensor.cols;
   whole.y += rows.begin - first_row;
+  const Kernels& kernels = pass.product_kernels(format, whole.n);
   const std::uint32_t tasks = pass.workers().count > 1 ? std::max(rows.count / kMinRows, 1u) : 1;
   const auto per_task = static_cast<std::uint32_t>(align_up((rows.count + tasks - 1) / tasks, kTileRows));
   parallel_for(pass.workers(), (rows.count + per_task - 1) / per_task, [&](std::uint32_t task) {
@@ -57,7 +58,7 @@ void multiply_rows(Pass& pass, const TensorEntry& tensor, std::uint32_t segment,
     args.weights += begin * row;
     args.rows = std::min(per_task, rows.count - begin);
     args.y += begin;
-    pass.kernels().matmul[format](args);
+    kernels.matmul[format](args);
   });
   pass.count(op_product.name, kFormats[format].name, 1);
 }

@@ -1,0 +1,43 @@
+// How fast the kernels of this machine's instruction sets go through weights in memory. All of them give the same bits,
+// so the fastest serves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "qsf/base/result.h"
+#include "qsf/formats/format.h"
+#include "threads/thread_pool.h"
+
+namespace qsf {
+
+/// Bytes of weights a second in products of one column. `isa` is one of instruction_set()'s.
+struct KernelSpeed {
+  FormatId format;
+  std::uint32_t threads;
+  std::string_view isa;
+  double rate;
+};
+
+class KernelSpeeds {
+ public:
+  /// Bytes that no cache holds. What is measured holds for models that are at least as large.
+  static constexpr std::size_t kWeights = 64u << 20;
+
+  /// What was measured earlier.
+  void add(const KernelSpeed& speed) { all_.push_back(speed); }
+  std::span<const KernelSpeed> all() const { return all_; }
+  /// Measures every instruction set that may serve, if nothing is known of the format with so many threads. `memory` is
+  /// overwritten; with fewer than kWeights bytes nothing is measured. Takes about 0.2 s.
+  Status measure(FormatId format, std::span<std::byte> memory, ThreadPool& pool);
+  /// The last instruction set, unless another is faster by more than noise. Null where nothing is known.
+  const KernelSpeed* best(FormatId format, std::uint32_t threads) const;
+
+ private:
+  std::vector<KernelSpeed> all_;
+};
+
+}  // namespace qsf

@@ -1,0 +1,105 @@
+#include "native/run_kernels.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "native/regular_file.h"
+#include "native/run_json.h"
+#include "native/run_output.h"
+#include "qsf/base/try.h"
+#include "qsf/engine.h"
+
+namespace qsf::run {
+namespace {
+
+constexpr int kVersion = 1;
+constexpr std::uint64_t kMostBytes = 64 << 10;  // of a file that is read
+constexpr std::uint32_t kMostThreads = 1024;
+
+std::string processor() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> info(std::fopen("/proc/cpuinfo", "re"), std::fclose);
+  std::array<char, 512> line{};
+  while (info && std::fgets(line.data(), line.size(), info.get()) != nullptr) {
+    const std::string_view text = line.data();
+    if (!text.starts_with("model name") && !text.starts_with("CPU part")) continue;
+    const std::size_t begin = text.find_first_not_of(" \t", text.find(':') + 1), end = text.find('\n');
+    if (begin < end) return std::string(text.substr(begin, end - begin));
+  }
+  return "unknown";
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::uint64_t size = 0;
+  QSF_LET(fd, open_regular(path, size));
+  std::string text(static_cast<std::size_t>(std::min(size, kMostBytes)), '\0');
+  const Status status = read_all(fd, 0, std::as_writable_bytes(std::span(text)));
+  ::close(fd);
+  if (!status) return status.error();
+  return text;
+}
+
+std::string_view instruction_set_named(std::string_view name) {
+  std::size_t i = 0;
+  while (!instruction_set(i).empty() && instruction_set(i) != name) ++i;
+  return instruction_set(i);
+}
+
+}  // namespace
+
+std::string kernel_file_of(const std::string& given) {
+  if (!given.empty()) return given == kNoKernelFile ? "" : given;
+  const auto folder = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value == '/' ? std::string(value) : std::string();
+  };
+  const std::string cache = folder("XDG_CACHE_HOME"), home = folder("HOME");
+  if (!cache.empty()) return cache + "/qsf/kernels.json";
+  return home.empty() ? "" : home + "/.cache/qsf/kernels.json";
+}
+
+KernelSpeeds read_kernel_speeds(const std::string& path) {
+  KernelSpeeds speeds;
+  const Result<std::string> text = read_file(path);
+  if (!text) return speeds;
+  const Json file = Json::parse(*text, nullptr, false);
+  if (!file.is_object() || file.value("version", Json()) != kVersion) return speeds;
+  if (file.value("processor", Json()) != processor()) return speeds;
+  for (const Json& row : file.value("speeds", Json::array())) {
+    if (!row.is_object()) continue;
+    const Json format = row.value("format", Json()), threads = row.value("threads", Json());
+    const Json isa = row.value("isa", Json()), rate = row.value("rate", Json());
+    if (!format.is_string() || !threads.is_number_unsigned() || !isa.is_string() || !rate.is_number()) continue;
+    const Format* const f = find_format(format.get_ref<const std::string&>());
+    const std::string_view known = instruction_set_named(isa.get_ref<const std::string&>());
+    if (f == nullptr || known.empty() || threads > kMostThreads || rate <= 0) continue;  // of another build
+    speeds.add({f->id, threads.get<std::uint32_t>(), known, rate.get<double>()});
+  }
+  return speeds;
+}
+
+Status write_kernel_speeds(const std::string& path, const KernelSpeeds& speeds) {
+  Json rows = Json::array();
+  for (const KernelSpeed& speed : speeds.all()) {
+    rows.push_back({{"format", find_format(speed.format)->name},
+                    {"threads", speed.threads},
+                    {"isa", speed.isa},
+                    {"rate", std::round(speed.rate)}});
+  }
+  const Json file = {{"version", kVersion}, {"processor", processor()}, {"speeds", rows}};
+  std::error_code ignored;  // opening the file tells
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  QSF_LET(out, OutputFile::create(path, {}));
+  const std::string text = file.dump(1) + "\n";
+  QSF_TRY(out.write(std::as_bytes(std::span(text))));
+  return out.commit();
+}
+
+}  // namespace qsf::run

@@ -1,0 +1,145 @@
+// Which instruction set's kernels make a token: what is measured, kept in a file, and chosen by it.
+#include "native/kernel_speeds.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "file/small_file.h"
+#include "native/models.h"
+#include "qsf/engine.h"
+
+namespace qsf::test {
+namespace {
+
+constexpr FormatId kF16 = FormatId::f16;
+
+void write_text(const std::string& path, std::string_view text) {
+  const std::span bytes = std::as_bytes(std::span(text));
+  write_bytes(path, {bytes.begin(), bytes.end()});
+}
+
+std::vector<std::string_view> instruction_sets() {
+  std::vector<std::string_view> all;
+  for (std::size_t i = 0; !instruction_set(i).empty(); ++i) all.push_back(instruction_set(i));
+  return all;
+}
+
+TEST(KernelSpeeds, TheLastStaysUnlessAnotherIsFasterByMoreThanNoise) {
+  const std::vector<std::string_view> all = instruction_sets();
+  ASSERT_GE(all.size(), 2u);
+  for (const double times : {0.5, 1.0, 1.04}) {
+    KernelSpeeds speeds;
+    speeds.add({kF16, 2, all.front(), times * 1e9});
+    speeds.add({kF16, 2, all.back(), 1e9});
+    EXPECT_EQ(speeds.best(kF16, 2)->isa, all.back()) << times;
+  }
+  KernelSpeeds speeds;
+  EXPECT_EQ(speeds.best(kF16, 2), nullptr);
+  speeds.add({kF16, 2, all.back(), 1e9});
+  speeds.add({kF16, 2, all.front(), 1.1e9});
+  EXPECT_EQ(speeds.best(kF16, 2)->isa, all.front());
+  EXPECT_EQ(speeds.best(kF16, 1), nullptr);
+  EXPECT_EQ(speeds.best(FormatId::f32, 2), nullptr);
+}
+
+TEST(KernelSpeeds, MeasuresWhatIsNotKnown) {
+  ThreadPool pool(2);
+  std::vector<std::byte> memory(KernelSpeeds::kWeights);
+  KernelSpeeds speeds;
+  ASSERT_TRUE(speeds.measure(kF16, std::span(memory).first(memory.size() - 1), pool));
+  EXPECT_TRUE(speeds.all().empty());
+  ASSERT_TRUE(speeds.measure(kF16, memory, pool));
+  EXPECT_EQ(speeds.all().size(), std::min<std::size_t>(instruction_sets().size(), 3));
+  for (const KernelSpeed& speed : speeds.all()) {
+    EXPECT_GT(speed.rate, 1e6) << speed.isa;
+    EXPECT_EQ(speed.threads, 2u);
+  }
+  const std::size_t known = speeds.all().size();
+  ASSERT_TRUE(speeds.measure(kF16, memory, pool));
+  EXPECT_EQ(speeds.all().size(), known);
+  pool.end();
+}
+
+/// A model that is larger than caches, in f16.
+const std::string& large() {
+  static const TempDir dir;
+  static const std::string path = [] {
+    testing::SmallOptions small;
+    small.dim = 1024;
+    small.ffn_dim = 4096;
+    small.n_layers = 3;
+    small.head_dim = 64;
+    small.n_heads = 16;
+    small.vocab_size = 64;
+    small.format = kF16;
+    small.segment_bytes = 1 << 20;
+    write_bytes(dir / "m.qsf", testing::small_file(small).bytes);
+    return dir / "m.qsf";
+  }();
+  return path;
+}
+
+RunResult run_large(const std::string& kernel_file, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"--tokens", "3,5,9", "--max-tokens", "4", "--ignore-eos", "--threads", "2",
+                             "--kernel-speeds", kernel_file, "--verbose"});
+  return generate(large(), more);
+}
+
+TEST(KernelSpeeds, AreKeptAndSaid) {
+  const TempDir dir;
+  const std::string file = dir / "a/b/kernels.json";
+  const RunResult first = run_large(file);
+  const Json kept = Json::parse(read_text(file));
+  EXPECT_EQ(kept.at("speeds").size(), std::min<std::size_t>(instruction_sets().size(), 3));
+  const std::string chosen = first.receipt.at("token_kernels").at("f16");
+  EXPECT_NE(first.ran.err.find("f16 for a token by " + chosen), std::string::npos) << first.ran.err;
+  struct stat before = {}, after = {};
+  ASSERT_EQ(::stat(file.c_str(), &before), 0);
+  const RunResult second = run_large(file);
+  ASSERT_EQ(::stat(file.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino) << "measured again";
+  EXPECT_EQ(second.receipt.at("token_kernels"), first.receipt.at("token_kernels"));
+
+  // What a file says is done, whatever would be faster; with the same bits as all by the best.
+  const RunResult best = run_large("none");
+  EXPECT_TRUE(best.receipt.at("token_kernels").empty());
+  for (const std::string_view isa : instruction_sets()) {
+    Json said = kept;
+    said["speeds"] = Json::array({{{"format", "f16"}, {"threads", 2}, {"isa", isa}, {"rate", 1e9}}});
+    write_text(file, said.dump());
+    const RunResult run = run_large(file);
+    EXPECT_EQ(run.receipt.at("token_kernels").at("f16"), isa);
+    EXPECT_EQ(run.receipt.at("logits_hash"), best.receipt.at("logits_hash")) << isa;
+  }
+  EXPECT_TRUE(run_large(file, {"--isa", "scalar"}).receipt.at("token_kernels").empty());
+}
+
+TEST(KernelSpeeds, AFileThatSaysNothingOfThisMachineIsMadeAnew) {
+  const TempDir dir;
+  const std::string file = dir / "kernels.json";
+  (void)run_large(file);
+  const std::string good = read_text(file);
+  Json other = Json::parse(good), version = other, odd = other;
+  other["processor"] = "another";
+  version["version"] = 2;
+  odd["speeds"] = Json::array({1, Json::object(), {{"format", 1}, {"threads", -1}, {"isa", {}}, {"rate", "x"}}});
+  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("null"),
+                                  std::string(100'000, '['), other.dump(), version.dump(), odd.dump()}) {
+    write_text(file, text);
+    (void)run_large(file);
+    const Json made = Json::parse(read_text(file), nullptr, false);
+    ASSERT_TRUE(made.is_object()) << text.substr(0, 80);
+    EXPECT_EQ(made.at("processor"), Json::parse(good).at("processor"));
+    EXPECT_EQ(made.at("speeds").size(), Json::parse(good).at("speeds").size()) << text.substr(0, 80);
+  }
+}
+
+TEST(KernelSpeeds, AFolderThatCannotBeWrittenToIsNoFailure) {
+  const RunResult run = run_large("/proc/no/kernels.json");
+  EXPECT_EQ(run.ran.code, 0);
+  EXPECT_NE(run.ran.err.find("cannot write /proc/no/kernels.json"), std::string::npos) << run.ran.err;
+}
+
+}  // namespace
+}  // namespace qsf::test
