@@ -128,14 +128,9 @@ for (const threads of [1, 2]) {
       await open(page, STREAMED, threads);
       const engine = page.workers().find((worker) => worker.url().endsWith('worker.js'))!;
       await engine.evaluate(() => {
-        const Started = Worker;
-        Object.assign(globalThis, {
-          Worker: class {
-            constructor(address: string, options: WorkerOptions) {
-              return new Started(`${address}.none`, options);
-            }
-          },
-        });
+        const elsewhere = (Started: typeof Worker, [address, options]: [string, WorkerOptions]) =>
+          new Started(`${address}.none`, options);
+        globalThis.Worker = new Proxy(Worker, { construct: elsewhere });
       });
       for (let i = 0; i < 3; i++) await expectTwin(page, STREAMED);
       expect(page.workers()).toHaveLength(threads);
