@@ -125,7 +125,8 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
   QSF_LET(formats, formats_of(source_, memory, pool_));
   if (chooses) {
     for (const FormatShare& format : formats) {
-      QSF_TRY(options.kernels->measure(format.format, memory, pool_));
+      QSF_LET(measured, options.kernels->measure(format.format, memory, pool_));
+      measured_kernels_ |= measured;
       const KernelSpeed* const best = options.kernels->best(format.format, pool_.count());
       if (best != nullptr) kernels_.push_back(*best);
     }

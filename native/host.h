@@ -33,7 +33,7 @@ struct HostOptions {
   bool profile = false;               // measure every step: see Profile
   bool expect = false;                // measure the machine first, for Stats::token_rate
   bool deepen = true;                 // the ring where reads past the page cache take long
-  KernelSpeeds* kernels = nullptr;    // products of one column by the fastest; measured here where they are not known
+  KernelSpeeds* kernels = nullptr;    // products of one column by the fastest; measured where they are not settled
   SourceOptions source;
   OpenOptions open;  // workers are filled in
 };
@@ -75,6 +75,8 @@ class Host {
   std::uint32_t threads() const { return pool_.count(); }
   /// Of the file's formats, those that were chosen by measuring.
   std::span<const KernelSpeed> kernels() const { return kernels_; }
+  /// Whether something was measured of them.
+  bool measured_kernels() const { return measured_kernels_; }
   /// Seconds since open() began.
   double open_seconds() const { return open_seconds_; }
 
@@ -107,6 +109,7 @@ class Host {
   Session* session_ = nullptr;
   std::optional<IoThread> io_;
   std::vector<KernelSpeed> kernels_;
+  bool measured_kernels_ = false;
   double open_seconds_ = 0;
   bool profiling_;
   Profile profile_;

@@ -10,8 +10,10 @@ namespace qsf {
 namespace {
 
 constexpr std::size_t kCandidates = 3;  // the last of the instruction sets; others serve processors without these
-constexpr int kRounds = 4;              // of which the fastest counts
-constexpr double kFaster = 1.05;        // than the last instruction set, or it stays
+constexpr int kRounds = 4, kMostRounds = 12;
+constexpr double kEnough = 0.3;   // seconds
+constexpr double kAgree = 0.95;   // rates that are the same
+constexpr double kFaster = 1.05;  // than the last instruction set, or it stays
 
 std::vector<std::string_view> candidates() {
   std::vector<std::string_view> all;
@@ -21,21 +23,35 @@ std::vector<std::string_view> candidates() {
 
 }  // namespace
 
-Status KernelSpeeds::measure(FormatId format, std::span<std::byte> memory, ThreadPool& pool) {
-  if (memory.size() < kWeights || best(format, pool.count()) != nullptr) return {};
+void KernelSpeed::saw(double seen) {
+  settled = seen > rate ? rate >= kAgree * seen : settled || seen >= kAgree * rate;
+  rate = std::max(rate, seen);
+}
+
+KernelSpeed& KernelSpeeds::of(FormatId format, std::uint32_t threads, std::string_view isa) {
+  for (KernelSpeed& speed : all_) {
+    if (speed.format == format && speed.threads == threads && speed.isa == isa) return speed;
+  }
+  return all_.emplace_back(KernelSpeed{format, threads, isa});
+}
+
+Result<bool> KernelSpeeds::measure(FormatId format, std::span<std::byte> memory, ThreadPool& pool) {
+  if (memory.size() < kWeights || best(format, pool.count()) != nullptr) return false;
   const std::span<std::byte> weights = memory.first(kWeights);
   std::ranges::fill(weights, std::byte{0});
-  std::vector<KernelSpeed> found;
-  for (const std::string_view isa : candidates()) found.push_back({format, pool.count(), isa, 0});
-  for (int round = 0; round < kRounds; ++round) {
-    for (KernelSpeed& speed : found) {
-      const Clock::time_point begin = Clock::now();
-      QSF_LET(bytes, try_product(weights, format, speed.isa, pool.workers()));
-      speed.rate = std::max(speed.rate, static_cast<double>(bytes) / std::max(seconds_since(begin), 1e-9));
+  const Clock::time_point begin = Clock::now();
+  bool settled = false;
+  for (int round = 0; round < kMostRounds && (!settled || round < kRounds) && seconds_since(begin) < kEnough; ++round) {
+    settled = true;
+    for (const std::string_view isa : candidates()) {
+      const Clock::time_point once = Clock::now();
+      QSF_LET(bytes, try_product(weights, format, isa, pool.workers()));
+      KernelSpeed& speed = of(format, pool.count(), isa);
+      speed.saw(static_cast<double>(bytes) / std::max(seconds_since(once), 1e-9));
+      settled = settled && speed.settled;
     }
   }
-  all_.insert(all_.end(), found.begin(), found.end());
-  return {};
+  return true;
 }
 
 const KernelSpeed* KernelSpeeds::best(FormatId format, std::uint32_t threads) const {
@@ -43,6 +59,7 @@ const KernelSpeed* KernelSpeeds::best(FormatId format, std::uint32_t threads) co
   const KernelSpeed *last = nullptr, *fastest = nullptr;
   for (const KernelSpeed& speed : all_) {
     if (speed.format != format || speed.threads != threads) continue;
+    if (!speed.settled) return nullptr;
     if (speed.isa == last_isa) last = &speed;
     if (fastest == nullptr || speed.rate > fastest->rate) fastest = &speed;
   }

@@ -14,12 +14,15 @@
 
 namespace qsf {
 
-/// Bytes of weights a second in products of one column. `isa` is one of instruction_set()'s.
+/// Bytes of weights a second in products of one column, the most that was seen. `isa` is one of instruction_set()'s.
 struct KernelSpeed {
   FormatId format;
   std::uint32_t threads;
   std::string_view isa;
-  double rate;
+  double rate = 0;
+  bool settled = false;  // seen twice: what is seen once may be less than the machine can, while others use it
+
+  void saw(double seen);
 };
 
 class KernelSpeeds {
@@ -30,13 +33,17 @@ class KernelSpeeds {
   /// What was measured earlier.
   void add(const KernelSpeed& speed) { all_.push_back(speed); }
   std::span<const KernelSpeed> all() const { return all_; }
-  /// Measures every instruction set that may serve, if nothing is known of the format with so many threads. `memory` is
-  /// overwritten; with fewer than kWeights bytes nothing is measured. Takes about 0.2 s.
-  Status measure(FormatId format, std::span<std::byte> memory, ThreadPool& pool);
-  /// The last instruction set, unless another is faster by more than noise. Null where nothing is known.
+  /// Measures every instruction set that may serve, until all of the format with so many threads are settled. `memory`
+  /// is overwritten; with fewer than kWeights bytes nothing is measured. Takes a third of a second at most. Whether
+  /// anything was measured.
+  Result<bool> measure(FormatId format, std::span<std::byte> memory, ThreadPool& pool);
+  /// The last instruction set, unless another is faster by more than noise. Null where nothing is known or some is not
+  /// settled.
   const KernelSpeed* best(FormatId format, std::uint32_t threads) const;
 
  private:
+  KernelSpeed& of(FormatId format, std::uint32_t threads, std::string_view isa);
+
   std::vector<KernelSpeed> all_;
 };
 

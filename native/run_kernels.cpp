@@ -75,12 +75,15 @@ KernelSpeeds read_kernel_speeds(const std::string& path) {
   for (const Json& row : file.value("speeds", Json::array())) {
     if (!row.is_object()) continue;
     const Json format = row.value("format", Json()), threads = row.value("threads", Json());
-    const Json isa = row.value("isa", Json()), rate = row.value("rate", Json());
-    if (!format.is_string() || !threads.is_number_unsigned() || !isa.is_string() || !rate.is_number()) continue;
+    const Json isa = row.value("isa", Json()), rate = row.value("rate", Json()), settled = row.value("settled", Json());
+    if (!format.is_string() || !threads.is_number_unsigned() || !isa.is_string() || !rate.is_number() ||
+        !settled.is_boolean()) {
+      continue;
+    }
     const Format* const f = find_format(format.get_ref<const std::string&>());
     const std::string_view known = instruction_set_named(isa.get_ref<const std::string&>());
     if (f == nullptr || known.empty() || threads > kMostThreads || rate <= 0) continue;  // of another build
-    speeds.add({f->id, threads.get<std::uint32_t>(), known, rate.get<double>()});
+    speeds.add({f->id, threads.get<std::uint32_t>(), known, rate.get<double>(), settled.get<bool>()});
   }
   return speeds;
 }
@@ -91,7 +94,8 @@ Status write_kernel_speeds(const std::string& path, const KernelSpeeds& speeds) 
     rows.push_back({{"format", find_format(speed.format)->name},
                     {"threads", speed.threads},
                     {"isa", speed.isa},
-                    {"rate", std::round(speed.rate)}});
+                    {"rate", std::round(speed.rate)},
+                    {"settled", speed.settled}});
   }
   const Json file = {{"version", kVersion}, {"processor", processor()}, {"speeds", rows}};
   std::error_code ignored;  // opening the file tells

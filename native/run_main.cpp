@@ -255,12 +255,11 @@ int run(int argc, char** argv) {
   if (is_url(o.model)) progress.emplace(o.model, received);
   const std::string kernel_file = o.isa.empty() && o.generates() ? kernel_file_of(o.kernel_file) : "";
   KernelSpeeds kernels = read_kernel_speeds(kernel_file);
-  const std::size_t known = kernels.all().size();
   if (!kernel_file.empty()) o.host.kernels = &kernels;
   const Result<std::unique_ptr<Host>> opened = Host::open(o.model, o.host, cancelled());
   if (progress && (!opened || o.memory_map || o.verbose || o.interactive || o.chat || o.bench)) progress->end();
   if (!opened) return fail(opened.error());
-  if (kernels.all().size() > known) {
+  if ((*opened)->measured_kernels()) {
     const Status kept = write_kernel_speeds(kernel_file, kernels);
     if (!kept && o.verbose) note(kept.error().sentence);
   }
