@@ -84,7 +84,7 @@ for (const threads of [1, 2]) {
     test('give the same bits when reading ahead', async ({ page }) => {
       await open(page, STREAMED, threads);
       await untilReader(page, threads);
-      expect(await reader(page).evaluate(() => globalThis.name)).toBe('qsf-reader');
+      expect(await reader(page).evaluate(() => (globalThis as { name?: string }).name)).toBe('qsf-reader');
       const bytes = await expectTwin(page, STREAMED);
       expect(await expectTwin(page, STREAMED)).toBe(bytes);
       await call(page, 'close', 'a');
