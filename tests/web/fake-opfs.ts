@@ -1,10 +1,21 @@
 // The origin's private file system and Web Locks in memory, as far as the cache uses them.
 import { vi } from 'vitest';
 
-class FakeFile {
+/** Whether files can have several handles, as in Chromium. */
+let hasModes = false;
+
+export class FakeFile {
   readonly kind = 'file';
   bytes = new Uint8Array();
   changed: number;
+  /** Handles that are open. */
+  open = 0;
+  /** Which of them cannot read, from 1. */
+  broken = 0;
+  /** Has no handle for anybody else. */
+  isTaken = false;
+  /** Called for each read. */
+  onRead: (() => void) | undefined;
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -16,9 +27,15 @@ class FakeFile {
     return new File([this.bytes.slice()], 'file', { lastModified: this.changed });
   }
 
-  async createSyncAccessHandle() {
+  async createSyncAccessHandle({ mode }: { mode: string }) {
+    if (this.isTaken || (this.open > 0 && !(hasModes && mode === 'readwrite-unsafe')))
+      throw new DOMException('open', 'NoModificationAllowedError');
+    const nth = ++this.open;
     return {
+      ...(hasModes && { mode }),
       read: (into: Uint8Array, { at }: { at: number }): number => {
+        this.onRead?.();
+        if (nth === this.broken) throw new DOMException('closed', 'InvalidStateError');
         const got = this.bytes.subarray(at, at + into.length);
         into.set(got);
         return got.length;
@@ -38,7 +55,7 @@ class FakeFile {
       },
       getSize: (): number => this.bytes.length,
       flush: (): void => undefined,
-      close: (): void => undefined,
+      close: (): void => void this.open--,
     };
   }
 }
@@ -99,7 +116,8 @@ class FakeLocks {
 }
 
 /** Puts them where a worker has them; files are changed at `now`. Gives the folder of all. */
-export function installFakeOpfs(now: () => number, storage: object = {}): FakeFolder {
+export function installFakeOpfs(now: () => number, storage: object = {}, modes = false): FakeFolder {
+  hasModes = modes;
   const top = new FakeFolder('', now);
   vi.stubGlobal('navigator', {
     storage: { getDirectory: async () => top, ...storage },

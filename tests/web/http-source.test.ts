@@ -345,6 +345,57 @@ describe('without a cache', () => {
   });
 });
 
+describe('streamed without a cache', () => {
+  /** A source, and what reads all its pieces in turn. */
+  async function openStreamed(server: FakeServer) {
+    const source = await openModel(server);
+    const pieces = piecesOf(server.bytes).filter((_, i) => i % 4 !== 3);
+    const pass = async () => {
+      for (const { offset, size, crc } of pieces)
+        expect(same(await read(source, offset, size, crc), server.bytes.subarray(offset, offset + size))).toBe(true);
+    };
+    return { source, pass };
+  }
+
+  it('is read ahead in fewer requests', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const { source, pass } = await openStreamed(server);
+    await pass();
+    const first = server.asked.length;
+    await pass();
+    await pass();
+    const before = server.asked.length;
+    await pass();
+    expect(server.asked.length - before).toBeLessThan(first / 2);
+    await source.close();
+  });
+
+  it('has a damaged run fetched again', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const { source, pass } = await openStreamed(server);
+    for (let i = 0; i < 3; i++) await pass();
+    const next = server.asked.length;
+    server.fault = (n) => (n === next ? { kind: 'flip' } : undefined);
+    await pass();
+    expect(server.asked.length).toBeGreaterThan(next);
+    await source.close();
+  });
+
+  it('ends with the error of a run, and not after as many tries again', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const { source, pass } = await openStreamed(server);
+    for (let i = 0; i < 3; i++) await pass();
+    const before = server.asked.length;
+    server.fault = () => ({ kind: 'status', status: 404 });
+    await expect(pass()).rejects.toMatchObject({ code: 'http_status' });
+    // Three runs at most are on their way.
+    expect(server.asked.length - before).toBeLessThanOrEqual(4);
+    server.fault = () => undefined;
+    for (let i = 0; i < 2; i++) await pass();
+    await source.close();
+  });
+});
+
 describe('from a server without ranges', () => {
   it('keeps a file whose size the server did not tell', async () => {
     const server = new FakeServer(noise(SIZE), { ranges: false, length: false });

@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { SyncFile } from '../../web/src/sources/opfs.js';
 
 /** A file in memory that refuses bytes which are shared, as some browsers do. */
-function strictFile(bytes: number[]) {
+function strictFile(bytes: number[], told: { refused: number } = { refused: 0 }) {
   const refuse = (view: Uint8Array) => {
-    if (view.buffer instanceof SharedArrayBuffer) throw new TypeError('shared memory is not allowed');
+    if (!(view.buffer instanceof SharedArrayBuffer)) return;
+    told.refused++;
+    throw new TypeError('shared memory is not allowed');
   };
   return new SyncFile({
     read(into, { at }) {
@@ -42,4 +44,18 @@ describe('SyncFile', () => {
       expect(Array.from(memory.subarray(0, 7))).toEqual([3, 4, 3, 4, 5, 6, 7]);
     });
   }
+
+  it('asks once whether shared memory can be read into, and does where it can', () => {
+    const told = { refused: 0 };
+    const shared = new Uint8Array(new SharedArrayBuffer(4));
+    const file = strictFile([1, 2, 3, 4], told);
+    for (let i = 0; i < 3; i++) file.read(shared, 0);
+    expect(told.refused).toBe(1);
+    expect(Array.from(shared)).toEqual([1, 2, 3, 4]);
+    const views: Uint8Array[] = [];
+    const lenient = { mode: 'readwrite', read: (into: Uint8Array) => views.push(into) };
+    new SyncFile(lenient as never).read(shared, 0);
+    expect(views).toEqual([shared]);
+    expect(views[0]!.buffer).toBe(shared.buffer);
+  });
 });

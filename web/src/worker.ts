@@ -1,11 +1,12 @@
-// The worker's side: one model. The module's threads are workers of the same script: what starts them is in the module's own,
-// which knows them by their name.
+// The worker's side: one model. What reads ahead for it is a worker of the same script, and so are the module's threads: what
+// starts these is in the module's own, which knows them by their name.
 import * as Comlink from './comlink.js';
 
 import { reply, replySync } from './contract.js';
 import type { EngineWorker } from './contract.js';
 import { Model } from './model.js';
 import { QSFError } from './errors.js';
+import { READER, serveReads } from './sources/reader.js';
 import { startModule } from './wasm.js';
 
 let model: Model | undefined;
@@ -34,7 +35,8 @@ const worker: EngineWorker = {
 };
 
 const { name } = globalThis as { name?: string };
-if (!name?.startsWith('em-pthread')) {
+if (name === READER) serveReads();
+else if (!name?.startsWith('em-pthread')) {
   Comlink.expose(worker);
   globalThis.postMessage('listening');
 }

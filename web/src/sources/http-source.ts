@@ -3,6 +3,7 @@
 // lies where nobody else writes, once: when it comes, or when it is first read.
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
+import { ReadAhead } from './ahead.js';
 import { Blocks } from './blocks.js';
 import { crc32 } from './crc32.js';
 import { HttpFile, MERGE } from './http.js';
@@ -36,6 +37,11 @@ export class HttpSource implements ByteSource {
   #flying = new Map<number, Promise<void>>();
   /** What is fetched for the cache alone lies here meanwhile. */
   readonly #blocks = new Blocks();
+  /** What is kept nowhere. */
+  readonly #ahead = new ReadAhead({
+    gap: MERGE.gap,
+    fetch: (offset, into) => this.#http.read(offset, into).then(() => into),
+  });
   #pieces: readonly Piece[] = [];
   #pending: Piece[] = [];
   #kept: { resolve: () => void; reject: (error: unknown) => void } | undefined;
@@ -140,6 +146,7 @@ export class HttpSource implements ByteSource {
 
   async restart(): Promise<void> {
     await this.#end();
+    this.#ahead.forget();
     this.#earlier = {
       network: this.#earlier.network + this.#http.bytes,
       requests: this.#earlier.requests + this.#http.requests,
@@ -239,7 +246,8 @@ export class HttpSource implements ByteSource {
       if (kept !== false) return kept;
     }
     const transfer = () => (this.#whole ? this.#whole.read(offset, into) : this.#http.read(offset, into));
-    await transfer();
+    const isStreamed = !this.#whole && !this.#cache?.writable;
+    if (!isStreamed || !(await this.#ahead.read(offset, into))) await transfer();
     await this.#check(piece, transfer);
     this.#take(piece);
   }

@@ -1,15 +1,20 @@
 // One cached model, as its owner writes it or as another tab reads it.
+import { ReadAhead, Trial } from './ahead.js';
 import { BlockReader } from './blob.js';
 import { COMPLETE_LINE, headLine, parseJournal, rangeLine } from './journal.js';
 import type { Identity, Journal } from './journal.js';
 import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
 import type { SyncFile } from './opfs.js';
 import { RangeSet } from './ranges.js';
+import { Reader } from './reader.js';
 
 /** How long the last page's worker may take to let go of its files, in milliseconds. */
 const PATIENCE = 500;
 /** Bytes written before what the journal says of them is made durable. */
 const FLUSH_BYTES = 8 * 1024 * 1024;
+/** Milliseconds of reading that tell how fast it is, and bytes of a millisecond that copying hardly exceeds. */
+const ENOUGH = 100;
+const FAST = 2e6;
 
 export interface ModelCache {
   /** undefined: nothing that can be used. */
@@ -61,6 +66,13 @@ class OwnedCache implements ModelCache {
   verified = new RangeSet();
   complete = false;
   readonly #model: SyncFile;
+  readonly #file: FileSystemFileHandle;
+  /** Begun when reading is slow, where the browser lets two workers have the file open. */
+  #reader: Reader | undefined;
+  #ahead: ReadAhead | undefined;
+  /** Bytes read, and in how many milliseconds those beyond the file's size. */
+  #read = 0;
+  #took = 0;
   readonly #journal: SyncFile;
   readonly #remove: () => Promise<void>;
   readonly #release: () => void;
@@ -74,17 +86,26 @@ class OwnedCache implements ModelCache {
     remove: () => Promise<void>,
     release: () => void,
   ): Promise<OwnedCache> {
-    const model = await syncAccess(folder, MODEL_FILE, PATIENCE);
+    const file = await folder.getFileHandle(MODEL_FILE, { create: true });
+    const model = await syncAccess(file, PATIENCE);
     try {
-      const journal = await syncAccess(folder, JOURNAL_FILE, PATIENCE);
-      return new OwnedCache(model, journal, remove, release);
+      const lines = await folder.getFileHandle(JOURNAL_FILE, { create: true });
+      const journal = await syncAccess(lines, PATIENCE);
+      return new OwnedCache(file, model, journal, remove, release);
     } catch (error) {
       model.close();
       throw error;
     }
   }
 
-  private constructor(model: SyncFile, journal: SyncFile, remove: () => Promise<void>, release: () => void) {
+  private constructor(
+    file: FileSystemFileHandle,
+    model: SyncFile,
+    journal: SyncFile,
+    remove: () => Promise<void>,
+    release: () => void,
+  ) {
+    this.#file = file;
     this.#model = model;
     this.#journal = journal;
     this.#remove = remove;
@@ -103,11 +124,29 @@ class OwnedCache implements ModelCache {
   }
 
   read(offset: number, into: Uint8Array): Promise<void> | undefined {
+    const rest = (isHere: boolean | undefined) => (isHere ? undefined : this.#readNow(offset, into));
+    const ahead = this.complete && this.#ahead?.read(offset, into);
+    return typeof ahead === 'object' ? ahead.then(rest) : rest(ahead);
+  }
+
+  #readNow(offset: number, into: Uint8Array): Promise<void> | undefined {
+    const begun = performance.now();
     const got = this.#model.read(into, offset);
+    this.#watch(got, performance.now() - begun);
     return got === into.length ? undefined : Promise.reject(new Error('the cached file is short'));
   }
 
+  /** Begins to read ahead where what is streamed, and so read again, comes slowly. */
+  #watch(bytes: number, ms: number): void {
+    const again = (this.#read += bytes) - this.identity!.size;
+    if (again > 0) this.#took += ms;
+    if (this.#reader || this.#took < ENOUGH || again > FAST * this.#took || !this.#model.isShared) return;
+    const reader = new Reader(this.#file, () => (this.#ahead = new ReadAhead(reader, new Trial())));
+    this.#reader = reader;
+  }
+
   reset(identity: Identity): void {
+    this.#ahead?.forget();
     this.identity = identity;
     this.verified = new RangeSet();
     this.complete = false;
@@ -138,6 +177,7 @@ class OwnedCache implements ModelCache {
   }
 
   drop(offset: number, size: number): void {
+    this.#ahead?.forget();
     this.verified.remove(offset, size);
     this.complete = false;
     this.#pending += rangeLine('drop', offset, size);
@@ -156,6 +196,7 @@ class OwnedCache implements ModelCache {
     this.#try(() => this.#flush());
     this.#model.close();
     this.#journal.close();
+    await this.#reader?.close();
     if (!this.complete && this.verified.total === 0) await this.#remove().catch(() => {});
     this.#release();
   }

@@ -7,6 +7,8 @@ export const JOURNAL_FILE = 'journal';
 
 /** FileSystemSyncAccessHandle, which only workers have, with the bytes that every browser lets it touch. */
 interface SyncAccessHandle {
+  /** Undefined where a file has one handle at most. */
+  readonly mode?: string;
   read(into: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   write(bytes: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   truncate(size: number): void;
@@ -15,21 +17,46 @@ interface SyncAccessHandle {
   close(): void;
 }
 
-type WorkerFileHandle = FileSystemFileHandle & { createSyncAccessHandle(): Promise<SyncAccessHandle> };
+/** Lets a file have several handles; whoever has the lock of a name has all of them. */
+const mode = 'readwrite-unsafe';
+
+type WorkerFileHandle = FileSystemFileHandle & {
+  createSyncAccessHandle(options: { mode: string }): Promise<SyncAccessHandle>;
+};
+
+/** A handle beside others, where the browser can do that, else the only one. */
+export const openHandle = (file: FileSystemFileHandle): Promise<SyncAccessHandle> =>
+  (file as WorkerFileHandle).createSyncAccessHandle({ mode });
 
 const isPrivate = (bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> => bytes.buffer instanceof ArrayBuffer;
 
-/** A file that is read and written without waiting. Bytes of shared memory go through a block of their own. */
+/**
+ * A file that is read and written without waiting. Bytes of shared memory go through a block of their own, read ones only
+ * where the browser does not take such memory.
+ */
 export class SyncFile {
   readonly #handle: SyncAccessHandle;
   #block = new Uint8Array();
+  #readsShared = true;
 
   constructor(handle: SyncAccessHandle) {
     this.#handle = handle;
   }
 
+  /** Whether another worker can open it meanwhile. */
+  get isShared(): boolean {
+    return this.#handle.mode === mode;
+  }
+
   read(into: Uint8Array, at: number): number {
     if (isPrivate(into)) return this.#handle.read(into, { at });
+    if (this.#readsShared) {
+      try {
+        return this.#handle.read(into as Uint8Array<ArrayBuffer>, { at });
+      } catch {
+        this.#readsShared = false;
+      }
+    }
     const block = this.#room(into.length);
     const got = this.#handle.read(block, { at });
     into.set(block.subarray(0, got));
@@ -70,13 +97,12 @@ export function hasSyncAccess(): boolean {
   return typeof FileSystemFileHandle === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 }
 
-/** Opens a file for this worker alone. A page that is just being left may hold it for up to `patience` milliseconds. */
-export async function syncAccess(folder: FileSystemDirectoryHandle, name: string, patience: number): Promise<SyncFile> {
-  const file = (await folder.getFileHandle(name, { create: true })) as WorkerFileHandle;
+/** Opens a file of this tab's. A page that is just being left may hold it for up to `patience` milliseconds. */
+export async function syncAccess(file: FileSystemFileHandle, patience: number): Promise<SyncFile> {
   const end = performance.now() + patience;
   for (;;) {
     try {
-      return new SyncFile(await file.createSyncAccessHandle());
+      return new SyncFile(await openHandle(file));
     } catch (error) {
       if (performance.now() > end) throw error;
       await new Promise((resolve) => setTimeout(resolve, 20));

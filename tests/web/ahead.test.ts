@@ -1,0 +1,181 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { ReadAhead, Trial } from '../../web/src/sources/ahead.js';
+import type { Supply } from '../../web/src/sources/ahead.js';
+
+const MiB = 1024 * 1024;
+const byteAt = (offset: number) => (offset * 31 + (offset >>> 12)) & 0xff;
+
+interface Piece {
+  offset: number;
+  size: number;
+}
+
+/** Fetches at the next turn, or when a test says; counts what it gave and got back. */
+class FakeSupply implements Supply {
+  readonly gap = 100;
+  readonly asked: Piece[] = [];
+  fails = false;
+  ready = true;
+  readonly blocks = new Set<ArrayBuffer>();
+  hold: Promise<void> = Promise.resolve();
+
+  fetch(offset: number, into: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> | undefined {
+    if (!this.ready) return undefined;
+    this.asked.push({ offset, size: into.length });
+    this.blocks.add(into.buffer);
+    return this.hold.then(() => {
+      if (this.fails) throw new Error('gone');
+      for (let i = 0; i < into.length; i++) into[i] = byteAt(offset + i);
+      return into;
+    });
+  }
+}
+
+/** Reads as the engine does, three at a time; gives how many came from what was read ahead. */
+async function readAll(ahead: ReadAhead, pieces: readonly Piece[]): Promise<number> {
+  let came = 0;
+  const waiting: Promise<void>[] = [];
+  for (const { offset, size } of pieces) {
+    const into = new Uint8Array(size);
+    const read = Promise.resolve(ahead.read(offset, into)).then((here) => {
+      if (!here) return;
+      came++;
+      expect([into[0], into.at(-1)]).toEqual([byteAt(offset), byteAt(offset + size - 1)]);
+    });
+    read.catch(() => {});
+    waiting.push(read);
+    if (waiting.length === 3) await waiting.shift();
+  }
+  await Promise.all(waiting);
+  return came;
+}
+
+/** Pieces of so many bytes; each fourth is in memory, so that it is not asked for. */
+const streamed = (n: number, size: number): Piece[] =>
+  Array.from({ length: n }, (_, i) => ({ offset: 500 + i * size, size })).filter((_, i) => i % 4 !== 3);
+
+/** A number below `n`, another each time, the same in each run. */
+function* numbers(n: number): Generator<number, never> {
+  for (let x = 1; ; x = (x * 48271) % 2147483647) yield x % n;
+}
+
+describe('reading ahead', () => {
+  it('has what a pass asks for before it does, in runs of neighbours', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const pass = streamed(40, 1000);
+    expect(await readAll(ahead, pass)).toBe(0);
+    await readAll(ahead, pass);
+    supply.asked.length = 0;
+    expect(await readAll(ahead, pass)).toBe(pass.length);
+    expect(await readAll(ahead, pass)).toBe(pass.length);
+    // Three pieces are a run, but for where the pass began to be known; none is read twice.
+    expect(supply.asked.length).toBeLessThanOrEqual(2 * 10 + 2);
+    expect(supply.asked.reduce((sum, { size }) => sum + size, 0)).toBe(2 * 30 * 1000);
+  });
+
+  it('reads small gaps along, and no more than a MiB at once', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const pass = Array.from({ length: 20 }, (_, i) => ({ offset: i * 300_100, size: 300_000 }));
+    for (let i = 0; i < 3; i++) await readAll(ahead, pass);
+    supply.asked.length = 0;
+    expect(await readAll(ahead, pass)).toBe(20);
+    expect(supply.asked.length).toBeLessThanOrEqual(8);
+    expect(Math.max(...supply.asked.map(({ size }) => size))).toBeLessThanOrEqual(MiB);
+    const large = Array.from({ length: 20 }, (_, i) => ({ offset: 3 + i * 3 * MiB, size: 2 * MiB }));
+    for (let i = 0; i < 3; i++) await readAll(ahead, large);
+    expect(await readAll(ahead, large)).toBe(20);
+  });
+
+  it('is not led astray by look-ups, nor by what has to make room for them', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const pass = streamed(80, 1000);
+    const rows = numbers(20);
+    const came: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      // Of the pieces that the pass ends with, and the next one again.
+      const row = pass[40 + rows.next().value]!;
+      came.push(await readAll(ahead, [...pass.slice(0, 3), row, ...pass.slice(2)]));
+    }
+    for (const count of came.slice(4)) expect(count).toBeGreaterThanOrEqual(pass.length - 1);
+  });
+
+  it('reads nothing where the order is another each time', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const pieces = streamed(40, 1000);
+    const experts = numbers(pieces.length);
+    for (let i = 0; i < 50; i++)
+      await readAll(ahead, [pieces[0]!, ...[1, 2, 3].map(() => pieces[experts.next().value]!)]);
+    expect(supply.asked.length).toBeLessThan(10);
+  });
+
+  it('learns a new order', async () => {
+    const ahead = new ReadAhead(new FakeSupply());
+    const pass = streamed(40, 1000);
+    for (let i = 0; i < 3; i++) await readAll(ahead, pass);
+    const other = [...pass].reverse();
+    for (let i = 0; i < 3; i++) await readAll(ahead, other);
+    expect(await readAll(ahead, other)).toBe(other.length);
+  });
+
+  it('says when there is nothing, and when it failed', async () => {
+    const supply = new FakeSupply();
+    supply.ready = false;
+    const ahead = new ReadAhead(supply);
+    const pass = streamed(40, 1000);
+    for (let i = 0; i < 3; i++) expect(await readAll(ahead, pass)).toBe(0);
+    supply.ready = true;
+    supply.fails = true;
+    await expect(readAll(ahead, pass)).rejects.toThrow('gone');
+    supply.fails = false;
+    await readAll(ahead, pass);
+    expect(await readAll(ahead, pass)).toBe(pass.length);
+  });
+
+  it('uses the same blocks again, once those who wait for their bytes have them', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const pass = streamed(40, 1000);
+    for (let i = 0; i < 5; i++) await readAll(ahead, pass);
+    let go!: () => void;
+    supply.hold = new Promise((resolve) => (go = resolve));
+    const last = readAll(ahead, pass);
+    ahead.forget();
+    go();
+    // What was asked for has come; what was known is not, and has to be learnt again.
+    expect(await last).toBe(3);
+    for (let i = 0; i < 5; i++) await readAll(ahead, pass);
+    expect(supply.asked.length).toBeGreaterThan(60);
+    // Three runs, and three that were given up.
+    expect(supply.blocks.size).toBeLessThanOrEqual(6);
+  });
+});
+
+describe('a trial', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it.each([
+    { ahead: 10, without: 20, chosen: true },
+    { ahead: 20, without: 10, chosen: false },
+  ])('finds the faster of $ahead and $without ms', ({ ahead, without, chosen }) => {
+    let now = 1000;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    const trial = new Trial();
+    const was: boolean[] = [];
+    for (let pass = 0; pass < 300; pass++) {
+      for (const offset of [7, 8, 9]) trial.pass(offset);
+      was.push(trial.on);
+      // Now and then something else has the machine.
+      now += (trial.on ? ahead : without) + (pass % 5 === 0 ? 50 : 0);
+    }
+    expect(new Set(was.slice(8, 128))).toEqual(new Set([chosen]));
+    expect(was.slice(0, 8).filter(Boolean)).toHaveLength(4);
+    // Tried again, since what is faster may have changed.
+    expect(was.slice(128, 136).filter(Boolean)).toHaveLength(4);
+    expect(new Set(was.slice(136, 256))).toEqual(new Set([chosen]));
+  });
+});

@@ -1,0 +1,204 @@
+// The worker that reads ahead, behind a kept model: what it gives, and what is done without it.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { openCache } from '../../web/src/sources/model-cache.js';
+import type { ModelCache } from '../../web/src/sources/model-cache.js';
+import { READER, serveReads } from '../../web/src/sources/reader.js';
+import { FakeFile, installFakeOpfs } from './fake-opfs.js';
+import type { FakeFolder } from './fake-opfs.js';
+import { noise, same } from './fake-server.js';
+
+const URL_ = 'https://example.org/model.qsf';
+const SIZE = 400_000;
+const PIECE = 10_000;
+const bytes = noise(SIZE);
+
+interface Scope {
+  onmessage: ((event: { data: unknown }) => void) | undefined;
+}
+
+/** Runs serveReads() in this thread; what is transferred is gone here. */
+class FakeWorker {
+  static made: FakeWorker[] = [];
+  static cannotStart: 'throws' | 'fails' | false = false;
+  onmessage: ((event: { data: unknown }) => void) | undefined;
+  onerror: ((event: { preventDefault: () => void }) => void) | undefined;
+  /** Errors that were not this thread's too. */
+  prevented = 0;
+  terminated = false;
+  /** Gets messages and answers none. */
+  isMute = false;
+  reads = 0;
+  readonly name: string;
+
+  constructor(_address: string, { name }: { name: string }) {
+    if (FakeWorker.cannotStart === 'throws') throw new DOMException('no', 'SecurityError');
+    FakeWorker.made.push(this);
+    this.name = name;
+    if (FakeWorker.cannotStart === 'fails') setTimeout(() => this.fail());
+    else this.#serve();
+  }
+
+  #serve(): void {
+    vi.stubGlobal('postMessage', (data: unknown, options: StructuredSerializeOptions) => {
+      const told: unknown = structuredClone(data, options);
+      setTimeout(() => this.terminated || this.isMute || this.onmessage!({ data: told }));
+    });
+    serveReads();
+  }
+
+  postMessage(data: unknown, transfer?: Transferable[]): void {
+    if (transfer?.length) this.reads++;
+    const told: unknown = transfer ? structuredClone(data, { transfer }) : data;
+    setTimeout(() => {
+      if (this.terminated) return;
+      try {
+        (globalThis as unknown as Scope).onmessage?.({ data: told });
+      } catch {
+        this.fail();
+      }
+    });
+  }
+
+  fail(): void {
+    this.onerror!({ preventDefault: () => void this.prevented++ });
+    expect(this.prevented).toBe(1);
+  }
+
+  terminate(): void {
+    this.terminated = true;
+  }
+}
+
+let top: FakeFolder;
+let kept: ModelCache;
+
+/** The model's file. */
+const file = () =>
+  [...(top.inside.get('qsf') as FakeFolder).inside.values()].flatMap((folder) => [
+    (folder as FakeFolder).inside.get('model') as FakeFile,
+  ])[0]!;
+
+/** The time, which goes on with each read of the model's file. */
+let now = 0;
+let pace = 10;
+
+beforeEach(() => {
+  FakeWorker.made = [];
+  FakeWorker.cannotStart = false;
+  pace = 10;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+});
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+async function open(modes: boolean): Promise<void> {
+  top = installFakeOpfs(() => 0, {}, modes);
+  vi.stubGlobal('Worker', FakeWorker);
+  vi.stubGlobal('importScripts', undefined);
+  vi.stubGlobal('onmessage', undefined);
+  kept = (await openCache(URL_))!;
+  file().onRead = () => void (now += pace);
+  kept.reset({ url: URL_, validator: '"1"', size: SIZE });
+  kept.write(0, bytes);
+  kept.mark(0, SIZE);
+  kept.markComplete();
+}
+
+/** A pass over what is streamed, every piece but each third; a turn of the event loop now and then. */
+async function pass(): Promise<void> {
+  for (let offset = 0; offset < SIZE; offset += PIECE) {
+    if (offset % (3 * PIECE) === 0) continue;
+    const into = new Uint8Array(PIECE);
+    await kept.read(offset, into);
+    expect(same(into, bytes.subarray(offset, offset + PIECE))).toBe(true);
+    if (offset % (8 * PIECE) === 0) await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+describe('the reader', () => {
+  it('reads what comes next, where a file can have two handles', async () => {
+    await open(true);
+    for (let i = 0; i < 12; i++) await pass();
+    const [worker] = FakeWorker.made;
+    expect(worker!.name).toBe(READER);
+    expect(worker!.reads).toBeGreaterThan(3);
+    expect(file().open).toBe(2);
+    await kept.close();
+    expect(file().open).toBe(0);
+  });
+
+  it.each([
+    { where: 'a file has one handle', modes: false, ms: 10, passes: 6 },
+    { where: 'reading is fast', modes: true, ms: 1e-3, passes: 6 },
+    { where: 'nothing is read again', modes: true, ms: 1000, passes: 1 },
+  ])('is not begun where $where', async ({ modes, ms, passes }) => {
+    await open(modes);
+    pace = ms;
+    for (let i = 0; i < passes; i++) await pass();
+    expect(FakeWorker.made).toHaveLength(0);
+    await kept.close();
+    expect(file().open).toBe(0);
+  });
+
+  it.each(['throws', 'fails', 'finds the file taken'] as const)('is done without when its start %s', async (how) => {
+    await open(true);
+    if (how === 'finds the file taken') file().isTaken = true;
+    else FakeWorker.cannotStart = how;
+    for (let i = 0; i < 8; i++) await pass();
+    expect(FakeWorker.made).toHaveLength(how === 'throws' ? 0 : 1);
+    for (const { reads, terminated } of FakeWorker.made)
+      expect({ reads, terminated }).toEqual({ reads: 0, terminated: true });
+    await kept.close();
+    expect(file().open).toBe(0);
+  });
+
+  it.each(['ends', 'cannot read', 'does not answer'] as const)('is done without once it %s', async (fault) => {
+    // Whoever is patient is so for a shorter time.
+    const { setTimeout: later } = globalThis;
+    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
+    await open(true);
+    for (let i = 0; i < 6; i++) await pass();
+    const [worker] = FakeWorker.made;
+    expect(worker!.reads).toBeGreaterThan(0);
+    if (fault === 'ends') worker!.fail();
+    else if (fault === 'cannot read') file().broken = 2;
+    else worker!.isMute = true;
+    for (let i = 0; i < 10; i++) await pass();
+    expect(worker!.terminated).toBe(true);
+    const { reads } = worker!;
+    for (let i = 0; i < 3; i++) await pass();
+    expect(worker!.reads).toBe(reads);
+    await kept.close();
+    // What a worker that has ended had open is closed by the browser.
+    expect(file().open).toBe(1);
+  });
+
+  it('holds nobody up who closes while it does not answer', async () => {
+    const { setTimeout: later } = globalThis;
+    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
+    await open(true);
+    for (let i = 0; i < 6; i++) await pass();
+    FakeWorker.made[0]!.isMute = true;
+    await kept.close();
+    expect(FakeWorker.made[0]!.terminated).toBe(true);
+  });
+
+  it('gives nothing of a file that was begun anew', async () => {
+    await open(true);
+    for (let i = 0; i < 3; i++) await pass();
+    kept.reset({ url: URL_, validator: '"2"', size: SIZE });
+    const other = noise(SIZE, 2);
+    kept.write(0, other);
+    kept.mark(0, SIZE);
+    kept.markComplete();
+    for (let offset = 0; offset < SIZE; offset += PIECE) {
+      const into = new Uint8Array(PIECE);
+      await kept.read(offset, into);
+      expect(same(into, other.subarray(offset, offset + PIECE))).toBe(true);
+    }
+    await kept.close();
+  });
+});

@@ -1,0 +1,99 @@
+// A worker that reads a kept model while this one computes, by a handle of its own.
+import { KiB } from '../constants.js';
+import { ownScript } from '../worker-platform.js';
+import type { Supply } from './ahead.js';
+import { openHandle } from './opfs.js';
+
+/** The worker's name, by which the one script knows what it is. */
+export const READER = 'qsf-reader';
+/** Milliseconds in which a read must be answered. */
+const PATIENCE = 10_000;
+
+type Bytes = Uint8Array<ArrayBuffer>;
+/** Bytes to be read; they come back, as many as there were. */
+interface Request {
+  offset: number;
+  into: Bytes;
+}
+
+/** In that worker: opens the file that the first message brings and reads what the others ask for, until one brings nothing. */
+export function serveReads(): void {
+  const answer = (answer: Bytes | boolean, transfer: ArrayBuffer[] = []) =>
+    globalThis.postMessage(answer, { transfer });
+  const serve = async (file: FileSystemFileHandle) => {
+    const handle = await openHandle(file);
+    globalThis.onmessage = ({ data }: MessageEvent<Request | undefined>) => {
+      if (!data) {
+        handle.close();
+        return answer(new Uint8Array());
+      }
+      const { offset, into } = data;
+      answer(into.subarray(0, handle.read(into, { at: offset })), [into.buffer]);
+    };
+    answer(true);
+  };
+  globalThis.onmessage = ({ data }: MessageEvent<FileSystemFileHandle>) => serve(data).catch(() => answer(false));
+}
+
+/** The worker seen from here. Once it has failed, or is late, it is ended and gives nothing. */
+export class Reader implements Supply {
+  readonly gap = 64 * KiB;
+  #worker: Worker | undefined;
+  #isOpen = false;
+  /** Who waits for answers, which come in the order of what was asked. */
+  readonly #waiting: ((bytes?: Bytes) => void)[] = [];
+
+  /** `opened` is called when it can read the file, if ever. */
+  constructor(file: FileSystemFileHandle, opened: () => void) {
+    const { address, type } = ownScript();
+    try {
+      this.#worker = new Worker(address, { type, name: READER });
+    } catch {
+      return;
+    }
+    this.#worker.onerror = (event) => {
+      // Else it would be this worker's error too.
+      event.preventDefault();
+      this.#end();
+    };
+    this.#worker.onmessage = ({ data }: MessageEvent<Bytes | boolean>) => {
+      if (data === true) {
+        this.#isOpen = true;
+        opened();
+      } else if (data) this.#waiting.shift()?.(data);
+      else this.#end();
+    };
+    this.#worker.postMessage(file);
+  }
+
+  fetch(offset: number, into: Bytes): Promise<Bytes | undefined> | undefined {
+    if (!this.#isOpen) return undefined;
+    const { length } = into;
+    return this.#ask({ offset, into }, [into.buffer]).then((bytes) => (bytes?.length === length ? bytes : this.#end()));
+  }
+
+  /**
+   * Resolves when the worker has let go of the file. It ends with this one: terminate() just before that leaves both behind
+   * in Chromium, now and then.
+   */
+  async close(): Promise<void> {
+    if (this.#isOpen) await this.#ask();
+  }
+
+  #ask(request?: Request, transfer: ArrayBuffer[] = []): Promise<Bytes | undefined> {
+    this.#worker!.postMessage(request, transfer);
+    const late = setTimeout(() => this.#end(), PATIENCE);
+    return new Promise((resolve) => {
+      this.#waiting.push((bytes) => {
+        clearTimeout(late);
+        resolve(bytes);
+      });
+    });
+  }
+
+  #end(): undefined {
+    this.#isOpen = false;
+    this.#worker?.terminate();
+    for (const tell of this.#waiting.splice(0)) tell();
+  }
+}
