@@ -52,6 +52,9 @@ class Pass {
   std::span<float> hidden() const;
   /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
   std::span<float> pooled() const;
+  /// Experts that were taken, each once in a layer of a pass, and those of them that were there at once.
+  std::uint64_t experts_chosen() const { return routing_.n_chosen; }
+  std::uint64_t experts_found() const { return routing_.n_found; }
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
   // For ops.

@@ -31,6 +31,8 @@ struct Routing {
 
   // Where the computing is.
   std::uint32_t expert = 0, matrix = 0, segment = 0;
+  // Of all passes.
+  std::uint64_t n_chosen = 0, n_found = 0;
 };
 
 /// The experts that a column takes: those with the largest keys[e] + bias[e], the largest first. Of equal ones it is

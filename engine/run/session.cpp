@@ -351,6 +351,9 @@ Stats Session::stats() const {
   out.resident_budget = m.plan.resident_budget;
   out.resident_rate = static_cast<float>(m.plan.resident_rate);
   out.bytes_read = s.opening.bytes_requested() + m.streamer.bytes_requested();
+  out.experts_chosen = m.pass.experts_chosen();
+  out.experts_found = m.pass.experts_found();
+  out.expert_bytes = m.streamer.chosen_bytes_requested();
   return out;
 }
 

@@ -133,9 +133,10 @@ void Streamer::begin_choice(std::uint32_t position) {
   ++n_chosen_;
 }
 
-void Streamer::choose(std::uint32_t segment) {
+bool Streamer::choose(std::uint32_t segment) {
   places_[segment].wanted = n_chosen_;
   if (n_wanted_ < wanted_.size()) wanted_[n_wanted_++] = segment;
+  return places_[segment].state.load(std::memory_order_acquire) == State::ready;
 }
 
 void Streamer::end_choice() {
@@ -249,6 +250,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
     into += s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size) - s.stored_size;
   queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into, s.crc, true};
   bytes_requested_ += s.stored_size;
+  if (place.choice != kNone) chosen_bytes_requested_ += s.stored_size;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   place.attempt = attempt_;
   place.state.store(State::requested, std::memory_order_relaxed);

@@ -100,10 +100,13 @@ void begin_experts(Pass& pass, const Op& op) {
   routing.matrix = routing.segment = 0;
   pass.streamer().begin_choice(pass.chosen_range().begin);
   for (std::uint32_t e = routing.expert; e < n_experts; e = next_expert(routing, n_experts, e + 1)) {
+    bool found = true;
     for (const Role role : kExpertMatrices) {
       const Weights::Segments run = pass.weights().segments_of_expert(pass.tensor(role), n_experts, e);
-      for (std::uint32_t i = 0; i < run.n; ++i) pass.streamer().choose(run.first + i);
+      for (std::uint32_t i = 0; i < run.n; ++i) found &= pass.streamer().choose(run.first + i);
     }
+    ++routing.n_chosen;
+    routing.n_found += found ? 1 : 0;
   }
   pass.streamer().end_choice();
   std::memset(pass.at(op.out, 0), 0, std::size_t{pass.n()} * pass.width(op.out) * sizeof(float));
