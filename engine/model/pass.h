@@ -102,6 +102,7 @@ class Pass {
     if (!observer_.on()) return;
     observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
   }
+  bool observes() const { return observer_.on(); }
   /// What the section's router chose.
   Routing& routing() { return routing_; }
   std::span<float> scores() const { return scores_; }

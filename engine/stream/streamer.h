@@ -61,11 +61,14 @@ class Streamer {
   void release(std::uint32_t segment);
   /// Says which parts of the schedule a pass uses, so that what is fetched ahead is what comes next. They ascend.
   void begin_pass(std::span<const ScheduleRange> ranges);
-  /// choose() says, in order of use, which segments the pass takes of the chosen range that begins at `position`, and
-  /// gives whether the segment is there; end_choice() says that these are all. Until then nothing behind the range is
-  /// fetched ahead.
+  /// Where a segment is: not in memory as a whole, in a slot of the ring, or where it stays.
+  enum class Presence : std::uint8_t { none, passing, kept };
+  Presence presence(std::uint32_t segment) const;
+  /// choose() says which segments the pass takes of the chosen range that begins at `position`, in the order in which
+  /// they are read, and gives where they are; end_choice() says that these are all. Each is acquired once, in any
+  /// order. Until then nothing behind the range is fetched ahead.
   void begin_choice(std::uint32_t position);
-  bool choose(std::uint32_t segment);
+  Presence choose(std::uint32_t segment);
   void end_choice();
   /// Asks for every pinned segment; true when all are there.
   bool preload();
@@ -93,6 +96,7 @@ class Streamer {
     std::atomic<State> state{State::absent};
     bool pinned = false;
     bool checked = false;            // its stored bytes had their CRC once
+    bool due = false;                // was chosen and not used yet
     std::uint32_t slot = kNone;      // kNone unless in slots_
     std::uint32_t choice = kNone;    // in choices_, kNone for what every pass uses
     std::uint32_t wanted = 0;        // when it was chosen last, in choices

@@ -222,6 +222,54 @@ TEST(Mixture, CountsOfChunksAndOfWhatIsRead) {
   }
 }
 
+/// With every read of an expert held back until the session can do nothing without it: by then those that were in
+/// memory are computed, whichever of the layer's they are.
+TEST(Mixture, WhatIsThereIsComputedBeforeWaiting) {
+  const SmallFile file = small_file(mixture());
+  const auto opened = testing::open_file(file.bytes);
+  ASSERT_TRUE(opened);
+  std::set<std::uint64_t> offsets;
+  for (const auto& [segment, of] : segments_of_experts(*opened)) offsets.insert(opened->segments[segment].offset);
+  const std::size_t of_expert = offsets.size() / (3 * 16);
+  OpenOptions options = with_logits();
+  options.max_seq_len = 64;
+  options.chunk = 1;
+  const auto is_expert = [&](const ReadRequest& r) { return offsets.contains(r.offset); };
+  Host host(file.bytes, some_experts(file, options, 5), options, is_expert);
+  ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+  const auto products = [&] {
+    std::uint64_t n = 0;
+    for (const KernelCount& count : host.session->kernel_counts()) n += count.op == "matmul" ? count.calls : 0;
+    return n;
+  };
+  std::uint64_t chosen = 0, found = 0, before = 0, base = 0, found_now = 0;
+  bool waits = false;
+  int part = 0;  // how often some were there, and some were not
+  const auto look = [&] {
+    const Stats s = host.session->stats();
+    if (s.experts_chosen != chosen) {
+      base = before;
+      found_now = s.experts_found - found;
+      chosen = s.experts_chosen;
+      waits = true;
+    }
+    found = s.experts_found;
+    before = products();
+    return false;
+  };
+  host.stop_when = look;
+  host.fault = [&](const ReadRequest& r) {
+    look();
+    if (!is_expert(r) || !waits) return false;
+    EXPECT_EQ(before - base, found_now * of_expert);
+    part += found_now > 0 ? 1 : 0;
+    waits = false;
+    return false;
+  };
+  ASSERT_EQ(host.generate(greedy(some_tokens(20, 40), 20)).error.code, ErrorCode::none);
+  EXPECT_GT(part, 20);
+}
+
 /// Between the least budget and everything: the same bits, never more than the budget, and with room for experts fewer
 /// bytes are read.
 TEST(Mixture, BudgetsKeepExpertsAndBits) {
