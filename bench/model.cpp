@@ -21,6 +21,7 @@ struct Options {
   std::string model, isa, source, kv;
   double budget_mib = 0;
   std::uint32_t prompt_tokens = 128, generate = 64, runs = 5;
+  bool sample = false;
   HostOptions host;
 };
 
@@ -49,17 +50,27 @@ struct Series {
   std::vector<double> rates;
   std::vector<Json> seconds;
   std::vector<std::uint64_t> read;
+  std::vector<Json> experts;
 
+  void add(const Round& round, double rate, const Profile& profile, double total) {
+    rates.push_back(rate);
+    seconds.push_back(seconds_of(profile, total));
+    read.push_back(round.bytes_read);
+    experts.push_back(
+        {{"chosen", round.experts_chosen}, {"found", round.experts_found}, {"bytes_read", round.expert_bytes}});
+  }
   Json json(std::uint32_t tokens) const {
     const double middle = median(rates);
     const auto nearest = std::min_element(
         rates.begin(), rates.end(), [&](double a, double b) { return std::abs(a - middle) < std::abs(b - middle); });
     const auto at = static_cast<std::size_t>(nearest - rates.begin());
-    return {{"tokens", tokens},
-            {"tokens_per_second", rates},
-            {"median", middle},
-            {"seconds", seconds[at]},
-            {"bytes_read", read[at]}};
+    Json out{{"tokens", tokens},
+             {"tokens_per_second", rates},
+             {"median", middle},
+             {"seconds", seconds[at]},
+             {"bytes_read", read[at]}};
+    if (experts[at]["chosen"] != 0) out["experts"] = experts[at];
+    return out;
   }
 };
 
@@ -74,6 +85,10 @@ Status run_all(const Options& o, Host& host, Json& out) {
   Prompt prefill, decode;
   prefill.ignore_eos = decode.ignore_eos = true;
   prefill.sampler.temperature = decode.sampler.temperature = 0;
+  if (o.sample) {
+    decode.sampler.temperature = 1;
+    decode.sampler.seed = 1;
+  }
   prefill.tokens = ids;
   prefill.max_tokens = 0;
   decode.tokens = std::span(ids).first(1);
@@ -86,12 +101,8 @@ Status run_all(const Options& o, Host& host, Json& out) {
     const Result<Round> d = measure(host, decode);
     if (!d) return d.error();
     if (i == 0) continue;  // brings code and activations into the caches
-    prefilled.rates.push_back(p->prompt_rate());
-    prefilled.seconds.push_back(seconds_of(p->made.prompt_profile, p->made.prompt_seconds));
-    prefilled.read.push_back(p->bytes_read);
-    decoded.rates.push_back(d->generation_rate());
-    decoded.seconds.push_back(seconds_of(d->made.generation_profile, d->made.generation_seconds));
-    decoded.read.push_back(d->bytes_read);
+    prefilled.add(*p, p->prompt_rate(), p->made.prompt_profile, p->made.prompt_seconds);
+    decoded.add(*d, d->generation_rate(), d->made.generation_profile, d->made.generation_seconds);
   }
   out = {{"program", "qsf-bench " QSF_VERSION},
          {"model", {{"file", o.model}, {"bytes", plan.model_bytes}, {"hash", host.session().model_hash()}}},
@@ -123,6 +134,7 @@ int bench_model(int argc, char** argv) {
   app.add_option("--model", o.model, "A .qsf file")->required();
   app.add_option("--prompt-tokens", o.prompt_tokens, "Tokens of the prefill")->check(CLI::PositiveNumber);
   app.add_option("--generate", o.generate, "Tokens decoded, from an empty context")->check(CLI::PositiveNumber);
+  app.add_flag("--sample", o.sample, "Choose tokens among the likeliest, always the same ones, not the likeliest");
   app.add_option("--runs", o.runs, "Runs of each, after one that is not counted")->check(CLI::PositiveNumber);
   app.add_option("--threads", o.host.threads, "Computing threads; 0: one per physical core");
   app.add_flag("--pin", o.host.pin, "Keep each computing thread on one processor");

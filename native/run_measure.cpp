@@ -24,11 +24,13 @@ Status warm_up(Host& host) {
 Result<Round> measure(Host& host, const Prompt& prompt) {
   Session& session = host.session();
   QSF_TRY(session.rewind(0));
-  const std::uint64_t before = session.stats().bytes_read;
+  const Stats before = session.stats();
   Result<Generation> made = generate(host, prompt, {});
   if (!made) return made.error();
   if (made->ended == "cancelled") return make_error(ErrorCode::cancelled, "stopped by the caller");
-  return Round{std::move(*made), session.stats().bytes_read - before};
+  const Stats after = session.stats();
+  return Round{std::move(*made), after.bytes_read - before.bytes_read, after.experts_chosen - before.experts_chosen,
+               after.experts_found - before.experts_found, after.expert_bytes - before.expert_bytes};
 }
 
 std::vector<std::uint32_t> filler_tokens(std::uint32_t n, std::uint32_t vocab_size) {

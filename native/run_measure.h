@@ -11,6 +11,7 @@ namespace qsf::run {
 struct Round {
   Generation made;
   std::uint64_t bytes_read = 0;
+  std::uint64_t experts_chosen = 0, experts_found = 0, expert_bytes = 0;  // as Stats has them
 
   double prompt_rate() const;      // tokens/s; the prompt's time ends with the first token
   double generation_rate() const;  // of the tokens after the first

@@ -53,6 +53,9 @@ std::string finished(Json receipt, Host& host, const Json& work) {
                   {"plan", plan_of(session)},
                   {"seconds", std::move(seconds)},
                   {"peak_resident_bytes", peak_resident_bytes()}});
+  if (const Stats s = session.stats(); s.experts_chosen != 0) {
+    receipt["experts"] = {{"chosen", s.experts_chosen}, {"found", s.experts_found}, {"bytes_read", s.expert_bytes}};
+  }
   return receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

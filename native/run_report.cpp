@@ -1,5 +1,6 @@
 #include "native/run_report.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "native/resident.h"
@@ -70,6 +71,13 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
     std::fprintf(to, "kernel     %.*s%s%.*s: %llu calls\n", static_cast<int>(count.op.size()), count.op.data(),
                  count.type.empty() ? "" : "/", static_cast<int>(count.type.size()), count.type.data(),
                  static_cast<unsigned long long>(count.calls));
+  }
+  if (s.experts_chosen != 0) {
+    const auto chosen = static_cast<double>(s.experts_chosen);
+    const auto tokens = static_cast<double>(g.prompt_ids.size() + g.generated_ids.size());
+    std::fprintf(to, "experts    %llu chosen, %.1f %% found in memory; %.3f MiB read, %.3f for each token\n",
+                 static_cast<unsigned long long>(s.experts_chosen), 100 * static_cast<double>(s.experts_found) / chosen,
+                 mib(s.expert_bytes), mib(s.expert_bytes) / std::max(tokens, 1.0));
   }
   std::fprintf(to, "memory     %.3f MiB resident at most; %.3f MiB read\n", mib(peak_resident_bytes()),
                mib(s.bytes_read));

@@ -30,9 +30,9 @@ enum class Buf : std::uint8_t {
   router,       // a logit for each expert
   picked,       // the columns that chose an expert, side by side
   expert_in,    // what router and experts see, where that is not what a dense network sees
-  expert_gate,  // the next three: of those columns
+  expert_gate,  // of those columns, as is the next
   expert_up,
-  expert_out,
+  expert_out,    // a row for each expert that a column takes
   experts,       // the sum of what a column's experts made
   share,         // the logit of the shared expert's gate
   layer_inputs,  // of all layers, each's own

@@ -56,6 +56,9 @@ class Pass {
   std::span<float> pooled() const;
   /// Of the available kernels' products of one column with a format's weights, by its place in kFormats.
   void use_kernel(std::size_t format, std::size_t isa) { alone_[format] = static_cast<std::uint8_t>(isa + 1); }
+  /// Experts that were taken, each once in a layer of a pass, and those of them that were there at once.
+  std::uint64_t experts_chosen() const { return routing_.n_chosen; }
+  std::uint64_t experts_found() const { return routing_.n_found; }
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
   // For ops.
@@ -104,9 +107,11 @@ class Pass {
   ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
   /// The first `n` columns of `buf` enter the product with a tensor.
   void entered(Role role, Buf buf, std::uint32_t n) {
-    if (observer_.seen().empty()) return;
+    if (!observes()) return;
     observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
   }
+  /// Whether what enters products is summed up, in one order.
+  bool observes() const { return !observer_.seen().empty(); }
   /// What the section's router chose.
   Routing& routing() { return routing_; }
   std::span<float> scores() const { return scores_; }

@@ -181,7 +181,7 @@ Buf Builder::mixture(Buf in) {
   set_width(Buf::picked, config_.dim);
   set_width(Buf::expert_gate, k.expert_dim);
   set_width(Buf::expert_up, k.expert_dim);
-  set_width(Buf::expert_out, config_.dim);
+  set_width(Buf::expert_out, k.experts_used * config_.dim);
   set_width(Buf::experts, config_.dim);
   for (const Role role : {Role::expert_gate, Role::expert_up, Role::expert_down, Role::expert_gate_bias,
                           Role::expert_up_bias, Role::expert_down_bias}) {
@@ -193,9 +193,9 @@ Buf Builder::mixture(Buf in) {
   product(Role::shared_up, Role::shared_up, in, Buf::up);
   if (has(Role::shared_router)) product(Role::shared_router, Role::shared_router, in, Buf::share);
   activate(Buf::gate, Buf::up);
-  product(Role::shared_down, Role::shared_down, Buf::gate, Buf::expert_out);
-  if (has(Role::shared_router)) emit({.row = &op_shared_expert, .in = Buf::share, .out = Buf::expert_out});
-  add(Buf::expert_out, Buf::experts);
+  product(Role::shared_down, Role::shared_down, Buf::gate, Buf::picked);
+  if (has(Role::shared_router)) emit({.row = &op_shared_expert, .in = Buf::share, .out = Buf::picked});
+  add(Buf::picked, Buf::experts);
   return Buf::experts;
 }
 

@@ -24,13 +24,20 @@ struct Routing {
     return std::span(picks).subspan(begins[expert], begins[expert + 1] - begins[expert]);
   }
 
+  /// What is known of an expert that columns take; of the others, done.
+  enum class Stand : std::uint8_t { awaited, there, done };
+
   std::span<std::uint32_t> choice;  // [chunk, used]: experts of each column, the largest weight first
   std::span<float> weight;          // the same
   std::span<std::uint32_t> begins;  // [experts + 1]: where an expert's picks begin
   std::span<Pick> picks;            // [chunk * used]: by expert, columns ascending
+  std::span<Stand> stands;          // [experts]
 
   // Where the computing is.
   std::uint32_t expert = 0, matrix = 0, segment = 0;
+  std::uint32_t left = 0;  // experts that are not done
+  // Of all passes.
+  std::uint64_t n_chosen = 0, n_found = 0;
 };
 
 /// The experts that a column takes: those with the largest keys[e] + bias[e], the largest first. Of equal ones it is

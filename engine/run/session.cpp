@@ -348,7 +348,7 @@ Stats Session::stats() const {
   out.n_segments = static_cast<std::uint32_t>(m.tables.segments.size());
   out.n_pinned = m.n_pinned;
   out.ring_slots = m.plan.ring_slots;
-  out.ring_bytes = m.plan.ring_slots * m.plan.slot_bytes + m.plan.chosen_slots * m.plan.chosen_slot_bytes;
+  out.ring_bytes = m.plan.ring_slots * m.plan.slot_bytes;
   out.max_seq_len = m.plan.max_seq_len;
   out.model_seq_len = m.config.max_seq_len;
   out.chunk = m.plan.chunk;
@@ -363,6 +363,9 @@ Stats Session::stats() const {
   out.resident_budget = m.plan.resident_budget;
   out.resident_rate = static_cast<float>(m.plan.resident_rate);
   out.bytes_read = s.opening.bytes_requested() + m.streamer.bytes_requested();
+  out.experts_chosen = m.pass.experts_chosen();
+  out.experts_found = m.pass.experts_found();
+  out.expert_bytes = m.streamer.chosen_bytes_requested();
   return out;
 }
 

@@ -42,7 +42,7 @@ struct Plan {
   // What is to be expected.
   double bytes_read = 0, bytes_computed = 0;  // for a token
   double rate = 0;                            // tokens a second, 0: not known
-  std::uint64_t resident_budget = 0;          // with which everything stays, at this context, chunk and precision
+  std::uint64_t resident_budget = 0;          // with which everything stays, at this context and precision
   double resident_rate = 0;
 };
 
@@ -76,7 +76,8 @@ struct PlanInput {
 /// smallest streaming plan is sought, reducing in this order: context, KV precision, embedding rows,
 /// chunk and double buffering; then it refuses with budget_too_small and the budget that would do. What is left over
 /// pins segments, so that the streamed ones are spread evenly over a pass and reading overlaps with computing; segments
-/// that are chosen are pinned where all are, else they get slots of what the others leave, before look-ups.
+/// that are chosen are pinned where all are, else they get slots of what the others leave, before look-ups, and passes
+/// become wider for a small part of that.
 Result<Plan> make_plan(const PlanInput& input, std::span<bool> pinned);
 
 }  // namespace qsf

@@ -133,13 +133,21 @@ void Streamer::begin_choice(std::uint32_t position) {
   ++n_chosen_;
 }
 
-void Streamer::choose(std::uint32_t segment) {
+Streamer::Presence Streamer::choose(std::uint32_t segment) {
   places_[segment].wanted = n_chosen_;
+  places_[segment].due = true;
   if (n_wanted_ < wanted_.size()) wanted_[n_wanted_++] = segment;
+  return presence(segment);
 }
 
 void Streamer::end_choice() {
   if (next_choice_ < choices_.size()) ++next_choice_;
+}
+
+Streamer::Presence Streamer::presence(std::uint32_t segment) const {
+  const Place& place = places_[segment];
+  if (place.state.load(std::memory_order_acquire) != State::ready) return Presence::none;
+  return !place.pinned && place.slot < n_ring_ ? Presence::passing : Presence::kept;
 }
 
 std::byte* Streamer::raw(std::uint32_t segment) const {
@@ -150,9 +158,6 @@ const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
   Place& place = places_[segment];
   const State state = place.state.load(std::memory_order_acquire);
   if (use == Use::in_order && !place.pinned) at_ = place.position;
-  if (place.choice != kNone) {
-    while (next_wanted_ < n_wanted_ && places_[wanted_[next_wanted_]].position <= place.position) ++next_wanted_;
-  }
   if (state == State::ready) {
     held_ = segment;
     if (place.slot != kNone) slots_[place.slot].used = n_chosen_;
@@ -178,6 +183,7 @@ void Streamer::forget(Place& place) {
 void Streamer::release(std::uint32_t segment) {
   held_ = kNone;
   Place& place = places_[segment];
+  place.due = false;
   const bool keeps = place.pinned || (place.slot != kNone && place.slot >= n_ring_);
   if (!keeps) forget(place);
 }
@@ -249,6 +255,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
     into += s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size) - s.stored_size;
   queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into, s.crc, true};
   bytes_requested_ += s.stored_size;
+  if (place.choice != kNone) chosen_bytes_requested_ += s.stored_size;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   place.attempt = attempt_;
   place.state.store(State::requested, std::memory_order_relaxed);
@@ -260,7 +267,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
 void Streamer::look_ahead() {
   for (; next_wanted_ < n_wanted_; ++next_wanted_) {
     const Place& place = places_[wanted_[next_wanted_]];
-    if (place.state.load(std::memory_order_acquire) != State::absent) continue;
+    if (!place.due || place.state.load(std::memory_order_acquire) != State::absent) continue;
     if (in_flight_.load(std::memory_order_relaxed) >= n_ring_ + kAhead) return;
     if (!request(wanted_[next_wanted_], false)) return;
   }

@@ -61,10 +61,14 @@ class Streamer {
   void release(std::uint32_t segment);
   /// Says which parts of the schedule a pass uses, so that what is fetched ahead is what comes next. They ascend.
   void begin_pass(std::span<const ScheduleRange> ranges);
-  /// choose() says, in order of use, which segments the pass takes of the chosen range that begins at `position`;
-  /// end_choice() that these are all. Until then nothing behind the range is fetched ahead.
+  /// Where a segment is: not in memory as a whole, in a slot of the ring, or where it stays.
+  enum class Presence : std::uint8_t { none, passing, kept };
+  Presence presence(std::uint32_t segment) const;
+  /// choose() says which segments the pass takes of the chosen range that begins at `position`, in the order in which
+  /// they are read, and gives where they are; end_choice() says that these are all. Each is acquired once, in any
+  /// order. Until then nothing behind the range is fetched ahead.
   void begin_choice(std::uint32_t position);
-  void choose(std::uint32_t segment);
+  Presence choose(std::uint32_t segment);
   void end_choice();
   /// Asks for every pinned segment; true when all are there.
   bool preload();
@@ -82,6 +86,8 @@ class Streamer {
 
   bool is_pinned(std::uint32_t segment) const { return places_[segment].pinned; }
   std::uint64_t bytes_requested() const { return bytes_requested_; }
+  /// Of those, of segments that passes choose.
+  std::uint64_t chosen_bytes_requested() const { return chosen_bytes_requested_; }
 
  private:
   enum class State : std::uint8_t { absent, requested, ready, failed };
@@ -90,6 +96,7 @@ class Streamer {
     std::atomic<State> state{State::absent};
     bool pinned = false;
     bool checked = false;            // its stored bytes had their CRC once
+    bool due = false;                // was chosen and not used yet
     std::uint32_t slot = kNone;      // kNone unless in slots_
     std::uint32_t choice = kNone;    // in choices_, kNone for what every pass uses
     std::uint32_t wanted = 0;        // when it was chosen last, in choices
@@ -148,7 +155,7 @@ class Streamer {
   std::uint32_t attempt_ = 0;  // how often recover() was called
   std::atomic<std::uint32_t> in_flight_{0};
   bool recheck_ = false, failed_ = false;
-  std::uint64_t bytes_requested_ = 0;
+  std::uint64_t bytes_requested_ = 0, chosen_bytes_requested_ = 0;
   std::atomic_flag keeping_;  // guards error_ against two failures at once, until recover()
   std::atomic<bool> error_kept_{false};
   Error error_;

@@ -8,10 +8,12 @@ import { Stop, capture } from './process.mjs';
 const MiB = 2 ** 20;
 const allowance = 12e6; // bytes that a process may take beyond its budget
 
-/** Shapes whose budget is a fifth to a tenth of their weights. */
+/** Shapes whose budget is a fifth to a tenth of their weights, of a mixture of experts a third. */
 const subjects = [
   { model: 'tinyllama-1.1b/q4_0', budget: 120, tokens: 4 },
   { model: 'llama-7b/q2_0', budget: 200, tokens: 2 },
+  // Sampled: a greedy text of random weights soon repeats a token, and with it its experts.
+  { model: 'qwen3-30b-a3b/q4_0/4', budget: 560, tokens: 48, more: ['--sample'] },
 ];
 
 /** Drops the file from the page cache. */
@@ -48,15 +50,19 @@ function controlGroup(bytes) {
 }
 
 /** One measurement: tokens/s, MB/s, and tokens/s that were expected. */
-function measure(file, { budget, tokens, threads, source, group }) {
+function measure(file, { budget, tokens, threads, source, group, more = [] }) {
   const counts = ['--prompt-tokens', '1', '--generate', String(tokens), '--runs', '1'];
-  const args = ['--model', file, '--threads', String(threads), ...counts];
+  const args = ['--model', file, '--threads', String(threads), ...counts, ...more];
   if (budget) args.push('--ram-budget', String(budget));
   if (source) args.push('--source', source);
   const inGroup = ['-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, qsfBench, ...args];
   const made = group ? json('sh', inGroup) : json(qsfBench, args);
-  const { bytes_read: read, seconds, median: rate } = made.decode;
-  return { rate, bandwidth: read / 1e6 / seconds.total, expected: made.plan.token_rate, source: made.source };
+  const { bytes_read: read, seconds, median: rate, experts } = made.decode;
+  const found = experts && {
+    found: experts.found / experts.chosen,
+    megabytes: experts.bytes_read / 1e6 / (tokens + 1),
+  };
+  return { rate, bandwidth: read / 1e6 / seconds.total, expected: made.plan.token_rate, source: made.source, ...found };
 }
 
 const quotient = (over, under) => over.map((value, i) => value / under[i]);
@@ -66,7 +72,7 @@ const told = (name, values, unit = '') =>
 /** Everything in turn, so many times over: what changes with time changes for all alike. */
 export async function measureStreaming(runs) {
   const rows = [];
-  for (const { model, budget, tokens } of subjects) {
+  for (const { model, budget, tokens, more } of subjects) {
     const { qsf: file } = await modelFiles(model);
     const group = controlGroup(budget * MiB + allowance);
     const ways = [
@@ -83,7 +89,7 @@ export async function measureStreaming(runs) {
       row.reader.push(plainReader(file));
       for (const { name, cold, ...way } of ways) {
         (cold ? forget : remember)(file);
-        row.ways[name].push(measure(file, { ...way, tokens }));
+        row.ways[name].push(measure(file, { ...way, tokens, more }));
       }
     }
     if (group) rmdirSync(group);
@@ -100,6 +106,10 @@ export async function measureStreaming(runs) {
     console.log(`${model} in ${budget} MiB${group ? '' : ' (no control group can be made here)'}`);
     told('  plain reader', row.reader, ' MB/s');
     for (const name of Object.keys(row.ways)) told(`  ${name}`, of(name, 'rate'), ' tokens/s');
+    if (of('cold', 'found')[0] !== undefined) {
+      told('  experts found in memory', of('cold', 'found'));
+      told('  read of experts for a token', of('cold', 'megabytes'), ' MB');
+    }
     for (const [name, values] of Object.entries(row.ratios)) told(`  ${name}`, values);
     rows.push(row);
   }

@@ -20,13 +20,14 @@ export const buildBench = () => buildPreset('bench');
 /** Installs the packages that only benchmarks use. */
 export const installPeers = () => installLocked(peersFolder);
 
-/** The GGUF file of `SHAPE/TYPE` and its conversion; made when they are not there. */
+/** The GGUF file of `SHAPE/TYPE` or `SHAPE/TYPE/LAYERS` and its conversion; made when they are not there. */
 export async function modelFiles(model) {
-  const [shape, type] = model.split('/');
-  const gguf = join(modelsFolder, `${shape}-${type}.gguf`);
+  const [shape, type, layers] = model.split('/');
+  const cut = layers ? ['--layers', layers] : [];
+  const gguf = join(modelsFolder, `${model.replaceAll('/', '-')}.gguf`);
   const qsf = gguf.replace(/gguf$/, 'qsf');
   mkdirSync(modelsFolder, { recursive: true });
-  if (!existsSync(gguf)) await run(bin('make-random-model'), [shape, type, gguf]);
+  if (!existsSync(gguf)) await run(bin('make-random-model'), [shape, type, gguf, ...cut]);
   if (!existsSync(qsf)) await run(bin('qsf-convert'), [gguf, qsf, '--quiet']);
   return { gguf, qsf };
 }

@@ -1,9 +1,11 @@
 // make-random-model SHAPE TYPE OUT.gguf [--seed N] [--layers N]: a GGUF file of random weights in the shape of a known
 // model, for measuring speed. Weights are written as they are made, so that any size takes little memory.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,7 +14,8 @@
 namespace qsf::test {
 namespace {
 
-constexpr float kDeviation = 0.02f;  // as models are initialized: activations stay near 1
+constexpr float kDeviation = 0.02f;                  // as models are initialized: activations stay near 1
+constexpr float kUniform = 1.7320508f * kDeviation;  // either side, of uniform numbers of that deviation
 constexpr std::uint32_t kEos = 2;
 
 struct Shape {
@@ -20,6 +23,11 @@ struct Shape {
   std::uint32_t dim, n_layers, n_heads, n_kv_heads, ffn_dim, vocab_size;
   float rope_theta;
   bool tied;
+  // Of mixtures of experts, whose ffn_dim is that of one expert.
+  std::uint32_t n_experts = 0, experts_used = 0, wide_head = 0;
+
+  bool mixture() const { return n_experts != 0; }
+  std::uint32_t head_dim() const { return wide_head != 0 ? wide_head : dim / n_heads; }
 };
 constexpr Shape kShapes[] = {
     {"smollm-135m", 576, 30, 9, 3, 1536, 49152, 10000, true},
@@ -27,6 +35,7 @@ constexpr Shape kShapes[] = {
     {"qwen2.5-0.5b", 896, 24, 14, 2, 4864, 151936, 1000000, true},
     {"llama-7b", 4096, 32, 32, 32, 11008, 32000, 10000, false},
     {"llama-3.2-1b", 2048, 16, 32, 8, 8192, 128256, 500000, true},
+    {"qwen3-30b-a3b", 2048, 48, 32, 4, 768, 151936, 1000000, false, 128, 8, 128},
 };
 
 enum class Matrix : std::uint8_t { output, attn_v, ffn_down, other };
@@ -90,26 +99,37 @@ void add_vocabulary(GgufWriter& out, std::uint32_t size) {
 }
 
 void add_sizes(GgufWriter& out, const Shape& s) {
-  out.text("general.architecture", "llama");
+  const std::string architecture = s.mixture() ? "qwen3moe" : "llama", prefix = architecture + ".";
+  out.text("general.architecture", architecture);
   out.text("general.name", std::string(s.name) + " with random weights");
   out.u32("general.alignment", kGgufAlignment);
-  out.u32("llama.block_count", s.n_layers);
-  out.u32("llama.context_length", 2048);
-  out.u32("llama.embedding_length", s.dim);
-  out.u32("llama.feed_forward_length", s.ffn_dim);
-  out.u32("llama.attention.head_count", s.n_heads);
-  out.u32("llama.attention.head_count_kv", s.n_kv_heads);
-  out.u32("llama.rope.dimension_count", s.dim / s.n_heads);
-  out.f32("llama.rope.freq_base", s.rope_theta);
-  out.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  out.u32("llama.vocab_size", s.vocab_size);
+  out.u32(prefix + "block_count", s.n_layers);
+  out.u32(prefix + "context_length", 2048);
+  out.u32(prefix + "embedding_length", s.dim);
+  out.u32(prefix + "feed_forward_length", s.ffn_dim);
+  out.u32(prefix + "attention.head_count", s.n_heads);
+  out.u32(prefix + "attention.head_count_kv", s.n_kv_heads);
+  out.u32(prefix + "rope.dimension_count", s.head_dim());
+  out.f32(prefix + "rope.freq_base", s.rope_theta);
+  out.f32(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
+  out.u32(prefix + "vocab_size", s.vocab_size);
+  if (!s.mixture()) return;
+  out.u32(prefix + "attention.key_length", s.head_dim());
+  out.u32(prefix + "attention.value_length", s.head_dim());
+  out.u32(prefix + "expert_count", s.n_experts);
+  out.u32(prefix + "expert_used_count", s.experts_used);
+  out.u32(prefix + "expert_feed_forward_length", s.ffn_dim);
 }
 
 struct Tensor {
   std::string name;
   GgmlType type;
-  std::uint32_t cols, rows;  // rows 1: a norm
+  std::uint32_t cols, rows;     // rows 1: a norm
+  std::uint32_t n_experts = 0;  // 0: not stacked
+  float deviation = kDeviation;
+  bool changing = false;  // a norm: in sign
 
+  std::uint64_t total_rows() const { return std::uint64_t{rows} * std::max(n_experts, 1u); }
   std::uint64_t row_bytes() const {
     if (type == GgmlType::f32) return cols * sizeof(float);
     const BlockType& block = block_type(type);
@@ -120,43 +140,62 @@ struct Tensor {
 std::vector<Tensor> tensors_of(const Shape& s, const Type& type) {
   std::vector<Tensor> out;
   const auto matrix = [&](const std::string& name, Matrix kind, std::uint32_t layer, std::uint32_t cols,
-                          std::uint32_t rows) {
-    out.push_back({name + ".weight", type.of(kind, layer, s.n_layers, cols), cols, rows});
+                          std::uint32_t rows, std::uint32_t n_experts = 0) {
+    out.push_back({name + ".weight", type.of(kind, layer, s.n_layers, cols), cols, rows, n_experts});
   };
-  const auto norm = [&](const std::string& name) { out.push_back({name + ".weight", GgmlType::f32, s.dim, 1}); };
-  const std::uint32_t kv_dim = s.dim / s.n_heads * s.n_kv_heads;
+  const auto norm = [&](const std::string& name, std::uint32_t cols) {
+    out.push_back({name + ".weight", GgmlType::f32, cols, 1, 0, kDeviation, s.mixture()});
+  };
+  const std::uint32_t q_dim = s.head_dim() * s.n_heads, kv_dim = s.head_dim() * s.n_kv_heads;
+  const std::string stacked = s.mixture() ? "_exps" : "";
   matrix("token_embd", s.tied ? Matrix::output : Matrix::other, 0, s.dim, s.vocab_size);
+  // Else attention's mean of the context would outweigh the token, and all would choose the same experts.
+  if (s.mixture()) out.back().deviation = 1;
   for (std::uint32_t layer = 0; layer < s.n_layers; ++layer) {
     const std::string block = "blk." + std::to_string(layer) + ".";
-    norm(block + "attn_norm");
-    matrix(block + "attn_q", Matrix::other, layer, s.dim, s.dim);
+    norm(block + "attn_norm", s.dim);
+    matrix(block + "attn_q", Matrix::other, layer, s.dim, q_dim);
     matrix(block + "attn_k", Matrix::other, layer, s.dim, kv_dim);
     matrix(block + "attn_v", Matrix::attn_v, layer, s.dim, kv_dim);
-    matrix(block + "attn_output", Matrix::other, layer, s.dim, s.dim);
-    norm(block + "ffn_norm");
-    matrix(block + "ffn_gate", Matrix::other, layer, s.dim, s.ffn_dim);
-    matrix(block + "ffn_up", Matrix::other, layer, s.dim, s.ffn_dim);
-    matrix(block + "ffn_down", Matrix::ffn_down, layer, s.ffn_dim, s.dim);
+    matrix(block + "attn_output", Matrix::other, layer, q_dim, s.dim);
+    norm(block + "ffn_norm", s.dim);
+    if (s.mixture()) {
+      norm(block + "attn_q_norm", s.head_dim());
+      norm(block + "attn_k_norm", s.head_dim());
+      out.push_back({block + "ffn_gate_inp.weight", GgmlType::f32, s.dim, s.n_experts});
+    }
+    matrix(block + "ffn_gate" + stacked, Matrix::other, layer, s.dim, s.ffn_dim, s.n_experts);
+    matrix(block + "ffn_up" + stacked, Matrix::other, layer, s.dim, s.ffn_dim, s.n_experts);
+    matrix(block + "ffn_down" + stacked, Matrix::ffn_down, layer, s.ffn_dim, s.dim, s.n_experts);
   }
-  norm("output_norm");
+  norm("output_norm", s.dim);
   if (!s.tied) matrix("output", Matrix::output, 0, s.dim, s.vocab_size);
   return out;
 }
 
+/// A norm, or a router's row. Rounded weights have no mean of quite 0. Norms of changing sign keep it from growing with
+/// each layer into a direction that all tokens share, in which they would choose the same experts.
+void fill_floats(Random& random, const Tensor& t, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = t.rows > 1 ? kUniform * random.symmetric() : t.changing && i % 2 != 0 ? -1.0f : 1.0f;
+  }
+}
+
 bool write_tensor(std::FILE* file, const Tensor& t, Random& random) {
   std::vector<std::byte> row(t.row_bytes());
+  std::vector<float> values(t.cols);
   const bool to_logits = t.name == "output.weight" || t.name == "token_embd.weight";
-  for (std::uint32_t r = 0; r < t.rows; ++r) {
+  for (std::uint64_t r = 0; r < t.total_rows(); ++r) {
     if (t.type == GgmlType::f32) {
-      const std::vector<float> ones(t.cols, 1.0f);
-      std::memcpy(row.data(), ones.data(), row.size());
+      fill_floats(random, t, values);
+      std::memcpy(row.data(), values.data(), row.size());
     } else {
       // The end token's logit is 0, below the largest of thousands: greedy texts do not end.
-      fill_random(block_type(t.type), random, to_logits && r == kEos ? 0 : kDeviation, row);
+      fill_random(block_type(t.type), random, to_logits && r == kEos ? 0 : t.deviation, row);
     }
     if (std::fwrite(row.data(), 1, row.size(), file) != row.size()) return false;
   }
-  const std::uint64_t size = t.row_bytes() * t.rows, padding = GgufWriter::aligned(size) - size;
+  const std::uint64_t size = t.row_bytes() * t.total_rows(), padding = GgufWriter::aligned(size) - size;
   const std::vector<std::byte> zeros(padding);
   return std::fwrite(zeros.data(), 1, padding, file) == padding;
 }
@@ -169,7 +208,8 @@ bool write(const Shape& shape, const Type& type, const char* path, std::uint64_t
   for (const Tensor& t : tensors) {
     std::vector<std::uint64_t> extents{t.cols};
     if (t.rows > 1) extents.push_back(t.rows);
-    writer.tensor(t.name, t.type, extents, t.row_bytes() * t.rows);
+    if (t.n_experts > 0) extents.push_back(t.n_experts);
+    writer.tensor(t.name, t.type, extents, t.row_bytes() * t.total_rows());
   }
   std::FILE* file = std::fopen(path, "wb");
   if (file == nullptr) return false;

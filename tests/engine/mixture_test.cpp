@@ -142,6 +142,134 @@ TEST(Mixture, AChunkReadsAnExpertOnce) {
   for (const auto& [offset, n] : times) EXPECT_LE(n, 1) << offset;
 }
 
+/// Routers of zeros, which choose the first experts always.
+SmallFile impartial() {
+  SmallFile small;
+  FileSource source = testing::small_source(mixture(), small);
+  for (auto& [tensor, weights] : small.weights) {
+    if (tensor.second == Role::router) std::ranges::fill(weights, 0.0f);
+  }
+  EXPECT_TRUE(write_file(source, testing::memory_sink(small.bytes), {}));
+  return small;
+}
+
+/// A budget that leaves room for some experts of each layer.
+std::uint64_t some_experts(const SmallFile& file, const OpenOptions& options, std::uint64_t eighths) {
+  const Host all(file.bytes, 8 * kMiB, options);
+  std::uint64_t free = 0;
+  for (const MemoryRegion& region : all.session->memory_map()) free += region.region == Region::free ? region.bytes : 0;
+  return 8 * kMiB - free - all.session->stats().weight_bytes * (8 - eighths) / 8;
+}
+
+TEST(Mixture, WhatIsFoundAndReadIsCounted) {
+  OpenOptions options = with_logits();
+  options.max_seq_len = 64;
+  options.chunk = 1;
+  const SmallFile file = impartial();
+  const auto opened = testing::open_file(file.bytes);
+  ASSERT_TRUE(opened);
+  std::uint64_t bytes = 0;  // of the first three experts
+  for (const auto& [segment, of] : segments_of_experts(*opened)) {
+    if (of.second < 3) bytes += opened->segments[segment].stored_size;
+  }
+  Host host(file.bytes, some_experts(file, options, 4), options);
+  ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+  ASSERT_GT(host.session->stats().ring_slots, 0u);
+  EXPECT_EQ(host.session->stats().experts_chosen, 0u);
+  constexpr std::uint64_t kOfToken = 3 * 3;
+  ASSERT_EQ(host.generate(greedy(some_tokens(1, 40), 0)).error.code, ErrorCode::none);
+  Stats s = host.session->stats();
+  EXPECT_EQ(s.experts_chosen, kOfToken);
+  EXPECT_EQ(s.experts_found, 0u);
+  EXPECT_EQ(s.expert_bytes, bytes);
+  ASSERT_EQ(host.generate(greedy(some_tokens(6, 40), 0)).error.code, ErrorCode::none);
+  s = host.session->stats();
+  EXPECT_EQ(s.experts_chosen, 7 * kOfToken);
+  EXPECT_EQ(s.experts_found, 6 * kOfToken);
+  EXPECT_EQ(s.expert_bytes, bytes);
+}
+
+/// Columns of a pass take an expert together; what is read is what the host gives.
+TEST(Mixture, CountsOfChunksAndOfWhatIsRead) {
+  const SmallFile even = impartial(), random = small_file(mixture());
+  for (const bool all : {false, true}) {
+    OpenOptions options = with_logits();
+    options.max_seq_len = 64;
+    options.chunk = 8;
+    options.stream_all = all;
+    Host chunks(even.bytes, 8 * kMiB, options);
+    ASSERT_EQ(chunks.generate(greedy(some_tokens(20, 40), 0)).error.code, ErrorCode::none);
+    EXPECT_EQ(chunks.session->stats().experts_chosen, 3u * 3 * 3);
+
+    const auto opened = testing::open_file(random.bytes);
+    ASSERT_TRUE(opened);
+    std::set<std::uint64_t> offsets;
+    for (const auto& [segment, of] : segments_of_experts(*opened)) offsets.insert(opened->segments[segment].offset);
+    Host host(random.bytes, all ? 8 * kMiB : some_experts(random, options, 5), options);
+    ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+    std::uint64_t bytes = 0;
+    host.fault = [&](const ReadRequest& r) {
+      if (offsets.contains(r.offset)) bytes += r.size;
+      return false;
+    };
+    ASSERT_EQ(host.generate(greedy(some_tokens(20, 40), 20)).error.code, ErrorCode::none);
+    const Stats s = host.session->stats();
+    EXPECT_EQ(s.expert_bytes, bytes);
+    EXPECT_GT(bytes, 0u);
+    EXPECT_LT(s.experts_found, s.experts_chosen);
+    EXPECT_EQ(s.experts_found == 0, all);
+    EXPECT_GE(s.experts_chosen, 3u * 3 * (3 + 19));
+  }
+}
+
+/// With every read of an expert held back until the session can do nothing without it: by then those that were in
+/// memory are computed, whichever of the layer's they are.
+TEST(Mixture, WhatIsThereIsComputedBeforeWaiting) {
+  const SmallFile file = small_file(mixture());
+  const auto opened = testing::open_file(file.bytes);
+  ASSERT_TRUE(opened);
+  std::set<std::uint64_t> offsets;
+  for (const auto& [segment, of] : segments_of_experts(*opened)) offsets.insert(opened->segments[segment].offset);
+  const std::size_t of_expert = offsets.size() / (3 * 16);
+  OpenOptions options = with_logits();
+  options.max_seq_len = 64;
+  options.chunk = 1;
+  const auto is_expert = [&](const ReadRequest& r) { return offsets.contains(r.offset); };
+  Host host(file.bytes, some_experts(file, options, 5), options, is_expert);
+  ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+  const auto products = [&] {
+    std::uint64_t n = 0;
+    for (const KernelCount& count : host.session->kernel_counts()) n += count.op == "matmul" ? count.calls : 0;
+    return n;
+  };
+  std::uint64_t chosen = 0, found = 0, before = 0, base = 0, found_now = 0;
+  bool waits = false;
+  int part = 0;  // how often some were there, and some were not
+  const auto look = [&] {
+    const Stats s = host.session->stats();
+    if (s.experts_chosen != chosen) {
+      base = before;
+      found_now = s.experts_found - found;
+      chosen = s.experts_chosen;
+      waits = true;
+    }
+    found = s.experts_found;
+    before = products();
+    return false;
+  };
+  host.stop_when = look;
+  host.fault = [&](const ReadRequest& r) {
+    look();
+    if (!is_expert(r) || !waits) return false;
+    EXPECT_EQ(before - base, found_now * of_expert);
+    part += found_now > 0 ? 1 : 0;
+    waits = false;
+    return false;
+  };
+  ASSERT_EQ(host.generate(greedy(some_tokens(20, 40), 20)).error.code, ErrorCode::none);
+  EXPECT_GT(part, 20);
+}
+
 /// Between the least budget and everything: the same bits, never more than the budget, and with room for experts fewer
 /// bytes are read.
 TEST(Mixture, BudgetsKeepExpertsAndBits) {

@@ -191,6 +191,25 @@ TEST(Run, StaysInsideItsBudget) {
   }
 }
 
+/// What a mixture took of its experts; a model without any tells nothing of them.
+TEST(Run, TellsWhatWasFoundOfExperts) {
+  const TempDir dir;
+  const std::string model = dir / "mixture.qsf";
+  const Ran ran = run({program("qsf-convert"), std::string(QSF_SOURCE_DIR) + "/tests/data/qwen3-moe", model});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const RunResult r =
+      generate(model, {"--tokens", "1", "--max-tokens", "20", "--ignore-eos", "--stream-all", "--verbose"});
+  const Json& experts = r.receipt.at("experts");
+  // Four layers take three experts for each token that is fed; nothing is kept of them.
+  EXPECT_EQ(experts.at("chosen"), 4 * 3 * 20);
+  EXPECT_EQ(experts.at("found"), 0);
+  const std::uint64_t weights = 3 * 64 * 128 * (2 + 64) / 64;  // of an expert; a matrix has a header in the first one's
+  EXPECT_GE(experts.at("bytes_read"), 240 * weights);
+  EXPECT_LE(experts.at("bytes_read"), 240 * (weights + 3 * 16));
+  EXPECT_NE(r.ran.err.find("experts    240 chosen, 0.0 % found in memory"), std::string::npos) << r.ran.err;
+  EXPECT_FALSE(generate(stories("8bit"), {"--prompt", "x", "--max-tokens", "1"}).receipt.contains("experts"));
+}
+
 TEST(Run, TheReceiptTellsWhatRan) {
   const RunResult r = generate(stories("8bit"), {"--prompt", "Once upon", "--max-tokens", "5", "--isa", "scalar",
                                                  "--threads", "2", "--seed", "9", "--ignore-eos"});

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -242,6 +243,37 @@ TEST(Plan, KeepsWhatIsChosenBehindWhatEveryPassUses) {
   EXPECT_GT(dense_only, 3);
   EXPECT_GT(some, 3);
   EXPECT_GT(whole, 3);
+}
+
+/// Where segments are chosen, passes become wider for a 32nd of what is left, unless the caller said how wide.
+TEST(Plan, WidensPassesThatChoose) {
+  Sizes all = sizes();
+  for (int i = 0; i < 100; ++i) all.segments.push_back({100 * kKiB, false, false, true});
+  all.per_column = 3 * kKiB;
+  std::set<std::uint32_t> seen;
+  for (std::uint64_t budget = 10 * kMiB; budget < 30 * kMiB; budget += 333 * kKiB) {
+    PlanInput in = input(all, budget);
+    const Made made = make(in);
+    ASSERT_TRUE(made.plan);
+    const Plan& p = *made.plan;
+    EXPECT_LE(p.total, budget);
+    EXPECT_EQ(p.total, count(all, made)) << budget;
+    seen.insert(p.chunk);
+    in.chunk = 32;
+    const Made narrow = make(in);
+    ASSERT_TRUE(narrow.plan);
+    EXPECT_EQ(narrow.plan->chunk, 32u);
+    if (p.ring_slots == 0) {
+      EXPECT_EQ(p.chunk, 32u);
+      continue;
+    }
+    Plan bare = *narrow.plan;
+    bare.chosen_slots = 0;
+    const std::uint64_t left = budget - Sizes::bytes(&all, bare), column = all.per_column;
+    EXPECT_LE((p.chunk - 32) * column, left / 32) << budget;
+    EXPECT_TRUE(p.chunk == 256 || (2 * p.chunk - 32) * column > left / 32) << budget;
+  }
+  EXPECT_EQ(seen, (std::set<std::uint32_t>{32, 64, 128}));
 }
 
 TEST(Plan, StreamAllPinsOnlyVectors) {

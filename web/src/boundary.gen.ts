@@ -235,6 +235,12 @@ export interface SessionStats {
   residentBudget: number;
   /** Tokens to expect in a second with that budget; 0: the host has not measured. */
   residentRate: number;
+  /** Experts that layers of passes took so far, each once for all columns of its pass. */
+  expertsChosen: number;
+  /** Of those, in memory as a whole when they were chosen. */
+  expertsFound: number;
+  /** Of experts, asked of the host so far. */
+  expertBytes: number;
 }
 
 export const sessionStats: Columns<SessionStats> = {
@@ -260,6 +266,9 @@ export const sessionStats: Columns<SessionStats> = {
   tokenRate: 'real',
   residentBudget: 'u64',
   residentRate: 'real',
+  expertsChosen: 'u64',
+  expertsFound: 'u64',
+  expertBytes: 'u64',
 };
 
 /** Statistics of a sequence. */

@@ -1,5 +1,6 @@
-// Mixtures of experts: which of them a column takes, what they make of it, and the sum of that. Experts are taken in
-// ascending order, so that a column's sum does not depend on what shares its pass.
+// Mixtures of experts: which of them a column takes, what they make of it, and the sum of that. Experts are computed as
+// they come, those in memory while others are read, and added up in ascending order, so that a column's sum depends on
+// neither memory nor what shares its pass.
 #include <cstring>
 
 #include "model/ops/parts.h"
@@ -11,6 +12,7 @@ Status Routing::init(Arena& arena, std::uint32_t chunk, std::uint32_t experts, s
   QSF_TRY(arena.take(choice, std::uint64_t{chunk} * used, Region::activations));
   QSF_TRY(arena.take(weight, std::uint64_t{chunk} * used, Region::activations));
   QSF_TRY(arena.take(picks, std::uint64_t{chunk} * used, Region::activations));
+  QSF_TRY(arena.take(stands, experts, Region::activations));
   return arena.take(begins, experts == 0 ? 0 : experts + 1, Region::activations);
 }
 
@@ -86,27 +88,66 @@ Advance route_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// The first expert from `expert` on that a column takes; n_experts when there is none.
-std::uint32_t next_expert(const Routing& routing, std::uint32_t n_experts, std::uint32_t expert) {
-  while (expert < n_experts && routing.of(expert).empty()) ++expert;
-  return expert;
+Weights::Segments segments_of(Pass& pass, Role role, std::uint32_t expert) {
+  return pass.weights().segments_of_expert(pass.tensor(role), pass.program().kind->n_experts, expert);
 }
 
-/// Says which segments are needed, and begins the sum.
-void begin_experts(Pass& pass, const Op& op) {
+/// Says which segments are needed.
+void begin_experts(Pass& pass) {
+  using Presence = Streamer::Presence;
   const std::uint32_t n_experts = pass.program().kind->n_experts;
   Routing& routing = pass.routing();
-  routing.expert = next_expert(routing, n_experts, 0);
-  routing.matrix = routing.segment = 0;
+  routing.matrix = routing.segment = routing.left = 0;
   pass.streamer().begin_choice(pass.chosen_range().begin);
-  for (std::uint32_t e = routing.expert; e < n_experts; e = next_expert(routing, n_experts, e + 1)) {
+  for (std::uint32_t e = 0; e < n_experts; ++e) {
+    routing.stands[e] = Routing::Stand::done;
+    if (routing.of(e).empty()) continue;
+    bool found = true, kept = true;
     for (const Role role : kExpertMatrices) {
-      const Weights::Segments run = pass.weights().segments_of_expert(pass.tensor(role), n_experts, e);
-      for (std::uint32_t i = 0; i < run.n; ++i) pass.streamer().choose(run.first + i);
+      const Weights::Segments run = segments_of(pass, role, e);
+      for (std::uint32_t i = 0; i < run.n; ++i) {
+        const Presence presence = pass.streamer().choose(run.first + i);
+        found &= presence != Presence::none;
+        kept &= presence == Presence::kept;
+      }
     }
+    routing.stands[e] = kept ? Routing::Stand::there : Routing::Stand::awaited;
+    ++routing.left;
+    ++routing.n_chosen;
+    routing.n_found += found ? 1 : 0;
   }
   pass.streamer().end_choice();
-  std::memset(pass.at(op.out, 0), 0, std::size_t{pass.n()} * pass.width(op.out) * sizeof(float));
+}
+
+/// Whether all segments of an expert are in memory, one of them at least in the ring.
+bool passes(Pass& pass, std::uint32_t expert) {
+  using Presence = Streamer::Presence;
+  bool passing = false;
+  for (const Role role : kExpertMatrices) {
+    const Weights::Segments run = segments_of(pass, role, expert);
+    for (std::uint32_t i = 0; i < run.n; ++i) {
+      const Presence presence = pass.streamer().presence(run.first + i);
+      if (presence == Presence::none) return false;
+      passing |= presence == Presence::passing;
+    }
+  }
+  if (!passing) pass.routing().stands[expert] = Routing::Stand::there;
+  return passing;
+}
+
+/// Of the experts that are left: one that frees slots of the ring for what is read next, else one that stays, else the
+/// first, to be waited for. What is observed is added up in one order.
+std::uint32_t next_expert(Pass& pass) {
+  using Stand = Routing::Stand;
+  const std::span<const Stand> stands = pass.routing().stands.first(pass.program().kind->n_experts);
+  const auto first = static_cast<std::uint32_t>(std::ranges::find_if(stands, [](Stand s) { return s != Stand::done; }) -
+                                                stands.begin());
+  if (pass.observes()) return first;
+  for (std::uint32_t e = first; e < stands.size(); ++e) {
+    if (stands[e] == Stand::awaited && passes(pass, e)) return e;
+  }
+  const auto there = std::ranges::find(stands, Stand::there);
+  return there == stands.end() ? first : static_cast<std::uint32_t>(there - stands.begin());
 }
 
 /// The columns that take an expert, side by side.
@@ -129,66 +170,81 @@ constexpr std::array kStages{Stage{Buf::picked, Buf::expert_gate, Role::expert_g
                              Stage{Buf::picked, Buf::expert_up, Role::expert_up_bias},
                              Stage{Buf::expert_gate, Buf::expert_out, Role::expert_down_bias}};
 
-/// What is left once a product of an expert is whole: its bias; the activation, or the columns' sums.
-void finish_stage(Pass& pass, const Op& op, std::size_t matrix, std::uint32_t expert, std::span<const Pick> picks) {
+/// What is left once a product of an expert is whole: its bias, the activation.
+void finish_stage(Pass& pass, std::size_t matrix, const MatmulArgs& args, std::uint32_t expert, std::uint32_t rows) {
   const LayerKind& kind = *pass.program().kind;
   const Kernels& kernels = pass.kernels();
   const Stage& stage = kStages[matrix];
-  const std::uint32_t width = pass.width(stage.out);
   const bool has_bias = pass.weights().has(pass.section(), stage.bias);
-  const float* bias = has_bias ? pass.vector(stage.bias, 0, expert * width, width) : nullptr;
-  pass.for_columns(static_cast<std::uint32_t>(picks.size()), [&](std::uint32_t begin, std::uint32_t count) {
+  const float* bias = has_bias ? pass.vector(stage.bias, 0, expert * rows, rows) : nullptr;
+  pass.for_columns(args.n, [&](std::uint32_t begin, std::uint32_t count) {
     for (std::uint32_t i = begin; i < begin + count && bias != nullptr; ++i) {
-      kernels.add(pass.at(stage.out, i), bias, width);
+      kernels.add(args.y + i * args.y_stride, bias, rows);
     }
     if (matrix == 1) {
       float *const gate = pass.at(Buf::expert_gate, begin), *const up = pass.at(Buf::expert_up, begin);
-      if (kind.limits_gates()) limit_gates(kind, gate, up, count * width);
-      activation_of(kernels, kind.activation)(gate, up, count * width);
-    }
-    for (std::uint32_t i = begin; i < begin + count && matrix == 2; ++i) {
-      kernels.scale(pass.at(stage.out, i), picks[i].weight, width);
-      kernels.add(pass.at(op.out, picks[i].column), pass.at(stage.out, i), width);
+      if (kind.limits_gates()) limit_gates(kind, gate, up, count * rows);
+      activation_of(kernels, kind.activation)(gate, up, count * rows);
     }
   });
   pass.wrote(stage.out);
   if (matrix == 1) pass.wrote(Buf::expert_gate);
 }
 
-/// The product of one segment of an expert that is taken, then of the next; then the next expert.
-Advance experts_step(Pass& pass, const Op& op) {
-  const std::uint32_t n_experts = pass.program().kind->n_experts;
-  Routing& routing = pass.routing();
-  if (pass.item() == 0) begin_experts(pass, op);
-  pass.item() = 1;
-  if (routing.expert == n_experts) return Advance::done;
+/// [width] of what an expert made of its pick number `pick` of all.
+float* made(Pass& pass, std::size_t pick) { return pass.at(Buf::expert_out, 0) + pick * pass.width(Buf::experts); }
 
+void add_up(Pass& pass, const Op& op) {
+  const Routing& routing = pass.routing();
+  const std::uint32_t width = pass.width(op.out);
+  const std::span<const Pick> picks = routing.picks.first(std::size_t{pass.n()} * pass.program().kind->experts_used);
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    std::memset(pass.at(op.out, begin), 0, std::size_t{count} * width * sizeof(float));
+    for (std::size_t i = 0; i < picks.size(); ++i) {
+      if (picks[i].column - begin >= count) continue;
+      pass.kernels().scale(made(pass, i), picks[i].weight, width);
+      pass.kernels().add(pass.at(op.out, picks[i].column), made(pass, i), width);
+    }
+  });
+}
+
+/// The product of one segment of an expert, then of the next; then another expert.
+Advance experts_step(Pass& pass, const Op& op) {
+  Routing& routing = pass.routing();
+  if (pass.item() == 0) begin_experts(pass);
+  pass.item() = 1;
+  const bool begins = routing.matrix == 0 && routing.segment == 0;
+  if (begins) routing.expert = next_expert(pass);
+
+  const std::uint32_t expert = routing.expert;
   const TensorEntry& tensor = pass.tensor(kExpertMatrices[routing.matrix]);
-  const Weights::Segments run = pass.weights().segments_of_expert(tensor, n_experts, routing.expert);
-  const std::uint32_t segment = run.first + routing.segment;
+  const Weights::Segments run = segments_of(pass, kExpertMatrices[routing.matrix], expert);
+  const std::uint32_t segment = run.first + routing.segment, rows = tensor.rows / pass.program().kind->n_experts;
   const std::byte* raw = pass.streamer().acquire(segment);
   if (raw == nullptr) return Advance::blocked;
-  const std::span<const Pick> picks = routing.of(routing.expert);
-  const auto n = static_cast<std::uint32_t>(picks.size());
-  if (routing.matrix == 0 && routing.segment == 0) gather(pass, op.in, picks);
+  const std::span<const Pick> picks = routing.of(expert);
   const Stage& stage = kStages[routing.matrix];
-  if (routing.segment == 0) pass.entered(kExpertMatrices[routing.matrix], stage.in, n);
+  const bool last = stage.out == Buf::expert_out;
   MatmulArgs args;
+  args.n = static_cast<std::uint32_t>(picks.size());
+  if (begins) gather(pass, op.in, picks);
+  if (routing.segment == 0) pass.entered(kExpertMatrices[routing.matrix], stage.in, args.n);
   args.x = pass.at(stage.in, 0);
   args.x_stride = pass.width(stage.in);
-  if (is_quantized(tensor)) args.xq = pass.quantized(stage.in, n);
-  args.n = n;
-  args.y = pass.at(stage.out, 0);
-  args.y_stride = pass.width(stage.out);
-  multiply_rows(pass, tensor, segment, raw, args, routing.expert * pass.width(stage.out));
+  if (is_quantized(tensor)) args.xq = pass.quantized(stage.in, args.n);
+  args.y = last ? made(pass, routing.begins[expert]) : pass.at(stage.out, 0);
+  args.y_stride = last ? pass.width(op.out) : pass.width(stage.out);
+  multiply_rows(pass, tensor, segment, raw, args, expert * rows);
   pass.streamer().release(segment);
   if (++routing.segment < run.n) return Advance::working;
-  finish_stage(pass, op, routing.matrix, routing.expert, picks);
+  finish_stage(pass, routing.matrix, args, expert, rows);
   routing.segment = 0;
   if (++routing.matrix < kStages.size()) return Advance::working;
   routing.matrix = 0;
-  routing.expert = next_expert(routing, n_experts, routing.expert + 1);
-  return routing.expert < n_experts ? Advance::working : Advance::done;
+  routing.stands[expert] = Routing::Stand::done;
+  if (--routing.left > 0) return Advance::working;
+  add_up(pass, op);
+  return Advance::done;
 }
 
 /// What the shared expert made, times the sigmoid of each column's logit.

@@ -1,0 +1,199 @@
+// Slots that keep what passes choose: how much of it is read again.
+#include "stream/streamer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+
+#include "file/open_file.h"
+#include "file/small_file.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::uint32_t kLayers = 3, kOfLayer = 48;  // segments of experts
+
+/// A mixture whose segments of experts are chosen from by layer; nothing else is used.
+class Slots {
+ public:
+  explicit Slots(std::uint32_t n_slots, std::uint32_t ring = 2) {
+    testing::SmallOptions o;
+    o.n_layers = kLayers;
+    o.format = FormatId::q8;
+    o.segment_bytes = 1 << 16;  // an expert's matrix each
+    o.shape = [](std::uint32_t, LayerKind& k) {
+      k.ffn = Ffn::mixture;
+      k.n_experts = kOfLayer / 3;
+      k.experts_used = 1;
+      k.expert_dim = 48;
+    };
+    small_ = testing::small_file(o);
+    file_ = *testing::open_file(small_.bytes);
+    for (const TensorEntry& t : file_.tensors) {
+      if (t.role < Role::expert_gate || t.role > Role::expert_down) continue;
+      std::vector<std::uint32_t> run(t.n_segments);
+      std::iota(run.begin(), run.end(), t.first_segment);
+      layers_.resize(std::max<std::size_t>(layers_.size(), t.section));
+      auto& layer = layers_[t.section - 1];
+      layer.insert(layer.end(), run.begin(), run.end());
+    }
+    Plan plan;
+    plan.ring_slots = ring;
+    plan.chosen_slots = n_slots;
+    const FileTables tables{file_.header, file_.layers, file_.tensors, file_.segments};
+    for (const auto& layer : layers_) {
+      const auto begin = static_cast<std::uint32_t>(schedule_.size());
+      schedule_.insert(schedule_.end(), layer.begin(), layer.end());
+      chosen_.push_back({begin, static_cast<std::uint32_t>(schedule_.size())});
+      for (const std::uint32_t s : layer) plan.slot_bytes = std::max(plan.slot_bytes, segment_buffer_bytes(tables, s));
+    }
+    plan.slot_bytes = plan.chosen_slot_bytes = align_up(plan.slot_bytes);
+    pinned_.reset(new bool[file_.segments.size()]());
+    const std::span<const bool> pinned(pinned_.get(), file_.segments.size());
+    EXPECT_TRUE(streamer_.init(arena_, tables, plan, pinned, schedule_, chosen_, false));
+  }
+
+  const std::vector<std::uint32_t>& layer(std::uint32_t i) const { return layers_[i]; }
+  Streamer& streamer() { return streamer_; }
+  void begin_pass() {
+    const ScheduleRange whole{0, static_cast<std::uint32_t>(schedule_.size())};
+    streamer_.begin_pass(std::span(&whole, 1));
+  }
+  /// Chooses and uses these of a layer, in this order; gives how many were there at once.
+  std::size_t use(std::uint32_t layer, std::span<const std::uint32_t> segments) {
+    std::size_t found = 0;
+    streamer_.begin_choice(chosen_[layer].begin);
+    for (const std::uint32_t s : segments) found += streamer_.choose(s) != Streamer::Presence::none ? 1 : 0;
+    streamer_.end_choice();
+    for (const std::uint32_t s : segments) {
+      while (streamer_.acquire(s) == nullptr) serve();
+      streamer_.release(s);
+      serve();
+    }
+    return found;
+  }
+  void serve() {
+    while (const auto r = streamer_.next_request()) {
+      ++reads[r->ticket];
+      std::memcpy(r->into, small_.bytes.data() + r->offset, r->size);
+      ASSERT_TRUE(streamer_.complete(r->ticket));
+    }
+  }
+  std::size_t all_reads() const {
+    return std::accumulate(reads.begin(), reads.end(), std::size_t{0},
+                           [](std::size_t sum, const auto& one) { return sum + one.second; });
+  }
+
+  std::map<std::uint32_t, std::size_t> reads;  // by segment
+
+ private:
+  testing::SmallFile small_;
+  testing::OpenFile file_;
+  std::vector<std::vector<std::uint32_t>> layers_;
+  std::vector<std::uint32_t> schedule_;
+  std::vector<ScheduleRange> chosen_;
+  std::unique_ptr<bool[]> pinned_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(4 << 20);
+  Arena arena_{memory_};
+  Streamer streamer_;
+};
+
+/// All of each layer, pass after pass: a least-recently-used cache that is smaller would find nothing. As much is found
+/// as there are slots, which the layers share evenly.
+TEST(Streamer, WhatIsUsedInTurnIsFoundInProportionToSlots) {
+  for (const std::uint32_t n : {0u, 1u, 7u, 30u, 72u, 101u, 143u, 144u}) {
+    Slots slots(n);
+    for (int pass = 0; pass < 4; ++pass) {
+      slots.begin_pass();
+      slots.reads.clear();
+      std::size_t found = 0;
+      for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
+        const std::size_t of_layer = slots.use(layer, slots.layer(layer));
+        if (pass > 0) {
+          EXPECT_NEAR(static_cast<double>(of_layer), n / 3.0, 0.999) << n;
+        }
+        found += of_layer;
+      }
+      EXPECT_EQ(found, pass == 0 ? 0 : n);
+      EXPECT_EQ(slots.all_reads(), kLayers * kOfLayer - found) << n;
+      for (const auto& [segment, times] : slots.reads) EXPECT_EQ(times, 1u) << segment;
+    }
+  }
+}
+
+/// What was used longest ago gives way, to what is not there.
+TEST(Streamer, WhatWasUsedLastStays) {
+  Slots slots(3 * 4);
+  const std::vector<std::uint32_t>& all = slots.layer(1);
+  const auto use = [&](std::initializer_list<std::size_t> which) {
+    std::vector<std::uint32_t> segments;
+    for (const std::size_t i : which) segments.push_back(all[i]);
+    slots.begin_pass();
+    return slots.use(1, segments);
+  };
+  EXPECT_EQ(use({0, 1}), 0u);
+  EXPECT_EQ(use({2, 3}), 0u);
+  EXPECT_EQ(use({0, 1, 2, 3}), 4u);
+  EXPECT_EQ(use({0, 1}), 2u);
+  EXPECT_EQ(use({8, 9}), 0u);  // in place of 2 and 3
+  EXPECT_EQ(use({0, 1, 8, 9}), 4u);
+  EXPECT_EQ(use({2}), 0u);
+}
+
+/// In any order, also from the last to the first: each is read once, and what is missing is asked for at once.
+TEST(Streamer, ChosenSegmentsAreUsedInAnyOrder) {
+  for (const std::uint32_t ring : {1u, 2u, 5u}) {
+    for (const std::uint32_t n : {0u, 9u, 60u}) {
+      Slots slots(n, ring);
+      std::vector<std::uint32_t> order = slots.layer(0);
+      for (int pass = 0; pass < 6; ++pass) {
+        slots.begin_pass();
+        slots.reads.clear();
+        std::size_t found = 0;
+        slots.streamer().begin_choice(0);
+        for (const std::uint32_t s : slots.layer(0)) {
+          found += slots.streamer().choose(s) != Streamer::Presence::none ? 1 : 0;
+        }
+        slots.streamer().end_choice();
+        std::vector<std::uint32_t> left = order;
+        while (!left.empty()) {  // what is there, in the order of the pass; else the first
+          const auto there = std::ranges::find_if(
+              left, [&](std::uint32_t s) { return slots.streamer().presence(s) != Streamer::Presence::none; });
+          const auto next = there == left.end() ? std::ranges::min_element(left) : there;
+          if (slots.streamer().acquire(*next) == nullptr) {
+            slots.serve();
+            continue;
+          }
+          slots.streamer().release(*next);
+          left.erase(next);
+        }
+        EXPECT_EQ(found, pass == 0 ? 0 : n / 3) << ring;
+        EXPECT_EQ(slots.all_reads(), kOfLayer - found) << n;
+        for (const auto& [segment, times] : slots.reads) EXPECT_EQ(times, 1u) << segment;
+        std::ranges::rotate(order, order.begin() + 5);
+        std::ranges::reverse(order);
+      }
+    }
+  }
+}
+
+/// Whatever is missing of a layer is under way before the first of it is needed.
+TEST(Streamer, MissesAreAskedForTogether) {
+  Slots slots(3 * 12);
+  slots.begin_pass();
+  slots.streamer().begin_choice(0);
+  const auto wanted = std::span(slots.layer(0)).first(9);
+  for (const std::uint32_t s : wanted) EXPECT_EQ(slots.streamer().choose(s), Streamer::Presence::none);
+  slots.streamer().end_choice();
+  EXPECT_EQ(slots.streamer().acquire(wanted[0]), nullptr);
+  std::set<std::uint32_t> asked;
+  while (const auto r = slots.streamer().next_request()) asked.insert(r->ticket);
+  EXPECT_EQ(asked, std::set<std::uint32_t>(wanted.begin(), wanted.end()));
+}
+
+}  // namespace
+}  // namespace qsf
