@@ -25,6 +25,13 @@ constexpr std::array<std::string_view, 2> kMeasured{"q2_k", "q4_k"};
 constexpr double kLeastSlope = 0.7, kMostSlope = 1.5;
 constexpr std::uint32_t kSampledRows = 48;
 
+/// A router is never rounded: another expert could be chosen.
+bool has_choice(Role role) { return rule_of(role).matrix && !is_router(role); }
+
+bool chosen_by_size(const TensorSource& tensor, const Options& options) {
+  return has_choice(tensor.role) && !options.types.contains({tensor.section, tensor.role});
+}
+
 double price(const TypeChoice& type, double per_byte) { return type.loss + per_byte * static_cast<double>(type.bytes); }
 
 std::uint64_t choose_at(std::span<TensorChoice> tensors, double per_byte) {
@@ -124,8 +131,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   QSF_LET(file, plan_file(model, exact));
   std::vector<std::string_view> candidates(kCandidates.begin(), kCandidates.end());
   if (options.gguf) candidates.insert(candidates.end(), kGgmlCandidates.begin(), kGgmlCandidates.end());
-  std::erase_if(file.tensors,
-                [](const TensorSource& tensor) { return !rule_of(tensor.role).matrix || is_router(tensor.role); });
+  std::erase_if(file.tensors, [&](const TensorSource& tensor) { return !chosen_by_size(tensor, options); });
   std::vector<TensorChoice> out;
   for (const TensorSource& tensor : file.tensors) {
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
@@ -156,13 +162,35 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   return out;
 }
 
-Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,
-                                  std::span<const TensorChoice> tensors) {
+Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options) {
+  if (wishes.empty()) return {};
+  QSF_LET(file, plan_file(model, options));
+  for (const std::string& wish : wishes) {
+    const std::size_t equals = std::min(wish.find('='), wish.size());
+    const std::string_view name = std::string_view(wish).substr(0, equals);
+    const std::string_view type = std::string_view(wish).substr(std::min(equals + 1, wish.size()));
+    const auto rule = std::ranges::find(kRoleRules, name, &RoleRule::name);
+    if (rule == kRoleRules.end() || !has_choice(rule->role)) {
+      return make_error(ErrorCode::bad_argument, "{:.60} is no matrix whose type can be chosen", name);
+    }
+    const Format* const format = find_format(type);
+    if (format == nullptr) return make_error(ErrorCode::bad_argument, "{:.60} is no type of {:.60}", type, name);
+    bool found = false;
+    for (const TensorSource& tensor : file.tensors) {
+      if (tensor.role != rule->role) continue;
+      options.types[{tensor.section, tensor.role}] = format->id;
+      found = true;
+    }
+    if (!found) return make_error(ErrorCode::bad_argument, "the model has no {:.60}", name);
+  }
+  return {};
+}
+
+Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options) {
   QSF_LET(file, plan_file(model, options));
   std::uint64_t bytes = 0;
   for (const TensorSource& tensor : file.tensors) {
-    const auto same = [&](const TensorChoice& c) { return c.section == tensor.section && c.role == tensor.role; };
-    if (std::ranges::any_of(tensors, same)) continue;
+    if (chosen_by_size(tensor, options)) continue;
     bytes += tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
   }
   return bytes;

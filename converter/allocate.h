@@ -46,14 +46,18 @@ double loss_at(double error, const LossPoint& rough, const LossPoint& fine);
 using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type,
                                                  std::uint64_t done, std::uint64_t total)>;
 
-/// Every matrix that can be rounded, with what each type would cost: the errors of some of its rows by the calibration,
-/// in the measure of what two types cost the whole model. Of a GGUF file only types that it can have.
+/// Every matrix that can be rounded and has no type in `options`, with what each type would cost: the errors of some of
+/// its rows by the calibration, in the measure of what two types cost the whole model. Of a GGUF file only types that
+/// it can have.
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure);
 
+/// Gives every matrix of a role a type, as "ROLE=TYPE" says with names of kRoleRules and kFormats. bad_argument for
+/// names that are none, roles that are no matrix, routers, and roles that the model does not have.
+Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options);
+
 /// Bytes of tensors that are no choice.
-Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,
-                                  std::span<const TensorChoice> tensors);
+Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options);
 
 /// How many weights a file has, norms and biases included.
 Result<std::uint64_t> weights_of(const ModelSource& model, const Options& options);
