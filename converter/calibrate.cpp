@@ -104,7 +104,7 @@ Status write_texts(Host& host, std::uint32_t first, std::uint64_t tokens, const 
   return {};
 }
 
-Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, bool observe,
+Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, Observe observe,
                                         const std::atomic<bool>& cancel) {
   LocalFiles files;
   QSF_LET(file, files.open(path));
@@ -114,7 +114,8 @@ Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::str
   options.open.chunk = kChunk;
   options.open.max_seq_len = std::min(kWindow, model.config.max_seq_len);
   // Sums take up to eight bytes for each of 1024 columns that a column is multiplied with.
-  options.budget = kLeastBudget + file.size * (observe ? 8 : 2) + std::uint64_t{model.config.vocab_size} * kChunk * 8;
+  options.budget = kLeastBudget + file.size * (observe == Observe::products ? 8 : 2) +
+                   std::uint64_t{model.config.vocab_size} * kChunk * 8;
   return Host::open(path, options, cancel);
 }
 
@@ -165,7 +166,7 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   const Temporary temporary{path_};
   QSF_TRY(write(exact()));
   const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path_, true, cancel));
+  QSF_LET(host, open_host(model_, path_, Observe::products, cancel));
   QSF_LET(ids, ids_of(host->session(), text));
   if (ids.empty()) return make_error(ErrorCode::bad_argument, "{:.140} has no text to calibrate with", text_file);
   QSF_TRY(read_windows(*host, ids, watch_));
@@ -177,17 +178,36 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
     moments.sums.assign(seen.sums.begin(), seen.sums.end());
     calibration_.emplace(std::pair(seen.section, seen.role), std::move(moments));
   }
+  for (const ObservedLayer& layer : host->session().observed_layers()) {
+    layers_.push_back({layer.n == 0 ? 0 : layer.cosines / static_cast<double>(layer.n), 0});
+  }
   const std::size_t room = kMostLogits / (sizeof(float) * model_.config.vocab_size);
   probe_.resize(std::min({probe_.size(), kProbe, std::max<std::size_t>(room, 64)}));
+  host.reset();
+  return read_layers();
+}
+
+/// The exact model lies at path_.
+Status Calibrator::read_layers() {
+  const std::atomic<bool> cancel{false};
+  QSF_LET(host, open_host(model_, path_, Observe::layers, cancel));
+  QSF_TRY(divergence(*host));  // its logits are what is compared with
+  Part part{watch_, "leaving out layers", layers_.size()};
+  for (std::uint32_t i = 0; i < layers_.size(); ++i, ++part.done) {
+    QSF_TRY(part.tell(0));
+    host->session().skip_layer(i);
+    QSF_LET(loss, divergence(*host));
+    layers_[i].loss = loss;
+  }
   return {};
 }
 
-Status Calibrator::compare(const std::string& path, double* divergence) {
-  const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path, false, cancel));
-  Session& session = host->session();
+/// Of a model from the first that was asked about.
+Result<double> Calibrator::divergence(Host& host) {
+  Session& session = host.session();
   const std::size_t vocab = model_.config.vocab_size;
   const std::uint32_t window = std::min(kWindow, session.stats().max_seq_len);
+  const bool first = logits_.empty();
   double sum = 0;
   std::size_t row = 0;
   for (std::span<const std::uint32_t> left = probe_; !left.empty();) {
@@ -200,11 +220,11 @@ Status Calibrator::compare(const std::string& path, double* divergence) {
     QSF_TRY(session.start(prompt));
     for (Step step = Step::working; step != Step::done;) {
       if (!watch_({}, 0, 0)) return stopped();
-      QSF_LET(next, host->next());
+      QSF_LET(next, host.next());
       step = next;
       if (step != Step::logits) continue;
       for (std::span<const float> rows = session.logits(); !rows.empty(); rows = rows.subspan(vocab), ++row) {
-        if (divergence == nullptr) {
+        if (first) {
           logits_.insert(logits_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(vocab));
         } else {
           sum += divergence_of(std::span(logits_).subspan(row * vocab, vocab), rows.first(vocab));
@@ -212,20 +232,16 @@ Status Calibrator::compare(const std::string& path, double* divergence) {
       }
     }
   }
-  if (divergence != nullptr) *divergence = row == 0 ? 0 : sum / static_cast<double>(row);
-  return {};
+  return row == 0 ? 0 : sum / static_cast<double>(row);
 }
 
-/// The exact model's logits.
-Status Calibrator::remember() {
-  if (!logits_.empty()) return {};
-  const Temporary temporary{path_};
-  QSF_TRY(write(exact()));
-  return compare(path_, nullptr);
+Result<double> Calibrator::divergence(const std::string& path) {
+  const std::atomic<bool> cancel{false};
+  QSF_LET(host, open_host(model_, path, Observe::nothing, cancel));
+  return divergence(*host);
 }
 
 Result<double> Calibrator::loss(std::pair<std::uint32_t, Role> tensor, FormatId type) {
-  QSF_TRY(remember());
   const Temporary temporary{path_};
   Options options = exact();
   options.types = {{tensor, type}};
@@ -233,26 +249,18 @@ Result<double> Calibrator::loss(std::pair<std::uint32_t, Role> tensor, FormatId 
   options.calibration = &calibration_;
   options.workers = workers_;
   QSF_TRY(write(options));
-  double divergence = 0;
-  QSF_TRY(compare(path_, &divergence));
-  return divergence;
+  return divergence(path_);
 }
 
 Result<double> Calibrator::loss(const Options& options, const std::string& path) {
-  QSF_TRY(remember());
-  double divergence = 0;
-  if (!options.gguf) {
-    QSF_TRY(compare(path, &divergence));
-    return divergence;
-  }
+  if (!options.gguf) return divergence(path);
   const Temporary temporary{path_};
   QSF_LET(file, plan_file(model_, options));
   Options same = options;
   same.gguf = false;
   for (const TensorSource& tensor : file.tensors) same.types[{tensor.section, tensor.role}] = tensor.format;
   QSF_TRY(write(same));
-  QSF_TRY(compare(path_, &divergence));
-  return divergence;
+  return divergence(path_);
 }
 
 }  // namespace qsf::convert

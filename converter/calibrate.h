@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,10 @@
 #include "converter/convert.h"
 #include "converter/measure.h"
 #include "qsf/base/result.h"
+
+namespace qsf {
+class Host;
+}
 
 namespace qsf::convert {
 
@@ -25,10 +30,18 @@ class Calibrator {
   Calibrator(const ModelSource& model, std::string output, Watch watch, const Workers& workers = {})
       : model_(model), path_(std::move(output) + ".calibration"), watch_(std::move(watch)), workers_(workers) {}
 
+  /// What a layer does to the model.
+  struct Layer {
+    double cosine = 0;  // between what it gets and what it gives, the mean over positions
+    double loss = 0;    // the model's divergence from itself without it, as loss() has it
+  };
+
   /// Reads a text, in windows of at most 512 tokens, each position once, and `own_tokens` tokens of texts that the
-  /// model writes itself. bad_argument when the model has no tokenizer or the text no tokens.
+  /// model writes itself; then a part of them without each layer. bad_argument when the model has no tokenizer or the
+  /// text no tokens.
   Status read(const std::string& text_file, std::uint64_t own_tokens);
   const Calibration& calibration() const { return calibration_; }
+  std::span<const Layer> layers() const { return layers_; }
 
   /// The mean divergence of the model from itself in nats per token with one matrix in another type, over the first
   /// texts that were read: its own, where there are some.
@@ -37,8 +50,9 @@ class Calibrator {
   Result<double> loss(const Options& options, const std::string& path);
 
  private:
-  Status compare(const std::string& path, double* divergence);
-  Status remember();
+  Status read_layers();
+  Result<double> divergence(Host& host);
+  Result<double> divergence(const std::string& path);
   Status write(const Options& options);
   /// Options that leave the model's weights as they are.
   Options exact() const;
@@ -48,8 +62,9 @@ class Calibrator {
   Watch watch_;
   Workers workers_;
   Calibration calibration_;
+  std::vector<Layer> layers_;
   std::vector<std::uint32_t> probe_;  // what losses are measured on
-  std::vector<float> logits_;         // of the exact model there
+  std::vector<float> logits_;         // of the exact model there, the first that is run over it
 };
 
 }  // namespace qsf::convert

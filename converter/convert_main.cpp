@@ -90,6 +90,12 @@ std::string footer() {
   return text;
 }
 
+std::string fixed(double number, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, number);
+  return text.data();
+}
+
 int fail(const Error& error) {
   const std::string_view name = error_name(error.code);
   std::fprintf(stderr, "qsf-convert: %.*s: %s\n", static_cast<int>(name.size()), name.data(), error.sentence);
@@ -161,6 +167,16 @@ Result<std::optional<Calibration>> imatrix_of(const ModelSource& model, const Ar
   return std::optional<Calibration>(std::move(calibration));
 }
 
+/// What each layer does to the model; goes into the file.
+void take_layers(std::span<const Calibrator::Layer> layers, const Arguments& arguments, Options& options) {
+  Table table({"layer", "cosine", "loss without it"});
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    options.importance.push_back(static_cast<float>(layers[i].loss));
+    table.add({std::to_string(i), fixed(layers[i].cosine, 4), fixed(layers[i].loss, 5)});
+  }
+  if (!arguments.quiet) table.print(stdout);
+}
+
 /// A type for every matrix, by the size that is asked for.
 Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Options& options) {
   const Arguments& arguments = run.arguments;
@@ -185,10 +201,8 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
   for (const TensorChoice& tensor : tensors) {
     const TypeChoice& type = tensor.types[tensor.chosen];
     options.types[{tensor.section, tensor.role}] = type.format;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.5f", type.loss);
     table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name),
-               std::string(find_format(type.format)->name), text});
+               std::string(find_format(type.format)->name), fixed(type.loss, 5)});
   }
   if (!arguments.quiet) table.print(stdout);
   return {};
@@ -227,6 +241,8 @@ int convert_model(const Arguments& arguments) {
     if (!imatrix) {
       const Status status = calibrator.read(arguments.calibration, arguments.own_tokens);
       if (!status) return run.failed(status.error());
+      run.progress.finish();
+      take_layers(calibrator.layers(), arguments, options);
     }
     options.calibration = imatrix ? &*imatrix : &calibrator.calibration();
   }

@@ -402,6 +402,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options) {
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
   out.least_saved = options.least_saved;
+  out.importance = options.importance;
   const auto costs = std::make_shared<Costs>(options.calibration);
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;

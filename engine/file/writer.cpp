@@ -268,7 +268,10 @@ void Writer::fill_layers() {
   }
   // Of a model without a head the final section may be empty.
   if (section == header_.n_layers) header_.final_offset = layers_.back().offset;
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].quant = static_cast<std::uint8_t>(formats[i].get());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].quant = static_cast<std::uint8_t>(formats[i].get());
+    if (i < source_.importance.size()) layers_[i].importance = source_.importance[i];
+  }
   header_.file_size_low = static_cast<std::uint32_t>(at_);
 }
 

@@ -1,5 +1,8 @@
 #include "model/observer.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "model/routing.h"
 #include "qsf/base/try.h"
 
@@ -29,7 +32,15 @@ void for_each_product(const Program& program, Body body) {
 
 }  // namespace
 
-Status Observer::init(Arena& arena, const Program& program, const Weights& weights) {
+Status Observer::init(Arena& arena, Observe what, const Program& program, const Weights& weights, const Sizes& sizes) {
+  if (what == Observe::nothing) return {};
+  dim_ = sizes.dim;
+  QSF_TRY(arena.take(layers_, sizes.layers, Region::activations));
+  QSF_TRY(arena.take(before_, std::uint64_t{sizes.chunk} * dim_, Region::activations));
+  return what == Observe::products ? init_products(arena, program, weights) : Status();
+}
+
+Status Observer::init_products(Arena& arena, const Program& program, const Weights& weights) {
   std::uint32_t tensors = 0, inputs = 0;
   for_each_product(program, [&](std::uint32_t, Role, bool same) {
     ++tensors;
@@ -54,6 +65,27 @@ Status Observer::init(Arena& arena, const Program& program, const Weights& weigh
     seen_[at++] = {section, role, cols, 0, inputs_[input - 1].sums};
   });
   return status;
+}
+
+void Observer::enter(std::uint32_t section, const float* x, std::uint32_t n) {
+  if (sees(section)) std::copy_n(x, std::size_t{n} * dim_, before_.begin());
+}
+
+void Observer::leave(std::uint32_t section, float* x, std::uint32_t n) {
+  if (!sees(section)) return;
+  ObservedLayer& layer = layers_[section - 1];
+  for (std::uint32_t t = 0; t < n; ++t) {
+    double together = 0, before = 0, after = 0;
+    for (std::size_t i = std::size_t{t} * dim_; i < (std::size_t{t} + 1) * dim_; ++i) {
+      const double a = double{before_[i]}, b = double{x[i]};
+      together += a * b;
+      before += a * a;
+      after += b * b;
+    }
+    if (before > 0 && after > 0) layer.cosines += together / std::sqrt(before * after);
+  }
+  layer.n += n;
+  if (skipped_ == section - 1) std::copy_n(before_.begin(), std::size_t{n} * dim_, x);
 }
 
 void Observer::add(std::uint32_t section, Role role, const float* x, std::size_t stride, std::uint32_t n,

@@ -151,6 +151,7 @@ bool Pass::enter_section() {
   if (!there(section_) || (early && !there(program_->head_section()))) return false;
   if (section_ == program_->head_section()) gather_outputs();
   quantized_ = Buf::none;
+  observer_.enter(section_, at(Buf::x, 0), n_);
   return true;
 }
 
@@ -171,6 +172,7 @@ Advance Pass::advance() {
     ++op_;
   }
   if (op_ < program.ops.size() && n_ > 0) return Advance::working;
+  observer_.leave(section_, at(Buf::x, 0), n_);
   op_ = 0;
   entered_ = false;
   ++section_;

@@ -35,9 +35,11 @@ class Pass {
   Status init(Arena& arena, const Config& config, const Weights& weights, const Program& program, Streamer& streamer,
               Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
               std::uint32_t logits_rows);
-  /// Room to sum up what enters products, from now on.
-  Status observe(Arena& arena) { return observer_.init(arena, *program_, *weights_); }
-  std::span<const Observed> observed() const { return observer_.seen(); }
+  /// Room to sum up, from now on.
+  Status observe(Arena& arena, Observe what) {
+    return observer_.init(arena, what, *program_, *weights_, {config_->n_layers, config_->dim, chunk_});
+  }
+  Observer& observer() { return observer_; }
 
   /// Begins a pass, an unfinished one is forgotten. Columns of a sequence lie side by side, their positions ascending
   /// by one; they stay where they are until the pass is done.
@@ -96,7 +98,7 @@ class Pass {
   ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
   /// The first `n` columns of `buf` enter the product with a tensor.
   void entered(Role role, Buf buf, std::uint32_t n) {
-    if (!observer_.on()) return;
+    if (observer_.seen().empty()) return;
     observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
   }
   /// What the section's router chose.

@@ -275,7 +275,9 @@ std::span<const MemoryRegion> Session::memory_map() const {
   return std::span(impl_->model.map).first(impl_->model.n_map);
 }
 std::span<const KernelCount> Session::kernel_counts() const { return impl_->model.pass.counts(); }
-std::span<const Observed> Session::observed() const { return impl_->model.pass.observed(); }
+std::span<const Observed> Session::observed() const { return impl_->model.pass.observer().seen(); }
+std::span<const ObservedLayer> Session::observed_layers() const { return impl_->model.pass.observer().layers(); }
+void Session::skip_layer(std::optional<std::uint32_t> layer) { impl_->model.pass.observer().skip(layer); }
 std::span<const SegmentEntry> Session::segments() const { return impl_->model.tables.segments; }
 bool Session::is_pinned(std::uint32_t segment) const {
   return impl_->open && segment < segments().size() && impl_->model.streamer.is_pinned(segment);

@@ -44,7 +44,7 @@ struct OpenOptions {
 #include "qsf/base/boundary.def"
   std::optional<KvType> kv;  // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
   std::string_view isa;      // empty: the best
-  bool observe = false;      // sum up what enters products: see Session::observed
+  Observe observe = Observe::nothing;
   Workers workers;
 };
 
@@ -140,8 +140,12 @@ class Session {
   Stats stats() const;
   std::span<const MemoryRegion> memory_map() const;
   std::span<const KernelCount> kernel_counts() const;
-  /// With OpenOptions::observe: what entered every product so far.
+  /// With Observe::products: what entered every product so far.
   std::span<const Observed> observed() const;
+  /// With Observe::layers or more: what every layer did so far.
+  std::span<const ObservedLayer> observed_layers() const;
+  /// With Observe::layers or more: from the next pass on this layer gives what it gets, all others what they compute.
+  void skip_layer(std::optional<std::uint32_t> layer);
   std::span<const SegmentEntry> segments() const;  // of the file, once it is open
   bool is_pinned(std::uint32_t segment) const;
   std::string_view model_hash() const;  // hex SHA-256 over header, index, directory and tables

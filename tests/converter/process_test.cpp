@@ -8,13 +8,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <thread>
 
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"
 #include "converter/support.h"
+#include "file/open_file.h"
 
 namespace qsf::test {
 namespace {
@@ -41,7 +44,7 @@ std::size_t n_files(const Folder& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
 }
 
-class Output : public testing::Test {
+class Output : public ::testing::Test {
  protected:
   void SetUp() override { out_ = folder_.path("out.qsf"); }
   /// A Hugging Face directory of its own.
@@ -200,6 +203,15 @@ TEST_F(Output, SaysWhatAModelLosesByItsTypes) {
     const double loss = std::strtod(ran.out.c_str() + at + 15, nullptr);
     EXPECT_GT(loss, 0) << ran.out;
     EXPECT_LT(loss, 1) << ran.out;
+  }
+  const Ran inspected = qsf_convert({"--inspect", folder_.path("m.qsf")});
+  const auto file = testing::open_file(read_bytes(folder_.path("m.qsf")));
+  ASSERT_TRUE(file);
+  for (const LayerEntry& layer : file->layers) {
+    EXPECT_GT(layer.importance, 0.0f);
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%g\n", double{layer.importance});
+    EXPECT_NE(inspected.out.find(text.data()), std::string::npos) << inspected.out;
   }
   const Ran mixed = qsf_convert(
       {kLlama, folder_.path("x.gguf"), "--quant-type", "mixed", "--calibration", text, "--own-tokens", "64"});

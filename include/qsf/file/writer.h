@@ -45,6 +45,7 @@ struct FileSource {
   std::vector<std::byte> tokenizer;  // a TOKN section, empty for none
   std::vector<float> rope_divisors;  // a ROPE section [head_dim / 2], empty for none
   LayerTableSource layers;           // a LAYR section where layers are not all what header and meta say
+  std::vector<float> importance;     // of each layer, empty where it was not measured
   Compression compression = Compression::none;
   std::uint32_t least_saved = 0;    // percent of a segment, and the room to decompress it in place, that must be saved,
                                     // else it is stored as it is

@@ -26,4 +26,14 @@ struct Observed {
   std::span<const double> sums;
 };
 
+/// What a session sums up on the way.
+enum class Observe : std::uint8_t { nothing, layers, products };  // each with what is before it
+
+/// What a layer does to its columns, over positions in their order.
+struct ObservedLayer {
+  static constexpr std::size_t kArenaBytes = 16;
+  double cosines = 0;   // between what it gets and what it gives, their sum
+  std::uint64_t n = 0;  // positions
+};
+
 }  // namespace qsf
