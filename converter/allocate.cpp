@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 13> kCandidates{"tq1_0", "q2_0-128", "q2_
 // In GGUF files, where some of those are not.
 constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
 // Whose losses are measured, the rougher first.
-constexpr std::array<std::string_view, 2> kMeasured{"q2_k", "q4_k"};
+constexpr std::array<std::string_view, 3> kMeasured{"q2_k", "q3_k", "q4_k"};
 // How steeply losses may rise with errors between and beyond these.
 constexpr double kLeastSlope = 0.7, kMostSlope = 1.5;
 constexpr std::uint32_t kSampledRows = 48;
@@ -79,12 +79,21 @@ Result<std::vector<double>> relative_errors(const TensorSource& tensor, const Ro
 
 }  // namespace
 
-double loss_at(double error, const LossPoint& rough, const LossPoint& fine) {
-  if (!(fine.error > 0) || !(fine.loss > 0)) return rough.error > 0 ? rough.loss * error / rough.error : 0;
-  const double times = error / fine.error;
-  if (times <= 1 || !(rough.error > fine.error) || !(rough.loss > 0)) return fine.loss * times;
-  const double slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
-  return fine.loss * std::pow(times, std::clamp(slope, kLeastSlope, kMostSlope));
+double loss_at(double error, std::span<const LossPoint> points) {
+  const auto proportion = [&](const LossPoint& to) { return to.error > 0 ? to.loss * error / to.error : 0; };
+  LossPoint fine = points.back();
+  if (!(fine.error > 0) || !(fine.loss > 0)) return proportion(points.front());
+  if (error <= fine.error) return proportion(fine);
+  double slope = 1;
+  for (std::size_t i = points.size() - 1; i-- > 0;) {
+    const LossPoint& rough = points[i];
+    if (!(rough.error > fine.error) || !(rough.loss > 0)) continue;
+    slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
+    slope = std::clamp(slope, kLeastSlope, kMostSlope);
+    if (error <= rough.error) break;
+    fine = {rough.error, fine.loss * std::pow(rough.error / fine.error, slope)};
+  }
+  return fine.loss * std::pow(error / fine.error, slope);
 }
 
 Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
@@ -152,7 +161,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
       QSF_LET(loss, measure(key, type, out.size(), file.tensors.size()));
       points[i] = {errors[static_cast<std::size_t>(which)], loss};
     }
-    for (std::size_t i = 0; i < errors.size(); ++i) choice.types[i].loss = loss_at(errors[i], points[0], points[1]);
+    for (std::size_t i = 0; i < errors.size(); ++i) choice.types[i].loss = loss_at(errors[i], points);
     std::erase_if(choice.types, [&](const TypeChoice& type) {
       const Result<FormatId> form = options.gguf ? ggml_form(type.format, tensor.cols) : type.format;
       return !form || *form != type.format;

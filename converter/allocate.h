@@ -38,8 +38,9 @@ Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes);
 struct LossPoint {
   double error = 0, loss = 0;
 };
-/// The loss of other errors than two that were measured: a power of them from the finer on, below it in proportion.
-double loss_at(double error, const LossPoint& rough, const LossPoint& fine);
+/// The loss of other errors than those that were measured, the rougher first: a power of them between each two, below
+/// the finest in proportion.
+double loss_at(double error, std::span<const LossPoint> points);
 
 /// The divergence in nats per token from the source of a model whose tensor has this type and all others are exact.
 /// `done` of `total` such measurements are behind it.
@@ -47,7 +48,7 @@ using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> 
                                                  std::uint64_t done, std::uint64_t total)>;
 
 /// Every matrix that can be rounded and has no type in `options`, with what each type would cost: the errors of some of
-/// its rows by the calibration, in the measure of what two types cost the whole model. Of a GGUF file only types that
+/// its rows by the calibration, in the measure of what some types cost the whole model. Of a GGUF file only types that
 /// it can have.
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure);

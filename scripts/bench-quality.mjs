@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // bench-quality.mjs [options]: what types cost a model, on text that it was not trained on and that nothing was tuned on,
 // beside llama.cpp's files of the same weights. Leaves JSON in docs/benchmarks/ and writes docs/quality.md and its plot from
-// it; --report only writes. --keep leaves rows of earlier runs that this one does not measure.
+// it; --report only writes. --keep goes on with what an earlier run measured.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -99,6 +99,7 @@ async function measure() {
       error: figure(base, /\+\/- ([\d.e+]+)/),
       rows,
     };
+    const known = ({ name, way }) => rows.some((other) => other.name === name && other.way === way);
     const add = (row, file) => {
       const text = run(file, ['--kl', at('base')]);
       const measured = {
@@ -108,12 +109,12 @@ async function measure() {
         at99: figure(text, /, ([\d.e+-]+) at 99 %/),
         sameTop: figure(text, /same top +([\d.]+)/),
       };
-      const old = rows.findIndex((other) => other.name === row.name && other.way === row.way);
-      rows.splice(old < 0 ? rows.length : old, old < 0 ? 0 : 1, measured);
+      rows.push(measured);
       writeResults('quality', { calibrationBytes: statSync(options.calibration).size, models });
       console.log(Object.values(measured).join('  '));
     };
     const choose = (row, target, more = []) => {
+      if (known(row)) return;
       const has = convert(options.model, at('q.qsf'), [...flags.calibrated, '--target-bpw', target, ...more]);
       add({ ...row, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
     };
@@ -123,14 +124,13 @@ async function measure() {
       const files = llamaTypes.map((type) => {
         llama('llama-quantize', ['--imatrix', at('imatrix.gguf'), at('base.gguf'), at('l.gguf'), type]);
         const { bytes, fileBytes, tensors } = readGguf(at('l.gguf'));
-        convert(at('l.gguf'), at('l.qsf'), []);
-        add({ name: type, way: 'llama.cpp', bits: (bytes * 8) / weights, fileBytes }, at('l.qsf'));
-        return { type, bits: (bytes * 8) / weights, tensors };
+        const row = { name: type, way: 'llama.cpp', bits: (bytes * 8) / weights, fileBytes };
+        if (!known(row)) {
+          convert(at('l.gguf'), at('l.qsf'), []);
+          add(row, at('l.qsf'));
+        }
+        return { type, bits: row.bits, tensors };
       });
-      const sizes = new Set(files.map((file) => Math.floor(file.bits * 1e4) / 1e4));
-      for (const size of [...sizes].sort((a, b) => a - b)) {
-        choose({ name: `--target-bpw ${size}`, way: 'chosen', target: size }, String(size));
-      }
       const beside = files.find(({ type }) => type === layersBeside);
       const embedding = beside?.tensors.find((tensor) => tensor.name === 'token_embd.weight');
       const type = formatOfGgml[embedding?.type];
@@ -145,10 +145,15 @@ async function measure() {
           `token_embd=${type}`,
         ]);
       }
+      const sizes = new Set(files.map((file) => Math.floor(file.bits * 1e4) / 1e4));
+      for (const size of [...sizes].sort((a, b) => a - b)) {
+        choose({ name: `--target-bpw ${size}`, way: 'chosen', target: size }, String(size));
+      }
     }
     for (const target of bits) choose({ name: `--target-bpw ${target}`, way: 'chosen' }, target);
     for (const type of types) {
       for (const way of ways) {
+        if (known({ name: type, way })) continue;
         const has = convert(options.model, at('q.qsf'), ['--quant-type', type, ...flags[way]]);
         add({ name: type, way, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
       }
