@@ -45,6 +45,13 @@ std::uint64_t choose_at(std::span<TensorChoice> tensors, double per_byte) {
   return bytes;
 }
 
+/// The power of errors that goes through two points; 1 where there is none.
+double slope_of(const LossPoint& rough, const LossPoint& fine) {
+  if (!(rough.error > fine.error) || !(rough.loss > 0)) return 1;
+  const double slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
+  return std::clamp(slope, kLeastSlope, kMostSlope);
+}
+
 /// What a row's errors cost in a type.
 double cost_in(const Format& f, const RowCost& cost, std::span<const float> weights) {
   std::vector<std::byte> bytes(row_bytes(f, weights.size()));
@@ -84,16 +91,14 @@ double loss_at(double error, std::span<const LossPoint> points) {
   LossPoint fine = points.back();
   if (!(fine.error > 0) || !(fine.loss > 0)) return proportion(points.front());
   if (error <= fine.error) return proportion(fine);
-  double slope = 1;
   for (std::size_t i = points.size() - 1; i-- > 0;) {
     const LossPoint& rough = points[i];
-    if (!(rough.error > fine.error) || !(rough.loss > 0)) continue;
-    slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
-    slope = std::clamp(slope, kLeastSlope, kMostSlope);
-    if (error <= rough.error) break;
+    if (!(rough.error > fine.error)) continue;
+    const double slope = slope_of(rough, fine);
+    if (error <= rough.error) return fine.loss * std::pow(error / fine.error, slope);
     fine = {rough.error, fine.loss * std::pow(rough.error / fine.error, slope)};
   }
-  return fine.loss * std::pow(error / fine.error, slope);
+  return fine.loss * std::pow(error / fine.error, slope_of(points.front(), points.back()));
 }
 
 Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {

@@ -70,6 +70,8 @@ function figure(text, pattern) {
   return found ? Number(found[1]) : null;
 }
 
+const command = 'npm run bench:quality -- --llama FOLDER';
+
 async function measure() {
   for (const file of [options.text, options.calibration]) {
     if (!existsSync(file)) throw new Stop(`There is no ${file}: name a text with --text, and one with --calibration.`);
@@ -110,7 +112,7 @@ async function measure() {
         sameTop: figure(text, /same top +([\d.]+)/),
       };
       rows.push(measured);
-      writeResults('quality', { calibrationBytes: statSync(options.calibration).size, models });
+      writeResults('quality', { command, calibrationBytes: statSync(options.calibration).size, models });
       console.log(Object.values(measured).join('  '));
     };
     const choose = (row, target, more = []) => {
@@ -134,7 +136,8 @@ async function measure() {
       const beside = files.find(({ type }) => type === layersBeside);
       const embedding = beside?.tensors.find((tensor) => tensor.name === 'token_embd.weight');
       const type = formatOfGgml[embedding?.type];
-      if (type) {
+      // Rows that its blocks do not divide have other types there.
+      if (type && beside.tensors.some((tensor) => formatOfGgml[tensor.type] === 'q2_k')) {
         const norms = beside.tensors.filter((tensor) => tensor.weights === tensor.columns);
         const fixed = [embedding, ...norms];
         const left = fixed.reduce((n, tensor) => n - tensor.weights, weights);
