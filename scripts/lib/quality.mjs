@@ -15,13 +15,13 @@ function besideLlama({ rows, perplexity: base, weights }) {
   const theirs = rows.filter(({ way }) => way === 'llama.cpp').sort((a, b) => a.bits - b.bits);
   const ours = rows.filter(({ way, target }) => way === 'chosen' && target);
   const facts = (file) => [
-    `${megabytes((file.bits * weights) / 8)}, ${megabytes(file.fileBytes)}`,
+    `${megabytes((Math.min(file.bits, file.target ?? Infinity) * weights) / 8)}, ${megabytes(file.fileBytes)}`,
     percent(loss(file)),
     file.divergence.toFixed(4),
   ];
   const lines = theirs.map((file) => {
     const smaller = theirs.filter(({ bits }) => bits <= file.bits + 1e-9);
-    const ratio = (own, of) => (of(own) / Math.min(...smaller.map(of))).toFixed(2);
+    const ratio = (own, of) => (of(own) < 0 ? 'below 0' : (of(own) / Math.min(...smaller.map(of))).toFixed(2));
     const own = ours.find(({ target }) => target <= file.bits && target > file.bits - 1.01e-4);
     const beside = own
       ? [...facts(own), ratio(own, loss), ratio(own, ({ divergence }) => divergence)]
