@@ -20,10 +20,17 @@ constexpr std::array<std::string_view, 13> kCandidates{"tq1_0", "q2_0-128", "q2_
 // In GGUF files, where some of those are not.
 constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
 // Whose losses are measured, the rougher first.
-constexpr std::array<std::string_view, 2> kMeasured{"q2_k", "q4_k"};
+constexpr std::array<std::string_view, 3> kMeasured{"q2_k", "q3_k", "q4_k"};
 // How steeply losses may rise with errors between and beyond these.
 constexpr double kLeastSlope = 0.7, kMostSlope = 1.5;
 constexpr std::uint32_t kSampledRows = 48;
+
+/// A router is never rounded: another expert could be chosen.
+bool has_choice(Role role) { return rule_of(role).matrix && !is_router(role); }
+
+bool chosen_by_size(const TensorSource& tensor, const Options& options) {
+  return has_choice(tensor.role) && !options.types.contains({tensor.section, tensor.role});
+}
 
 double price(const TypeChoice& type, double per_byte) { return type.loss + per_byte * static_cast<double>(type.bytes); }
 
@@ -36,6 +43,13 @@ std::uint64_t choose_at(std::span<TensorChoice> tensors, double per_byte) {
     bytes += best->bytes;
   }
   return bytes;
+}
+
+/// The power of errors that goes through two points; 1 where there is none.
+double slope_of(const LossPoint& rough, const LossPoint& fine) {
+  if (!(rough.error > fine.error) || !(rough.loss > 0)) return 1;
+  const double slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
+  return std::clamp(slope, kLeastSlope, kMostSlope);
 }
 
 /// What a row's errors cost in a type.
@@ -72,12 +86,19 @@ Result<std::vector<double>> relative_errors(const TensorSource& tensor, const Ro
 
 }  // namespace
 
-double loss_at(double error, const LossPoint& rough, const LossPoint& fine) {
-  if (!(fine.error > 0) || !(fine.loss > 0)) return rough.error > 0 ? rough.loss * error / rough.error : 0;
-  const double times = error / fine.error;
-  if (times <= 1 || !(rough.error > fine.error) || !(rough.loss > 0)) return fine.loss * times;
-  const double slope = std::log(rough.loss / fine.loss) / std::log(rough.error / fine.error);
-  return fine.loss * std::pow(times, std::clamp(slope, kLeastSlope, kMostSlope));
+double loss_at(double error, std::span<const LossPoint> points) {
+  const auto proportion = [&](const LossPoint& to) { return to.error > 0 ? to.loss * error / to.error : 0; };
+  LossPoint fine = points.back();
+  if (!(fine.error > 0) || !(fine.loss > 0)) return proportion(points.front());
+  if (error <= fine.error) return proportion(fine);
+  for (std::size_t i = points.size() - 1; i-- > 0;) {
+    const LossPoint& rough = points[i];
+    if (!(rough.error > fine.error)) continue;
+    const double slope = slope_of(rough, fine);
+    if (error <= rough.error) return fine.loss * std::pow(error / fine.error, slope);
+    fine = {rough.error, fine.loss * std::pow(rough.error / fine.error, slope)};
+  }
+  return fine.loss * std::pow(error / fine.error, slope_of(points.front(), points.back()));
 }
 
 Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
@@ -124,8 +145,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   QSF_LET(file, plan_file(model, exact));
   std::vector<std::string_view> candidates(kCandidates.begin(), kCandidates.end());
   if (options.gguf) candidates.insert(candidates.end(), kGgmlCandidates.begin(), kGgmlCandidates.end());
-  std::erase_if(file.tensors,
-                [](const TensorSource& tensor) { return !rule_of(tensor.role).matrix || is_router(tensor.role); });
+  std::erase_if(file.tensors, [&](const TensorSource& tensor) { return !chosen_by_size(tensor, options); });
   std::vector<TensorChoice> out;
   for (const TensorSource& tensor : file.tensors) {
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
@@ -146,7 +166,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
       QSF_LET(loss, measure(key, type, out.size(), file.tensors.size()));
       points[i] = {errors[static_cast<std::size_t>(which)], loss};
     }
-    for (std::size_t i = 0; i < errors.size(); ++i) choice.types[i].loss = loss_at(errors[i], points[0], points[1]);
+    for (std::size_t i = 0; i < errors.size(); ++i) choice.types[i].loss = loss_at(errors[i], points);
     std::erase_if(choice.types, [&](const TypeChoice& type) {
       const Result<FormatId> form = options.gguf ? ggml_form(type.format, tensor.cols) : type.format;
       return !form || *form != type.format;
@@ -156,13 +176,35 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   return out;
 }
 
-Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,
-                                  std::span<const TensorChoice> tensors) {
+Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options) {
+  if (wishes.empty()) return {};
+  QSF_LET(file, plan_file(model, options));
+  for (const std::string& wish : wishes) {
+    const std::size_t equals = std::min(wish.find('='), wish.size());
+    const std::string_view name = std::string_view(wish).substr(0, equals);
+    const std::string_view type = std::string_view(wish).substr(std::min(equals + 1, wish.size()));
+    const auto rule = std::ranges::find(kRoleRules, name, &RoleRule::name);
+    if (rule == kRoleRules.end() || !has_choice(rule->role)) {
+      return make_error(ErrorCode::bad_argument, "{:.60} is no matrix whose type can be chosen", name);
+    }
+    const Format* const format = find_format(type);
+    if (format == nullptr) return make_error(ErrorCode::bad_argument, "{:.60} is no type of {:.60}", type, name);
+    bool found = false;
+    for (const TensorSource& tensor : file.tensors) {
+      if (tensor.role != rule->role) continue;
+      options.types[{tensor.section, tensor.role}] = format->id;
+      found = true;
+    }
+    if (!found) return make_error(ErrorCode::bad_argument, "the model has no {:.60}", name);
+  }
+  return {};
+}
+
+Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options) {
   QSF_LET(file, plan_file(model, options));
   std::uint64_t bytes = 0;
   for (const TensorSource& tensor : file.tensors) {
-    const auto same = [&](const TensorChoice& c) { return c.section == tensor.section && c.role == tensor.role; };
-    if (std::ranges::any_of(tensors, same)) continue;
+    if (chosen_by_size(tensor, options)) continue;
     bytes += tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
   }
   return bytes;

@@ -38,22 +38,27 @@ Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes);
 struct LossPoint {
   double error = 0, loss = 0;
 };
-/// The loss of other errors than two that were measured: a power of them from the finer on, below it in proportion.
-double loss_at(double error, const LossPoint& rough, const LossPoint& fine);
+/// The loss of other errors than those that were measured, the rougher first: a power of them between each two, below
+/// the finest in proportion.
+double loss_at(double error, std::span<const LossPoint> points);
 
 /// The divergence in nats per token from the source of a model whose tensor has this type and all others are exact.
 /// `done` of `total` such measurements are behind it.
 using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> tensor, FormatId type,
                                                  std::uint64_t done, std::uint64_t total)>;
 
-/// Every matrix that can be rounded, with what each type would cost: the errors of some of its rows by the calibration,
-/// in the measure of what two types cost the whole model. Of a GGUF file only types that it can have.
+/// Every matrix that can be rounded and has no type in `options`, with what each type would cost: the errors of some of
+/// its rows by the calibration, in the measure of what some types cost the whole model. Of a GGUF file only types that
+/// it can have.
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure);
 
+/// Gives every matrix of a role a type, as "ROLE=TYPE" says with names of kRoleRules and kFormats. bad_argument for
+/// names that are none, roles that are no matrix, routers, and roles that the model does not have.
+Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options);
+
 /// Bytes of tensors that are no choice.
-Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options,
-                                  std::span<const TensorChoice> tensors);
+Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options);
 
 /// How many weights a file has, norms and biases included.
 Result<std::uint64_t> weights_of(const ModelSource& model, const Options& options);

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "converter/allocate.h"
 #include "converter/calibrate.h"
@@ -42,6 +43,7 @@ constexpr double kMixedBits = 4.5;
 struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
   std::string format, compression = "none", ternary = "auto", calibration;
+  std::vector<std::string> tensor_types;
   std::uint64_t own_tokens = 8192;
   std::uint32_t threads = 0;
   double target_bpw = 0, target_mb = 0;
@@ -183,17 +185,17 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
     run.progress.update("measuring matrices", done, total);
     return calibrator.loss(tensor, type);
   };
-  QSF_LET(tensors, type_choices(model, options, calibrator.calibration(), measure));
-  run.progress.finish();
-  QSF_LET(others, other_bytes(model, options, tensors));
+  QSF_LET(others, other_bytes(model, options));
   double bytes = arguments.target_mb * 1e6;
   if (arguments.target_bpw != 0) {
     QSF_LET(all, weights_of(model, options));
     bytes = arguments.target_bpw * static_cast<double>(all) / 8;
   }
   if (bytes < static_cast<double>(others)) {
-    return make_error(ErrorCode::bad_argument, "norms and biases alone take {} bytes", others);
+    return make_error(ErrorCode::bad_argument, "what has its type already takes {} bytes", others);
   }
+  QSF_LET(tensors, type_choices(model, options, calibrator.calibration(), measure));
+  run.progress.finish();
   QSF_TRY(choose_types(tensors, static_cast<std::uint64_t>(bytes) - others));
   Table table({"section", "tensor", "type", "loss"});
   for (const TensorChoice& tensor : tensors) {
@@ -218,6 +220,7 @@ int convert_model(const Arguments& arguments) {
   Options options;
   if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
   options.gguf = names_gguf(arguments.output);
+  if (const Status fixed = fix_types(*model, arguments.tensor_types, options); !fixed) return fail(fixed.error());
   const Compressing& compressing = kCompressions.at(arguments.compression);
   options.compression = compressing.compression;
   options.least_saved = compressing.least_saved;
@@ -286,6 +289,11 @@ int main(int argc, char** argv) {
   app.add_option("--quant-type", arguments.format,
                  "The format of all matrices; mixed: one for each, by --calibration and --target-bpw, 4.5 unless said")
       ->check(CLI::IsMember(format_names()));
+  app.add_option(
+         "--tensor-type", arguments.tensor_types,
+         "The format of all matrices of one name, as --inspect tells it: token_embd=q6_k. May be given several times")
+      ->type_name("ROLE=TYPE")
+      ->allow_extra_args(false);
   app.add_option("--compress", arguments.compression, "Compression of the segments")
       ->check(CLI::IsMember(names_of(kCompressions)))
       ->capture_default_str();

@@ -1,36 +1,106 @@
 // docs/quality.md and its plot, from the results of bench-quality.mjs.
 
-const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 2 : 1)} %`;
+/** Bits of the layers' weights where the embedding has the type that it has in this file of llama.cpp. */
+export const layerBits = 2.63;
+export const layersBeside = 'Q2_K';
 
-function table(rows, base) {
-  const lines = rows.map(
-    ({ name, way, bits, perplexity, divergence, at99, sameTop }) =>
-      `| \`${name}\` | ${way} | ${bits.toFixed(2)} | ${perplexity.toFixed(3)} | ${percent(perplexity / base - 1)} | ` +
-      `${divergence.toFixed(5)} | ${at99.toFixed(4)} | ${sameTop.toFixed(1)} % |`,
-  );
-  return [
-    '| type | how | bits | perplexity | more than f32 | divergence, mean | at 99 % | same likeliest token |',
-    '|---|---|--:|--:|--:|--:|--:|--:|',
-    ...lines,
-  ].join('\n');
+const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 2 : 1)} %`;
+const megabytes = (bytes) => (bytes / 1e6).toFixed(2);
+const grid = (titles, places, rows) => [`| ${titles.join(' | ')} |`, `|${places.join('|')}|`, ...rows].join('\n');
+const row = (fields) => `| ${fields.join(' | ')} |`;
+
+/** llama.cpp's files beside what is chosen for their size. The ratios are to the best of its files that are no larger. */
+function besideLlama({ rows, perplexity: base, weights }) {
+  const loss = ({ perplexity }) => perplexity / base - 1;
+  const theirs = rows.filter(({ way }) => way === 'llama.cpp').sort((a, b) => a.bits - b.bits);
+  const ours = rows.filter(({ way, target }) => way === 'chosen' && target);
+  const facts = (file) => [
+    `${megabytes((Math.min(file.bits, file.target ?? Infinity) * weights) / 8)}, ${megabytes(file.fileBytes)}`,
+    percent(loss(file)),
+    file.divergence.toFixed(4),
+  ];
+  const lines = theirs.map((file) => {
+    const smaller = theirs.filter(({ bits }) => bits <= file.bits + 1e-9);
+    const ratio = (own, of) => (of(own) < 0 ? 'below 0' : (of(own) / Math.min(...smaller.map(of))).toFixed(2));
+    const own = ours.find(({ target }) => target <= file.bits && target > file.bits - 1.01e-4);
+    const beside = own
+      ? [...facts(own), ratio(own, loss), ratio(own, ({ divergence }) => divergence)]
+      : Array(5).fill('');
+    return row([`\`${file.name}\``, file.bits.toFixed(3), ...facts(file), ...beside]);
+  });
+  const each = ['MB of tensors, file', 'loss', 'divergence'];
+  const titles = [
+    'llama.cpp',
+    'bits',
+    ...each,
+    ...each.map((title) => `chosen: ${title}`),
+    'ratio of losses',
+    'of divergences',
+  ];
+  return grid(titles, ['---', ...Array(9).fill('--:')], lines);
 }
 
-export function qualityPage(result) {
-  const { perplexity, error, windows, counted, rows, machine } = result;
-  const sorted = [...rows].sort((a, b) => a.bits - b.bits || a.way.localeCompare(b.way));
+/** The embedding as in llama.cpp's file, the layers chosen at fewer bits than they have there. */
+function layersAlone({ rows, perplexity: base }) {
+  const own = rows.find(({ way }) => way === 'layers');
+  const file = rows.find(({ way, name }) => way === 'llama.cpp' && name === layersBeside);
+  if (!own || !file) return '';
+  const [less, more] = [own, file].map(({ perplexity }) => perplexity / base - 1);
+  return `
+With the embedding, which is the head too, as in llama.cpp's ${layersBeside} file and ${layerBits} bits for the layers (\`--tensor-type\`,
+\`--target-bpw ${own.target}\`; ${own.bits.toFixed(2)} bits over all, ${file.bits.toFixed(2)} in that file) the perplexity is ${own.perplexity.toFixed(3)}: ${percent(less)} more than f32
+where that file has ${percent(more)}, a ratio of ${(less / more).toFixed(2)}; the divergences are ${own.divergence.toFixed(4)} and ${file.divergence.toFixed(4)}.
+`;
+}
+
+function everyType({ rows, perplexity: base }) {
+  const sorted = rows
+    .filter(({ way, target }) => way !== 'llama.cpp' && !target)
+    .sort((a, b) => a.bits - b.bits || a.way.localeCompare(b.way));
+  const lines = sorted.map(({ name, way, bits, perplexity, divergence, at99, sameTop }) => {
+    const facts = [`\`${name}\``, way, bits.toFixed(2), perplexity.toFixed(3), percent(perplexity / base - 1)];
+    return row([...facts, divergence.toFixed(5), at99.toFixed(4), `${sameTop.toFixed(1)} %`]);
+  });
+  const titles = ['type', 'how', 'bits', 'perplexity', 'loss', 'divergence, mean', 'at 99 %', 'same likeliest token'];
+  return grid(titles, ['---', '---', ...Array(6).fill('--:')], lines);
+}
+
+function ofModel([name, model]) {
+  const { windows, window, counted, perplexity, error, rows } = model;
+  const parts = [
+    `## ${name}\n\n${windows} windows of ${window} tokens, ${counted.toLocaleString('en')} counted; with f32 weights the perplexity is ` +
+      `${perplexity.toFixed(4)} ± ${error.toFixed(4)}.`,
+  ];
+  if (rows.some(({ way }) => way === 'llama.cpp')) {
+    parts.push(`### At the sizes of llama.cpp's files\n\n${besideLlama(model)}`);
+    parts.push(layersAlone(model).trim());
+  }
+  if (rows.some(({ way, target }) => way !== 'llama.cpp' && !target)) parts.push(`### By type\n\n${everyType(model)}`);
+  return parts.filter(Boolean).join('\n\n');
+}
+
+/** The first model that was measured is the one of the plot. */
+export function qualityPage({ models, machine, calibrationBytes, command }) {
   return `# Quality
 
-What types cost the built-in model: ${windows} windows of 512 tokens of text that it was not trained on and that nothing here was
-tuned on, ${counted.toLocaleString('en')} counted tokens. With f32 weights the perplexity is ${perplexity.toFixed(4)} ± ${error.toFixed(4)}; divergence is from that model, in nats
-per token. Bits are over all tensors. *rounded* is each weight by itself, *searched* \`--search\`, *calibrated* \`--calibration\` with
-${(result.calibrationBytes / 1000).toFixed(1)} KB of text of another kind, *chosen* a type for each matrix by the same text; *llama.cpp* is \`llama-quantize\` with
-\`llama-imatrix\` of it, run by the same engine.
+What types cost models, on text that they were not trained on and that nothing here was tuned on. *Loss* is perplexity over that
+of f32 weights, less one; *divergence* is from that model, in nats per token. *Bits* are over the data of all tensors. The text for
+calibration is ${(calibrationBytes / 1000).toFixed(1)} KB of TinyStories, short stories in today's language; the built-in model was trained on children's
+stories from before 1929, and the measured text is of those. Both sides get the same text (the converter's model writes more
+itself): *llama.cpp* is \`llama-quantize\` with the matrix of \`llama-imatrix\`, computed by the engine here. Tensors in IQ2 and IQ3, which are
+no formats here, are computed as the floats that they stand for. llama.cpp's own \`llama-perplexity\` gives of the built-in model's
+Q4_K_M 23.4281 and of its IQ2_XXS 27.6168, where it is 23.4088 and 27.6090 here: activations are rounded otherwise.
 
-\`${result.command}\` measures it (commit ${machine.commit}, ${machine.date}).
+*Rounded* is each weight by itself, *searched* \`--search\`, *calibrated* \`--calibration\`, *chosen* a type for each matrix
+(\`--target-bpw\`, never more bits than the file beside it). *Ratios* are to the least loss, and the least divergence, of any of llama.cpp's
+files of that size or smaller. The standard error of a loss is about the root of twice the divergence over the counted tokens: 0.14 % at
+a divergence of 0.015, 0.04 % at 0.001.
+
+\`${command}\` measures it (commit ${machine.commit}, ${machine.date}).
 
 ![Divergence over bits per weight](quality.svg)
 
-${table(sorted, perplexity)}
+${Object.entries(models).map(ofModel).join('\n\n')}
 `;
 }
 
@@ -39,14 +109,16 @@ const colours = {
   searched: '#4a7fb5',
   calibrated: '#2b8a3e',
   chosen: '#c92a2a',
+  layers: '#9c36b5',
   'llama.cpp': '#e67700',
 };
 const width = 760;
 const height = 460;
 const margin = { left: 70, right: 130, top: 20, bottom: 50 };
 
-/** Divergence, logarithmic, over bits per weight. */
-export function qualityPlot({ rows }) {
+/** Divergence, logarithmic, over bits per weight, of the first model. */
+export function qualityPlot({ models }) {
+  const [{ rows }] = Object.values(models);
   const shown = rows.filter(({ bits, divergence }) => bits <= 9 && divergence > 0);
   const logs = shown.map(({ divergence }) => Math.log10(divergence));
   const [low, high] = [Math.floor(Math.min(...logs)), Math.ceil(Math.max(...logs))];

@@ -77,17 +77,29 @@ TEST(Allocate, RefusesWhatIsTooSmall) {
 }
 
 TEST(Allocate, LossesGoThroughWhatWasMeasured) {
-  const convert::LossPoint rough{0.08, 0.5}, fine{0.005, 0.02};
-  EXPECT_NEAR(convert::loss_at(0.08, rough, fine), 0.5, 1e-12);
-  EXPECT_NEAR(convert::loss_at(0.005, rough, fine), 0.02, 1e-12);
-  EXPECT_NEAR(convert::loss_at(0.02, rough, fine), 0.1, 1e-12);  // half way in logarithms
-  EXPECT_NEAR(convert::loss_at(0.001, rough, fine), 0.004, 1e-12);
-  EXPECT_EQ(convert::loss_at(0, rough, fine), 0);
-  EXPECT_NEAR(convert::loss_at(0.04, {0.08, 0.5}, {0.005, 0}), 0.25, 1e-12);
-  double last = 0;
-  for (double error = 1e-4; error < 1; error *= 1.3) {
-    EXPECT_GT(convert::loss_at(error, {0.08, 0.01}, fine), last);  // also where a measure went astray
-    last = convert::loss_at(error, {0.08, 0.01}, fine);
+  using Points = std::vector<convert::LossPoint>;
+  const auto at = [](double error, const Points& points) { return convert::loss_at(error, points); };
+  const Points two{{0.08, 0.5}, {0.005, 0.02}};
+  EXPECT_NEAR(at(0.08, two), 0.5, 1e-12);
+  EXPECT_NEAR(at(0.005, two), 0.02, 1e-12);
+  EXPECT_NEAR(at(0.02, two), 0.1, 1e-12);  // half way in logarithms
+  EXPECT_NEAR(at(0.001, two), 0.004, 1e-12);
+  EXPECT_EQ(at(0, two), 0);
+  EXPECT_NEAR(at(0.04, {{0.08, 0.5}, {0.005, 0}}), 0.25, 1e-12);
+  const Points three{{0.16, 0.6}, {0.04, 0.15}, {0.01, 0.03}};
+  for (const convert::LossPoint& point : three) EXPECT_NEAR(at(point.error, three), point.loss, 1e-12);
+  EXPECT_NEAR(at(0.08, three), 0.3, 1e-12);
+  EXPECT_NEAR(at(0.02, three), std::sqrt(0.15 * 0.03), 1e-12);
+  EXPECT_NEAR(at(0.32, three), 0.6 * std::pow(2, std::log(20.0) / std::log(16.0)), 1e-12);
+  // Where measures went astray, too, losses rise with errors.
+  for (const Points& points :
+       {two, three, Points{{0.08, 0.01}, {0.005, 0.02}}, Points{{0.16, 0.6}, {0.04, 0.02}, {0.01, 0.03}},
+        Points{{0.16, 0.1}, {0.04, 0.9}, {0.01, 0.03}}, Points{{0.16, 0.6}, {0.005, 0.1}, {0.01, 0.03}}}) {
+    double last = 0;
+    for (double error = 1e-4; error < 1; error *= 1.1) {
+      EXPECT_GT(at(error, points), last) << error;
+      last = at(error, points);
+    }
   }
 }
 

@@ -83,6 +83,58 @@ TEST(Command, TakesARecipe) {
   expect(run(kLlama + " " + out + " --recipe " + folder.path("none.json")), 1, "none.json");
 }
 
+/// How many tensors of a role have a type, by the tables of the file.
+std::size_t count(const Written& written, Role role, const char* type) {
+  return static_cast<std::size_t>(std::ranges::count_if(written.tables.tensors, [&](const TensorEntry& tensor) {
+    return tensor.role == role && tensor.format == find_format(std::string_view(type))->id;
+  }));
+}
+
+TEST(Command, TypesOfSingleRoles) {
+  const Folder folder;
+  const std::string out = folder.path("x.qsf");
+  const std::string own = " --tensor-type token_embd=q6_k --tensor-type ffn_down=q4_0";
+  expect(run(kLlama + " " + out + " --quant-type q8_0" + own), 0, "bits");
+  const Written written = read_written(out);
+  EXPECT_EQ(count(written, Role::token_embd, "q6_k"), 1u);
+  EXPECT_EQ(count(written, Role::ffn_down, "q4_0"), 3u);
+  EXPECT_EQ(count(written, Role::ffn_up, "q8_0"), 3u);
+  EXPECT_EQ(count(written, Role::head, "q8_0"), 1u);
+
+  write_text(folder.path("text.txt"), "Once upon a time there was a fox.");
+  const std::string size = " --calibration " + folder.path("text.txt") + " --own-tokens 64 --target-bpw ";
+  const Outcome chosen = run(kLlama + " " + out + size + "6 --tensor-type token_embd=f16 --tensor-type head=f16");
+  expect(chosen, 0, " weights of ");
+  EXPECT_EQ(chosen.text.find("token_embd"), std::string::npos) << chosen.text;  // it was no choice
+  const Written fixed = read_written(out);
+  EXPECT_EQ(count(fixed, Role::token_embd, "f16"), 1u);
+  EXPECT_EQ(count(fixed, Role::head, "f16"), 1u);
+  double bits = 0, weights = 0;
+  for (const TensorEntry& tensor : fixed.tables.tensors) {
+    const auto n = static_cast<double>(std::uint64_t{tensor.rows} * tensor.cols);
+    weights += n;
+    bits +=
+        8.0 * static_cast<double>(tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols));
+  }
+  EXPECT_LE(bits / weights, 6.0);
+  expect(run(kLlama + " " + out + size + "2 --tensor-type token_embd=f32"), 1, "already takes");
+}
+
+TEST(Command, RefusesTypesOfWhatIsNotThere) {
+  const Folder folder;
+  const std::string out = folder.path("x.qsf");
+  for (const auto& [wish, sentence] : {std::pair{"embedding=q4_0", "embedding is no matrix"},
+                                       {"attn_norm=q4_0", "attn_norm is no matrix"},
+                                       {"router=q4_0", "router is no matrix"},
+                                       {"ffn_up=q4", "q4 is no type of ffn_up"},
+                                       {"ffn_up=", " is no type of ffn_up"},
+                                       {"ffn_up", " is no type of ffn_up"},
+                                       {"expert_up=q4_0", "the model has no expert_up"}}) {
+    expect(run(kLlama + " " + out + " --tensor-type " + wish), 1, sentence);
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
+}
+
 TEST(Command, WrongUsage) {
   expect(run(""), 2, "IN and OUT.qsf");
   expect(run(kLlama), 2, "OUT.qsf is missing");
