@@ -24,10 +24,10 @@ struct Options {
   Compression compression = Compression::none;
   std::uint32_t segment_bytes = 0;                                // 0: chosen from the model's size
   std::map<std::pair<std::uint32_t, Role>, FormatId> types = {};  // of single tensors, by section and role
-  std::uint32_t least_saved = 0;  // percent of a segment that compressing must save, or it is stored as it is
-  bool gguf = false;              // a GGUF file: formats that it has, in whole blocks, and norms in f32
-  bool search = false;            // scales and codes by what errors cost, not weight by weight
-  std::vector<float> importance = {};        // of each layer, see LayerEntry; empty: not measured
+  std::uint32_t least_saved = 0;       // percent of a segment that compressing must save, or it is stored as it is
+  bool gguf = false;                   // a GGUF file: formats that it has, in whole blocks, and norms in f32
+  bool search = false;                 // scales and codes by what errors cost, not weight by weight
+  std::vector<float> importance = {};  // of each layer, see LayerEntry; empty: not measured
   const Calibration* calibration = nullptr;  // what they cost; without it, and where it has nothing, their squares
   Workers workers = {};                      // lent threads; what is written does not depend on them
 };

@@ -287,7 +287,17 @@ export class FakeInstance implements Instance {
     const one = { ringBytes: 0, maxSeqLen: 64, modelSeqLen: 64, chunk: 1, sequences: 1, vocabSize: 512, layers: 1 };
     const expected = { tokenBytes: 0, tokenRate: 0, residentBudget: 0, residentRate: 0 };
     const experts = { expertsChosen: 0, expertsFound: 0, expertBytes: 0 };
-    return { ...zero, ...one, ...expected, ...experts, dim: 2, segments: this.table.length, kv: 'f16', isa: 'fake', bytesRead: 0 };
+    return {
+      ...zero,
+      ...one,
+      ...expected,
+      ...experts,
+      dim: 2,
+      segments: this.table.length,
+      kv: 'f16',
+      isa: 'fake',
+      bytesRead: 0,
+    };
   }
   sequenceStats(): SequenceStats {
     return { position: 7 + this.#made, promptTokens: 7, generatedTokens: this.#made };
