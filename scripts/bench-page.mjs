@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Builds the page that plots docs/benchmarks/ into build-bench/page and serves it on localhost.
+// Builds the page that plots docs/benchmarks/ into build/page and serves it on localhost.
 import { join } from 'node:path';
 
 import { installPeers } from './lib/bench.mjs';
@@ -9,7 +9,7 @@ import { main, root } from './lib/process.mjs';
 await main(async () => {
   await installPeers();
   const { build, preview } = await import('vite');
-  const outDir = join(buildFolder('bench'), 'page');
+  const outDir = join(buildFolder('release'), 'page');
   const page = { root: join(root, 'tests', 'bench', 'page'), logLevel: 'warn', build: { outDir, emptyOutDir: true } };
   await build(page);
   const server = await preview({ ...page, preview: { host: 'localhost', port: 4180, strictPort: false } });

@@ -172,9 +172,9 @@ ${table(['claim', 'falsified when', 'measured', 'verdict'], claims(results).hypo
 | \`npm run bench\` | QSF in Chromium, both WebAssembly builds | \`--model SHAPE/TYPE\`, \`--threads N\`, \`--runs N\` |
 | \`npm run bench:peers\` | beside llama.cpp's \`llama-bench\` (on PATH, or the command in \`LLAMA_BENCH\`) and wllama | the same, \`--native\` |
 | \`npm run bench:kernels\` | kernels one by one | \`--filter REGEX\`, \`--min-time SECONDS\`, \`--runs N\` |
-| \`build-bench/bin/qsf-bench --model FILE.qsf\` | prefill and decode with the time by kind of work, as JSON | \`--help\` |
-| \`build-bench/bin/qsf-bench\` | kernels, with Google Benchmark's options | \`--help\` |
-| \`build-bench/bin/make-random-model SHAPE TYPE OUT.gguf\` | makes a model | \`--layers N\`, \`--seed N\` |
+| \`build/bin/qsf-bench --model FILE.qsf\` | prefill and decode with the time by kind of work, as JSON | \`--help\` |
+| \`build/bin/qsf-bench\` | kernels, with Google Benchmark's options | \`--help\` |
+| \`build/bin/make-random-model SHAPE TYPE OUT.gguf\` | makes a model | \`--layers N\`, \`--seed N\` |
 
 Options follow two dashes: \`npm run bench:peers -- --threads 2\`. In the time by kind of work, *waiting* is time without
 anything to compute, *host* what the program does between steps; reading and unpacking happen beside on their own thread.

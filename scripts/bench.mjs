@@ -5,19 +5,10 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import {
-  alternate,
-  buildBench,
-  installPeers,
-  json,
-  modelFiles,
-  modelsFolder,
-  qsfBench,
-  writeResults,
-} from './lib/bench.mjs';
+import { alternate, installPeers, json, modelFiles, modelsFolder, qsfBench, writeResults } from './lib/bench.mjs';
 import { measureBrowser } from './lib/bench-browser.mjs';
 import { measureStreaming } from './lib/bench-streaming.mjs';
-import { buildWasm } from './lib/build.mjs';
+import { buildBench, buildWasm } from './lib/build.mjs';
 import { buildPackage } from './lib/package.mjs';
 import { Stop, capture, main, run, which } from './lib/process.mjs';
 import { setUp } from './setup.mjs';

@@ -3,19 +3,17 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 
-import { buildFolder, buildPreset } from './build.mjs';
+import { buildFolder } from './build.mjs';
 import { installLocked } from './npm.mjs';
 import { Stop, capture, root, run } from './process.mjs';
 
 /** Where results are kept; docs/benchmarks.md is written from them. */
 export const resultsFolder = join(root, 'docs', 'benchmarks');
-export const modelsFolder = join(buildFolder('bench'), 'models');
-const bin = (name) => join(buildFolder('bench'), 'bin', name);
+export const modelsFolder = join(buildFolder('release'), 'models');
+const bin = (name) => join(buildFolder('release'), 'bin', name);
 export const qsfBench = bin('qsf-bench');
 
 const peersFolder = join(root, 'tests', 'bench');
-
-export const buildBench = () => buildPreset('bench');
 
 /** Installs the packages that only benchmarks use. */
 export const installPeers = () => installLocked(peersFolder);

@@ -28,30 +28,35 @@ export const demoModel = join(root, 'web', 'demo', 'public', 'models', 'stories-
 
 export const buildFolder = (preset) => join(root, preset === 'release' ? 'build' : `build-${preset}`);
 
-/** Whether a build folder is one of this checkout, completely configured, with the tests in or out as `tests` says. */
-function configured(folder, tests) {
+/** What a build folder has, if it is one of this checkout and completely configured. */
+function configured(folder) {
   const cache = join(folder, 'CMakeCache.txt');
-  if (!existsSync(cache) || !existsSync(join(folder, 'build.ninja'))) return false;
+  if (!existsSync(cache) || !existsSync(join(folder, 'build.ninja'))) return undefined;
   const text = readFileSync(cache, 'utf8');
   if (!text.includes(`CMAKE_HOME_DIRECTORY:INTERNAL=${root}\n`)) {
     rmSync(folder, { recursive: true });
-    return false;
+    return undefined;
   }
-  return text.includes(`QSF_TESTS:BOOL=${tests ? 'ON' : 'OFF'}\n`);
+  const has = (option) => text.includes(`${option}:BOOL=ON\n`);
+  return { tests: has('QSF_TESTS'), bench: has('QSF_BENCH') };
 }
 
 /**
- * Configures (when needed) and builds a preset.
+ * Configures (when needed) and builds a preset. Benchmarks stay in once they are.
  * @param {string} preset
- * @param {{ tests?: boolean, targets?: string[] }} options
+ * @param {{ tests?: boolean, bench?: boolean, targets?: string[] }} options
  */
-export async function buildPreset(preset, { tests = false, targets = [] } = {}) {
+export async function buildPreset(preset, { tests = false, bench = false, targets = [] } = {}) {
   const folder = buildFolder(preset);
+  const has = configured(folder);
+  const on = (option, wanted) => `-D${option}=${wanted ? 'ON' : 'OFF'}`;
   const env = { ...process.env, ...dependencies() };
   const cmake = preset.startsWith('wasm')
     ? (args) => runWithEmscripten('cmake', args)
     : (args) => run('cmake', args, { env });
-  if (!configured(folder, tests)) await cmake(['--preset', preset, `-DQSF_TESTS=${tests ? 'ON' : 'OFF'}`]);
+  if (has?.tests !== tests || (bench && !has.bench)) {
+    await cmake(['--preset', preset, on('QSF_TESTS', tests), on('QSF_BENCH', bench || has?.bench)]);
+  }
   await cmake(['--build', folder, ...targets.flatMap((target) => ['--target', target])]);
 }
 
@@ -59,7 +64,15 @@ export async function buildPreset(preset, { tests = false, targets = [] } = {}) 
 export const buildNative = (options) => buildPreset('release', options);
 
 /** Builds some programs alone, of which qsf-convert needs no kernels; the tests stay in or out as they are. */
-export const buildPrograms = (...targets) => buildNative({ tests: configured(buildFolder('release'), true), targets });
+export const buildPrograms = (...targets) => buildNative({ ...configured(buildFolder('release')), targets });
+
+/** What benchmarks run, beside all that is there. */
+export const buildBench = () =>
+  buildNative({
+    ...configured(buildFolder('release')),
+    bench: true,
+    targets: ['qsf-bench', 'make-random-model', 'qsf-convert'],
+  });
 
 export const buildConverter = () => buildPrograms('qsf-convert');
 
@@ -72,8 +85,7 @@ export async function buildWasm({ tests = false } = {}) {
 
 /** Builds the modules alone; their tests stay in or out as they are. */
 export async function buildModules() {
-  const tests = configured(buildFolder('wasm-relaxed'), true);
-  await buildPreset('wasm-relaxed', { tests, targets: variants.flatMap(modules) });
+  await buildPreset('wasm-relaxed', { ...configured(buildFolder('wasm-relaxed')), targets: variants.flatMap(modules) });
   copyModules();
 }
 
