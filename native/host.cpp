@@ -122,7 +122,11 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
   const bool deepens = options.deepen && source_.kind().past_cache && options.open.ring_slots == 0;
   if (source_.kind().url || !(chooses || deepens || options.expect)) return {};  // what a network gives now says little
   const std::span<std::byte> memory = pages_.bytes();
-  QSF_LET(formats, formats_of(source_, memory, pool_));
+  std::vector<FormatShare> formats;
+  if (chooses || options.expect) {
+    QSF_LET(found, formats_of(source_, memory, pool_));
+    formats = std::move(found);
+  }
   if (chooses) {
     for (const FormatShare& format : formats) {
       QSF_LET(measured, options.kernels->measure(format.format, memory, pool_));

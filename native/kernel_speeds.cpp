@@ -16,12 +16,23 @@ constexpr double kAgree = 0.95;   // rates that are the same
 constexpr double kFaster = 1.05;  // than the last instruction set, or it stays
 
 std::vector<std::string_view> candidates() {
-  std::vector<std::string_view> all;
-  for (std::size_t i = 0; !instruction_set(i).empty(); ++i) all.push_back(instruction_set(i));
+  const std::vector<std::string_view> all = instruction_sets();
   return {all.end() - static_cast<std::ptrdiff_t>(std::min(all.size(), kCandidates)), all.end()};
 }
 
 }  // namespace
+
+std::vector<std::string_view> instruction_sets() {
+  std::vector<std::string_view> all;
+  for (std::size_t i = 0; !instruction_set(i).empty(); ++i) all.push_back(instruction_set(i));
+  return all;
+}
+
+Result<double> product_rate(std::span<std::byte> weights, FormatId format, std::string_view isa, ThreadPool& pool) {
+  const Clock::time_point begin = Clock::now();
+  QSF_LET(bytes, try_product(weights, format, isa, pool.workers()));
+  return static_cast<double>(bytes) / std::max(seconds_since(begin), 1e-9);
+}
 
 void KernelSpeed::saw(double seen) {
   settled = seen > rate ? rate >= kAgree * seen : settled || seen >= kAgree * rate;
@@ -44,10 +55,9 @@ Result<bool> KernelSpeeds::measure(FormatId format, std::span<std::byte> memory,
   for (int round = 0; round < kMostRounds && (!settled || round < kRounds) && seconds_since(begin) < kEnough; ++round) {
     settled = true;
     for (const std::string_view isa : candidates()) {
-      const Clock::time_point once = Clock::now();
-      QSF_LET(bytes, try_product(weights, format, isa, pool.workers()));
+      QSF_LET(rate, product_rate(weights, format, isa, pool));
       KernelSpeed& speed = of(format, pool.count(), isa);
-      speed.saw(static_cast<double>(bytes) / std::max(seconds_since(once), 1e-9));
+      speed.saw(rate);
       settled = settled && speed.settled;
     }
   }

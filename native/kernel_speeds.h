@@ -14,6 +14,12 @@
 
 namespace qsf {
 
+/// The instruction sets that are here, slowest first.
+std::vector<std::string_view> instruction_sets();
+
+/// Bytes of weights a second in products of one column, by going through `weights` once.
+Result<double> product_rate(std::span<std::byte> weights, FormatId format, std::string_view isa, ThreadPool& pool);
+
 /// Bytes of weights a second in products of one column, the most that was seen. `isa` is one of instruction_set()'s.
 struct KernelSpeed {
   FormatId format;

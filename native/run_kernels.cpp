@@ -15,7 +15,6 @@
 #include "native/run_json.h"
 #include "native/run_output.h"
 #include "qsf/base/try.h"
-#include "qsf/engine.h"
 
 namespace qsf::run {
 namespace {
@@ -46,12 +45,6 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
-std::string_view instruction_set_named(std::string_view name) {
-  std::size_t i = 0;
-  while (!instruction_set(i).empty() && instruction_set(i) != name) ++i;
-  return instruction_set(i);
-}
-
 }  // namespace
 
 std::string kernel_file_of(const std::string& given) {
@@ -72,6 +65,7 @@ KernelSpeeds read_kernel_speeds(const std::string& path) {
   const Json file = Json::parse(*text, nullptr, false);
   if (!file.is_object() || file.value("version", Json()) != kVersion) return speeds;
   if (file.value("processor", Json()) != processor()) return speeds;
+  const std::vector<std::string_view> isas = instruction_sets();
   for (const Json& row : file.value("speeds", Json::array())) {
     if (!row.is_object()) continue;
     const Json format = row.value("format", Json()), threads = row.value("threads", Json());
@@ -81,9 +75,9 @@ KernelSpeeds read_kernel_speeds(const std::string& path) {
       continue;
     }
     const Format* const f = find_format(format.get_ref<const std::string&>());
-    const std::string_view known = instruction_set_named(isa.get_ref<const std::string&>());
-    if (f == nullptr || known.empty() || threads > kMostThreads || rate <= 0) continue;  // of another build
-    speeds.add({f->id, threads.get<std::uint32_t>(), known, rate.get<double>(), settled.get<bool>()});
+    const auto known = std::ranges::find(isas, isa.get_ref<const std::string&>());
+    if (f == nullptr || known == isas.end() || threads > kMostThreads || rate <= 0) continue;  // of another build
+    speeds.add({f->id, threads.get<std::uint32_t>(), *known, rate.get<double>(), settled.get<bool>()});
   }
   return speeds;
 }

@@ -63,12 +63,6 @@ std::string joined(const Names& names) {
   return out;
 }
 
-std::vector<std::string_view> isa_names() {
-  std::vector<std::string_view> names;
-  for (std::size_t i = 0; !instruction_set(i).empty(); ++i) names.push_back(instruction_set(i));
-  return names;
-}
-
 std::vector<std::string_view> source_names() {
   std::vector<std::string_view> names;
   for (const SourceKind* kind : source_kinds()) {
@@ -126,8 +120,8 @@ std::optional<std::string> mistake(Options& o, double budget_mib, const std::str
   if (!(budget_mib > 0) || budget_mib > 1e9) return "--ram-budget takes MiB, a number above 0";
   o.host.budget = static_cast<std::uint64_t>(std::llround(budget_mib * kMiB));
   if (o.isa.empty()) o.isa = isa_from_environment();
-  if (!o.isa.empty() && !contains(isa_names(), o.isa)) {
-    return "there is no instruction set '" + o.isa + "' here, only " + joined(isa_names());
+  if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
+    return "there is no instruction set '" + o.isa + "' here, only " + joined(instruction_sets());
   }
   if (!o.source.empty()) {
     if (!contains(source_names(), o.source)) {
@@ -220,7 +214,8 @@ class Table {
         text("--kv", w_.kv, "How keys and values are kept: " + joined(kKvNames) + "; else the plan's choice", "TYPE"),
         kKvNames);
     choice(text("--source", o_.source, "How a file is read: " + joined(source_names()), "KIND"), source_names());
-    text("--isa", o_.isa, "Instruction set: " + joined(isa_names()) + "; else the best, or what QSF_ISA says", "NAME");
+    text("--isa", o_.isa, "Instruction set: " + joined(instruction_sets()) + "; else the best, or what QSF_ISA says",
+         "NAME");
     text("--kernel-speeds", o_.kernel_file,
          "Where it is kept which instruction set is fastest for a token, measured once; else " +
              std::string(kUsualKernelFile) + "; " + std::string(kNoKernelFile) + ": the best one",

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "native/clock.h"
+#include "native/kernel_speeds.h"
 #include "qsf/base/try.h"
 #include "qsf/engine.h"
 #include "qsf/file/reader.h"
@@ -15,14 +16,13 @@
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kDepth = 8;            // reads under way: more than most storage needs
-constexpr std::uint32_t kCachedDepth = 3;      // of what lies in the page cache: a ring's slots, which caches hold
-constexpr double kCachedLatency = 0.4e-3;      // seconds that a MiB takes from there, at most
-constexpr std::uint64_t kRead = 32u << 20;     // bytes, at most
-constexpr std::uint64_t kWeights = 64u << 20;  // more than most last levels of cache
-constexpr std::size_t kLeast = 256u << 10;     // bytes of memory
-constexpr double kEnough = 0.25;               // seconds
-constexpr double kLeastShare = 0.1;            // of a format that counts
+constexpr std::uint32_t kDepth = 8;         // reads under way: more than most storage needs
+constexpr std::uint32_t kCachedDepth = 3;   // of what lies in the page cache: a ring's slots, which caches hold
+constexpr double kCachedLatency = 0.4e-3;   // seconds that a MiB takes from there, at most
+constexpr std::uint64_t kRead = 32u << 20;  // bytes, at most
+constexpr std::size_t kLeast = 256u << 10;  // bytes of memory
+constexpr double kEnough = 0.25;            // seconds
+constexpr double kLeastShare = 0.1;         // of a format that counts
 
 /// Requests, and what came of them.
 class Reads {
@@ -94,11 +94,10 @@ double time_product(FormatId format, std::string_view isa, std::span<std::byte> 
   double best = 0;
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < 6 && (i < 2 || seconds_since(start) < kEnough); ++i) {
-    const Clock::time_point once = Clock::now();
-    const Result<std::uint64_t> bytes = try_product(weights, format, isa, pool.workers());
-    if (!bytes) return 0;
+    const Result<double> rate = product_rate(weights, format, isa, pool);
+    if (!rate) return 0;
     // The first brings code into the caches.
-    if (i > 0) best = std::max(best, static_cast<double>(*bytes) / std::max(seconds_since(once), 1e-9));
+    if (i > 0) best = std::max(best, *rate);
   }
   return best;
 }
@@ -172,7 +171,7 @@ Result<std::vector<FormatShare>> formats_of(Source& source, std::span<std::byte>
 Result<double> measure_computing(std::span<const FormatShare> formats, std::span<std::byte> memory,
                                  const std::function<std::string_view(FormatId)>& isa_of, ThreadPool& pool) {
   if (memory.size() < kLeast) return 0.0;
-  const std::span<std::byte> weights = memory.first(std::min<std::size_t>(memory.size(), kWeights));
+  const std::span<std::byte> weights = memory.first(std::min(memory.size(), KernelSpeeds::kWeights));
   std::ranges::fill(weights, std::byte{0});
   double seconds = 0, share = 0;  // of a byte
   for (const FormatShare& format : formats) {

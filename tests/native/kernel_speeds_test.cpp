@@ -18,12 +18,6 @@ void write_text(const std::string& path, std::string_view text) {
   write_bytes(path, {bytes.begin(), bytes.end()});
 }
 
-std::vector<std::string_view> instruction_sets() {
-  std::vector<std::string_view> all;
-  for (std::size_t i = 0; !instruction_set(i).empty(); ++i) all.push_back(instruction_set(i));
-  return all;
-}
-
 TEST(KernelSpeeds, TheLastStaysUnlessAnotherIsFasterByMoreThanNoise) {
   const std::vector<std::string_view> all = instruction_sets();
   ASSERT_GE(all.size(), 2u);
