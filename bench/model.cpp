@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "native/resident.h"
 #include "native/run_json.h"
 #include "native/run_measure.h"
 #include "qsf/base/try.h"
+#include "system/memory.h"
 
 namespace qsf::bench {
 namespace {

@@ -26,6 +26,10 @@ function(qsf_isa name processors)
   if(QSF_SANITIZE AND NOT name STREQUAL "scalar")
     list(APPEND ARGN -fno-sanitize=undefined)
   endif()
+  # There GCC takes the stack to be aligned to 32 and 64 bytes, which it is not (GCC bug 54412).
+  if(WIN32 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND name MATCHES "avx")
+    list(APPEND ARGN -Wa,-muse-unaligned-vector-move)
+  endif()
   set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}")
   set(qsf_isas ${qsf_isas} ${name} PARENT_SCOPE)
   if(EMSCRIPTEN)  # apart, so that a module waits for its own only

@@ -12,6 +12,9 @@ if(QSF_SANITIZE)
   target_compile_options(qsf_flags INTERFACE ${qsf_sanitizers})
   target_link_options(qsf_flags INTERFACE ${qsf_sanitizers})
 endif()
+if(WIN32)
+  target_compile_definitions(qsf_flags INTERFACE _WIN32_WINNT=0x0A00 NOMINMAX WIN32_LEAN_AND_MEAN)
+endif()
 if(EMSCRIPTEN)
   target_compile_options(qsf_flags INTERFACE -fno-exceptions -fno-rtti)
   # For objects that are linked into modules with shared memory and without. They may hold nothing thread_local.
@@ -38,9 +41,13 @@ if(EMSCRIPTEN)
 endif()
 
 # What most sources include, where it is parsed once: parsing is half of compiling. Clang's native builds parse it in every
-# source, so that none does without what it must include.
+# source but the tests', so that none does without what it must include.
 set(qsf_precompiled <algorithm> <array> <bit> <cmath> <cstdint> <cstring> <limits> <memory> <optional> <span> <string>
     <string_view> <type_traits> <utility> <vector>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False of precompiled strings, whose code GCC takes for ours.
+  set(qsf_precompiled_flags -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 
 function(qsf_room name)
   cmake_parse_arguments(room "" "" "LIBS" ${ARGN})

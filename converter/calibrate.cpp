@@ -1,7 +1,5 @@
 #include "converter/calibrate.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -12,7 +10,9 @@
 
 #include "converter/local_files.h"
 #include "native/host.h"
+#include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
 
 namespace qsf::convert {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::size_t kMostLogits = 256 << 20;  // bytes
 /// Removes a file when it goes.
 struct Temporary {
   std::string path;
-  ~Temporary() { ::unlink(path.c_str()); }
+  ~Temporary() { sys::remove_file(path); }
 };
 
 Error stopped() { return make_error(ErrorCode::cancelled, "the calibration was stopped"); }
@@ -119,6 +119,16 @@ Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::str
   return Host::open(path, options, cancel);
 }
 
+/// Of what the moments and losses of a model are measured on.
+std::string digest_of(std::string_view model_hash, std::string_view text, std::uint64_t own_tokens) {
+  const std::string own = std::to_string(own_tokens);
+  Sha256 sum;
+  for (const std::string_view part : {model_hash, text, std::string_view(own)}) {
+    sum.update(std::as_bytes(std::span(part)));
+  }
+  return hex(sum.digest()).data();
+}
+
 double log_sum_exp(std::span<const float> row) {
   const float most = *std::ranges::max_element(row);
   double sum = 0;
@@ -157,7 +167,7 @@ Status Calibrator::write(const Options& options) {
 Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) {
   LocalFiles files;
   QSF_LET(file, files.open(text_file));
-  if (::access(path_.c_str(), F_OK) == 0) {
+  if (sys::FileInfo there; sys::look(path_, there)) {
     return make_error(ErrorCode::bad_argument, "{:.140} is where the model would be written for a while, and it exists",
                       path_);
   }
@@ -169,6 +179,7 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   QSF_LET(host, open_host(model_, path_, Observe::products, cancel));
   QSF_LET(ids, ids_of(host->session(), text));
   if (ids.empty()) return make_error(ErrorCode::bad_argument, "{:.140} has no text to calibrate with", text_file);
+  measured_on_ = digest_of(host->session().model_hash(), text, own_tokens);
   QSF_TRY(read_windows(*host, ids, watch_));
   const std::uint32_t first = model_.config.bos != kNoToken ? model_.config.bos : ids.front();
   QSF_TRY(write_texts(*host, first, own_tokens, watch_, probe_));

@@ -42,6 +42,8 @@ class Calibrator {
   Status read(const std::string& text_file, std::uint64_t own_tokens);
   const Calibration& calibration() const { return calibration_; }
   std::span<const Layer> layers() const { return layers_; }
+  /// A digest of the model and of the texts that losses are measured on, once they were read.
+  const std::string& measured_on() const { return measured_on_; }
 
   /// The mean divergence of the model from itself in nats per token with one matrix in another type, over the first
   /// texts that were read: its own, where there are some.
@@ -63,6 +65,7 @@ class Calibrator {
   Workers workers_;
   Calibration calibration_;
   std::vector<Layer> layers_;
+  std::string measured_on_;
   std::vector<std::uint32_t> probe_;  // what losses are measured on
   std::vector<float> logits_;         // of the exact model there, the first that is run over it
 };

@@ -18,14 +18,17 @@
 #include "converter/imatrix.h"
 #include "converter/inputs.h"
 #include "converter/inspect.h"
+#include "converter/local_files.h"
+#include "converter/losses.h"
 #include "converter/progress.h"
 #include "converter/table.h"
 #include "converter/terminal.h"
 #include "converter/tokenizers.h"
-#include "native/cores.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
+#include "system/cores.h"
+#include "system/program.h"
 #include "threads/thread_pool.h"
 
 namespace {
@@ -42,7 +45,7 @@ constexpr double kMixedBits = 4.5;
 
 struct Arguments {
   std::string input, output, inspect, tokenizer, recipe;
-  std::string format, compression = "none", ternary = "auto", calibration;
+  std::string format, compression = "none", ternary = "auto", calibration, losses;
   std::vector<std::string> tensor_types;
   std::uint64_t own_tokens = 8192;
   std::uint32_t threads = 0;
@@ -177,13 +180,28 @@ void take_layers(std::span<const Calibrator::Layer> layers, const Arguments& arg
   if (!arguments.quiet) table.print(stdout);
 }
 
+/// What an earlier conversion has measured, where it is to be kept.
+Result<Losses> kept_losses(const Calibrator& calibrator, const Arguments& arguments) {
+  LocalFiles files;
+  std::optional<Input> file;
+  if (!arguments.losses.empty()) {
+    QSF_LET(found, files.find(arguments.losses));
+    file = std::move(found);
+  }
+  return file ? Losses::read(*file, calibrator.measured_on()) : Losses(calibrator.measured_on());
+}
+
 /// A type for every matrix, by the size that is asked for.
 Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Options& options) {
   const Arguments& arguments = run.arguments;
+  QSF_LET(losses, kept_losses(calibrator, arguments));
   const MeasureLoss measure = [&](std::pair<std::uint32_t, Role> tensor, FormatId type, std::uint64_t done,
-                                  std::uint64_t total) {
+                                  std::uint64_t total) -> Result<double> {
     run.progress.update("measuring matrices", done, total);
-    return calibrator.loss(tensor, type);
+    if (const std::optional<double> kept = losses.find(tensor, type)) return *kept;
+    QSF_LET(loss, calibrator.loss(tensor, type));
+    losses.add(tensor, type, loss);
+    return loss;
   };
   QSF_LET(others, other_bytes(model, options));
   double bytes = arguments.target_mb * 1e6;
@@ -194,8 +212,11 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
   if (bytes < static_cast<double>(others)) {
     return make_error(ErrorCode::bad_argument, "what has its type already takes {} bytes", others);
   }
-  QSF_LET(tensors, type_choices(model, options, calibrator.calibration(), measure));
+  Result<std::vector<TensorChoice>> choices = type_choices(model, options, calibrator.calibration(), measure);
   run.progress.finish();
+  // What was measured stays when the rest was stopped.
+  if (!arguments.losses.empty()) QSF_TRY(losses.write(arguments.losses));
+  QSF_LET(tensors, std::move(choices));
   QSF_TRY(choose_types(tensors, static_cast<std::uint64_t>(bytes) - others));
   Table table({"section", "tensor", "type", "loss"});
   for (const TensorChoice& tensor : tensors) {
@@ -274,14 +295,13 @@ int inspect_file(const std::string& path) {
   return status ? code : fail(status.error());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  keep_standard_descriptors();
+int run(int argc, char** argv) {
+  sys::hold_standard_files();
   Arguments arguments;
   CLI::App app("qsf-convert IN OUT.qsf converts a language model; qsf-convert --inspect FILE looks into a .qsf file.",
                "qsf-convert");
   app.footer(footer());
+  app.allow_windows_style_options(false);  // so that a path may begin with a slash everywhere
   app.set_version_flag("--version", "qsf-convert " QSF_VERSION);
   app.add_option("IN", arguments.input, "The model to convert")->type_name("");
   app.add_option("OUT", arguments.output, "The .qsf file to write; of a name that ends in .gguf, a GGUF file")
@@ -312,6 +332,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--target-bpw", arguments.target_bpw, "Bits per weight over all tensors: a type is chosen for each")
       ->check(CLI::Range(1.0, 32.0));
+  app.add_option("--losses", arguments.losses,
+                 "A file that keeps what single matrices lose, for conversions of the same model to other sizes")
+      ->type_name("FILE");
   app.add_option("--target-size", arguments.target_mb, "The same by the megabytes of all tensors")
       ->check(CLI::PositiveNumber)
       ->excludes("--target-bpw");
@@ -345,8 +368,16 @@ int main(int argc, char** argv) {
   if ((arguments.target_bpw != 0 || arguments.target_mb != 0) && arguments.calibration.empty()) {
     return usage("--target-bpw, --target-size and mixed choose by what types cost: --calibration FILE is needed");
   }
+  if (!arguments.losses.empty() && arguments.target_bpw == 0 && arguments.target_mb == 0) {
+    return usage("--losses keeps what types are chosen by: --target-bpw, --target-size or mixed is needed");
+  }
+  if (!arguments.losses.empty() && arguments.losses == arguments.output) return usage("OUT and --losses are two files");
   if (names_gguf(arguments.output) && arguments.compression != "none") {
     return usage("GGUF files are not compressed: --compress is for .qsf files");
   }
   return convert_model(arguments);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return qsf::sys::run_program(argc, argv, run); }

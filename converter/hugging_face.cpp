@@ -13,6 +13,7 @@
 #include "converter/text_part.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
 
 namespace qsf::convert {
 namespace {
@@ -39,7 +40,7 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
   std::map<std::string, std::set<std::string>> names_by_file;
   for (const auto& [name, value] : map->items()) {
     const std::string* file = as_text(value);
-    if (!file || file->empty() || file->find('/') != std::string::npos || *file == "." || *file == "..") {
+    if (!file || !sys::is_single_name(*file)) {
       return make_error(ErrorCode::bad_input, "{}: the file of {:.80} is not a file name", files.index, name);
     }
     names_by_file[*file].insert(name);

@@ -5,6 +5,7 @@
 #include "converter/recipe_json.h"
 #include "converter/tokenizers.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
 
 namespace qsf::convert {
 
@@ -48,7 +49,7 @@ Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
 Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe,
                                TernaryLayout ternary) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  if (!std::filesystem::exists(sys::path_of(path), error)) {
     return make_error(ErrorCode::io_error, "there is no file or directory {:.160}", path);
   }
   const auto files = std::make_shared<LocalFiles>();

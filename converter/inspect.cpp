@@ -57,10 +57,9 @@ std::string token_text(std::uint32_t id) { return id == kNoToken ? "none" : numb
 constexpr std::uint64_t kPiece = 1 << 20;
 constexpr std::uint64_t kMaxSection = 256 << 20;  // of those that are read whole
 
-/// The checksum of a range, read piece by piece.
-Result<std::uint32_t> crc_of(const Input& file, std::uint64_t offset, std::uint64_t size) {
+/// The checksum of a range behind what `crc` is of, read piece by piece.
+Result<std::uint32_t> crc_of(const Input& file, std::uint64_t offset, std::uint64_t size, std::uint32_t crc = 0) {
   std::vector<std::byte> piece(std::min(size, kPiece));
-  std::uint32_t crc = 0;
   for (std::uint64_t at = 0; at < size; at += piece.size()) {
     piece.resize(std::min(size - at, kPiece));
     QSF_TRY(file.read(offset + at, piece));
@@ -91,6 +90,7 @@ void print_header(const Header& h, std::uint64_t file_size, std::FILE* out) {
   table.add({"embedding at", number(h.embedding_offset)});
   table.add({"final section at", number(h.final_offset)});
   table.add({"directory at", number(h.directory_offset)});
+  table.add({"segments", (h.flags & kFlagAligned) != 0 ? "aligned" : "without gaps"});
   table.print(out);
 }
 
@@ -291,12 +291,15 @@ Status check_tokenizer(const Input& file, const Tables& t, std::FILE* out) {
 }
 
 Status check_layers(const Input& file, const Tables& t) {
+  std::vector<std::uint32_t> crcs(n_weight_sections(t.header));
+  for (const SegmentEntry& s : t.segments) {
+    QSF_LET(crc, crc_of(file, s.offset, s.stored_size, crcs[s.section]));
+    crcs[s.section] = crc;
+  }
   for (std::size_t i = 0; i < t.layers.size(); ++i) {
-    const LayerEntry& layer = t.layers[i];
-    QSF_LET(crc, crc_of(file, layer.offset, layer.stored_size));
-    if (crc != layer.crc) {
+    if (const std::uint32_t crc = crcs[i + 1]; crc != t.layers[i].crc) {
       return make_error(ErrorCode::bad_checksum, "layer {} has the checksum 0x{:08x}, but the index says 0x{:08x}", i,
-                        crc, layer.crc);
+                        crc, t.layers[i].crc);
     }
   }
   return {};

@@ -1,9 +1,5 @@
 #include "converter/local_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -11,6 +7,7 @@
 #include <utility>
 
 #include "qsf/base/try.h"
+#include "system/file.h"
 
 namespace qsf::convert {
 
@@ -18,18 +15,17 @@ namespace fs = std::filesystem;
 
 class LocalFile {
  public:
-  LocalFile(std::string path, int fd, const struct stat& info) : path_(std::move(path)), fd_(fd), info_(info) {}
+  LocalFile(std::string path, int fd, const sys::FileInfo& info) : path_(std::move(path)), fd_(fd), info_(info) {}
   LocalFile(const LocalFile&) = delete;
   LocalFile& operator=(const LocalFile&) = delete;
-  ~LocalFile() { close(fd_); }
+  ~LocalFile() { sys::close_file(fd_); }
 
-  std::uint64_t size() const { return static_cast<std::uint64_t>(info_.st_size); }
-  bool is(const struct stat& other) const { return info_.st_dev == other.st_dev && info_.st_ino == other.st_ino; }
+  std::uint64_t size() const { return info_.size; }
+  bool is(const sys::FileInfo& other) const { return info_.is(other); }
 
   Status read(std::uint64_t offset, std::span<std::byte> into) const {
     while (!into.empty()) {
-      const ssize_t n = pread(fd_, into.data(), into.size(), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
+      const std::ptrdiff_t n = sys::read_at(fd_, offset, into);
       if (n < 0) return make_error(ErrorCode::io_error, "cannot read {:.120}: {}", path_, std::strerror(errno));
       if (n == 0) {
         return make_error(ErrorCode::file_changed, "{:.120} became shorter while it was read: {} of its {} bytes",
@@ -42,18 +38,15 @@ class LocalFile {
   }
 
   Status unchanged() const {
-    struct stat now{};
-    if (fstat(fd_, &now) == 0 && now.st_size == info_.st_size && now.st_mtim.tv_sec == info_.st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == info_.st_mtim.tv_nsec) {
-      return {};
-    }
+    sys::FileInfo now;
+    if (sys::look(fd_, now) && now.size == info_.size && now.modified == info_.modified) return {};
     return make_error(ErrorCode::file_changed, "{:.120} was changed while it was read", path_);
   }
 
  private:
   std::string path_;
   int fd_;
-  struct stat info_;
+  sys::FileInfo info_;
 };
 
 namespace {
@@ -65,32 +58,33 @@ Error cannot_open(const std::string& path) {
 }  // namespace
 
 Result<Input> LocalFiles::open(const std::string& path) {
-  // Devices act on being opened, so the path is looked at first; O_NONBLOCK, since it may have become a FIFO by then.
-  struct stat info{};
-  if (stat(path.c_str(), &info) != 0) return cannot_open(path);
-  if (!S_ISREG(info.st_mode)) return make_error(ErrorCode::io_error, "{:.120} is not a regular file", path);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  // Devices act on being opened, so the path is looked at first.
+  sys::FileInfo info;
+  if (!sys::look(path, info)) return cannot_open(path);
+  if (info.kind != sys::FileKind::regular)
+    return make_error(ErrorCode::io_error, "{:.120} is not a regular file", path);
+  const int fd = sys::open_file(path);
   if (fd < 0) return cannot_open(path);
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(fd);
+  if (!sys::look(fd, info) || info.kind != sys::FileKind::regular) {
+    sys::close_file(fd);
     return make_error(ErrorCode::io_error, "{:.120} is not a regular file", path);
   }
   const auto file = std::make_shared<const LocalFile>(path, fd, info);
   files_.push_back(file);
   const auto read = [file](std::uint64_t offset, std::span<std::byte> into) { return file->read(offset, into); };
-  return Input{fs::path(path).filename().string(), file->size(), read};
+  return Input{sys::text_of(sys::path_of(path).filename()), file->size(), read};
 }
 
 Result<std::optional<Input>> LocalFiles::find(const std::string& path) {
-  struct stat info{};
-  if (stat(path.c_str(), &info) != 0 && errno == ENOENT) return std::optional<Input>();
+  sys::FileInfo info;
+  if (!sys::look(path, info) && errno == ENOENT) return std::optional<Input>();
   QSF_LET(input, open(path));
   return std::optional<Input>(std::move(input));
 }
 
 bool LocalFiles::contain(const std::string& path) const {
-  struct stat info{};
-  if (stat(path.c_str(), &info) != 0) return false;
+  sys::FileInfo info;
+  if (!sys::look(path, info)) return false;
   return std::ranges::any_of(files_, [&](const auto& file) { return file->is(info); });
 }
 
@@ -101,17 +95,20 @@ Status LocalFiles::unchanged() const {
 
 Result<ModelPlace> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files) {
   std::error_code error;
-  const fs::path whole = fs::weakly_canonical(path, error);
-  const bool folder = fs::is_directory(path, error);
+  const fs::path given = sys::path_of(path);
+  const fs::path whole = fs::weakly_canonical(given, error);
+  const bool folder = fs::is_directory(given, error);
   ModelPlace place;
-  const fs::path parent = folder ? fs::path(path) : fs::path(path).parent_path();
-  place.folder.name = parent.string();
-  place.folder.find = [parent, files](const std::string& name) { return files->find((parent / name).string()); };
+  const fs::path parent = folder ? given : given.parent_path();
+  place.folder.name = sys::text_of(parent);
+  place.folder.find = [parent, files](const std::string& name) {
+    return files->find(sys::text_of(parent / sys::path_of(name)));
+  };
   if (folder) {
-    place.name = whole.filename().string();
+    place.name = sys::text_of(whole.filename());
     return place;
   }
-  place.name = fs::path(path).stem().string();
+  place.name = sys::text_of(given.stem());
   QSF_LET(file, files->open(path));
   QSF_LET(head, read_head(file, kHeadBytes));
   place.head = std::move(head);

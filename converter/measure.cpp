@@ -13,6 +13,7 @@ namespace {
 // Moments off the diagonal count less the fewer positions there were, and every column a little by itself.
 constexpr double kDamping = 0.01;
 constexpr double kTrust = 0.1;  // positions per column that halve what is off the diagonal
+constexpr int kDescents = 2;    // over a row's blocks after its search
 
 /// In eight sums, one order for all machines.
 float dot(const float* a, const float* b, std::size_t n) {
@@ -74,6 +75,7 @@ RowCost RowCost::of(const Moments& moments) {
   const double keep = moments.n / (moments.n + kTrust * width);
   out.stride_ = align_up(width, kMaxBlock);
   out.carry_.assign(out.cost_.size() * out.stride_, 0.0f);
+  out.moments_ = out.carry_;
   std::vector<double> h, pivots(width);
   for (std::uint32_t begin = 0; begin < moments.cols; begin += width) {
     const std::uint32_t n = std::min(width, moments.cols - begin);
@@ -82,6 +84,12 @@ RowCost RowCost::of(const Moments& moments) {
       h[std::size_t{i} * n + i] = diagonal(begin + i);
       for (std::uint32_t j = i + 1; j < n; ++j) {
         h[std::size_t{i} * n + j] = moments.of(begin + i, begin + j) / mean * keep;
+      }
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      for (std::uint32_t j = 0; j < n; ++j) {
+        out.moments_[(begin + i) * out.stride_ + j] =
+            static_cast<float>(h[std::size_t{std::min(i, j)} * n + std::max(i, j)]);
       }
     }
     factor(h, n, pivots);
@@ -149,9 +157,51 @@ double RowCost::search(const Format& f, std::span<const float> weights, std::spa
   return sum;
 }
 
+/// The blocks of a row whose errors cost so much, brought to where they cost less; what they cost then.
+double RowCost::improve(const Format& f, std::span<const float> weights, double cost, std::span<std::byte> out) const {
+  std::vector<float> errors(cost_.size()), pull(cost_.size()), moved(f.block);
+  std::vector<std::byte> better(out.begin(), out.end());
+  const std::span<float> row = std::span(errors).first(cols_);
+  const auto read_errors = [&] {
+    dequantize_row(f, better, row);
+    for (std::uint32_t i = 0; i < cols_; ++i) errors[i] = weights[i] - errors[i];
+  };
+  read_errors();
+  for (std::uint32_t i = 0; i < cols_; ++i) {
+    const std::uint32_t of = i / width_ * width_;
+    pull[i] = dot(moments(i), &errors[of], std::min(width_, cols_ - of));
+  }
+  bool changed = true;
+  for (int descent = 0; descent < kDescents && changed; ++descent) {
+    changed = false;
+    for (auto b = static_cast<std::uint32_t>(out.size() / f.block_bytes); b-- > 0;) {
+      const std::uint32_t begin = b * f.block, of = begin / width_ * width_, end = std::min(of + width_, cols_);
+      if (!improve_block(f, {moments(begin) + (begin - of), stride_}, std::span(pull).subspan(begin, f.block),
+                         &better[std::size_t{b} * f.block_bytes], moved)) {
+        continue;
+      }
+      changed = true;
+      // The block's own columns are done, and nobody asks for those behind it after the last descent.
+      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < kDescents ? end : behind;
+      for (std::uint32_t i = 0; i < behind - begin; ++i) {
+        if (moved[i] == 0) continue;
+        const float* const h = moments(begin + i);
+        for (std::uint32_t k = of; k < begin; ++k) pull[k] -= moved[i] * h[k - of];
+        for (std::uint32_t k = behind; k < all; ++k) pull[k] -= moved[i] * h[k - of];
+      }
+    }
+  }
+  read_errors();
+  const double found = (*this)(row);
+  if (!(found < cost)) return cost;
+  std::ranges::copy(better, out.begin());
+  return found;
+}
+
 void RowCost::quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
-  const double found = search(f, weights, out);
+  double found = search(f, weights, out);
   if (!carries()) return;  // each block is compared by itself
+  found = improve(f, weights, found, out);
   std::vector<std::byte> plain(out.size());
   quantize_row(f, weights, plain);
   std::vector<float> errors(weights.size());

@@ -41,15 +41,18 @@ class RowCost {
 
  private:
   double search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
+  double improve(const Format& f, std::span<const float> weights, double cost, std::span<std::byte> out) const;
   double of(std::uint32_t i, std::span<const float> errors) const;  // column i's share
   bool exceeds(std::span<const float> errors, double most) const;
   bool carries() const { return !carry_.empty(); }
   const float* carry(std::uint32_t i) const { return &carry_[std::size_t{i} * stride_]; }
+  const float* moments(std::uint32_t i) const { return &moments_[std::size_t{i} * stride_]; }
 
   std::uint32_t cols_ = 0, width_ = 0;
   std::size_t stride_ = 0;
-  std::vector<float> cost_;   // [cols_, padded to a block]
-  std::vector<float> carry_;  // [cols_ padded, stride_]: row i from the first column of its block of width_
+  std::vector<float> cost_;     // [cols_, padded to a block]
+  std::vector<float> carry_;    // [cols_ padded, stride_]: row i from the first column of its block of width_
+  std::vector<float> moments_;  // the same of H itself, symmetric
 };
 
 }  // namespace qsf::convert

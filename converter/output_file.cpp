@@ -1,15 +1,11 @@
 #include "converter/output_file.h"
 
-#include <fcntl.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <utility>
+
+#include "system/file.h"
 
 namespace qsf::convert {
 namespace {
@@ -23,7 +19,7 @@ Error failed(const char* what, const std::string& path) {
 /// A name that fits wherever OUT's own does; empty when the system has no random numbers.
 std::string temporary_name() {
   std::uint64_t random = 0;
-  if (getentropy(&random, sizeof random) != 0) return {};
+  if (!sys::random_bytes(std::as_writable_bytes(std::span(&random, 1)))) return {};
   char name[32];
   std::snprintf(name, sizeof name, ".qsf-%016llx.tmp", static_cast<unsigned long long>(random));
   return name;
@@ -38,21 +34,21 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
-  close(fd_);
-  unlink(temporary_.c_str());
+  sys::close_file(fd_);
+  sys::remove_file(temporary_);
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
-  struct stat info{};
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+  sys::FileInfo info;
+  if (sys::look(path, info) && info.kind != sys::FileKind::regular) {
     return make_error(ErrorCode::io_error, "cannot write {:.140}: it is not a regular file", path);
   }
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::string folder = sys::folder_of(path);
   for (int i = 0; i < kTries; ++i) {
     const std::string name = temporary_name();
     if (name.empty()) break;
-    const std::string temporary = (folder / name).string();
-    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const std::string temporary = folder + name;
+    const int fd = sys::create_file(temporary);
     if (fd >= 0) return OutputFile(path, temporary, fd);
     if (errno != EEXIST) break;
   }
@@ -61,7 +57,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
 
 Status OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const std::ptrdiff_t n = sys::write_at(fd_, offset, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return failed("write", path_);
     offset += static_cast<std::uint64_t>(n);
@@ -70,11 +66,11 @@ Status OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> byt
   return {};
 }
 
-Status OutputFile::flush() { return fsync(fd_) == 0 ? Status() : failed("write", path_); }
+Status OutputFile::flush() { return sys::flush_file(fd_) ? Status() : failed("write", path_); }
 
 Status OutputFile::commit() {
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("write", path_);
-  close(std::exchange(fd_, -1));
+  if (!sys::replace_file(temporary_, path_)) return failed("write", path_);
+  sys::close_file(std::exchange(fd_, -1));
   return {};
 }
 

@@ -1,11 +1,10 @@
 #include "converter/progress.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdio>
 
 #include "converter/table.h"
+#include "system/program.h"
 
 namespace qsf::convert {
 
@@ -24,7 +23,9 @@ std::string time_left(double seconds) {
 }  // namespace
 
 Progress::Progress(bool quiet)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), next_(std::chrono::steady_clock::now() + kBetweenLines) {}
+    : quiet_(quiet),
+      terminal_(sys::is_terminal(sys::kError)),
+      next_(std::chrono::steady_clock::now() + kBetweenLines) {}
 
 void Progress::update(std::string_view what, std::uint64_t done, std::uint64_t total, bool bytes) {
   if (quiet_ || total == 0) return;

@@ -13,10 +13,6 @@ namespace qsf::convert {
 /// The text with '?' for control characters, so that what a file holds cannot steer a terminal.
 std::string printable(std::string_view text);
 
-/// Opens /dev/null for those of the first three descriptors that are closed, so that no file gets their number. Writing
-/// to a standard output that was closed goes on failing.
-void keep_standard_descriptors();
-
 /// Flushes standard output; io_error when anything written to it was lost.
 Status finish_stdout();
 

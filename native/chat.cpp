@@ -4,17 +4,16 @@
 #include <ctime>
 
 #include "qsf/base/try.h"
+#include "system/program.h"
 
 namespace qsf {
 namespace {
 
 std::string today(std::string_view format) {
   if (format.empty()) return {};
-  const std::time_t now = std::time(nullptr);
-  std::tm day{};
+  const std::tm day = sys::local_time(std::time(nullptr));
   char text[64];
-  const std::size_t n =
-      ::localtime_r(&now, &day) == nullptr ? 0 : std::strftime(text, sizeof text, std::string(format).c_str(), &day);
+  const std::size_t n = std::strftime(text, sizeof text, std::string(format).c_str(), &day);
   return {text, n};
 }
 

@@ -1,7 +1,5 @@
 #include "native/host.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <tuple>
@@ -10,6 +8,7 @@
 #include "native/clock.h"
 #include "native/speed.h"
 #include "qsf/base/try.h"
+#include "system/memory.h"
 
 namespace qsf {
 namespace {
@@ -28,16 +27,14 @@ Result<Pages> Pages::take(std::uint64_t size) {
   if (size == 0 || size > SIZE_MAX / 2) {
     return make_error(ErrorCode::out_of_memory, "{} bytes cannot be had in one piece", size);
   }
-  void* at = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) {
-    return make_error(ErrorCode::out_of_memory, "the system refused {} bytes for the arena", size);
-  }
-  return Pages({static_cast<std::byte*>(at), static_cast<std::size_t>(size)});
+  const std::span<std::byte> pages = take_pages(static_cast<std::size_t>(size));
+  if (pages.empty()) return make_error(ErrorCode::out_of_memory, "the system refused {} bytes for the arena", size);
+  prefer_huge_pages(pages);
+  return Pages(pages);
 }
 
 Pages::~Pages() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (!bytes_.empty()) give_pages(bytes_);
 }
 
 Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
@@ -136,7 +133,7 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
     }
   }
   if (deepens || options.expect) QSF_TRY(measure_rates(options, formats, open));
-  ::madvise(memory.data(), memory.size(), MADV_DONTNEED);  // zeroed again, and given back
+  clear_pages(memory);
   return {};
 }
 

@@ -12,12 +12,12 @@
 #include <string>
 #include <string_view>
 
-#include "native/cores.h"
 #include "native/io_thread.h"
 #include "native/kernel_speeds.h"
 #include "native/source.h"
 #include "native/speed.h"
 #include "qsf/engine.h"
+#include "system/cores.h"
 #include "threads/thread_pool.h"
 #include "threads/thread_tuner.h"
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "native/clock.h"
+#include "system/cores.h"
 
 namespace qsf {
 namespace {
@@ -52,6 +53,7 @@ void IoThread::wait(std::uint64_t seen, std::chrono::milliseconds at_most) {
 std::pair<double, double> IoThread::take_seconds() { return {reading_.exchange(0), unpacking_.exchange(0)}; }
 
 void IoThread::run() {
+  raise_reading_thread();
   while (!stop_) {
     const Clock::time_point before = Clock::now();
     const std::size_t n = source_.reap(done_, std::chrono::hours(1));

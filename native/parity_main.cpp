@@ -1,7 +1,4 @@
 // qsf-parity: whether two runs gave the same, by their receipts or their logits. docs/cli.md describes it.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -21,6 +18,8 @@
 #include "native/run_scores.h"
 #include "native/run_terminal.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -161,11 +160,11 @@ Result<Json> compare_receipts(const Json& a, const Json& b, const Options& o) {
 enum class Kind { receipt, saved, rows };
 
 Result<Kind> kind_of(const std::string& path, bool rows) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = sys::open_file(path);
   std::array<std::byte, 8> front{};
-  const ssize_t n = file < 0 ? -1 : ::read(file, front.data(), front.size());
+  const std::ptrdiff_t n = file < 0 ? -1 : sys::read_at(file, 0, front);
   const int why = errno;
-  if (file >= 0) ::close(file);
+  if (file >= 0) sys::close_file(file);
   if (n < 0) return make_error(ErrorCode::io_error, "cannot read {}: {}", path, std::strerror(why));
   if (is_logits_file(std::span(front).first(static_cast<std::size_t>(n)))) return Kind::saved;
   if (rows) return Kind::rows;
@@ -195,6 +194,7 @@ int main(int argc, char** argv) {
   Options o;
   CLI::App app("Tells whether two runs of qsf-run gave the same, by their receipts or their logits.", "qsf-parity");
   app.option_defaults()->always_capture_default();
+  app.allow_windows_style_options(false);  // so that a path may begin with a slash everywhere
   app.set_version_flag("--version", "qsf-parity " QSF_VERSION);
   app.add_option("A", o.a, "A receipt, or logits")->required();
   app.add_option("B", o.b, "Another of the same kind")->required();
@@ -225,4 +225,4 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace qsf::run
 
-int main(int argc, char** argv) { return qsf::run::main(argc, argv); }
+int main(int argc, char** argv) { return qsf::sys::run_program(argc, argv, qsf::run::main); }

@@ -1,27 +1,27 @@
 #include "native/piece_reads.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "system/memory.h"
 
 namespace qsf {
 
 Result<AlignedBuffers> AlignedBuffers::take(std::size_t n, std::size_t bytes_of_each) {
   const std::size_t bytes = n * bytes_of_each;
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) {
+  const std::span<std::byte> pages = take_pages(bytes);
+  if (pages.empty()) {
     return make_error(ErrorCode::out_of_memory, "the system refused {} bytes for reading", std::uint64_t{bytes});
   }
-  return AlignedBuffers({static_cast<std::byte*>(at), bytes}, bytes_of_each);
+  return AlignedBuffers(pages, bytes_of_each);
 }
 
 AlignedBuffers::AlignedBuffers(AlignedBuffers&& other) noexcept
     : all_(std::exchange(other.all_, {})), each_(other.each_) {}
 
 AlignedBuffers::~AlignedBuffers() {
-  if (!all_.empty()) ::munmap(all_.data(), all_.size());
+  if (!all_.empty()) give_pages(all_);
 }
 
 PieceReads::PieceReads(int fd, std::uint64_t size, std::uint32_t block, AlignedBuffers buffers)
@@ -45,31 +45,61 @@ void PieceReads::settle(std::uint8_t job) {
   free_.push(job);
 }
 
+std::span<std::byte> PieceReads::in_place(const ReadRequest& request) const {
+  return request.size < kAlone ? std::span<std::byte>() : whole_blocks(request, block_);
+}
+
+std::optional<std::size_t> PieceReads::free_piece(std::size_t begin, std::size_t end) const {
+  const auto among = std::span(pieces_).subspan(begin, end - begin);
+  const auto found = std::ranges::find(among, false, &Parts::used);
+  if (found == among.end()) return std::nullopt;
+  return begin + static_cast<std::size_t>(found - among.begin());
+}
+
 std::optional<PieceReads::Piece> PieceReads::next() {
   if (waiting_.empty()) return std::nullopt;
-  if (const std::uint8_t at = waiting_.front(); jobs_[at].asked == 0) {
-    const ReadRequest& request = jobs_[at].request;
-    if (is_cached(fd_, request.offset, request.size)) {
-      jobs_[at].status = read_all(fd_, request.offset, {request.into, request.size});
-      waiting_.pop();
-      settle(at);
-      return std::nullopt;  // it is used while the next is copied
-    }
+  const std::uint8_t front = waiting_.front();
+  const ReadRequest& request = jobs_[front].request;
+  if (jobs_[front].asked == 0 && is_cached(fd_, request.offset, request.size)) {
+    jobs_[front].status = read_all(fd_, request.offset, {request.into, request.size});
+    waiting_.pop();
+    settle(front);
+    return std::nullopt;  // it is used while the next is copied
   }
-  if (n_pieces_ == std::min(buffers_.count(), kMaxPieces)) return std::nullopt;
-  const auto buffer = static_cast<std::size_t>(std::ranges::find(pieces_, false, &Parts::used) - pieces_.begin());
-  Parts& piece = pieces_[buffer];
-  const std::uint64_t first = jobs_[waiting_.front()].request.offset + jobs_[waiting_.front()].asked;
+  const std::size_t n_buffers = std::min(buffers_.count(), kMaxBuffers);
+  std::span<std::byte> into = in_place(request);
+  const std::optional<std::size_t> id = into.empty() ? free_piece(0, n_buffers) : free_piece(n_buffers, kMaxPieces);
+  if (!id) return std::nullopt;
+  Parts& piece = pieces_[*id];
   piece.used = true;
-  piece.offset = first / block_ * block_;
+  if (into.empty()) {
+    const std::uint64_t first = request.offset + jobs_[front].asked;
+    const std::span<std::byte> buffer = buffers_[*id];
+    piece.offset = first / block_ * block_;
+    const std::uint64_t end = gather(piece, piece.offset + buffer.size() / block_ * block_);
+    into = buffer.first(align_up(end - piece.offset, block_));
+  } else {
+    piece.offset = request.offset / block_ * block_;
+    piece.all[0] = {front, request.offset, jobs_[front].end()};
+    piece.n = 1;
+    jobs_[front].asked = request.size;
+    waiting_.pop();
+  }
+  piece.into = into.data();
+  ++n_pieces_;
+  return Piece{*id, piece.offset, into};
+}
+
+/// Puts the first that waits into the piece, and its neighbours, as far as `limit`; gives where they end.
+std::uint64_t PieceReads::gather(Parts& piece, std::uint64_t limit) {
+  std::uint64_t end = jobs_[waiting_.front()].request.offset + jobs_[waiting_.front()].asked;
   piece.n = 0;
-  const std::uint64_t limit = piece.offset + buffers_[buffer].size() / block_ * block_;
-  std::uint64_t end = first;
   while (!waiting_.empty() && piece.n < kMaxParts) {
     Job& job = jobs_[waiting_.front()];
     const std::uint64_t begin = job.request.offset + job.asked;
     // A neighbour begins in the block where the one before it ends, or in the next.
     if (begin < piece.offset || begin > end + block_ || begin >= limit) break;
+    if (piece.n != 0 && !in_place(job.request).empty()) break;
     const std::uint64_t stop = std::min(job.end(), limit);
     piece.all[piece.n++] = {waiting_.front(), begin, stop};
     job.asked += static_cast<std::uint32_t>(stop - begin);
@@ -77,19 +107,19 @@ std::optional<PieceReads::Piece> PieceReads::next() {
     if (stop != job.end()) break;
     waiting_.pop();
   }
-  ++n_pieces_;
-  return Piece{buffer, piece.offset, static_cast<std::uint32_t>((end + block_ - 1) / block_ * block_ - piece.offset)};
+  return end;
 }
 
-void PieceReads::arrived(std::size_t buffer, std::size_t got) {
-  Parts& piece = pieces_[buffer];
+void PieceReads::arrived(std::size_t id, std::size_t got) {
+  Parts& piece = pieces_[id];
   for (const Part& part : std::span(piece.all).first(piece.n)) {
     Job& job = jobs_[part.job];
     const std::uint64_t there = std::clamp(piece.offset + got, part.begin, part.end);
     std::byte* const into = job.request.into + (part.begin - job.request.offset);
-    const auto copied = static_cast<std::size_t>(there - part.begin);
-    if (copied != 0) std::memcpy(into, buffers_[buffer].data() + (part.begin - piece.offset), copied);
-    const std::span<std::byte> missing(into + copied, static_cast<std::size_t>(part.end - there));
+    const std::byte* const from = piece.into + (part.begin - piece.offset);
+    const auto come = static_cast<std::size_t>(there - part.begin);
+    if (come != 0 && from != into) std::memcpy(into, from, come);
+    const std::span<std::byte> missing(into + come, static_cast<std::size_t>(part.end - there));
     if (const Status status = read_all(fd_, there, missing); !status && job.status) job.status = status;
     job.left -= static_cast<std::uint32_t>(part.end - part.begin);
     if (job.left == 0) settle(part.job);

@@ -1,5 +1,6 @@
-// What is read past the page cache: requests become pieces of whole blocks, neighbouring ones together, each into one
-// of a few aligned buffers; what arrived is copied to where it was asked.
+// What is read past the page cache: requests become pieces of whole blocks. A large one whose memory has room for them
+// is a piece of its own, in place; of others neighbouring ones are read together into one of a few aligned buffers, and
+// what arrived is copied to where it was asked.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 #include "native/regular_file.h"
 #include "native/ring.h"
 #include "native/source.h"
+#include "qsf/base/align.h"
 
 namespace qsf {
 
@@ -32,30 +34,32 @@ class AlignedBuffers {
 };
 
 /// A segment of a MiB in one piece, wherever it begins.
-inline constexpr std::size_t kPieceBytes = (1u << 20) + 2 * 4096;
+inline constexpr std::size_t kPieceBytes = (1u << 20) + 2 * kBlock;
 
 /// Of one thread.
 class PieceReads {
  public:
-  static constexpr std::size_t kMaxPieces = 8;
+  static constexpr std::size_t kMaxBuffers = 8, kMaxPieces = 2 * kMaxBuffers;
+  /// A smaller request is read with its neighbours: its blocks cost more than copying it.
+  static constexpr std::uint32_t kAlone = 256u << 10;
 
   /// `fd` reads by way of the page cache what cannot be read otherwise. `size`: the file's, when it was opened.
   PieceReads(int fd, std::uint64_t size, std::uint32_t block, AlignedBuffers buffers);
 
   /// There is room for kSourceDepth requests that have not come out of done().
   void add(const ReadRequest& request);
-  /// Read `size` bytes, a multiple of the block, at `offset` into the buffer, then call arrived().
+  /// Read blocks at `offset` into `into`, then call arrived() with the id, which is below kMaxPieces.
   struct Piece {
-    std::size_t buffer;
+    std::size_t id;
     std::uint64_t offset;
-    std::uint32_t size;
+    std::span<std::byte> into;
   };
-  /// While there is a free buffer and something to read. What the page cache holds is copied from there at once, one
-  /// request at a call, which then gives nothing.
+  /// While there is something to read and a free buffer for it, where it needs one. What the page cache holds is copied
+  /// from there at once, one request at a call, which then gives nothing.
   std::optional<Piece> next();
   /// The first `got` bytes of a piece are there. What is missing is read by way of the page cache, which either works
   /// or says what is wrong.
-  void arrived(std::size_t buffer, std::size_t got);
+  void arrived(std::size_t id, std::size_t got);
   /// Of what no piece was made of yet.
   void cancel();
   Completions& done() { return done_; }
@@ -78,10 +82,14 @@ class PieceReads {
   struct Parts {
     bool used = false;
     std::uint64_t offset = 0;
+    std::byte* into = nullptr;
     std::array<Part, kMaxParts> all{};
     std::size_t n = 0;
   };
 
+  std::span<std::byte> in_place(const ReadRequest& request) const;
+  std::optional<std::size_t> free_piece(std::size_t begin, std::size_t end) const;
+  std::uint64_t gather(Parts& piece, std::uint64_t limit);
   void settle(std::uint8_t job);
 
   const int fd_;
@@ -90,7 +98,7 @@ class PieceReads {
   AlignedBuffers buffers_;
   std::array<Job, kSourceDepth> jobs_;
   Ring<std::uint8_t, kSourceDepth> free_, waiting_;
-  std::array<Parts, kMaxPieces> pieces_;
+  std::array<Parts, kMaxPieces> pieces_;  // the first into buffers, as many as there are, the others in place
   std::size_t n_pieces_ = 0;
   Completions done_;
 };

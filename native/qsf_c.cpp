@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "native/resident.h"
+#include "system/memory.h"
 
 namespace qsf::c_api {
 namespace {

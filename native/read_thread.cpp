@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "native/clock.h"
+#include "system/cores.h"
 
 namespace qsf {
 
@@ -111,6 +112,7 @@ Helped ReadThread::read_part(Completion& out) {
   part.offset += shared.asked;
   part.into += shared.asked;
   part.size = std::min(part.size - shared.asked, kPart);
+  part.blocks = false;  // others' parts lie in them
   shared.asked += part.size;
   if (shared.asked == shared.request.size) near_.pop();
   ++reading_;
@@ -178,6 +180,7 @@ void ReadThread::read_one(std::unique_lock<std::mutex>& lock) {
 }
 
 void ReadThread::run() {
+  raise_reading_thread();
   std::unique_lock lock(mutex_);
   while (true) {
     work_.wait(lock, [&] { return end_ || (!reaping_ && worth_a_thread()); });

@@ -8,6 +8,7 @@
 
 #include "qsf/base/result.h"
 #include "qsf/stream/read_request.h"
+#include "system/past_cache.h"
 
 namespace qsf {
 
@@ -22,19 +23,8 @@ Result<std::size_t> read_some(int fd, std::uint64_t at, std::span<std::byte> int
 /// Fills `into`.
 Status read_all(int fd, std::uint64_t at, std::span<std::byte> into);
 
-/// How a file may be read past the page cache.
-struct DirectFile {
-  int fd = -1;              // with O_DIRECT; -1 where the file system refuses it
-  std::uint32_t block = 0;  // what offsets, sizes and memory are multiples of
-};
-/// A second descriptor of the same file.
-DirectFile reopen_direct(int fd);
-
-/// Whether all pages of these bytes are in the page cache; false where the system does not tell.
-bool is_cached(int fd, std::uint64_t at, std::uint64_t size);
-/// Has the system read these bytes into the page cache, without waiting for them.
-void fetch_ahead(int fd, std::uint64_t at, std::uint64_t size);
-/// Lets the page cache drop these bytes' pages, but for those that they share with others.
-void give_back(int fd, std::uint64_t at, std::uint64_t size);
+/// The memory that the request's whole blocks can be read into in place: empty unless it says so, and lies in its
+/// blocks as the bytes lie in the file's.
+std::span<std::byte> whole_blocks(const ReadRequest& request, std::uint32_t block);
 
 }  // namespace qsf

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "native/resident.h"
 #include "native/run_measure.h"
 #include "native/run_report.h"
 #include "qsf/base/try.h"
+#include "system/memory.h"
 
 namespace qsf::run {
 namespace {

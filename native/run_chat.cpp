@@ -1,9 +1,8 @@
 #include "native/run_chat.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <utility>
 
 #include "native/run_input.h"

@@ -1,8 +1,5 @@
 #include "native/run_embed.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +11,8 @@
 #include "native/run_input.h"
 #include "native/run_output.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -47,7 +46,7 @@ std::string json_of(std::span<const float> row) {
 }
 
 Status embed_lines(const Options& o, Host& host, EmbedPrompt prompt, const Rows& rows) {
-  const int from = o.prompt_file.empty() ? STDIN_FILENO : ::open(o.prompt_file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int from = o.prompt_file.empty() ? sys::kInput : sys::open_input(o.prompt_file);
   if (from < 0) return make_error(ErrorCode::io_error, "cannot read {}: {}", o.prompt_file, std::strerror(errno));
   Lines lines(longest_text(host.session()), from);
   std::string line;
@@ -61,7 +60,7 @@ Status embed_lines(const Options& o, Host& host, EmbedPrompt prompt, const Rows&
     prompt.text = line;
     status = embed(host, prompt, rows);
   }
-  if (!o.prompt_file.empty()) ::close(from);
+  if (!o.prompt_file.empty()) sys::close_file(from);
   return status;
 }
 

@@ -1,16 +1,15 @@
 #include "native/run_input.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "native/run_signal.h"
 #include "native/run_terminal.h"
+#include "system/file.h"
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -19,18 +18,22 @@ namespace {
 constexpr std::size_t kLongestSpecial = 128;
 
 /// Bytes read, 0 at the end, -1 for an error or a signal.
-ssize_t read_some(int from, char* to, std::size_t size) {
+std::ptrdiff_t read_some(int from, std::span<char> to) {
   // A signal that comes just before a call, or to another thread, does not end it: hence the limit.
   constexpr int kMilliseconds = 100;
-  pollfd ready{from, POLLIN, 0};
-  ssize_t n;
+  std::ptrdiff_t n;
   do {
-    while (!cancelled() && ::poll(&ready, 1, kMilliseconds) == 0) {
+    while (!cancelled() && !sys::wait_readable(from, kMilliseconds)) {
     }
     errno = EINTR;
-    n = cancelled() ? -1 : ::read(from, to, size);
+    n = cancelled() ? -1 : sys::read_some(from, to);
   } while (n < 0 && errno == EINTR && !cancelled());
   return n;
+}
+
+/// What some systems put in front of a line feed, which is gone already.
+void drop_return(std::string& line) {
+  if (sys::kCarriageReturns && line.ends_with('\r')) line.pop_back();
 }
 
 }  // namespace
@@ -45,13 +48,13 @@ std::size_t longest_text(const Session& session) {
 Result<std::string> read_text(const std::string& path, std::size_t limit, std::string_view holder) {
   const std::string name = path.empty() ? "standard input" : path;
   const auto error = [&] { return make_error(ErrorCode::io_error, "cannot read {}: {}", name, std::strerror(errno)); };
-  const int from = path.empty() ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int from = path.empty() ? sys::kInput : sys::open_input(path);
   if (from < 0) return error();
   std::string text;
   char buffer[4096];
   Status status;
   while (status) {
-    const ssize_t n = read_some(from, buffer, sizeof buffer);
+    const std::ptrdiff_t n = read_some(from, buffer);
     if (n == 0) break;
     if (n < 0) {
       status = cancelled() ? make_error(ErrorCode::cancelled, "stopped while reading {}", name) : error();
@@ -62,19 +65,22 @@ Result<std::string> read_text(const std::string& path, std::size_t limit, std::s
       text.append(buffer, static_cast<std::size_t>(n));
     }
   }
-  if (!path.empty()) ::close(from);
+  if (!path.empty()) sys::close_file(from);
   if (!status) return status.error();
-  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\n')) {
+    text.pop_back();
+    drop_return(text);
+  }
   return text;
 }
 
 Lines::Kind Lines::next(std::string& line) {
   line.clear();
   bool too_long = false;
-  if (at_ == size_ && ::isatty(from_) != 0) show_input_mark();
+  if (at_ == size_ && sys::is_terminal(from_)) show_input_mark();
   while (true) {
     if (at_ == size_) {
-      const ssize_t n = read_some(from_, buffer_, sizeof buffer_);
+      const std::ptrdiff_t n = read_some(from_, buffer_);
       if (n < 0 || (n == 0 && line.empty() && !too_long)) return Kind::end;
       if (n == 0) break;
       at_ = 0;
@@ -88,6 +94,7 @@ Lines::Kind Lines::next(std::string& line) {
     at_ += n + (end != nullptr ? 1 : 0);
     if (end != nullptr) break;
   }
+  drop_return(line);
   return too_long ? Kind::too_long : Kind::line;
 }
 

@@ -1,20 +1,16 @@
 #include "native/run_kernels.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 
 #include "native/regular_file.h"
 #include "native/run_json.h"
 #include "native/run_output.h"
 #include "qsf/base/try.h"
+#include "system/cores.h"
+#include "system/file.h"
 
 namespace qsf::run {
 namespace {
@@ -23,24 +19,12 @@ constexpr int kVersion = 1;
 constexpr std::uint64_t kMostBytes = 64 << 10;  // of a file that is read
 constexpr std::uint32_t kMostThreads = 1024;
 
-std::string processor() {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> info(std::fopen("/proc/cpuinfo", "re"), std::fclose);
-  std::array<char, 512> line{};
-  while (info && std::fgets(line.data(), line.size(), info.get()) != nullptr) {
-    const std::string_view text = line.data();
-    if (!text.starts_with("model name") && !text.starts_with("CPU part")) continue;
-    const std::size_t begin = text.find_first_not_of(" \t", text.find(':') + 1), end = text.find('\n');
-    if (begin < end) return std::string(text.substr(begin, end - begin));
-  }
-  return "unknown";
-}
-
 Result<std::string> read_file(const std::string& path) {
   std::uint64_t size = 0;
   QSF_LET(fd, open_regular(path, size));
   std::string text(static_cast<std::size_t>(std::min(size, kMostBytes)), '\0');
   const Status status = read_all(fd, 0, std::as_writable_bytes(std::span(text)));
-  ::close(fd);
+  sys::close_file(fd);
   if (!status) return status.error();
   return text;
 }
@@ -49,13 +33,8 @@ Result<std::string> read_file(const std::string& path) {
 
 std::string kernel_file_of(const std::string& given) {
   if (!given.empty()) return given == kNoKernelFile ? "" : given;
-  const auto folder = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return value != nullptr && *value == '/' ? std::string(value) : std::string();
-  };
-  const std::string cache = folder("XDG_CACHE_HOME"), home = folder("HOME");
-  if (!cache.empty()) return cache + "/qsf/kernels.json";
-  return home.empty() ? "" : home + "/.cache/qsf/kernels.json";
+  const std::string folder = sys::cache_folder();
+  return folder.empty() ? "" : folder + "/qsf/kernels.json";
 }
 
 KernelSpeeds read_kernel_speeds(const std::string& path) {
@@ -64,7 +43,7 @@ KernelSpeeds read_kernel_speeds(const std::string& path) {
   if (!text) return speeds;
   const Json file = Json::parse(*text, nullptr, false);
   if (!file.is_object() || file.value("version", Json()) != kVersion) return speeds;
-  if (file.value("processor", Json()) != processor()) return speeds;
+  if (file.value("processor", Json()) != processor_name()) return speeds;
   const std::vector<std::string_view> isas = instruction_sets();
   for (const Json& row : file.value("speeds", Json::array())) {
     if (!row.is_object()) continue;
@@ -91,9 +70,9 @@ Status write_kernel_speeds(const std::string& path, const KernelSpeeds& speeds) 
                     {"rate", std::round(speed.rate)},
                     {"settled", speed.settled}});
   }
-  const Json file = {{"version", kVersion}, {"processor", processor()}, {"speeds", rows}};
+  const Json file = {{"version", kVersion}, {"processor", processor_name()}, {"speeds", rows}};
   std::error_code ignored;  // opening the file tells
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::filesystem::create_directories(sys::path_of(path).parent_path(), ignored);
   QSF_LET(out, OutputFile::create(path, {}));
   const std::string text = file.dump(1) + "\n";
   QSF_TRY(out.write(std::as_bytes(std::span(text))));

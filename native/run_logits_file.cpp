@@ -1,9 +1,5 @@
 #include "native/run_logits_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -11,6 +7,7 @@
 #include "native/run_scores.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
 
 namespace qsf::run {
 namespace {
@@ -20,8 +17,7 @@ constexpr std::uint32_t kVersion = 1;
 
 Status read_all(int file, std::uint64_t offset, std::span<std::byte> out, const std::string& path) {
   while (!out.empty()) {
-    const ssize_t n = ::pread(file, out.data(), out.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t n = sys::read_at(file, offset, out);
     if (n < 0) return make_error(ErrorCode::io_error, "cannot read {}: {}", path, std::strerror(errno));
     if (n == 0) return make_error(ErrorCode::truncated, "{} ends in the middle of a row of logits", path);
     out = out.subspan(static_cast<std::size_t>(n));
@@ -48,26 +44,27 @@ bool is_logits_file(std::span<const std::byte> front) {
 }
 
 Result<LogitsReader> LogitsReader::open_rows(const std::string& path, std::uint32_t vocab_size) {
-  LogitsReader reader(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status{};
-  if (reader.file_ < 0 || ::fstat(reader.file_, &status) != 0) {
+  LogitsReader reader(path, sys::open_file(path));
+  sys::FileInfo info;
+  if (reader.file_ < 0 || !sys::look(reader.file_, info)) {
     return make_error(ErrorCode::io_error, "cannot read {}: {}", path, std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) return make_error(ErrorCode::bad_input, "{} is no file with rows of logits", path);
+  if (info.kind != sys::FileKind::regular)
+    return make_error(ErrorCode::bad_input, "{} is no file with rows of logits", path);
   reader.shape_.vocab_size = vocab_size;
-  QSF_TRY(reader.find_rows(0, static_cast<std::uint64_t>(status.st_size)));
+  QSF_TRY(reader.find_rows(0, info.size));
   return reader;
 }
 
 Result<LogitsReader> LogitsReader::open(const std::string& path) {
-  LogitsReader reader(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status{};
-  if (reader.file_ < 0 || ::fstat(reader.file_, &status) != 0) {
+  LogitsReader reader(path, sys::open_file(path));
+  sys::FileInfo info;
+  if (reader.file_ < 0 || !sys::look(reader.file_, info)) {
     return make_error(ErrorCode::io_error, "cannot read {}: {}", path, std::strerror(errno));
   }
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t size = info.size;
   std::array<std::byte, kLogitsHeaderBytes> header{};
-  if (!S_ISREG(status.st_mode) || size < header.size()) {
+  if (info.kind != sys::FileKind::regular || size < header.size()) {
     return make_error(ErrorCode::bad_input, "{} has no logits saved by --save-logits", path);
   }
   QSF_TRY(read_all(reader.file_, 0, header, path));
@@ -108,7 +105,7 @@ Status LogitsReader::find_rows(std::uint64_t begin, std::uint64_t size) {
 }
 
 LogitsReader::~LogitsReader() {
-  if (file_ >= 0) ::close(file_);
+  if (file_ >= 0) sys::close_file(file_);
 }
 
 Status LogitsReader::read(std::uint64_t row, std::span<float> out) const {

@@ -1,7 +1,5 @@
 // qsf-run: text in, text out, inside a memory budget. docs/cli.md describes it.
-#include <signal.h>
-#include <unistd.h>
-
+#include <csignal>
 #include <cstdio>
 #include <optional>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "native/run_signal.h"
 #include "native/run_terminal.h"
 #include "qsf/base/try.h"
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -110,7 +109,7 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, const Chat* cha
   const Result<Generation> made = generate(host, prompt, sinks);
   begun();
   if (!made) return fail(made.error());
-  if (::isatty(STDOUT_FILENO) != 0) (void)show("\n");
+  if (sys::is_terminal(sys::kOutput)) (void)show("\n");
   note_full_context(*made, host.session().stats().max_seq_len);
   if (o.verbose) print_speed(stderr, *made, host);
   if (const Status written = finish_outputs(o, host, *made, outputs); !written) return fail(written.error());
@@ -268,7 +267,7 @@ int run(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  hold_standard_files();
+  sys::hold_standard_files();
   const int code = run(argc, argv);
   const Status finished = finish_output();
   return finished || code != 0 ? code : fail(finished.error());
@@ -277,4 +276,4 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace qsf::run
 
-int main(int argc, char** argv) { return qsf::run::main(argc, argv); }
+int main(int argc, char** argv) { return qsf::sys::run_program(argc, argv, qsf::run::main); }

@@ -1,7 +1,5 @@
 #include "native/run_options.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -13,6 +11,7 @@
 #include "native/run_complete.h"
 #include "native/run_kernels.h"
 #include "native/run_scores.h"
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -284,6 +283,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   Words words;
   words.budget_mib = static_cast<double>(o.host.budget) / kMiB;
   app.option_defaults()->always_capture_default();
+  app.allow_windows_style_options(false);  // so that a path may begin with a slash everywhere
   app.set_version_flag("--version", "qsf-run " QSF_VERSION);
   app.add_option("-m,--model,MODEL", o.model, "A .qsf file, or its http(s) URL");
   // Texts stand behind the model where they are embedded, and nowhere else.
@@ -329,7 +329,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat ||
                           o.interactive || o.bench || !o.perplexity_file.empty();
   if (!has_prompt && (o.tokenize || !o.memory_map)) {
-    if (::isatty(STDIN_FILENO) != 0)
+    if (sys::is_terminal(sys::kInput))
       return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive, --bench or --perplexity");
     o.prompt_from_input = true;
   }

@@ -12,10 +12,6 @@
 
 namespace qsf::run {
 
-/// Keeps the numbers of standard input, output and error from being given to files, where the caller closed them: what
-/// is written to a closed one fails instead. The first call of the program.
-void hold_standard_files();
-
 /// Whether standard output is none of the files `inputs`, which are read: bad_argument.
 Status check_output(std::span<const std::string> inputs);
 /// Writes text as it is to a file or pipe; to a terminal without control characters. io_error, cancelled.

@@ -1,8 +1,8 @@
 #include <charconv>
 
-#include "native/resident.h"
 #include "native/run_json.h"
 #include "native/run_report.h"
+#include "system/memory.h"
 
 namespace qsf::run {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "native/resident.h"
 #include "native/run_terminal.h"
+#include "system/memory.h"
 
 namespace qsf::run {
 namespace {

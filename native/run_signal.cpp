@@ -1,6 +1,8 @@
 #include "native/run_signal.h"
 
-#include <signal.h>
+#include <csignal>
+
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -11,18 +13,14 @@ std::atomic<int> caught{0}, n_interrupts{0};
 }  // namespace
 
 void catch_signals() {
-  struct sigaction action{}, before{};
-  action.sa_handler = [](int signal) {
-    caught = signal;
-    if (signal == SIGINT) n_interrupts = n_interrupts + 1;
-    flag = true;
-  };  // no SA_RESTART: a read() or write() that waits ends too
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    const bool ignored = ::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
-    if (!ignored) ::sigaction(signal, &action, nullptr);  // what nohup set stays
-  }
-  action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
+  constexpr bool kResume = false;  // a read() or write() that waits ends too
+  sys::catch_stops(
+      [](int signal) {
+        caught = signal;
+        if (signal == SIGINT) n_interrupts = n_interrupts + 1;
+        flag = true;
+      },
+      kResume);
 }
 
 std::atomic<bool>& cancelled() { return flag; }

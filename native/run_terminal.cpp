@@ -1,10 +1,10 @@
 #include "native/run_terminal.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+
+#include "system/program.h"
 
 namespace qsf::run {
 namespace {
@@ -16,7 +16,7 @@ constexpr milliseconds kBeforeProgress{1500};
 Color wanted = Color::automatic;
 
 bool has_color() {
-  static const bool terminal = ::isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  static const bool terminal = sys::is_terminal(sys::kError) && std::getenv("NO_COLOR") == nullptr;
   return wanted == Color::always || (wanted == Color::automatic && terminal);
 }
 
@@ -77,7 +77,7 @@ void Progress::end() {
 }
 
 void Progress::run() {
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  const bool terminal = sys::is_terminal(sys::kError);
   std::unique_lock lock(mutex_);
   bool told = false;
   milliseconds wait = kBeforeProgress;

@@ -1,20 +1,26 @@
 #include "native/source.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 
-#include "native/memory_room.h"
+#include "system/file.h"
+#include "system/memory.h"
 
 namespace qsf {
 
-extern const SourceKind kUringSource, kDirectSource, kMmapSource, kPreadSource, kHttpSource;
+extern const SourceKind kUringSource, kOverlappedSource, kDirectSource, kMmapSource, kPreadSource, kHttpSource;
 
 namespace {
 
 constexpr std::array kKinds{
-    &kPreadSource, &kMmapSource, &kDirectSource,
+    &kPreadSource,
+#ifdef QSF_HAVE_MMAP
+    &kMmapSource,
+#endif
+    &kDirectSource,
+#ifdef QSF_HAVE_OVERLAPPED
+    &kOverlappedSource,
+#endif
 #ifdef QSF_HAVE_URING
     &kUringSource,
 #endif
@@ -30,8 +36,10 @@ const SourceKind* find_kind(std::string_view name, bool url) {
   return nullptr;
 }
 
-#ifdef QSF_HAVE_URING
+#if defined(QSF_HAVE_URING)
 constexpr const SourceKind& kPastCache = kUringSource;
+#elif defined(QSF_HAVE_OVERLAPPED)
+constexpr const SourceKind& kPastCache = kOverlappedSource;
 #else
 constexpr const SourceKind& kPastCache = kDirectSource;
 #endif
@@ -39,10 +47,9 @@ constexpr const SourceKind& kPastCache = kDirectSource;
 /// Of files. Where memory has room for all of the file beside the model, the page cache keeps it for the next pass;
 /// where it has not, pages would be dropped before they are used again, and to look for them costs more than to read.
 const SourceKind* choose_kind(const std::string& where, const SourceOptions& options) {
-  struct stat status{};
-  if (::stat(where.c_str(), &status) != 0) return &kPreadSource;  // which says why
-  const std::uint64_t size = static_cast<std::uint64_t>(status.st_size);
-  return memory_room() < options.beside + size ? &kPastCache : &kPreadSource;
+  sys::FileInfo file;
+  if (!sys::look(where, file)) return &kPreadSource;  // which says why
+  return memory_room() < options.beside + file.size ? &kPastCache : &kPreadSource;
 }
 
 }  // namespace

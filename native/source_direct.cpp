@@ -1,6 +1,4 @@
 // Files past the page cache by threads that wait: where there is no io_uring.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,6 +10,7 @@
 #include "native/regular_file.h"
 #include "native/source.h"
 #include "qsf/base/try.h"
+#include "system/file.h"
 
 namespace qsf {
 namespace {
@@ -37,6 +36,15 @@ struct Direct {
   }
 };
 
+/// Whole blocks to where they are wanted. What does not come is read by way of the page cache.
+Status read_in_place(Direct& s, const ReadRequest& request, std::span<std::byte> blocks) {
+  const auto before = static_cast<std::size_t>(request.into - blocks.data());
+  const std::ptrdiff_t got = sys::read_at(s.file.fd, request.offset - before, blocks);
+  const std::size_t there =
+      got < 0 ? 0 : std::min<std::size_t>(std::max<std::size_t>(got, before) - before, request.size);
+  return read_all(s.fd, request.offset + there, {request.into + there, request.size - there});
+}
+
 /// Whole blocks into a buffer, and from there what was asked for. What cannot be read so is read by way of the page
 /// cache, which either works or says what is wrong.
 Status read_past(Direct& s, const ReadRequest& request, std::span<std::byte> buffer,
@@ -48,7 +56,7 @@ Status read_past(Direct& s, const ReadRequest& request, std::span<std::byte> buf
     const std::uint64_t begin = at / block * block;
     const std::uint64_t whole = (at + left.size() + block - 1) / block * block - begin;
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(whole, buffer.size() / block * block));
-    const ssize_t got = ::pread(s.file.fd, buffer.data(), size, static_cast<off_t>(begin));
+    const std::ptrdiff_t got = sys::read_at(s.file.fd, begin, buffer.first(size));
     const auto skip = static_cast<std::size_t>(at - begin);
     if (got < 0 || static_cast<std::size_t>(got) <= skip) return read_all(s.fd, at, left);
     const std::size_t n = std::min(static_cast<std::size_t>(got) - skip, left.size());
@@ -65,6 +73,8 @@ Status read(void* state, const ReadRequest& request, const std::atomic<bool>& ca
   if (Direct::cached(&s, request)) {
     return read_all(s.fd, request.offset, {request.into, request.size});
   }
+  if (const auto blocks = whole_blocks(request, s.file.block); !blocks.empty())
+    return read_in_place(s, request, blocks);
   for (std::size_t i = 0; i < kReaders; ++i) {
     if (s.taken[i].test_and_set(std::memory_order_acquire)) continue;
     const Status status = read_past(s, request, s.buffers[i], cancelled);
@@ -81,8 +91,8 @@ Result<void*> open(const std::string& where, const SourceOptions& options, std::
   if (file.fd >= 0 && buffers) {
     return static_cast<void*>(new Direct(fd, size, file, std::move(*buffers), read, options.helped));
   }
-  ::close(fd);
-  if (file.fd >= 0) ::close(file.fd);
+  sys::close_file(fd);
+  if (file.fd >= 0) sys::close_file(file.fd);
   if (!buffers) return buffers.error();
   return make_error(ErrorCode::unsupported_host, "{} cannot be read past the page cache", where);
 }
@@ -105,7 +115,7 @@ void close(void* state) {
   auto* direct = static_cast<Direct*>(state);
   const std::array files{direct->fd, direct->file.fd};
   delete direct;  // ends the thread that reads
-  for (const int fd : files) ::close(fd);
+  for (const int fd : files) sys::close_file(fd);
 }
 
 }  // namespace

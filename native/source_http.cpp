@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "native/http_transfer.h"
-#include "native/resident.h"
 #include "native/source.h"
 #include "qsf/base/try.h"
+#include "system/memory.h"
 
 namespace qsf {
 namespace {

@@ -3,16 +3,17 @@
 // beside llama.cpp's files of the same weights. Leaves JSON in docs/benchmarks/ and writes docs/quality.md and its plot from
 // it; --report only writes. --keep goes on with what an earlier run measured.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { readResults, writeResults } from './lib/bench.mjs';
-import { buildFolder, buildPreset } from './lib/build.mjs';
+import { machine, readResults, writeResults } from './lib/bench.mjs';
+import { buildFolder, buildQuality } from './lib/build.mjs';
 import { readGguf } from './lib/gguf.mjs';
 import { Stop, main, root } from './lib/process.mjs';
 import { layerBits, layersBeside, qualityPage, qualityPlot } from './lib/quality.mjs';
+import { randomLayers, writeRandomLayers } from './lib/random-layers.mjs';
 
 const shared = join(root, '..', 'shared');
 const { values: options } = parseArgs({
@@ -20,6 +21,7 @@ const { values: options } = parseArgs({
     model: { type: 'string', default: 'models/stories' },
     text: { type: 'string', default: join(shared, 'model', 'valid.txt') },
     calibration: { type: 'string', default: join(shared, 'data', 'text', 'cs336_tinystories_sample.txt') },
+    book: { type: 'string', default: join(shared, 'data', 'text', 'frankenstein.txt') }, // what products are calibrated with
     windows: { type: 'string', default: '60' },
     window: { type: 'string', default: '512' },
     type: { type: 'string', multiple: true },
@@ -27,6 +29,7 @@ const { values: options } = parseArgs({
     bits: { type: 'string', multiple: true }, // of --target-bpw, beside those of llama.cpp's files
     llama: { type: 'string' }, // a folder with llama-quantize and llama-imatrix
     'llama-type': { type: 'string', multiple: true },
+    products: { type: 'boolean', default: false }, // errors of products, of this model and of random ones, alone
     bin: { type: 'string' }, // a folder with qsf-convert and qsf-run; built without it
     keep: { type: 'boolean', default: false },
     report: { type: 'boolean', default: false },
@@ -45,6 +48,15 @@ const llamaTypes = list(
     'IQ4_XS IQ4_NL Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K'
   ).split(' '),
 );
+/** llama.cpp's type, and the one here that is nearest to its bits. */
+const productTypes = [
+  ['IQ2_XS', 'q2_k'],
+  ['Q2_K', 'q2_k'],
+  ['IQ3_S', 'q3_k'],
+  ['Q3_K', 'q3_k'],
+  ['IQ4_XS', 'iq4_xs'],
+  ['Q4_K', 'q4_k'],
+];
 const flags = { rounded: [], searched: ['--search'], calibrated: ['--calibration', options.calibration] };
 const formatOfGgml = {
   8: 'q8_0',
@@ -72,102 +84,169 @@ function figure(text, pattern) {
 
 const command = 'npm run bench:quality -- --llama FOLDER';
 
-async function measure() {
-  for (const file of [options.text, options.calibration]) {
-    if (!existsSync(file)) throw new Stop(`There is no ${file}: name a text with --text, and one with --calibration.`);
+const bin = (name) => join(options.bin ?? join(buildFolder('release'), 'bin'), name);
+
+/** A folder that goes when `body` has used it. */
+async function inFolder(body) {
+  for (const option of ['text', 'calibration', 'book']) {
+    if (!existsSync(options[option])) throw new Stop(`There is no ${options[option]}: name a text with --${option}.`);
   }
-  if (!options.bin) await buildPreset('release');
+  if (!options.bin) await buildQuality();
   const folder = mkdtempSync(join(tmpdir(), 'qsf-quality-'));
-  const bin = (name) => join(options.bin ?? join(buildFolder('release'), 'bin'), name);
-  const at = (name) => join(folder, name);
-  const count = ['--windows', options.windows, '--window', options.window];
-  const convert = (from, to, more) =>
-    figure(output(bin('qsf-convert'), [from, to, ...more]), /weights of ([\d.]+) bits/);
-  const run = (file, more) => output(bin('qsf-run'), [file, '--perplexity', options.text, ...count, ...more]);
-  const name = basename(options.model).replace(/\.(bin|gguf)$/, '');
-  const models = readResults('quality')?.models ?? {};
-  const rows = options.keep ? (models[name]?.rows ?? []) : [];
   try {
-    convert(options.model, at('base.qsf'), ['--quant-type', 'f32']);
-    convert(options.model, at('base.gguf'), ['--quant-type', 'f32', '--quiet']);
-    const { weights } = readGguf(at('base.gguf'));
-    const base = run(at('base.qsf'), ['--save-logits', at('base')]);
-    models[name] = {
-      windows: Number(options.windows),
-      window: Number(options.window),
-      weights,
-      counted: figure(base, /(\d+) counted/),
-      perplexity: figure(base, /perplexity +([\d.e+]+)/),
-      error: figure(base, /\+\/- ([\d.e+]+)/),
-      rows,
-    };
-    const known = ({ name, way }) => rows.some((other) => other.name === name && other.way === way);
-    const add = (row, file) => {
-      const text = run(file, ['--kl', at('base')]);
-      const measured = {
-        ...row,
-        perplexity: figure(text, /perplexity +([\d.e+]+)/),
-        divergence: figure(text, /divergence +([\d.e+-]+) mean/),
-        at99: figure(text, /, ([\d.e+-]+) at 99 %/),
-        sameTop: figure(text, /same top +([\d.]+)/),
-      };
-      rows.push(measured);
-      writeResults('quality', { command, calibrationBytes: statSync(options.calibration).size, models });
-      console.log(Object.values(measured).join('  '));
-    };
-    const choose = (row, target, more = []) => {
-      if (known(row)) return;
-      const has = convert(options.model, at('q.qsf'), [...flags.calibrated, '--target-bpw', target, ...more]);
-      add({ ...row, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
-    };
-    if (options.llama && llamaTypes.length > 0) {
-      const llama = (program, args) => output(join(options.llama, program), args);
-      llama('llama-imatrix', ['-m', at('base.gguf'), '-f', options.calibration, '-o', at('imatrix.gguf'), '-c', '512']);
-      const files = llamaTypes.map((type) => {
-        llama('llama-quantize', ['--imatrix', at('imatrix.gguf'), at('base.gguf'), at('l.gguf'), type]);
-        const { bytes, fileBytes, tensors } = readGguf(at('l.gguf'));
-        const row = { name: type, way: 'llama.cpp', bits: (bytes * 8) / weights, fileBytes };
-        if (!known(row)) {
-          convert(at('l.gguf'), at('l.qsf'), []);
-          add(row, at('l.qsf'));
-        }
-        return { type, bits: row.bits, tensors };
-      });
-      const beside = files.find(({ type }) => type === layersBeside);
-      const embedding = beside?.tensors.find((tensor) => tensor.name === 'token_embd.weight');
-      const type = formatOfGgml[embedding?.type];
-      // Rows that its blocks do not divide have other types there.
-      if (type && beside.tensors.some((tensor) => formatOfGgml[tensor.type] === 'q2_k')) {
-        const norms = beside.tensors.filter((tensor) => tensor.weights === tensor.columns);
-        const fixed = [embedding, ...norms];
-        const left = fixed.reduce((n, tensor) => n - tensor.weights, weights);
-        const all = (fixed.reduce((n, tensor) => n + tensor.bytes, 0) * 8 + layerBits * left) / weights;
-        const target = String(Math.floor(all * 1e4) / 1e4);
-        choose({ name: `token_embd ${type}, layers ${layerBits}`, way: 'layers', target: Number(target) }, target, [
-          '--tensor-type',
-          `token_embd=${type}`,
-        ]);
-      }
-      const sizes = new Set(files.map((file) => Math.floor(file.bits * 1e4) / 1e4));
-      for (const size of [...sizes].sort((a, b) => a - b)) {
-        choose({ name: `--target-bpw ${size}`, way: 'chosen', target: size }, String(size));
-      }
-    }
-    for (const target of bits) choose({ name: `--target-bpw ${target}`, way: 'chosen' }, target);
-    for (const type of types) {
-      for (const way of ways) {
-        if (known({ name: type, way })) continue;
-        const has = convert(options.model, at('q.qsf'), ['--quant-type', type, ...flags[way]]);
-        add({ name: type, way, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
-      }
-    }
+    await body((name) => join(folder, name));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+const llama = (program, args) => output(join(options.llama, program), args);
+const importance = (model, text, to) => llama('llama-imatrix', ['-m', model, '-f', text, '-o', to, '-c', '512']);
+
+/** The first paragraphs of a text, about 40 KB, in a file of their own. */
+function part(text, to) {
+  const whole = readFileSync(text, 'utf8').slice(0, 40_000);
+  writeFileSync(to, whole.slice(0, whole.lastIndexOf('\n') + 1));
+  return to;
+}
+
+/** What products of layers lose by types: of a model, and of two with random weights. */
+function measureProducts(at) {
+  if (!options.llama) throw new Stop('Name the folder of llama-quantize with --llama.');
+  const name = basename(options.model).replace(/\.(bin|gguf)$/, '');
+  const products = { machine: machine(), types: productTypes.map(([theirs, ours]) => ({ theirs, ours })), models: {} };
+  const text = part(options.text, at('text.txt'));
+  const calibration = part(options.book, at('book.txt'));
+  const own = [...new Set(productTypes.map(([, type]) => type))];
+  for (const model of [name, ...randomLayers]) {
+    const from = model === name ? options.model : at(model);
+    if (model !== name) writeRandomLayers(model, from);
+    output(bin('qsf-convert'), [from, at('base.gguf'), '--quant-type', 'f32', '--quiet']);
+    importance(at('base.gguf'), calibration, at('imatrix.gguf'));
+    const theirs = productTypes.map(([type]) => {
+      const pure = ['--pure', '--token-embedding-type', 'f16', '--imatrix', at('imatrix.gguf')];
+      llama('llama-quantize', [...pure, at('base.gguf'), at(`llama-${type}.gguf`), type]);
+      return at(`llama-${type}.gguf`);
+    });
+    const ours = own.map((type) => {
+      const form = ['--quant-type', type, '--tensor-type', 'token_embd=f16', '--quiet'];
+      const same = ['--calibration', calibration, '--own-tokens', '0'];
+      output(bin('qsf-convert'), [from, at(`${type}.gguf`), ...form, ...same]);
+      return at(`${type}.gguf`);
+    });
+    const lines = output(bin('product-errors'), [at('base.gguf'), text, ...theirs, ...ours])
+      .trim()
+      .split('\n');
+    /** Of the layers' matrices in a file: bits, and the mean of what is lost of their products. */
+    const layersOf = (file) => {
+      const fields = lines.map((line) => line.split('\t'));
+      const layers = fields.filter(([of, section, role]) => of === file && section !== '0' && role !== 'head');
+      const error = layers.reduce((sum, [, , , lost, whole]) => sum + lost / whole / layers.length, 0);
+      const matrices = readGguf(file).tensors.filter(
+        (tensor) => /^blk.*weight$/.test(tensor.name) && tensor.weights > tensor.columns,
+      );
+      const sum = (key) => matrices.reduce((total, tensor) => total + tensor[key], 0);
+      return { bits: (sum('bytes') * 8) / sum('weights'), error };
+    };
+    products.models[model] = {
+      theirs: theirs.map(layersOf),
+      ours: Object.fromEntries(own.map((type, i) => [type, layersOf(ours[i])])),
+    };
+    console.log(JSON.stringify(products.models[model]));
+  }
+  writeResults('quality', { ...(readResults('quality') ?? { models: {} }), products });
+}
+
+function measure(at) {
+  const count = ['--windows', options.windows, '--window', options.window];
+  const convert = (from, to, more) =>
+    figure(output(bin('qsf-convert'), [from, to, ...more]), /weights of ([\d.]+) bits/);
+  const run = (file, more) => output(bin('qsf-run'), [file, '--perplexity', options.text, ...count, ...more]);
+  const name = basename(options.model).replace(/\.(bin|gguf)$/, '');
+  const { models = {}, products } = readResults('quality') ?? {};
+  const rows = options.keep ? (models[name]?.rows ?? []) : [];
+  convert(options.model, at('base.qsf'), ['--quant-type', 'f32']);
+  convert(options.model, at('base.gguf'), ['--quant-type', 'f32', '--quiet']);
+  const { weights } = readGguf(at('base.gguf'));
+  const base = run(at('base.qsf'), ['--save-logits', at('base')]);
+  models[name] = {
+    windows: Number(options.windows),
+    window: Number(options.window),
+    weights,
+    counted: figure(base, /(\d+) counted/),
+    perplexity: figure(base, /perplexity +([\d.e+]+)/),
+    error: figure(base, /\+\/- ([\d.e+]+)/),
+    rows,
+  };
+  const known = ({ name, way }) => rows.some((other) => other.name === name && other.way === way);
+  const add = (row, file) => {
+    const text = run(file, ['--kl', at('base')]);
+    const measured = {
+      ...row,
+      perplexity: figure(text, /perplexity +([\d.e+]+)/),
+      divergence: figure(text, /divergence +([\d.e+-]+) mean/),
+      at99: figure(text, /, ([\d.e+-]+) at 99 %/),
+      sameTop: figure(text, /same top +([\d.]+)/),
+    };
+    rows.push(measured);
+    writeResults('quality', { command, calibrationBytes: statSync(options.calibration).size, models, products });
+    console.log(Object.values(measured).join('  '));
+  };
+  const choose = (row, target, more = []) => {
+    if (known(row)) return;
+    const size = ['--target-bpw', target, '--losses', at('losses.json')];
+    const has = convert(options.model, at('q.qsf'), [...flags.calibrated, ...size, ...more]);
+    add({ ...row, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
+  };
+  if (options.llama && llamaTypes.length > 0) {
+    importance(at('base.gguf'), options.calibration, at('imatrix.gguf'));
+    const files = llamaTypes.map((type) => {
+      llama('llama-quantize', ['--imatrix', at('imatrix.gguf'), at('base.gguf'), at('l.gguf'), type]);
+      const { bytes, fileBytes, tensors } = readGguf(at('l.gguf'));
+      const row = { name: type, way: 'llama.cpp', bits: (bytes * 8) / weights, fileBytes };
+      if (!known(row)) {
+        convert(at('l.gguf'), at('l.qsf'), []);
+        add(row, at('l.qsf'));
+      }
+      return { type, bits: row.bits, tensors };
+    });
+    const beside = files.find(({ type }) => type === layersBeside);
+    const embedding = beside?.tensors.find((tensor) => tensor.name === 'token_embd.weight');
+    const type = formatOfGgml[embedding?.type];
+    // Rows that its blocks do not divide have other types there.
+    if (type && beside.tensors.some((tensor) => formatOfGgml[tensor.type] === 'q2_k')) {
+      const norms = beside.tensors.filter((tensor) => tensor.weights === tensor.columns);
+      const fixed = [embedding, ...norms];
+      const left = fixed.reduce((n, tensor) => n - tensor.weights, weights);
+      const all = (fixed.reduce((n, tensor) => n + tensor.bytes, 0) * 8 + layerBits * left) / weights;
+      const target = String(Math.floor(all * 1e4) / 1e4);
+      choose({ name: `token_embd ${type}, layers ${layerBits}`, way: 'layers', target: Number(target) }, target, [
+        '--tensor-type',
+        `token_embd=${type}`,
+      ]);
+    }
+    const sizes = new Set(files.map((file) => Math.floor(file.bits * 1e4) / 1e4));
+    for (const size of [...sizes].sort((a, b) => a - b)) {
+      choose({ name: `--target-bpw ${size}`, way: 'chosen', target: size }, String(size));
+    }
+  }
+  for (const target of bits) choose({ name: `--target-bpw ${target}`, way: 'chosen' }, target);
+  for (const type of types) {
+    for (const way of ways) {
+      if (known({ name: type, way })) continue;
+      const has = convert(options.model, at('q.qsf'), ['--quant-type', type, ...flags[way]]);
+      add({ name: type, way, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
+    }
+  }
+}
+
 await main(async () => {
-  if (!options.report) await measure();
+  if (!options.report) {
+    await inFolder((at) => {
+      if (!options.products) measure(at);
+      if (options.products || options.llama) measureProducts(at);
+    });
+  }
   const result = readResults('quality');
   if (!result) throw new Stop('There are no results in docs/benchmarks/quality.json.');
   writeFileSync(join(root, 'docs', 'quality.md'), qualityPage(result));

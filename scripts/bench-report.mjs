@@ -7,7 +7,9 @@ import { claims } from './lib/bench-claims.mjs';
 import { median, readResults, spread } from './lib/bench.mjs';
 import { main, root } from './lib/process.mjs';
 
-const results = Object.fromEntries(['kernels', 'browser', 'peers'].map((name) => [name, readResults(name)]));
+const results = Object.fromEntries(
+  ['kernels', 'browser', 'peers', 'streaming'].map((name) => [name, readResults(name)]),
+);
 
 /** A table; columns of figures are set right. */
 function table(head, rows) {
@@ -89,6 +91,61 @@ function browser() {
   return tables.length > 0 ? tables.join('\n\n') : 'Not measured yet.';
 }
 
+function streaming() {
+  if (!results.streaming) return 'Not measured yet.';
+  const { rows } = results.streaming;
+  const names = [...new Set(rows.flatMap(({ ways }) => Object.keys(ways)))];
+  const of = (row, name, key) => (row.ways[name] ?? []).map((one) => one[key]).filter((value) => value !== undefined);
+  const cells = (name) => rows.map((row) => (of(row, name, 'rate').length > 0 ? figure(of(row, name, 'rate')) : ''));
+  const predicted = (name) =>
+    rows.map(({ ratios }) =>
+      (ratios[`${name}: expected over measured`] ?? []).map((value) => value.toFixed(2)).join(' '),
+    );
+  const head = rows.map(({ model, budget }) => `${model} in ${budget} MiB`);
+  const own = names.filter((name) => predicted(name).some((cell) => cell !== ''));
+  const experts = rows.filter((row) => row.experts);
+  return [
+    'Tokens a second. *Cold* is past the page cache (io_uring), *capped* in a control group of the budget and 12 MB, from a file that no cache holds; *warm* from the page cache.',
+    table(
+      ['way', ...head],
+      [
+        ['plain reader, MB/s', ...rows.map(({ reader }) => figure(reader))],
+        ...names.map((name) => [name, ...cells(name)]),
+      ],
+    ),
+    'What was expected before a weight was read, over what was measured, each run:',
+    table(
+      ['way', ...head],
+      own.map((name) => [name, ...predicted(name)]),
+    ),
+    ...(results.streaming.browser ? streamingInBrowser(results.streaming.browser) : []),
+    ...experts.map(
+      (row) =>
+        `${row.model}, cold: ${percent(median(of(row, 'cold', 'found')))} of the chosen experts were in memory, ${figure(of(row, 'cold', 'megabytes'))} MB of others were read for a token.`,
+    ),
+  ].join('\n\n');
+}
+
+/** Of models that are larger than their tab's memory. */
+function streamingInBrowser({ browser: version, rows }) {
+  const lines = rows.flatMap(({ model, streamed, resident }) =>
+    streamed.map(({ budget, rate, share, native }) => [
+      model,
+      budget,
+      figure(rate),
+      resident ? figure(resident) : '',
+      share.length > 0 ? figure(share) : '',
+      native.length > 0 ? figure(native) : '',
+    ]),
+  );
+  const first = rows.filter((row) => row.firstToken);
+  return [
+    `${version}, one thread, from its private file system in a profile on disk. Its share is of the slower of computing alone and reading alone, by a bare handle.`,
+    table(['model', 'MiB', 'tokens/s', 'resident', 'share', 'over native'], lines),
+    ...first.map((row) => `${row.model}, kept: first token ${figure(row.firstToken)} s after load() is called.`),
+  ];
+}
+
 /** A row's list by the parts of its name. */
 function kernel(...parts) {
   return results.kernels?.rows.find(({ name }) => parts.every((part) => `/${name}/`.includes(`/${part}/`)));
@@ -154,6 +211,10 @@ ${browser()}
 wllama 2.4.0 is measured by its own benchmark inside its WebAssembly, 3.8.1 by the timings it gives with a completion, QSF
 by its worker's clock.
 
+## Larger than memory
+
+${streaming()}
+
 ## Kernels
 
 ${kernels()}
@@ -171,6 +232,7 @@ ${table(['claim', 'falsified when', 'measured', 'verdict'], claims(results).hypo
 |---|---|---|
 | \`npm run bench\` | QSF in Chromium, both WebAssembly builds | \`--model SHAPE/TYPE\`, \`--threads N\`, \`--runs N\` |
 | \`npm run bench:peers\` | beside llama.cpp's \`llama-bench\` (on PATH, or the command in \`LLAMA_BENCH\`) and wllama | the same, \`--native\` |
+| \`npm run bench:streaming\` | models several times their budget, beside llama.cpp as above under the same control group | \`--model SHAPE/TYPE\`, \`--runs N\` |
 | \`npm run bench:kernels\` | kernels one by one | \`--filter REGEX\`, \`--min-time SECONDS\`, \`--runs N\` |
 | \`build/bin/qsf-bench --model FILE.qsf\` | prefill and decode with the time by kind of work, as JSON | \`--help\` |
 | \`build/bin/qsf-bench\` | kernels, with Google Benchmark's options | \`--help\` |

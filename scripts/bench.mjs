@@ -5,12 +5,22 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { alternate, installPeers, json, modelFiles, modelsFolder, qsfBench, writeResults } from './lib/bench.mjs';
+import {
+  alternate,
+  installPeers,
+  json,
+  llamaBench,
+  modelFiles,
+  modelsFolder,
+  qsfBench,
+  writeResults,
+} from './lib/bench.mjs';
 import { measureBrowser } from './lib/bench-browser.mjs';
+import { measureBrowserStreaming } from './lib/bench-streaming-browser.mjs';
 import { measureStreaming } from './lib/bench-streaming.mjs';
 import { buildBench, buildWasm } from './lib/build.mjs';
 import { buildPackage } from './lib/package.mjs';
-import { Stop, capture, main, run, which } from './lib/process.mjs';
+import { Stop, capture, main, run } from './lib/process.mjs';
 import { setUp } from './setup.mjs';
 
 const { positionals, values: options } = parseArgs({
@@ -22,7 +32,7 @@ const { positionals, values: options } = parseArgs({
     prompt: { type: 'string', default: '128' },
     generate: { type: 'string', default: '64' },
     filter: { type: 'string' }, // of kernels, Google Benchmark's
-    native: { type: 'boolean', default: false }, // peers: without the browser
+    native: { type: 'boolean', default: false }, // peers and streaming: without the browser
     'min-time': { type: 'string', default: '0.2' }, // of kernels, seconds
   },
 });
@@ -68,13 +78,6 @@ function measureQsf(model, threads, isa) {
   return { prefill: prefill.median, decode: decode.median, isa: used, budget: plan.budget, peakBytes, seconds };
 }
 
-/** llama-bench on PATH, or the command, with arguments, that LLAMA_BENCH names. */
-function llamaBench() {
-  const words = (process.env.LLAMA_BENCH ?? '').split(' ').filter((word) => word !== '');
-  if (words.length > 0) return words;
-  return which('llama-bench') ? ['llama-bench'] : null;
-}
-
 function measureLlama([command, ...args], gguf, threads) {
   const counts = ['-p', String(work.prompt), '-n', String(work.generate), '-t', String(threads), '-r', '1'];
   const tests = json(command, [...args, '-m', gguf, ...counts, '-o', 'json']);
@@ -86,7 +89,6 @@ function measureLlama([command, ...args], gguf, threads) {
 async function peers() {
   await installPeers();
   const llama = llamaBench();
-  if (!llama) console.log('llama-bench is not on PATH and LLAMA_BENCH is not set: the native peer is left out.');
   const native = [];
   for (const model of nativeModels) {
     const { gguf, qsf } = await modelFiles(model);
@@ -145,7 +147,14 @@ async function kernels() {
   writeResults('kernels', { runs, filter, caches: report.context.caches, rows: rowsOf(report) });
 }
 
-const streaming = async () => writeResults('streaming', { runs, rows: await measureStreaming(runs) });
+async function streaming() {
+  const results = { runs, rows: await measureStreaming(runs, options.model) };
+  if (!options.native) {
+    await buildForBrowser();
+    results.browser = await measureBrowserStreaming(runs, options.model);
+  }
+  writeResults('streaming', results);
+}
 
 const commands = { browser, peers, kernels, streaming };
 

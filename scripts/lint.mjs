@@ -29,7 +29,7 @@ export const clangTidy = () => {
     '-p',
     build,
     '-extra-arg=-Wno-ignored-gch', // headers that GCC has precompiled
-    `^(${root}|${build})/(engine|converter|native|threads)/.*\\.cpp$`,
+    `^(${root}|${build})/(engine|converter|native|system|threads)/.*\\.cpp$`,
   ]);
 };
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
+#ifdef _WIN32
+#include <windows.h>
+#endif
+
 namespace qsf {
 namespace {
 
@@ -15,6 +19,12 @@ void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&at), static_cast<int>(value), -1);
 }
 void wake(std::atomic<std::uint32_t>& at) { __builtin_wasm_memory_atomic_notify(reinterpret_cast<int*>(&at), ~0u); }
+#elif defined(_WIN32)
+// Without a futex libstdc++ looks at the value before it takes its lock, and can miss what wakes it.
+void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
+  ::WaitOnAddress(&at, &value, sizeof value, INFINITE);
+}
+void wake(std::atomic<std::uint32_t>& at) { ::WakeByAddressAll(&at); }
 #else
 void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) { at.wait(value); }
 void wake(std::atomic<std::uint32_t>& at) { at.notify_all(); }

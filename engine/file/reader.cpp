@@ -57,9 +57,9 @@ Status check_model(Header& h) {
     if (t.value == kNoToken) continue;
     QSF_TRY(check_bounded({&t, 1}));
   }
-  if ((h.flags & ~(kFlagTied | kFlagFinalNormF32)) != 0) {
+  if ((h.flags & ~kKnownFlags) != 0) {
     return make_error(ErrorCode::unsupported, "header: flags are 0x{:x}, bits beyond 0x{:x} are not known", h.flags,
-                      kFlagTied | kFlagFinalNormF32);
+                      kKnownFlags);
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #include <bitset>
 
 #include "file/fields.h"
+#include "qsf/base/align.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"
@@ -155,8 +156,8 @@ Status TableWalk::check_section(std::uint32_t section) {
   return check_layer(section, first, last, next_tensor - first_tensor, *raw_size, formats.get());
 }
 
-/// Segments [first, last) lie one behind the other, raw and in the file, from where the section begins. Gives the
-/// section's raw size.
+/// Segments [first, last) lie one behind the other, raw and in the file, from where the section begins; in an aligned
+/// file what aligns them may lie between. Gives the section's raw size.
 Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const {
   std::uint64_t place = header.embedding_offset;
   if (section > 0) place = section <= header.n_layers ? layers[section - 1].offset : header.final_offset;
@@ -171,7 +172,8 @@ Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size
   std::uint64_t raw = 0;
   for (std::size_t i = first; i < last; ++i) {
     const SegmentEntry& s = segments[i];
-    if (s.offset != place) {
+    const std::uint64_t places = i > first && (header.flags & kFlagAligned) != 0 ? kAlignment : 1;
+    if (s.offset - place >= places) {  // also when it is smaller
       return make_error(ErrorCode::bad_segment, "segment {} is at {}, not at {}, where section {} goes on", i, s.offset,
                         place, section);
     }
@@ -179,7 +181,7 @@ Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size
       return make_error(ErrorCode::bad_segment, "segment {}: raw_begin is {}, section {} goes on at {}", i, s.raw_begin,
                         section, raw);
     }
-    place += s.stored_size;
+    place = s.offset + s.stored_size;
     raw += s.raw_size;
   }
   if (raw > UINT32_MAX) {

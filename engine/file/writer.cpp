@@ -19,6 +19,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kLeastSegment = 64 << 10;
 constexpr std::uint64_t kMostSegment = 1 << 20;
 constexpr std::uint64_t kSegmentsAimedAt = 64;
+constexpr std::uint64_t kLeastAligned = 256 << 10;  // smaller ones are read several at a time
 
 const Format* format_of(FormatId id) {
   const int index = format_index(id);
@@ -53,7 +54,7 @@ class Writer {
   bool worth_it(std::uint64_t raw, std::uint32_t made) const;
   Status write_embedding_start(Bytes raw);
   Status write_front();
-  Status pad_to_alignment();
+  std::uint64_t begin_of(std::uint32_t segment) const;
   std::uint64_t front_size() const;
 
   FileSource source_;
@@ -146,6 +147,7 @@ Status Writer::plan_segments() {
   const std::uint64_t target = source_.segment_bytes != 0
                                    ? source_.segment_bytes
                                    : std::clamp(raw_total_ / kSegmentsAimedAt, kLeastSegment, kMostSegment);
+  if (target >= kLeastAligned) header_.flags |= kFlagAligned;
   for (std::size_t i = 0; i < tensors_.size();) {
     const std::uint32_t section = tensors_[i].section;
     const std::size_t first_segment = segments_.size();
@@ -181,13 +183,24 @@ Status Writer::plan_segments() {
   return {};
 }
 
+/// The first place from `at_` on where a segment may begin: a section is aligned, or all that is behind headers is.
+std::uint64_t Writer::begin_of(std::uint32_t segment) const {
+  const SegmentEntry& s = segments_[segment];
+  if ((header_.flags & kFlagAligned) == 0) {
+    return segment > 0 && segments_[segment - 1].section != s.section ? align_up(at_) : at_;
+  }
+  const auto t = std::ranges::lower_bound(tensors_, segment, {}, &TensorEntry::first_segment);
+  const bool begins = t != tensors_.end() && t->first_segment == segment && (s.flags & kSegmentVectors) == 0;
+  const std::uint64_t header = begins ? kTensorHeaderSize : 0;
+  return align_up(at_ + header) - header;
+}
+
 /// Where the segments lie if nothing is compressed.
 void Writer::place_segments() {
   at_ = front_size();
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
+  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     SegmentEntry& s = segments_[i];
-    if (i > 0 && segments_[i - 1].section != s.section) at_ = align_up(at_);
-    s.offset = at_;
+    s.offset = at_ = begin_of(i);
     s.stored_size = s.raw_size;
     at_ += s.raw_size;
   }
@@ -394,17 +407,12 @@ Status Writer::write_embedding_start(Bytes raw) {
   return sink_.write_at(segments_[0].offset, raw);
 }
 
-Status Writer::pad_to_alignment() {
-  const Bytes zeros(align_up(at_) - at_);
-  const std::uint64_t from = at_;
-  at_ += zeros.size();
-  return zeros.empty() ? Status() : sink_.write_at(from, zeros);
-}
-
 Status Writer::write_next_segment() {
   const std::uint32_t i = next_segment_++;
   SegmentEntry& segment = segments_[i];
-  if (i > 0 && segments_[i - 1].section != segment.section) QSF_TRY(pad_to_alignment());
+  const Bytes zeros(begin_of(i) - at_);
+  if (!zeros.empty()) QSF_TRY(sink_.write_at(at_, zeros));
+  at_ += zeros.size();
   raw_.assign(segment.raw_size, std::byte{0});
   while (tensors_[next_tensor_].first_segment + tensors_[next_tensor_].n_segments <= i) ++next_tensor_;
   const bool vectors = (segment.flags & kSegmentVectors) != 0;

@@ -8,56 +8,19 @@
 #include <cmath>
 
 #include "formats/blocks.h"
-#include "formats/fit.h"
+#include "formats/numbers.h"
 #include "formats/sub_scales.h"
 
 namespace qsf {
 namespace {
 
 using Weights = std::span<const float>;
-struct alignas(FitLanes) Floats : std::array<float, kMaxBlock> {};
 
 constexpr int kRefits = 2;           // of a block's scale to all of its codes
 constexpr float kRound = 0x1.8p23f;  // added and taken, rounds to whole numbers
 
-FitLanes lanes_at(const float* at) {
-  FitLanes out;
-  __builtin_memcpy(&out, at, sizeof out);
-  return out;
-}
-void put_lanes(float* at, FitLanes v) { __builtin_memcpy(at, &v, sizeof v); }
-
-double sum_of(FitLanes v) { return (double{v[0]} + double{v[2]}) + (double{v[1]} + double{v[3]}); }
-
-std::uint8_t code_of(const Format& f, const LevelTable& table, float l) {
-  if (table.whole) return static_cast<std::uint8_t>(static_cast<int>(l) + f.offset);
-  std::uint32_t k = 0;
-  while (k + 1 < table.n && table.value[k] < l) ++k;
-  return table.code[k];
-}
-
-float inverse_of(float scale) { return scale == 0.0f ? 0.0f : 1.0f / scale; }
-
-float stored(const Format& f, float scale) {
-  switch (f.scale.type) {
-    case Scale::none:
-      return 1.0f;
-    case Scale::f16:
-      return f16_to_f32(saturated_f16(scale));
-    case Scale::f32:
-      return std::clamp(scale, -0x1p120f, 0x1p120f);
-    case Scale::exponent:
-      return power_of_two(std::clamp<std::uint32_t>(exponent_of(std::max(std::fabs(scale), 0x1p-120f)), 2, 252));
-  }
-  return scale;
-}
-
-/// A block's numbers as they are stored, and the levels of its weights.
-struct Candidate {
-  float scale = 0, minimum = 0;  // the block's; with sub-scales what is taken away
-  std::array<int, kMaxSubBlocks> subs{};
-  std::array<int, kMaxSubBlocks> sub_minima{};
-  Floats levels{};
+/// Numbers that could be stored, and what they leave.
+struct Candidate : Numbers {
   Floats away{};  // what the errors are, with what is carried to them
   double cost = -1;
 };
@@ -66,7 +29,7 @@ class BlockSearch {
  public:
   BlockSearch(const Format& f, Weights weights, const BlockCost& cost)
       : f_(f), weights_(weights), given_(cost), table_(level_table(f)), rules_{&table_, f.has_min(), false} {
-    rules_.positive = f.sub.kind == Sub::k2 || f.sub.kind == Sub::k4;
+    rules_.positive = only_positive(f);
     for (std::size_t i = 0; i < weights.size(); ++i) cost_[i] = cost.cost.empty() ? 1.0f : cost.cost[i];
   }
 
@@ -78,12 +41,12 @@ class BlockSearch {
       begin_power(found);
     } else {
       const Line line = f_.scale.type == Scale::none ? Line{1, 0} : best_line(rules_, weights_, cost());
-      found.scale = stored(f_, line.scale);
+      found.scale = stored_scale(f_, line.scale);
       found.minimum = f_.has_min() ? f16_to_f32(saturated_f16(line.minimum)) : 0.0f;
     }
     assign(found, f_.sub.kind != Sub::none);
     refine(found);
-    write(found, out);
+    write_numbers(f_, found, out);
     return found.cost;
   }
 
@@ -105,16 +68,11 @@ class BlockSearch {
   std::uint32_t count() const { return f_.block / sub(); }
   Weights cost() const { return std::span(cost_).first(f_.block); }
 
-  Line line_of(const Candidate& c, std::uint32_t j) const {
-    if (f_.sub.kind == Sub::none) return {c.scale, c.minimum};
-    return {c.scale * static_cast<float>(c.subs[j]), -(c.minimum * static_cast<float>(c.sub_minima[j]))};
-  }
-
   void begin_power(Candidate& c) {
     const Line line = best_line(rules_, weights_, cost());
     constexpr std::array kBy{0.5f, 1.0f, 2.0f, 2.0f};
     Lines lines{};
-    for (std::uint32_t k = 0; k < kFitLanes; ++k) lines.scale[k] = stored(f_, line.scale * kBy[k]);
+    for (std::uint32_t k = 0; k < kFitLanes; ++k) lines.scale[k] = stored_scale(f_, line.scale * kBy[k]);
     const FitLanes errors = errors_of(table_, weights_, cost(), lines);
     std::uint32_t least = 0;
     for (std::uint32_t k = 1; k < kFitLanes; ++k) least = errors[k] < errors[least] ? k : least;
@@ -137,7 +95,7 @@ class BlockSearch {
     double least = -1;
     Candidate c;
     for (const float by : {1.0f, 0.96f, 1.04f, 0.9f, 0.93f, 1.08f}) {
-      c.scale = stored(f_, peak / end * by);
+      c.scale = stored_scale(f_, peak / end * by);
       c.minimum = f_.has_min() ? f16_to_f32(saturated_f16(below / static_cast<float>(top) * (by < 1 ? 1 : by))) : 0.0f;
       double error = 0;
       for (std::uint32_t j = 0; j < count(); ++j) error += pack_line(c, j, lines[j], weights_.subspan(j * n, n));
@@ -217,7 +175,7 @@ class BlockSearch {
     }
     FitLanes sum{};
     for (std::uint32_t j = 0; j < count(); ++j) {
-      const Line line = line_of(c, j);
+      const Line line = c.line(f_, j);
       const float inverse = inverse_of(line.scale);
       for (std::uint32_t i = j * sub(); i < (j + 1) * sub(); i += kFitLanes) {
         const FitLanes above = lanes_at(&weights_[i]) - line.minimum;
@@ -255,7 +213,7 @@ class BlockSearch {
         const Weights here = Weights(weights).subspan(begin, sub());
         pack_line(c, j, best_line(rules_, here, cost().subspan(begin, sub())), here);
       }
-      const Line line = line_of(c, j);
+      const Line line = c.line(f_, j);
       const float inverse = inverse_of(line.scale);
       for (std::uint32_t i = end; i > begin;) {
         i -= kFitLanes;
@@ -303,37 +261,12 @@ class BlockSearch {
         be += cb * e;
       }
       Candidate next = best;
-      if (!fit_block(sum_of(aa), sum_of(ab), sum_of(bb), sum_of(ae), sum_of(be), next)) return;
+      if (!fit_scale(f_, {sum_of(aa), sum_of(ab), sum_of(bb), sum_of(ae), sum_of(be)}, next)) return;
       if (next.scale == best.scale && next.minimum == best.minimum) return;
       assign(next);
       if (next.cost >= best.cost) return;
       best = next;
     }
-  }
-
-  /// What scale and minimum leave least of what is left, by the sums over it (e) of what multiplies them (a, b).
-  bool fit_block(double aa, double ab, double bb, double ae, double be, Candidate& c) const {
-    const double determinant = aa * bb - ab * ab;
-    if (f_.has_min() && determinant > 1e-6 * aa * bb) {
-      c.scale = stored(f_, c.scale + static_cast<float>((bb * ae - ab * be) / determinant));
-      c.minimum = f16_to_f32(saturated_f16(c.minimum + static_cast<float>((aa * be - ab * ae) / determinant)));
-    } else if (aa > 0) {
-      c.scale = stored(f_, c.scale + static_cast<float>(ae / aa));
-    }
-    return !rules_.positive || (c.scale >= 0 && c.minimum >= 0);
-  }
-
-  void write(const Candidate& c, std::byte* out) const {
-    std::fill_n(out, f_.block_bytes, std::byte{0});
-    pack_scale(f_.scale, c.scale, out);
-    pack_scale(f_.minimum, c.minimum, out);
-    std::array<std::uint8_t, kMaxBlock> codes{};
-    for (std::uint32_t j = 0; f_.sub.kind != Sub::none && j < count(); ++j) {
-      pack_sub_scale(f_, j, static_cast<std::uint32_t>(c.subs[j] + sub_bias(f_.sub.kind)),
-                     static_cast<std::uint32_t>(c.sub_minima[j]), out);
-    }
-    for (std::uint32_t i = 0; i < f_.block; ++i) codes[i] = code_of(f_, table_, c.levels[i]);
-    pack_codes(f_, codes, out);
   }
 
   const Format& f_;

@@ -36,8 +36,12 @@ Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId id, std:
   const auto rows = static_cast<std::uint32_t>(std::max<std::uint64_t>(segment / row / kTaskRows, 1) * kTaskRows);
   QSF_TRY(arena.take(y, rows, Region::activations));
   const std::uint64_t n = (arena.size() - arena.used()) / align_up(rows * row);
-  std::span<std::byte> weights;
-  QSF_TRY(arena.take(weights, std::max<std::uint64_t>(n, 1) * align_up(rows * row), Region::activations));
+  if (n == 0) {
+    return make_error(ErrorCode::out_of_memory, "{} bytes are too few to try a product in", memory.size());
+  }
+  // Not taken from the arena, which would fill them within the caller's measurement.
+  const std::span<const std::byte> weights =
+      memory.last(static_cast<std::size_t>(arena.size() - arena.used())).first(n * align_up(rows * row));
   std::ranges::fill(x, 1.0f);
   MatmulArgs args{};
   args.xq = {codes.data(), d.data(), sums.data(), half_sums.data(), kPadded};

@@ -22,6 +22,8 @@ bool needs_tiling(const TensorEntry* matrix) {
   return format != nullptr && format->quantized();
 }
 
+std::uint64_t address_of(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
+
 /// Where the matrix's rows begin in the segment's decompressed bytes.
 std::uint64_t data_begin(const FileTables& tables, std::uint32_t segment) {
   return begins_with_header(tables, segment) ? kTensorHeaderSize : 0;
@@ -77,6 +79,7 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   tables_ = tables;
   schedule_ = schedule;
   recheck_ = recheck;
+  in_block_ = (tables.header.flags & kFlagAligned) != 0 && plan.ring_slots != 0 ? kBlock - 1 : 0;
   QSF_TRY(arena.take(places_, tables.segments.size(), Region::tables));
   n_ring_ = plan.ring_slots;
   QSF_TRY(arena.take(slots_, std::uint64_t{n_ring_} + plan.chosen_slots, Region::tables));
@@ -97,12 +100,16 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     places_[i].pinned = pinned[i];
     places_[i].buffer = buffer.data();
   }
-  for (std::uint32_t i = 0; i < n_ring_ + plan.chosen_slots; ++i) {
-    std::span<std::byte> buffer;
-    QSF_TRY(arena.take(buffer, i < n_ring_ ? plan.slot_bytes : plan.chosen_slot_bytes, Region::ring));
-    if (!arena.is_dry()) slots_[i] = {buffer.data(), kNone, 0};
-  }
+  const auto room = [&](std::uint64_t bytes) { return (bytes + 2 * in_block_) & ~std::uint64_t{in_block_}; };
+  const std::uint64_t of_slot = room(plan.slot_bytes), of_chosen = room(plan.chosen_slot_bytes);
+  std::span<std::byte> all;
+  QSF_TRY(arena.take(all, n_ring_ * of_slot + plan.chosen_slots * of_chosen + in_block_, Region::ring));
   if (arena.is_dry()) return {};
+  std::byte* slot = all.data() + ((0 - address_of(all.data())) & in_block_);
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    slots_[i] = {slot, kNone, 0};
+    slot += i < n_ring_ ? of_slot : of_chosen;
+  }
   const std::uint64_t n_choices = chosen.size();
   for (std::uint32_t i = 0; i < n_choices; ++i) {  // shares that differ by one slot at most
     const auto first = static_cast<std::uint32_t>(plan.chosen_slots * std::uint64_t{i} / n_choices);
@@ -152,6 +159,15 @@ Streamer::Presence Streamer::presence(std::uint32_t segment) const {
 
 std::byte* Streamer::raw(std::uint32_t segment) const {
   return places_[segment].buffer + (begins_with_header(tables_, segment) ? kLead : 0);
+}
+
+/// Where the stored bytes go: to the buffer's end to be decompressed, and in a slot of blocks as far into one as in the
+/// file.
+std::byte* Streamer::stored(std::uint32_t segment) const {
+  const SegmentEntry& s = tables_.segments[segment];
+  const std::uint64_t margin = in_place_margin(s.compression, s.raw_size, s.stored_size);
+  std::byte* const at = raw(segment) + s.raw_size - s.stored_size + margin;
+  return places_[segment].pinned ? at : at + ((s.offset - address_of(at)) & in_block_);
 }
 
 const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
@@ -250,10 +266,11 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
     place.buffer = slot->buffer;
   }
   const SegmentEntry& s = tables_.segments[segment];
-  std::byte* into = raw(segment);
-  if (s.compression != Compression::none)
-    into += s.raw_size + in_place_margin(s.compression, s.raw_size, s.stored_size) - s.stored_size;
-  queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into, s.crc, true};
+  std::byte* const into = stored(segment);
+  if (s.compression == Compression::none) place.buffer += into - raw(segment);
+  const bool blocks = in_block_ != 0 && !place.pinned;
+  queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into,
+                                                             s.crc,    true,          blocks};
   bytes_requested_ += s.stored_size;
   if (place.choice != kNone) chosen_bytes_requested_ += s.stored_size;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
@@ -374,11 +391,7 @@ Status Streamer::unpack_at(std::span<std::byte> desk, std::uint32_t segment) {
   const SegmentEntry& s = tables_.segments[segment];
   std::byte* at = raw(segment);
   const std::span<std::byte> bytes(at, s.raw_size);
-  const std::uint64_t margin = in_place_margin(s.compression, s.raw_size, s.stored_size);
-  const std::span<const std::byte> stored =
-      s.compression == Compression::none
-          ? bytes
-          : std::span<const std::byte>(at + s.raw_size + margin - s.stored_size, s.stored_size);
+  const std::span<const std::byte> stored(this->stored(segment), s.stored_size);
   bool& checked = places_[segment].checked;
   if (const std::uint32_t crc = checked ? s.crc : crc32(stored); crc != s.crc) {
     return make_error(ErrorCode::bad_checksum,

@@ -122,6 +122,7 @@ class Streamer {
   static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
 
   std::byte* raw(std::uint32_t segment) const;
+  std::byte* stored(std::uint32_t segment) const;
   Status unpack(std::uint32_t segment);
   Status unpack_at(std::span<std::byte> desk, std::uint32_t segment);
   Desk& take_desk();
@@ -155,6 +156,7 @@ class Streamer {
   std::uint32_t attempt_ = 0;  // how often recover() was called
   std::atomic<std::uint32_t> in_flight_{0};
   bool recheck_ = false, failed_ = false;
+  std::uint32_t in_block_ = 0;  // kBlock - 1 where slots are whole blocks, for files that are aligned
   std::uint64_t bytes_requested_ = 0, chosen_bytes_requested_ = 0;
   std::atomic_flag keeping_;  // guards error_ against two failures at once, until recover()
   std::atomic<bool> error_kept_{false};

@@ -12,7 +12,7 @@ import { variants } from './build.mjs';
 const inBackground = ['--disable-background-timer-throttling', '--disable-renderer-backgrounding'];
 
 /** The whole model, and room for a short context. */
-const memoryFor = (qsf) => Math.ceil(statSync(qsf).size * 1.1) + 256 * 2 ** 20;
+export const memoryFor = (qsf) => Math.ceil(statSync(qsf).size * 1.1) + 256 * 2 ** 20;
 
 /** QSF in each of its builds, and the peers. */
 const own = variants.map((variant) => ({ engine: `qsf ${variant}`, name: 'qsf', variant }));
@@ -21,8 +21,11 @@ const peers = [
   { engine: 'wllama 3.8.1', name: 'wllama-3' },
 ];
 
-/** Measures models in Chromium; with the peers beside QSF when asked. Gives the rows and the browser's version. */
-export async function measureBrowser({ models, threads, runs, work, withPeers = false }) {
+/**
+ * Calls `body` with a Chromium whose profile is on disk: `open()` gives a page of the benchmark, `address()` that of a model's
+ * file, `version()` the browser's.
+ */
+export async function inBrowser(body) {
   // Late, so that commands without a browser need none.
   const { chromium } = await import('@playwright/test');
   const server = await serveBench(modelsFolder);
@@ -31,19 +34,35 @@ export async function measureBrowser({ models, threads, runs, work, withPeers = 
     executablePath: chromiumPath,
     args: [...chromiumArgs, ...inBackground],
   });
-  const rows = [];
+  const open = async () => {
+    const page = await context.newPage();
+    page.on('pageerror', (error) => console.error(String(error)));
+    await page.goto(server.origin);
+    await page.waitForFunction(() => 'bench' in globalThis);
+    return page;
+  };
+  const address = (name) => `${server.origin}/models/${name}`;
+  const version = () => `Chromium ${context.browser()?.version() ?? ''}`.trim();
   try {
+    return await body({ open, address, version });
+  } finally {
+    await context.close();
+    await server.stop();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Measures models in Chromium; with the peers beside QSF when asked. Gives the rows and the browser's version. */
+export async function measureBrowser({ models, threads, runs, work, withPeers = false }) {
+  return inBrowser(async (browser) => {
+    const rows = [];
     for (const model of models) {
       const files = await modelFiles(model);
       const subjects = [];
       const pages = [];
       for (const { engine, name, variant } of withPeers ? [...own, ...peers] : own) {
-        const page = await context.newPage();
-        page.on('pageerror', (error) => console.error(`${engine}: ${error}`));
-        await page.goto(server.origin);
-        await page.waitForFunction(() => 'bench' in globalThis);
-        const address = (path) => `${server.origin}/models/${basename(path)}`;
-        const [gguf, qsf] = [address(files.gguf), address(files.qsf)];
+        const page = await browser.open();
+        const [gguf, qsf] = [files.gguf, files.qsf].map((path) => browser.address(basename(path)));
         const settings = { gguf, qsf, threads, variant, memory: memoryFor(files.qsf) };
         const about = await page.evaluate(([n, s]) => globalThis.bench.open(n, s), [name, settings]);
         const measure = () => page.evaluate((w) => globalThis.bench.measure(w), work);
@@ -54,10 +73,6 @@ export async function measureBrowser({ models, threads, runs, work, withPeers = 
       rows.push(...(await alternate(subjects, runs)));
       for (const page of pages) await page.close();
     }
-    return { browser: `Chromium ${context.browser()?.version() ?? ''}`.trim(), rows };
-  } finally {
-    await context.close();
-    await server.stop();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
-  }
+    return { browser: browser.version(), rows };
+  });
 }

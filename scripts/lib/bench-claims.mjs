@@ -88,6 +88,45 @@ function kernelGoals(kernels) {
   ];
 }
 
+/** Of models several times their budget: what streaming costs, against a plain reader, memory and llama.cpp. */
+function streamingGoals(streaming) {
+  const inBrowser = (streaming?.browser?.rows ?? []).flatMap(({ model, streamed, firstToken }) => [
+    ...streamed.flatMap(({ budget, share, native }) => [
+      ...(share.length > 0
+        ? [goal(`Chromium, ${model} in ${budget} MiB, over the slower of computing and reading`, 0.8, median(share))]
+        : []),
+      ...(native.length > 0 ? [goal(`Chromium, ${model} in ${budget} MiB, over native`, 0.5, median(native))] : []),
+    ]),
+    ...(firstToken
+      ? [
+          [
+            `Chromium, ${model}, kept: first token`,
+            'at most 0.50 s',
+            `${median(firstToken).toFixed(2)} s`,
+            reached(0.5, median(firstToken)),
+          ],
+        ]
+      : []),
+  ]);
+  const native = (streaming?.rows ?? []).flatMap(({ model, budget, ratios, experts }) => {
+    const of = (words, least, name) =>
+      goal(`${model} in ${budget} MiB, ${words}`, least, ratios[name] ? median(ratios[name]) : null);
+    const resident = experts ? 0.4 : 0.5;
+    return [
+      ...(experts
+        ? [of('cold, over resident, 2 threads', resident, 'cold over resident')]
+        : [of('cold, over a plain reader: bytes/s', 0.9, 'cold over a plain reader')]),
+      of('in a control group, over itself without', 0.9, 'capped over cold'),
+      of('in a control group, over llama.cpp there', experts ? 2 : 3, 'capped over llama.cpp, capped'),
+      ...[1, 2].map((n) =>
+        of(`warm, over resident, ${n} thread(s)`, resident, `warm over resident, ${n} thread${n > 1 ? 's' : ''}`),
+      ),
+      of('warm, 2 threads over 1', 1.3, 'warm, 2 threads over 1'),
+    ];
+  });
+  return [...native, ...inBrowser];
+}
+
 /** Whether `value` is on the claim's side of `claim`, on the wrong side of `limit`, or between them. */
 function verdict(value, { atLeast, atMost, limit }) {
   const [claim, sign] = atLeast === undefined ? [atMost, -1] : [atLeast, 1];
@@ -150,9 +189,9 @@ function hypotheses({ kernels, peers }) {
 }
 
 /** Rows of tables: the ratios that are aimed at, and the claims with their verdicts. */
-export function claims({ kernels, peers }) {
+export function claims({ kernels, peers, streaming }) {
   return {
-    goals: [...browserGoals(peers), ...nativeGoals(peers), ...kernelGoals(kernels)],
+    goals: [...browserGoals(peers), ...nativeGoals(peers), ...kernelGoals(kernels), ...streamingGoals(streaming)],
     hypotheses: hypotheses({ kernels, peers }),
   };
 }

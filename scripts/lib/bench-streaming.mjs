@@ -2,7 +2,7 @@
 // group, against the page cache, against itself in memory; and what was expected of it before.
 import { existsSync, mkdirSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 
-import { json, median, modelFiles, qsfBench, spread } from './bench.mjs';
+import { json, llamaBench, median, modelFiles, qsfBench, spread } from './bench.mjs';
 import { Stop, capture } from './process.mjs';
 
 const MiB = 2 ** 20;
@@ -13,7 +13,7 @@ const subjects = [
   { model: 'tinyllama-1.1b/q4_0', budget: 120, tokens: 4 },
   { model: 'llama-7b/q2_0', budget: 200, tokens: 2 },
   // Sampled: a greedy text of random weights soon repeats a token, and with it its experts.
-  { model: 'qwen3-30b-a3b/q4_0/4', budget: 560, tokens: 48, more: ['--sample'] },
+  { model: 'qwen3-30b-a3b/q4_0/4', budget: 560, tokens: 48, more: ['--sample'], experts: true },
 ];
 
 /** Drops the file from the page cache. */
@@ -49,14 +49,23 @@ function controlGroup(bytes) {
   return null;
 }
 
+/** Of a command's JSON, in a control group where one is given. */
+const grouped = (group, command, args) =>
+  group ? json('sh', ['-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, command, ...args]) : json(command, args);
+
+/** llama.cpp's tokens/s with its file mapped, its default; weights in another order would be a copy in memory. */
+function measureLlama([command, ...first], file, { threads, group, tokens }) {
+  const counts = ['-p', '0', '-n', String(tokens), '-t', String(threads), '-r', '1', '--repack', '0', '--no-warmup'];
+  return { rate: grouped(group, command, [...first, '-m', file, ...counts, '-o', 'json'])[0].avg_ts };
+}
+
 /** One measurement: tokens/s, MB/s, and tokens/s that were expected. */
 function measure(file, { budget, tokens, threads, source, group, more = [] }) {
   const counts = ['--prompt-tokens', '1', '--generate', String(tokens), '--runs', '1'];
   const args = ['--model', file, '--threads', String(threads), ...counts, ...more];
   if (budget) args.push('--ram-budget', String(budget));
   if (source) args.push('--source', source);
-  const inGroup = ['-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, qsfBench, ...args];
-  const made = group ? json('sh', inGroup) : json(qsfBench, args);
+  const made = grouped(group, qsfBench, args);
   const { bytes_read: read, seconds, median: rate, experts } = made.decode;
   const found = experts && {
     found: experts.found / experts.chosen,
@@ -70,38 +79,53 @@ const told = (name, values, unit = '') =>
   console.log(`${name}: ${median(values).toFixed(2)} ±${(spread(values) * 50).toFixed(0)} %${unit}`);
 
 /** Everything in turn, so many times over: what changes with time changes for all alike. */
-export async function measureStreaming(runs) {
+export async function measureStreaming(runs, models) {
   const rows = [];
-  for (const { model, budget, tokens, more } of subjects) {
-    const { qsf: file } = await modelFiles(model);
+  const llama = llamaBench();
+  for (const { model, budget, tokens, more, experts } of subjects.filter(
+    ({ model }) => models?.includes(model) ?? true,
+  )) {
+    const { qsf: file, gguf } = await modelFiles(model);
     const group = controlGroup(budget * MiB + allowance);
     const ways = [
       { name: 'cold', budget, threads: 2, source: 'uring', cold: true },
       ...(group ? [{ name: 'capped', budget, threads: 2, cold: true, group }] : []),
+      ...(group && llama ? [{ name: 'llama.cpp, capped', threads: 2, cold: true, group, gguf }] : []),
       { name: 'warm, 1 thread', budget, threads: 1, source: 'pread' },
       { name: 'warm, 2 threads', budget, threads: 2, source: 'pread' },
       { name: 'resident, 1 thread', threads: 1 },
       { name: 'resident, 2 threads', threads: 2 },
     ];
-    const row = { model, budget, reader: [], ways: Object.fromEntries(ways.map(({ name }) => [name, []])) };
+    const row = {
+      model,
+      budget,
+      ...(experts && { experts }),
+      reader: [],
+      ways: Object.fromEntries(ways.map(({ name }) => [name, []])),
+    };
     for (let i = 0; i < runs; ++i) {
       forget(file);
       row.reader.push(plainReader(file));
-      for (const { name, cold, ...way } of ways) {
-        (cold ? forget : remember)(file);
-        row.ways[name].push(measure(file, { ...way, tokens, more }));
+      for (const { name, cold, gguf: mapped, ...way } of ways) {
+        (cold ? forget : remember)(mapped ?? file);
+        row.ways[name].push(
+          mapped ? measureLlama(llama, mapped, { ...way, tokens }) : measure(file, { ...way, tokens, more }),
+        );
       }
     }
     if (group) rmdirSync(group);
     const of = (name, key) => (row.ways[name] ?? []).map((one) => one[key]);
     row.ratios = {
       'cold over a plain reader': quotient(of('cold', 'bandwidth'), row.reader),
+      ...(experts && { 'cold over resident': quotient(of('cold', 'rate'), of('resident, 2 threads', 'rate')) }),
       ...(group && { 'capped over cold': quotient(of('capped', 'bandwidth'), of('cold', 'bandwidth')) }),
+      ...(group &&
+        llama && { 'capped over llama.cpp, capped': quotient(of('capped', 'rate'), of('llama.cpp, capped', 'rate')) }),
       'warm over resident, 1 thread': quotient(of('warm, 1 thread', 'rate'), of('resident, 1 thread', 'rate')),
       'warm over resident, 2 threads': quotient(of('warm, 2 threads', 'rate'), of('resident, 2 threads', 'rate')),
       'warm, 2 threads over 1': quotient(of('warm, 2 threads', 'rate'), of('warm, 1 thread', 'rate')),
     };
-    for (const name of Object.keys(row.ways))
+    for (const { name } of ways.filter((way) => !way.gguf))
       row.ratios[`${name}: expected over measured`] = quotient(of(name, 'expected'), of(name, 'rate'));
     console.log(`${model} in ${budget} MiB${group ? '' : ' (no control group can be made here)'}`);
     told('  plain reader', row.reader, ' MB/s');

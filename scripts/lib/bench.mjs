@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 
 import { buildFolder } from './build.mjs';
 import { installLocked } from './npm.mjs';
-import { Stop, capture, root, run } from './process.mjs';
+import { Stop, capture, root, run, which } from './process.mjs';
 
 /** Where results are kept; docs/benchmarks.md is written from them. */
 export const resultsFolder = join(root, 'docs', 'benchmarks');
@@ -28,6 +28,15 @@ export async function modelFiles(model) {
   if (!existsSync(gguf)) await run(bin('make-random-model'), [shape, type, gguf, ...cut]);
   if (!existsSync(qsf)) await run(bin('qsf-convert'), [gguf, qsf, '--quiet']);
   return { gguf, qsf };
+}
+
+/** llama-bench on PATH, or the command, with arguments, that LLAMA_BENCH names; null, and said, where there is neither. */
+export function llamaBench() {
+  const words = (process.env.LLAMA_BENCH ?? '').split(' ').filter((word) => word !== '');
+  if (words.length > 0) return words;
+  if (which('llama-bench')) return ['llama-bench'];
+  console.log('llama-bench is not on PATH and LLAMA_BENCH is not set: llama.cpp is left out.');
+  return null;
 }
 
 /** Another program's JSON, with variables added to its environment. */

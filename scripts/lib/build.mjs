@@ -11,6 +11,12 @@ import { Stop, root, run } from './process.mjs';
  */
 export const variants = ['simd', 'relaxed'];
 
+/** Where a variant's instructions are chosen. All other rooms are the same code in each: the last one's build tests them. */
+const chosenByVariant = ['kernels', 'model', 'run'];
+
+/** Which rooms' tests a variant has, as a pattern. */
+export const testedRooms = (variant) => (variant === variants.at(-1) ? '.' : `^(${chosenByVariant.join('|')})$`);
+
 /** A variant's modules: one, and its twin for memory that threads share. */
 const modules = (variant) => [`qsf-${variant}`, `qsf-${variant}-threads`];
 
@@ -74,11 +80,22 @@ export const buildBench = () =>
     targets: ['qsf-bench', 'make-random-model', 'qsf-convert'],
   });
 
+/** What bench-quality.mjs runs. */
+export const buildQuality = () =>
+  buildNative({
+    ...configured(buildFolder('release')),
+    bench: true,
+    targets: ['qsf-run', 'qsf-convert', 'product-errors'],
+  });
+
 export const buildConverter = () => buildPrograms('qsf-convert');
 
 /** Builds the WebAssembly modules and puts them where the TypeScript sources look for them. */
 export async function buildWasm({ tests = false } = {}) {
-  if (tests) await buildPreset('wasm-simd', { tests });
+  if (tests) {
+    const chosen = chosenByVariant.map((room) => `test_${room}`);
+    await buildPreset('wasm-simd', { tests, targets: [...chosen, 'logits-hash'] });
+  }
   await buildPreset('wasm-relaxed', { tests });
   copyModules();
 }

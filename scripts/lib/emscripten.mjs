@@ -102,11 +102,13 @@ export function dependencies() {
   return Object.fromEntries(Object.entries(folders).filter(([, path]) => existsSync(path)));
 }
 
-/** Copies what the tests include but the root and the cross compiler do not have. */
+/** Copies what tests and hosts include but the root and the cross compilers do not have. */
 export function copyTestHeaders() {
-  const from = ['/usr/include', '/usr/local/include'].map((path) => join(path, 'nlohmann')).find(existsSync);
-  const to = join(headersFolder, 'nlohmann');
-  if (from && !existsSync(to)) cpSync(from, to, { recursive: true, dereference: true });
+  for (const name of ['nlohmann', 'CLI']) {
+    const from = ['/usr/include', '/usr/local/include'].map((path) => join(path, name)).find(existsSync);
+    const to = join(headersFolder, name);
+    if (from && !existsSync(to)) cpSync(from, to, { recursive: true, dereference: true });
+  }
 }
 
 const emsdk =

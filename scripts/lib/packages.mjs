@@ -43,6 +43,8 @@ export const toTest = [
   program('xauth', 'xauth'),
   program('aarch64-linux-gnu-g++', 'g++-aarch64-linux-gnu'),
   program('qemu-aarch64', 'qemu-user'),
+  program('x86_64-w64-mingw32-g++-posix', 'g++-mingw-w64-x86-64-posix'),
+  file('/usr/lib/wine/wine64', 'wine64'),
   { what: 'clang++-19', apt: 'clang-19', present: () => clangVersion() !== null },
   {
     what: "clang's sanitizers",

@@ -120,6 +120,37 @@ TEST(Command, TypesOfSingleRoles) {
   expect(run(kLlama + " " + out + size + "2 --tensor-type token_embd=f32"), 1, "already takes");
 }
 
+TEST(Command, KeepsLossesForOtherSizes) {
+  const Folder folder;
+  const std::string out = folder.path("x.qsf"), kept = folder.path("losses.json");
+  write_text(folder.path("text.txt"), "Once upon a time there was a fox.");
+  write_text(folder.path("other.txt"), "Once upon a time there was a cat.");
+  std::string size = " --own-tokens 64";  // measuring the matrices of attention alone
+  for (const char* type : {"token_embd=q8_0", "head=q8_0", "ffn_gate=q4_0", "ffn_up=q4_0", "ffn_down=q4_0"}) {
+    size += std::string(" --tensor-type ") + type;
+  }
+  size += " --target-bpw ";
+  const std::string with = " --losses " + kept;
+  const auto convert = [&](const std::string& text, const std::string& more) {
+    return run(kLlama + " " + out + " --calibration " + folder.path(text) + size + more);
+  };
+  expect(convert("text.txt", "6"), 0, " weights of ");
+  const Bytes six = read_bytes(out);
+  expect(convert("text.txt", "5.5"), 0, " weights of ");
+  const Bytes smaller = read_bytes(out);
+  EXPECT_NE(smaller, six);
+  expect(convert("text.txt", "5.5" + with), 0, " weights of ");
+  EXPECT_EQ(read_bytes(out), smaller);
+  const Bytes losses = read_bytes(kept);
+  expect(convert("text.txt", "6" + with), 0, " weights of ");
+  EXPECT_EQ(read_bytes(out), six);
+  EXPECT_EQ(read_bytes(kept), losses);
+  expect(convert("other.txt", "6" + with), 1, "another model");
+  write_text(kept, "{}");
+  expect(convert("text.txt", "6" + with), 1, "no file of losses");
+  EXPECT_EQ(read_bytes(out), six);
+}
+
 TEST(Command, RefusesTypesOfWhatIsNotThere) {
   const Folder folder;
   const std::string out = folder.path("x.qsf");
@@ -141,6 +172,8 @@ TEST(Command, WrongUsage) {
   expect(run(kLlama + " x.qsf --quant-type 5bit"), 2, "5bit");
   expect(run(kLlama + " x.qsf --compress gzip"), 2, "gzip");
   expect(run(kLlama + " x.qsf more"), 2, "more");
+  expect(run(kLlama + " x.qsf --losses x.json"), 2, "--losses keeps");
+  expect(run(kLlama + " x.qsf --losses x.qsf --calibration x.txt --target-bpw 4"), 2, "two files");
   expect(run("--frobnicate"), 2, "--frobnicate");
   expect(run("--inspect a.qsf b.qsf"), 2, "--inspect");
   expect(run("--help"), 0, "--quant-type");

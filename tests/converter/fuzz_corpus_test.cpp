@@ -12,7 +12,7 @@ TEST(FuzzCorpus, EveryFileOfEveryReader) {
     int n_valid = 0, n_files = 0;
     const std::string folder = kSource + "/tests/fuzz/corpus/converter-" + std::string(reader.name);
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      SCOPED_TRACE(entry.path());
+      SCOPED_TRACE(entry.path().string());
       const bool taken = reader.read(read_bytes(entry.path().string()));
       ++n_files;
       if (!entry.path().filename().string().starts_with("valid-")) continue;

@@ -257,7 +257,7 @@ TEST(HostilePickles, TakeLittleMemory) {
     const Ran ran = measured({program("qsf-convert"), folder.path(), folder.path("out.qsf")});
     EXPECT_EQ(ran.code, 1) << ran.err;
     EXPECT_TRUE(ran.err.starts_with("qsf-convert: ")) << ran.err;
-#ifndef QSF_SANITIZED
+#if !defined(QSF_SANITIZED) && !defined(_WIN32)  // a sanitizer and wine keep memory of their own beside
     EXPECT_LT(ran.peak_resident_bytes, 64u << 20);
 #endif
     EXPECT_FALSE(std::filesystem::exists(folder.path("out.qsf")));

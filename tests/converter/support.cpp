@@ -1,7 +1,5 @@
 #include "converter/support.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"
 #include "qsf/formats/format.h"
+#include "system/file.h"
 
 namespace qsf::test {
 
@@ -18,7 +17,8 @@ namespace fs = std::filesystem;
 
 Folder::Folder() {
   static int n = 0;
-  path_ = (fs::temp_directory_path() / ("qsf-converter-" + std::to_string(getpid()) + "-" + std::to_string(n++)));
+  const std::string name = "qsf-converter-" + std::to_string(sys::process_number()) + "-" + std::to_string(n++);
+  path_ = (fs::temp_directory_path() / name).generic_string();
   fs::create_directories(path_);
 }
 Folder::~Folder() {
@@ -45,7 +45,7 @@ void copy_folder(const std::string& from, const std::string& to) {
   fs::create_directories(to);
   for (const auto& entry : fs::directory_iterator(from)) {
     if (entry.is_directory()) {
-      copy_folder(entry.path(), fs::path(to) / entry.path().filename());
+      copy_folder(entry.path().string(), (fs::path(to) / entry.path().filename()).string());
       continue;
     }
     fs::copy_file(entry.path(), fs::path(to) / entry.path().filename(), fs::copy_options::overwrite_existing);
@@ -57,7 +57,7 @@ std::map<std::string, Weights> hugging_face_weights(const std::string& directory
   std::map<std::string, Weights> out;
   for (const auto& entry : fs::directory_iterator(directory)) {
     if (entry.path().extension() != ".safetensors") continue;
-    const Bytes file = read_bytes(entry.path());
+    const Bytes file = read_bytes(entry.path().string());
     std::uint64_t header = 0;
     std::memcpy(&header, file.data(), 8);
     const char* text = reinterpret_cast<const char*>(file.data()) + 8;

@@ -112,6 +112,7 @@ class Host {
     return pump();
   }
 
+  std::size_t of_blocks = 0, in_place = 0;  // requests of whole blocks; those that lie there as in the file's
   Session* session = nullptr;
   Error error;
   std::function<bool()> stop_when;                // asked after every step
@@ -125,6 +126,12 @@ class Host {
       return;
     }
     ASSERT_LE(r.offset + r.size, file_.size());
+    if (r.blocks) {  // whatever lies around the bytes in the file
+      const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(r.into), before = begin % kBlock;
+      std::memset(r.into - before, 0xa5, align_up(before + r.size, kBlock));
+      ++of_blocks;
+      in_place += (r.offset - begin) % kBlock == 0 ? 1 : 0;
+    }
     std::memcpy(r.into, file_.data() + r.offset, r.size);
     (void)session->complete(r.ticket);
   }

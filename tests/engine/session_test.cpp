@@ -98,6 +98,64 @@ TEST(Session, SameBitsCompressedAndRowMajor) {
   }
 }
 
+// Segments lie in slots of whole blocks then, whose other bytes are overwritten; all that are streamed can be read so.
+TEST(Session, SameBitsAligned) {
+  for (const FormatId format : {FormatId::f32, FormatId::f16, FormatId::q8, FormatId::q4}) {
+    SmallOptions o;
+    o.format = format;
+    o.repetitive = true;
+    o.ffn_dim = 172;
+    o.n_layers = 3;
+    const auto ids = some_tokens(9, o.vocab_size);
+    o.aligned = false;
+    const std::string expected = Host(small_file(o).bytes, 8 * kMiB, with_logits()).generate(all_logits(ids, 5)).hash;
+    o.aligned = true;
+    for (const Layout layout : {Layout::tiles, Layout::rows}) {
+      for (const Compression compression : {Compression::none, Compression::lz4, Compression::zstd}) {
+        if (!can_decompress(compression)) continue;
+        o.layout = layout;
+        o.compression = compression;
+        const SmallFile file = small_file(o);
+        for (const std::uint32_t ring : {0u, 1u, 2u, 5u}) {
+          OpenOptions options = with_logits();
+          options.ring_slots = ring;
+          options.stream_all = ring != 0;
+          Host host(file.bytes, 8 * kMiB, options);
+          const Generation run = host.generate(all_logits(ids, 5));
+          ASSERT_EQ(run.error.code, ErrorCode::none) << run.error.sentence;
+          EXPECT_EQ(run.hash, expected) << static_cast<int>(format) << static_cast<int>(compression) << ring;
+          EXPECT_EQ(host.in_place != 0, host.session->stats().ring_slots != 0);
+          EXPECT_EQ(host.in_place, host.of_blocks);
+        }
+      }
+    }
+  }
+}
+
+// The flag alone, over segments that lie anywhere: memory is as odd as they are.
+TEST(Session, SameBitsWhereTheFlagIsWrong) {
+  for (const FormatId format : {FormatId::f32, FormatId::bf16, FormatId::q8, FormatId::q4, ggml_type(2)}) {
+    SmallOptions o;
+    o.format = format;
+    o.ffn_dim = 172;
+    o.tied = false;
+    const auto ids = some_tokens(9, o.vocab_size);
+    SmallFile file = small_file(o);
+    const std::string expected = Host(file.bytes, 8 * kMiB, with_logits()).generate(all_logits(ids, 5)).hash;
+    std::byte* const header = file.bytes.data();
+    store_le(header + 120, load_le<std::uint32_t>(header + 120) | kFlagAligned);
+    store_le(header + 124, crc32({header + 100, 24}));
+    OpenOptions options = with_logits();
+    options.stream_all = true;
+    for (const Kernels* kernels : available_kernels()) {
+      options.isa = kernels->isa;
+      Host host(file.bytes, 8 * kMiB, options);
+      EXPECT_EQ(host.generate(all_logits(ids, 5)).hash, expected) << static_cast<int>(format) << kernels->isa;
+      EXPECT_NE(host.in_place, 0u);
+    }
+  }
+}
+
 /// Lends real threads, each task on the next of them.
 void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
   std::vector<std::thread> threads;

@@ -90,6 +90,8 @@ struct Case {
 std::vector<Case> cases() {
   SmallOptions plain;
   plain.n_layers = 1;
+  SmallOptions aligned = plain;
+  aligned.aligned = true;
   SmallOptions rich;
   rich.n_layers = 2;
   rich.format = FormatId::q8;
@@ -102,7 +104,8 @@ std::vector<Case> cases() {
   rich.segment_bytes = 2000;
   rich.rope_divisors = {1, 1, 1, 2, 2, 4, 8, 8};
   rich.tokenizer.assign(50, std::byte{3});
-  std::vector<Case> all{{"plain", plain}, {"rich", rich}};
+  std::vector<Case> all{{"plain", plain}, {"aligned", aligned}, {"rich", rich}};
+  rich.aligned = true;
   rich.compression = Compression::zstd;
   if (can_decompress(rich.compression)) all.push_back({"zstd", rich});
   return all;

@@ -13,7 +13,7 @@ namespace {
 TEST(FuzzCorpus, EveryFile) {
   int n_files = 0, n_valid = 0;
   for (const auto& entry : std::filesystem::directory_iterator(QSF_SOURCE_DIR "/tests/fuzz/corpus/file")) {
-    SCOPED_TRACE(entry.path());
+    SCOPED_TRACE(entry.path().string());
     std::ifstream in(entry.path(), std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(in), {}};
     const std::vector<char> exact(content.begin(), content.end());

@@ -116,7 +116,7 @@ TEST_F(HeaderTest, Ranges) {
   expect({{108, 4, 65}}, ErrorCode::bad_header, "n_sections is 65");
   expect({{48, 1, 63}}, ErrorCode::unsupported, "quantization type 63");
   expect({{48, 1, 0xff}}, ErrorCode::unsupported, "quantization type 255");
-  expect({{120, 4, 4}}, ErrorCode::unsupported, "flags are 0x4");
+  expect({{120, 4, 8}}, ErrorCode::unsupported, "flags are 0x8");
 }
 
 TEST_F(HeaderTest, Heads) {

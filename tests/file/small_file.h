@@ -24,7 +24,8 @@ struct SmallOptions {
   Layout layout = Layout::tiles;    // of quantized matrices
   FormatId vectors = FormatId::f32;
   bool tied = true;
-  bool biases = false;  // of q, k and v
+  bool aligned = false;  // as files of large segments are
+  bool biases = false;   // of q, k and v
   bool qk_norm = false;
   bool repetitive = false;  // weights of few values, so that segments shrink when compressed
   Compression compression = Compression::none;
@@ -59,7 +60,8 @@ inline Header small_header(const SmallOptions& o) {
   h.bos = 1;
   h.eos = 2;
   h.pad = kNoToken;
-  h.flags = (o.tied ? kFlagTied : 0) | (o.vectors == FormatId::f32 ? kFlagFinalNormF32 : 0);
+  h.flags =
+      (o.tied ? kFlagTied : 0) | (o.vectors == FormatId::f32 ? kFlagFinalNormF32 : 0) | (o.aligned ? kFlagAligned : 0);
   return h;
 }
 

@@ -149,6 +149,32 @@ TEST_F(Tables, AGapBetweenSegments) {
   expect(ErrorCode::bad_segment, "goes on");
 }
 
+TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
+  f_.header.flags |= kFlagAligned;  // what has no gaps is right too
+  ASSERT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
+  const auto move = [&](std::size_t from, std::uint64_t by) {
+    for (std::size_t i = from; i < f_.segments.size(); ++i) {
+      f_.segments[i].offset += by;
+      const bool first = f_.segments[i].section != f_.segments[i - 1].section;
+      if (!first || f_.segments[i].section == 0) continue;
+      (f_.segments[i].section <= f_.header.n_layers ? f_.layers[f_.segments[i].section - 1].offset
+                                                    : f_.header.final_offset) += by;
+    }
+  };
+  move(2, 63);
+  EXPECT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
+  move(2, 1);
+  expect(ErrorCode::bad_segment, "goes on");
+  move(2, ~std::uint64_t{0} - 63);  // back by 64
+  f_.segments[2].offset -= 1;
+  expect(ErrorCode::bad_segment, "goes on");
+  f_.segments[2].offset += 1;
+  ASSERT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
+  const std::size_t of_layer = tensor(1, Role::attn_norm).first_segment;
+  f_.segments[of_layer].offset += 1;  // the index says where a section begins
+  expect(ErrorCode::bad_segment, "goes on");
+}
+
 TEST_F(Tables, SectionsThatLieOverEachOther) {
   const std::uint64_t shift = 64;
   for (SegmentEntry& s : f_.segments) {

@@ -99,17 +99,74 @@ TEST(Writer, LeavesNoHoles) {
   SmallOptions options;
   options.compression = Compression::lz4;
   options.repetitive = true;
-  const FileSource source = small_source(options, file);
-  std::vector<int> times;
-  const FileSink sink{[&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
-    times.resize(std::max<std::size_t>(times.size(), offset + bytes.size()));
-    for (std::size_t i = 0; i < bytes.size(); ++i) ++times[offset + i];
-    return {};
-  }};
-  const Result<std::uint64_t> size = write_file(source, sink, {});
-  ASSERT_TRUE(size) << size.error().sentence;
-  EXPECT_EQ(times.size(), *size);
-  EXPECT_EQ(std::ranges::count(times, 0), 0);
+  for (const bool aligned : {false, true}) {
+    options.aligned = aligned;
+    const FileSource source = small_source(options, file);
+    std::vector<int> times;
+    const FileSink sink{[&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
+      times.resize(std::max<std::size_t>(times.size(), offset + bytes.size()));
+      for (std::size_t i = 0; i < bytes.size(); ++i) ++times[offset + i];
+      return {};
+    }};
+    const Result<std::uint64_t> size = write_file(source, sink, {});
+    ASSERT_TRUE(size) << size.error().sentence;
+    EXPECT_EQ(times.size(), *size);
+    EXPECT_EQ(std::ranges::count(times, 0), 0);
+  }
+}
+
+/// Where the weights of a segment of matrices begin in the file.
+std::uint64_t weights_at(const OpenFile& f, std::size_t segment) {
+  const bool begins = std::ranges::any_of(
+      f.tensors, [&](const TensorEntry& t) { return t.first_segment == segment && rule_of(t.role).matrix; });
+  return f.segments[segment].offset + (begins ? kTensorHeaderSize : 0);
+}
+
+TEST(Writer, AlignsWeightsAndNothingElseChanges) {
+  for (const FormatId format : {FormatId::f32, FormatId::f16, FormatId::q8, FormatId::q4}) {
+    for (const Compression compression : {Compression::none, Compression::lz4}) {
+      for (const bool tied : {false, true}) {
+        SmallOptions options;
+        options.format = format;
+        options.compression = compression;
+        options.repetitive = true;
+        options.tied = tied;
+        options.vectors = FormatId::f16;
+        const Result<OpenFile> plain = open_file(small_file(options).bytes);
+        options.aligned = true;
+        const std::vector<std::byte> bytes = small_file(options).bytes;
+        const Result<OpenFile> aligned = open_file(bytes);
+        ASSERT_TRUE(plain && aligned);
+        EXPECT_EQ(aligned->header.flags, plain->header.flags | kFlagAligned);
+        ASSERT_EQ(aligned->raw.size(), plain->raw.size());
+        for (std::size_t i = 0; i < plain->raw.size(); ++i) {
+          const SegmentEntry& s = aligned->segments[i];
+          EXPECT_EQ(aligned->raw[i].size(), plain->raw[i].size());
+          // The embedding's header says where the section ends, which depends on nothing but stored sizes.
+          EXPECT_EQ(aligned->raw[i], plain->raw[i]);
+          if ((s.flags & kSegmentVectors) == 0) {
+            EXPECT_EQ(weights_at(*aligned, i) % 64, 0u) << i;
+          }
+          if (i == 0) continue;
+          const SegmentEntry& before = aligned->segments[i - 1];
+          const std::uint64_t end = before.offset + before.stored_size;
+          ASSERT_LT(s.offset - end, 64u);
+          for (std::uint64_t at = end; at < s.offset; ++at) EXPECT_EQ(bytes[at], std::byte{0});
+        }
+      }
+    }
+  }
+}
+
+TEST(Writer, AlignsLargeSegments) {
+  SmallOptions options;
+  options.vocab_size = 3000;
+  for (const std::uint32_t target : {(256u << 10) - 1, 256u << 10}) {
+    options.segment_bytes = target;
+    const Result<OpenFile> f = open_file(small_file(options).bytes);
+    ASSERT_TRUE(f) << f.error().sentence;
+    EXPECT_EQ((f->header.flags & kFlagAligned) != 0, target == 256u << 10);
+  }
 }
 
 TEST(Writer, ReportsProgressUpToTheTotal) {

@@ -248,7 +248,7 @@ TEST(GgmlTest, DequantizesToTheReference) {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() != ".q") continue;
-      std::string name = entry.path().stem();
+      std::string name = entry.path().stem().string();
       std::ranges::transform(name, name.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
       const Format* const f = find_format(name);
       if (f == nullptr) continue;

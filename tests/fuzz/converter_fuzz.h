@@ -13,6 +13,7 @@
 #include "converter/hugging_face.h"
 #include "converter/inputs.h"
 #include "converter/llama2c.h"
+#include "converter/losses.h"
 #include "converter/packed.h"
 #include "converter/pytorch.h"
 #include "converter/recipe_json.h"
@@ -151,6 +152,10 @@ inline bool fuzz_qwen3c_tokenizer(FuzzBytes bytes) {
   return good(read) && fuzz_tokens(read->source);
 }
 
+inline bool fuzz_losses(FuzzBytes bytes) {
+  return good(convert::Losses::read(convert::input_of("fuzz", bytes), "0123"));
+}
+
 /// One line per reader; its corpus lies in tests/fuzz/corpus/converter-<name>.
 struct ConverterReader {
   std::string_view name;
@@ -168,6 +173,7 @@ inline constexpr std::array kConverterReaders{
     ConverterReader{"checkpoint", fuzz_checkpoint},
     ConverterReader{"llama2c-tokenizer", fuzz_llama2c_tokenizer},
     ConverterReader{"qwen3c-tokenizer", fuzz_qwen3c_tokenizer},
+    ConverterReader{"losses", fuzz_losses},
 };
 
 inline bool fuzz_converter(std::string_view name, FuzzBytes bytes) {

@@ -1,6 +1,8 @@
 #include "kernels/cases.h"
 
-#ifndef __EMSCRIPTEN__
+#ifdef _WIN32
+#include <windows.h>
+#elif !defined(__EMSCRIPTEN__)
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
@@ -93,7 +95,7 @@ std::vector<float> multiply(const Kernels& kernels, const Weights& w, std::span<
   return y;
 }
 
-#ifndef __EMSCRIPTEN__
+#if !defined(__EMSCRIPTEN__) && !defined(_WIN32)
 namespace {
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 std::size_t in_pages(std::size_t size) { return (size + page_size() - 1) / page_size() * page_size(); }
@@ -108,6 +110,16 @@ Guarded::Guarded(std::size_t size) : size_(size) {
   data_ = base_ + page_size() + inside - size;
 }
 Guarded::~Guarded() { munmap(base_, in_pages(size_) + 2 * page_size()); }
+#elif defined(_WIN32)
+Guarded::Guarded(std::size_t size) : size_(size) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t inside = (size + kPage - 1) / kPage * kPage;
+  base_ = static_cast<std::byte*>(VirtualAlloc(nullptr, inside + 2 * kPage, MEM_RESERVE, PAGE_NOACCESS));
+  if (base_ == nullptr) std::abort();
+  if (inside != 0 && VirtualAlloc(base_ + kPage, inside, MEM_COMMIT, PAGE_READWRITE) == nullptr) std::abort();
+  data_ = base_ + kPage + inside - size;
+}
+Guarded::~Guarded() { VirtualFree(base_, 0, MEM_RELEASE); }
 #else
 namespace {
 constexpr std::size_t kFence = 256;

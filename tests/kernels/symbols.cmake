@@ -5,6 +5,7 @@ execute_process(COMMAND ${NM} -A --defined-only ${ARCHIVE} OUTPUT_VARIABLE symbo
 string(REPLACE "\n" ";" lines "${symbols}")
 set(tables 0)
 list(FILTER lines EXCLUDE REGEX "__odr_asan_gen_|___asan_globals_registered")  # AddressSanitizer's own
+list(FILTER lines EXCLUDE REGEX " R \\.refptr\\.")  # addresses, by which Windows' programs find what lies in another object
 foreach(line IN LISTS lines)
   # archive:object:address type name; lower-case types are local, save the weak and unique ones. Weak data (V) are
   # constants, the same bytes in every object.

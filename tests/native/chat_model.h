@@ -35,8 +35,8 @@ inline std::string chat_model(const TempDir& dir, const std::string& chat_templa
     tokenizer["added_tokens"].push_back({{"id", id}, {"content", text}, {"special", true}});
   }
   if (!chat_template.empty()) config["chat_template"] = chat_template;
-  std::ofstream(dir / "hf/tokenizer.json") << tokenizer.dump();
-  std::ofstream(dir / "hf/tokenizer_config.json") << config.dump();
+  std::ofstream(dir / "hf/tokenizer.json", std::ios::binary) << tokenizer.dump();
+  std::ofstream(dir / "hf/tokenizer_config.json", std::ios::binary) << config.dump();
   const Ran ran = run({program("qsf-convert"), dir / "hf", dir / "chat.qsf", "--quant-type", "8bit"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   return dir / "chat.qsf";

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "native/models.h"
+#include "system/file.h"
 
 namespace qsf::test {
 namespace {
@@ -58,7 +60,7 @@ TEST(Cli, ShortOptions) {
   EXPECT_EQ(long_names.code, 0) << long_names.err;
   EXPECT_EQ(Json::parse(read_text(dir / "r")).at("threads"), 2);
   EXPECT_GT(long_names.out.size(), 5u);
-  std::ofstream(dir / "prompt") << "Once upon a time\n";
+  std::ofstream(dir / "prompt", std::ios::binary) << "Once upon a time\n";
   for (const std::vector<std::string>& prompt : {std::vector<std::string>{"-p", "Once upon a time"},
                                                  {"-f", dir / "prompt"},
                                                  {"--prompt-file", dir / "prompt"}}) {
@@ -88,6 +90,27 @@ TEST(Cli, TextToTokensAndBack) {
   refusal({"--tokenize", "--bench"});
 }
 
+// As arguments, as names of files and in what is read and written.
+TEST(Cli, TextsAndNamesAreUtf8) {
+  const TempDir dir;
+  const std::string name = "f\u00fcr-\u6a21\u578b-\U0001f98a", text = "a \u00fc \u6a21 \U0001f98a \"q\" \\";
+  std::filesystem::copy_file(stories("8bit"), sys::path_of(dir / name));
+  std::string ids;
+  for (const Ran& ran :
+       {run_with({dir / name, "--tokenize", "-p", text}), run_with({dir / name, "--tokenize"}, text + "\n")}) {
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(ids.empty() || ran.out == ids) << ran.out;
+    ids = ran.out;
+  }
+  const Ran back = run_with({dir / name, "--detokenize", "--tokens", ids.substr(0, ids.size() - 1)});
+  EXPECT_EQ(back.out, text) << back.err;
+  const std::string receipt = dir / (name + ".json");
+  EXPECT_EQ(run_with({dir / name, "-p", text, "-n", "1", "--receipt", receipt}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(sys::path_of(receipt)));
+  const Ran none = run_with({dir / (name + "-none"), "-p", text});
+  EXPECT_TRUE(has(none.err, name + "-none: No such file")) << none.err;
+}
+
 TEST(Cli, ColorsWhenAskedFor) {
   for (const char* when : {"auto", "never"}) {
     EXPECT_FALSE(has(run_with({"no/such/file", "--prompt", "x", "--color", when}).err, "\x1b")) << when;
@@ -97,6 +120,7 @@ TEST(Cli, ColorsWhenAskedFor) {
   refusal({"--color", "blue"});
 }
 
+#ifndef _WIN32  // which has no shell of these
 TEST(Cli, CompletionKnowsEveryOption) {
   const std::string help = run_with({"--help"}).out;
   std::vector<std::string> options;
@@ -115,7 +139,7 @@ TEST(Cli, CompletionKnowsEveryOption) {
   }
   refusal({"--completion", "sh"});
   const TempDir dir;
-  std::ofstream(dir / "c.bash") << run_with({"--completion", "bash"}).out;
+  std::ofstream(dir / "c.bash", std::ios::binary) << run_with({"--completion", "bash"}).out;
   const auto words = [&](const std::string& typed, const std::string& before) {
     const Ran ran = run({"/bin/bash", "-c",
                          "source " + (dir / "c.bash") + " && COMP_WORDS=(qsf-run '" + before + "' '" + typed +
@@ -128,6 +152,7 @@ TEST(Cli, CompletionKnowsEveryOption) {
   EXPECT_EQ(words("p", "--source"), "pread\n");
   EXPECT_EQ(words(dir / "c.b", "-f"), (dir / "c.bash") + "\n");
 }
+#endif
 
 TEST(Cli, AFullContextIsTold) {
   const TempDir dir;

@@ -53,7 +53,7 @@ TEST(Embed, TextsAreALineOfJsonEach) {
   EXPECT_EQ(embed({"--prompt", "Another text"}).out, lines[1] + "\n");
   EXPECT_EQ(embed({}, "One text\nAnother text\n").out, ran.out);
   const TempDir dir;
-  std::ofstream(dir / "texts") << "One text\nAnother text";
+  std::ofstream(dir / "texts", std::ios::binary) << "One text\nAnother text";
   EXPECT_EQ(embed({"--prompt-file", dir / "texts"}).out, ran.out);
 }
 

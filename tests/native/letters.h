@@ -51,7 +51,7 @@ struct Measurable {
 
   void write(const testing::SmallFile& file, std::string_view words) {
     write_bytes(model, file.bytes);
-    std::ofstream(text) << words;
+    std::ofstream(text, std::ios::binary) << words;
   }
   RunResult measure(std::vector<std::string> more) const {
     more.insert(more.begin(), {"--perplexity", text});

@@ -273,7 +273,7 @@ TEST(Parity, OfReceipts) {
   Json changed = Json::parse(read_text(a));
   changed["generated_tokens"][6] = 3;
   changed["generated_tokens"].erase(20);
-  std::ofstream(dir / "changed") << changed.dump();
+  std::ofstream(dir / "changed", std::ios::binary) << changed.dump();
   const Json different = parity(a, dir / "changed", 1);
   EXPECT_EQ(different.at("first_divergence_step"), 6);
   EXPECT_LT(different.at("exact_match_rate").get<double>(), 1);
@@ -324,11 +324,11 @@ TEST(Parity, WhatCannotBeComparedIsAnError) {
   EXPECT_EQ(refused(saved, files.dir / "none").substr(0, 21), "qsf-parity: io_error:");
   refused(saved, files.dir / "");
   for (const std::string text : {"{", "{}", "[1]", "{\"program\": 1, \"logits_hash\": 2}", "{\"a\": \"\xff\"}"}) {
-    std::ofstream(bad) << text;
+    std::ofstream(bad, std::ios::binary) << text;
     EXPECT_TRUE(refused(r, bad).starts_with("qsf-parity: bad_input: " + bad + " is n")) << text;
   }
   for (const char* ids : {"1", "null", "[1, -2]", "[[]]", "[1.5]", "{\"a\": 1}"}) {
-    std::ofstream(bad) << R"({"program": "", "logits_hash": "", "generated_tokens": )" << ids << "}";
+    std::ofstream(bad, std::ios::binary) << R"({"program": "", "logits_hash": "", "generated_tokens": )" << ids << "}";
     EXPECT_EQ(refused(r, bad),
               "qsf-parity: bad_input: " + bad + " has a field generated_tokens that is no list of token ids\n");
   }

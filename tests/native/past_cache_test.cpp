@@ -1,4 +1,6 @@
 // Reading past the page cache: pieces, refusals, what is cut or cannot be read so.
+#include "native/past_cache.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
@@ -13,20 +15,18 @@
 #include <filesystem>
 #include <functional>
 
-#include "native/memory_room.h"
 #include "native/piece_reads.h"
 #include "native/source.h"
-#include "native/temp.h"
 #include "support/seeded.h"
+#include "system/memory.h"
 
 namespace qsf {
 namespace {
 
-/// Of a file that is not in the page cache, as far as the system does as it is told.
-void drop_cached(int fd) {
-  ::fsync(fd);
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-}
+using test::drop_cached;
+using test::placed;
+using test::request;
+using test::SomeFile;
 
 class Pieces : public ::testing::Test {
  protected:
@@ -45,10 +45,10 @@ class Pieces : public ::testing::Test {
   }
   /// As the system would: what lies in the file of the piece.
   std::size_t fill(const PieceReads::Piece& piece) {
-    const std::size_t end = std::min<std::size_t>(piece.offset + piece.size, content_.size());
+    const std::size_t end = std::min<std::size_t>(piece.offset + piece.into.size(), content_.size());
     if (piece.offset >= end) return 0;
     std::copy(content_.begin() + static_cast<std::ptrdiff_t>(piece.offset),
-              content_.begin() + static_cast<std::ptrdiff_t>(end), reads_->buffers()[piece.buffer].begin());
+              content_.begin() + static_cast<std::ptrdiff_t>(end), piece.into.begin());
     return end - piece.offset;
   }
   std::map<std::uint32_t, ErrorCode> settled() {
@@ -69,15 +69,6 @@ class Pieces : public ::testing::Test {
   std::optional<PieceReads> reads_;
 };
 
-ReadRequest request(std::uint64_t offset, std::uint32_t size, std::uint32_t ticket, std::byte* into) {
-  ReadRequest r;
-  r.offset = offset;
-  r.size = size;
-  r.ticket = ticket;
-  r.into = into;
-  return r;
-}
-
 TEST_F(Pieces, NeighboursAreReadTogether) {
   make(1 << 20, 2, 64 << 10);
   std::vector<std::byte> into(60'000);
@@ -85,9 +76,9 @@ TEST_F(Pieces, NeighboursAreReadTogether) {
   const auto piece = reads_->next();
   ASSERT_TRUE(piece);
   EXPECT_EQ(piece->offset, 4096u);
-  EXPECT_EQ(piece->offset + piece->size, 65536u);
+  EXPECT_EQ(piece->offset + piece->into.size(), 65536u);
   EXPECT_FALSE(reads_->next());
-  reads_->arrived(piece->buffer, fill(*piece));
+  reads_->arrived(piece->id, fill(*piece));
   EXPECT_EQ(settled().size(), 6u);
   EXPECT_TRUE(std::equal(into.begin(), into.end(), content_.begin() + 5000));
 }
@@ -100,15 +91,15 @@ TEST_F(Pieces, WhatIsApartIsReadApart) {
   reads_->add(request(500, 1000, 2, into.data() + 2000));
   const auto a = reads_->next(), b = reads_->next();
   ASSERT_TRUE(a && b);
-  EXPECT_EQ(a->size, 4096u);
+  EXPECT_EQ(a->into.size(), 4096u);
   EXPECT_EQ(b->offset, 100'000u / 4096 * 4096);
   EXPECT_FALSE(reads_->next()) << "both buffers are taken";
-  reads_->arrived(b->buffer, fill(*b));
+  reads_->arrived(b->id, fill(*b));
   EXPECT_EQ(settled(), (std::map<std::uint32_t, ErrorCode>{{1, ErrorCode::none}}));
   const auto c = reads_->next();
   ASSERT_TRUE(c);
-  reads_->arrived(a->buffer, fill(*a));
-  reads_->arrived(c->buffer, fill(*c));
+  reads_->arrived(a->id, fill(*a));
+  reads_->arrived(c->id, fill(*c));
   EXPECT_EQ(settled().size(), 2u);
   EXPECT_TRUE(std::equal(into.begin() + 2000, into.end(), content_.begin() + 500));
 }
@@ -122,7 +113,7 @@ TEST_F(Pieces, BytesBehindTheFilesEndAreRefusedAlone) {
   EXPECT_EQ(settled(), (std::map<std::uint32_t, ErrorCode>{{0, ErrorCode::truncated}, {1, ErrorCode::none}}));
   const auto piece = reads_->next();
   ASSERT_TRUE(piece);
-  reads_->arrived(piece->buffer, fill(*piece));
+  reads_->arrived(piece->id, fill(*piece));
   EXPECT_EQ(settled(), (std::map<std::uint32_t, ErrorCode>{{2, ErrorCode::none}}));
 }
 
@@ -135,7 +126,7 @@ TEST_F(Pieces, CancelledAreThoseThatNoPieceWasMadeOf) {
   ASSERT_TRUE(piece);
   reads_->cancel();
   EXPECT_EQ(settled(), (std::map<std::uint32_t, ErrorCode>{{1, ErrorCode::cancelled}}));
-  reads_->arrived(piece->buffer, fill(*piece));
+  reads_->arrived(piece->id, fill(*piece));
   EXPECT_EQ(settled(), (std::map<std::uint32_t, ErrorCode>{{0, ErrorCode::cancelled}}));
   EXPECT_EQ(reads_->under_way(), 0u);
 }
@@ -147,37 +138,99 @@ TEST_F(Pieces, ShortReadsAndErrorsLoseNothing) {
   std::vector<std::byte> into(3'000'001);
   std::vector<ReadRequest> all;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    const std::uint32_t begin = random.below(3'000'001), size = random.below(300'000);
+    const std::uint32_t begin = random.below(3'000'001), size = random.below(i % 2 == 0 ? 1'000'000 : 300'000);
     all.push_back(request(begin, std::min(size, 3'000'001 - begin), i, nullptr));
   }
-  std::size_t next = 0, done = 0;
+  std::size_t next = 0, done = 0, n_in_place = 0;
   std::vector<std::vector<std::byte>> memory(all.size());
   std::vector<PieceReads::Piece> under_way;
   std::size_t held = 0;
   while (done < all.size()) {
     for (; next < all.size() && held < kSourceDepth; ++next, ++held) {
-      memory[next].resize(all[next].size);
-      all[next].into = memory[next].data();
+      all[next].blocks = next % 3 == 0;
+      all[next].into = placed(memory[next], all[next], next % 2 == 0 ? 0 : 64);
       reads_->add(all[next]);
     }
     while (const auto piece = reads_->next()) {
-      ASSERT_LE(piece->size, 96u << 10);
-      ASSERT_EQ((piece->size | piece->offset) % 4096, 0u);
+      ASSERT_EQ((piece->into.size() | piece->offset | reinterpret_cast<std::uintptr_t>(piece->into.data())) % 4096, 0u);
+      ASSERT_TRUE(piece->id >= 3 || piece->into.size() <= 96u << 10);
+      n_in_place += piece->id < 3 ? 0 : 1;
       under_way.push_back(*piece);
     }
     if (!under_way.empty()) {
       const std::size_t at = random.below(static_cast<std::uint32_t>(under_way.size()));
       const std::size_t whole = fill(under_way[at]);
       const std::size_t got = random.below(3) != 0 ? whole : random.below(static_cast<std::uint32_t>(whole) + 1);
-      reads_->arrived(under_way[at].buffer, got);
+      reads_->arrived(under_way[at].id, got);
+      if (got != whole) drop_cached(fd_);  // what was missing came by way of the page cache
       under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(at));
     }
     for (const auto& [ticket, code] : settled()) {
       EXPECT_EQ(code, ErrorCode::none);
-      EXPECT_TRUE(std::equal(memory[ticket].begin(), memory[ticket].end(),
+      EXPECT_TRUE(std::equal(all[ticket].into, all[ticket].into + all[ticket].size,
                              content_.begin() + static_cast<std::ptrdiff_t>(all[ticket].offset)));
+      memory[ticket] = {};
       ++done, --held;
     }
+  }
+  EXPECT_GT(n_in_place, 20u);
+}
+
+// A large request whose memory lies as the file does is read there, whole blocks of it; nothing is read beside it.
+TEST_F(Pieces, WhatLiesInItsBlocksIsReadInPlace) {
+  make(4 << 20, 1, 64 << 10);
+  std::vector<std::byte> memory[4];
+  std::vector<ReadRequest> all{request(4096 * 3 + 48, 300'001, 0, nullptr), request(1'000'000, 262'144, 1, nullptr),
+                               request(1'000'000, 262'143, 2, nullptr), request(2'000'000, 300'000, 3, nullptr)};
+  for (ReadRequest& r : all) {
+    r.into = placed(memory[r.ticket], r, r.ticket == 3 ? 1 : 0);
+    r.blocks = true;
+    reads_->add(r);
+  }
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const auto piece = reads_->next();
+    ASSERT_TRUE(piece);
+    EXPECT_EQ(piece->offset, all[i].offset / 4096 * 4096);
+    EXPECT_EQ(piece->into.data(), all[i].into - all[i].offset % 4096);
+    EXPECT_EQ((all[i].offset + all[i].size + 4095) / 4096 * 4096, piece->offset + piece->into.size());
+    reads_->arrived(piece->id, fill(*piece));
+    EXPECT_TRUE(std::equal(all[i].into, all[i].into + all[i].size,
+                           content_.begin() + static_cast<std::ptrdiff_t>(all[i].offset)));
+  }
+  while (const auto piece = reads_->next()) {
+    EXPECT_EQ(piece->id, 0u) << "into the buffer";
+    reads_->arrived(piece->id, fill(*piece));
+  }
+  for (const ReadRequest& r : std::span(all).subspan(2)) {
+    EXPECT_TRUE(std::equal(r.into, r.into + r.size, content_.begin() + static_cast<std::ptrdiff_t>(r.offset)));
+  }
+  EXPECT_EQ(settled().size(), 4u);
+}
+
+TEST_F(Pieces, ReadsInPlaceWaitForNoBuffer) {
+  make(8 << 20, 1, 64 << 10);
+  std::vector<std::vector<std::byte>> memory(9);
+  std::vector<ReadRequest> all;
+  for (std::uint32_t i = 0; i < memory.size(); ++i) {
+    all.push_back(request(i * 500'000, 300'000, i, nullptr));
+    all[i].into = placed(memory[i], all[i], 0);
+    all[i].blocks = i != 0;
+    reads_->add(all[i]);
+  }
+  std::vector<PieceReads::Piece> under_way;
+  for (int turn = 0; turn < 5; ++turn) {  // the first is read through the buffer, five times
+    const auto piece = reads_->next();
+    ASSERT_TRUE(piece);
+    EXPECT_EQ(piece->id, 0u);
+    if (turn < 4) reads_->arrived(piece->id, fill(*piece));
+    if (turn == 4) under_way.push_back(*piece);
+  }
+  while (const auto piece = reads_->next()) under_way.push_back(*piece);
+  EXPECT_EQ(under_way.size(), memory.size());
+  EXPECT_EQ(reads_->under_way(), memory.size());
+  for (const PieceReads::Piece& piece : under_way) reads_->arrived(piece.id, fill(piece));
+  for (const ReadRequest& r : all) {
+    EXPECT_TRUE(std::equal(r.into, r.into + r.size, content_.begin() + static_cast<std::ptrdiff_t>(r.offset)));
   }
 }
 
@@ -188,7 +241,7 @@ TEST_F(Pieces, AFileThatWasCutIsTold) {
   reads_->add(request(95'000, 10'000, 0, into.data()));
   const auto piece = reads_->next();
   ASSERT_TRUE(piece);
-  reads_->arrived(piece->buffer, 100'000 - piece->offset);
+  reads_->arrived(piece->id, 100'000 - piece->offset);
   EXPECT_EQ(settled(), (std::map<std::uint32_t, ErrorCode>{{0, ErrorCode::truncated}}));
 }
 
@@ -212,21 +265,6 @@ bool refuse(long call, int error) {
   const sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
-
-struct SomeFile {
-  const test::TempDir dir;
-  const std::string path = dir / "file";
-  const std::vector<std::byte> content = test::some_bytes(2'500'000);
-  int fd = -1;
-
-  SomeFile() {
-    test::write_bytes(path, content);
-    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  }
-  SomeFile(const SomeFile&) = delete;
-  SomeFile& operator=(const SomeFile&) = delete;
-  ~SomeFile() { ::close(fd); }
-};
 
 /// Opens the file by `kind`, reads it and says whether that was by `by` and right.
 int reads_by(const SomeFile& file, const char* kind, const char* by, std::uint64_t beside = 0) {

@@ -75,7 +75,8 @@ TEST_P(Streaming, EveryCompressionGivesTheSameBits) {
   std::string expected;
   for (const char* compress : {"none", "lz4", "zstd"}) {
     if (!can_decompress(Compression::zstd) && std::string_view(compress) == "zstd") continue;
-    fs::copy(stories("f16", compress), file(), fs::copy_options::overwrite_existing);
+    fs::remove(file());  // mingw-w64 overwrites nothing
+    fs::copy(stories("f16", compress), file());
     for (const std::uint32_t threads : {1u, 2u, 5u}) {
       for (const std::uint32_t slots : {0u, 1u, 9u}) {
         const std::unique_ptr<Host> host = open(threads, 6u << 20, slots);
@@ -92,6 +93,7 @@ TEST_P(Streaming, EveryCompressionGivesTheSameBits) {
   }
 }
 
+#ifndef _WIN32  // where an open file keeps its name
 // Another file under the name is another file: what is open goes on.
 TEST_P(Streaming, AReplacedFileChangesNothing) {
   const std::unique_ptr<Host> host = open(2);
@@ -103,6 +105,7 @@ TEST_P(Streaming, AReplacedFileChangesNothing) {
   fs::remove(file());
   EXPECT_EQ(generate_some(*host).hash, before.hash);
 }
+#endif
 
 TEST_P(Streaming, BytesThatAreWrongTheFirstTimeAreToldOnceAndRightTheNext) {
   const std::vector<std::byte> content = read_bytes(file());

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,11 @@ namespace qsf::test {
 class TempDir {
  public:
   TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "qsf-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+    std::random_device random;
+    std::error_code taken;
+    do {
+      path_ = (std::filesystem::temp_directory_path() / ("qsf-test-" + std::to_string(random()))).generic_string();
+    } while (!std::filesystem::create_directory(path_, taken) && !taken);
   }
   ~TempDir() {
     std::error_code ignored;

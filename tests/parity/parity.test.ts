@@ -1,11 +1,13 @@
 // The same bits everywhere: every instruction set of the native, ARM and WebAssembly builds, in every way of running,
 // gives the same logits and tokens for a model of every architecture and weight format.
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
+const runs = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 const program = 'logits-hash';
 // In Node 20 relaxed SIMD is an experiment, and its baseline compiler (Liftoff) computes the relaxed dot wrongly.
@@ -28,6 +30,17 @@ const builds = [
     name: 'ARM under qemu',
     command: ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', join(root, 'build-aarch64', 'bin', program)],
     isas: isasOf('any', 'arm'),
+  },
+  {
+    name: 'Windows under wine',
+    command: [
+      'env',
+      'WINEDEBUG=-all',
+      `WINEPREFIX=${join(root, 'build-windows', 'wine')}`,
+      '/usr/lib/wine/wine64',
+      join(root, 'build-windows', 'bin', `${program}.exe`),
+    ],
+    isas: isasOf('any'),
   },
   {
     name: 'WebAssembly with SIMD',
@@ -70,12 +83,12 @@ interface Line {
 }
 
 /** What one build prints, one line for each way of running. */
-function lines(command: string[], model: string, ids: number[], way?: string): Line[] {
+async function lines(command: string[], model: string, ids: number[], way?: string): Promise<Line[]> {
   const [file = '', ...before] = command;
-  const text = execFileSync(file, [...before, model, ids.join(','), '4', ...(way ? [way] : [])], { encoding: 'utf8' });
-  return text
+  const { stdout } = await runs(file, [...before, model, ids.join(','), '4', ...(way ? [way] : [])]);
+  return stdout
     .trim()
-    .split('\n')
+    .split(/\r?\n/)
     .map((line) => {
       const [isa = '', kv = '', , hash = '', tokens = ''] = line.split(' ');
       return { isa, kv, result: `${hash} ${tokens}` };
@@ -92,18 +105,18 @@ describe.each(models)('$name at $quantType', ({ name, quantType, all }) => {
   const ids = (golden(name).prompts[0]?.ids ?? []).slice(0, 37);
   const expected = new Map<string, string>();
 
-  beforeAll(() => {
+  beforeAll(async () => {
     mkdirSync(folder, { recursive: true });
     const convert = join(root, 'build', 'bin', 'qsf-convert');
-    execFileSync(convert, [join(data, name), model, '--quant-type', quantType], { stdio: 'ignore' });
-    for (const { isa, kv, result } of lines(native.command, model, ids)) {
+    await runs(convert, [join(data, name), model, '--quant-type', quantType]);
+    for (const { isa, kv, result } of await lines(native.command, model, ids)) {
       if (isa === 'scalar' && !expected.has(kv)) expected.set(kv, result);
     }
   });
 
-  it.each(builds)('is the same: $name', ({ command, isas }) => {
+  it.concurrent.each(builds)('is the same: $name', async ({ command, isas }) => {
     const whole = all || command === native.command;
-    const seen = lines(command, model, ids, whole ? undefined : onlyWay);
+    const seen = await lines(command, model, ids, whole ? undefined : onlyWay);
     expect(seen.map(({ isa }) => isa)).toEqual(expect.arrayContaining(isas));
     expect(new Set(seen.map(({ kv }) => kv)).size).toBe(whole ? kvTypes : 1);
     for (const { isa, kv, result } of seen)

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "qsf/engine.h"
@@ -16,6 +17,13 @@ TEST(TryProduct, GoesThroughWhatFits) {
     EXPECT_LE(*bytes, memory.size()) << format.name;
     EXPECT_EQ(*try_product(memory, format.id, "scalar", {}), *bytes) << format.name;
   }
+}
+
+// What would fill them would be measured with the product.
+TEST(TryProduct, ComputesWithWhatLiesThere) {
+  std::vector<std::byte> memory(3u << 20, std::byte{0x11});
+  ASSERT_TRUE(try_product(memory, kFormats[0].id, "", {}));
+  EXPECT_EQ(std::ranges::count(std::span(memory).last(2u << 20), std::byte{0x11}), 2 << 20);
 }
 
 TEST(TryProduct, RefusesWhatIsNotThere) {

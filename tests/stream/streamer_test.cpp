@@ -20,8 +20,9 @@ constexpr std::uint32_t kLayers = 3, kOfLayer = 48;  // segments of experts
 /// A mixture whose segments of experts are chosen from by layer; nothing else is used.
 class Slots {
  public:
-  explicit Slots(std::uint32_t n_slots, std::uint32_t ring = 2) {
+  explicit Slots(std::uint32_t n_slots, std::uint32_t ring = 2, bool aligned = false) {
     testing::SmallOptions o;
+    o.aligned = aligned;
     o.n_layers = kLayers;
     o.format = FormatId::q8;
     o.segment_bytes = 1 << 16;  // an expert's matrix each
@@ -70,7 +71,9 @@ class Slots {
     for (const std::uint32_t s : segments) found += streamer_.choose(s) != Streamer::Presence::none ? 1 : 0;
     streamer_.end_choice();
     for (const std::uint32_t s : segments) {
-      while (streamer_.acquire(s) == nullptr) serve();
+      const std::byte* at = streamer_.acquire(s);
+      for (; at == nullptr; at = streamer_.acquire(s)) serve();
+      EXPECT_EQ(std::memcmp(at, file_.raw[s].data(), file_.raw[s].size()), 0) << s;
       streamer_.release(s);
       serve();
     }
@@ -79,6 +82,7 @@ class Slots {
   void serve() {
     while (const auto r = streamer_.next_request()) {
       ++reads[r->ticket];
+      if (r->blocks) fill_blocks(*r);
       std::memcpy(r->into, small_.bytes.data() + r->offset, r->size);
       ASSERT_TRUE(streamer_.complete(r->ticket));
     }
@@ -89,8 +93,21 @@ class Slots {
   }
 
   std::map<std::uint32_t, std::size_t> reads;  // by segment
+  std::size_t in_place = 0;
 
  private:
+  /// As reading whole blocks does: bytes round those that are asked for.
+  void fill_blocks(const ReadRequest& r) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(r.into), before = begin % kBlock;
+    EXPECT_EQ((r.offset - begin) % kBlock, 0u);
+    std::byte* const blocks = r.into - before;
+    const std::size_t n = align_up(before + r.size, kBlock);
+    ASSERT_GE(blocks, memory_.data());
+    ASSERT_LE(blocks + n, memory_.data() + memory_.size());
+    std::memset(blocks, 0x5a, n);
+    ++in_place;
+  }
+
   testing::SmallFile small_;
   testing::OpenFile file_;
   std::vector<std::vector<std::uint32_t>> layers_;
@@ -121,6 +138,22 @@ TEST(Streamer, WhatIsUsedInTurnIsFoundInProportionToSlots) {
       EXPECT_EQ(found, pass == 0 ? 0 : n);
       EXPECT_EQ(slots.all_reads(), kLayers * kOfLayer - found) << n;
       for (const auto& [segment, times] : slots.reads) EXPECT_EQ(times, 1u) << segment;
+    }
+  }
+}
+
+/// A slot of whole blocks is a segment's alone, in the ring as among those that keep what was chosen.
+TEST(Streamer, BlocksOfAlignedFilesAreNobodyElses) {
+  for (const std::uint32_t ring : {1u, 2u, 7u}) {
+    for (const std::uint32_t n : {0u, 7u, 72u, 144u}) {
+      for (const bool aligned : {false, true}) {
+        Slots slots(n, ring, aligned);
+        for (int pass = 0; pass < 3; ++pass) {
+          slots.begin_pass();
+          for (std::uint32_t layer = 0; layer < kLayers; ++layer) slots.use(layer, slots.layer(layer));
+        }
+        EXPECT_EQ(slots.in_place, aligned ? slots.all_reads() : 0u);
+      }
     }
   }
 }

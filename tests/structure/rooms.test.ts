@@ -16,11 +16,12 @@ const graph = new Map<string, Set<string>>(declared);
 /** Beyond the engine: hosts and the converter see the public headers only, the benchmarks every room. */
 const hosts = new Map([
   ['threads', new Set(['threads'])],
-  ['native', new Set(['native', 'threads'])],
+  ['system', new Set(['system'])],
+  ['native', new Set(['native', 'threads', 'system'])],
   ['wasm', new Set(['wasm', 'threads'])],
   // Calibration runs the model as a host does.
-  ['converter', new Set(['converter', 'native', 'threads'])],
-  ['bench', new Set(['bench', 'native', 'threads', ...graph.keys()])],
+  ['converter', new Set(['converter', 'native', 'threads', 'system'])],
+  ['bench', new Set(['bench', 'native', 'threads', 'system', ...graph.keys()])],
 ]);
 
 /** The surface that joins the rooms: the C and C++ interfaces. */
@@ -95,11 +96,33 @@ describe('rooms', () => {
   });
 });
 
+describe('operating systems', () => {
+  /** What one system alone has: sources of bytes, a library that is loaded late, a processor's own features, sleep. */
+  const own = [
+    'native/source_mmap.cpp',
+    'native/mapped_copy.h',
+    'native/source_uring.cpp',
+    'native/source_overlapped.cpp',
+    'native/curl.cpp',
+    'engine/kernels/dispatch.cpp',
+    'threads/thread_pool.cpp',
+  ];
+  const header =
+    /^\s*#\s*include <(?:unistd|fcntl|poll|signal|pthread|sched|dlfcn|spawn|link|io|windows|sys\/\w+)\.h>/m;
+
+  it('are asked in one room', () => {
+    const asking = sources('.cpp', '.h', '.inl').filter((path) => header.test(read(path)));
+    expect(asking.filter((path) => path.startsWith('system/')).length).toBeGreaterThan(5);
+    const wrong = asking.filter((path) => !/^(system|tests|bench)\//.test(path) && !own.includes(path));
+    expect(wrong).toEqual([]);
+  });
+});
+
 describe('tests', () => {
   const built = new Set(
     [...read('tests/CMakeLists.txt').matchAll(/^ *qsf_tests\((\w+)/gm)].map(([, room = '']) => room),
   );
-  const without = [...graph.keys(), 'threads', 'native', 'converter'].filter(
+  const without = [...graph.keys(), 'threads', 'system', 'native', 'converter'].filter(
     (room) =>
       !built.has(room) || !paths.some((path) => path.startsWith(`tests/${room}/`) && path.endsWith('_test.cpp')),
   );

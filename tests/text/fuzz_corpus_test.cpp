@@ -12,7 +12,7 @@ namespace {
 TEST(FuzzCorpus, EveryFile) {
   int n_valid = 0, n_files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(QSF_SOURCE_DIR "/tests/fuzz/corpus/text")) {
-    SCOPED_TRACE(entry.path());
+    SCOPED_TRACE(entry.path().string());
     const std::string content = read_file(entry.path().string());
     const bool opened = fuzz_tokenizer(std::as_bytes(std::span(content)));
     ++n_files;

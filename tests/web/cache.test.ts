@@ -4,7 +4,7 @@ import { cache, makeRoom } from '../../web/src/cache.js';
 import { HttpSource } from '../../web/src/sources/http-source.js';
 import { openCache } from '../../web/src/sources/model-cache.js';
 import { installFakeOpfs } from './fake-opfs.js';
-import type { FakeFolder } from './fake-opfs.js';
+import type { FakeFile, FakeFolder } from './fake-opfs.js';
 import { FakeServer, noise } from './fake-server.js';
 
 const address = (name: string) => `https://example.org/${name}.qsf`;
@@ -34,6 +34,41 @@ async function keep(name: string, bytes: number) {
 
 const names = async () => (await cache.list()).map(({ url }) => url);
 const folders = () => (top.inside.get('qsf') as FakeFolder | undefined)?.inside.size ?? 0;
+
+/** The file in which a kept model lies, of the only one there is. */
+function onlyFile(): FakeFile {
+  const [folder] = (top.inside.get('qsf') as FakeFolder).inside.values();
+  return (folder as FakeFolder).inside.get('model') as FakeFile;
+}
+
+describe('what another tab keeps', () => {
+  for (const modes of [true, false]) {
+    it(`is read ${modes ? 'by a handle beside its own' : 'through a File where a file has one handle'}`, async () => {
+      top = installFakeOpfs(() => now, {}, modes);
+      const owner = (await openCache(address('a')))!;
+      owner.reset({ url: address('a'), validator: '"1"', size: 400 });
+      owner.write(0, noise(400));
+      owner.mark(0, 400);
+      owner.markComplete();
+      let reads = 0;
+      onlyFile().onRead = () => reads++;
+      const other = (await openCache(address('a')))!;
+      expect(other.owned).toBe(false);
+      const into = new Uint8Array(100);
+      const waiting = other.read(50, into);
+      expect(waiting === undefined).toBe(modes);
+      await waiting;
+      expect(into).toEqual(noise(400).subarray(50, 150));
+      expect(reads).toBe(modes ? 1 : 0);
+      expect(onlyFile().open).toBe(modes ? 2 : 1);
+      // What the file does not hold is nobody's.
+      await expect(other.read(350, into)).rejects.toMatchObject({ code: 'truncated' });
+      await other.close();
+      expect(onlyFile().open).toBe(1);
+      await owner.close();
+    });
+  }
+});
 
 describe('the cache', () => {
   it('lists what was a model, and when it was opened', async () => {

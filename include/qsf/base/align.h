@@ -7,6 +7,7 @@
 namespace qsf {
 
 inline constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
+inline constexpr std::size_t kBlock = 4096;    // a page, and what reads past the page cache are multiples of
 
 constexpr std::uint64_t align_up(std::uint64_t n, std::uint64_t to = kAlignment) { return (n + to - 1) / to * to; }
 

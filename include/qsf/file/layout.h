@@ -67,6 +67,8 @@ struct Header {
 inline constexpr std::uint32_t kNoToken = 0xffffffffu;
 inline constexpr std::uint32_t kFlagTied = 1u << 0;          // the output head is the embedding
 inline constexpr std::uint32_t kFlagFinalNormF32 = 1u << 1;  // the final norm is f32 (without it f16)
+inline constexpr std::uint32_t kFlagAligned = 1u << 2;       // each segment's weights begin at a multiple of kAlignment
+inline constexpr std::uint32_t kKnownFlags = kFlagTied | kFlagFinalNormF32 | kFlagAligned;
 
 struct LayerEntry {
   std::uint64_t offset = 0;

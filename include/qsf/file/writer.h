@@ -39,7 +39,7 @@ struct TensorSource {
 };
 
 struct FileSource {
-  Header header;                      // offsets, CRCs, sizes and quant are filled in by the writer
+  Header header;                      // offsets, CRCs, sizes and quant are filled in by the writer, as is kFlagAligned
   std::vector<TensorSource> tensors;  // any order; the writer puts them in the file's
   std::vector<MetaEntry> meta;
   std::vector<std::byte> tokenizer;  // a TOKN section, empty for none

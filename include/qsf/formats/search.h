@@ -25,4 +25,17 @@ double search_block(const Format& f, std::span<const float> weights, const Block
 /// The same, or what quantize_block gives where that costs less.
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
 
+/// Second moments H of the columns that a block's weights are multiplied with: [block] rows of `stride` floats.
+struct BlockMoments {
+  const float* h;
+  std::size_t stride;
+};
+
+/// Changes a block's numbers one after the other, each to where e H e^T is least while the others stay: scale and
+/// minimum, then from the last column to the first a sub-block's packed numbers and its codes. `pull` is H e of the
+/// block's columns, with e the errors of all columns of the row, and stays so; `moved` becomes what was added to each
+/// weight. pull.size() == moved.size() == f.block. Whether anything changed.
+bool improve_block(const Format& f, const BlockMoments& moments, std::span<float> pull, std::byte* block,
+                   std::span<float> moved);
+
 }  // namespace qsf

@@ -14,6 +14,7 @@ struct ReadRequest {
   std::byte* into = nullptr;
   std::uint32_t crc = 0;  // CRC-32 of those bytes, when has_crc
   bool has_crc = false;
+  bool blocks = false;  // until complete(), the whole kBlocks round `into` may be overwritten; they stay where they are
 };
 
 }  // namespace qsf

@@ -1,6 +1,7 @@
 // One engine in a page of its own, told by the script what to load and when to measure. Every engine computes the same
 // number of tokens from an empty context; what is not arithmetic (loading, the page's own calls) is left out.
 import { openQsf } from './qsf.js';
+import { firstToken, readAlone } from './streaming.js';
 import { openWllama2, openWllama3 } from './wllama.js';
 
 export interface Settings {
@@ -11,6 +12,8 @@ export interface Settings {
   /** Bytes for the whole of QSF. */
   memory: number;
   variant?: 'simd' | 'relaxed';
+  /** Whether the browser keeps the model. Default false. */
+  cache?: boolean;
 }
 
 /** Token counts of the two measurements. */
@@ -23,6 +26,8 @@ export interface Work {
 export interface Rates {
   prefill: number;
   decode: number;
+  /** Bytes that were read for each token that was generated. */
+  read?: number;
 }
 
 export interface Engine {
@@ -42,6 +47,8 @@ const bench = {
     return engine.about();
   },
   measure: async (work: Work): Promise<Rates> => engine!.measure(work),
+  readAlone,
+  firstToken,
 };
 
 declare global {

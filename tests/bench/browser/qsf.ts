@@ -5,13 +5,14 @@ import type { Engine, Rates, Settings, Work } from './page.js';
 
 const greedy: GenerateOptions = { temperature: 0, ignoreEos: true };
 
-export async function openQsf({ qsf, memory, threads, variant }: Settings): Promise<Engine> {
-  const llm = await QSF.load(qsf, { memory, threads, cache: false, ...(variant && { variant }) });
+export async function openQsf({ qsf, memory, threads, variant, cache = false }: Settings): Promise<Engine> {
+  const llm = await QSF.load(qsf, { memory, threads, cache, ...(variant && { variant }) });
 
   async function generate(prompt: number[], maxTokens: number) {
     const pieces = llm.generate(prompt, { ...greedy, maxTokens });
     while (!(await pieces.next()).done);
-    return (await llm.stats()).generation!;
+    const { generation, io } = await llm.stats();
+    return { ...generation!, bytes: io.engine };
   }
 
   return {
@@ -20,7 +21,8 @@ export async function openQsf({ qsf, memory, threads, variant }: Settings): Prom
       const ids = Array.from({ length: prompt }, (_, i) => 3 + ((i * 7) % 1000));
       const prefill = await generate(ids, 1);
       const decode = await generate(ids.slice(0, 1), n + 1);
-      return { prefill: prompt / (prefill.firstTokenMs! / 1000), decode: decode.tokensPerSecond! };
+      const read = (decode.bytes - prefill.bytes) / (n + 1);
+      return { prefill: prompt / (prefill.firstTokenMs! / 1000), decode: decode.tokensPerSecond!, read };
     },
     async about() {
       const { engine, plan } = await llm.stats();

@@ -2,7 +2,7 @@ import 'uplot/dist/uPlot.min.css';
 
 import { draw } from './charts.js';
 import type { Chart } from './charts.js';
-import { heads, kernels, median, runs } from './results.js';
+import { heads, kernels, median, runs, streamed } from './results.js';
 
 /** One chart per model: every engine's prefill, and another for decode, which is on another scale. */
 function ofModels(): Chart[] {
@@ -19,6 +19,17 @@ function ofModels(): Chart[] {
     }),
   );
 }
+
+const ofStreaming = () =>
+  streamed.map(({ model, budget, ways }): Chart => {
+    const values = Object.values(ways).map((all) => median(all.map(({ rate }) => rate)));
+    return {
+      title: `${model} in ${String(budget)} MiB`,
+      note: 'tokens per second, medians',
+      at: Object.keys(ways),
+      series: [{ label: 'tokens/s', values }],
+    };
+  });
 
 /** Figures of the products of 4096 x 4096 weights from memory on one thread, by format, of the fastest instructions. */
 function products(columns: number, key: 'GB/s' | 'GMAC/s' | 'share'): Map<string, number> {
@@ -74,4 +85,4 @@ machine.textContent = heads
     return `${command}: ${m.cpu}, ${String(m.processors)} cores, ${m.date}, ${m.commit}${busy}`;
   })
   .join('\n');
-draw([...ofModels(), ...ofKernels()], document.querySelector<HTMLElement>('#charts')!);
+draw([...ofModels(), ...ofStreaming(), ...ofKernels()], document.querySelector<HTMLElement>('#charts')!);

@@ -17,6 +17,13 @@ interface Head {
   command: string;
 }
 type Peers = Head & { native: Run[]; browser?: { browser: string; rows: Run[] } };
+/** A model that is several times its budget; ways of reading it, each with its runs. */
+export interface Streamed {
+  model: string;
+  budget: number;
+  ways: Record<string, { rate: number }[]>;
+}
+type Streaming = Head & { rows: Streamed[] };
 type Kernels = Head & { rows: Kernel[] };
 
 const files = import.meta.glob<Head>('../../../docs/benchmarks/*.json', { eager: true, import: 'default' });
@@ -27,6 +34,7 @@ export const runs = (() => {
   const peers = read<Peers>('peers');
   return peers ? [...peers.native, ...(peers.browser?.rows ?? [])] : [];
 })();
+export const streamed = read<Streaming>('streaming')?.rows ?? [];
 export const kernels = read<Kernels>('kernels')?.rows ?? [];
 
 export function median(values: number[]): number {

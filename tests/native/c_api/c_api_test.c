@@ -45,11 +45,19 @@ static struct Seen generate(QSFEngine* engine, const char* prompt, int max_token
   return seen;
 }
 
+static void set_isa(const char* name) {
+#ifdef _WIN32
+  _putenv_s("QSF_ISA", name);
+#else
+  setenv("QSF_ISA", name, 1);
+#endif
+}
+
 static void check_failures(const char* model) {
-  setenv("QSF_ISA", "neon9", 1);
+  set_isa("neon9");
   EXPECT(qsf_load(model, NULL) == NULL && qsf_last_error_code() == kBadArgument);
   EXPECT(strstr(qsf_last_error(), "neon9") != NULL);
-  setenv("QSF_ISA", "scalar", 1);
+  set_isa("scalar");
   EXPECT(qsf_load("no/such/file.qsf", NULL) == NULL);
   EXPECT(qsf_last_error_code() == kIoError && strstr(qsf_last_error(), "no/such/file.qsf") != NULL);
   EXPECT(qsf_load(NULL, NULL) == NULL && qsf_last_error_code() == kBadArgument);

@@ -229,7 +229,10 @@ class OwnedCache implements ModelCache {
   }
 }
 
-/** What another tab keeps, read through File objects: these see a snapshot, so they are taken anew when it has moved on. */
+/**
+ * What another tab keeps, read by a handle beside its own where the browser can do that, else through File objects: these
+ * see a snapshot, so they are taken anew when it has moved on.
+ */
 class SharedCache implements ModelCache {
   readonly owned = false;
   readonly writable = false;
@@ -237,23 +240,32 @@ class SharedCache implements ModelCache {
   readonly verified: RangeSet;
   readonly complete: boolean;
   readonly #handle: FileSystemFileHandle;
+  readonly #model: SyncFile | undefined;
   #reader: BlockReader;
 
   static async open(folder: FileSystemDirectoryHandle): Promise<SharedCache | undefined> {
     const journal = parseJournal((await readWhole(folder, JOURNAL_FILE)).bytes);
     const handle = await folder.getFileHandle(MODEL_FILE);
-    return journal && new SharedCache(journal, handle, await handle.getFile());
+    const file = await handle.getFile();
+    return journal && new SharedCache(journal, handle, file, await syncAccess(handle, 0).catch(() => undefined));
   }
 
-  private constructor(journal: Journal, handle: FileSystemFileHandle, file: File) {
+  private constructor(journal: Journal, handle: FileSystemFileHandle, file: File, model: SyncFile | undefined) {
     this.identity = journal.identity;
     this.verified = journal.verified;
     this.complete = journal.complete;
     this.#handle = handle;
     this.#reader = new BlockReader(file);
+    // The only handle is the owner's.
+    if (model?.isShared) this.#model = model;
+    else model?.close();
   }
 
-  async read(offset: number, into: Uint8Array): Promise<void> {
+  read(offset: number, into: Uint8Array): Promise<void> | undefined {
+    return this.#model?.read(into, offset) === into.length ? undefined : this.#readFile(offset, into);
+  }
+
+  async #readFile(offset: number, into: Uint8Array): Promise<void> {
     try {
       await this.#reader.read(offset, into);
     } catch {
@@ -273,5 +285,7 @@ class SharedCache implements ModelCache {
     this.verified.remove(offset, size);
   }
   markComplete(): void {}
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#model?.close();
+  }
 }

@@ -1,19 +1,20 @@
-#include "native/cores.h"
-
-#include <algorithm>
-#include <cstdio>
-#include <set>
-#include <string>
-#include <vector>
-
-#ifdef __linux__
 #include <pthread.h>
 #include <sched.h>
-#endif
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "system/cores.h"
 
 namespace qsf {
-
-#ifdef __linux__
 namespace {
 
 std::string first_line(const char* path) {
@@ -66,10 +67,24 @@ void pin_to_cores(std::span<std::thread> threads) {
     ::pthread_setaffinity_np(threads[i].native_handle(), sizeof one, &one);
   }
 }
-#else
-std::uint32_t usable_cores() { return std::max(std::thread::hardware_concurrency(), 1u); }
 
-void pin_to_cores(std::span<std::thread>) {}
-#endif
+std::string processor_name() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> info(std::fopen("/proc/cpuinfo", "re"), std::fclose);
+  std::array<char, 512> line{};
+  while (info && std::fgets(line.data(), line.size(), info.get()) != nullptr) {
+    const std::string_view text = line.data();
+    if (!text.starts_with("model name") && !text.starts_with("CPU part")) continue;
+    const std::size_t begin = text.find_first_not_of(" \t", text.find(':') + 1), end = text.find('\n');
+    if (begin < end) return std::string(text.substr(begin, end - begin));
+  }
+  return "unknown";
+}
+
+void raise_reading_thread() {
+  // The first of the eight best-effort levels, in front of everybody's usual fourth. A raise of the thread itself needs
+  // rights, and what it unpacks would then take the computing threads' turns.
+  constexpr int kThread = 1, kBestEffort = 2 << 13;
+  ::syscall(SYS_ioprio_set, kThread, 0, kBestEffort);
+}
 
 }  // namespace qsf

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <thread>
 
 namespace qsf {
@@ -11,6 +12,13 @@ namespace qsf {
 std::uint32_t usable_cores();
 
 /// Keeps each thread on a physical core of its own, as far as there are enough; the first core is left to the caller.
+/// Nothing where the system takes no such wishes.
 void pin_to_cores(std::span<std::thread> threads);
+
+/// What the processor calls itself; "unknown" where the system does not tell.
+std::string processor_name();
+
+/// Has the calling thread's reads, or the thread itself, served before others', as far as that needs no rights.
+void raise_reading_thread();
 
 }  // namespace qsf

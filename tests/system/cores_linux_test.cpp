@@ -1,18 +1,12 @@
-#include "native/cores.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <atomic>
 
+#include "system/cores.h"
+
 namespace qsf {
 namespace {
-
-TEST(Cores, AreCounted) {
-  const std::uint32_t n = usable_cores();
-  EXPECT_GE(n, 1u);
-  EXPECT_LE(n, std::max(1u, std::thread::hardware_concurrency()));
-}
 
 TEST(Cores, HoldTheThreadsThatArePinned) {
   std::atomic<bool> stop{false};

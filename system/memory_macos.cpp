@@ -1,0 +1,38 @@
+#include <mach/mach.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "system/memory.h"
+
+namespace qsf {
+
+void clear_pages(std::span<std::byte> pages) {
+  // Only a new mapping in their place is sure to be zero.
+  ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+         -1, 0);
+}
+
+void prefer_huge_pages(std::span<std::byte>) {}
+
+std::uint64_t memory_room() {
+  vm_statistics64_data_t pages{};
+  mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
+  const mach_port_t host = ::mach_host_self();
+  const bool told =
+      ::host_statistics64(host, HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &n) == KERN_SUCCESS;
+  ::mach_port_deallocate(::mach_task_self(), host);
+  if (!told) return ~std::uint64_t{0};
+  // external_page_count: pages of files, the page cache.
+  const std::uint64_t free = std::uint64_t{pages.free_count} + pages.purgeable_count + pages.external_page_count;
+  return free * static_cast<std::uint64_t>(::getpagesize());
+}
+
+std::uint64_t peak_resident_bytes() {
+  rusage usage{};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) : 0;  // bytes here
+}
+
+void drop_code_pages() {}
+
+}  // namespace qsf

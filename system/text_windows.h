@@ -1,0 +1,14 @@
+// UTF-8 and the UTF-16 that Windows takes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace qsf::sys {
+
+std::wstring wide(std::string_view text);
+std::string narrow(std::wstring_view text);
+/// Sets errno to what stands for GetLastError(); gives -1.
+int fail_as_windows();
+
+}  // namespace qsf::sys
