@@ -17,7 +17,20 @@ interface Result {
   runtimeError?: { message: string };
 }
 
+/** How often a browser's trace may be lost, of which Lighthouse itself says that it is to be run again (NO_NAVSTART). */
+const LOST_TRACES = 2;
+
 async function audit(address: string, ...options: string[]): Promise<Result> {
+  for (let lost = 0; ; lost++) {
+    try {
+      return await auditOnce(address, ...options);
+    } catch (error) {
+      if (lost === LOST_TRACES || !String(error).includes('Please run Lighthouse again')) throw error;
+    }
+  }
+}
+
+async function auditOnce(address: string, ...options: string[]): Promise<Result> {
   const flags = `--chrome-flags=--headless=new ${chromiumArgs.join(' ')}`;
   const { stdout } = await promisify(execFile)(
     lighthouse,
