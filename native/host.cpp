@@ -55,6 +55,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
   OpenOptions open = options.open;
   open.workers = host->pool_.workers();
+  if (!open.stream_all) open.mapped = host->source_.mapped();
   QSF_TRY(host->measure(options, open));
   const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
   if (!session) return session.error();
@@ -102,9 +103,9 @@ Result<Step> Host::step() {
         if (!io_->help()) io_->wait(seen, std::chrono::milliseconds(20));
         if (profiling_) profile_.waiting += seconds_since(begin);
         break;
-      case Step::error:
-        return session_->error();
       default:
+        QSF_TRY(source_.intact());
+        if (step == Step::error) return session_->error();
         return step;
     }
   }

@@ -111,6 +111,12 @@ Helped Source::read_cached(Completion& out) {
 
 std::size_t Source::at_hand() const { return kind_->at_hand == nullptr ? 0 : kind_->at_hand(state_); }
 
+std::span<const std::byte> Source::mapped() const {
+  return kind_->mapped == nullptr ? std::span<const std::byte>() : kind_->mapped(state_);
+}
+
+Status Source::intact() { return kind_->intact == nullptr ? Status() : kind_->intact(state_); }
+
 void Source::cancel() { kind_->cancel(state_); }
 
 std::size_t take_completions(Completions& from, std::span<Completion> to) {

@@ -62,6 +62,9 @@ struct SourceKind {
   std::size_t (*at_hand)(void* state) = nullptr;
   const SourceKind* instead = nullptr;  // opened where this one is an unsupported_host
   bool past_cache = false;              // so that how deep the ring is decides how fast it reads
+  /// Or nullptr. As Source's.
+  std::span<const std::byte> (*mapped)(void* state) = nullptr;
+  Status (*intact)(void* state) = nullptr;
 };
 /// The names of all kinds, in the order of the table.
 std::span<const SourceKind* const> source_kinds();
@@ -99,6 +102,12 @@ class Source {
   Helped read_cached(Completion& out);
   /// Any thread. Requests that read_cached() would find now: with SourceOptions::helped all such, else 1 at most.
   std::size_t at_hand() const;
+  /// The whole file where it lies in this process's memory, until the source goes; else empty. Reading a part of it to
+  /// its own place brings it there.
+  std::span<const std::byte> mapped() const;
+  /// truncated, once, after something of mapped() could not be had any more and was read as zeros: what was computed
+  /// since the last call may be wrong. The file is then looked for anew. While nothing is computed.
+  Status intact();
   /// Any thread, not a signal handler. For good: what is under way and what is submitted later completes with
   /// `cancelled`, unless its bytes are there already, and still has to be reaped before its memory is used again.
   void cancel();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,10 +17,13 @@
 
 namespace qsf {
 
+class MappedFile;
+
 struct FileSource {
   int fd;
-  std::uint64_t size;  // when it was opened
-  bool drops;          // what was read
+  std::uint64_t size;                  // when it was opened
+  bool drops;                          // what was read
+  std::shared_ptr<MappedFile> mapped;  // of the kind that maps the file
   ReadThread thread;
 
   FileSource(int file, std::uint64_t bytes, bool behind, ReadThread::Read read, bool helped);

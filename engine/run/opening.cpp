@@ -164,7 +164,8 @@ Result<Config> Opening::read_model() {
 }
 
 Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned) {
-  QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), options.recheck));
+  QSF_TRY(
+      streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), options.recheck, options.mapped));
   QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len, by.chunk));
   const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
@@ -207,7 +208,12 @@ Status Opening::plan_memory() {
     }
   }
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-    if (needs_[i].lookup) needs_[i].read = needs_[i].computed = 0;  // a row
+    SegmentNeed& need = needs_[i];
+    if (need.lookup) need.read = need.computed = 0;  // a row
+    if (stays_in_file(m.tables, i, m.options.mapped)) {
+      need.bytes = 0;
+      need.lookup = need.chosen = false;
+    }
   }
   PlanInput in;
   in.budget = kHostReserve + arena_->size();

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::uint64_t kLead = kAlignment - kTensorHeaderSize;
 
+/// Others have no room for files of any size.
+constexpr bool kMaps = sizeof(void*) >= 8;
+
 bool begins_with_header(const FileTables& tables, std::uint32_t segment) {
   const TensorEntry* matrix = matrix_of(tables, segment);
   return matrix != nullptr && matrix->first_segment == segment;
@@ -53,6 +56,12 @@ std::uint64_t desk_bytes(const FileTables& tables) {
 
 }  // namespace
 
+bool stays_in_file(const FileTables& tables, std::uint32_t segment, std::span<const std::byte> mapped) {
+  if (!kMaps || mapped.empty()) return false;
+  const TensorEntry* const matrix = matrix_of(tables, segment);
+  return tables.segments[segment].compression == Compression::none && matrix != nullptr && !needs_tiling(matrix);
+}
+
 const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment) {
   if ((tables.segments[segment].flags & kSegmentVectors) != 0) return nullptr;
   std::size_t low = 0, high = tables.tensors.size();  // the last tensor whose first segment is not behind `segment`
@@ -71,7 +80,8 @@ std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segme
 }
 
 Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-                      std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck) {
+                      std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck,
+                      std::span<const std::byte> mapped) {
   if (plan.ring_slots > kMaxSlots) {
     return make_error(ErrorCode::bad_argument, "a ring of {} slots is more than the {} that are possible",
                       plan.ring_slots, kMaxSlots);
@@ -95,10 +105,11 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   }
   for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
     std::span<std::byte> buffer;
-    if (pinned[i]) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
+    const bool stays = pinned[i] && stays_in_file(tables_, i, mapped);
+    if (pinned[i] && !stays) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
     if (arena.is_dry()) continue;
     places_[i].pinned = pinned[i];
-    places_[i].buffer = buffer.data();
+    places_[i].buffer = stays ? in_file(mapped, i) : buffer.data();
   }
   const auto room = [&](std::uint64_t bytes) { return (bytes + 2 * in_block_) & ~std::uint64_t{in_block_}; };
   const std::uint64_t of_slot = room(plan.slot_bytes), of_chosen = room(plan.chosen_slot_bytes);
@@ -155,6 +166,12 @@ Streamer::Presence Streamer::presence(std::uint32_t segment) const {
   const Place& place = places_[segment];
   if (place.state.load(std::memory_order_acquire) != State::ready) return Presence::none;
   return !place.pinned && place.slot < n_ring_ ? Presence::passing : Presence::kept;
+}
+
+/// What would be the buffer of a segment that stays in the file. Nothing of it is written.
+std::byte* Streamer::in_file(std::span<const std::byte> mapped, std::uint32_t segment) const {
+  const std::byte* const at = mapped.data() + tables_.segments[segment].offset;
+  return const_cast<std::byte*>(at) - (begins_with_header(tables_, segment) ? kLead : 0);
 }
 
 std::byte* Streamer::raw(std::uint32_t segment) const {

@@ -29,6 +29,9 @@ constexpr std::size_t arena_bytes<ReadRequest>() {
 /// The buffer that a segment needs: 48 bytes so that data behind a 16-byte header is 64-byte aligned, its bytes as the
 /// kernels want them, and room to decompress in place.
 std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segment);
+/// Whether a segment is used in the mapped file (OpenOptions): a matrix as the kernels want it, neither compressed nor
+/// in rows that are to be tiled.
+bool stays_in_file(const FileTables& tables, std::uint32_t segment, std::span<const std::byte> mapped);
 /// The matrix that lies in a segment, or nullptr for a segment of vectors.
 const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment);
 
@@ -49,9 +52,10 @@ class Streamer {
  public:
   /// `schedule`: the segments of a whole pass in order of use, each once; it must outlive this. With `recheck`, a
   /// segment is checked whenever it is read, not only the first time. `chosen`: ascending ranges of the schedule whose
-  /// segments are used where choose() says so.
+  /// segments are used where choose() says so. `mapped`: as OpenOptions'.
   Status init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-              std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck);
+              std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck,
+              std::span<const std::byte> mapped = {});
 
   enum class Use : std::uint8_t { in_order, lookup };
   /// The segment's decompressed bytes (tiled where the file has rows), or nullptr while they are on their way or when
@@ -121,6 +125,7 @@ class Streamer {
   static constexpr std::uint32_t kMaxDesks = 4;
   static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
 
+  std::byte* in_file(std::span<const std::byte> mapped, std::uint32_t segment) const;
   std::byte* raw(std::uint32_t segment) const;
   std::byte* stored(std::uint32_t segment) const;
   Status unpack(std::uint32_t segment);

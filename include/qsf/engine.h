@@ -44,6 +44,10 @@ struct OpenOptions {
 #include "qsf/base/boundary.def"
   std::optional<KvType> kv;  // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
   std::string_view isa;      // empty: the best
+  /// The whole file where the host has it mapped, for as long as the session; empty: nowhere. Matrices that are stored
+  /// as they are used are then used there, and take no memory of the session's; a request for one names its own place,
+  /// which is only read.
+  std::span<const std::byte> mapped;
   Observe observe = Observe::nothing;
   Workers workers;
 };

@@ -93,6 +93,7 @@ export async function measureStreaming(runs, models) {
       ...(group && llama ? [{ name: 'llama.cpp, capped', threads: 2, cold: true, group, gguf }] : []),
       { name: 'warm, 1 thread', budget, threads: 1, source: 'pread' },
       { name: 'warm, 2 threads', budget, threads: 2, source: 'pread' },
+      { name: 'mapped, 2 threads', budget, threads: 2, source: 'mmap' },
       { name: 'resident, 1 thread', threads: 1 },
       { name: 'resident, 2 threads', threads: 2 },
     ];
@@ -123,6 +124,7 @@ export async function measureStreaming(runs, models) {
         llama && { 'capped over llama.cpp, capped': quotient(of('capped', 'rate'), of('llama.cpp, capped', 'rate')) }),
       'warm over resident, 1 thread': quotient(of('warm, 1 thread', 'rate'), of('resident, 1 thread', 'rate')),
       'warm over resident, 2 threads': quotient(of('warm, 2 threads', 'rate'), of('resident, 2 threads', 'rate')),
+      'mapped over resident, 2 threads': quotient(of('mapped, 2 threads', 'rate'), of('resident, 2 threads', 'rate')),
       'warm, 2 threads over 1': quotient(of('warm, 2 threads', 'rate'), of('warm, 1 thread', 'rate')),
     };
     for (const { name } of ways.filter((way) => !way.gguf))

@@ -113,6 +113,7 @@ class Host {
   }
 
   std::size_t of_blocks = 0, in_place = 0;  // requests of whole blocks; those that lie there as in the file's
+  std::size_t of_mapped = 0;                // of bytes that are where they are wanted
   Session* session = nullptr;
   Error error;
   std::function<bool()> stop_when;                // asked after every step
@@ -132,7 +133,11 @@ class Host {
       ++of_blocks;
       in_place += (r.offset - begin) % kBlock == 0 ? 1 : 0;
     }
-    std::memcpy(r.into, file_.data() + r.offset, r.size);
+    if (r.into == file_.data() + r.offset) {
+      ++of_mapped;
+    } else {
+      std::memcpy(r.into, file_.data() + r.offset, r.size);
+    }
     (void)session->complete(r.ticket);
   }
 

@@ -156,7 +156,7 @@ TEST(Run, StaysInsideItsBudget) {
   };
   const Case cases[] = {
       {stories("8bit"), 4, {}},
-      {stories("8bit"), 4, {"--source", "mmap"}},
+      {stories("8bit"), 4, {"--source", "mmap", "--stream-all"}},
       {stories("8bit"), 4, {"--source", "direct"}},
       {stories("8bit"), 4, {"--source", "uring"}},
       {server.url(), 4, {}},

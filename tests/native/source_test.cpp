@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "native/http_server.h"
-#include "native/mapped_copy.h"
+#include "native/mapped_file.h"
 #include "native/source_reads.h"
 #include "native/temp.h"
 

@@ -40,6 +40,10 @@ class Streaming : public ::testing::TestWithParam<const SourceKind*> {
  protected:
   Streaming() { fs::copy(stories("8bit"), file()); }
   std::string file() const { return dir_ / "m.qsf"; }
+  /// Slots, unless everything is used where it is mapped.
+  static void expect_ring(Host& host) {
+    EXPECT_EQ(host.session().stats().ring_slots == 0, !host.source().mapped().empty());
+  }
   std::unique_ptr<Host> open(std::uint32_t threads, std::uint64_t budget = 4u << 20, std::uint32_t slots = 0) {
     HostOptions options;
     options.budget = budget;
@@ -59,7 +63,7 @@ TEST_P(Streaming, ACutFileEndsTheGenerationAndAWholeOneGoesOn) {
   for (const std::uint32_t threads : {1u, 2u, 5u}) {
     const std::unique_ptr<Host> host = open(threads);
     ASSERT_TRUE(host);
-    ASSERT_NE(host->session().stats().ring_slots, 0u);
+    expect_ring(*host);
     const Made before = generate_some(*host);
     ASSERT_EQ(before.code, ErrorCode::none);
     const std::vector<std::byte> content = read_bytes(file());
@@ -81,7 +85,7 @@ TEST_P(Streaming, EveryCompressionGivesTheSameBits) {
       for (const std::uint32_t slots : {0u, 1u, 9u}) {
         const std::unique_ptr<Host> host = open(threads, 6u << 20, slots);
         ASSERT_TRUE(host);
-        EXPECT_NE(host->session().stats().ring_slots, 0u);
+        if (std::string_view(compress) == "none") expect_ring(*host);
         for (int i = 0; i < 2; ++i) {  // read for the first time, then again
           const Made made = generate_some(*host);
           ASSERT_EQ(made.code, ErrorCode::none) << compress << " " << threads << " " << slots;

@@ -100,7 +100,8 @@ describe('operating systems', () => {
   /** What one system alone has: sources of bytes, a library that is loaded late, a processor's own features, sleep. */
   const own = [
     'native/source_mmap.cpp',
-    'native/mapped_copy.h',
+    'native/mapped_file.h',
+    'native/mapped_file.cpp',
     'native/source_uring.cpp',
     'native/source_overlapped.cpp',
     'native/curl.cpp',

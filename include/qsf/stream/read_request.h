@@ -11,8 +11,8 @@ struct ReadRequest {
   std::uint64_t offset = 0;
   std::uint32_t size = 0;
   std::uint32_t ticket = 0;
-  std::byte* into = nullptr;
-  std::uint32_t crc = 0;  // CRC-32 of those bytes, when has_crc
+  std::byte* into = nullptr;  // of what is mapped (OpenOptions) its own place: bring it into memory, change nothing
+  std::uint32_t crc = 0;      // CRC-32 of those bytes, when has_crc
   bool has_crc = false;
   bool blocks = false;  // until complete(), the whole kBlocks round `into` may be overwritten; they stay where they are
 };
