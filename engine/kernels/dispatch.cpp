@@ -6,6 +6,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -13,6 +17,18 @@
 namespace qsf {
 
 namespace {
+
+#if defined(__x86_64__)
+/// Linux saves tiles for those only that have asked: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). How others
+/// are asked is not known here.
+bool allow_tiles() {
+#ifdef __linux__
+  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#else
+  return false;
+#endif
+}
+#endif
 
 std::uint64_t read([[maybe_unused]] CpuWord word) {
 #if defined(__x86_64__)
@@ -27,12 +43,16 @@ std::uint64_t read([[maybe_unused]] CpuWord word) {
       return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 ? b : 0;
     case CpuWord::leaf7_ecx:
       return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 ? c : 0;
+    case CpuWord::leaf7_edx:
+      return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 ? d : 0;
     case CpuWord::leaf7_1_eax:
       return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 ? a : 0;
     case CpuWord::xcr0:
       if ((read(CpuWord::leaf1_ecx) & bit_OSXSAVE) == 0) return 0;
       __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
       return std::uint64_t{d} << 32 | a;
+    case CpuWord::tiles_allowed:
+      return allow_tiles() ? 1 : 0;
     default:
       return 0;
   }

@@ -10,8 +10,18 @@
 namespace qsf {
 
 /// Where processors say what they have: x86's cpuid (leaf, sub-leaf 0 or another, register) and XCR0, which tells the
-/// registers that the operating system saves; Linux' AT_HWCAP on ARM.
-enum class CpuWord : std::uint8_t { leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_1_eax, xcr0, hwcap };
+/// registers that the operating system saves; Linux' AT_HWCAP on ARM. tiles_allowed is 1 where the system lets this
+/// process use matrix tiles, for which it is asked when this is read.
+enum class CpuWord : std::uint8_t {
+  leaf1_ecx,
+  leaf7_ebx,
+  leaf7_ecx,
+  leaf7_edx,
+  leaf7_1_eax,
+  xcr0,
+  tiles_allowed,
+  hwcap
+};
 
 struct CpuBit {
   CpuWord word;
@@ -20,7 +30,7 @@ struct CpuBit {
 
 struct Isa {
   Kernels kernels;
-  std::span<const CpuBit> needs;
+  std::span<const CpuBit> needs;  // looked at in this order, until one is not there
 };
 
 inline constexpr std::size_t kMaxIsas = 16;  // in one build

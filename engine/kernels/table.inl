@@ -5,6 +5,9 @@
 
 // Order matters: each uses those above it.
 #include "kernels/exact.inl"
+#include "kernels/strips.inl"
+#include "kernels/tiles.inl"
+// products of strips and tiles
 #include "kernels/matmul.inl"
 #include "kernels/quantize.inl"
 #include "kernels/vectors.inl"

@@ -16,6 +16,7 @@
 //   Bits table_lookup(Bits table, Bits codes)   the byte table[code] for each byte of codes, 0..15; the table is in
 //                                               every quarter
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
+// and, where the processor multiplies whole matrices, MatrixTiles.
 #pragma once
 
 #include <bit>
@@ -80,6 +81,19 @@ struct Ints {
 };
 struct Bits {  // unsigned lanes, for work on representations: wraps
   BitsPart part[kParts];
+};
+
+/// Matrix tiles, where a vocabulary specializes this for Ints. They are the thread's own while one lives.
+///   kColumns                                    activation columns of a pass, whole panels
+///   MatrixTiles(int dots)                       of a product, at most kMaxDots
+///   void load_codes(const void* at)             4 unsigned codes per lane for each dot
+///   void multiply<k>(const int8_t* x, void* to) the exact sums, in Ints, of the dots of a panel's columns, kGroup
+///   bytes
+///                                               apart; k counts the panels of a pass
+template <class Lanes>
+class MatrixTiles {
+ public:
+  static constexpr int kColumns = 0;
 };
 
 template <class F, std::size_t... kIndex>

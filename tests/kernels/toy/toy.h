@@ -1,4 +1,4 @@
-// A vocabulary for a test: four vectors of 4 lanes, in plain C++.
+// A vocabulary for a test: four vectors of 4 lanes, and matrix tiles, in plain C++.
 #pragma once
 
 namespace qsf {
@@ -32,6 +32,34 @@ QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
   }
   return sum;
 }
+
+/// As a processor's: signed columns by unsigned codes.
+template <>
+class MatrixTiles<Ints> {
+ public:
+  static constexpr int kColumns = 16;
+
+  explicit MatrixTiles(int dots) : dots_(dots) {}
+
+  void load_codes(const void* at) { __builtin_memcpy(codes_, at, sizeof codes_[0] * static_cast<std::size_t>(dots_)); }
+
+  template <int kIndex>
+  void multiply(const std::int8_t* x, void* to) const {
+    std::int32_t sums[kPanel][kLanes] = {};
+    for (std::size_t column = 0; column < kPanel; ++column) {
+      for (int i = 0; i < 4 * dots_; ++i) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          sums[column][lane] += x[column * kGroup + static_cast<std::size_t>(i)] * codes_[i / 4][4 * lane + i % 4];
+        }
+      }
+    }
+    __builtin_memcpy(to, sums, sizeof sums);
+  }
+
+ private:
+  int dots_;
+  std::uint8_t codes_[kMaxDots][4 * kLanes];
+};
 
 }  // namespace
 }  // namespace qsf

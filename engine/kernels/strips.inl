@@ -1,0 +1,314 @@
+// Strips of quantized weights: codes and scales of their tiles, group after group, beside panels of activations. A lane
+// is a row, so that every row keeps its own accumulator.
+#include <algorithm>
+#include <bit>
+
+#include "formats/sub_scales.h"
+
+namespace qsf {
+namespace {
+
+/// What of a format shapes its kernel; formats of the same kind share one.
+struct TileKind {
+  std::uint8_t code_bits;
+  bool trits;
+  Levels levels;
+  Scale scale;
+  bool has_min;
+  bool has_offset;
+  Sub sub;
+
+  /// Bits of a level, as the dot sees it.
+  constexpr int level_bits() const {
+    return levels == Levels::codes ? code_bits
+                                   : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
+  }
+  /// Cache lines that a group of 32 takes, with its share of the block's numbers.
+  constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
+  /// Whether half a group's codes are whole loads of every plane.
+  constexpr bool halves() const { return !trits && code_bits % 2 == 0; }
+  /// Sub-scales per group of 32.
+  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
+};
+
+/// Where kernels are to be few, iq4_nl is an iq4_xs without sub-scales.
+constexpr TileKind tile_kind(const Format& f) {
+  const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
+  return {f.code_bits, f.packing == Packing::trits, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
+}
+
+/// What of a format its kernel takes as numbers.
+struct TileShape {
+  std::uint32_t groups;  // of 32 columns in a block
+  std::uint32_t bytes;
+  std::uint32_t group_bytes;  // on average
+  std::uint32_t minimum_at;
+  std::uint32_t sub_at;
+  std::uint32_t codes_at;
+  std::int32_t offset;
+};
+
+constexpr TileShape tile_shape(const Format& f) {
+  return {f.block / kGroup, tile_bytes(f),    tile_bytes(f) * kGroup / f.block,   tile_minimum_at(f),
+          tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset)};
+}
+
+QSF_INLINE Bits operator&(Bits a, std::uint32_t b) { return a & broadcast(b); }
+QSF_INLINE Bits operator^(Bits a, std::uint32_t b) { return QSF_EACH(Bits, a.part[i] ^ b); }
+QSF_INLINE Bits operator<<(Bits a, int by) { return QSF_EACH(Bits, a.part[i] << by); }
+QSF_INLINE Bits operator>>(Bits a, int by) { return QSF_EACH(Bits, a.part[i] >> by); }
+
+/// A table for table_lookup.
+template <Levels kOf>
+constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
+  std::array<std::uint8_t, kTileLoad> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = kLevels[static_cast<std::size_t>(kOf)][i % 16];
+  return table;
+}();
+
+/// Codes of columns 4 kAt .. 4 kAt + 3 of a group, all planes joined. `planes` is where each plane's part of the group
+/// begins.
+template <TileKind kKind, int kAt>
+QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
+  Bits codes = broadcast(0u);
+  unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
+    constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
+    if constexpr (plane.width != 0) {
+      constexpr TileField field = tile_field(plane, 0, kAt * kTileGroup);
+      Bits bytes = load<Bits>(planes[decltype(index)::value] + field.byte);
+      if constexpr (field.shift != 0) bytes = shift_right<field.shift>(bytes);
+      if constexpr (plane.width != 8) bytes = bytes & broadcast<0x01010101u * ((1u << plane.width) - 1)>();
+      if constexpr (plane.shift != 0) bytes = shift_left<plane.shift>(bytes);
+      codes = codes | bytes;
+    }
+  });
+  return codes;
+}
+
+/// The codes of a block, group after group, as operands of the dot.
+template <TileKind kKind>
+class TileCodes {
+ public:
+  QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape) : trits_(codes) {
+    if constexpr (!kKind.trits) {
+      std::size_t done = 0;  // bits of the planes before
+      unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
+        constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
+        planes_[decltype(index)::value] = codes + kTileRows * kGroup / 8 * shape.groups * done;
+        done += plane.width;
+      });
+    }
+  }
+
+  /// Columns 4 kAt .. 4 kAt + 3 of the current group; trits are asked for in order.
+  template <int kAt>
+  QSF_INLINE Bits levels() {
+    if constexpr (kKind.trits) {
+      return next_trits();
+    } else if constexpr (kKind.levels == Levels::codes) {
+      return joined_planes<kKind, kAt>(planes_);
+    } else {
+      return table_lookup(load<Bits>(kTable<kKind.levels>.data()), joined_planes<kKind, kAt>(planes_));
+    }
+  }
+
+  /// On by a group's kOf-th part.
+  template <int kOf>
+  QSF_INLINE void next() {
+    if constexpr (kKind.trits) return;
+    unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
+      constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
+      planes_[decltype(index)::value] += kTileRows * kGroup / 8 * plane.width / kOf;
+    });
+  }
+
+ private:
+  // What tripling a byte carries is its next trit; what stays is the fraction for the one after.
+  QSF_INLINE Bits next_trits() {
+    if (left_ == 0) {
+      fractions_ = load<Bits>(trits_);
+      trits_ += kTileLoad;
+      left_ = kTrits;
+    }
+    --left_;
+    const Bits fractions = fractions_;
+    // LLVM would make a product by 3 of this, and WebAssembly has that of bytes one by one only: it must not know a
+    // term.
+    Bits twice = add_u8(fractions, fractions);
+    if constexpr (kDotsInRow) {
+      std::uint32_t nothing = 0;
+      asm("" : "+r"(nothing));
+      twice = twice ^ nothing;
+    }
+    fractions_ = add_u8(twice, fractions);
+    return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
+  }
+
+  const std::byte* planes_[kMaxPlanes] = {};
+  const std::byte* trits_;
+  Bits fractions_{};
+  std::uint32_t left_ = 0;
+};
+
+/// See power_of_two in formats/blocks.h.
+QSF_INLINE Floats powers_of_two(Bits exponents) {
+  const Bits half = exponents >> 1, other = (exponents + broadcast(1u)) >> 1;
+  return bit_cast<Floats>((half + broadcast(63u)) << 23) * bit_cast<Floats>((other + broadcast(63u)) << 23);
+}
+
+/// The scales (and minima) of a block's sub-blocks, or of the whole block, in 16 rows.
+template <TileKind kKind>
+struct TileScales {
+  static constexpr int kCount = kKind.sub == Sub::none ? 1 : kMaxBlock / kGroup * kKind.per_group();
+
+  QSF_INLINE Floats scale(std::size_t j) const { return copy_of(scales[kKind.sub == Sub::none ? 0 : j]); }
+  QSF_INLINE Floats minimum(std::size_t j) const { return copy_of(minima[kKind.sub == Sub::none ? 0 : j]); }
+
+  Floats scales[kCount];
+  Floats minima[kKind.has_min ? kCount : 1];
+};
+
+template <TileKind kKind>
+QSF_INLINE void read_whole_scale(const std::byte* tile, const TileShape& shape, Floats& scale, Floats& minimum) {
+  if constexpr (kKind.scale == Scale::f16) scale = load_promote_f16(tile);
+  if constexpr (kKind.scale == Scale::f32) scale = load(tile);
+  if constexpr (kKind.scale == Scale::exponent) scale = powers_of_two(load_promote_u8(tile));
+  if constexpr (kKind.has_min) minimum = load_promote_f16(tile + shape.minimum_at);
+}
+
+/// Apart from what multiplies: every number of columns reads them alike, once in 256 columns, and inlined into each it
+/// is most of the code.
+template <TileKind kKind>
+[[gnu::noinline]] void read_sub_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
+  Floats scale = broadcast(1.0f), minimum{};
+  read_whole_scale<kKind>(tile, shape, scale, minimum);
+  if constexpr (kFewKernels && kKind.sub == Sub::x4) {
+    if (shape.sub_at == shape.codes_at) {
+      out.scales[0] = scale;
+      return;
+    }
+  }
+  const auto byte = [&](int k) __attribute__((always_inline)) {
+    return load_promote_u8(tile + shape.sub_at + static_cast<std::size_t>(k) * kTileRows);
+  };
+  unroll<TileScales<kKind>::kCount>([&](auto index) __attribute__((always_inline)) {
+    constexpr int kJ = decltype(index)::value;
+    const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));
+    out.scales[kJ] = scale * convert_to<Floats>(packed - broadcast(std::int32_t{sub_bias(kKind.sub)}));
+    // GGML's minimum is what is taken away.
+    if constexpr (kKind.has_min) {
+      out.minima[kJ] =
+          broadcast(-0.0f) - minimum * convert_to<Floats>(bit_cast<Ints>(sub_minimum<kKind.sub>(kJ, byte)));
+    }
+  });
+}
+
+template <TileKind kKind>
+QSF_INLINE void read_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
+  if constexpr (kKind.sub == Sub::none) {
+    out.scales[0] = broadcast(1.0f);
+    read_whole_scale<kKind>(tile, shape, out.scales[0], out.minima[0]);
+  } else {
+    read_sub_scales<kKind>(tile, shape, out);
+  }
+}
+
+// Weights are read once, in order. Processors fetch too little ahead by themselves while they compute: lines are asked
+// into the second level of cache from kFar bytes ahead on, and from there into the first kNear bytes ahead.
+inline constexpr std::size_t kLine = 64;
+inline constexpr std::size_t kFar = 8192;
+inline constexpr std::size_t kNear = 1024;
+
+/// Asks for what lies `ahead` of dot kAt of a group.
+template <TileKind kKind, int kAt>
+QSF_INLINE void read_ahead(const std::byte* ahead) {
+  if constexpr (kReadsAhead) {
+    for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
+      __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
+      __builtin_prefetch(ahead + kLine * line, 0, 3);
+    }
+  }
+}
+
+/// A panel's columns that a pass takes, group after group.
+struct PanelPass {
+  const std::int8_t* codes;
+  const float* d;
+  const float* sums;  // kPer of a group
+};
+
+/// The panels from `column` on, at their first group.
+template <int kPer, int kPanels>
+QSF_INLINE void begin_panels(PanelPass (&panels)[kPanels], const MatmulArgs& a, std::uint32_t column) {
+  unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+    const std::size_t first = a.xq.place(column + p * kPanel, a.n, 0);
+    const float* const sums = kPer == 1 ? a.xq.sums : a.xq.half_sums;
+    panels[p] = {a.xq.codes + first * kGroup, a.xq.d + first, sums + first * kPer};
+  });
+}
+
+template <class T, int kCount>
+struct Several {
+  T of[kCount];
+};
+template <class T, int kCount, class F>
+QSF_INLINE Several<T, kCount> several(F f) {
+  return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
+}
+
+/// of(part, codes, scales, sub, ahead) for every part of a group that has a scale of its own, in kStrips strips, with
+/// panels of `width` columns at that group.
+template <TileKind kKind, int kStrips, int kPanels, class Part>
+QSF_INLINE void for_each_part(const MatmulArgs& a, const TileShape& shape, const std::byte* strip,
+                              std::size_t strip_bytes, PanelPass (&panels)[kPanels], std::size_t width, Part of) {
+  constexpr int kPer = kKind.per_group();
+  const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
+  const std::byte* tile = strip;
+  const std::byte* ahead = strip + kNear;
+  for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
+    TileScales<kKind> scales[kStrips];
+    unroll<kStrips>(
+        [&](auto s) __attribute__((always_inline)) { read_scales<kKind>(tile + s * strip_bytes, shape, scales[s]); });
+    auto codes = several<TileCodes<kKind>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
+      return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
+    });
+    const std::size_t end = group + shape.groups;
+    for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
+      unroll<kPer>([&](auto part) __attribute__((always_inline)) {
+        of(part, codes, scales, sub, ahead);
+        ++sub;
+      });
+      unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+        PanelPass& panel = panels[p];
+        panel.codes += width * kGroup;
+        panel.d += width;
+        panel.sums += width * kPer;
+      });
+    }
+  }
+}
+
+/// What a zero activation code's level counts for, as the dot sees it.
+template <TileKind kKind>
+QSF_INLINE float dot_offset(const TileShape& shape) {
+  return static_cast<float>(shape.offset - dot_bias<kKind.level_bits()>);
+}
+
+/// Adds part kPart of a group, in column kIn of its panel.
+template <TileKind kKind, int kIn, int kPart>
+QSF_INLINE void add_part(Floats& acc, Ints dots, const TileScales<kKind>& scales, std::size_t sub, float offset,
+                         const PanelPass& panel) {
+  const float xsum = panel.sums[kIn * kKind.per_group() + kPart];
+  Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact
+  if constexpr (kKind.has_offset || dot_bias<kKind.level_bits()> != 0) isum = isum - broadcast(offset * xsum);
+  const Floats dx = broadcast(panel.d[kIn]);
+  acc = acc + (scales.scale(sub) * dx) * isum;
+  if constexpr (kKind.has_min) acc = acc + (scales.minimum(sub) * dx) * broadcast(xsum);
+}
+
+QSF_INLINE void store_strip(const MatmulArgs& a, std::uint32_t row, std::uint32_t column, Floats acc) {
+  store_n(a.y + column * static_cast<std::size_t>(a.y_stride) + row, acc, a.rows - row);
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,79 @@
+// AVX-512 with VNNI, and AMX: tiles of up to 16 rows of 64 bytes, and products of tiles of int8.
+#pragma once
+
+#include <array>
+
+#include "kernels/vec/zmm.h"
+
+namespace qsf {
+namespace {
+
+/// The system is asked for tiles only where all else is there.
+inline constexpr auto kNeeds = [] {
+  constexpr CpuBit kTiles[] = {{CpuWord::xcr0, 17},       // the system saves tiles' shapes
+                               {CpuWord::xcr0, 18},       // and tiles
+                               {CpuWord::leaf7_edx, 24},  // AMX-TILE
+                               {CpuWord::leaf7_edx, 25},  // AMX-INT8
+                               {CpuWord::tiles_allowed, 0}};
+  std::array<CpuBit, std::size(kAvx512Vnni) + std::size(kTiles)> needs{};
+  std::size_t n = 0;
+  for (const CpuBit need : kAvx512Vnni) needs[n++] = need;
+  for (const CpuBit need : kTiles) needs[n++] = need;
+  return needs;
+}();
+
+/// Tiles 0 to 3 hold the sums of a panel each, 4 to 6 columns in turn, 7 the codes. A row of columns is a column, one
+/// of codes is 16 rows of weights by 4 columns, and one of sums 16 rows. Written as assembly because GCC's intrinsics
+/// do not say that they read memory (GCC 12).
+template <>
+class MatrixTiles<Ints> {
+ public:
+  static constexpr int kColumns = 16;
+
+  explicit MatrixTiles(int dots) {
+    Shapes shapes;
+    for (int tile = 0; tile < 7; ++tile) {
+      shapes.rows[tile] = kPanel;
+      shapes.row_bytes[tile] = tile < kFirstColumns ? kRow : static_cast<std::uint16_t>(4 * dots);
+    }
+    shapes.rows[7] = static_cast<std::uint8_t>(dots);
+    shapes.row_bytes[7] = kRow;
+    asm volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+  }
+  ~MatrixTiles() { asm volatile("tilerelease" : : : "memory"); }
+  MatrixTiles(const MatrixTiles&) = delete;
+  MatrixTiles& operator=(const MatrixTiles&) = delete;
+
+  QSF_INLINE void load_codes(const void* at) {
+    asm volatile("tileloadd (%0,%1), %%tmm7" : : "r"(at), "r"(std::size_t{kRow}) : "memory");
+  }
+
+  template <int kIndex>
+  QSF_INLINE void multiply(const std::int8_t* x, void* to) {
+    asm volatile(
+        "tilezero %%tmm%c0\n\t"
+        "tileloadd (%2,%3), %%tmm%c1\n\t"
+        "tdpbsud %%tmm7, %%tmm%c1, %%tmm%c0\n\t"
+        "tilestored %%tmm%c0, (%4,%5)"
+        :
+        : "i"(kIndex), "i"(kFirstColumns + kIndex % 3), "r"(x), "r"(std::size_t{kGroup}), "r"(to),
+          "r"(std::size_t{kRow})
+        : "memory");
+  }
+
+ private:
+  static constexpr std::uint16_t kRow = 64;
+  static constexpr int kFirstColumns = 4;
+
+  struct Shapes {  // as the processor reads them
+    std::uint8_t palette = 1;
+    std::uint8_t start_row = 0;
+    std::uint8_t reserved[14] = {};
+    std::uint16_t row_bytes[16] = {};
+    std::uint8_t rows[16] = {};
+  };
+  static_assert(sizeof(Shapes) == 64);
+};
+
+}  // namespace
+}  // namespace qsf
