@@ -288,7 +288,7 @@ QSF_INLINE void for_each_part(const MatmulArgs& a, const TileShape& shape, const
   }
 }
 
-/// What a zero activation code's level counts for, as the dot sees it.
+/// What a level is above its value, as far as operand() has not taken it off.
 template <TileKind kKind>
 QSF_INLINE float dot_offset(const TileShape& shape) {
   return static_cast<float>(shape.offset - dot_bias<kKind.level_bits()>);

@@ -87,9 +87,8 @@ struct Bits {  // unsigned lanes, for work on representations: wraps
 ///   kColumns                                    activation columns of a pass, whole panels
 ///   MatrixTiles(int dots)                       of a product, at most kMaxDots
 ///   void load_codes(const void* at)             4 unsigned codes per lane for each dot
-///   void multiply<k>(const int8_t* x, void* to) the exact sums, in Ints, of the dots of a panel's columns, kGroup
-///   bytes
-///                                               apart; k counts the panels of a pass
+///   void multiply<k>(const int8_t* x, void* to) for panel k of a pass, whose columns lie kGroup bytes apart: the exact
+///                                               sums of their dots, Ints after Ints
 template <class Lanes>
 class MatrixTiles {
  public:
