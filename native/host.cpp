@@ -72,7 +72,9 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   }
   if (!step) return step.error();
   if (*step != Step::ready) return make_error(ErrorCode::internal, "opening ended in another state than ready");
-  for (const KernelSpeed& kernel : host->kernels_) QSF_TRY(host->session_->use_kernel(kernel.format, kernel.isa));
+  for (const KernelSpeed& kernel : host->kernels_) {
+    QSF_TRY(host->session_->use_kernel(kernel.format, kernel.batch, kernel.isa));
+  }
   host->open_seconds_ = seconds_since(begin);
   return host;
 }
@@ -127,10 +129,12 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
   }
   if (chooses) {
     for (const FormatShare& format : formats) {
-      QSF_LET(measured, options.kernels->measure(format.format, memory, pool_));
-      measured_kernels_ |= measured;
-      const KernelSpeed* const best = options.kernels->best(format.format, pool_.count());
-      if (best != nullptr) kernels_.push_back(*best);
+      for (const Batch batch : {Batch::one, Batch::many}) {
+        QSF_LET(measured, options.kernels->measure(format.format, batch, memory, pool_));
+        measured_kernels_ |= measured;
+        const KernelSpeed* const best = options.kernels->best(format.format, batch, pool_.count());
+        if (best != nullptr) kernels_.push_back(*best);
+      }
     }
   }
   if (deepens || options.expect) QSF_TRY(measure_rates(options, formats, open));
@@ -148,7 +152,8 @@ Status Host::measure_rates(const HostOptions& options, std::span<const FormatSha
   if (options.expect) {
     constexpr double kMost = 4e9;  // MB a second
     const auto isa_of = [&](FormatId format) {
-      const auto chosen = std::ranges::find(kernels_, format, &KernelSpeed::format);
+      const auto chosen = std::ranges::find_if(
+          kernels_, [&](const KernelSpeed& kernel) { return kernel.format == format && kernel.batch == Batch::one; });
       return chosen != kernels_.end() ? chosen->isa : options.open.isa;
     };
     QSF_LET(computing, measure_computing(formats, memory, isa_of, pool_));

@@ -33,7 +33,7 @@ struct HostOptions {
   bool profile = false;               // measure every step: see Profile
   bool expect = false;                // measure the machine first, for Stats::token_rate
   bool deepen = true;                 // the ring where reads past the page cache take long
-  KernelSpeeds* kernels = nullptr;    // products of one column by the fastest; measured where they are not settled
+  KernelSpeeds* kernels = nullptr;    // products by the fastest; measured where they are not settled
   SourceOptions source;
   OpenOptions open;  // workers are filled in
 };
@@ -73,7 +73,7 @@ class Host {
   Session& session() { return *session_; }
   Source& source() { return source_; }
   std::uint32_t threads() const { return pool_.count(); }
-  /// Of the file's formats, those that were chosen by measuring.
+  /// Of the file's formats and both batches, those that were chosen by measuring.
   std::span<const KernelSpeed> kernels() const { return kernels_; }
   /// Whether something was measured of them.
   bool measured_kernels() const { return measured_kernels_; }

@@ -28,9 +28,10 @@ std::vector<std::string_view> instruction_sets() {
   return all;
 }
 
-Result<double> product_rate(std::span<std::byte> weights, FormatId format, std::string_view isa, ThreadPool& pool) {
+Result<double> product_rate(std::span<std::byte> weights, FormatId format, Batch batch, std::string_view isa,
+                            ThreadPool& pool) {
   const Clock::time_point begin = Clock::now();
-  QSF_LET(bytes, try_product(weights, format, isa, pool.workers()));
+  QSF_LET(bytes, try_product(weights, format, batch, isa, pool.workers()));
   return static_cast<double>(bytes) / std::max(seconds_since(begin), 1e-9);
 }
 
@@ -39,24 +40,24 @@ void KernelSpeed::saw(double seen) {
   rate = std::max(rate, seen);
 }
 
-KernelSpeed& KernelSpeeds::of(FormatId format, std::uint32_t threads, std::string_view isa) {
+KernelSpeed& KernelSpeeds::of(FormatId format, Batch batch, std::uint32_t threads, std::string_view isa) {
   for (KernelSpeed& speed : all_) {
-    if (speed.format == format && speed.threads == threads && speed.isa == isa) return speed;
+    if (speed.format == format && speed.batch == batch && speed.threads == threads && speed.isa == isa) return speed;
   }
-  return all_.emplace_back(KernelSpeed{format, threads, isa});
+  return all_.emplace_back(KernelSpeed{format, batch, threads, isa});
 }
 
-Result<bool> KernelSpeeds::measure(FormatId format, std::span<std::byte> memory, ThreadPool& pool) {
-  if (memory.size() < kWeights || best(format, pool.count()) != nullptr) return false;
-  const std::span<std::byte> weights = memory.first(kWeights);
+Result<bool> KernelSpeeds::measure(FormatId format, Batch batch, std::span<std::byte> memory, ThreadPool& pool) {
+  if (memory.size() < kWeights || best(format, batch, pool.count()) != nullptr) return false;
+  const std::span<std::byte> weights = memory.first(batch == Batch::one ? kWeights : kPromptWeights);
   std::ranges::fill(weights, std::byte{0});
   const Clock::time_point begin = Clock::now();
   bool settled = false;
   for (int round = 0; round < kMostRounds && (!settled || round < kRounds) && seconds_since(begin) < kEnough; ++round) {
     settled = true;
     for (const std::string_view isa : candidates()) {
-      QSF_LET(rate, product_rate(weights, format, isa, pool));
-      KernelSpeed& speed = of(format, pool.count(), isa);
+      QSF_LET(rate, product_rate(weights, format, batch, isa, pool));
+      KernelSpeed& speed = of(format, batch, pool.count(), isa);
       speed.saw(rate);
       settled = settled && speed.settled;
     }
@@ -64,11 +65,11 @@ Result<bool> KernelSpeeds::measure(FormatId format, std::span<std::byte> memory,
   return true;
 }
 
-const KernelSpeed* KernelSpeeds::best(FormatId format, std::uint32_t threads) const {
+const KernelSpeed* KernelSpeeds::best(FormatId format, Batch batch, std::uint32_t threads) const {
   const std::string_view last_isa = candidates().back();
   const KernelSpeed *last = nullptr, *fastest = nullptr;
   for (const KernelSpeed& speed : all_) {
-    if (speed.format != format || speed.threads != threads) continue;
+    if (speed.format != format || speed.batch != batch || speed.threads != threads) continue;
     if (!speed.settled) return nullptr;
     if (speed.isa == last_isa) last = &speed;
     if (fastest == nullptr || speed.rate > fastest->rate) fastest = &speed;

@@ -15,7 +15,7 @@
 namespace qsf::run {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::uint64_t kMostBytes = 64 << 10;  // of a file that is read
 constexpr std::uint32_t kMostThreads = 1024;
 
@@ -47,16 +47,20 @@ KernelSpeeds read_kernel_speeds(const std::string& path) {
   const std::vector<std::string_view> isas = instruction_sets();
   for (const Json& row : file.value("speeds", Json::array())) {
     if (!row.is_object()) continue;
-    const Json format = row.value("format", Json()), threads = row.value("threads", Json());
+    const Json format = row.value("format", Json()), batch = row.value("batch", Json());
+    const Json threads = row.value("threads", Json());
     const Json isa = row.value("isa", Json()), rate = row.value("rate", Json()), settled = row.value("settled", Json());
-    if (!format.is_string() || !threads.is_number_unsigned() || !isa.is_string() || !rate.is_number() ||
-        !settled.is_boolean()) {
+    if (!format.is_string() || !batch.is_string() || !threads.is_number_unsigned() || !isa.is_string() ||
+        !rate.is_number() || !settled.is_boolean()) {
       continue;
     }
     const Format* const f = find_format(format.get_ref<const std::string&>());
+    const auto of = std::ranges::find(kBatchNames, batch.get_ref<const std::string&>());
     const auto known = std::ranges::find(isas, isa.get_ref<const std::string&>());
-    if (f == nullptr || known == isas.end() || threads > kMostThreads || rate <= 0) continue;  // of another build
-    speeds.add({f->id, threads.get<std::uint32_t>(), *known, rate.get<double>(), settled.get<bool>()});
+    // Else of another build.
+    if (f == nullptr || of == kBatchNames.end() || known == isas.end() || threads > kMostThreads || rate <= 0) continue;
+    speeds.add({f->id, static_cast<Batch>(of - kBatchNames.begin()), threads.get<std::uint32_t>(), *known,
+                rate.get<double>(), settled.get<bool>()});
   }
   return speeds;
 }
@@ -65,6 +69,7 @@ Status write_kernel_speeds(const std::string& path, const KernelSpeeds& speeds) 
   Json rows = Json::array();
   for (const KernelSpeed& speed : speeds.all()) {
     rows.push_back({{"format", find_format(speed.format)->name},
+                    {"batch", kBatchNames[static_cast<std::size_t>(speed.batch)]},
                     {"threads", speed.threads},
                     {"isa", speed.isa},
                     {"rate", std::round(speed.rate)},

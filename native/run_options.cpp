@@ -216,7 +216,7 @@ class Table {
     text("--isa", o_.isa, "Instruction set: " + joined(instruction_sets()) + "; else the best, or what QSF_ISA says",
          "NAME");
     text("--kernel-speeds", o_.kernel_file,
-         "Where it is kept which instruction set is fastest for a token, measured once; else " +
+         "Where it is kept which instruction sets are fastest for a token and a prompt, measured once; else " +
              std::string(kUsualKernelFile) + "; " + std::string(kNoKernelFile) + ": the best one",
          "FILE");
     number("-t,--threads", o_.host.threads, "Computing threads; 0: one per physical core")

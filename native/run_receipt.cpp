@@ -24,10 +24,12 @@ Json kernels_of(const Session& session) {
   return kernels;
 }
 
-/// By format, the instruction set of products of one column, where it was chosen by measuring.
-Json token_kernels_of(const Host& host) {
+/// By format, the instruction set of a batch's products, where it was chosen by measuring.
+Json chosen_kernels_of(const Host& host, Batch batch) {
   Json kernels = Json::object();
-  for (const KernelSpeed& kernel : host.kernels()) kernels[std::string(find_format(kernel.format)->name)] = kernel.isa;
+  for (const KernelSpeed& kernel : host.kernels()) {
+    if (kernel.batch == batch) kernels[std::string(find_format(kernel.format)->name)] = kernel.isa;
+  }
   return kernels;
 }
 
@@ -38,7 +40,8 @@ Json setting_of(const Options& options, Host& host) {
   return {{"program", "qsf-run " QSF_VERSION},
           {"model", {{"file", options.model}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
           {"isa", s.isa},
-          {"token_kernels", token_kernels_of(host)},
+          {"token_kernels", chosen_kernels_of(host, Batch::one)},
+          {"prompt_kernels", chosen_kernels_of(host, Batch::many)},
           {"threads", host.threads()},
           {"source", host.source().kind().name}};
 }

@@ -54,8 +54,8 @@ void print_setting(std::FILE* to, const Options& options, Host& host) {
   std::fprintf(to, "host       %s kernels, %u threads, reading by %s, opened in %.3f s\n", s.isa.data(), host.threads(),
                host.source().kind().name.data(), host.open_seconds());
   for (const KernelSpeed& kernel : host.kernels()) {
-    std::fprintf(to, "kernel     %s for a token by %s: %.1f GB/s\n", find_format(kernel.format)->name.data(),
-                 kernel.isa.data(), kernel.rate / 1e9);
+    std::fprintf(to, "kernel     %s for a %s by %s: %.1f GB/s\n", find_format(kernel.format)->name.data(),
+                 kernel.batch == Batch::one ? "token" : "prompt", kernel.isa.data(), kernel.rate / 1e9);
   }
   print_memory_map(to, host.session());
 }

@@ -94,7 +94,7 @@ double time_product(FormatId format, std::string_view isa, std::span<std::byte> 
   double best = 0;
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < 6 && (i < 2 || seconds_since(start) < kEnough); ++i) {
-    const Result<double> rate = product_rate(weights, format, isa, pool);
+    const Result<double> rate = product_rate(weights, format, Batch::one, isa, pool);
     if (!rate) return 0;
     // The first brings code into the caches.
     if (i > 0) best = std::max(best, *rate);

@@ -20,6 +20,12 @@
 
 namespace qsf {
 
+#ifdef __wasm__
+inline constexpr bool kChoosesKernels = false;  // a module has one instruction set
+#else
+inline constexpr bool kChoosesKernels = true;
+#endif
+
 /// One token on its way through the model. Which columns share a pass does not change a bit of any of them.
 struct Column {
   std::uint32_t token = 0;
@@ -54,8 +60,11 @@ class Pass {
   std::span<float> hidden() const;
   /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
   std::span<float> pooled() const;
-  /// Of the available kernels' products of one column with a format's weights, by its place in kFormats.
-  void use_kernel(std::size_t format, std::size_t isa) { alone_[format] = static_cast<std::uint8_t>(isa + 1); }
+  /// Of the available kernels' products with a format's weights, by its place in kFormats.
+  void use_kernel(std::size_t format, Batch batch, std::size_t isa) {
+    if constexpr (kChoosesKernels)
+      chosen_[static_cast<std::size_t>(batch)][format] = static_cast<std::uint8_t>(isa + 1);
+  }
   /// Experts that were taken, each once in a layer of a pass, and those of them that were there at once.
   std::uint64_t experts_chosen() const { return routing_.n_chosen; }
   std::uint64_t experts_found() const { return routing_.n_found; }
@@ -66,7 +75,9 @@ class Pass {
   const Kernels& kernels() const { return *kernels_; }
   /// Those whose product of `n` columns serves best.
   const Kernels& product_kernels(std::size_t format, std::uint32_t n) const {
-    return n != 1 || alone_[format] == 0 ? *kernels_ : *available_kernels()[alone_[format] - 1u];
+    if constexpr (!kChoosesKernels) return *kernels_;
+    const std::uint8_t place = chosen_[static_cast<std::size_t>(n == 1 ? Batch::one : Batch::many)][format];
+    return place == 0 ? *kernels_ : *available_kernels()[place - 1u];
   }
   const Workers& workers() const { return workers_; }
   const Lanes& lanes() const { return *lanes_; }
@@ -165,7 +176,8 @@ class Pass {
   Streamer* streamer_ = nullptr;
   Lanes* lanes_ = nullptr;
   const Kernels* kernels_ = nullptr;
-  std::array<std::uint8_t, kFormats.size()> alone_{};  // by format: 1 + place in available_kernels(), or 0
+  /// By batch and format: 1 + place in available_kernels(), or 0.
+  std::array<std::array<std::uint8_t, kFormats.size()>, kBatchNames.size()> chosen_{};
   Workers workers_;
   std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest]
   QuantizedColumns xq_;

@@ -275,14 +275,15 @@ std::span<const MemoryRegion> Session::memory_map() const {
   return std::span(impl_->model.map).first(impl_->model.n_map);
 }
 std::span<const KernelCount> Session::kernel_counts() const { return impl_->model.pass.counts(); }
-Status Session::use_kernel(FormatId format, std::string_view isa) {
+Status Session::use_kernel(FormatId format, Batch batch, std::string_view isa) {
   const std::span<const Kernels* const> all = available_kernels();
   const auto found = std::ranges::find(all, isa, &Kernels::isa);
   const int at = format_index(format);
-  if (found == all.end() || at < 0) {
-    return make_error(ErrorCode::bad_argument, "there is no instruction set {:.20} here, or no such format", isa);
+  if (found == all.end() || at < 0 || batch > Batch::many) {
+    return make_error(ErrorCode::bad_argument, "there is no instruction set {:.20} here, or no such format or batch",
+                      isa);
   }
-  impl_->model.pass.use_kernel(static_cast<std::size_t>(at), static_cast<std::size_t>(found - all.begin()));
+  impl_->model.pass.use_kernel(static_cast<std::size_t>(at), batch, static_cast<std::size_t>(found - all.begin()));
   return {};
 }
 std::span<const Observed> Session::observed() const { return impl_->model.pass.observer().seen(); }

@@ -90,10 +90,11 @@ struct SequenceStats {
 /// The instruction sets that this build has kernels for and this machine can run, slowest first; empty behind the last.
 std::string_view instruction_set(std::size_t index);
 
-/// Multiplies weights of a format, whatever lies in `memory`, with one column: as many MiB as fit, in segments as a
-/// model's. Gives their bytes, so that a host with a clock learns how fast this machine computes. Errors: bad_argument
-/// for an instruction set or a format that there is not, or too little memory.
-Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId format, std::string_view isa,
+/// Multiplies weights of a format, whatever lies in `memory`, with one column or with as many as a prompt's passes
+/// usually have: as many MiB as fit, in segments as a model's. Gives their bytes, each counted once, so that a host
+/// with a clock learns how fast this machine computes. Errors: bad_argument for an instruction set, a format or a batch
+/// that there is not, or too little memory.
+Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId format, Batch batch, std::string_view isa,
                                   const Workers& workers);
 
 class Session;
@@ -144,9 +145,10 @@ class Session {
   Stats stats() const;
   std::span<const MemoryRegion> memory_map() const;
   std::span<const KernelCount> kernel_counts() const;
-  /// From now on products of one column with weights of that format are another instruction set's, which gives the same
-  /// bits; whatever OpenOptions::isa says. bad_argument for one, or a format, that there is not here.
-  Status use_kernel(FormatId format, std::string_view isa);
+  /// From now on products of one column, or of many, with weights of that format are another instruction set's, which
+  /// gives the same bits; whatever OpenOptions::isa says. bad_argument for one, a format or a batch that there is not
+  /// here. In WebAssembly, whose modules have one instruction set, nothing changes.
+  Status use_kernel(FormatId format, Batch batch, std::string_view isa);
   /// With Observe::products: what entered every product so far.
   std::span<const Observed> observed() const;
   /// With Observe::layers or more: what every layer did so far.

@@ -12,6 +12,10 @@ enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate,
 inline constexpr std::array<std::string_view, 10> kWorkNames{"embed",    "norm", "matmul", "rope",   "attention",
                                                              "activate", "add",  "scale",  "sample", "route"};
 
+/// Products of one activation column, as when tokens are made; of many, as in a prompt.
+enum class Batch : std::uint8_t { one, many };
+inline constexpr std::array<std::string_view, 2> kBatchNames{"one", "many"};
+
 struct KernelCount {
   std::string_view op;    // such as "matmul"
   std::string_view type;  // such as "8bit"; empty where there is one kernel only
