@@ -49,7 +49,8 @@ KernelSpeed& KernelSpeeds::of(FormatId format, Batch batch, std::uint32_t thread
 
 Result<bool> KernelSpeeds::measure(FormatId format, Batch batch, std::span<std::byte> memory, ThreadPool& pool) {
   if (memory.size() < kWeights || best(format, batch, pool.count()) != nullptr) return false;
-  const std::span<std::byte> weights = memory.first(batch == Batch::one ? kWeights : kPromptWeights);
+  const std::span<std::byte> weights =
+      memory.first(batch == Batch::one ? kWeights : std::min(kWeights, pool.count() * kPromptWeights));
   std::ranges::fill(weights, std::byte{0});
   const Clock::time_point begin = Clock::now();
   bool settled = false;

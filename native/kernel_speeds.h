@@ -38,8 +38,9 @@ class KernelSpeeds {
  public:
   /// Bytes that no cache holds. What is measured holds for models that are at least as large.
   static constexpr std::size_t kWeights = 64u << 20;
-  /// Bytes that many columns are multiplied with: computing takes so long that it matters little where they lie.
-  static constexpr std::size_t kPromptWeights = 8u << 20;
+  /// Bytes that many columns are multiplied with, for each thread: computing takes so long that it matters little where
+  /// they lie.
+  static constexpr std::size_t kPromptWeights = 4u << 20;
 
   /// What was measured earlier.
   void add(const KernelSpeed& speed) { all_.push_back(speed); }
