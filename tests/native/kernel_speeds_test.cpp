@@ -132,7 +132,8 @@ TEST(KernelSpeeds, AreKeptAndSaid) {
   const RunResult run = run_large(file);
   for (const std::string of : {"token", "prompt"}) {
     const std::string chosen = run.receipt.at(of + "_kernels").at("f16");
-    EXPECT_NE(run.ran.err.find("f16 for a " + of + " by " + chosen), std::string::npos) << run.ran.err;
+    const std::string said = std::string("f16 for a ").append(of).append(" by ").append(chosen);
+    EXPECT_NE(run.ran.err.find(said), std::string::npos) << run.ran.err;
   }
   EXPECT_EQ(read_text(file), kept.dump()) << "measured again";
 
