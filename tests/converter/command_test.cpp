@@ -120,6 +120,23 @@ TEST(Command, TypesOfSingleRoles) {
   expect(run(kLlama + " " + out + size + "2 --tensor-type token_embd=f32"), 1, "already takes");
 }
 
+// Moments, losses of layers, searches and descents are shared out over threads; no byte tells over how many.
+TEST(Command, WritesTheSameCalibratedBytesWhateverThreadsThereAre) {
+  const Folder folder;
+  write_text(folder.path("text.txt"), "Once upon a time there was a fox.");
+  const std::string calibrated = " --calibration " + folder.path("text.txt") + " --own-tokens 64 --quant-type ";
+  for (const std::string type : {"q3_k", "iq4_xs"}) {
+    std::vector<Bytes> written;
+    for (const std::string threads : {"1", "2", "5"}) {
+      const std::string out = folder.path(threads + ".qsf");
+      expect(run(kLlama + " " + out + calibrated + type + " --threads " + threads), 0, "bits");
+      written.push_back(read_bytes(out));
+    }
+    EXPECT_EQ(written[0], written[1]) << type;
+    EXPECT_EQ(written[0], written[2]) << type;
+  }
+}
+
 TEST(Command, KeepsLossesForOtherSizes) {
   const Folder folder;
   const std::string out = folder.path("x.qsf"), kept = folder.path("losses.json");

@@ -1,5 +1,5 @@
-// no_alloc_test MODEL: after a session is open, generating allocates nothing, in the engine and in its host. Every
-// allocation of the process is counted, as this program's malloc is the one that all libraries use.
+// no_alloc_test MODEL MIB...: after a session is open, generating allocates nothing, in the engine and in its host.
+// Every allocation of the process is counted, as this program's malloc is the one that all libraries use.
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -48,7 +48,8 @@ void expect(bool holds, const char* what) {
 template <class Next>
 std::uint64_t count_generation(Session& session, const Next& next) {
   const std::uint64_t before = allocations;
-  const std::uint32_t ids[] = {0, 1700, 328, 625, 259, 531, 17, 18, 19};
+  std::uint32_t ids[] = {0, 1700, 328, 625, 259, 531, 17, 18, 19};
+  for (std::uint32_t& id : ids) id %= session.stats().vocab_size;
   const std::string_view stops[] = {"never to be found"};
   Prompt prompt;
   prompt.tokens = ids;
@@ -66,7 +67,7 @@ std::uint64_t count_generation(Session& session, const Next& next) {
     text += session.piece().size();
   }
   (void)session.logits_hash();
-  expect(tokens == 40 && text > 40, "40 tokens with text");
+  expect(tokens == 40 && text > 0, "40 tokens with text");
   EmbedPrompt embedded;
   embedded.text = "Once upon a time";
   embedded.normalize = true;
@@ -125,7 +126,7 @@ void with_host(const char* path, std::uint64_t budget, std::string_view source) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc < 3) return 2;
   std::vector<std::byte> file;
   if (std::FILE* f = std::fopen(argv[1], "rb")) {
     std::byte buffer[65536];
@@ -133,10 +134,11 @@ int main(int argc, char** argv) {
     std::fclose(f);
   }
   expect(allocations > 0, "counting");
-  for (const std::uint64_t mib : {4, 32}) {
-    from_memory(file, mib << 20);
+  for (int i = 2; i < argc; ++i) {
+    const std::uint64_t budget = std::strtoull(argv[i], nullptr, 10) << 20;
+    from_memory(file, budget);
     for (const SourceKind* kind : source_kinds()) {
-      if (!kind->url) with_host(argv[1], mib << 20, kind->name);
+      if (!kind->url) with_host(argv[1], budget, kind->name);
     }
   }
   return failures == 0 ? 0 : 1;
