@@ -68,6 +68,7 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   start.hStdError = inherited(err, GENERIC_WRITE, OPEN_ALWAYS);
   PROCESS_INFORMATION child{};
   Ran ran;
+  DWORD refused = 0;
   if (::CreateProcessW(nullptr, words.data(), nullptr, nullptr, TRUE, CREATE_UNICODE_ENVIRONMENT, block.data(), nullptr,
                        &start, &child) != 0) {
     if (around.meanwhile) around.meanwhile(static_cast<pid_t>(child.dwProcessId));
@@ -80,10 +81,13 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
     }
     ::CloseHandle(child.hThread);
     ::CloseHandle(child.hProcess);
+  } else {
+    refused = ::GetLastError();
   }
   for (const HANDLE handle : {start.hStdInput, start.hStdOutput, start.hStdError}) ::CloseHandle(handle);
   ran.out = read_text(out);
   ran.err = read_text(err);
+  if (refused != 0) ran.err += "CreateProcessW: error " + std::to_string(refused);
   return ran;
 }
 
