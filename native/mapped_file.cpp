@@ -124,6 +124,7 @@ Status MappedFile::renew(int fd) {
   guards[guard_].lost.store(false, std::memory_order_release);
   void* const at = const_cast<std::byte*>(bytes_.data());
   if (::mmap(at, bytes_.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED) return {};
+  guards[guard_].lost.store(true, std::memory_order_release);  // the zeros are still there
   return system_error("cannot map", "the model file");
 }
 

@@ -10,11 +10,7 @@ namespace {
 // The file as memory: what is stored as it is used stays there, whatever the rest needs; nothing of it is written.
 TEST(Mapped, SameBits) {
   for (const FormatId format : {FormatId::f32, FormatId::f16, FormatId::q8, FormatId::q4, ggml_type(2)}) {
-    SmallOptions o;
-    o.format = format;
-    o.repetitive = true;
-    o.ffn_dim = 172;
-    o.n_layers = 3;
+    SmallOptions o = compressible(format);
     const auto ids = some_tokens(9, o.vocab_size);
     for (const bool aligned : {false, true}) {
       o.aligned = aligned;

@@ -101,11 +101,7 @@ TEST(Session, SameBitsCompressedAndRowMajor) {
 // Segments lie in slots of whole blocks then, whose other bytes are overwritten; all that are streamed can be read so.
 TEST(Session, SameBitsAligned) {
   for (const FormatId format : {FormatId::f32, FormatId::f16, FormatId::q8, FormatId::q4}) {
-    SmallOptions o;
-    o.format = format;
-    o.repetitive = true;
-    o.ffn_dim = 172;
-    o.n_layers = 3;
+    SmallOptions o = compressible(format);
     const auto ids = some_tokens(9, o.vocab_size);
     o.aligned = false;
     const std::string expected = Host(small_file(o).bytes, 8 * kMiB, with_logits()).generate(all_logits(ids, 5)).hash;

@@ -13,6 +13,16 @@ using testing::small_file;
 using testing::SmallFile;
 using testing::SmallOptions;
 
+/// Of three layers, whose segments shrink when they are compressed.
+inline SmallOptions compressible(FormatId format) {
+  SmallOptions o;
+  o.format = format;
+  o.repetitive = true;
+  o.ffn_dim = 172;
+  o.n_layers = 3;
+  return o;
+}
+
 inline std::vector<std::uint32_t> some_tokens(std::size_t n, std::uint32_t vocab) {
   std::vector<std::uint32_t> ids;
   for (std::size_t i = 0; i < n; ++i) ids.push_back(static_cast<std::uint32_t>((i * 7 + i * i * 3 + 5) % vocab));
