@@ -139,9 +139,8 @@ Status Host::measure(const HostOptions& options, OpenOptions& open) {
       }
     }
   }
-  if (deepens || options.expect) QSF_TRY(measure_rates(options, formats, open));
-  clear_pages(memory);
-  return {};
+  // What was written stays: a source may have registered these very pages.
+  return deepens || options.expect ? measure_rates(options, formats, open) : Status();
 }
 
 /// The ring stays below an eighth of memory.

@@ -11,8 +11,6 @@ namespace qsf {
 /// give_pages() only.
 std::span<std::byte> take_pages(std::size_t size);
 void give_pages(std::span<std::byte> pages);
-/// Zeroed again, and not counted: whole pages of take_pages().
-void clear_pages(std::span<std::byte> pages);
 /// Asks for pages of 2 MiB where these hold whole ones. Of what is written then as much counts as is rounded up to such
 /// pages, never more than `pages`.
 void prefer_huge_pages(std::span<std::byte> pages);

@@ -76,8 +76,6 @@ std::uint64_t memory_room() {
   return room;
 }
 
-void clear_pages(std::span<std::byte> pages) { ::madvise(pages.data(), pages.size(), MADV_DONTNEED); }
-
 void prefer_huge_pages(std::span<std::byte> pages) {
   constexpr std::uintptr_t kHuge = 2u << 20;
   const auto begin = reinterpret_cast<std::uintptr_t>(pages.data());

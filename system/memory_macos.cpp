@@ -7,12 +7,6 @@
 
 namespace qsf {
 
-void clear_pages(std::span<std::byte> pages) {
-  // Only a new mapping in their place is sure to be zero.
-  ::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-         -1, 0);
-}
-
 void prefer_huge_pages(std::span<std::byte>) {}
 
 std::uint64_t memory_room() {

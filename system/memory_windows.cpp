@@ -15,11 +15,6 @@ std::span<std::byte> take_pages(std::size_t size) {
 
 void give_pages(std::span<std::byte> pages) { ::VirtualFree(pages.data(), 0, MEM_RELEASE); }
 
-void clear_pages(std::span<std::byte> pages) {
-  ::VirtualFree(pages.data(), pages.size(), MEM_DECOMMIT);
-  ::VirtualAlloc(pages.data(), pages.size(), MEM_COMMIT, PAGE_READWRITE);
-}
-
 // Large pages need a right, and are locked.
 void prefer_huge_pages(std::span<std::byte>) {}
 

@@ -155,7 +155,7 @@ void kv_store(const float* x, std::uint32_t head_dim, std::byte* to) {
 
 // Cached positions are widened a tile at a time, so that all queries share that work; a tile stays in the first level
 // of cache.
-inline constexpr std::size_t kTileFloats = 1024;
+inline constexpr std::size_t kTileFloats = kParts == 1 ? 4096 : 1024;  // 16 positions of 256 floats, see score()
 static_assert(kMaxHeadDim <= kTileFloats);
 
 /// `n` positions of a ring from `first` on, as floats: [n, stride].
@@ -212,6 +212,14 @@ template <int kPositions>
 QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t n, std::size_t stride,
                       float* scores) {
   std::uint32_t i = 0;
+  if constexpr (kParts == 1) {
+    for (; n - i >= kLanes; i += kLanes) {
+      FloatPart sums[kLanes];
+      multiply<kLanes>(a, q, keys + i * stride, stride,
+                       [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
+      store(scores + i, Floats{{reduce_sums(sums) * a.scale}});
+    }
+  }
   for (; n - i >= 4; i += 4) {
     Four<float> half[4];
     unroll<4 / kPositions>([&](auto pass) __attribute__((always_inline)) {
@@ -236,12 +244,17 @@ QSF_INLINE void add_weighted(const float* weights, const float* values, std::uin
   Floats sums[kVectors];
   unroll<kVectors>([&](auto v)
                        __attribute__((always_inline)) { sums[v] = load_n(out + v * kLanes, left - v * kLanes); });
-  for (std::uint32_t i = 0; i < n; ++i) {
+  const auto add = [&](std::uint32_t i) __attribute__((always_inline)) {
     const Floats weight = broadcast(weights[i]);
     unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
       sums[v] = sums[v] + weight * load(values + i * stride + v * kLanes);
     });
+  };
+  std::uint32_t i = 0;
+  if constexpr (kParts == 1) {
+    for (; n - i >= 4; i += 4) unroll<4>([&](auto next) __attribute__((always_inline)) { add(i + next); });
   }
+  for (; i < n; ++i) add(i);
   unroll<kVectors>([&](auto v)
                        __attribute__((always_inline)) { store_n(out + v * kLanes, sums[v], left - v * kLanes); });
 }

@@ -60,7 +60,15 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
       add_part<kKind, kC % kPanel, kPart>(acc[s][c], dots, scales[s], sub, offset, panels[kC / kPanel]);
     });
   };
-  for_each_part<kKind, kStrips>(a, shape, strip, strip_bytes, panels, width, add);
+  const auto passed = [&]() __attribute__((always_inline)) {
+    unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+      PanelPass& panel = panels[p];
+      panel.codes += width * kGroup;
+      panel.d += width;
+      panel.sums += width * kPer;
+    });
+  };
+  for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
   for_each([&](auto s, auto c) __attribute__((always_inline)) {
     store_strip(a, row + (strip_bytes == 0 ? 0 : s * kTileRows), column + c, acc[s][c]);
   });
@@ -129,13 +137,12 @@ void strip_of_floats(const MatmulArgs& a, std::uint32_t row, std::uint32_t colum
   for (; row < end; ++row) rows_times_columns<kFormat, 1, kColumns>(a, row, column);
 }
 
-/// pass(kColumns, column) until all columns are served, kMost or as many in a pass as registers hold.
-template <int kMost = kMaxPass, class Pass>
-QSF_INLINE void for_columns(std::uint32_t n, Pass pass) {
-  std::uint32_t column = 0;
-  unroll<5>([&](auto index) __attribute__((always_inline)) {
-    constexpr int kColumns = 16 >> decltype(index)::value;
-    if constexpr (kColumns == kMost || (kColumns <= kMaxPass && (kColumns != 2 || kPassesOfTwo))) {
+/// pass(kColumns, column) until all columns from `column` on are served, as many in a pass as registers hold.
+template <class Pass>
+QSF_INLINE void for_columns(std::uint32_t column, std::uint32_t n, Pass pass) {
+  unroll<4>([&](auto index) __attribute__((always_inline)) {
+    constexpr int kColumns = 8 >> decltype(index)::value;
+    if constexpr (kColumns <= kMaxPass && (kColumns != 2 || kPassesOfTwo)) {
       for (; n - column >= kColumns; column += kColumns) pass(std::integral_constant<int, kColumns>{}, column);
     }
   });
@@ -148,25 +155,30 @@ constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows 
 /// side by side where nothing can be read ahead: processors follow each of them.
 template <TileKind kKind, class Tiles = MatrixTiles<Ints>>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
-  constexpr std::uint32_t kStrips = kReadsAhead ? 1 : 2;
+  constexpr std::uint32_t kBeside = kReadsAhead ? 1 : 2;
   const std::size_t blocks = (a.cols + kGroup * shape.groups - 1) / (kGroup * shape.groups);
   const std::size_t strip_bytes = blocks * shape.bytes;
   const std::uint32_t strips = strips_of(a.rows);
+  std::uint32_t in_tiles = 0, step = kBeside;
   [[maybe_unused]] std::optional<Tiles> tiles;
-  if constexpr (kTilePass != 0) {
-    if (a.n >= kTilePass) tiles.emplace(kMaxDots / kKind.per_group());
+  if constexpr (Tiles::kColumns != 0) {
+    in_tiles = a.n / Tiles::kColumns * Tiles::kColumns;
+    if (in_tiles != 0) {
+      tiles.emplace(kMaxDots / kKind.per_group());
+      step = kTileStrips;
+    }
   }
-  for (std::uint32_t strip = 0; strip < strips; strip += kStrips) {
+  for (std::uint32_t strip = 0; strip < strips; strip += step) {
     const std::byte* const at = a.weights + strip * strip_bytes;
-    const std::uint32_t row = strip * kTileRows, here = std::min(strips - strip, kStrips);
-    for_columns<std::max(kMaxPass, kTilePass)>(a.n, [&](auto columns, std::uint32_t column) {
-      if constexpr (columns == kTilePass) {
-        for (std::uint32_t s = 0; s < here; ++s) {
-          strip_times_tile<kKind>(*tiles, a, shape, at + s * strip_bytes, row + s * kTileRows, column);
-        }
-      } else if constexpr (columns == 1 && kStrips > 1) {
-        // A last strip alone is its own neighbour.
-        strips_times_columns<kKind, 1, kStrips>(a, shape, at, here == kStrips ? strip_bytes : 0, row, column);
+    const std::uint32_t row = strip * kTileRows, here = std::min(strips - strip, step);
+    // A last strip alone is its own neighbour.
+    const std::size_t to_next = here == 1 ? 0 : strip_bytes;
+    if constexpr (Tiles::kColumns != 0) {
+      if (in_tiles != 0) strips_times_tiles<kKind>(*tiles, a, shape, at, to_next, row, in_tiles);
+    }
+    for_columns(in_tiles, a.n, [&](auto columns, std::uint32_t column) {
+      if constexpr (columns == 1 && kBeside > 1) {
+        strips_times_columns<kKind, 1, kBeside>(a, shape, at, to_next, row, column);
       } else {
         for (std::uint32_t s = 0; s < here; ++s) {
           strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, strip_bytes, row + s * kTileRows,
@@ -185,7 +197,7 @@ void matmul(const MatmulArgs& a) {
     matmul_tiles<tile_kind(f)>(a, kShape);
   } else {
     for (std::uint32_t strip = 0; strip < strips_of(a.rows); ++strip) {
-      for_columns(a.n, [&](auto columns, std::uint32_t column) {
+      for_columns(0, a.n, [&](auto columns, std::uint32_t column) {
         strip_of_floats<kFormat, columns>(a, strip * kTileRows, column);
       });
     }

@@ -256,13 +256,11 @@ QSF_INLINE Several<T, kCount> several(F f) {
   return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
 }
 
-/// of(part, codes, scales, sub, ahead) for every part of a group that has a scale of its own, in kStrips strips, with
-/// panels of `width` columns at that group.
-template <TileKind kKind, int kStrips, int kPanels, class Part>
-QSF_INLINE void for_each_part(const MatmulArgs& a, const TileShape& shape, const std::byte* strip,
-                              std::size_t strip_bytes, PanelPass (&panels)[kPanels], std::size_t width, Part of) {
-  constexpr int kPer = kKind.per_group();
-  const std::size_t n_groups = (static_cast<std::size_t>(a.cols) + kGroup - 1) / kGroup;
+/// of(part, codes, scales, sub, ahead) for every part of a group that has a scale of its own, in kStrips strips;
+/// passed() after each group.
+template <TileKind kKind, int kStrips, class Part, class Passed>
+QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, const std::byte* strip,
+                              std::size_t strip_bytes, Part of, Passed passed) {
   const std::byte* tile = strip;
   const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
@@ -274,24 +272,29 @@ QSF_INLINE void for_each_part(const MatmulArgs& a, const TileShape& shape, const
     });
     const std::size_t end = group + shape.groups;
     for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
-      unroll<kPer>([&](auto part) __attribute__((always_inline)) {
+      unroll<kKind.per_group()>([&](auto part) __attribute__((always_inline)) {
         of(part, codes, scales, sub, ahead);
         ++sub;
       });
-      unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-        PanelPass& panel = panels[p];
-        panel.codes += width * kGroup;
-        panel.d += width;
-        panel.sums += width * kPer;
-      });
+      passed();
     }
   }
 }
+
+constexpr std::size_t groups_of(std::uint32_t cols) { return (static_cast<std::size_t>(cols) + kGroup - 1) / kGroup; }
 
 /// What a level is above its value, as far as operand() has not taken it off.
 template <TileKind kKind>
 QSF_INLINE float dot_offset(const TileShape& shape) {
   return static_cast<float>(shape.offset - dot_bias<kKind.level_bits()>);
+}
+
+/// Adds the exact dots of a part with a column whose scale is d and whose codes sum up to xsum.
+template <TileKind kKind>
+QSF_INLINE void add_dots(Floats& acc, Floats dots, Floats scale, Floats minimum, float d, float xsum) {
+  const Floats dx = broadcast(d);
+  acc = acc + (scale * dx) * dots;
+  if constexpr (kKind.has_min) acc = acc + (minimum * dx) * broadcast(xsum);
 }
 
 /// Adds part kPart of a group, in column kIn of its panel.
@@ -301,9 +304,9 @@ QSF_INLINE void add_part(Floats& acc, Ints dots, const TileScales<kKind>& scales
   const float xsum = panel.sums[kIn * kKind.per_group() + kPart];
   Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact
   if constexpr (kKind.has_offset || dot_bias<kKind.level_bits()> != 0) isum = isum - broadcast(offset * xsum);
-  const Floats dx = broadcast(panel.d[kIn]);
-  acc = acc + (scales.scale(sub) * dx) * isum;
-  if constexpr (kKind.has_min) acc = acc + (scales.minimum(sub) * dx) * broadcast(xsum);
+  Floats minimum{};
+  if constexpr (kKind.has_min) minimum = scales.minimum(sub);
+  add_dots<kKind>(acc, isum, scales.scale(sub), minimum, panel.d[kIn], xsum);
 }
 
 QSF_INLINE void store_strip(const MatmulArgs& a, std::uint32_t row, std::uint32_t column, Floats acc) {

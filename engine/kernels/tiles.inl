@@ -1,49 +1,167 @@
-// Products of matrix tiles, for vocabularies that have them: the dots of a part of a group, for kTilePass columns at
-// once. add_part() makes of them what it makes of all others.
+// Products of matrix tiles, for vocabularies that have them. What a tile is filled from and what it leaves goes through
+// memory, and is late there if it is used at once: the codes of a span of columns are unpacked for all activations,
+// then come many dots, then what is made of them.
 
 namespace qsf {
 namespace {
 
 /// 0 where there are none.
 inline constexpr int kTilePass = MatrixTiles<Ints>::kColumns;
-static_assert(kTilePass == 0 || kTilePass == 16, "for_columns() has no other");
+static_assert(kTilePass % kPanel == 0);
+inline constexpr int kTileStrips = 2;                         // that share what is gathered of activations
+inline constexpr int kSpan = int{kMaxBlock} / int{kGroup};    // groups: whole blocks of every format
+inline constexpr std::uint32_t kTileColumns = 4 * kTilePass;  // for which codes are unpacked once
 
-/// A strip times kTilePass columns from `column` on.
-template <TileKind kKind, class Tiles>
-void strip_times_tile(Tiles& tiles, const MatmulArgs& a, const TileShape& shape, const std::byte* strip,
-                      std::uint32_t row, std::uint32_t column) {
-  constexpr int kPer = kKind.per_group();
-  constexpr int kDots = kMaxDots / kPer;
-  constexpr int kPanels = kTilePass / int{kPanel};
-  static_assert(dot_bias<kKind.level_bits()> == 0, "tiles take codes as they are");
-  PanelPass panels[kPanels];
-  begin_panels<kPer>(panels, a, column);
-  const float offset = dot_offset<kKind>(shape);
-
-  alignas(kLine) std::byte levels[kDots][kTileLoad];
-  alignas(kLine) std::int32_t sums[kTilePass][kLanes];
-  Floats acc[kTilePass];
-  unroll<kTilePass>([&](auto c) __attribute__((always_inline)) { acc[c] = broadcast(0.0f); });
-  const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
-                       const std::byte* ahead) __attribute__((always_inline)) {
-    constexpr int kPart = decltype(part)::value;
-    unroll<kDots>([&](auto index) __attribute__((always_inline)) {
-      constexpr int kAt = kPart * kDots + decltype(index)::value;
-      store(levels[index], codes.of[0].template levels<kAt>());
-      read_ahead<kKind, kAt>(ahead);
-    });
-    if constexpr (kPart + 1 == kPer) codes.of[0].template next<1>();
-    tiles.load_codes(levels);
-    unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-      tiles.template multiply<decltype(p)::value>(panels[p].codes + kPart * kDots * kTileGroup, sums[p * kPanel]);
-    });
-    unroll<kTilePass>([&](auto c) __attribute__((always_inline)) {
-      constexpr int kC = decltype(c)::value;
-      add_part<kKind, kC % kPanel, kPart>(acc[c], load<Ints>(sums[c]), scales[0], sub, offset, panels[kC / kPanel]);
-    });
+/// What is under way, small enough for the first level of cache.
+template <TileKind kKind>
+struct TileSpan {
+  static constexpr int kPer = kKind.per_group();
+  static constexpr int kParts = kSpan * kPer;
+  static constexpr int kDots = kMaxDots / kPer;
+  struct Strip {
+    std::byte levels[kParts][kDots][kTileLoad];  // signed
+    float scales[kParts][kLanes];
+    float minima[kKind.has_min ? kParts : 1][kLanes];
+    std::int32_t dots[kSpan][kTilePass][kLanes];
+    float sums[kTileColumns][kLanes];
   };
-  for_each_part<kKind, 1>(a, shape, strip, 0, panels, kPanel, add);
-  unroll<kTilePass>([&](auto c) __attribute__((always_inline)) { store_strip(a, row, column + c, acc[c]); });
+  struct Columns {
+    std::int8_t codes[kSpan][kTilePass][kGroup];
+    float d[kSpan][kTilePass];
+    float sums[kKind.has_min ? kParts : 1][kTilePass];  // of their codes, by part
+  };
+
+  alignas(kLine) Strip strips[kTileStrips];
+  alignas(kLine) Columns columns[2];  // of a pass, and of the next one
+};
+
+/// `n_groups` of a strip: levels less their offset, and scales.
+template <TileKind kKind>
+void unpack_span(typename TileSpan<kKind>::Strip& out, const TileShape& shape, const std::byte* tile,
+                 std::size_t n_groups) {
+  static_assert(kKind.has_offset || kKind.level_bits() < 8, "tiles take signed codes");
+  constexpr int kDots = TileSpan<kKind>::kDots;
+  const Bits less = broadcast(0x01010101u * static_cast<std::uint8_t>(-shape.offset));
+  std::size_t at = 0;
+  const auto unpack = [&](auto part, auto& codes, const auto& scales, std::size_t sub, const std::byte* ahead)
+                          __attribute__((always_inline)) {
+                            constexpr int kPart = decltype(part)::value;
+                            unroll<kDots>([&](auto index) __attribute__((always_inline)) {
+                              constexpr int kAt = kPart * kDots + decltype(index)::value;
+                              Bits levels = codes.of[0].template levels<kAt>();
+                              if constexpr (kKind.has_offset) levels = add_u8(levels, less);
+                              store(out.levels[at][decltype(index)::value], levels);
+                              read_ahead<kKind, kAt>(ahead);
+                            });
+                            if constexpr (kPart + 1 == kKind.per_group()) codes.of[0].template next<1>();
+                            store(out.scales[at], scales[0].scale(sub));
+                            if constexpr (kKind.has_min) store(out.minima[at], scales[0].minimum(sub));
+                            ++at;
+                          };
+  for_each_part<kKind, 1>(n_groups, shape, tile, 0, unpack, [] {});
+}
+
+/// `n_groups` of kTilePass columns from `column` on, which lie in panels, side by side.
+template <TileKind kKind>
+void gather_columns(typename TileSpan<kKind>::Columns& out, const MatmulArgs& a, std::uint32_t column,
+                    std::size_t group, std::size_t n_groups) {
+  constexpr int kPer = kKind.per_group();
+  static_assert(kPanel * kGroup == 2 * sizeof(Bits));
+  for (std::uint32_t c = 0; c < kTilePass; c += kPanel) {
+    const std::size_t first = a.xq.place(column + c, a.n, group);
+    for (std::size_t g = 0; g < n_groups; ++g) {
+      const std::size_t at = first + g * kPanel;
+      const std::int8_t* const codes = a.xq.codes + at * kGroup;
+      const Bits low = load<Bits>(codes), high = load<Bits>(codes + sizeof(Bits));
+      store(out.codes[g][c], low);
+      store(out.codes[g][c] + sizeof(Bits), high);
+      __builtin_memcpy(out.d[g] + c, a.xq.d + at, kPanel * sizeof(float));
+      if constexpr (kKind.has_min && kPer == 1) {
+        __builtin_memcpy(out.sums[g] + c, a.xq.sums + at, kPanel * sizeof(float));
+      } else if constexpr (kKind.has_min) {
+        for (std::uint32_t i = 0; i < kPer * kPanel; ++i) {
+          out.sums[g * kPer + i % kPer][c + i / kPer] = a.xq.half_sums[at * kPer + i];
+        }
+      }
+    }
+  }
+}
+
+/// The dots of `n` parts from `part` on.
+template <TileKind kKind, class Tiles>
+void multiply_parts(Tiles& tiles, TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x, std::size_t part,
+                    std::size_t n) {
+  constexpr int kPer = kKind.per_group();
+  for (std::size_t p = 0; p < n; ++p) {
+    const std::size_t at = part + p;
+    tiles.load_columns(x.codes[at / kPer][0] + at % kPer * (kGroup / kPer));
+    unroll<kTileStrips>([&](auto s) __attribute__((always_inline)) {
+      tiles.template multiply<decltype(s)::value>(span.strips[s].levels[at], span.strips[s].dots[p]);
+    });
+  }
+}
+
+/// Adds these to the sums of the columns from `column` on.
+template <TileKind kKind>
+void add_parts(TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x, std::size_t part, std::size_t n,
+               std::uint32_t column) {
+  constexpr int kPer = kKind.per_group();
+  for (auto& strip : span.strips) {
+    Floats sums[kTilePass];
+    unroll<kTilePass>([&](auto c) __attribute__((always_inline)) { sums[c] = load(strip.sums[column + c]); });
+    for (std::size_t p = 0; p < n; ++p) {
+      const std::size_t at = part + p;
+      const Floats scale = load(strip.scales[at]);
+      const Floats minimum = load(strip.minima[kKind.has_min ? at : 0]);
+      unroll<kTilePass>([&](auto c) __attribute__((always_inline)) {
+        const Floats dots = convert_to<Floats>(load<Ints>(strip.dots[p][c]));
+        add_dots<kKind>(sums[c], dots, scale, minimum, x.d[at / kPer][c], x.sums[kKind.has_min ? at : 0][c]);
+      });
+    }
+    unroll<kTilePass>([&](auto c) __attribute__((always_inline)) { store(strip.sums[column + c], sums[c]); });
+  }
+}
+
+/// Adds a span of the first `columns` from `first` on.
+template <TileKind kKind, class Tiles>
+void add_span(Tiles& tiles, TileSpan<kKind>& span, const MatmulArgs& a, std::uint32_t first, std::uint32_t columns,
+              std::size_t group, std::size_t n_groups) {
+  const std::size_t parts = n_groups * kKind.per_group();
+  gather_columns<kKind>(span.columns[0], a, first, group, n_groups);
+  std::size_t now = 0;
+  for (std::uint32_t column = 0; column < columns; column += kTilePass, now ^= 1) {
+    const std::uint32_t next = column + kTilePass;
+    for (std::size_t part = 0; part < parts; part += kSpan) {
+      const std::size_t n = std::min(parts - part, std::size_t{kSpan});
+      multiply_parts(tiles, span, span.columns[now], part, n);
+      if (part == 0 && next < columns) gather_columns<kKind>(span.columns[now ^ 1], a, first + next, group, n_groups);
+      add_parts(span, span.columns[now], part, n, column);
+    }
+  }
+}
+
+/// kTileStrips strips, strip_bytes apart (0: one and the same), times the first `columns`, whole passes.
+template <TileKind kKind, class Tiles>
+void strips_times_tiles(Tiles& tiles, const MatmulArgs& a, const TileShape& shape, const std::byte* strip,
+                        std::size_t strip_bytes, std::uint32_t row, std::uint32_t columns) {
+  const std::size_t n_groups = (groups_of(a.cols) + shape.groups - 1) / shape.groups * shape.groups;
+  TileSpan<kKind> span;
+  for (std::uint32_t first = 0; first < columns; first += kTileColumns) {
+    const std::uint32_t here = std::min(columns - first, kTileColumns);
+    for (auto& of : span.strips) __builtin_memset(of.sums, 0, here * sizeof of.sums[0]);
+    for (std::size_t group = 0; group < n_groups; group += kSpan) {
+      const std::size_t groups = std::min(n_groups - group, std::size_t{kSpan});
+      for (std::size_t s = 0; s < kTileStrips; ++s) {
+        unpack_span<kKind>(span.strips[s], shape, strip + s * strip_bytes + group / shape.groups * shape.bytes, groups);
+      }
+      add_span(tiles, span, a, first, here, group, groups);
+    }
+    for (std::uint32_t s = 0; s < (strip_bytes == 0 ? 1 : kTileStrips); ++s) {
+      for (std::uint32_t c = 0; c < here; ++c) {
+        store_strip(a, row + s * kTileRows, first + c, load(span.strips[s].sums[c]));
+      }
+    }
+  }
 }
 
 }  // namespace

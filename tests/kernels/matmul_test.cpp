@@ -166,6 +166,22 @@ TEST_P(MatmulTest, EveryInstructionSetGivesTheScalarBits) {
   }
 }
 
+// As many columns as a long prompt's chunk has: several passes of each width, and what they leave.
+TEST_P(MatmulTest, ManyColumnsHaveTheScalarBits) {
+  constexpr std::uint32_t kMany = 64 + 32 + 16 + 7;
+  constexpr std::uint32_t kManyRows = 2 * kTileRows + 3;
+  const Format& f = kFormats[GetParam()];
+  for (const std::uint32_t blocks : {1u, 9u}) {
+    const std::uint32_t cols = blocks * f.block;
+    const Weights w = make_weights(f, kManyRows, cols, cols);
+    const std::vector<float> x = make_values(Values::random, std::size_t{kMany} * cols, cols);
+    const std::vector<std::uint32_t> expected = bits_of(multiply(*find_kernels("scalar"), w, x, kMany));
+    for (const Kernels* const kernels : available_kernels()) {
+      ASSERT_EQ(bits_of(multiply(*kernels, w, x, kMany)), expected) << kernels->isa << " " << f.name << ", " << cols;
+    }
+  }
+}
+
 // Every code, scale and activation at its extreme: what could saturate in a narrow product does.
 TEST_P(MatmulTest, ExtremeCodesDoNotSaturate) {
   const Format& f = kFormats[GetParam()];

@@ -22,9 +22,9 @@ inline constexpr auto kNeeds = [] {
   return needs;
 }();
 
-/// Tiles 0 to 3 hold the sums of a panel each, 4 to 6 columns in turn, 7 the codes. A row of columns is a column, one
-/// of codes is 16 rows of weights by 4 columns, and one of sums 16 rows. Written as assembly because GCC's intrinsics
-/// do not say that they read memory (GCC 12).
+/// Tiles 0 and 1 hold the sums of a strip each, 2 the columns, 3 and 4 the codes. A row of columns is a column, one of
+/// codes is 16 rows of weights by 4 columns, and one of sums 16 rows. Written as assembly because GCC's intrinsics do
+/// not say that they read memory (GCC 12).
 template <>
 class MatrixTiles<Ints> {
  public:
@@ -32,38 +32,35 @@ class MatrixTiles<Ints> {
 
   explicit MatrixTiles(int dots) {
     Shapes shapes;
-    for (int tile = 0; tile < 7; ++tile) {
-      shapes.rows[tile] = kPanel;
-      shapes.row_bytes[tile] = tile < kFirstColumns ? kRow : static_cast<std::uint16_t>(4 * dots);
+    for (int tile = 0; tile < 5; ++tile) {
+      shapes.rows[tile] = tile < kX + 1 ? kColumns : static_cast<std::uint8_t>(dots);
+      shapes.row_bytes[tile] = tile == kX ? static_cast<std::uint16_t>(4 * dots) : kRow;
     }
-    shapes.rows[7] = static_cast<std::uint8_t>(dots);
-    shapes.row_bytes[7] = kRow;
     asm volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
   }
   ~MatrixTiles() { asm volatile("tilerelease" : : : "memory"); }
   MatrixTiles(const MatrixTiles&) = delete;
   MatrixTiles& operator=(const MatrixTiles&) = delete;
 
-  QSF_INLINE void load_codes(const void* at) {
-    asm volatile("tileloadd (%0,%1), %%tmm7" : : "r"(at), "r"(std::size_t{kRow}) : "memory");
+  QSF_INLINE void load_columns(const std::int8_t* x) {
+    asm volatile("tileloadd (%0,%1), %%tmm%c2" : : "r"(x), "r"(std::size_t{kGroup}), "i"(kX) : "memory");
   }
 
   template <int kIndex>
-  QSF_INLINE void multiply(const std::int8_t* x, void* to) {
+  QSF_INLINE void multiply(const void* codes, void* to) {
     asm volatile(
+        "tileloadd (%3,%5), %%tmm%c1\n\t"
         "tilezero %%tmm%c0\n\t"
-        "tileloadd (%2,%3), %%tmm%c1\n\t"
-        "tdpbsud %%tmm7, %%tmm%c1, %%tmm%c0\n\t"
+        "tdpbssd %%tmm%c1, %%tmm%c2, %%tmm%c0\n\t"
         "tilestored %%tmm%c0, (%4,%5)"
         :
-        : "i"(kIndex), "i"(kFirstColumns + kIndex % 3), "r"(x), "r"(std::size_t{kGroup}), "r"(to),
-          "r"(std::size_t{kRow})
+        : "i"(kIndex), "i"(kX + 1 + kIndex), "i"(kX), "r"(codes), "r"(to), "r"(std::size_t{kRow})
         : "memory");
   }
 
  private:
   static constexpr std::uint16_t kRow = 64;
-  static constexpr int kFirstColumns = 4;
+  static constexpr int kX = 2;
 
   struct Shapes {  // as the processor reads them
     std::uint8_t palette = 1;

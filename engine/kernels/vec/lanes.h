@@ -86,9 +86,9 @@ struct Bits {  // unsigned lanes, for work on representations: wraps
 /// Matrix tiles, where a vocabulary specializes this for Ints. They are the thread's own while one lives.
 ///   kColumns                                    activation columns of a pass, whole panels
 ///   MatrixTiles(int dots)                       of a product, at most kMaxDots
-///   void load_codes(const void* at)             4 unsigned codes per lane for each dot
-///   void multiply<k>(const int8_t* x, void* to) for panel k of a pass, whose columns lie kGroup bytes apart: the exact
-///                                               sums of their dots, Ints after Ints
+///   void load_columns(const int8_t* x)          of a pass, kGroup bytes apart
+///   void multiply<k>(const void* by, void* to)  by 4 signed codes per lane for each dot: the exact sums of each
+///                                               column's dots, Ints after Ints; k in [0, 2) may be under way together
 template <class Lanes>
 class MatrixTiles {
  public:
@@ -300,6 +300,32 @@ QSF_INLINE Four<float> reduce_sums_of_four(Four<float> a, Four<float> b, Four<fl
   const Four<float> ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
   const Four<float> cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
   return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+/// Of each row of kRow lanes, first `a`'s, then `b`'s: lanes j and j + kWidth added, for j in [0, kWidth) of every 2
+/// kWidth.
+template <std::size_t kRow, std::size_t kWidth, class Part>
+QSF_INLINE Part add_halves(Part a, Part b) {
+  const auto half = [&]<std::size_t... kLane>(auto from, std::index_sequence<kLane...>) __attribute__((always_inline)) {
+    constexpr auto at = [](std::size_t lane) {
+      const std::size_t of_row = lane % kRow, i = of_row % (kRow / 2);
+      return of_row / (kRow / 2) * kLanes + lane / kRow * kRow + i / kWidth * 2 * kWidth + i % kWidth +
+             decltype(from)::value;
+    };
+    return __builtin_shufflevector(a, b, at(kLane)...);
+  };
+  using Lanes = std::make_index_sequence<kLanes>;
+  return half(std::integral_constant<std::size_t, 0>{}, Lanes{}) +
+         half(std::integral_constant<std::size_t, kWidth>{}, Lanes{});
+}
+/// The sums of 16 vectors, by the tree, lane by lane at once: where a native vector has them all.
+template <class Part>
+QSF_INLINE Part reduce_sums(const Part (&v)[kLanes]) {
+  Part four[4];  // the first half's four of vectors i, i + 4, i + 8 and i + 12
+  unroll<4>([&](auto i) __attribute__((always_inline)) {
+    four[i] = add_halves<16, 4>(add_halves<16, 8>(v[i], v[i + 4]), add_halves<16, 8>(v[i + 8], v[i + 12]));
+  });
+  return add_halves<4, 1>(add_halves<4, 2>(four[0], four[1]), add_halves<4, 2>(four[2], four[3]));
 }
 
 /// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.

@@ -33,7 +33,7 @@ QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
   return sum;
 }
 
-/// As a processor's: signed columns by unsigned codes.
+/// As a processor's: signed columns by signed codes.
 template <>
 class MatrixTiles<Ints> {
  public:
@@ -41,15 +41,17 @@ class MatrixTiles<Ints> {
 
   explicit MatrixTiles(int dots) : dots_(dots) {}
 
-  void load_codes(const void* at) { __builtin_memcpy(codes_, at, sizeof codes_[0] * static_cast<std::size_t>(dots_)); }
+  void load_columns(const std::int8_t* x) { x_ = x; }
 
   template <int kIndex>
-  void multiply(const std::int8_t* x, void* to) const {
-    std::int32_t sums[kPanel][kLanes] = {};
-    for (std::size_t column = 0; column < kPanel; ++column) {
+  void multiply(const void* codes, void* to) const {
+    std::int32_t sums[kColumns][kLanes] = {};
+    const auto* const by = static_cast<const std::int8_t*>(codes);
+    for (std::size_t column = 0; column < kColumns; ++column) {
       for (int i = 0; i < 4 * dots_; ++i) {
         for (int lane = 0; lane < kLanes; ++lane) {
-          sums[column][lane] += x[column * kGroup + static_cast<std::size_t>(i)] * codes_[i / 4][4 * lane + i % 4];
+          sums[column][lane] +=
+              x_[column * kGroup + static_cast<std::size_t>(i)] * by[i / 4 * 4 * kLanes + 4 * lane + i % 4];
         }
       }
     }
@@ -58,7 +60,7 @@ class MatrixTiles<Ints> {
 
  private:
   int dots_;
-  std::uint8_t codes_[kMaxDots][4 * kLanes];
+  const std::int8_t* x_ = nullptr;
 };
 
 }  // namespace
