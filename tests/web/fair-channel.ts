@@ -2,7 +2,7 @@
 // messages in between.
 class FairChannel {
   readonly port1: { onmessage: (() => void) | null } = { onmessage: null };
-  readonly port2 = { postMessage: () => void setImmediate(() => this.port1.onmessage?.()) };
+  readonly port2 = { postMessage: () => void setImmediate(() => this.port1.onmessage?.()), close: () => {} };
 }
 
 globalThis.MessageChannel = FairChannel as never;

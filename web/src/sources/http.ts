@@ -3,8 +3,8 @@
 import { KiB, MiB } from '../constants.js';
 import { QSFError } from '../errors.js';
 import type { NetworkOptions } from '../types.js';
-import { Litter } from './litter.js';
 import { takeRun } from './ranges.js';
+import { release } from './release.js';
 import { DEFAULT_RETRY, isTransient, retryDelay, sleep } from './retry.js';
 import type { RetryPolicy } from './retry.js';
 
@@ -57,7 +57,6 @@ export class HttpFile {
   readonly #parallel: number;
   readonly #timeout: number;
   readonly #closing = new AbortController();
-  readonly #litter = new Litter();
   #urgent: Want[] = [];
   #active = 0;
   #size: number | undefined;
@@ -191,7 +190,7 @@ export class HttpFile {
         this.bytes += value.length;
         yield value;
         this.onBytes?.();
-        await this.#litter.add(value);
+        release(value, response);
       }
     } catch (error) {
       this.#closing.signal.throwIfAborted();
