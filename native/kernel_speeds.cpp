@@ -5,6 +5,7 @@
 #include "native/clock.h"
 #include "qsf/base/try.h"
 #include "qsf/engine.h"
+#include "system/caches.h"
 
 namespace qsf {
 namespace {
@@ -30,6 +31,7 @@ std::vector<std::string_view> instruction_sets() {
 
 Result<double> product_rate(std::span<std::byte> weights, FormatId format, Batch batch, std::string_view isa,
                             ThreadPool& pool) {
+  if (batch == Batch::one) drop_cached(weights);
   const Clock::time_point begin = Clock::now();
   QSF_LET(bytes, try_product(weights, format, batch, isa, pool.workers()));
   return static_cast<double>(bytes) / std::max(seconds_since(begin), 1e-9);

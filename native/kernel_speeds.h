@@ -18,7 +18,8 @@ namespace qsf {
 /// The instruction sets that are here, slowest first.
 std::vector<std::string_view> instruction_sets();
 
-/// Bytes of weights a second in products of a batch, by going through `weights` once.
+/// Bytes of weights a second in products of a batch, by going through `weights` once: of one column from memory,
+/// whatever caches hold.
 Result<double> product_rate(std::span<std::byte> weights, FormatId format, Batch batch, std::string_view isa,
                             ThreadPool& pool);
 
@@ -36,7 +37,7 @@ struct KernelSpeed {
 
 class KernelSpeeds {
  public:
-  /// Bytes that no cache holds. What is measured holds for models that are at least as large.
+  /// Bytes that take longer than starting to read them. What is measured holds for models that are at least as large.
   static constexpr std::size_t kWeights = 64u << 20;
   /// Bytes that many columns are multiplied with, for each thread: computing takes so long that it matters little where
   /// they lie.

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kDepth = 8;          // reads under way: more than most storage needs
 constexpr std::uint32_t kCachedDepth = 3;    // of what lies in the page cache: a ring's slots, which caches hold
 constexpr double kCachedLatency = 0.4e-3;    // seconds that a MiB takes from there, at most
-constexpr std::uint64_t kRead = 128u << 20;  // bytes, at most
+constexpr std::uint64_t kRead = 512u << 20;  // bytes, at most
 constexpr std::size_t kLeast = 256u << 10;   // bytes of memory
 constexpr double kEnough = 0.25;             // seconds
 constexpr double kLeastShare = 0.1;          // of a format that counts
