@@ -202,7 +202,7 @@ int exit_code(const Status& status) { return status ? 0 : fail(status.error()); 
 int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progress* progress) {
   const Stats s = host.session().stats();
   if (o.verbose) print_setting(stderr, o, host);
-  if (o.memory_map) print_memory_map(o.generates() ? stderr : stdout, host.session());
+  if (o.memory_map) print_memory_map(o.generates() ? stderr : stdout, host);
   const bool context_asked = !measured || measured->context_asked;
   if (context_asked && o.host.open.max_seq_len > s.model_seq_len) {
     note(make_error(ErrorCode::bad_argument, "the model was made for {} tokens of context; beyond, text may get worse",

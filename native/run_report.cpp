@@ -15,7 +15,8 @@ double rate(std::size_t n, double seconds) { return seconds > 0 ? static_cast<do
 
 }  // namespace
 
-void print_memory_map(std::FILE* to, const Session& session) {
+void print_memory_map(std::FILE* to, Host& host) {
+  const Session& session = host.session();
   const Stats s = session.stats();
   std::fprintf(to, "%-24s %14s %10s\n", "region", "bytes", "MiB");
   std::uint64_t total = 0;
@@ -31,7 +32,10 @@ void print_memory_map(std::FILE* to, const Session& session) {
   }
   std::fprintf(to, "\nweights    %.3f MiB in %u segments; %u segments (%.3f MiB) stay in memory\n", mib(s.weight_bytes),
                s.n_segments, s.n_pinned, mib(s.pinned_bytes));
-  if (s.ring_slots == 0) {
+  if (s.ring_slots == 0 && s.pinned_bytes < s.weight_bytes) {
+    std::fprintf(to, "streaming  none: %.3f MiB are used where the file is mapped\n",
+                 mib(s.weight_bytes - s.pinned_bytes));
+  } else if (s.ring_slots == 0) {
     std::fprintf(to, "streaming  none: everything stays in memory\n");
   } else {
     std::fprintf(to, "streaming  %u segments through %u slots of %.3f MiB\n", s.n_segments - s.n_pinned, s.ring_slots,
@@ -57,7 +61,7 @@ void print_setting(std::FILE* to, const Options& options, Host& host) {
     std::fprintf(to, "kernel     %s for a %s by %s: %.1f GB/s\n", find_format(kernel.format)->name.data(),
                  kernel.batch == Batch::one ? "token" : "prompt", kernel.isa.data(), kernel.rate / 1e9);
   }
-  print_memory_map(to, host.session());
+  print_memory_map(to, host);
 }
 
 void print_speed(std::FILE* to, const Generation& g, Host& host) {

@@ -11,7 +11,7 @@
 namespace qsf::run {
 
 /// The memory map and what of the weights stays in memory.
-void print_memory_map(std::FILE* to, const Session& session);
+void print_memory_map(std::FILE* to, Host& host);
 /// Files, threads and kernels, before anything is generated.
 void print_setting(std::FILE* to, const Options& options, Host& host);
 void print_speed(std::FILE* to, const Generation& generation, Host& host);

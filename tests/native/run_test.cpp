@@ -146,6 +146,21 @@ TEST(Run, TellsWhatToExpect) {
   EXPECT_NE(refused.err.find(" MiB everything stays: about "), std::string::npos) << refused.err;
 }
 
+TEST(Run, TellsWhereWeightsAre) {
+  const auto map = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {program("qsf-run"), stories("8bit"), "--memory-map"});
+    const Ran ran = run(more);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out.substr(std::min(ran.out.find("streaming "), ran.out.size()));
+  };
+  EXPECT_EQ(map({"--ram-budget", "32"}).rfind("streaming  none: everything stays in memory\n", 0), 0U);
+  const std::string mapped = map({"--ram-budget", "4", "--source", "mmap"});
+  double used = 0;
+  ASSERT_EQ(std::sscanf(mapped.c_str(), "streaming  none: %lf MiB are used where the file is mapped", &used), 1)
+      << mapped;
+  EXPECT_GT(used, 4);
+}
+
 TEST(Run, StaysInsideItsBudget) {
   HttpServer server(read_bytes(stories("8bit")));
   const std::string ids = joined(kPrompts.at(0).at("fed_ids").get<Ids>());
