@@ -5,11 +5,19 @@
 namespace qsf {
 namespace {
 
-/// kStrips strips of 16 rows, strip_bytes apart (0: one and the same), times kColumns activation columns from `column`
-/// on.
-template <TileKind kKind, int kColumns, int kStrips>
-void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::size_t strip_bytes,
-                          std::uint32_t row, std::uint32_t column) {
+/// f(s, c) for every sum of kStrips strips with kColumns columns.
+template <int kStrips, int kColumns, class F>
+QSF_INLINE void for_each_sum(F f) {
+  unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+    unroll<kColumns>([&](auto c) __attribute__((always_inline)) { f(s, c); });
+  });
+}
+
+/// Adds to strips' sums with the columns from `column` on what for_parts(add, passed) goes through from `group` on, as
+/// for_each_part does.
+template <TileKind kKind, int kStrips, int kColumns, class ForParts>
+QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs& a, const TileShape& shape,
+                             std::uint32_t column, std::size_t group, ForParts for_parts) {
   constexpr int kBits = kKind.level_bits();
   constexpr int kPer = kKind.per_group();
   constexpr int kDots = kMaxDots / kPer;
@@ -20,18 +28,11 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   constexpr int kPanels = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
   const std::size_t width = kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel;
   PanelPass panels[kPanels];
-  begin_panels<kPer>(panels, a, column);
+  begin_panels<kPer>(panels, a, column, group);
   const float offset = dot_offset<kKind>(shape);
 
-  Floats acc[kStrips][kColumns];
-  const auto for_each = [](auto f) __attribute__((always_inline)) {  // strip and column
-    unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
-      unroll<kColumns>([&](auto c) __attribute__((always_inline)) { f(s, c); });
-    });
-  };
-  for_each([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = broadcast(0.0f); });
   const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
-                       const std::byte* ahead) __attribute__((always_inline)) {
+                       auto ahead) __attribute__((always_inline)) {
     constexpr int kPart = decltype(part)::value;
     Sum<kBits> sum[kStrips][kColumns][kSums] = {};
     std::uint32_t rounds = kRounds;
@@ -47,13 +48,13 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
             dot<kBits>(sum[s][c][kAt % kSums], four, load_broadcast<kAt>(of_panel + kC % kPanel * kGroup));
           });
         });
-        read_ahead<kKind, kAt>(ahead);
+        if constexpr (!std::is_null_pointer_v<decltype(ahead)>) read_ahead<kKind, kAt>(ahead);
       });
       if constexpr (kPart + 1 == kPer) {
         unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].template next<kRounds>(); });
       }
     }
-    for_each([&](auto s, auto c) __attribute__((always_inline)) {
+    for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) {
       constexpr int kC = decltype(c)::value;
       Ints dots = total<kBits>(sum[s][c][0]);
       if constexpr (kSums == 2) dots = dots + total<kBits>(sum[s][c][1]);
@@ -68,10 +69,64 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
       panel.sums += width * kPer;
     });
   };
-  for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
-  for_each([&](auto s, auto c) __attribute__((always_inline)) {
+  for_parts(add, passed);
+}
+
+/// kStrips strips of 16 rows, strip_bytes apart (0: one and the same), times kColumns activation columns from `column`
+/// on.
+template <TileKind kKind, int kColumns, int kStrips>
+void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::size_t strip_bytes,
+                          std::uint32_t row, std::uint32_t column) {
+  Floats acc[kStrips][kColumns];
+  for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = broadcast(0.0f); });
+  add_products<kKind>(acc, a, shape, column, 0, [&](auto& add, auto& passed) __attribute__((always_inline)) {
+    for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
+  });
+  for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) {
     store_strip(a, row + (strip_bytes == 0 ? 0 : s * kTileRows), column + c, acc[s][c]);
   });
+}
+
+/// The `n_groups` of a span, from `group` on, times a pass of columns from first + column on; sums of `column` on.
+template <TileKind kKind>
+void span_times_columns(UnpackedSpan<kKind>& span, const MatmulArgs& a, const TileShape& shape, std::uint32_t first,
+                        std::uint32_t column, std::size_t group, std::size_t n_groups) {
+  Floats acc[1][kMaxPass];
+  unroll<kMaxPass>([&](auto c) __attribute__((always_inline)) { acc[0][c] = load(span.sums[column + c]); });
+  const auto for_parts = [&](auto& add, auto& passed) __attribute__((always_inline)) {
+    Several<SpanCodes<kKind>, 1> codes{{SpanCodes<kKind>(span)}};
+    const SpanScales<kKind> scales[1] = {{span}};
+    for (std::size_t at = 0; at < n_groups * kKind.per_group();) {
+      unroll<kKind.per_group()>([&](auto part) __attribute__((always_inline)) {
+        add(part, codes, scales, at, nullptr);
+        ++at;
+      });
+      passed();
+    }
+  };
+  add_products<kKind>(acc, a, shape, first + column, group, for_parts);
+  unroll<kMaxPass>([&](auto c) __attribute__((always_inline)) { store(span.sums[column + c], acc[0][c]); });
+}
+
+/// A strip times the first `columns`, whole passes.
+template <TileKind kKind>
+void strip_in_spans(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
+                    std::uint32_t columns) {
+  static_assert(kSpanColumns % kMaxPass == 0);
+  const std::size_t n_groups = whole_groups(a.cols, shape);
+  UnpackedSpan<kKind> span;
+  for (std::uint32_t first = 0; first < columns; first += kSpanColumns) {
+    const std::uint32_t here = std::min(columns - first, kSpanColumns);
+    __builtin_memset(span.sums, 0, here * sizeof span.sums[0]);
+    for (std::size_t group = 0; group < n_groups; group += kSpan) {
+      const std::size_t groups = std::min(n_groups - group, std::size_t{kSpan});
+      unpack_span<kKind, false>(span, shape, strip + group / shape.groups * shape.bytes, groups);
+      for (std::uint32_t column = 0; column < here; column += kMaxPass) {
+        span_times_columns(span, a, shape, first, column, group, groups);
+      }
+    }
+    for (std::uint32_t c = 0; c < here; ++c) store_strip(a, row, first + c, load(span.sums[c]));
+  }
 }
 
 template <int kFormat>
@@ -156,10 +211,9 @@ constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows 
 template <TileKind kKind, class Tiles = MatrixTiles<Ints>>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   constexpr std::uint32_t kBeside = kReadsAhead ? 1 : 2;
-  const std::size_t blocks = (a.cols + kGroup * shape.groups - 1) / (kGroup * shape.groups);
-  const std::size_t strip_bytes = blocks * shape.bytes;
+  const std::size_t strip_bytes = whole_groups(a.cols, shape) / shape.groups * shape.bytes;
   const std::uint32_t strips = strips_of(a.rows);
-  std::uint32_t in_tiles = 0, step = kBeside;
+  std::uint32_t in_tiles = 0, in_spans = 0, step = kBeside;
   [[maybe_unused]] std::optional<Tiles> tiles;
   if constexpr (Tiles::kColumns != 0) {
     in_tiles = a.n / Tiles::kColumns * Tiles::kColumns;
@@ -167,6 +221,8 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
       tiles.emplace(kMaxDots / kKind.per_group());
       step = kTileStrips;
     }
+  } else if constexpr (kKind.in_spans()) {
+    if (a.n > kMaxPass) in_spans = a.n / kMaxPass * kMaxPass;
   }
   for (std::uint32_t strip = 0; strip < strips; strip += step) {
     const std::byte* const at = a.weights + strip * strip_bytes;
@@ -176,7 +232,12 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
     if constexpr (Tiles::kColumns != 0) {
       if (in_tiles != 0) strips_times_tiles<kKind>(*tiles, a, shape, at, to_next, row, in_tiles);
     }
-    for_columns(in_tiles, a.n, [&](auto columns, std::uint32_t column) {
+    if constexpr (Tiles::kColumns == 0 && kKind.in_spans()) {
+      for (std::uint32_t s = 0; s < here && in_spans != 0; ++s) {
+        strip_in_spans<kKind>(a, shape, at + s * strip_bytes, row + s * kTileRows, in_spans);
+      }
+    }
+    for_columns(in_tiles + in_spans, a.n, [&](auto columns, std::uint32_t column) {
       if constexpr (columns == 1 && kBeside > 1) {
         strips_times_columns<kKind, 1, kBeside>(a, shape, at, to_next, row, column);
       } else {

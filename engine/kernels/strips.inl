@@ -27,6 +27,11 @@ struct TileKind {
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
   /// Whether half a group's codes are whole loads of every plane.
   constexpr bool halves() const { return !trits && code_bits % 2 == 0; }
+  /// Whether codes and scales are unpacked once for many columns: where it takes more than storing and loading them,
+  /// and kernels need not be few.
+  constexpr bool in_spans() const {
+    return !kFewKernels && (trits || sub != Sub::none || (code_bits != 8 && !std::has_single_bit(code_bits)));
+  }
   /// Sub-scales per group of 32.
   constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
 };
@@ -237,11 +242,12 @@ struct PanelPass {
   const float* sums;  // kPer of a group
 };
 
-/// The panels from `column` on, at their first group.
+/// The panels from `column` on, at a group.
 template <int kPer, int kPanels>
-QSF_INLINE void begin_panels(PanelPass (&panels)[kPanels], const MatmulArgs& a, std::uint32_t column) {
+QSF_INLINE void begin_panels(PanelPass (&panels)[kPanels], const MatmulArgs& a, std::uint32_t column,
+                             std::size_t group) {
   unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-    const std::size_t first = a.xq.place(column + p * kPanel, a.n, 0);
+    const std::size_t first = a.xq.place(column + p * kPanel, a.n, group);
     const float* const sums = kPer == 1 ? a.xq.sums : a.xq.half_sums;
     panels[p] = {a.xq.codes + first * kGroup, a.xq.d + first, sums + first * kPer};
   });
@@ -298,8 +304,8 @@ QSF_INLINE void add_dots(Floats& acc, Floats dots, Floats scale, Floats minimum,
 }
 
 /// Adds part kPart of a group, in column kIn of its panel.
-template <TileKind kKind, int kIn, int kPart>
-QSF_INLINE void add_part(Floats& acc, Ints dots, const TileScales<kKind>& scales, std::size_t sub, float offset,
+template <TileKind kKind, int kIn, int kPart, class Scales>
+QSF_INLINE void add_part(Floats& acc, Ints dots, const Scales& scales, std::size_t sub, float offset,
                          const PanelPass& panel) {
   const float xsum = panel.sums[kIn * kKind.per_group() + kPart];
   Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact

@@ -6,8 +6,10 @@
 // Order matters: each uses those above it.
 #include "kernels/exact.inl"
 #include "kernels/strips.inl"
+// of strips
+#include "kernels/spans.inl"
 #include "kernels/tiles.inl"
-// products of strips and tiles
+// products of strips, spans and tiles
 #include "kernels/matmul.inl"
 #include "kernels/quantize.inl"
 #include "kernels/vectors.inl"

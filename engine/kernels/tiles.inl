@@ -1,65 +1,28 @@
 // Products of matrix tiles, for vocabularies that have them. What a tile is filled from and what it leaves goes through
-// memory, and is late there if it is used at once: the codes of a span of columns are unpacked for all activations,
-// then come many dots, then what is made of them.
+// memory, and is late there if it is used at once: a span is unpacked for many columns, then come many dots, then what
+// is made of them.
 
 namespace qsf {
 namespace {
 
 /// 0 where there are none.
 inline constexpr int kTilePass = MatrixTiles<Ints>::kColumns;
-static_assert(kTilePass % kPanel == 0);
-inline constexpr int kTileStrips = 2;                         // that share what is gathered of activations
-inline constexpr int kSpan = int{kMaxBlock} / int{kGroup};    // groups: whole blocks of every format
-inline constexpr std::uint32_t kTileColumns = 4 * kTilePass;  // for which codes are unpacked once
+static_assert(kTilePass % kPanel == 0 && (kTilePass == 0 || kSpanColumns % kTilePass == 0));
+inline constexpr int kTileStrips = 2;  // that share what is gathered of activations
 
 /// What is under way, small enough for the first level of cache.
 template <TileKind kKind>
 struct TileSpan {
-  static constexpr int kPer = kKind.per_group();
-  static constexpr int kParts = kSpan * kPer;
-  static constexpr int kDots = kMaxDots / kPer;
-  struct Strip {
-    std::byte levels[kParts][kDots][kTileLoad];  // signed
-    float scales[kParts][kLanes];
-    float minima[kKind.has_min ? kParts : 1][kLanes];
-    std::int32_t dots[kSpan][kTilePass][kLanes];
-    float sums[kTileColumns][kLanes];
-  };
   struct Columns {
     std::int8_t codes[kSpan][kTilePass][kGroup];
     float d[kSpan][kTilePass];
-    float sums[kKind.has_min ? kParts : 1][kTilePass];  // of their codes, by part
+    float sums[kKind.has_min ? UnpackedSpan<kKind>::kParts : 1][kTilePass];  // of their codes, by part
   };
 
-  alignas(kLine) Strip strips[kTileStrips];
+  UnpackedSpan<kKind> strips[kTileStrips];
+  std::int32_t dots[kTileStrips][kSpan][kTilePass][kLanes];
   alignas(kLine) Columns columns[2];  // of a pass, and of the next one
 };
-
-/// `n_groups` of a strip: levels less their offset, and scales.
-template <TileKind kKind>
-void unpack_span(typename TileSpan<kKind>::Strip& out, const TileShape& shape, const std::byte* tile,
-                 std::size_t n_groups) {
-  static_assert(kKind.has_offset || kKind.level_bits() < 8, "tiles take signed codes");
-  constexpr int kDots = TileSpan<kKind>::kDots;
-  const Bits less = broadcast(0x01010101u * static_cast<std::uint8_t>(-shape.offset));
-  std::size_t at = 0;
-  const auto unpack = [&](auto part, auto& codes, const auto& scales, std::size_t sub, const std::byte* ahead)
-                          __attribute__((always_inline)) {
-                            constexpr int kPart = decltype(part)::value;
-                            unroll<kDots>([&](auto index) __attribute__((always_inline)) {
-                              constexpr int kAt = kPart * kDots + decltype(index)::value;
-                              Bits levels = codes.of[0].template levels<kAt>();
-                              if constexpr (kKind.has_offset) levels = add_u8(levels, less);
-                              store(out.levels[at][decltype(index)::value], levels);
-                              read_ahead<kKind, kAt>(ahead);
-                            });
-                            if constexpr (kPart + 1 == kKind.per_group()) codes.of[0].template next<1>();
-                            store(out.scales[at], scales[0].scale(sub));
-                            if constexpr (kKind.has_min) store(out.minima[at], scales[0].minimum(sub));
-                            ++at;
-                          };
-  for_each_part<kKind, 1>(n_groups, shape, tile, 0, unpack, [] {});
-}
 
 /// `n_groups` of kTilePass columns from `column` on, which lie in panels, side by side.
 template <TileKind kKind>
@@ -96,7 +59,7 @@ void multiply_parts(Tiles& tiles, TileSpan<kKind>& span, const typename TileSpan
     const std::size_t at = part + p;
     tiles.load_columns(x.codes[at / kPer][0] + at % kPer * (kGroup / kPer));
     unroll<kTileStrips>([&](auto s) __attribute__((always_inline)) {
-      tiles.template multiply<decltype(s)::value>(span.strips[s].levels[at], span.strips[s].dots[p]);
+      tiles.template multiply<decltype(s)::value>(span.strips[s].levels[at], span.dots[s][p]);
     });
   }
 }
@@ -106,7 +69,8 @@ template <TileKind kKind>
 void add_parts(TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x, std::size_t part, std::size_t n,
                std::uint32_t column) {
   constexpr int kPer = kKind.per_group();
-  for (auto& strip : span.strips) {
+  for (int s = 0; s < kTileStrips; ++s) {
+    UnpackedSpan<kKind>& strip = span.strips[s];
     Floats sums[kTilePass];
     unroll<kTilePass>([&](auto c) __attribute__((always_inline)) { sums[c] = load(strip.sums[column + c]); });
     for (std::size_t p = 0; p < n; ++p) {
@@ -114,7 +78,7 @@ void add_parts(TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x
       const Floats scale = load(strip.scales[at]);
       const Floats minimum = load(strip.minima[kKind.has_min ? at : 0]);
       unroll<kTilePass>([&](auto c) __attribute__((always_inline)) {
-        const Floats dots = convert_to<Floats>(load<Ints>(strip.dots[p][c]));
+        const Floats dots = convert_to<Floats>(load<Ints>(span.dots[s][p][c]));
         add_dots<kKind>(sums[c], dots, scale, minimum, x.d[at / kPer][c], x.sums[kKind.has_min ? at : 0][c]);
       });
     }
@@ -144,15 +108,16 @@ void add_span(Tiles& tiles, TileSpan<kKind>& span, const MatmulArgs& a, std::uin
 template <TileKind kKind, class Tiles>
 void strips_times_tiles(Tiles& tiles, const MatmulArgs& a, const TileShape& shape, const std::byte* strip,
                         std::size_t strip_bytes, std::uint32_t row, std::uint32_t columns) {
-  const std::size_t n_groups = (groups_of(a.cols) + shape.groups - 1) / shape.groups * shape.groups;
+  const std::size_t n_groups = whole_groups(a.cols, shape);
   TileSpan<kKind> span;
-  for (std::uint32_t first = 0; first < columns; first += kTileColumns) {
-    const std::uint32_t here = std::min(columns - first, kTileColumns);
+  for (std::uint32_t first = 0; first < columns; first += kSpanColumns) {
+    const std::uint32_t here = std::min(columns - first, kSpanColumns);
     for (auto& of : span.strips) __builtin_memset(of.sums, 0, here * sizeof of.sums[0]);
     for (std::size_t group = 0; group < n_groups; group += kSpan) {
       const std::size_t groups = std::min(n_groups - group, std::size_t{kSpan});
       for (std::size_t s = 0; s < kTileStrips; ++s) {
-        unpack_span<kKind>(span.strips[s], shape, strip + s * strip_bytes + group / shape.groups * shape.bytes, groups);
+        unpack_span<kKind, true>(span.strips[s], shape, strip + s * strip_bytes + group / shape.groups * shape.bytes,
+                                 groups);
       }
       add_span(tiles, span, a, first, here, group, groups);
     }
