@@ -14,9 +14,9 @@ namespace qsf::convert {
 namespace {
 
 // Those that are best at their size for some tensor; the choice leaves out what others beat.
-constexpr std::array<std::string_view, 13> kCandidates{"tq1_0", "q2_0-128", "q2_0",   "bitnet-32", "q2_k",
-                                                       "q3_k",  "iq4_xs",   "iq4_nl", "q4_k",      "q5_k",
-                                                       "q6_k",  "8bit",     "f16"};
+constexpr std::array<std::string_view, 16> kCandidates{
+    "tq1_0",    "trellis2", "q2_0-128", "q2_0", "bitnet-32", "q2_k", "trellis3", "q3_k",
+    "trellis4", "iq4_xs",   "iq4_nl",   "q4_k", "q5_k",      "q6_k", "8bit",     "f16"};
 // In GGUF files, where some of those are not.
 constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
 // Whose losses are measured, the rougher first.

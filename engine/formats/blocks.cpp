@@ -7,6 +7,7 @@
 
 #include "formats/sub_scales.h"
 #include "formats/tile.h"
+#include "formats/trellis.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/half.h"
 
@@ -219,6 +220,7 @@ void unpack_codes(const Format& f, const std::byte* block, std::span<std::uint8_
 void unpack_block(const Format& f, const std::byte* block, BlockValues& out) {
   unpack_scales(f, block, out);
   unpack_codes(f, block, out.codes);
+  if (f.packing == Packing::trellis) trellis_levels(f.code_bits, std::span(out.codes).first(f.block));
 }
 
 }  // namespace qsf

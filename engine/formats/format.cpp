@@ -5,6 +5,7 @@
 
 #include "formats/blocks.h"
 #include "formats/tile.h"
+#include "formats/trellis.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/half.h"
 
@@ -184,10 +185,9 @@ void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std:
     });
     unpack_scales(f, numbers.data(), values);
     const std::size_t n = std::min<std::size_t>(f.block, out.size() - k);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      values.codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
-      out[k + i] = weight(f, values, i);
-    }
+    for (std::uint32_t i = 0; i < f.block; ++i) values.codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
+    if (f.packing == Packing::trellis) trellis_levels(f.code_bits, std::span(values.codes).first(f.block));
+    for (std::uint32_t i = 0; i < n; ++i) out[k + i] = weight(f, values, i);
   }
 }
 

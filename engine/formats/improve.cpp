@@ -21,6 +21,7 @@ class BlockDescent {
   bool run(std::byte* block) {
     fit_all();
     for (std::uint32_t j = f_.block / sub_block(f_); j-- > 0;) {
+      if (f_.packing == Packing::trellis) break;  // its codes are sought together
       if (f_.sub.kind != Sub::none) fit_sub(j);
       table_.whole ? take_codes<true>(j) : take_codes<false>(j);
     }

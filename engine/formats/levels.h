@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "formats/trellis.h"
 #include "qsf/formats/format.h"
 
 namespace qsf {
@@ -28,7 +29,7 @@ constexpr LevelTable make_level_table(const Format& f) {
   if (f.levels == Levels::codes) {
     out.whole = true;
     out.low = static_cast<float>(first - f.offset);
-    out.high = static_cast<float>(last - f.offset);
+    out.high = static_cast<float>((f.packing == Packing::trellis ? (1 << kTrellisBits) - 1 : last) - f.offset);
     return out;
   }
   for (int code = first; code <= last; ++code) {

@@ -64,6 +64,7 @@ Numbers read_numbers(const Format& f, const std::byte* block) {
     }
   }
   for (std::uint32_t i = 0; i < f.block; ++i) out.levels[i] = static_cast<float>(level(f, values.codes[i]) - f.offset);
+  if (f.packing == Packing::trellis) unpack_codes(f, block, out.codes);
   return out;
 }
 
@@ -75,6 +76,7 @@ void write_numbers(const Format& f, const Numbers& numbers, std::byte* out) {
     pack_sub_scale(f, j, static_cast<std::uint32_t>(numbers.subs[j] + sub_bias(f.sub.kind)),
                    static_cast<std::uint32_t>(numbers.sub_minima[j]), out);
   }
+  if (f.packing == Packing::trellis) return pack_codes(f, numbers.codes, out);
   const LevelTable& table = level_table(f);
   std::array<std::uint8_t, kMaxBlock> codes{};
   for (std::uint32_t i = 0; i < f.block; ++i) codes[i] = code_of(f, table, numbers.levels[i]);

@@ -26,6 +26,7 @@ struct Numbers {
   std::array<int, kMaxSubBlocks> subs{};
   std::array<int, kMaxSubBlocks> sub_minima{};
   Floats levels{};
+  std::array<std::uint8_t, kMaxBlock> codes{};  // of a trellis, whose levels do not tell them
 
   /// Of sub-block j, or the block's.
   Line line(const Format& f, std::uint32_t j) const {

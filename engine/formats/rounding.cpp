@@ -6,6 +6,7 @@
 #include "formats/blocks.h"
 #include "formats/levels.h"
 #include "formats/sub_scales.h"
+#include "formats/trellis.h"
 #include "qsf/base/bytes.h"
 
 namespace qsf {
@@ -250,6 +251,24 @@ void round_power_of_two(const Format& f, Weights weights, Block& out) {
 
 void round_fixed(const Format& f, Weights weights, Block& out) { round_to_levels(f, weights, 1.0f, out.codes); }
 
+void round_least_path(const Format& f, Weights weights, Block& out) {
+  double squares = 0;
+  for (const float w : weights) squares += double{w} * double{w};
+  const double spread = std::sqrt(squares / static_cast<double>(weights.size()));
+  out.scale = stored_scale(f, static_cast<float>(spread) / kTrellisSpread);
+  constexpr std::array<float, kGroup> kOnes = [] {
+    std::array<float, kGroup> ones{};
+    ones.fill(1.0f);
+    return ones;
+  }();
+  const ChainCost cost = chain_cost(kOnes, nullptr, 0);
+  std::array<float, kGroup> v;
+  for (std::uint32_t i = 0; i < f.block; i += kGroup) {
+    for (std::uint32_t k = 0; k < kGroup; ++k) v[k] = ratio(weights[i + k], out.scale);
+    least_path(f.code_bits, v, cost, std::span(out.codes).subspan(i, kGroup));
+  }
+}
+
 // Sub-blocks' scales under the block's: the sub-scale of largest magnitude takes the packed scale's negative end.
 void round_sub_symmetric(const Format& f, Weights weights, std::byte* block) {
   const std::uint32_t n = sub_block(f), count = f.block / n;
@@ -375,6 +394,8 @@ void round_block(const Format& f, Weights weights, Block& out) {
       return round_power_of_two(f, weights, out);
     case Rounding::fixed:
       return round_fixed(f, weights, out);
+    case Rounding::least_path:
+      return round_least_path(f, weights, out);
     case Rounding::ggml_signed_max:
       return round_ggml_signed_max(f, weights, out);
     case Rounding::ggml_min_max:

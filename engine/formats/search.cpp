@@ -6,10 +6,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "formats/blocks.h"
 #include "formats/numbers.h"
 #include "formats/sub_scales.h"
+#include "formats/trellis.h"
 
 namespace qsf {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 using Weights = std::span<const float>;
 
 constexpr int kRefits = 2;           // of a block's scale to all of its codes
+constexpr int kTrellisRefits = 1;    // gain little and take long
 constexpr float kRound = 0x1.8p23f;  // added and taken, rounds to whole numbers
 
 /// Numbers that could be stored, and what they leave.
@@ -35,7 +39,9 @@ class BlockSearch {
 
   double run(std::byte* out) {
     Candidate found;
-    if (f_.sub.kind != Sub::none) {
+    if (f_.packing == Packing::trellis) {
+      begin_trellis(found);
+    } else if (f_.sub.kind != Sub::none) {
       begin_subs(found);
     } else if (f_.scale.type == Scale::exponent) {
       begin_power(found);
@@ -77,6 +83,20 @@ class BlockSearch {
     std::uint32_t least = 0;
     for (std::uint32_t k = 1; k < kFitLanes; ++k) least = errors[k] < errors[least] ? k : least;
     c.scale = lines.scale[least];
+  }
+
+  void begin_trellis(Candidate& c) {
+    FitLanes squares{}, all{};
+    for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
+      squares += lanes_at(&cost_[i]) * lanes_at(&weights_[i]) * lanes_at(&weights_[i]);
+      all += lanes_at(&cost_[i]);
+    }
+    const double of = sum_of(all);
+    c.scale = stored_scale(f_, of > 0 ? static_cast<float>(std::sqrt(sum_of(squares) / of)) / kTrellisSpread : 0.0f);
+    for (std::uint32_t i = 0; i < f_.block; i += kGroup) {
+      const float* const carry = given_.carry == nullptr ? nullptr : given_.carry + i * given_.stride + i;
+      chains_.push_back(chain_cost(cost().subspan(i, kGroup), carry, given_.stride));
+    }
   }
 
   /// Every sub-block's line, then the block's numbers from the largest, a little larger or smaller; each packed number
@@ -169,6 +189,7 @@ class BlockSearch {
   /// The levels of a candidate's lines, from the last column to the first, and what they cost.
   /// Where it says so, each sub-block's packed numbers are sought again for its weights with what is carried to them.
   void assign(Candidate& c, bool seek = false) const {
+    if (f_.packing == Packing::trellis) return assign_trellis(c);
     if (given_.carry != nullptr) {
       table_.whole ? assign_carrying<true>(c, seek) : assign_carrying<false>(c, seek);
       return;
@@ -232,6 +253,34 @@ class BlockSearch {
     }
   }
 
+  /// Group by group from the last, whose errors are carried as those of sub-blocks are.
+  void assign_trellis(Candidate& c) const {
+    const float inverse = inverse_of(c.scale);
+    Floats errors, moved;
+    std::array<float, kGroup> weights;
+    for (std::uint32_t begin = f_.block; begin > 0;) {
+      const std::uint32_t end = std::exchange(begin, begin - kGroup);
+      for (std::uint32_t i = begin; i < end; ++i) moved[i] = 0;
+      if (given_.carry != nullptr && end != f_.block) move_weights(begin, end, errors, moved);
+      for (std::uint32_t k = 0; k < kGroup; ++k) weights[k] = (weights_[begin + k] + moved[begin + k]) * inverse;
+      const std::span codes = std::span(c.codes).subspan(begin, kGroup);
+      least_path(f_.code_bits, weights, chains_[begin / kGroup], codes);
+      std::array<std::uint8_t, kGroup> levels;
+      std::ranges::copy(codes, levels.begin());
+      trellis_levels(f_.code_bits, levels);
+      for (std::uint32_t k = 0; k < kGroup; ++k) {
+        c.levels[begin + k] = static_cast<float>(levels[k] - f_.offset);
+        errors[begin + k] = weights_[begin + k] - c.scale * c.levels[begin + k];
+      }
+    }
+    carry_all(errors, c.away);
+    FitLanes sum{};
+    for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
+      sum += lanes_at(&c.away[i]) * lanes_at(&c.away[i]) * lanes_at(&cost_[i]);
+    }
+    c.cost = sum_of(sum);
+  }
+
   /// The block's scale and minimum fitted to all codes at once, and codes to these again.
   void refine(Candidate& best) const {
     if (f_.scale.type != Scale::f16 && f_.scale.type != Scale::f32) return;
@@ -244,7 +293,8 @@ class BlockSearch {
       }
       carry_all(x, by_minimum);
     }
-    for (int refit = 0; refit < kRefits; ++refit) {
+    const int refits = f_.packing == Packing::trellis ? kTrellisRefits : kRefits;
+    for (int refit = 0; refit < refits; ++refit) {
       for (std::uint32_t j = 0; j < count(); ++j) {
         const float by = subs ? static_cast<float>(best.subs[j]) : 1.0f;
         for (std::uint32_t i = j * sub(); i < (j + 1) * sub(); ++i) x[i] = best.levels[i] * by;
@@ -275,6 +325,7 @@ class BlockSearch {
   const LevelTable& table_;
   LineRules rules_;
   Floats cost_{};
+  std::vector<ChainCost> chains_;  // of a trellis' groups
 };
 
 }  // namespace
@@ -286,6 +337,7 @@ double search_block(const Format& f, std::span<const float> weights, const Block
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
   BlockSearch search(f, weights, cost);
   const double found = search.run(out);
+  if (f.packing == Packing::trellis && cost.cost.empty() && cost.carry == nullptr) return found;  // began so
   std::array<std::byte, kMaxBlockBytes> plain;
   quantize_block(f, weights, plain.data());
   const double rounded = search.cost_of({plain.data(), f.block_bytes});

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "formats/sub_scales.h"
+#include "formats/trellis.h"
 
 namespace qsf {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 struct TileKind {
   std::uint8_t code_bits;
   bool trits;
+  bool trellis;
   Levels levels;
   Scale scale;
   bool has_min;
@@ -20,17 +22,19 @@ struct TileKind {
 
   /// Bits of a level, as the dot sees it.
   constexpr int level_bits() const {
+    if (trellis) return kTrellisBits;
     return levels == Levels::codes ? code_bits
                                    : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
   }
   /// Cache lines that a group of 32 takes, with its share of the block's numbers.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
   /// Whether half a group's codes are whole loads of every plane.
-  constexpr bool halves() const { return !trits && code_bits % 2 == 0; }
+  constexpr bool halves() const { return !trits && !trellis && code_bits % 2 == 0; }
   /// Whether codes and scales are unpacked once for many columns: where it takes more than storing and loading them,
   /// and kernels need not be few.
   constexpr bool in_spans() const {
-    return !kFewKernels && (trits || sub != Sub::none || (code_bits != 8 && !std::has_single_bit(code_bits)));
+    return !kFewKernels &&
+           (trits || trellis || sub != Sub::none || (code_bits != 8 && !std::has_single_bit(code_bits)));
   }
   /// Sub-scales per group of 32.
   constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
@@ -39,7 +43,8 @@ struct TileKind {
 /// Where kernels are to be few, iq4_nl is an iq4_xs without sub-scales.
 constexpr TileKind tile_kind(const Format& f) {
   const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
-  return {f.code_bits, f.packing == Packing::trits, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
+  const bool trits = f.packing == Packing::trits, trellis = f.packing == Packing::trellis;
+  return {f.code_bits, trits, trellis, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
 }
 
 /// What of a format its kernel takes as numbers.
@@ -71,6 +76,13 @@ constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
   return table;
 }();
 
+template <int kCodeBits, int kEntries>
+constexpr std::array<std::uint8_t, kTileLoad> kTrellisTable = [] {
+  std::array<std::uint8_t, kTileLoad> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = trellis_tables(kCodeBits).entries[kEntries][i % 16];
+  return table;
+}();
+
 /// Codes of columns 4 kAt .. 4 kAt + 3 of a group, all planes joined. `planes` is where each plane's part of the group
 /// begins.
 template <TileKind kKind, int kAt>
@@ -88,6 +100,28 @@ QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
     }
   });
   return codes;
+}
+
+/// Of each byte the one above it in its lane, above the highest the lowest.
+QSF_INLINE Bits next_bytes(Bits v) { return shift_right<8>(v) | shift_left<24>(v); }
+
+/// Four bits of a plane from code kCode of a chain on, in the low half of each byte. `bytes` are the plane's loads of a
+/// group.
+template <int kWidth, int kCode>
+QSF_INLINE Bits four_bits(const Bits* bytes) {
+  constexpr int kByte = kWidth * kCode / 8, kShift = kWidth * kCode % 8;
+  if constexpr (kByte >= kWidth) {
+    return next_bytes(four_bits<kWidth, kCode - kMaxDots>(bytes));
+  } else if constexpr (kShift <= 4) {
+    Bits out = bytes[kByte];
+    if constexpr (kShift != 0) out = shift_right<kShift>(out);
+    return out & broadcast<0x0f0f0f0f>();
+  } else {
+    constexpr std::uint32_t kHere = 0x01010101u * ((1u << (8 - kShift)) - 1);
+    const Bits behind = kByte + 1 < kWidth ? bytes[kByte + 1] : next_bytes(bytes[0]);
+    return (shift_right<kShift>(bytes[kByte]) & broadcast<kHere>()) |
+           (shift_left<8 - kShift>(behind) & broadcast<0x0f0f0f0f & ~kHere>());
+  }
 }
 
 /// The codes of a block, group after group, as operands of the dot.
@@ -110,6 +144,8 @@ class TileCodes {
   QSF_INLINE Bits levels() {
     if constexpr (kKind.trits) {
       return next_trits();
+    } else if constexpr (kKind.trellis) {
+      return trellis<kAt>();
     } else if constexpr (kKind.levels == Levels::codes) {
       return joined_planes<kKind, kAt>(planes_);
     } else {
@@ -149,7 +185,27 @@ class TileCodes {
     return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
   }
 
+  /// Loads of a group serve all of its dots.
+  template <int kAt>
+  QSF_INLINE Bits trellis() {
+    constexpr const TrellisTables& tables = trellis_tables(kKind.code_bits);
+    constexpr auto planes = tile_planes(kKind.code_bits, kGroup);
+    if constexpr (kAt == 0) {
+      unroll<kKind.code_bits>([&](auto index) __attribute__((always_inline)) {
+        constexpr int kPlane = decltype(index)::value < planes[0].width ? 0 : 1;
+        constexpr int kLoad = decltype(index)::value - (kPlane == 0 ? 0 : planes[0].width);
+        group_[decltype(index)::value] = load<Bits>(planes_[kPlane] + kLoad * kTileLoad);
+      });
+    }
+    const Bits first = four_bits<planes[0].width, kAt>(group_);
+    const Bits second = four_bits<planes[tables.plane].width, kAt + static_cast<int>(tables.later)>(
+        group_ + (tables.plane == 0 ? 0 : planes[0].width));
+    return table_lookup(load<Bits>(kTrellisTable<kKind.code_bits, 0>.data()), first) ^
+           table_lookup(load<Bits>(kTrellisTable<kKind.code_bits, 1>.data()), second);
+  }
+
   const std::byte* planes_[kMaxPlanes] = {};
+  Bits group_[kKind.trellis ? kKind.code_bits : 1]{};
   const std::byte* trits_;
   Bits fractions_{};
   std::uint32_t left_ = 0;

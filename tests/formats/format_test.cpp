@@ -92,6 +92,7 @@ TEST(FormatTest, ConstantAndZeroBlocks) {
   for (const Format& f : kFormats) {
     if (f.rounding == Rounding::fixed) continue;  // has no scale to fit
     for (const float value : {0.0f, 0.5f, -0.25f}) {
+      if (f.packing == Packing::trellis && value != 0) continue;  // not every path of levels is there
       const std::vector<float> weights(f.block, value);
       const std::vector<float> back = dequantized(f, quantized(f, weights), f.block);
       for (const float w : back) EXPECT_NEAR(w, value, std::fabs(value) * 0x1p-10) << f.name;

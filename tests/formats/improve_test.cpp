@@ -92,7 +92,7 @@ TEST(Improve, BlocksCostLessEachTime) {
         }
         last += cost;
       }
-      if (f.scale.type != Scale::none && f.code_bits <= 4) {
+      if (f.scale.type != Scale::none && f.code_bits <= 4 && f.packing != Packing::trellis) {  // whose codes stay
         EXPECT_LT(last, 0.95 * first) << f.name << " " << static_cast<int>(spread);
       }
     }

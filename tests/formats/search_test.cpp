@@ -76,7 +76,7 @@ TEST(SearchTest, IsNeverWorseThanRounding) {
 TEST(SearchTest, FindsWeightsThatAFormatCanHold) {
   const Given by = given(6);
   for (const Format& f : kFormats) {
-    if (!f.quantized() || f.scale.type == Scale::none) continue;
+    if (!f.quantized() || f.scale.type == Scale::none || f.packing == Packing::trellis) continue;  // paths are chosen
     const std::vector<float> weights = dequantized(f, quantized(f, spread_weights(Spread::normal, f.block)), f.block);
     std::vector<std::byte> found(f.block_bytes);
     search_block(f, weights, by.of(f, true), found.data());

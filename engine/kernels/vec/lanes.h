@@ -173,6 +173,7 @@ QSF_INLINE Bits operator+(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] + b.
 QSF_INLINE Bits operator-(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] - b.part[i]); }
 QSF_INLINE Bits operator&(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] & b.part[i]); }
 QSF_INLINE Bits operator|(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] | b.part[i]); }
+QSF_INLINE Bits operator^(Bits a, Bits b) { return QSF_EACH(Bits, a.part[i] ^ b.part[i]); }
 QSF_INLINE Bits operator~(Bits a) { return QSF_EACH(Bits, ~a.part[i]); }
 template <int kBy>
 QSF_INLINE Bits shift_left(Bits a) {

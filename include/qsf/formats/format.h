@@ -70,6 +70,7 @@ enum class Packing : std::uint8_t {
   int8,           // the stored byte is the code less 128
   sign_and_zero,  // a negative's sign and a zero's mark: codes 0, 1, 2 are -1, 0, 1
   trits,          // GGML's tq1_0: five codes 0..2 in a byte, as ceil(256 * base-3 fraction)
+  trellis,        // a level comes from its code and those behind it; see formats/trellis.h
 };
 
 /// What a code stands for before scale and offset: itself, or an entry of a table (see kLevels).
@@ -92,6 +93,7 @@ enum class Rounding : std::uint8_t {
   ggml_ternary,     // GGML's tq1_0, tq2_0 and q2_0: scale = max |w|
   sub_min_max,      // sub-blocks' scales and minima, fitted by least squares
   sub_symmetric,    // sub-blocks' scales, fitted by least squares
+  least_path,       // scale = root mean square over that of the levels; the path of codes with the least squared error
 };
 
 /// One weight is scale * (level(code) - offset) + minimum. Float formats have code_bits 0 and block 1.
@@ -150,6 +152,9 @@ inline constexpr std::array kFormats{
     Format{own_type(20),   "q8_f32",          64,  68, 8, 128, f32_at(0),   {},        {},              {{{4, 8}}},                     Rounding::symmetric, Packing::int8},
     Format{own_type(21),   "i2_s",           128,  36, 2,   1, f32_at(32),  {},        {},              {{{0, 2, 32, true}}},           Rounding::ggml_ternary},
     Format{own_type(22),   "bitnet-32",       32,  10, 2,   2, f16_at(8),   {},        {},              {{{0, 2}}},                     Rounding::nearest_level, Packing::plain, Levels::no_zero},
+    Format{own_type(28),   "trellis2",       256,  66, 2,  64, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::least_path, Packing::trellis},
+    Format{own_type(29),   "trellis3",       256,  98, 3,  64, f16_at(0),   {},        {},              {{{2, 2}, {66, 1}}},            Rounding::least_path, Packing::trellis},
+    Format{own_type(30),   "trellis4",       256, 130, 4,  64, f16_at(0),   {},        {},              {{{2, 4}}},                     Rounding::least_path, Packing::trellis},
     Format{own_type(23),   "qk256",          256,  64, 2,   2, {},          {},        {},              {{{0, 2}}},                     Rounding::fixed, Packing::plain, Levels::no_zero},
 };
 // clang-format on
@@ -208,7 +213,7 @@ constexpr std::uint32_t sub_block(const Format& f) {
   }
 }
 
-/// One unpacked block: codes, and the scale and (0 without one) minimum of every sub-block.
+/// One unpacked block: codes (of a trellis: levels), and the scale and (0 without one) minimum of every sub-block.
 struct BlockValues {
   std::array<std::uint8_t, kMaxBlock> codes;
   std::array<float, kMaxSubBlocks> scales;
