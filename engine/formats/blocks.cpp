@@ -29,6 +29,7 @@ constexpr bool declared_well(const Format& f) {
     bytes += (f.block / kTileGroup + kTrits - 1) / kTrits * kTileGroup;
     bits = 2;
   }
+  if (f.packing == Packing::trellis && f.offset != kTrellisOffset) return false;
   return f.block % kGroup == 0 && f.block <= kMaxBlock && f.block_bytes == bytes && f.code_bits == bits &&
          (f.minimum.type == Scale::none || f.minimum.type == Scale::f16) && (f.sub.kind == Sub::none || f.block == 256);
 }

@@ -254,7 +254,7 @@ template <int kFormat>
 void matmul(const MatmulArgs& a) {
   constexpr Format f = kFormats[kFormat];
   if constexpr (f.quantized()) {
-    static constexpr TileShape kShape = tile_shape(f);
+    static constexpr TileShape kShape = tile_shape<kFormat>();
     matmul_tiles<tile_kind(f)>(a, kShape);
   } else {
     for (std::uint32_t strip = 0; strip < strips_of(a.rows); ++strip) {

@@ -14,6 +14,7 @@ struct TileKind {
   std::uint8_t code_bits;
   bool trits;
   bool trellis;
+  bool shared;  // levels lie in memory, where TileShape::unpack has put them
   Levels levels;
   Scale scale;
   bool has_min;
@@ -22,14 +23,14 @@ struct TileKind {
 
   /// Bits of a level, as the dot sees it.
   constexpr int level_bits() const {
-    if (trellis) return kTrellisBits;
+    if (trellis || shared) return kTrellisBits;
     return levels == Levels::codes ? code_bits
                                    : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
   }
   /// Cache lines that a group of 32 takes, with its share of the block's numbers.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
   /// Whether half a group's codes are whole loads of every plane.
-  constexpr bool halves() const { return !trits && !trellis && code_bits % 2 == 0; }
+  constexpr bool halves() const { return shared || (!trits && !trellis && code_bits % 2 == 0); }
   /// Whether codes and scales are unpacked once for many columns: where it takes more than storing and loading them,
   /// and kernels need not be few.
   constexpr bool in_spans() const {
@@ -41,10 +42,18 @@ struct TileKind {
 };
 
 /// Where kernels are to be few, iq4_nl is an iq4_xs without sub-scales.
-constexpr TileKind tile_kind(const Format& f) {
+constexpr TileKind own_kind(const Format& f) {
   const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
   const bool trits = f.packing == Packing::trits, trellis = f.packing == Packing::trellis;
-  return {f.code_bits, trits, trellis, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
+  return {f.code_bits, trits, trellis, false, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
+}
+/// Where kernels are to be few, one serves all that differ in how levels come from codes, but for the most used.
+constexpr TileKind tile_kind(const Format& f) {
+  const TileKind own = own_kind(f);
+  const bool rare = own.trits || (own.trellis && own.code_bits == 3) || own.levels == Levels::signs;
+  if (!kFewKernels || !rare || own.scale != Scale::f16 || own.has_min || !own.has_offset || own.sub != Sub::none)
+    return own;
+  return {kTrellisBits, false, false, true, Levels::codes, Scale::f16, false, true, Sub::none};
 }
 
 /// What of a format its kernel takes as numbers.
@@ -56,11 +65,21 @@ struct TileShape {
   std::uint32_t sub_at;
   std::uint32_t codes_at;
   std::int32_t offset;
+  /// The levels of up to kUnpacked of a block's groups, from `group` on.
+  void (*unpack)(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
 };
+inline constexpr std::size_t kUnpacked = 4;
 
-constexpr TileShape tile_shape(const Format& f) {
-  return {f.block / kGroup, tile_bytes(f),    tile_bytes(f) * kGroup / f.block,   tile_minimum_at(f),
-          tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset)};
+template <TileKind kKind>
+void unpack_levels(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
+
+template <int kFormat>
+constexpr TileShape tile_shape() {
+  constexpr const Format& f = kFormats[kFormat];
+  TileShape out{f.block / kGroup, tile_bytes(f),    tile_bytes(f) * kGroup / f.block,    tile_minimum_at(f),
+                tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset), nullptr};
+  if constexpr (tile_kind(f).shared) out.unpack = unpack_levels<own_kind(f)>;
+  return out;
 }
 
 QSF_INLINE Bits operator&(Bits a, std::uint32_t b) { return a & broadcast(b); }
@@ -128,12 +147,15 @@ QSF_INLINE Bits four_bits(const Bits* bytes) {
 template <TileKind kKind>
 class TileCodes {
  public:
-  QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape) : trits_(codes) {
-    if constexpr (!kKind.trits) {
+  QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape, std::size_t group = 0) : trits_(codes) {
+    if constexpr (kKind.trits) {
+      trits_ += group * kMaxDots / kTrits * kTileLoad;
+      for (std::size_t n = group * kMaxDots % kTrits; n > 0; --n) next_trits();
+    } else {
       std::size_t done = 0;  // bits of the planes before
       unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
         constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
-        planes_[decltype(index)::value] = codes + kTileRows * kGroup / 8 * shape.groups * done;
+        planes_[decltype(index)::value] = codes + kTileRows * kGroup / 8 * (shape.groups * done + group * plane.width);
         done += plane.width;
       });
     }
@@ -210,6 +232,49 @@ class TileCodes {
   Bits fractions_{};
   std::uint32_t left_ = 0;
 };
+
+/// Levels that are unpacked several groups at a time.
+template <TileKind kKind>
+  requires(kKind.shared)
+class TileCodes<kKind> {
+ public:
+  QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape) : codes_(codes), shape_(shape) {}
+
+  template <int kAt>
+  QSF_INLINE Bits levels() {
+    if constexpr (kAt == 0) {
+      if (at_ == levels_ + sizeof levels_) {
+        shape_.unpack(codes_, shape_, group_, levels_);
+        group_ += kUnpacked;
+        at_ = levels_;
+      }
+    }
+    return load<Bits>(at_ + kAt * kTileLoad);
+  }
+  template <int kOf>
+  QSF_INLINE void next() {
+    at_ += kMaxDots / kOf * kTileLoad;
+  }
+
+ private:
+  const std::byte* codes_;
+  const TileShape& shape_;
+  std::size_t group_ = 0;
+  std::byte levels_[kUnpacked * kMaxDots * kTileLoad];
+  const std::byte* at_ = levels_ + sizeof levels_;
+};
+
+template <TileKind kKind>
+void unpack_levels(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels) {
+  TileCodes<kKind> unpacked(codes, shape, group);
+  for (std::size_t n = std::min(kUnpacked, shape.groups - group); n > 0; --n) {
+    unroll<kMaxDots>([&](auto index) __attribute__((always_inline)) {
+      store(levels, unpacked.template levels<decltype(index)::value>());
+      levels += kTileLoad;
+    });
+    unpacked.template next<1>();
+  }
+}
 
 /// See power_of_two in formats/blocks.h.
 QSF_INLINE Floats powers_of_two(Bits exponents) {

