@@ -38,7 +38,7 @@ const { values: options } = parseArgs({
 
 /** A list that '' makes empty. */
 const list = (given, usual) => (given ?? usual).filter(Boolean);
-const types = list(options.type, '8bit 4bit 3bit 2bit q2_k q3_k q4_k q5_k q6_k q4_0 iq4_nl iq4_xs'.split(' '));
+const types = list(options.type, '8bit 4bit 3bit 2bit trellis2 trellis3 trellis4 q2_k q3_k q4_k q5_k q6_k q4_0 iq4_nl iq4_xs'.split(' '));
 const ways = list(options.way, ['rounded', 'searched', 'calibrated']);
 const bits = list(options.bits, ['4.5']);
 const llamaTypes = list(
@@ -50,10 +50,13 @@ const llamaTypes = list(
 );
 /** llama.cpp's type, and the one here that is nearest to its bits. */
 const productTypes = [
+  ['IQ2_XXS', 'trellis2'],
   ['IQ2_XS', 'q2_k'],
   ['Q2_K', 'q2_k'],
+  ['IQ3_XXS', 'trellis3'],
   ['IQ3_S', 'q3_k'],
   ['Q3_K', 'q3_k'],
+  ['IQ4_XS', 'trellis4'],
   ['IQ4_XS', 'iq4_xs'],
   ['Q4_K', 'q4_k'],
 ];
