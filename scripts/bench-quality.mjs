@@ -38,7 +38,10 @@ const { values: options } = parseArgs({
 
 /** A list that '' makes empty. */
 const list = (given, usual) => (given ?? usual).filter(Boolean);
-const types = list(options.type, '8bit 4bit 3bit 2bit trellis2 trellis3 trellis4 q2_k q3_k q4_k q5_k q6_k q4_0 iq4_nl iq4_xs'.split(' '));
+const types = list(
+  options.type,
+  '8bit 4bit 3bit 2bit trellis2 trellis3 trellis4 q2_k q3_k q4_k q5_k q6_k q4_0 iq4_nl iq4_xs'.split(' '),
+);
 const ways = list(options.way, ['rounded', 'searched', 'calibrated']);
 const bits = list(options.bits, ['4.5']);
 const llamaTypes = list(
