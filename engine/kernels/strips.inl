@@ -50,7 +50,8 @@ constexpr TileKind own_kind(const Format& f) {
 /// Where kernels are to be few, one serves all that differ in how levels come from codes, but for the most used.
 constexpr TileKind tile_kind(const Format& f) {
   const TileKind own = own_kind(f);
-  const bool rare = own.trits || (own.trellis && own.code_bits == 3) || own.levels == Levels::signs;
+  const bool rare =
+      own.trits || (own.trellis && own.code_bits == 3) || own.levels == Levels::signs || own.levels == Levels::no_zero;
   if (!kFewKernels || !rare || own.scale != Scale::f16 || own.has_min || !own.has_offset || own.sub != Sub::none)
     return own;
   return {kTrellisBits, false, false, true, Levels::codes, Scale::f16, false, true, Sub::none};
