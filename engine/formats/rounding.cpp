@@ -261,7 +261,7 @@ void round_least_path(const Format& f, Weights weights, Block& out) {
     ones.fill(1.0f);
     return ones;
   }();
-  const ChainCost cost = chain_cost(kOnes, nullptr, 0);
+  const ChainCost cost = chain_cost(f.code_bits, kOnes, nullptr, 0);
   std::array<float, kGroup> v;
   for (std::uint32_t i = 0; i < f.block; i += kGroup) {
     for (std::uint32_t k = 0; k < kGroup; ++k) v[k] = ratio(weights[i + k], out.scale);

@@ -95,7 +95,7 @@ class BlockSearch {
     c.scale = stored_scale(f_, of > 0 ? static_cast<float>(std::sqrt(sum_of(squares) / of)) / kTrellisSpread : 0.0f);
     for (std::uint32_t i = 0; i < f_.block; i += kGroup) {
       const float* const carry = given_.carry == nullptr ? nullptr : given_.carry + i * given_.stride + i;
-      chains_.push_back(chain_cost(cost().subspan(i, kGroup), carry, given_.stride));
+      chains_.push_back(chain_cost(f_.code_bits, cost().subspan(i, kGroup), carry, given_.stride));
     }
   }
 

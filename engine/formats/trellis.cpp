@@ -1,14 +1,15 @@
 #include "formats/trellis.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "formats/numbers.h"
 
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kWindows = 1u << kTrellisWindow;
-constexpr std::uint32_t kReach = 4;  // codes that a level comes from, at most
+constexpr std::uint32_t kMaxWindow = 8;  // bits of codes that a level comes from, at most
+constexpr std::uint32_t kReach = 4;      // codes that these are of
 constexpr std::uint32_t kMaxStates = 64;
 constexpr std::uint32_t kAround = 24;  // places on each side of a chain's end, by which the state there is chosen
 constexpr float kNoPath = 1e30f;
@@ -16,9 +17,11 @@ constexpr float kNoPath = 1e30f;
 /// The steps of a chain, which is walked from its end: a window is a step's code and, above it, the state, the bits
 /// that it shares with the windows behind it.
 struct Trellis {
-  std::uint32_t states;                     // a window's lowest bits are the state after it
-  std::array<std::uint8_t, kWindows> from;  // the state before a window
-  std::array<float, kWindows> levels;       // less the offset
+  std::uint32_t windows;
+  std::uint32_t states;                             // a window's lowest bits are the state after it
+  std::uint32_t chain;                              // places
+  std::array<std::uint8_t, 1u << kMaxWindow> from;  // the state before a window
+  std::array<float, 1u << kMaxWindow> levels;       // less the offset
 };
 
 /// What chooses an entry: four bits of a plane, of the codes from `later` on.
@@ -52,10 +55,11 @@ struct Rule {
 
   template <class CodeAt>
   constexpr std::uint8_t level(CodeAt code_at) const {
-    return tables.entries[0][choosers[0](code_at)] ^ tables.entries[1][choosers[1](code_at)];
+    const std::uint8_t first = tables.entries[0][choosers[0](code_at)];
+    return tables.two ? first ^ tables.entries[1][choosers[1](code_at)] : first;
   }
   constexpr bool takes(std::uint32_t code, std::uint32_t bit) const {
-    return code < kReach && (choosers[0].takes(code, bit) || choosers[1].takes(code, bit));
+    return code < kReach && (choosers[0].takes(code, bit) || (tables.two && choosers[1].takes(code, bit)));
   }
 };
 
@@ -65,7 +69,7 @@ constexpr Trellis make_trellis(std::uint32_t bits) {
   struct Bit {
     std::uint32_t code, bit;
   };
-  std::array<Bit, kTrellisWindow> window{};
+  std::array<Bit, kMaxWindow> window{};
   std::uint32_t n = 0, kept = 0;
   for (const bool stays : {true, false}) {
     for (std::uint32_t code = 0; code < kReach; ++code) {
@@ -76,10 +80,12 @@ constexpr Trellis make_trellis(std::uint32_t bits) {
     if (stays) kept = n;
   }
   Trellis out{};
+  out.windows = 1u << n;
   out.states = 1u << kept;
-  for (std::uint32_t w = 0; w < kWindows; ++w) {
+  out.chain = rule.tables.chain;
+  for (std::uint32_t w = 0; w < out.windows; ++w) {
     std::array<std::uint32_t, kReach> codes{};
-    for (std::uint32_t k = 0; k < kTrellisWindow; ++k) codes[window[k].code] |= (w >> k & 1u) << window[k].bit;
+    for (std::uint32_t k = 0; k < n; ++k) codes[window[k].code] |= (w >> k & 1u) << window[k].bit;
     std::uint32_t from = 0;
     for (std::uint32_t k = 0; k < kept; ++k) from |= (codes[window[k].code + 1] >> window[k].bit & 1u) << k;
     out.from[w] = static_cast<std::uint8_t>(from);
@@ -91,7 +97,7 @@ constexpr Trellis make_trellis(std::uint32_t bits) {
 constexpr std::array kTrellises{make_trellis(2), make_trellis(3), make_trellis(4)};
 static_assert(kTrellises.size() == kTrellisTables.size());
 static_assert(std::ranges::all_of(kTrellises, [](const Trellis& trellis) {
-  for (std::uint32_t w = 0; w < kWindows; ++w) {
+  for (std::uint32_t w = 0; w < trellis.windows; ++w) {
     if (trellis.from[w] != trellis.from[w / kFitLanes * kFitLanes]) return false;
   }
   return true;
@@ -115,7 +121,7 @@ class Paths {
     for (std::uint32_t n = 0; n < trellis_.states; n += kFitLanes) {
       FitLanes least{};
       ChoiceLanes choice{};
-      for (std::uint32_t w = n; w < kWindows; w += trellis_.states) {
+      for (std::uint32_t w = n; w < trellis_.windows; w += trellis_.states) {
         const std::uint32_t from = trellis_.from[w];  // and of the windows beside it
         const FitLanes away = targets[from] - lanes_at(&trellis_.levels[w]);
         const FitLanes sum = before[from] + cost * (away * away);
@@ -144,10 +150,10 @@ class PathErrors {
  public:
   PathErrors(const Trellis& trellis, const ChainCost& cost) : trellis_(trellis), cost_(cost) {}
 
-  /// A weight with what is carried to its place.
-  void targets(std::uint32_t place, float weight, OfStates& out) const {
+  /// A weight with what is carried to its place from those before `end`.
+  void targets(std::uint32_t place, std::uint32_t end, float weight, OfStates& out) const {
     out.fill(weight);
-    for (std::uint32_t q = place + 1; cost_.carries && q < kGroup; ++q) {
+    for (std::uint32_t q = place + 1; cost_.carries && q < end; ++q) {
       const float by = cost_.carry[place][q];
       for (std::uint32_t n = 0; n < trellis_.states; n += kFitLanes) {
         put_lanes(&out[n], lanes_at(&out[n]) + by * lanes_at(&errors_[q][n]));
@@ -155,14 +161,14 @@ class PathErrors {
     }
   }
 
-  void extend(std::uint32_t place, float weight, const Paths::Windows& windows) {
+  void extend(std::uint32_t place, std::uint32_t end, float weight, const Paths::Windows& windows) {
     if (!cost_.carries) return;
     std::array<std::uint8_t, kMaxStates> from;
     for (std::uint32_t n = 0; n < trellis_.states; ++n) {
       from[n] = trellis_.from[windows[n]];
       errors_[place][n] = weight - trellis_.levels[windows[n]];
     }
-    for (std::uint32_t q = place + 1; q < kGroup; ++q) {
+    for (std::uint32_t q = place + 1; q < end; ++q) {
       const OfStates before = errors_[q];
       for (std::uint32_t n = 0; n < trellis_.states; ++n) errors_[q][n] = before[from[n]];
     }
@@ -177,7 +183,7 @@ class PathErrors {
 using Square = std::array<std::array<float, kGroup>, kGroup>;
 
 /// The sum of cost[i] * u_i^T u_i: moments of the columns, by places. Upper half.
-Square moments_of(std::span<const float> cost, const float* carry, std::size_t stride) {
+Square moments_of(std::uint32_t code_bits, std::span<const float> cost, const float* carry, std::size_t stride) {
   Square by_columns{}, out;
   for (std::uint32_t i = 0; i < kGroup; ++i) {
     std::array<float, kGroup> u{};
@@ -190,7 +196,7 @@ Square moments_of(std::span<const float> cost, const float* carry, std::size_t s
   }
   for (std::uint32_t p = 0; p < kGroup; ++p) {
     for (std::uint32_t q = p; q < kGroup; ++q) {
-      const std::uint32_t j = trellis_column(p), k = trellis_column(q);
+      const std::uint32_t j = trellis_column(code_bits, p), k = trellis_column(code_bits, q);
       out[p][q] = by_columns[std::min(j, k)][std::max(j, k)];
     }
   }
@@ -203,21 +209,23 @@ void trellis_levels(std::uint32_t code_bits, std::span<std::uint8_t> codes) {
   const Rule rule(code_bits);
   for (; !codes.empty(); codes = codes.subspan(kGroup)) {
     std::array<std::uint32_t, kGroup> chain;
-    for (std::uint32_t p = 0; p < kGroup; ++p) chain[p] = codes[trellis_column(p)];
+    for (std::uint32_t p = 0; p < kGroup; ++p) chain[p] = codes[trellis_column(code_bits, p)];
     for (std::uint32_t p = 0; p < kGroup; ++p) {
-      codes[trellis_column(p)] = rule.level([&](std::uint32_t k) { return chain[(p + k) % kGroup]; });
+      const std::uint32_t begin = p / rule.tables.chain * rule.tables.chain;
+      codes[trellis_column(code_bits, p)] =
+          rule.level([&](std::uint32_t k) { return chain[begin + (p - begin + k) % rule.tables.chain]; });
     }
   }
 }
 
-ChainCost chain_cost(std::span<const float> cost, const float* carry, std::size_t stride) {
+ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const float* carry, std::size_t stride) {
   ChainCost out{};
   out.carries = carry != nullptr;
   if (!out.carries) {
-    for (std::uint32_t p = 0; p < kGroup; ++p) out.cost[p] = cost[trellis_column(p)];
+    for (std::uint32_t p = 0; p < kGroup; ++p) out.cost[p] = cost[trellis_column(code_bits, p)];
     return out;
   }
-  Square h = moments_of(cost, carry, stride);
+  Square h = moments_of(code_bits, cost, carry, stride);
   for (std::uint32_t p = 0; p < kGroup; ++p) {
     const float pivot = std::max(h[p][p], 0.0f);
     out.cost[p] = pivot;
@@ -233,30 +241,39 @@ ChainCost chain_cost(std::span<const float> cost, const float* carry, std::size_
 void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
                 std::span<std::uint8_t> codes) {
   const Trellis& trellis = kTrellises[code_bits - kLeastTrellis];
-  const auto weight = [&](std::uint32_t place) { return weights[trellis_column(place)]; };
   OfStates targets;
-  std::array<Paths::Windows, 2 * kAround> windows;
-  // Where a chain begins and ends is chosen by what lies on both sides.
-  Paths around(trellis, 0.0f);
-  for (std::uint32_t step = 0; step < 2 * kAround; ++step) {
-    const std::uint32_t place = (kAround + kGroup - 1 - step) % kGroup;
-    targets.fill(weight(place));
-    around.step(targets, cost.cost[place], windows[step]);
-  }
-  std::uint32_t state = around.best();
-  for (std::uint32_t step = 2 * kAround; step-- > kAround;) state = trellis.from[windows[step][state]];
-  Paths paths(trellis, kNoPath);
-  paths.begin_at(state);
   PathErrors errors(trellis, cost);
-  for (std::uint32_t place = kGroup; place-- > 0;) {
-    errors.targets(place, weight(place), targets);
-    paths.step(targets, cost.cost[place], windows[place]);
-    errors.extend(place, weight(place), windows[place]);
-  }
-  for (std::uint32_t place = 0; place < kGroup; ++place) {
-    const std::uint8_t window = windows[place][state];
-    codes[trellis_column(place)] = window & ((1u << code_bits) - 1);
-    state = trellis.from[window];
+  std::array<Paths::Windows, 2 * kAround> windows;
+  std::array<float, kGroup> ordered, moved, settled{};  // by places: weights, with what is carried to them; errors
+  for (std::uint32_t p = 0; p < kGroup; ++p) ordered[p] = weights[trellis_column(code_bits, p)];
+  for (std::uint32_t begin = kGroup; begin > 0;) {
+    const std::uint32_t end = std::exchange(begin, begin - trellis.chain);
+    for (std::uint32_t p = begin; p < end; ++p) {
+      moved[p] = ordered[p];
+      for (std::uint32_t q = end; cost.carries && q < kGroup; ++q) moved[p] += cost.carry[p][q] * settled[q];
+    }
+    // Where a chain begins and ends is chosen by what lies on both sides.
+    Paths around(trellis, 0.0f);
+    for (std::uint32_t step = 0; step < 2 * kAround; ++step) {
+      const std::uint32_t place = end - 1 - (step + trellis.chain - kAround % trellis.chain) % trellis.chain;
+      targets.fill(moved[place]);
+      around.step(targets, cost.cost[place], windows[step]);
+    }
+    std::uint32_t state = around.best();
+    for (std::uint32_t step = 2 * kAround; step-- > kAround;) state = trellis.from[windows[step][state]];
+    Paths paths(trellis, kNoPath);
+    paths.begin_at(state);
+    for (std::uint32_t place = end; place-- > begin;) {
+      errors.targets(place, end, moved[place], targets);
+      paths.step(targets, cost.cost[place], windows[place - begin]);
+      errors.extend(place, end, ordered[place], windows[place - begin]);
+    }
+    for (std::uint32_t place = begin; place < end; ++place) {
+      const std::uint8_t window = windows[place - begin][state];
+      codes[trellis_column(code_bits, place)] = window & ((1u << code_bits) - 1);
+      settled[place] = ordered[place] - trellis.levels[window];
+      state = trellis.from[window];
+    }
   }
 }
 

@@ -31,8 +31,8 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   begin_panels<kPer>(panels, a, column, group);
   const float offset = dot_offset<kKind>(shape);
 
-  const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
-                       auto ahead) __attribute__((always_inline)) {
+  const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub, auto ahead)
+      __attribute__((always_inline)) {
     constexpr int kPart = decltype(part)::value;
     Sum<kBits> sum[kStrips][kColumns][kSums] = {};
     std::uint32_t rounds = kRounds;
@@ -79,9 +79,10 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
                           std::uint32_t row, std::uint32_t column) {
   Floats acc[kStrips][kColumns];
   for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = broadcast(0.0f); });
-  add_products<kKind>(acc, a, shape, column, 0, [&](auto& add, auto& passed) __attribute__((always_inline)) {
-    for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
-  });
+  add_products<kKind>(
+      acc, a, shape, column, 0, [&](auto& add, auto& passed) __attribute__((always_inline)) {
+        for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
+      });
   for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) {
     store_strip(a, row + (strip_bytes == 0 ? 0 : s * kTileRows), column + c, acc[s][c]);
   });
@@ -169,11 +170,13 @@ QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::
   };
   std::size_t k = 0;
   for (; k + kLanes <= a.cols; k += kLanes) {
-    add([&](const std::byte* of) __attribute__((always_inline)) { return load_weights<kFormat>(of + k * kBytes); },
+    add(
+        [&](const std::byte* of) __attribute__((always_inline)) { return load_weights<kFormat>(of + k * kBytes); },
         [&](const float* of) __attribute__((always_inline)) { return load(of + k); });
   }
   if (const std::size_t n = a.cols - k; n != 0) {
-    add([&](const std::byte* of) __attribute__((always_inline)) { return load_weights_n<kFormat>(of + k * kBytes, n); },
+    add(
+        [&](const std::byte* of) __attribute__((always_inline)) { return load_weights_n<kFormat>(of + k * kBytes, n); },
         [&](const float* of) __attribute__((always_inline)) { return load_n(of + k, n); });
   }
   unroll<kRows * kColumns>([&](auto i) __attribute__((always_inline)) {
@@ -208,7 +211,7 @@ constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows 
 
 /// All columns of a strip before the next: a strip is read from memory once. A column alone goes over several strips
 /// side by side where nothing can be read ahead: processors follow each of them.
-template <TileKind kKind, class Tiles = MatrixTiles<Ints>>
+template <TileKind kKind, TileKind kAlone, class Tiles = MatrixTiles<Ints>>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   constexpr std::uint32_t kBeside = kReadsAhead ? 1 : 2;
   const std::size_t strip_bytes = whole_groups(a.cols, shape) / shape.groups * shape.bytes;
@@ -239,7 +242,7 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
     }
     for_columns(in_tiles + in_spans, a.n, [&](auto columns, std::uint32_t column) {
       if constexpr (columns == 1 && kBeside > 1) {
-        strips_times_columns<kKind, 1, kBeside>(a, shape, at, to_next, row, column);
+        strips_times_columns<kAlone, 1, kBeside>(a, shape, at, to_next, row, column);
       } else {
         for (std::uint32_t s = 0; s < here; ++s) {
           strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, strip_bytes, row + s * kTileRows,
@@ -255,7 +258,7 @@ void matmul(const MatmulArgs& a) {
   constexpr Format f = kFormats[kFormat];
   if constexpr (f.quantized()) {
     static constexpr TileShape kShape = tile_shape<kFormat>();
-    matmul_tiles<tile_kind(f)>(a, kShape);
+    matmul_tiles<tile_kind(f), alone_kind(f)>(a, kShape);
   } else {
     for (std::uint32_t strip = 0; strip < strips_of(a.rows); ++strip) {
       for_columns(0, a.n, [&](auto columns, std::uint32_t column) {

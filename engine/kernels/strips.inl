@@ -29,8 +29,11 @@ struct TileKind {
   }
   /// Cache lines that a group of 32 takes, with its share of the block's numbers.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
-  /// Whether half a group's codes are whole loads of every plane.
-  constexpr bool halves() const { return shared || (!trits && !trellis && code_bits % 2 == 0); }
+  /// Whether half a group's codes are whole loads of every plane, and of no chain that goes through others.
+  constexpr bool halves() const {
+    if (trellis) return trellis_tables(code_bits).chain < kGroup;
+    return shared || (!trits && code_bits % 2 == 0);
+  }
   /// Whether codes and scales are unpacked once for many columns: where it takes more than storing and loading them,
   /// and kernels need not be few.
   constexpr bool in_spans() const {
@@ -55,6 +58,12 @@ constexpr TileKind tile_kind(const Format& f) {
   if (!kFewKernels || !rare || own.scale != Scale::f16 || own.has_min || !own.has_offset || own.sub != Sub::none)
     return own;
   return {kTrellisBits, false, false, true, Levels::codes, Scale::f16, false, true, Sub::none};
+}
+
+/// The kernel of a column alone, which unpacks for itself where that takes less than what memory gives meanwhile.
+constexpr TileKind alone_kind(const Format& f) {
+  const TileKind own = own_kind(f);
+  return own.trellis ? own : tile_kind(f);
 }
 
 /// What of a format its kernel takes as numbers.
@@ -122,24 +131,30 @@ QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
   return codes;
 }
 
-/// Of each byte the one above it in its lane, above the highest the lowest.
-QSF_INLINE Bits next_bytes(Bits v) { return shift_right<8>(v) | shift_left<24>(v); }
+/// Whether the chains of codes of kCodeBits stay within a load of this plane.
+template <int kCodeBits>
+constexpr bool within_loads(TilePlane plane) {
+  return trellis_tables(kCodeBits).chain == kTileGroup * 8 / plane.width;
+}
 
-/// Four bits of a plane from code kCode of a chain on, in the low half of each byte. `bytes` are the plane's loads of a
-/// group.
-template <int kWidth, int kCode>
-QSF_INLINE Bits four_bits(const Bits* bytes) {
-  constexpr int kByte = kWidth * kCode / 8, kShift = kWidth * kCode % 8;
-  if constexpr (kByte >= kWidth) {
-    return next_bytes(four_bits<kWidth, kCode - kMaxDots>(bytes));
+/// Four bits of plane kPlane from code kCode of a chain on, in the low half of each byte. load_of(k): the plane's load
+/// k of a group. Behind the codes in a byte come those in the byte above it in its lane, behind the highest the lowest.
+template <int kCodeBits, int kPlane, int kCode, class LoadOf>
+QSF_INLINE Bits four_bits(LoadOf load_of) {
+  constexpr TilePlane plane = tile_planes(kCodeBits, kGroup)[kPlane];
+  constexpr int kWidth = plane.width, kLoad = kWidth * kCode / 8, kShift = kWidth * kCode % 8;
+  if constexpr (kLoad >= kWidth) {
+    return rotate_right<8>(four_bits<kCodeBits, kPlane, kCode - kMaxDots>(load_of));
   } else if constexpr (kShift <= 4) {
-    Bits out = bytes[kByte];
+    Bits out = load_of(kLoad);
     if constexpr (kShift != 0) out = shift_right<kShift>(out);
     return out & broadcast<0x0f0f0f0f>();
+  } else if constexpr (within_loads<kCodeBits>(plane)) {
+    return rotate_right<kShift>(load_of(kLoad)) & broadcast<0x0f0f0f0f>();
   } else {
     constexpr std::uint32_t kHere = 0x01010101u * ((1u << (8 - kShift)) - 1);
-    const Bits behind = kByte + 1 < kWidth ? bytes[kByte + 1] : next_bytes(bytes[0]);
-    return (shift_right<kShift>(bytes[kByte]) & broadcast<kHere>()) |
+    const Bits behind = kLoad + 1 < kWidth ? load_of(kLoad + 1) : rotate_right<8>(load_of(0));
+    return (shift_right<kShift>(load_of(kLoad)) & broadcast<kHere>()) |
            (shift_left<8 - kShift>(behind) & broadcast<0x0f0f0f0f & ~kHere>());
   }
 }
@@ -208,27 +223,28 @@ class TileCodes {
     return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
   }
 
-  /// Loads of a group serve all of its dots.
   template <int kAt>
   QSF_INLINE Bits trellis() {
-    constexpr const TrellisTables& tables = trellis_tables(kKind.code_bits);
-    constexpr auto planes = tile_planes(kKind.code_bits, kGroup);
-    if constexpr (kAt == 0) {
-      unroll<kKind.code_bits>([&](auto index) __attribute__((always_inline)) {
-        constexpr int kPlane = decltype(index)::value < planes[0].width ? 0 : 1;
-        constexpr int kLoad = decltype(index)::value - (kPlane == 0 ? 0 : planes[0].width);
-        group_[decltype(index)::value] = load<Bits>(planes_[kPlane] + kLoad * kTileLoad);
-      });
+    constexpr int kBits = kKind.code_bits;
+    constexpr const TrellisTables& tables = trellis_tables(kBits);
+    const auto entry = [&](auto table, auto plane, auto later) __attribute__((always_inline)) {
+      const auto load_of = [&](int k) __attribute__((always_inline)) {
+        return load<Bits>(planes_[plane] + k * kTileLoad);
+      };
+      return table_lookup(load<Bits>(kTrellisTable<kBits, table>.data()),
+                          four_bits<kBits, plane, kAt + later>(load_of));
+    };
+    constexpr std::integral_constant<int, 0> kFirst;
+    const Bits first = entry(kFirst, kFirst, kFirst);
+    if constexpr (!tables.two) {
+      return first;
+    } else {
+      return first ^ entry(std::integral_constant<int, 1>{}, std::integral_constant<int, tables.plane>{},
+                           std::integral_constant<int, tables.later>{});
     }
-    const Bits first = four_bits<planes[0].width, kAt>(group_);
-    const Bits second = four_bits<planes[tables.plane].width, kAt + static_cast<int>(tables.later)>(
-        group_ + (tables.plane == 0 ? 0 : planes[0].width));
-    return table_lookup(load<Bits>(kTrellisTable<kKind.code_bits, 0>.data()), first) ^
-           table_lookup(load<Bits>(kTrellisTable<kKind.code_bits, 1>.data()), second);
   }
 
   const std::byte* planes_[kMaxPlanes] = {};
-  Bits group_[kKind.trellis ? kKind.code_bits : 1]{};
   const std::byte* trits_;
   Bits fractions_{};
   std::uint32_t left_ = 0;
@@ -236,8 +252,7 @@ class TileCodes {
 
 /// Levels that are unpacked several groups at a time.
 template <TileKind kKind>
-  requires(kKind.shared)
-class TileCodes<kKind> {
+requires(kKind.shared) class TileCodes<kKind> {
  public:
   QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape) : codes_(codes), shape_(shape) {}
 
@@ -393,8 +408,9 @@ QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, cons
   const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
     TileScales<kKind> scales[kStrips];
-    unroll<kStrips>(
-        [&](auto s) __attribute__((always_inline)) { read_scales<kKind>(tile + s * strip_bytes, shape, scales[s]); });
+    unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+      read_scales<kKind>(tile + s * strip_bytes, shape, scales[s]);
+    });
     auto codes = several<TileCodes<kKind>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
       return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
     });

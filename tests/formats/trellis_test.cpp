@@ -17,11 +17,15 @@ using Codes = std::array<std::uint8_t, kGroup>;
 
 constexpr std::array<std::uint32_t, 3> kBits{2, 3, 4};
 
-/// Column by column in the order of the chain.
-std::vector<std::uint32_t> chain() {
-  std::vector<std::uint32_t> out;
-  for (std::uint32_t first = 0; first < 4; ++first) {
-    for (std::uint32_t column = first; column < kGroup; column += 4) out.push_back(column);
+/// The chains of a group, each column by column.
+std::vector<std::vector<std::uint32_t>> chains(std::uint32_t bits) {
+  std::vector<std::vector<std::uint32_t>> out;
+  const std::uint32_t length = bits == 2 ? kGroup / 2 : kGroup;
+  for (std::uint32_t begin = 0; begin < kGroup; begin += length) {
+    std::vector<std::uint32_t>& chain = out.emplace_back();
+    for (std::uint32_t first = 0; first < 4; ++first) {
+      for (std::uint32_t column = begin + first; column < begin + length; column += 4) chain.push_back(column);
+    }
   }
   return out;
 }
@@ -31,7 +35,7 @@ int level_of(std::uint32_t bits, std::uint32_t c, std::uint32_t c1, std::uint32_
   const auto& [a, b] = kTrellisTables[bits - 2].entries;
   switch (bits) {
     case 2:
-      return a[c + 4 * c1] ^ b[c2 + 4 * c3];
+      return a[c + 4 * c1];
     case 3:
       return a[c % 4 + 4 * (c1 % 4)] ^ b[c / 4 + 2 * (c1 / 4) + 4 * (c2 / 4) + 8 * (c3 / 4)];
     default:
@@ -41,31 +45,31 @@ int level_of(std::uint32_t bits, std::uint32_t c, std::uint32_t c1, std::uint32_
 
 /// By columns, less the offset.
 std::vector<double> levels_of(std::uint32_t bits, const Codes& codes) {
-  const std::vector<std::uint32_t> order = chain();
   std::vector<double> out(kGroup);
-  for (std::size_t p = 0; p < kGroup; ++p) {
-    const auto code = [&](std::size_t k) { return std::uint32_t{codes[order[(p + k) % kGroup]]}; };
-    out[order[p]] = level_of(bits, code(0), code(1), code(2), code(3)) - 64;
+  for (const std::vector<std::uint32_t>& chain : chains(bits)) {
+    for (std::size_t p = 0; p < chain.size(); ++p) {
+      const auto code = [&](std::size_t k) { return std::uint32_t{codes[chain[(p + k) % chain.size()]]}; };
+      out[chain[p]] = level_of(bits, code(0), code(1), code(2), code(3)) - 64;
+    }
   }
   return out;
 }
 
-/// The least sum of squares of any codes: from every three codes at the chain's end round to the same.
-double least_of_all(std::uint32_t bits, std::span<const float> weights) {
-  const std::vector<std::uint32_t> order = chain();
+/// The least sum of squares of any codes of a chain: from every three codes at its end round to the same.
+double least_of_chain(std::uint32_t bits, std::span<const float> weights, std::span<const std::uint32_t> chain) {
   const std::size_t n = std::size_t{1} << bits, states = n * n * n;  // codes behind a place
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t end = 0; end < states; ++end) {
     std::vector<double> cost(states, std::numeric_limits<double>::infinity());
     cost[end] = 0;
-    for (std::size_t p = kGroup; p-- > 0;) {
+    for (std::size_t p = chain.size(); p-- > 0;) {
       std::vector<double> next(states, std::numeric_limits<double>::infinity());
       for (std::size_t s = 0; s < states; ++s) {
         if (!std::isfinite(cost[s])) continue;
         for (std::size_t c = 0; c < n; ++c) {
           const int level = level_of(bits, static_cast<std::uint32_t>(c), static_cast<std::uint32_t>(s % n),
                                      static_cast<std::uint32_t>(s / n % n), static_cast<std::uint32_t>(s / n / n));
-          const double away = double{weights[order[p]]} - (level - 64);
+          const double away = double{weights[chain[p]]} - (level - 64);
           double& to = next[(s * n + c) % states];
           to = std::min(to, cost[s] + away * away);
         }
@@ -75,6 +79,11 @@ double least_of_all(std::uint32_t bits, std::span<const float> weights) {
     least = std::min(least, cost[end]);
   }
   return least;
+}
+double least_of_all(std::uint32_t bits, std::span<const float> weights) {
+  double sum = 0;
+  for (const std::vector<std::uint32_t>& chain : chains(bits)) sum += least_of_chain(bits, weights, chain);
+  return sum;
 }
 
 std::vector<float> some_weights(std::size_t n, std::uint64_t seed) {
@@ -87,9 +96,9 @@ std::vector<float> some_weights(std::size_t n, std::uint64_t seed) {
 
 double square(double x) { return x * x; }
 
-ChainCost ones() {
+ChainCost ones(std::uint32_t bits) {
   const std::vector<float> cost(kGroup, 1.0f);
-  return chain_cost(cost, nullptr, 0);
+  return chain_cost(bits, cost, nullptr, 0);
 }
 
 TEST(Trellis, LevelsAreTheDocuments) {
@@ -115,7 +124,7 @@ TEST(Trellis, PathsAreNearTheBestOfAll) {
     for (int n = 0; n < groups; ++n) {
       const std::vector<float> weights = some_weights(kGroup, 100 + static_cast<std::uint64_t>(n));
       Codes codes;
-      least_path(bits, weights, ones(), codes);
+      least_path(bits, weights, ones(bits), codes);
       const std::vector<double> levels = levels_of(bits, codes);
       double cost = 0;
       for (std::size_t i = 0; i < kGroup; ++i) cost += square(double{weights[i]} - levels[i]);
@@ -151,21 +160,24 @@ double cost_of(const Carried& by, std::span<const double> errors) {
 }
 
 TEST(Trellis, ErrorsCostTheSameByPlacesAndByColumns) {
-  const std::vector<std::uint32_t> order = chain();
   Random random(8);
-  for (std::uint64_t seed = 1; seed < 20; ++seed) {
-    const Carried by = carried(seed);
-    const ChainCost chained = chain_cost(by.cost, by.carry.data(), kGroup);
-    std::vector<double> errors(kGroup);
-    for (double& e : errors) e = double{random.symmetric()};
-    double sum = 0;
-    for (std::size_t p = 0; p < kGroup; ++p) {
-      double away = errors[order[p]];
-      for (std::size_t q = p + 1; q < kGroup; ++q) away += double{chained.carry[p][q]} * errors[order[q]];
-      sum += double{chained.cost[p]} * away * away;
+  for (const std::uint32_t bits : kBits) {
+    std::vector<std::uint32_t> order;
+    for (const std::vector<std::uint32_t>& chain : chains(bits)) order.insert(order.end(), chain.begin(), chain.end());
+    for (std::uint64_t seed = 1; seed < 20; ++seed) {
+      const Carried by = carried(seed);
+      const ChainCost chained = chain_cost(bits, by.cost, by.carry.data(), kGroup);
+      std::vector<double> errors(kGroup);
+      for (double& e : errors) e = double{random.symmetric()};
+      double sum = 0;
+      for (std::size_t p = 0; p < kGroup; ++p) {
+        double away = errors[order[p]];
+        for (std::size_t q = p + 1; q < kGroup; ++q) away += double{chained.carry[p][q]} * errors[order[q]];
+        sum += double{chained.cost[p]} * away * away;
+      }
+      const double expected = cost_of(by, errors);
+      EXPECT_NEAR(sum, expected, 1e-4 * expected);
     }
-    const double expected = cost_of(by, errors);
-    EXPECT_NEAR(sum, expected, 1e-4 * expected);
   }
 }
 
@@ -183,8 +195,8 @@ TEST(Trellis, PathsSeeWhatTheirErrorsCarry) {
         for (std::size_t i = 0; i < kGroup; ++i) errors[i] = double{weights[i]} - errors[i];
         return cost_of(by, errors);
       };
-      blind += cost(ones());
-      seeing += cost(chain_cost(by.cost, by.carry.data(), kGroup));
+      blind += cost(ones(bits));
+      seeing += cost(chain_cost(bits, by.cost, by.carry.data(), kGroup));
     }
     EXPECT_LE(seeing, 0.8 * blind) << bits;
   }

@@ -189,7 +189,7 @@ constexpr Golden kGolden[] = {
     {"q1_0", 0x4c0929b0ccab8e41u},
     {"q2_0", 0x292cfab53896bacdu},
     {"q2_0-128", 0x2401cdf362272d5du},
-    {"trellis2", 0x28d643a32f09b2b8u},
+    {"trellis2", 0x1f02415613c958deu},
     {"trellis3", 0x9dbeda0b4791a6e9u},
     {"trellis4", 0x75e47642ae11ae8du},
     {"q8_f32", 0xcbd81af6ee2cdb67u},

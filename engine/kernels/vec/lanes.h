@@ -183,6 +183,10 @@ template <int kBy>
 QSF_INLINE Bits shift_right(Bits a) {
   return QSF_EACH(Bits, a.part[i] >> kBy);
 }
+template <int kBy>
+QSF_INLINE Bits rotate_right(Bits a) {
+  return shift_right<kBy>(a) | shift_left<32 - kBy>(a);
+}
 
 // A comparison's answer as all ones or zeros, from a native vector's and from a scalar's.
 QSF_INLINE BitsPart vec_from_mask(bool yes) { return BitsPart{} - static_cast<std::uint32_t>(yes); }
