@@ -1,6 +1,7 @@
 #include "converter/gguf_write.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "converter/convert.h"
@@ -31,11 +32,25 @@ LayerKind spelt_out(LayerKind kind) {
   return kind;
 }
 
+/// Keys of layers.def that GGUF has no word for and that are left out, with a warning.
+struct LeftOut {
+  std::string_view key, warning;
+};
+constexpr std::array kLeftOut{
+    LeftOut{"final_epsilon", "GGUF has one epsilon for all norms: the last norm's own is left out"},
+};
+
 /// The name of the first key of layers.def that differs; empty for none.
-std::string_view difference(const LayerTableSource& a, const LayerTableSource& b) {
+std::string_view difference(const LayerTableSource& a, const LayerTableSource& b, std::vector<std::string>& warnings) {
   std::string_view out;
   const auto compare = [&](const LayerKey& key, auto one, auto other) {
-    if (out.empty() && !near(static_cast<double>(one), static_cast<double>(other))) out = key.name;
+    if (near(static_cast<double>(one), static_cast<double>(other))) return;
+    const auto* const left_out = std::ranges::find(kLeftOut, key.name, &LeftOut::key);
+    if (left_out != kLeftOut.end()) {
+      warnings.emplace_back(left_out->warning);
+    } else if (out.empty()) {
+      out = key.name;
+    }
   };
   visit_model_keys(a.model, [&](const LayerKey& key, auto one) {
     visit_model_keys(b.model, [&](const LayerKey& same, auto other) {
@@ -93,7 +108,7 @@ Status same_model(const ModelSource& model, const FileSource& file, const LayerT
     });
   });
   if (!size.empty()) return cannot_say(size);
-  if (const std::string_view key = difference(layers, other_layers); !key.empty()) return cannot_say(key);
+  if (const std::string_view key = difference(layers, other_layers, warnings); !key.empty()) return cannot_say(key);
   if ((a.flags & kFlagTied) != (b.flags & kFlagTied)) return cannot_say("the head");
   if (a.bos != b.bos || a.eos != b.eos) return cannot_say("the begin and end tokens");
   if (!std::ranges::equal(file.rope_divisors, other.rope_divisors, near)) return cannot_say("RoPE's scaling");

@@ -23,8 +23,8 @@ class GgufWriter {
   using Progress = FileWriter::Progress;
 
   /// `file`: what plan_file gives for `model` as GGUF, which must outlive this. Nothing is written that would
-  /// not be read back as the same model: unsupported, with what differs, where GGUF cannot say it. What only a
-  /// tokenizer's normalizer loses goes to `warnings`.
+  /// not be read back as the same model: unsupported, with what differs, where GGUF cannot say it. What a tokenizer's
+  /// normalizer, further ends of texts and the last norm's epsilon lose goes to `warnings`.
   static Result<GgufWriter> plan(const ModelSource& model, FileSource file, FileSink sink,
                                  std::vector<std::string>& warnings);
   GgufWriter(GgufWriter&&) noexcept;

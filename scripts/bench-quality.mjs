@@ -16,9 +16,11 @@ import { layerBits, layersBeside, qualityPage, qualityPlot } from './lib/quality
 import { randomLayers, writeRandomLayers } from './lib/random-layers.mjs';
 
 const shared = join(root, '..', 'shared');
+const usualModel = 'models/stories';
 const { values: options } = parseArgs({
   options: {
-    model: { type: 'string', default: 'models/stories' },
+    model: { type: 'string', default: usualModel },
+    tokenizer: { type: 'string' }, // where none lies beside the model
     text: { type: 'string', default: join(shared, 'model', 'valid.txt') },
     calibration: { type: 'string', default: join(shared, 'data', 'text', 'cs336_tinystories_sample.txt') },
     book: { type: 'string', default: join(shared, 'data', 'text', 'frankenstein.txt') }, // what products are calibrated with
@@ -63,6 +65,7 @@ const productTypes = [
   ['IQ4_XS', 'iq4_xs'],
   ['Q4_K', 'q4_k'],
 ];
+const source = options.tokenizer ? ['--tokenizer', options.tokenizer] : [];
 const flags = { rounded: [], searched: ['--search'], calibrated: ['--calibration', options.calibration] };
 const formatOfGgml = {
   8: 'q8_0',
@@ -127,7 +130,8 @@ function measureProducts(at) {
   for (const model of [name, ...randomLayers]) {
     const from = model === name ? options.model : at(model);
     if (model !== name) writeRandomLayers(model, from);
-    output(bin('qsf-convert'), [from, at('base.gguf'), '--quant-type', 'f32', '--quiet']);
+    const tokens = model === name ? source : [];
+    output(bin('qsf-convert'), [from, at('base.gguf'), ...tokens, '--quant-type', 'f32', '--quiet']);
     importance(at('base.gguf'), calibration, at('imatrix.gguf'));
     const theirs = productTypes.map(([type]) => {
       const pure = ['--pure', '--token-embedding-type', 'f16', '--imatrix', at('imatrix.gguf')];
@@ -137,7 +141,7 @@ function measureProducts(at) {
     const ours = own.map((type) => {
       const form = ['--quant-type', type, '--tensor-type', 'token_embd=f16', '--quiet'];
       const same = ['--calibration', calibration, '--own-tokens', '0'];
-      output(bin('qsf-convert'), [from, at(`${type}.gguf`), ...form, ...same]);
+      output(bin('qsf-convert'), [from, at(`${type}.gguf`), ...tokens, ...form, ...same]);
       return at(`${type}.gguf`);
     });
     const lines = output(bin('product-errors'), [at('base.gguf'), text, ...theirs, ...ours])
@@ -171,8 +175,9 @@ function measure(at) {
   const name = basename(options.model).replace(/\.(bin|gguf)$/, '');
   const { models = {}, products } = readResults('quality') ?? {};
   const rows = options.keep ? (models[name]?.rows ?? []) : [];
-  convert(options.model, at('base.qsf'), ['--quant-type', 'f32']);
-  convert(options.model, at('base.gguf'), ['--quant-type', 'f32', '--quiet']);
+  convert(options.model, at('base.gguf'), [...source, '--quant-type', 'f32', '--quiet']);
+  const convertModel = (to, more) => convert(at('base.gguf'), to, more); // what GGUF cannot say is missing on both sides
+  convertModel(at('base.qsf'), ['--quant-type', 'f32']);
   const { weights } = readGguf(at('base.gguf'));
   const base = run(at('base.qsf'), ['--save-logits', at('base')]);
   models[name] = {
@@ -198,10 +203,10 @@ function measure(at) {
     writeResults('quality', { command, calibrationBytes: statSync(options.calibration).size, models, products });
     console.log(Object.values(measured).join('  '));
   };
-  const choose = (row, target, more = []) => {
+  const choose = (row, size, more = []) => {
     if (known(row)) return;
-    const size = ['--target-bpw', target, '--losses', at('losses.json')];
-    const has = convert(options.model, at('q.qsf'), [...flags.calibrated, ...size, ...more]);
+    const losses = ['--losses', at('losses.json')];
+    const has = convertModel(at('q.qsf'), [...flags.calibrated, ...losses, ...size, ...more].map(String));
     add({ ...row, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
   };
   if (options.llama && llamaTypes.length > 0) {
@@ -214,33 +219,34 @@ function measure(at) {
         convert(at('l.gguf'), at('l.qsf'), []);
         add(row, at('l.qsf'));
       }
-      return { type, bits: row.bits, tensors };
+      return { type, bits: row.bits, bytes, tensors };
     });
     const beside = files.find(({ type }) => type === layersBeside);
     const embedding = beside?.tensors.find((tensor) => tensor.name === 'token_embd.weight');
     const type = formatOfGgml[embedding?.type];
-    // Rows that its blocks do not divide have other types there.
-    if (type && beside.tensors.some((tensor) => formatOfGgml[tensor.type] === 'q2_k')) {
+    if (type && options.model === usualModel) {
       const norms = beside.tensors.filter((tensor) => tensor.weights === tensor.columns);
       const fixed = [embedding, ...norms];
       const left = fixed.reduce((n, tensor) => n - tensor.weights, weights);
       const all = (fixed.reduce((n, tensor) => n + tensor.bytes, 0) * 8 + layerBits * left) / weights;
-      const target = String(Math.floor(all * 1e4) / 1e4);
-      choose({ name: `token_embd ${type}, layers ${layerBits}`, way: 'layers', target: Number(target) }, target, [
-        '--tensor-type',
-        `token_embd=${type}`,
-      ]);
+      const target = Math.floor(all * 1e4) / 1e4;
+      choose(
+        { name: `token_embd ${type}, layers ${layerBits}`, way: 'layers', target },
+        ['--target-bpw', target],
+        ['--tensor-type', `token_embd=${type}`],
+      );
     }
-    const sizes = new Set(files.map((file) => Math.floor(file.bits * 1e4) / 1e4));
-    for (const size of [...sizes].sort((a, b) => a - b)) {
-      choose({ name: `--target-bpw ${size}`, way: 'chosen', target: size }, String(size));
+    // To the byte: a tensor in the next larger type may just fit.
+    for (const { bits: has, bytes } of files.sort((a, b) => a.bytes - b.bytes)) {
+      const target = Math.floor(has * 1e4) / 1e4;
+      choose({ name: `--target-bpw ${target}`, way: 'chosen', target }, ['--target-size', (bytes + 0.5) / 1e6]);
     }
   }
-  for (const target of bits) choose({ name: `--target-bpw ${target}`, way: 'chosen' }, target);
+  for (const target of bits) choose({ name: `--target-bpw ${target}`, way: 'chosen' }, ['--target-bpw', target]);
   for (const type of types) {
     for (const way of ways) {
       if (known({ name: type, way })) continue;
-      const has = convert(options.model, at('q.qsf'), ['--quant-type', type, ...flags[way]]);
+      const has = convertModel(at('q.qsf'), ['--quant-type', type, ...flags[way]]);
       add({ name: type, way, bits: has, fileBytes: statSync(at('q.qsf')).size }, at('q.qsf'));
     }
   }
@@ -250,7 +256,7 @@ await main(async () => {
   if (!options.report) {
     await inFolder((at) => {
       if (!options.products) measure(at);
-      if (options.products || options.llama) measureProducts(at);
+      if (options.products || (options.llama && options.model === usualModel)) measureProducts(at);
     });
   }
   const result = readResults('quality');

@@ -4,7 +4,7 @@
 export const layerBits = 2.63;
 export const layersBeside = 'Q2_K';
 
-const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 2 : 1)} %`;
+const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 2 : 1).replace(/^-(0\.0+)$/, '$1')} %`;
 const megabytes = (bytes) => (bytes / 1e6).toFixed(2);
 const grid = (titles, places, rows) => [`| ${titles.join(' | ')} |`, `|${places.join('|')}|`, ...rows].join('\n');
 const row = (fields) => `| ${fields.join(' | ')} |`;
@@ -21,7 +21,11 @@ function besideLlama({ rows, perplexity: base, weights }) {
   ];
   const lines = theirs.map((file) => {
     const smaller = theirs.filter(({ bits }) => bits <= file.bits + 1e-9);
-    const ratio = (own, of) => (of(own) < 0 ? 'below 0' : (of(own) / Math.min(...smaller.map(of))).toFixed(2));
+    const ratio = (own, of) => {
+      const least = Math.min(...smaller.map(of));
+      if (of(own) < 0) return 'below 0';
+      return least > 0 ? (of(own) / least).toFixed(2) : 'of less than 0';
+    };
     const own = ours.find(({ target }) => target <= file.bits && target > file.bits - 1.01e-4);
     const beside = own
       ? [...facts(own), ratio(own, loss), ratio(own, ({ divergence }) => divergence)]
@@ -113,14 +117,16 @@ What types cost models, on text that they were not trained on and that nothing h
 of f32 weights, less one; *divergence* is from that model, in nats per token. *Bits* are over the data of all tensors. The text for
 calibration is ${(calibrationBytes / 1000).toFixed(1)} KB of TinyStories, short stories in today's language; the built-in model was trained on children's
 stories from before 1929, and the measured text is of those. Both sides get the same text (the converter's model writes more
-itself): *llama.cpp* is \`llama-quantize\` with the matrix of \`llama-imatrix\`, computed by the engine here. Tensors in IQ2 and IQ3, which are
-no formats here, are computed as the floats that they stand for. llama.cpp's own \`llama-perplexity\` gives of the built-in model's
-Q4_K_M 23.4281 and of its IQ2_XXS 27.6168, where it is 23.4088 and 27.6090 here: activations are rounded otherwise.
+itself), and what GGUF cannot say of a model is missing on both: *llama.cpp* is \`llama-quantize\` with the matrix of
+\`llama-imatrix\`, computed by the engine here. Tensors in IQ2 and IQ3, which are no formats here, are computed as the floats that they
+stand for. llama.cpp's own \`llama-perplexity\` gives of the built-in model's Q4_K_M 23.4281 and of its IQ2_XXS 27.6168, where it is
+23.4088 and 27.6090 here: activations are rounded otherwise. Quantized types round them to eight bits, f32 does not, which costs a
+model of ternary weights (BitLlamas) a divergence of 0.0004 where these are exact.
 
 *Rounded* is each weight by itself, *searched* \`--search\`, *calibrated* \`--calibration\`, *chosen* a type for each matrix
-(\`--target-bpw\`, never more bits than the file beside it). *Ratios* are to the least loss, and the least divergence, of any of llama.cpp's
-files of that size or smaller. The standard error of a loss is about the root of twice the divergence over the counted tokens: 0.14 % at
-a divergence of 0.015, 0.04 % at 0.001.
+(\`--target-size\` or \`--target-bpw\`, never more than the file beside it). *Ratios* are to the least loss, and the least divergence,
+of any of llama.cpp's files of that size or smaller. The standard error of a loss is about the root of twice the divergence over the
+counted tokens: 0.14 % at a divergence of 0.015, 0.04 % at 0.001.
 
 \`${command}\` measures it (commit ${machine.commit}, ${machine.date}).
 

@@ -164,13 +164,13 @@ TEST(Checkpoint, IsRecognisedByItsExactSizeOnly) {
   }
 }
 
-/// Two layers of 128 columns with seeded codes. `expected`: by GGUF's names, in the file's order of rows.
-Bytes ternary_checkpoint(Expected& expected) {
-  constexpr std::int32_t kDim = 128, kFfn = 256, kLayers = 2, kHeads = 4, kKvHeads = 2, kVocab = 32;
+/// Two layers with seeded codes. `expected`: by GGUF's names, in the file's order of rows.
+Bytes ternary_checkpoint(Expected& expected, std::int32_t dim = 128) {
+  constexpr std::int32_t kFfn = 256, kLayers = 2, kHeads = 4, kKvHeads = 2, kVocab = 32;
   Bytes out;
   put(out, kAk42);
   put<std::uint32_t>(out, 1);
-  for (const std::int32_t value : {kDim, kFfn, kLayers, kHeads, kKvHeads, kVocab, 64}) put(out, value);
+  for (const std::int32_t value : {dim, kFfn, kLayers, kHeads, kKvHeads, kVocab, 64}) put(out, value);
   put<std::uint8_t>(out, 1);
   out.resize(256);
   Random random(3);
@@ -180,16 +180,15 @@ Bytes ternary_checkpoint(Expected& expected) {
       put(out, expected[name].back());
     }
   };
-  floats("output_norm.weight", kDim);
-  floats("token_embd.weight", kVocab * kDim);
+  floats("output_norm.weight", dim);
+  floats("token_embd.weight", kVocab * dim);
   struct Matrix {
     const char* name;
     std::int32_t rows, cols;
   };
-  for (const Matrix& m :
-       {Matrix{"attn_q", kDim, kDim}, Matrix{"attn_k", kDim / 2, kDim}, Matrix{"attn_v", kDim / 2, kDim},
-        Matrix{"attn_output", kDim, kDim}, Matrix{"ffn_gate", kFfn, kDim}, Matrix{"ffn_down", kDim, kFfn},
-        Matrix{"ffn_up", kFfn, kDim}}) {
+  for (const Matrix& m : {Matrix{"attn_q", dim, dim}, Matrix{"attn_k", dim / 2, dim}, Matrix{"attn_v", dim / 2, dim},
+                          Matrix{"attn_output", dim, dim}, Matrix{"ffn_gate", kFfn, dim}, Matrix{"ffn_down", dim, kFfn},
+                          Matrix{"ffn_up", kFfn, dim}}) {
     for (int layer = 0; layer < kLayers; ++layer) {
       std::vector<float>& values = expected["blk." + std::to_string(layer) + "." + m.name + ".weight"];
       const float scale = 1.5f + random.symmetric();
@@ -263,6 +262,40 @@ TEST(Checkpoint, ATernaryModelConverts) {
     EXPECT_EQ(file.weights.at({2, role}).values, expected.at(name));
   }
   EXPECT_EQ(file.tables.header.activation, Activation::silu);
+}
+
+/// GGUF's rows of queries and keys are by halves, its epsilon is one.
+TEST(Checkpoint, ATernaryModelBecomesGguf) {
+  const Folder folder;
+  Expected expected;
+  write_bytes(folder.path("m.bin"), ternary_checkpoint(expected, 256));
+  const Result<convert::ModelSource> model = convert::open_model(folder.path("m.bin"));
+  ASSERT_TRUE(model) << model.error().sentence;
+  for (const FormatId type : {FormatId::f32, ggml_type(34), ggml_type(35)}) {
+    convert::Options options;
+    options.matrices = type;
+    options.types[{0, Role::token_embd}] = FormatId::f32;
+    const Written one = convert(folder.path("m.bin"), options);
+    options.gguf = true;
+    auto writing = convert::Conversion::begin(*model, options, folder.path("m.gguf"));
+    ASSERT_TRUE(writing) << writing.error().sentence;
+    EXPECT_EQ(writing->warnings(),
+              std::vector<std::string>{"GGUF has one epsilon for all norms: the last norm's own is left out"});
+    auto step = writing->step();
+    while (step && *step != convert::Conversion::Step::done) step = writing->step();
+    ASSERT_TRUE(step) << step.error().sentence;
+    const Written other = convert(folder.path("m.gguf"), {});
+    EXPECT_TRUE(one.layers().kinds == other.layers().kinds);
+    EXPECT_EQ(one.layers().model.final_epsilon, 1e-5f);
+    EXPECT_EQ(other.layers().model.final_epsilon, 0);
+    ASSERT_EQ(one.weights.size(), other.weights.size());
+    for (const auto& [key, weights] : one.weights) {
+      EXPECT_EQ(weights.values, other.weights.at(key).values) << role_name(key.second);
+      if (type == FormatId::f32 && key == std::pair{2u, Role::attn_v}) {
+        EXPECT_EQ(weights.values, expected.at("blk.1.attn_v.weight"));
+      }
+    }
+  }
 }
 
 TEST(Checkpoint, ACodeThatIsNoneIsAnError) {

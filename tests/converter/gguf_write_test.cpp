@@ -150,6 +150,7 @@ TEST(GgufWrite, RefusesWhatGgufCannotSay) {
   EXPECT_NE(refusal(kData + "mistral", {}).find("differs in window"), std::string::npos);
   EXPECT_NE(refusal(kData + "yarn", {}).find("differs in rope_scale"), std::string::npos);
   EXPECT_NE(refusal(kData + "gemma2", {}).find("differs in attention_scale"), std::string::npos);
+  EXPECT_NE(refusal(kData + "bitnet", {}).find("differs in activation"), std::string::npos);
   EXPECT_NE(refusal(kData + "bert", {}).find("does not say what GGUF calls"), std::string::npos);
   EXPECT_NE(refusal(kData + "llama", FormatId::q4).find("GGUF has no type 4bit; it has f32, f16, bf16, q4_0"),
             std::string::npos);
