@@ -1,6 +1,8 @@
 #include "formats/trellis.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "formats/numbers.h"
 
@@ -8,8 +10,7 @@ namespace qsf {
 namespace {
 
 constexpr std::uint32_t kWindows = 1u << kTrellisWindow;
-constexpr std::uint32_t kReach = 4;  // codes that a level comes from, at most
-constexpr std::uint32_t kMaxStates = 64;
+constexpr std::uint32_t kReach = 4;    // codes that a level comes from, at most
 constexpr std::uint32_t kAround = 24;  // places on each side of a chain's end, by which the state there is chosen
 constexpr float kNoPath = 1e30f;
 
@@ -97,82 +98,188 @@ static_assert(std::ranges::all_of(kTrellises, [](const Trellis& trellis) {
   return true;
 }));
 
-typedef std::int32_t ChoiceLanes __attribute__((vector_size(sizeof(FitLanes))));
-using OfStates = std::array<float, kMaxStates>;
+using ByPlace = std::array<float, kGroup>;
+typedef std::int32_t FitBits __attribute__((vector_size(sizeof(FitLanes))));
 
-/// Paths to every state, one place of the chain after the other.
-class Paths {
- public:
-  using Windows = std::array<std::uint8_t, kMaxStates>;  // by which each state is reached
+/// Steps through the trellis of codes of so many bits.
+template <std::uint32_t kBits>
+struct Steps {
+  static constexpr const Trellis& kTrellis = kTrellises[kBits - kLeastTrellis];
+  static constexpr std::uint32_t kStates = kTrellis.states, kChoices = kWindows / kStates;
+  struct alignas(FitLanes) Costs : std::array<float, kStates> {};  // of the best path to each state
 
-  Paths(const Trellis& trellis, float other) : trellis_(trellis) { cost_.fill(other); }
+  static constexpr std::uint32_t window(std::uint32_t state, std::uint32_t choice) { return state + choice * kStates; }
+  static constexpr std::uint32_t from(std::uint32_t state, std::uint32_t choice) {
+    return std::uint32_t{kTrellis.from[state]} + kTrellis.from[window(0, choice)];
+  }
 
-  void begin_at(std::uint32_t state) { cost_[state] = 0; }
-
-  /// On to the place before. targets: of the states so far.
-  void step(const OfStates& targets, float cost, Windows& windows) {
-    const OfStates before = cost_;
-    for (std::uint32_t n = 0; n < trellis_.states; n += kFitLanes) {
+  /// On to the place before. target: of a state so far. Where they are marked, costs end in the choice's bits.
+  template <bool kMarked, class Target>
+  static void take(const Costs& before, Target target, float cost, Costs& after) {
+    for (std::uint32_t n = 0; n < kStates; n += kFitLanes) {
       FitLanes least{};
-      ChoiceLanes choice{};
-      for (std::uint32_t w = n; w < kWindows; w += trellis_.states) {
-        const std::uint32_t from = trellis_.from[w];  // and of the windows beside it
-        const FitLanes away = targets[from] - lanes_at(&trellis_.levels[w]);
-        const FitLanes sum = before[from] + cost * (away * away);
-        const ChoiceLanes nearer = w == n ? ~ChoiceLanes{} : sum < least;
-        least = nearer ? sum : least;
-        choice = nearer ? ChoiceLanes{} + static_cast<std::int32_t>(w) : choice;
+      for (std::uint32_t choice = 0; choice < kChoices; ++choice) {
+        const std::uint32_t state = from(n, choice);  // and of the windows beside it
+        const FitLanes away = target(state) - lanes_at(&kTrellis.levels[window(n, choice)]);
+        FitLanes sum = before[state] + cost * (away * away);
+        if constexpr (kMarked) {
+          const FitBits unmarked = std::bit_cast<FitBits>(sum) & ~static_cast<std::int32_t>(kChoices - 1);
+          sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(choice));
+        }
+        least = choice == 0 ? sum : sum < least ? sum : least;
       }
-      put_lanes(&cost_[n], least);
-      for (std::uint32_t k = 0; k < kFitLanes; ++k) {
-        windows[n + k] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(choice[k]) + k);
-      }
+      put_lanes(&after[n], least);
     }
   }
-
-  std::uint32_t best() const {
-    return static_cast<std::uint32_t>(std::min_element(cost_.begin(), cost_.begin() + trellis_.states) - cost_.begin());
-  }
-
- private:
-  const Trellis& trellis_;
-  alignas(FitLanes) OfStates cost_;
+  static std::uint32_t marked_choice(float cost) { return std::bit_cast<std::uint32_t>(cost) & (kChoices - 1); }
 };
 
-/// The errors of every state's path, by places.
-class PathErrors {
+/// Of places from `first` on towards the chain's beginning, whose errors are not carried. costs[0] is given.
+template <std::uint32_t kBits, std::uint32_t kLength>
+struct Walk {
+  using By = Steps<kBits>;
+  const ByPlace& weights;
+  const ByPlace& cost;
+  std::uint32_t first;
+  std::array<typename By::Costs, kLength + 1> costs;
+
+  Walk(const ByPlace& weights, const ByPlace& cost, std::uint32_t first, float begin)
+      : weights(weights), cost(cost), first(first) {
+    costs[0].fill(begin);
+  }
+
+  void run() {
+    for (std::uint32_t step = 0; step < kLength; ++step) {
+      const float weight = weights[place(step)];
+      By::template take<false>(
+          costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
+    }
+  }
+  std::uint32_t place(std::uint32_t step) const { return (first + kGroup - step) % kGroup; }
+
+  /// By which a step reaches a state.
+  std::uint32_t window(std::uint32_t step, std::uint32_t state) const {
+    std::uint32_t best = 0;
+    float least = 0;
+    for (std::uint32_t choice = 0; choice < By::kChoices; ++choice) {
+      const float away = weights[place(step)] - By::kTrellis.levels[By::window(state, choice)];
+      const float sum = costs[step][By::from(state, choice)] + cost[place(step)] * (away * away);
+      if (choice != 0 && !(sum < least)) continue;
+      least = sum;
+      best = choice;
+    }
+    return By::window(state, best);
+  }
+};
+
+template <std::uint32_t kBits>
+std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
+  Walk<kBits, 2 * kAround> around(weights, cost, kAround - 1, 0.0f);
+  around.run();
+  const auto& last = around.costs.back();
+  auto state = static_cast<std::uint32_t>(std::ranges::min_element(last) - last.begin());
+  for (std::uint32_t step = 2 * kAround; step-- > kAround;) {
+    state = Steps<kBits>::kTrellis.from[around.window(step, state)];
+  }
+  return state;
+}
+
+/// The windows of the least path by places.
+using Windows = std::array<std::uint8_t, kGroup>;
+
+template <std::uint32_t kBits>
+Windows path_from(std::uint32_t state, const ByPlace& weights, const ByPlace& cost) {
+  Walk<kBits, kGroup> walk(weights, cost, kGroup - 1, kNoPath);
+  walk.costs[0][state] = 0;
+  walk.run();
+  Windows out;
+  for (std::uint32_t place = 0; place < kGroup; ++place) {
+    out[place] = static_cast<std::uint8_t>(walk.window(kGroup - 1 - place, state));
+    state = Steps<kBits>::kTrellis.from[out[place]];
+  }
+  return out;
+}
+
+/// Every state has the weights that are still to come with what its own path carries to them.
+template <std::uint32_t kBits>
+class CarryingWalk {
  public:
-  PathErrors(const Trellis& trellis, const ChainCost& cost) : trellis_(trellis), cost_(cost) {}
+  CarryingWalk(const ByPlace& weights, const ChainCost& cost) : weights_(weights), cost_(cost) {}
 
-  /// A weight with what is carried to its place.
-  void targets(std::uint32_t place, float weight, OfStates& out) const {
-    out.fill(weight);
-    for (std::uint32_t q = place + 1; cost_.carries && q < kGroup; ++q) {
-      const float by = cost_.carry[place][q];
-      for (std::uint32_t n = 0; n < trellis_.states; n += kFitLanes) {
-        put_lanes(&out[n], lanes_at(&out[n]) + by * lanes_at(&errors_[q][n]));
+  Windows path_from(std::uint32_t state) {
+    costs_.fill(kNoPath);
+    costs_[state] = 0;
+    for (Row& row : rows_[(kGroup - 1) % 2 == 0]) std::ranges::copy(weights_, row.begin());
+    [this]<std::size_t... kFour>(std::index_sequence<kFour...>) { (take_four<kFours - 1 - kFour>(), ...); }
+    (std::make_index_sequence<kFours>{});
+    Windows out;
+    for (std::uint32_t place = 0; place < kGroup; ++place) {
+      out[place] = windows_[place][state];
+      state = By::kTrellis.from[out[place]];
+    }
+    return out;
+  }
+
+ private:
+  using By = Steps<kBits>;
+  struct alignas(FitLanes) Row : ByPlace {};
+  using Rows = std::array<Row, By::kStates>;
+  static constexpr std::size_t kFours = kGroup / kFitLanes;
+
+  template <std::size_t kFour>
+  void take_four() {
+    for (std::uint32_t place = (kFour + 1) * kFitLanes; place-- > kFour * kFitLanes;) {
+      const Rows& rows = rows_[place % 2 == 0];
+      typename By::Costs after;
+      By::template take<true>(
+          costs_, [&](std::uint32_t state) { return rows[state][place]; }, cost_.cost[place], after);
+      costs_ = after;
+      extend<kFour + 1>(place, rows, rows_[place % 2]);
+    }
+  }
+
+  /// Rows of the first fours alone, the others are done.
+  template <std::size_t kOfFours>
+  void extend(std::uint32_t place, const Rows& rows, Rows& next) {
+    Row carry;
+    for (std::uint32_t at = 0; at < kOfFours * kFitLanes; ++at) carry[at] = cost_.carry[at][place];
+    for (std::uint32_t n = 0; n < By::kStates; ++n) {
+      const std::uint32_t choice = By::marked_choice(costs_[n]), window = By::window(n, choice);
+      windows_[place][n] = static_cast<std::uint8_t>(window);
+      const float error = weights_[place] - By::kTrellis.levels[window];
+      const Row& row = rows[By::kTrellis.from[window]];
+      for (std::uint32_t at = 0; at < kOfFours * kFitLanes; at += kFitLanes) {
+        put_lanes(&next[n][at], lanes_at(&row[at]) + error * lanes_at(&carry[at]));
       }
     }
   }
 
-  void extend(std::uint32_t place, float weight, const Paths::Windows& windows) {
-    if (!cost_.carries) return;
-    std::array<std::uint8_t, kMaxStates> from;
-    for (std::uint32_t n = 0; n < trellis_.states; ++n) {
-      from[n] = trellis_.from[windows[n]];
-      errors_[place][n] = weight - trellis_.levels[windows[n]];
-    }
-    for (std::uint32_t q = place + 1; q < kGroup; ++q) {
-      const OfStates before = errors_[q];
-      for (std::uint32_t n = 0; n < trellis_.states; ++n) errors_[q][n] = before[from[n]];
-    }
-  }
-
- private:
-  const Trellis& trellis_;
+  const ByPlace& weights_;
   const ChainCost& cost_;
-  alignas(FitLanes) std::array<OfStates, kGroup> errors_;
+  typename By::Costs costs_;
+  std::array<Rows, 2> rows_;
+  std::array<std::array<std::uint8_t, By::kStates>, kGroup> windows_;
 };
+
+/// Calls what takes a number of bits as a template's argument.
+template <class Call>
+auto with_bits(std::uint32_t code_bits, Call call) {
+  static_assert(kTrellises.size() == 3);
+  switch (code_bits) {
+    case 2:
+      return call.template operator()<2>();
+    case 3:
+      return call.template operator()<3>();
+    default:
+      return call.template operator()<4>();
+  }
+}
+
+ByPlace by_place(std::span<const float> columns) {
+  ByPlace out;
+  for (std::uint32_t p = 0; p < kGroup; ++p) out[p] = columns[trellis_column(p)];
+  return out;
+}
 
 using Square = std::array<std::array<float, kGroup>, kGroup>;
 
@@ -230,34 +337,23 @@ ChainCost chain_cost(std::span<const float> cost, const float* carry, std::size_
   return out;
 }
 
+std::uint32_t chain_end(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost) {
+  const ByPlace chain = by_place(weights);
+  return with_bits(code_bits, [&]<std::uint32_t kBits>() { return end_of<kBits>(chain, cost.cost); });
+}
+
+void least_path(std::uint32_t code_bits, std::uint32_t end, std::span<const float> weights, const ChainCost& cost,
+                std::span<std::uint8_t> codes) {
+  const ByPlace chain = by_place(weights);
+  const Windows windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
+    return cost.carries ? CarryingWalk<kBits>(chain, cost).path_from(end) : path_from<kBits>(end, chain, cost.cost);
+  });
+  for (std::uint32_t p = 0; p < kGroup; ++p) codes[trellis_column(p)] = windows[p] & ((1u << code_bits) - 1);
+}
+
 void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
                 std::span<std::uint8_t> codes) {
-  const Trellis& trellis = kTrellises[code_bits - kLeastTrellis];
-  const auto weight = [&](std::uint32_t place) { return weights[trellis_column(place)]; };
-  OfStates targets;
-  std::array<Paths::Windows, 2 * kAround> windows;
-  // Where a chain begins and ends is chosen by what lies on both sides.
-  Paths around(trellis, 0.0f);
-  for (std::uint32_t step = 0; step < 2 * kAround; ++step) {
-    const std::uint32_t place = (kAround + kGroup - 1 - step) % kGroup;
-    targets.fill(weight(place));
-    around.step(targets, cost.cost[place], windows[step]);
-  }
-  std::uint32_t state = around.best();
-  for (std::uint32_t step = 2 * kAround; step-- > kAround;) state = trellis.from[windows[step][state]];
-  Paths paths(trellis, kNoPath);
-  paths.begin_at(state);
-  PathErrors errors(trellis, cost);
-  for (std::uint32_t place = kGroup; place-- > 0;) {
-    errors.targets(place, weight(place), targets);
-    paths.step(targets, cost.cost[place], windows[place]);
-    errors.extend(place, weight(place), windows[place]);
-  }
-  for (std::uint32_t place = 0; place < kGroup; ++place) {
-    const std::uint8_t window = windows[place][state];
-    codes[trellis_column(place)] = window & ((1u << code_bits) - 1);
-    state = trellis.from[window];
-  }
+  least_path(code_bits, chain_end(code_bits, weights, cost), weights, cost, codes);
 }
 
 }  // namespace qsf
