@@ -31,13 +31,17 @@ struct Candidate : Numbers {
 
 class BlockSearch {
  public:
-  BlockSearch(const Format& f, Weights weights, const BlockCost& cost)
-      : f_(f), weights_(weights), given_(cost), table_(level_table(f)), rules_{&table_, f.has_min(), false} {
-    rules_.positive = only_positive(f);
-    for (std::size_t i = 0; i < weights.size(); ++i) cost_[i] = cost.cost.empty() ? 1.0f : cost.cost[i];
+  BlockSearch(const Format& f, const BlockCost& cost)
+      : f_(f), given_(cost), table_(level_table(f)), rules_{&table_, f.has_min(), only_positive(f)} {
+    for (std::uint32_t i = 0; i < f.block; ++i) cost_[i] = cost.cost.empty() ? 1.0f : cost.cost[i];
+    for (std::uint32_t i = 0; f.packing == Packing::trellis && i < f.block; i += kGroup) {
+      const float* const carry = cost.carry == nullptr ? nullptr : cost.carry + i * cost.stride + i;
+      chains_.push_back(chain_cost(this->cost().subspan(i, kGroup), carry, cost.stride));
+    }
   }
 
-  double run(std::byte* out) {
+  double run(Weights weights, std::byte* out) {
+    weights_ = weights;
     Candidate found;
     if (f_.packing == Packing::trellis) {
       begin_trellis(found);
@@ -85,7 +89,7 @@ class BlockSearch {
     c.scale = lines.scale[least];
   }
 
-  void begin_trellis(Candidate& c) {
+  void begin_trellis(Candidate& c) const {
     FitLanes squares{}, all{};
     for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
       squares += lanes_at(&cost_[i]) * lanes_at(&weights_[i]) * lanes_at(&weights_[i]);
@@ -93,10 +97,6 @@ class BlockSearch {
     }
     const double of = sum_of(all);
     c.scale = stored_scale(f_, of > 0 ? static_cast<float>(std::sqrt(sum_of(squares) / of)) / kTrellisSpread : 0.0f);
-    for (std::uint32_t i = 0; i < f_.block; i += kGroup) {
-      const float* const carry = given_.carry == nullptr ? nullptr : given_.carry + i * given_.stride + i;
-      chains_.push_back(chain_cost(cost().subspan(i, kGroup), carry, given_.stride));
-    }
   }
 
   /// Every sub-block's line, then the block's numbers from the largest, a little larger or smaller; each packed number
@@ -331,12 +331,17 @@ class BlockSearch {
 }  // namespace
 
 double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
-  return BlockSearch(f, weights, cost).run(out);
+  return BlockSearch(f, cost).run(weights, out);
+}
+
+void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlock> blocks) {
+  BlockSearch search(f, cost);
+  for (SearchedBlock& block : blocks) block.cost = search.run(block.weights, block.out);
 }
 
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
-  BlockSearch search(f, weights, cost);
-  const double found = search.run(out);
+  BlockSearch search(f, cost);
+  const double found = search.run(weights, out);
   if (f.packing == Packing::trellis && cost.cost.empty() && cost.carry == nullptr) return found;  // began so
   std::array<std::byte, kMaxBlockBytes> plain;
   quantize_block(f, weights, plain.data());

@@ -151,8 +151,7 @@ struct Walk {
   void run() {
     for (std::uint32_t step = 0; step < kLength; ++step) {
       const float weight = weights[place(step)];
-      By::template take<false>(
-          costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
+      By::template take<false>(costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
     }
   }
   std::uint32_t place(std::uint32_t step) const { return (first + kGroup - step) % kGroup; }
@@ -210,8 +209,9 @@ class CarryingWalk {
     costs_.fill(kNoPath);
     costs_[state] = 0;
     for (Row& row : rows_[(kGroup - 1) % 2 == 0]) std::ranges::copy(weights_, row.begin());
-    [this]<std::size_t... kFour>(std::index_sequence<kFour...>) { (take_four<kFours - 1 - kFour>(), ...); }
-    (std::make_index_sequence<kFours>{});
+    [this]<std::size_t... kFour>(std::index_sequence<kFour...>) {
+      (take_four<kFours - 1 - kFour>(), ...);
+    }(std::make_index_sequence<kFours>{});
     Windows out;
     for (std::uint32_t place = 0; place < kGroup; ++place) {
       out[place] = windows_[place][state];

@@ -22,7 +22,15 @@ struct BlockCost {
 /// weights.size() == f.block; formats that are quantized only.
 double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
 
-/// The same, or what quantize_block gives where that costs less.
+/// Blocks of several rows, whose errors cost the same: what the cost alone says is found out once.
+struct SearchedBlock {
+  std::span<const float> weights;
+  std::byte* out;
+  double cost = 0;
+};
+void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlock> blocks);
+
+/// As search_block, or what quantize_block gives where that costs less.
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
 
 /// Second moments H of the columns that a block's weights are multiplied with: [block] rows of `stride` floats.
