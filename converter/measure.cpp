@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "qsf/base/align.h"
 #include "qsf/formats/search.h"
@@ -13,17 +14,70 @@ namespace {
 // Moments off the diagonal count less the fewer positions there were, and every column a little by itself.
 constexpr double kDamping = 0.01;
 constexpr double kTrust = 0.1;  // positions per column that halve what is off the diagonal
-constexpr int kDescents = 2;    // over a row's blocks after its search
+constexpr int kDescents = 2;    // over a row after its search; one where chains have many states
 
-/// In eight sums, one order for all machines.
-float dot(const float* a, const float* b, std::size_t n) {
-  std::array<float, 8> sums{};
+constexpr std::size_t kAtOnce = 4;  // rows, or moved weights, that pass over the same numbers together
+
+/// Products of `a` with so many vectors, each in eight sums: one order for all machines.
+template <std::size_t kN>
+std::array<float, kN> dots(const float* a, const std::array<const float*, kN>& b, std::size_t n) {
+  typedef float Four __attribute__((vector_size(16)));
+  const auto four = [](const float* at) {
+    Four out;
+    __builtin_memcpy(&out, at, sizeof out);
+    return out;
+  };
+  std::array<std::array<Four, 2>, kN> sums{};
   std::size_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    for (std::size_t k = 0; k < 8; ++k) sums[k] += a[i + k] * b[i + k];
+    for (std::size_t k = 0; k < kN; ++k) {
+      sums[k][0] += four(a + i) * four(b[k] + i);
+      sums[k][1] += four(a + i + 4) * four(b[k] + i + 4);
+    }
   }
-  for (; i < n; ++i) sums[0] += a[i] * b[i];
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  std::array<float, kN> out;
+  for (std::size_t k = 0; k < kN; ++k) {
+    auto [low, high] = sums[k];
+    for (std::size_t j = i; j < n; ++j) low[0] += a[j] * b[k][j];
+    low += high;
+    out[k] = (low[0] + low[2]) + (low[1] + low[3]);
+  }
+  return out;
+}
+float dot(const float* a, const float* b, std::size_t n) { return dots<1>(a, {b}, n)[0]; }
+
+/// The same of n_rows vectors: `of` gives a row's, `to` takes its product.
+template <class Of, class To>
+void dots_of_rows(std::size_t n_rows, const float* a, std::size_t n, Of of, To to) {
+  std::size_t r = 0;
+  for (; r + kAtOnce <= n_rows; r += kAtOnce) {
+    static_assert(kAtOnce == 4);
+    const auto found = dots<kAtOnce>(a, {of(r), of(r + 1), of(r + 2), of(r + 3)}, n);
+    for (std::size_t k = 0; k < kAtOnce; ++k) to(r + k, found[k]);
+  }
+  for (; r < n_rows; ++r) to(r, dot(a, of(r), n));
+}
+
+/// From what pulls at some columns, what moved weights pull less: h has a row of `stride` floats for each.
+void take_moved(std::span<const float> moved, const float* h, std::size_t stride, std::span<float> pull) {
+  std::array<std::size_t, kAtOnce> at;
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < moved.size() && !pull.empty(); ++i) {
+    if (moved[i] != 0) at[n++] = i;
+    if (n == kAtOnce) {
+      const float *const a = h + at[0] * stride, *const b = h + at[1] * stride, *const c = h + at[2] * stride,
+                         *const d = h + at[3] * stride;
+      const std::array<float, kAtOnce> by{moved[at[0]], moved[at[1]], moved[at[2]], moved[at[3]]};
+      for (std::size_t k = 0; k < pull.size(); ++k) {
+        pull[k] = pull[k] - by[0] * a[k] - by[1] * b[k] - by[2] * c[k] - by[3] * d[k];
+      }
+      n = 0;
+    }
+  }
+  for (std::size_t j = 0; j < n && !pull.empty(); ++j) {
+    const float* const row = h + at[j] * stride;
+    for (std::size_t k = 0; k < pull.size(); ++k) pull[k] -= moved[at[j]] * row[k];
+  }
 }
 
 /// H = U^T D U of a block, U unit upper triangular with columns taken from the last: h is overwritten by U's rows.
@@ -55,6 +109,7 @@ double Moments::of(std::uint32_t i, std::uint32_t j) const {
 RowCost RowCost::plain(std::uint32_t cols) {
   RowCost out;
   out.cols_ = out.width_ = cols;
+  out.plain_ = true;
   out.cost_.assign(align_up(cols, kMaxBlock), 0.0f);
   std::fill_n(out.cost_.begin(), cols, 1.0f);
   return out;
@@ -66,6 +121,7 @@ RowCost RowCost::of(const Moments& moments) {
   for (std::uint32_t i = 0; i < moments.cols; ++i) mean += moments.of(i, i);
   mean /= moments.cols;
   if (!(mean > 0) || !std::isfinite(mean)) return out;
+  out.plain_ = false;
   const std::uint32_t width = out.width_ = moments.width;
   const auto diagonal = [&](std::uint32_t i) { return moments.of(i, i) / mean + kDamping; };
   if (width == 1) {
@@ -116,98 +172,153 @@ double RowCost::operator()(std::span<const float> errors) const {
   return sum;
 }
 
-bool RowCost::exceeds(std::span<const float> errors, double most) const {
-  double sum = 0;
-  for (std::uint32_t i = 0; i < cols_; ++i) {
-    sum += of(i, errors);
-    if (sum > most) return true;
+/// In work with others: a row of what the cost is made of is read once for all of them.
+struct RowCost::Row {
+  std::span<const float> weights;
+  std::span<std::byte> out;
+  double cost = 0;                 // of what is in `out`
+  std::vector<std::byte> other{};  // what may cost less
+  std::vector<float> errors{};     // [padded to a block]
+  std::vector<float> pull{};       // H of the errors
+  std::vector<float> block{}, moved{};
+  bool changed = true;
+
+  void read_errors(const Format& f, std::span<const std::byte> bytes) {
+    dequantize_row(f, bytes, std::span(errors).first(weights.size()));
+    for (std::size_t i = 0; i < weights.size(); ++i) errors[i] = weights[i] - errors[i];
   }
-  return false;
+};
+
+/// Without moments: block by block.
+void RowCost::round(const Format& f, Row& row) const {
+  row.block.resize(f.block);
+  for (std::uint32_t begin = 0; begin < cols_; begin += f.block) {
+    const std::uint32_t n = std::min<std::uint32_t>(f.block, cols_ - begin);
+    std::ranges::fill(row.block, 0.0f);
+    std::ranges::copy(row.weights.subspan(begin, n), row.block.begin());
+    BlockCost cost;
+    if (!plain_ || n != f.block) cost.cost = std::span(cost_).subspan(begin, f.block);
+    best_block(f, row.block, cost, &row.out[std::size_t{begin} / f.block * f.block_bytes]);
+  }
 }
 
-double RowCost::search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
-  std::vector<float> errors(cost_.size()), block(f.block), moved(f.block);
-  const auto n_blocks = static_cast<std::uint32_t>(out.size() / f.block_bytes);
-  double sum = 0;
-  for (std::uint32_t b = n_blocks; b-- > 0;) {
+void RowCost::search(const Format& f, std::span<Row> rows) const {
+  std::vector<SearchedBlock> blocks;
+  for (Row& row : rows) {
+    row.errors.resize(cost_.size());
+    row.block.resize(f.block);
+    row.moved.resize(f.block);
+    blocks.push_back({row.block, nullptr});
+  }
+  for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / f.block_bytes); b-- > 0;) {
     const std::uint32_t begin = b * f.block, n = std::min<std::uint32_t>(f.block, cols_ - begin);
-    const std::span<std::byte> to = out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes);
     const std::uint32_t of = begin / width_ * width_, end = std::min(of + width_, cols_);
-    std::ranges::fill(block, 0.0f);
-    std::ranges::copy(weights.subspan(begin, n), block.begin());
-    BlockCost cost{std::span(cost_).subspan(begin, f.block)};
-    if (!carries()) {
-      sum += best_block(f, block, cost, to.data());
-      continue;
-    }
-    cost.carry = carry(begin) + (begin - of);
-    cost.stride = stride_;
     // The weights that this block would have, were those behind it without errors.
     for (std::uint32_t i = n; i-- > 0;) {
-      const float* const row = carry(begin + i);
-      moved[i] = dot(row + (begin + n - of), errors.data() + begin + n, end - begin - n) -
-                 dot(row + (begin + i + 1 - of), moved.data() + i + 1, n - i - 1);
-      block[i] += moved[i];
+      const float* const by = carry(begin + i);
+      dots_of_rows(
+          rows.size(), by + (begin + n - of), end - begin - n,
+          [&](std::size_t r) { return rows[r].errors.data() + begin + n; },
+          [&](std::size_t r, float behind) { rows[r].moved[i] = behind; });
+      dots_of_rows(
+          rows.size(), by + (begin + i + 1 - of), n - i - 1,
+          [&](std::size_t r) { return rows[r].moved.data() + i + 1; },
+          [&](std::size_t r, float within) {
+            rows[r].moved[i] -= within;
+            rows[r].block[i] = rows[r].weights[begin + i] + rows[r].moved[i];
+          });
     }
-    sum += search_block(f, block, cost, to.data());
-    const std::span<float> back = std::span(errors).subspan(begin, n);
-    dequantize_row(f, to, back);
-    for (std::uint32_t i = 0; i < n; ++i) back[i] = weights[begin + i] - back[i];
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      std::fill(rows[r].block.begin() + n, rows[r].block.end(), 0.0f);
+      blocks[r].out = &rows[r].out[std::size_t{b} * f.block_bytes];
+    }
+    search_blocks(f, {std::span(cost_).subspan(begin, f.block), carry(begin) + (begin - of), stride_}, blocks);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      Row& row = rows[r];
+      row.cost += blocks[r].cost;
+      const std::span<float> back = std::span(row.errors).subspan(begin, n);
+      dequantize_row(f, row.out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes), back);
+      for (std::uint32_t i = 0; i < n; ++i) back[i] = row.weights[begin + i] - back[i];
+    }
   }
-  return sum;
 }
 
-/// The blocks of a row whose errors cost so much, brought to where they cost less; what they cost then.
-double RowCost::improve(const Format& f, std::span<const float> weights, double cost, std::span<std::byte> out) const {
-  std::vector<float> errors(cost_.size()), pull(cost_.size()), moved(f.block);
-  std::vector<std::byte> better(out.begin(), out.end());
-  const std::span<float> row = std::span(errors).first(cols_);
-  const auto read_errors = [&] {
-    dequantize_row(f, better, row);
-    for (std::uint32_t i = 0; i < cols_; ++i) errors[i] = weights[i] - errors[i];
-  };
-  read_errors();
+/// Rows whose blocks are brought to where they cost less, as what may cost less.
+void RowCost::improve(const Format& f, std::span<Row> rows) const {
+  for (Row& row : rows) {
+    row.other.assign(row.out.begin(), row.out.end());
+    row.pull.resize(cost_.size());
+    row.read_errors(f, row.other);
+  }
   for (std::uint32_t i = 0; i < cols_; ++i) {
     const std::uint32_t of = i / width_ * width_;
-    pull[i] = dot(moments(i), &errors[of], std::min(width_, cols_ - of));
+    dots_of_rows(
+        rows.size(), moments(i), std::min(width_, cols_ - of), [&](std::size_t r) { return &rows[r].errors[of]; },
+        [&](std::size_t r, float pull) { rows[r].pull[i] = pull; });
   }
-  bool changed = true;
-  for (int descent = 0; descent < kDescents && changed; ++descent) {
-    changed = false;
-    for (auto b = static_cast<std::uint32_t>(out.size() / f.block_bytes); b-- > 0;) {
+  const int descents = f.packing == Packing::trellis && f.code_bits > 2 ? 1 : kDescents;
+  std::vector<Row*> going;
+  std::vector<ImprovedBlock> blocks;
+  for (int descent = 0; descent < descents; ++descent) {
+    going.clear();
+    for (Row& row : rows) {
+      if (std::exchange(row.changed, false)) going.push_back(&row);
+    }
+    for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / f.block_bytes); b-- > 0;) {
       const std::uint32_t begin = b * f.block, of = begin / width_ * width_, end = std::min(of + width_, cols_);
-      if (!improve_block(f, {moments(begin) + (begin - of), stride_}, std::span(pull).subspan(begin, f.block),
-                         &better[std::size_t{b} * f.block_bytes], moved)) {
-        continue;
+      blocks.clear();
+      for (Row* const row : going) {
+        blocks.push_back(
+            {std::span(row->pull).subspan(begin, f.block), &row->other[std::size_t{b} * f.block_bytes], row->moved});
       }
-      changed = true;
+      improve_blocks(f, {moments(begin) + (begin - of), stride_}, blocks);
+      for (std::size_t r = 0; r < going.size(); ++r) going[r]->changed |= blocks[r].changed;
       // The block's own columns are done, and nobody asks for those behind it after the last descent.
-      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < kDescents ? end : behind;
-      for (std::uint32_t i = 0; i < behind - begin; ++i) {
-        if (moved[i] == 0) continue;
-        const float* const h = moments(begin + i);
-        for (std::uint32_t k = of; k < begin; ++k) pull[k] -= moved[i] * h[k - of];
-        for (std::uint32_t k = behind; k < all; ++k) pull[k] -= moved[i] * h[k - of];
+      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < descents ? end : behind;
+      for (Row* const row : going) {
+        const std::span moved = std::span(row->moved).first(behind - begin);
+        take_moved(moved, moments(begin), stride_, std::span(row->pull).subspan(of, begin - of));
+        take_moved(moved, moments(begin) + (behind - of), stride_, std::span(row->pull).subspan(behind, all - behind));
       }
     }
   }
-  read_errors();
-  const double found = (*this)(row);
-  if (!(found < cost)) return cost;
-  std::ranges::copy(better, out.begin());
-  return found;
+}
+
+/// What may cost less, where it does.
+void RowCost::take_cheaper(const Format& f, std::span<Row> rows) const {
+  std::vector<double> sums(rows.size());
+  for (Row& row : rows) row.read_errors(f, row.other);
+  for (std::uint32_t i = 0; i < cols_; ++i) {
+    const std::uint32_t begin = i / width_ * width_, end = std::min(begin + width_, cols_);
+    dots_of_rows(
+        rows.size(), carry(i) + (i + 1 - begin), end - i - 1, [&](std::size_t r) { return &rows[r].errors[i] + 1; },
+        [&](std::size_t r, float carried) {
+          const double away = rows[r].errors[i] + carried;
+          sums[r] += double{cost_[i]} * away * away;
+        });
+  }
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (!(sums[r] < rows[r].cost)) continue;
+    rows[r].cost = sums[r];
+    std::ranges::copy(rows[r].other, rows[r].out.begin());
+  }
 }
 
 void RowCost::quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
-  double found = search(f, weights, out);
-  if (!carries()) return;  // each block is compared by itself
-  found = improve(f, weights, found, out);
-  std::vector<std::byte> plain(out.size());
-  quantize_row(f, weights, plain);
-  std::vector<float> errors(weights.size());
-  dequantize_row(f, plain, errors);
-  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = weights[i] - errors[i];
-  if (!exceeds(errors, found)) std::ranges::copy(plain, out.begin());
+  const std::size_t size = row_bytes(f, cols_);
+  std::vector<Row> rows;
+  for (std::size_t at = 0; at < out.size(); at += size, weights = weights.subspan(cols_)) {
+    rows.push_back({weights.first(cols_), out.subspan(at, size)});
+  }
+  if (!carries()) {
+    for (Row& row : rows) round(f, row);
+    return;
+  }
+  search(f, rows);
+  improve(f, rows);
+  take_cheaper(f, rows);
+  for (Row& row : rows) quantize_row(f, row.weights, row.other);
+  take_cheaper(f, rows);
 }
 
 }  // namespace qsf::convert

@@ -36,19 +36,23 @@ class RowCost {
   std::uint32_t cols() const { return cols_; }
   /// Of one row's errors.
   double operator()(std::span<const float> errors) const;
-  /// The weights of a row in a quantized format, so that errors cost little; never more than by quantize_row.
+  /// Whole rows of weights in a quantized format, so that errors cost little; never more than by quantize_row. A few
+  /// rows together take less time than one after the other, and become the same.
   void quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
 
  private:
-  double search(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
-  double improve(const Format& f, std::span<const float> weights, double cost, std::span<std::byte> out) const;
+  struct Row;
+  void round(const Format& f, Row& row) const;
+  void search(const Format& f, std::span<Row> rows) const;
+  void improve(const Format& f, std::span<Row> rows) const;
+  void take_cheaper(const Format& f, std::span<Row> rows) const;
   double of(std::uint32_t i, std::span<const float> errors) const;  // column i's share
-  bool exceeds(std::span<const float> errors, double most) const;
   bool carries() const { return !carry_.empty(); }
   const float* carry(std::uint32_t i) const { return &carry_[std::size_t{i} * stride_]; }
   const float* moments(std::uint32_t i) const { return &moments_[std::size_t{i} * stride_]; }
 
   std::uint32_t cols_ = 0, width_ = 0;
+  bool plain_ = false;
   std::size_t stride_ = 0;
   std::vector<float> cost_;     // [cols_, padded to a block]
   std::vector<float> carry_;    // [cols_ padded, stride_]: row i from the first column of its block of width_

@@ -12,8 +12,9 @@
 namespace qsf::convert {
 namespace {
 
-constexpr std::uint64_t kReadBytes = 256 << 10;  // rows are read together up to so many bytes
-constexpr std::uint64_t kMostRows = 1024;        // that are in work at once
+constexpr std::uint64_t kReadBytes = 1 << 20;  // rows are read together up to so many bytes
+constexpr std::uint64_t kMostRows = 1024;      // that are in work at once
+constexpr std::uint32_t kTogether = 4;         // that one thread takes
 
 /// Where the file's row (or vector element) `r` lies in the source.
 std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
@@ -65,23 +66,29 @@ struct RowConversion {
     return {};
   }
 
-  /// Row r of the file from what was read of it; on any thread.
-  Status row(std::uint32_t r, std::span<const std::byte> stored_row, std::span<std::byte> out) const {
+  /// Rows [r, r + n) of the file from what was read of them; on any thread.
+  Status some(std::uint32_t r, std::uint32_t n, std::span<const std::byte> stored, std::span<std::byte> out) const {
     if (from.id == to.id && from.quantized()) {
-      std::ranges::copy(stored_row, out.begin());
+      std::ranges::copy(stored, out.begin());
       return {};
     }
-    std::vector<float> floats(cols);
-    dequantize_row(from, stored_row, floats);
-    QSF_TRY(check(r, floats));
+    const std::size_t size = row_bytes(from, cols), to_size = row_bytes(to, cols);
+    std::vector<float> all(std::size_t{n} * cols);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::span<float> floats = std::span(all).subspan(std::size_t{i} * cols, cols);
+      dequantize_row(from, stored.subspan(i * size, size), floats);
+      QSF_TRY(check(r + i, floats));
+    }
     if (rows == 1 && heads.dim != 0) {
-      const std::vector<float> stored = floats;
-      for (std::uint32_t c = 0; c < cols; ++c) floats[c] = stored[source_row(c, heads)];
+      const std::vector<float> read = all;
+      for (std::uint32_t c = 0; c < cols; ++c) all[c] = read[source_row(c, heads)];
     }
     if (cost != nullptr) {
-      cost->quantize(to, floats, out);
-    } else {
-      quantize_row(to, floats, out);
+      cost->quantize(to, all, out);
+      return {};
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      quantize_row(to, std::span(all).subspan(i * cols, cols), out.subspan(i * to_size, to_size));
     }
     return {};
   }
@@ -91,18 +98,21 @@ struct RowConversion {
     const std::uint64_t size = row_bytes(to, cols), from_size = std::max<std::uint64_t>(1, row_bytes(from, cols));
     const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
     std::vector<std::byte> read(std::min(most, n) * from_size);
-    std::vector<Status> done(std::min(most, n));
+    std::vector<Status> done(std::min(most, n) / kTogether + 1);
     for (std::uint32_t at = 0; at < n; at += most) {
       const std::uint32_t here = std::min(most, n - at);
       for (std::uint32_t i = 0; i < here; ++i) {
         QSF_LET(stored_row, source(from_row(begin + at + i)));
         std::ranges::copy(stored_row, read.begin() + static_cast<std::ptrdiff_t>(i * from_size));
       }
-      parallel_for(workers, here, [&](std::uint32_t i) {
-        done[i] = row(begin + at + i, std::span<const std::byte>(read).subspan(i * from_size, row_bytes(from, cols)),
-                      out.subspan((at + i) * size, size));
+      const std::uint32_t parts = (here + kTogether - 1) / kTogether;
+      parallel_for(workers, parts, [&](std::uint32_t part) {
+        const std::uint32_t i = part * kTogether, together = std::min(kTogether, here - i);
+        done[part] = some(begin + at + i, together,
+                          std::span<const std::byte>(read).subspan(i * from_size, together * from_size),
+                          out.subspan((at + i) * size, together * size));
       });
-      for (std::uint32_t i = 0; i < here; ++i) QSF_TRY(done[i]);
+      for (std::uint32_t part = 0; part < parts; ++part) QSF_TRY(done[part]);
     }
     return {};
   }

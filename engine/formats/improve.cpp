@@ -2,9 +2,11 @@
 // search, which takes every column once, has ended.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "formats/numbers.h"
 #include "formats/sub_scales.h"
+#include "formats/trellis.h"
 #include "qsf/formats/search.h"
 
 namespace qsf {
@@ -12,16 +14,22 @@ namespace {
 
 class BlockDescent {
  public:
-  BlockDescent(const Format& f, const BlockMoments& moments, const std::byte* block, std::span<float> pull,
-               std::span<float> moved)
-      : f_(f), moments_(moments), table_(level_table(f)), numbers_(read_numbers(f, block)), pull_(pull), moved_(moved) {
+  BlockDescent(const Format& f, const BlockMoments& moments, std::span<const ChainCost> chains,
+               const ImprovedBlock& block)
+      : f_(f),
+        moments_(moments),
+        chains_(chains),
+        table_(level_table(f)),
+        numbers_(read_numbers(f, block.block)),
+        pull_(block.pull),
+        moved_(block.moved) {
     std::ranges::fill(moved_, 0.0f);
   }
 
   bool run(std::byte* block) {
     fit_all();
-    for (std::uint32_t j = f_.block / sub_block(f_); j-- > 0;) {
-      if (f_.packing == Packing::trellis) break;  // its codes are sought together
+    for (std::size_t j = chains_.size(); j-- > 0;) take_path(chains_[j], static_cast<std::uint32_t>(j));
+    for (std::uint32_t j = chains_.empty() ? f_.block / sub_block(f_) : 0; j-- > 0;) {
       if (f_.sub.kind != Sub::none) fit_sub(j);
       table_.whole ? take_codes<true>(j) : take_codes<false>(j);
     }
@@ -147,8 +155,29 @@ class BlockDescent {
     }
   }
 
+  /// A chain's codes to those that cost less together.
+  void take_path(const ChainCost& cost, std::uint32_t chain) {
+    const std::uint32_t n = chain_columns(f_), begin = chain * n;
+    const float inverse = inverse_of(numbers_.scale);
+    if (inverse == 0) return;
+    std::array<float, kGroup> pull;
+    for (std::uint32_t k = 0; k < n; ++k) pull[k] = pull_[begin + k] * inverse;
+    const std::span codes = std::span(numbers_.codes).subspan(begin, n);
+    if (!improve_path(f_.code_bits, std::span(pull).first(n), cost, codes)) return;
+    std::array<std::uint8_t, kGroup> levels;
+    std::ranges::copy(codes, levels.begin());
+    trellis_levels(f_.code_bits, std::span(levels).first(n));
+    for (std::uint32_t k = 0; k < n; ++k) {
+      const auto level = static_cast<float>(levels[k] - f_.offset);
+      if (level == numbers_.levels[begin + k]) continue;
+      move(begin + k, numbers_.scale * (level - numbers_.levels[begin + k]));
+      numbers_.levels[begin + k] = level;
+    }
+  }
+
   const Format& f_;
   BlockMoments moments_;
+  std::span<const ChainCost> chains_;  // of a trellis
   const LevelTable& table_;
   Numbers numbers_;
   std::span<float> pull_, moved_;
@@ -157,9 +186,19 @@ class BlockDescent {
 
 }  // namespace
 
+void improve_blocks(const Format& f, const BlockMoments& moments, std::span<ImprovedBlock> blocks) {
+  std::vector<ChainCost> chains;
+  for (std::uint32_t i = 0; f.packing == Packing::trellis && i < f.block; i += chain_columns(f)) {
+    chains.push_back(chain_cost(f.code_bits, moments.h + i * moments.stride + i, moments.stride));
+  }
+  for (ImprovedBlock& block : blocks) block.changed = BlockDescent(f, moments, chains, block).run(block.block);
+}
+
 bool improve_block(const Format& f, const BlockMoments& moments, std::span<float> pull, std::byte* block,
                    std::span<float> moved) {
-  return BlockDescent(f, moments, block, pull, moved).run(block);
+  ImprovedBlock one{pull, block, moved};
+  improve_blocks(f, moments, {&one, 1});
+  return one.changed;
 }
 
 }  // namespace qsf

@@ -261,11 +261,12 @@ void round_least_path(const Format& f, Weights weights, Block& out) {
     ones.fill(1.0f);
     return ones;
   }();
-  const ChainCost cost = chain_cost(f.code_bits, kOnes, nullptr, 0);
+  const std::uint32_t n = chain_columns(f);
+  const ChainCost cost = chain_cost(f.code_bits, std::span(kOnes).first(n), nullptr, 0);
   std::array<float, kGroup> v;
-  for (std::uint32_t i = 0; i < f.block; i += kGroup) {
-    for (std::uint32_t k = 0; k < kGroup; ++k) v[k] = ratio(weights[i + k], out.scale);
-    least_path(f.code_bits, v, cost, std::span(out.codes).subspan(i, kGroup));
+  for (std::uint32_t i = 0; i < f.block; i += n) {
+    for (std::uint32_t k = 0; k < n; ++k) v[k] = ratio(weights[i + k], out.scale);
+    least_path(f.code_bits, std::span(v).first(n), cost, std::span(out.codes).subspan(i, n));
   }
 }
 

@@ -31,13 +31,17 @@ struct Candidate : Numbers {
 
 class BlockSearch {
  public:
-  BlockSearch(const Format& f, Weights weights, const BlockCost& cost)
-      : f_(f), weights_(weights), given_(cost), table_(level_table(f)), rules_{&table_, f.has_min(), false} {
-    rules_.positive = only_positive(f);
-    for (std::size_t i = 0; i < weights.size(); ++i) cost_[i] = cost.cost.empty() ? 1.0f : cost.cost[i];
+  BlockSearch(const Format& f, const BlockCost& cost)
+      : f_(f), given_(cost), table_(level_table(f)), rules_{&table_, f.has_min(), only_positive(f)} {
+    for (std::uint32_t i = 0; i < f.block; ++i) cost_[i] = cost.cost.empty() ? 1.0f : cost.cost[i];
+    for (std::uint32_t i = 0; f.packing == Packing::trellis && i < f.block; i += chain_columns(f)) {
+      const float* const carry = cost.carry == nullptr ? nullptr : cost.carry + i * cost.stride + i;
+      chains_.push_back(chain_cost(f.code_bits, this->cost().subspan(i, chain_columns(f)), carry, cost.stride));
+    }
   }
 
-  double run(std::byte* out) {
+  double run(Weights weights, std::byte* out) {
+    weights_ = weights;
     Candidate found;
     if (f_.packing == Packing::trellis) {
       begin_trellis(found);
@@ -85,7 +89,7 @@ class BlockSearch {
     c.scale = lines.scale[least];
   }
 
-  void begin_trellis(Candidate& c) {
+  void begin_trellis(Candidate& c) const {
     FitLanes squares{}, all{};
     for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
       squares += lanes_at(&cost_[i]) * lanes_at(&weights_[i]) * lanes_at(&weights_[i]);
@@ -93,10 +97,6 @@ class BlockSearch {
     }
     const double of = sum_of(all);
     c.scale = stored_scale(f_, of > 0 ? static_cast<float>(std::sqrt(sum_of(squares) / of)) / kTrellisSpread : 0.0f);
-    for (std::uint32_t i = 0; i < f_.block; i += kGroup) {
-      const float* const carry = given_.carry == nullptr ? nullptr : given_.carry + i * given_.stride + i;
-      chains_.push_back(chain_cost(f_.code_bits, cost().subspan(i, kGroup), carry, given_.stride));
-    }
   }
 
   /// Every sub-block's line, then the block's numbers from the largest, a little larger or smaller; each packed number
@@ -253,22 +253,24 @@ class BlockSearch {
     }
   }
 
-  /// Group by group from the last, whose errors are carried as those of sub-blocks are.
+  /// Chain by chain from the last, whose errors are carried as those of sub-blocks are.
   void assign_trellis(Candidate& c) const {
     const float inverse = inverse_of(c.scale);
+    const std::uint32_t n = chain_columns(f_);
     Floats errors, moved;
-    std::array<float, kGroup> weights;
+    std::array<float, kGroup> by_scale;
+    const std::span weights = std::span(by_scale).first(n);
     for (std::uint32_t begin = f_.block; begin > 0;) {
-      const std::uint32_t end = std::exchange(begin, begin - kGroup);
+      const std::uint32_t end = std::exchange(begin, begin - n);
       for (std::uint32_t i = begin; i < end; ++i) moved[i] = 0;
       if (given_.carry != nullptr && end != f_.block) move_weights(begin, end, errors, moved);
-      for (std::uint32_t k = 0; k < kGroup; ++k) weights[k] = (weights_[begin + k] + moved[begin + k]) * inverse;
-      const std::span codes = std::span(c.codes).subspan(begin, kGroup);
-      least_path(f_.code_bits, weights, chains_[begin / kGroup], codes);
+      for (std::uint32_t k = 0; k < n; ++k) weights[k] = (weights_[begin + k] + moved[begin + k]) * inverse;
+      const std::span codes = std::span(c.codes).subspan(begin, n);
+      least_path(f_.code_bits, weights, chains_[begin / n], codes);
       std::array<std::uint8_t, kGroup> levels;
       std::ranges::copy(codes, levels.begin());
-      trellis_levels(f_.code_bits, levels);
-      for (std::uint32_t k = 0; k < kGroup; ++k) {
+      trellis_levels(f_.code_bits, std::span(levels).first(n));
+      for (std::uint32_t k = 0; k < n; ++k) {
         c.levels[begin + k] = static_cast<float>(levels[k] - f_.offset);
         errors[begin + k] = weights_[begin + k] - c.scale * c.levels[begin + k];
       }
@@ -284,6 +286,7 @@ class BlockSearch {
   /// The block's scale and minimum fitted to all codes at once, and codes to these again.
   void refine(Candidate& best) const {
     if (f_.scale.type != Scale::f16 && f_.scale.type != Scale::f32) return;
+    if (f_.packing == Packing::trellis && given_.carry != nullptr) return;  // as descents over the row do
     Floats by_scale, by_minimum, x;
     const bool subs = f_.sub.kind != Sub::none;
     by_minimum.fill(0.0f);
@@ -325,18 +328,23 @@ class BlockSearch {
   const LevelTable& table_;
   LineRules rules_;
   Floats cost_{};
-  std::vector<ChainCost> chains_;  // of a trellis' groups
+  std::vector<ChainCost> chains_;  // of a trellis
 };
 
 }  // namespace
 
 double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
-  return BlockSearch(f, weights, cost).run(out);
+  return BlockSearch(f, cost).run(weights, out);
+}
+
+void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlock> blocks) {
+  BlockSearch search(f, cost);
+  for (SearchedBlock& block : blocks) block.cost = search.run(block.weights, block.out);
 }
 
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
-  BlockSearch search(f, weights, cost);
-  const double found = search.run(out);
+  BlockSearch search(f, cost);
+  const double found = search.run(weights, out);
   if (f.packing == Packing::trellis && cost.cost.empty() && cost.carry == nullptr) return found;  // began so
   std::array<std::byte, kMaxBlockBytes> plain;
   quantize_block(f, weights, plain.data());

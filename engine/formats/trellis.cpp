@@ -1,6 +1,8 @@
 #include "formats/trellis.h"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 #include <utility>
 
 #include "formats/numbers.h"
@@ -10,13 +12,15 @@ namespace {
 
 constexpr std::uint32_t kMaxWindow = 8;  // bits of codes that a level comes from, at most
 constexpr std::uint32_t kReach = 4;      // codes that these are of
-constexpr std::uint32_t kMaxStates = 64;
-constexpr std::uint32_t kAround = 24;  // places on each side of a chain's end, by which the state there is chosen
 constexpr float kNoPath = 1e30f;
 
 /// The steps of a chain, which is walked from its end: a window is a step's code and, above it, the state, the bits
 /// that it shares with the windows behind it.
 struct Trellis {
+  struct Bit {
+    std::uint32_t code, bit;
+  };
+  std::array<Bit, kMaxWindow> bits;  // of a window: the lowest are the state's
   std::uint32_t windows;
   std::uint32_t states;                             // a window's lowest bits are the state after it
   std::uint32_t chain;                              // places
@@ -65,11 +69,9 @@ struct Rule {
 
 constexpr Trellis make_trellis(std::uint32_t bits) {
   const Rule rule(bits);
+  Trellis out{};
   // Bits that the next window takes, too, are lowest, in the order of that one's state.
-  struct Bit {
-    std::uint32_t code, bit;
-  };
-  std::array<Bit, kMaxWindow> window{};
+  auto& window = out.bits;
   std::uint32_t n = 0, kept = 0;
   for (const bool stays : {true, false}) {
     for (std::uint32_t code = 0; code < kReach; ++code) {
@@ -79,7 +81,6 @@ constexpr Trellis make_trellis(std::uint32_t bits) {
     }
     if (stays) kept = n;
   }
-  Trellis out{};
   out.windows = 1u << n;
   out.states = 1u << kept;
   out.chain = rule.tables.chain;
@@ -103,101 +104,230 @@ static_assert(std::ranges::all_of(kTrellises, [](const Trellis& trellis) {
   return true;
 }));
 
-typedef std::int32_t ChoiceLanes __attribute__((vector_size(sizeof(FitLanes))));
-using OfStates = std::array<float, kMaxStates>;
+using ByPlace = std::array<float, kGroup>;
+typedef std::int32_t FitBits __attribute__((vector_size(sizeof(FitLanes))));
 
-/// Paths to every state, one place of the chain after the other.
-class Paths {
- public:
-  using Windows = std::array<std::uint8_t, kMaxStates>;  // by which each state is reached
+/// Steps through the trellis of codes of so many bits.
+template <std::uint32_t kBits>
+struct Steps {
+  static constexpr const Trellis& kTrellis = kTrellises[kBits - kLeastTrellis];
+  static constexpr std::uint32_t kStates = kTrellis.states, kChoices = kTrellis.windows / kStates;
+  static constexpr std::uint32_t kChain = kTrellis.chain;
+  struct alignas(FitLanes) Costs : std::array<float, kStates> {};  // of the best path to each state
 
-  Paths(const Trellis& trellis, float other) : trellis_(trellis) { cost_.fill(other); }
+  static constexpr std::uint32_t window(std::uint32_t state, std::uint32_t choice) { return state + choice * kStates; }
+  static constexpr std::uint32_t from(std::uint32_t state, std::uint32_t choice) {
+    return std::uint32_t{kTrellis.from[state]} + kTrellis.from[window(0, choice)];
+  }
 
-  void begin_at(std::uint32_t state) { cost_[state] = 0; }
-
-  /// On to the place before. targets: of the states so far.
-  void step(const OfStates& targets, float cost, Windows& windows) {
-    const OfStates before = cost_;
-    for (std::uint32_t n = 0; n < trellis_.states; n += kFitLanes) {
+  /// On to the place before. target: of a state so far. Where they are marked, costs end in the choice's bits.
+  template <bool kMarked, class Target>
+  static void take(const Costs& before, Target target, float cost, Costs& after) {
+    for (std::uint32_t n = 0; n < kStates; n += kFitLanes) {
       FitLanes least{};
-      ChoiceLanes choice{};
-      for (std::uint32_t w = n; w < trellis_.windows; w += trellis_.states) {
-        const std::uint32_t from = trellis_.from[w];  // and of the windows beside it
-        const FitLanes away = targets[from] - lanes_at(&trellis_.levels[w]);
-        const FitLanes sum = before[from] + cost * (away * away);
-        const ChoiceLanes nearer = w == n ? ~ChoiceLanes{} : sum < least;
-        least = nearer ? sum : least;
-        choice = nearer ? ChoiceLanes{} + static_cast<std::int32_t>(w) : choice;
+      for (std::uint32_t choice = 0; choice < kChoices; ++choice) {
+        const std::uint32_t state = from(n, choice);  // and of the windows beside it
+        const FitLanes away = target(state) - lanes_at(&kTrellis.levels[window(n, choice)]);
+        FitLanes sum = before[state] + cost * (away * away);
+        if constexpr (kMarked) {
+          const FitBits unmarked = std::bit_cast<FitBits>(sum) & ~static_cast<std::int32_t>(kChoices - 1);
+          sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(choice));
+        }
+        least = choice == 0 ? sum : sum < least ? sum : least;
       }
-      put_lanes(&cost_[n], least);
-      for (std::uint32_t k = 0; k < kFitLanes; ++k) {
-        windows[n + k] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(choice[k]) + k);
-      }
+      put_lanes(&after[n], least);
     }
   }
-
-  std::uint32_t best() const {
-    return static_cast<std::uint32_t>(std::min_element(cost_.begin(), cost_.begin() + trellis_.states) - cost_.begin());
-  }
-
- private:
-  const Trellis& trellis_;
-  alignas(FitLanes) OfStates cost_;
+  static std::uint32_t marked_choice(float cost) { return std::bit_cast<std::uint32_t>(cost) & (kChoices - 1); }
 };
 
-/// The errors of every state's path, by places.
-class PathErrors {
+/// Of places from `first` on towards the chain's beginning, whose errors are not carried. costs[0] is given.
+template <std::uint32_t kBits, std::uint32_t kLength>
+struct Walk {
+  using By = Steps<kBits>;
+  const ByPlace& weights;
+  const ByPlace& cost;
+  std::uint32_t first;
+  std::array<typename By::Costs, kLength + 1> costs;
+
+  Walk(const ByPlace& weights, const ByPlace& cost, std::uint32_t first, float begin)
+      : weights(weights), cost(cost), first(first) {
+    costs[0].fill(begin);
+  }
+
+  void run() {
+    for (std::uint32_t step = 0; step < kLength; ++step) {
+      const float weight = weights[place(step)];
+      By::template take<false>(
+          costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
+    }
+  }
+  std::uint32_t place(std::uint32_t step) const {
+    return (first + kLength / By::kChain * By::kChain + By::kChain - step) % By::kChain;
+  }
+
+  /// By which a step reaches a state.
+  std::uint32_t window(std::uint32_t step, std::uint32_t state) const {
+    std::uint32_t best = 0;
+    float least = 0;
+    for (std::uint32_t choice = 0; choice < By::kChoices; ++choice) {
+      const float away = weights[place(step)] - By::kTrellis.levels[By::window(state, choice)];
+      const float sum = costs[step][By::from(state, choice)] + cost[place(step)] * (away * away);
+      if (choice != 0 && !(sum < least)) continue;
+      least = sum;
+      best = choice;
+    }
+    return By::window(state, best);
+  }
+};
+
+template <std::uint32_t kBits>
+std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
+  // Places on each side of the end, by which the state there is chosen.
+  constexpr std::uint32_t kAround = Steps<kBits>::kChain * 3 / 4;
+  Walk<kBits, 2 * kAround> around(weights, cost, kAround - 1, 0.0f);
+  around.run();
+  const auto& last = around.costs.back();
+  auto state = static_cast<std::uint32_t>(std::ranges::min_element(last) - last.begin());
+  for (std::uint32_t step = 2 * kAround; step-- > kAround;) {
+    state = Steps<kBits>::kTrellis.from[around.window(step, state)];
+  }
+  return state;
+}
+
+/// The windows of the least path by places.
+using Windows = std::array<std::uint8_t, kGroup>;
+
+template <std::uint32_t kBits>
+Windows path_from(std::uint32_t state, const ByPlace& weights, const ByPlace& cost) {
+  constexpr std::uint32_t kChain = Steps<kBits>::kChain;
+  Walk<kBits, kChain> walk(weights, cost, kChain - 1, kNoPath);
+  walk.costs[0][state] = 0;
+  walk.run();
+  Windows out{};
+  for (std::uint32_t place = 0; place < kChain; ++place) {
+    out[place] = static_cast<std::uint8_t>(walk.window(kChain - 1 - place, state));
+    state = Steps<kBits>::kTrellis.from[out[place]];
+  }
+  return out;
+}
+
+/// Every state has the weights that are still to come with what its own path carries to them.
+template <std::uint32_t kBits>
+class CarryingWalk {
  public:
-  PathErrors(const Trellis& trellis, const ChainCost& cost) : trellis_(trellis), cost_(cost) {}
+  /// aims: weights, with what pulls at them.
+  CarryingWalk(const ByPlace& weights, const ByPlace& aims, const ChainCost& cost)
+      : weights_(weights), aims_(aims), cost_(cost) {}
 
-  /// A weight with what is carried to its place from those before `end`.
-  void targets(std::uint32_t place, std::uint32_t end, float weight, OfStates& out) const {
-    out.fill(weight);
-    for (std::uint32_t q = place + 1; cost_.carries && q < end; ++q) {
-      const float by = cost_.carry[place][q];
-      for (std::uint32_t n = 0; n < trellis_.states; n += kFitLanes) {
-        put_lanes(&out[n], lanes_at(&out[n]) + by * lanes_at(&errors_[q][n]));
+  Windows path_from(std::uint32_t state) {
+    costs_.fill(kNoPath);
+    costs_[state] = 0;
+    for (Row& row : rows_[(By::kChain - 1) % 2 == 0]) std::ranges::copy(aims_, row.begin());
+    [this]<std::size_t... kFour>(std::index_sequence<kFour...>) { (take_four<kFours - 1 - kFour>(), ...); }
+    (std::make_index_sequence<kFours>{});
+    path_cost_ = costs_[state];
+    Windows out{};
+    for (std::uint32_t place = 0; place < By::kChain; ++place) {
+      out[place] = windows_[place][state];
+      state = By::kTrellis.from[out[place]];
+    }
+    return out;
+  }
+
+  /// Of the last one.
+  float path_cost() const { return path_cost_; }
+
+ private:
+  using By = Steps<kBits>;
+  struct alignas(FitLanes) Row : ByPlace {};
+  using Rows = std::array<Row, By::kStates>;
+  static constexpr std::size_t kFours = By::kChain / kFitLanes;
+
+  template <std::size_t kFour>
+  void take_four() {
+    for (std::uint32_t place = (kFour + 1) * kFitLanes; place-- > kFour * kFitLanes;) {
+      const Rows& rows = rows_[place % 2 == 0];
+      typename By::Costs after;
+      By::template take<true>(
+          costs_, [&](std::uint32_t state) { return rows[state][place]; }, cost_.cost[place], after);
+      costs_ = after;
+      extend<kFour + 1>(place, rows, rows_[place % 2]);
+    }
+  }
+
+  /// Rows of the first fours alone, the others are done.
+  template <std::size_t kOfFours>
+  void extend(std::uint32_t place, const Rows& rows, Rows& next) {
+    Row carry;
+    for (std::uint32_t at = 0; at < kOfFours * kFitLanes; ++at) carry[at] = cost_.carry[at][place];
+    for (std::uint32_t n = 0; n < By::kStates; ++n) {
+      const std::uint32_t choice = By::marked_choice(costs_[n]), window = By::window(n, choice);
+      windows_[place][n] = static_cast<std::uint8_t>(window);
+      const float error = weights_[place] - By::kTrellis.levels[window];
+      const Row& row = rows[By::kTrellis.from[window]];
+      for (std::uint32_t at = 0; at < kOfFours * kFitLanes; at += kFitLanes) {
+        put_lanes(&next[n][at], lanes_at(&row[at]) + error * lanes_at(&carry[at]));
       }
     }
   }
 
-  void extend(std::uint32_t place, std::uint32_t end, float weight, const Paths::Windows& windows) {
-    if (!cost_.carries) return;
-    std::array<std::uint8_t, kMaxStates> from;
-    for (std::uint32_t n = 0; n < trellis_.states; ++n) {
-      from[n] = trellis_.from[windows[n]];
-      errors_[place][n] = weight - trellis_.levels[windows[n]];
-    }
-    for (std::uint32_t q = place + 1; q < end; ++q) {
-      const OfStates before = errors_[q];
-      for (std::uint32_t n = 0; n < trellis_.states; ++n) errors_[q][n] = before[from[n]];
-    }
-  }
-
- private:
-  const Trellis& trellis_;
+  const ByPlace &weights_, &aims_;
   const ChainCost& cost_;
-  alignas(FitLanes) std::array<OfStates, kGroup> errors_;
+  float path_cost_ = 0;
+  typename By::Costs costs_;
+  std::array<Rows, 2> rows_;
+  std::array<std::array<std::uint8_t, By::kStates>, By::kChain> windows_;
 };
+
+/// Windows of which more costs less than `stays`, where there are any.
+template <std::uint32_t kBits>
+std::optional<Windows> path_nearer(std::span<const std::uint32_t> ends, const ByPlace& levels, const ByPlace& aims,
+                                   const ChainCost& cost, float stays) {
+  std::optional<Windows> out;
+  CarryingWalk<kBits> walk(levels, aims, cost);
+  for (const std::uint32_t end : ends) {
+    const Windows windows = walk.path_from(end);
+    if (!(walk.path_cost() < stays)) continue;
+    stays = walk.path_cost();
+    out = windows;
+  }
+  return out;
+}
+
+/// Calls what takes a number of bits as a template's argument.
+template <class Call>
+auto with_bits(std::uint32_t code_bits, Call call) {
+  static_assert(kTrellises.size() == 3);
+  switch (code_bits) {
+    case 2:
+      return call.template operator()<2>();
+    case 3:
+      return call.template operator()<3>();
+    default:
+      return call.template operator()<4>();
+  }
+}
+
+ByPlace by_place(std::uint32_t code_bits, std::span<const float> columns) {
+  ByPlace out{};
+  for (std::uint32_t p = 0; p < columns.size(); ++p) out[p] = columns[trellis_column(code_bits, p)];
+  return out;
+}
 
 using Square = std::array<std::array<float, kGroup>, kGroup>;
 
-/// The sum of cost[i] * u_i^T u_i: moments of the columns, by places. Upper half.
-Square moments_of(std::uint32_t code_bits, std::span<const float> cost, const float* carry, std::size_t stride) {
-  Square by_columns{}, out;
-  for (std::uint32_t i = 0; i < kGroup; ++i) {
+/// The sum of cost[i] * u_i^T u_i: moments of the columns. Upper half.
+Square moments_of(std::span<const float> cost, const float* carry, std::size_t stride) {
+  Square out{};
+  const auto n = static_cast<std::uint32_t>(cost.size());
+  for (std::uint32_t i = 0; i < n; ++i) {
     std::array<float, kGroup> u{};
     u[i] = 1;
-    for (std::uint32_t j = i + 1; j < kGroup; ++j) u[j] = carry[i * stride + j];
-    for (std::uint32_t j = i; j < kGroup; ++j) {
+    for (std::uint32_t j = i + 1; j < n; ++j) u[j] = carry[i * stride + j];
+    for (std::uint32_t j = i; j < n; ++j) {
       const float by = cost[i] * u[j];
-      for (std::uint32_t k = 0; k < kGroup; ++k) by_columns[j][k] += by * u[k];
-    }
-  }
-  for (std::uint32_t p = 0; p < kGroup; ++p) {
-    for (std::uint32_t q = p; q < kGroup; ++q) {
-      const std::uint32_t j = trellis_column(code_bits, p), k = trellis_column(code_bits, q);
-      out[p][q] = by_columns[std::min(j, k)][std::max(j, k)];
+      for (std::uint32_t k = 0; k < kGroup; ++k) out[j][k] += by * u[k];
     }
   }
   return out;
@@ -207,74 +337,99 @@ Square moments_of(std::uint32_t code_bits, std::span<const float> cost, const fl
 
 void trellis_levels(std::uint32_t code_bits, std::span<std::uint8_t> codes) {
   const Rule rule(code_bits);
-  for (; !codes.empty(); codes = codes.subspan(kGroup)) {
+  const std::uint32_t n = rule.tables.chain;
+  for (; !codes.empty(); codes = codes.subspan(n)) {
     std::array<std::uint32_t, kGroup> chain;
-    for (std::uint32_t p = 0; p < kGroup; ++p) chain[p] = codes[trellis_column(code_bits, p)];
-    for (std::uint32_t p = 0; p < kGroup; ++p) {
-      const std::uint32_t begin = p / rule.tables.chain * rule.tables.chain;
-      codes[trellis_column(code_bits, p)] =
-          rule.level([&](std::uint32_t k) { return chain[begin + (p - begin + k) % rule.tables.chain]; });
+    for (std::uint32_t p = 0; p < n; ++p) chain[p] = codes[trellis_column(code_bits, p)];
+    for (std::uint32_t p = 0; p < n; ++p) {
+      codes[trellis_column(code_bits, p)] = rule.level([&](std::uint32_t k) { return chain[(p + k) % n]; });
     }
   }
 }
 
-ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const float* carry, std::size_t stride) {
-  ChainCost out{};
-  out.carries = carry != nullptr;
-  if (!out.carries) {
-    for (std::uint32_t p = 0; p < kGroup; ++p) out.cost[p] = cost[trellis_column(code_bits, p)];
-    return out;
+ChainCost chain_cost(std::uint32_t code_bits, const float* moments, std::size_t stride) {
+  const std::uint32_t n = trellis_tables(code_bits).chain;
+  Square h;
+  for (std::uint32_t p = 0; p < n; ++p) {
+    for (std::uint32_t q = p; q < n; ++q) {
+      const std::uint32_t j = trellis_column(code_bits, p), k = trellis_column(code_bits, q);
+      h[p][q] = moments[std::min(j, k) * stride + std::max(j, k)];
+    }
   }
-  Square h = moments_of(code_bits, cost, carry, stride);
-  for (std::uint32_t p = 0; p < kGroup; ++p) {
+  ChainCost out{};
+  out.carries = true;
+  for (std::uint32_t p = 0; p < n; ++p) {
     const float pivot = std::max(h[p][p], 0.0f);
     out.cost[p] = pivot;
     if (pivot == 0) continue;
-    for (std::uint32_t q = p + 1; q < kGroup; ++q) {
+    for (std::uint32_t q = p + 1; q < n; ++q) {
       const float by = out.carry[p][q] = h[p][q] / pivot;
-      for (std::uint32_t k = q; k < kGroup; ++k) h[q][k] -= by * h[p][k];
+      for (std::uint32_t k = q; k < n; ++k) h[q][k] -= by * h[p][k];
     }
   }
   return out;
 }
 
+ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const float* carry, std::size_t stride) {
+  if (carry != nullptr) return chain_cost(code_bits, moments_of(cost, carry, stride)[0].data(), kGroup);
+  return {by_place(code_bits, cost), {}, false};
+}
+
+std::uint32_t chain_end(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost) {
+  const ByPlace chain = by_place(code_bits, weights);
+  return with_bits(code_bits, [&]<std::uint32_t kBits>() { return end_of<kBits>(chain, cost.cost); });
+}
+
+void least_path(std::uint32_t code_bits, std::uint32_t end, std::span<const float> weights, const ChainCost& cost,
+                std::span<std::uint8_t> codes) {
+  const ByPlace chain = by_place(code_bits, weights);
+  const Windows windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
+    return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end)
+                        : path_from<kBits>(end, chain, cost.cost);
+  });
+  for (std::uint32_t p = 0; p < codes.size(); ++p) {
+    codes[trellis_column(code_bits, p)] = windows[p] & ((1u << code_bits) - 1);
+  }
+}
+
 void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
                 std::span<std::uint8_t> codes) {
+  least_path(code_bits, chain_end(code_bits, weights, cost), weights, cost, codes);
+}
+
+bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost,
+                  std::span<std::uint8_t> codes) {
   const Trellis& trellis = kTrellises[code_bits - kLeastTrellis];
-  OfStates targets;
-  PathErrors errors(trellis, cost);
-  std::array<Paths::Windows, 2 * kAround> windows;
-  std::array<float, kGroup> ordered, moved, settled{};  // by places: weights, with what is carried to them; errors
-  for (std::uint32_t p = 0; p < kGroup; ++p) ordered[p] = weights[trellis_column(code_bits, p)];
-  for (std::uint32_t begin = kGroup; begin > 0;) {
-    const std::uint32_t end = std::exchange(begin, begin - trellis.chain);
-    for (std::uint32_t p = begin; p < end; ++p) {
-      moved[p] = ordered[p];
-      for (std::uint32_t q = end; cost.carries && q < kGroup; ++q) moved[p] += cost.carry[p][q] * settled[q];
-    }
-    // Where a chain begins and ends is chosen by what lies on both sides.
-    Paths around(trellis, 0.0f);
-    for (std::uint32_t step = 0; step < 2 * kAround; ++step) {
-      const std::uint32_t place = end - 1 - (step + trellis.chain - kAround % trellis.chain) % trellis.chain;
-      targets.fill(moved[place]);
-      around.step(targets, cost.cost[place], windows[step]);
-    }
-    std::uint32_t state = around.best();
-    for (std::uint32_t step = 2 * kAround; step-- > kAround;) state = trellis.from[windows[step][state]];
-    Paths paths(trellis, kNoPath);
-    paths.begin_at(state);
-    for (std::uint32_t place = end; place-- > begin;) {
-      errors.targets(place, end, moved[place], targets);
-      paths.step(targets, cost.cost[place], windows[place - begin]);
-      errors.extend(place, end, ordered[place], windows[place - begin]);
-    }
-    for (std::uint32_t place = begin; place < end; ++place) {
-      const std::uint8_t window = windows[place - begin][state];
-      codes[trellis_column(code_bits, place)] = window & ((1u << code_bits) - 1);
-      settled[place] = ordered[place] - trellis.levels[window];
-      state = trellis.from[window];
-    }
+  const ByPlace pulled = by_place(code_bits, pull);
+  std::array<std::uint8_t, kGroup> column_levels;
+  std::ranges::copy(codes, column_levels.begin());
+  trellis_levels(code_bits, std::span(column_levels).first(codes.size()));
+  ByPlace levels{}, aims{}, carried{};
+  float stays = 0;
+  for (std::uint32_t p = 0; p < trellis.chain; ++p) {
+    levels[p] = static_cast<float>(column_levels[trellis_column(code_bits, p)]) - kTrellisOffset;
+    // The cost of a change d is the sum of cost[p] * (d[p] + away[p] + what is carried)^2, less that of none.
+    const float left = pulled[p] - carried[p], away = cost.cost[p] > 0 ? left / cost.cost[p] : 0.0f;
+    for (std::uint32_t q = p + 1; q < trellis.chain; ++q) carried[q] += cost.carry[p][q] * left;
+    aims[p] = levels[p] + away;
+    stays += left * away;
   }
+  stays *= 0.99999f;  // costs of paths are rounded
+  std::uint32_t end = 0;
+  for (std::uint32_t k = 0; 1u << k < trellis.states; ++k) {
+    const auto [code, bit] = trellis.bits[k];
+    end |= (codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
+  }
+  const std::optional<Windows> windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
+    const std::array<std::uint32_t, 2> ends{end, end_of<kBits>(aims, cost.cost)};
+    const std::span tried(ends);
+    return path_nearer<kBits>(tried.first(ends[0] == ends[1] ? 1 : 2), levels, aims, cost, stays);
+  });
+  if (!windows) return false;
+  for (std::uint32_t p = 0; p < codes.size(); ++p) {
+    codes[trellis_column(code_bits, p)] = (*windows)[p] & ((1u << code_bits) - 1);
+  }
+  return true;
 }
 
 }  // namespace qsf

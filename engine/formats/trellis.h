@@ -50,29 +50,44 @@ constexpr const TrellisTables& trellis_tables(std::uint32_t code_bits) {
   return kTrellisTables[code_bits - kLeastTrellis];
 }
 
-/// The column of a place, chain after chain: the same byte of the dots that a chain goes through, then the next byte;
-/// after a chain's last column comes its first.
+/// Columns of a chain of a format.
+constexpr std::uint32_t chain_columns(const Format& f) { return trellis_tables(f.code_bits).chain; }
+
+/// The column of a place: the same byte of the dots that a chain goes through, then the next byte; after a chain's last
+/// column comes its first.
 constexpr std::uint32_t trellis_column(std::uint32_t code_bits, std::uint32_t place) {
-  const std::uint32_t chain = trellis_tables(code_bits).chain, dots = chain / kTileGroup, of_chain = place % chain;
-  return (place / chain * dots + of_chain % dots) * kTileGroup + of_chain / dots;
+  const std::uint32_t dots = trellis_tables(code_bits).chain / kTileGroup;
+  return place % dots * kTileGroup + place / dots;
 }
 
-/// Codes of whole groups to levels, in place.
+/// Codes of whole chains to levels, in place.
 void trellis_levels(std::uint32_t code_bits, std::span<std::uint8_t> codes);
 
-/// What a group's errors e cost, by places of its chains, as BlockCost has it: the sum of
+/// What a chain's errors e cost, by its places, as BlockCost has it: the sum of
 /// cost[p] * (e[p] + sum over q > p of carry[p][q] * e[q])^2.
 struct ChainCost {
   std::array<float, kGroup> cost;
   std::array<std::array<float, kGroup>, kGroup> carry;
   bool carries;
 };
-/// Of a group whose columns count so much, and carry to those before them as the rows of `carry` say; or none.
+/// Of a chain whose columns count so much, and carry to those before them as the rows of `carry` say; or none.
 ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const float* carry, std::size_t stride);
+/// Of a chain whose columns have these moments; those on and above the diagonal are read.
+ChainCost chain_cost(std::uint32_t code_bits, const float* moments, std::size_t stride);
 
-/// Codes of a group's columns, whose levels are near to its weights over their scale: the path through the chain that
+/// The state that a chain begins and ends with: chosen by what lies on both sides, each column for itself.
+std::uint32_t chain_end(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost);
+
+/// Codes of a chain's columns, whose levels are near to its weights over their scale: the path through the chain that
 /// costs least, by Viterbi's algorithm, with each state's own errors where they carry.
+void least_path(std::uint32_t code_bits, std::uint32_t end, std::span<const float> weights, const ChainCost& cost,
+                std::span<std::uint8_t> codes);
 void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
                 std::span<std::uint8_t> codes);
+
+/// Codes of a chain to a path that costs less, where one is found while all other columns stay: pull is what
+/// BlockMoments' pull is, over the scale. Whether any changed.
+bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost,
+                  std::span<std::uint8_t> codes);
 
 }  // namespace qsf

@@ -171,5 +171,21 @@ TEST(RowCost, RowsCostNoMoreThanRounded) {
   }
 }
 
+TEST(RowCost, RowsTogetherBecomeTheSame) {
+  constexpr std::uint32_t kCols = 600, kRows = 6;
+  const RowCost cost = RowCost::of(some_moments(kCols, 256, 500));
+  for (const char* name : {"q2_k", "iq4_nl", "trellis2"}) {
+    const Format& f = format(name);
+    const std::size_t size = row_bytes(f, kCols);
+    const std::vector<float> weights = random_weights(kCols * kRows, 3);
+    std::vector<std::byte> together(kRows * size), alone(kRows * size);
+    cost.quantize(f, weights, together);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      cost.quantize(f, std::span(weights).subspan(r * kCols, kCols), std::span(alone).subspan(r * size, size));
+    }
+    EXPECT_EQ(together, alone) << name;
+  }
+}
+
 }  // namespace
 }  // namespace qsf::test
