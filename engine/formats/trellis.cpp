@@ -224,7 +224,9 @@ class CarryingWalk {
     costs_.fill(kNoPath);
     costs_[state] = 0;
     for (Row& row : rows_[(By::kChain - 1) % 2 == 0]) std::ranges::copy(aims_, row.begin());
-    [this]<std::size_t... kFour>(std::index_sequence<kFour...>) { (take_four<kFours - 1 - kFour>(), ...); }
+    [this]<std::size_t... kFour>(std::index_sequence<kFour...>) {
+      (this->template take_four<kFours - 1 - kFour>(), ...);
+    }
     (std::make_index_sequence<kFours>{});
     path_cost_ = costs_[state];
     Windows out{};
