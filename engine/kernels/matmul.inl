@@ -72,11 +72,11 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   for_parts(add, passed);
 }
 
-/// kStrips strips of 16 rows, strip_bytes apart (0: one and the same), times kColumns activation columns from `column`
-/// on.
+/// kStrips strips of 16 rows, strip_bytes and rows_apart apart (0: one and the same), times kColumns activation columns
+/// from `column` on.
 template <TileKind kKind, int kColumns, int kStrips>
 void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::size_t strip_bytes,
-                          std::uint32_t row, std::uint32_t column) {
+                          std::uint32_t row, std::uint32_t rows_apart, std::uint32_t column) {
   Floats acc[kStrips][kColumns];
   for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = broadcast(0.0f); });
   add_products<kKind>(
@@ -84,7 +84,7 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
         for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
       });
   for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) {
-    store_strip(a, row + (strip_bytes == 0 ? 0 : s * kTileRows), column + c, acc[s][c]);
+    store_strip(a, row + s * rows_apart, column + c, acc[s][c]);
   });
 }
 
@@ -209,14 +209,28 @@ QSF_INLINE void for_columns(std::uint32_t column, std::uint32_t n, Pass pass) {
 /// Strips of `rows`, 0 for none; no sum that might wrap.
 constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows + (rows % kTileRows != 0 ? 1 : 0); }
 
-/// All columns of a strip before the next: a strip is read from memory once. A column alone goes over several strips
-/// side by side where nothing can be read ahead: processors follow each of them.
+/// A column alone where nothing can be read ahead: one half of the strips beside the other. Processors follow two runs
+/// of memory, but not many short ones.
+template <TileKind kKind>
+void halves_times_column(const MatmulArgs& a, const TileShape& shape, std::size_t strip_bytes, std::uint32_t column) {
+  const std::uint32_t strips = strips_of(a.rows), half = strips / 2 + strips % 2;
+  for (std::uint32_t strip = 0; strip < half; ++strip) {
+    const std::uint32_t apart = strip + half < strips ? half : 0;  // a last strip alone is its own neighbour
+    strips_times_columns<kKind, 1, 2>(a, shape, a.weights + strip * strip_bytes, apart * strip_bytes, strip * kTileRows,
+                                      apart * kTileRows, column);
+  }
+}
+
+/// Columns that passes of several leave, one by one.
+constexpr std::uint32_t columns_alone(std::uint32_t n) { return kReadsAhead ? 0 : n % (kPassesOfTwo ? 2 : 4); }
+
+/// All columns of a strip before the next: a strip is read from memory once.
 template <TileKind kKind, TileKind kAlone, class Tiles = MatrixTiles<Ints>>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
-  constexpr std::uint32_t kBeside = kReadsAhead ? 1 : 2;
   const std::size_t strip_bytes = whole_groups(a.cols, shape) / shape.groups * shape.bytes;
   const std::uint32_t strips = strips_of(a.rows);
-  std::uint32_t in_tiles = 0, in_spans = 0, step = kBeside;
+  const std::uint32_t together = a.n - columns_alone(a.n);
+  std::uint32_t in_tiles = 0, in_spans = 0, step = 1;
   [[maybe_unused]] std::optional<Tiles> tiles;
   if constexpr (Tiles::kColumns != 0) {
     in_tiles = a.n / Tiles::kColumns * Tiles::kColumns;
@@ -227,7 +241,7 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   } else if constexpr (kKind.in_spans()) {
     if (a.n > kMaxPass) in_spans = a.n / kMaxPass * kMaxPass;
   }
-  for (std::uint32_t strip = 0; strip < strips; strip += step) {
+  for (std::uint32_t strip = 0; strip < strips && together != 0; strip += step) {
     const std::byte* const at = a.weights + strip * strip_bytes;
     const std::uint32_t row = strip * kTileRows, here = std::min(strips - strip, step);
     // A last strip alone is its own neighbour.
@@ -240,16 +254,18 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
         strip_in_spans<kKind>(a, shape, at + s * strip_bytes, row + s * kTileRows, in_spans);
       }
     }
-    for_columns(in_tiles + in_spans, a.n, [&](auto columns, std::uint32_t column) {
-      if constexpr (columns == 1 && kBeside > 1) {
-        strips_times_columns<kAlone, 1, kBeside>(a, shape, at, to_next, row, column);
-      } else {
+    for_columns(in_tiles + in_spans, together, [&](auto columns, std::uint32_t column) {
+      if constexpr (columns > 1 || kReadsAhead) {
         for (std::uint32_t s = 0; s < here; ++s) {
-          strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, strip_bytes, row + s * kTileRows,
-                                                  column);
+          strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, 0, row + s * kTileRows, 0, column);
         }
       }
     });
+  }
+  if constexpr (!kReadsAhead) {
+    for (std::uint32_t column = together; column < a.n; ++column) {
+      halves_times_column<kAlone>(a, shape, strip_bytes, column);
+    }
   }
 }
 
