@@ -158,8 +158,7 @@ struct Walk {
   void run() {
     for (std::uint32_t step = 0; step < kLength; ++step) {
       const float weight = weights[place(step)];
-      By::template take<false>(
-          costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
+      By::template take<false>(costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
     }
   }
   std::uint32_t place(std::uint32_t step) const {
@@ -226,8 +225,7 @@ class CarryingWalk {
     for (Row& row : rows_[(By::kChain - 1) % 2 == 0]) std::ranges::copy(aims_, row.begin());
     [this]<std::size_t... kFour>(std::index_sequence<kFour...>) {
       (this->template take_four<kFours - 1 - kFour>(), ...);
-    }
-    (std::make_index_sequence<kFours>{});
+    }(std::make_index_sequence<kFours>{});
     path_cost_ = costs_[state];
     Windows out{};
     for (std::uint32_t place = 0; place < By::kChain; ++place) {

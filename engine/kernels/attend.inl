@@ -18,8 +18,8 @@ QSF_INLINE void widen_elements(const std::byte* from, std::size_t n, float* to, 
 struct KvF32 {
   static constexpr KvType kType = KvType::f32;
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    widen_elements<4>(
-        position, head_dim, to, [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
+    widen_elements<4>(position, head_dim, to,
+                      [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
     __builtin_memcpy(to, x, head_dim * sizeof(float));
@@ -29,9 +29,8 @@ struct KvF32 {
 struct KvF16 {
   static constexpr KvType kType = KvType::f16;
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    widen_elements<2>(
-        position, head_dim, to,
-        [](const std::byte* at) __attribute__((always_inline)) { return load_promote_f16(at); });
+    widen_elements<2>(position, head_dim, to,
+                      [](const std::byte* at) __attribute__((always_inline)) { return load_promote_f16(at); });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
     for (std::size_t i = 0; i < head_dim; i += kLanes) {
@@ -50,10 +49,9 @@ struct KvQ8 {
     float one;
     __builtin_memcpy(&one, position, sizeof one);
     const Floats scale = broadcast(one);
-    widen_elements<1>(
-        position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
-          return scale * convert_to<Floats>(load_promote_i8(at));
-        });
+    widen_elements<1>(position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
+      return scale * convert_to<Floats>(load_promote_i8(at));
+    });
   }
   QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
     Bits most = broadcast(0u);
@@ -200,9 +198,8 @@ QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys,
   Floats sums[kPositions];
   unroll<kPositions>([&](auto i) __attribute__((always_inline)) { sums[i] = broadcast(0.0f); });
   const auto add = [&](std::size_t d, Floats of_query) __attribute__((always_inline)) {
-    unroll<kPositions>([&](auto i) __attribute__((always_inline)) {
-      sums[i] = sums[i] + of_query * load(keys + i * stride + d);
-    });
+    unroll<kPositions>(
+        [&](auto i) __attribute__((always_inline)) { sums[i] = sums[i] + of_query * load(keys + i * stride + d); });
   };
   std::size_t d = 0;
   for (; d + kLanes <= a.head_dim; d += kLanes) add(d, load(q + d));
@@ -218,9 +215,8 @@ QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, st
   if constexpr (kParts == 1) {
     for (; n - i >= kLanes; i += kLanes) {
       FloatPart sums[kLanes];
-      multiply<kLanes>(
-          a, q, keys + i * stride,
-          stride, [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
+      multiply<kLanes>(a, q, keys + i * stride, stride,
+                       [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
       store(scores + i, Floats{{reduce_sums(sums) * a.scale}});
     }
   }
@@ -228,18 +224,16 @@ QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, st
     Four<float> half[4];
     unroll<4 / kPositions>([&](auto pass) __attribute__((always_inline)) {
       constexpr std::uint32_t kFirst = pass * kPositions;
-      multiply<kPositions>(
-          a, q, keys + (i + kFirst) * stride, stride, [&](auto j, Floats lanes) __attribute__((always_inline)) {
-            half[kFirst + j] = reduce_sum_to_four(lanes);
-          });
+      multiply<kPositions>(a, q, keys + (i + kFirst) * stride, stride,
+                           [&](auto j, Floats lanes)
+                               __attribute__((always_inline)) { half[kFirst + j] = reduce_sum_to_four(lanes); });
     });
     const Four<float> four = reduce_sums_of_four(half[0], half[1], half[2], half[3]) * a.scale;
     __builtin_memcpy(scores + i, &four, sizeof four);
   }
   for (; i < n; ++i) {
-    multiply<1>(
-        a, q, keys + i * stride,
-        stride, [&](auto, Floats lanes) __attribute__((always_inline)) { scores[i] = reduce_sum(lanes) * a.scale; });
+    multiply<1>(a, q, keys + i * stride, stride,
+                [&](auto, Floats lanes) __attribute__((always_inline)) { scores[i] = reduce_sum(lanes) * a.scale; });
   }
 }
 
@@ -281,12 +275,11 @@ void attend(const AttendArgs& a) {
   const auto scores = [&](std::uint32_t t, std::uint32_t head) __attribute__((always_inline)) {
     return a.scores + (t * std::size_t{a.n_heads} + head) * a.capacity;
   };
-  for_tiles<Kv>(
-      a, a.k,
-      [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* keys, std::uint32_t n, std::size_t stride)
-          __attribute__((always_inline)) {
-            score<kPositions>(a, a.q + place(t, head), keys, n, stride, scores(t, head) + at);
-          });
+  for_tiles<Kv>(a, a.k,
+                [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* keys, std::uint32_t n,
+                    std::size_t stride) __attribute__((always_inline)) {
+                  score<kPositions>(a, a.q + place(t, head), keys, n, stride, scores(t, head) + at);
+                });
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
       const std::uint32_t n = a.end(t) - a.oldest(t);
@@ -296,18 +289,18 @@ void attend(const AttendArgs& a) {
       __builtin_memset(a.out + place(t, head), 0, a.head_dim * sizeof(float));
     }
   }
-  for_tiles<Kv>(
-      a, a.v,
-      [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* values, std::uint32_t n,
-          std::size_t stride) __attribute__((always_inline)) {
-        const float* const weights = scores(t, head) + at;
-        float* const out = a.out + place(t, head);
-        std::size_t d = 0;
-        for (; d + kVectors * kLanes <= a.head_dim; d += kVectors * kLanes) {
-          add_weighted<kVectors>(weights, values + d, n, stride, kVectors * kLanes, out + d);
-        }
-        for (; d < a.head_dim; d += kLanes) add_weighted<1>(weights, values + d, n, stride, a.head_dim - d, out + d);
-      });
+  for_tiles<Kv>(a, a.v,
+                [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* values, std::uint32_t n,
+                    std::size_t stride) __attribute__((always_inline)) {
+                  const float* const weights = scores(t, head) + at;
+                  float* const out = a.out + place(t, head);
+                  std::size_t d = 0;
+                  for (; d + kVectors * kLanes <= a.head_dim; d += kVectors * kLanes) {
+                    add_weighted<kVectors>(weights, values + d, n, stride, kVectors * kLanes, out + d);
+                  }
+                  for (; d < a.head_dim; d += kLanes)
+                    add_weighted<1>(weights, values + d, n, stride, a.head_dim - d, out + d);
+                });
 }
 
 }  // namespace

@@ -73,9 +73,8 @@ constexpr Series<kTerms> alternating_series(int first) {
 template <int kTerms>
 QSF_INLINE Doubles evaluate(const Series<kTerms>& series, const Doubles& square) {
   Doubles p = Doubles{} + series.c[kTerms - 1];
-  unroll<kTerms - 1>([&](auto i) __attribute__((always_inline)) {
-    p = p * square + series.c[kTerms - 2 - decltype(i)::value];
-  });
+  unroll<kTerms - 1>(
+      [&](auto i) __attribute__((always_inline)) { p = p * square + series.c[kTerms - 2 - decltype(i)::value]; });
   return p;
 }
 

@@ -31,8 +31,8 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   begin_panels<kPer>(panels, a, column, group);
   const float offset = dot_offset<kKind>(shape);
 
-  const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub, auto ahead)
-      __attribute__((always_inline)) {
+  const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
+                       auto ahead) __attribute__((always_inline)) {
     constexpr int kPart = decltype(part)::value;
     Sum<kBits> sum[kStrips][kColumns][kSums] = {};
     std::uint32_t rounds = kRounds;
@@ -79,10 +79,9 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
                           std::uint32_t row, std::uint32_t rows_apart, std::uint32_t column) {
   Floats acc[kStrips][kColumns];
   for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) { acc[s][c] = broadcast(0.0f); });
-  add_products<kKind>(
-      acc, a, shape, column, 0, [&](auto& add, auto& passed) __attribute__((always_inline)) {
-        for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
-      });
+  add_products<kKind>(acc, a, shape, column, 0, [&](auto& add, auto& passed) __attribute__((always_inline)) {
+    for_each_part<kKind, kStrips>(groups_of(a.cols), shape, strip, strip_bytes, add, passed);
+  });
   for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) {
     store_strip(a, row + s * rows_apart, column + c, acc[s][c]);
   });
@@ -170,13 +169,11 @@ QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::
   };
   std::size_t k = 0;
   for (; k + kLanes <= a.cols; k += kLanes) {
-    add(
-        [&](const std::byte* of) __attribute__((always_inline)) { return load_weights<kFormat>(of + k * kBytes); },
+    add([&](const std::byte* of) __attribute__((always_inline)) { return load_weights<kFormat>(of + k * kBytes); },
         [&](const float* of) __attribute__((always_inline)) { return load(of + k); });
   }
   if (const std::size_t n = a.cols - k; n != 0) {
-    add(
-        [&](const std::byte* of) __attribute__((always_inline)) { return load_weights_n<kFormat>(of + k * kBytes, n); },
+    add([&](const std::byte* of) __attribute__((always_inline)) { return load_weights_n<kFormat>(of + k * kBytes, n); },
         [&](const float* of) __attribute__((always_inline)) { return load_n(of + k, n); });
   }
   unroll<kRows * kColumns>([&](auto i) __attribute__((always_inline)) {

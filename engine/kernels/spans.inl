@@ -32,20 +32,20 @@ void unpack_span(UnpackedSpan<kKind>& out, const TileShape& shape, const std::by
   const Bits less = broadcast(0x01010101u * static_cast<std::uint8_t>(-shape.offset));
   std::size_t at = 0;
   const auto unpack = [&](auto part, auto& codes, const auto& scales, std::size_t sub, const std::byte* ahead)
-      __attribute__((always_inline)) {
-    constexpr int kPart = decltype(part)::value;
-    unroll<kDots>([&](auto index) __attribute__((always_inline)) {
-      constexpr int kAt = kPart * kDots + decltype(index)::value;
-      Bits levels = codes.of[0].template levels<kAt>();
-      if constexpr (kSigned && kKind.has_offset) levels = add_u8(levels, less);
-      store(out.levels[at][decltype(index)::value], levels);
-      read_ahead<kKind, kAt>(ahead);
-    });
-    if constexpr (kPart + 1 == kKind.per_group()) codes.of[0].template next<1>();
-    store(out.scales[at], scales[0].scale(sub));
-    if constexpr (kKind.has_min) store(out.minima[at], scales[0].minimum(sub));
-    ++at;
-  };
+                          __attribute__((always_inline)) {
+                            constexpr int kPart = decltype(part)::value;
+                            unroll<kDots>([&](auto index) __attribute__((always_inline)) {
+                              constexpr int kAt = kPart * kDots + decltype(index)::value;
+                              Bits levels = codes.of[0].template levels<kAt>();
+                              if constexpr (kSigned && kKind.has_offset) levels = add_u8(levels, less);
+                              store(out.levels[at][decltype(index)::value], levels);
+                              read_ahead<kKind, kAt>(ahead);
+                            });
+                            if constexpr (kPart + 1 == kKind.per_group()) codes.of[0].template next<1>();
+                            store(out.scales[at], scales[0].scale(sub));
+                            if constexpr (kKind.has_min) store(out.minima[at], scales[0].minimum(sub));
+                            ++at;
+                          };
   for_each_part<kKind, 1>(n_groups, shape, tile, 0, unpack, [] {});
 }
 

@@ -228,9 +228,8 @@ class TileCodes {
     constexpr int kBits = kKind.code_bits;
     constexpr const TrellisTables& tables = trellis_tables(kBits);
     const auto entry = [&](auto table, auto plane, auto later) __attribute__((always_inline)) {
-      const auto load_of = [&](int k) __attribute__((always_inline)) {
-        return load<Bits>(planes_[plane] + k * kTileLoad);
-      };
+      const auto load_of = [&](int k)
+                               __attribute__((always_inline)) { return load<Bits>(planes_[plane] + k * kTileLoad); };
       return table_lookup(load<Bits>(kTrellisTable<kBits, table>.data()),
                           four_bits<kBits, plane, kAt + later>(load_of));
     };
@@ -252,7 +251,8 @@ class TileCodes {
 
 /// Levels that are unpacked several groups at a time.
 template <TileKind kKind>
-requires(kKind.shared) class TileCodes<kKind> {
+  requires(kKind.shared)
+class TileCodes<kKind> {
  public:
   QSF_INLINE TileCodes(const std::byte* codes, const TileShape& shape) : codes_(codes), shape_(shape) {}
 
@@ -408,9 +408,8 @@ QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, cons
   const std::byte* ahead = strip + kNear;
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
     TileScales<kKind> scales[kStrips];
-    unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
-      read_scales<kKind>(tile + s * strip_bytes, shape, scales[s]);
-    });
+    unroll<kStrips>(
+        [&](auto s) __attribute__((always_inline)) { read_scales<kKind>(tile + s * strip_bytes, shape, scales[s]); });
     auto codes = several<TileCodes<kKind>, kStrips>([&](std::size_t s) __attribute__((always_inline)) {
       return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
     });

@@ -17,24 +17,19 @@ QSF_INLINE void map(float* x, const float* y, std::uint32_t n, F f) {
 }
 
 void add(float* x, const float* y, std::uint32_t n) {
-  map(
-      x, y, n, [](Floats a, Floats b) __attribute__((always_inline)) { return a + b; });
+  map(x, y, n, [](Floats a, Floats b) __attribute__((always_inline)) { return a + b; });
 }
 void mul(float* x, const float* y, std::uint32_t n) {
-  map(
-      x, y, n, [](Floats a, Floats b) __attribute__((always_inline)) { return a * b; });
+  map(x, y, n, [](Floats a, Floats b) __attribute__((always_inline)) { return a * b; });
 }
 void scale(float* x, float by, std::uint32_t n) {
-  map(
-      x, n, [&](Floats a) __attribute__((always_inline)) { return a * broadcast(by); });
+  map(x, n, [&](Floats a) __attribute__((always_inline)) { return a * broadcast(by); });
 }
 void exp(float* x, std::uint32_t n) {
-  map(
-      x, n, [](Floats a) __attribute__((always_inline)) { return exp(a); });
+  map(x, n, [](Floats a) __attribute__((always_inline)) { return exp(a); });
 }
 void tanh(float* x, std::uint32_t n) {
-  map(
-      x, n, [](Floats a) __attribute__((always_inline)) { return tanh(a); });
+  map(x, n, [](Floats a) __attribute__((always_inline)) { return tanh(a); });
 }
 
 void sin_cos(const float* x, float* sin, float* cos, std::uint32_t n) {
@@ -72,9 +67,7 @@ void rms_norm(const float* x, const float* weight, float* y, std::uint32_t n, fl
 }
 
 void layer_norm(const float* x, const float* weight, const float* bias, float* y, std::uint32_t n, float epsilon) {
-  const float mean = sum_over(
-                         x, n, [](Floats v) __attribute__((always_inline)) { return v; }) /
-                     static_cast<float>(n);
+  const float mean = sum_over(x, n, [](Floats v) __attribute__((always_inline)) { return v; }) / static_cast<float>(n);
   for (std::size_t i = 0; i < n; i += kLanes) store_n(y + i, load_n(x + i, n - i) - broadcast(mean), n - i);
   rms_norm(y, weight, y, n, epsilon);
   if (bias != nullptr) add(y, bias, n);
@@ -129,11 +122,9 @@ QSF_INLINE Floats relu2(Floats x) { return relu(x) * relu(x); }
 template <Floats (*f)(Floats)>
 void activate(float* x, const float* up, std::uint32_t n) {
   if (up == nullptr) {
-    map(
-        x, n, [](Floats a) __attribute__((always_inline)) { return f(a); });
+    map(x, n, [](Floats a) __attribute__((always_inline)) { return f(a); });
   } else {
-    map(
-        x, up, n, [](Floats a, Floats b) __attribute__((always_inline)) { return f(a) * b; });
+    map(x, up, n, [](Floats a, Floats b) __attribute__((always_inline)) { return f(a) * b; });
   }
 }
 
@@ -192,8 +183,7 @@ void softmax(float* x, std::uint32_t n, float temperature) { softmax_beside(x, n
 
 /// x = cap * tanh(x / cap)
 void soft_cap(float* x, std::uint32_t n, float cap) {
-  map(
-      x, n, [&](Floats a) __attribute__((always_inline)) { return tanh(a / broadcast(cap)) * broadcast(cap); });
+  map(x, n, [&](Floats a) __attribute__((always_inline)) { return tanh(a / broadcast(cap)) * broadcast(cap); });
 }
 
 void rope(const RopeArgs& a) {
