@@ -180,6 +180,7 @@ struct Walk {
   }
 };
 
+/// The state that a chain begins and ends with: chosen by what lies on both sides, each column for itself.
 template <std::uint32_t kBits>
 std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
   // Places on each side of the end, by which the state there is chosen.
@@ -280,7 +281,7 @@ class CarryingWalk {
   std::array<std::array<std::uint8_t, By::kStates>, By::kChain> windows_;
 };
 
-/// Windows of which more costs less than `stays`, where there are any.
+/// The least path with one of these ends, where it costs less than `stays`.
 template <std::uint32_t kBits>
 std::optional<Windows> path_nearer(std::span<const std::uint32_t> ends, const ByPlace& levels, const ByPlace& aims,
                                    const ChainCost& cost, float stays) {
@@ -375,26 +376,17 @@ ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const
   return {by_place(code_bits, cost), {}, false};
 }
 
-std::uint32_t chain_end(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost) {
-  const ByPlace chain = by_place(code_bits, weights);
-  return with_bits(code_bits, [&]<std::uint32_t kBits>() { return end_of<kBits>(chain, cost.cost); });
-}
-
-void least_path(std::uint32_t code_bits, std::uint32_t end, std::span<const float> weights, const ChainCost& cost,
+void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
                 std::span<std::uint8_t> codes) {
   const ByPlace chain = by_place(code_bits, weights);
   const Windows windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
+    const std::uint32_t end = end_of<kBits>(chain, cost.cost);
     return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end)
                         : path_from<kBits>(end, chain, cost.cost);
   });
   for (std::uint32_t p = 0; p < codes.size(); ++p) {
     codes[trellis_column(code_bits, p)] = windows[p] & ((1u << code_bits) - 1);
   }
-}
-
-void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
-                std::span<std::uint8_t> codes) {
-  least_path(code_bits, chain_end(code_bits, weights, cost), weights, cost, codes);
 }
 
 bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost,

@@ -75,13 +75,8 @@ ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const
 /// Of a chain whose columns have these moments; those on and above the diagonal are read.
 ChainCost chain_cost(std::uint32_t code_bits, const float* moments, std::size_t stride);
 
-/// The state that a chain begins and ends with: chosen by what lies on both sides, each column for itself.
-std::uint32_t chain_end(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost);
-
 /// Codes of a chain's columns, whose levels are near to its weights over their scale: the path through the chain that
 /// costs least, by Viterbi's algorithm, with each state's own errors where they carry.
-void least_path(std::uint32_t code_bits, std::uint32_t end, std::span<const float> weights, const ChainCost& cost,
-                std::span<std::uint8_t> codes);
 void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
                 std::span<std::uint8_t> codes);
 
