@@ -141,8 +141,8 @@ function measureProducts(at) {
     const ours = own.map((type) => {
       const form = ['--quant-type', type, '--tensor-type', 'token_embd=f16', '--quiet'];
       const same = ['--calibration', calibration, '--own-tokens', '0'];
-      output(bin('qsf-convert'), [from, at(`${type}.gguf`), ...tokens, ...form, ...same]);
-      return at(`${type}.gguf`);
+      output(bin('qsf-convert'), [from, at(`${type}.qsf`), ...tokens, ...form, ...same]);
+      return at(`${type}.qsf`);
     });
     const lines = output(bin('product-errors'), [at('base.gguf'), text, ...theirs, ...ours])
       .trim()
@@ -152,9 +152,11 @@ function measureProducts(at) {
       const fields = lines.map((line) => line.split('\t'));
       const layers = fields.filter(([of, section, role]) => of === file && section !== '0' && role !== 'head');
       const error = layers.reduce((sum, [, , , lost, whole]) => sum + lost / whole / layers.length, 0);
-      const matrices = readGguf(file).tensors.filter(
-        (tensor) => /^blk.*weight$/.test(tensor.name) && tensor.weights > tensor.columns,
-      );
+      const matrices = file.endsWith('.qsf')
+        ? layers.map(([, , , , , bytes, weights]) => ({ bytes: Number(bytes), weights: Number(weights) }))
+        : readGguf(file).tensors.filter(
+            (tensor) => /^blk.*weight$/.test(tensor.name) && tensor.weights > tensor.columns,
+          );
       const sum = (key) => matrices.reduce((total, tensor) => total + tensor[key], 0);
       return { bits: (sum('bytes') * 8) / sum('weights'), error };
     };

@@ -1,15 +1,18 @@
 // product-errors MODEL TEXT FILE...: how far the products of FILEs, each MODEL in other types, are from MODEL's over
 // the columns x that enter them when MODEL reads TEXT. Of every matrix a line: FILE, section, name, the sum of |(W -
-// W') x|^2, that of |W x|^2. FILEs are of any kind that can be converted; of inputs beyond 1024 columns, blocks count
-// by themselves.
+// W') x|^2, that of |W x|^2, its bytes in a QSF file, its weights. FILEs are QSF files or of any kind that can be
+// converted; of inputs beyond 1024 columns, blocks count by themselves.
 #include <algorithm>
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "converter/calibrate.h"
 #include "converter/inputs.h"
+#include "converter/inspect.h"
+#include "converter/local_files.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 
@@ -24,6 +27,37 @@ Result<FileSource> floats_of(const convert::ModelSource& model) {
   convert::Options options;
   options.matrices = FormatId::f32;
   return convert::plan_file(model, options);
+}
+
+struct Matrix {
+  std::uint32_t section;
+  Role role;
+  std::uint32_t rows, cols;
+  std::vector<float> weights;
+  std::size_t bytes = 0;
+};
+
+/// A tensor of a QSF file, whose segments are put together.
+Result<Matrix> matrix_of(const convert::Input& file, const convert::Tables& tables, const TensorEntry& tensor) {
+  const Format& f = *find_format(tensor.format);  // as read_tables has checked
+  std::vector<std::byte> bytes(tensor_bytes(f, tensor.layout, tensor.rows, tensor.cols));
+  for (std::uint32_t i = tensor.first_segment; i < tensor.first_segment + tensor.n_segments; ++i) {
+    QSF_LET(raw, convert::read_segment(file, tables, i));
+    const std::uint64_t begin = std::max<std::uint64_t>(tables.segments[i].raw_begin, tensor.raw_offset);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(tables.segments[i].raw_begin + raw.size(), tensor.raw_offset + bytes.size());
+    std::copy_n(&raw[begin - tables.segments[i].raw_begin], end - begin, &bytes[begin - tensor.raw_offset]);
+  }
+  Matrix out{tensor.section, tensor.role, tensor.rows, tensor.cols, {}, bytes.size()};
+  out.weights.resize(std::size_t{tensor.rows} * tensor.cols);
+  const std::uint32_t n = strip_rows(tensor.layout);
+  const std::size_t strip = tensor_bytes(f, tensor.layout, n, tensor.cols);
+  for (std::uint32_t row = 0; row < tensor.rows; ++row) {
+    const auto from = std::span<const std::byte>(bytes).subspan(row / n * strip, strip);
+    const auto to = std::span(out.weights).subspan(std::size_t{row} * tensor.cols, tensor.cols);
+    tensor.layout == Layout::tiles ? dequantize_tile_row(f, from, row % n, to) : dequantize_row(f, from, to);
+  }
+  return out;
 }
 
 Result<std::vector<float>> rows_of(const TensorSource& tensor) {
@@ -47,23 +81,43 @@ double squares(const Moments& moments, std::span<const float> rows) {
   return sum;
 }
 
-Status print_errors(const FileSource& exact, const Calibration& calibration, const std::string& path) {
+Result<std::vector<Matrix>> matrices_of(const std::string& path) {
+  std::vector<Matrix> out;
+  if (path.ends_with(".qsf")) {
+    convert::LocalFiles files;
+    QSF_LET(file, files.open(path));
+    QSF_LET(tables, convert::read_tables(file));
+    for (const TensorEntry& tensor : tables.tensors) {
+      QSF_LET(matrix, matrix_of(file, tables, tensor));
+      out.push_back(std::move(matrix));
+    }
+    return out;
+  }
   QSF_LET(model, convert::open_model(path, false));
   QSF_LET(file, floats_of(model));
   for (const TensorSource& tensor : file.tensors) {
-    const auto seen = calibration.find({tensor.section, tensor.role});
+    QSF_LET(weights, rows_of(tensor));
+    out.push_back({tensor.section, tensor.role, tensor.rows, tensor.cols, std::move(weights)});
+  }
+  return out;
+}
+
+Status print_errors(const FileSource& exact, const Calibration& calibration, const std::string& path) {
+  QSF_LET(matrices, matrices_of(path));
+  for (Matrix& matrix : matrices) {
+    const auto seen = calibration.find({matrix.section, matrix.role});
     if (seen == calibration.end()) continue;
     const auto of = std::ranges::find_if(exact.tensors, [&](const TensorSource& other) {
-      return other.section == tensor.section && other.role == tensor.role;
+      return other.section == matrix.section && other.role == matrix.role;
     });
-    if (of == exact.tensors.end() || of->rows != tensor.rows || of->cols != tensor.cols) {
+    if (of == exact.tensors.end() || of->rows != matrix.rows || of->cols != matrix.cols) {
       return make_error(ErrorCode::bad_input, "{:.140} is not the same model", path);
     }
     QSF_LET(weights, rows_of(*of));
-    QSF_LET(errors, rows_of(tensor));
-    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] -= weights[i];
-    std::printf("%s\t%u\t%s\t%.9g\t%.9g\n", path.c_str(), tensor.section, std::string(role_name(tensor.role)).c_str(),
-                squares(seen->second, errors), squares(seen->second, weights));
+    for (std::size_t i = 0; i < weights.size(); ++i) matrix.weights[i] -= weights[i];
+    std::printf("%s\t%u\t%s\t%.9g\t%.9g\t%zu\t%zu\n", path.c_str(), matrix.section,
+                std::string(role_name(matrix.role)).c_str(), squares(seen->second, matrix.weights),
+                squares(seen->second, weights), matrix.bytes, weights.size());
   }
   return {};
 }
