@@ -218,8 +218,12 @@ void halves_times_column(const MatmulArgs& a, const TileShape& shape, std::size_
   }
 }
 
-/// Columns that passes of several leave, one by one.
-constexpr std::uint32_t columns_alone(std::uint32_t n) { return kReadsAhead ? 0 : n % (kPassesOfTwo ? 2 : 4); }
+/// Columns that passes of several leave, to be taken alone where nothing can be read ahead.
+constexpr std::uint32_t columns_alone(std::uint32_t n) {
+  constexpr std::uint32_t kFewest = kPassesOfTwo ? 2 : 4;
+  if (kReadsAhead) return 0;
+  return kMaxPass < kFewest ? n : n % kFewest;
+}
 
 /// All columns of a strip before the next: a strip is read from memory once.
 template <TileKind kKind, TileKind kAlone, class Tiles = MatrixTiles<Ints>>
