@@ -167,7 +167,7 @@ export function qualityPlot({ models }) {
   }
   for (let log = low; log <= high; log += 1) {
     line(margin.left, y(log), width - margin.right, y(log));
-    text(margin.left - 8, y(log) + 4, 10 ** log, 'end');
+    text(margin.left - 8, y(log) + 4, Number(`1e${log}`), 'end');
   }
   text(x(5), height - 12, 'bits per weight');
   text(margin.left, margin.top - 6, 'divergence, nats per token', 'start');
