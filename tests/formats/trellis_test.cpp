@@ -78,6 +78,7 @@ double least_of_all(std::uint32_t bits, std::span<const float> weights) {
   }
   return least;
 }
+
 std::vector<float> some_weights(std::size_t n, std::uint64_t seed) {
   std::vector<float> out = random_weights(n, seed);
   double squares = 0;
@@ -197,12 +198,12 @@ TEST(Trellis, PathsSeeWhatTheirErrorsCarry) {
       blind += cost(ones(bits));
       seeing += cost(chain_cost(bits, by.cost, by.carry.data(), by.n()));
     }
-    EXPECT_LE(seeing, 0.85 * blind) << bits;
+    EXPECT_LE(seeing, 0.8 * blind) << bits;
   }
 }
 
 // From codes that were chosen with no regard to what is carried, and beside columns that pull at these: what is said to
-// cost less does, and most of what a path from scratch gains is found.
+// cost less does, and all together less than paths from scratch that do not see what pulls.
 TEST(Trellis, CodesAreImprovedWhileOthersStay) {
   for (const std::uint32_t bits : kBits) {
     double before = 0, after = 0, scratch = 0;
