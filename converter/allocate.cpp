@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "converter/gguf_form.h"
+#include "converter/written_type.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 
@@ -187,12 +188,12 @@ Status fix_types(const ModelSource& model, std::span<const std::string> wishes, 
     if (rule == kRoleRules.end() || !has_choice(rule->role)) {
       return make_error(ErrorCode::bad_argument, "{:.60} is no matrix whose type can be chosen", name);
     }
-    const Format* const format = find_format(type);
-    if (format == nullptr) return make_error(ErrorCode::bad_argument, "{:.60} is no type of {:.60}", type, name);
+    const std::optional<FormatId> format = written_id(type);
+    if (!format) return make_error(ErrorCode::bad_argument, "{:.60} is no type of {:.60}", type, name);
     bool found = false;
     for (const TensorSource& tensor : file.tensors) {
       if (tensor.role != rule->role) continue;
-      options.types[{tensor.section, tensor.role}] = format->id;
+      options.types[{tensor.section, tensor.role}] = *format;
       found = true;
     }
     if (!found) return make_error(ErrorCode::bad_argument, "the model has no {:.60}", name);
@@ -205,7 +206,7 @@ Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& optio
   std::uint64_t bytes = 0;
   for (const TensorSource& tensor : file.tensors) {
     if (chosen_by_size(tensor, options)) continue;
-    bytes += tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
+    bytes += written_bytes(tensor);
   }
   return bytes;
 }

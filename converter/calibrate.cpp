@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "converter/inputs.h"
 #include "converter/local_files.h"
 #include "native/host.h"
 #include "qsf/base/checksum.h"
@@ -29,6 +30,13 @@ struct Temporary {
   std::string path;
   ~Temporary() { sys::remove_file(path); }
 };
+
+/// Options that leave the model's weights as they are.
+Options exact(const ModelSource& model) {
+  Options options;
+  if (!model.carry_formats) options.matrices = FormatId::f32;
+  return options;
+}
 
 Error stopped() { return make_error(ErrorCode::cancelled, "the calibration was stopped"); }
 
@@ -149,14 +157,8 @@ double divergence_of(std::span<const float> base, std::span<const float> row) {
 
 }  // namespace
 
-Options Calibrator::exact() const {
-  Options options;
-  if (!model_.carry_formats) options.matrices = FormatId::f32;
-  return options;
-}
-
-Status Calibrator::write(const Options& options) {
-  QSF_LET(conversion, Conversion::begin(model_, options, path_));
+Status Calibrator::write(const ModelSource& model, const Options& options) {
+  QSF_LET(conversion, Conversion::begin(model, options, path_));
   while (true) {
     QSF_LET(step, conversion.step());
     if (step == Conversion::Step::done) return {};
@@ -174,7 +176,7 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   std::string text(static_cast<std::size_t>(std::min(file.size, kMostText)), '\0');
   QSF_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
   const Temporary temporary{path_};
-  QSF_TRY(write(exact()));
+  QSF_TRY(write(model_, exact(model_)));
   const std::atomic<bool> cancel{false};
   QSF_LET(host, open_host(model_, path_, Observe::products, cancel));
   QSF_LET(ids, ids_of(host->session(), text));
@@ -254,23 +256,21 @@ Result<double> Calibrator::divergence(const std::string& path) {
 
 Result<double> Calibrator::loss(std::pair<std::uint32_t, Role> tensor, FormatId type) {
   const Temporary temporary{path_};
-  Options options = exact();
+  Options options = exact(model_);
   options.types = {{tensor, type}};
   options.search = true;
   options.calibration = &calibration_;
   options.workers = workers_;
-  QSF_TRY(write(options));
+  QSF_TRY(write(model_, options));
   return divergence(path_);
 }
 
 Result<double> Calibrator::loss(const Options& options, const std::string& path) {
   if (!options.gguf) return divergence(path);
   const Temporary temporary{path_};
-  QSF_LET(file, plan_file(model_, options));
-  Options same = options;
-  same.gguf = false;
-  for (const TensorSource& tensor : file.tensors) same.types[{tensor.section, tensor.role}] = tensor.format;
-  QSF_TRY(write(same));
+  QSF_LET(written, open_model(path));
+  written.carry_formats = true;
+  QSF_TRY(write(written, exact(written)));
   return divergence(path_);
 }
 

@@ -48,16 +48,14 @@ class Calibrator {
   /// The mean divergence of the model from itself in nats per token with one matrix in another type, over the first
   /// texts that were read: its own, where there are some.
   Result<double> loss(std::pair<std::uint32_t, Role> tensor, FormatId type);
-  /// The same of the whole model as it was written to `path` with these options; as GGUF it is written once more.
+  /// The same of the whole model as it was written to `path` with these options; a GGUF file is read for it.
   Result<double> loss(const Options& options, const std::string& path);
 
  private:
   Status read_layers();
   Result<double> divergence(Host& host);
   Result<double> divergence(const std::string& path);
-  Status write(const Options& options);
-  /// Options that leave the model's weights as they are.
-  Options exact() const;
+  Status write(const ModelSource& model, const Options& options);
 
   const ModelSource& model_;
   std::string path_;

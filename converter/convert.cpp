@@ -1,5 +1,6 @@
 #include "converter/convert.h"
 
+#include "converter/written_type.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
@@ -14,7 +15,7 @@ Result<Conversion> Conversion::begin(const ModelSource& model, const Options& op
   Summary summary;
   for (const TensorSource& tensor : source.tensors) {
     summary.weights += std::uint64_t{tensor.rows} * tensor.cols;
-    summary.weight_bits += 8 * tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols);
+    summary.weight_bits += 8 * written_bytes(tensor);
   }
   if (model.files && model.files->contain(path)) {
     return make_error(ErrorCode::bad_argument, "{:.140} is one of the files that are read: it cannot be the output",

@@ -24,6 +24,7 @@
 #include "converter/table.h"
 #include "converter/terminal.h"
 #include "converter/tokenizers.h"
+#include "converter/written_type.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -66,9 +67,8 @@ const std::map<std::string, Compressing> kCompressions{
     {"zstd", {Compression::zstd}},
     {"auto", {can_decompress(Compression::zstd) ? Compression::zstd : Compression::lz4, kLeastSaved}}};
 
-std::vector<std::string> format_names() {
-  std::vector<std::string> names;
-  for (const Format& format : kFormats) names.emplace_back(format.name);
+std::vector<std::string> type_names() {
+  std::vector<std::string> names = written_names();
   names.emplace_back(kMixed);
   return names;
 }
@@ -239,7 +239,7 @@ int convert_model(const Arguments& arguments) {
   }
   if (!arguments.quiet) print_warnings(model->warnings);
   Options options;
-  if (!arguments.format.empty()) options.matrices = find_format(std::string_view(arguments.format))->id;
+  if (!arguments.format.empty()) options.matrices = written_id(arguments.format);
   options.gguf = names_gguf(arguments.output);
   if (const Status fixed = fix_types(*model, arguments.tensor_types, options); !fixed) return fail(fixed.error());
   const Compressing& compressing = kCompressions.at(arguments.compression);
@@ -308,7 +308,7 @@ int run(int argc, char** argv) {
       ->type_name("");
   app.add_option("--quant-type", arguments.format,
                  "The format of all matrices; mixed: one for each, by --calibration and --target-bpw, 4.5 unless said")
-      ->check(CLI::IsMember(format_names()));
+      ->check(CLI::IsMember(type_names()));
   app.add_option(
          "--tensor-type", arguments.tensor_types,
          "The format of all matrices of one name, as --inspect tells it: token_embd=q6_k. May be given several times")

@@ -70,19 +70,68 @@ void nibbles(const std::byte* codes, float* out, Value value) {
   }
 }
 
-/// Four unsigned 8-bit floats, then 16 codes of mxfp4's levels for each. GGML takes the code for no number as 0.
-bool nvfp4(const std::byte* block, float* out) {
-  constexpr unsigned kScales = 4, kBytes = 8, kNone = 0x7f;
+// Of a block of nvfp4: four unsigned 8-bit floats, then 16 codes of mxfp4's levels for each.
+constexpr unsigned kScales = 4, kScaled = 16, kNoScale = 0x7f;
+
+/// GGML takes the code for no number as 0.
+float scale_of_nvfp4(unsigned code) {
+  const std::byte byte{static_cast<unsigned char>(code & 0x7f)};
+  float scale = 0;
+  if (std::to_integer<unsigned>(byte) != kNoScale) float8<3, 7, Special::all_ones>(&byte, &scale);
+  return scale;
+}
+
+std::array<float, 16> levels_of_nvfp4() {
   const Format& levels = *find_format(ggml_type(39));
+  std::array<float, 16> out;
+  for (std::uint8_t i = 0; i < out.size(); ++i) out[i] = 0.5f * static_cast<float>(level(levels, i) - levels.offset);
+  return out;
+}
+
+bool nvfp4(const std::byte* block, float* out) {
+  const std::array<float, 16> levels = levels_of_nvfp4();
   for (unsigned i = 0; i < kScales; ++i) {
-    const std::byte code = block[i] & std::byte{0x7f};
-    float scale = 0;
-    if (std::to_integer<unsigned>(code) != kNone) float8<3, 7, Special::all_ones>(&code, &scale);
-    nibbles<kBytes>(block + kScales + kBytes * i, out + 2 * kBytes * i, [&](unsigned at) {
-      return 0.5f * scale * static_cast<float>(level(levels, static_cast<std::uint8_t>(at)) - levels.offset);
-    });
+    const float scale = scale_of_nvfp4(std::to_integer<unsigned>(block[i]));
+    nibbles<kScaled / 2>(block + kScales + kScaled / 2 * i, out + kScaled * i,
+                         [&](unsigned at) { return scale * levels[at]; });
   }
   return true;
+}
+
+/// Of the scales around the one that reaches the largest weight, the one whose codes cost least.
+void to_nvfp4(std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+  constexpr unsigned kBelow = 5, kAbove = 2;
+  const std::array<float, 16> levels = levels_of_nvfp4();
+  const float top = *std::ranges::max_element(levels);
+  for (std::size_t begin = 0; begin < weights.size(); begin += kScaled) {
+    const std::span<const float> x = weights.subspan(begin, kScaled);
+    float most = 0;
+    for (const float each : x) most = std::max(most, std::abs(each));
+    unsigned middle = 0;
+    while (middle + 1 < kNoScale && scale_of_nvfp4(middle) * top < most) ++middle;
+    double least = std::numeric_limits<double>::infinity();
+    std::array<std::uint8_t, kScaled> codes{}, best{};
+    unsigned taken = 0;
+    for (unsigned code = middle - std::min(middle, kBelow); code <= std::min(middle + kAbove, kNoScale - 1); ++code) {
+      double sum = 0;
+      for (unsigned i = 0; i < kScaled; ++i) {
+        const auto away = [&, scale = scale_of_nvfp4(code)](float l) { return std::abs(x[i] - scale * l); };
+        const auto* const nearest = std::ranges::min_element(levels, {}, away);
+        codes[i] = static_cast<std::uint8_t>(nearest - levels.begin());
+        sum +=
+            (cost.cost.empty() ? 1.0 : double{cost.cost[begin + i]}) * double{away(*nearest)} * double{away(*nearest)};
+      }
+      if (!(sum < least)) continue;
+      least = sum;
+      best = codes;
+      taken = code;
+    }
+    const std::size_t which = begin / kScaled;
+    out[which] = static_cast<std::byte>(taken);
+    for (unsigned i = 0; i < kScaled / 2; ++i) {
+      out[kScales + kScaled / 2 * which + i] = static_cast<std::byte>(best[i] | best[i + kScaled / 2] << 4);
+    }
+  }
 }
 
 constexpr std::array kTypes{
@@ -104,17 +153,19 @@ constexpr std::array kTypes{
     StoredType{"I32", 1, 4, FormatId::inherit, whole<std::int32_t>},
     StoredType{"U64", 1, 8, FormatId::inherit, whole<std::uint64_t>},
     StoredType{"I64", 1, 8, FormatId::inherit, whole<std::int64_t>},
-    StoredType{"NVFP4", 64, 36, FormatId::inherit, nvfp4},
-    StoredType{"IQ1_S", 256, 50, FormatId::inherit, iq1_s},
-    StoredType{"IQ1_M", 256, 56, FormatId::inherit, iq1_m},
-    StoredType{"IQ2_XXS", 256, 66, FormatId::inherit, iq2_xxs},
-    StoredType{"IQ2_XS", 256, 74, FormatId::inherit, iq2_xs},
-    StoredType{"IQ2_S", 256, 82, FormatId::inherit, iq2_s},
-    StoredType{"IQ3_XXS", 256, 98, FormatId::inherit, iq3_xxs},
-    StoredType{"IQ3_S", 256, 110, FormatId::inherit, iq3_s},
+    StoredType{"NVFP4", 64, 36, FormatId::inherit, nvfp4, to_nvfp4},
+    StoredType{"IQ1_S", 256, 50, FormatId::inherit, iq1_s, to_iq1_s},
+    StoredType{"IQ1_M", 256, 56, FormatId::inherit, iq1_m, to_iq1_m},
+    StoredType{"IQ2_XXS", 256, 66, FormatId::inherit, iq2_xxs, to_iq2_xxs},
+    StoredType{"IQ2_XS", 256, 74, FormatId::inherit, iq2_xs, to_iq2_xs},
+    StoredType{"IQ2_S", 256, 82, FormatId::inherit, iq2_s, to_iq2_s},
+    StoredType{"IQ3_XXS", 256, 98, FormatId::inherit, iq3_xxs, to_iq3_xxs},
+    StoredType{"IQ3_S", 256, 110, FormatId::inherit, iq3_s, to_iq3_s},
 };
 
 }  // namespace
+
+std::span<const StoredType> stored_types() { return kTypes; }
 
 const StoredType* find_stored_type(std::string_view name) {
   const auto* const at = std::ranges::find(kTypes, name, &StoredType::name);

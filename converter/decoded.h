@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "converter/iq_search.h"
 #include "converter/model_source.h"
 #include "qsf/base/result.h"
 
@@ -17,8 +18,10 @@ struct StoredType {
   std::uint32_t block_bytes;
   FormatId format = FormatId::inherit;                               // the same as a format of a file, or
   bool (*decode)(const std::byte* block, float* weights) = nullptr;  // false where f32 cannot hold one
+  EncodeBlock* encode = nullptr;                                     // null where nothing is written in it
 };
 
+std::span<const StoredType> stored_types();
 /// nullptr for types that cannot be read.
 const StoredType* find_stored_type(std::string_view name);
 

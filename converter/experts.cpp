@@ -93,6 +93,7 @@ std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const So
   } else if (!transposed) {
     out->shape = {experts * shape[1], shape[2]};
     out->rows_of = tensor->rows_of;
+    out->stored_rows = tensor->stored_rows;
   } else {
     out->shape = {experts * shape[2], shape[1]};
     out->format = FormatId::f32;

@@ -27,31 +27,7 @@ constexpr std::uint64_t kMaxEntries = 1 << 16;  // values, and tensors
 /// Bytes of one value; 0 for texts and arrays.
 constexpr std::array<std::uint32_t, 13> kTypeSize{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-// Types of tensors that are not in kFormats get a name here, for sentences only.
-struct TensorType {
-  std::uint32_t number;
-  std::string_view name;
-};
-constexpr std::array kTensorTypes{
-    TensorType{0, "F32"},      TensorType{1, "F16"},     TensorType{2, "Q4_0"},     TensorType{3, "Q4_1"},
-    TensorType{6, "Q5_0"},     TensorType{7, "Q5_1"},    TensorType{8, "Q8_0"},     TensorType{9, "Q8_1"},
-    TensorType{10, "Q2_K"},    TensorType{11, "Q3_K"},   TensorType{12, "Q4_K"},    TensorType{13, "Q5_K"},
-    TensorType{14, "Q6_K"},    TensorType{15, "Q8_K"},   TensorType{16, "IQ2_XXS"}, TensorType{17, "IQ2_XS"},
-    TensorType{18, "IQ3_XXS"}, TensorType{19, "IQ1_S"},  TensorType{20, "IQ4_NL"},  TensorType{21, "IQ3_S"},
-    TensorType{22, "IQ2_S"},   TensorType{23, "IQ4_XS"}, TensorType{24, "I8"},      TensorType{25, "I16"},
-    TensorType{26, "I32"},     TensorType{27, "I64"},    TensorType{28, "F64"},     TensorType{29, "IQ1_M"},
-    TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{36, "I2_S"},
-    TensorType{39, "MXFP4"},   TensorType{40, "NVFP4"},  TensorType{41, "Q1_0"},    TensorType{42, "Q2_0"},
-};
-
 constexpr std::string_view kTernary = "I2_S";
-
-std::string type_name(std::uint32_t number) {
-  for (const TensorType& line : kTensorTypes) {
-    if (line.number == number) return std::string(line.name);
-  }
-  return "type " + std::to_string(number);
-}
 
 Error truncated(const char* where) { return make_error(ErrorCode::truncated, "GGUF: the file ends within {}", where); }
 
@@ -134,7 +110,7 @@ Result<TensorInfo> read_tensor_info(ByteReader& reader) {
   const auto type = reader.read<std::uint32_t>();
   out.offset = reader.read<std::uint64_t>();
   if (reader.bad()) return truncated("the list of tensors");
-  out.tensor.type = type_name(type);
+  out.tensor.type = ggml_name(type);
   out.tensor.format = ggml_format(type);
   return out;
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "converter/written_type.h"
+
 namespace qsf::convert {
 namespace {
 
@@ -12,6 +14,22 @@ struct Float {
   FormatId format;
 };
 constexpr std::array kFloats{Float{0, FormatId::f32}, Float{1, FormatId::f16}, Float{30, FormatId::bf16}};
+
+struct TensorType {
+  std::uint32_t number;
+  std::string_view name;
+};
+constexpr std::array kTensorTypes{
+    TensorType{0, "F32"},      TensorType{1, "F16"},     TensorType{2, "Q4_0"},     TensorType{3, "Q4_1"},
+    TensorType{6, "Q5_0"},     TensorType{7, "Q5_1"},    TensorType{8, "Q8_0"},     TensorType{9, "Q8_1"},
+    TensorType{10, "Q2_K"},    TensorType{11, "Q3_K"},   TensorType{12, "Q4_K"},    TensorType{13, "Q5_K"},
+    TensorType{14, "Q6_K"},    TensorType{15, "Q8_K"},   TensorType{16, "IQ2_XXS"}, TensorType{17, "IQ2_XS"},
+    TensorType{18, "IQ3_XXS"}, TensorType{19, "IQ1_S"},  TensorType{20, "IQ4_NL"},  TensorType{21, "IQ3_S"},
+    TensorType{22, "IQ2_S"},   TensorType{23, "IQ4_XS"}, TensorType{24, "I8"},      TensorType{25, "I16"},
+    TensorType{26, "I32"},     TensorType{27, "I64"},    TensorType{28, "F64"},     TensorType{29, "IQ1_M"},
+    TensorType{30, "BF16"},    TensorType{34, "TQ1_0"},  TensorType{35, "TQ2_0"},   TensorType{36, "I2_S"},
+    TensorType{39, "MXFP4"},   TensorType{40, "NVFP4"},  TensorType{41, "Q1_0"},    TensorType{42, "Q2_0"},
+};
 
 constexpr std::uint32_t kQuantized = 64;  // quantized types are 64 + n
 
@@ -25,24 +43,38 @@ constexpr std::array kNarrow{
     Narrow{ggml_type(35), ggml_type(2)},
 };
 
-Error no_type(const Format& format) {
+constexpr FormatId kNarrowOfOthers = ggml_type(20);  // of types that are no formats
+
+Error no_type(const WrittenType& type) {
   std::string types;
-  for (const Format& other : kFormats) {
-    if (!ggml_number(other.id)) continue;
+  for (const std::string& name : written_names()) {
+    if (!ggml_number(*written_id(name))) continue;
     if (!types.empty()) types += ", ";
-    types += other.name;
+    types += name;
   }
-  return make_error(ErrorCode::unsupported, "GGUF has no type {}; it has {}", format.name, types);
+  return make_error(ErrorCode::unsupported, "GGUF has no type {}; it has {}", type.name(), types);
 }
 
 }  // namespace
+
+std::string ggml_name(std::uint32_t number) {
+  const auto* const at = std::ranges::find(kTensorTypes, number, &TensorType::number);
+  return at != kTensorTypes.end() ? std::string(at->name) : "type " + std::to_string(number);
+}
+
+std::optional<std::uint32_t> ggml_number_named(std::string_view name) {
+  const auto* const at = std::ranges::find(kTensorTypes, name, &TensorType::name);
+  return at != kTensorTypes.end() ? std::optional(at->number) : std::nullopt;
+}
 
 std::optional<std::uint32_t> ggml_number(FormatId format) {
   for (const Float& line : kFloats) {
     if (line.format == format) return line.number;
   }
   const auto id = static_cast<std::uint32_t>(format);
-  if (id < kQuantized || id == static_cast<std::uint32_t>(FormatId::inherit) || !find_format(format)) return {};
+  if (id < kQuantized || id == static_cast<std::uint32_t>(FormatId::inherit)) return {};
+  const WrittenType type = written_type(format);
+  if (type.format == nullptr && type.stored == nullptr) return {};
   return id - kQuantized;
 }
 
@@ -56,12 +88,12 @@ FormatId ggml_format(std::uint32_t number) {
 }
 
 Result<FormatId> ggml_form(FormatId format, std::uint32_t cols) {
-  const Format& f = *find_format(format);
-  if (!ggml_number(format)) return no_type(f);
-  if (cols % f.block == 0) return format;
-  const auto narrow = std::ranges::find(kNarrow, format, &Narrow::wide);
-  if (narrow != kNarrow.end() && cols % find_format(narrow->narrow)->block == 0) return narrow->narrow;
-  return FormatId::f16;
+  const WrittenType type = written_type(format);
+  if (!ggml_number(format)) return no_type(type);
+  if (cols % (type.stored != nullptr ? type.stored->block : type.format->block) == 0) return format;
+  const auto at = std::ranges::find(kNarrow, format, &Narrow::wide);
+  const FormatId narrow = type.stored != nullptr ? kNarrowOfOthers : at != kNarrow.end() ? at->narrow : FormatId::f16;
+  return cols % find_format(narrow)->block == 0 ? narrow : FormatId::f16;
 }
 
 }  // namespace qsf::convert

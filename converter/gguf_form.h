@@ -3,11 +3,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "qsf/base/result.h"
 #include "qsf/formats/format.h"
 
 namespace qsf::convert {
+
+/// GGML's name of the type of a number; "type 77" where none is known.
+std::string ggml_name(std::uint32_t number);
+std::optional<std::uint32_t> ggml_number_named(std::string_view name);
 
 /// GGML's number of a type; empty for formats that it does not have.
 std::optional<std::uint32_t> ggml_number(FormatId format);

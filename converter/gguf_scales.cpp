@@ -64,6 +64,7 @@ Status fold_gguf_scales(std::vector<SourceTensor>& tensors) {
     const FormatId target = is_ternary(*format) ? kScaledTernary : FormatId::f32;
     tensor.rows_of = rows_made(target, (*shape)[1], tensor.name,
                                ScaledWeights{std::move(tensor.rows_of), tensor.format, target, factor, tensor.name});
+    tensor.stored_rows = nullptr;
     tensor.format = target;
     scale.rows_of = nullptr;  // it is used
   }

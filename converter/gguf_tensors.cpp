@@ -4,6 +4,7 @@
 #include <map>
 
 #include "converter/parts.h"
+#include "converter/written_type.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -52,8 +53,7 @@ Error cannot(const Recipe& recipe, Role role) {
 
 Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) const {
   const auto& [tensor, heads] = parts[part];
-  const Format& f = *find_format(format);
-  const std::uint64_t size = row_bytes(f, cols);
+  const std::uint64_t size = written_type(format).row_bytes(cols);
   if (heads.dim == 0) return tensor->rows_of(begin, n, out);
   if (rule_of(tensor->role).matrix) {
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -61,11 +61,11 @@ Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_
     }
     return {};
   }
-  std::vector<std::byte> row(size);
+  std::vector<std::byte> row(size);  // of floats
   QSF_TRY(tensor->rows_of(begin, 1, row));
+  const std::size_t width = find_format(format)->block_bytes;
   for (std::uint32_t c = 0; c < cols; ++c) {
-    std::copy_n(&row[std::size_t{file_row(c, heads)} * f.block_bytes], f.block_bytes,
-                &out[std::size_t{c} * f.block_bytes]);
+    std::copy_n(&row[std::size_t{file_row(c, heads)} * width], width, &out[std::size_t{c} * width]);
   }
   return {};
 }
@@ -115,7 +115,7 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSou
       covered = taken.range.end;
       if (each.format != first.format) {
         return make_error(ErrorCode::unsupported, "{:.100} is one tensor in GGUF, and its parts are {} and {}", name,
-                          find_format(first.format)->name, find_format(each.format)->name);
+                          written_type(first.format).name(), written_type(each.format).name());
       }
       const LayerKind& own = kind_of_section(file.header, table, each.section);
       const bool turns = recipe.gguf_interleaved && own.rope_dims != 0;

@@ -10,6 +10,7 @@
 #include "converter/gguf_form.h"
 #include "converter/gguf_keys.h"
 #include "converter/gguf_tensors.h"
+#include "converter/written_type.h"
 #include "qsf/base/align.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
@@ -98,6 +99,9 @@ Status same_model(const ModelSource& model, const FileSource& file, const LayerT
                   const ModelSource& back, std::vector<std::string>& warnings) {
   Options options;
   options.gguf = true;
+  for (const TensorSource& tensor : file.tensors) {  // are read as floats
+    if (find_format(tensor.format) == nullptr) options.types[{tensor.section, tensor.role}] = tensor.format;
+  }
   QSF_LET(other, plan_file(back, options));
   QSF_LET(other_layers, layers_of_file(back));
   const Header &a = file.header, &b = other.header;
@@ -168,7 +172,7 @@ Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSource file, F
   GgufFront front;
   describe_model(model, work->file.header, layers, front);
   QSF_TRY(describe_tokenizer(model, front));
-  const auto quantized = [](const GgufTensor& tensor) { return find_format(tensor.format)->quantized(); };
+  const auto quantized = [](const GgufTensor& tensor) { return written_type(tensor.format).quantized(); };
   if (std::ranges::any_of(work->tensors, quantized)) front.number(std::string(gguf_key::kQuantization), 2u);
   const std::vector<float> frequencies = frequencies_to_write(model.config);
   std::uint64_t offset = 0;
@@ -180,7 +184,7 @@ Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSource file, F
   for (const GgufTensor& tensor : work->tensors) {
     front.tensor(tensor.name, tensor.shape, *ggml_number(tensor.format), offset);
     work->offsets.push_back(offset);
-    const std::uint64_t bytes = tensor.rows * row_bytes(*find_format(tensor.format), tensor.cols);
+    const std::uint64_t bytes = tensor.rows * written_type(tensor.format).row_bytes(tensor.cols);
     work->total += bytes;
     offset = align_up(offset + bytes, kGgufAlignment);
   }
@@ -215,7 +219,7 @@ Status GgufWriter::Work::next() {
     return sink.write_at(0, front);
   }
   const GgufTensor& from = tensors[tensor];
-  const std::uint64_t row_size = row_bytes(*find_format(from.format), from.cols);
+  const std::uint64_t row_size = written_type(from.format).row_bytes(from.cols);
   const std::uint32_t rows = from.parts[part].tensor->rows;
   const auto fit = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPieceBytes / row_size));
   const std::uint32_t n = std::min(fit, rows - row);

@@ -1,32 +1,23 @@
 #include "converter/iq.h"
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
+#include "converter/iq_books.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/half.h"
 
 namespace qsf::convert {
 namespace {
 
-#include "converter/iq_grids.inc"
+using namespace iq;
 
-constexpr std::array kLevels2{8.0f, 25.0f, 43.0f};  // of IQ2; codes 0..2
-constexpr std::array kLevels3Xxs{4.0f, 12.0f, 20.0f, 28.0f, 36.0f, 44.0f, 52.0f, 62.0f};
-constexpr std::array kLevels3S{1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f, 15.0f};
 constexpr unsigned kGroups = 32;  // of 8 weights in a block
 constexpr unsigned kHalf = 4;
 
 unsigned byte_at(const std::byte* at) { return std::to_integer<unsigned>(*at); }
 float f16_at(const std::byte* at) { return f16_to_f32(load_le<f16>(at)); }
 unsigned nibble(const std::byte* bytes, unsigned i) { return byte_at(bytes + i / 2) >> 4 * (i % 2) & 15; }
-
-/// Seven signs; the eighth makes their number even.
-unsigned eight_signs(unsigned seven) {
-  seven &= 127;
-  return seven | (static_cast<unsigned>(std::popcount(seven)) & 1) << 7;
-}
 
 float with_sign(float value, unsigned signs, unsigned i) { return (signs >> i & 1) != 0 ? -value : value; }
 
@@ -46,10 +37,8 @@ void put_points(unsigned first, unsigned second, const std::array<float, 8>& lev
 
 /// 8 weights of -1, 0 and 1, moved up or down by an eighth.
 void put_moved_point(unsigned point, bool down, float scale, float* out) {
-  const float by = down ? -0.125f : 0.125f;
-  for (unsigned i = 0; i < 8; ++i) {
-    out[i] = scale * (static_cast<float>(static_cast<int>(point >> 2 * i & 3) - 1) + by);
-  }
+  const float by = down ? -kMoved : kMoved;
+  for (unsigned i = 0; i < 8; ++i) out[i] = scale * (kLevels1[point >> 2 * i & 3] + by);
 }
 
 }  // namespace

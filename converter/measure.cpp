@@ -202,16 +202,41 @@ void RowCost::round(const Format& f, Row& row) const {
   }
 }
 
-void RowCost::search(const Format& f, std::span<Row> rows) const {
+namespace {
+
+/// Blocks of a format.
+struct FormatBlocks {
+  const Format& f;
+  std::uint32_t block = f.block, bytes = f.block_bytes;
+
+  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const { search_blocks(f, cost, blocks); }
+  void read(std::span<const std::byte> from, std::span<float> to) const { dequantize_row(f, from, to); }
+};
+
+/// Of a type that is none.
+struct StoredBlocks {
+  const StoredType& type;
+  std::uint32_t block = type.block, bytes = type.block_bytes;
+
+  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const {
+    for (const SearchedBlock& each : blocks) type.encode(each.weights, cost, each.out);
+  }
+  void read(std::span<const std::byte> from, std::span<float> to) const { type.decode(from.data(), to.data()); }
+};
+
+}  // namespace
+
+template <class Blocks>
+void RowCost::search(const Blocks& coder, std::span<Row> rows) const {
   std::vector<SearchedBlock> blocks;
   for (Row& row : rows) {
     row.errors.resize(cost_.size());
-    row.block.resize(f.block);
-    row.moved.resize(f.block);
+    row.block.resize(coder.block);
+    row.moved.resize(coder.block);
     blocks.push_back({row.block, nullptr});
   }
-  for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / f.block_bytes); b-- > 0;) {
-    const std::uint32_t begin = b * f.block, n = std::min<std::uint32_t>(f.block, cols_ - begin);
+  for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / coder.bytes); b-- > 0;) {
+    const std::uint32_t begin = b * coder.block, n = std::min<std::uint32_t>(coder.block, cols_ - begin);
     const std::uint32_t of = begin / width_ * width_, end = std::min(of + width_, cols_);
     // The weights that this block would have, were those behind it without errors.
     for (std::uint32_t i = n; i-- > 0;) {
@@ -230,14 +255,14 @@ void RowCost::search(const Format& f, std::span<Row> rows) const {
     }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       std::fill(rows[r].block.begin() + n, rows[r].block.end(), 0.0f);
-      blocks[r].out = &rows[r].out[std::size_t{b} * f.block_bytes];
+      blocks[r].out = &rows[r].out[std::size_t{b} * coder.bytes];
     }
-    search_blocks(f, {std::span(cost_).subspan(begin, f.block), carry(begin) + (begin - of), stride_}, blocks);
+    coder.search({std::span(cost_).subspan(begin, coder.block), carry(begin) + (begin - of), stride_}, blocks);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       Row& row = rows[r];
       row.cost += blocks[r].cost;
       const std::span<float> back = std::span(row.errors).subspan(begin, n);
-      dequantize_row(f, row.out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes), back);
+      coder.read(row.out.subspan(std::size_t{b} * coder.bytes, coder.bytes), back);
       for (std::uint32_t i = 0; i < n; ++i) back[i] = row.weights[begin + i] - back[i];
     }
   }
@@ -304,17 +329,34 @@ void RowCost::take_cheaper(const Format& f, std::span<Row> rows) const {
   }
 }
 
-void RowCost::quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
-  const std::size_t size = row_bytes(f, cols_);
+std::vector<RowCost::Row> RowCost::rows_of(std::size_t row_size, std::span<const float> weights,
+                                           std::span<std::byte> out) const {
   std::vector<Row> rows;
-  for (std::size_t at = 0; at < out.size(); at += size, weights = weights.subspan(cols_)) {
-    rows.push_back({weights.first(cols_), out.subspan(at, size)});
+  for (std::size_t at = 0; at < out.size(); at += row_size, weights = weights.subspan(cols_)) {
+    rows.push_back({weights.first(cols_), out.subspan(at, row_size)});
   }
+  return rows;
+}
+
+void RowCost::encode(const StoredType& type, std::span<const float> weights, std::span<std::byte> out) const {
+  std::vector<Row> rows = rows_of(std::size_t{cols_} / type.block * type.block_bytes, weights, out);
+  if (carries()) return search(StoredBlocks{type}, rows);
+  for (const Row& row : rows) {
+    for (std::uint32_t begin = 0, b = 0; begin < cols_; begin += type.block, ++b) {
+      BlockCost cost;
+      if (!plain_) cost.cost = std::span(cost_).subspan(begin, type.block);
+      type.encode(row.weights.subspan(begin, type.block), cost, &row.out[std::size_t{b} * type.block_bytes]);
+    }
+  }
+}
+
+void RowCost::quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
+  std::vector<Row> rows = rows_of(row_bytes(f, cols_), weights, out);
   if (!carries()) {
     for (Row& row : rows) round(f, row);
     return;
   }
-  search(f, rows);
+  search(FormatBlocks{f}, rows);
   improve(f, rows);
   take_cheaper(f, rows);
   for (Row& row : rows) quantize_row(f, row.weights, row.other);

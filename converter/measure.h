@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/decoded.h"
 #include "qsf/base/result.h"
 #include "qsf/file/layout.h"
 #include "qsf/formats/format.h"
@@ -39,11 +40,15 @@ class RowCost {
   /// Whole rows of weights in a quantized format, so that errors cost little; never more than by quantize_row. A few
   /// rows together take less time than one after the other, and become the same.
   void quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
+  /// The same in a type that is no format and can be written; rows of whole blocks.
+  void encode(const StoredType& type, std::span<const float> weights, std::span<std::byte> out) const;
 
  private:
   struct Row;
   void round(const Format& f, Row& row) const;
-  void search(const Format& f, std::span<Row> rows) const;
+  std::vector<Row> rows_of(std::size_t row_size, std::span<const float> weights, std::span<std::byte> out) const;
+  template <class Blocks>
+  void search(const Blocks& coder, std::span<Row> rows) const;
   void improve(const Format& f, std::span<Row> rows) const;
   void take_cheaper(const Format& f, std::span<Row> rows) const;
   double of(std::uint32_t i, std::span<const float> errors) const;  // column i's share

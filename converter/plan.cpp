@@ -10,6 +10,7 @@
 #include "converter/parts.h"
 #include "converter/rows.h"
 #include "converter/settings.h"
+#include "converter/written_type.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -339,6 +340,7 @@ FormatId wanted_format(const ModelSource& model, const Options& options, const S
   if (matrix && is_router(role) && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
   if (options.matrices) return *options.matrices;
+  if (const std::optional<FormatId> stored = stored_id(tensor); options.gguf && stored) return *stored;
   if (model.carry_formats || find_format(tensor.format)->quantized()) return tensor.format;
   return options.gguf ? kDefaultGgmlFormat : kDefaultFormat;
 }
@@ -347,7 +349,13 @@ Result<FormatId> target_format(const ModelSource& model, const Options& options,
                                std::pair<std::uint32_t, Role> key, std::uint32_t cols) {
   const auto own = options.types.find(key);
   const FormatId wanted = own != options.types.end() ? own->second : wanted_format(model, options, tensor, key.second);
-  if (!options.gguf) return wanted;
+  if (!options.gguf) {
+    if (const WrittenType type = written_type(wanted); type.stored != nullptr) {
+      return make_error(ErrorCode::unsupported, "{} is a type of GGUF files alone: the output's name must end in .gguf",
+                        type.name());
+    }
+    return wanted;
+  }
   if (!rule_of(key.second).matrix || is_router(key.second)) return FormatId::f32;
   return ggml_form(wanted, cols);
 }

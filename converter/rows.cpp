@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/written_type.h"
 #include "qsf/base/half.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
@@ -27,23 +28,25 @@ std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
 struct RowConversion {
   const SourceTensor& tensor;
   const Format& from;
-  const Format& to;
+  WrittenType to;
   std::uint32_t rows, cols;
   RotatedHeads heads = {};
   const RowCost* cost = nullptr;
   std::uint32_t end = 0;            // of the source's rows that are asked for
+  bool copies = false;              // rows are in their type already
+  std::uint64_t from_size = 0;      // bytes of a row that is read
   std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
   std::uint32_t raw_begin = 0, n_raw = 0;
 
   /// One row of the source, read together with those behind it.
   Result<std::span<const std::byte>> source(std::uint32_t r) {
-    const std::uint64_t size = row_bytes(from, cols);
+    const std::uint64_t size = from_size;
     if (r < raw_begin || r - raw_begin >= n_raw) {
       const std::uint64_t fit = std::max<std::uint64_t>(1, kReadBytes / std::max<std::uint64_t>(1, size));
       raw_begin = r;
       n_raw = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, end - r));
       raw.resize(n_raw * size);
-      QSF_TRY(tensor.rows_of(raw_begin, n_raw, raw));
+      QSF_TRY((to.stored != nullptr && copies ? tensor.stored_rows : tensor.rows_of)(raw_begin, n_raw, raw));
     }
     return std::span<const std::byte>(raw).subspan((r - raw_begin) * size, size);
   }
@@ -51,7 +54,7 @@ struct RowConversion {
   std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : source_row(r, heads); }
 
   Status check(std::uint32_t row, std::span<const float> floats) const {
-    const bool narrow = to.id == FormatId::f16 || to.scale.type == Scale::f16;
+    const bool narrow = to.stored != nullptr || to.format->id == FormatId::f16 || to.format->scale.type == Scale::f16;
     for (std::uint32_t c = 0; c < cols; ++c) {
       const float w = floats[c];
       if (!std::isfinite(w)) {
@@ -60,7 +63,7 @@ struct RowConversion {
       if (narrow && !std::isfinite(f16_to_f32(f32_to_f16(w)))) {
         return make_error(ErrorCode::bad_input,
                           "tensor {:.100} holds {} in row {}, which {} cannot hold: convert with f32 or bf16",
-                          tensor.name, w, row, to.name);
+                          tensor.name, w, row, to.name());
       }
     }
     return {};
@@ -68,11 +71,11 @@ struct RowConversion {
 
   /// Rows [r, r + n) of the file from what was read of them; on any thread.
   Status some(std::uint32_t r, std::uint32_t n, std::span<const std::byte> stored, std::span<std::byte> out) const {
-    if (from.id == to.id && from.quantized()) {
+    if (copies) {
       std::ranges::copy(stored, out.begin());
       return {};
     }
-    const std::size_t size = row_bytes(from, cols), to_size = row_bytes(to, cols);
+    const std::size_t size = from_size, to_size = to.row_bytes(cols);
     std::vector<float> all(std::size_t{n} * cols);
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::span<float> floats = std::span(all).subspan(std::size_t{i} * cols, cols);
@@ -83,19 +86,23 @@ struct RowConversion {
       const std::vector<float> read = all;
       for (std::uint32_t c = 0; c < cols; ++c) all[c] = read[source_row(c, heads)];
     }
+    if (to.stored != nullptr) {
+      (cost != nullptr ? *cost : RowCost::plain(cols)).encode(*to.stored, all, out);
+      return {};
+    }
     if (cost != nullptr) {
-      cost->quantize(to, all, out);
+      cost->quantize(*to.format, all, out);
       return {};
     }
     for (std::size_t i = 0; i < n; ++i) {
-      quantize_row(to, std::span(all).subspan(i * cols, cols), out.subspan(i * to_size, to_size));
+      quantize_row(*to.format, std::span(all).subspan(i * cols, cols), out.subspan(i * to_size, to_size));
     }
     return {};
   }
 
   /// Rows [begin, begin + n): read by the caller's thread, several at once, and then shared out. The first row's error.
   Status all(std::uint32_t begin, std::uint32_t n, const Workers& workers, std::span<std::byte> out) {
-    const std::uint64_t size = row_bytes(to, cols), from_size = std::max<std::uint64_t>(1, row_bytes(from, cols));
+    const std::uint64_t size = to.row_bytes(cols);
     const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
     std::vector<std::byte> read(std::min(most, n) * from_size);
     std::vector<Status> done(std::min(most, n) / kTogether + 1);
@@ -139,14 +146,15 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
                RotatedHeads interleaved, RowWork work) {
   const Format& from = *find_format(tensor.format);
-  const Format& to = *find_format(target);
-  return [&, rows, cols, interleaved, work = std::move(work)](std::uint32_t begin, std::uint32_t n,
-                                                              std::span<std::byte> out) -> Status {
+  return [&tensor, &from, to = written_type(target), target, rows, cols, interleaved, work = std::move(work)](
+             std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
     const std::uint32_t head = rows == 1 ? 0 : interleaved.dim;
     const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
     RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
     conversion.heads = interleaved;
     conversion.cost = work.cost_of && to.quantized() ? work.cost_of() : nullptr;
+    conversion.copies = to.stored != nullptr ? stored_id(tensor) == target : &from == to.format && from.quantized();
+    conversion.from_size = std::max<std::uint64_t>(1, conversion.copies ? to.row_bytes(cols) : row_bytes(from, cols));
     conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
     return conversion.all(begin, n, work.workers, out);
   };

@@ -30,7 +30,8 @@ struct RowWork {
 
 /// Rows of `tensor` in `target`, row by row. The same format is copied, any other goes through floats. `interleaved`
 /// undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i. bad_input for
-/// weights that are not finite or that `target` cannot hold. `tensor` must outlive the result.
+/// weights that are not finite or that `target`, an id that written_type() knows, cannot hold. `tensor` must outlive
+/// the result.
 RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
                RotatedHeads interleaved, RowWork work = {});
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "converter/moments.h"
 #include "formats/rows.h"
 
 namespace qsf::test {
@@ -101,23 +102,6 @@ TEST(Allocate, LossesGoThroughWhatWasMeasured) {
       last = at(error, points);
     }
   }
-}
-
-/// Moments of `n` columns that depend on each other.
-Moments some_moments(std::uint32_t cols, std::uint32_t width, std::uint32_t n) {
-  Moments out{cols, width, static_cast<double>(n),
-              std::vector<double>(std::size_t{(cols + width - 1) / width} * width * width)};
-  Random random(3);
-  for (std::uint32_t t = 0; t < n; ++t) {
-    std::vector<double> x(cols);
-    const double common = double{random.symmetric()};
-    for (double& v : x) v = common + 0.5 * double{random.symmetric()};
-    for (std::uint32_t i = 0; i < cols; ++i) {
-      for (std::uint32_t j = i / width * width; j <= i; ++j)
-        out.sums[std::size_t{i} * width + j % width] += x[i] * x[j];
-    }
-  }
-  return out;
 }
 
 TEST(RowCost, IsTheMomentsOfTheErrors) {

@@ -9,6 +9,7 @@
 #include "converter/gguf_writer.h"
 #include "converter/inputs.h"
 #include "converter/support.h"
+#include "converter/written_type.h"
 
 namespace qsf::test {
 namespace {
@@ -50,6 +51,7 @@ void expect_same(const Written& one, const Written& other, const std::string& wh
 }
 
 const std::string kData = kSource + "/tests/data/";
+const std::string kStories = kSource + "/models/stories";  // whose rows are whole blocks
 
 TEST(GgufWrite, IsReadBackToTheSameModel) {
   for (const char* name : {"llama", "llama3-rope", "qwen2", "qwen3", "mixtral", "qwen3-moe", "granite", "granitemoe",
@@ -67,7 +69,7 @@ TEST(GgufWrite, KeepsTheTokenizerAndWhatIsSought) {
   Options options;
   options.matrices = ggml_type(2);
   options.search = true;
-  for (const std::string& from : {kData + "llama", kSource + "/models/stories"}) {
+  for (const std::string& from : {kData + "llama", kStories}) {
     options.search = from.ends_with("llama");
     const Written one = converted(from, options, false), other = converted(from, options, true);
     expect_same(one, other, from);
@@ -137,6 +139,51 @@ TEST(GgufWrite, AGgufBecomesItselfAgain) {
   expect_same(read_written(folder.path("one.qsf")), read_written(folder.path("two.qsf")), "q4_0");
 }
 
+/// Of all layers' keys, which are small.
+TEST(GgufWrite, WritesTypesThatAreNoFormats) {
+  constexpr std::uint32_t kLayers = 5;
+  Options exact;
+  exact.matrices = FormatId::f32;
+  const Written source = converted(kStories, exact, false);
+  for (const convert::StoredType& type : convert::stored_types()) {
+    if (type.encode == nullptr) continue;
+    const Folder folder;
+    std::string name(type.name);
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    Options options;
+    options.matrices = ggml_type(8);
+    for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
+      options.types[{layer + 1, Role::attn_k}] = *convert::written_id(name);
+    }
+    ASSERT_TRUE(write(kStories, options, folder.path("model.gguf"))) << name;
+    const Result<convert::ModelSource> model = convert::open_model(folder.path("model.gguf"));
+    ASSERT_TRUE(model) << model.error().sentence;
+    const auto is = [&](const convert::SourceTensor& t) { return t.type == type.name; };
+    EXPECT_EQ(std::ranges::count_if(model->tensors, is), kLayers) << name;
+    ASSERT_TRUE(write(folder.path("model.gguf"), exact, folder.path("model.qsf")));
+    const Written back = read_written(folder.path("model.qsf"));
+    for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
+      const std::vector<float>& was = source.weights.at({layer + 1, Role::attn_k}).values;
+      const std::vector<float>& now = back.weights.at({layer + 1, Role::attn_k}).values;
+      ASSERT_EQ(now.size(), was.size());
+      double lost = 0, whole = 0;
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        lost += std::pow(double{was[i]} - double{now[i]}, 2);
+        whole += std::pow(double{was[i]}, 2);
+      }
+      EXPECT_GT(lost, 0) << name;
+      EXPECT_LT(lost, 0.3 * whole) << name;
+    }
+    ASSERT_TRUE(write(folder.path("model.gguf"), {}, folder.path("again.gguf"))) << name;
+    EXPECT_TRUE(read_bytes(folder.path("again.gguf")) == read_bytes(folder.path("model.gguf"))) << name;
+    const Status refused = write(kStories, options, folder.path("refused.qsf"));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(refused.error().sentence, name + " is a type of GGUF files alone: the output's name must end in .gguf");
+    EXPECT_FALSE(std::filesystem::exists(folder.path("refused.qsf")));
+  }
+}
+
 TEST(GgufWrite, RefusesWhatGgufCannotSay) {
   const auto refusal = [](const std::string& from, std::optional<FormatId> type) {
     const Folder folder;
@@ -163,6 +210,9 @@ TEST(GgufWrite, TypesAreWholeBlocks) {
   EXPECT_EQ(form(ggml_type(10), 160), ggml_type(20));
   EXPECT_EQ(form(ggml_type(12), 100), FormatId::f16);
   EXPECT_EQ(form(FormatId::bf16, 100), FormatId::bf16);
+  EXPECT_EQ(form(ggml_type(16), 512), ggml_type(16));  // iq2_xxs
+  EXPECT_EQ(form(ggml_type(16), 160), ggml_type(20));
+  EXPECT_EQ(form(ggml_type(16), 100), FormatId::f16);
   for (const Format& f : kFormats) {
     const auto number = convert::ggml_number(f.id);
     if (number) {

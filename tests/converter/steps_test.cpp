@@ -7,6 +7,7 @@
 
 #include "converter/inputs.h"
 #include "converter/support.h"
+#include "converter/written_type.h"
 
 namespace qsf::test {
 namespace {
@@ -73,14 +74,21 @@ Workers started() {
 
 TEST(Steps, WriteTheSameBytesWhateverThreadsThereAre) {
   const Folder folder;
-  const Result<convert::ModelSource> model = convert::open_model(kLlama);
-  ASSERT_TRUE(model);
-  for (const std::string_view type : {"8bit", "q4_k", "iq4_nl"}) {
+  for (const std::string_view type : {"8bit", "q4_k", "iq4_nl", "iq3_xxs"}) {
+    const bool gguf = type == "iq3_xxs";  // whose rows must be whole blocks
+    const Result<convert::ModelSource> model = convert::open_model(gguf ? kSource + "/models/stories" : kLlama);
+    ASSERT_TRUE(model);
     for (const bool search : {false, true}) {
       std::vector<Bytes> written;
       for (const Workers& workers : {Workers{}, started<2>(), started<5>()}) {
         convert::Options options;
-        options.matrices = find_format(type)->id;
+        options.gguf = gguf;
+        if (gguf) {  // one small matrix
+          options.matrices = ggml_type(8);
+          options.types[{1, Role::attn_k}] = *convert::written_id(type);
+        } else {
+          options.matrices = find_format(type)->id;
+        }
         options.search = search;
         options.workers = workers;
         Result<convert::Conversion> conversion = convert::Conversion::begin(*model, options, folder.path("a.qsf"));

@@ -1,0 +1,72 @@
+#include "converter/written_type.h"
+
+#include <algorithm>
+
+#include "converter/gguf_form.h"
+
+namespace qsf::convert {
+namespace {
+
+/// Of ASCII.
+std::string lowered(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+/// visit(id, type) of every type that is no format and can be written.
+template <class Visit>
+void visit_others(Visit visit) {
+  for (const StoredType& type : stored_types()) {
+    if (type.encode == nullptr) continue;
+    if (const std::optional<std::uint32_t> number = ggml_number_named(type.name)) {
+      visit(ggml_type(static_cast<std::uint8_t>(*number)), type);
+    }
+  }
+}
+
+}  // namespace
+
+std::string WrittenType::name() const { return stored != nullptr ? lowered(stored->name) : std::string(format->name); }
+
+std::uint64_t WrittenType::row_bytes(std::uint64_t cols) const {
+  return stored != nullptr ? cols / stored->block * stored->block_bytes : qsf::row_bytes(*format, cols);
+}
+
+WrittenType written_type(FormatId id) {
+  WrittenType out{find_format(id)};
+  if (out.format == nullptr) {
+    visit_others([&](FormatId other, const StoredType& type) {
+      if (other == id) out.stored = &type;
+    });
+  }
+  return out;
+}
+
+std::optional<FormatId> written_id(std::string_view name) {
+  if (const Format* const format = find_format(name)) return format->id;
+  std::optional<FormatId> out;
+  visit_others([&](FormatId id, const StoredType& type) {
+    if (lowered(type.name) == name) out = id;
+  });
+  return out;
+}
+
+std::optional<FormatId> stored_id(const SourceTensor& tensor) {
+  return tensor.stored_rows ? written_id(lowered(tensor.type)) : std::nullopt;
+}
+
+std::vector<std::string> written_names() {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) names.emplace_back(format.name);
+  visit_others([&](FormatId, const StoredType& type) { names.push_back(lowered(type.name)); });
+  return names;
+}
+
+std::uint64_t written_bytes(const TensorSource& tensor) {
+  const WrittenType type = written_type(tensor.format);
+  if (type.stored != nullptr) return tensor.rows * type.row_bytes(tensor.cols);
+  return tensor_bytes(*type.format, tensor.layout, tensor.rows, tensor.cols);
+}
+
+}  // namespace qsf::convert
