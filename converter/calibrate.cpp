@@ -22,8 +22,8 @@ constexpr std::uint32_t kWindow = 512;
 constexpr std::uint64_t kMostText = 1 << 20;  // bytes that are read
 constexpr std::uint64_t kLeastBudget = 64 << 20;
 constexpr std::uint32_t kChunk = 64;
-constexpr std::size_t kProbe = 1022;            // tokens on which losses are measured
-constexpr std::size_t kMostLogits = 256 << 20;  // bytes
+constexpr std::string_view kMapped = "mmap";
+constexpr std::size_t kProbe = 1022;  // tokens on which losses are measured
 
 /// Removes a file when it goes.
 struct Temporary {
@@ -112,7 +112,28 @@ Status write_texts(Host& host, std::uint32_t first, std::uint64_t tokens, const 
   return {};
 }
 
-Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, Observe observe,
+/// Sums of products, each of one input.
+struct Sums {
+  std::vector<std::shared_ptr<std::vector<float>>> all;
+
+  ObservedRoom room() {
+    const auto take = [](void* owner, std::uint64_t n) {
+      return static_cast<Sums*>(owner)->all.emplace_back(std::make_shared<std::vector<float>>(n))->data();
+    };
+    return {take, this};
+  }
+  std::shared_ptr<const std::vector<float>> of(const Observed& seen) const {
+    return *std::ranges::find(all, seen.sums.data(), [](const auto& sums) { return sums->data(); });
+  }
+};
+
+/// The memory of a key and a value for every position.
+std::uint64_t kv_bytes(const ModelConfig& config) {
+  return std::uint64_t{config.n_layers} * kWindow * config.n_kv_heads * config.head_dim * 2 * sizeof(float);
+}
+
+/// `sums`: where those of products go; null for none.
+Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, Observe observe, Sums* sums,
                                         const std::atomic<bool>& cancel) {
   LocalFiles files;
   QSF_LET(file, files.open(path));
@@ -121,9 +142,15 @@ Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::str
   options.open.all_logits = true;
   options.open.chunk = kChunk;
   options.open.max_seq_len = std::min(kWindow, model.config.max_seq_len);
-  // Sums take up to eight bytes for each of 1024 columns that a column is multiplied with.
-  options.budget = kLeastBudget + file.size * (observe == Observe::products ? 8 : 2) +
-                   std::uint64_t{model.config.vocab_size} * kChunk * 8;
+  if (sums != nullptr) options.open.observed_room = sums->room();
+  options.budget = kLeastBudget + kv_bytes(model.config) + std::uint64_t{model.config.vocab_size} * kChunk * 8;
+  // Mapped, the weights are used where the system keeps the file, as long as it has the room.
+  const auto maps = [](const SourceKind* kind) { return kind->name == kMapped; };
+  if (std::ranges::any_of(source_kinds(), maps)) {
+    options.source.kind = kMapped;
+  } else {
+    options.budget += 2 * file.size;
+  }
   return Host::open(path, options, cancel);
 }
 
@@ -178,7 +205,8 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   const Temporary temporary{path_};
   QSF_TRY(write(model_, exact(model_)));
   const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path_, Observe::products, cancel));
+  Sums sums;
+  QSF_LET(host, open_host(model_, path_, Observe::products, &sums, cancel));
   QSF_LET(ids, ids_of(host->session(), text));
   if (ids.empty()) return make_error(ErrorCode::bad_argument, "{:.140} has no text to calibrate with", text_file);
   measured_on_ = digest_of(host->session().model_hash(), text, own_tokens);
@@ -187,15 +215,13 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   QSF_TRY(write_texts(*host, first, own_tokens, watch_, probe_));
   if (probe_.empty()) probe_ = ids;
   for (const Observed& seen : host->session().observed()) {
-    Moments moments{seen.cols, observed_width(seen.cols), static_cast<double>(seen.n), {}};
-    moments.sums.assign(seen.sums.begin(), seen.sums.end());
-    calibration_.emplace(std::pair(seen.section, seen.role), std::move(moments));
+    calibration_.emplace(std::pair(seen.section, seen.role),
+                         Moments{seen.cols, observed_width(seen.cols), static_cast<double>(seen.n), sums.of(seen)});
   }
   for (const ObservedLayer& layer : host->session().observed_layers()) {
     layers_.push_back({layer.n == 0 ? 0 : layer.cosines / static_cast<double>(layer.n), 0});
   }
-  const std::size_t room = kMostLogits / (sizeof(float) * model_.config.vocab_size);
-  probe_.resize(std::min({probe_.size(), kProbe, std::max<std::size_t>(room, 64)}));
+  probe_.resize(std::min(probe_.size(), kProbe));
   host.reset();
   return read_layers();
 }
@@ -203,7 +229,7 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
 /// The exact model lies at path_.
 Status Calibrator::read_layers() {
   const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path_, Observe::layers, cancel));
+  QSF_LET(host, open_host(model_, path_, Observe::layers, nullptr, cancel));
   QSF_TRY(divergence(*host));  // its logits are what is compared with
   Part part{watch_, "leaving out layers", layers_.size()};
   for (std::uint32_t i = 0; i < layers_.size(); ++i, ++part.done) {
@@ -220,7 +246,12 @@ Result<double> Calibrator::divergence(Host& host) {
   Session& session = host.session();
   const std::size_t vocab = model_.config.vocab_size;
   const std::uint32_t window = std::min(kWindow, session.stats().max_seq_len);
-  const bool first = logits_.empty();
+  const bool first = !logits_;
+  if (first) {
+    QSF_LET(kept, KeptRows::create(path_ + ".logits", vocab));
+    logits_.emplace(std::move(kept));
+  }
+  std::vector<float> base(vocab);
   double sum = 0;
   std::size_t row = 0;
   for (std::span<const std::uint32_t> left = probe_; !left.empty();) {
@@ -238,9 +269,10 @@ Result<double> Calibrator::divergence(Host& host) {
       if (step != Step::logits) continue;
       for (std::span<const float> rows = session.logits(); !rows.empty(); rows = rows.subspan(vocab), ++row) {
         if (first) {
-          logits_.insert(logits_.end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(vocab));
+          QSF_TRY(logits_->add(rows.first(vocab)));
         } else {
-          sum += divergence_of(std::span(logits_).subspan(row * vocab, vocab), rows.first(vocab));
+          QSF_TRY(logits_->read(row, base));
+          sum += divergence_of(base, rows.first(vocab));
         }
       }
     }
@@ -250,7 +282,7 @@ Result<double> Calibrator::divergence(Host& host) {
 
 Result<double> Calibrator::divergence(const std::string& path) {
   const std::atomic<bool> cancel{false};
-  QSF_LET(host, open_host(model_, path, Observe::nothing, cancel));
+  QSF_LET(host, open_host(model_, path, Observe::nothing, nullptr, cancel));
   return divergence(*host);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "converter/convert.h"
+#include "converter/kept_rows.h"
 #include "converter/measure.h"
 #include "qsf/base/result.h"
 
@@ -65,7 +67,7 @@ class Calibrator {
   std::vector<Layer> layers_;
   std::string measured_on_;
   std::vector<std::uint32_t> probe_;  // what losses are measured on
-  std::vector<float> logits_;         // of the exact model there, the first that is run over it
+  std::optional<KeptRows> logits_;    // of the exact model there, the first that is run over it
 };
 
 }  // namespace qsf::convert

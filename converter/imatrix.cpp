@@ -46,7 +46,7 @@ Result<Calibration> read_imatrix(const Input& file, const ModelSource& model) {
     }
     const auto [rows, cols] = *shape;
     QSF_LET(sums, values_of(*tensor, rows, cols));
-    Moments moments{cols, 1, 1, std::vector<double>(cols)};
+    Moments moments{cols, 1, 1, {}};
     const auto counts = by_name.find(weight + std::string(kCounts));
     if (counts != by_name.end() && counts->second->format == FormatId::f32) {
       const auto counted = matrix_shape(counts->second->shape);
@@ -56,7 +56,9 @@ Result<Calibration> read_imatrix(const Input& file, const ModelSource& model) {
         for (const float n : numbers) moments.n += double{n};
       }
     }
-    for (std::size_t i = 0; i < sums.size(); ++i) moments.sums[i % cols] += double{sums[i]};
+    std::vector<double> all(cols);
+    for (std::size_t i = 0; i < sums.size(); ++i) all[i % cols] += double{sums[i]};
+    moments.sums = std::make_shared<const std::vector<float>>(all.begin(), all.end());
     for (const TensorPlace& place : places) out.emplace(std::pair(section_of(model, place), place.line->role), moments);
   }
   if (out.empty()) {

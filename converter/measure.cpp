@@ -7,6 +7,7 @@
 
 #include "qsf/base/align.h"
 #include "qsf/formats/search.h"
+#include "qsf/model/observed.h"
 
 namespace qsf::convert {
 namespace {
@@ -103,7 +104,7 @@ void factor(std::vector<double>& h, std::uint32_t n, std::span<double> pivots) {
 double Moments::of(std::uint32_t i, std::uint32_t j) const {
   if (i < j) std::swap(i, j);
   if (i / width != j / width) return 0;
-  return sums[std::size_t{i} * width + j % width];
+  return double{(*sums)[observed_row(i, width) + j % width]};
 }
 
 RowCost RowCost::plain(std::uint32_t cols) {

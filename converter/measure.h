@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,8 +20,8 @@ namespace qsf::convert {
 /// where only the columns' own are known.
 struct Moments {
   std::uint32_t cols = 0, width = 1;
-  double n = 0;              // positions that were summed up
-  std::vector<double> sums;  // [cols / width, width, width]: of x[i] * x[j], j <= i
+  double n = 0;                                    // positions that were summed up
+  std::shared_ptr<const std::vector<float>> sums;  // of x[i] * x[j], as Observed has them; of one input shared
   double of(std::uint32_t i, std::uint32_t j) const;
 };
 

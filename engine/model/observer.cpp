@@ -32,15 +32,17 @@ void for_each_product(const Program& program, Body body) {
 
 }  // namespace
 
-Status Observer::init(Arena& arena, Observe what, const Program& program, const Weights& weights, const Sizes& sizes) {
+Status Observer::init(Arena& arena, Observe what, const Program& program, const Weights& weights, const Sizes& sizes,
+                      const ObservedRoom& room) {
   if (what == Observe::nothing) return {};
   dim_ = sizes.dim;
   QSF_TRY(arena.take(layers_, sizes.layers, Region::activations));
   QSF_TRY(arena.take(before_, std::uint64_t{sizes.chunk} * dim_, Region::activations));
-  return what == Observe::products ? init_products(arena, program, weights) : Status();
+  return what == Observe::products ? init_products(arena, program, weights, room) : Status();
 }
 
-Status Observer::init_products(Arena& arena, const Program& program, const Weights& weights) {
+Status Observer::init_products(Arena& arena, const Program& program, const Weights& weights, const ObservedRoom& room) {
+  if (room.take == nullptr) return make_error(ErrorCode::bad_argument, "there is no room for sums of products");
   std::uint32_t tensors = 0, inputs = 0;
   for_each_product(program, [&](std::uint32_t, Role, bool same) {
     ++tensors;
@@ -54,13 +56,17 @@ Status Observer::init_products(Arena& arena, const Program& program, const Weigh
   for_each_product(program, [&](std::uint32_t section, Role role, bool same) {
     if (!status) return;
     const std::uint32_t cols = weights.find(section, role)->cols, width = observed_width(cols);
-    std::span<double> sums;
+    input += same ? 0 : 1;
+    if (arena.is_dry()) return;
     if (!same) {
-      status = arena.take(sums, std::uint64_t{(cols + width - 1) / width} * width * width, Region::activations);
-      ++input;
+      const std::uint64_t n = observed_sums(cols, width);
+      float* const sums = room.take(room.owner, n);
+      if (sums == nullptr) {
+        status = make_error(ErrorCode::out_of_memory, "there is no memory for {} sums of products", n);
+        return;
+      }
+      inputs_[input - 1] = {{sums, n}, at};
     }
-    if (arena.is_dry() || !status) return;
-    if (!same) inputs_[input - 1] = {sums, at};
     of_[at] = input - 1;
     seen_[at++] = {section, role, cols, 0, inputs_[input - 1].sums};
   });
@@ -99,11 +105,11 @@ void Observer::add(std::uint32_t section, Role role, const float* x, std::size_t
     const std::uint32_t cols = seen.cols, width = observed_width(cols);
     parallel_for(workers, cols, [&](std::uint32_t row) {
       const std::uint32_t begin = row / width * width;
-      double* const to = &input.sums[std::size_t{row} * width];
+      float* const to = &input.sums[observed_row(row, width)];
       for (std::uint32_t t = 0; t < n; ++t) {
         const float* const column = x + t * stride;
-        const double by = double{column[row]};
-        for (std::uint32_t j = begin; j <= row; ++j) to[j - begin] += by * double{column[j]};
+        const float by = column[row];
+        for (std::uint32_t j = begin; j <= row; ++j) to[j - begin] += by * column[j];
       }
     });
     return;

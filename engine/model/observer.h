@@ -19,7 +19,8 @@ class Observer {
     std::uint32_t layers, dim, chunk;
   };
   /// Room for every layer and product of the program. Not called, an observer sees nothing.
-  Status init(Arena& arena, Observe what, const Program& program, const Weights& weights, const Sizes& sizes);
+  Status init(Arena& arena, Observe what, const Program& program, const Weights& weights, const Sizes& sizes,
+              const ObservedRoom& room);
   /// Adds `n` columns of `stride` floats that enter the product with a tensor. Every sum takes columns in their order,
   /// so that neither chunks nor workers change a bit of it.
   void add(std::uint32_t section, Role role, const float* x, std::size_t stride, std::uint32_t n,
@@ -34,12 +35,12 @@ class Observer {
   void skip(std::optional<std::uint32_t> layer) { skipped_ = layer; }
 
  private:
-  Status init_products(Arena& arena, const Program& program, const Weights& weights);
+  Status init_products(Arena& arena, const Program& program, const Weights& weights, const ObservedRoom& room);
   bool sees(std::uint32_t section) const { return section > 0 && section <= layers_.size(); }
 
   struct Input {
     static constexpr std::size_t kArenaBytes = 24;
-    std::span<double> sums;
+    std::span<float> sums;
     std::uint32_t first = 0;  // into seen_: the tensor whose product is computed first
   };
   std::span<Observed> seen_;

@@ -42,8 +42,8 @@ class Pass {
               Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
               std::uint32_t logits_rows);
   /// Room to sum up, from now on.
-  Status observe(Arena& arena, Observe what) {
-    return observer_.init(arena, what, *program_, *weights_, {config_->n_layers, config_->dim, chunk_});
+  Status observe(Arena& arena, Observe what, const ObservedRoom& room) {
+    return observer_.init(arena, what, *program_, *weights_, {config_->n_layers, config_->dim, chunk_}, room);
   }
   Observer& observer() { return observer_; }
 

@@ -169,7 +169,7 @@ Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> p
   QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len, by.chunk));
   const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
-  QSF_TRY(pass.observe(arena, options.observe));
+  QSF_TRY(pass.observe(arena, options.observe, options.observed_room));
   QSF_TRY(arena.take(columns, by.chunk, Region::activations));
   QSF_TRY(arena.take(sequences, options.sequences, Region::session));
   for (std::uint32_t i = 0; i < options.sequences; ++i) {

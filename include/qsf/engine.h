@@ -49,6 +49,7 @@ struct OpenOptions {
   /// which is only read.
   std::span<const std::byte> mapped;
   Observe observe = Observe::nothing;
+  ObservedRoom observed_room;  // needed by Observe::products
   Workers workers;
 };
 

@@ -71,10 +71,9 @@ double squares(const Moments& moments, std::span<const float> rows) {
   double sum = 0;
   for (; !rows.empty(); rows = rows.subspan(moments.cols)) {
     for (std::uint32_t i = 0; i < moments.cols; ++i) {
-      const double* const with = &moments.sums[std::size_t{i} * moments.width];
-      const std::uint32_t begin = i / moments.width * moments.width;
-      double before = 0.5 * with[i - begin] * double{rows[i]};
-      for (std::uint32_t j = begin; j < i; ++j) before += with[j - begin] * double{rows[j]};
+      double before = 0.5 * moments.of(i, i) * double{rows[i]};
+      for (std::uint32_t j = i / moments.width * moments.width; j < i; ++j)
+        before += moments.of(i, j) * double{rows[j]};
       sum += 2 * before * double{rows[i]};
     }
   }

@@ -135,9 +135,9 @@ TEST(StoredTypes, ErrorsAreMadeUpFor) {
   const std::vector<float> weights = spread_weights(Spread::normal, std::size_t{kRows} * kCols);
   const Moments moments = some_moments(kCols, 256, 5000);
   const RowCost cost = RowCost::of(moments);
-  Moments own{kCols, 1, moments.n, {}};
-  for (std::uint32_t i = 0; i < kCols; ++i) own.sums.push_back(moments.of(i, i));
-  const RowCost single = RowCost::of(own);
+  std::vector<float> own;
+  for (std::uint32_t i = 0; i < kCols; ++i) own.push_back(static_cast<float>(moments.of(i, i)));
+  const RowCost single = RowCost::of({kCols, 1, moments.n, std::make_shared<const std::vector<float>>(own)});
   for (const Written& each : kWritten) {
     const StoredType& type = *convert::find_stored_type(each.name);
     const auto lost = [&](const RowCost& by) {

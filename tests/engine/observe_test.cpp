@@ -12,7 +12,7 @@ struct Seen {
   std::uint32_t section;
   Role role;
   std::uint64_t n;
-  std::vector<double> sums;
+  std::vector<float> sums;
   bool operator==(const Seen&) const = default;
 };
 
@@ -20,6 +20,12 @@ std::vector<Seen> observe(const testing::SmallFile& file, std::uint32_t chunk, c
                           bool stream_all, Generation& run) {
   OpenOptions options;
   options.observe = Observe::products;
+  std::vector<std::vector<float>> room;
+  options.observed_room = {[](void* owner, std::uint64_t n) {
+                             auto& all = *static_cast<std::vector<std::vector<float>>*>(owner);
+                             return all.emplace_back(n).data();
+                           },
+                           &room};
   options.all_logits = true;
   options.chunk = chunk;
   options.stream_all = stream_all;
@@ -55,7 +61,7 @@ TEST(Observe, FirstProductSeesTheNormedEmbeddings) {
   const std::vector<std::uint32_t> tokens = some_tokens(9, 40);
   const std::vector<float>& embedding = file.weights.at({0, Role::token_embd});
   const std::vector<float>& norm = file.weights.at({1, Role::attn_norm});
-  std::vector<double> sums(std::size_t{options.dim} * options.dim);
+  std::vector<double> sums(observed_sums(options.dim, options.dim));
   for (const std::uint32_t token : tokens) {
     std::vector<double> x(options.dim);
     double squares = 0;
@@ -67,7 +73,7 @@ TEST(Observe, FirstProductSeesTheNormedEmbeddings) {
       x[i] *= double{norm[i]} / std::sqrt(squares / options.dim + double{1e-5f});
     }
     for (std::uint32_t i = 0; i < options.dim; ++i) {
-      for (std::uint32_t j = 0; j <= i; ++j) sums[i * options.dim + j] += x[i] * x[j];
+      for (std::uint32_t j = 0; j <= i; ++j) sums[observed_row(i, options.dim) + j] += x[i] * x[j];
     }
   }
   Generation run;

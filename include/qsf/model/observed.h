@@ -14,6 +14,22 @@ constexpr std::uint32_t observed_width(std::uint32_t cols) {
   return cols <= kWhole ? cols : kBlock;
 }
 
+/// Where row i of the sums begins: rows of a block follow each other, each up to its diagonal.
+constexpr std::uint64_t observed_row(std::uint64_t i, std::uint64_t width) {
+  const std::uint64_t within = i % width;
+  return i / width * (width * (width + 1) / 2) + within * (within + 1) / 2;
+}
+/// How many sums there are; of the last block all.
+constexpr std::uint64_t observed_sums(std::uint64_t cols, std::uint64_t width) {
+  return observed_row((cols + width - 1) / width * width, width);
+}
+
+/// Who lends the memory of sums: floats of 0 that live as long as the session. They are not of its budget.
+struct ObservedRoom {
+  float* (*take)(void* owner, std::uint64_t n) = nullptr;  // null where there is none
+  void* owner = nullptr;
+};
+
 /// What entered the product with a tensor, summed over positions in their order. Tensors with the same input share it.
 struct Observed {
   static constexpr std::size_t kArenaBytes = 56;
@@ -21,9 +37,8 @@ struct Observed {
   Role role{};
   std::uint32_t cols = 0;
   std::uint64_t n = 0;  // positions; of experts, those that chose one
-  /// [cols / width, width, width] with width = observed_width(cols), the last block padded with zeros: sums of
-  /// x[i] * x[j], of which only j <= i are kept.
-  std::span<const double> sums;
+  /// Of x[i] * x[j] with j <= i in a block of observed_width(cols) columns: see observed_row().
+  std::span<const float> sums;
 };
 
 /// What a session sums up on the way.
