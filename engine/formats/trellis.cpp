@@ -37,14 +37,9 @@ struct Chooser {
   constexpr bool takes(std::uint32_t code, std::uint32_t bit) const {
     return code >= later && code < later + codes() && bit >= plane.shift && bit < plane.shift + plane.width;
   }
-  /// code_at(k): the code k behind.
-  template <class CodeAt>
-  constexpr std::uint32_t operator()(CodeAt code_at) const {
-    std::uint32_t at = 0;
-    for (std::uint32_t k = 0; k < codes(); ++k) {
-      at |= (code_at(later + k) >> plane.shift & ((1u << plane.width) - 1)) << (plane.width * k);
-    }
-    return at;
+  /// On to a place, whose code `later` on is given, from the place behind.
+  constexpr std::uint32_t push(std::uint32_t at, std::uint32_t code) const {
+    return (at << plane.width | (code >> plane.shift & ((1u << plane.width) - 1))) & 15;
   }
 };
 
@@ -57,10 +52,9 @@ struct Rule {
         choosers{Chooser{tile_planes(bits, kGroup)[0], 0},
                  Chooser{tile_planes(bits, kGroup)[tables.plane], tables.later}} {}
 
-  template <class CodeAt>
-  constexpr std::uint8_t level(CodeAt code_at) const {
-    const std::uint8_t first = tables.entries[0][choosers[0](code_at)];
-    return tables.two ? first ^ tables.entries[1][choosers[1](code_at)] : first;
+  constexpr std::uint8_t level(std::uint32_t first, std::uint32_t second) const {
+    const std::uint8_t entry = tables.entries[0][first];
+    return tables.two ? entry ^ tables.entries[1][second] : entry;
   }
   constexpr bool takes(std::uint32_t code, std::uint32_t bit) const {
     return code < kReach && (choosers[0].takes(code, bit) || (tables.two && choosers[1].takes(code, bit)));
@@ -85,12 +79,17 @@ constexpr Trellis make_trellis(std::uint32_t bits) {
   out.states = 1u << kept;
   out.chain = rule.tables.chain;
   for (std::uint32_t w = 0; w < out.windows; ++w) {
-    std::array<std::uint32_t, kReach> codes{};
+    std::array<std::uint32_t, 2 * kReach> codes{};
     for (std::uint32_t k = 0; k < n; ++k) codes[window[k].code] |= (w >> k & 1u) << window[k].bit;
     std::uint32_t from = 0;
     for (std::uint32_t k = 0; k < kept; ++k) from |= (codes[window[k].code + 1] >> window[k].bit & 1u) << k;
     out.from[w] = static_cast<std::uint8_t>(from);
-    out.levels[w] = static_cast<float>(rule.level([&](std::uint32_t k) { return codes[k]; })) - kTrellisOffset;
+    std::uint32_t first = 0, second = 0;
+    for (std::uint32_t code = kReach; code-- > 0;) {
+      first = rule.choosers[0].push(first, codes[code]);
+      second = rule.choosers[1].push(second, codes[code + rule.choosers[1].later]);
+    }
+    out.levels[w] = static_cast<float>(rule.level(first, second)) - kTrellisOffset;
   }
   return out;
 }
@@ -316,6 +315,14 @@ ByPlace by_place(std::uint32_t code_bits, std::span<const float> columns) {
   return out;
 }
 
+void put_path(std::uint32_t code_bits, const Windows& windows, const ChainPath& out) {
+  for (std::uint32_t p = 0; p < out.codes.size(); ++p) {
+    const std::uint32_t column = trellis_column(code_bits, p);
+    out.codes[column] = windows[p] & ((1u << code_bits) - 1);
+    out.levels[column] = kTrellises[code_bits - kLeastTrellis].levels[windows[p]];
+  }
+}
+
 using Square = std::array<std::array<float, kGroup>, kGroup>;
 
 /// The sum of cost[i] * u_i^T u_i: moments of the columns. Upper half.
@@ -340,10 +347,14 @@ void trellis_levels(std::uint32_t code_bits, std::span<std::uint8_t> codes) {
   const Rule rule(code_bits);
   const std::uint32_t n = rule.tables.chain;
   for (; !codes.empty(); codes = codes.subspan(n)) {
-    std::array<std::uint32_t, kGroup> chain;
+    std::array<std::uint8_t, kGroup + 2 * kReach> chain;  // and its beginning again, which its end sees
     for (std::uint32_t p = 0; p < n; ++p) chain[p] = codes[trellis_column(code_bits, p)];
-    for (std::uint32_t p = 0; p < n; ++p) {
-      codes[trellis_column(code_bits, p)] = rule.level([&](std::uint32_t k) { return chain[(p + k) % n]; });
+    for (std::uint32_t k = 0; k < 2 * kReach; ++k) chain[n + k] = chain[k];
+    std::uint32_t first = 0, second = 0;
+    for (std::uint32_t p = n + kReach; p-- > 0;) {
+      first = rule.choosers[0].push(first, chain[p]);
+      second = rule.choosers[1].push(second, chain[p + rule.choosers[1].later]);
+      if (p < n) codes[trellis_column(code_bits, p)] = rule.level(first, second);
     }
   }
 }
@@ -376,30 +387,23 @@ ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const
   return {by_place(code_bits, cost), {}, false};
 }
 
-void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
-                std::span<std::uint8_t> codes) {
+void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost, const ChainPath& out) {
   const ByPlace chain = by_place(code_bits, weights);
   const Windows windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
     const std::uint32_t end = end_of<kBits>(chain, cost.cost);
     return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end)
                         : path_from<kBits>(end, chain, cost.cost);
   });
-  for (std::uint32_t p = 0; p < codes.size(); ++p) {
-    codes[trellis_column(code_bits, p)] = windows[p] & ((1u << code_bits) - 1);
-  }
+  put_path(code_bits, windows, out);
 }
 
-bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost,
-                  std::span<std::uint8_t> codes) {
+bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost, const ChainPath& path) {
   const Trellis& trellis = kTrellises[code_bits - kLeastTrellis];
   const ByPlace pulled = by_place(code_bits, pull);
-  std::array<std::uint8_t, kGroup> column_levels;
-  std::ranges::copy(codes, column_levels.begin());
-  trellis_levels(code_bits, std::span(column_levels).first(codes.size()));
-  ByPlace levels{}, aims{}, carried{};
+  const ByPlace levels = by_place(code_bits, path.levels);
+  ByPlace aims{}, carried{};
   float stays = 0;
   for (std::uint32_t p = 0; p < trellis.chain; ++p) {
-    levels[p] = static_cast<float>(column_levels[trellis_column(code_bits, p)]) - kTrellisOffset;
     // The cost of a change d is the sum of cost[p] * (d[p] + away[p] + what is carried)^2, less that of none.
     const float left = pulled[p] - carried[p], away = cost.cost[p] > 0 ? left / cost.cost[p] : 0.0f;
     for (std::uint32_t q = p + 1; q < trellis.chain; ++q) carried[q] += cost.carry[p][q] * left;
@@ -410,7 +414,7 @@ bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const Ch
   std::uint32_t end = 0;
   for (std::uint32_t k = 0; 1u << k < trellis.states; ++k) {
     const auto [code, bit] = trellis.bits[k];
-    end |= (codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
+    end |= (path.codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
   }
   const std::optional<Windows> windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
     const std::array<std::uint32_t, 2> ends{end, end_of<kBits>(aims, cost.cost)};
@@ -418,9 +422,7 @@ bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const Ch
     return path_nearer<kBits>(tried.first(ends[0] == ends[1] ? 1 : 2), levels, aims, cost, stays);
   });
   if (!windows) return false;
-  for (std::uint32_t p = 0; p < codes.size(); ++p) {
-    codes[trellis_column(code_bits, p)] = (*windows)[p] & ((1u << code_bits) - 1);
-  }
+  put_path(code_bits, *windows, path);
   return true;
 }
 
