@@ -22,10 +22,10 @@ struct Trellis {
   };
   std::array<Bit, kMaxWindow> bits;  // of a window: the lowest are the state's
   std::uint32_t windows;
-  std::uint32_t states;                             // a window's lowest bits are the state after it
-  std::uint32_t chain;                              // places
-  std::array<std::uint8_t, 1u << kMaxWindow> from;  // the state before a window
-  std::array<float, 1u << kMaxWindow> levels;       // less the offset
+  std::uint32_t states;                                          // a window's lowest bits are the state after it
+  std::uint32_t chain;                                           // places
+  std::array<std::uint8_t, 1u << kMaxWindow> from;               // the state before a window
+  alignas(FitLanes) std::array<float, 1u << kMaxWindow> levels;  // less the offset
 };
 
 /// What chooses an entry: four bits of a plane, of the codes from `later` on.
@@ -106,6 +106,14 @@ static_assert(std::ranges::all_of(kTrellises, [](const Trellis& trellis) {
 using ByPlace = std::array<float, kGroup>;
 typedef std::int32_t FitBits __attribute__((vector_size(sizeof(FitLanes))));
 
+/// Calls call<0>(), call<1>() and so on.
+template <std::uint32_t kN, class Call>
+[[gnu::always_inline]] inline void unrolled(Call call) {
+  [&]<std::size_t... kI>(std::index_sequence<kI...>) {
+    (call.template operator()<kI>(), ...);
+  }(std::make_index_sequence<kN>{});
+}
+
 /// Steps through the trellis of codes of so many bits.
 template <std::uint32_t kBits>
 struct Steps {
@@ -122,20 +130,21 @@ struct Steps {
   /// On to the place before. target: of a state so far. Where they are marked, costs end in the choice's bits.
   template <bool kMarked, class Target>
   static void take(const Costs& before, Target target, float cost, Costs& after) {
-    for (std::uint32_t n = 0; n < kStates; n += kFitLanes) {
-      FitLanes least{};
-      for (std::uint32_t choice = 0; choice < kChoices; ++choice) {
-        const std::uint32_t state = from(n, choice);  // and of the windows beside it
-        const FitLanes away = target(state) - lanes_at(&kTrellis.levels[window(n, choice)]);
-        FitLanes sum = before[state] + cost * (away * away);
+    std::array<FitLanes, kStates / kFitLanes> least;
+    unrolled<kChoices>([&]<std::uint32_t kChoice>() {
+      unrolled<kStates / kFitLanes>([&]<std::uint32_t kAt>() {
+        constexpr std::uint32_t kFirst = kAt * kFitLanes,
+                                kFrom = from(kFirst, kChoice);  // and of the windows beside it
+        const FitLanes away = target(kFrom) - lanes_at(&kTrellis.levels[window(kFirst, kChoice)]);
+        FitLanes sum = before[kFrom] + cost * (away * away);
         if constexpr (kMarked) {
           const FitBits unmarked = std::bit_cast<FitBits>(sum) & ~static_cast<std::int32_t>(kChoices - 1);
-          sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(choice));
+          sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(kChoice));
         }
-        least = choice == 0 ? sum : sum < least ? sum : least;
-      }
-      put_lanes(&after[n], least);
-    }
+        least[kAt] = kChoice == 0 ? sum : sum < least[kAt] ? sum : least[kAt];
+      });
+    });
+    for (std::uint32_t n = 0; n < kStates; n += kFitLanes) put_lanes(&after[n], least[n / kFitLanes]);
   }
   static std::uint32_t marked_choice(float cost) { return std::bit_cast<std::uint32_t>(cost) & (kChoices - 1); }
 };
@@ -179,11 +188,9 @@ struct Walk {
   }
 };
 
-/// The state that a chain begins and ends with: chosen by what lies on both sides, each column for itself.
-template <std::uint32_t kBits>
+/// The state that a chain begins and ends with: chosen by so many places on both sides, each column for itself.
+template <std::uint32_t kBits, std::uint32_t kAround = Steps<kBits>::kChain * 3 / 4>
 std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
-  // Places on each side of the end, by which the state there is chosen.
-  constexpr std::uint32_t kAround = Steps<kBits>::kChain * 3 / 4;
   Walk<kBits, 2 * kAround> around(weights, cost, kAround - 1, 0.0f);
   around.run();
   const auto& last = around.costs.back();
@@ -417,7 +424,8 @@ bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const Ch
     end |= (path.codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
   }
   const std::optional<Windows> windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
-    const std::array<std::uint32_t, 2> ends{end, end_of<kBits>(aims, cost.cost)};
+    // Beside the end that is there another, for which fewer places do.
+    const std::array<std::uint32_t, 2> ends{end, end_of<kBits, Steps<kBits>::kChain / 4>(aims, cost.cost)};
     const std::span tried(ends);
     return path_nearer<kBits>(tried.first(ends[0] == ends[1] ? 1 : 2), levels, aims, cost, stays);
   });
