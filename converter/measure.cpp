@@ -14,8 +14,8 @@ namespace {
 // Moments off the diagonal count less the fewer positions there were, and every column a little by itself.
 constexpr double kDamping = 0.01;
 constexpr double kTrust = 0.1;  // positions per column that halve what is off the diagonal
-constexpr int kDescents = 2;    // over a row after its search; one where chains have many states
 
+constexpr double kSure = 1e-3;      // sums of floats are as good as that
 constexpr std::size_t kAtOnce = 4;  // rows, or moved weights, that pass over the same numbers together
 
 /// Products of `a` with so many vectors, each in eight sums: one order for all machines.
@@ -98,6 +98,13 @@ void factor(std::vector<double>& h, std::uint32_t n, std::span<double> pivots) {
   }
 }
 
+/// What moves of weights take from e H e^T, by what pulled at them before and what does then.
+double gain(std::span<const float> moved, std::span<const float> before, std::span<const float> then) {
+  double sum = 0;
+  for (std::size_t i = 0; i < moved.size(); ++i) sum += double{moved[i]} * (double{before[i]} + double{then[i]});
+  return sum;
+}
+
 }  // namespace
 
 double Moments::of(std::uint32_t i, std::uint32_t j) const {
@@ -176,16 +183,19 @@ double RowCost::operator()(std::span<const float> errors) const {
 struct RowCost::Row {
   std::span<const float> weights;
   std::span<std::byte> out;
-  double cost = 0;                 // of what is in `out`
+  double cost = 0;                 // of what is in `out`, but for rounding
   std::vector<std::byte> other{};  // what may cost less
   std::vector<float> errors{};     // [padded to a block]
   std::vector<float> pull{};       // H of the errors
   std::vector<float> block{}, moved{};
+  double gained = 0;  // that `other` costs less
   bool changed = true;
 
-  void read_errors(const Format& f, std::span<const std::byte> bytes) {
-    dequantize_row(f, bytes, std::span(errors).first(weights.size()));
-    for (std::size_t i = 0; i < weights.size(); ++i) errors[i] = weights[i] - errors[i];
+  /// Of n columns, whole blocks or the row's last one.
+  void read_errors(const Format& f, std::span<const std::byte> bytes, std::uint32_t begin, std::uint32_t n) {
+    const std::span here = std::span(errors).subspan(begin, n);
+    dequantize_row(f, bytes, here);
+    for (std::uint32_t i = 0; i < n; ++i) here[i] = weights[begin + i] - here[i];
   }
 };
 
@@ -206,9 +216,10 @@ void RowCost::search(const Format& f, std::span<Row> rows) const {
   std::vector<SearchedBlock> blocks;
   for (Row& row : rows) {
     row.errors.resize(cost_.size());
+    row.pull.resize(cost_.size());
     row.block.resize(f.block);
     row.moved.resize(f.block);
-    blocks.push_back({row.block, nullptr});
+    blocks.push_back({row.block, nullptr, row.moved});
   }
   for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / f.block_bytes); b-- > 0;) {
     const std::uint32_t begin = b * f.block, n = std::min<std::uint32_t>(f.block, cols_ - begin);
@@ -236,30 +247,29 @@ void RowCost::search(const Format& f, std::span<Row> rows) const {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       Row& row = rows[r];
       row.cost += blocks[r].cost;
-      const std::span<float> back = std::span(row.errors).subspan(begin, n);
-      dequantize_row(f, row.out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes), back);
-      for (std::uint32_t i = 0; i < n; ++i) back[i] = row.weights[begin + i] - back[i];
+      row.read_errors(f, row.out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes), begin, n);
+      // H e is U^T D U e, and U e what the cost is of: columns pull at themselves and at those behind them.
+      for (std::uint32_t i = 0; i < n; ++i) {
+        row.pull[begin + i] = cost_[begin + i] * row.moved[i];
+        row.moved[i] = -row.pull[begin + i];
+      }
+    }
+    for (std::uint32_t i = 0; i < n; i += kAtOnce) {
+      const std::uint32_t from = begin + i;
+      for (Row& row : rows) {
+        take_moved(std::span(row.moved).subspan(i, std::min<std::uint32_t>(kAtOnce, n - i)), carry(from) + (from - of),
+                   stride_, std::span(row.pull).subspan(from, end - from));
+      }
     }
   }
 }
 
-/// Rows whose blocks are brought to where they cost less, as what may cost less.
+/// Rows whose blocks are brought to where they cost less.
 void RowCost::improve(const Format& f, std::span<Row> rows) const {
-  for (Row& row : rows) {
-    row.other.assign(row.out.begin(), row.out.end());
-    row.pull.resize(cost_.size());
-    row.read_errors(f, row.other);
-  }
-  for (std::uint32_t i = 0; i < cols_; ++i) {
-    const std::uint32_t of = i / width_ * width_;
-    dots_of_rows(
-        rows.size(), moments(i), std::min(width_, cols_ - of), [&](std::size_t r) { return &rows[r].errors[of]; },
-        [&](std::size_t r, float pull) { rows[r].pull[i] = pull; });
-  }
-  const int descents = f.packing == Packing::trellis && f.code_bits > 2 ? 1 : kDescents;
+  for (Row& row : rows) row.other.assign(row.out.begin(), row.out.end());
   std::vector<Row*> going;
   std::vector<ImprovedBlock> blocks;
-  for (int descent = 0; descent < descents; ++descent) {
+  for (int descent = 0; descent < descents(f); ++descent) {
     going.clear();
     for (Row& row : rows) {
       if (std::exchange(row.changed, false)) going.push_back(&row);
@@ -268,13 +278,17 @@ void RowCost::improve(const Format& f, std::span<Row> rows) const {
       const std::uint32_t begin = b * f.block, of = begin / width_ * width_, end = std::min(of + width_, cols_);
       blocks.clear();
       for (Row* const row : going) {
-        blocks.push_back(
-            {std::span(row->pull).subspan(begin, f.block), &row->other[std::size_t{b} * f.block_bytes], row->moved});
+        const std::span pull = std::span(row->pull).subspan(begin, f.block);
+        std::ranges::copy(pull, row->block.begin());
+        blocks.push_back({pull, &row->other[std::size_t{b} * f.block_bytes], row->moved});
       }
       improve_blocks(f, {moments(begin) + (begin - of), stride_}, blocks);
-      for (std::size_t r = 0; r < going.size(); ++r) going[r]->changed |= blocks[r].changed;
+      for (std::size_t r = 0; r < going.size(); ++r) {
+        going[r]->changed |= blocks[r].changed;
+        going[r]->gained += gain(blocks[r].moved, going[r]->block, blocks[r].pull);
+      }
       // The block's own columns are done, and nobody asks for those behind it after the last descent.
-      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < descents ? end : behind;
+      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < descents(f) ? end : behind;
       for (Row* const row : going) {
         const std::span moved = std::span(row->moved).first(behind - begin);
         take_moved(moved, moments(begin), stride_, std::span(row->pull).subspan(of, begin - of));
@@ -282,25 +296,46 @@ void RowCost::improve(const Format& f, std::span<Row> rows) const {
       }
     }
   }
+  for (Row& row : rows) {
+    if (!(row.gained > kSure * row.cost)) continue;
+    row.cost -= row.gained;
+    std::ranges::copy(row.other, row.out.begin());
+  }
 }
 
-/// What may cost less, where it does.
-void RowCost::take_cheaper(const Format& f, std::span<Row> rows) const {
-  std::vector<double> sums(rows.size());
-  for (Row& row : rows) row.read_errors(f, row.other);
-  for (std::uint32_t i = 0; i < cols_; ++i) {
-    const std::uint32_t begin = i / width_ * width_, end = std::min(begin + width_, cols_);
-    dots_of_rows(
-        rows.size(), carry(i) + (i + 1 - begin), end - i - 1, [&](std::size_t r) { return &rows[r].errors[i] + 1; },
-        [&](std::size_t r, float carried) {
-          const double away = rows[r].errors[i] + carried;
-          sums[r] += double{cost_[i]} * away * away;
-        });
+/// Rows as plain rounding has them, where that costs less. The first columns' shares are the largest, so what costs
+/// more is soon left.
+void RowCost::take_rounded(const Format& f, std::span<Row> rows) const {
+  constexpr std::uint32_t kBetween = 16;  // columns
+  struct Other {
+    Row* row;
+    double sum = 0;
+    bool costs_more() const { return sum >= row->cost * (1 + kSure); }
+  };
+  std::vector<Other> going;
+  for (Row& row : rows) {
+    quantize_row(f, row.weights, row.other);
+    row.read_errors(f, row.other, 0, cols_);
+    going.push_back({&row});
   }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (!(sums[r] < rows[r].cost)) continue;
-    rows[r].cost = sums[r];
-    std::ranges::copy(rows[r].other, rows[r].out.begin());
+  for (std::uint32_t k = 0; k < width_ && !going.empty(); ++k) {
+    for (std::uint32_t i = k; i < cols_; i += width_) {
+      dots_of_rows(
+          going.size(), carry(i) + (k + 1), std::min(i + width_ - k, cols_) - i - 1,
+          [&](std::size_t r) { return going[r].row->errors.data() + i + 1; },
+          [&](std::size_t r, float carried) {
+            const double away = going[r].row->errors[i] + carried;
+            going[r].sum += double{cost_[i]} * away * away;
+          });
+    }
+    if (k % kBetween == 0) std::erase_if(going, [](const Other& other) { return other.costs_more(); });
+  }
+  for (const Other& other : going) {
+    Row& row = *other.row;
+    if (other.costs_more()) continue;
+    const double rounded = (*this)(row.errors);
+    row.read_errors(f, row.out, 0, cols_);
+    if (rounded < (*this)(row.errors)) std::ranges::copy(row.other, row.out.begin());
   }
 }
 
@@ -316,9 +351,7 @@ void RowCost::quantize(const Format& f, std::span<const float> weights, std::spa
   }
   search(f, rows);
   improve(f, rows);
-  take_cheaper(f, rows);
-  for (Row& row : rows) quantize_row(f, row.weights, row.other);
-  take_cheaper(f, rows);
+  take_rounded(f, rows);
 }
 
 }  // namespace qsf::convert
