@@ -114,6 +114,17 @@ template <std::uint32_t kN, class Call>
   }(std::make_index_sequence<kN>{});
 }
 
+/// The first of kN whose cost is the least of them; without branches, which would be hard to foresee.
+template <std::uint32_t kN, class CostOf>
+std::uint32_t first_where(float least, CostOf cost_of) {
+  static_assert(kN <= 32);
+  std::uint32_t found = 1u << (kN - 1);
+  for (std::uint32_t n = 0; n < kN; ++n) {
+    found |= std::uint32_t{std::bit_cast<std::uint32_t>(cost_of(n)) == std::bit_cast<std::uint32_t>(least)} << n;
+  }
+  return static_cast<std::uint32_t>(std::countr_zero(found));
+}
+
 /// Steps through the trellis of codes of so many bits.
 template <std::uint32_t kBits>
 struct Steps {
@@ -127,16 +138,16 @@ struct Steps {
     return std::uint32_t{kTrellis.from[state]} + kTrellis.from[window(0, choice)];
   }
 
-  /// On to the place before. target: of a state so far. Where they are marked, costs end in the choice's bits.
-  template <bool kMarked, class Target>
-  static void take(const Costs& before, Target target, float cost, Costs& after) {
+  /// On to the place before. share(state, window): what four windows from a state cost. Where they are marked, costs
+  /// end in the choice's bits.
+  template <bool kMarked, class Share>
+  static void take(const Costs& before, Share share, Costs& after) {
     std::array<FitLanes, kStates / kFitLanes> least;
     unrolled<kChoices>([&]<std::uint32_t kChoice>() {
       unrolled<kStates / kFitLanes>([&]<std::uint32_t kAt>() {
         constexpr std::uint32_t kFirst = kAt * kFitLanes,
                                 kFrom = from(kFirst, kChoice);  // and of the windows beside it
-        const FitLanes away = target(kFrom) - lanes_at(&kTrellis.levels[window(kFirst, kChoice)]);
-        FitLanes sum = before[kFrom] + cost * (away * away);
+        FitLanes sum = before[kFrom] + share(kFrom, window(kFirst, kChoice));
         if constexpr (kMarked) {
           const FitBits unmarked = std::bit_cast<FitBits>(sum) & ~static_cast<std::int32_t>(kChoices - 1);
           sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(kChoice));
@@ -146,27 +157,61 @@ struct Steps {
     });
     for (std::uint32_t n = 0; n < kStates; n += kFitLanes) put_lanes(&after[n], least[n / kFitLanes]);
   }
+  /// Of four windows whose level is to be near a target.
+  static FitLanes share(float target, std::uint32_t window, float cost) {
+    const FitLanes away = target - lanes_at(&kTrellis.levels[window]);
+    return cost * (away * away);
+  }
+  static std::uint32_t cheapest(const Costs& costs) {
+    FitLanes least = lanes_at(&costs[0]);
+    for (std::uint32_t n = kFitLanes; n < kStates; n += kFitLanes) {
+      const FitLanes four = lanes_at(&costs[n]);
+      least = four < least ? four : least;
+    }
+    const float of_all = std::min(std::min(least[0], least[2]), std::min(least[1], least[3]));
+    return first_where<kStates>(of_all, [&](std::uint32_t n) { return costs[n]; });
+  }
   static std::uint32_t marked_choice(float cost) { return std::bit_cast<std::uint32_t>(cost) & (kChoices - 1); }
 };
 
-/// Of places from `first` on towards the chain's beginning, whose errors are not carried. costs[0] is given.
-template <std::uint32_t kBits, std::uint32_t kLength>
+/// What every window costs at a chain's first and last places, whose errors are not carried; walks share it.
+template <std::uint32_t kBits, std::uint32_t kEach>
+class Shares {
+  using By = Steps<kBits>;
+
+ public:
+  Shares(const ByPlace& weights, const ByPlace& cost) {
+    for (std::uint32_t place = 0; place < By::kChain; ++place) {
+      if (place >= kEach && place + kEach < By::kChain) continue;
+      for (std::uint32_t window = 0; window < kWindows; window += kFitLanes) {
+        put_lanes(&of_[place][window], By::share(weights[place], window, cost[place]));
+      }
+    }
+  }
+  const float* operator[](std::uint32_t place) const { return of_[place].data(); }
+
+ private:
+  static constexpr std::uint32_t kWindows = By::kTrellis.windows;
+  alignas(FitLanes) std::array<std::array<float, kWindows>, By::kChain> of_;
+};
+
+/// Of places from `first` on towards the chain's beginning. costs[0] is given.
+template <std::uint32_t kBits, std::uint32_t kLength, class OfPlaces>
 struct Walk {
   using By = Steps<kBits>;
-  const ByPlace& weights;
-  const ByPlace& cost;
+  const OfPlaces& shares;
   std::uint32_t first;
   std::array<typename By::Costs, kLength + 1> costs;
 
-  Walk(const ByPlace& weights, const ByPlace& cost, std::uint32_t first, float begin)
-      : weights(weights), cost(cost), first(first) {
+  Walk(const OfPlaces& shares, std::uint32_t first, float begin) : shares(shares), first(first) {
     costs[0].fill(begin);
   }
 
   void run() {
     for (std::uint32_t step = 0; step < kLength; ++step) {
-      const float weight = weights[place(step)];
-      By::template take<false>(costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
+      const float* const here = shares[place(step)];
+      By::template take<false>(
+          costs[step], [=](std::uint32_t, std::uint32_t window) { return lanes_at(here + window); }, costs[step + 1]);
     }
   }
   std::uint32_t place(std::uint32_t step) const {
@@ -175,26 +220,20 @@ struct Walk {
 
   /// By which a step reaches a state.
   std::uint32_t window(std::uint32_t step, std::uint32_t state) const {
-    std::uint32_t best = 0;
-    float least = 0;
-    for (std::uint32_t choice = 0; choice < By::kChoices; ++choice) {
-      const float away = weights[place(step)] - By::kTrellis.levels[By::window(state, choice)];
-      const float sum = costs[step][By::from(state, choice)] + cost[place(step)] * (away * away);
-      if (choice != 0 && !(sum < least)) continue;
-      least = sum;
-      best = choice;
-    }
-    return By::window(state, best);
+    const float* const here = shares[place(step)];
+    const std::uint32_t choice = first_where<By::kChoices>(costs[step + 1][state], [&](std::uint32_t n) {
+      return costs[step][By::from(state, n)] + here[By::window(state, n)];
+    });
+    return By::window(state, choice);
   }
 };
 
 /// The state that a chain begins and ends with: chosen by so many places on both sides, each column for itself.
-template <std::uint32_t kBits, std::uint32_t kAround = Steps<kBits>::kChain * 3 / 4>
-std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
-  Walk<kBits, 2 * kAround> around(weights, cost, kAround - 1, 0.0f);
+template <std::uint32_t kBits, std::uint32_t kAround>
+std::uint32_t end_of(const Shares<kBits, kAround>& shares) {
+  Walk<kBits, 2 * kAround, Shares<kBits, kAround>> around(shares, kAround - 1, 0.0f);
   around.run();
-  const auto& last = around.costs.back();
-  auto state = static_cast<std::uint32_t>(std::ranges::min_element(last) - last.begin());
+  std::uint32_t state = Steps<kBits>::cheapest(around.costs.back());
   for (std::uint32_t step = 2 * kAround; step-- > kAround;) {
     state = Steps<kBits>::kTrellis.from[around.window(step, state)];
   }
@@ -204,10 +243,10 @@ std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
 /// The windows of the least path by places.
 using Windows = std::array<std::uint8_t, kGroup>;
 
-template <std::uint32_t kBits>
-Windows path_from(std::uint32_t state, const ByPlace& weights, const ByPlace& cost) {
+template <std::uint32_t kBits, class OfPlaces>
+Windows path_from(std::uint32_t state, const OfPlaces& shares) {
   constexpr std::uint32_t kChain = Steps<kBits>::kChain;
-  Walk<kBits, kChain> walk(weights, cost, kChain - 1, kNoPath);
+  Walk<kBits, kChain, OfPlaces> walk(shares, kChain - 1, kNoPath);
   walk.costs[0][state] = 0;
   walk.run();
   Windows out{};
@@ -257,7 +296,11 @@ class CarryingWalk {
       const Rows& rows = rows_[place % 2 == 0];
       typename By::Costs after;
       By::template take<true>(
-          costs_, [&](std::uint32_t state) { return rows[state][place]; }, cost_.cost[place], after);
+          costs_,
+          [&](std::uint32_t state, std::uint32_t window) {
+            return By::share(rows[state][place], window, cost_.cost[place]);
+          },
+          after);
       costs_ = after;
       extend<kFour + 1>(place, rows, rows_[place % 2]);
     }
@@ -397,9 +440,9 @@ ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const
 void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost, const ChainPath& out) {
   const ByPlace chain = by_place(code_bits, weights);
   const Windows windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
-    const std::uint32_t end = end_of<kBits>(chain, cost.cost);
-    return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end)
-                        : path_from<kBits>(end, chain, cost.cost);
+    const Shares<kBits, Steps<kBits>::kChain * 3 / 4> shares(chain, cost.cost);
+    const std::uint32_t end = end_of(shares);
+    return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end) : path_from<kBits>(end, shares);
   });
   put_path(code_bits, windows, out);
 }
@@ -425,7 +468,7 @@ bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const Ch
   }
   const std::optional<Windows> windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
     // Beside the end that is there another, for which fewer places do.
-    const std::array<std::uint32_t, 2> ends{end, end_of<kBits, Steps<kBits>::kChain / 4>(aims, cost.cost)};
+    const std::array<std::uint32_t, 2> ends{end, end_of(Shares<kBits, Steps<kBits>::kChain / 4>(aims, cost.cost))};
     const std::span tried(ends);
     return path_nearer<kBits>(tried.first(ends[0] == ends[1] ? 1 : 2), levels, aims, cost, stays);
   });
