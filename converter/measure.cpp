@@ -18,44 +18,52 @@ constexpr double kTrust = 0.1;  // positions per column that halve what is off t
 constexpr double kSure = 1e-3;      // sums of floats are as good as that
 constexpr std::size_t kAtOnce = 4;  // rows, or moved weights, that pass over the same numbers together
 
-/// Products of `a` with so many vectors, each in eight sums: one order for all machines.
-template <std::size_t kN>
-std::array<float, kN> dots(const float* a, const std::array<const float*, kN>& b, std::size_t n) {
+/// Products of rows `a` with vectors `b`, of one row in eight sums each, of two in four: one order for all machines.
+template <std::size_t kA, std::size_t kB>
+std::array<std::array<float, kB>, kA> dots(const std::array<const float*, kA>& a, const std::array<const float*, kB>& b,
+                                           std::size_t n) {
   typedef float Four __attribute__((vector_size(16)));
   const auto four = [](const float* at) {
     Four out;
     __builtin_memcpy(&out, at, sizeof out);
     return out;
   };
-  std::array<std::array<Four, 2>, kN> sums{};
+  constexpr std::size_t kSums = 2 / kA;
+  std::array<std::array<std::array<Four, kSums>, kB>, kA> sums{};
   std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (std::size_t k = 0; k < kN; ++k) {
-      sums[k][0] += four(a + i) * four(b[k] + i);
-      sums[k][1] += four(a + i + 4) * four(b[k] + i + 4);
+  for (; i + 4 * kSums <= n; i += 4 * kSums) {
+    for (std::size_t s = 0; s < kSums; ++s) {
+      for (std::size_t k = 0; k < kB; ++k) {
+        for (std::size_t r = 0; r < kA; ++r) sums[r][k][s] += four(a[r] + i + 4 * s) * four(b[k] + i + 4 * s);
+      }
     }
   }
-  std::array<float, kN> out;
-  for (std::size_t k = 0; k < kN; ++k) {
-    auto [low, high] = sums[k];
-    for (std::size_t j = i; j < n; ++j) low[0] += a[j] * b[k][j];
-    low += high;
-    out[k] = (low[0] + low[2]) + (low[1] + low[3]);
+  std::array<std::array<float, kB>, kA> out;
+  for (std::size_t r = 0; r < kA; ++r) {
+    for (std::size_t k = 0; k < kB; ++k) {
+      Four all = sums[r][k][0];
+      for (std::size_t j = i; j < n; ++j) all[0] += a[r][j] * b[k][j];
+      if constexpr (kSums == 2) all += sums[r][k][1];
+      out[r][k] = (all[0] + all[2]) + (all[1] + all[3]);
+    }
   }
   return out;
 }
-float dot(const float* a, const float* b, std::size_t n) { return dots<1>(a, {b}, n)[0]; }
+float dot(const float* a, const float* b, std::size_t n) { return dots<1, 1>({a}, {b}, n)[0][0]; }
 
-/// The same of n_rows vectors: `of` gives a row's, `to` takes its product.
-template <class Of, class To>
-void dots_of_rows(std::size_t n_rows, const float* a, std::size_t n, Of of, To to) {
-  std::size_t r = 0;
-  for (; r + kAtOnce <= n_rows; r += kAtOnce) {
-    static_assert(kAtOnce == 4);
-    const auto found = dots<kAtOnce>(a, {of(r), of(r + 1), of(r + 2), of(r + 3)}, n);
-    for (std::size_t k = 0; k < kAtOnce; ++k) to(r + k, found[k]);
-  }
-  for (; r < n_rows; ++r) to(r, dot(a, of(r), n));
+/// The same with n_rows vectors: `of` gives a row's, `to` takes its product with one of `a`.
+template <std::size_t kA, class Of, class To>
+void dots_of_rows(std::size_t n_rows, const std::array<const float*, kA>& a, std::size_t n, Of of, To to) {
+  const auto take = [&]<std::size_t kB>(std::size_t first, const std::array<const float*, kB>& b) {
+    const auto found = dots(a, b, n);
+    for (std::size_t r = 0; r < kA; ++r) {
+      for (std::size_t k = 0; k < kB; ++k) to(first + k, r, found[r][k]);
+    }
+  };
+  std::size_t at = 0;
+  static_assert(kAtOnce == 4);
+  for (; at + kAtOnce <= n_rows; at += kAtOnce) take(at, std::array{of(at), of(at + 1), of(at + 2), of(at + 3)});
+  for (; at < n_rows; ++at) take(at, std::array{of(at)});
 }
 
 /// From what pulls at some columns, what moved weights pull less: h has a row of `stride` floats for each.
@@ -225,19 +233,23 @@ void RowCost::search(const Format& f, std::span<Row> rows) const {
     const std::uint32_t begin = b * f.block, n = std::min<std::uint32_t>(f.block, cols_ - begin);
     const std::uint32_t of = begin / width_ * width_, end = std::min(of + width_, cols_);
     // The weights that this block would have, were those behind it without errors.
-    for (std::uint32_t i = n; i-- > 0;) {
-      const float* const by = carry(begin + i);
+    const auto by = [&](std::uint32_t i, std::uint32_t column) { return carry(begin + i) + (begin + column - of); };
+    for (Row& row : rows) std::ranges::fill(row.moved, 0.0f);
+    const bool last = begin + n == end;
+    for (std::uint32_t i = 0; i + 1 < n && !last; i += 2) {
       dots_of_rows(
-          rows.size(), by + (begin + n - of), end - begin - n,
-          [&](std::size_t r) { return rows[r].errors.data() + begin + n; },
-          [&](std::size_t r, float behind) { rows[r].moved[i] = behind; });
+          rows.size(), std::array{by(i, n), by(i + 1, n)}, end - begin - n,
+          [&](std::size_t r) { return std::as_const(rows[r].errors).data() + begin + n; },
+          [&](std::size_t r, std::size_t k, float behind) { rows[r].moved[i + k] = behind; });
+    }
+    for (std::uint32_t i = n; i-- > 0 && !last;) {
       dots_of_rows(
-          rows.size(), by + (begin + i + 1 - of), n - i - 1,
-          [&](std::size_t r) { return rows[r].moved.data() + i + 1; },
-          [&](std::size_t r, float within) {
-            rows[r].moved[i] -= within;
-            rows[r].block[i] = rows[r].weights[begin + i] + rows[r].moved[i];
-          });
+          rows.size(), std::array{by(i, i + 1)}, n - i - 1,
+          [&](std::size_t r) { return std::as_const(rows[r].moved).data() + i + 1; },
+          [&](std::size_t r, std::size_t, float within) { rows[r].moved[i] -= within; });
+    }
+    for (Row& row : rows) {
+      for (std::uint32_t i = 0; i < n; ++i) row.block[i] = row.weights[begin + i] + row.moved[i];
     }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       std::fill(rows[r].block.begin() + n, rows[r].block.end(), 0.0f);
@@ -321,9 +333,9 @@ void RowCost::take_rounded(const Format& f, std::span<Row> rows) const {
   for (std::uint32_t k = 0; k < width_ && !going.empty(); ++k) {
     for (std::uint32_t i = k; i < cols_; i += width_) {
       dots_of_rows(
-          going.size(), carry(i) + (k + 1), std::min(i + width_ - k, cols_) - i - 1,
-          [&](std::size_t r) { return going[r].row->errors.data() + i + 1; },
-          [&](std::size_t r, float carried) {
+          going.size(), std::array{carry(i) + (k + 1)}, std::min(i + width_ - k, cols_) - i - 1,
+          [&](std::size_t r) { return std::as_const(going[r].row->errors).data() + i + 1; },
+          [&](std::size_t r, std::size_t, float carried) {
             const double away = going[r].row->errors[i] + carried;
             going[r].sum += double{cost_[i]} * away * away;
           });
