@@ -15,48 +15,56 @@ namespace {
 // Moments off the diagonal count less the fewer positions there were, and every column a little by itself.
 constexpr double kDamping = 0.01;
 constexpr double kTrust = 0.1;  // positions per column that halve what is off the diagonal
-constexpr int kDescents = 2;    // over a row after its search; one where chains have many states
 
+constexpr double kSure = 1e-3;      // sums of floats are as good as that
 constexpr std::size_t kAtOnce = 4;  // rows, or moved weights, that pass over the same numbers together
 
-/// Products of `a` with so many vectors, each in eight sums: one order for all machines.
-template <std::size_t kN>
-std::array<float, kN> dots(const float* a, const std::array<const float*, kN>& b, std::size_t n) {
+/// Products of rows `a` with vectors `b`, of one row in eight sums each, of two in four: one order for all machines.
+template <std::size_t kA, std::size_t kB>
+std::array<std::array<float, kB>, kA> dots(const std::array<const float*, kA>& a, const std::array<const float*, kB>& b,
+                                           std::size_t n) {
   typedef float Four __attribute__((vector_size(16)));
   const auto four = [](const float* at) {
     Four out;
     __builtin_memcpy(&out, at, sizeof out);
     return out;
   };
-  std::array<std::array<Four, 2>, kN> sums{};
+  constexpr std::size_t kSums = 2 / kA;
+  std::array<std::array<std::array<Four, kSums>, kB>, kA> sums{};
   std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (std::size_t k = 0; k < kN; ++k) {
-      sums[k][0] += four(a + i) * four(b[k] + i);
-      sums[k][1] += four(a + i + 4) * four(b[k] + i + 4);
+  for (; i + 4 * kSums <= n; i += 4 * kSums) {
+    for (std::size_t s = 0; s < kSums; ++s) {
+      for (std::size_t k = 0; k < kB; ++k) {
+        for (std::size_t r = 0; r < kA; ++r) sums[r][k][s] += four(a[r] + i + 4 * s) * four(b[k] + i + 4 * s);
+      }
     }
   }
-  std::array<float, kN> out;
-  for (std::size_t k = 0; k < kN; ++k) {
-    auto [low, high] = sums[k];
-    for (std::size_t j = i; j < n; ++j) low[0] += a[j] * b[k][j];
-    low += high;
-    out[k] = (low[0] + low[2]) + (low[1] + low[3]);
+  std::array<std::array<float, kB>, kA> out;
+  for (std::size_t r = 0; r < kA; ++r) {
+    for (std::size_t k = 0; k < kB; ++k) {
+      Four all = sums[r][k][0];
+      for (std::size_t j = i; j < n; ++j) all[0] += a[r][j] * b[k][j];
+      if constexpr (kSums == 2) all += sums[r][k][1];
+      out[r][k] = (all[0] + all[2]) + (all[1] + all[3]);
+    }
   }
   return out;
 }
-float dot(const float* a, const float* b, std::size_t n) { return dots<1>(a, {b}, n)[0]; }
+float dot(const float* a, const float* b, std::size_t n) { return dots<1, 1>({a}, {b}, n)[0][0]; }
 
-/// The same of n_rows vectors: `of` gives a row's, `to` takes its product.
-template <class Of, class To>
-void dots_of_rows(std::size_t n_rows, const float* a, std::size_t n, Of of, To to) {
-  std::size_t r = 0;
-  for (; r + kAtOnce <= n_rows; r += kAtOnce) {
-    static_assert(kAtOnce == 4);
-    const auto found = dots<kAtOnce>(a, {of(r), of(r + 1), of(r + 2), of(r + 3)}, n);
-    for (std::size_t k = 0; k < kAtOnce; ++k) to(r + k, found[k]);
-  }
-  for (; r < n_rows; ++r) to(r, dot(a, of(r), n));
+/// The same with n_rows vectors: `of` gives a row's, `to` takes its product with one of `a`.
+template <std::size_t kA, class Of, class To>
+void dots_of_rows(std::size_t n_rows, const std::array<const float*, kA>& a, std::size_t n, Of of, To to) {
+  const auto take = [&]<std::size_t kB>(std::size_t first, const std::array<const float*, kB>& b) {
+    const auto found = dots(a, b, n);
+    for (std::size_t r = 0; r < kA; ++r) {
+      for (std::size_t k = 0; k < kB; ++k) to(first + k, r, found[r][k]);
+    }
+  };
+  std::size_t at = 0;
+  static_assert(kAtOnce == 4);
+  for (; at + kAtOnce <= n_rows; at += kAtOnce) take(at, std::array{of(at), of(at + 1), of(at + 2), of(at + 3)});
+  for (; at < n_rows; ++at) take(at, std::array{of(at)});
 }
 
 /// From what pulls at some columns, what moved weights pull less: h has a row of `stride` floats for each.
@@ -98,6 +106,35 @@ void factor(std::vector<double>& h, std::uint32_t n, std::span<double> pivots) {
     for (std::uint32_t j = i + 1; j < n; ++j) h[std::size_t{i} * n + j] /= pivot;
   }
 }
+
+/// What moves of weights take from e H e^T, by what pulled at them before and what does then.
+double gain(std::span<const float> moved, std::span<const float> before, std::span<const float> then) {
+  double sum = 0;
+  for (std::size_t i = 0; i < moved.size(); ++i) sum += double{moved[i]} * (double{before[i]} + double{then[i]});
+  return sum;
+}
+
+/// Blocks of a format.
+struct FormatBlocks {
+  static constexpr bool kImproved = true;  // their numbers are changed once more
+  const Format& f;
+  std::uint32_t block = f.block, bytes = f.block_bytes;
+
+  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const { search_blocks(f, cost, blocks); }
+  void read(std::span<const std::byte> from, std::span<float> to) const { dequantize_row(f, from, to); }
+};
+
+/// Of a type that is none.
+struct StoredBlocks {
+  static constexpr bool kImproved = false;
+  const StoredType& type;
+  std::uint32_t block = type.block, bytes = type.block_bytes;
+
+  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const {
+    for (const SearchedBlock& each : blocks) type.encode(each.weights, cost, each.out);
+  }
+  void read(std::span<const std::byte> from, std::span<float> to) const { type.decode(from.data(), to.data()); }
+};
 
 }  // namespace
 
@@ -177,16 +214,20 @@ double RowCost::operator()(std::span<const float> errors) const {
 struct RowCost::Row {
   std::span<const float> weights;
   std::span<std::byte> out;
-  double cost = 0;                 // of what is in `out`
+  double cost = 0;                 // of what is in `out`, but for rounding
   std::vector<std::byte> other{};  // what may cost less
   std::vector<float> errors{};     // [padded to a block]
   std::vector<float> pull{};       // H of the errors
   std::vector<float> block{}, moved{};
+  double gained = 0;  // that `other` costs less
   bool changed = true;
 
-  void read_errors(const Format& f, std::span<const std::byte> bytes) {
-    dequantize_row(f, bytes, std::span(errors).first(weights.size()));
-    for (std::size_t i = 0; i < weights.size(); ++i) errors[i] = weights[i] - errors[i];
+  /// Of n columns, whole blocks or the row's last one.
+  template <class Blocks>
+  void read_errors(const Blocks& coder, std::span<const std::byte> bytes, std::uint32_t begin, std::uint32_t n) {
+    const std::span here = std::span(errors).subspan(begin, n);
+    coder.read(bytes, here);
+    for (std::uint32_t i = 0; i < n; ++i) here[i] = weights[begin + i] - here[i];
   }
 };
 
@@ -203,56 +244,37 @@ void RowCost::round(const Format& f, Row& row) const {
   }
 }
 
-namespace {
-
-/// Blocks of a format.
-struct FormatBlocks {
-  const Format& f;
-  std::uint32_t block = f.block, bytes = f.block_bytes;
-
-  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const { search_blocks(f, cost, blocks); }
-  void read(std::span<const std::byte> from, std::span<float> to) const { dequantize_row(f, from, to); }
-};
-
-/// Of a type that is none.
-struct StoredBlocks {
-  const StoredType& type;
-  std::uint32_t block = type.block, bytes = type.block_bytes;
-
-  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const {
-    for (const SearchedBlock& each : blocks) type.encode(each.weights, cost, each.out);
-  }
-  void read(std::span<const std::byte> from, std::span<float> to) const { type.decode(from.data(), to.data()); }
-};
-
-}  // namespace
-
 template <class Blocks>
 void RowCost::search(const Blocks& coder, std::span<Row> rows) const {
   std::vector<SearchedBlock> blocks;
   for (Row& row : rows) {
     row.errors.resize(cost_.size());
+    row.pull.resize(cost_.size());
     row.block.resize(coder.block);
     row.moved.resize(coder.block);
-    blocks.push_back({row.block, nullptr});
+    blocks.push_back({row.block, nullptr, row.moved});
   }
   for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / coder.bytes); b-- > 0;) {
     const std::uint32_t begin = b * coder.block, n = std::min<std::uint32_t>(coder.block, cols_ - begin);
     const std::uint32_t of = begin / width_ * width_, end = std::min(of + width_, cols_);
     // The weights that this block would have, were those behind it without errors.
-    for (std::uint32_t i = n; i-- > 0;) {
-      const float* const by = carry(begin + i);
+    const auto by = [&](std::uint32_t i, std::uint32_t column) { return carry(begin + i) + (begin + column - of); };
+    for (Row& row : rows) std::ranges::fill(row.moved, 0.0f);
+    const bool last = begin + n == end;
+    for (std::uint32_t i = 0; i + 1 < n && !last; i += 2) {
       dots_of_rows(
-          rows.size(), by + (begin + n - of), end - begin - n,
-          [&](std::size_t r) { return rows[r].errors.data() + begin + n; },
-          [&](std::size_t r, float behind) { rows[r].moved[i] = behind; });
+          rows.size(), std::array{by(i, n), by(i + 1, n)}, end - begin - n,
+          [&](std::size_t r) { return std::as_const(rows[r].errors).data() + begin + n; },
+          [&](std::size_t r, std::size_t k, float behind) { rows[r].moved[i + k] = behind; });
+    }
+    for (std::uint32_t i = n; i-- > 0 && !last;) {
       dots_of_rows(
-          rows.size(), by + (begin + i + 1 - of), n - i - 1,
-          [&](std::size_t r) { return rows[r].moved.data() + i + 1; },
-          [&](std::size_t r, float within) {
-            rows[r].moved[i] -= within;
-            rows[r].block[i] = rows[r].weights[begin + i] + rows[r].moved[i];
-          });
+          rows.size(), std::array{by(i, i + 1)}, n - i - 1,
+          [&](std::size_t r) { return std::as_const(rows[r].moved).data() + i + 1; },
+          [&](std::size_t r, std::size_t, float within) { rows[r].moved[i] -= within; });
+    }
+    for (Row& row : rows) {
+      for (std::uint32_t i = 0; i < n; ++i) row.block[i] = row.weights[begin + i] + row.moved[i];
     }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       std::fill(rows[r].block.begin() + n, rows[r].block.end(), 0.0f);
@@ -262,30 +284,30 @@ void RowCost::search(const Blocks& coder, std::span<Row> rows) const {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       Row& row = rows[r];
       row.cost += blocks[r].cost;
-      const std::span<float> back = std::span(row.errors).subspan(begin, n);
-      coder.read(row.out.subspan(std::size_t{b} * coder.bytes, coder.bytes), back);
-      for (std::uint32_t i = 0; i < n; ++i) back[i] = row.weights[begin + i] - back[i];
+      row.read_errors(coder, row.out.subspan(std::size_t{b} * coder.bytes, coder.bytes), begin, n);
+      if (!Blocks::kImproved) continue;
+      // H e is U^T D U e, and U e what the cost is of: columns pull at themselves and at those behind them.
+      for (std::uint32_t i = 0; i < n; ++i) {
+        row.pull[begin + i] = cost_[begin + i] * row.moved[i];
+        row.moved[i] = -row.pull[begin + i];
+      }
+    }
+    for (std::uint32_t i = 0; Blocks::kImproved && i < n; i += kAtOnce) {
+      const std::uint32_t from = begin + i;
+      for (Row& row : rows) {
+        take_moved(std::span(row.moved).subspan(i, std::min<std::uint32_t>(kAtOnce, n - i)), carry(from) + (from - of),
+                   stride_, std::span(row.pull).subspan(from, end - from));
+      }
     }
   }
 }
 
-/// Rows whose blocks are brought to where they cost less, as what may cost less.
+/// Rows whose blocks are brought to where they cost less.
 void RowCost::improve(const Format& f, std::span<Row> rows) const {
-  for (Row& row : rows) {
-    row.other.assign(row.out.begin(), row.out.end());
-    row.pull.resize(cost_.size());
-    row.read_errors(f, row.other);
-  }
-  for (std::uint32_t i = 0; i < cols_; ++i) {
-    const std::uint32_t of = i / width_ * width_;
-    dots_of_rows(
-        rows.size(), moments(i), std::min(width_, cols_ - of), [&](std::size_t r) { return &rows[r].errors[of]; },
-        [&](std::size_t r, float pull) { rows[r].pull[i] = pull; });
-  }
-  const int descents = f.packing == Packing::trellis && f.code_bits > 2 ? 1 : kDescents;
+  for (Row& row : rows) row.other.assign(row.out.begin(), row.out.end());
   std::vector<Row*> going;
   std::vector<ImprovedBlock> blocks;
-  for (int descent = 0; descent < descents; ++descent) {
+  for (int descent = 0; descent < descents(f); ++descent) {
     going.clear();
     for (Row& row : rows) {
       if (std::exchange(row.changed, false)) going.push_back(&row);
@@ -294,13 +316,17 @@ void RowCost::improve(const Format& f, std::span<Row> rows) const {
       const std::uint32_t begin = b * f.block, of = begin / width_ * width_, end = std::min(of + width_, cols_);
       blocks.clear();
       for (Row* const row : going) {
-        blocks.push_back(
-            {std::span(row->pull).subspan(begin, f.block), &row->other[std::size_t{b} * f.block_bytes], row->moved});
+        const std::span pull = std::span(row->pull).subspan(begin, f.block);
+        std::ranges::copy(pull, row->block.begin());
+        blocks.push_back({pull, &row->other[std::size_t{b} * f.block_bytes], row->moved});
       }
       improve_blocks(f, {moments(begin) + (begin - of), stride_}, blocks);
-      for (std::size_t r = 0; r < going.size(); ++r) going[r]->changed |= blocks[r].changed;
+      for (std::size_t r = 0; r < going.size(); ++r) {
+        going[r]->changed |= blocks[r].changed;
+        going[r]->gained += gain(blocks[r].moved, going[r]->block, blocks[r].pull);
+      }
       // The block's own columns are done, and nobody asks for those behind it after the last descent.
-      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < descents ? end : behind;
+      const std::uint32_t behind = std::min(begin + f.block, end), all = descent + 1 < descents(f) ? end : behind;
       for (Row* const row : going) {
         const std::span moved = std::span(row->moved).first(behind - begin);
         take_moved(moved, moments(begin), stride_, std::span(row->pull).subspan(of, begin - of));
@@ -308,25 +334,46 @@ void RowCost::improve(const Format& f, std::span<Row> rows) const {
       }
     }
   }
+  for (Row& row : rows) {
+    if (!(row.gained > kSure * row.cost)) continue;
+    row.cost -= row.gained;
+    std::ranges::copy(row.other, row.out.begin());
+  }
 }
 
-/// What may cost less, where it does.
-void RowCost::take_cheaper(const Format& f, std::span<Row> rows) const {
-  std::vector<double> sums(rows.size());
-  for (Row& row : rows) row.read_errors(f, row.other);
-  for (std::uint32_t i = 0; i < cols_; ++i) {
-    const std::uint32_t begin = i / width_ * width_, end = std::min(begin + width_, cols_);
-    dots_of_rows(
-        rows.size(), carry(i) + (i + 1 - begin), end - i - 1, [&](std::size_t r) { return &rows[r].errors[i] + 1; },
-        [&](std::size_t r, float carried) {
-          const double away = rows[r].errors[i] + carried;
-          sums[r] += double{cost_[i]} * away * away;
-        });
+/// Rows as plain rounding has them, where that costs less. The first columns' shares are the largest, so what costs
+/// more is soon left.
+void RowCost::take_rounded(const Format& f, std::span<Row> rows) const {
+  constexpr std::uint32_t kBetween = 16;  // columns
+  struct Other {
+    Row* row;
+    double sum = 0;
+    bool costs_more() const { return sum >= row->cost * (1 + kSure); }
+  };
+  std::vector<Other> going;
+  for (Row& row : rows) {
+    quantize_row(f, row.weights, row.other);
+    row.read_errors(FormatBlocks{f}, row.other, 0, cols_);
+    going.push_back({&row});
   }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (!(sums[r] < rows[r].cost)) continue;
-    rows[r].cost = sums[r];
-    std::ranges::copy(rows[r].other, rows[r].out.begin());
+  for (std::uint32_t k = 0; k < width_ && !going.empty(); ++k) {
+    for (std::uint32_t i = k; i < cols_; i += width_) {
+      dots_of_rows(
+          going.size(), std::array{carry(i) + (k + 1)}, std::min(i + width_ - k, cols_) - i - 1,
+          [&](std::size_t r) { return std::as_const(going[r].row->errors).data() + i + 1; },
+          [&](std::size_t r, std::size_t, float carried) {
+            const double away = going[r].row->errors[i] + carried;
+            going[r].sum += double{cost_[i]} * away * away;
+          });
+    }
+    if (k % kBetween == 0) std::erase_if(going, [](const Other& other) { return other.costs_more(); });
+  }
+  for (const Other& other : going) {
+    Row& row = *other.row;
+    if (other.costs_more()) continue;
+    const double rounded = (*this)(row.errors);
+    row.read_errors(FormatBlocks{f}, row.out, 0, cols_);
+    if (rounded < (*this)(row.errors)) std::ranges::copy(row.other, row.out.begin());
   }
 }
 
@@ -359,9 +406,7 @@ void RowCost::quantize(const Format& f, std::span<const float> weights, std::spa
   }
   search(FormatBlocks{f}, rows);
   improve(f, rows);
-  take_cheaper(f, rows);
-  for (Row& row : rows) quantize_row(f, row.weights, row.other);
-  take_cheaper(f, rows);
+  take_rounded(f, rows);
 }
 
 }  // namespace qsf::convert

@@ -51,7 +51,7 @@ class RowCost {
   template <class Blocks>
   void search(const Blocks& coder, std::span<Row> rows) const;
   void improve(const Format& f, std::span<Row> rows) const;
-  void take_cheaper(const Format& f, std::span<Row> rows) const;
+  void take_rounded(const Format& f, std::span<Row> rows) const;
   double of(std::uint32_t i, std::span<const float> errors) const;  // column i's share
   bool carries() const { return !carry_.empty(); }
   const float* carry(std::uint32_t i) const { return &carry_[std::size_t{i} * stride_]; }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kReadBytes = 1 << 20;  // rows are read together up to so many bytes
 constexpr std::uint64_t kMostRows = 1024;      // that are in work at once
-constexpr std::uint32_t kTogether = 4;         // that one thread takes
+constexpr std::uint32_t kTogether = 8;         // that one thread takes
 
 /// Where the file's row (or vector element) `r` lies in the source.
 std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {

@@ -12,6 +12,15 @@
 namespace qsf {
 namespace {
 
+constexpr int kDescents = 2;         // over a row; trellises have their own
+constexpr std::uint32_t kNear = 32;  // columns
+
+FitLanes sums_of_four(const std::array<FitLanes, kFitLanes>& v) {
+  FitLanes out;
+  for (std::uint32_t r = 0; r < kFitLanes; ++r) out[r] = (v[r][0] + v[r][2]) + (v[r][1] + v[r][3]);
+  return out;
+}
+
 class BlockDescent {
  public:
   BlockDescent(const Format& f, const BlockMoments& moments, std::span<const ChainCost> chains,
@@ -28,50 +37,95 @@ class BlockDescent {
 
   bool run(std::byte* block) {
     fit_all();
-    for (std::size_t j = chains_.size(); j-- > 0;) take_path(chains_[j], static_cast<std::uint32_t>(j));
+    for (std::size_t j = chains_.size(); j-- > 0;) {
+      settle();
+      take_path(chains_[j], static_cast<std::uint32_t>(j));
+    }
     for (std::uint32_t j = chains_.empty() ? f_.block / sub_block(f_) : 0; j-- > 0;) {
       if (f_.sub.kind != Sub::none) fit_sub(j);
       table_.whole ? take_codes<true>(j) : take_codes<false>(j);
     }
+    settle();
     if (!changed_) return false;
     write_numbers(f_, numbers_, block);
     return true;
   }
 
  private:
+  struct Move {
+    const float* h;
+    float by;
+  };
+
   const float* row(std::uint32_t i) const { return moments_.h + i * moments_.stride; }
 
-  /// Adds to weight i.
+  /// Adds to weight i. What that changes is known at once near it, elsewhere once the moves are settled.
   void move(std::uint32_t i, float by) {
     const float* const h = row(i);
-    for (std::uint32_t k = 0; k < f_.block; k += kFitLanes) {
+    for (std::uint32_t k = near_begin_; k < near_end_; k += kFitLanes) {
       put_lanes(&pull_[k], lanes_at(&pull_[k]) - by * lanes_at(h + k));
     }
     moved_[i] += by;
+    moves_[n_moves_++] = {h, by};
     changed_ = true;
+    if (n_moves_ == moves_.size()) settle();
+  }
+  void settle() {
+    while (n_moves_ % kFitLanes != 0) moves_[n_moves_++] = {moments_.h, 0.0f};
+    for (std::uint32_t at = 0; at < n_moves_; at += kFitLanes) {
+      settle_four(&moves_[at], 0, near_begin_);
+      settle_four(&moves_[at], near_end_, f_.block);
+    }
+    n_moves_ = 0;
+  }
+  void settle_four(const Move* moves, std::uint32_t begin, std::uint32_t end) {
+    for (std::uint32_t k = begin; k < end; k += kFitLanes) {
+      FitLanes pull = lanes_at(&pull_[k]);
+      for (std::uint32_t m = 0; m < kFitLanes; ++m) pull -= moves[m].by * lanes_at(moves[m].h + k);
+      put_lanes(&pull_[k], pull);
+    }
+  }
+  /// Columns that are looked at between moves of them.
+  void go_to(std::uint32_t begin, std::uint32_t end) {
+    settle();
+    near_begin_ = begin;
+    near_end_ = end;
   }
 
-  /// x H y^T of columns [begin, end).
-  double product(const Floats& x, const Floats& y, std::uint32_t begin, std::uint32_t end) const {
-    double sum = 0;
-    for (std::uint32_t i = begin; i < end; ++i) {
-      if (x[i] == 0) continue;
-      FitLanes of{};
-      for (std::uint32_t k = begin; k < end; k += kFitLanes) of += lanes_at(row(i) + k) * lanes_at(&y[k]);
-      sum += double{x[i]} * sum_of(of);
-    }
-    return sum;
-  }
-  /// Of what multiplies a scale (a) and a minimum (b) in columns [begin, end).
+  /// Of what multiplies a scale (a) and a minimum (b) in columns [begin, end): products with H, which is symmetric, of
+  /// four rows each with the columns behind them and among themselves.
   ScaleSums sums_of(const Floats& a, const Floats& b, std::uint32_t begin, std::uint32_t end) const {
-    ScaleSums out{product(a, a, begin, end), 0, 0, 0, 0};
-    if (f_.has_min()) {
-      out.ab = product(b, a, begin, end);
-      out.bb = product(b, b, begin, end);
-    }
-    for (std::uint32_t i = begin; i < end; ++i) {
-      out.ae += double{a[i]} * double{pull_[i]};
-      out.be += double{b[i]} * double{pull_[i]};
+    return f_.has_min() ? sums_of<true>(a, b, begin, end) : sums_of<false>(a, b, begin, end);
+  }
+  template <bool kMinimum>
+  ScaleSums sums_of(const Floats& a, const Floats& b, std::uint32_t begin, std::uint32_t end) const {
+    ScaleSums out{};
+    for (std::uint32_t i = begin; i < end; i += kFitLanes) {
+      std::array<FitLanes, kFitLanes> behind_a{}, behind_b{};
+      for (std::uint32_t k = i + kFitLanes; k < end; k += kFitLanes) {
+        const FitLanes ak = lanes_at(&a[k]), bk = lanes_at(&b[k]);
+        for (std::uint32_t r = 0; r < kFitLanes; ++r) {
+          const FitLanes h = lanes_at(row(i + r) + k);
+          behind_a[r] += h * ak;
+          if constexpr (kMinimum) behind_b[r] += h * bk;
+        }
+      }
+      FitLanes among_a{}, among_b{};
+      for (std::uint32_t r = 0; r < kFitLanes; ++r) {
+        const FitLanes h = lanes_at(row(i + r) + i);
+        among_a += a[i + r] * h;
+        if constexpr (kMinimum) among_b += b[i + r] * h;
+      }
+      const FitLanes ai = lanes_at(&a[i]), bi = lanes_at(&b[i]), pull = lanes_at(&pull_[i]);
+      const FitLanes far_a = sums_of_four(behind_a);
+      out.aa += sum_of(ai * (among_a + 2.0f * far_a));
+      out.ae += sum_of(ai * pull);
+      if constexpr (kMinimum) {
+        const FitLanes far_b = sums_of_four(behind_b);
+        out.ab += sum_of(bi * (among_a + far_a) + ai * far_b);
+        out.bb += sum_of(bi * (among_b + 2.0f * far_b));
+        out.be += sum_of(bi * pull);
+      }
     }
     return out;
   }
@@ -116,6 +170,7 @@ class BlockDescent {
       a[i] = numbers_.scale * numbers_.levels[i];
       b[i] = f_.has_min() ? -numbers_.minimum : 0.0f;
     }
+    go_to(begin, end);
     const ScaleSums sums = sums_of(a, b, begin, end);
     const int bias = sub_bias(f_.sub.kind), top = sub_top(f_.sub.kind), below = f_.has_min() ? 1 : 0;
     int best_scale = 0, best_minimum = 0;
@@ -144,7 +199,9 @@ class BlockDescent {
     const Line line = numbers_.line(f_, j);
     const float inverse = inverse_of(line.scale);
     if (inverse == 0) return;
+    const std::uint32_t near = std::min(kNear, sub_block(f_));
     for (std::uint32_t i = (j + 1) * sub_block(f_); i-- > j * sub_block(f_);) {
+      if ((i + 1) % near == 0) go_to(i + 1 - near, i + 1);
       const float by = row(i)[i];
       if (!(by > 0)) continue;
       const float to = numbers_.levels[i] + pull_[i] / by * inverse;
@@ -162,16 +219,11 @@ class BlockDescent {
     if (inverse == 0) return;
     std::array<float, kGroup> pull;
     for (std::uint32_t k = 0; k < n; ++k) pull[k] = pull_[begin + k] * inverse;
-    const std::span codes = std::span(numbers_.codes).subspan(begin, n);
-    if (!improve_path(f_.code_bits, std::span(pull).first(n), cost, codes)) return;
-    std::array<std::uint8_t, kGroup> levels;
-    std::ranges::copy(codes, levels.begin());
-    trellis_levels(f_.code_bits, std::span(levels).first(n));
-    for (std::uint32_t k = 0; k < n; ++k) {
-      const auto level = static_cast<float>(levels[k] - f_.offset);
-      if (level == numbers_.levels[begin + k]) continue;
-      move(begin + k, numbers_.scale * (level - numbers_.levels[begin + k]));
-      numbers_.levels[begin + k] = level;
+    const Floats before = numbers_.levels;
+    const ChainPath path{std::span(numbers_.codes).subspan(begin, n), std::span(numbers_.levels).subspan(begin, n)};
+    if (!improve_path(f_.code_bits, std::span(pull).first(n), cost, path)) return;
+    for (std::uint32_t i = begin; i < begin + n; ++i) {
+      if (numbers_.levels[i] != before[i]) move(i, numbers_.scale * (numbers_.levels[i] - before[i]));
     }
   }
 
@@ -181,10 +233,16 @@ class BlockDescent {
   const LevelTable& table_;
   Numbers numbers_;
   std::span<float> pull_, moved_;
+  std::array<Move, kMaxBlock> moves_;  // that are not settled
+  std::uint32_t n_moves_ = 0, near_begin_ = 0, near_end_ = 0;
   bool changed_ = false;
 };
 
 }  // namespace
+
+int descents(const Format& f) {
+  return f.packing == Packing::trellis ? trellis_tables(f.code_bits).descents : kDescents;
+}
 
 void improve_blocks(const Format& f, const BlockMoments& moments, std::span<ImprovedBlock> blocks) {
   std::vector<ChainCost> chains;
@@ -192,13 +250,6 @@ void improve_blocks(const Format& f, const BlockMoments& moments, std::span<Impr
     chains.push_back(chain_cost(f.code_bits, moments.h + i * moments.stride + i, moments.stride));
   }
   for (ImprovedBlock& block : blocks) block.changed = BlockDescent(f, moments, chains, block).run(block.block);
-}
-
-bool improve_block(const Format& f, const BlockMoments& moments, std::span<float> pull, std::byte* block,
-                   std::span<float> moved) {
-  ImprovedBlock one{pull, block, moved};
-  improve_blocks(f, moments, {&one, 1});
-  return one.changed;
 }
 
 }  // namespace qsf

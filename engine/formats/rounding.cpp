@@ -263,10 +263,11 @@ void round_least_path(const Format& f, Weights weights, Block& out) {
   }();
   const std::uint32_t n = chain_columns(f);
   const ChainCost cost = chain_cost(f.code_bits, std::span(kOnes).first(n), nullptr, 0);
-  std::array<float, kGroup> v;
+  std::array<float, kGroup> v, levels;
   for (std::uint32_t i = 0; i < f.block; i += n) {
     for (std::uint32_t k = 0; k < n; ++k) v[k] = ratio(weights[i + k], out.scale);
-    least_path(f.code_bits, std::span(v).first(n), cost, std::span(out.codes).subspan(i, n));
+    least_path(f.code_bits, std::span(v).first(n), cost,
+               {std::span(out.codes).subspan(i, n), std::span(levels).first(n)});
   }
 }
 

@@ -40,7 +40,7 @@ class BlockSearch {
     }
   }
 
-  double run(Weights weights, std::byte* out) {
+  double run(Weights weights, std::byte* out, std::span<float> away = {}) {
     weights_ = weights;
     Candidate found;
     if (f_.packing == Packing::trellis) {
@@ -57,6 +57,7 @@ class BlockSearch {
     assign(found, f_.sub.kind != Sub::none);
     refine(found);
     write_numbers(f_, found, out);
+    std::copy_n(found.away.begin(), away.size(), away.begin());
     return found.cost;
   }
 
@@ -266,14 +267,8 @@ class BlockSearch {
       if (given_.carry != nullptr && end != f_.block) move_weights(begin, end, errors, moved);
       for (std::uint32_t k = 0; k < n; ++k) weights[k] = (weights_[begin + k] + moved[begin + k]) * inverse;
       const std::span codes = std::span(c.codes).subspan(begin, n);
-      least_path(f_.code_bits, weights, chains_[begin / n], codes);
-      std::array<std::uint8_t, kGroup> levels;
-      std::ranges::copy(codes, levels.begin());
-      trellis_levels(f_.code_bits, std::span(levels).first(n));
-      for (std::uint32_t k = 0; k < n; ++k) {
-        c.levels[begin + k] = static_cast<float>(levels[k] - f_.offset);
-        errors[begin + k] = weights_[begin + k] - c.scale * c.levels[begin + k];
-      }
+      least_path(f_.code_bits, weights, chains_[begin / n], {codes, std::span(c.levels).subspan(begin, n)});
+      for (std::uint32_t i = begin; i < end; ++i) errors[i] = weights_[i] - c.scale * c.levels[i];
     }
     carry_all(errors, c.away);
     FitLanes sum{};
@@ -333,13 +328,9 @@ class BlockSearch {
 
 }  // namespace
 
-double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
-  return BlockSearch(f, cost).run(weights, out);
-}
-
 void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlock> blocks) {
   BlockSearch search(f, cost);
-  for (SearchedBlock& block : blocks) block.cost = search.run(block.weights, block.out);
+  for (SearchedBlock& block : blocks) block.cost = search.run(block.weights, block.out, block.away);
 }
 
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {

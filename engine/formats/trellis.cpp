@@ -22,10 +22,10 @@ struct Trellis {
   };
   std::array<Bit, kMaxWindow> bits;  // of a window: the lowest are the state's
   std::uint32_t windows;
-  std::uint32_t states;                             // a window's lowest bits are the state after it
-  std::uint32_t chain;                              // places
-  std::array<std::uint8_t, 1u << kMaxWindow> from;  // the state before a window
-  std::array<float, 1u << kMaxWindow> levels;       // less the offset
+  std::uint32_t states;                                          // a window's lowest bits are the state after it
+  std::uint32_t chain;                                           // places
+  std::array<std::uint8_t, 1u << kMaxWindow> from;               // the state before a window
+  alignas(FitLanes) std::array<float, 1u << kMaxWindow> levels;  // less the offset
 };
 
 /// What chooses an entry: four bits of a plane, of the codes from `later` on.
@@ -37,14 +37,9 @@ struct Chooser {
   constexpr bool takes(std::uint32_t code, std::uint32_t bit) const {
     return code >= later && code < later + codes() && bit >= plane.shift && bit < plane.shift + plane.width;
   }
-  /// code_at(k): the code k behind.
-  template <class CodeAt>
-  constexpr std::uint32_t operator()(CodeAt code_at) const {
-    std::uint32_t at = 0;
-    for (std::uint32_t k = 0; k < codes(); ++k) {
-      at |= (code_at(later + k) >> plane.shift & ((1u << plane.width) - 1)) << (plane.width * k);
-    }
-    return at;
+  /// On to a place, whose code `later` on is given, from the place behind.
+  constexpr std::uint32_t push(std::uint32_t at, std::uint32_t code) const {
+    return (at << plane.width | (code >> plane.shift & ((1u << plane.width) - 1))) & 15;
   }
 };
 
@@ -57,10 +52,9 @@ struct Rule {
         choosers{Chooser{tile_planes(bits, kGroup)[0], 0},
                  Chooser{tile_planes(bits, kGroup)[tables.plane], tables.later}} {}
 
-  template <class CodeAt>
-  constexpr std::uint8_t level(CodeAt code_at) const {
-    const std::uint8_t first = tables.entries[0][choosers[0](code_at)];
-    return tables.two ? first ^ tables.entries[1][choosers[1](code_at)] : first;
+  constexpr std::uint8_t level(std::uint32_t first, std::uint32_t second) const {
+    const std::uint8_t entry = tables.entries[0][first];
+    return tables.two ? entry ^ tables.entries[1][second] : entry;
   }
   constexpr bool takes(std::uint32_t code, std::uint32_t bit) const {
     return code < kReach && (choosers[0].takes(code, bit) || (tables.two && choosers[1].takes(code, bit)));
@@ -85,12 +79,17 @@ constexpr Trellis make_trellis(std::uint32_t bits) {
   out.states = 1u << kept;
   out.chain = rule.tables.chain;
   for (std::uint32_t w = 0; w < out.windows; ++w) {
-    std::array<std::uint32_t, kReach> codes{};
+    std::array<std::uint32_t, 2 * kReach> codes{};
     for (std::uint32_t k = 0; k < n; ++k) codes[window[k].code] |= (w >> k & 1u) << window[k].bit;
     std::uint32_t from = 0;
     for (std::uint32_t k = 0; k < kept; ++k) from |= (codes[window[k].code + 1] >> window[k].bit & 1u) << k;
     out.from[w] = static_cast<std::uint8_t>(from);
-    out.levels[w] = static_cast<float>(rule.level([&](std::uint32_t k) { return codes[k]; })) - kTrellisOffset;
+    std::uint32_t first = 0, second = 0;
+    for (std::uint32_t code = kReach; code-- > 0;) {
+      first = rule.choosers[0].push(first, codes[code]);
+      second = rule.choosers[1].push(second, codes[code + rule.choosers[1].later]);
+    }
+    out.levels[w] = static_cast<float>(rule.level(first, second)) - kTrellisOffset;
   }
   return out;
 }
@@ -107,6 +106,25 @@ static_assert(std::ranges::all_of(kTrellises, [](const Trellis& trellis) {
 using ByPlace = std::array<float, kGroup>;
 typedef std::int32_t FitBits __attribute__((vector_size(sizeof(FitLanes))));
 
+/// Calls call<0>(), call<1>() and so on.
+template <std::uint32_t kN, class Call>
+[[gnu::always_inline]] inline void unrolled(Call call) {
+  [&]<std::size_t... kI>(std::index_sequence<kI...>) {
+    (call.template operator()<kI>(), ...);
+  }(std::make_index_sequence<kN>{});
+}
+
+/// The first of kN whose cost is the least of them; without branches, which would be hard to foresee.
+template <std::uint32_t kN, class CostOf>
+std::uint32_t first_where(float least, CostOf cost_of) {
+  static_assert(kN <= 32);
+  std::uint32_t found = 1u << (kN - 1);
+  for (std::uint32_t n = 0; n < kN; ++n) {
+    found |= std::uint32_t{std::bit_cast<std::uint32_t>(cost_of(n)) == std::bit_cast<std::uint32_t>(least)} << n;
+  }
+  return static_cast<std::uint32_t>(std::countr_zero(found));
+}
+
 /// Steps through the trellis of codes of so many bits.
 template <std::uint32_t kBits>
 struct Steps {
@@ -120,45 +138,80 @@ struct Steps {
     return std::uint32_t{kTrellis.from[state]} + kTrellis.from[window(0, choice)];
   }
 
-  /// On to the place before. target: of a state so far. Where they are marked, costs end in the choice's bits.
-  template <bool kMarked, class Target>
-  static void take(const Costs& before, Target target, float cost, Costs& after) {
-    for (std::uint32_t n = 0; n < kStates; n += kFitLanes) {
-      FitLanes least{};
-      for (std::uint32_t choice = 0; choice < kChoices; ++choice) {
-        const std::uint32_t state = from(n, choice);  // and of the windows beside it
-        const FitLanes away = target(state) - lanes_at(&kTrellis.levels[window(n, choice)]);
-        FitLanes sum = before[state] + cost * (away * away);
+  /// On to the place before. share(state, window): what four windows from a state cost. Where they are marked, costs
+  /// end in the choice's bits.
+  template <bool kMarked, class Share>
+  static void take(const Costs& before, Share share, Costs& after) {
+    std::array<FitLanes, kStates / kFitLanes> least;
+    unrolled<kChoices>([&]<std::uint32_t kChoice>() {
+      unrolled<kStates / kFitLanes>([&]<std::uint32_t kAt>() {
+        constexpr std::uint32_t kFirst = kAt * kFitLanes,
+                                kFrom = from(kFirst, kChoice);  // and of the windows beside it
+        FitLanes sum = before[kFrom] + share(kFrom, window(kFirst, kChoice));
         if constexpr (kMarked) {
           const FitBits unmarked = std::bit_cast<FitBits>(sum) & ~static_cast<std::int32_t>(kChoices - 1);
-          sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(choice));
+          sum = std::bit_cast<FitLanes>(unmarked | static_cast<std::int32_t>(kChoice));
         }
-        least = choice == 0 ? sum : sum < least ? sum : least;
-      }
-      put_lanes(&after[n], least);
+        least[kAt] = kChoice == 0 ? sum : sum < least[kAt] ? sum : least[kAt];
+      });
+    });
+    for (std::uint32_t n = 0; n < kStates; n += kFitLanes) put_lanes(&after[n], least[n / kFitLanes]);
+  }
+  /// Of four windows whose level is to be near a target.
+  static FitLanes share(float target, std::uint32_t window, float cost) {
+    const FitLanes away = target - lanes_at(&kTrellis.levels[window]);
+    return cost * (away * away);
+  }
+  static std::uint32_t cheapest(const Costs& costs) {
+    FitLanes least = lanes_at(&costs[0]);
+    for (std::uint32_t n = kFitLanes; n < kStates; n += kFitLanes) {
+      const FitLanes four = lanes_at(&costs[n]);
+      least = four < least ? four : least;
     }
+    const float of_all = std::min(std::min(least[0], least[2]), std::min(least[1], least[3]));
+    return first_where<kStates>(of_all, [&](std::uint32_t n) { return costs[n]; });
   }
   static std::uint32_t marked_choice(float cost) { return std::bit_cast<std::uint32_t>(cost) & (kChoices - 1); }
 };
 
-/// Of places from `first` on towards the chain's beginning, whose errors are not carried. costs[0] is given.
-template <std::uint32_t kBits, std::uint32_t kLength>
+/// What every window costs at a chain's first and last places, whose errors are not carried; walks share it.
+template <std::uint32_t kBits, std::uint32_t kEach>
+class Shares {
+  using By = Steps<kBits>;
+
+ public:
+  Shares(const ByPlace& weights, const ByPlace& cost) {
+    for (std::uint32_t place = 0; place < By::kChain; ++place) {
+      if (place >= kEach && place + kEach < By::kChain) continue;
+      for (std::uint32_t window = 0; window < kWindows; window += kFitLanes) {
+        put_lanes(&of_[place][window], By::share(weights[place], window, cost[place]));
+      }
+    }
+  }
+  const float* operator[](std::uint32_t place) const { return of_[place].data(); }
+
+ private:
+  static constexpr std::uint32_t kWindows = By::kTrellis.windows;
+  alignas(FitLanes) std::array<std::array<float, kWindows>, By::kChain> of_;
+};
+
+/// Of places from `first` on towards the chain's beginning. costs[0] is given.
+template <std::uint32_t kBits, std::uint32_t kLength, class OfPlaces>
 struct Walk {
   using By = Steps<kBits>;
-  const ByPlace& weights;
-  const ByPlace& cost;
+  const OfPlaces& shares;
   std::uint32_t first;
   std::array<typename By::Costs, kLength + 1> costs;
 
-  Walk(const ByPlace& weights, const ByPlace& cost, std::uint32_t first, float begin)
-      : weights(weights), cost(cost), first(first) {
+  Walk(const OfPlaces& shares, std::uint32_t first, float begin) : shares(shares), first(first) {
     costs[0].fill(begin);
   }
 
   void run() {
     for (std::uint32_t step = 0; step < kLength; ++step) {
-      const float weight = weights[place(step)];
-      By::template take<false>(costs[step], [=](std::uint32_t) { return weight; }, cost[place(step)], costs[step + 1]);
+      const float* const here = shares[place(step)];
+      By::template take<false>(
+          costs[step], [=](std::uint32_t, std::uint32_t window) { return lanes_at(here + window); }, costs[step + 1]);
     }
   }
   std::uint32_t place(std::uint32_t step) const {
@@ -167,28 +220,20 @@ struct Walk {
 
   /// By which a step reaches a state.
   std::uint32_t window(std::uint32_t step, std::uint32_t state) const {
-    std::uint32_t best = 0;
-    float least = 0;
-    for (std::uint32_t choice = 0; choice < By::kChoices; ++choice) {
-      const float away = weights[place(step)] - By::kTrellis.levels[By::window(state, choice)];
-      const float sum = costs[step][By::from(state, choice)] + cost[place(step)] * (away * away);
-      if (choice != 0 && !(sum < least)) continue;
-      least = sum;
-      best = choice;
-    }
-    return By::window(state, best);
+    const float* const here = shares[place(step)];
+    const std::uint32_t choice = first_where<By::kChoices>(costs[step + 1][state], [&](std::uint32_t n) {
+      return costs[step][By::from(state, n)] + here[By::window(state, n)];
+    });
+    return By::window(state, choice);
   }
 };
 
-/// The state that a chain begins and ends with: chosen by what lies on both sides, each column for itself.
-template <std::uint32_t kBits>
-std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
-  // Places on each side of the end, by which the state there is chosen.
-  constexpr std::uint32_t kAround = Steps<kBits>::kChain * 3 / 4;
-  Walk<kBits, 2 * kAround> around(weights, cost, kAround - 1, 0.0f);
+/// The state that a chain begins and ends with: chosen by so many places on both sides, each column for itself.
+template <std::uint32_t kBits, std::uint32_t kAround>
+std::uint32_t end_of(const Shares<kBits, kAround>& shares) {
+  Walk<kBits, 2 * kAround, Shares<kBits, kAround>> around(shares, kAround - 1, 0.0f);
   around.run();
-  const auto& last = around.costs.back();
-  auto state = static_cast<std::uint32_t>(std::ranges::min_element(last) - last.begin());
+  std::uint32_t state = Steps<kBits>::cheapest(around.costs.back());
   for (std::uint32_t step = 2 * kAround; step-- > kAround;) {
     state = Steps<kBits>::kTrellis.from[around.window(step, state)];
   }
@@ -198,10 +243,10 @@ std::uint32_t end_of(const ByPlace& weights, const ByPlace& cost) {
 /// The windows of the least path by places.
 using Windows = std::array<std::uint8_t, kGroup>;
 
-template <std::uint32_t kBits>
-Windows path_from(std::uint32_t state, const ByPlace& weights, const ByPlace& cost) {
+template <std::uint32_t kBits, class OfPlaces>
+Windows path_from(std::uint32_t state, const OfPlaces& shares) {
   constexpr std::uint32_t kChain = Steps<kBits>::kChain;
-  Walk<kBits, kChain> walk(weights, cost, kChain - 1, kNoPath);
+  Walk<kBits, kChain, OfPlaces> walk(shares, kChain - 1, kNoPath);
   walk.costs[0][state] = 0;
   walk.run();
   Windows out{};
@@ -251,7 +296,11 @@ class CarryingWalk {
       const Rows& rows = rows_[place % 2 == 0];
       typename By::Costs after;
       By::template take<true>(
-          costs_, [&](std::uint32_t state) { return rows[state][place]; }, cost_.cost[place], after);
+          costs_,
+          [&](std::uint32_t state, std::uint32_t window) {
+            return By::share(rows[state][place], window, cost_.cost[place]);
+          },
+          after);
       costs_ = after;
       extend<kFour + 1>(place, rows, rows_[place % 2]);
     }
@@ -316,6 +365,14 @@ ByPlace by_place(std::uint32_t code_bits, std::span<const float> columns) {
   return out;
 }
 
+void put_path(std::uint32_t code_bits, const Windows& windows, const ChainPath& out) {
+  for (std::uint32_t p = 0; p < out.codes.size(); ++p) {
+    const std::uint32_t column = trellis_column(code_bits, p);
+    out.codes[column] = windows[p] & ((1u << code_bits) - 1);
+    out.levels[column] = kTrellises[code_bits - kLeastTrellis].levels[windows[p]];
+  }
+}
+
 using Square = std::array<std::array<float, kGroup>, kGroup>;
 
 /// The sum of cost[i] * u_i^T u_i: moments of the columns. Upper half.
@@ -340,10 +397,14 @@ void trellis_levels(std::uint32_t code_bits, std::span<std::uint8_t> codes) {
   const Rule rule(code_bits);
   const std::uint32_t n = rule.tables.chain;
   for (; !codes.empty(); codes = codes.subspan(n)) {
-    std::array<std::uint32_t, kGroup> chain;
+    std::array<std::uint8_t, kGroup + 2 * kReach> chain;  // and its beginning again, which its end sees
     for (std::uint32_t p = 0; p < n; ++p) chain[p] = codes[trellis_column(code_bits, p)];
-    for (std::uint32_t p = 0; p < n; ++p) {
-      codes[trellis_column(code_bits, p)] = rule.level([&](std::uint32_t k) { return chain[(p + k) % n]; });
+    for (std::uint32_t k = 0; k < 2 * kReach; ++k) chain[n + k] = chain[k];
+    std::uint32_t first = 0, second = 0;
+    for (std::uint32_t p = n + kReach; p-- > 0;) {
+      first = rule.choosers[0].push(first, chain[p]);
+      second = rule.choosers[1].push(second, chain[p + rule.choosers[1].later]);
+      if (p < n) codes[trellis_column(code_bits, p)] = rule.level(first, second);
     }
   }
 }
@@ -376,30 +437,23 @@ ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const
   return {by_place(code_bits, cost), {}, false};
 }
 
-void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
-                std::span<std::uint8_t> codes) {
+void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost, const ChainPath& out) {
   const ByPlace chain = by_place(code_bits, weights);
   const Windows windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
-    const std::uint32_t end = end_of<kBits>(chain, cost.cost);
-    return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end)
-                        : path_from<kBits>(end, chain, cost.cost);
+    const Shares<kBits, Steps<kBits>::kChain * 3 / 4> shares(chain, cost.cost);
+    const std::uint32_t end = end_of(shares);
+    return cost.carries ? CarryingWalk<kBits>(chain, chain, cost).path_from(end) : path_from<kBits>(end, shares);
   });
-  for (std::uint32_t p = 0; p < codes.size(); ++p) {
-    codes[trellis_column(code_bits, p)] = windows[p] & ((1u << code_bits) - 1);
-  }
+  put_path(code_bits, windows, out);
 }
 
-bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost,
-                  std::span<std::uint8_t> codes) {
+bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost, const ChainPath& path) {
   const Trellis& trellis = kTrellises[code_bits - kLeastTrellis];
   const ByPlace pulled = by_place(code_bits, pull);
-  std::array<std::uint8_t, kGroup> column_levels;
-  std::ranges::copy(codes, column_levels.begin());
-  trellis_levels(code_bits, std::span(column_levels).first(codes.size()));
-  ByPlace levels{}, aims{}, carried{};
+  const ByPlace levels = by_place(code_bits, path.levels);
+  ByPlace aims{}, carried{};
   float stays = 0;
   for (std::uint32_t p = 0; p < trellis.chain; ++p) {
-    levels[p] = static_cast<float>(column_levels[trellis_column(code_bits, p)]) - kTrellisOffset;
     // The cost of a change d is the sum of cost[p] * (d[p] + away[p] + what is carried)^2, less that of none.
     const float left = pulled[p] - carried[p], away = cost.cost[p] > 0 ? left / cost.cost[p] : 0.0f;
     for (std::uint32_t q = p + 1; q < trellis.chain; ++q) carried[q] += cost.carry[p][q] * left;
@@ -410,17 +464,16 @@ bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const Ch
   std::uint32_t end = 0;
   for (std::uint32_t k = 0; 1u << k < trellis.states; ++k) {
     const auto [code, bit] = trellis.bits[k];
-    end |= (codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
+    end |= (path.codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
   }
   const std::optional<Windows> windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
-    const std::array<std::uint32_t, 2> ends{end, end_of<kBits>(aims, cost.cost)};
+    // Beside the end that is there another, for which fewer places do.
+    const std::array<std::uint32_t, 2> ends{end, end_of(Shares<kBits, Steps<kBits>::kChain / 4>(aims, cost.cost))};
     const std::span tried(ends);
     return path_nearer<kBits>(tried.first(ends[0] == ends[1] ? 1 : 2), levels, aims, cost, stays);
   });
   if (!windows) return false;
-  for (std::uint32_t p = 0; p < codes.size(); ++p) {
-    codes[trellis_column(code_bits, p)] = (*windows)[p] & ((1u << code_bits) - 1);
-  }
+  put_path(code_bits, *windows, path);
   return true;
 }
 

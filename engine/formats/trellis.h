@@ -22,6 +22,7 @@ struct TrellisTables {
   bool two;             // a second table
   std::uint32_t plane;  // whose bits choose the second's entry,
   std::uint32_t later;  // from so many codes later on
+  int descents;         // over a row after its search: where states are many, a second takes long
 };
 
 inline constexpr std::uint32_t kTrellisBits = 7;   // of a level
@@ -32,18 +33,20 @@ inline constexpr float kTrellisSpread = 20;        // of weights over their scal
 /// By bits of a code. The first plane's four bits from a code on choose the first entry. Sought by changing entries one
 /// after the other wherever that leaves less of the squares of normal numbers, by the least path.
 inline constexpr std::array<TrellisTables, 3> kTrellisTables{{
-    {{{{70, 87, 36, 57, 71, 20, 51, 93, 53, 66, 83, 38, 105, 46, 62, 75}}}, kGroup / 2, false, 0, 0},
+    {{{{70, 87, 36, 57, 71, 20, 51, 93, 53, 66, 83, 38, 105, 46, 62, 75}}}, kGroup / 2, false, 0, 0, 2},
     {{{{63, 90, 104, 55, 102, 77, 54, 62, 41, 56, 93, 79, 79, 46, 60, 70},
        {109, 3, 113, 12, 11, 118, 24, 122, 116, 106, 3, 124, 112, 0, 9, 19}}},
      kGroup,
      true,
      1,
-     0},
+     0,
+     1},
     {{{{43, 65, 85, 32, 57, 78, 81, 76, 88, 54, 69, 49, 73, 58, 98, 61},
        {127, 99, 17, 111, 39, 20, 115, 91, 12, 29, 4, 123, 119, 107, 8, 0}}},
      kGroup,
      true,
      0,
+     1,
      1},
 }};
 constexpr const TrellisTables& trellis_tables(std::uint32_t code_bits) {
@@ -75,14 +78,18 @@ ChainCost chain_cost(std::uint32_t code_bits, std::span<const float> cost, const
 /// Of a chain whose columns have these moments; those on and above the diagonal are read.
 ChainCost chain_cost(std::uint32_t code_bits, const float* moments, std::size_t stride);
 
-/// Codes of a chain's columns, whose levels are near to its weights over their scale: the path through the chain that
+/// Of a chain's columns.
+struct ChainPath {
+  std::span<std::uint8_t> codes;
+  std::span<float> levels;  // less the offset
+};
+
+/// Codes of a chain, whose levels are near to its weights over their scale: the path through the chain that
 /// costs least, by Viterbi's algorithm, with each state's own errors where they carry.
-void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost,
-                std::span<std::uint8_t> codes);
+void least_path(std::uint32_t code_bits, std::span<const float> weights, const ChainCost& cost, const ChainPath& out);
 
 /// Codes of a chain to a path that costs less, where one is found while all other columns stay: pull is what
 /// BlockMoments' pull is, over the scale. Whether any changed.
-bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost,
-                  std::span<std::uint8_t> codes);
+bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const ChainCost& cost, const ChainPath& path);
 
 }  // namespace qsf

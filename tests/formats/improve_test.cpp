@@ -58,12 +58,13 @@ bool improve(const Errors& errors, std::vector<std::byte>& bytes, std::vector<fl
   const std::vector<double> pull = errors.pull(dequantized(errors.f, bytes, errors.f.block));
   std::vector<float> given(pull.begin(), pull.end());
   moved.assign(errors.f.block, 1.0f);
-  const bool changed = improve_block(errors.f, {errors.h.data(), kMaxBlock}, given, bytes.data(), moved);
+  ImprovedBlock one{given, bytes.data(), moved};
+  improve_blocks(errors.f, {errors.h.data(), kMaxBlock}, {&one, 1});
   const std::vector<double> after = errors.pull(dequantized(errors.f, bytes, errors.f.block));
   double most = 0;
   for (const double x : pull) most = std::max(most, std::fabs(x));
   for (std::size_t i = 0; i < after.size(); ++i) EXPECT_NEAR(double{given[i]}, after[i], 1e-4 * most) << errors.f.name;
-  return changed;
+  return one.changed;
 }
 
 TEST(Improve, BlocksCostLessEachTime) {

@@ -46,6 +46,12 @@ double cost_of(const Format& f, std::span<const float> weights, const Given& by,
   return sum;
 }
 
+void search(const Format& f, std::span<const float> weights, const BlockCost& cost, std::vector<std::byte>& out) {
+  out.resize(f.block_bytes);
+  SearchedBlock one{weights, out.data()};
+  search_blocks(f, cost, {&one, 1});
+}
+
 TEST(SearchTest, IsNeverWorseThanRounding) {
   const Given by = given(5);
   for (const Format& f : kFormats) {
@@ -78,8 +84,8 @@ TEST(SearchTest, FindsWeightsThatAFormatCanHold) {
   for (const Format& f : kFormats) {
     if (!f.quantized() || f.scale.type == Scale::none || f.packing == Packing::trellis) continue;  // paths are chosen
     const std::vector<float> weights = dequantized(f, quantized(f, spread_weights(Spread::normal, f.block)), f.block);
-    std::vector<std::byte> found(f.block_bytes);
-    search_block(f, weights, by.of(f, true), found.data());
+    std::vector<std::byte> found;
+    search(f, weights, by.of(f, true), found);
     double squares = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       squares += double{by.cost[i]} * double{weights[i]} * double{weights[i]};
@@ -93,8 +99,8 @@ TEST(SearchTest, ZerosStayZeros) {
   const std::vector<float> weights(kMaxBlock);
   for (const Format& f : kFormats) {
     if (!f.quantized() || f.scale.type == Scale::none) continue;
-    std::vector<std::byte> found(f.block_bytes);
-    search_block(f, std::span(weights).first(f.block), by.of(f, true), found.data());
+    std::vector<std::byte> found;
+    search(f, std::span(weights).first(f.block), by.of(f, true), found);
     for (const float w : dequantized(f, found, f.block)) ASSERT_EQ(w, 0.0f) << f.name;
   }
 }

@@ -118,8 +118,10 @@ TEST(Trellis, PathsAreNearTheBestOfAll) {
     for (int n = 0; n < groups; ++n) {
       const std::vector<float> weights = some_weights(columns_of(bits), 100 + static_cast<std::uint64_t>(n));
       Codes codes(weights.size());
-      least_path(bits, weights, ones(bits), codes);
+      std::vector<float> floats(weights.size());
+      least_path(bits, weights, ones(bits), {codes, floats});
       const std::vector<double> levels = levels_of(bits, codes);
+      EXPECT_TRUE(std::ranges::equal(floats, levels));
       double cost = 0;
       for (std::size_t i = 0; i < codes.size(); ++i) cost += square(double{weights[i]} - levels[i]);
       const double best = least_of_all(bits, weights);
@@ -192,7 +194,8 @@ TEST(Trellis, PathsSeeWhatTheirErrorsCarry) {
       const std::vector<float> weights = some_weights(by.n(), seed);
       const auto cost = [&](const ChainCost& chained) {
         Codes codes(by.n());
-        least_path(bits, weights, chained, codes);
+        std::vector<float> floats(by.n());
+        least_path(bits, weights, chained, {codes, floats});
         return cost_of(by, errors_of(bits, weights, codes));
       };
       blind += cost(ones(bits));
@@ -234,7 +237,9 @@ TEST(Trellis, CodesAreImprovedWhileOthersStay) {
         return sum;
       };
       Codes codes(n);
-      least_path(bits, weights, ones(bits), codes);
+      std::vector<float> floats(n);
+      const ChainPath path{codes, floats};
+      least_path(bits, weights, ones(bits), path);
       const std::vector<double> errors = errors_of(bits, weights, codes);
       std::vector<float> pull(n);
       for (std::size_t i = 0; i < n; ++i) {
@@ -244,13 +249,13 @@ TEST(Trellis, CodesAreImprovedWhileOthersStay) {
       }
       const double stays = cost(codes);
       const ChainCost chained = chain_cost(bits, moments.data(), n);
-      if (improve_path(bits, pull, chained, codes)) {
+      if (improve_path(bits, pull, chained, path)) {
         ++changed;
         EXPECT_LT(cost(codes), stays) << bits << " bits, seed " << seed;
       }
       before += stays;
       after += cost(codes);
-      least_path(bits, weights, chained, codes);
+      least_path(bits, weights, chained, path);
       scratch += cost(codes);
     }
     EXPECT_GE(changed, 20) << bits;

@@ -18,19 +18,18 @@ struct BlockCost {
   std::size_t stride = 0;
 };
 
-/// As quantize_block, with scales, minima and codes sought so that the errors cost least; gives what they cost.
-/// weights.size() == f.block; formats that are quantized only.
-double search_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
-
-/// Blocks of several rows, whose errors cost the same: what the cost alone says is found out once.
+/// A block of a row.
 struct SearchedBlock {
-  std::span<const float> weights;
+  std::span<const float> weights;  // [block]
   std::byte* out;
-  double cost = 0;
+  std::span<float> away{};  // [block] or none: becomes what the cost is of, errors with what is carried to them
+  double cost = 0;          // of the errors
 };
+/// As quantize_block, with scales, minima and codes sought so that the errors cost least. Of several rows, whose errors
+/// cost the same: what the cost alone says is found out once. Formats that are quantized only.
 void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlock> blocks);
 
-/// As search_block, or what quantize_block gives where that costs less.
+/// Of one row, or what quantize_block gives where that costs less; gives what the errors cost.
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
 
 /// Second moments H of the columns that a block's weights are multiplied with: [block] rows of `stride` floats.
@@ -39,20 +38,19 @@ struct BlockMoments {
   std::size_t stride;
 };
 
+/// A block of a row.
+struct ImprovedBlock {
+  std::span<float> pull;  // [block]: H e of its columns, with e the errors of all columns of the row; stays so
+  std::byte* block;
+  std::span<float> moved;  // [block]: becomes what was added to each weight
+  bool changed = false;    // whether anything was
+};
 /// Changes a block's numbers one after the other, each to where e H e^T is least while the others stay: scale and
 /// minimum, then from the last column to the first a sub-block's packed numbers and its codes, or a trellis' codes
-/// chain by chain. `pull` is H e of the block's columns, with e the errors of all columns of the row, and stays so;
-/// `moved` becomes what was added to each weight. pull.size() == moved.size() == f.block. Whether anything changed.
-bool improve_block(const Format& f, const BlockMoments& moments, std::span<float> pull, std::byte* block,
-                   std::span<float> moved);
-
-/// The same of a block of each of several rows, for which the moments are made ready once.
-struct ImprovedBlock {
-  std::span<float> pull;
-  std::byte* block;
-  std::span<float> moved;
-  bool changed = false;
-};
+/// chain by chain. Of several rows, for which the moments are made ready once.
 void improve_blocks(const Format& f, const BlockMoments& moments, std::span<ImprovedBlock> blocks);
+
+/// How often a row's blocks are worth being improved.
+int descents(const Format& f);
 
 }  // namespace qsf
