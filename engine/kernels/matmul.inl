@@ -30,9 +30,11 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   PanelPass panels[kPanels];
   begin_panels<kPer>(panels, a, column, group);
   const float offset = dot_offset<kKind>(shape);
+  // Activations of more columns leave the first level of cache no room for what is far ahead.
+  [[maybe_unused]] const ReadAhead by = a.n > kPanel ? kBothLevels : read_ahead;
 
   const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
-                       auto ahead) __attribute__((always_inline)) {
+                       auto lines) __attribute__((always_inline)) {
     constexpr int kPart = decltype(part)::value;
     Sum<kBits> sum[kStrips][kColumns][kSums] = {};
     std::uint32_t rounds = kRounds;
@@ -48,7 +50,7 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
             dot<kBits>(sum[s][c][kAt % kSums], four, load_broadcast<kAt>(of_panel + kC % kPanel * kGroup));
           });
         });
-        if constexpr (!std::is_null_pointer_v<decltype(ahead)>) read_ahead<kKind, kAt>(ahead);
+        if constexpr (!std::is_null_pointer_v<decltype(lines)>) ask_ahead<kKind, kAt>(lines, by);
       });
       if constexpr (kPart + 1 == kPer) {
         unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].template next<kRounds>(); });

@@ -355,19 +355,16 @@ QSF_INLINE void read_scales(const std::byte* tile, const TileShape& shape, TileS
   }
 }
 
-// Weights are read once, in order. Processors fetch too little ahead by themselves while they compute: lines are asked
-// into the second level of cache from kFar bytes ahead on, and from there into the first kNear bytes ahead.
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::size_t kFar = 8192;
-inline constexpr std::size_t kNear = 1024;
 
-/// Asks for what lies `ahead` of dot kAt of a group.
+/// Weights are read once, in order, and processors fetch too little ahead by themselves while they compute. Asks for
+/// what dot kAt of a group needs, and what is `by` behind it.
 template <TileKind kKind, int kAt>
-QSF_INLINE void read_ahead(const std::byte* ahead) {
+QSF_INLINE void ask_ahead(const std::byte* group, ReadAhead by) {
   if constexpr (kReadsAhead) {
     for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
-      __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
-      __builtin_prefetch(ahead + kLine * line, 0, 3);
+      __builtin_prefetch(group + kLine * line + by.second, 0, 2);
+      __builtin_prefetch(group + kLine * line + by.first, 0, 3);
     }
   }
 }
@@ -399,13 +396,13 @@ QSF_INLINE Several<T, kCount> several(F f) {
   return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
 }
 
-/// of(part, codes, scales, sub, ahead) for every part of a group that has a scale of its own, in kStrips strips;
-/// passed() after each group.
+/// of(part, codes, scales, sub, lines) for every part of a group that has a scale of its own, in kStrips strips, with
+/// lines where about the group lies in the first; passed() after each group.
 template <TileKind kKind, int kStrips, class Part, class Passed>
 QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, const std::byte* strip,
                               std::size_t strip_bytes, Part of, Passed passed) {
   const std::byte* tile = strip;
-  const std::byte* ahead = strip + kNear;
+  const std::byte* lines = strip;  // of a group, on average
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
     TileScales<kKind> scales[kStrips];
     unroll<kStrips>(
@@ -414,9 +411,9 @@ QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, cons
       return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
     });
     const std::size_t end = group + shape.groups;
-    for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
+    for (std::size_t sub = 0; group < end; ++group, lines += shape.group_bytes) {
       unroll<kKind.per_group()>([&](auto part) __attribute__((always_inline)) {
-        of(part, codes, scales, sub, ahead);
+        of(part, codes, scales, sub, lines);
         ++sub;
       });
       passed();
