@@ -56,7 +56,7 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   begin_panels<kPer>(panels, a, column, group);
   const float offset = dot_offset<kKind>(shape);
   // Activations of more columns leave the first level of cache no room for what is far ahead.
-  [[maybe_unused]] const ReadAhead by = a.n > kPanel ? kBothLevels : read_ahead;
+  [[maybe_unused]] const ReadAhead by = kColumns > int{kPanel} || a.n > kPanel ? kBothLevels : read_ahead;
 
   const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
                        auto lines) __attribute__((always_inline)) {
