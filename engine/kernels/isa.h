@@ -33,6 +33,16 @@ struct Isa {
   std::span<const CpuBit> needs;  // looked at in this order, until one is not there
 };
 
+/// How many bytes ahead a product's weights are asked for into the first and the second level of cache; 0 asks for what
+/// is there.
+struct ReadAhead {
+  std::ptrdiff_t first;
+  std::ptrdiff_t second;
+};
+inline constexpr ReadAhead kBothLevels{1024, 8192};
+/// With few columns, as is best on this machine from available_kernels() on.
+extern ReadAhead read_ahead;
+
 inline constexpr std::size_t kMaxIsas = 16;  // in one build
 
 /// Slowest first; the first is the scalar one.

@@ -13,6 +13,31 @@ QSF_INLINE void for_each_sum(F f) {
   });
 }
 
+/// The dots of a group of strips with a column, 16 bytes of every load after 16.
+template <int kDots, int kStrips, class Codes>
+QSF_INLINE void dots_by_parts(Ints (&dots)[kStrips], Codes& codes, const std::int8_t* group) {
+  constexpr int kSums = 2;  // so that a dot need not wait for the one before
+  const SpreadColumn<kDots> x(group);
+  std::size_t at = 0;
+  do {
+    asm("" : "+r"(at));  // not to be unrolled
+    IntPart sums[kStrips][kSums] = {};
+    unroll<kDots>([&](auto index) __attribute__((always_inline)) {
+      constexpr int kAt = decltype(index)::value;
+      const auto four = x.template four<kAt>();
+      unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+        IntPart& sum = sums[s][kAt % kSums];
+        sum = dot_part(sum, codes.of[s].template levels_part<kAt>(at), four);
+      });
+    });
+    unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+      const IntPart sum = sums[s][0] + sums[s][1];
+      __builtin_memcpy(reinterpret_cast<std::byte*>(&dots[s]) + at, &sum, sizeof sum);
+    });
+    at += sizeof(IntPart);
+  } while (at != sizeof(Ints));
+}
+
 /// Adds to strips' sums with the columns from `column` on what for_parts(add, passed) goes through from `group` on, as
 /// for_each_part does.
 template <TileKind kKind, int kStrips, int kColumns, class ForParts>
@@ -30,10 +55,22 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   PanelPass panels[kPanels];
   begin_panels<kPer>(panels, a, column, group);
   const float offset = dot_offset<kKind>(shape);
+  // Activations of more columns leave the first level of cache no room for what is far ahead.
+  [[maybe_unused]] const ReadAhead by = kColumns > int{kPanel} || a.n > kPanel ? kBothLevels : read_ahead;
 
   const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
-                       auto ahead) __attribute__((always_inline)) {
+                       auto lines) __attribute__((always_inline)) {
     constexpr int kPart = decltype(part)::value;
+    if constexpr (kByParts && kKind.trellis && kColumns == 1) {
+      static_assert(kPer == 1);
+      Ints dots[kStrips];
+      dots_by_parts<kDots>(dots, codes, panels[0].codes);
+      unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+        codes.of[s].template next<1>();
+        add_part<kKind, 0, 0>(acc[s][0], dots[s], scales[s], sub, offset, panels[0]);
+      });
+      return;
+    }
     Sum<kBits> sum[kStrips][kColumns][kSums] = {};
     std::uint32_t rounds = kRounds;
     if constexpr (kRounds > 1) asm("" : "+r"(rounds));  // not to be unrolled
@@ -48,7 +85,7 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
             dot<kBits>(sum[s][c][kAt % kSums], four, load_broadcast<kAt>(of_panel + kC % kPanel * kGroup));
           });
         });
-        if constexpr (!std::is_null_pointer_v<decltype(ahead)>) read_ahead<kKind, kAt>(ahead);
+        if constexpr (!std::is_null_pointer_v<decltype(lines)>) ask_ahead<kKind, kAt>(lines, by);
       });
       if constexpr (kPart + 1 == kPer) {
         unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].template next<kRounds>(); });

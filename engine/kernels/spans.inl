@@ -31,7 +31,7 @@ void unpack_span(UnpackedSpan<kKind>& out, const TileShape& shape, const std::by
   constexpr int kDots = UnpackedSpan<kKind>::kDots;
   const Bits less = broadcast(0x01010101u * static_cast<std::uint8_t>(-shape.offset));
   std::size_t at = 0;
-  const auto unpack = [&](auto part, auto& codes, const auto& scales, std::size_t sub, const std::byte* ahead)
+  const auto unpack = [&](auto part, auto& codes, const auto& scales, std::size_t sub, const std::byte* lines)
                           __attribute__((always_inline)) {
                             constexpr int kPart = decltype(part)::value;
                             unroll<kDots>([&](auto index) __attribute__((always_inline)) {
@@ -39,7 +39,7 @@ void unpack_span(UnpackedSpan<kKind>& out, const TileShape& shape, const std::by
                               Bits levels = codes.of[0].template levels<kAt>();
                               if constexpr (kSigned && kKind.has_offset) levels = add_u8(levels, less);
                               store(out.levels[at][decltype(index)::value], levels);
-                              read_ahead<kKind, kAt>(ahead);
+                              ask_ahead<kKind, kAt>(lines, kBothLevels);
                             });
                             if constexpr (kPart + 1 == kKind.per_group()) codes.of[0].template next<1>();
                             store(out.scales[at], scales[0].scale(sub));

@@ -105,10 +105,14 @@ constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
   return table;
 }();
 
-template <int kCodeBits, int kEntries>
+/// kTurned: with the index's halves exchanged.
+template <int kCodeBits, int kEntries, bool kTurned>
 constexpr std::array<std::uint8_t, kTileLoad> kTrellisTable = [] {
   std::array<std::uint8_t, kTileLoad> table{};
-  for (std::size_t i = 0; i < table.size(); ++i) table[i] = trellis_tables(kCodeBits).entries[kEntries][i % 16];
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::size_t of = kTurned ? i % 4 * 4 + i % 16 / 4 : i % 16;
+    table[i] = trellis_tables(kCodeBits).entries[kEntries][of];
+  }
   return table;
 }();
 
@@ -137,25 +141,36 @@ constexpr bool within_loads(TilePlane plane) {
   return trellis_tables(kCodeBits).chain == kTileGroup * 8 / plane.width;
 }
 
+/// Whether four bits from code kCode of a chain on are two of a load and two of the next: four_bits() leaves them where
+/// they lie in the byte, the first two above the others.
+template <int kCodeBits, int kPlane, int kCode>
+constexpr bool kTurned = [] {
+  constexpr TilePlane plane = tile_planes(kCodeBits, kGroup)[kPlane];
+  if (within_loads<kCodeBits>(plane)) return false;
+  return plane.width == 2 && kCode % 4 == 3;
+}();
+
 /// Four bits of plane kPlane from code kCode of a chain on, in the low half of each byte. load_of(k): the plane's load
-/// k of a group. Behind the codes in a byte come those in the byte above it in its lane, behind the highest the lowest.
+/// k of a group, or a part of it. Behind the codes in a byte come those in the byte above it in its lane, behind the
+/// highest the lowest.
 template <int kCodeBits, int kPlane, int kCode, class LoadOf>
-QSF_INLINE Bits four_bits(LoadOf load_of) {
+QSF_INLINE auto four_bits(LoadOf load_of) {
+  using V = decltype(load_of(0));
   constexpr TilePlane plane = tile_planes(kCodeBits, kGroup)[kPlane];
   constexpr int kWidth = plane.width, kLoad = kWidth * kCode / 8, kShift = kWidth * kCode % 8;
   if constexpr (kLoad >= kWidth) {
     return rotate_right<8>(four_bits<kCodeBits, kPlane, kCode - kMaxDots>(load_of));
-  } else if constexpr (kShift <= 4) {
-    Bits out = load_of(kLoad);
-    if constexpr (kShift != 0) out = shift_right<kShift>(out);
-    return out & broadcast<0x0f0f0f0f>();
-  } else if constexpr (within_loads<kCodeBits>(plane)) {
-    return rotate_right<kShift>(load_of(kLoad)) & broadcast<0x0f0f0f0f>();
+  } else if constexpr (kTurned<kCodeBits, kPlane, kCode>) {
+    const V behind = kLoad + 1 < kWidth ? load_of(kLoad + 1) : rotate_right<8>(load_of(0));
+    return (shift_right<4>(load_of(kLoad)) & broadcast<0x0c0c0c0c, V>()) | (behind & broadcast<0x03030303, V>());
   } else {
-    constexpr std::uint32_t kHere = 0x01010101u * ((1u << (8 - kShift)) - 1);
-    const Bits behind = kLoad + 1 < kWidth ? load_of(kLoad + 1) : rotate_right<8>(load_of(0));
-    return (shift_right<kShift>(load_of(kLoad)) & broadcast<kHere>()) |
-           (shift_left<8 - kShift>(behind) & broadcast<0x0f0f0f0f & ~kHere>());
+    // Those of one bit have a rotation by 4 in common.
+    constexpr int kRotated = kShift <= 4 ? 0 : kWidth == 1 && kParts > 1 ? 4 : kShift;
+    static_assert(kRotated == 0 || within_loads<kCodeBits>(plane));
+    V out = load_of(kLoad);
+    if constexpr (kRotated != 0) out = rotate_right<kRotated>(out);
+    if constexpr (kShift != kRotated) out = shift_right<kShift - kRotated>(out);
+    return out & broadcast<0x0f0f0f0f, V>();
   }
 }
 
@@ -183,12 +198,19 @@ class TileCodes {
     if constexpr (kKind.trits) {
       return next_trits();
     } else if constexpr (kKind.trellis) {
-      return trellis<kAt>();
+      return trellis<kAt>([](const std::byte* at) __attribute__((always_inline)) { return load<Bits>(at); });
     } else if constexpr (kKind.levels == Levels::codes) {
       return joined_planes<kKind, kAt>(planes_);
     } else {
       return table_lookup(load<Bits>(kTable<kKind.levels>.data()), joined_planes<kKind, kAt>(planes_));
     }
+  }
+
+  /// The native vector of them that is `at` bytes on in their loads.
+  template <int kAt>
+  QSF_INLINE BitsPart levels_part(std::size_t at) {
+    return trellis<kAt>([&](const std::byte* load)
+                            __attribute__((always_inline)) { return load_part<BitsPart>(load + at); });
   }
 
   /// On by a group's kOf-th part.
@@ -223,18 +245,21 @@ class TileCodes {
     return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
   }
 
-  template <int kAt>
-  QSF_INLINE Bits trellis() {
+  // load_at: 64 bytes, or a part of them.
+  template <int kAt, class Load>
+  QSF_INLINE auto trellis(Load load_at) {
     constexpr int kBits = kKind.code_bits;
     constexpr const TrellisTables& tables = trellis_tables(kBits);
     const auto entry = [&](auto table, auto plane, auto later) __attribute__((always_inline)) {
       const auto load_of = [&](int k)
-                               __attribute__((always_inline)) { return load<Bits>(planes_[plane] + k * kTileLoad); };
-      return table_lookup(load<Bits>(kTrellisTable<kBits, table>.data()),
-                          four_bits<kBits, plane, kAt + later>(load_of));
+                               __attribute__((always_inline)) { return load_at(planes_[plane] + k * kTileLoad); };
+      constexpr int kCode = kAt + decltype(later)::value;
+      constexpr auto& entries = kTrellisTable<kBits, table, kTurned<kBits, plane, kCode>>;
+      return table_lookup(load_at(reinterpret_cast<const std::byte*>(entries.data())),
+                          four_bits<kBits, plane, kCode>(load_of));
     };
     constexpr std::integral_constant<int, 0> kFirst;
-    const Bits first = entry(kFirst, kFirst, kFirst);
+    const auto first = entry(kFirst, kFirst, kFirst);
     if constexpr (!tables.two) {
       return first;
     } else {
@@ -355,19 +380,16 @@ QSF_INLINE void read_scales(const std::byte* tile, const TileShape& shape, TileS
   }
 }
 
-// Weights are read once, in order. Processors fetch too little ahead by themselves while they compute: lines are asked
-// into the second level of cache from kFar bytes ahead on, and from there into the first kNear bytes ahead.
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::size_t kFar = 8192;
-inline constexpr std::size_t kNear = 1024;
 
-/// Asks for what lies `ahead` of dot kAt of a group.
+/// Weights are read once, in order, and processors fetch too little ahead by themselves while they compute. Asks for
+/// what dot kAt of a group needs, and what is `by` behind it.
 template <TileKind kKind, int kAt>
-QSF_INLINE void read_ahead(const std::byte* ahead) {
+QSF_INLINE void ask_ahead(const std::byte* group, ReadAhead by) {
   if constexpr (kReadsAhead) {
     for (int line = kAt; line < kKind.lines(); line += kMaxDots) {
-      __builtin_prefetch(ahead + kLine * line + (kFar - kNear), 0, 2);
-      __builtin_prefetch(ahead + kLine * line, 0, 3);
+      __builtin_prefetch(group + kLine * line + by.second, 0, 2);
+      __builtin_prefetch(group + kLine * line + by.first, 0, 3);
     }
   }
 }
@@ -399,13 +421,13 @@ QSF_INLINE Several<T, kCount> several(F f) {
   return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
 }
 
-/// of(part, codes, scales, sub, ahead) for every part of a group that has a scale of its own, in kStrips strips;
-/// passed() after each group.
+/// of(part, codes, scales, sub, lines) for every part of a group that has a scale of its own, in kStrips strips, with
+/// lines where about the group lies in the first; passed() after each group.
 template <TileKind kKind, int kStrips, class Part, class Passed>
 QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, const std::byte* strip,
                               std::size_t strip_bytes, Part of, Passed passed) {
   const std::byte* tile = strip;
-  const std::byte* ahead = strip + kNear;
+  const std::byte* lines = strip;  // of a group, on average
   for (std::size_t group = 0; group < n_groups; tile += shape.bytes) {
     TileScales<kKind> scales[kStrips];
     unroll<kStrips>(
@@ -414,9 +436,9 @@ QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, cons
       return TileCodes<kKind>(tile + s * strip_bytes + shape.codes_at, shape);
     });
     const std::size_t end = group + shape.groups;
-    for (std::size_t sub = 0; group < end; ++group, ahead += shape.group_bytes) {
+    for (std::size_t sub = 0; group < end; ++group, lines += shape.group_bytes) {
       unroll<kKind.per_group()>([&](auto part) __attribute__((always_inline)) {
-        of(part, codes, scales, sub, ahead);
+        of(part, codes, scales, sub, lines);
         ++sub;
       });
       passed();

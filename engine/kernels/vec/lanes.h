@@ -16,7 +16,10 @@
 //   Bits table_lookup(Bits table, Bits codes)   the byte table[code] for each byte of codes, 0..15; the table is in
 //                                               every quarter
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
-// and, where the processor multiplies whole matrices, MatrixTiles.
+// and, where the processor multiplies whole matrices, MatrixTiles; where loads are taken by parts (kByParts):
+//   table_lookup of parts
+//   SpreadColumn<dots>                          four<k>(): the 4 activations of dot k, as dot_part() takes them
+//   IntPart dot_part(sum, BitsPart codes, x)    the sum and a dot of codes of 7 bits
 #pragma once
 
 #include <bit>
@@ -56,7 +59,8 @@ inline constexpr bool kPassesOfTwo = true;
 #endif
 
 inline constexpr int kLanes = 16;
-inline constexpr int kMaxDots = 8;  // 4 columns each: a group of 32
+inline constexpr bool kByParts = kDotsInRow && kParts < kLanes;  // registers are few for loads unpacked in many steps
+inline constexpr int kMaxDots = 8;                               // 4 columns each: a group of 32
 
 template <class T, int kCount>
 struct PartOf {
@@ -94,6 +98,9 @@ class MatrixTiles {
  public:
   static constexpr int kColumns = 0;
 };
+
+template <int kDots>
+class SpreadColumn;
 
 template <class F, std::size_t... kIndex>
 QSF_INLINE void unroll_over(F& f, std::index_sequence<kIndex...>) {
@@ -184,7 +191,15 @@ QSF_INLINE Bits shift_right(Bits a) {
   return QSF_EACH(Bits, a.part[i] >> kBy);
 }
 template <int kBy>
-QSF_INLINE Bits rotate_right(Bits a) {
+QSF_INLINE BitsPart shift_left(BitsPart a) {
+  return a << kBy;
+}
+template <int kBy>
+QSF_INLINE BitsPart shift_right(BitsPart a) {
+  return a >> kBy;
+}
+template <int kBy, class V>
+QSF_INLINE V rotate_right(V a) {
   return shift_right<kBy>(a) | shift_left<32 - kBy>(a);
 }
 
@@ -209,13 +224,17 @@ QSF_INLINE Bits broadcast(std::uint32_t x) { return QSF_EACH(Bits, (static_cast<
 
 /// A constant in every lane. As WebAssembly from memory: V8 builds a vector's constant anew wherever it is used, in
 /// three instructions.
-template <std::uint32_t kValue>
-QSF_INLINE Bits broadcast() {
+template <std::uint32_t kValue, class V = Bits>
+QSF_INLINE V broadcast() {
 #ifdef __wasm__
-  return broadcast(constant_in_memory<kValue>);
+  const std::uint32_t value = constant_in_memory<kValue>;
 #else
-  return broadcast(kValue);
+  constexpr std::uint32_t value = kValue;
 #endif
+  if constexpr (std::is_same_v<V, BitsPart>)
+    return BitsPart{} + value;
+  else
+    return broadcast(value);
 }
 
 template <float kValue>

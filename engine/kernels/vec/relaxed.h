@@ -7,8 +7,11 @@
 namespace qsf {
 namespace {
 
+QSF_INLINE BitsPart table_lookup(BitsPart table, BitsPart codes) {
+  return (BitsPart)wasm_i8x16_relaxed_swizzle((v128_t)table, (v128_t)codes);
+}
 QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
-  return QSF_EACH(Bits, (BitsPart)wasm_i8x16_relaxed_swizzle((v128_t)table.part[i], (v128_t)codes.part[i]));
+  return QSF_EACH(Bits, table_lookup(table.part[i], codes.part[i]));
 }
 
 template <int kBits>
@@ -50,6 +53,23 @@ template <int kBits>
 QSF_INLINE void dot(Sum<kBits>& sum, const Operand<kBits>& codes, Bits x) {
   sum.low = relaxed_dot(sum.low, codes.low, x);
   if constexpr (kBits == 8) sum.top = relaxed_dot(sum.top, codes.top, x);
+}
+
+template <int kDots>
+class SpreadColumn {
+ public:
+  QSF_INLINE explicit SpreadColumn(const std::int8_t* group) : group_(group) {}
+  template <int kAt>
+  QSF_INLINE BitsPart four() const {
+    return (BitsPart)wasm_v128_load32_splat(group_ + 4 * kAt);
+  }
+
+ private:
+  const std::int8_t* group_;
+};
+
+QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
+  return (IntPart)wasm_i32x4_relaxed_dot_i8x16_i7x16_add((v128_t)x, (v128_t)codes, (v128_t)sum);
 }
 
 template <int kBits>
