@@ -84,7 +84,9 @@ float scale_of_nvfp4(unsigned code) {
 std::array<float, 16> levels_of_nvfp4() {
   const Format& levels = *find_format(ggml_type(39));
   std::array<float, 16> out;
-  for (std::uint8_t i = 0; i < out.size(); ++i) out[i] = 0.5f * static_cast<float>(level(levels, i) - levels.offset);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = 0.5f * static_cast<float>(level(levels, static_cast<std::uint8_t>(i)) - levels.offset);
+  }
   return out;
 }
 

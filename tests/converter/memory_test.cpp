@@ -250,6 +250,20 @@ TEST(Memory, OfAnyInputStaysSmall) {
   for (const convert::InputKind& kind : convert::kInputKinds) EXPECT_TRUE(kinds.contains(kind.name)) << kind.name;
 }
 
+// Sums, logits and the model itself, which is mapped: in memory they were 102 MB here.
+TEST(Memory, OfCalibratingStaysSmall) {
+  const Folder folder;
+  write_text(folder.path("text.txt"), "Once upon a time there was a little fox who lived near a river.");
+  const Ran ran = measured({program("qsf-convert"), kSource + "/models/stories", folder.path("out.qsf"), "--quiet",
+                            "--quant-type", "q4_k", "--calibration", folder.path("text.txt"), "--own-tokens", "600"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_GT(ran.peak_resident_bytes, 1u << 20);
+  EXPECT_LT(ran.peak_resident_bytes, 56u << 20);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
+  EXPECT_EQ(files, 2u);  // the text and the model
+}
+
 }  // namespace
 }  // namespace qsf::test
 #endif
