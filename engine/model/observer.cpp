@@ -65,7 +65,7 @@ Status Observer::init_products(Arena& arena, const Program& program, const Weigh
         status = make_error(ErrorCode::out_of_memory, "there is no memory for {} sums of products", n);
         return;
       }
-      inputs_[input - 1] = {{sums, n}, at};
+      inputs_[input - 1] = {{sums, static_cast<std::size_t>(n)}, at};
     }
     of_[at] = input - 1;
     seen_[at++] = {section, role, cols, 0, inputs_[input - 1].sums};
