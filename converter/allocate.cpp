@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 16> kCandidates{
     "tq1_0",    "trellis2", "q2_0-128", "q2_0", "bitnet-32", "q2_k", "trellis3", "q3_k",
     "trellis4", "iq4_xs",   "iq4_nl",   "q4_k", "q5_k",      "q6_k", "8bit",     "f16"};
 // In GGUF files, where some of those are not.
-constexpr std::array<std::string_view, 3> kGgmlCandidates{"q5_0", "q5_1", "q8_0"};
+constexpr std::array<std::string_view, 9> kGgmlCandidates{"iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs",
+                                                          "iq3_s", "q5_0",    "q5_1",   "q8_0"};
 // Whose losses are measured, the rougher first.
 constexpr std::array<std::string_view, 3> kMeasured{"q2_k", "q3_k", "q4_k"};
 // How steeply losses may rise with errors between and beyond these.
@@ -54,15 +55,17 @@ double slope_of(const LossPoint& rough, const LossPoint& fine) {
 }
 
 /// What a row's errors cost in a type.
-double cost_in(const Format& f, const RowCost& cost, std::span<const float> weights) {
-  std::vector<std::byte> bytes(row_bytes(f, weights.size()));
+double cost_in(const WrittenType& type, const RowCost& cost, std::span<const float> weights) {
+  std::vector<std::byte> bytes(type.row_bytes(weights.size()));
   std::vector<float> back(weights.size());
-  if (f.quantized()) {
-    cost.quantize(f, weights, bytes);
+  if (type.stored != nullptr) {
+    cost.encode(*type.stored, weights, bytes);
+  } else if (type.quantized()) {
+    cost.quantize(*type.format, weights, bytes);
   } else {
-    quantize_row(f, weights, bytes);
+    quantize_row(*type.format, weights, bytes);
   }
-  dequantize_row(f, bytes, back);
+  type.read_row(bytes, back);
   for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
   return cost(back);
 }
@@ -78,7 +81,7 @@ Result<std::vector<double>> relative_errors(const TensorSource& tensor, const Ro
     QSF_TRY(tensor.rows_of(row, 1, std::as_writable_bytes(std::span(weights))));
     whole += cost(weights);
     parallel_for(workers, static_cast<std::uint32_t>(types.size()),
-                 [&](std::uint32_t i) { of_row[i] = cost_in(*find_format(types[i].format), cost, weights); });
+                 [&](std::uint32_t i) { of_row[i] = cost_in(written_type(types[i].format), cost, weights); });
     for (std::size_t i = 0; i < types.size(); ++i) errors[i] += of_row[i];
   }
   for (double& error : errors) error = whole > 0 ? error / whole : 0;
@@ -151,9 +154,13 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   for (const TensorSource& tensor : file.tensors) {
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
     for (const std::string_view name : candidates) {
-      const Format& f = *find_format(name);
-      const Layout layout = f.quantized() && !options.gguf ? Layout::tiles : Layout::rows;
-      choice.types.push_back({f.id, tensor_bytes(f, layout, tensor.rows, tensor.cols), 0});
+      const FormatId type = *written_id(name);
+      const bool in_rows = options.gguf || !written_type(type).quantized();
+      if (find_format(type) == nullptr && *ggml_form(type, tensor.cols) != type) continue;  // whole blocks alone
+      TensorSource as = tensor;
+      as.format = type;
+      as.layout = in_rows ? Layout::rows : Layout::tiles;
+      choice.types.push_back({type, written_bytes(as), 0});
     }
     const std::pair key{tensor.section, tensor.role};
     const auto at = calibration.find(key);

@@ -222,8 +222,8 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
   for (const TensorChoice& tensor : tensors) {
     const TypeChoice& type = tensor.types[tensor.chosen];
     options.types[{tensor.section, tensor.role}] = type.format;
-    table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name),
-               std::string(find_format(type.format)->name), fixed(type.loss, 5)});
+    table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name), written_type(type.format).name(),
+               fixed(type.loss, 5)});
   }
   if (!arguments.quiet) table.print(stdout);
   return {};

@@ -33,6 +33,13 @@ std::uint64_t WrittenType::row_bytes(std::uint64_t cols) const {
   return stored != nullptr ? cols / stored->block * stored->block_bytes : qsf::row_bytes(*format, cols);
 }
 
+void WrittenType::read_row(std::span<const std::byte> bytes, std::span<float> weights) const {
+  if (stored == nullptr) return dequantize_row(*format, bytes, weights);
+  for (std::size_t block = 0; block < weights.size() / stored->block; ++block) {
+    stored->decode(&bytes[block * stored->block_bytes], &weights[block * stored->block]);
+  }
+}
+
 WrittenType written_type(FormatId id) {
   WrittenType out{find_format(id)};
   if (out.format == nullptr) {

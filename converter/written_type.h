@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct WrittenType {
   bool quantized() const { return stored != nullptr || format->quantized(); }
   std::string name() const;  // as people write it: "q4_0", "iq2_xxs"
   std::uint64_t row_bytes(std::uint64_t cols) const;
+  void read_row(std::span<const std::byte> bytes, std::span<float> weights) const;
 };
 
 /// `id`: of a format, or one that written_id() gave.

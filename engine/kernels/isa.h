@@ -39,7 +39,7 @@ struct ReadAhead {
   std::ptrdiff_t first;
   std::ptrdiff_t second;
 };
-inline constexpr ReadAhead kBothLevels{1024, 8192};
+constexpr ReadAhead kBothLevels{1024, 8192};
 /// With few columns, as is best on this machine from available_kernels() on.
 extern ReadAhead read_ahead;
 

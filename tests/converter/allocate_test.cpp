@@ -5,7 +5,10 @@
 
 #include <cmath>
 
+#include "converter/inputs.h"
 #include "converter/moments.h"
+#include "converter/support.h"
+#include "converter/written_type.h"
 #include "formats/rows.h"
 
 namespace qsf::test {
@@ -100,6 +103,40 @@ TEST(Allocate, LossesGoThroughWhatWasMeasured) {
     for (double error = 1e-4; error < 1; error *= 1.1) {
       EXPECT_GT(at(error, points), last) << error;
       last = at(error, points);
+    }
+  }
+}
+
+// One matrix of the built-in model, all others have their types.
+TEST(Allocate, GgufFilesMayHaveTypesThatAreNoFormats) {
+  const Result<convert::ModelSource> model = convert::open_model(kSource + "/models/stories");
+  ASSERT_TRUE(model) << model.error().sentence;
+  const std::pair<std::uint32_t, Role> open{1, Role::attn_k};
+  for (const bool gguf : {true, false}) {
+    convert::Options options;
+    options.gguf = gguf;
+    const Result<FileSource> file = convert::plan_file(*model, options);
+    ASSERT_TRUE(file) << file.error().sentence;
+    for (const TensorSource& tensor : file->tensors) {
+      if (std::pair(tensor.section, tensor.role) != open) options.types[{tensor.section, tensor.role}] = ggml_type(8);
+    }
+    const auto measure = [](auto, FormatId type, auto, auto) -> Result<double> {
+      return type == ggml_type(10) ? 0.3 : type == ggml_type(11) ? 0.1 : 0.03;
+    };
+    const auto choices = convert::type_choices(*model, options, {}, measure);
+    ASSERT_TRUE(choices) << choices.error().sentence;
+    ASSERT_EQ(choices->size(), 1u);
+    const convert::TensorChoice& choice = choices->front();
+    double last = 10;
+    for (const char* const name : {"iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s"}) {
+      const FormatId id = *convert::written_id(name);
+      const auto at = std::ranges::find(choice.types, id, &convert::TypeChoice::format);
+      ASSERT_EQ(at != choice.types.end(), gguf) << name;
+      if (!gguf) continue;
+      EXPECT_EQ(at->bytes, choice.weights / 256 * convert::written_type(id).row_bytes(256)) << name;
+      EXPECT_LT(at->loss, last) << name;
+      EXPECT_GT(at->loss, 0.03) << name;  // all are rougher than q4_k
+      last = at->loss;
     }
   }
 }
