@@ -69,7 +69,8 @@ test('a killed download goes on where it was', async () => {
   // The first request's 64 KiB come anew, for they tell the file's version. A request takes along up to 4 KiB between two
   // pieces, which may be kept, or on their way by another that is more urgent.
   const most = one.bytes.length - kept.bytes + 64 * 1024 + models.asked.length * 4096;
-  expect(models.asked.length).toBeLessThan(20);
+  // 95 pieces are missing. Neighbours go together, more of them the less the engine waits for single ones.
+  expect(models.asked.length).toBeLessThan(40);
   expect(stats.io.network).toBeLessThanOrEqual(most);
   expect(models.sent).toBeLessThanOrEqual(most);
   expect(stats.io.cacheState).toBe('complete');

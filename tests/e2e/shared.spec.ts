@@ -7,7 +7,8 @@ import { convert } from './native.js';
 import { TestServer } from './server.js';
 
 const MiB = 1024 * 1024;
-const options = { memory: 16 * MiB, shared: true };
+// Streamed, so that a generation is under way long enough to be cut off.
+const options = { memory: 4 * MiB, shared: true };
 const greedy = { maxTokens: 30, temperature: 0, logitsHash: true };
 
 let server: TestServer;
