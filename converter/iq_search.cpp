@@ -37,6 +37,7 @@ void put(Four x, float* at) { __builtin_memcpy(at, &x, sizeof x); }
 struct Book {
   std::uint32_t n = 0, width = 0;
   std::vector<float> levels;  // [width, n]
+  float top = 0;              // the largest of them
 
   const float* at(std::uint32_t coordinate) const { return &levels[std::size_t{coordinate} * n]; }
 };
@@ -49,6 +50,7 @@ Book book_of(const std::array<std::uint16_t, kN>& points, const std::array<float
   for (std::uint32_t i = 0; i < out.width; ++i) {
     for (const unsigned point : points) out.levels.push_back(levels[point >> kBits * i & ((1u << kBits) - 1)]);
   }
+  out.top = *std::ranges::max_element(levels);
   return out;
 }
 
@@ -92,7 +94,7 @@ struct Found {
   double a = 0, b = 0;
 };
 
-/// Finds a block's codes; the room of its tables serves all blocks of a row.
+/// Finds a block's codes.
 class Search {
  public:
   explicit Search(const Kind& kind)
@@ -176,6 +178,7 @@ class Search {
       } else {
         put(sum_a, a0 + n);
         put(sum_b, b0 + n);
+        if (kind_.second == Second::none) continue;
         put(sum_a - 2 * least, a1 + n);
         put(sum_b, b1 + n);
       }
@@ -267,9 +270,7 @@ class Search {
       const float scale = f16_to_f32(out.scale) * kind_.value(out.subs[begin / kind_.sub]);
       evaluate_set(unit, scale, &out.picks[unit]);
       for (std::uint32_t g = begin / 8; g <= (end - 1) / 8; ++g) out.signs[g] = signs_[g];
-      for (std::uint32_t u = unit; u < unit + set(); ++u) {
-        if (kind_.second == Second::one_sign && out.picks[u].form != 0) turn_sign(u, out);
-      }
+      for (std::uint32_t u = unit; u < unit + set(); ++u) turn_sign(u, out);
       for (std::uint32_t i = begin; i < end; ++i) errors[i] = weights[i] - value(i, scale, out);
     }
   }
@@ -285,13 +286,12 @@ class Search {
   /// The weights of a sub-scale at the scale that is best for them alone.
   Found free_scale(std::uint32_t sub) {
     const float* const x = &x_[sub * kind_.sub];
-    float most = 0, top = 0;
+    float most = 0;
     for (std::uint32_t i = 0; i < kind_.sub; ++i) most = std::max(most, std::abs(x[i]));
-    for (const float level : book_.levels) top = std::max(top, std::abs(level));
     Found best;
     if (most == 0) return best;
     std::array<Pick, 8> picks;
-    float scale = kMost * most / top;
+    float scale = kMost * most / book_.top;
     const auto gain = [](const Found& f) { return f.a > 0 && f.b > 0 ? f.a * f.a / f.b : 0; };
     for (int i = 0; i < kTried; ++i, scale *= kStep) {
       const Found found = evaluate(sub, scale, picks.data());
@@ -349,14 +349,12 @@ class Search {
   /// Those of the weights, but for the ones that are turned.
   void put_signs(Coded& out) {
     out.signs = signs_;
-    if (kind_.second != Second::one_sign) return;
-    for (std::uint32_t unit = 0; unit < kBlock / book_.width; ++unit) {
-      if (out.picks[unit].form != 0) turn_sign(unit, out);
-    }
+    for (std::uint32_t unit = 0; unit < kBlock / book_.width; ++unit) turn_sign(unit, out);
   }
 
-  /// Of the unit's signs the one where it costs least.
+  /// Of the unit's signs the one where it costs least, where that is its form.
   void turn_sign(std::uint32_t unit, Coded& out) const {
+    if (kind_.second != Second::one_sign || out.picks[unit].form == 0) return;
     const std::uint32_t begin = unit * book_.width;
     std::uint32_t which = 0;
     float least = std::numeric_limits<float>::infinity();

@@ -15,6 +15,7 @@
 #include "converter/local_files.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
+#include "qsf/model/observed.h"
 
 namespace qsf::test {
 namespace {
@@ -71,9 +72,10 @@ double squares(const Moments& moments, std::span<const float> rows) {
   double sum = 0;
   for (; !rows.empty(); rows = rows.subspan(moments.cols)) {
     for (std::uint32_t i = 0; i < moments.cols; ++i) {
-      double before = 0.5 * moments.of(i, i) * double{rows[i]};
-      for (std::uint32_t j = i / moments.width * moments.width; j < i; ++j)
-        before += moments.of(i, j) * double{rows[j]};
+      const float* const with = &(*moments.sums)[observed_row(i, moments.width)];
+      const std::uint32_t begin = i / moments.width * moments.width;
+      double before = 0.5 * double{with[i - begin]} * double{rows[i]};
+      for (std::uint32_t j = begin; j < i; ++j) before += double{with[j - begin]} * double{rows[j]};
       sum += 2 * before * double{rows[i]};
     }
   }
