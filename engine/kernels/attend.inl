@@ -1,157 +1,7 @@
-// The KV cache of one head and attention over it, per type of cache: a policy says how positions are written and read.
+// Attention over the KV cache of one head.
 
 namespace qsf {
 namespace {
-
-/// `n` elements of kBytes each as floats, in whole vectors: zeros behind the last.
-template <std::size_t kBytes, class Load>
-QSF_INLINE void widen_elements(const std::byte* from, std::size_t n, float* to, Load load_all) {
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(to + i, load_all(from + i * kBytes));
-  if (i < n) {
-    std::byte padded[kLanes * kBytes] = {};
-    __builtin_memcpy(padded, from + i * kBytes, (n - i) * kBytes);
-    store(to + i, load_all(padded));
-  }
-}
-
-struct KvF32 {
-  static constexpr KvType kType = KvType::f32;
-  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    widen_elements<4>(position, head_dim, to,
-                      [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
-  }
-  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
-    __builtin_memcpy(to, x, head_dim * sizeof(float));
-  }
-};
-
-struct KvF16 {
-  static constexpr KvType kType = KvType::f16;
-  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    widen_elements<2>(position, head_dim, to,
-                      [](const std::byte* at) __attribute__((always_inline)) { return load_promote_f16(at); });
-  }
-  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
-    for (std::size_t i = 0; i < head_dim; i += kLanes) {
-      const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
-      std::uint16_t half[kLanes];
-      store_demote_u16(half, demote_f16(load_n(x + i, n)));
-      __builtin_memcpy(to + i * 2, half, n * 2);
-    }
-  }
-};
-
-/// A float scale, then int8 codes: value = scale * code.
-struct KvQ8 {
-  static constexpr KvType kType = KvType::q8;
-  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    float one;
-    __builtin_memcpy(&one, position, sizeof one);
-    const Floats scale = broadcast(one);
-    widen_elements<1>(position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
-      return scale * convert_to<Floats>(load_promote_i8(at));
-    });
-  }
-  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
-    Bits most = broadcast(0u);
-    for (std::size_t i = 0; i < head_dim; i += kLanes) {
-      most = max(abs_bits(load_n(x + i, head_dim - i)), most);
-    }
-    const Int8Scale scale = int8_scale(reduce_max(most));
-    __builtin_memcpy(to, &scale.d, sizeof scale.d);
-    for (std::size_t i = 0; i < head_dim; i += kLanes) {
-      const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
-      std::int8_t codes[kLanes];
-      store_demote_i8(codes, int8_codes(load_n(x + i, n), scale));
-      __builtin_memcpy(to + sizeof scale.d + i, codes, n);
-    }
-  }
-};
-
-/// Groups of 32 values: a bf16 scale, a bf16 minimum, then codes, value v in byte v % kCodeBytes from bit
-/// kBits * (v / kCodeBytes) on; value = minimum + scale * code. Both are rounded outwards, so that every value of the
-/// group is within half a scale of its code's. A last group of fewer values repeats the last of them.
-template <int kBits>
-struct KvGroups {
-  static constexpr KvType kType = kBits == 4 ? KvType::q4 : KvType::q2;
-  static constexpr std::size_t kCodeBytes = kKvGroup * kBits / 8;
-  static constexpr std::size_t kHeadBytes = 4;  // the scale in the lower half of a word, the minimum in the upper
-  static constexpr std::uint32_t kUpper[kLanes] = {0, 0, 0, 0, 0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
-  static constexpr std::uint32_t kTop = (1u << kBits) - 1;
-
-  /// To whole groups.
-  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    for (std::size_t d = 0; d < head_dim; d += kKvGroup, position += kHeadBytes + kCodeBytes) {
-      std::uint32_t head;
-      __builtin_memcpy(&head, position, sizeof head);
-      const Floats scale = broadcast(bit_cast<float>(head << 16));
-      const Floats minimum = broadcast(bit_cast<float>(head & 0xffff0000u));
-      Bits low;
-      if constexpr (kBits == 4) {
-        low = load_promote_u8(position + kHeadBytes);
-      } else {  // the upper half of the lanes takes each byte's next code
-        std::byte twice[2 * kCodeBytes];
-        __builtin_memcpy(twice, position + kHeadBytes, kCodeBytes);
-        __builtin_memcpy(twice + kCodeBytes, position + kHeadBytes, kCodeBytes);
-        const Bits bytes = load_promote_u8(twice);
-        low = select(load<Bits>(kUpper), shift_right<kBits>(bytes), bytes);
-      }
-      const auto value = [&](Bits code) __attribute__((always_inline)) {
-        return minimum + scale * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
-      };
-      store(to + d, value(low));
-      store(to + d + kLanes, value(shift_right<4>(low)));
-    }
-  }
-
-  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
-    for (std::size_t d = 0; d < head_dim; d += kKvGroup, to += kHeadBytes + kCodeBytes) {
-      float values[kKvGroup];
-      for (std::size_t i = 0; i < kKvGroup; ++i) values[i] = x[d + i < head_dim ? d + i : head_dim - 1];
-      write_group(load(values), load(values + kLanes), to);
-    }
-  }
-
- private:
-  /// Where a value or the range is not finite, the scale is a NaN, so that results show it. Below 2^-120 it is 0.
-  QSF_INLINE static void write_group(Floats low, Floats high, std::byte* to) {
-    const float most = reduce_max(max(low, high));
-    const float least = -reduce_max(max(broadcast(0.0f) - low, broadcast(0.0f) - high));
-    auto minimum_bits = bit_cast<std::uint32_t>(least);
-    if ((minimum_bits >> 31) != 0) minimum_bits += 0xffffu;
-    minimum_bits &= 0xffff0000u;
-    const float minimum = bit_cast<float>(minimum_bits);
-    std::uint32_t scale_bits = bit_cast<std::uint32_t>((most - minimum) / static_cast<float>(kTop)) + 0xffffu;
-    scale_bits &= 0xffff0000u;
-    const bool finite = reduce_max(max(abs_bits(low), abs_bits(high))) < 0x7f800000u;
-    if (!finite || scale_bits >= 0x7f800000u) {
-      scale_bits = 0x7fc00000u;
-      minimum_bits = 0;
-    } else if (scale_bits < 0x03800000u) {
-      scale_bits = 0;
-    }
-    const std::uint32_t head = scale_bits >> 16 | minimum_bits;
-    __builtin_memcpy(to, &head, sizeof head);
-
-    std::uint32_t codes[kKvGroup] = {};
-    if (scale_bits != 0 && scale_bits < 0x7f800000u) {
-      const Floats scale = broadcast(bit_cast<float>(scale_bits));
-      store(codes, nearest_int((low - broadcast(minimum)) / scale));
-      store(codes + kLanes, nearest_int((high - broadcast(minimum)) / scale));
-    }
-    for (std::size_t j = 0; j < kCodeBytes; ++j) {
-      std::uint32_t byte = 0;
-      for (std::size_t i = 0; i < 8 / kBits; ++i) byte |= codes[i * kCodeBytes + j] << (kBits * i);
-      to[kHeadBytes + j] = static_cast<std::byte>(byte);
-    }
-  }
-};
-
-template <class Kv>
-void kv_store(const float* x, std::uint32_t head_dim, std::byte* to) {
-  Kv::write(x, head_dim, to);
-}
 
 // Cached positions are widened a tile at a time, so that all queries share that work; a tile stays in the first level
 // of cache.
@@ -170,24 +20,59 @@ QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t 
   }
 }
 
-/// Tile after tile of the ring: visible(t, head, at, values, n, stride) for each query that sees n > 0 positions of it,
-/// values [n, stride] the first of which is the query's own at-th.
-template <class Kv, class Visible>
-QSF_INLINE void for_tiles(const AttendArgs& a, const std::byte* ring, Visible visible) {
-  alignas(64) float tile[kTileFloats];
-  const std::size_t stride = (a.head_dim + kKvGroup - 1) / kKvGroup * kKvGroup;
-  const auto most = static_cast<std::uint32_t>(kTileFloats / stride);
+/// Queries [first, last), of a.n_heads at each position, that see positions [from, to).
+struct Seen {
+  std::uint32_t first, last;
+  std::uint32_t from, to;
+};
+
+QSF_INLINE std::size_t place(const AttendArgs& a, std::uint32_t query) {
+  return query / a.n_heads * a.stride + query % a.n_heads * std::size_t{a.head_dim};
+}
+/// A query's of a position.
+QSF_INLINE float* score_of(const AttendArgs& a, std::uint32_t query, std::uint32_t position) {
+  return a.scores + query * std::size_t{a.capacity} + (position - a.oldest(query / a.n_heads));
+}
+
+/// What a ring holds behind a tile, asked for a few lines at a time.
+class AskedAhead {
+ public:
+  QSF_INLINE void begin(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::size_t bytes) {
+    at_ = ring + first % a.capacity * bytes;
+    end_ = ring + a.capacity * bytes;
+  }
+  QSF_INLINE void ask() {
+    if constexpr (!kReadsAhead) return;
+    for (int line = 0; line < kLines && at_ < end_; ++line, at_ += kLine) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  static constexpr int kLines = 16;
+  const std::byte* at_ = nullptr;
+  const std::byte* end_ = nullptr;
+};
+
+/// Tiles of at most so many of the positions that queries see: enter(first, n), then visible(seen) for those queries
+/// that see the same of it.
+template <class Enter, class Visible>
+QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, Visible visible) {
   const std::uint32_t end = a.end(a.n_positions - 1);
   for (std::uint32_t first = a.oldest(0), n = 0; first < end; first += n) {
     n = end - first < most ? end - first : most;
-    widen<Kv>(a, ring, first, n, stride, tile);
-    for (std::uint32_t t = 0; t < a.n_positions; ++t) {
+    enter(first, n);
+    const auto seen_by = [&](std::uint32_t t) __attribute__((always_inline)) {
       const std::uint32_t oldest = a.oldest(t), seen = a.end(t);
-      const std::uint32_t from = oldest > first ? oldest : first, to = seen < first + n ? seen : first + n;
-      if (from >= to) continue;
-      for (std::uint32_t head = 0; head < a.n_heads; ++head) {
-        visible(t, head, from - oldest, tile + (from - first) * stride, to - from, stride);
+      return Seen{t * a.n_heads, (t + 1) * a.n_heads, oldest > first ? oldest : first,
+                  seen < first + n ? seen : first + n};
+    };
+    for (std::uint32_t t = 0; t < a.n_positions;) {
+      Seen seen = seen_by(t++);
+      for (; t < a.n_positions; ++t) {
+        const Seen next = seen_by(t);
+        if (next.from != seen.from || next.to != seen.to) break;
+        seen.last = next.last;
       }
+      if (seen.from < seen.to) visible(seen);
     }
   }
 }
@@ -237,17 +122,95 @@ QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, st
   }
 }
 
-/// out[0 .. 16 kVectors), `left` of which there are, plus weights[i] * values[i] in ascending order of n positions.
-template <int kVectors>
-QSF_INLINE void add_weighted(const float* weights, const float* values, std::uint32_t n, std::size_t stride,
-                             std::size_t left, float* out) {
-  Floats sums[kVectors];
-  unroll<kVectors>([&](auto v)
-                       __attribute__((always_inline)) { sums[v] = load_n(out + v * kLanes, left - v * kLanes); });
+/// The tree of a sum over lanes, where lane l's is a vector apart: leaf(l) is that of lanes l and l + 8.
+template <int kLane = 0, int kApart = 1, class Leaf>
+QSF_INLINE auto add_by_tree(Leaf leaf) {
+  if constexpr (2 * kApart == kLanes) {
+    return leaf(std::integral_constant<int, kLane>{});
+  } else {
+    return add_by_tree<kLane, 2 * kApart>(leaf) + add_by_tree<kLane + kApart, 2 * kApart>(leaf);
+  }
+}
+
+template <int kCount>
+QSF_INLINE Several<Floats, kCount> operator+(const Several<Floats, kCount>& a, const Several<Floats, kCount>& b) {
+  return several<Floats, kCount>([&](std::size_t i) __attribute__((always_inline)) { return a.of[i] + b.of[i]; });
+}
+
+inline constexpr bool kTurnsKeys = kParts == 1;
+inline constexpr std::uint32_t kTurnedFor = 8;  // queries: for fewer it takes longer than it saves
+
+/// The scores of kPanels times 16 keys, [head_dim, 16] each, of kQueries queries: the bits that score() has, with keys
+/// in the lanes, so that sums are not gathered from them.
+template <int kQueries, int kPanels>
+QSF_INLINE void score_panels(const AttendArgs& a, const float* const (&q)[kQueries], const float* keys,
+                             Floats* scores) {
+  using Sums = Several<Floats, kQueries * kPanels>;
+  const std::size_t panel = a.head_dim * std::size_t{kLanes};
+  const auto products = [&](std::size_t d) __attribute__((always_inline)) {
+    Sums sums;
+    Floats of_panel[kPanels];
+    unroll<kPanels>(
+        [&](auto p) __attribute__((always_inline)) { of_panel[p] = in_register(load(keys + p * panel + d * kLanes)); });
+    unroll<kQueries>([&](auto i) __attribute__((always_inline)) {
+      const Floats of_query = in_register(broadcast(q[i][d]));
+      unroll<kPanels>([&](auto p)
+                          __attribute__((always_inline)) { sums.of[i * kPanels + p] = of_query * of_panel[p]; });
+    });
+    return sums;
+  };
+  const Sums sums = add_by_tree([&](auto lane) __attribute__((always_inline)) {
+    constexpr std::size_t kOther = kLanes / 2;
+    Sums sum = products(lane), other = products(lane + kOther);
+    for (std::size_t d = lane + kLanes; d < a.head_dim; d += kLanes) {
+      sum = sum + products(d);
+      other = other + products(d + kOther);
+    }
+    return sum + other;
+  });
+  // A sum that begins with +0 is never -0.
+  unroll<kQueries * kPanels>(
+      [&](auto i) __attribute__((always_inline)) { scores[i] = (sums.of[i] + broadcast(0.0f)) * broadcast(a.scale); });
+}
+
+/// Of keys of a tile from `first` on, in panels, those scores that the queries see.
+template <int kQueries, int kPanels>
+QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, std::uint32_t query, std::uint32_t first,
+                             std::uint32_t begin, const float* keys) {
+  const float* q[kQueries];
+  unroll<kQueries>([&](auto i) __attribute__((always_inline)) { q[i] = a.q + place(a, query + i); });
+  Floats scores[kQueries * kPanels];
+  score_panels<kQueries, kPanels>(a, q, keys + (begin - first) * std::size_t{a.head_dim}, scores);
+  unroll<kQueries>([&](auto i) __attribute__((always_inline)) {
+    unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+      const std::uint32_t at = begin + p * kLanes;
+      const std::uint32_t from = seen.from > at ? seen.from - at : 0;
+      const std::uint32_t to = seen.to < at + kLanes ? seen.to - at : kLanes;
+      if (from == 0 && to == kLanes) return store(score_of(a, query + i, at), scores[i * kPanels + p]);
+      float padded[kLanes];
+      store(padded, scores[i * kPanels + p]);
+      if (from < to) __builtin_memcpy(score_of(a, query + i, at + from), padded + from, (to - from) * sizeof(float));
+    });
+  });
+}
+
+/// Of kQueries queries, out[0 .. 16 kVectors), `left` of which there are, plus weights[i] * values[i] in ascending
+/// order of n positions.
+template <int kQueries, int kVectors>
+QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const float* values, std::uint32_t n,
+                             std::size_t stride, std::size_t left, float* const (&out)[kQueries]) {
+  Floats sums[kQueries][kVectors];
+  unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
+    unroll<kVectors>(
+        [&](auto v) __attribute__((always_inline)) { sums[q][v] = load_n(out[q] + v * kLanes, left - v * kLanes); });
+  });
   const auto add = [&](std::uint32_t i) __attribute__((always_inline)) {
-    const Floats weight = broadcast(weights[i]);
-    unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-      sums[v] = sums[v] + weight * load(values + i * stride + v * kLanes);
+    Floats value[kVectors];
+    unroll<kVectors>(
+        [&](auto v) __attribute__((always_inline)) { value[v] = in_register(load(values + i * stride + v * kLanes)); });
+    unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
+      const Floats weight = broadcast(weights[q][i]);
+      unroll<kVectors>([&](auto v) __attribute__((always_inline)) { sums[q][v] = sums[q][v] + weight * value[v]; });
     });
   };
   std::uint32_t i = 0;
@@ -255,8 +218,34 @@ QSF_INLINE void add_weighted(const float* weights, const float* values, std::uin
     for (; n - i >= 4; i += 4) unroll<4>([&](auto next) __attribute__((always_inline)) { add(i + next); });
   }
   for (; i < n; ++i) add(i);
-  unroll<kVectors>([&](auto v)
-                       __attribute__((always_inline)) { store_n(out + v * kLanes, sums[v], left - v * kLanes); });
+  unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
+    unroll<kVectors>(
+        [&](auto v) __attribute__((always_inline)) { store_n(out[q] + v * kLanes, sums[q][v], left - v * kLanes); });
+  });
+}
+
+/// The same of all their dimensions, of values from position `first` on.
+template <int kQueries, int kVectors>
+QSF_INLINE void add_values(const AttendArgs& a, const Seen& seen, std::uint32_t query, std::uint32_t first,
+                           const float* tile, std::size_t stride) {
+  const float* weights[kQueries];
+  float* out[kQueries];
+  unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
+    weights[q] = score_of(a, query + q, seen.from);
+    out[q] = a.out + place(a, query + q);
+  });
+  const float* values = tile + (seen.from - first) * stride;
+  const auto next = [&](std::size_t by) __attribute__((always_inline)) {
+    values += by;
+    unroll<kQueries>([&](auto q) __attribute__((always_inline)) { out[q] += by; });
+  };
+  std::size_t left = a.head_dim;
+  for (; left >= kVectors * kLanes; left -= kVectors * kLanes, next(kVectors * kLanes)) {
+    add_weighted<kQueries, kVectors>(weights, values, seen.to - seen.from, stride, kVectors * kLanes, out);
+  }
+  for (; left > 0; left -= left < kLanes ? left : kLanes, next(kLanes)) {
+    add_weighted<kQueries, 1>(weights, values, seen.to - seen.from, stride, left, out);
+  }
 }
 
 /// Of n scores, the last of which is the query's own position's: ALiBi (Press et al., 2021).
@@ -264,43 +253,102 @@ QSF_INLINE void bias_by_distance(float* scores, std::uint32_t n, float slope) {
   for (std::uint32_t i = 0; i < n; ++i) scores[i] = scores[i] - slope * static_cast<float>(n - 1 - i);
 }
 
+/// body(query) for those that saw, kAtOnce at once while there are as many.
+template <int kAtOnce, class Body>
+QSF_INLINE void for_queries(const Seen& seen, Body body) {
+  std::uint32_t query = seen.first;
+  for (; seen.last - query >= kAtOnce; query += kAtOnce) body(std::integral_constant<int, kAtOnce>{}, query);
+  if constexpr (kAtOnce > 1) {
+    for (; query < seen.last; ++query) body(std::integral_constant<int, 1>{}, query);
+  }
+}
+
+/// A tile of keys turned, in panels of 16: [head_dim, 16] each.
 template <class Kv>
-void attend(const AttendArgs& a) {
-  // With accumulators in 8 registers at most.
-  constexpr int kPositions = kParts > 4 ? 1 : kParts == 4 ? 2 : 4;
-  constexpr int kVectors = kPositions;
-  const auto place = [&](std::uint32_t t, std::uint32_t head) __attribute__((always_inline)) {
-    return t * std::size_t{a.stride} + head * std::size_t{a.head_dim};
-  };
-  const auto scores = [&](std::uint32_t t, std::uint32_t head) __attribute__((always_inline)) {
-    return a.scores + (t * std::size_t{a.n_heads} + head) * a.capacity;
-  };
-  for_tiles<Kv>(a, a.k,
-                [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* keys, std::uint32_t n,
-                    std::size_t stride) __attribute__((always_inline)) {
-                  score<kPositions>(a, a.q + place(t, head), keys, n, stride, scores(t, head) + at);
-                });
-  for (std::uint32_t t = 0; t < a.n_positions; ++t) {
-    for (std::uint32_t head = 0; head < a.n_heads; ++head) {
-      const std::uint32_t n = a.end(t) - a.oldest(t);
-      if (a.slopes != nullptr) bias_by_distance(scores(t, head), n, a.slopes[head]);
-      if (a.cap != 0) soft_cap(scores(t, head), n, a.cap);
-      softmax_beside(scores(t, head), n, 1.0f, a.sinks != nullptr ? a.sinks + head : nullptr);
-      __builtin_memset(a.out + place(t, head), 0, a.head_dim * sizeof(float));
+QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint32_t n, std::size_t stride,
+                             float* tile) {
+  alignas(64) float rows[kTileFloats];
+  for (std::uint32_t i = 0; i < n; i += kLanes, tile += a.head_dim * std::size_t{kLanes}) {
+    const std::uint32_t there = n - i < kLanes ? n - i : kLanes;
+    widen<Kv>(a, a.k, first + i, there, stride, rows);
+    __builtin_memset(rows + there * stride, 0, (kLanes - there) * stride * sizeof(float));
+    for (std::size_t d = 0; d < a.head_dim; d += kLanes) {
+      FloatPart turned[kLanes];
+      unroll<kLanes>([&](auto j) __attribute__((always_inline)) { turned[j] = load(rows + j * stride + d).part[0]; });
+      transpose(turned);
+      unroll<kLanes>([&](auto j)
+                         __attribute__((always_inline)) { store(tile + (d + j) * kLanes, Floats{{turned[j]}}); });
     }
   }
-  for_tiles<Kv>(a, a.v,
-                [&](std::uint32_t t, std::uint32_t head, std::uint32_t at, const float* values, std::uint32_t n,
-                    std::size_t stride) __attribute__((always_inline)) {
-                  const float* const weights = scores(t, head) + at;
-                  float* const out = a.out + place(t, head);
-                  std::size_t d = 0;
-                  for (; d + kVectors * kLanes <= a.head_dim; d += kVectors * kLanes) {
-                    add_weighted<kVectors>(weights, values + d, n, stride, kVectors * kLanes, out + d);
-                  }
-                  for (; d < a.head_dim; d += kLanes)
-                    add_weighted<1>(weights, values + d, n, stride, a.head_dim - d, out + d);
-                });
+}
+
+template <class Kv>
+void attend(const AttendArgs& a) {
+  // With accumulators in 8 registers at most, in 16 where there are 32.
+  constexpr int kPositions = kParts > 4 ? 1 : kParts == 4 ? 2 : 4;
+  constexpr int kQueries = kParts == 1 ? 4 : kParts <= 4 && !kFewKernels ? 2 : 1;
+  constexpr int kVectors = kParts == 1 ? 4 : (kPositions + kQueries - 1) / kQueries;
+  alignas(64) float tile[kTileFloats];
+  const std::size_t stride = (a.head_dim + kKvGroup - 1) / kKvGroup * kKvGroup;
+  const auto most = static_cast<std::uint32_t>(kTileFloats / stride);
+  const std::uint32_t n_queries = a.n_positions * a.n_heads;
+  std::uint32_t first = 0;  // of the tile
+  AskedAhead ahead;
+  const auto enter = [&](const std::byte* ring, std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
+    first = begin;
+    ahead.begin(a, ring, begin + n, kv_bytes(Kv::kType, a.head_dim));
+  };
+
+  bool turned = false;
+  if constexpr (kTurnsKeys) {
+    turned = n_queries >= kTurnedFor && a.head_dim % kLanes == 0 && most >= kLanes;
+    if (turned) {
+      for_tiles(
+          a, most / kLanes * kLanes,
+          [&](std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
+            enter(a.k, begin, n);
+            widen_turned<Kv>(a, first, n, stride, tile);
+          },
+          [&](const Seen& seen) __attribute__((always_inline)) {
+            for_queries<2>(seen, [&](auto together, std::uint32_t query) __attribute__((always_inline)) {
+              ahead.ask();
+              std::uint32_t at = first + (seen.from - first) / kLanes * kLanes;
+              for (; at + kLanes < seen.to; at += 2 * kLanes)
+                score_turned<together, 2>(a, seen, query, first, at, tile);
+              if (at < seen.to) score_turned<together, 1>(a, seen, query, first, at, tile);
+            });
+          });
+    }
+  }
+  const auto widened = [&](const std::byte* ring) __attribute__((always_inline)) {
+    return [&, ring](std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
+      enter(ring, begin, n);
+      widen<Kv>(a, ring, first, n, stride, tile);
+    };
+  };
+  if (!turned) {
+    for_tiles(a, most, widened(a.k), [&](const Seen& seen) __attribute__((always_inline)) {
+      for_queries<1>(seen, [&](auto, std::uint32_t query) __attribute__((always_inline)) {
+        ahead.ask();
+        score<kPositions>(a, a.q + place(a, query), tile + (seen.from - first) * stride, seen.to - seen.from, stride,
+                          score_of(a, query, seen.from));
+      });
+    });
+  }
+  for (std::uint32_t query = 0; query < n_queries; ++query) {
+    const std::uint32_t t = query / a.n_heads, head = query % a.n_heads, n = a.end(t) - a.oldest(t);
+    float* const scores = score_of(a, query, a.oldest(t));
+    if (a.slopes != nullptr) bias_by_distance(scores, n, a.slopes[head]);
+    if (a.cap != 0) soft_cap(scores, n, a.cap);
+    softmax_beside(scores, n, 1.0f, a.sinks != nullptr ? a.sinks + head : nullptr);
+    __builtin_memset(a.out + place(a, query), 0, a.head_dim * sizeof(float));
+  }
+  for_tiles(a, most, widened(a.v), [&](const Seen& seen) __attribute__((always_inline)) {
+    for_queries<kQueries>(seen, [&](auto together, std::uint32_t query) __attribute__((always_inline)) {
+      ahead.ask();
+      add_values<together, kVectors>(a, seen, query, first, tile, stride);
+    });
+  });
 }
 
 }  // namespace

@@ -37,6 +37,12 @@ QSF_INLINE Floats exp(Floats x) {
   return ((p + broadcast<1.0f>()) * first) * second;
 }
 
+/// The same bits for x in [-64, 0], where one factor does; a NaN stays.
+QSF_INLINE Floats exp_of_negative(Floats x) {
+  const auto [k, p] = power_of_e(x);
+  return (p + broadcast<1.0f>()) * bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(k) + broadcast<127u>()));
+}
+
 /// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays.
 QSF_INLINE Floats tanh(Floats x) {
   const Bits sign = bit_cast<Bits>(x) & broadcast<0x80000000u>();

@@ -468,7 +468,10 @@ QSF_INLINE void add_part(Floats& acc, Ints dots, const Scales& scales, std::size
                          const PanelPass& panel) {
   const float xsum = panel.sums[kIn * kKind.per_group() + kPart];
   Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact
-  if constexpr (kKind.has_offset || dot_bias<kKind.level_bits()> != 0) isum = isum - broadcast(offset * xsum);
+  if constexpr (kKind.has_offset || dot_bias<kKind.level_bits()> != 0) {
+    const Floats by = broadcast(offset), sum = broadcast(xsum);
+    isum = QSF_EACH(Floats, less_product(isum.part[i], by.part[i], sum.part[i]));
+  }
   Floats minimum{};
   if constexpr (kKind.has_min) minimum = scales.minimum(sub);
   add_dots<kKind>(acc, isum, scales.scale(sub), minimum, panel.d[kIn], xsum);

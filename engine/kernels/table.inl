@@ -14,6 +14,8 @@
 #include "kernels/quantize.inl"
 #include "kernels/vectors.inl"
 // softmax and the int8 scale serve attention
+#include "kernels/kv.inl"
+// caches
 #include "kernels/attend.inl"
 
 namespace qsf {

@@ -157,7 +157,7 @@ QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, con
     v = v - broadcast(most);
     if (temperature != 1.0f) v = v / broadcast(temperature);
     const Bits negligible = gt(broadcast<-64.0f>(), v);
-    return bit_cast<Floats>(bit_cast<Bits>(exp(v)) & ~negligible);
+    return bit_cast<Floats>(bit_cast<Bits>(exp_of_negative(v)) & ~negligible);
   };
   Floats sum = broadcast(0.0f);
   for (std::size_t i = 0; i < whole; i += kLanes) {

@@ -3,6 +3,7 @@
 // how far a sequence can go back, is decided here alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -13,7 +14,17 @@
 namespace qsf {
 
 /// Tokens of one sequence whose attention shares the reading of its lane.
-inline constexpr std::uint32_t kTogether = 4;
+inline constexpr std::uint32_t kTogether = 16;
+
+/// How attention over a lane is cut.
+struct AttentionTasks {
+  std::uint32_t heads;      // query heads of a task: those that share a head of the lane, where no thread is idle then
+  std::uint32_t under_way;  // tasks at a time
+
+  AttentionTasks(const LayerKind& kind, std::uint32_t threads)
+      : heads(kind.n_kv_heads % threads == 0 ? kind.n_heads / kind.n_kv_heads : 1),
+        under_way(std::min(kind.n_heads / heads, threads)) {}
+};
 
 /// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes].
 struct KvLane {
@@ -36,14 +47,14 @@ struct StateLane {
 
 class Lanes {
  public:
-  /// `chunk`: columns of a pass, at most.
+  /// `chunk`: columns of a pass, at most. `threads`: that attention is cut for.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether);
+              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, std::uint32_t threads = 1);
 
   KvType type() const { return type_; }
   KvLane kv(std::uint32_t sequence, std::uint32_t section) const;
   StateLane state(std::uint32_t sequence, std::uint32_t section) const;
-  /// Floats of scores that attention over any lane takes, for one query.
+  /// Floats of scores that attention over any lane takes, for one token.
   std::uint64_t scores() const { return scores_; }
 
   /// A pass is about to write positions up to `end`.

@@ -214,12 +214,12 @@ struct Exact {
 // Positions are fed some at a time into a ring no longer than they need; every query sees what the causal mask and the
 // window leave it.
 TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
-  constexpr std::uint32_t kPositions = 50;
+  constexpr std::uint32_t kPositions = 90;
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
     const auto type = static_cast<KvType>(kv);
     for (const std::uint32_t head_dim : {2u, 10u, 16u, 48u, 64u, 72u, 128u, 1000u}) {
-      for (const std::uint32_t window : {1u, 7u, 23u, kPositions}) {
-        const std::uint32_t together = 1 + (head_dim + window) % 4, n = 1 + head_dim % 5;
+      for (const std::uint32_t window : {1u, 7u, 23u, 70u, kPositions}) {
+        const std::uint32_t together = 1 + (head_dim + window) % 17, n = 1 + head_dim % 5;
         const std::uint32_t capacity = std::min(window + together - 1, kPositions);
         const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
         std::vector<std::vector<float>> keys(kPositions), values(kPositions);
@@ -284,7 +284,7 @@ TEST_P(AttendTest, HasTheBitsOfAttentionOverTheWidenedCache) {
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
     const auto type = static_cast<KvType>(kv);
     for (const std::uint32_t head_dim : {2u, 16u, 48u, 64u, 80u, 128u, 144u}) {
-      const std::uint32_t capacity = 19, n = 7;
+      const std::uint32_t capacity = 83, n = 9;
       const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
       const Cache wide_k(KvType::f32, capacity, head_dim), wide_v(KvType::f32, capacity, head_dim);
       for (std::uint32_t slot = 0; slot < capacity; ++slot) {
@@ -307,9 +307,9 @@ TEST_P(AttendTest, HasTheBitsOfAttentionOverTheWidenedCache) {
                       .n_heads = n,
                       .head_dim = head_dim,
                       .capacity = capacity,
-                      .position = 57,
+                      .position = 257,
                       .n_positions = 1,
-                      .window = 18,
+                      .window = 82,
                       .scale = 0.7f,
                       .scores = scores.data(),
                       .out = out.data()};

@@ -50,9 +50,9 @@ TEST(Lanes, ARingGoesBackOnlyToWhatItStillHolds) {
   lanes.write(0, capacity);
   EXPECT_EQ(lanes.rewind(0, 3), 3u) << "nothing was overwritten";
   lanes.write(0, 30);
-  // The ring has 30 - capacity to 29; a token at 26 sees 21 to 25, one at 25 would want 20.
-  EXPECT_EQ(lanes.rewind(0, 30 - capacity + 5), 26u);
-  EXPECT_EQ(lanes.rewind(0, 25), 0u);
+  const std::uint32_t farthest = 30 - capacity + 5;  // sees five more; the ring has 30 - capacity to 29
+  EXPECT_EQ(lanes.rewind(0, farthest), farthest);
+  EXPECT_EQ(lanes.rewind(0, farthest - 1), 0u);
   EXPECT_EQ(lanes.rewind(0, 0), 0u);
   lanes.write(0, 8);
   EXPECT_EQ(lanes.rewind(0, 4), 4u) << "it began anew";

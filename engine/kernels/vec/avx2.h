@@ -1,4 +1,4 @@
-// AVX2 and F16C.
+// AVX2, F16C and FMA.
 #pragma once
 
 #include "kernels/vec/ymm.h"
@@ -6,7 +6,7 @@
 namespace qsf {
 namespace {
 
-inline constexpr CpuBit kNeeds[] = {kYmmSaved, kF16c, kAvx2};
+inline constexpr CpuBit kNeeds[] = {kYmmSaved, kFma, kF16c, kAvx2};
 
 using Native = __m256i;
 QSF_INLINE Native sat_widen_mul_pairwise_add(Native codes, Native x) { return _mm256_maddubs_epi16(codes, x); }

@@ -6,7 +6,7 @@
 namespace qsf {
 namespace {
 
-inline constexpr CpuBit kNeeds[] = {kYmmSaved, kF16c, kAvx2, {CpuWord::leaf7_1_eax, 4}};
+inline constexpr CpuBit kNeeds[] = {kYmmSaved, kFma, kF16c, kAvx2, {CpuWord::leaf7_1_eax, 4}};
 
 QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
   return (IntPart)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)codes, (__m256i)x);

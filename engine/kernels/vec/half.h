@@ -1,5 +1,5 @@
-// binary16 to float where no instruction does it, with vectors of 16 bytes. A vocabulary defines any_true, whether any
-// bit of a vector is set, before including this.
+// binary16 to float where no instruction does it, with vectors of 16 bytes. A
+// vocabulary defines any_true, whether any bit of a vector is set, before including this.
 #pragma once
 
 #include "kernels/vec/lanes.h"

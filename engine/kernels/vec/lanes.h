@@ -267,6 +267,19 @@ QSF_INLINE void store(void* at, const V& v) {
     __builtin_memcpy(static_cast<std::byte*>(at) + decltype(i)::value * sizeof part, &part, sizeof part);
   });
 }
+// Vocabularies may know better.
+
+/// Of what is used several times, and a compiler would rather load as often.
+template <class V>
+QSF_INLINE V in_register(V v) {
+  return v;
+}
+/// a - b c, where all steps are exact, so that a fused one may serve.
+template <class Part>
+QSF_INLINE Part less_product(Part a, Part b, Part c) {
+  return a - b * c;
+}
+
 /// The first `n` lanes, n < 16 or not; the others +0.
 QSF_INLINE Floats load_n(const float* at, std::size_t n) {
   if (n >= kLanes) return load(at);
@@ -350,6 +363,25 @@ QSF_INLINE Part reduce_sums(const Part (&v)[kLanes]) {
     four[i] = add_halves<16, 4>(add_halves<16, 8>(v[i], v[i + 4]), add_halves<16, 8>(v[i + 8], v[i + 12]));
   });
   return add_halves<4, 1>(add_halves<4, 2>(four[0], four[1]), add_halves<4, 2>(four[2], four[3]));
+}
+
+/// Rows to columns, where a native vector is a row.
+template <int kApart = 1, class Part>
+QSF_INLINE void transpose(Part (&v)[kLanes]) {
+  const auto half = [&]<std::size_t... kLane>(auto from, std::size_t row, std::index_sequence<kLane...>)
+                        __attribute__((always_inline)) {
+                          constexpr auto at = [](std::size_t lane) {
+                            return lane % (2 * kApart) / kApart * (kLanes - kApart) + lane + decltype(from)::value;
+                          };
+                          return __builtin_shufflevector(v[row], v[row + kApart], at(kLane)...);
+                        };
+  unroll<kLanes / 2>([&](auto i) __attribute__((always_inline)) {
+    constexpr std::size_t kRow = i / kApart * 2 * kApart + i % kApart;
+    const Part low = half(std::integral_constant<std::size_t, 0>{}, kRow, std::make_index_sequence<kLanes>{});
+    v[kRow + kApart] = half(std::integral_constant<std::size_t, kApart>{}, kRow, std::make_index_sequence<kLanes>{});
+    v[kRow] = low;
+  });
+  if constexpr (2 * kApart < kLanes) transpose<2 * kApart>(v);
 }
 
 /// The nearest integer, half to even, of |v| <= 2^22: 1.5 * 2^23 leaves it in the low bits.

@@ -1,4 +1,4 @@
-// What AVX2's two vocabularies share: two vectors of 8 lanes, F16C.
+// What AVX2's two vocabularies share: two vectors of 8 lanes, F16C and FMA.
 #pragma once
 
 #include <immintrin.h>
@@ -15,6 +15,7 @@ namespace qsf {
 namespace {
 
 inline constexpr CpuBit kYmmSaved{CpuWord::xcr0, 2};
+inline constexpr CpuBit kFma{CpuWord::leaf1_ecx, 12};
 inline constexpr CpuBit kF16c{CpuWord::leaf1_ecx, 29};
 inline constexpr CpuBit kAvx2{CpuWord::leaf7_ebx, 5};
 inline constexpr int kMaxPass = 4;
@@ -42,6 +43,8 @@ QSF_INLINE void store_demote_u16(void* at, Bits v) {
   _mm256_storeu_si256(static_cast<__m256i*>(at), _mm256_permute4x64_epi64(pairs, _MM_SHUFFLE(3, 1, 2, 0)));
 }
 QSF_INLINE Floats load_promote_f16(const void* at) { return QSF_EACH(Floats, _mm256_cvtph_ps(load128(at, i))); }
+
+QSF_INLINE FloatPart less_product(FloatPart a, FloatPart b, FloatPart c) { return _mm256_fnmadd_ps(b, c, a); }
 
 QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)_mm256_shuffle_epi8((__m256i)table.part[i], (__m256i)codes.part[i]));

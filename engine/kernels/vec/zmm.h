@@ -44,6 +44,12 @@ QSF_INLINE void store_demote_u16(void* at, Bits v) {
 }
 QSF_INLINE Floats load_promote_f16(const void* at) { return {{_mm512_maskz_cvtph_ps(kAll, load256(at))}}; }
 
+QSF_INLINE Floats in_register(Floats v) {
+  asm("" : "+v"(v.part[0]));
+  return v;
+}
+QSF_INLINE FloatPart less_product(FloatPart a, FloatPart b, FloatPart c) { return _mm512_fnmadd_ps(b, c, a); }
+
 QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return {{(BitsPart)_mm512_shuffle_epi8((__m512i)table.part[0], (__m512i)codes.part[0])}};
 }

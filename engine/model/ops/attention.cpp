@@ -1,4 +1,5 @@
 // Softmax attention with grouped KV heads, QK-norm and RoPE.
+#include <atomic>
 #include <cmath>
 
 #include "model/pass.h"
@@ -51,21 +52,16 @@ Advance attend_step(Pass& pass, const Op& op) {
   const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
+  const AttentionTasks tasks(kind, pass.workers().count);
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
   const bool both_ways = kind.bidirectional != 0;
   const std::uint32_t rest = both_ways ? run_of_sequence(pass.columns(), first, pass.n()) : n;
   if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, lane, first, rest);
-  // Query heads that share a lane's head go together where that leaves no thread idle.
-  const std::uint32_t together = kind.n_kv_heads % pass.workers().count == 0 ? group : 1;
-  parallel_for(pass.workers(), kind.n_heads / together, [&](std::uint32_t task) {
-    const std::uint32_t head = task * together, kv_head = head / group;
+  std::atomic<std::uint32_t> next = 0;
+  parallel_for(pass.workers(), tasks.under_way, [&](std::uint32_t strand) {
     AttendArgs args;
-    args.q = pass.at(op.in, first) + std::size_t{head} * head_dim;
-    args.out = pass.at(op.out, first) + std::size_t{head} * head_dim;
     args.stride = pass.width(op.in);
-    args.k = lane.keys(kv_head);
-    args.v = lane.values(kv_head);
-    args.n_heads = together;
+    args.n_heads = tasks.heads;
     args.head_dim = head_dim;
     args.capacity = lane.capacity;
     args.position = column.position;
@@ -77,10 +73,16 @@ Advance attend_step(Pass& pass, const Op& op) {
       args.length = column.position + rest;
     }
     args.cap = kind.score_cap;
-    args.sinks = sinks != nullptr ? sinks + head : nullptr;
-    if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
-    args.scores = &pass.scores()[std::size_t{head} * kTogether * lane.capacity];
-    pass.kernels().attend[type](args);
+    args.scores = &pass.scores()[std::size_t{strand} * tasks.heads * n * lane.capacity];
+    for (std::uint32_t head; (head = next.fetch_add(tasks.heads, std::memory_order_relaxed)) < kind.n_heads;) {
+      args.q = pass.at(op.in, first) + std::size_t{head} * head_dim;
+      args.out = pass.at(op.out, first) + std::size_t{head} * head_dim;
+      args.k = lane.keys(head / group);
+      args.v = lane.values(head / group);
+      if (sinks != nullptr) args.sinks = sinks + head;
+      if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
+      pass.kernels().attend[type](args);
+    }
   });
   pass.count(op_attend.name, kKvNames[type], std::uint64_t{n} * kind.n_heads);
   pass.item() += n;

@@ -1,0 +1,157 @@
+// The KV cache of one head, per type of cache: a policy says how positions are written and read.
+
+namespace qsf {
+namespace {
+
+/// `n` elements of kBytes each as floats, in whole vectors: zeros behind the last.
+template <std::size_t kBytes, class Load>
+QSF_INLINE void widen_elements(const std::byte* from, std::size_t n, float* to, Load load_all) {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load_all(from + i * kBytes));
+  if (i < n) {
+    std::byte padded[kLanes * kBytes] = {};
+    __builtin_memcpy(padded, from + i * kBytes, (n - i) * kBytes);
+    store(to + i, load_all(padded));
+  }
+}
+
+struct KvF32 {
+  static constexpr KvType kType = KvType::f32;
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    widen_elements<4>(position, head_dim, to,
+                      [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
+  }
+  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
+    __builtin_memcpy(to, x, head_dim * sizeof(float));
+  }
+};
+
+struct KvF16 {
+  static constexpr KvType kType = KvType::f16;
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    widen_elements<2>(position, head_dim, to,
+                      [](const std::byte* at) __attribute__((always_inline)) { return load_promote_f16(at); });
+  }
+  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
+    for (std::size_t i = 0; i < head_dim; i += kLanes) {
+      const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
+      std::uint16_t half[kLanes];
+      store_demote_u16(half, demote_f16(load_n(x + i, n)));
+      __builtin_memcpy(to + i * 2, half, n * 2);
+    }
+  }
+};
+
+/// A float scale, then int8 codes: value = scale * code.
+struct KvQ8 {
+  static constexpr KvType kType = KvType::q8;
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    float one;
+    __builtin_memcpy(&one, position, sizeof one);
+    const Floats scale = broadcast(one);
+    widen_elements<1>(position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
+      return scale * convert_to<Floats>(load_promote_i8(at));
+    });
+  }
+  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
+    Bits most = broadcast(0u);
+    for (std::size_t i = 0; i < head_dim; i += kLanes) {
+      most = max(abs_bits(load_n(x + i, head_dim - i)), most);
+    }
+    const Int8Scale scale = int8_scale(reduce_max(most));
+    __builtin_memcpy(to, &scale.d, sizeof scale.d);
+    for (std::size_t i = 0; i < head_dim; i += kLanes) {
+      const std::size_t n = head_dim - i < kLanes ? head_dim - i : kLanes;
+      std::int8_t codes[kLanes];
+      store_demote_i8(codes, int8_codes(load_n(x + i, n), scale));
+      __builtin_memcpy(to + sizeof scale.d + i, codes, n);
+    }
+  }
+};
+
+/// Groups of 32 values: a bf16 scale, a bf16 minimum, then codes, value v in byte v % kCodeBytes from bit
+/// kBits * (v / kCodeBytes) on; value = minimum + scale * code. Both are rounded outwards, so that every value of the
+/// group is within half a scale of its code's. A last group of fewer values repeats the last of them.
+template <int kBits>
+struct KvGroups {
+  static constexpr KvType kType = kBits == 4 ? KvType::q4 : KvType::q2;
+  static constexpr std::size_t kCodeBytes = kKvGroup * kBits / 8;
+  static constexpr std::size_t kHeadBytes = 4;  // the scale in the lower half of a word, the minimum in the upper
+  static constexpr std::uint32_t kUpper[kLanes] = {0, 0, 0, 0, 0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+  static constexpr std::uint32_t kTop = (1u << kBits) - 1;
+
+  /// To whole groups.
+  QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
+    for (std::size_t d = 0; d < head_dim; d += kKvGroup, position += kHeadBytes + kCodeBytes) {
+      std::uint32_t head;
+      __builtin_memcpy(&head, position, sizeof head);
+      const Floats scale = broadcast(bit_cast<float>(head << 16));
+      const Floats minimum = broadcast(bit_cast<float>(head & 0xffff0000u));
+      Bits low;
+      if constexpr (kBits == 4) {
+        low = load_promote_u8(position + kHeadBytes);
+      } else {  // the upper half of the lanes takes each byte's next code
+        std::byte twice[2 * kCodeBytes];
+        __builtin_memcpy(twice, position + kHeadBytes, kCodeBytes);
+        __builtin_memcpy(twice + kCodeBytes, position + kHeadBytes, kCodeBytes);
+        const Bits bytes = load_promote_u8(twice);
+        low = select(load<Bits>(kUpper), shift_right<kBits>(bytes), bytes);
+      }
+      const auto value = [&](Bits code) __attribute__((always_inline)) {
+        return minimum + scale * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
+      };
+      store(to + d, value(low));
+      store(to + d + kLanes, value(shift_right<4>(low)));
+    }
+  }
+
+  QSF_INLINE static void write(const float* x, std::size_t head_dim, std::byte* to) {
+    for (std::size_t d = 0; d < head_dim; d += kKvGroup, to += kHeadBytes + kCodeBytes) {
+      float values[kKvGroup];
+      for (std::size_t i = 0; i < kKvGroup; ++i) values[i] = x[d + i < head_dim ? d + i : head_dim - 1];
+      write_group(load(values), load(values + kLanes), to);
+    }
+  }
+
+ private:
+  /// Where a value or the range is not finite, the scale is a NaN, so that results show it. Below 2^-120 it is 0.
+  QSF_INLINE static void write_group(Floats low, Floats high, std::byte* to) {
+    const float most = reduce_max(max(low, high));
+    const float least = -reduce_max(max(broadcast(0.0f) - low, broadcast(0.0f) - high));
+    auto minimum_bits = bit_cast<std::uint32_t>(least);
+    if ((minimum_bits >> 31) != 0) minimum_bits += 0xffffu;
+    minimum_bits &= 0xffff0000u;
+    const float minimum = bit_cast<float>(minimum_bits);
+    std::uint32_t scale_bits = bit_cast<std::uint32_t>((most - minimum) / static_cast<float>(kTop)) + 0xffffu;
+    scale_bits &= 0xffff0000u;
+    const bool finite = reduce_max(max(abs_bits(low), abs_bits(high))) < 0x7f800000u;
+    if (!finite || scale_bits >= 0x7f800000u) {
+      scale_bits = 0x7fc00000u;
+      minimum_bits = 0;
+    } else if (scale_bits < 0x03800000u) {
+      scale_bits = 0;
+    }
+    const std::uint32_t head = scale_bits >> 16 | minimum_bits;
+    __builtin_memcpy(to, &head, sizeof head);
+
+    std::uint32_t codes[kKvGroup] = {};
+    if (scale_bits != 0 && scale_bits < 0x7f800000u) {
+      const Floats scale = broadcast(bit_cast<float>(scale_bits));
+      store(codes, nearest_int((low - broadcast(minimum)) / scale));
+      store(codes + kLanes, nearest_int((high - broadcast(minimum)) / scale));
+    }
+    for (std::size_t j = 0; j < kCodeBytes; ++j) {
+      std::uint32_t byte = 0;
+      for (std::size_t i = 0; i < 8 / kBits; ++i) byte |= codes[i * kCodeBytes + j] << (kBits * i);
+      to[kHeadBytes + j] = static_cast<std::byte>(byte);
+    }
+  }
+};
+
+template <class Kv>
+void kv_store(const float* x, std::uint32_t head_dim, std::byte* to) {
+  Kv::write(x, head_dim, to);
+}
+
+}  // namespace
+}  // namespace qsf
