@@ -8,7 +8,7 @@
 namespace qsf {
 
 Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-                   std::uint32_t max_seq_len, std::uint32_t chunk, std::uint32_t threads) {
+                   std::uint32_t max_seq_len, std::uint32_t chunk) {
   type_ = type;
   sequence_bytes_ = slot_floats_ = scores_ = 0;
   std::uint64_t shared = 0;
@@ -39,8 +39,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       ring.capacity = all || need.one_pass ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
       ring.window = std::min(all ? max_seq_len : need.window, ring.capacity);
       ring.position_bytes = kv_bytes(type, need.head_dim);
-      const AttentionTasks tasks(kind, threads);
-      scores_ = std::max(scores_, std::uint64_t{tasks.under_way} * tasks.heads * ring.capacity);
+      scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
       const std::uint64_t bytes = 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
       if (need.one_pass) {
         shared = std::max(shared, bytes);

@@ -3,7 +3,6 @@
 // how far a sequence can go back, is decided here alone.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -13,18 +12,11 @@
 
 namespace qsf {
 
-/// Tokens of one sequence whose attention shares the reading of its lane.
+/// Tokens of one sequence whose attention shares the reading of its lane, at most.
 inline constexpr std::uint32_t kTogether = 16;
 
-/// How attention over a lane is cut.
-struct AttentionTasks {
-  std::uint32_t heads;      // query heads of a task: those that share a head of the lane, where no thread is idle then
-  std::uint32_t under_way;  // tasks at a time
-
-  AttentionTasks(const LayerKind& kind, std::uint32_t threads)
-      : heads(kind.n_kv_heads % threads == 0 ? kind.n_heads / kind.n_kv_heads : 1),
-        under_way(std::min(kind.n_heads / heads, threads)) {}
-};
+/// Tokens whose scores there is room for with all heads under way; with fewer, there is for more.
+inline constexpr std::uint32_t kScoredTokens = 4;
 
 /// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes].
 struct KvLane {
@@ -47,9 +39,9 @@ struct StateLane {
 
 class Lanes {
  public:
-  /// `chunk`: columns of a pass, at most. `threads`: that attention is cut for.
+  /// `chunk`: columns of a pass, at most.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, std::uint32_t threads = 1);
+              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether);
 
   KvType type() const { return type_; }
   KvLane kv(std::uint32_t sequence, std::uint32_t section) const;

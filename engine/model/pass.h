@@ -185,7 +185,7 @@ class Pass {
   std::span<float> cos_, sin_;       // [RoPE table][chunk, dims / 2]
   std::span<std::uint32_t> angles_;  // where a RoPE table's begin
   Routing routing_;
-  std::span<float> scores_;                  // [tasks under way, heads of a task, tokens, capacity]
+  std::span<float> scores_;                  // [tasks under way, heads of a task, tokens, capacity] of a lane
   std::array<std::span<float>, 2> vectors_;  // norms and biases, widened to float
   RowCache rows_;
   Observer observer_;

@@ -166,8 +166,7 @@ Result<Config> Opening::read_model() {
 Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned) {
   QSF_TRY(
       streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), options.recheck, options.mapped));
-  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len, by.chunk,
-                     options.workers.count));
+  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len, by.chunk));
   const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
   QSF_TRY(pass.observe(arena, options.observe, options.observed_room));

@@ -1,4 +1,5 @@
 // Softmax attention with grouped KV heads, QK-norm and RoPE.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -43,16 +44,29 @@ void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n)
   });
 }
 
+/// How attention over a lane is cut for so many threads.
+struct AttentionTasks {
+  std::uint32_t heads;      // query heads of a task: those that share a head of the lane, where no thread is idle then
+  std::uint32_t under_way;  // tasks at a time
+
+  AttentionTasks(const LayerKind& kind, std::uint32_t threads)
+      : heads(kind.n_kv_heads % threads == 0 ? kind.n_heads / kind.n_kv_heads : 1),
+        under_way(std::min(kind.n_heads / heads, threads)) {}
+};
+
 /// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries. Where positions
 /// see those behind them, all of a sequence's columns are in the pass, and are stored when its first is reached.
 Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
-  const std::uint32_t first = pass.item(), n = run_of_sequence(pass.columns(), first, kTogether);
+  const std::uint32_t first = pass.item();
   const Column& column = pass.columns()[first];
   const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
   const AttentionTasks tasks(kind, pass.workers().count);
+  const std::size_t scored = pass.scores().size() / (std::size_t{tasks.under_way} * tasks.heads * lane.capacity);
+  const std::uint32_t n =
+      run_of_sequence(pass.columns(), first, static_cast<std::uint32_t>(std::min<std::size_t>(scored, kTogether)));
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
   const bool both_ways = kind.bidirectional != 0;
   const std::uint32_t rest = both_ways ? run_of_sequence(pass.columns(), first, pass.n()) : n;
