@@ -12,6 +12,8 @@ export class FakeFile {
   open = 0;
   /** Which of them cannot read, from 1. */
   broken = 0;
+  /** Which of them gives less than is asked for, from 1. */
+  short = 0;
   /** Has no handle for anybody else. */
   isTaken = false;
   /** Called for each read. */
@@ -36,7 +38,7 @@ export class FakeFile {
       read: (into: Uint8Array, { at }: { at: number }): number => {
         this.onRead?.();
         if (nth === this.broken) throw new DOMException('closed', 'InvalidStateError');
-        const got = this.bytes.subarray(at, at + into.length);
+        const got = this.bytes.subarray(at, at + into.length - Number(nth === this.short));
         into.set(got);
         return got.length;
       },

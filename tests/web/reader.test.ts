@@ -6,69 +6,13 @@ import type { ModelCache } from '../../web/src/sources/model-cache.js';
 import { READER, serveReads } from '../../web/src/sources/reader.js';
 import { FakeFile, installFakeOpfs } from './fake-opfs.js';
 import type { FakeFolder } from './fake-opfs.js';
+import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
 
 const URL_ = 'https://example.org/model.qsf';
 const SIZE = 400_000;
 const PIECE = 10_000;
 const bytes = noise(SIZE);
-
-interface Scope {
-  onmessage: ((event: { data: unknown }) => void) | undefined;
-}
-
-/** Runs serveReads() in this thread; what is transferred is gone here. */
-class FakeWorker {
-  static made: FakeWorker[] = [];
-  static cannotStart: 'throws' | 'fails' | false = false;
-  onmessage: ((event: { data: unknown }) => void) | undefined;
-  onerror: ((event: { preventDefault: () => void }) => void) | undefined;
-  /** Errors that were not this thread's too. */
-  prevented = 0;
-  terminated = false;
-  /** Gets messages and answers none. */
-  isMute = false;
-  reads = 0;
-  readonly name: string;
-
-  constructor(_address: string, { name }: { name: string }) {
-    if (FakeWorker.cannotStart === 'throws') throw new DOMException('no', 'SecurityError');
-    FakeWorker.made.push(this);
-    this.name = name;
-    if (FakeWorker.cannotStart === 'fails') setTimeout(() => this.fail());
-    else this.#serve();
-  }
-
-  #serve(): void {
-    vi.stubGlobal('postMessage', (data: unknown, options: StructuredSerializeOptions) => {
-      const told: unknown = structuredClone(data, options);
-      setTimeout(() => this.terminated || this.isMute || this.onmessage!({ data: told }));
-    });
-    serveReads();
-  }
-
-  postMessage(data: unknown, transfer?: Transferable[]): void {
-    if (transfer?.length) this.reads++;
-    const told: unknown = transfer ? structuredClone(data, { transfer }) : data;
-    setTimeout(() => {
-      if (this.terminated) return;
-      try {
-        (globalThis as unknown as Scope).onmessage?.({ data: told });
-      } catch {
-        this.fail();
-      }
-    });
-  }
-
-  fail(): void {
-    this.onerror!({ preventDefault: () => void this.prevented++ });
-    expect(this.prevented).toBe(1);
-  }
-
-  terminate(): void {
-    this.terminated = true;
-  }
-}
 
 let top: FakeFolder;
 let kept: ModelCache;
@@ -84,8 +28,7 @@ let now = 0;
 let pace = 10;
 
 beforeEach(() => {
-  FakeWorker.made = [];
-  FakeWorker.cannotStart = false;
+  installScopeWorker(serveReads);
   pace = 10;
   vi.spyOn(performance, 'now').mockImplementation(() => now);
 });
@@ -96,9 +39,6 @@ afterEach(() => {
 
 async function open(modes: boolean): Promise<void> {
   top = installFakeOpfs(() => 0, {}, modes);
-  vi.stubGlobal('Worker', FakeWorker);
-  vi.stubGlobal('importScripts', undefined);
-  vi.stubGlobal('onmessage', undefined);
   kept = (await openCache(URL_))!;
   file().onRead = () => void (now += pace);
   kept.reset({ url: URL_, validator: '"1"', size: SIZE });
@@ -122,7 +62,7 @@ describe('the reader', () => {
   it('reads what comes next, where a file can have two handles', async () => {
     await open(true);
     for (let i = 0; i < 12; i++) await pass();
-    const [worker] = FakeWorker.made;
+    const [worker] = ScopeWorker.made;
     expect(worker!.name).toBe(READER);
     expect(worker!.reads).toBeGreaterThan(3);
     expect(file().open).toBe(2);
@@ -138,7 +78,7 @@ describe('the reader', () => {
     await open(modes);
     pace = ms;
     for (let i = 0; i < passes; i++) await pass();
-    expect(FakeWorker.made).toHaveLength(0);
+    expect(ScopeWorker.made).toHaveLength(0);
     await kept.close();
     expect(file().open).toBe(0);
   });
@@ -146,10 +86,10 @@ describe('the reader', () => {
   it.each(['throws', 'fails', 'finds the file taken'] as const)('is done without when its start %s', async (how) => {
     await open(true);
     if (how === 'finds the file taken') file().isTaken = true;
-    else FakeWorker.cannotStart = how;
+    else ScopeWorker.cannotStart = how;
     for (let i = 0; i < 8; i++) await pass();
-    expect(FakeWorker.made).toHaveLength(how === 'throws' ? 0 : 1);
-    for (const { reads, terminated } of FakeWorker.made)
+    expect(ScopeWorker.made).toHaveLength(how === 'throws' ? 0 : 1);
+    for (const { reads, terminated } of ScopeWorker.made)
       expect({ reads, terminated }).toEqual({ reads: 0, terminated: true });
     await kept.close();
     expect(file().open).toBe(0);
@@ -161,7 +101,7 @@ describe('the reader', () => {
     vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
     await open(true);
     for (let i = 0; i < 6; i++) await pass();
-    const [worker] = FakeWorker.made;
+    const [worker] = ScopeWorker.made;
     expect(worker!.reads).toBeGreaterThan(0);
     if (fault === 'ends') worker!.fail();
     else if (fault === 'cannot read') file().broken = 2;
@@ -181,9 +121,9 @@ describe('the reader', () => {
     vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
     await open(true);
     for (let i = 0; i < 6; i++) await pass();
-    FakeWorker.made[0]!.isMute = true;
+    ScopeWorker.made[0]!.isMute = true;
     await kept.close();
-    expect(FakeWorker.made[0]!.terminated).toBe(true);
+    expect(ScopeWorker.made[0]!.terminated).toBe(true);
   });
 
   it('gives nothing of a file that was begun anew', async () => {

@@ -1,5 +1,6 @@
 // Which WebAssembly build this browser can run, found by validating the very instruction that matters, and with how many
 // threads.
+import type { WasmSource } from './contract.js';
 import { QSFError } from './errors.js';
 import type { Variant } from './types.js';
 
@@ -67,4 +68,12 @@ export function detectThreads(wanted: number | undefined, host: Host = globalThi
     );
   }
   return wanted;
+}
+
+/**
+ * Whether one thread computes in memory that others see, which then read into it: where there is such memory and the module
+ * for it is to be had, since one that is given by itself may be the other.
+ */
+export function detectSharing(wasm: WasmSource, host: Host = globalThis): boolean {
+  return host.crossOriginIsolated === true && (wasm === undefined || (typeof wasm === 'string' && wasm.endsWith('/')));
 }

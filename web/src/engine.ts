@@ -24,7 +24,7 @@ import type { MemoryRegion, Variant } from './types.js';
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
 
-/** Starts the WebAssembly module of a variant in a memory, which is shared where there are several threads. */
+/** Starts the WebAssembly module of a variant in a memory, by which it is the one for shared memory or the other. */
 export type ModuleStarter = (
   source: WasmSource,
   variant: Variant,
@@ -35,6 +35,8 @@ export type ModuleStarter = (
 export interface EngineOptions {
   variant: Variant;
   threads: number;
+  /** Whether other threads see the memory, as several that compute must. */
+  shared: boolean;
   /** Whether tokens are made by as many of the threads as are fastest at the moment. */
   tuned: boolean;
   budget: number;
@@ -58,8 +60,9 @@ export class Engine {
     this.#bytes = new Uint8Array(memory.buffer);
   }
 
-  /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB; it is shared by several threads. */
-  static async create({ variant, threads, tuned, budget, wasm }: EngineOptions, start: ModuleStarter): Promise<Engine> {
+  /** Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB. */
+  static async create(options: EngineOptions, start: ModuleStarter): Promise<Engine> {
+    const { variant, threads, tuned, shared, budget, wasm } = options;
     if (budget < SMALLEST) {
       throw new QSFError(
         'budget_too_small',
@@ -67,7 +70,6 @@ export class Engine {
       );
     }
     const pages = budget / PAGE;
-    const shared = threads > 1;
     let wasmMemory: WebAssembly.Memory;
     try {
       wasmMemory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });

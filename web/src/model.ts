@@ -2,7 +2,7 @@
 import type { Region } from './boundary.gen.js';
 import { makeRoom } from './cache.js';
 import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from './contract.js';
-import { checkWebAssembly, detectThreads, detectVariant } from './detect.js';
+import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
 import { Engine } from './engine.js';
 import type { ModuleStarter } from './engine.js';
 import { QSFError } from './errors.js';
@@ -73,7 +73,9 @@ export class Model {
     const variant = request.variant ?? detectVariant();
     const threads = detectThreads(request.threads);
     const tuned = request.threads === undefined;
-    const engine = await Engine.create({ variant, threads, tuned, budget: request.memory, wasm: request.wasm }, start);
+    const { memory: budget, wasm } = request;
+    const shared = threads > 1 || detectSharing(wasm);
+    const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start);
     const source = await openSource(request);
     return new Model(request, engine, source, tell);
   }

@@ -47,12 +47,13 @@ export class Runner {
         const before = this.#completions;
         const step = this.engine.step();
         this.#issue();
+        const came = this.source.poll?.(0);
         if (step === 'error') throw this.#original(this.engine.error());
         if (step === 'need_bytes') {
           if (this.#completions === before) {
             this.tracer.end(computing);
             const waiting = this.tracer.begin('wait');
-            await this.#wake.wait();
+            await this.#bytes(came);
             this.tracer.end(waiting);
             computing = this.tracer.begin('compute');
           }
@@ -80,7 +81,13 @@ export class Runner {
 
   /** Resolves when no read is under way any more. */
   async settled(): Promise<void> {
-    while (this.#underWay > 0) await this.#wake.wait();
+    while (this.#underWay > 0) await this.#bytes(this.source.poll?.(0));
+  }
+
+  /** Waits until a read has ended, or a while; `came` is what poll() gave. */
+  async #bytes(came: boolean | undefined): Promise<void> {
+    if (came === false && this.source.poll!(SLICE) === false) await tick();
+    else await this.#wake.wait();
   }
 
   /** What a read failed with, where that is what the engine ended with: it knows more than the engine keeps. */

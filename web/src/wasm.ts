@@ -25,9 +25,8 @@ function moduleOf(source: WasmSource, variant: Variant, kind: 'alone' | 'shared'
   return fetchModule(new URL(`qsf-${variant}${kind === 'shared' ? '-threads' : ''}.wasm`, source).href);
 }
 
-/** Starts the module in a memory, which is shared where there are several threads. */
 export const startModule: ModuleStarter = async (source, variant, threads, wasmMemory) => {
-  const kind = threads > 1 ? 'shared' : 'alone';
+  const kind = wasmMemory.buffer instanceof ArrayBuffer ? 'alone' : 'shared';
   const module = await moduleOf(source, variant, kind);
   const { address, type } = ownScript();
   const create = kind === 'shared' ? createShared : createAlone;

@@ -6,6 +6,7 @@ import { reply, replySync } from './contract.js';
 import type { EngineWorker } from './contract.js';
 import { Model } from './model.js';
 import { QSFError } from './errors.js';
+import { FILLER, serveFills } from './sources/filler.js';
 import { READER, serveReads } from './sources/reader.js';
 import { startModule } from './wasm.js';
 
@@ -36,6 +37,7 @@ const worker: EngineWorker = {
 
 const { name } = globalThis as { name?: string };
 if (name === READER) serveReads();
+else if (name === FILLER) serveFills();
 else if (!name?.startsWith('em-pthread')) {
   Comlink.expose(worker);
   globalThis.postMessage('listening');

@@ -118,6 +118,10 @@ export class HttpSource implements ByteSource {
     return fetched;
   }
 
+  poll(ms: number): boolean | undefined {
+    return this.#cache?.poll(ms);
+  }
+
   accepted(): void {
     for (const { offset, bytes } of this.#unvouched.splice(0)) this.#keep(offset, bytes);
   }

@@ -1,6 +1,7 @@
 // One cached model, as its owner writes it or as another tab reads it.
 import { ReadAhead, Trial } from './ahead.js';
 import { BlockReader } from './blob.js';
+import { Filler } from './filler.js';
 import { COMPLETE_LINE, headLine, parseJournal, rangeLine } from './journal.js';
 import type { Identity, Journal } from './journal.js';
 import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
@@ -26,6 +27,8 @@ export interface ModelCache {
   readonly owned: boolean;
   /** Fills `into`; undefined when that is done already. Rejects when the bytes cannot be had. */
   read(offset: number, into: Uint8Array): Promise<void> | undefined;
+  /** As ByteSource's. */
+  poll(ms: number): boolean | undefined;
   /** Forgets everything and begins a file of this identity. */
   reset(identity: Identity): void;
   /** Puts bytes in their place without vouching for them; false when they could not be kept. */
@@ -67,9 +70,11 @@ class OwnedCache implements ModelCache {
   complete = false;
   readonly #model: SyncFile;
   readonly #file: FileSystemFileHandle;
-  /** Begun when reading is slow, where the browser lets two workers have the file open. */
+  /** One of them, where the browser lets two workers have the file open. */
   #reader: Reader | undefined;
+  #filler: Filler | undefined;
   #ahead: ReadAhead | undefined;
+  readonly #trial = new Trial();
   /** Bytes read, and in how many milliseconds those beyond the file's size. */
   #read = 0;
   #took = 0;
@@ -125,24 +130,42 @@ class OwnedCache implements ModelCache {
 
   read(offset: number, into: Uint8Array): Promise<void> | undefined {
     const rest = (isHere: boolean | undefined) => (isHere ? undefined : this.#readNow(offset, into));
-    const ahead = this.complete && this.#ahead?.read(offset, into);
-    return typeof ahead === 'object' ? ahead.then(rest) : rest(ahead);
+    const elsewhere = this.complete && (this.#ahead?.read(offset, into) ?? this.#fill(offset, into));
+    return typeof elsewhere === 'object' ? elsewhere.then(rest) : rest(elsewhere);
+  }
+
+  poll(ms: number): boolean | undefined {
+    return this.#filler?.poll(ms);
+  }
+
+  /** Has shared memory filled by another worker, where that makes passes shorter. */
+  #fill(offset: number, into: Uint8Array): Promise<boolean> | undefined {
+    if (!this.#filler) return undefined;
+    this.#trial.pass(offset);
+    return this.#trial.on ? this.#filler.fill(offset, into) : undefined;
   }
 
   #readNow(offset: number, into: Uint8Array): Promise<void> | undefined {
     const begun = performance.now();
     const got = this.#model.read(into, offset);
-    this.#watch(got, performance.now() - begun);
+    this.#watch(got, performance.now() - begun, into.buffer);
     return got === into.length ? undefined : Promise.reject(new Error('the cached file is short'));
   }
 
-  /** Begins to read ahead where what is streamed, and so read again, comes slowly. */
-  #watch(bytes: number, ms: number): void {
+  /**
+   * Begins to read what is streamed, and so read again, by another worker: into the engine's memory, or where that is not shared
+   * into blocks that are copied, if reading is slow.
+   */
+  #watch(bytes: number, ms: number, memory: ArrayBufferLike): void {
     const again = (this.#read += bytes) - this.identity!.size;
     if (again > 0) this.#took += ms;
-    if (this.#reader || this.#took < ENOUGH || again > FAST * this.#took || !this.#model.isShared) return;
-    const reader = new Reader(this.#file, () => (this.#ahead = new ReadAhead(reader, new Trial())));
-    this.#reader = reader;
+    if (this.#reader || this.#filler || this.#took < ENOUGH || !this.#model.isShared) return;
+    if (!(memory instanceof ArrayBuffer)) {
+      this.#filler = new Filler(this.#file, memory);
+    } else if (again <= FAST * this.#took) {
+      const reader = new Reader(this.#file, () => (this.#ahead = new ReadAhead(reader, this.#trial)));
+      this.#reader = reader;
+    }
   }
 
   reset(identity: Identity): void {
@@ -197,6 +220,7 @@ class OwnedCache implements ModelCache {
     this.#model.close();
     this.#journal.close();
     await this.#reader?.close();
+    await this.#filler?.close();
     if (!this.complete && this.verified.total === 0) await this.#remove().catch(() => {});
     this.#release();
   }
@@ -274,6 +298,7 @@ class SharedCache implements ModelCache {
     }
   }
 
+  poll(): undefined {}
   reset(): void {
     this.drop(0, this.identity?.size ?? 0);
   }

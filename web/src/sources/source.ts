@@ -31,6 +31,11 @@ export interface ByteSource {
   onLoaded: (() => void) | undefined;
   /** Fills `into`; undefined when it is done already, without waiting. */
   read(piece: ReadPiece): Promise<void> | undefined;
+  /**
+   * Settles reads that another thread has ended, which no message tells of; whether there were any, undefined where none is
+   * under way. Sleeps so many milliseconds at most until there is one.
+   */
+  poll?(ms: number): boolean | undefined;
   /** The engine found the bytes of all reads without CRC to be right. */
   accepted(): void;
   /** The engine found the bytes of a read to be wrong. */
