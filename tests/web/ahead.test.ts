@@ -166,9 +166,10 @@ describe('a trial', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const trial = new Trial();
     const was: boolean[] = [];
-    for (let pass = 0; pass < 300; pass++) {
+    for (let pass = -16; pass < 300; pass++) {
       for (const offset of [7, 8, 9]) trial.pass(offset);
-      was.push(trial.on);
+      if (pass >= 0) was.push(trial.on);
+      else expect(trial.on).toBe(true);
       // Now and then something else has the machine.
       now += (trial.on ? ahead : without) + (pass % 5 === 0 ? 50 : 0);
     }

@@ -10,8 +10,9 @@ import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
 
 const URL_ = 'https://example.org/model.qsf';
-const SIZE = 400_000;
-const PIECE = 10_000;
+const PIECE = 64 * 1024;
+/** More than what is read ahead. */
+const SIZE = 120 * PIECE;
 const bytes = noise(SIZE);
 
 let top: FakeFolder;

@@ -151,6 +151,8 @@ function take(run: Run, offset: number, into: Uint8Array): boolean | Promise<boo
   return run.bytes ? copy() : run.arriving.then(copy);
 }
 
+/** Passes before the first trial, since code that has just begun is slow. */
+const WARMING = 16;
 /** Passes of a trial, half of them with reading ahead, two at a time, and after how many the next trial begins. */
 const TRIED = 8;
 const PASSES = 128;
@@ -160,7 +162,7 @@ export class Trial {
   on = true;
   /** With this piece a pass begins. */
   #mark: number | undefined;
-  #pass = 0;
+  #pass = -WARMING;
   #begun = 0;
   /** Milliseconds of the shortest pass without and with. */
   #best = [Infinity, Infinity];
@@ -174,6 +176,6 @@ export class Trial {
     this.#begun = now;
     const at = this.#pass++ % PASSES;
     if (at === 0) this.#best = [Infinity, Infinity];
-    this.on = at < TRIED ? at % 4 < 2 : this.#best[1]! <= this.#best[0]!;
+    this.on = at < 0 || (at < TRIED ? at % 4 < 2 : this.#best[1]! <= this.#best[0]!);
   }
 }

@@ -87,7 +87,8 @@ export function serveFills(): void {
 export class Filler {
   readonly #state = new Int32Array(new SharedArrayBuffer((READS + WORDS * MOST) * Int32Array.BYTES_PER_ELEMENT));
   #worker: Worker | undefined;
-  #isOpen = false;
+  /** Whether it fills. */
+  isOpen = false;
   /** Who waits for reads, in the order of what was asked. */
   readonly #waiting: ((isThere: boolean) => void)[] = [];
   #asked = 0;
@@ -109,7 +110,7 @@ export class Filler {
       this.#end();
     };
     this.#worker.onmessage = ({ data }: MessageEvent<boolean>) => {
-      if (data) this.#isOpen = true;
+      if (data) this.isOpen = true;
       else this.#end();
     };
     this.#worker.postMessage({ file, memory, state: this.#state } satisfies Opening);
@@ -120,7 +121,7 @@ export class Filler {
    * is written there once the promise has settled.
    */
   fill(offset: number, into: Uint8Array): Promise<boolean> | undefined {
-    if (!this.#isOpen || into.length < FEW || this.#waiting.length === MOST) return undefined;
+    if (!this.isOpen || into.length < FEW || this.#waiting.length === MOST) return undefined;
     return this.#ask(offset, into.byteOffset, into.length);
   }
 
@@ -138,7 +139,7 @@ export class Filler {
 
   /** Resolves when the worker has let go of the file. It ends with this one, as readers do. */
   async close(): Promise<void> {
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     const closed = this.#ask(0, 0, 0);
     const late = setTimeout(() => this.#end(), PATIENCE);
     await closed;
@@ -161,7 +162,7 @@ export class Filler {
 
   /** A read that is under way is waited for: its bytes would come when others may lie there. */
   #end(): void {
-    this.#isOpen = false;
+    this.isOpen = false;
     if (Atomics.compareExchange(this.#state, DOING, IDLE, ENDED) === READING) {
       setTimeout(() => this.#end(), LOOK);
       return;

@@ -140,7 +140,7 @@ class OwnedCache implements ModelCache {
 
   /** Has shared memory filled by another worker, where that makes passes shorter. */
   #fill(offset: number, into: Uint8Array): Promise<boolean> | undefined {
-    if (!this.#filler) return undefined;
+    if (!this.#filler?.isOpen) return undefined;
     this.#trial.pass(offset);
     return this.#trial.on ? this.#filler.fill(offset, into) : undefined;
   }
