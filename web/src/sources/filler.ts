@@ -11,7 +11,7 @@ export const FILLER = 'qsf-filler';
 const FEW = 16 * KiB;
 /** Milliseconds: in which one read at least must have ended, of sleep before the worker looks at messages, between two looks at a read that is not to be cut off. */
 const PATIENCE = 10_000;
-const SLEEP = 100;
+const SLEEP = 1000;
 const LOOK = 10;
 /** Milliseconds in which a thread looks for what it waits for before it sleeps, since waking takes as long; looks between two at the clock. */
 const AWAKE = 0.1;
