@@ -9,12 +9,15 @@ import { SyncFile, openHandle } from './opfs.js';
 export const FILLER = 'qsf-filler';
 /** Bytes that are read sooner than another worker is asked. */
 const FEW = 16 * KiB;
-/** Milliseconds: in which one read at least must have ended, of sleep before the worker looks at messages, between two looks at a read that is not to be cut off. */
+/** Milliseconds in which one read at least must have ended. */
 const PATIENCE = 10_000;
+/** Milliseconds that the worker sleeps before it gives messages a turn. */
 const SLEEP = 1000;
+/** Milliseconds between two looks at a read that is not to be cut off. */
 const LOOK = 10;
-/** Milliseconds in which a thread looks for what it waits for before it sleeps, since waking takes as long; looks between two at the clock. */
+/** Milliseconds in which a thread looks for what it waits for before it sleeps, since waking up takes as long. */
 const AWAKE = 0.1;
+/** Looks between two at the clock. */
 const LOOKS = 100;
 
 /** What both see: what the worker does, how many reads were asked for and how many have ended well, then the reads in turn. */
@@ -25,6 +28,7 @@ const SLEEPERS = 3;
 const READS = 4;
 /** Where a read begins in the file, in two halves; where it goes, and its bytes: with none the worker lets go of the file. */
 const WORDS = 4;
+/** Reads that have a place, one of which is to let go of the file; a power of two. */
 const MOST = 64;
 const [IDLE, READING, ENDED] = [0, 1, 2];
 const HALF = 2 ** 32;
@@ -121,7 +125,7 @@ export class Filler {
    * is written there once the promise has settled.
    */
   fill(offset: number, into: Uint8Array): Promise<boolean> | undefined {
-    if (!this.isOpen || into.length < FEW || this.#waiting.length === MOST) return undefined;
+    if (!this.isOpen || into.length < FEW || this.#waiting.length === MOST - 1) return undefined;
     return this.#ask(offset, into.byteOffset, into.length);
   }
 
