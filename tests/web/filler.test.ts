@@ -24,6 +24,8 @@ let now = 0;
 let pace = 10;
 /** What goes by while nothing comes. */
 let idle = 0;
+/** What ends a sleep. */
+let woken: 'timed-out' | 'ok' = 'timed-out';
 
 const file = () =>
   [...(top.inside.get('qsf') as FakeFolder).inside.values()].flatMap((folder) => [
@@ -35,13 +37,14 @@ const turn = () => new Promise((resolve) => setTimeout(resolve));
 beforeEach(() => {
   pace = 10;
   idle = 0;
+  woken = 'timed-out';
   vi.spyOn(performance, 'now').mockImplementation(() => (now += 0.01));
   // Both sides are this thread: who would sleep lets the other go on.
   const wait = Atomics.wait.bind(Atomics) as (state: Int32Array, ...rest: number[]) => 'timed-out';
   vi.spyOn(Atomics, 'wait').mockImplementation(((state: Int32Array, ...rest: number[]) => {
     const worker = ScopeWorker.made.find((one) => stateOf(one) === state);
     if (worker?.terminated) throw new Error('terminated');
-    return worker ? 'timed-out' : wait(state, ...rest);
+    return worker ? woken : wait(state, ...rest);
   }) as typeof Atomics.wait);
 });
 afterEach(() => {
@@ -146,6 +149,19 @@ describe('the worker that fills shared memory', () => {
       await kept.close();
     },
   );
+
+  it('reads nothing that was not asked for when it is woken late', async () => {
+    await open();
+    await begin();
+    let reads = 0;
+    file().onRead = () => void reads++;
+    woken = 'ok';
+    for (let i = 0; i < 20; i++) await turn();
+    expect({ reads, open: file().open }).toEqual({ reads: 0, open: 2 });
+    await pass();
+    expect(reads).toBe(SIZE / PIECE);
+    await kept.close();
+  });
 
   it('is not cut off in a read, whose bytes would come when others may lie there', async () => {
     await open();

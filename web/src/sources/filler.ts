@@ -45,9 +45,10 @@ function changed(state: Int32Array, at: number, count: number, ms: number): bool
     for (let i = 0; i < LOOKS; i++) if (Atomics.load(state, at) !== count) return true;
   } while (performance.now() < end);
   Atomics.add(state, SLEEPERS, 1);
-  const how = Atomics.wait(state, at, count, ms);
+  Atomics.wait(state, at, count, ms);
   Atomics.sub(state, SLEEPERS, 1);
-  return how !== 'timed-out';
+  // Who wakes may do so for a count that has been seen already.
+  return Atomics.load(state, at) !== count;
 }
 
 /** Sets a count, and wakes who sleeps until then. */
