@@ -94,6 +94,9 @@ export class Filler {
   #worker: Worker | undefined;
   /** Whether it fills. */
   isOpen = false;
+  /** Resolves once it is open, or never will be. */
+  #begun!: () => void;
+  readonly #beginning = new Promise<void>((resolve) => (this.#begun = resolve));
   /** Who waits for reads, in the order of what was asked. */
   readonly #waiting: ((isThere: boolean) => void)[] = [];
   #asked = 0;
@@ -113,10 +116,12 @@ export class Filler {
       // Else it would be this worker's error too.
       event.preventDefault();
       this.#end();
+      this.#begun();
     };
     this.#worker.onmessage = ({ data }: MessageEvent<boolean>) => {
       if (data) this.isOpen = true;
       else this.#end();
+      this.#begun();
     };
     this.#worker.postMessage({ file, memory, state: this.#state } satisfies Opening);
   }
@@ -144,10 +149,13 @@ export class Filler {
 
   /** Resolves when the worker has let go of the file. It ends with this one, as readers do. */
   async close(): Promise<void> {
-    if (!this.isOpen) return;
-    const closed = this.#ask(0, 0, 0);
-    const late = setTimeout(() => this.#end(), PATIENCE);
-    await closed;
+    if (!this.#worker) return;
+    const late = setTimeout(() => {
+      this.#end();
+      this.#begun();
+    }, PATIENCE);
+    await this.#beginning;
+    if (this.isOpen) await this.#ask(0, 0, 0);
     clearTimeout(late);
   }
 
