@@ -97,6 +97,12 @@ export class FakeFolder {
   }
 }
 
+/** The file of the one model that is kept. */
+export function modelFile(top: FakeFolder): FakeFile {
+  const [folder] = (top.inside.get('qsf') as FakeFolder).inside.values();
+  return (folder as FakeFolder).inside.get('model') as FakeFile;
+}
+
 type Held = (lock: object | null) => Promise<void> | undefined;
 
 class FakeLocks {

@@ -5,7 +5,7 @@ import { KiB } from '../../web/src/constants.js';
 import { FILLER, serveFills } from '../../web/src/sources/filler.js';
 import { openCache } from '../../web/src/sources/model-cache.js';
 import type { ModelCache } from '../../web/src/sources/model-cache.js';
-import { FakeFile, installFakeOpfs } from './fake-opfs.js';
+import { installFakeOpfs, modelFile } from './fake-opfs.js';
 import type { FakeFolder } from './fake-opfs.js';
 import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
@@ -27,10 +27,7 @@ let idle = 0;
 /** What ends a sleep. */
 let woken: 'timed-out' | 'ok' = 'timed-out';
 
-const file = () =>
-  [...(top.inside.get('qsf') as FakeFolder).inside.values()].flatMap((folder) => [
-    (folder as FakeFolder).inside.get('model') as FakeFile,
-  ])[0]!;
+const file = () => modelFile(top);
 const stateOf = ({ opening }: ScopeWorker) => (opening as { state: Int32Array }).state;
 const turn = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -68,7 +65,7 @@ async function settled(reading: Promise<void> | undefined): Promise<void> {
   let isDone = false;
   const done = reading?.finally(() => (isDone = true));
   while (reading && !isDone) {
-    kept.poll(0);
+    kept.poll!(0);
     now += idle;
     await turn();
   }

@@ -37,7 +37,6 @@ class FakeCache implements ModelCache {
   quota = Infinity;
   #written = 0;
 
-  poll(): undefined {}
   read(offset: number, into: Uint8Array<ArrayBuffer>): undefined {
     into.set(this.bytes.subarray(offset, offset + into.length));
   }

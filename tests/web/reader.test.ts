@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openCache } from '../../web/src/sources/model-cache.js';
 import type { ModelCache } from '../../web/src/sources/model-cache.js';
 import { READER, serveReads } from '../../web/src/sources/reader.js';
-import { FakeFile, installFakeOpfs } from './fake-opfs.js';
+import { installFakeOpfs, modelFile } from './fake-opfs.js';
 import type { FakeFolder } from './fake-opfs.js';
 import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
@@ -19,10 +19,7 @@ let top: FakeFolder;
 let kept: ModelCache;
 
 /** The model's file. */
-const file = () =>
-  [...(top.inside.get('qsf') as FakeFolder).inside.values()].flatMap((folder) => [
-    (folder as FakeFolder).inside.get('model') as FakeFile,
-  ])[0]!;
+const file = () => modelFile(top);
 
 /** The time, which goes on with each read of the model's file. */
 let now = 0;

@@ -2,7 +2,7 @@
 // what has been stands in memory that both see: a message for each piece would take as long as copying it.
 import { KiB } from '../constants.js';
 import { tick } from '../tick.js';
-import { ownScript } from '../worker-platform.js';
+import { startBeside } from './beside.js';
 import { SyncFile, openHandle } from './opfs.js';
 
 /** The worker's name, by which the one script knows what it is. */
@@ -82,16 +82,16 @@ export function serveFills(): void {
       model.close();
       Atomics.store(state, DOING, ENDED);
       Atomics.notify(state, DONE);
-      globalThis.postMessage(false);
     }
   };
-  globalThis.onmessage = ({ data }: MessageEvent<Opening>) => serve(data).catch(() => globalThis.postMessage(false));
+  const end = () => globalThis.postMessage(false);
+  globalThis.onmessage = ({ data }: MessageEvent<Opening>) => serve(data).then(end, end);
 }
 
 /** The worker seen from here. Once it has failed, or is late, it is ended and fills nothing. */
 export class Filler {
   readonly #state = new Int32Array(new SharedArrayBuffer((READS + WORDS * MOST) * Int32Array.BYTES_PER_ELEMENT));
-  #worker: Worker | undefined;
+  readonly #worker: Worker | undefined;
   /** Whether it fills. */
   isOpen = false;
   /** Resolves once it is open, or never will be. */
@@ -106,24 +106,13 @@ export class Filler {
 
   /** Fills places in `memory`. */
   constructor(file: FileSystemFileHandle, memory: SharedArrayBuffer) {
-    const { address, type } = ownScript();
-    try {
-      this.#worker = new Worker(address, { type, name: FILLER });
-    } catch {
-      return;
-    }
-    this.#worker.onerror = (event) => {
-      // Else it would be this worker's error too.
-      event.preventDefault();
-      this.#end();
+    const told = (isOpen: boolean) => {
+      if (!isOpen) return this.#end();
+      this.isOpen = true;
       this.#begun();
     };
-    this.#worker.onmessage = ({ data }: MessageEvent<boolean>) => {
-      if (data) this.isOpen = true;
-      else this.#end();
-      this.#begun();
-    };
-    this.#worker.postMessage({ file, memory, state: this.#state } satisfies Opening);
+    this.#worker = startBeside(FILLER, told, () => this.#end());
+    this.#worker?.postMessage({ file, memory, state: this.#state } satisfies Opening);
   }
 
   /**
@@ -150,10 +139,7 @@ export class Filler {
   /** Resolves when the worker has let go of the file. It ends with this one, as readers do. */
   async close(): Promise<void> {
     if (!this.#worker) return;
-    const late = setTimeout(() => {
-      this.#end();
-      this.#begun();
-    }, PATIENCE);
+    const late = setTimeout(() => this.#end(), PATIENCE);
     await this.#beginning;
     if (this.isOpen) await this.#ask(0, 0, 0);
     clearTimeout(late);
@@ -176,6 +162,7 @@ export class Filler {
   /** A read that is under way is waited for: its bytes would come when others may lie there. */
   #end(): void {
     this.isOpen = false;
+    this.#begun();
     if (Atomics.compareExchange(this.#state, DOING, IDLE, ENDED) === READING) {
       setTimeout(() => this.#end(), LOOK);
       return;

@@ -119,7 +119,7 @@ export class HttpSource implements ByteSource {
   }
 
   poll(ms: number): boolean | undefined {
-    return this.#cache?.poll(ms);
+    return this.#cache?.poll?.(ms);
   }
 
   accepted(): void {

@@ -28,7 +28,7 @@ export interface ModelCache {
   /** Fills `into`; undefined when that is done already. Rejects when the bytes cannot be had. */
   read(offset: number, into: Uint8Array): Promise<void> | undefined;
   /** As ByteSource's. */
-  poll(ms: number): boolean | undefined;
+  poll?(ms: number): boolean | undefined;
   /** Forgets everything and begins a file of this identity. */
   reset(identity: Identity): void;
   /** Puts bytes in their place without vouching for them; false when they could not be kept. */
@@ -298,7 +298,6 @@ class SharedCache implements ModelCache {
     }
   }
 
-  poll(): undefined {}
   reset(): void {
     this.drop(0, this.identity?.size ?? 0);
   }

@@ -1,7 +1,7 @@
 // A worker that reads a kept model while this one computes, by a handle of its own.
 import { KiB } from '../constants.js';
-import { ownScript } from '../worker-platform.js';
 import type { Supply } from './ahead.js';
+import { startBeside } from './beside.js';
 import { openHandle } from './opfs.js';
 
 /** The worker's name, by which the one script knows what it is. */
@@ -38,32 +38,22 @@ export function serveReads(): void {
 /** The worker seen from here. Once it has failed, or is late, it is ended and gives nothing. */
 export class Reader implements Supply {
   readonly gap = 64 * KiB;
-  #worker: Worker | undefined;
+  readonly #worker: Worker | undefined;
   #isOpen = false;
   /** Who waits for answers, which come in the order of what was asked. */
   readonly #waiting: ((bytes?: Bytes) => void)[] = [];
 
   /** `opened` is called when it can read the file, if ever. */
   constructor(file: FileSystemFileHandle, opened: () => void) {
-    const { address, type } = ownScript();
-    try {
-      this.#worker = new Worker(address, { type, name: READER });
-    } catch {
-      return;
-    }
-    this.#worker.onerror = (event) => {
-      // Else it would be this worker's error too.
-      event.preventDefault();
-      this.#end();
-    };
-    this.#worker.onmessage = ({ data }: MessageEvent<Bytes | boolean>) => {
-      if (data === true) {
+    const told = (answer: Bytes | boolean) => {
+      if (answer === true) {
         this.#isOpen = true;
         opened();
-      } else if (data) this.#waiting.shift()?.(data);
+      } else if (answer) this.#waiting.shift()?.(answer);
       else this.#end();
     };
-    this.#worker.postMessage(file);
+    this.#worker = startBeside(READER, told, () => this.#end());
+    this.#worker?.postMessage(file);
   }
 
   fetch(offset: number, into: Bytes): Promise<Bytes | undefined> | undefined {
