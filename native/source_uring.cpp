@@ -15,7 +15,15 @@ namespace qsf {
 namespace {
 
 constexpr std::uint64_t kWoken = PieceReads::kMaxPieces;
-constexpr std::size_t kPlaces = 64;  // registered, of those that are read into in place
+constexpr std::size_t kPlaces = 64;  // of memory that is read into in place, registered
+
+constexpr std::size_t kWidestPlace = 16 << 20;  // growing takes as long as registering anew
+
+/// What reaches from the first byte of both to the last.
+std::span<std::byte> joined(std::span<std::byte> a, std::span<std::byte> b) {
+  std::byte* const begin = std::min(a.data(), b.data());
+  return {begin, std::max(a.data() + a.size(), b.data() + b.size())};
+}
 
 bool within(std::span<const std::byte> all, std::span<const std::byte> part) {
   return part.data() >= all.data() && part.data() < all.data() + all.size();
@@ -96,20 +104,28 @@ struct Uring {
     }
   }
 
-  /// Where memory that is read into in place is registered, which it is the first time; a slot begins at the same place
-  /// for all its segments.
+  /// Where memory that is read into in place is registered, which it is the first time, in one with what it continues:
+  /// where a ring lies, its segments come to lie anywhere. What is under way keeps what it began with.
   std::optional<int> place_of(std::span<std::byte> into) {
-    const auto end = places.begin() + static_cast<std::ptrdiff_t>(n_places);
-    const auto place = std::find_if(places.begin(), end, [&](auto known) { return known.data() == into.data(); });
-    const auto index = static_cast<int>(1 + (place - places.begin()));
-    if (place != end && place->size() >= into.size()) return index;
-    if (!places_grow || place == places.end()) return std::nullopt;
-    const iovec memory{into.data(), into.size()};
-    places_grow = ::io_uring_register_buffers_update_tag(&ring, static_cast<unsigned>(index), &memory, nullptr, 1) == 1;
+    const std::span<std::span<std::byte>> known(places.data(), n_places);
+    const auto index = [&](auto place) { return static_cast<int>(1 + (place - known.begin())); };
+    const auto whole =
+        std::ranges::find_if(known, [&](auto place) { return joined(place, into).size() == place.size(); });
+    if (whole != known.end()) return index(whole);
     if (!places_grow) return std::nullopt;
-    n_places = std::max(n_places, static_cast<std::size_t>(index));
-    *place = into;
-    return index;
+    const auto place = std::ranges::find_if(known, [&](auto of) {
+      const std::size_t size = joined(of, into).size();
+      return size <= of.size() + into.size() && size <= kWidestPlace;
+    });
+    if (place == known.end() && n_places == places.size()) return std::nullopt;
+    const std::span<std::byte> grown = place == known.end() ? into : joined(*place, into);
+    const iovec memory{grown.data(), grown.size()};
+    const int at = index(place);
+    places_grow = ::io_uring_register_buffers_update_tag(&ring, static_cast<unsigned>(at), &memory, nullptr, 1) == 1;
+    if (!places_grow) return std::nullopt;
+    if (place == known.end()) ++n_places;
+    places[static_cast<std::size_t>(at) - 1] = grown;
+    return at;
   }
 
   /// Puts what was asked for into the ring, as far as there is room for it.

@@ -9,7 +9,7 @@
 namespace qsf {
 
 struct Session::Impl {
-  static constexpr std::size_t kArenaBytes = 8448;
+  static constexpr std::size_t kArenaBytes = 8512;
   enum class Phase : std::uint8_t { opening, ready, preloading, failed };
 
   Arena arena;

@@ -91,15 +91,16 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   recheck_ = recheck;
   in_block_ = (tables.header.flags & kFlagAligned) != 0 && plan.ring_slots != 0 ? kBlock - 1 : 0;
   QSF_TRY(arena.take(places_, tables.segments.size(), Region::tables));
-  n_ring_ = plan.ring_slots;
+  n_ring_ = std::min(plan.ring_slots * kPlacesOfSlot, kMaxSlots);
+  QSF_TRY(ring_.init(arena, plan.ring_slots * room(plan.slot_bytes), n_ring_));
   QSF_TRY(arena.take(slots_, std::uint64_t{n_ring_} + plan.chosen_slots, Region::tables));
   QSF_TRY(arena.take(choices_, chosen.size(), Region::tables));
   std::uint32_t widest = 0;
   for (const ScheduleRange& range : chosen) widest = std::max(widest, range.end - range.begin);
   QSF_TRY(arena.take(wanted_, widest, Region::tables));
-  QSF_TRY(arena.take(queue_, plan.ring_slots + kAhead + 1, Region::tables));
+  QSF_TRY(arena.take(queue_, n_ring_ + kAhead + 1, Region::tables));
   QSF_TRY(arena.take(streamed_, schedule.size(), Region::tables));
-  n_desks_ = std::clamp(n_ring_, 1u, kMaxDesks);
+  n_desks_ = std::clamp(plan.ring_slots, 1u, kMaxDesks);
   for (Desk& desk : std::span(desks_).first(n_desks_)) {
     QSF_TRY(arena.take(desk.room, desk_bytes(tables), Region::tables));
   }
@@ -111,15 +112,13 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     places_[i].pinned = pinned[i];
     places_[i].buffer = stays ? in_file(mapped, i) : buffer.data();
   }
-  const auto room = [&](std::uint64_t bytes) { return (bytes + 2 * in_block_) & ~std::uint64_t{in_block_}; };
-  const std::uint64_t of_slot = room(plan.slot_bytes), of_chosen = room(plan.chosen_slot_bytes);
+  const std::uint64_t of_ring = plan.ring_slots * room(plan.slot_bytes), of_chosen = room(plan.chosen_slot_bytes);
   std::span<std::byte> all;
-  QSF_TRY(arena.take(all, n_ring_ * of_slot + plan.chosen_slots * of_chosen + in_block_, Region::ring));
+  QSF_TRY(arena.take(all, of_ring + plan.chosen_slots * of_chosen + in_block_, Region::ring));
   if (arena.is_dry()) return {};
-  std::byte* slot = all.data() + ((0 - address_of(all.data())) & in_block_);
+  ring_base_ = all.data() + ((0 - address_of(all.data())) & in_block_);
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    slots_[i] = {slot, kNone, 0};
-    slot += i < n_ring_ ? of_slot : of_chosen;
+    slots_[i] = {i < n_ring_ ? nullptr : ring_base_ + of_ring + (i - n_ring_) * of_chosen, kNone, 0};
   }
   const std::uint64_t n_choices = chosen.size();
   for (std::uint32_t i = 0; i < n_choices; ++i) {  // shares that differ by one slot at most
@@ -187,6 +186,11 @@ std::byte* Streamer::stored(std::uint32_t segment) const {
   return places_[segment].pinned ? at : at + ((s.offset - address_of(at)) & in_block_);
 }
 
+/// What a buffer of so many bytes takes in the ring.
+std::uint64_t Streamer::room(std::uint64_t bytes) const {
+  return (align_up(bytes) + 2 * in_block_) & ~std::uint64_t{in_block_};
+}
+
 const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
   Place& place = places_[segment];
   const State state = place.state.load(std::memory_order_acquire);
@@ -209,6 +213,7 @@ const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
 
 void Streamer::forget(Place& place) {
   if (place.slot != kNone) slots_[place.slot].segment = kNone;
+  if (place.slot < n_ring_) ring_.give_back(place.slot);
   place.slot = kNone;
   place.state.store(State::absent, std::memory_order_relaxed);
 }
@@ -233,26 +238,34 @@ bool Streamer::preload() {
   return all;
 }
 
-/// A slot without a segment; else, to evict, the one whose segment is used last of all that wait.
-Streamer::Slot* Streamer::free_slot(bool evict) {
-  Slot* last = nullptr;
+/// Room in the ring; to evict, what is used last of all that waits there gives way until there is some.
+Streamer::Slot* Streamer::ring_slot(std::uint32_t segment, bool evict) {
+  const std::uint64_t bytes = room(segment_buffer_bytes(tables_, segment));
+  std::optional<std::uint32_t> place = ring_.take(bytes);
+  while (!place && evict && evict_last()) place = ring_.take(bytes);
+  if (!place) return nullptr;
+  slots_[*place].buffer = ring_base_ + ring_.begin(*place);
+  return &slots_[*place];
+}
+
+/// False where nothing in the ring can give way.
+bool Streamer::evict_last() {
+  Place* last = nullptr;
   std::uint32_t last_distance = 0;
-  for (Slot& slot : slots_.first(n_ring_)) {
-    if (slot.segment == kNone) return &slot;
-    const Place& place = places_[slot.segment];
+  for (const Slot& slot : slots_.first(n_ring_)) {
+    if (slot.segment == kNone || slot.segment == held_) continue;
+    Place& place = places_[slot.segment];
     const State state = place.state.load(std::memory_order_acquire);
-    const bool settled = state == State::ready || state == State::failed;
-    if (!evict || slot.segment == held_ || !settled) continue;
+    if (state != State::ready && state != State::failed) continue;
     const auto n = static_cast<std::uint32_t>(schedule_.size());
     const std::uint32_t at = at_ == kNone ? 0 : at_;
     const std::uint32_t distance = place.position == kNone ? n : (place.position + n - at) % n;
-    if (last == nullptr || distance > last_distance) {
-      last = &slot;
-      last_distance = distance;
-    }
+    if (last != nullptr && distance <= last_distance) continue;
+    last = &place;
+    last_distance = distance;
   }
-  if (last != nullptr) forget(places_[last->segment]);
-  return last;
+  if (last != nullptr) forget(*last);
+  return last != nullptr;
 }
 
 /// A slot of a choice's own: an empty one, else that whose segment was used longest ago of those that are not wanted
@@ -276,7 +289,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
   Place& place = places_[segment];
   if (!place.pinned) {
     Slot* slot = place.choice != kNone ? kept_slot(choices_[place.choice]) : nullptr;
-    if (slot == nullptr) slot = free_slot(evict);
+    if (slot == nullptr) slot = ring_slot(segment, evict);
     if (slot == nullptr) return false;
     slot->segment = segment;
     place.slot = static_cast<std::uint32_t>(slot - slots_.data());

@@ -1,5 +1,5 @@
-// Brings segments into memory ahead of need: pinned ones once, the others through a ring of slots. It asks for bytes
-// by ReadRequest and never reads itself.
+// Brings segments into memory ahead of need: pinned ones once, the others through a ring. It asks for bytes by
+// ReadRequest and never reads itself.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "qsf/file/reader.h"
 #include "qsf/file/tables.h"
 #include "qsf/stream/read_request.h"
+#include "stream/byte_ring.h"
 #include "stream/plan.h"
 
 namespace qsf {
@@ -65,7 +66,7 @@ class Streamer {
   void release(std::uint32_t segment);
   /// Says which parts of the schedule a pass uses, so that what is fetched ahead is what comes next. They ascend.
   void begin_pass(std::span<const ScheduleRange> ranges);
-  /// Where a segment is: not in memory as a whole, in a slot of the ring, or where it stays.
+  /// Where a segment is: not in memory as a whole, in the ring, or where it stays.
   enum class Presence : std::uint8_t { none, passing, kept };
   Presence presence(std::uint32_t segment) const;
   /// choose() says which segments the pass takes of the chosen range that begins at `position`, in the order in which
@@ -110,7 +111,7 @@ class Streamer {
   };
   struct Slot {
     static constexpr std::size_t kArenaBytes = 16;
-    std::byte* buffer;
+    std::byte* buffer;  // of the ring's: while a segment has it
     std::uint32_t segment;
     std::uint32_t used;  // of one that keeps what was chosen: when, in choices
   };
@@ -121,6 +122,7 @@ class Streamer {
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kMaxSlots = 64;
+  static constexpr std::uint32_t kPlacesOfSlot = 4;  // segments are smaller than the largest
   static constexpr std::uint32_t kMaxRanges = 8;
   static constexpr std::uint32_t kMaxDesks = 4;
   static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
@@ -128,11 +130,13 @@ class Streamer {
   std::byte* in_file(std::span<const std::byte> mapped, std::uint32_t segment) const;
   std::byte* raw(std::uint32_t segment) const;
   std::byte* stored(std::uint32_t segment) const;
+  std::uint64_t room(std::uint64_t bytes) const;
   Status unpack(std::uint32_t segment);
   Status unpack_at(std::span<std::byte> desk, std::uint32_t segment);
   Desk& take_desk();
   bool request(std::uint32_t segment, bool evict);
-  Slot* free_slot(bool evict);
+  Slot* ring_slot(std::uint32_t segment, bool evict);
+  bool evict_last();
   Slot* kept_slot(const Choice& choice);
   void look_ahead();
   void forget(Place& place);
@@ -140,8 +144,10 @@ class Streamer {
 
   FileTables tables_;
   std::span<Place> places_;
-  std::span<Slot> slots_;  // the ring, then those that keep what was chosen
-  std::uint32_t n_ring_ = 0;
+  ByteRing ring_;
+  std::byte* ring_base_ = nullptr;
+  std::span<Slot> slots_;     // the ring's places, then those that keep what was chosen
+  std::uint32_t n_ring_ = 0;  // of the former
   std::span<const std::uint32_t> schedule_;
   std::span<std::uint32_t> streamed_;  // positions in schedule_ of what is neither pinned nor chosen, ascending
   std::span<Choice> choices_;
@@ -161,7 +167,7 @@ class Streamer {
   std::uint32_t attempt_ = 0;  // how often recover() was called
   std::atomic<std::uint32_t> in_flight_{0};
   bool recheck_ = false, failed_ = false;
-  std::uint32_t in_block_ = 0;  // kBlock - 1 where slots are whole blocks, for files that are aligned
+  std::uint32_t in_block_ = 0;  // kBlock - 1 where buffers are whole blocks, for files that are aligned
   std::uint64_t bytes_requested_ = 0, chosen_bytes_requested_ = 0;
   std::atomic_flag keeping_;  // guards error_ against two failures at once, until recover()
   std::atomic<bool> error_kept_{false};

@@ -221,16 +221,18 @@ export class EngineInstance {
 
   /** What a row tells. */
   #take<T>(columns: Columns<T>): T {
+    const row: Record<string, unknown> = {};
     let i = 0;
-    const fields = Object.entries(columns).map(([name, column]) => {
+    for (const name in columns) {
+      const column = columns[name];
       const number = this.#mailbox[i++]!;
-      if (column === 'text') return [name, this.#text(number, this.#mailbox[i++])];
-      if (column === 'flag') return [name, number !== 0];
-      if (column === 'kv') return [name, kvTypes[number]];
-      if (column === 'region') return [name, regions[number]];
-      return [name, number];
-    });
-    return Object.fromEntries(fields) as T;
+      if (column === 'text') row[name] = this.#text(number, this.#mailbox[i++]);
+      else if (column === 'flag') row[name] = number !== 0;
+      else if (column === 'kv') row[name] = kvTypes[number];
+      else if (column === 'region') row[name] = regions[number];
+      else row[name] = number;
+    }
+    return row as T;
   }
 
   /** The rows of a list, as long as `give` gives one. */
