@@ -158,25 +158,43 @@ describe('reading ahead', () => {
 describe('a trial', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it.each([
-    { ahead: 10, without: 20, chosen: true },
-    { ahead: 20, without: 10, chosen: false },
-  ])('finds the faster of $ahead and $without ms', ({ ahead, without, chosen }) => {
+  /** Whether each pass from the first trial on reads ahead, where `time` says how long it takes. */
+  const tried = (passes: number, time: (on: boolean, pass: number) => number) => {
     let now = 1000;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const trial = new Trial();
     const was: boolean[] = [];
-    for (let pass = -16; pass < 300; pass++) {
+    for (let pass = -16; pass < passes; pass++) {
       for (const offset of [7, 8, 9]) trial.pass(offset);
       if (pass >= 0) was.push(trial.on);
       else expect(trial.on).toBe(true);
-      // Now and then something else has the machine.
-      now += (trial.on ? ahead : without) + (pass % 5 === 0 ? 50 : 0);
+      now += time(trial.on, pass);
     }
-    expect(new Set(was.slice(8, 128))).toEqual(new Set([chosen]));
-    expect(was.slice(0, 8).filter(Boolean)).toHaveLength(4);
+    return was;
+  };
+  const count = (was: boolean[]) => was.filter(Boolean).length;
+  // Now and then something else has the machine.
+  const disturbed = (pass: number) => (pass % 5 === 0 ? 50 : 0);
+
+  it('finds reading ahead to be faster', () => {
+    const was = tried(300, (on, pass) => (on ? 10 : 20) + disturbed(pass));
+    expect(count(was.slice(0, 8))).toBe(4);
+    expect(count(was.slice(8, 128))).toBe(120);
     // Tried again, since what is faster may have changed.
-    expect(was.slice(128, 136).filter(Boolean)).toHaveLength(4);
-    expect(new Set(was.slice(136, 256))).toEqual(new Set([chosen]));
+    expect(count(was.slice(128, 136))).toBe(4);
+    expect(count(was.slice(136, 256))).toBe(120);
+  });
+
+  it('finds it to be slower, and looks again less and less often', () => {
+    const was = tried(600, (on, pass) => (on ? 20 : 10) + disturbed(pass));
+    const trials = [0, 16, 48, 112, 240, 368, 496];
+    for (const at of trials) expect(count(was.slice(at, at + 8))).toBe(4);
+    expect(count(was)).toBe(4 * trials.length);
+  });
+
+  it('is soon repeated where something else had the machine for all of it', () => {
+    const was = tried(300, (on, pass) => (pass < 12 ? 50 : on ? 10 : 20));
+    expect(count(was.slice(8, 16))).toBe(0);
+    expect(count(was.slice(24, 144))).toBe(120);
   });
 });

@@ -10,6 +10,9 @@ import type { FakeFolder } from './fake-opfs.js';
 import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
 
+// Who sleeps in no time would keep timers waiting by its messages.
+vi.mock('../../web/src/tick.js', () => ({ tick: () => new Promise((resolve) => setImmediate(resolve)) }));
+
 const PIECE = 20 * KiB;
 const SIZE = 40 * PIECE;
 /** Too small for the other worker. */
@@ -160,6 +163,23 @@ describe('the worker that fills shared memory', () => {
     await kept.close();
   });
 
+  it('looks for a while before it sleeps, and seldom where that was in vain', async () => {
+    await open();
+    await begin();
+    await pass();
+    const [looks, sleeps] = [vi.spyOn(Atomics, 'load'), vi.mocked(Atomics.wait)];
+    /** Looks for each of so many sleeps. */
+    const looked = async (count: number) => {
+      looks.mockClear();
+      sleeps.mockClear();
+      while (sleeps.mock.calls.length < count) await turn();
+      return looks.mock.calls.length / sleeps.mock.calls.length;
+    };
+    // A tenth of a millisecond would be a thousand.
+    expect(await looked(160)).toBeLessThan(100);
+    await kept.close();
+  });
+
   it('is not cut off in a read, whose bytes would come when others may lie there', async () => {
     await open();
     const worker = await begin();
@@ -177,7 +197,7 @@ describe('the worker that fills shared memory', () => {
     while (ended === undefined) await turn();
     expect({ ended, told }).toEqual({ ended: false, told: false });
     await settled(reading);
-    expect(worker.terminated).toBe(true);
+    while (!worker.terminated) await turn();
     expect(same(into, bytes.subarray(0, PIECE))).toBe(true);
     await kept.close();
   });

@@ -153,9 +153,10 @@ function take(run: Run, offset: number, into: Uint8Array): boolean | Promise<boo
 
 /** Passes before the first trial, since code that has just begun is slow. */
 const WARMING = 16;
-/** Passes of a trial, half of them with reading ahead, two at a time, and after how many the next trial begins. */
+/** Passes of a trial, half of them with reading ahead, two at a time. */
 const TRIED = 8;
-const PASSES = 128;
+/** Passes after which the next trial begins: soon where one was lost, in which something else may have had the machine. */
+const [SOONEST, LATEST] = [16, 128];
 
 /** What a pass may take of the other's time, since the second worker takes a core. */
 const WORTH = 0.9;
@@ -168,7 +169,10 @@ export class Trial {
   on = true;
   /** With this piece a pass begins. */
   #mark: number | undefined;
-  #pass = -WARMING;
+  /** Since a trial's first, at which of them the next trial begins, and of the next one that is lost. */
+  #pass = -WARMING - 1;
+  #next = 0;
+  #soon = SOONEST;
   #begun = 0;
   /** Milliseconds of the two shortest passes without and with: of passes that vary much one may be short. */
   #best = [UNTRIED, UNTRIED];
@@ -180,9 +184,18 @@ export class Trial {
     const which = Number(this.on);
     if (this.#begun > 0) this.#best[which] = shortest([...this.#best[which]!, now - this.#begun]);
     this.#begun = now;
-    const at = this.#pass++ % PASSES;
-    if (at === 0) this.#best = [UNTRIED, UNTRIED];
+    if (++this.#pass === this.#next) {
+      this.#pass = 0;
+      this.#best = [UNTRIED, UNTRIED];
+    }
+    if (this.#pass < TRIED) this.on = this.#pass < 0 || this.#pass % 4 < 2;
+    else if (this.#pass === TRIED) this.#end();
+  }
+
+  #end(): void {
     const [without, ahead] = this.#best.map(sum);
-    this.on = at < 0 || (at < TRIED ? at % 4 < 2 : ahead! <= WORTH * without!);
+    this.on = ahead! <= WORTH * without!;
+    this.#next = this.on ? LATEST : this.#soon;
+    this.#soon = this.on ? SOONEST : Math.min(2 * this.#soon, LATEST);
   }
 }

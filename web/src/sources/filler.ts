@@ -19,6 +19,8 @@ const LOOK = 10;
 const AWAKE = 0.1;
 /** Looks between two at the clock. */
 const LOOKS = 100;
+/** Sleeps in a row after which a thread looks before every so manieth alone: both may have to share a processor. */
+const [IN_VAIN, SELDOM] = [4, 16];
 
 /** What both see: what the worker does, how many reads were asked for and how many have ended well, then the reads in turn. */
 const DOING = 0;
@@ -38,17 +40,38 @@ const place = (read: number) => READS + WORDS * (read & (MOST - 1));
 /** Counts go round as their places in memory do. */
 const after = (count: number) => (count + 1) | 0;
 
-/** Whether a count is another one now, or is so many milliseconds later: looks for a while before it sleeps. */
-function changed(state: Int32Array, at: number, count: number, ms: number): boolean {
-  const end = performance.now() + AWAKE;
-  do {
-    for (let i = 0; i < LOOKS; i++) if (Atomics.load(state, at) !== count) return true;
-  } while (performance.now() < end);
-  Atomics.add(state, SLEEPERS, 1);
-  Atomics.wait(state, at, count, ms);
-  Atomics.sub(state, SLEEPERS, 1);
-  // Who wakes may do so for a count that has been seen already.
-  return Atomics.load(state, at) !== count;
+/** One thread that waits for counts. */
+class Waiter {
+  readonly #state: Int32Array;
+  /** How often in a row it slept. */
+  #slept = 0;
+
+  constructor(state: Int32Array) {
+    this.#state = state;
+  }
+
+  /** Whether a count is another one now, or is so many milliseconds later: looks for a while before it sleeps. */
+  changed(at: number, count: number, ms: number): boolean {
+    if (Atomics.load(this.#state, at) !== count) return true;
+    if ((this.#slept < IN_VAIN || this.#slept % SELDOM === 0) && this.#look(at, count)) {
+      this.#slept = 0;
+      return true;
+    }
+    this.#slept++;
+    Atomics.add(this.#state, SLEEPERS, 1);
+    Atomics.wait(this.#state, at, count, ms);
+    Atomics.sub(this.#state, SLEEPERS, 1);
+    // Who wakes may do so for a count that has been seen already.
+    return Atomics.load(this.#state, at) !== count;
+  }
+
+  #look(at: number, count: number): boolean {
+    const end = performance.now() + AWAKE;
+    do {
+      for (let i = 0; i < LOOKS; i++) if (Atomics.load(this.#state, at) !== count) return true;
+    } while (performance.now() < end);
+    return false;
+  }
 }
 
 /** Sets a count, and wakes who sleeps until then. */
@@ -67,10 +90,11 @@ interface Opening {
 export function serveFills(): void {
   const serve = async ({ file, memory, state }: Opening) => {
     const model = new SyncFile(await openHandle(file));
+    const waiter = new Waiter(state);
     globalThis.postMessage(true);
     try {
       for (let done = 0; ; change(state, DONE, (done = after(done)))) {
-        while (!changed(state, ASKED, done, SLEEP)) await tick();
+        while (!waiter.changed(ASKED, done, SLEEP)) await tick();
         const [high, low, at, size] = state.subarray(place(done)) as unknown as Read;
         if (size === 0) return;
         if (Atomics.compareExchange(state, DOING, IDLE, READING) !== IDLE) return;
@@ -91,6 +115,7 @@ export function serveFills(): void {
 /** The worker seen from here. Once it has failed, or is late, it is ended and fills nothing. */
 export class Filler {
   readonly #state = new Int32Array(new SharedArrayBuffer((READS + WORDS * MOST) * Int32Array.BYTES_PER_ELEMENT));
+  readonly #waiter = new Waiter(this.#state);
   readonly #worker: Worker | undefined;
   /** Whether it fills. */
   isOpen = false;
@@ -128,7 +153,7 @@ export class Filler {
   poll(ms: number): boolean | undefined {
     if (this.#waiting.length === 0) return undefined;
     const before = this.#told;
-    if (ms > 0) changed(this.#state, DONE, before, ms);
+    if (ms > 0) this.#waiter.changed(DONE, before, ms);
     this.#tell();
     const now = performance.now();
     if (this.#told !== before) this.#since = now;

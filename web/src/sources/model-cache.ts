@@ -14,7 +14,7 @@ const PATIENCE = 500;
 /** Bytes written before what the journal says of them is made durable. */
 const FLUSH_BYTES = 8 * 1024 * 1024;
 /** Milliseconds of reading that tell how fast it is, and bytes of a millisecond that copying hardly exceeds. */
-const ENOUGH = 100;
+const ENOUGH = 25;
 const FAST = 2e6;
 
 export interface ModelCache {
