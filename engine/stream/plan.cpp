@@ -194,22 +194,29 @@ std::uint64_t resident_budget(const PlanInput& in, Plan p) {
 void expect(const PlanInput& in, const Weights& w, std::span<const bool> pinned, Plan& p) {
   const double kept = w.n_chosen == 0 ? 0 : std::min(1.0, static_cast<double>(p.chosen_slots) / w.n_chosen);
   p.bytes_read = p.bytes_computed = 0;
+  double streamed = 0, n_streamed = 0;  // segments, in bytes of the ring
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
     const SegmentNeed& s = in.segments[i];
     p.bytes_computed += static_cast<double>(s.computed);
-    if (!pinned[i]) p.bytes_read += static_cast<double>(s.read) * (s.chosen ? 1 - kept : 1);
+    if (pinned[i]) continue;
+    p.bytes_read += static_cast<double>(s.read) * (s.chosen ? 1 - kept : 1);
+    if (s.lookup) continue;
+    streamed += static_cast<double>(align_up(s.bytes));
+    ++n_streamed;
   }
-  p.rate = expected_rate(in.speed, p.bytes_read, p.bytes_computed, p.ring_slots);
+  const double slots = p.ring_slots, ring = slots * static_cast<double>(p.slot_bytes);
+  const double held = streamed > 0 ? std::min(ring * n_streamed / streamed, slots * kPlacesOfSlot) : slots;
+  p.rate = expected_rate(in.speed, p.bytes_read, p.bytes_computed, held);
   p.resident_rate = expected_rate(in.speed, 0, p.bytes_computed, 0);
 }
 
 }  // namespace
 
-double expected_rate(const Speed& speed, double bytes_read, double bytes_computed, std::uint32_t ring_slots) {
+double expected_rate(const Speed& speed, double bytes_read, double bytes_computed, double segments_in_ring) {
   if (speed.compute <= 0 || (speed.read <= 0 && bytes_read > 0)) return 0;
   const double computing = bytes_computed / speed.compute;
   const double reading = bytes_read > 0 ? bytes_read / speed.read : 0;
-  const double together = ring_slots == 0 ? 0 : std::min(computing, reading) / ring_slots;
+  const double together = segments_in_ring <= 0 ? 0 : std::min(computing, reading) / segments_in_ring;
   const double seconds = std::max(computing, reading) + together;
   return seconds > 0 ? 1 / seconds : 0;
 }

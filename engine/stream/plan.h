@@ -25,8 +25,11 @@ struct Speed {
   double read = 0, compute = 0;
 };
 /// Tokens a second to expect of decoding; 0 where the speed is not known. Reading goes on beside computing, but for
-/// what the slots are too few to take apart: with one, nothing does.
-double expected_rate(const Speed& speed, double bytes_read, double bytes_computed, std::uint32_t ring_slots);
+/// what the segments in the ring are too few to take apart: with one, nothing does.
+double expected_rate(const Speed& speed, double bytes_read, double bytes_computed, double segments_in_ring);
+
+/// Segments that a ring holds at most for each slot: most are smaller than the largest, which a slot has room for.
+inline constexpr std::uint32_t kPlacesOfSlot = 4;
 
 struct Plan {
   KvType kv = KvType::f16;

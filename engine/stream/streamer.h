@@ -122,7 +122,6 @@ class Streamer {
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kMaxSlots = 64;
-  static constexpr std::uint32_t kPlacesOfSlot = 4;  // segments are smaller than the largest
   static constexpr std::uint32_t kMaxRanges = 8;
   static constexpr std::uint32_t kMaxDesks = 4;
   static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's

@@ -298,6 +298,25 @@ TEST(Plan, ExpectsWhatReadingAndComputingTake) {
   EXPECT_DOUBLE_EQ(expected_rate({0, 1000e6}, 0, 500e6, 0), 2) << "nothing is read";
 }
 
+// The ring has room for the largest segment; of others it holds more, up to four for each slot.
+TEST(Plan, ExpectsOfARingWhatItHolds) {
+  constexpr std::uint64_t kLargest = 256 * kKiB;
+  for (const std::uint64_t small : {256u, 128u, 64u, 32u}) {
+    Sizes all;
+    for (int i = 0; i < 40; ++i) all.segments.push_back({i == 0 ? kLargest : small * kKiB, false, false});
+    for (SegmentNeed& s : all.segments) s.read = s.computed = static_cast<std::uint32_t>(s.bytes);
+    PlanInput in = input(all, 100 * kMiB);
+    in.stream_all = true;
+    in.ring_slots = 3;
+    in.speed = {100e6, 1000e6};
+    const Made made = make(in);
+    ASSERT_TRUE(made.plan);
+    const double bytes = made.plan->bytes_read;
+    const double held = std::min(12.0, 3.0 * kLargest / (bytes / 40));
+    EXPECT_DOUBLE_EQ(made.plan->rate, 1 / (bytes / 100e6 + bytes / 1000e6 / held)) << small;
+  }
+}
+
 // More memory is never slower to be expected, and with what is said to hold everything, everything is held.
 TEST(Plan, SaysWhichBudgetHoldsEverything) {
   Sizes all = sizes();
