@@ -133,8 +133,6 @@ test('close() ends every thread', async ({ page }) => {
     expect(page.workers()).toHaveLength(3);
     await call('generate', 'a', PROMPT, generation);
     await call('close', 'a');
-    const t = Date.now();
     await expect.poll(() => page.workers().length).toBe(0);
-    console.log(Date.now() - t);
   }
 });

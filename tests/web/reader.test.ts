@@ -124,6 +124,19 @@ describe('the reader', () => {
     expect(ScopeWorker.made[0]!.terminated).toBe(true);
   });
 
+  it('lets go of a file that it was about to open when it is closed', async () => {
+    await open(true);
+    for (let i = 0; i < 200 && ScopeWorker.made.length === 0; i++) {
+      const offset = (i % 120) * PIECE;
+      await kept.read(offset, new Uint8Array(PIECE));
+    }
+    expect(ScopeWorker.made).toHaveLength(1);
+    expect(file().open).toBe(1);
+    await kept.close();
+    for (let i = 0; i < 10; i++) await new Promise((resolve) => setTimeout(resolve));
+    expect(file().open).toBe(0);
+  });
+
   it('gives nothing of a file that was begun anew', async () => {
     await open(true);
     for (let i = 0; i < 3; i++) await pass();

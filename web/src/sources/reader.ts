@@ -40,6 +40,9 @@ export class Reader implements Supply {
   readonly gap = 64 * KiB;
   readonly #worker: Worker | undefined;
   #isOpen = false;
+  /** Resolves once it is open, or never will be. */
+  #begun!: () => void;
+  readonly #beginning = new Promise<void>((resolve) => (this.#begun = resolve));
   /** Who waits for answers, which come in the order of what was asked. */
   readonly #waiting: ((bytes?: Bytes) => void)[] = [];
 
@@ -48,6 +51,7 @@ export class Reader implements Supply {
     const told = (answer: Bytes | boolean) => {
       if (answer === true) {
         this.#isOpen = true;
+        this.#begun();
         opened();
       } else if (answer) this.#waiting.shift()?.(answer);
       else this.#end();
@@ -67,6 +71,10 @@ export class Reader implements Supply {
    * in Chromium, now and then.
    */
   async close(): Promise<void> {
+    if (!this.#worker) return;
+    const late = setTimeout(() => this.#end(), PATIENCE);
+    await this.#beginning;
+    clearTimeout(late);
     if (this.#isOpen) await this.#ask();
   }
 
@@ -83,6 +91,7 @@ export class Reader implements Supply {
 
   #end(): undefined {
     this.#isOpen = false;
+    this.#begun();
     this.#worker?.terminate();
     for (const tell of this.#waiting.splice(0)) tell();
   }
