@@ -17,7 +17,6 @@ class ByteRing {
   /// `places`: that there may be at once.
   Status init(Arena& arena, std::uint64_t bytes, std::uint32_t places);
 
-  std::uint32_t places() const { return static_cast<std::uint32_t>(ranges_.size()); }
   /// A place of so many bytes, which must not be none; none where no gap is as wide, or all places are taken.
   std::optional<std::uint32_t> take(std::uint64_t bytes);
   void give_back(std::uint32_t place) { ranges_[place] = {}; }
