@@ -52,6 +52,7 @@ qsf_isa(amx x86 ${qsf_avx512vnni} -mamx-tile -mamx-int8)
 qsf_isa(neon arm)
 qsf_isa(neondot arm -march=armv8.2-a+dotprod)
 qsf_isa(simd wasm -msimd128)
+qsf_isa(relaxedpairs wasm-relaxed -msimd128 -mrelaxed-simd)
 qsf_isa(relaxed wasm-relaxed -msimd128 -mrelaxed-simd)
 
 # The source of the list that the engine finds them by.

@@ -13,7 +13,7 @@ import {
   buildWasm,
   convertModel,
   testedRooms,
-  variants,
+  wasmBuilds,
 } from './lib/build.mjs';
 import { installLocked } from './lib/npm.mjs';
 import { Stop, elapsed, main, root, run, runTool } from './lib/process.mjs';
@@ -87,9 +87,9 @@ const parts = [
   ['Built-in model', convertModel],
   ['Likely mistakes in the C++ (clang-tidy)', clangTidy],
   ['WebAssembly builds', () => buildWasm({ tests: true })],
-  ...variants.map((variant) => {
-    const preset = `wasm-${variant}`;
-    return [`WebAssembly tests in Node (${variant})`, () => ctest(preset, '-R', testedRooms(variant)), cases(preset)];
+  ...wasmBuilds.map((build) => {
+    const preset = `wasm-${build}`;
+    return [`WebAssembly tests in Node (${build})`, () => ctest(preset, '-R', testedRooms(build)), cases(preset)];
   }),
   ['Build with AddressSanitizer and UBSan, fuzzers too', () => buildPreset('asan', { tests: true })],
   ['Tests with AddressSanitizer and UBSan', () => ctest('asan'), cases('asan')],

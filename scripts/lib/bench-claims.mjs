@@ -24,14 +24,16 @@ function browserGoals(peers) {
   const rows = peers?.browser?.rows ?? [];
   const row = (engine) => find(rows, { model: 'smollm-135m/q4_0', engine, threads: 1 });
   const wllama = (key) => better([row('wllama 2.4.0'), row('wllama 3.8.1')], key);
-  const against = (engine, key) => ratio(row(engine), wllama(key), key);
+  // Pages take the one that is faster on their processor.
+  const relaxed = (key) => better([row('qsf relaxed'), row('qsf relaxedpairs')], key);
+  const against = (ours, key) => ratio(ours, wllama(key), key);
   const avx2 = find(peers?.native, { model: 'smollm-135m/q4_0', engine: 'qsf avx2', threads: 1 });
   return [
-    goal('Chromium, 135M Q4_0, relaxed SIMD: decode / better wllama', 6, against('qsf relaxed', 'decode')),
-    goal('the same: prefill', 10, against('qsf relaxed', 'prefill')),
-    goal('Chromium, 135M Q4_0, plain SIMD: decode / better wllama', 3, against('qsf simd', 'decode')),
-    goal('the same: prefill', 4, against('qsf simd', 'prefill')),
-    goal('Chromium relaxed SIMD / own native AVX2, decode', 0.6, ratio(row('qsf relaxed'), avx2, 'decode')),
+    goal('Chromium, 135M Q4_0, relaxed SIMD: decode / better wllama', 6, against(relaxed('decode'), 'decode')),
+    goal('the same: prefill', 10, against(relaxed('prefill'), 'prefill')),
+    goal('Chromium, 135M Q4_0, plain SIMD: decode / better wllama', 3, against(row('qsf simd'), 'decode')),
+    goal('the same: prefill', 4, against(row('qsf simd'), 'prefill')),
+    goal('Chromium relaxed SIMD / own native AVX2, decode', 0.6, ratio(relaxed('decode'), avx2, 'decode')),
   ];
 }
 

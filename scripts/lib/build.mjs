@@ -5,17 +5,17 @@ import { dirname, join } from 'node:path';
 import { dependencies, runWithEmscripten } from './emscripten.mjs';
 import { Stop, root, run } from './process.mjs';
 
-/**
- * The WebAssembly builds: one for the relaxed integer dot product, one for everywhere else. The former has the modules of
- * both, the other tests only.
- */
-export const variants = ['simd', 'relaxed'];
+/** The variants of the WebAssembly modules: for everywhere, for relaxed SIMD on x86 without VNNI, for relaxed SIMD. */
+export const variants = ['simd', 'relaxedpairs', 'relaxed'];
 
-/** Where a variant's instructions are chosen. All other rooms are the same code in each: the last one's build tests them. */
+/** The WebAssembly builds: one with relaxed SIMD, which has the modules of all variants, and one without, which has tests only. */
+export const wasmBuilds = ['simd', 'relaxed'];
+
+/** Where a build's instructions are chosen. All other rooms are the same code in each: the last one tests them. */
 const chosenByVariant = ['kernels', 'model', 'run'];
 
-/** Which rooms' tests a variant has, as a pattern. */
-export const testedRooms = (variant) => (variant === variants.at(-1) ? '.' : `^(${chosenByVariant.join('|')})$`);
+/** Which rooms' tests a build has, as a pattern. */
+export const testedRooms = (build) => (build === wasmBuilds.at(-1) ? '.' : `^(${chosenByVariant.join('|')})$`);
 
 /** A variant's modules: one, and its twin for memory that threads share. */
 const modules = (variant) => [`qsf-${variant}`, `qsf-${variant}-threads`];
@@ -134,7 +134,7 @@ export async function buildFirstWasm() {
   const made = join(buildFolder('wasm-relaxed'), 'bin');
   for (const name of starters) copyIfNewer(join(made, name), join(packageSources, name));
   for (const name of modules('simd').map((module) => `${module}.wasm`)) {
-    for (const stand of [name.replace('simd', 'relaxed'), name])
+    for (const stand of [...variants.slice(1).map((variant) => name.replace('simd', variant)), name])
       copyIfNewer(join(made, name), join(packageSources, stand));
   }
   return true;

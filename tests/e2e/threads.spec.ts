@@ -12,7 +12,7 @@ const MiB = 1024 * 1024;
 const PROMPT = 'Once upon a time there was a little fox who';
 const generation = { maxTokens: 40, temperature: 0.8, seed: 11, logitsHash: true };
 const nativeOptions = ['--prompt', PROMPT, '--max-tokens', '40', '--temperature', '0.8', '--seed', '11'];
-const variants: Variant[] = ['relaxed', 'simd'];
+const variants: Variant[] = ['relaxed', 'relaxedpairs', 'simd'];
 
 /** In MiB: all weights in memory, and less than the weights. */
 const budgets = [16, 4];

@@ -114,10 +114,15 @@ async function expectTwin(tab: Tab, name: string, { title, memory, streamed }: C
 
 const browsers: { title: string; launch: () => Promise<Browser>; variant: Variant | undefined; expected: Variant[] }[] =
   [
-    { title: 'Chromium, relaxed SIMD', launch: launchChromium, variant: undefined, expected: ['relaxed'] },
+    {
+      title: 'Chromium, relaxed SIMD',
+      launch: launchChromium,
+      variant: undefined,
+      expected: ['relaxed', 'relaxedpairs'],
+    },
     { title: 'Chromium, SIMD', launch: launchChromium, variant: 'simd', expected: ['simd'] },
-    { title: 'Firefox', launch: launchFirefox, variant: undefined, expected: ['relaxed', 'simd'] },
-    { title: 'WebKit', launch: launchWebKit, variant: undefined, expected: ['relaxed', 'simd'] },
+    { title: 'Firefox', launch: launchFirefox, variant: undefined, expected: ['relaxed', 'relaxedpairs', 'simd'] },
+    { title: 'WebKit', launch: launchWebKit, variant: undefined, expected: ['relaxed', 'relaxedpairs', 'simd'] },
   ];
 
 for (const { title: browserTitle, launch, variant, expected } of browsers) {

@@ -161,9 +161,11 @@ describe('in a page', () => {
     const elsewhere = await serveFolder(packedFolder(), 'shared');
     const page = await context.newPage();
     await page.goto(await serveFolder(app.folder, 'isolated'));
-    const stories = await page.evaluate(`(${TELL_FROM})(${JSON.stringify([elsewhere, await modelAddress()])})`);
+    const from = JSON.stringify([elsewhere, await modelAddress()]);
+    const stories = (await page.evaluate(`(${TELL_FROM})(${from})`)) as string[];
     await page.close();
-    expect(stories).toEqual([`relaxed:${story}`, `simd:${story}`, `simd:${story}`]);
+    expect(['relaxed', 'relaxedpairs'].map((variant) => `${variant}:${story}`)).toContain(stories[0]);
+    expect(stories.slice(1)).toEqual([`simd:${story}`, `simd:${story}`]);
   });
 });
 

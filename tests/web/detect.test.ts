@@ -1,6 +1,15 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { RELAXED_DOT, SIMD_DOT, detectThreads, probe } from '../../web/src/detect.js';
+import {
+  BY_FOUR,
+  BY_PAIRS,
+  RELAXED_DOT,
+  SIMD_DOT,
+  detectThreads,
+  detectVariant,
+  probe,
+  rounds,
+} from '../../web/src/detect.js';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
@@ -8,9 +17,11 @@ describe('the probe modules', () => {
   // Assembled by hand from the WebAssembly binary format and the relaxed SIMD proposal's opcode 0x113.
   it('use the dots themselves', () => {
     expect(hex(RELAXED_DOT)).toBe(
-      '0061736d01000000' + '01080160037b7b7b017b' + '03020100' + '0a0d010b00200020012002fd93020b',
+      '0061736d01000000' + '01080160037b7b7b017b' + '03020100' + '070501016600000a0d010b00200020012002fd93020b',
     );
-    expect(hex(SIMD_DOT)).toBe('0061736d01000000' + '01070160027b7b017b' + '03020100' + '0a0b01090020002001fdba010b');
+    expect(hex(SIMD_DOT)).toBe(
+      '0061736d01000000' + '01070160027b7b017b' + '03020100' + '070501016600000a0b01090020002001fdba010b',
+    );
   });
 
   it('are valid for an instruction that exists and invalid for one that does not', () => {
@@ -18,6 +29,61 @@ describe('the probe modules', () => {
     expect(WebAssembly.validate(probe(2, [0xfd, 0xff, 0x7f]))).toBe(false);
     // The operands are part of the question.
     expect(WebAssembly.validate(probe(3, [0xfd, 0xba, 0x01]))).toBe(false);
+  });
+});
+
+describe('the rounds that are timed', () => {
+  const run = (bytes: Uint8Array<ArrayBuffer>, n: number) => {
+    const { f } = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports as { f: (n: number) => number };
+    return f(n);
+  };
+
+  it('are as many as are asked for, of eight steps each', () => {
+    // i32x4.add of codes, which are ones in each byte.
+    const added = rounds((sum, codes) => [0x20, sum, 0x20, codes, 0xfd, 0xae, 0x01]);
+    for (const n of [1, 2, 1000]) expect(run(added, n)).toBe((8 * n * 0x01010101) | 0);
+  });
+
+  it('have the dots that the kernels have', () => {
+    expect(hex(BY_FOUR)).toContain('200120022001fd93022101'.repeat(8));
+    expect(hex(BY_PAIRS)).toContain('20012002fd92022001fd8e012101'.repeat(8));
+  });
+});
+
+describe('the variant', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllGlobals();
+  });
+
+  it.each([
+    { four: 1.6, pairs: 0.9, expected: 'relaxedpairs' },
+    { four: 0.8, pairs: 0.9, expected: 'relaxed' },
+    { four: 0.5, pairs: 1.6, expected: 'relaxed' },
+  ])('is $expected where rounds take $four and $pairs ms', ({ four, pairs, expected }) => {
+    let now = 0;
+    let times = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    class Module {
+      constructor(readonly bytes: Uint8Array) {}
+    }
+    class Instance {
+      readonly exports;
+      constructor({ bytes }: Module) {
+        const ms = bytes === BY_FOUR ? four : pairs;
+        // The first time it is not compiled well, the second something else has the machine.
+        this.exports = { f: () => (now += times++ < 3 ? 20 : ms) };
+      }
+    }
+    vi.stubGlobal('WebAssembly', { validate: () => true, Module, Instance });
+    expect(detectVariant()).toBe(expected);
+  });
+
+  it('is that without relaxed SIMD elsewhere, and none without SIMD', () => {
+    vi.stubGlobal('WebAssembly', { validate: (bytes: Uint8Array) => bytes === SIMD_DOT });
+    expect(detectVariant()).toBe('simd');
+    vi.stubGlobal('WebAssembly', { validate: () => false });
+    expect(detectVariant).toThrow(expect.objectContaining({ code: 'unsupported_host' }));
   });
 });
 

@@ -21,7 +21,7 @@ const DEFAULT_MEMORY = 256 * MiB;
 /** With a page more, sizes of 32 bits would not hold the memory's own. */
 const MOST_MEMORY = 4 * GiB - PAGE;
 const MOST_STOPS = 8;
-const VARIANTS: readonly Variant[] = ['relaxed', 'simd'];
+const VARIANTS: readonly Variant[] = ['relaxed', 'relaxedpairs', 'simd'];
 const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'include'];
 
 type Names<T> = Record<keyof T, true>;

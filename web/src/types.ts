@@ -18,8 +18,11 @@ export type { End, KvType, Pooling, Region };
  */
 export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | ArrayBufferView<ArrayBuffer>;
 
-/** The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `simd` runs everywhere else. */
-export type Variant = 'relaxed' | 'simd';
+/**
+ * The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `relaxedpairs` that of pairs, which is faster where
+ * processors have no instruction for the former (x86 without AVX-VNNI), `simd` runs everywhere else.
+ */
+export type Variant = 'relaxed' | 'relaxedpairs' | 'simd';
 
 export interface Progress {
   /** `open`: tables are read and the memory plan is made. `download`: weights arrive. `ready`: load() is about to resolve. */

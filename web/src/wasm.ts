@@ -1,4 +1,4 @@
-// The WebAssembly modules and where they are. What starts them is the same for both variants.
+// The WebAssembly modules and where they are. What starts them is the same for all variants.
 import type { WasmSource } from './contract.js';
 import type { ModuleStarter } from './engine.js';
 import createAlone from './qsf-simd.js';
@@ -11,6 +11,10 @@ const FILES: Record<Variant, Record<'alone' | 'shared', () => URL>> = {
   relaxed: {
     alone: () => new URL('./qsf-relaxed.wasm', import.meta.url),
     shared: () => new URL('./qsf-relaxed-threads.wasm', import.meta.url),
+  },
+  relaxedpairs: {
+    alone: () => new URL('./qsf-relaxedpairs.wasm', import.meta.url),
+    shared: () => new URL('./qsf-relaxedpairs-threads.wasm', import.meta.url),
   },
   simd: {
     alone: () => new URL('./qsf-simd.wasm', import.meta.url),

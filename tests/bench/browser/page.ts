@@ -11,7 +11,7 @@ export interface Settings {
   threads: number;
   /** Bytes for the whole of QSF. */
   memory: number;
-  variant?: 'simd' | 'relaxed';
+  variant?: 'simd' | 'relaxed' | 'relaxedpairs';
   /** Whether the browser keeps the model. Default false. */
   cache?: boolean;
 }

@@ -7,7 +7,7 @@ import * as format from './format.js';
 const box = byId('figures', HTMLElement);
 const live = byId('live', HTMLElement);
 
-const VARIANTS = { relaxed: 'relaxed SIMD', simd: 'SIMD' } as const;
+const VARIANTS = { relaxed: 'relaxed SIMD', relaxedpairs: 'relaxed SIMD', simd: 'SIMD' } as const;
 
 /** Shows how fast the story goes, where its bytes come from, and what computes it. */
 export function drawFigures({ generation, io, engine, memory }: Stats): void {
