@@ -163,6 +163,18 @@ describe('the worker that fills shared memory', () => {
     await kept.close();
   });
 
+  it('holds nobody up who closes while it does not answer', async () => {
+    const { setTimeout: later } = globalThis;
+    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
+    await open();
+    const worker = await begin();
+    vi.spyOn(Atomics, 'load').mockImplementation(frozen(worker));
+    await kept.close();
+    expect(worker.terminated).toBe(true);
+    // Its loop ends in this thread.
+    for (let i = 0; i < 10; i++) await turn();
+  });
+
   it('looks for a while before it sleeps, and seldom where that was in vain', async () => {
     await open();
     await begin();

@@ -1,6 +1,24 @@
 // Workers of the package's own script that work beside the one that starts them.
 import { ownScript } from '../worker-platform.js';
 
+/** Milliseconds in which such a worker must answer. */
+export const PATIENCE = 10_000;
+
+/** That a worker has opened what it was given, or never will. */
+export class Opening {
+  /** Says that it is known which. */
+  settle!: () => void;
+  readonly #settled = new Promise<void>((resolve) => (this.settle = resolve));
+
+  /** Then has the file let go of; `end`, which is to settle both, is called where that takes too long. */
+  async close(letGo: () => Promise<unknown>, end: () => void): Promise<void> {
+    const late = setTimeout(end, PATIENCE);
+    await this.#settled;
+    await letGo();
+    clearTimeout(late);
+  }
+}
+
 /** Starts one, which knows by its name what it is; undefined where there is none to be had. */
 export function startBeside<T>(name: string, told: (message: T) => void, failed: () => void): Worker | undefined {
   const { address, type } = ownScript();

@@ -2,15 +2,13 @@
 // what has been stands in memory that both see: a message for each piece would take as long as copying it.
 import { KiB } from '../constants.js';
 import { tick } from '../tick.js';
-import { startBeside } from './beside.js';
+import { Opening, PATIENCE, startBeside } from './beside.js';
 import { SyncFile, openHandle } from './opfs.js';
 
 /** The worker's name, by which the one script knows what it is. */
 export const FILLER = 'qsf-filler';
 /** Bytes that are read sooner than another worker is asked. */
 const FEW = 16 * KiB;
-/** Milliseconds in which one read at least must have ended. */
-const PATIENCE = 10_000;
 /** Milliseconds that the worker sleeps before it gives messages a turn. */
 const SLEEP = 1000;
 /** Milliseconds between two looks at a read that is not to be cut off. */
@@ -80,7 +78,7 @@ function change(state: Int32Array, at: number, count: number): void {
   if (Atomics.load(state, SLEEPERS) > 0) Atomics.notify(state, at);
 }
 
-interface Opening {
+interface Given {
   file: FileSystemFileHandle;
   memory: SharedArrayBuffer;
   state: Int32Array;
@@ -88,7 +86,7 @@ interface Opening {
 
 /** In that worker: opens the file that the first message brings and reads what is asked for. */
 export function serveFills(): void {
-  const serve = async ({ file, memory, state }: Opening) => {
+  const serve = async ({ file, memory, state }: Given) => {
     const model = new SyncFile(await openHandle(file));
     const waiter = new Waiter(state);
     globalThis.postMessage(true);
@@ -109,7 +107,7 @@ export function serveFills(): void {
     }
   };
   const end = () => globalThis.postMessage(false);
-  globalThis.onmessage = ({ data }: MessageEvent<Opening>) => serve(data).then(end, end);
+  globalThis.onmessage = ({ data }: MessageEvent<Given>) => serve(data).then(end, end);
 }
 
 /** The worker seen from here. Once it has failed, or is late, it is ended and fills nothing. */
@@ -119,9 +117,7 @@ export class Filler {
   readonly #worker: Worker | undefined;
   /** Whether it fills. */
   isOpen = false;
-  /** Resolves once it is open, or never will be. */
-  #begun!: () => void;
-  readonly #beginning = new Promise<void>((resolve) => (this.#begun = resolve));
+  readonly #opening = new Opening();
   /** Who waits for reads, in the order of what was asked. */
   readonly #waiting: ((isThere: boolean) => void)[] = [];
   #asked = 0;
@@ -134,10 +130,10 @@ export class Filler {
     const told = (isOpen: boolean) => {
       if (!isOpen) return this.#end();
       this.isOpen = true;
-      this.#begun();
+      this.#opening.settle();
     };
     this.#worker = startBeside(FILLER, told, () => this.#end());
-    this.#worker?.postMessage({ file, memory, state: this.#state } satisfies Opening);
+    this.#worker?.postMessage({ file, memory, state: this.#state } satisfies Given);
   }
 
   /**
@@ -164,10 +160,8 @@ export class Filler {
   /** Resolves when the worker has let go of the file. It ends with this one, as readers do. */
   async close(): Promise<void> {
     if (!this.#worker) return;
-    const late = setTimeout(() => this.#end(), PATIENCE);
-    await this.#beginning;
-    if (this.isOpen) await this.#ask(0, 0, 0);
-    clearTimeout(late);
+    const letGo = async () => this.isOpen && (await this.#ask(0, 0, 0));
+    await this.#opening.close(letGo, () => this.#end());
   }
 
   #ask(offset: number, at: number, size: number): Promise<boolean> {
@@ -187,7 +181,7 @@ export class Filler {
   /** A read that is under way is waited for: its bytes would come when others may lie there. */
   #end(): void {
     this.isOpen = false;
-    this.#begun();
+    this.#opening.settle();
     if (Atomics.compareExchange(this.#state, DOING, IDLE, ENDED) === READING) {
       setTimeout(() => this.#end(), LOOK);
       return;

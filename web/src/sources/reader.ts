@@ -1,13 +1,11 @@
 // A worker that reads a kept model while this one computes, by a handle of its own.
 import { KiB } from '../constants.js';
 import type { Supply } from './ahead.js';
-import { startBeside } from './beside.js';
+import { Opening, PATIENCE, startBeside } from './beside.js';
 import { openHandle } from './opfs.js';
 
 /** The worker's name, by which the one script knows what it is. */
 export const READER = 'qsf-reader';
-/** Milliseconds in which a read must be answered. */
-const PATIENCE = 10_000;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 /** Bytes to be read; they come back, as many as there were. */
@@ -40,9 +38,7 @@ export class Reader implements Supply {
   readonly gap = 64 * KiB;
   readonly #worker: Worker | undefined;
   #isOpen = false;
-  /** Resolves once it is open, or never will be. */
-  #begun!: () => void;
-  readonly #beginning = new Promise<void>((resolve) => (this.#begun = resolve));
+  readonly #opening = new Opening();
   /** Who waits for answers, which come in the order of what was asked. */
   readonly #waiting: ((bytes?: Bytes) => void)[] = [];
 
@@ -51,7 +47,7 @@ export class Reader implements Supply {
     const told = (answer: Bytes | boolean) => {
       if (answer === true) {
         this.#isOpen = true;
-        this.#begun();
+        this.#opening.settle();
         opened();
       } else if (answer) this.#waiting.shift()?.(answer);
       else this.#end();
@@ -72,10 +68,8 @@ export class Reader implements Supply {
    */
   async close(): Promise<void> {
     if (!this.#worker) return;
-    const late = setTimeout(() => this.#end(), PATIENCE);
-    await this.#beginning;
-    clearTimeout(late);
-    if (this.#isOpen) await this.#ask();
+    const letGo = async () => this.#isOpen && (await this.#ask());
+    await this.#opening.close(letGo, () => this.#end());
   }
 
   #ask(request?: Request, transfer: ArrayBuffer[] = []): Promise<Bytes | undefined> {
@@ -91,7 +85,7 @@ export class Reader implements Supply {
 
   #end(): undefined {
     this.#isOpen = false;
-    this.#begun();
+    this.#opening.settle();
     this.#worker?.terminate();
     for (const tell of this.#waiting.splice(0)) tell();
   }
