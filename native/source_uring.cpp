@@ -15,7 +15,7 @@ namespace qsf {
 namespace {
 
 constexpr std::uint64_t kWoken = PieceReads::kMaxPieces;
-constexpr std::size_t kPlaces = 64;  // of memory that is read into in place, registered
+constexpr std::size_t kPlaces = 64;             // of memory that is read into in place, registered
 constexpr std::size_t kWidestPlace = 16 << 20;  // growing takes as long as registering anew
 
 /// What reaches from the first byte of both to the last.
