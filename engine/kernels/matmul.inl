@@ -38,75 +38,159 @@ QSF_INLINE void dots_by_parts(Ints (&dots)[kStrips], Codes& codes, const std::in
   } while (at != sizeof(Ints));
 }
 
+/// Panels that hold kColumns columns.
+template <int kColumns>
+inline constexpr int kPanelsOf = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
+
+/// f(s, c, dots) with the exact dots of part kPart of a group, of kStrips strips with kColumns columns; the codes' last
+/// part takes them to the next group.
+template <TileKind kKind, int kStrips, int kColumns, int kPart, class Codes, class Lines, class F>
+QSF_INLINE void dots_of_part(Codes& codes, const PanelPass (&panels)[kPanelsOf<kColumns>], Lines lines, ReadAhead by,
+                             F f) {
+  constexpr int kBits = kKind.level_bits();
+  constexpr int kPer = kKind.per_group();
+  constexpr int kDots = kMaxDots / kPer;
+  // Engines of WebAssembly keep few registers: a column alone takes a group in the rounds of a loop, which stay in
+  // order and need half as many.
+  constexpr int kRounds = kDotsInRow && kColumns == 1 && kPer == 1 && kKind.halves() ? 2 : 1;
+  if constexpr (kByParts && kKind.trellis && kColumns == 1) {
+    static_assert(kPer == 1);
+    Ints dots[kStrips];
+    dots_by_parts<kDots>(dots, codes, panels[0].codes);
+    unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+      codes.of[s].template next<1>();
+      f(s, std::integral_constant<int, 0>{}, dots[s]);
+    });
+    return;
+  }
+  Sum<kBits> sum[kStrips][kColumns] = {};
+  std::uint32_t rounds = kRounds;
+  if constexpr (kRounds > 1) asm("" : "+r"(rounds));  // not to be unrolled
+  for (const std::int8_t* x = panels[0].codes; rounds != 0; --rounds, x += kGroup / kRounds) {
+    unroll<kDots / kRounds>([&](auto index) __attribute__((always_inline)) {
+      constexpr int kAt = kPart * kDots + decltype(index)::value;
+      unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
+        const auto four = operands<kKind, kAt>(codes.of[s]);
+        unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
+          constexpr int kC = decltype(c)::value;
+          const std::int8_t* const of_panel = kC < int{kPanel} ? x : panels[kC / kPanel].codes;
+          dot<kBits>(sum[s][c], four, load_broadcast<kAt>(of_panel + kC % kPanel * kGroup));
+        });
+      });
+      if constexpr (!std::is_null_pointer_v<Lines>) ask_ahead<kKind, kAt>(lines, by);
+    });
+    if constexpr (kPart + 1 == kPer) {
+      unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].template next<kRounds>(); });
+    }
+  }
+  for_each_sum<kStrips, kColumns>([&](auto s, auto c)
+                                      __attribute__((always_inline)) { f(s, c, total<kBits>(sum[s][c])); });
+}
+
+/// Panels that a pass of kColumns columns goes through.
+template <TileKind kKind, int kColumns>
+struct PanelsPass {
+  static constexpr int kPer = kKind.per_group();
+
+  QSF_INLINE PanelsPass(const MatmulArgs& a, std::uint32_t column, std::size_t group)
+      : width(kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel) {
+    begin_panels<kPer>(of, a, column, group);
+  }
+  QSF_INLINE void next_group() {
+    unroll<kPanelsOf<kColumns>>([&](auto p) __attribute__((always_inline)) {
+      of[p].codes += width * kGroup;
+      of[p].d += width;
+      of[p].sums += width * kPer;
+    });
+  }
+
+  PanelPass of[kPanelsOf<kColumns>];
+  std::size_t width;
+};
+
 /// Adds to strips' sums with the columns from `column` on what for_parts(add, passed) goes through from `group` on, as
 /// for_each_part does.
 template <TileKind kKind, int kStrips, int kColumns, class ForParts>
 QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs& a, const TileShape& shape,
                              std::uint32_t column, std::size_t group, ForParts for_parts) {
-  constexpr int kBits = kKind.level_bits();
-  constexpr int kPer = kKind.per_group();
-  constexpr int kDots = kMaxDots / kPer;
-  // Engines of WebAssembly run the dots of a sum in a row, each when the last has its answer: a column alone takes a
-  // group in the rounds of a loop, which stay in order and need fewer registers; others have a second sum.
-  constexpr int kRounds = kDotsInRow && kColumns == 1 && kPer == 1 && kKind.halves() ? 2 : 1;
-  constexpr int kSums = kDotsInRow && kRounds == 1 && kDots == kMaxDots && kBits < 8 ? 2 : 1;
-  constexpr int kPanels = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
-  const std::size_t width = kColumns < int{kPanel} ? a.xq.panel_width(column, a.n) : kPanel;
-  PanelPass panels[kPanels];
-  begin_panels<kPer>(panels, a, column, group);
+  PanelsPass<kKind, kColumns> panels(a, column, group);
   const float offset = dot_offset<kKind>(shape);
   // Activations of more columns leave the first level of cache no room for what is far ahead.
   [[maybe_unused]] const ReadAhead by = kColumns > int{kPanel} || a.n > kPanel ? kBothLevels : read_ahead;
 
   const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
                        auto lines) __attribute__((always_inline)) {
-    constexpr int kPart = decltype(part)::value;
-    if constexpr (kByParts && kKind.trellis && kColumns == 1) {
-      static_assert(kPer == 1);
-      Ints dots[kStrips];
-      dots_by_parts<kDots>(dots, codes, panels[0].codes);
-      unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
-        codes.of[s].template next<1>();
-        add_part<kKind, 0, 0>(acc[s][0], dots[s], scales[s], sub, offset, panels[0]);
-      });
-      return;
-    }
-    Sum<kBits> sum[kStrips][kColumns][kSums] = {};
-    std::uint32_t rounds = kRounds;
-    if constexpr (kRounds > 1) asm("" : "+r"(rounds));  // not to be unrolled
-    for (const std::int8_t* x = panels[0].codes; rounds != 0; --rounds, x += kGroup / kRounds) {
-      unroll<kDots / kRounds>([&](auto index) __attribute__((always_inline)) {
-        constexpr int kAt = kPart * kDots + decltype(index)::value;
-        unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
-          const auto four = operand<kBits>(codes.of[s].template levels<kAt>());
-          unroll<kColumns>([&](auto c) __attribute__((always_inline)) {
-            constexpr int kC = decltype(c)::value;
-            const std::int8_t* const of_panel = kC < int{kPanel} ? x : panels[kC / kPanel].codes;
-            dot<kBits>(sum[s][c][kAt % kSums], four, load_broadcast<kAt>(of_panel + kC % kPanel * kGroup));
-          });
-        });
-        if constexpr (!std::is_null_pointer_v<decltype(lines)>) ask_ahead<kKind, kAt>(lines, by);
-      });
-      if constexpr (kPart + 1 == kPer) {
-        unroll<kStrips>([&](auto s) __attribute__((always_inline)) { codes.of[s].template next<kRounds>(); });
+    const auto finish = [&](auto s, auto c, Ints dots) __attribute__((always_inline)) {
+      constexpr int kC = decltype(c)::value;
+      add_part<kKind, kC % kPanel, decltype(part)::value>(acc[s][c], dots, scales[s], sub, offset,
+                                                          panels.of[kC / kPanel]);
+    };
+    dots_of_part<kKind, kStrips, kColumns, decltype(part)::value>(codes, panels.of, lines, by, finish);
+  };
+  const auto passed = [&]() __attribute__((always_inline)) { panels.next_group(); };
+  for_parts(add, passed);
+}
+
+/// Dots of a strip with kColumns columns, and what is to be made of them.
+template <int kColumns>
+struct LaterDots {
+  static constexpr int kParts = 8;
+
+  std::int32_t dots[kColumns][kParts][kLanes];
+  float scales[kParts][kLanes];
+  float minima[kParts][kLanes];
+};
+
+/// Adds `parts` of them to the columns' sums; kinds share it. `behind` is where they begin.
+template <int kPer, bool kHasMin, int kColumns>
+[[gnu::noinline]] void add_later_dots(float (&sums)[kColumns][kLanes], const LaterDots<kColumns>& later, int parts,
+                                      float offset, const PanelPass& behind, std::size_t width) {
+  for (int c = 0; c < kColumns; ++c) {
+    Floats acc = load(sums[c]);
+    const float* d = behind.d + c;
+    const float* xsum = behind.sums + c * kPer;
+    for (int at = 0; at < parts; d += width, xsum += width * kPer) {
+      for (int part = 0; part < kPer; ++part, ++at) {
+        // Exact, as in add_part.
+        const Floats dots = convert_to<Floats>(load<Ints>(later.dots[c][at])) - broadcast(offset * xsum[part]);
+        add_dots<kHasMin>(acc, dots, load(later.scales[at]), load(later.minima[kHasMin ? at : 0]), *d, xsum[part]);
       }
     }
-    for_each_sum<kStrips, kColumns>([&](auto s, auto c) __attribute__((always_inline)) {
-      constexpr int kC = decltype(c)::value;
-      Ints dots = total<kBits>(sum[s][c][0]);
-      if constexpr (kSums == 2) dots = dots + total<kBits>(sum[s][c][1]);
-      add_part<kKind, kC % kPanel, kPart>(acc[s][c], dots, scales[s], sub, offset, panels[kC / kPanel]);
-    });
+    store(sums[c], acc);
+  }
+}
+
+/// A strip times the columns from `column` on where registers are few: many dots, then what is made of them.
+template <TileKind kKind, int kColumns>
+void strip_times_pass(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
+                      std::uint32_t column) {
+  const float offset = dot_offset<kKind>(shape);
+  PanelsPass<kKind, kColumns> panels(a, column, 0);
+  PanelPass behind = panels.of[0];
+  LaterDots<kColumns> later;
+  int at = 0;
+  float sums[kColumns][kLanes] = {};
+  const auto finish = [&]() __attribute__((always_inline)) {
+    add_later_dots<kKind.per_group(), kKind.has_min>(sums, later, at, offset, behind, panels.width);
+    behind = panels.of[0];
+    at = 0;
+  };
+  const auto multiply = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
+                            const std::byte*) __attribute__((always_inline)) {
+    store(later.scales[at], scales[0].scale(sub));
+    if constexpr (kKind.has_min) store(later.minima[at], scales[0].minimum(sub));
+    dots_of_part<kKind, 1, kColumns, decltype(part)::value>(
+        codes, panels.of, nullptr, kBothLevels,
+        [&](auto, auto c, const Ints& dots) __attribute__((always_inline)) { store(later.dots[c][at], dots); });
+    ++at;
   };
   const auto passed = [&]() __attribute__((always_inline)) {
-    unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-      PanelPass& panel = panels[p];
-      panel.codes += width * kGroup;
-      panel.d += width;
-      panel.sums += width * kPer;
-    });
+    panels.next_group();
+    if (at == later.kParts) finish();
   };
-  for_parts(add, passed);
+  for_each_part<kKind, 1>(groups_of(a.cols), shape, strip, 0, multiply, passed);
+  finish();
+  for (int c = 0; c < kColumns; ++c) store_strip(a, row, column + c, load(sums[c]));
 }
 
 /// kStrips strips of 16 rows, strip_bytes and rows_apart apart (0: one and the same), times kColumns activation columns
@@ -295,7 +379,11 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
     for_columns(in_tiles + in_spans, together, [&](auto columns, std::uint32_t column) {
       if constexpr (columns > 1 || kReadsAhead) {
         for (std::uint32_t s = 0; s < here; ++s) {
-          strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, 0, row + s * kTileRows, 0, column);
+          if constexpr (kDotsInRow && columns == kMaxPass) {  // fewer gain little or nothing
+            strip_times_pass<kKind, columns>(a, shape, at + s * strip_bytes, row + s * kTileRows, column);
+          } else {
+            strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, 0, row + s * kTileRows, 0, column);
+          }
         }
       }
     });

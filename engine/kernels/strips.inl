@@ -27,6 +27,10 @@ struct TileKind {
     return levels == Levels::codes ? code_bits
                                    : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
   }
+  /// Whether levels are codes that lie in one plane, so many to a byte.
+  constexpr bool in_fields() const {
+    return !trits && !trellis && !shared && levels == Levels::codes && code_bits < 8 && std::has_single_bit(code_bits);
+  }
   /// Cache lines that a group of 32 takes, with its share of the block's numbers.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
   /// Whether half a group's codes are whole loads of every plane, and of no chain that goes through others.
@@ -206,6 +210,16 @@ class TileCodes {
     }
   }
 
+  /// The bytes that hold them, of one plane.
+  template <int kAt>
+  QSF_INLINE Bits bytes() const {
+    return load<Bits>(planes_[0] + field<kAt>().byte);
+  }
+  template <int kAt>
+  static constexpr TileField field() {
+    return tile_field(tile_planes(kKind.code_bits, kGroup)[0], 0, kAt * kTileGroup);
+  }
+
   /// The native vector of them that is `at` bytes on in their loads.
   template <int kAt>
   QSF_INLINE BitsPart levels_part(std::size_t at) {
@@ -304,6 +318,17 @@ class TileCodes<kKind> {
   std::byte levels_[kUnpacked * kMaxDots * kTileLoad];
   const std::byte* at_ = levels_ + sizeof levels_;
 };
+
+/// Columns 4 kAt .. 4 kAt + 3 of codes' current group, made ready for the dot.
+template <TileKind kKind, int kAt, class Codes>
+QSF_INLINE auto operands(Codes& codes) {
+  constexpr int kBits = kKind.level_bits();
+  if constexpr (kKind.in_fields() && requires(Bits bytes) { field_operand<kBits, 0>(bytes); }) {
+    return field_operand<kBits, Codes::template field<kAt>().shift>(codes.template bytes<kAt>());
+  } else {
+    return operand<kBits>(codes.template levels<kAt>());
+  }
+}
 
 template <TileKind kKind>
 void unpack_levels(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels) {
@@ -455,11 +480,11 @@ QSF_INLINE float dot_offset(const TileShape& shape) {
 }
 
 /// Adds the exact dots of a part with a column whose scale is d and whose codes sum up to xsum.
-template <TileKind kKind>
+template <bool kHasMin>
 QSF_INLINE void add_dots(Floats& acc, Floats dots, Floats scale, Floats minimum, float d, float xsum) {
   const Floats dx = broadcast(d);
   acc = acc + (scale * dx) * dots;
-  if constexpr (kKind.has_min) acc = acc + (minimum * dx) * broadcast(xsum);
+  if constexpr (kHasMin) acc = acc + (minimum * dx) * broadcast(xsum);
 }
 
 /// Adds part kPart of a group, in column kIn of its panel.
@@ -474,7 +499,7 @@ QSF_INLINE void add_part(Floats& acc, Ints dots, const Scales& scales, std::size
   }
   Floats minimum{};
   if constexpr (kKind.has_min) minimum = scales.minimum(sub);
-  add_dots<kKind>(acc, isum, scales.scale(sub), minimum, panel.d[kIn], xsum);
+  add_dots<kKind.has_min>(acc, isum, scales.scale(sub), minimum, panel.d[kIn], xsum);
 }
 
 QSF_INLINE void store_strip(const MatmulArgs& a, std::uint32_t row, std::uint32_t column, Floats acc) {

@@ -79,7 +79,7 @@ void add_parts(TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x
       const Floats minimum = load(strip.minima[kKind.has_min ? at : 0]);
       unroll<kTilePass>([&](auto c) __attribute__((always_inline)) {
         const Floats dots = convert_to<Floats>(load<Ints>(span.dots[s][p][c]));
-        add_dots<kKind>(sums[c], dots, scale, minimum, x.d[at / kPer][c], x.sums[kKind.has_min ? at : 0][c]);
+        add_dots<kKind.has_min>(sums[c], dots, scale, minimum, x.d[at / kPer][c], x.sums[kKind.has_min ? at : 0][c]);
       });
     }
     unroll<kTilePass>([&](auto c) __attribute__((always_inline)) { store(strip.sums[column + c], sums[c]); });

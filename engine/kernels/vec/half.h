@@ -16,6 +16,9 @@ QSF_INLINE HalvesPart broadcast_u16() {
   return bit_cast<HalvesPart>(broadcast<kValue * 0x10001u>().part[0]);
 }
 
+/// Apart: inlined it would be most of what multiplies.
+[[gnu::noinline]] inline Floats load_promote_any_f16(const void* at) { return promote_f16(load_promote_u16(at)); }
+
 /// 16 numbers, nearly always normal ones. Each is made in two halves: the sign, the exponent and 7 bits, then 3 bits.
 QSF_INLINE Floats load_promote_f16(const void* at) {
   const HalvesPart half[2] = {load_part<HalvesPart>(static_cast<const std::byte*>(at)),
@@ -24,7 +27,7 @@ QSF_INLINE Floats load_promote_f16(const void* at) {
   const auto others = (half[0] + half[0] - broadcast_u16<0x0800>() >= broadcast_u16<0xf000>()) |
                       (half[1] + half[1] - broadcast_u16<0x0800>() >= broadcast_u16<0xf000>());
   if (any_true(bit_cast<HalvesPart>(others))) [[unlikely]]
-    return promote_f16(load_promote_u16(at));
+    return load_promote_any_f16(at);
   HalvesPart to[4];
   unroll<2>([&](auto i) __attribute__((always_inline)) {
     const auto shifted = bit_cast<HalvesPart>(bit_cast<SignedHalvesPart>(half[i]) >> 3);

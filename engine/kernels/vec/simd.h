@@ -13,19 +13,39 @@ QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, table_lookup(table.part[i], codes.part[i]));
 }
 
-template <int kBits>
-struct Operand {  // bytes 0 and 2, and 1 and 3, as 16-bit halves of the lane
+/// Bytes 0 and 2, and 1 and 3, as 16-bit halves of the lane, times powers of two.
+template <int kBits, int kEvenShift = 0, int kOddShift = 0>
+struct Operand {
   Bits even;
   Bits odd;
 };
 template <int kBits>
-using Sum = Ints;
+using Sum = Ints;  // times 2^kSumShift: at most 32 * 255 * 127 * 2^8
+inline constexpr int kSumShift = 8;
 template <int kBits>
 inline constexpr std::int32_t dot_bias = 0;
 
+template <int kShift>
+QSF_INLINE Bits shift_right_u16(Bits v) {
+  return QSF_EACH(Bits, (BitsPart)wasm_u16x8_shr((v128_t)v.part[i], kShift));
+}
+
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
-  return {codes & broadcast<0x00ff00ffu>(), QSF_EACH(Bits, (BitsPart)wasm_u16x8_shr((v128_t)codes.part[i], 8))};
+  return {codes & broadcast<0x00ff00ffu>(), shift_right_u16<8>(codes)};
+}
+
+/// Of codes that are kBits of each byte from bit kShift on: left where they are, activations make up for it.
+template <int kBits, int kShift>
+QSF_INLINE auto field_operand(Bits bytes) {
+  constexpr std::uint32_t kCode = 0x00010001u * ((1u << kBits) - 1);
+  const Bits even = bytes & broadcast<(kCode << kShift)>();
+  if constexpr (kShift == 8 - kBits) {
+    return Operand<kBits, kShift, 0>{even, shift_right_u16<8 + kShift>(bytes)};
+  } else {
+    const Bits low = kShift == 0 ? bytes : shift_right_u16<kShift>(bytes);
+    return Operand<kBits, kShift, 8>{even, low & broadcast<(kCode << 8)>()};
+  }
 }
 
 /// Signed bytes 0 and 2, and 1 and 3, of every lane.
@@ -33,11 +53,17 @@ struct EvenOdd {
   v128_t even;
   v128_t odd;
 };
-QSF_INLINE EvenOdd columns(v128_t x) { return {wasm_i16x8_shr(wasm_i16x8_shl(x, 8), 8), wasm_i16x8_shr(x, 8)}; }
+/// Times 2^(kSumShift - kEvenShift) and 2^(kSumShift - kOddShift).
+template <int kEvenShift, int kOddShift>
+QSF_INLINE EvenOdd columns(v128_t x) {
+  const v128_t even = wasm_i16x8_shl(x, 8);
+  return {kEvenShift == 0 ? even : wasm_i16x8_shr(even, kEvenShift),
+          kOddShift == 0 ? (v128_t)((BitsPart)x & broadcast<0xff00ff00u, BitsPart>()) : wasm_i16x8_shr(x, kOddShift)};
+}
 
-template <int kBits>
-QSF_INLINE void dot(Ints& sum, const Operand<kBits>& codes, Bits x) {
-  const auto [even, odd] = columns((v128_t)x.part[0]);
+template <int kBits, int kEvenShift, int kOddShift>
+QSF_INLINE void dot(Ints& sum, const Operand<kBits, kEvenShift, kOddShift>& codes, Bits x) {
+  const auto [even, odd] = columns<kEvenShift, kOddShift>((v128_t)x.part[0]);
   const auto product = [&](std::size_t i) __attribute__((always_inline)) {
     return (IntPart)wasm_i32x4_dot_i16x8((v128_t)codes.even.part[i], even) +
            (IntPart)wasm_i32x4_dot_i16x8((v128_t)codes.odd.part[i], odd);
@@ -50,8 +76,8 @@ template <int kDots>
 class SpreadColumn {
  public:
   QSF_INLINE explicit SpreadColumn(const std::int8_t* group) {
-    unroll<kDots>([&](auto k)
-                      __attribute__((always_inline)) { of_[k] = columns(wasm_v128_load32_splat(group + 4 * k)); });
+    unroll<kDots>(
+        [&](auto k) __attribute__((always_inline)) { of_[k] = columns<8, 8>(wasm_v128_load32_splat(group + 4 * k)); });
     asm("" : "+r"(at_));
   }
   template <int kAt>
@@ -71,7 +97,7 @@ QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, const EvenOdd& x) {
 
 template <int kBits>
 QSF_INLINE Ints total(Ints sum) {
-  return sum;
+  return QSF_EACH(Ints, sum.part[i] >> kSumShift);
 }
 
 }  // namespace
