@@ -5,6 +5,8 @@
 
 // Order matters: each uses those above it.
 #include "kernels/exact.inl"
+#include "kernels/kinds.inl"
+// kinds
 #include "kernels/strips.inl"
 // of strips
 #include "kernels/spans.inl"

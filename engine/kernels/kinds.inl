@@ -1,0 +1,98 @@
+// What of a format its kernel is made for, and what that takes as numbers.
+#include <algorithm>
+#include <bit>
+
+#include "formats/trellis.h"
+
+namespace qsf {
+namespace {
+
+/// What of a format shapes its kernel; formats of the same kind share one.
+struct TileKind {
+  std::uint8_t code_bits;
+  bool trits;
+  bool trellis;
+  bool shared;  // levels lie in memory, where TileShape::unpack has put them
+  Levels levels;
+  Scale scale;
+  bool has_min;
+  bool has_offset;
+  Sub sub;
+
+  /// Bits of a level, as the dot sees it.
+  constexpr int level_bits() const {
+    if (trellis || shared) return kTrellisBits;
+    return levels == Levels::codes ? code_bits
+                                   : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
+  }
+  /// Whether levels are codes that lie in one plane, so many to a byte.
+  constexpr bool in_fields() const {
+    return !trits && !trellis && !shared && levels == Levels::codes && code_bits < 8 && std::has_single_bit(code_bits);
+  }
+  /// Cache lines that a group of 32 takes, with its share of the block's numbers.
+  constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
+  /// Whether half a group's codes are whole loads of every plane, and of no chain that goes through others.
+  constexpr bool halves() const {
+    if (trellis) return trellis_tables(code_bits).chain < kGroup;
+    return shared || (!trits && code_bits % 2 == 0);
+  }
+  /// Whether codes and scales are unpacked once for many columns: where it takes more than storing and loading them,
+  /// and kernels need not be few.
+  constexpr bool in_spans() const {
+    return !kFewKernels &&
+           (trits || trellis || sub != Sub::none || (code_bits != 8 && !std::has_single_bit(code_bits)));
+  }
+  /// Sub-scales per group of 32.
+  constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
+};
+
+/// Where kernels are to be few, iq4_nl is an iq4_xs without sub-scales.
+constexpr TileKind own_kind(const Format& f) {
+  const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
+  const bool trits = f.packing == Packing::trits, trellis = f.packing == Packing::trellis;
+  return {f.code_bits, trits, trellis, false, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
+}
+/// Where kernels are to be few, one serves all that differ in how levels come from codes, but for the most used.
+constexpr TileKind tile_kind(const Format& f) {
+  const TileKind own = own_kind(f);
+  const bool rare =
+      own.trits || (own.trellis && own.code_bits == 3) || own.levels == Levels::signs || own.levels == Levels::no_zero;
+  if (!kFewKernels || !rare || own.scale != Scale::f16 || own.has_min || !own.has_offset || own.sub != Sub::none)
+    return own;
+  return {kTrellisBits, false, false, true, Levels::codes, Scale::f16, false, true, Sub::none};
+}
+
+/// The kernel of a column alone, which unpacks for itself where that takes less than what memory gives meanwhile.
+constexpr TileKind alone_kind(const Format& f) {
+  const TileKind own = own_kind(f);
+  return own.trellis ? own : tile_kind(f);
+}
+
+/// What of a format its kernel takes as numbers.
+struct TileShape {
+  std::uint32_t groups;  // of 32 columns in a block
+  std::uint32_t bytes;
+  std::uint32_t group_bytes;  // on average
+  std::uint32_t minimum_at;
+  std::uint32_t sub_at;
+  std::uint32_t codes_at;
+  std::int32_t offset;
+  /// The levels of up to kUnpacked of a block's groups, from `group` on.
+  void (*unpack)(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
+};
+inline constexpr std::size_t kUnpacked = 4;
+
+template <TileKind kKind>
+void unpack_levels(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
+
+template <int kFormat>
+constexpr TileShape tile_shape() {
+  constexpr const Format& f = kFormats[kFormat];
+  TileShape out{f.block / kGroup, tile_bytes(f),    tile_bytes(f) * kGroup / f.block,    tile_minimum_at(f),
+                tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset), nullptr};
+  if constexpr (tile_kind(f).shared) out.unpack = unpack_levels<own_kind(f)>;
+  return out;
+}
+
+}  // namespace
+}  // namespace qsf
