@@ -1,7 +1,7 @@
-// WebAssembly SIMD (128 bits): a product of 16-bit pairs, of every lane's even bytes and of its odd ones.
+// WebAssembly SIMD (128 bits).
 #pragma once
 
-#include "kernels/vec/wasm.h"
+#include "kernels/vec/halves.h"
 
 namespace qsf {
 namespace {
@@ -9,66 +9,29 @@ namespace {
 QSF_INLINE BitsPart table_lookup(BitsPart table, BitsPart codes) {
   return (BitsPart)wasm_i8x16_swizzle((v128_t)table, (v128_t)codes);
 }
-QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
-  return QSF_EACH(Bits, table_lookup(table.part[i], codes.part[i]));
-}
 
-/// Bytes 0 and 2, and 1 and 3, as 16-bit halves of the lane, times powers of two.
-template <int kBits, int kEvenShift = 0, int kOddShift = 0>
-struct Operand {
-  Bits even;
-  Bits odd;
-};
 template <int kBits>
-using Sum = Ints;  // times 2^kSumShift: at most 32 * 255 * 127 * 2^8
-inline constexpr int kSumShift = 8;
+using Operand = HalvesOperand<0, 0>;
+template <int kBits>
+using Sum = Ints;
 template <int kBits>
 inline constexpr std::int32_t dot_bias = 0;
 
-template <int kShift>
-QSF_INLINE Bits shift_right_u16(Bits v) {
-  return QSF_EACH(Bits, (BitsPart)wasm_u16x8_shr((v128_t)v.part[i], kShift));
-}
-
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {
-  return {codes & broadcast<0x00ff00ffu>(), shift_right_u16<8>(codes)};
+  return halves_operand(codes);
 }
-
-/// Of codes that are kBits of each byte from bit kShift on: left where they are, activations make up for it.
 template <int kBits, int kShift>
 QSF_INLINE auto field_operand(Bits bytes) {
-  constexpr std::uint32_t kCode = 0x00010001u * ((1u << kBits) - 1);
-  const Bits even = bytes & broadcast<(kCode << kShift)>();
-  if constexpr (kShift == 8 - kBits) {
-    return Operand<kBits, kShift, 0>{even, shift_right_u16<8 + kShift>(bytes)};
-  } else {
-    const Bits low = kShift == 0 ? bytes : shift_right_u16<kShift>(bytes);
-    return Operand<kBits, kShift, 8>{even, low & broadcast<(kCode << 8)>()};
-  }
+  return halves_field_operand<kBits, kShift>(bytes);
 }
-
-/// Signed bytes 0 and 2, and 1 and 3, of every lane.
-struct EvenOdd {
-  v128_t even;
-  v128_t odd;
-};
-/// Times 2^(kSumShift - kEvenShift) and 2^(kSumShift - kOddShift).
-template <int kEvenShift, int kOddShift>
-QSF_INLINE EvenOdd columns(v128_t x) {
-  const v128_t even = wasm_i16x8_shl(x, 8);
-  return {kEvenShift == 0 ? even : wasm_i16x8_shr(even, kEvenShift),
-          kOddShift == 0 ? (v128_t)((BitsPart)x & broadcast<0xff00ff00u, BitsPart>()) : wasm_i16x8_shr(x, kOddShift)};
-}
-
 template <int kBits, int kEvenShift, int kOddShift>
-QSF_INLINE void dot(Ints& sum, const Operand<kBits, kEvenShift, kOddShift>& codes, Bits x) {
-  const auto [even, odd] = columns<kEvenShift, kOddShift>((v128_t)x.part[0]);
-  const auto product = [&](std::size_t i) __attribute__((always_inline)) {
-    return (IntPart)wasm_i32x4_dot_i16x8((v128_t)codes.even.part[i], even) +
-           (IntPart)wasm_i32x4_dot_i16x8((v128_t)codes.odd.part[i], odd);
-  };
-  sum = QSF_EACH(Ints, sum.part[i] + product(i));
+QSF_INLINE void dot(Ints& sum, const HalvesOperand<kEvenShift, kOddShift>& codes, Bits x) {
+  add_halves_dot(sum, codes, x);
+}
+template <int kBits>
+QSF_INLINE Ints total(Ints sum) {
+  return total_of_halves(sum);
 }
 
 /// From memory, where a loop over parts finds what takes three instructions each.
@@ -93,11 +56,6 @@ class SpreadColumn {
 QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, const EvenOdd& x) {
   return sum + (IntPart)wasm_i32x4_dot_i16x8((v128_t)(codes & broadcast<0x00ff00ffu, BitsPart>()), x.even) +
          (IntPart)wasm_i32x4_dot_i16x8(wasm_u16x8_shr((v128_t)codes, 8), x.odd);
-}
-
-template <int kBits>
-QSF_INLINE Ints total(Ints sum) {
-  return QSF_EACH(Ints, sum.part[i] >> kSumShift);
 }
 
 }  // namespace

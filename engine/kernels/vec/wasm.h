@@ -1,4 +1,4 @@
-// What WebAssembly's two vocabularies share: four vectors of 4 lanes, binary16 widened by integer steps. Conversions
+// What WebAssembly's vocabularies share: four vectors of 4 lanes, binary16 widened by integer steps. Conversions
 // are spelt out: left to the compiler they become general shuffles, which V8 has to make a constant for each time.
 #pragma once
 
@@ -44,6 +44,10 @@ QSF_INLINE void store_demote_i8(void* at, Ints v) {
   const v128_t low = wasm_i16x8_narrow_i32x4((v128_t)v.part[0], (v128_t)v.part[1]);
   const v128_t high = wasm_i16x8_narrow_i32x4((v128_t)v.part[2], (v128_t)v.part[3]);
   wasm_v128_store(at, wasm_i8x16_narrow_i16x8(low, high));
+}
+QSF_INLINE BitsPart table_lookup(BitsPart table, BitsPart codes);  // a vocabulary's own
+QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
+  return QSF_EACH(Bits, table_lookup(table.part[i], codes.part[i]));
 }
 template <class Part>
 QSF_INLINE bool any_true(Part part) {
