@@ -11,9 +11,6 @@ QSF_INLINE BitsPart table_lookup(BitsPart table, BitsPart codes) {
   return (BitsPart)wasm_i8x16_relaxed_swizzle((v128_t)table, (v128_t)codes);
 }
 
-template <int kBits>
-inline constexpr std::int32_t dot_bias = 0;
-
 template <int kDots>
 class SpreadColumn {
  public:

@@ -14,8 +14,6 @@ template <int kBits>
 using Operand = HalvesOperand<0, 0>;
 template <int kBits>
 using Sum = Ints;
-template <int kBits>
-inline constexpr std::int32_t dot_bias = 0;
 
 template <int kBits>
 QSF_INLINE Operand<kBits> operand(Bits codes) {

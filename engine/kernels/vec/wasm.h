@@ -17,6 +17,8 @@ namespace {
 
 inline constexpr std::span<const CpuBit> kNeeds;  // a module that was instantiated can run everything in it
 inline constexpr int kMaxPass = 4;
+template <int kBits>
+inline constexpr std::int32_t dot_bias = 0;
 
 QSF_INLINE Bits load_promote_u16(const void* at) {
   const v128_t low = wasm_v128_load(at), high = wasm_v128_load(static_cast<const std::byte*>(at) + sizeof low);
