@@ -108,6 +108,53 @@ struct PanelsPass {
   std::size_t width;
 };
 
+/// What is made of the sums of a group's codes, of each part in turn of kColumns columns.
+template <TileKind kKind, int kColumns>
+class GroupSums {
+ public:
+  QSF_INLINE void read(const PanelPass (&panels)[kPanelsOf<kColumns>], float offset) {
+    unroll<kPanelsOf<kColumns>>([&](auto p) __attribute__((always_inline)) {
+      unroll<kOfPanel / kAtOnce>([&](auto index) __attribute__((always_inline)) {
+        constexpr int kFirst = index * kAtOnce, kAt = p * kOfPanel + kFirst;
+        const auto sums = load_part<Part>(reinterpret_cast<const std::byte*>(panels[p].sums + kFirst));
+        if constexpr (kTakesOffset<kKind>) put(offset_ + kAt, sums * offset);
+        if constexpr (kKind.has_min) put(scaled_ + kAt, sums * scales<kFirst>(panels[p].d));
+      });
+    });
+    // Through memory, from where they are spread; out of a vector's lanes would take as long as what they save.
+    if constexpr (kAtOnce > 1 && !kDotsInRow) asm("" : "+m"(offset_), "+m"(scaled_));
+  }
+  /// Times levels' offset.
+  QSF_INLINE float offset(int column, int part) const {
+    return offset_[kTakesOffset<kKind> ? column * kPer + part : 0];
+  }
+  /// Times the scale of the column.
+  QSF_INLINE float scaled(int column, int part) const { return scaled_[kKind.has_min ? column * kPer + part : 0]; }
+
+ private:
+  static constexpr int kPer = kKind.per_group();
+  static constexpr int kCount = kColumns * kPer;
+  static constexpr int kOfPanel = kCount / kPanelsOf<kColumns>;
+  static constexpr int kAtOnce = kOfPanel < 4 ? 1 : 4;
+  using Part = PartOf<float, kAtOnce>::type;
+
+  QSF_INLINE static void put(float* at, Part v) { __builtin_memcpy(at, &v, sizeof v); }
+  template <int kFirst>
+  QSF_INLINE static Part scales(const float* d) {
+    constexpr int k = kFirst / kPer;
+    if constexpr (kAtOnce == 1) {
+      return d[k];
+    } else {
+      const auto four = load_part<Part>(reinterpret_cast<const std::byte*>(d));
+      if constexpr (kPer == 1) return four;
+      return __builtin_shufflevector(four, four, k, k, k + 1, k + 1);
+    }
+  }
+
+  alignas(sizeof(Part)) float offset_[kTakesOffset<kKind> ? kCount : 1] = {};
+  alignas(sizeof(Part)) float scaled_[kKind.has_min ? kCount : 1] = {};
+};
+
 /// Adds to strips' sums with the columns from `column` on what for_parts(add, passed) goes through from `group` on, as
 /// for_each_part does.
 template <TileKind kKind, int kStrips, int kColumns, class ForParts>
@@ -118,12 +165,17 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   // Activations of more columns leave the first level of cache no room for what is far ahead.
   [[maybe_unused]] const ReadAhead by = kColumns > int{kPanel} || a.n > kPanel ? kBothLevels : read_ahead;
 
+  GroupSums<kKind, kColumns> sums;
   const auto add = [&](auto part, auto& codes, const auto& scales, std::size_t sub,
                        auto lines) __attribute__((always_inline)) {
+    if constexpr (part == 0) sums.read(panels.of, offset);
     const auto finish = [&](auto s, auto c, Ints dots) __attribute__((always_inline)) {
       constexpr int kC = decltype(c)::value;
-      add_part<kKind, kC % kPanel, decltype(part)::value>(acc[s][c], dots, scales[s], sub, offset,
-                                                          panels.of[kC / kPanel]);
+      const Floats values = kTakesOffset<kKind> ? values_of(dots, sums.offset(c, part)) : convert_to<Floats>(dots);
+      Floats minimum{};
+      if constexpr (kKind.has_min) minimum = scales[s].minimum(sub);
+      add_dots<kKind.has_min>(acc[s][c], values, scales[s].scale(sub), minimum, panels.of[kC / kPanel].d[kC % kPanel],
+                              sums.scaled(c, part));
     };
     dots_of_part<kKind, kStrips, kColumns, decltype(part)::value>(codes, panels.of, lines, by, finish);
   };
@@ -151,9 +203,8 @@ template <int kPer, bool kHasMin, int kColumns>
     const float* xsum = behind.sums + c * kPer;
     for (int at = 0; at < parts; d += width, xsum += width * kPer) {
       for (int part = 0; part < kPer; ++part, ++at) {
-        // Exact, as in add_part.
-        const Floats dots = convert_to<Floats>(load<Ints>(later.dots[c][at])) - broadcast(offset * xsum[part]);
-        add_dots<kHasMin>(acc, dots, load(later.scales[at]), load(later.minima[kHasMin ? at : 0]), *d, xsum[part]);
+        const Floats dots = values_of(load<Ints>(later.dots[c][at]), offset * xsum[part]);
+        add_dots<kHasMin>(acc, dots, load(later.scales[at]), load(later.minima[kHasMin ? at : 0]), *d, *d * xsum[part]);
       }
     }
     store(sums[c], acc);

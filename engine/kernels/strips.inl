@@ -385,33 +385,24 @@ QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, cons
 
 constexpr std::size_t groups_of(std::uint32_t cols) { return (static_cast<std::size_t>(cols) + kGroup - 1) / kGroup; }
 
+/// Whether operand() leaves levels above their values.
+template <TileKind kKind>
+inline constexpr bool kTakesOffset = kKind.has_offset || dot_bias<kKind.level_bits()> != 0;
+
 /// What a level is above its value, as far as operand() has not taken it off.
 template <TileKind kKind>
 QSF_INLINE float dot_offset(const TileShape& shape) {
   return static_cast<float>(shape.offset - dot_bias<kKind.level_bits()>);
 }
 
-/// Adds the exact dots of a part with a column whose scale is d and whose codes sum up to xsum.
-template <bool kHasMin>
-QSF_INLINE void add_dots(Floats& acc, Floats dots, Floats scale, Floats minimum, float d, float xsum) {
-  const Floats dx = broadcast(d);
-  acc = acc + (scale * dx) * dots;
-  if constexpr (kHasMin) acc = acc + (minimum * dx) * broadcast(xsum);
-}
+/// The dots of values, exact ones of levels, whose offset amounts to so much: below 2^24, so exact.
+QSF_INLINE Floats values_of(Ints dots, float offset) { return convert_to<Floats>(dots) - broadcast(offset); }
 
-/// Adds part kPart of a group, in column kIn of its panel.
-template <TileKind kKind, int kIn, int kPart, class Scales>
-QSF_INLINE void add_part(Floats& acc, Ints dots, const Scales& scales, std::size_t sub, float offset,
-                         const PanelPass& panel) {
-  const float xsum = panel.sums[kIn * kKind.per_group() + kPart];
-  Floats isum = convert_to<Floats>(dots);  // below 2^24, as all that follows: exact
-  if constexpr (kKind.has_offset || dot_bias<kKind.level_bits()> != 0) {
-    const Floats by = broadcast(offset), sum = broadcast(xsum);
-    isum = QSF_EACH(Floats, less_product(isum.part[i], by.part[i], sum.part[i]));
-  }
-  Floats minimum{};
-  if constexpr (kKind.has_min) minimum = scales.minimum(sub);
-  add_dots<kKind.has_min>(acc, isum, scales.scale(sub), minimum, panel.d[kIn], xsum);
+/// Adds the dots of a part with a column whose scale is d, and d times the sum of whose codes is dsum.
+template <bool kHasMin>
+QSF_INLINE void add_dots(Floats& acc, Floats dots, Floats scale, Floats minimum, float d, float dsum) {
+  acc = acc + (scale * broadcast(d)) * dots;
+  if constexpr (kHasMin) acc = acc + minimum * broadcast(dsum);
 }
 
 QSF_INLINE void store_strip(const MatmulArgs& a, std::uint32_t row, std::uint32_t column, Floats acc) {

@@ -16,7 +16,7 @@ struct TileSpan {
   struct Columns {
     std::int8_t codes[kSpan][kTilePass][kGroup];
     float d[kSpan][kTilePass];
-    float sums[kKind.has_min ? UnpackedSpan<kKind>::kParts : 1][kTilePass];  // of their codes, by part
+    float sums[kKind.has_min ? UnpackedSpan<kKind>::kParts : 1][kTilePass];  // of their codes, times d, by part
   };
 
   UnpackedSpan<kKind> strips[kTileStrips];
@@ -39,11 +39,10 @@ void gather_columns(typename TileSpan<kKind>::Columns& out, const MatmulArgs& a,
       store(out.codes[g][c], low);
       store(out.codes[g][c] + sizeof(Bits), high);
       __builtin_memcpy(out.d[g] + c, a.xq.d + at, kPanel * sizeof(float));
-      if constexpr (kKind.has_min && kPer == 1) {
-        __builtin_memcpy(out.sums[g] + c, a.xq.sums + at, kPanel * sizeof(float));
-      } else if constexpr (kKind.has_min) {
+      if constexpr (kKind.has_min) {
+        const float* const sums = (kPer == 1 ? a.xq.sums : a.xq.half_sums) + at * kPer;
         for (std::uint32_t i = 0; i < kPer * kPanel; ++i) {
-          out.sums[g * kPer + i % kPer][c + i / kPer] = a.xq.half_sums[at * kPer + i];
+          out.sums[g * kPer + i % kPer][c + i / kPer] = sums[i] * a.xq.d[at + i / kPer];
         }
       }
     }

@@ -50,7 +50,7 @@ float defined_quantized(const Weights& w, std::uint32_t row, const Columns& x, s
     const float scaled = (block.scales[sub] * d) * static_cast<float>(isum);
     acc = acc + scaled;
     if (f.has_min()) {
-      const float lifted = (block.minima[sub] * d) * static_cast<float>(xsum);
+      const float lifted = block.minima[sub] * (d * static_cast<float>(xsum));
       acc = acc + lifted;
     }
   }
