@@ -20,18 +20,68 @@ QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t 
   }
 }
 
-/// Queries [first, last), of a.n_heads at each position, that see positions [from, to).
+/// Positions [first, last), whose queries see positions [from, to).
 struct Seen {
   std::uint32_t first, last;
   std::uint32_t from, to;
 };
 
-QSF_INLINE std::size_t place(const AttendArgs& a, std::uint32_t query) {
-  return query / a.n_heads * a.stride + query % a.n_heads * std::size_t{a.head_dim};
+struct Query {
+  const float* q;
+  float* out;
+  float* scores;
+  std::uint32_t oldest;  // position that it sees: its first score's
+
+  QSF_INLINE float* score(std::uint32_t position) const { return scores + (position - oldest); }
+};
+
+/// The queries from a position on, in order.
+class Queries {
+ public:
+  QSF_INLINE Queries(const AttendArgs& a, std::uint32_t position)
+      : a_(a), position_(position), scores_(a.scores + std::size_t{position} * a.n_heads * a.capacity) {}
+
+  QSF_INLINE Query next() {
+    const std::size_t at = position_ * a_.stride + std::size_t{head_} * a_.head_dim;
+    const Query query{a_.q + at, a_.out + at, scores_, a_.oldest(position_)};
+    scores_ += a_.capacity;
+    if (++head_ == a_.n_heads) {
+      head_ = 0;
+      ++position_;
+    }
+    return query;
+  }
+
+ private:
+  const AttendArgs& a_;
+  std::uint32_t position_, head_ = 0;
+  float* scores_;
+};
+
+/// body(queries) for those that saw, kAtOnce at once while there are as many.
+template <int kAtOnce, class Body>
+QSF_INLINE void for_queries(const AttendArgs& a, const Seen& seen, Body body) {
+  Queries queries(a, seen.first);
+  const auto take = [&]<int kCount>(std::integral_constant<int, kCount>) __attribute__((always_inline)) {
+    Query several[kCount];
+    unroll<kCount>([&](auto i) __attribute__((always_inline)) { several[i] = queries.next(); });
+    body(several);
+  };
+  std::uint32_t left = (seen.last - seen.first) * a.n_heads;
+  for (; left >= kAtOnce; left -= kAtOnce) take(std::integral_constant<int, kAtOnce>{});
+  if constexpr (kAtOnce > 1) {
+    for (; left > 0; --left) take(std::integral_constant<int, 1>{});
+  }
 }
-/// A query's of a position.
-QSF_INLINE float* score_of(const AttendArgs& a, std::uint32_t query, std::uint32_t position) {
-  return a.scores + query * std::size_t{a.capacity} + (position - a.oldest(query / a.n_heads));
+
+/// sum + a b, of a cache's values b.
+template <class Kv>
+QSF_INLINE Floats add_product(Floats sum, Floats a, Floats b) {
+  if constexpr (Kv::kShort) {
+    return QSF_EACH(Floats, plus_product(sum.part[i], a.part[i], b.part[i]));
+  } else {
+    return sum + a * b;
+  }
 }
 
 /// What a ring holds behind a tile, asked for a few lines at a time.
@@ -62,8 +112,7 @@ QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, 
     enter(first, n);
     const auto seen_by = [&](std::uint32_t t) __attribute__((always_inline)) {
       const std::uint32_t oldest = a.oldest(t), seen = a.end(t);
-      return Seen{t * a.n_heads, (t + 1) * a.n_heads, oldest > first ? oldest : first,
-                  seen < first + n ? seen : first + n};
+      return Seen{t, t + 1, oldest > first ? oldest : first, seen < first + n ? seen : first + n};
     };
     for (std::uint32_t t = 0; t < a.n_positions;) {
       Seen seen = seen_by(t++);
@@ -78,13 +127,14 @@ QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, 
 }
 
 /// Products of a query with kPositions keys, [kPositions, stride], lane by lane: dots(i, lanes) for each.
-template <int kPositions, class Dots>
+template <class Kv, int kPositions, class Dots>
 QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys, std::size_t stride, Dots dots) {
   Floats sums[kPositions];
   unroll<kPositions>([&](auto i) __attribute__((always_inline)) { sums[i] = broadcast(0.0f); });
   const auto add = [&](std::size_t d, Floats of_query) __attribute__((always_inline)) {
-    unroll<kPositions>(
-        [&](auto i) __attribute__((always_inline)) { sums[i] = sums[i] + of_query * load(keys + i * stride + d); });
+    unroll<kPositions>([&](auto i) __attribute__((always_inline)) {
+      sums[i] = add_product<Kv>(sums[i], of_query, load(keys + i * stride + d));
+    });
   };
   std::size_t d = 0;
   for (; d + kLanes <= a.head_dim; d += kLanes) add(d, load(q + d));
@@ -93,15 +143,15 @@ QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys,
 }
 
 /// The scores of n keys, [n, stride].
-template <int kPositions>
+template <class Kv, int kPositions>
 QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t n, std::size_t stride,
                       float* scores) {
   std::uint32_t i = 0;
   if constexpr (kParts == 1) {
     for (; n - i >= kLanes; i += kLanes) {
       FloatPart sums[kLanes];
-      multiply<kLanes>(a, q, keys + i * stride, stride,
-                       [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
+      multiply<Kv, kLanes>(a, q, keys + i * stride, stride,
+                           [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
       store(scores + i, Floats{{reduce_sums(sums) * a.scale}});
     }
   }
@@ -109,16 +159,17 @@ QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, st
     Four<float> half[4];
     unroll<4 / kPositions>([&](auto pass) __attribute__((always_inline)) {
       constexpr std::uint32_t kFirst = pass * kPositions;
-      multiply<kPositions>(a, q, keys + (i + kFirst) * stride, stride,
-                           [&](auto j, Floats lanes)
-                               __attribute__((always_inline)) { half[kFirst + j] = reduce_sum_to_four(lanes); });
+      multiply<Kv, kPositions>(a, q, keys + (i + kFirst) * stride, stride,
+                               [&](auto j, Floats lanes)
+                                   __attribute__((always_inline)) { half[kFirst + j] = reduce_sum_to_four(lanes); });
     });
     const Four<float> four = reduce_sums_of_four(half[0], half[1], half[2], half[3]) * a.scale;
     __builtin_memcpy(scores + i, &four, sizeof four);
   }
   for (; i < n; ++i) {
-    multiply<1>(a, q, keys + i * stride, stride,
-                [&](auto, Floats lanes) __attribute__((always_inline)) { scores[i] = reduce_sum(lanes) * a.scale; });
+    multiply<Kv, 1>(a, q, keys + i * stride, stride, [&](auto, Floats lanes) __attribute__((always_inline)) {
+      scores[i] = reduce_sum(lanes) * a.scale;
+    });
   }
 }
 
@@ -142,29 +193,34 @@ inline constexpr std::uint32_t kTurnedFor = 8;  // queries: for fewer it takes l
 
 /// The scores of kPanels times 16 keys, [head_dim, 16] each, of kQueries queries: the bits that score() has, with keys
 /// in the lanes, so that sums are not gathered from them.
-template <int kQueries, int kPanels>
-QSF_INLINE void score_panels(const AttendArgs& a, const float* const (&q)[kQueries], const float* keys,
-                             Floats* scores) {
+template <class Kv, int kQueries, int kPanels>
+QSF_INLINE void score_panels(const AttendArgs& a, const Query (&queries)[kQueries], const float* keys, Floats* scores) {
   using Sums = Several<Floats, kQueries * kPanels>;
   const std::size_t panel = a.head_dim * std::size_t{kLanes};
-  const auto products = [&](std::size_t d) __attribute__((always_inline)) {
-    Sums sums;
+  const auto for_products = [&](std::size_t d, auto of) __attribute__((always_inline)) {
     Floats of_panel[kPanels];
     unroll<kPanels>(
         [&](auto p) __attribute__((always_inline)) { of_panel[p] = in_register(load(keys + p * panel + d * kLanes)); });
     unroll<kQueries>([&](auto i) __attribute__((always_inline)) {
-      const Floats of_query = in_register(broadcast(q[i][d]));
-      unroll<kPanels>([&](auto p)
-                          __attribute__((always_inline)) { sums.of[i * kPanels + p] = of_query * of_panel[p]; });
+      const Floats of_query = in_register(broadcast(queries[i].q[d]));
+      unroll<kPanels>([&](auto p) __attribute__((always_inline)) { of(i * kPanels + p, of_query, of_panel[p]); });
     });
+  };
+  const auto begin = [&](std::size_t d) __attribute__((always_inline)) {
+    Sums sums;
+    for_products(d, [&](std::size_t i, Floats x, Floats y) __attribute__((always_inline)) { sums.of[i] = x * y; });
     return sums;
+  };
+  const auto add = [&](Sums& sums, std::size_t d) __attribute__((always_inline)) {
+    for_products(d, [&](std::size_t i, Floats x, Floats y)
+                        __attribute__((always_inline)) { sums.of[i] = add_product<Kv>(sums.of[i], x, y); });
   };
   const Sums sums = add_by_tree([&](auto lane) __attribute__((always_inline)) {
     constexpr std::size_t kOther = kLanes / 2;
-    Sums sum = products(lane), other = products(lane + kOther);
+    Sums sum = begin(lane), other = begin(lane + kOther);
     for (std::size_t d = lane + kLanes; d < a.head_dim; d += kLanes) {
-      sum = sum + products(d);
-      other = other + products(d + kOther);
+      add(sum, d);
+      add(other, d + kOther);
     }
     return sum + other;
   });
@@ -173,30 +229,31 @@ QSF_INLINE void score_panels(const AttendArgs& a, const float* const (&q)[kQueri
       [&](auto i) __attribute__((always_inline)) { scores[i] = (sums.of[i] + broadcast(0.0f)) * broadcast(a.scale); });
 }
 
-/// Of keys of a tile from `first` on, in panels, those scores that the queries see.
-template <int kQueries, int kPanels>
-QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, std::uint32_t query, std::uint32_t first,
-                             std::uint32_t begin, const float* keys) {
-  const float* q[kQueries];
-  unroll<kQueries>([&](auto i) __attribute__((always_inline)) { q[i] = a.q + place(a, query + i); });
+/// Of keys in panels from position `at` on, those scores that the queries see.
+template <class Kv, int kQueries, int kPanels>
+QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t at,
+                             const float* panels) {
   Floats scores[kQueries * kPanels];
-  score_panels<kQueries, kPanels>(a, q, keys + (begin - first) * std::size_t{a.head_dim}, scores);
-  unroll<kQueries>([&](auto i) __attribute__((always_inline)) {
-    unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
-      const std::uint32_t at = begin + p * kLanes;
-      const std::uint32_t from = seen.from > at ? seen.from - at : 0;
-      const std::uint32_t to = seen.to < at + kLanes ? seen.to - at : kLanes;
-      if (from == 0 && to == kLanes) return store(score_of(a, query + i, at), scores[i * kPanels + p]);
+  score_panels<Kv, kQueries, kPanels>(a, queries, panels, scores);
+  unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
+    const std::uint32_t begin = at + p * kLanes;
+    const std::uint32_t from = seen.from > begin ? seen.from - begin : 0;
+    const std::uint32_t to = seen.to < begin + kLanes ? seen.to - begin : kLanes;
+    unroll<kQueries>([&](auto i) __attribute__((always_inline)) {
+      const Floats of_query = scores[i * kPanels + p];
+      if (from == 0 && to == kLanes) return store(queries[i].score(begin), of_query);
       float padded[kLanes];
-      store(padded, scores[i * kPanels + p]);
-      if (from < to) __builtin_memcpy(score_of(a, query + i, at + from), padded + from, (to - from) * sizeof(float));
+      store(padded, of_query);
+      if (from < to) {
+        __builtin_memcpy(queries[i].score(begin + from), padded + from, (to - from) * sizeof(float));
+      }
     });
   });
 }
 
 /// Of kQueries queries, out[0 .. 16 kVectors), `left` of which there are, plus weights[i] * values[i] in ascending
 /// order of n positions.
-template <int kQueries, int kVectors>
+template <class Kv, int kQueries, int kVectors>
 QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const float* values, std::uint32_t n,
                              std::size_t stride, std::size_t left, float* const (&out)[kQueries]) {
   Floats sums[kQueries][kVectors];
@@ -210,7 +267,8 @@ QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const floa
         [&](auto v) __attribute__((always_inline)) { value[v] = in_register(load(values + i * stride + v * kLanes)); });
     unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
       const Floats weight = broadcast(weights[q][i]);
-      unroll<kVectors>([&](auto v) __attribute__((always_inline)) { sums[q][v] = sums[q][v] + weight * value[v]; });
+      unroll<kVectors>(
+          [&](auto v) __attribute__((always_inline)) { sums[q][v] = add_product<Kv>(sums[q][v], weight, value[v]); });
     });
   };
   std::uint32_t i = 0;
@@ -225,14 +283,14 @@ QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const floa
 }
 
 /// The same of all their dimensions, of values from position `first` on.
-template <int kQueries, int kVectors>
-QSF_INLINE void add_values(const AttendArgs& a, const Seen& seen, std::uint32_t query, std::uint32_t first,
+template <class Kv, int kVectors, int kQueries>
+QSF_INLINE void add_values(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t first,
                            const float* tile, std::size_t stride) {
   const float* weights[kQueries];
   float* out[kQueries];
   unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
-    weights[q] = score_of(a, query + q, seen.from);
-    out[q] = a.out + place(a, query + q);
+    weights[q] = queries[q].score(seen.from);
+    out[q] = queries[q].out;
   });
   const float* values = tile + (seen.from - first) * stride;
   const auto next = [&](std::size_t by) __attribute__((always_inline)) {
@@ -241,10 +299,10 @@ QSF_INLINE void add_values(const AttendArgs& a, const Seen& seen, std::uint32_t 
   };
   std::size_t left = a.head_dim;
   for (; left >= kVectors * kLanes; left -= kVectors * kLanes, next(kVectors * kLanes)) {
-    add_weighted<kQueries, kVectors>(weights, values, seen.to - seen.from, stride, kVectors * kLanes, out);
+    add_weighted<Kv, kQueries, kVectors>(weights, values, seen.to - seen.from, stride, kVectors * kLanes, out);
   }
   for (; left > 0; left -= left < kLanes ? left : kLanes, next(kLanes)) {
-    add_weighted<kQueries, 1>(weights, values, seen.to - seen.from, stride, left, out);
+    add_weighted<Kv, kQueries, 1>(weights, values, seen.to - seen.from, stride, left, out);
   }
 }
 
@@ -253,28 +311,33 @@ QSF_INLINE void bias_by_distance(float* scores, std::uint32_t n, float slope) {
   for (std::uint32_t i = 0; i < n; ++i) scores[i] = scores[i] - slope * static_cast<float>(n - 1 - i);
 }
 
-/// body(query) for those that saw, kAtOnce at once while there are as many.
-template <int kAtOnce, class Body>
-QSF_INLINE void for_queries(const Seen& seen, Body body) {
-  std::uint32_t query = seen.first;
-  for (; seen.last - query >= kAtOnce; query += kAtOnce) body(std::integral_constant<int, kAtOnce>{}, query);
-  if constexpr (kAtOnce > 1) {
-    for (; query < seen.last; ++query) body(std::integral_constant<int, 1>{}, query);
+/// Scores become weights; `sink`, where there is one, is the score of nothing beside them.
+template <class Kv>
+QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
+  if constexpr (Kv::kShort) {
+    // Of fewer than 2^20 positions none is so small that its product with a value's last bit is no float.
+    softmax_beside(
+        scores, n, 1.0f, sink, [](Floats x) __attribute__((always_inline)) { return rough_exp(x); },
+        [](Floats p, Floats by) __attribute__((always_inline)) { return round_to_13_bits(p * by); });
+  } else {
+    softmax_beside(scores, n, 1.0f, sink);
   }
 }
 
-/// A tile of keys turned, in panels of 16: [head_dim, 16] each.
+/// A tile of keys turned, in panels of 16: [head_dim, 16] each. Behind the last key it is there again.
 template <class Kv>
-QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint32_t n, std::size_t stride,
-                             float* tile) {
-  alignas(64) float rows[kTileFloats];
+QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint32_t n, float* tile) {
+  const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
+  std::uint32_t slot = first % a.capacity;
   for (std::uint32_t i = 0; i < n; i += kLanes, tile += a.head_dim * std::size_t{kLanes}) {
-    const std::uint32_t there = n - i < kLanes ? n - i : kLanes;
-    widen<Kv>(a, a.k, first + i, there, stride, rows);
-    __builtin_memset(rows + there * stride, 0, (kLanes - there) * stride * sizeof(float));
+    const std::byte* keys[kLanes];
+    for (std::uint32_t j = 0; j < kLanes; ++j) {
+      keys[j] = a.k + slot * bytes;
+      if (i + j + 1 < n && ++slot == a.capacity) slot = 0;
+    }
     for (std::size_t d = 0; d < a.head_dim; d += kLanes) {
       FloatPart turned[kLanes];
-      unroll<kLanes>([&](auto j) __attribute__((always_inline)) { turned[j] = load(rows + j * stride + d).part[0]; });
+      unroll<kLanes>([&](auto j) __attribute__((always_inline)) { turned[j] = Kv::lanes(keys[j], d).part[0]; });
       transpose(turned);
       unroll<kLanes>([&](auto j)
                          __attribute__((always_inline)) { store(tile + (d + j) * kLanes, Floats{{turned[j]}}); });
@@ -283,15 +346,25 @@ QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint
 }
 
 template <class Kv>
-void attend(const AttendArgs& a) {
+void attend(const AttendArgs& args) {
   // With accumulators in 8 registers at most, in 16 where there are 32.
   constexpr int kPositions = kParts > 4 ? 1 : kParts == 4 ? 2 : 4;
   constexpr int kQueries = kParts == 1 ? 4 : kParts <= 4 && !kFewKernels ? 2 : 1;
   constexpr int kVectors = kParts == 1 ? 4 : (kPositions + kQueries - 1) / kQueries;
   alignas(64) float tile[kTileFloats];
+  AttendArgs a = args;
   const std::size_t stride = (a.head_dim + kKvGroup - 1) / kKvGroup * kKvGroup;
   const auto most = static_cast<std::uint32_t>(kTileFloats / stride);
-  const std::uint32_t n_queries = a.n_positions * a.n_heads;
+  const Seen all{0, a.n_positions, 0, 0};
+  if constexpr (Kv::kShort) {
+    for_queries<1>(a, all, [&](const Query(&query)[1]) __attribute__((always_inline)) {
+      for (std::size_t d = 0; d < a.head_dim; d += kLanes) {
+        const std::size_t left = a.head_dim - d;
+        store_n(query[0].out + d, round_to_13_bits(load_n(query[0].q + d, left)), left);
+      }
+    });
+    a.q = a.out;
+  }
   std::uint32_t first = 0;  // of the tile
   AskedAhead ahead;
   const auto enter = [&](const std::byte* ring, std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
@@ -301,22 +374,25 @@ void attend(const AttendArgs& a) {
 
   bool turned = false;
   if constexpr (kTurnsKeys) {
-    turned = n_queries >= kTurnedFor && a.head_dim % kLanes == 0 && most >= kLanes;
+    turned = a.n_positions * a.n_heads >= kTurnedFor && a.head_dim % kLanes == 0 && most >= kLanes;
     if (turned) {
       for_tiles(
           a, most / kLanes * kLanes,
           [&](std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
             enter(a.k, begin, n);
-            widen_turned<Kv>(a, first, n, stride, tile);
+            widen_turned<Kv>(a, first, n, tile);
           },
           [&](const Seen& seen) __attribute__((always_inline)) {
-            for_queries<2>(seen, [&](auto together, std::uint32_t query) __attribute__((always_inline)) {
-              ahead.ask();
-              std::uint32_t at = first + (seen.from - first) / kLanes * kLanes;
-              for (; at + kLanes < seen.to; at += 2 * kLanes)
-                score_turned<together, 2>(a, seen, query, first, at, tile);
-              if (at < seen.to) score_turned<together, 1>(a, seen, query, first, at, tile);
-            });
+            for_queries<2>(a, seen,
+                           [&]<int kTogether>(const Query(&queries)[kTogether]) __attribute__((always_inline)) {
+                             ahead.ask();
+                             std::uint32_t at = first + (seen.from - first) / kLanes * kLanes;
+                             const float* panels = tile + (at - first) * std::size_t{a.head_dim};
+                             for (; at + kLanes < seen.to; at += 2 * kLanes, panels += 2 * kLanes * a.head_dim) {
+                               score_turned<Kv, kTogether, 2>(a, seen, queries, at, panels);
+                             }
+                             if (at < seen.to) score_turned<Kv, kTogether, 1>(a, seen, queries, at, panels);
+                           });
           });
     }
   }
@@ -328,25 +404,28 @@ void attend(const AttendArgs& a) {
   };
   if (!turned) {
     for_tiles(a, most, widened(a.k), [&](const Seen& seen) __attribute__((always_inline)) {
-      for_queries<1>(seen, [&](auto, std::uint32_t query) __attribute__((always_inline)) {
+      for_queries<1>(a, seen, [&](const Query(&query)[1]) __attribute__((always_inline)) {
         ahead.ask();
-        score<kPositions>(a, a.q + place(a, query), tile + (seen.from - first) * stride, seen.to - seen.from, stride,
-                          score_of(a, query, seen.from));
+        score<Kv, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from, stride,
+                              query[0].score(seen.from));
       });
     });
   }
-  for (std::uint32_t query = 0; query < n_queries; ++query) {
-    const std::uint32_t t = query / a.n_heads, head = query % a.n_heads, n = a.end(t) - a.oldest(t);
-    float* const scores = score_of(a, query, a.oldest(t));
-    if (a.slopes != nullptr) bias_by_distance(scores, n, a.slopes[head]);
-    if (a.cap != 0) soft_cap(scores, n, a.cap);
-    softmax_beside(scores, n, 1.0f, a.sinks != nullptr ? a.sinks + head : nullptr);
-    __builtin_memset(a.out + place(a, query), 0, a.head_dim * sizeof(float));
+  Queries queries(a, 0);
+  for (std::uint32_t t = 0; t < a.n_positions; ++t) {
+    const std::uint32_t n = a.end(t) - a.oldest(t);
+    for (std::uint32_t head = 0; head < a.n_heads; ++head) {
+      const Query query = queries.next();
+      if (a.slopes != nullptr) bias_by_distance(query.scores, n, a.slopes[head]);
+      if (a.cap != 0) soft_cap(query.scores, n, a.cap);
+      weigh<Kv>(query.scores, n, a.sinks != nullptr ? a.sinks + head : nullptr);
+      __builtin_memset(query.out, 0, a.head_dim * sizeof(float));
+    }
   }
   for_tiles(a, most, widened(a.v), [&](const Seen& seen) __attribute__((always_inline)) {
-    for_queries<kQueries>(seen, [&](auto together, std::uint32_t query) __attribute__((always_inline)) {
+    for_queries<kQueries>(a, seen, [&](const auto& together) __attribute__((always_inline)) {
       ahead.ask();
-      add_values<together, kVectors>(a, seen, query, first, tile, stride);
+      add_values<Kv, kVectors>(a, seen, together, first, tile, stride);
     });
   });
 }

@@ -43,6 +43,27 @@ QSF_INLINE Floats exp_of_negative(Floats x) {
   return (p + broadcast<1.0f>()) * bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(k) + broadcast<127u>()));
 }
 
+/// e^x within 2^-16 of itself for x in [-64, 0]; a NaN stays. 2^k 2^f, |f| <= 1/2, by the polynomial of the least
+/// relative error, 2^-18.4.
+QSF_INLINE Floats rough_exp(Floats x) {
+  constexpr float kRounder = 0x1.8p23f + 127;  // added, it leaves k and a float's bias in the low bits
+  const Floats t = x * broadcast<0x1.715476p0f>();
+  const Floats rounded = t + broadcast<kRounder>();
+  const Floats f = t - (rounded - broadcast<kRounder>());
+  Floats p = broadcast<0x1.3a02ccp-7f>();
+  p = p * f + broadcast<0x1.c9fc46p-5f>();
+  p = p * f + broadcast<0x1.ec0378p-3f>();
+  p = p * f + broadcast<0x1.62e12cp-1f>();
+  p = p * f + broadcast<1.0f>();
+  return p * bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(rounded)));
+}
+
+/// x in 13 significant bits, half to even (Veltkamp). What is above 2^116 becomes a NaN, which stays one.
+QSF_INLINE Floats round_to_13_bits(Floats x) {
+  const Floats apart = x * broadcast<2049.0f>();
+  return apart - (apart - x);
+}
+
 /// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays.
 QSF_INLINE Floats tanh(Floats x) {
   const Bits sign = bit_cast<Bits>(x) & broadcast<0x80000000u>();

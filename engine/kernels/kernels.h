@@ -119,7 +119,9 @@ using Activate = void(float* x, const float* up, std::uint32_t n);
 /// (a short tail is padded with +0), then the tree l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
 /// Attention: score_i = dot(q, k_i) * scale, capped where that is asked for; softmax with the true maximum; out[d] =
 /// sum over i ascending of p_i * v_i[d], one accumulator per d. Cached values are widened to float first, so that
-/// attention over any cache has the bits of attention over the floats it stands for.
+/// attention over any cache has the bits of attention over the floats it stands for, but for f16: there q and p are
+/// rounded to 13 significant bits, so that products with values of 11 are floats, and fused sums have the bits of those
+/// that are not; and e^x is within 2^-16.
 struct Kernels {
   std::string_view isa;
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,

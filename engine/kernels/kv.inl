@@ -1,4 +1,5 @@
-// The KV cache of one head, per type of cache: a policy says how positions are written and read.
+// The KV cache of one head, per type of cache: a policy says how positions are written and read, and whether values
+// have 11 significant bits at most, so that their products with numbers of 13 bits are floats.
 
 namespace qsf {
 namespace {
@@ -17,6 +18,8 @@ QSF_INLINE void widen_elements(const std::byte* from, std::size_t n, float* to, 
 
 struct KvF32 {
   static constexpr KvType kType = KvType::f32;
+  static constexpr bool kShort = false;
+  QSF_INLINE static Floats lanes(const std::byte* position, std::size_t d) { return load(position + 4 * d); }
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     widen_elements<4>(position, head_dim, to,
                       [](const std::byte* at) __attribute__((always_inline)) { return load(at); });
@@ -28,6 +31,10 @@ struct KvF32 {
 
 struct KvF16 {
   static constexpr KvType kType = KvType::f16;
+  static constexpr bool kShort = true;
+  QSF_INLINE static Floats lanes(const std::byte* position, std::size_t d) {
+    return load_promote_f16(position + 2 * d);
+  }
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     widen_elements<2>(position, head_dim, to,
                       [](const std::byte* at) __attribute__((always_inline)) { return load_promote_f16(at); });
@@ -45,11 +52,13 @@ struct KvF16 {
 /// A float scale, then int8 codes: value = scale * code.
 struct KvQ8 {
   static constexpr KvType kType = KvType::q8;
+  static constexpr bool kShort = false;
+  QSF_INLINE static Floats lanes(const std::byte* position, std::size_t d) {
+    return scale_of(position) * convert_to<Floats>(load_promote_i8(position + sizeof(float) + d));
+  }
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
-    float one;
-    __builtin_memcpy(&one, position, sizeof one);
-    const Floats scale = broadcast(one);
-    widen_elements<1>(position + sizeof one, head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
+    const Floats scale = scale_of(position);
+    widen_elements<1>(position + sizeof(float), head_dim, to, [&](const std::byte* at) __attribute__((always_inline)) {
       return scale * convert_to<Floats>(load_promote_i8(at));
     });
   }
@@ -67,6 +76,13 @@ struct KvQ8 {
       __builtin_memcpy(to + sizeof scale.d + i, codes, n);
     }
   }
+
+ private:
+  QSF_INLINE static Floats scale_of(const std::byte* position) {
+    float scale;
+    __builtin_memcpy(&scale, position, sizeof scale);
+    return broadcast(scale);
+  }
 };
 
 /// Groups of 32 values: a bf16 scale, a bf16 minimum, then codes, value v in byte v % kCodeBytes from bit
@@ -75,33 +91,22 @@ struct KvQ8 {
 template <int kBits>
 struct KvGroups {
   static constexpr KvType kType = kBits == 4 ? KvType::q4 : KvType::q2;
+  static constexpr bool kShort = false;
   static constexpr std::size_t kCodeBytes = kKvGroup * kBits / 8;
   static constexpr std::size_t kHeadBytes = 4;  // the scale in the lower half of a word, the minimum in the upper
   static constexpr std::uint32_t kUpper[kLanes] = {0, 0, 0, 0, 0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
   static constexpr std::uint32_t kTop = (1u << kBits) - 1;
 
+  QSF_INLINE static Floats lanes(const std::byte* position, std::size_t d) {
+    const Group group(position + d / kKvGroup * (kHeadBytes + kCodeBytes));
+    return d % kKvGroup == 0 ? group.low() : group.high();
+  }
   /// To whole groups.
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     for (std::size_t d = 0; d < head_dim; d += kKvGroup, position += kHeadBytes + kCodeBytes) {
-      std::uint32_t head;
-      __builtin_memcpy(&head, position, sizeof head);
-      const Floats scale = broadcast(bit_cast<float>(head << 16));
-      const Floats minimum = broadcast(bit_cast<float>(head & 0xffff0000u));
-      Bits low;
-      if constexpr (kBits == 4) {
-        low = load_promote_u8(position + kHeadBytes);
-      } else {  // the upper half of the lanes takes each byte's next code
-        std::byte twice[2 * kCodeBytes];
-        __builtin_memcpy(twice, position + kHeadBytes, kCodeBytes);
-        __builtin_memcpy(twice + kCodeBytes, position + kHeadBytes, kCodeBytes);
-        const Bits bytes = load_promote_u8(twice);
-        low = select(load<Bits>(kUpper), shift_right<kBits>(bytes), bytes);
-      }
-      const auto value = [&](Bits code) __attribute__((always_inline)) {
-        return minimum + scale * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
-      };
-      store(to + d, value(low));
-      store(to + d + kLanes, value(shift_right<4>(low)));
+      const Group group(position);
+      store(to + d, group.low());
+      store(to + d + kLanes, group.high());
     }
   }
 
@@ -114,6 +119,34 @@ struct KvGroups {
   }
 
  private:
+  struct Group {
+    Floats scale, minimum;
+    Bits codes;  // the first 16 values' in the lowest bits, the others' from the fifth on
+
+    QSF_INLINE explicit Group(const std::byte* at) {
+      std::uint32_t head;
+      __builtin_memcpy(&head, at, sizeof head);
+      scale = broadcast(bit_cast<float>(head << 16));
+      minimum = broadcast(bit_cast<float>(head & 0xffff0000u));
+      if constexpr (kBits == 4) {
+        codes = load_promote_u8(at + kHeadBytes);
+      } else {  // the upper half of the lanes takes each byte's next code
+        std::byte twice[2 * kCodeBytes];
+        __builtin_memcpy(twice, at + kHeadBytes, kCodeBytes);
+        __builtin_memcpy(twice + kCodeBytes, at + kHeadBytes, kCodeBytes);
+        const Bits bytes = load_promote_u8(twice);
+        codes = select(load<Bits>(kUpper), shift_right<kBits>(bytes), bytes);
+      }
+    }
+    QSF_INLINE Floats low() const { return value(codes); }
+    QSF_INLINE Floats high() const { return value(shift_right<4>(codes)); }
+
+   private:
+    QSF_INLINE Floats value(Bits code) const {
+      return minimum + scale * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
+    }
+  };
+
   /// Where a value or the range is not finite, the scale is a NaN, so that results show it. Below 2^-120 it is 0.
   QSF_INLINE static void write_group(Floats low, Floats high, std::byte* to) {
     const float most = reduce_max(max(low, high));

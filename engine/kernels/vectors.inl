@@ -141,9 +141,12 @@ float max_over(const float* x, std::size_t n) {
   return result;
 }
 
-/// e^((x - max) / temperature) * (1 / sum), 0 below e^-64 of the largest: less than any sum shows, and products with a
-/// denormal number take processors a hundred times as long. `beside`, where there is one, is of the sum, behind x.
-QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside) {
+/// share(exp((x - max) / temperature), 1 / their sum), 0 below e^-64 of the largest: less than any sum shows, and
+/// products with a denormal number take processors a hundred times as long. `beside`, where there is one, is of the
+/// sum, behind x.
+template <class Exp, class Share>
+QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside, Exp exp,
+                               Share share) {
   const std::size_t left = n % kLanes, whole = n - left;
   float padded[kLanes];
   store(padded, broadcast(-__builtin_inff()));
@@ -157,7 +160,7 @@ QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, con
     v = v - broadcast(most);
     if (temperature != 1.0f) v = v / broadcast(temperature);
     const Bits negligible = gt(broadcast<-64.0f>(), v);
-    return bit_cast<Floats>(bit_cast<Bits>(exp_of_negative(v)) & ~negligible);
+    return bit_cast<Floats>(bit_cast<Bits>(exp(v)) & ~negligible);
   };
   Floats sum = broadcast(0.0f);
   for (std::size_t i = 0; i < whole; i += kLanes) {
@@ -174,9 +177,15 @@ QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, con
     total += lanes[0];
   }
   const Floats by = broadcast(1.0f / total);
-  for (std::size_t i = 0; i < whole; i += kLanes) store(x + i, load(x + i) * by);
-  store(padded, tail * by);
+  for (std::size_t i = 0; i < whole; i += kLanes) store(x + i, share(load(x + i), by));
+  store(padded, share(tail, by));
   __builtin_memcpy(x + whole, padded, left * sizeof(float));
+}
+
+QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside) {
+  softmax_beside(
+      x, n, temperature, beside, [](Floats v) __attribute__((always_inline)) { return exp_of_negative(v); },
+      [](Floats p, Floats by) __attribute__((always_inline)) { return p * by; });
 }
 
 void softmax(float* x, std::uint32_t n, float temperature) { softmax_beside(x, n, temperature, nullptr); }

@@ -43,6 +43,14 @@ inline void keep(std::span<double> head, KvType type) {
   }
 }
 
+/// A query's value, or a weight, as attention over such a cache takes it.
+inline double taken(double x, KvType type) {
+  if (type != KvType::f16) return x;
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 13)), exponent - 13);
+}
+
 /// ALiBi's slopes: 2^(-8 / n), 2^(-16 / n) and so on for a power of two n; for other n those of the one below, then
 /// the odd ones of its double.
 inline Vec alibi_slopes(std::uint32_t n) {
@@ -179,7 +187,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
           double most = -1e300, sum = 0;
           for (std::size_t t = first; t <= position; ++t) {
             double dot = 0;
-            for (std::uint32_t i = 0; i < hd; ++i) dot += q[h * hd + i] * keys[from][t][kv * hd + i];
+            for (std::uint32_t i = 0; i < hd; ++i) dot += taken(q[h * hd + i], kv_type) * keys[from][t][kv * hd + i];
             const double slope = slopes[h] * (kind.alibi_scale != 0 ? double{kind.alibi_scale} : scale);
             p.push_back(dot * scale - (kind.alibi != 0 ? slope * static_cast<double>(position - t) : 0));
             most = std::max(most, p.back());
@@ -191,7 +199,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
           for (double& e : p) sum += e = std::exp(e - most);
           for (std::size_t t = first; t <= position; ++t) {
             for (std::uint32_t i = 0; i < hd; ++i) {
-              attended[h * hd + i] += p[t - first] / sum * values[from][t][kv * hd + i];
+              attended[h * hd + i] += taken(p[t - first] / sum, kv_type) * values[from][t][kv * hd + i];
             }
           }
         }

@@ -14,7 +14,7 @@ namespace {
 TEST(Session, AgreesWithDoublePrecision) {
   for (const Named& variant : variants()) {
     const SmallFile file = small_file(variant.options);
-    const auto ids = some_tokens(21, variant.options.vocab_size);
+    const auto ids = some_tokens(21, variant.options.vocab_size, 7);
     for (std::size_t type = 0; type < kKvNames.size(); ++type) {
       OpenOptions options = with_logits();
       options.kv = static_cast<KvType>(type);

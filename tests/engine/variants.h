@@ -23,9 +23,9 @@ inline SmallOptions compressible(FormatId format) {
   return o;
 }
 
-inline std::vector<std::uint32_t> some_tokens(std::size_t n, std::uint32_t vocab) {
+inline std::vector<std::uint32_t> some_tokens(std::size_t n, std::uint32_t vocab, std::size_t first = 5) {
   std::vector<std::uint32_t> ids;
-  for (std::size_t i = 0; i < n; ++i) ids.push_back(static_cast<std::uint32_t>((i * 7 + i * i * 3 + 5) % vocab));
+  for (std::size_t i = 0; i < n; ++i) ids.push_back(static_cast<std::uint32_t>((i * 7 + i * i * 3 + first) % vocab));
   return ids;
 }
 

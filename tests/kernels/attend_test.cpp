@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/cases.h"
@@ -169,10 +170,12 @@ TEST_P(AttendTest, WhatIsNotFiniteShows) {
 /// Scores: a dot of head_dim products in 16 lanes and a scaling, ceil(head_dim / 16) + 6 roundings of e = 2^-24 on the
 /// sum of magnitudes, an absolute error s of every score; so p is off by the factor e^(2s) and the softmax's own
 /// roundings. The weighted sum then rounds count + 2 times on the sum of magnitudes. Weights below e^-64 of the largest
-/// are 0: each term without them is off by what such a weight would at most have added.
+/// are 0: each term without them is off by what such a weight would at most have added. `weight_error`: what weights
+/// are rounded by, of themselves, so that terms and the sum of weights are off by as much.
 struct Exact {
   Exact(std::span<const float> q, const std::vector<std::vector<float>>& keys,
-        const std::vector<std::vector<float>>& values, const std::vector<bool>& visible, double scale)
+        const std::vector<std::vector<float>>& values, const std::vector<bool>& visible, double scale,
+        double weight_error = 0)
       : out(q.size()), bound(q.size()) {
     const auto head_dim = static_cast<double>(q.size());
     std::vector<double> p(keys.size());
@@ -205,11 +208,26 @@ struct Exact {
         out[d] += term;
         magnitudes += std::fabs(term);
       }
-      bound[d] = magnitudes * (1.01 * (2 * score_error) + (softmax + count + 2) * 0x1p-24) + left_out;
+      bound[d] =
+          magnitudes * (1.01 * (2 * score_error + 2 * weight_error) + (softmax + count + 2) * 0x1p-24) + left_out;
     }
   }
   std::vector<double> out, bound;
 };
+
+/// The nearest of 13 significant bits, a tie to the even one.
+float of_13_bits(float x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(double{x}, &exponent);
+  return static_cast<float>(std::ldexp(std::nearbyint(mantissa * 0x1p13), exponent - 13));
+}
+
+/// What kernels.h has attention do with a query's head and a cache of this type.
+std::vector<float> query_taken(KvType type, std::span<const float> q) {
+  std::vector<float> taken(q.begin(), q.end());
+  if (type == KvType::f16) std::ranges::transform(taken, taken.begin(), of_13_bits);
+  return taken;
+}
 
 // Positions are fed some at a time into a ring no longer than they need; every query sees what the causal mask and the
 // window leave it.
@@ -262,7 +280,8 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
             for (std::uint32_t i = 0; i < kPositions; ++i) visible[i] = i <= position && position - i < window;
             for (std::uint32_t j = 0; j < n; ++j) {
               const std::size_t at = t * stride + j * head_dim;
-              const Exact exact({q.as<float>() + at, head_dim}, keys, values, visible, 2.0);
+              const Exact exact(query_taken(type, {q.as<float>() + at, head_dim}), keys, values, visible, 2.0,
+                                type == KvType::f16 ? 0x1p-13 + 0x1p-15 : 0.0);
               for (std::uint32_t d = 0; d < head_dim; ++d) {
                 ASSERT_NEAR(out.as<float>()[at + d], exact.out[d], exact.bound[d])
                     << kKvNames[kv] << " " << head_dim << " window " << window << " at " << position;
@@ -279,27 +298,53 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
   }
 }
 
-// Whatever the cache, the bits of attention over the floats that it stands for.
-TEST_P(AttendTest, HasTheBitsOfAttentionOverTheWidenedCache) {
+/// Attention of one query to the slots in this order, step by step as kernels.h has it, but for the weights, which are
+/// given: within 2^-19 of what they should be, and where they have 13 bits within those, and 2^-15.
+std::vector<float> in_order(std::span<const float> query, const Cache& k, const Cache& v,
+                            std::span<const std::uint32_t> slots, float scale, std::span<const float> weights) {
+  const bool is_short = k.type == KvType::f16;
+  const double error = is_short ? 0x1p-13 + 0x1p-15 : 0x1p-19;
+  const std::vector<float> q = query_taken(k.type, query);
+  std::vector<float> scores;
+  for (const std::uint32_t slot : slots) {
+    std::array<float, 16> lanes{};
+    for (std::uint32_t d = 0; d < k.head_dim; ++d) lanes[d % 16] += q[d] * k.value(slot, d);
+    for (std::size_t apart = 8; apart > 0; apart /= 2) {
+      for (std::size_t i = 0; i < apart; ++i) lanes[i] += lanes[i + apart];
+    }
+    scores.push_back(lanes[0] * scale);
+  }
+  const float most = *std::ranges::max_element(scores);
+  const auto power = [&](float score) { return score - most < -64 ? 0 : std::exp(double{score - most}); };
+  double sum = 0;
+  for (const float score : scores) sum += power(score);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const double wanted = power(scores[i]) / sum;
+    EXPECT_NEAR(weights[i], wanted, error * wanted) << scores[i] << " of " << most;
+    EXPECT_TRUE(!is_short || weights[i] == of_13_bits(weights[i])) << weights[i];
+  }
+  std::vector<float> out(k.head_dim);
+  for (std::uint32_t d = 0; d < k.head_dim; ++d) {
+    for (std::size_t i = 0; i < slots.size(); ++i) out[d] += weights[i] * v.value(slots[i], d);
+  }
+  return out;
+}
+
+// Bit by bit; nor does it matter how many heads share a call, or whether the answer takes the query's place.
+TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
     const auto type = static_cast<KvType>(kv);
     for (const std::uint32_t head_dim : {2u, 16u, 48u, 64u, 80u, 128u, 144u}) {
-      const std::uint32_t capacity = 83, n = 9;
+      const std::uint32_t capacity = 83, n = 9, position = 257, window = 82;
       const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
-      const Cache wide_k(KvType::f32, capacity, head_dim), wide_v(KvType::f32, capacity, head_dim);
       for (std::uint32_t slot = 0; slot < capacity; ++slot) {
         k.store(kernels(), unit_values(head_dim, slot), slot);
         v.store(kernels(), unit_values(head_dim, slot + 99), slot);
-        std::vector<float> key(head_dim), value(head_dim);
-        for (std::uint32_t d = 0; d < head_dim; ++d) {
-          key[d] = k.value(slot, d);
-          value[d] = v.value(slot, d);
-        }
-        wide_k.store(kernels(), key, slot);
-        wide_v.store(kernels(), value, slot);
       }
+      std::vector<std::uint32_t> slots;
+      for (std::uint32_t seen = position + 1 - window; seen <= position; ++seen) slots.push_back(seen % capacity);
       const std::vector<float> q = unit_values(n * head_dim, 1);
-      std::vector<float> scores(n * capacity), out(n * head_dim), wide(n * head_dim);
+      std::vector<float> scores(n * capacity), out(n * head_dim), wanted;
       AttendArgs args{.q = q.data(),
                       .stride = n * head_dim,
                       .k = k.memory.data(),
@@ -307,26 +352,54 @@ TEST_P(AttendTest, HasTheBitsOfAttentionOverTheWidenedCache) {
                       .n_heads = n,
                       .head_dim = head_dim,
                       .capacity = capacity,
-                      .position = 257,
+                      .position = position,
                       .n_positions = 1,
-                      .window = 82,
-                      .scale = 0.7f,
+                      .window = window,
+                      .scale = 7.0f,
                       .scores = scores.data(),
                       .out = out.data()};
       kernels().attend[kv](args);
-      args.k = wide_k.memory.data();
-      args.v = wide_v.memory.data();
-      args.out = wide.data();
-      kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
-      EXPECT_EQ(out, wide) << kKvNames[kv] << " " << head_dim;
-      // Nor does it matter how many heads share a call, or whether the answer takes the query's place.
+      for (std::uint32_t j = 0; j < n; ++j) {
+        const auto head = in_order(std::span(q).subspan(j * head_dim, head_dim), k, v, slots, args.scale,
+                                   std::span(scores).subspan(j * capacity, slots.size()));
+        wanted.insert(wanted.end(), head.begin(), head.end());
+      }
+      EXPECT_EQ(out, wanted) << kKvNames[kv] << " " << head_dim;
       std::vector<float> apart = q;
       for (std::uint32_t j = 0; j < n; ++j) {
         args.q = args.out = apart.data() + j * head_dim;
         args.n_heads = 1;
-        kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
+        kernels().attend[kv](args);
       }
-      EXPECT_EQ(apart, wide);
+      EXPECT_EQ(apart, wanted) << kKvNames[kv] << " " << head_dim;
+    }
+  }
+}
+
+// A query that is not finite shows, also where it is rounded.
+TEST_P(AttendTest, AQueryThatIsNotFiniteShows) {
+  for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
+    const auto type = static_cast<KvType>(kv);
+    const Cache k(type, 1, 16), v(type, 1, 16);
+    k.store(kernels(), unit_values(16, 1), 0);
+    v.store(kernels(), unit_values(16, 2), 0);
+    for (const float bad : {kInfinity, -kInfinity, std::nanf(""), std::bit_cast<float>(0x7fffffffu)}) {
+      std::vector<float> q = unit_values(16, 3), scores(1), out(16);
+      q[5] = bad;
+      kernels().attend[kv]({.q = q.data(),
+                            .stride = 16,
+                            .k = k.memory.data(),
+                            .v = v.memory.data(),
+                            .n_heads = 1,
+                            .head_dim = 16,
+                            .capacity = 1,
+                            .position = 0,
+                            .n_positions = 1,
+                            .window = 1,
+                            .scale = 1.0f,
+                            .scores = scores.data(),
+                            .out = out.data()});
+      for (const float y : out) EXPECT_TRUE(std::isnan(y)) << kKvNames[kv] << " " << bad;
     }
   }
 }

@@ -47,7 +47,7 @@ QSF_INLINE Floats load_promote_f16(const void* at) {
   return QSF_EACH(Floats, (FloatPart)vcvt_f32_f16((float16x4_t)half.part[i]));
 }
 
-QSF_INLINE FloatPart less_product(FloatPart a, FloatPart b, FloatPart c) { return vfmsq_f32(a, b, c); }
+QSF_INLINE FloatPart plus_product(FloatPart a, FloatPart b, FloatPart c) { return vfmaq_f32(a, b, c); }
 
 QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)vqtbl1q_u8((uint8x16_t)table.part[i], (uint8x16_t)codes.part[i]));

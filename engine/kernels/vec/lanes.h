@@ -275,10 +275,10 @@ template <class V>
 QSF_INLINE V in_register(V v) {
   return v;
 }
-/// a - b c, where all steps are exact, so that a fused one may serve.
+/// a + b c, where the product is exact, so that a fused one has the same bits.
 template <class Part>
-QSF_INLINE Part less_product(Part a, Part b, Part c) {
-  return a - b * c;
+QSF_INLINE Part plus_product(Part a, Part b, Part c) {
+  return a + b * c;
 }
 
 /// The first `n` lanes, n < 16 or not; the others +0.

@@ -44,7 +44,7 @@ QSF_INLINE void store_demote_u16(void* at, Bits v) {
 }
 QSF_INLINE Floats load_promote_f16(const void* at) { return QSF_EACH(Floats, _mm256_cvtph_ps(load128(at, i))); }
 
-QSF_INLINE FloatPart less_product(FloatPart a, FloatPart b, FloatPart c) { return _mm256_fnmadd_ps(b, c, a); }
+QSF_INLINE FloatPart plus_product(FloatPart a, FloatPart b, FloatPart c) { return _mm256_fmadd_ps(b, c, a); }
 
 QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)_mm256_shuffle_epi8((__m256i)table.part[i], (__m256i)codes.part[i]));

@@ -48,7 +48,7 @@ QSF_INLINE Floats in_register(Floats v) {
   asm("" : "+v"(v.part[0]));
   return v;
 }
-QSF_INLINE FloatPart less_product(FloatPart a, FloatPart b, FloatPart c) { return _mm512_fnmadd_ps(b, c, a); }
+QSF_INLINE FloatPart plus_product(FloatPart a, FloatPart b, FloatPart c) { return _mm512_fmadd_ps(b, c, a); }
 
 QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return {{(BitsPart)_mm512_shuffle_epi8((__m512i)table.part[0], (__m512i)codes.part[0])}};
