@@ -74,11 +74,15 @@ QSF_INLINE void for_queries(const AttendArgs& a, const Seen& seen, Body body) {
   }
 }
 
-/// sum + a b, of a cache's values b.
-template <class Kv>
-QSF_INLINE Floats add_product(Floats sum, Floats a, Floats b) {
-  if constexpr (Kv::kShort) {
-    return QSF_EACH(Floats, plus_product(sum.part[i], a.part[i], b.part[i]));
+/// Whether products with a cache's values are floats, and the processor adds one in one step.
+template <class Kv, class Part = FloatPart>
+inline constexpr bool kFused = Kv::kShort && requires(Part part) { plus_product(part, part, part); };
+
+/// sum + a b.
+template <bool kFused, class V>
+QSF_INLINE V add_product(V sum, V a, V b) {
+  if constexpr (kFused) {
+    return QSF_EACH(V, plus_product(sum.part[i], a.part[i], b.part[i]));
   } else {
     return sum + a * b;
   }
@@ -127,13 +131,13 @@ QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, 
 }
 
 /// Products of a query with kPositions keys, [kPositions, stride], lane by lane: dots(i, lanes) for each.
-template <class Kv, int kPositions, class Dots>
+template <bool kFused, int kPositions, class Dots>
 QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys, std::size_t stride, Dots dots) {
   Floats sums[kPositions];
   unroll<kPositions>([&](auto i) __attribute__((always_inline)) { sums[i] = broadcast(0.0f); });
   const auto add = [&](std::size_t d, Floats of_query) __attribute__((always_inline)) {
     unroll<kPositions>([&](auto i) __attribute__((always_inline)) {
-      sums[i] = add_product<Kv>(sums[i], of_query, load(keys + i * stride + d));
+      sums[i] = add_product<kFused>(sums[i], of_query, load(keys + i * stride + d));
     });
   };
   std::size_t d = 0;
@@ -143,15 +147,14 @@ QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys,
 }
 
 /// The scores of n keys, [n, stride].
-template <class Kv, int kPositions>
-QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t n, std::size_t stride,
-                      float* scores) {
+template <bool kFused, int kPositions>
+void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t n, std::size_t stride, float* scores) {
   std::uint32_t i = 0;
   if constexpr (kParts == 1) {
     for (; n - i >= kLanes; i += kLanes) {
       FloatPart sums[kLanes];
-      multiply<Kv, kLanes>(a, q, keys + i * stride, stride,
-                           [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
+      multiply<kFused, kLanes>(a, q, keys + i * stride, stride,
+                               [&](auto j, Floats lanes) __attribute__((always_inline)) { sums[j] = lanes.part[0]; });
       store(scores + i, Floats{{reduce_sums(sums) * a.scale}});
     }
   }
@@ -159,15 +162,15 @@ QSF_INLINE void score(const AttendArgs& a, const float* q, const float* keys, st
     Four<float> half[4];
     unroll<4 / kPositions>([&](auto pass) __attribute__((always_inline)) {
       constexpr std::uint32_t kFirst = pass * kPositions;
-      multiply<Kv, kPositions>(a, q, keys + (i + kFirst) * stride, stride,
-                               [&](auto j, Floats lanes)
-                                   __attribute__((always_inline)) { half[kFirst + j] = reduce_sum_to_four(lanes); });
+      multiply<kFused, kPositions>(
+          a, q, keys + (i + kFirst) * stride, stride,
+          [&](auto j, Floats lanes) __attribute__((always_inline)) { half[kFirst + j] = reduce_sum_to_four(lanes); });
     });
     const Four<float> four = reduce_sums_of_four(half[0], half[1], half[2], half[3]) * a.scale;
     __builtin_memcpy(scores + i, &four, sizeof four);
   }
   for (; i < n; ++i) {
-    multiply<Kv, 1>(a, q, keys + i * stride, stride, [&](auto, Floats lanes) __attribute__((always_inline)) {
+    multiply<kFused, 1>(a, q, keys + i * stride, stride, [&](auto, Floats lanes) __attribute__((always_inline)) {
       scores[i] = reduce_sum(lanes) * a.scale;
     });
   }
@@ -193,7 +196,7 @@ inline constexpr std::uint32_t kTurnedFor = 8;  // queries: for fewer it takes l
 
 /// The scores of kPanels times 16 keys, [head_dim, 16] each, of kQueries queries: the bits that score() has, with keys
 /// in the lanes, so that sums are not gathered from them.
-template <class Kv, int kQueries, int kPanels>
+template <bool kFused, int kQueries, int kPanels>
 QSF_INLINE void score_panels(const AttendArgs& a, const Query (&queries)[kQueries], const float* keys, Floats* scores) {
   using Sums = Several<Floats, kQueries * kPanels>;
   const std::size_t panel = a.head_dim * std::size_t{kLanes};
@@ -213,7 +216,7 @@ QSF_INLINE void score_panels(const AttendArgs& a, const Query (&queries)[kQuerie
   };
   const auto add = [&](Sums& sums, std::size_t d) __attribute__((always_inline)) {
     for_products(d, [&](std::size_t i, Floats x, Floats y)
-                        __attribute__((always_inline)) { sums.of[i] = add_product<Kv>(sums.of[i], x, y); });
+                        __attribute__((always_inline)) { sums.of[i] = add_product<kFused>(sums.of[i], x, y); });
   };
   const Sums sums = add_by_tree([&](auto lane) __attribute__((always_inline)) {
     constexpr std::size_t kOther = kLanes / 2;
@@ -230,11 +233,11 @@ QSF_INLINE void score_panels(const AttendArgs& a, const Query (&queries)[kQuerie
 }
 
 /// Of keys in panels from position `at` on, those scores that the queries see.
-template <class Kv, int kQueries, int kPanels>
+template <bool kFused, int kQueries, int kPanels>
 QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t at,
                              const float* panels) {
   Floats scores[kQueries * kPanels];
-  score_panels<Kv, kQueries, kPanels>(a, queries, panels, scores);
+  score_panels<kFused, kQueries, kPanels>(a, queries, panels, scores);
   unroll<kPanels>([&](auto p) __attribute__((always_inline)) {
     const std::uint32_t begin = at + p * kLanes;
     const std::uint32_t from = seen.from > begin ? seen.from - begin : 0;
@@ -253,7 +256,7 @@ QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, const Query 
 
 /// Of kQueries queries, out[0 .. 16 kVectors), `left` of which there are, plus weights[i] * values[i] in ascending
 /// order of n positions.
-template <class Kv, int kQueries, int kVectors>
+template <bool kFused, int kQueries, int kVectors>
 QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const float* values, std::uint32_t n,
                              std::size_t stride, std::size_t left, float* const (&out)[kQueries]) {
   Floats sums[kQueries][kVectors];
@@ -267,8 +270,9 @@ QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const floa
         [&](auto v) __attribute__((always_inline)) { value[v] = in_register(load(values + i * stride + v * kLanes)); });
     unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
       const Floats weight = broadcast(weights[q][i]);
-      unroll<kVectors>(
-          [&](auto v) __attribute__((always_inline)) { sums[q][v] = add_product<Kv>(sums[q][v], weight, value[v]); });
+      unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+        sums[q][v] = add_product<kFused>(sums[q][v], weight, value[v]);
+      });
     });
   };
   std::uint32_t i = 0;
@@ -283,9 +287,9 @@ QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const floa
 }
 
 /// The same of all their dimensions, of values from position `first` on.
-template <class Kv, int kVectors, int kQueries>
-QSF_INLINE void add_values(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t first,
-                           const float* tile, std::size_t stride) {
+template <bool kFused, int kVectors, int kQueries>
+void add_values(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t first,
+                const float* tile, std::size_t stride) {
   const float* weights[kQueries];
   float* out[kQueries];
   unroll<kQueries>([&](auto q) __attribute__((always_inline)) {
@@ -299,10 +303,10 @@ QSF_INLINE void add_values(const AttendArgs& a, const Seen& seen, const Query (&
   };
   std::size_t left = a.head_dim;
   for (; left >= kVectors * kLanes; left -= kVectors * kLanes, next(kVectors * kLanes)) {
-    add_weighted<Kv, kQueries, kVectors>(weights, values, seen.to - seen.from, stride, kVectors * kLanes, out);
+    add_weighted<kFused, kQueries, kVectors>(weights, values, seen.to - seen.from, stride, kVectors * kLanes, out);
   }
   for (; left > 0; left -= left < kLanes ? left : kLanes, next(kLanes)) {
-    add_weighted<Kv, kQueries, 1>(weights, values, seen.to - seen.from, stride, left, out);
+    add_weighted<kFused, kQueries, 1>(weights, values, seen.to - seen.from, stride, left, out);
   }
 }
 
@@ -389,9 +393,9 @@ void attend(const AttendArgs& args) {
                              std::uint32_t at = first + (seen.from - first) / kLanes * kLanes;
                              const float* panels = tile + (at - first) * std::size_t{a.head_dim};
                              for (; at + kLanes < seen.to; at += 2 * kLanes, panels += 2 * kLanes * a.head_dim) {
-                               score_turned<Kv, kTogether, 2>(a, seen, queries, at, panels);
+                               score_turned<kFused<Kv>, kTogether, 2>(a, seen, queries, at, panels);
                              }
-                             if (at < seen.to) score_turned<Kv, kTogether, 1>(a, seen, queries, at, panels);
+                             if (at < seen.to) score_turned<kFused<Kv>, kTogether, 1>(a, seen, queries, at, panels);
                            });
           });
     }
@@ -406,8 +410,8 @@ void attend(const AttendArgs& args) {
     for_tiles(a, most, widened(a.k), [&](const Seen& seen) __attribute__((always_inline)) {
       for_queries<1>(a, seen, [&](const Query(&query)[1]) __attribute__((always_inline)) {
         ahead.ask();
-        score<Kv, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from, stride,
-                              query[0].score(seen.from));
+        score<kFused<Kv>, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from, stride,
+                                      query[0].score(seen.from));
       });
     });
   }
@@ -425,7 +429,7 @@ void attend(const AttendArgs& args) {
   for_tiles(a, most, widened(a.v), [&](const Seen& seen) __attribute__((always_inline)) {
     for_queries<kQueries>(a, seen, [&](const auto& together) __attribute__((always_inline)) {
       ahead.ask();
-      add_values<Kv, kVectors>(a, seen, together, first, tile, stride);
+      add_values<kFused<Kv>, kVectors>(a, seen, together, first, tile, stride);
     });
   });
 }

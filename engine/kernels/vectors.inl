@@ -182,7 +182,7 @@ QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, con
   __builtin_memcpy(x + whole, padded, left * sizeof(float));
 }
 
-QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside) {
+void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside) {
   softmax_beside(
       x, n, temperature, beside, [](Floats v) __attribute__((always_inline)) { return exp_of_negative(v); },
       [](Floats p, Floats by) __attribute__((always_inline)) { return p * by; });

@@ -15,7 +15,8 @@
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
 //   Bits table_lookup(Bits table, Bits codes)   the byte table[code] for each byte of codes, 0..15; the table is in
 //                                               every quarter
-//   field_operand<bits, shift>(Bits bytes)      optional: the operand of codes that are these bits of each byte
+//   FloatPart plus_product(a, b, c)             optional: a + b c in one step, the same bits where the product is a
+//   float field_operand<bits, shift>(Bits bytes)      optional: the operand of codes that are these bits of each byte
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
 // and, where the processor multiplies whole matrices, MatrixTiles; where loads are taken by parts (kByParts):
 //   table_lookup of parts
@@ -274,11 +275,6 @@ QSF_INLINE void store(void* at, const V& v) {
 template <class V>
 QSF_INLINE V in_register(V v) {
   return v;
-}
-/// a + b c, where the product is exact, so that a fused one has the same bits.
-template <class Part>
-QSF_INLINE Part plus_product(Part a, Part b, Part c) {
-  return a + b * c;
 }
 
 /// The first `n` lanes, n < 16 or not; the others +0.

@@ -11,10 +11,6 @@ QSF_INLINE BitsPart table_lookup(BitsPart table, BitsPart codes) {
   return (BitsPart)wasm_i8x16_relaxed_swizzle((v128_t)table, (v128_t)codes);
 }
 
-QSF_INLINE FloatPart plus_product(FloatPart a, FloatPart b, FloatPart c) {
-  return (FloatPart)wasm_f32x4_relaxed_madd((v128_t)b, (v128_t)c, (v128_t)a);
-}
-
 template <int kDots>
 class SpreadColumn {
  public:
