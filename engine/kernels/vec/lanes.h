@@ -15,8 +15,8 @@
 //   Ints total<bits>(Sum)                       the exact sum of up to kMaxDots dots
 //   Bits table_lookup(Bits table, Bits codes)   the byte table[code] for each byte of codes, 0..15; the table is in
 //                                               every quarter
-//   FloatPart plus_product(a, b, c)             optional: a + b c in one step, the same bits where the product is a
-//   float field_operand<bits, shift>(Bits bytes)      optional: the operand of codes that are these bits of each byte
+//   FloatPart plus_product(a, b, c)             optional: a + b c in one step, for products that are floats
+//   field_operand<bits, shift>(Bits bytes)      optional: the operand of codes that are these bits of each byte
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
 // and, where the processor multiplies whole matrices, MatrixTiles; where loads are taken by parts (kByParts):
 //   table_lookup of parts
