@@ -330,16 +330,25 @@ std::vector<float> in_order(std::span<const float> query, const Cache& k, const 
   return out;
 }
 
-// Bit by bit; nor does it matter how many heads share a call, or whether the answer takes the query's place.
+// Bit by bit, and, but for f16, those of attention over the floats that the cache stands for; nor does it matter how
+// many heads share a call, or whether the answer takes the query's place.
 TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
     const auto type = static_cast<KvType>(kv);
     for (const std::uint32_t head_dim : {2u, 16u, 48u, 64u, 80u, 128u, 144u}) {
       const std::uint32_t capacity = 83, n = 9, position = 257, window = 82;
       const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
+      const Cache wide_k(KvType::f32, capacity, head_dim), wide_v(KvType::f32, capacity, head_dim);
       for (std::uint32_t slot = 0; slot < capacity; ++slot) {
         k.store(kernels(), unit_values(head_dim, slot), slot);
         v.store(kernels(), unit_values(head_dim, slot + 99), slot);
+        std::vector<float> key(head_dim), value(head_dim);
+        for (std::uint32_t d = 0; d < head_dim; ++d) {
+          key[d] = k.value(slot, d);
+          value[d] = v.value(slot, d);
+        }
+        wide_k.store(kernels(), key, slot);
+        wide_v.store(kernels(), value, slot);
       }
       std::vector<std::uint32_t> slots;
       for (std::uint32_t seen = position + 1 - window; seen <= position; ++seen) slots.push_back(seen % capacity);
@@ -372,6 +381,15 @@ TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
         kernels().attend[kv](args);
       }
       EXPECT_EQ(apart, wanted) << kKvNames[kv] << " " << head_dim;
+      if (type == KvType::f16) continue;
+      std::vector<float> wide(n * head_dim);
+      args.q = q.data();
+      args.out = wide.data();
+      args.n_heads = n;
+      args.k = wide_k.memory.data();
+      args.v = wide_v.memory.data();
+      kernels().attend[static_cast<std::size_t>(KvType::f32)](args);
+      EXPECT_EQ(out, wide) << kKvNames[kv] << " " << head_dim;
     }
   }
 }
