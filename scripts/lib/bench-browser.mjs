@@ -1,9 +1,10 @@
 // Engines in Chromium, each in a page of its own that stays open.
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
 import { chromiumArgs, chromiumPath } from '../../tests/e2e/chromium.mjs';
+import { removeProfile } from '../../tests/e2e/profile.mjs';
 import { alternate, modelFiles, modelsFolder } from './bench.mjs';
 import { serveBench } from './bench-server.mjs';
 import { variants } from './build.mjs';
@@ -48,7 +49,7 @@ export async function inBrowser(body) {
   } finally {
     await context.close();
     await server.stop();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    await removeProfile(profile);
   }
 }
 

@@ -1,5 +1,5 @@
 // The browsers, each behind the same few calls.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -8,6 +8,7 @@ import type { BrowserContext, Page } from '@playwright/test';
 
 import { chromiumArgs, chromiumPath } from './chromium.mjs';
 import type { Actions, Failure } from './page.js';
+import { removeProfile } from './profile.mjs';
 import { WebKit } from './webdriver.js';
 
 /** What an action of the page failed with. */
@@ -90,7 +91,7 @@ function playwrightBrowser(context: BrowserContext, profile: string): Browser {
     },
     close: async () => {
       await context.close();
-      rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+      await removeProfile(profile);
     },
   };
 }

@@ -1,7 +1,7 @@
 // The memory of a tab whose model is larger than its budget, while the model is downloaded and when it comes from the cache:
 // from /proc, of a browser that nobody drives. What drives one has it record what the network brings, up to 200 MB.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,6 +9,8 @@ import { expect, test } from '@playwright/test';
 
 import type { Stats } from '../../web/src/index.js';
 import { chromiumArgs, chromiumPath } from './chromium.mjs';
+import { removeProfile } from './profile.mjs';
+import { renderersOf, status } from './processes.js';
 import { makeRandomModel } from './random-model.js';
 import { TestServer } from './server.js';
 
@@ -33,37 +35,8 @@ test.beforeAll(async () => {
 
 test.afterAll(async () => {
   await server.stop();
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  await removeProfile(folder);
 });
-
-/** A line of a process's status; undefined of one that has ended. */
-function status(pid: number, name: string): number | undefined {
-  try {
-    const text = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
-    return Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1]);
-  } catch {
-    return undefined;
-  }
-}
-
-const isRenderer = (pid: number): boolean => {
-  try {
-    return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes('--type=renderer');
-  } catch {
-    return false;
-  }
-};
-
-/** The renderers among a process's descendants. */
-function renderersOf(root: number): number[] {
-  const all = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
-  const parents = new Map(all.map((pid) => [pid, status(pid, 'PPid')]));
-  const isBelow = (pid: number | undefined): boolean =>
-    pid === root || (pid !== undefined && pid > 1 && isBelow(parents.get(pid)));
-  return all.filter((pid) => isBelow(pid) && isRenderer(pid));
-}
 
 /** Opens the model in a browser of its own; gives its statistics and the most anonymous memory that a tab took. */
 async function openAlone(): Promise<{ stats: Pick<Stats, 'io' | 'memory'>; taken: number }> {

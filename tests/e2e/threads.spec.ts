@@ -6,6 +6,7 @@ import { launchChromium } from './browsers.js';
 import type { Browser, Tab } from './browsers.js';
 import { convert, runNatively } from './native.js';
 import type { Receipt } from './native.js';
+import { workerThreadsOf } from './processes.js';
 import { TestServer } from './server.js';
 
 const MiB = 1024 * 1024;
@@ -123,21 +124,19 @@ test('a page that is not isolated computes with one thread, and says so when mor
   await tab.close();
 });
 
-test.describe(() => {
-  // Chromium leaves a worker behind now and then: docs/status.md, known gaps.
-  test.describe.configure({ retries: 2 });
-
-  test('close() ends every thread', async ({ page }) => {
-    const call = (action: 'load' | 'generate' | 'close', ...args: unknown[]) =>
-      page.evaluate(([name, given]) => window.call(name, given), [action, args] as const);
-    await page.goto(isolated.origin);
-    await page.waitForFunction(() => 'call' in window);
-    for (const memory of budgets) {
-      await call('load', 'a', url, { memory: memory * MiB, threads: 3 });
-      expect(page.workers()).toHaveLength(3);
-      await call('generate', 'a', PROMPT, generation);
-      await call('close', 'a');
-      await expect.poll(() => page.workers().length).toBe(0);
-    }
-  });
+test('close() ends every thread', async ({ page }) => {
+  const call = (action: 'load' | 'generate' | 'close', ...args: unknown[]) =>
+    page.evaluate(([name, given]) => window.call(name, given), [action, args] as const);
+  await page.goto(isolated.origin);
+  await page.waitForFunction(() => 'call' in window);
+  const threads = () => workerThreadsOf(process.pid);
+  await expect.poll(threads).toBe(0);
+  // Chromium may keep a worker that ends while one that it started does: of ten times, once.
+  for (let i = 0; i < 20; i++) {
+    await call('load', 'a', url, { memory: budgets[i % 2]! * MiB, threads: 3 });
+    expect(threads()).toBeGreaterThanOrEqual(3);
+    await call('generate', 'a', PROMPT, { maxTokens: 10 });
+    await call('close', 'a');
+  }
+  await expect.poll(threads, { timeout: 30_000 }).toBe(0);
 });

@@ -2,11 +2,13 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+
+import { removeProfile } from './profile.mjs';
 
 interface Reply {
   value: unknown;
@@ -56,7 +58,7 @@ export class WebKit {
     for (const child of this.#children) {
       if (child.exitCode === null && child.kill()) await once(child, 'exit');
     }
-    rmSync(this.#home, { recursive: true, force: true, maxRetries: 5 });
+    await removeProfile(this.#home);
   }
 
   async #begin(): Promise<void> {

@@ -11,6 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { demoModel } from '../../scripts/lib/build.mjs';
 import { buildPackage } from '../../scripts/lib/package.mjs';
 import { chromiumArgs, chromiumPath } from '../e2e/chromium.mjs';
+import { removeProfile } from '../e2e/profile.mjs';
 import { runNatively } from '../e2e/native.js';
 import { App, pack, packedFolder, stopApps } from './apps.js';
 import { isolate, serveFolder, stopServers } from './servers.js';
@@ -89,7 +90,7 @@ describe('in a page', () => {
   });
   afterAll(async () => {
     await context.close();
-    rmSync(profile, { recursive: true, force: true });
+    await removeProfile(profile);
     stopServers();
     model = '';
   });
@@ -181,7 +182,7 @@ it('in an extension (Manifest V3)', async () => {
     expect(said).toEqual({ story, title: expect.stringMatching(several) as string });
   } finally {
     await context.close();
-    rmSync(profile, { recursive: true, force: true });
+    await removeProfile(profile);
     stopServers();
   }
 });

@@ -23,7 +23,7 @@ import type {
   Trace,
 } from './types.js';
 
-/** How long close() waits for the worker to let go of the cache before it is ended. */
+/** Milliseconds in which a worker is to let go of the cache and end those that it started. */
 const CLOSE_PATIENCE = 500;
 
 /** Settles a generation's result; what comes second changes nothing. */
@@ -37,7 +37,13 @@ const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);
 
 /** Ends the engines of models that nobody holds any more and nobody closed. */
-const abandoned = new FinalizationRegistry<Host>((host) => host.end());
+const abandoned = new FinalizationRegistry<Host>((host) => void end(host));
+
+async function end(host: Host): Promise<void> {
+  const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
+  await Promise.race([host.remote.close(), patience, host.failed]).catch(() => {});
+  host.end();
+}
 
 /** A language model inside a fixed memory budget. */
 export class QSF {
@@ -197,10 +203,8 @@ export class QSF {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#reject(new QSFError('cancelled', 'The model was closed.'));
-    const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
-    await Promise.race([this.#remote.close(), patience, this.#failed]).catch(() => {});
     abandoned.unregister(this);
-    this.#host.end();
+    await end(this.#host);
   }
 
   /** Ends a generation whose loop was left. */

@@ -11,12 +11,53 @@ export interface OwnScript {
 
 export function ownScript(): OwnScript {
   const { importScripts } = globalThis as { importScripts?: () => void };
+  const address = `${globalThis.location.href.split('#')[0]!}#${OTHERS}`;
   try {
     importScripts?.(); // there in both kinds, but a module's throws
-    return { address: globalThis.location.href, type: 'classic' };
+    return { address, type: 'classic' };
   } catch {
-    return { address: globalThis.location.href, type: 'module' };
+    return { address, type: 'module' };
   }
+}
+
+/** Insecure pages have none, and others may not use them: neither has anything that other workers are started for. */
+const locks = (globalThis.navigator as Partial<Navigator> | undefined)?.locks;
+/** The lock that this worker holds while others that it started are to run; their addresses end in it. */
+const OTHERS = `qsf-${Math.random().toString(36).slice(2)}`;
+/** Milliseconds: many more than a worker takes from letting go of its locks to its end. */
+const LAST_STEPS = 50;
+
+let endOthers: () => void;
+
+/** To be waited for before others are started. */
+export function beforeOthers(): Promise<void> {
+  return new Promise((ready) => {
+    const held = () =>
+      new Promise<void>((resolve) => {
+        endOthers = resolve;
+        ready();
+      });
+    if (locks) locks.request(OTHERS, held).catch(() => ready());
+    else ready();
+  });
+}
+
+/** In one of the others: ends it when it gets the lock. */
+export function endWithStarter(): void {
+  const close = () => new Promise(() => globalThis.close());
+  locks?.request(globalThis.location.hash.slice(1), { mode: 'shared' }, close).catch(() => {});
+}
+
+/**
+ * Resolves when the others, which must be idle, have ended. A worker that ends while Chromium has yet to tell it that another
+ * one did stays for ever, with that one's thread: the message goes with the queue that it waits in.
+ */
+export async function afterOthers(): Promise<void> {
+  const all = await locks?.query().catch(() => undefined);
+  if (!all?.pending?.some(({ name }) => name === OTHERS)) return;
+  endOthers();
+  await locks?.request(OTHERS, () => {});
+  await new Promise((resolve) => setTimeout(resolve, LAST_STEPS));
 }
 
 /** The WebAssembly module at an address. */

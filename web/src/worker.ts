@@ -9,6 +9,7 @@ import { QSFError } from './errors.js';
 import { FILLER, serveFills } from './sources/filler.js';
 import { READER, serveReads } from './sources/reader.js';
 import { startModule } from './wasm.js';
+import { afterOthers, beforeOthers, endWithStarter } from './worker-platform.js';
 
 let model: Model | undefined;
 
@@ -20,6 +21,7 @@ function opened(): Model {
 const worker: EngineWorker = {
   load: (request, onProgress, onWarning) =>
     reply(async () => {
+      await beforeOthers();
       model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
       await model.load();
       return model.isKept;
@@ -32,13 +34,20 @@ const worker: EngineWorker = {
   stats: () => replySync(() => opened().stats()),
   tokenize: (text, special) => replySync(() => opened().engine.tokenize(text, special)),
   detokenize: (tokens) => replySync(() => opened().engine.detokenize(tokens)),
-  close: () => reply(() => model?.close()),
+  close: () =>
+    reply(async () => {
+      await model?.close();
+      await afterOthers();
+    }),
 };
 
-const { name } = globalThis as { name?: string };
-if (name === READER) serveReads();
-else if (name === FILLER) serveFills();
-else if (!name?.startsWith('em-pthread')) {
+const { name = '' } = globalThis as { name?: string };
+const others: Record<string, () => void> = { [READER]: serveReads, [FILLER]: serveFills };
+const serve = name.startsWith('em-pthread') ? () => {} : others[name];
+if (serve) {
+  endWithStarter();
+  serve();
+} else {
   Comlink.expose(worker);
   globalThis.postMessage('listening');
 }

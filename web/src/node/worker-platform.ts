@@ -9,6 +9,11 @@ import { FileSource } from './file-source.js';
 
 export const ownScript = (): OwnScript => ({ address: globalThis.location.href, type: 'module' });
 
+/** Threads end with the one that started them. */
+export const beforeOthers = async (): Promise<void> => {};
+export const endWithStarter = (): void => {};
+export const afterOthers = async (): Promise<void> => {};
+
 /** The WebAssembly module at an address or in a file. */
 export async function fetchModule(url: string): Promise<WebAssembly.Module> {
   if (!url.startsWith('file:')) return fetchRemote(url);

@@ -157,7 +157,7 @@ export class Filler {
     return this.#told !== before;
   }
 
-  /** Resolves when the worker has let go of the file. It ends with this one, as readers do. */
+  /** Resolves when the worker has let go of the file. */
   async close(): Promise<void> {
     if (!this.#worker) return;
     const letGo = async () => this.isOpen && (await this.#ask(0, 0, 0));

@@ -62,10 +62,7 @@ export class Reader implements Supply {
     return this.#ask({ offset, into }, [into.buffer]).then((bytes) => (bytes?.length === length ? bytes : this.#end()));
   }
 
-  /**
-   * Resolves when the worker has let go of the file. It ends with this one: terminate() just before that leaves both behind
-   * in Chromium, now and then.
-   */
+  /** Resolves when the worker has let go of the file. */
   async close(): Promise<void> {
     if (!this.#worker) return;
     const letGo = async () => this.#isOpen && (await this.#ask());
