@@ -76,7 +76,7 @@ QSF_INLINE void for_queries(const AttendArgs& a, const Seen& seen, Body body) {
 
 /// Whether products with a cache's values are floats, and the processor adds one in one step.
 template <class Kv, class Part = FloatPart>
-inline constexpr bool kFused = Kv::kShort && requires(Part part) { plus_product(part, part, part); };
+inline constexpr bool kFusedOver = Kv::kShort && requires(Part part) { plus_product(part, part, part); };
 
 /// sum + a b.
 template <bool kFused, class V>
@@ -393,9 +393,9 @@ void attend(const AttendArgs& args) {
                              std::uint32_t at = first + (seen.from - first) / kLanes * kLanes;
                              const float* panels = tile + (at - first) * std::size_t{a.head_dim};
                              for (; at + kLanes < seen.to; at += 2 * kLanes, panels += 2 * kLanes * a.head_dim) {
-                               score_turned<kFused<Kv>, kTogether, 2>(a, seen, queries, at, panels);
+                               score_turned<kFusedOver<Kv>, kTogether, 2>(a, seen, queries, at, panels);
                              }
-                             if (at < seen.to) score_turned<kFused<Kv>, kTogether, 1>(a, seen, queries, at, panels);
+                             if (at < seen.to) score_turned<kFusedOver<Kv>, kTogether, 1>(a, seen, queries, at, panels);
                            });
           });
     }
@@ -410,8 +410,8 @@ void attend(const AttendArgs& args) {
     for_tiles(a, most, widened(a.k), [&](const Seen& seen) __attribute__((always_inline)) {
       for_queries<1>(a, seen, [&](const Query(&query)[1]) __attribute__((always_inline)) {
         ahead.ask();
-        score<kFused<Kv>, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from, stride,
-                                      query[0].score(seen.from));
+        score<kFusedOver<Kv>, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from,
+                                          stride, query[0].score(seen.from));
       });
     });
   }
@@ -429,7 +429,7 @@ void attend(const AttendArgs& args) {
   for_tiles(a, most, widened(a.v), [&](const Seen& seen) __attribute__((always_inline)) {
     for_queries<kQueries>(a, seen, [&](const auto& together) __attribute__((always_inline)) {
       ahead.ask();
-      add_values<kFused<Kv>, kVectors>(a, seen, together, first, tile, stride);
+      add_values<kFusedOver<Kv>, kVectors>(a, seen, together, first, tile, stride);
     });
   });
 }
