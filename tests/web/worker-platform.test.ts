@@ -60,3 +60,19 @@ describe('the worker’s own script', () => {
     expect(ownScript()).toEqual({ address, type: 'module' });
   });
 });
+
+describe('workers that are started', () => {
+  it('end by themselves where locks may not be used', async () => {
+    const refused = async () => Promise.reject(new DOMException('Access is denied.', 'SecurityError'));
+    const locks = { request: vi.fn(refused), query: vi.fn(refused) };
+    vi.stubGlobal('navigator', { locks });
+    vi.stubGlobal('location', { href: ADDRESS, hash: '' });
+    vi.resetModules();
+    const { afterOthers, beforeOthers, endWithStarter } = await import('../../web/src/worker-platform.js');
+    await beforeOthers();
+    endWithStarter();
+    await afterOthers();
+    expect(locks.request).toHaveBeenCalledTimes(2);
+    expect(locks.query).toHaveBeenCalledOnce();
+  });
+});
