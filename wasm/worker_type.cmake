@@ -1,8 +1,9 @@
 # cmake -DMODULE=file.js -P worker_type.cmake: threads run the script of the worker that starts them, which a bundler may
-# have made a classic one, so what kind they are is for that worker to say.
+# have made a classic one, so what kind they are is for that worker to say, and their name too.
 file(READ ${MODULE} text)
-string(REGEX REPLACE "([\"']?type[\"']?) *: *[\"']module[\"']" "\\1:Module[\"workerType\"]" changed "${text}")
-if(changed STREQUAL text AND NOT text MATCHES "workerType")
+string(REGEX REPLACE "([\"']?type[\"']?) *: *[\"']module[\"']" "\\1:Module[\"workerType\"]" typed "${text}")
+string(REGEX REPLACE "([\"']?name[\"']?) *: *[\"']em-pthread[\"']" "\\1:Module[\"workerName\"]" named "${typed}")
+if(NOT named MATCHES "workerType" OR NOT named MATCHES "workerName")
   message(FATAL_ERROR "${MODULE} starts no module workers that this knows.")
 endif()
-file(WRITE ${MODULE} "${changed}")
+file(WRITE ${MODULE} "${named}")

@@ -55,8 +55,9 @@ declare const create: (options: {
     imports: WebAssembly.Imports,
     done: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
   ) => object;
-  /** The script of these workers, and of which kind it is. */
+  /** The script of these workers, of which kind it is, and their name, which begins with "em-pthread". */
   mainScriptUrlOrBlob?: string;
   workerType?: 'module' | 'classic';
+  workerName?: string;
 }) => Promise<EngineModule>;
 export default create;

@@ -4,7 +4,7 @@ import type { ModuleStarter } from './engine.js';
 import createAlone from './qsf-simd.js';
 import createShared from './qsf-simd-threads.js';
 import type { Variant } from './types.js';
-import { fetchModule, ownScript } from './worker-platform.js';
+import { fetchModule, nameOther, ownScript } from './worker-platform.js';
 
 /** Bundlers know these words, and take the files with them. */
 const FILES: Record<Variant, Record<'alone' | 'shared', () => URL>> = {
@@ -29,6 +29,9 @@ function moduleOf(source: WasmSource, variant: Variant, kind: 'alone' | 'shared'
   return fetchModule(new URL(`qsf-${variant}${kind === 'shared' ? '-threads' : ''}.wasm`, source).href);
 }
 
+/** What the modules' own scripts know their threads by. */
+export const THREAD = 'em-pthread';
+
 export const startModule: ModuleStarter = async (source, variant, threads, wasmMemory) => {
   const kind = wasmMemory.buffer instanceof ArrayBuffer ? 'alone' : 'shared';
   const module = await moduleOf(source, variant, kind);
@@ -39,10 +42,8 @@ export const startModule: ModuleStarter = async (source, variant, threads, wasmM
       WebAssembly.instantiate(module, imports).then((instance) => done(instance, module), reject);
       return {};
     };
-    create({ wasmMemory, threads, instantiateWasm, mainScriptUrlOrBlob: address, workerType: type }).then(
-      resolve,
-      reject,
-    );
+    const threading = { mainScriptUrlOrBlob: address, workerType: type, workerName: nameOther(THREAD) };
+    create({ wasmMemory, threads, instantiateWasm, ...threading }).then(resolve, reject);
   });
 };
 

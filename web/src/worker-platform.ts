@@ -11,18 +11,17 @@ export interface OwnScript {
 
 export function ownScript(): OwnScript {
   const { importScripts } = globalThis as { importScripts?: () => void };
-  const address = `${globalThis.location.href.split('#')[0]!}#${OTHERS}`;
   try {
     importScripts?.(); // there in both kinds, but a module's throws
-    return { address, type: 'classic' };
+    return { address: globalThis.location.href, type: 'classic' };
   } catch {
-    return { address, type: 'module' };
+    return { address: globalThis.location.href, type: 'module' };
   }
 }
 
 /** Insecure pages have none, and others may not use them: neither has anything that other workers are started for. */
 const locks = (globalThis.navigator as Partial<Navigator> | undefined)?.locks;
-/** The lock that this worker holds while others that it started are to run; their addresses end in it. */
+/** The lock that this worker holds while others that it started are to run. */
 const OTHERS = `qsf-${Math.random().toString(36).slice(2)}`;
 /** Milliseconds: many more than a worker takes from letting go of its locks to its end. */
 const LAST_STEPS = 50;
@@ -42,10 +41,13 @@ export function beforeOthers(): Promise<void> {
   });
 }
 
-/** In one of the others: ends it when it gets the lock. */
-export function endWithStarter(): void {
+/** The name of one that is to do something. Its address cannot tell the lock: bundlers have words of their own there. */
+export const nameOther = (task: string): string => `${task} ${OTHERS}`;
+
+/** In one of the others, whose name this is: ends it when it gets the lock. */
+export function endWithStarter(name: string): void {
   const close = () => new Promise(() => globalThis.close());
-  locks?.request(globalThis.location.hash.slice(1), { mode: 'shared' }, close).catch(() => {});
+  locks?.request(name.split(' ')[1]!, { mode: 'shared' }, close).catch(() => {});
 }
 
 /**

@@ -8,7 +8,7 @@ import { Model } from './model.js';
 import { QSFError } from './errors.js';
 import { FILLER, serveFills } from './sources/filler.js';
 import { READER, serveReads } from './sources/reader.js';
-import { startModule } from './wasm.js';
+import { THREAD, startModule } from './wasm.js';
 import { afterOthers, beforeOthers, endWithStarter } from './worker-platform.js';
 
 let model: Model | undefined;
@@ -42,11 +42,11 @@ const worker: EngineWorker = {
 };
 
 const { name = '' } = globalThis as { name?: string };
-const others: Record<string, () => void> = { [READER]: serveReads, [FILLER]: serveFills };
-const serve = name.startsWith('em-pthread') ? () => {} : others[name];
-if (serve) {
-  endWithStarter();
-  serve();
+const tasks: Record<string, () => void> = { [READER]: serveReads, [FILLER]: serveFills, [THREAD]: () => {} };
+const task = tasks[name.split(' ', 1)[0]!];
+if (task) {
+  endWithStarter(name);
+  task();
 } else {
   Comlink.expose(worker);
   globalThis.postMessage('listening');

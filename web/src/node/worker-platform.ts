@@ -11,6 +11,7 @@ export const ownScript = (): OwnScript => ({ address: globalThis.location.href, 
 
 /** Threads end with the one that started them. */
 export const beforeOthers = async (): Promise<void> => {};
+export const nameOther = (task: string): string => task;
 export const endWithStarter = (): void => {};
 export const afterOthers = async (): Promise<void> => {};
 

@@ -1,5 +1,5 @@
 // Workers of the package's own script that work beside the one that starts them.
-import { ownScript } from '../worker-platform.js';
+import { nameOther, ownScript } from '../worker-platform.js';
 
 /** Milliseconds in which such a worker must answer. */
 export const PATIENCE = 10_000;
@@ -19,12 +19,12 @@ export class Opening {
   }
 }
 
-/** Starts one, which knows by its name what it is; undefined where there is none to be had. */
-export function startBeside<T>(name: string, told: (message: T) => void, failed: () => void): Worker | undefined {
+/** Starts one, which knows by its name what it is to do; undefined where there is none to be had. */
+export function startBeside<T>(task: string, told: (message: T) => void, failed: () => void): Worker | undefined {
   const { address, type } = ownScript();
   let worker: Worker;
   try {
-    worker = new Worker(address, { type, name });
+    worker = new Worker(address, { type, name: nameOther(task) });
   } catch {
     return undefined;
   }
