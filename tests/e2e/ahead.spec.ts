@@ -4,7 +4,7 @@
 import { expect, test } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
-import { launchChromium } from './browsers.js';
+import { launchChromium, tabOf } from './browsers.js';
 import { convert, runNatively } from './native.js';
 import type { Receipt } from './native.js';
 import type { Actions } from './page.js';
@@ -46,11 +46,8 @@ test.afterAll(async () => {
   for (const one of servers.values()) await one.stop();
 });
 
-async function call<A extends keyof Actions>(page: Page, action: A, ...args: Parameters<Actions[A]>) {
-  const answer = await page.evaluate(([name, given]) => window.call(name, given), [action, args] as const);
-  if ('failure' in answer) throw new Error(answer.failure.message);
-  return answer.value as Awaited<ReturnType<Actions[A]>>;
-}
+const call = <A extends keyof Actions>(page: Page, action: A, ...args: Parameters<Actions[A]>) =>
+  tabOf(page).call(action, ...args);
 
 /** Opens the model from the browser's own files. */
 async function open(page: Page, memory: number, threads: number): Promise<void> {

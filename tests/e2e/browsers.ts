@@ -72,6 +72,13 @@ export async function launchFirefox(): Promise<Browser> {
   return playwrightBrowser(context, profile);
 }
 
+/** The test page in a page of Playwright's, once it is there. */
+export function tabOf(page: Page): Tab {
+  const call = (action: string, args: unknown[]) =>
+    page.evaluate(([name, given]) => window.call(name as keyof Actions, given as unknown[]), [action, args] as const);
+  return new Tab(call, () => page.close(), page);
+}
+
 function playwrightBrowser(context: BrowserContext, profile: string): Browser {
   return {
     keepsFiles: true,
@@ -79,15 +86,7 @@ function playwrightBrowser(context: BrowserContext, profile: string): Browser {
       const page = await context.newPage();
       await page.goto(url);
       await page.waitForFunction(() => 'call' in window);
-      return new Tab(
-        (action, args) =>
-          page.evaluate(([name, given]) => window.call(name as keyof Actions, given as unknown[]), [
-            action,
-            args,
-          ] as const),
-        () => page.close(),
-        page,
-      );
+      return tabOf(page);
     },
     close: async () => {
       await context.close();

@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 
 import type { Variant } from '../../web/src/index.js';
-import { launchChromium } from './browsers.js';
+import { launchChromium, tabOf } from './browsers.js';
 import type { Browser, Tab } from './browsers.js';
 import { convert, runNatively } from './native.js';
 import type { Receipt } from './native.js';
@@ -125,18 +125,17 @@ test('a page that is not isolated computes with one thread, and says so when mor
 });
 
 test('close() ends every thread', async ({ page }) => {
-  const call = (action: 'load' | 'generate' | 'close', ...args: unknown[]) =>
-    page.evaluate(([name, given]) => window.call(name, given), [action, args] as const);
   await page.goto(isolated.origin);
   await page.waitForFunction(() => 'call' in window);
+  const tab = tabOf(page);
   const threads = () => workerThreadsOf(process.pid);
   await expect.poll(threads).toBe(0);
   // Chromium may keep a worker that ends while one that it started does: of ten times, once.
   for (let i = 0; i < 20; i++) {
-    await call('load', 'a', url, { memory: budgets[i % 2]! * MiB, threads: 3 });
+    await tab.call('load', 'a', url, { memory: budgets[i % 2]! * MiB, threads: 3 });
     expect(threads()).toBeGreaterThanOrEqual(3);
-    await call('generate', 'a', PROMPT, { maxTokens: 10 });
-    await call('close', 'a');
+    await tab.call('generate', 'a', PROMPT, { maxTokens: 10 });
+    await tab.call('close', 'a');
   }
   await expect.poll(threads, { timeout: 30_000 }).toBe(0);
 });
