@@ -4,7 +4,7 @@ namespace qsf {
 namespace {
 
 inline constexpr int kSpan = int{kMaxBlock} / int{kGroup};  // groups: whole blocks of every format
-inline constexpr std::uint32_t kSpanColumns = 64;           // for which a span is unpacked once
+inline constexpr std::uint32_t kSpanColumns = 128;          // for which a span is unpacked once
 
 /// Small enough for the first level of cache.
 template <TileKind kKind>

@@ -12,11 +12,8 @@
 
 namespace qsf {
 
-/// Tokens of one sequence whose attention shares the reading of its lane, at most.
+/// Tokens of one sequence that share the reading of its lane, at most, where that is a window's or a state.
 inline constexpr std::uint32_t kTogether = 16;
-
-/// Tokens whose scores there is room for with all heads under way; with fewer, there is for more.
-inline constexpr std::uint32_t kScoredTokens = 4;
 
 /// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes].
 struct KvLane {

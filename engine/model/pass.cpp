@@ -62,7 +62,7 @@ Status Pass::init(Arena& arena, const Config& config, const Weights& weights, co
   }
   QSF_TRY(arena.take(cos_, n_angles, Region::activations));
   QSF_TRY(arena.take(sin_, n_angles, Region::activations));
-  QSF_TRY(arena.take(scores_, std::min(chunk_, kScoredTokens) * lanes.scores(), Region::activations));
+  QSF_TRY(arena.take(scores_, std::min(chunk_, plan.scored_tokens) * lanes.scores(), Region::activations));
   QSF_TRY(routing_.init(arena, chunk_, program.most_experts(), program.most_used()));
   for (std::span<float>& vector : vectors_) {
     QSF_TRY(arena.take(vector, program.longest_vector(), Region::activations));

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kDefaultContext = 2048;  // where the caller asks for none and the model allows more
 constexpr std::uint32_t kContextFloor = 256;     // the context is cut to this before anything else is given up
-constexpr std::uint32_t kWidestChunk = 256;      // that a plan chooses by itself
+constexpr std::uint32_t kWidestChunk = 256;      // that a plan chooses by itself, of what it streams
+constexpr std::uint32_t kWidestResident = 128;   // and where everything stays
 constexpr std::uint32_t kLastContext = 16;       // and to this before the plan is refused
 
 /// The order of giving up. Every stage first tries to shorten the context down to its floor.
@@ -111,14 +112,28 @@ std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t fl
 }
 
 /// Columns of a pass share what they choose, and a few columns choose nearly all there is: a chunk twice as wide reads
-/// half as much for each. Widens while that takes no more than a 32nd of what is left over.
+/// half as much for each, from storage or, where everything stays, from memory. Widens while that takes no more than a
+/// 32nd of what is left over.
 void widen(const PlanInput& in, const Weights& w, Plan& p) {
-  if (p.ring_slots == 0 || w.n_chosen == 0 || in.chunk != 0 || in.one_pass || in.stream_all) return;
+  const bool resident = p.ring_slots == 0;
+  if (in.chunk != 0 || in.one_pass || in.stream_all || !(resident || w.n_chosen != 0)) return;
   const std::uint64_t most = p.total + (in.budget - p.total) / 32;
-  for (Plan wide = p; wide.chunk < kWidestChunk; p = wide) {
+  for (Plan wide = p; wide.chunk < (resident ? kWidestResident : kWidestChunk); p = wide) {
     wide.chunk = widest(in, 2 * wide.chunk, wide.max_seq_len);
     wide.total = in.measure(wide);
     if (wide.chunk == p.chunk || wide.total > most) return;
+  }
+}
+
+/// Tokens of a prompt share the reading of keys and values where there is room for the scores of each. Makes room while
+/// that takes no more than a 32nd of what is left over.
+void score_more(const PlanInput& in, Plan& p) {
+  if (p.ring_slots != 0) return;
+  const std::uint64_t most = p.total + (in.budget - p.total) / 32;
+  for (Plan more = p; more.scored_tokens < std::min(kMostScored, more.chunk); p = more) {
+    more.scored_tokens *= 2;
+    more.total = in.measure(more);
+    if (more.total > most) return;
   }
 }
 
@@ -247,6 +262,7 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
     if (std::optional<Plan> fits = longest(in, p, floor, wish)) {
       fits->resident_budget = resident_budget(in, *fits);  // before pinning: measuring may use `pinned`
       widen(in, w, *fits);
+      score_more(in, *fits);
       pin_rest(in, w, *fits, pinned);
       expect(in, w, pinned, *fits);
       return *fits;

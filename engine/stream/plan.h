@@ -31,10 +31,15 @@ double expected_rate(const Speed& speed, double bytes_read, double bytes_compute
 /// Segments that a ring holds at most for each slot: most are smaller than the largest, which a slot has room for.
 inline constexpr std::uint32_t kPlacesOfSlot = 4;
 
+/// Tokens whose scores there is room for with all heads under way (with fewer heads there is for more): at least, and
+/// where memory is left over.
+inline constexpr std::uint32_t kFewestScored = 4, kMostScored = 64;
+
 struct Plan {
   KvType kv = KvType::f16;
-  std::uint32_t max_seq_len = 0;     // of each sequence
-  std::uint32_t chunk = 0;           // columns per pass
+  std::uint32_t max_seq_len = 0;  // of each sequence
+  std::uint32_t chunk = 0;        // columns per pass
+  std::uint32_t scored_tokens = kFewestScored;
   std::uint32_t embedding_rows = 0;  // cached; 0 when the embedding is resident
   std::uint32_t ring_slots = 0;      // 0: everything is pinned
   std::uint64_t slot_bytes = 0;
@@ -80,7 +85,8 @@ struct PlanInput {
 /// chunk and double buffering; then it refuses with budget_too_small and the budget that would do. What is left over
 /// pins segments, so that the streamed ones are spread evenly over a pass and reading overlaps with computing; segments
 /// that are chosen are pinned where all are, else they get slots of what the others leave, before look-ups, and passes
-/// become wider for a small part of that.
+/// become wider for a small part of that. Where everything stays passes become wider, and there is room for more
+/// scores, for small parts of the rest.
 Result<Plan> make_plan(const PlanInput& input, std::span<bool> pinned);
 
 }  // namespace qsf

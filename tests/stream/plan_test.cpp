@@ -30,12 +30,12 @@ struct Sizes {
   std::uint64_t fixed = kMiB;
   std::array<std::uint64_t, kKvNames.size()> kv_per_position{8 * kKiB, 4 * kKiB, 2 * kKiB + 64, kKiB + 256,
                                                              kKiB / 2 + 256};
-  std::uint64_t per_position = 4, per_column = 8 * kKiB, embedding_row = kKiB;
+  std::uint64_t per_position = 4, per_column = 8 * kKiB, embedding_row = kKiB, per_scored = 0;
   std::vector<SegmentNeed> segments;
 
   std::uint64_t without_weights(const Plan& p) const {
     return fixed + p.max_seq_len * (per_position + kv_per_position[static_cast<std::size_t>(p.kv)]) +
-           p.chunk * per_column + p.embedding_rows * embedding_row;
+           p.chunk * per_column + p.embedding_rows * embedding_row + p.scored_tokens * per_scored;
   }
   static std::uint64_t slots(const Plan& p) {
     const std::uint64_t table = (p.chosen_slots * 24 + 63) / 64 * 64;
@@ -264,7 +264,7 @@ TEST(Plan, WidensPassesThatChoose) {
     ASSERT_TRUE(narrow.plan);
     EXPECT_EQ(narrow.plan->chunk, 32u);
     if (p.ring_slots == 0) {
-      EXPECT_EQ(p.chunk, 32u);
+      EXPECT_LE(p.chunk, 128u);
       continue;
     }
     Plan bare = *narrow.plan;
@@ -274,6 +274,41 @@ TEST(Plan, WidensPassesThatChoose) {
     EXPECT_TRUE(p.chunk == 256 || (2 * p.chunk - 32) * column > left / 32) << budget;
   }
   EXPECT_EQ(seen, (std::set<std::uint32_t>{32, 64, 128}));
+}
+
+/// Where everything stays passes become wider and there is room for the scores of more tokens, but for no more than a
+/// pass has, each for a 32nd of what is left.
+TEST(Plan, SharesMoreReadingsWhereEverythingStays) {
+  Sizes all = sizes();
+  all.per_scored = 20 * kKiB;
+  std::set<std::uint32_t> chunks, scored;
+  for (std::uint64_t budget = 4 * kMiB; budget < 80 * kMiB; budget += 333 * kKiB) {
+    PlanInput in = input(all, budget);
+    in.max_seq_len = 256;
+    const Made made = make(in);
+    ASSERT_TRUE(made.plan);
+    const Plan& p = *made.plan;
+    EXPECT_LE(p.total, budget);
+    EXPECT_EQ(p.total, count(all, made)) << budget;
+    chunks.insert(p.chunk);
+    scored.insert(p.scored_tokens);
+    if (p.ring_slots != 0) {
+      EXPECT_EQ(p.chunk, 32u);
+      EXPECT_EQ(p.scored_tokens, 4u);
+      continue;
+    }
+    const std::uint64_t left = budget - p.resident_budget, columns = (p.chunk - 32) * all.per_column;
+    EXPECT_LE(columns, left / 32) << budget;
+    EXPECT_TRUE(p.chunk == 128 || columns + p.chunk * all.per_column > left / 32) << budget;
+    const auto takes = [&](std::uint32_t tokens) { return (tokens - 4) * all.per_scored; };
+    EXPECT_LE(takes(p.scored_tokens), (left - columns) / 32) << budget;
+    EXPECT_TRUE(p.scored_tokens == std::min(p.chunk, 64u) || takes(2 * p.scored_tokens) > (left - columns) / 32)
+        << budget;
+    in.chunk = 8;
+    EXPECT_LE(make(in).plan->scored_tokens, 8u);
+  }
+  EXPECT_EQ(chunks, (std::set<std::uint32_t>{32, 64, 128}));
+  EXPECT_EQ(scored, (std::set<std::uint32_t>{4, 8, 16, 32, 64}));
 }
 
 TEST(Plan, StreamAllPinsOnlyVectors) {

@@ -65,8 +65,8 @@ Advance attend_step(Pass& pass, const Op& op) {
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
   const AttentionTasks tasks(kind, pass.workers().count);
   const std::size_t scored = pass.scores().size() / (std::size_t{tasks.under_way} * tasks.heads * lane.capacity);
-  const std::uint32_t n =
-      run_of_sequence(pass.columns(), first, static_cast<std::uint32_t>(std::min<std::size_t>(scored, kTogether)));
+  const std::size_t most = lane.window == lane.capacity ? kMostScored : kTogether;
+  const std::uint32_t n = run_of_sequence(pass.columns(), first, static_cast<std::uint32_t>(std::min(scored, most)));
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
   const bool both_ways = kind.bidirectional != 0;
   const std::uint32_t rest = both_ways ? run_of_sequence(pass.columns(), first, pass.n()) : n;
