@@ -69,6 +69,35 @@ TEST(Session, SameBitsWhateverThePlan) {
   }
 }
 
+// Prompts longer than what a pass has and than what shares a reading of keys and values, in windows too.
+TEST(Session, SameBitsHoweverManyTokensShareAReading) {
+  for (const std::uint32_t window : {0u, 40u}) {
+    SmallOptions o;
+    o.max_seq_len = 300;
+    o.head_dim = 16;
+    o.window = window;
+    const SmallFile file = small_file(o);
+    const auto ids = some_tokens(200, o.vocab_size);
+    for (std::size_t type = 0; type < kKvNames.size(); ++type) {
+      OpenOptions options = with_logits();
+      options.kv = static_cast<KvType>(type);
+      options.chunk = 1;
+      const std::string expected = Host(file.bytes, 16 * kMiB, options).generate(all_logits(ids, 3)).hash;
+      options.chunk = 0;
+      for (const Kernels* kernels : available_kernels()) {
+        options.isa = kernels->isa;
+        Host host(file.bytes, 16 * kMiB, options);
+        EXPECT_EQ(host.session->stats().chunk, 128u);
+        EXPECT_EQ(host.generate(all_logits(ids, 3)).hash, expected) << window << kKvNames[type] << kernels->isa;
+      }
+      options.stream_all = true;
+      Host host(file.bytes, 16 * kMiB, options);
+      EXPECT_EQ(host.session->stats().chunk, 32u);
+      EXPECT_EQ(host.generate(all_logits(ids, 3)).hash, expected) << window << kKvNames[type];
+    }
+  }
+}
+
 TEST(Session, SameBitsCompressedAndRowMajor) {
   for (const FormatId format : {FormatId::f32, FormatId::q8, FormatId::q4, ggml_type(2)}) {
     SmallOptions o;
