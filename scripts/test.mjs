@@ -49,13 +49,13 @@ async function playwright() {
 
 /** Where threads meet: the hosts' threads and the session, and the programs that those tests start. */
 const threaded = {
-  tests: '^(engine|native|threads)$',
+  tests: '^(engine|native|threads)(-2)?$',
   targets: ['test_engine', 'test_native', 'test_threads', 'qsf-run', 'qsf-convert'],
 };
 
 /** Where systems differ: files, threads, programs, and how vectors lie on the stack. The bits are compared with others'. */
 const onWindows = {
-  tests: '^(kernels|kernel-symbols|file|threads|system|converter|native)$',
+  tests: '^((kernels|converter|native)(-2)?|kernel-symbols|file|threads|system)$',
   targets: ['kernels', 'file', 'threads', 'system', 'converter', 'native'].map((room) => `test_${room}`),
 };
 
