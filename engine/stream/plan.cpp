@@ -111,13 +111,16 @@ std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t fl
   return best;
 }
 
+/// What a plan may take to share more: a 32nd of what is left over.
+std::uint64_t with_a_32nd(const PlanInput& in, const Plan& p) { return p.total + (in.budget - p.total) / 32; }
+
 /// Columns of a pass share what they choose, and a few columns choose nearly all there is: a chunk twice as wide reads
 /// half as much for each, from storage or, where everything stays, from memory. Widens while that takes no more than a
 /// 32nd of what is left over.
 void widen(const PlanInput& in, const Weights& w, Plan& p) {
   const bool resident = p.ring_slots == 0;
   if (in.chunk != 0 || in.one_pass || in.stream_all || !(resident || w.n_chosen != 0)) return;
-  const std::uint64_t most = p.total + (in.budget - p.total) / 32;
+  const std::uint64_t most = with_a_32nd(in, p);
   for (Plan wide = p; wide.chunk < (resident ? kWidestResident : kWidestChunk); p = wide) {
     wide.chunk = widest(in, 2 * wide.chunk, wide.max_seq_len);
     wide.total = in.measure(wide);
@@ -129,7 +132,7 @@ void widen(const PlanInput& in, const Weights& w, Plan& p) {
 /// that takes no more than a 32nd of what is left over.
 void score_more(const PlanInput& in, Plan& p) {
   if (p.ring_slots != 0) return;
-  const std::uint64_t most = p.total + (in.budget - p.total) / 32;
+  const std::uint64_t most = with_a_32nd(in, p);
   for (Plan more = p; more.scored_tokens < std::min(kMostScored, more.chunk); p = more) {
     more.scored_tokens *= 2;
     more.total = in.measure(more);

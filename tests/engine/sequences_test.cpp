@@ -210,7 +210,6 @@ TEST(Sequences, ShareAPassThatIsWiderThanAContext) {
   for (std::uint32_t i = 0; i < 3; ++i) expect_same(many.of[i], one.of[0], std::to_string(i));
 }
 
-// The plan counts what the inits take, to the byte.
 struct Mapped {
   std::uint64_t total = 0, free = 0;
 };
@@ -224,6 +223,7 @@ Mapped mapped(const Session& session) {
   return mapped;
 }
 
+// The plan counts what the inits take, to the byte.
 TEST(Sequences, ThePlanIsWhatIsTaken) {
   const SmallFile file = small_file();
   for (const std::uint32_t sequences : {1u, 2u, 5u, 64u}) {

@@ -245,6 +245,12 @@ TEST(Plan, KeepsWhatIsChosenBehindWhatEveryPassUses) {
   EXPECT_GT(whole, 3);
 }
 
+/// As wide as a 32nd of what is `left` allows, no wider than `widest`.
+void expect_widened(const Sizes& sizes, const Plan& p, std::uint64_t left, std::uint32_t widest) {
+  EXPECT_LE((p.chunk - 32) * sizes.per_column, left / 32) << left;
+  EXPECT_TRUE(p.chunk == widest || (2 * p.chunk - 32) * sizes.per_column > left / 32) << left;
+}
+
 /// Where segments are chosen, passes become wider for a 32nd of what is left, unless the caller said how wide.
 TEST(Plan, WidensPassesThatChoose) {
   Sizes all = sizes();
@@ -264,14 +270,12 @@ TEST(Plan, WidensPassesThatChoose) {
     ASSERT_TRUE(narrow.plan);
     EXPECT_EQ(narrow.plan->chunk, 32u);
     if (p.ring_slots == 0) {
-      EXPECT_LE(p.chunk, 128u);
+      expect_widened(all, p, budget - p.resident_budget, 128);
       continue;
     }
     Plan bare = *narrow.plan;
     bare.chosen_slots = 0;
-    const std::uint64_t left = budget - Sizes::bytes(&all, bare), column = all.per_column;
-    EXPECT_LE((p.chunk - 32) * column, left / 32) << budget;
-    EXPECT_TRUE(p.chunk == 256 || (2 * p.chunk - 32) * column > left / 32) << budget;
+    expect_widened(all, p, budget - Sizes::bytes(&all, bare), 256);
   }
   EXPECT_EQ(seen, (std::set<std::uint32_t>{32, 64, 128}));
 }
@@ -298,8 +302,7 @@ TEST(Plan, SharesMoreReadingsWhereEverythingStays) {
       continue;
     }
     const std::uint64_t left = budget - p.resident_budget, columns = (p.chunk - 32) * all.per_column;
-    EXPECT_LE(columns, left / 32) << budget;
-    EXPECT_TRUE(p.chunk == 128 || columns + p.chunk * all.per_column > left / 32) << budget;
+    expect_widened(all, p, left, 128);
     const auto takes = [&](std::uint32_t tokens) { return (tokens - 4) * all.per_scored; };
     EXPECT_LE(takes(p.scored_tokens), (left - columns) / 32) << budget;
     EXPECT_TRUE(p.scored_tokens == std::min(p.chunk, 64u) || takes(2 * p.scored_tokens) > (left - columns) / 32)
