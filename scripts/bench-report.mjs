@@ -69,7 +69,7 @@ function breakdown(rows) {
 
 function native() {
   if (!results.peers) return 'Not measured yet.';
-  const { native: rows, work } = results.peers;
+  const { native: rows, prompts, work } = results.peers;
   const llama = rows.find(({ build }) => build);
   const own = rows.filter(({ engine, seconds }) => engine === 'qsf' && seconds);
   return [
@@ -77,6 +77,11 @@ function native() {
     table(rateHead, rows.map(rates)),
     'Where the time of the last run went, and the most memory it had resident:',
     own.length > 0 ? breakdown(own) : '',
+    'Long prompts:',
+    table(
+      ['engine', 'model', 'tokens', 'tokens/s'],
+      (prompts ?? []).map(({ engine, model, prompt, prefill }) => [engine, model, prompt, figure(prefill)]),
+    ),
   ].join('\n\n');
 }
 

@@ -16,6 +16,7 @@ import {
   writeResults,
 } from './lib/bench.mjs';
 import { measureBrowser } from './lib/bench-browser.mjs';
+import { longPrompts } from './lib/bench-claims.mjs';
 import { measureBrowserStreaming } from './lib/bench-streaming-browser.mjs';
 import { measureStreaming } from './lib/bench-streaming.mjs';
 import { buildBench, buildWasm } from './lib/build.mjs';
@@ -69,8 +70,8 @@ async function inBrowser(withPeers) {
 const browser = async () => writeResults('browser', { work, runs, ...(await inBrowser(false)) });
 
 /** Rates of one run of qsf-bench, which warms up first, as llama-bench does. */
-function measureQsf(model, threads, isa) {
-  const counts = ['--prompt-tokens', String(work.prompt), '--generate', String(work.generate), '--runs', '1'];
+function measureQsf(model, threads, isa, { prompt, generate } = work) {
+  const counts = ['--prompt-tokens', String(prompt), '--generate', String(generate), '--runs', '1'];
   const args = ['--model', model, '--threads', String(threads), ...counts];
   const made = json(qsfBench, args, isa ? { QSF_ISA: isa } : {});
   const { prefill, decode, peak_resident_bytes: peakBytes, isa: used, plan } = made;
@@ -78,12 +79,27 @@ function measureQsf(model, threads, isa) {
   return { prefill: prefill.median, decode: decode.median, isa: used, budget: plan.budget, peakBytes, seconds };
 }
 
-function measureLlama([command, ...args], gguf, threads) {
-  const counts = ['-p', String(work.prompt), '-n', String(work.generate), '-t', String(threads), '-r', '1'];
+function measureLlama([command, ...args], gguf, threads, { prompt, generate } = work) {
+  const counts = ['-p', String(prompt), '-n', String(generate), '-t', String(threads), '-r', '1'];
   const tests = json(command, [...args, '-m', gguf, ...counts, '-o', 'json']);
   const rate = (key) => tests.find((test) => test[key] > 0).avg_ts;
   const { build_commit: commit, build_number: number, backends } = tests[0];
   return { prefill: rate('n_prompt'), decode: rate('n_gen'), build: `${commit} ${number}`, backends };
+}
+
+/** Long prompts, with one thread. */
+async function prompts(llama) {
+  const rows = [];
+  for (const { model, prompt } of longPrompts.filter(({ model }) => nativeModels.includes(model))) {
+    const { gguf, qsf } = await modelFiles(model);
+    const long = { prompt, generate: 1 };
+    const subjects = [
+      ['qsf', () => measureQsf(qsf, 1, undefined, long)],
+      ...(llama ? [['llama.cpp', () => measureLlama(llama, gguf, 1, long)]] : []),
+    ].map(([engine, measure]) => ({ names: { model, engine, threads: 1, prompt }, measure }));
+    rows.push(...(await alternate(subjects, runs)));
+  }
+  return rows;
 }
 
 async function peers() {
@@ -97,12 +113,13 @@ async function peers() {
       const subjects = [
         ['qsf', qsfIn()],
         ...(process.arch === 'x64' ? [['qsf avx2', qsfIn('avx2')]] : []),
+        ...(process.arch === 'x64' && browserModels.includes(model) ? [['qsf sse41', qsfIn('sse41')]] : []),
         ...(llama ? [['llama.cpp', () => measureLlama(llama, gguf, threads)]] : []),
       ].map(([engine, measure]) => ({ names: { model, engine, threads }, measure }));
       native.push(...(await alternate(subjects, runs)));
     }
   }
-  const results = { work, runs, native };
+  const results = { work, runs, native, prompts: await prompts(llama) };
   if (!options.native) results.browser = await inBrowser(true);
   writeResults('peers', results);
 }

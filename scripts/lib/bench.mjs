@@ -58,6 +58,8 @@ function commit() {
   return `${git('rev-parse', '--short', 'HEAD')}${changed ? ', changed' : ''}`;
 }
 
+const cpuinfo = '/proc/cpuinfo';
+
 /** The machine, and how busy it was. */
 export function machine() {
   const processors = cpus();
@@ -65,6 +67,7 @@ export function machine() {
     cpu: processors[0].model,
     processors: processors.length,
     memoryGiB: gib(totalmem()),
+    avxVnni: /^flags.*\bavx_vnni\b/m.test(existsSync(cpuinfo) ? readFileSync(cpuinfo, 'utf8') : ''),
     kernel: release(),
     compiler: (capture(process.env.CXX || 'c++', ['--version']) ?? '').split('\n')[0],
     commit: commit(),
