@@ -139,7 +139,7 @@ function streamingGoals(streaming) {
       ...[1, 2].map((n) =>
         of(`warm, over resident, ${n} thread(s)`, resident, `warm over resident, ${n} thread${n > 1 ? 's' : ''}`),
       ),
-      of('warm, 2 threads over 1', 1.3, 'warm, 2 threads over 1'),
+      ...['warm', 'mapped'].map((way) => of(`${way}, 2 threads over 1`, 1.3, `${way}, 2 threads over 1`)),
     ];
   });
   return [...native, ...inBrowser];
