@@ -10,8 +10,8 @@ const MiB = 2 ** 20;
 
 /** Budgets in MiB: a third and a fifth of a model, and one that is a tenth. `generate` tokens are measured. */
 const subjects = [
-  { model: 'smollm-135m/q4_0', budgets: [26, 16], generate: 32, first: true },
-  { model: 'llama-7b/q2_0', budgets: [200], generate: 2, native: true },
+  { model: 'smollm-135m/q4_0', budgets: [26, 16], generate: 128, first: true },
+  { model: 'llama-7b/q2_0', budgets: [200], generate: 8, native: true },
 ];
 
 const calling =
