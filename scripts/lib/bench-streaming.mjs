@@ -8,8 +8,10 @@ import { Stop, capture } from './process.mjs';
 const MiB = 2 ** 20;
 const allowance = 12e6; // bytes that a process may take beyond its budget
 
-/** Shapes whose budget is a fifth to a tenth of their weights, of a mixture of experts a third. Tokens are so many past
- * the page cache and from memory that each takes a second or more. */
+/**
+ * Shapes whose budget is a fifth to a tenth of their weights, of a mixture of experts a third, and so many tokens, past the
+ * page cache and from it, that they take about a second.
+ */
 const subjects = [
   { model: 'tinyllama-1.1b/q4_0', budget: 120, tokens: { cold: 4, warm: 64 } },
   { model: 'llama-7b/q2_0', budget: 200, tokens: { cold: 2, warm: 16 } },
