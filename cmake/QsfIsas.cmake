@@ -47,7 +47,7 @@ qsf_isa(sse41 x86 -msse4.1)
 qsf_isa(avx2 x86 -mavx2 -mfma -mf16c)
 qsf_isa(avxvnni x86 -mavx2 -mfma -mf16c -mavxvnni)
 set(qsf_avx512vnni -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni)
-# Products of many columns are 2 to 5 % faster so, on AMD's processors too: docs/decisions/0007.
+# Products of many columns are 2 to 5 % faster so on an AMD EPYC of family 25: docs/decisions/0007.
 qsf_isa(avx512vnni x86 ${qsf_avx512vnni} -mtune=icelake-server)
 qsf_isa(amx x86 ${qsf_avx512vnni} -mamx-tile -mamx-int8)
 qsf_isa(neon arm)

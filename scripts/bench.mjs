@@ -87,17 +87,24 @@ function measureLlama([command, ...args], gguf, threads, { prompt, generate } = 
   return { prefill: rate('n_prompt'), decode: rate('n_gen'), build: `${commit} ${number}`, backends };
 }
 
+/** Rows of a file that several engines take, each [its name, what measures it]. */
+const beside = (names, engines) =>
+  alternate(
+    engines.map(([engine, measure]) => ({ names: { ...names, engine }, measure })),
+    runs,
+  );
+
 /** Long prompts, with one thread. */
 async function prompts(llama) {
   const rows = [];
   for (const { model, prompt } of longPrompts.filter(({ model }) => nativeModels.includes(model))) {
     const { gguf, qsf } = await modelFiles(model);
     const long = { prompt, generate: 1 };
-    const subjects = [
+    const engines = [
       ['qsf', () => measureQsf(qsf, 1, undefined, long)],
       ...(llama ? [['llama.cpp', () => measureLlama(llama, gguf, 1, long)]] : []),
-    ].map(([engine, measure]) => ({ names: { model, engine, threads: 1, prompt }, measure }));
-    rows.push(...(await alternate(subjects, runs)));
+    ];
+    rows.push(...(await beside({ model, threads: 1, prompt }, engines)));
   }
   return rows;
 }
@@ -110,13 +117,14 @@ async function peers() {
     const { gguf, qsf } = await modelFiles(model);
     for (const threads of threadCounts) {
       const qsfIn = (isa) => () => measureQsf(qsf, threads, isa);
-      const subjects = [
+      // What relaxed and plain SIMD of the browser are held to.
+      const isas = process.arch === 'x64' ? ['avx2', ...(browserModels.includes(model) ? ['sse41'] : [])] : [];
+      const engines = [
         ['qsf', qsfIn()],
-        ...(process.arch === 'x64' ? [['qsf avx2', qsfIn('avx2')]] : []),
-        ...(process.arch === 'x64' && browserModels.includes(model) ? [['qsf sse41', qsfIn('sse41')]] : []),
+        ...isas.map((isa) => [`qsf ${isa}`, qsfIn(isa)]),
         ...(llama ? [['llama.cpp', () => measureLlama(llama, gguf, threads)]] : []),
-      ].map(([engine, measure]) => ({ names: { model, engine, threads }, measure }));
-      native.push(...(await alternate(subjects, runs)));
+      ];
+      native.push(...(await beside({ model, threads }, engines)));
     }
   }
   const results = { work, runs, native, prompts: await prompts(llama) };
