@@ -1,10 +1,10 @@
 import { defineConfig } from '@playwright/test';
 
-import { chromiumArgs, chromiumPath } from './tests/e2e/chromium.mjs';
+import { chromiumArgs, chromiumPath } from './e2e/chromium.mjs';
 
 export default defineConfig({
-  testDir: 'tests/e2e',
-  globalSetup: './tests/e2e/setup.ts',
+  testDir: 'e2e',
+  globalSetup: './e2e/setup.ts',
   outputDir: 'test-results',
   // Browsers are heavy and some tests measure time.
   workers: 1,

@@ -1,5 +1,5 @@
-// Claims about fused products of Q4_K weights, each measured against what it is claimed to beat: weights that become
-// floats first, block by block or the whole matrix, and are then multiplied as floats.
+// Claims about fused products of Q4_K weights, each measured against an alternative: weights become floats first, block
+// by block or as a whole matrix, and are then multiplied as floats.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Claim {
   std::uint32_t rows, cols;
 };
 
-/// The first row's product in doubles, and the product of the norms.
+/// Returns the first row's product in doubles, and the product of the norms.
 std::pair<double, double> expected(const Format& f, std::uint32_t cols, const std::vector<float>& x) {
   const std::vector<std::byte> rows = random_rows(f, cols, 1);
   std::vector<float> row(cols);
@@ -74,11 +74,12 @@ void run_claim(benchmark::State& state, const Kernels& kernels, const Claim& c) 
     at += bytes;
     if (at + bytes > weights.size()) at = 0;
   }
-  // Activations are rounded to 127 steps of their group's largest: far less than a hundredth of the norms.
+  // Activations are rounded to 127 steps of the largest in their group, an error of far less than a hundredth of the
+  // norms.
   const auto [sum, norms] = expected(f, c.cols, activations.x);
   if (std::abs(y[0] - sum) > 0.01 * norms) state.SkipWithError("the product is wrong");
   const double dots = static_cast<double>(c.rows) * c.cols / kSeparateBlock;
-  const double floats = c.way == Way::separate_matrix ? 2.0 * c.rows * c.cols * sizeof(float) : 0;  // written, read
+  const double floats = c.way == Way::separate_matrix ? 2.0 * c.rows * c.cols * sizeof(float) : 0;  // written and read
   const double x = c.way == Way::fused ? c.cols * (1 + 8.0 / kGroup) : c.cols * sizeof(float);
   state.counters["dots/s"] = {dots, Counter::kIsIterationInvariantRate};
   state.counters["touched"] = static_cast<double>(bytes) + floats + x + c.rows * sizeof(float);
@@ -87,7 +88,7 @@ void run_claim(benchmark::State& state, const Kernels& kernels, const Claim& c) 
   }
 }
 
-/// 1000 products of random rows and activations: the error of the fused product against doubles.
+/// Computes 1000 products of random rows and activations and reports the error of the fused product against doubles.
 void run_errors(benchmark::State& state, const Kernels& kernels) {
   constexpr std::uint32_t kCols = 4096, kDots = 1000;
   const Format& f = *find_format("q4_k");

@@ -31,7 +31,8 @@ struct Product {
 
 Counter per_iteration(double amount) { return {amount, Counter::kIsIterationInvariantRate}; }
 
-/// The matrices that lie in large_memory(); filling it takes longer than most measurements, so it is kept.
+/// Fills large_memory() with matrices. They are kept for later calls, because filling takes longer than most
+/// measurements.
 void fill_memory(const Format& f, std::uint32_t cols) {
   static const Format* filled = nullptr;
   static std::uint32_t filled_cols = 0;
@@ -41,7 +42,7 @@ void fill_memory(const Format& f, std::uint32_t cols) {
   filled_cols = cols;
 }
 
-/// One product per iteration; from memory, each with the next of many equal matrices.
+/// Runs one product per iteration. Products from memory use the next of many equal matrices each time.
 void run_product(benchmark::State& state, const Product& p) {
   const Format& f = kFormats[p.format];
   const std::uint64_t bytes = tensor_bytes(f, layout_of(f), p.rows, p.cols);
@@ -145,7 +146,7 @@ void register_products(std::size_t format, const Kernels* kernels) {
       add_product({kernels, format, s.rows, s.cols, Place::memory, 1, threads});
     }
   }
-  // Half of the second level, so that activations and results fit beside it.
+  // Half of the second cache level, so that activations and results also fit.
   constexpr std::uint32_t kCols = 1024;
   const std::uint64_t room = std::max<std::uint64_t>(cache_bytes(2), 512 << 10) / 2;
   const std::uint64_t rows = room / row_bytes(kFormats[format], kCols) / kTileRows * kTileRows;

@@ -13,8 +13,8 @@
 #include <map>
 #include <vector>
 
-#include "native/clock.h"
-#include "native/host.h"
+#include "native/host/host.h"
+#include "native/sources/clock.h"
 
 namespace qsf::bench {
 namespace {
@@ -22,9 +22,10 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 
 using Words [[gnu::vector_size(64)]] = std::uint64_t;
-constexpr std::size_t kStreams = 4;  // read side by side, which keeps more of the memory's pages open than one would
+constexpr std::size_t kStreams = 4;  // read together, which keeps more of the memory's pages open than one stream
 
-/// All of the bytes, combined so that no load can be left out. size is a multiple of kStreams * sizeof(Words).
+/// Returns all of the bytes, combined so that no load can be omitted. size must be a multiple of kStreams *
+/// sizeof(Words).
 #if defined(__x86_64__)
 [[gnu::target_clones("default", "avx2", "avx512f")]]
 #endif

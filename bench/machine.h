@@ -1,4 +1,4 @@
-// The machine under a benchmark: its caches, its memory, and how fast that can be read.
+// The machine that a benchmark runs on: its caches, its memory, and the speed of reading memory.
 #pragma once
 
 #include <cstdint>
@@ -8,30 +8,31 @@
 
 namespace qsf::bench {
 
-/// Bytes of the largest cache of a level, 0 where the system does not tell.
+/// Returns the bytes of the largest cache of a level, 0 if the system does not report it.
 std::uint64_t cache_bytes(int level);
 
-/// Memory that no cache holds: four times the last level, the same pages at every call.
+/// Returns memory that no cache holds, the same pages at every call: four times the last level and at least 256 MiB,
+/// but at most half of the machine's memory.
 std::span<std::byte> large_memory();
 
-/// A pool that lives as long as the program.
+/// Returns a pool that exists as long as the program.
 ThreadPool& pool_of(std::uint32_t threads);
-/// Thread counts worth measuring: one, and one per usable core.
+/// Returns the thread counts to measure: one, and one per usable core.
 std::span<const std::uint32_t> thread_counts();
 
-/// Bytes per second at which that many threads read large_memory(), now: the best of three passes.
+/// Measures the bytes per second at which `threads` threads read large_memory(): the best of three passes.
 double read_bandwidth(std::uint32_t threads);
 
-/// Loads that missed the last level of cache in this process, counted by the processor.
+/// The loads of the constructing thread that missed the last level of cache, counted by the processor.
 class CacheMisses {
  public:
   CacheMisses();
   ~CacheMisses();
   CacheMisses(const CacheMisses&) = delete;
   CacheMisses& operator=(const CacheMisses&) = delete;
-  /// Whether this system lets them be counted.
+  /// Whether this system allows counting them.
   bool counts() const { return file_ >= 0; }
-  /// Since the last call.
+  /// Returns the misses since the last call.
   std::uint64_t take();
 
  private:

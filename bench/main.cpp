@@ -1,5 +1,5 @@
-// qsf-bench: kernels one by one (Google Benchmark's options), or with --model a whole model. docs/benchmarks.md shows
-// both.
+// qsf-bench: single kernels (with Google Benchmark's options), or a whole model with --model.
+// docs/reference/benchmarks.md shows both.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -7,8 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "native/run_json.h"
-#include "native/run_measure.h"
+#include "native/cli/command_line.h"
+#include "native/run/json.h"
+#include "native/run/measure.h"
 #include "qsf/base/try.h"
 #include "system/memory.h"
 
@@ -19,13 +20,14 @@ using namespace qsf::run;
 
 struct Options {
   std::string model, isa, source, kv;
-  double budget_mib = 0;
+  std::string budget;
   std::uint32_t prompt_tokens = 128, generate = 64, runs = 5;
   bool sample = false;
   HostOptions host;
 };
 
-/// Enough for any plan to keep everything: the weights, and as much again as a long context takes.
+/// Returns a budget with which any plan keeps everything: the weights, and for a long context a quarter of them and 1
+/// GiB.
 std::uint64_t ample_budget(const std::string& model) {
   struct stat info{};
   const std::uint64_t size = ::stat(model.c_str(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) : 0;
@@ -45,7 +47,7 @@ Json seconds_of(const Profile& profile, double total) {
   return out;
 }
 
-/// The rates of all runs, and where the time of the median one went.
+/// The rates of all runs, and the division of the median run's time.
 struct Series {
   std::vector<double> rates;
   std::vector<Json> seconds;
@@ -77,8 +79,8 @@ struct Series {
 Status run_all(const Options& o, Host& host, Json& out) {
   const Stats plan = host.session().stats();
   if (plan.max_seq_len < std::max(o.prompt_tokens, o.generate + 1)) {
-    return make_error(ErrorCode::context_full, "the context of {} tokens is too short for {} + {}", plan.max_seq_len,
-                      o.prompt_tokens, o.generate);
+    return make_error(ErrorCode::context_full, "the context of {} tokens is too short for {} + {}: see --max-seq-len",
+                      plan.max_seq_len, o.prompt_tokens, o.generate);
   }
   QSF_TRY(warm_up(host));
   const std::vector<std::uint32_t> ids = filler_tokens(o.prompt_tokens, plan.vocab_size);
@@ -92,7 +94,7 @@ Status run_all(const Options& o, Host& host, Json& out) {
   prefill.tokens = ids;
   prefill.max_tokens = 0;
   decode.tokens = std::span(ids).first(1);
-  decode.max_tokens = o.generate + 1;  // the first one ends the prompt's time
+  decode.max_tokens = o.generate + 1;  // the first token ends the prompt's time
 
   Series prefilled, decoded;
   for (std::uint32_t i = 0; i <= o.runs; ++i) {
@@ -100,7 +102,7 @@ Status run_all(const Options& o, Host& host, Json& out) {
     if (!p) return p.error();
     const Result<Round> d = measure(host, decode);
     if (!d) return d.error();
-    if (i == 0) continue;  // brings code and activations into the caches
+    if (i == 0) continue;  // the first run brings code and activations into the caches
     prefilled.add(*p, p->prompt_rate(), p->made.prompt_profile, p->made.prompt_seconds);
     decoded.add(*d, d->generation_rate(), d->made.generation_profile, d->made.generation_seconds);
   }
@@ -133,13 +135,14 @@ int bench_model(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   app.add_option("--model", o.model, "A .qsf file")->required();
   app.add_option("--prompt-tokens", o.prompt_tokens, "Tokens of the prefill")->check(CLI::PositiveNumber);
+  app.add_option("--max-seq-len", o.host.open.max_seq_len, "Tokens of context; 0: the plan's choice");
   app.add_option("--generate", o.generate, "Tokens decoded, from an empty context")->check(CLI::PositiveNumber);
   app.add_flag("--sample", o.sample, "Choose tokens among the likeliest, always the same ones, not the likeliest");
   app.add_option("--runs", o.runs, "Runs of each, after one that is not counted")->check(CLI::PositiveNumber);
   app.add_option("--threads", o.host.threads, "Computing threads; 0: one per physical core");
   app.add_flag("--pin", o.host.pin, "Keep each computing thread on one processor");
-  app.add_option("--isa", o.isa, "Instruction set; else the best, or what QSF_ISA says");
-  app.add_option("--ram-budget", o.budget_mib, "MiB; 0: enough to keep all weights");
+  app.add_option("--isa", o.isa, "Instruction set; else the best, or the one that QSF_ISA names");
+  app.add_option("--ram-budget", o.budget, "MiB, or with K, M or G; else enough to keep all weights")->check(size());
   app.add_option("--chunk", o.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
   app.add_option("--kv", o.kv, "Type of the KV cache; else the plan's choice");
   app.add_option("--source", o.source, "How the file is read; else pread");
@@ -152,7 +155,8 @@ int bench_model(int argc, char** argv) {
   }
   o.host.open.isa = o.isa;
   o.host.source.kind = o.source;
-  o.host.budget = o.budget_mib > 0 ? static_cast<std::uint64_t>(o.budget_mib * (1 << 20)) : ample_budget(o.model);
+  const std::optional<std::uint64_t> budget = read_size(o.budget, 1 << 20);
+  o.host.budget = budget ? *budget : ample_budget(o.model);
   const std::atomic<bool> cancel{false};
   const Result<std::unique_ptr<Host>> host = Host::open(o.model, o.host, cancel);
   if (!host) return fail(host.error());

@@ -3,7 +3,7 @@
 
 namespace qsf::bench {
 
-/// Reads the command line, measures, and prints JSON. The program's exit code.
+/// Reads the command line, measures, and prints JSON. Returns the program's exit code.
 int bench_model(int argc, char** argv);
 
 }  // namespace qsf::bench

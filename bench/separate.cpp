@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLanes = 8;
 
-/// Eight codes, the low four bits of eight bytes, to s * code - m.
+/// Converts eight codes, the low four bits of eight bytes, to s * code - m.
 [[gnu::target("avx2")]] inline void widen_eight(__m128i bytes, __m256 s, __m256 m, float* out) {
   const __m256 codes = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
   _mm256_storeu_ps(out, _mm256_sub_ps(_mm256_mul_ps(s, codes), m));
@@ -55,7 +55,7 @@ constexpr int kLanes = 8;
     __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
     for (std::uint32_t c = 0; c < cols; c += kSeparateBlock, weights += kSeparateBlockBytes) {
       widen_block(weights, widened);
-      asm volatile("" ::: "memory");  // the buffer is written before it is read
+      asm volatile("" ::: "memory");  // the compiler must write the buffer before reading it
       for (std::uint32_t i = 0; i < kSeparateBlock; i += 4 * kLanes) {
         for (std::uint32_t k = 0; k < 4; ++k) {
           const __m256 w = _mm256_load_ps(widened + i + k * kLanes);

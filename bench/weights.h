@@ -1,4 +1,5 @@
-// Weights and activations for benchmarks: random, and large without the time to quantize all of it.
+// Weights and activations for benchmarks. They are random, and large matrices repeat a strip, because quantizing all of
+// them would take long.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +11,23 @@
 
 namespace qsf::bench {
 
-/// Floats with mean 0 and deviation 1, the same for the same seed.
+/// Returns floats with mean 0 and deviation 1; the same seed gives the same floats.
 std::vector<float> normal(std::size_t n, std::uint64_t seed);
 
 constexpr Layout layout_of(const Format& f) { return f.quantized() ? Layout::tiles : Layout::rows; }
 
-/// 16 row-major rows of random weights.
+/// Returns 16 row-major rows of random weights.
 std::vector<std::byte> random_rows(const Format& f, std::uint32_t cols, std::uint64_t seed);
-/// The same as kernels want them: as a strip, where the format is quantized.
+/// Returns the same weights in the order that kernels read: a strip, if the format is quantized.
 std::vector<std::byte> random_strip(const Format& f, std::uint32_t cols, std::uint64_t seed);
-/// Fills memory with copies of a strip, from the front as often as it fits.
+/// Fills memory with whole copies of a strip, from the front.
 void fill_with(std::span<const std::byte> strip, std::span<std::byte> memory);
 
-/// `n` random columns of activations, and rounded for quantized weights by the given kernels.
+/// `n` random columns of activations, also rounded by the given kernels for quantized weights.
 class Activations {
  public:
   Activations(const Kernels& kernels, std::uint32_t cols, std::uint32_t n, std::uint64_t seed = 2);
-  /// Where a product finds them, n included.
+  /// Sets the arguments of a product to these activations, n included.
   void into(MatmulArgs& args);
 
   std::vector<float> x;

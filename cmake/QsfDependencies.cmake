@@ -1,7 +1,9 @@
-# qsf::uring: liburing, where pkg-config finds it. qsf::zstd: the system's library, natively unless QSF_ZSTD is off; without
-# it segments of that compression are refused, as in pages, where it would cost more than it saves. qsf::lz4: the system's
-# library natively. When cross-compiling, and for WebAssembly, its sources: from the folder QSF_DEPS_DIR (lz4/; set-up makes it
-# from Debian's source package), else fetched by hash.
+# The libraries of the engine and the hosts.
+# - qsf::uring is liburing, if pkg-config finds it.
+# - qsf::zstd is the system's library, natively and unless QSF_ZSTD is off. Builds without it refuse segments of that compression.
+#   Pages do not have it, because it would cost more than it saves.
+# - qsf::lz4 is the system's library natively. Cross-compiled builds, such as WebAssembly, use its sources from the folder
+#   QSF_DEPS_DIR (lz4/; set-up makes it from Debian's source package), or fetch them by hash.
 
 if(NOT CMAKE_CROSSCOMPILING)
   find_library(QSF_lz4_LIBRARY lz4 REQUIRED)

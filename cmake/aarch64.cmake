@@ -1,4 +1,4 @@
-# Debian's cross compiler for 64-bit ARM; programs run under qemu's user emulation.
+# The toolchain file of Debian's cross compiler for 64-bit ARM. Programs run under qemu's user emulation.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

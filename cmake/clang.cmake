@@ -1,5 +1,5 @@
-# The toolchain file of presets that need clang: the newest of clang-19 and later on PATH, else plain clang, unless
-# CMAKE_C_COMPILER or CMAKE_CXX_COMPILER says otherwise.
+# The toolchain file of presets that need clang. It selects the newest of clang-19 and later on PATH, else plain clang, unless
+# CMAKE_C_COMPILER or CMAKE_CXX_COMPILER is set.
 if(NOT CMAKE_C_COMPILER AND NOT CMAKE_CXX_COMPILER)
   foreach(version RANGE 60 19 -1)
     list(APPEND qsf_names clang++-${version})

@@ -1,4 +1,4 @@
-# The toolchain file of the Emscripten on PATH (inside scripts/em-run.mjs: the one that set-up made).
+# The toolchain file of the Emscripten on PATH, which in scripts/em-run.mjs is that of set-up.
 find_program(QSF_EM_CONFIG em-config REQUIRED)
 execute_process(COMMAND ${QSF_EM_CONFIG} EMSCRIPTEN_ROOT OUTPUT_VARIABLE qsf_emscripten_root
                 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

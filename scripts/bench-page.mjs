@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Builds the page that plots docs/benchmarks/ into build/page and serves it on localhost.
+// Builds the page that plots the benchmarks' results into build/page, and serves it on localhost.
 import { join } from 'node:path';
 
 import { installPeers } from './lib/bench.mjs';

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// bench-quality.mjs [options]: what types cost a model, on text that it was not trained on and that nothing was tuned on,
-// beside llama.cpp's files of the same weights. Leaves JSON in docs/benchmarks/ and writes docs/quality.md and its plot from
-// it; --report only writes. --keep goes on with what an earlier run measured.
+// bench-quality.mjs [options] measures the loss of each quantization type on text that neither the model nor the
+// quantizer has seen, compared with llama.cpp's files of the same weights. It writes quality.json, then quality.md and
+// its plot. With --report it only writes; with --keep it continues an earlier run.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,31 +14,32 @@ import { readGguf } from './lib/gguf.mjs';
 import { Stop, main, root } from './lib/process.mjs';
 import { layerBits, layersBeside, qualityPage, qualityPlot } from './lib/quality.mjs';
 import { randomLayers, writeRandomLayers } from './lib/random-layers.mjs';
+import { inReference, reference } from './lib/reference.mjs';
 
 const shared = join(root, '..', 'shared');
 const usualModel = 'models/stories';
 const { values: options } = parseArgs({
   options: {
     model: { type: 'string', default: usualModel },
-    tokenizer: { type: 'string' }, // where none lies beside the model
+    tokenizer: { type: 'string' }, // used if none is next to the model
     text: { type: 'string', default: join(shared, 'model', 'valid.txt') },
     calibration: { type: 'string', default: join(shared, 'data', 'text', 'cs336_tinystories_sample.txt') },
-    book: { type: 'string', default: join(shared, 'data', 'text', 'frankenstein.txt') }, // what products are calibrated with
+    book: { type: 'string', default: join(shared, 'data', 'text', 'frankenstein.txt') }, // the text for calibration
     windows: { type: 'string', default: '60' },
     window: { type: 'string', default: '512' },
     type: { type: 'string', multiple: true },
     way: { type: 'string', multiple: true }, // rounded, searched, calibrated
-    bits: { type: 'string', multiple: true }, // of --target-bpw, beside those of llama.cpp's files
+    bits: { type: 'string', multiple: true }, // of --target-bpw, in addition to those of llama.cpp's files
     llama: { type: 'string' }, // a folder with llama-quantize and llama-imatrix
     'llama-type': { type: 'string', multiple: true },
-    products: { type: 'boolean', default: false }, // errors of products, of this model and of random ones, alone
-    bin: { type: 'string' }, // a folder with qsf-convert and qsf-run; built without it
+    products: { type: 'boolean', default: false }, // only errors of products, of this model and of random ones
+    bin: { type: 'string' }, // a folder with qsf-convert and qsf-run; if absent, they are built
     keep: { type: 'boolean', default: false },
     report: { type: 'boolean', default: false },
   },
 });
 
-/** A list that '' makes empty. */
+/** Returns a list; '' makes it empty. */
 const list = (given, usual) => (given ?? usual).filter(Boolean);
 const types = list(
   options.type,
@@ -53,7 +54,7 @@ const llamaTypes = list(
     'IQ4_XS IQ4_NL Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K'
   ).split(' '),
 );
-/** llama.cpp's type, and the one here that is nearest to its bits. */
+/** llama.cpp's types, each with the type here whose bits are nearest. */
 const productTypes = [
   ['IQ2_XXS', 'trellis2'],
   ['IQ2_XS', 'q2_k'],
@@ -78,14 +79,14 @@ const formatOfGgml = {
   23: 'iq4_xs',
 };
 
-/** What a program says, on either output. */
+/** Returns a program's text on both outputs. */
 function output(program, args) {
   const made = spawnSync(program, args, { cwd: root, maxBuffer: 1 << 26, encoding: 'utf8' });
   if (made.status !== 0) throw new Stop(`${program} ${args.join(' ')} failed: ${made.stderr ?? made.error}`);
   return made.stdout + made.stderr;
 }
 
-/** A figure that a program printed. */
+/** Returns a figure that a program printed. */
 function figure(text, pattern) {
   const found = text.match(pattern);
   return found ? Number(found[1]) : null;
@@ -95,7 +96,7 @@ const command = 'npm run bench:quality -- --llama FOLDER';
 
 const bin = (name) => join(options.bin ?? join(buildFolder('release'), 'bin'), name);
 
-/** A folder that goes when `body` has used it. */
+/** Makes a folder and removes it after `body` has used it. */
 async function inFolder(body) {
   for (const option of ['text', 'calibration', 'book']) {
     if (!existsSync(options[option])) throw new Stop(`There is no ${options[option]}: name a text with --${option}.`);
@@ -112,14 +113,14 @@ async function inFolder(body) {
 const llama = (program, args) => output(join(options.llama, program), args);
 const importance = (model, text, to) => llama('llama-imatrix', ['-m', model, '-f', text, '-o', to, '-c', '512']);
 
-/** The first paragraphs of a text, about 40 KB, in a file of their own. */
+/** Writes the first paragraphs of a text, about 40 KB, to a file. */
 function part(text, to) {
   const whole = readFileSync(text, 'utf8').slice(0, 40_000);
   writeFileSync(to, whole.slice(0, whole.lastIndexOf('\n') + 1));
   return to;
 }
 
-/** What products of layers lose by types: of a model, and of two with random weights. */
+/** Measures the loss of layers' products by type, for a model and for two with random weights. */
 function measureProducts(at) {
   if (!options.llama) throw new Stop('Name the folder of llama-quantize with --llama.');
   const name = basename(options.model).replace(/\.(bin|gguf)$/, '');
@@ -147,7 +148,7 @@ function measureProducts(at) {
     const lines = output(bin('product-errors'), [at('base.gguf'), text, ...theirs, ...ours])
       .trim()
       .split('\n');
-    /** Of the layers' matrices in a file: bits, and the mean of what is lost of their products. */
+    /** Returns the bits of the layers' matrices in a file, and the mean loss of their products. */
     const layersOf = (file) => {
       const fields = lines.map((line) => line.split('\t'));
       const layers = fields.filter(([of, section, role]) => of === file && section !== '0' && role !== 'head');
@@ -178,7 +179,7 @@ function measure(at) {
   const { models = {}, products } = readResults('quality') ?? {};
   const rows = options.keep ? (models[name]?.rows ?? []) : [];
   convert(options.model, at('base.gguf'), [...source, '--quant-type', 'f32', '--quiet']);
-  const convertModel = (to, more) => convert(at('base.gguf'), to, more); // what GGUF cannot say is missing on both sides
+  const convertModel = (to, more) => convert(at('base.gguf'), to, more); // without data that GGUF lacks
   convertModel(at('base.qsf'), ['--quant-type', 'f32']);
   const { weights } = readGguf(at('base.gguf'));
   const base = run(at('base.qsf'), ['--save-logits', at('base')]);
@@ -238,7 +239,7 @@ function measure(at) {
         ['--tensor-type', `token_embd=${type}`],
       );
     }
-    // To the byte: a tensor in the next larger type may just fit.
+    // The comparison is exact to the byte, because a tensor in the next larger type may just fit.
     for (const { bits: has, bytes } of files.sort((a, b) => a.bytes - b.bytes)) {
       const target = Math.floor(has * 1e4) / 1e4;
       choose({ name: `--target-bpw ${target}`, way: 'chosen', target }, ['--target-size', (bytes + 0.5) / 1e6]);
@@ -262,7 +263,7 @@ await main(async () => {
     });
   }
   const result = readResults('quality');
-  if (!result) throw new Stop('There are no results in docs/benchmarks/quality.json.');
-  writeFileSync(join(root, 'docs', 'quality.md'), qualityPage(result));
-  writeFileSync(join(root, 'docs', 'quality.svg'), qualityPlot(result));
+  if (!result) throw new Stop(`There is no ${reference}/benchmarks/quality.json.`);
+  writeFileSync(inReference('quality.md'), qualityPage(result));
+  writeFileSync(inReference('quality.svg'), qualityPlot(result));
 });

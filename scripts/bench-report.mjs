@@ -1,17 +1,17 @@
 #!/usr/bin/env node
-// Writes docs/benchmarks.md from the results in docs/benchmarks/.
+// Writes benchmarks.md from the results of bench.mjs.
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 
 import { claims } from './lib/bench-claims.mjs';
 import { median, readResults, spread } from './lib/bench.mjs';
-import { main, root } from './lib/process.mjs';
+import { main } from './lib/process.mjs';
+import { inReference } from './lib/reference.mjs';
 
 const results = Object.fromEntries(
   ['kernels', 'browser', 'peers', 'streaming'].map((name) => [name, readResults(name)]),
 );
 
-/** A table; columns of figures are set right. */
+/** Returns a table. Columns of figures are aligned right. */
 function table(head, rows) {
   const line = (cells) => `| ${cells.join(' | ')} |`;
   const isFigure = (cell) => cell === '' || /^[\d*]/.test(String(cell));
@@ -20,7 +20,7 @@ function table(head, rows) {
 }
 
 const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
-/** A median, and half of the runs' range as a share of it. */
+/** Returns a median, and half of the runs' range as a share of it. */
 const figure = (values) => `${digits(median(values))} ±${(spread(values) * 50).toFixed(0)} %`;
 const percent = (share) => `${(share * 100).toFixed(0)} %`;
 
@@ -53,7 +53,7 @@ const rates = ({ model, engine, threads, prefill, decode }) => [
 ];
 const rateHead = ['engine', 'model', 'threads', 'prefill tokens/s', 'decode tokens/s'];
 
-/** Where the time of own runs goes, as shares. */
+/** Returns the division of the time of QSF's runs, as shares. */
 function breakdown(rows) {
   const works = Object.keys(rows[0].seconds.decode).filter((key) => !['total', 'beside'].includes(key));
   const line = ({ model, threads, seconds, peakBytes, budget }, what) => [
@@ -75,7 +75,7 @@ function native() {
   return [
     `${work.prompt} tokens of prefill, ${work.generate} of decode, each from an empty context. ${llama ? `llama.cpp: build ${llama.build}, ${llama.backends}.` : ''}`,
     table(rateHead, rows.map(rates)),
-    'Where the time of the last run went, and the most memory it had resident:',
+    'Time of the last run by kind of work, and its peak resident memory:',
     own.length > 0 ? breakdown(own) : '',
     'Long prompts:',
     table(
@@ -110,7 +110,7 @@ function streaming() {
   const own = names.filter((name) => predicted(name).some((cell) => cell !== ''));
   const experts = rows.filter((row) => row.experts);
   return [
-    'Tokens a second. *Cold* is past the page cache (io_uring), *capped* in a control group of the budget and 12 MB, from a file that no cache holds; *warm* from the page cache.',
+    'Tokens a second. *Cold* reads bypass the page cache (io_uring). *Capped* runs in a control group of the budget and 12 MB, from a file that no cache holds. *Warm* reads come from the page cache.',
     table(
       ['way', ...head],
       [
@@ -118,7 +118,7 @@ function streaming() {
         ...names.map((name) => [name, ...cells(name)]),
       ],
     ),
-    'What was expected before a weight was read, over what was measured, each run:',
+    'Expected speed, computed before any weight is read, divided by the measured speed, for each run:',
     table(
       ['way', ...head],
       own.map((name) => [name, ...predicted(name)]),
@@ -126,12 +126,12 @@ function streaming() {
     ...(results.streaming.browser ? streamingInBrowser(results.streaming.browser) : []),
     ...experts.map(
       (row) =>
-        `${row.model}, cold: ${percent(median(of(row, 'cold', 'found')))} of the chosen experts were in memory, ${figure(of(row, 'cold', 'megabytes'))} MB of others were read for a token.`,
+        `${row.model}, cold: ${percent(median(of(row, 'cold', 'found')))} of the selected experts were in memory; each token read ${figure(of(row, 'cold', 'megabytes'))} MB of the others.`,
     ),
   ].join('\n\n');
 }
 
-/** Of models that are larger than their tab's memory. */
+/** Returns the section on models that are larger than their tab's memory. */
 function streamingInBrowser({ browser: version, rows }) {
   const lines = rows.flatMap(({ model, streamed, resident }) =>
     streamed.map(({ budget, rate, share, native }) => [
@@ -145,13 +145,16 @@ function streamingInBrowser({ browser: version, rows }) {
   );
   const first = rows.filter((row) => row.firstToken);
   return [
-    `${version}, one thread, from its private file system in a profile on disk. Its share is of the slower of computing alone and reading alone, by a bare handle.`,
+    `${version}, one thread, from its private file system in a profile on disk. The share is relative to the slower of computing alone and reading alone with a bare handle.`,
     table(['model', 'MiB', 'tokens/s', 'resident', 'share', 'over native'], lines),
-    ...first.map((row) => `${row.model}, kept: first token ${figure(row.firstToken)} s after load() is called.`),
+    ...first.map(
+      (row) =>
+        `${row.model}, in the browser's cache: first token ${figure(row.firstToken)} s after the call of load().`,
+    ),
   ];
 }
 
-/** A row's list by the parts of its name. */
+/** Returns the list of the row with this name, given in parts. */
 function kernel(...parts) {
   return results.kernels?.rows.find(({ name }) => parts.every((part) => `/${name}/`.includes(`/${part}/`)));
 }
@@ -183,7 +186,7 @@ function kernels() {
   const head = ['format/isa', 'GB/s from memory', 'share', 'share, all threads', 'GB/s from L2'];
   const others = rows.filter(({ name }) => /^(quantize_columns|attend)\//.test(name));
   return [
-    'Products of 4096 x 4096 weights. GB/s counts the weights. The share is of what this machine reads from memory at that moment, with as many threads.',
+    'Products of 4096 x 4096 weights. GB/s counts the weights. The share is relative to the read bandwidth of this machine at that moment, with the same number of threads.',
     table([...head, ...columns.map((n) => `GMAC/s, ${n} col.`), 'time of 4 col. / 1'], lines),
     'Attention of one head over cached positions, and the rounding of activations:',
     table(
@@ -195,13 +198,14 @@ function kernels() {
 
 const text = () => `# Benchmarks
 
-Written by \`npm run bench:report\` from the results in [benchmarks/](benchmarks); \`npm run bench:page\` plots them.
-Figures are medians of alternating runs, with half of their range; one thread unless said. Models have random weights in
-the shapes of known ones (\`make-random-model\`), so that every engine reads the same file. Benchmarks are never tests.
+\`npm run bench:report\` writes this page from the results in [benchmarks/](benchmarks), and \`npm run bench:page\` plots them.
+Figures are medians of alternating runs with half of their range, on one thread unless the row states another number. Models have
+random weights in the shapes of known models (\`make-random-model\`), so that every engine reads the same file. Benchmarks are never
+tests. Measurements of single changes are in [notes](../notes).
 
 ${setting()}
 
-## Ratios aimed at
+## Goals
 
 ${table(['work', 'at least', 'measured', ''], claims(results).goals)}
 
@@ -213,8 +217,8 @@ ${native()}
 
 ${browser()}
 
-wllama 2.4.0 is measured by its own benchmark inside its WebAssembly, 3.8.1 by the timings it gives with a completion, QSF
-by its worker's clock.
+wllama 2.4.0 is measured by its own benchmark inside its WebAssembly, wllama 3.8.1 by the timings of a completion, and QSF by its
+worker's clock.
 
 ## Larger than memory
 
@@ -226,8 +230,7 @@ ${kernels()}
 
 ## Claims about fused products
 
-A fused product multiplies 4-bit K-blocks as they are; a separate one makes floats of them first. AVX2 against AVX2, both
-written with care.
+A fused product multiplies 4-bit K-blocks directly; a separate product widens them to floats first. Both use AVX2.
 
 ${table(['claim', 'falsified when', 'measured', 'verdict'], claims(results).hypotheses)}
 
@@ -236,19 +239,20 @@ ${table(['claim', 'falsified when', 'measured', 'verdict'], claims(results).hypo
 | command | what it measures | options |
 |---|---|---|
 | \`npm run bench\` | QSF in Chromium, both WebAssembly builds | \`--model SHAPE/TYPE\`, \`--threads N\`, \`--runs N\` |
-| \`npm run bench:peers\` | beside llama.cpp's \`llama-bench\` (on PATH, or the command in \`LLAMA_BENCH\`) and wllama | the same, \`--native\` |
-| \`npm run bench:streaming\` | models several times their budget, beside llama.cpp as above under the same control group | \`--model SHAPE/TYPE\`, \`--runs N\` |
+| \`npm run bench:peers\` | QSF next to llama.cpp's \`llama-bench\` (on PATH, or the command in \`LLAMA_BENCH\`) and wllama | the same, \`--native\` |
+| \`npm run bench:streaming\` | models several times their budget, next to llama.cpp under the same control group | \`--model SHAPE/TYPE\`, \`--runs N\` |
 | \`npm run bench:kernels\` | kernels one by one | \`--filter REGEX\`, \`--min-time SECONDS\`, \`--runs N\` |
 | \`build/bin/qsf-bench --model FILE.qsf\` | prefill and decode with the time by kind of work, as JSON | \`--help\` |
 | \`build/bin/qsf-bench\` | kernels, with Google Benchmark's options | \`--help\` |
 | \`build/bin/make-random-model SHAPE TYPE OUT.gguf\` | makes a model | \`--layers N\`, \`--seed N\` |
 
-Options follow two dashes: \`npm run bench:peers -- --threads 2\`. In the time by kind of work, *waiting* is time without
-anything to compute, *host* what the program does between steps; reading and unpacking happen beside on their own thread.
+Options follow two dashes: \`npm run bench:peers -- --threads 2\`. In the table of time by kind of work, *waiting* is time without
+anything to compute and *host* is the program's time between steps. Reading and unpacking run on a thread of their own and are not in
+the table.
 `;
 
 await main(() => {
-  const path = join(root, 'docs', 'benchmarks.md');
+  const path = inReference('benchmarks.md');
   writeFileSync(path, text());
   console.log(`written: ${path}`);
 });

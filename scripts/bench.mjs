@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// bench.mjs browser | peers | kernels | streaming [options]: measures, and leaves JSON in docs/benchmarks/, from which
-// bench-report.mjs writes docs/benchmarks.md. Nothing here is a test: no figure fails anything.
+// bench.mjs browser | peers | kernels | streaming [options] measures and writes JSON; bench-report.mjs writes
+// benchmarks.md from it. These are not tests: no figure makes a run fail.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -32,9 +32,9 @@ const { positionals, values: options } = parseArgs({
     threads: { type: 'string', multiple: true }, // counts, each measured
     prompt: { type: 'string', default: '128' },
     generate: { type: 'string', default: '64' },
-    filter: { type: 'string' }, // of kernels, Google Benchmark's
-    native: { type: 'boolean', default: false }, // peers and streaming: without the browser
-    'min-time': { type: 'string', default: '0.2' }, // of kernels, seconds
+    filter: { type: 'string' }, // for kernels; Google Benchmark's filter
+    native: { type: 'boolean', default: false }, // for peers and streaming: without the browser
+    'min-time': { type: 'string', default: '0.2' }, // for kernels, in seconds
   },
 });
 const runs = Number(options.runs);
@@ -54,7 +54,7 @@ async function buildForBrowser() {
   await buildPackage();
 }
 
-/** In Chromium, with each number of threads. */
+/** Measures in Chromium, with each number of threads. */
 async function inBrowser(withPeers) {
   await buildForBrowser();
   const rows = [];
@@ -69,7 +69,7 @@ async function inBrowser(withPeers) {
 
 const browser = async () => writeResults('browser', { work, runs, ...(await inBrowser(false)) });
 
-/** Rates of one run of qsf-bench, which warms up first, as llama-bench does. */
+/** Returns the rates of one run of qsf-bench, which warms up first, as llama-bench does. */
 function measureQsf(model, threads, isa, { prompt, generate } = work) {
   const counts = ['--prompt-tokens', String(prompt), '--generate', String(generate), '--runs', '1'];
   const args = ['--model', model, '--threads', String(threads), ...counts];
@@ -87,14 +87,14 @@ function measureLlama([command, ...args], gguf, threads, { prompt, generate } = 
   return { prefill: rate('n_prompt'), decode: rate('n_gen'), build: `${commit} ${number}`, backends };
 }
 
-/** Rows of a file that several engines take, each [its name, what measures it]. */
+/** Returns rows of a file that several engines read, each [its name, its measurement]. */
 const beside = (names, engines) =>
   alternate(
     engines.map(([engine, measure]) => ({ names: { ...names, engine }, measure })),
     runs,
   );
 
-/** Long prompts, with one thread. */
+/** Measures long prompts with one thread. */
 async function prompts(llama) {
   const rows = [];
   for (const { model, prompt } of longPrompts.filter(({ model }) => nativeModels.includes(model))) {
@@ -117,7 +117,7 @@ async function peers() {
     const { gguf, qsf } = await modelFiles(model);
     for (const threads of threadCounts) {
       const qsfIn = (isa) => () => measureQsf(qsf, threads, isa);
-      // What relaxed and plain SIMD of the browser are held to.
+      // The comparison for the browser's relaxed and plain SIMD.
       const isas = process.arch === 'x64' ? ['avx2', ...(browserModels.includes(model) ? ['sse41'] : [])] : [];
       const engines = [
         ['qsf', qsfIn()],
@@ -132,14 +132,17 @@ async function peers() {
   writeResults('peers', results);
 }
 
-/** Every format on this machine's best instruction set, the claims about fused products, attention and rounding. */
+/**
+ * Returns a filter for every format on this machine's best instruction set, the claims about fused products, attention
+ * and rounding.
+ */
 function defaultFilter() {
   const names = capture(qsfBench, ['--benchmark_list_tests']).split('\n');
   const best = names.findLast((name) => name.startsWith('matmul/')).split('/')[2];
   return `^(read|h[0-9]|matmul/[^/]+/${best}/|attend/[^/]+/${best}/|quantize_columns/)`;
 }
 
-/** Google Benchmark's repetitions of one name become one row of lists. */
+/** Joins Google Benchmark's repetitions of one name to one row of lists. */
 function rowsOf(report) {
   const rows = new Map();
   const ignored =

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// build.mjs native | wasm | package: sets up and builds the native programs into build/bin/, the WebAssembly modules,
-// or the publishable package into dist/.
-import { buildNative, buildWasm } from './lib/build.mjs';
+// build.mjs native | wasm | package | site: sets up and builds the native programs into build/bin/, the WebAssembly
+// modules, the publishable package into dist/, or the hosted site into build/site/.
+import { buildConverter, buildNative, buildWasm, convertModel } from './lib/build.mjs';
 import { buildPackage } from './lib/package.mjs';
 import { Stop, main } from './lib/process.mjs';
 import { setUp } from './setup.mjs';
@@ -12,6 +12,14 @@ const builds = {
   package: async () => {
     await buildWasm();
     await buildPackage();
+  },
+  site: async () => {
+    await buildConverter();
+    await convertModel();
+    await buildWasm();
+    // The import is here because set-up installs its library.
+    const { buildSite } = await import('./lib/site.mjs');
+    await buildSite();
   },
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Makes docs/api/, docs/errors.md and docs/boundary.md with their TypeScript twins, and the lists between markers in other
-// documents, from the sources; with --check only says whether they are what would be made.
+// Writes files from the sources: the API pages, errors.md and boundary.md with their TypeScript twins, and the lists
+// between markers in other documents. With --check, only reports whether they are current.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -10,7 +10,7 @@ import { pages } from './lib/doc-api.mjs';
 import { documents, filled } from './lib/doc-tables.mjs';
 import { Stop, isMain, main, root } from './lib/process.mjs';
 
-/** What each file should hold, by its path. */
+/** Returns the text of each generated file, by its path. */
 export const generated = async () => ({
   ...errors(),
   ...boundary(),

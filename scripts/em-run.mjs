@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// em-run.mjs COMMAND ARGS...: runs a command where Emscripten is, such as `scripts/em-run.mjs cmake --preset wasm-relaxed`.
+// em-run.mjs COMMAND ARGS...: runs a command with Emscripten, such as `scripts/em-run.mjs cmake --preset wasm`.
 import { runWithEmscripten } from './lib/emscripten.mjs';
 import { Stop, main } from './lib/process.mjs';
 

@@ -1,26 +1,40 @@
 #!/usr/bin/env node
-// Makes docs/boundary.md and web/src/boundary.gen.ts from include/qsf/base/boundary.def; with --check only says whether
-// they are what would be made.
+// Writes boundary.md and web/src/boundary.gen.ts from include/qsf/base/boundary.def. With --check, only reports whether
+// they are current.
 import { readRows, writeGenerated } from './lib/generated.mjs';
 import { Stop, isMain, main } from './lib/process.mjs';
+import { reference } from './lib/reference.mjs';
 
 const source = 'include/qsf/base/boundary.def';
 
-/** Lists of names. `shown`: the rows tell a name to users beside their own. */
+/** Lists of names. `shown`: the rows have a second name for users. */
 const enumerations = [
-  { macro: 'QSF_STEP', title: 'Steps', about: 'What a step did or needs, by number.', list: 'steps', type: 'Step' },
-  { macro: 'QSF_END', title: 'Ends', about: 'Why a generation ended, by number.', list: 'ends', type: 'End' },
+  { macro: 'QSF_STEP', title: 'Steps', about: 'Results of a step, by number.', list: 'steps', type: 'Step' },
+  {
+    macro: 'QSF_END',
+    title: 'Ends',
+    about: 'Reasons for the end of a generation, by number.',
+    list: 'ends',
+    type: 'End',
+  },
   {
     macro: 'QSF_POOLING',
     title: 'Pooling',
-    about: 'How last hidden states become an embedding, by number.',
+    about: 'Ways to reduce last hidden states to an embedding, by number.',
     list: 'poolings',
     type: 'Pooling',
   },
   {
+    macro: 'QSF_GRAMMAR',
+    title: 'Grammars',
+    about: 'Languages of grammars, by number.',
+    list: 'grammarKinds',
+    type: 'GrammarKind',
+  },
+  {
     macro: 'QSF_KV_TYPE',
     title: 'Keys and values',
-    about: 'How keys and values are kept, finest first, by number.',
+    about: 'Types of the KV cache, finest first, by number.',
     list: 'kvTypes',
     type: 'KvType',
     shown: 'values',
@@ -28,7 +42,7 @@ const enumerations = [
   {
     macro: 'QSF_REGION',
     title: 'Regions',
-    about: 'What memory is used for, by number.',
+    about: 'Uses of memory, by number.',
     list: 'regions',
     type: 'Region',
     shown: 'regionNames',
@@ -43,17 +57,22 @@ const options = [
   { macro: 'QSF_EMBED_OPTION', title: 'Options of an embedding', list: 'embeddingOptions', type: 'EmbeddingOptions' },
 ];
 
-/** Lists of what is told. */
+/** Lists of statistics and rows. */
 const records = [
-  { macro: 'QSF_STAT', title: 'Statistics of a session', list: 'sessionStats', type: 'SessionStats' },
-  { macro: 'QSF_SEQUENCE_STAT', title: 'Statistics of a sequence', list: 'sequenceStats', type: 'SequenceStats' },
-  { macro: 'QSF_READ_FIELD', title: 'A request to read, in WebAssembly', list: 'readRequest', type: 'ReadRequest' },
-  { macro: 'QSF_SEGMENT_FIELD', title: 'A segment, in WebAssembly', list: 'segment', type: 'Segment' },
-  { macro: 'QSF_REGION_FIELD', title: 'A region of memory, in WebAssembly', list: 'memoryRegion', type: 'RegionBytes' },
-  { macro: 'QSF_KERNEL_FIELD', title: 'Calls of a kernel, in WebAssembly', list: 'kernelCount', type: 'KernelCount' },
+  { macro: 'QSF_STAT', title: 'Statistics of a session', type: 'SessionStats' },
+  { macro: 'QSF_SEQUENCE_STAT', title: 'Statistics of a sequence', type: 'SequenceStats' },
+  { macro: 'QSF_READ_FIELD', title: 'A request to read, in WebAssembly', type: 'ReadRequest' },
+  { macro: 'QSF_SEGMENT_FIELD', title: 'A segment, in WebAssembly', type: 'Segment' },
+  { macro: 'QSF_REGION_FIELD', title: 'A region of memory, in WebAssembly', type: 'RegionBytes' },
+  { macro: 'QSF_KERNEL_FIELD', title: 'Calls of a kernel, in WebAssembly', type: 'KernelCount' },
+  { macro: 'QSF_TIME_FIELD', title: 'A local time, in WebAssembly', type: 'LocalTime' },
+  { macro: 'QSF_FAILURE_FIELD', title: 'What failed, in WebAssembly', type: 'Failure' },
 ];
 
-/** Types of rows: in TypeScript, and in words. */
+/** The list of a session's calls in WebAssembly. */
+const calls = [{ macro: 'QSF_CALL', title: 'Calls of a session, in WebAssembly', type: 'Session' }];
+
+/** Types of rows, in TypeScript and in words. */
 const types = {
   u32: { ts: 'number', word: 'whole' },
   u64: { ts: 'number', word: 'whole' },
@@ -63,12 +82,42 @@ const types = {
   kv: { ts: 'KvType', word: 'KV type' },
   region: { ts: 'Region', word: 'region' },
   place: { ts: 'number', word: 'address' },
+  code: { ts: 'number', word: 'whole' },
 };
 
-/** boundary.h's constants, by their names there. */
+/** Types of calls' results and arguments in TypeScript, in addition to those of rows. */
+const callTypes = {
+  ...Object.fromEntries(Object.entries(types).map(([name, { ts }]) => [name, ts])),
+  none: 'void',
+  status: 'Failure | undefined',
+  failure: 'Failure',
+  step: 'Step',
+  end: 'End',
+  request: 'ReadRequest | undefined',
+  room: 'Uint8Array | undefined',
+  bytes: 'Uint8Array',
+  values: 'Float32Array',
+  tokens: 'Uint32Array | Failure',
+  stats: 'SessionStats',
+  sequence_stats: 'SequenceStats',
+  regions: 'RegionBytes[]',
+  kernels: 'KernelCount[]',
+  segments: 'Segment[]',
+  kv_choice: 'KvType | undefined',
+  pooling_choice: 'Pooling | undefined',
+  flag_choice: 'boolean | undefined',
+  grammar_kind: 'GrammarKind | undefined',
+  time: 'LocalTime',
+  open_options: 'OpenOptions',
+  sampler_options: 'SamplerOptions',
+  prompt_options: 'PromptOptions',
+  embedding_options: 'EmbeddingOptions',
+};
+
+/** boundary.h's constants, by their C++ names. */
 const constants = { kAboveZero: 2 ** -126 };
 
-/** A number or truth value as C++ writes it; a 64-bit one as far as JavaScript's numbers are exact. */
+/** Returns a number or truth value from its C++ form. 64-bit numbers are exact as far as JavaScript's numbers are. */
 function literal(text, type) {
   if (type === 'flag') return text === 'true' || Number(text) === 1;
   const number = constants[text] ?? Number(text.replace(/(?<=[\d.])[uf]$/, ''));
@@ -98,15 +147,37 @@ function field({ args: [type, name, js, meaning], line }) {
   return { type, name, js, meaning };
 }
 
+function call({ args: [of, result, name, js, list, meaning], line }) {
+  const known = (type) => Object.hasOwn(callTypes, type);
+  const parameters = /^\((.*)\)$/
+    .exec(list ?? '')?.[1]
+    .split(',')
+    .filter((part) => part.trim() !== '')
+    .map((part) => part.trim().split(' '));
+  const right = parameters?.every((part) => part.length === 2 && known(part[0]));
+  if (!['Session', 'Instance'].includes(of) || !known(result) || !right || !meaning) {
+    throw new Stop(
+      `${source}: this line is not (class, result, name, nameInJavaScript, (arguments), "meaning"): ${line}`,
+    );
+  }
+  return {
+    name,
+    js,
+    meaning,
+    result: callTypes[result],
+    parameters: parameters.map(([type, as]) => `${as}: ${callTypes[type]}`),
+  };
+}
+
 function entry({ args: [name, ...rest], line }, { macro, shown }) {
   const [told, meaning] = shown ? rest : [name, ...rest];
   if (!meaning || rest.length !== (shown ? 2 : 1)) throw new Stop(`${source}: not a row of ${macro}: ${line}`);
   return { name, told, meaning };
 }
 
-/** The lists, each with the rows of its macro. */
+/** Returns the lists, each with the rows of its macro. */
 function readLists(text) {
-  const lists = [...enumerations, ...options, ...records];
+  const lists = [...enumerations, ...options, ...records, ...calls];
   const rows = readRows(
     source,
     lists.map(({ macro }) => macro),
@@ -121,6 +192,7 @@ function readLists(text) {
     enumerations: filled(enumerations, entry),
     options: filled(options, option),
     records: filled(records, field),
+    calls: filled(calls, call),
   };
   for (const { macro, rows: own } of Object.values(boundary).flat()) {
     if (own.length === 0) throw new Stop(`${source} has no ${macro}.`);
@@ -135,7 +207,7 @@ function readLists(text) {
 const quote = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 const value = (number) => (number === constants.kAboveZero ? 'ABOVE_ZERO' : String(number).replace('e+', 'e'));
 
-/** Default and limits, as a reader wants them. */
+/** Returns default and limits as text for a reader. */
 function limits({ type, fallback, least, most }) {
   if (type === 'flag') return `Default ${fallback}.`;
   const begin = least === constants.kAboveZero ? 'above 0' : String(least);
@@ -144,7 +216,17 @@ function limits({ type, fallback, least, most }) {
   return `Default ${fallback}; ${range}.`;
 }
 
-function typescript({ enumerations, options, records }) {
+/** Returns a call's declaration in TypeScript. */
+const signature = (js, { parameters, result }) => `${js}(${parameters.join(', ')}): ${result}`;
+
+/** Returns a call as a member of an interface, in prettier's layout. */
+function member(js, { parameters, result }) {
+  const line = `  ${signature(js, { parameters, result })};`;
+  if (line.length <= 120) return line;
+  return `  ${js}(\n${parameters.map((parameter) => `    ${parameter},\n`).join('')}  ): ${result};`;
+}
+
+function typescript({ enumerations, options, records, calls }) {
   const blocks = [
     `// Made by scripts/gen-boundary.mjs from ${source}.
 
@@ -159,11 +241,7 @@ export interface OptionRule<T> {
   readonly most: number;
 }
 
-export type OptionRules<T> = { readonly [K in keyof T]: OptionRule<T[K]> };
-
-/** How what is told crosses: fields in the order of their columns, a text as its place and its size. */
-export type Column = ${Object.keys(types).map(quote).join(' | ')};
-export type Columns<T> = { readonly [K in keyof T]: Column };`,
+export type OptionRules<T> = { readonly [K in keyof T]: OptionRule<T[K]> };`,
   ];
   for (const { about, list, type, shown, rows } of enumerations) {
     const names = rows.map(({ name, told, meaning }) => `  ${quote(shown === 'values' ? told : name)}, // ${meaning}`);
@@ -190,11 +268,20 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
       `export const ${list}: OptionRules<${type}> = {\n${rules.join('\n')}\n};`,
     );
   }
-  for (const { title, list, type, rows } of records) {
-    const members = rows.map(({ type, js, meaning }) => `  /** ${meaning} */\n  ${js}: ${types[type].ts};`);
-    blocks.push(
-      `/** ${title}. */\nexport interface ${type} {\n${members.join('\n')}\n}`,
-      `export const ${list}: Columns<${type}> = {\n${rows.map(({ type, js }) => `  ${js}: ${quote(type)},`).join('\n')}\n};`,
+  const declare = (title, type, members) =>
+    blocks.push(`/** ${title}. */\nexport interface ${type} {\n${members.join('\n')}\n}`);
+  for (const { title, type, rows } of records) {
+    declare(
+      title,
+      type,
+      rows.map(({ type, js, meaning }) => `  /** ${meaning} */\n  ${js}: ${types[type].ts};`),
+    );
+  }
+  for (const { title, type, rows } of calls) {
+    declare(
+      title,
+      type,
+      rows.map(({ js, meaning, ...row }) => `  /** ${meaning} */\n${member(js, row)}`),
     );
   }
   return `${blocks.join('\n\n')}\n`;
@@ -204,7 +291,7 @@ const cell = (text) => String(text).replaceAll('|', '\\|').replaceAll('<', '&lt;
 const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
 
-/** What an option may be, for a table. */
+/** Returns the range of an option for a table. */
 function range({ type, least, most, largest }) {
   if (type === 'flag') return 'true or false';
   return least === constants.kAboveZero
@@ -212,7 +299,7 @@ function range({ type, least, most, largest }) {
     : `${least} to ${type === 'u64' ? largest : most}`;
 }
 
-function markdown({ enumerations, options, records }) {
+function markdown({ enumerations, options, records, calls }) {
   const sections = [
     ...enumerations.map(({ title, about, shown, rows }) => [
       title,
@@ -235,22 +322,29 @@ function markdown({ enumerations, options, records }) {
         rows.map((row) => [`\`${row.name}\``, `\`${row.js}\``, types[row.type].word, row.meaning]),
       ),
     ]),
+    ...calls.map(({ title, rows }) => [
+      title,
+      table(
+        ['Call', 'Meaning'],
+        rows.map(({ js, meaning, ...row }) => [`\`${signature(js, row)}\``, meaning]),
+      ),
+    ]),
   ];
   return `<!-- Made by scripts/gen-boundary.mjs from ${source}. -->
 
-# What crosses between the engine and its hosts
+# The boundary between the engine and its hosts
 
-Each list is written once, in [boundary.def](../${source}); C++ (\`qsf/engine.h\`), what crosses in
-WebAssembly and TypeScript are made from it. The package's public types (\`web/src/types.ts\`) say which of the options it passes
-on. Whole numbers cross to JavaScript as doubles, so a 64-bit one goes up to 2^53 - 1 there.
+Each list is written once, in [boundary.def](../../${source}). The C++ structures of \`qsf/engine.h\`, the embind
+class of WebAssembly (\`wasm/bindings.cpp\`), its declarations in TypeScript and this page are generated from it. The package's
+public types (\`web/src/types.ts\`) state which options the package passes on. Enumerations cross as their names. Integers cross to JavaScript as doubles, so a 64-bit integer is at most 2^53 - 1 there.
 
 ${sections.map(([title, text]) => `## ${title}\n\n${text}\n`).join('\n')}`;
 }
 
-/** What each generated file holds, by its path. */
+/** Returns the text of each generated file, by its path. */
 export function generated(text) {
   const boundary = readLists(text);
-  return { 'docs/boundary.md': markdown(boundary), 'web/src/boundary.gen.ts': typescript(boundary) };
+  return { [`${reference}/boundary.md`]: markdown(boundary), 'web/src/boundary.gen.ts': typescript(boundary) };
 }
 
 if (isMain(import.meta.url)) await main(() => writeGenerated(generated(), source, 'scripts/gen-boundary.mjs'));

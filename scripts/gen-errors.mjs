@@ -1,12 +1,13 @@
 #!/usr/bin/env node
-// Makes docs/errors.md and web/src/errors.gen.ts from include/qsf/base/errors.def; with --check only says whether they are
-// what would be made.
+// Writes errors.md and web/src/errors.gen.ts from include/qsf/base/errors.def. With --check, only reports whether they
+// are current.
 import { readRows, writeGenerated } from './lib/generated.mjs';
 import { Stop, isMain, main } from './lib/process.mjs';
+import { reference } from './lib/reference.mjs';
 
 const source = 'include/qsf/base/errors.def';
 
-/** The list's entries: `{name, number, meaning}`. */
+/** Returns the list's entries: `{name, number, meaning}`. */
 export function readErrors(text) {
   const entries = readRows(source, ['QSF_ERROR'], text).map(({ args: [name, number, meaning], line }) => {
     if (!/^\d+$/.test(number) || !meaning) {
@@ -22,18 +23,18 @@ export function readErrors(text) {
   return entries;
 }
 
-/** What each generated file holds, by its path. */
+/** Returns the text of each generated file, by its path. */
 export function generated(entries = readErrors()) {
   const rows = entries.map(({ name, number, meaning }) => `| ${number} | \`${name}\` | ${meaning} |`);
   const members = entries.map(({ name, number, meaning }) => `  /** ${meaning} */\n  ${name}: ${number},`);
   return {
-    'docs/errors.md': `<!-- Made by scripts/gen-errors.mjs from ${source}. -->
+    [`${reference}/errors.md`]: `<!-- Made by scripts/gen-errors.mjs from ${source}. -->
 
 # Errors
 
-Every failure is one of these codes with a sentence that names the field and the value. The numbers are stable: the C API
-returns them, \`QSFError\` in JavaScript carries them as \`number\` beside the name in \`code\`, and \`qsf-run\` and
-\`qsf-convert\` print the name before the sentence.
+Every failure is one of these codes with a sentence that names the field and the value. The numbers are stable. The C API returns
+them. \`QSFError\` in JavaScript has the number as \`number\` and the name as \`code\`. \`qsf-run\` and \`qsf-convert\` print the name
+before the sentence.
 
 | Number | Name | Meaning |
 | -----: | ---- | ------- |

@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 
 BLOCKS = 3
-# type: where its fp16 scales and minima lie in a block; their random bits are replaced by sane numbers
+# type: offsets of the fp16 scales and minima in a block; their random bits are replaced by usual numbers
 HALVES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
     "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
@@ -27,11 +27,11 @@ for name, halves in HALVES.items():
     blocks = random.integers(0, 256, (BLOCKS, size), dtype=np.uint8)
     for at in halves:
         blocks[:, at:at + 2] = random.normal(0, 0.1, (BLOCKS, 1)).astype(np.float16).view(np.uint8)
-    if name == "IQ1_M":  # a scale's quarters are the topmost bits of four words
+    if name == "IQ1_M":  # the four parts of a scale are the top bits of four words
         scale = random.normal(0, 0.1, (BLOCKS, 1)).astype(np.float16).view(np.uint16)
         words = blocks[:, 48:56].copy().view(np.uint16)
         blocks[:, 48:56] = (words & 0x0fff | scale >> np.uint16([0, 4, 8, 12]) << np.uint16(12)).view(np.uint8)
-    if name == "MXFP4":  # the least exponents, and usual ones
+    if name == "MXFP4":  # the least exponents, and a usual one
         blocks[:, :1] = [[0], [1], [121]]
     values = gguf.quants.dequantize(blocks, kind).astype(np.float32)
     (out / f"{name}.q").write_bytes(blocks.tobytes())

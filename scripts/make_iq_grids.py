@@ -1,4 +1,4 @@
-"""Writes converter/iq_grids.inc: the codebooks of GGML's IQ types, from the gguf package that states them.
+"""Writes converter/types/iq_grids.inc: the codebooks of GGML's IQ types, from the gguf package that states them.
 
 Needs: pip install gguf numpy. Usage: make_iq_grids.py OUT_FILE
 """
@@ -8,7 +8,7 @@ import sys
 import gguf
 import numpy as np
 
-# table: the type that has it, what its entries' numbers stand for, and how many bits one takes
+# table: its type, and the bits of each number of an entry
 GRIDS = {
     "kIq2Xxs": ("IQ2_XXS", 2), "kIq2Xs": ("IQ2_XS", 2), "kIq2S": ("IQ2_S", 2),
     "kIq3Xxs": ("IQ3_XXS", 3), "kIq3S": ("IQ3_S", 3), "kIq1": ("IQ1_S", 2),

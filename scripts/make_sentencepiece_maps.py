@@ -1,5 +1,5 @@
-"""Writes tests/text/data/sentencepiece: unigram and BPE with a small character map, texts, and what SentencePiece
-makes of them.
+"""Writes tests/text/data/sentencepiece: unigram and BPE with a small character map, texts, and their tokens
+from SentencePiece.
 
 Needs: pip install sentencepiece. Usage: make_sentencepiece_maps.py OUT_FOLDER
 """
@@ -14,7 +14,7 @@ out = pathlib.Path(sys.argv[1])
 out.mkdir(parents=True, exist_ok=True)
 random.seed(5)
 
-# key, and what it becomes; the longest key at a place holds
+# key: its replacement; the longest key that matches is used
 RULES = {
     "\uff21": "A", "\uff22": "B", "e\u0301": "\u00e9", "e\u0301\u0323": "\u1eb9\u0301", "\u3000": " ", "\t": " ",
     "\u200b": "", "\ufb01": "fi", "\u00bd": "1\u20442", "\u337f": "\u682a\u5f0f\u4f1a\u793e", "ss": "\u00df",

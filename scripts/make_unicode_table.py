@@ -5,16 +5,17 @@
       scripts/make_unicode_table.py $each > engine/text/unicode_$each.inc
     done
 
-Each is a table of columns, written column after column as engine/text/packed_table.h reads it: differences from the number
-above, which compress to a third of what they stand for.
+Each is a table of columns, written column after column in the form that engine/text/packed_table.h reads. It stores
+differences from the number above, which compress to a third of the numbers' size.
 
-categories     where each category begins: first, category (engine/text/unicode.h), up to the next entry's first.
-               White space is a category of its own
-classes        where each canonical combining class begins: first, class
+categories     the beginning of each run of a category: first, category (engine/text/unicode.h). A run ends at the next
+               entry's first. White space is a category of its own
+classes        the beginning of each run of a canonical combining class: first, class
 canonical      characters that decompose: code, first, second or 0; one step, without Hangul's syllables
-composed       places in `canonical` of what composes again, ascending by first and second
-compatibility  characters that decompose further than canonically: code, length, then so many characters; all steps. Its
-               columns are the codes, the lengths and the characters, the latter from those at the same place before
+composed       indices in `canonical` of pairs that compose again, ascending by first and second
+compatibility  characters that decompose further than canonically: code, length, then that many characters; all steps.
+               Its columns are the codes, the lengths and the characters. A character is the difference from the last
+               one at the same position of an entry
 lower          characters with another lower case: code, first, second or 0
 """
 
@@ -78,7 +79,7 @@ def lower() -> list[tuple[int, ...]]:
 
 
 def packed(number: int) -> list[int]:
-    """Seven bits a byte, lowest first; all but the last have the top bit."""
+    """Returns a number as bytes of seven bits, lowest first. All bytes except the last have the top bit."""
     return [number] if number < 128 else [number & 127 | 128, *packed(number >> 7)]
 
 
@@ -95,7 +96,7 @@ def columns(table: list[tuple[int, ...]]) -> list[int]:
 
 
 def records(table: list[tuple[int, ...]]) -> list[int]:
-    """How many there are, their codes and lengths, and what follows in each."""
+    """Returns the number of entries, their codes and lengths, and the differences of their characters."""
     before = [0] * max(map(len, table))
     characters = []
     for _, *text in table:

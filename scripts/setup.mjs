@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Installs what building needs; with --tests also what the tests need. Asks nothing, may be run again, and is quick when
-// nothing is missing.
+// Installs the needs of a build; with --tests, also those of the tests. It asks no questions, may be repeated, and ends
+// quickly if nothing is absent.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,14 +28,17 @@ export async function installNodePackages() {
   writeFileSync(stamp, hash);
 }
 
-/** The first part of the set-up, which the others need: the machine's packages; `tests` and `bench` add their own. */
-export async function setUpMachine({ tests = false, bench = false } = {}) {
+/**
+ * Installs the machine's packages, which the other parts of the set-up need; `tests` and `bench` add their own. With
+ * `ask`, sudo is used only after a question.
+ */
+export async function setUpMachine({ tests = false, bench = false, ask = false } = {}) {
   checkNode();
-  await install([...toBuild, ...neededByEmscripten(), ...(tests ? toTest : []), ...(bench ? toBench : [])]);
+  await install([...toBuild, ...neededByEmscripten(), ...(tests ? toTest : []), ...(bench ? toBench : [])], { ask });
   checkVersions();
 }
 
-/** The whole set-up. */
+/** Runs the whole set-up. */
 export async function setUp(options = {}) {
   const start = performance.now();
   await setUpMachine(options);

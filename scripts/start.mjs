@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Sets up, builds what has changed, converts the built-in model, and serves the demo on localhost.
+// Sets up, builds the changed parts, converts the built-in model, and serves the demo on localhost.
 import { join } from 'node:path';
 
 import { buildConverter, buildFirstWasm, buildWasm, convertModel } from './lib/build.mjs';
@@ -7,7 +7,7 @@ import { setUpEmscripten } from './lib/emscripten.mjs';
 import { elapsed, main, root } from './lib/process.mjs';
 import { installNodePackages, setUpMachine } from './setup.mjs';
 
-/** What the page needs first; whether the rest of it is still to be built. */
+/** Builds the modules that the page needs first. Returns whether others must still be built. */
 async function buildModules() {
   await setUpEmscripten();
   if (await buildFirstWasm()) return true;
@@ -17,19 +17,19 @@ async function buildModules() {
 
 await main(async () => {
   const start = performance.now();
-  await setUpMachine();
-  // What the page needs and nothing else; fetching overlaps with compiling.
+  await setUpMachine({ ask: true });
+  // Only the needs of the page are made here; downloads overlap with compiling.
   const [unfinished] = await Promise.all([buildModules(), installNodePackages(), buildConverter().then(convertModel)]);
   const { build, preview } = await import('vite');
   const demo = { root: join(root, 'web', 'demo'), logLevel: 'warn' };
   await build(demo);
-  // Another program may have the port: the next free one is taken then.
+  // If another program uses the port, the next free one is used.
   const server = await preview({ ...demo, preview: { host: 'localhost', port: 4173, strictPort: false } });
   console.log(`\nQSF is ready after ${elapsed(start)}: open ${server.resolvedUrls.local[0]} (Ctrl+C ends it)`);
   if (!unfinished) return;
   console.log('Still building the modules for relaxed SIMD, which are faster ...');
   await buildWasm();
-  // A page that is open goes on with the files that it was made of.
+  // An open page continues with its old files.
   await build({ ...demo, build: { emptyOutDir: false } });
   console.log(`They are there after ${elapsed(start)}: reload the page to have them.`);
 });

@@ -7,7 +7,7 @@
 namespace qsf {
 namespace {
 
-constexpr std::size_t kLine = 64;  // of no cache that is met shorter
+constexpr std::size_t kLine = 64;  // no known cache has shorter lines
 
 #if defined(__x86_64__)
 void drop_line(const std::byte* line) { _mm_clflush(line); }

@@ -6,8 +6,7 @@
 
 namespace qsf {
 
-/// Leaves none of these bytes in the processor's caches; memory has them as they are. Nothing where programs may not
-/// say so.
+/// Removes these bytes from the processor's caches; memory keeps them. Does nothing if programs may not do this.
 void drop_cached(std::span<const std::byte> bytes);
 
 }  // namespace qsf

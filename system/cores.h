@@ -1,4 +1,4 @@
-// The processor's cores as this process may use them.
+// The processor's cores that this process may use.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,20 @@
 
 namespace qsf {
 
-/// Physical cores this process may use: by affinity, and by the control group's processor quota. At least 1.
+using ThreadHandle = std::thread::native_handle_type;
+
+/// Returns the number of physical cores that this process may use by its affinity and its control group's processor
+/// quota, at least 1.
 std::uint32_t usable_cores();
 
-/// Keeps each thread on a physical core of its own, as far as there are enough; the first core is left to the caller.
-/// Nothing where the system takes no such wishes.
-void pin_to_cores(std::span<std::thread> threads);
+/// Binds each thread to its own physical core, and leaves the first core to the caller. Threads share cores if there
+/// are too few. Does nothing if the system does not support it.
+void pin_to_cores(std::span<const ThreadHandle> threads);
 
-/// What the processor calls itself; "unknown" where the system does not tell.
+/// Returns the processor's name, or "unknown" if the system does not report it.
 std::string processor_name();
 
-/// Has the calling thread's reads, or the thread itself, served before others', as far as that needs no rights.
+/// Raises the priority of the calling thread's reads, or of the thread itself, as far as that needs no rights.
 void raise_reading_thread();
 
 }  // namespace qsf

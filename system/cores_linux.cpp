@@ -26,7 +26,7 @@ std::string first_line(const char* path) {
   return line;
 }
 
-/// One processor of each core that this process may run on.
+/// Returns one processor of each core that this process may run on.
 std::vector<int> cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -42,7 +42,7 @@ std::vector<int> cores() {
   return found;
 }
 
-/// Processors' worth of time that cgroup v2 grants, rounded up; 0 for no limit.
+/// Returns the processor time that cgroup v2 grants, in processors, rounded up; 0 for no limit.
 std::uint32_t quota() {
   unsigned long long limit = 0, period = 0;
   if (std::sscanf(first_line("/sys/fs/cgroup/cpu.max").c_str(), "%llu %llu", &limit, &period) != 2) return 0;
@@ -57,14 +57,14 @@ std::uint32_t usable_cores() {
   return std::max(n, 1u);
 }
 
-void pin_to_cores(std::span<std::thread> threads) {
+void pin_to_cores(std::span<const ThreadHandle> threads) {
   const std::vector<int> to = cores();
   if (to.empty()) return;
   for (std::size_t i = 0; i < threads.size(); ++i) {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(to[(i + 1) % to.size()], &one);
-    ::pthread_setaffinity_np(threads[i].native_handle(), sizeof one, &one);
+    ::pthread_setaffinity_np(threads[i], sizeof one, &one);
   }
 }
 
@@ -81,8 +81,8 @@ std::string processor_name() {
 }
 
 void raise_reading_thread() {
-  // The first of the eight best-effort levels, in front of everybody's usual fourth. A raise of the thread itself needs
-  // rights, and what it unpacks would then take the computing threads' turns.
+  // The first of the eight best-effort levels; the default is the fourth. Raising the thread itself needs rights, and
+  // its unpacking would then displace the computing threads.
   constexpr int kThread = 1, kBestEffort = 2 << 13;
   ::syscall(SYS_ioprio_set, kThread, 0, kBestEffort);
 }

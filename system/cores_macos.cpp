@@ -9,7 +9,7 @@
 namespace qsf {
 
 std::uint32_t usable_cores() {
-  // Cores of the fastest kind where there are several; a thread on a slower one would keep the others waiting.
+  // Counts cores of the fastest kind if there are several kinds, because a thread on a slower core delays the others.
   for (const char* name : {"hw.perflevel0.physicalcpu", "hw.physicalcpu"}) {
     int n = 0;
     std::size_t size = sizeof n;
@@ -18,7 +18,7 @@ std::uint32_t usable_cores() {
   return std::max(std::thread::hardware_concurrency(), 1u);
 }
 
-void pin_to_cores(std::span<std::thread>) {}
+void pin_to_cores(std::span<const ThreadHandle>) {}
 
 std::string processor_name() {
   std::array<char, 256> name{};

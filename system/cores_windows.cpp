@@ -11,7 +11,7 @@
 namespace qsf {
 namespace {
 
-/// One processor of each core that this process may run on.
+/// Returns one processor of each core that this process may run on.
 std::vector<GROUP_AFFINITY> cores() {
   DWORD size = 0;
   ::GetLogicalProcessorInformationEx(RelationProcessorCore, nullptr, &size);
@@ -19,7 +19,7 @@ std::vector<GROUP_AFFINITY> cores() {
   auto* const first = reinterpret_cast<SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX*>(all.data());
   if (size == 0 || ::GetLogicalProcessorInformationEx(RelationProcessorCore, first, &size) == 0) return {};
   DWORD_PTR allowed = 0, system = 0;
-  // Of a process in several groups the masks are 0: it may run everywhere.
+  // A process in several groups has masks of 0 and may run everywhere.
   const bool limited = ::GetProcessAffinityMask(::GetCurrentProcess(), &allowed, &system) != 0 && allowed != 0;
   std::vector<GROUP_AFFINITY> found;
   for (std::size_t at = 0; at < size;) {
@@ -39,11 +39,11 @@ std::vector<GROUP_AFFINITY> cores() {
 
 std::uint32_t usable_cores() { return std::max(static_cast<std::uint32_t>(cores().size()), 1u); }
 
-void pin_to_cores(std::span<std::thread> threads) {
+void pin_to_cores(std::span<const ThreadHandle> threads) {
   const std::vector<GROUP_AFFINITY> to = cores();
   if (to.empty()) return;
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    const HANDLE thread = ::pthread_gethandle(threads[i].native_handle());
+    const HANDLE thread = ::pthread_gethandle(threads[i]);
     ::SetThreadGroupAffinity(thread, &to[(i + 1) % to.size()], nullptr);
   }
 }

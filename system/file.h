@@ -1,4 +1,4 @@
-// Files by their descriptors. What fails gives false or -1 and says why in errno. Paths are UTF-8.
+// Files by descriptor. Functions that fail return false or -1 and set errno. Paths are UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -12,61 +12,62 @@ namespace qsf::sys {
 
 enum class FileKind : std::uint8_t { regular, folder, pipe, socket, device };
 
-/// What a path, with links followed, or a descriptor leads to.
+/// The properties of a file, by its descriptor or by a path with links followed.
 struct FileInfo {
   FileKind kind = FileKind::regular;
   std::uint64_t size = 0;                // bytes
-  std::uint64_t volume = 0, number = 0;  // together which file it is
-  std::int64_t modified = 0;             // nanoseconds since a day of the system's
-  std::uint32_t mode = 0;                // permissions, where there are such
+  std::uint64_t volume = 0, number = 0;  // together they identify the file
+  std::int64_t modified = 0;             // nanoseconds since an epoch of the system
+  std::uint32_t mode = 0;                // permissions, if the system has them
   bool is(const FileInfo& other) const { return volume == other.volume && number == other.number; }
 };
 bool look(const std::string& path, FileInfo& out);
 bool look(int file, FileInfo& out);
 
-/// A regular file for read_at(); never waits for a writer, whatever has taken the file's place.
+/// Opens a regular file for read_at(). Never waits for a writer, even if a pipe has replaced the file.
 int open_file(const std::string& path);
-/// Anything that is read from front to back.
+/// Opens anything that can be read from front to back.
 int open_input(const std::string& path);
-/// What is there already: a device or a pipe.
+/// Opens an existing device or pipe for writing.
 int open_output(const std::string& path);
-/// A new file for writing; EEXIST where there is something.
+/// Creates a file for writing. Fails with EEXIST if the name exists.
 int create_file(const std::string& path);
 bool close_file(int file);
 
-/// Bytes read, 0 at the file's end. Several threads may read one file.
+/// Returns the bytes read, 0 at the file's end. Several threads may read one file.
 std::ptrdiff_t read_at(int file, std::uint64_t at, std::span<std::byte> into);
-/// Bytes written; EINTR where a signal came first.
+/// Returns the bytes written. Fails with EINTR if a signal came first.
 std::ptrdiff_t write_at(int file, std::uint64_t at, std::span<const std::byte> bytes);
-/// The same behind what was written before.
+/// Writes at the end of the previous write, as write_at() does.
 std::ptrdiff_t write_some(int file, std::span<const std::byte> bytes);
-/// To the disk.
+/// Writes the file's data to the disk.
 bool flush_file(int file);
 
-/// Gives `from`, which may be open, the name `to`, in place of a file that has it; on Windows that one is open nowhere.
+/// Renames `from`, which may be open, to `to`, and replaces a file of that name. On Windows, the replaced file must not
+/// be open anywhere.
 bool replace_file(const std::string& from, const std::string& to);
 bool remove_file(const std::string& path);
-/// Whether it may be written, by its permissions.
+/// Whether the permissions allow writing.
 bool is_writable(const std::string& path);
-/// Gives a new file the permissions of the one it is to replace, where the file system has such.
+/// Copies the permissions of a file to the new file that will replace it, if the file system has permissions.
 void copy_mode(int file, const FileInfo& from);
-/// Whether a text is a name of something in a folder, and no path.
+/// Whether a text is a single name in a folder, not a path.
 bool is_single_name(std::string_view text);
-/// The part of a path before its last name, with the separator; empty where there is none.
+/// Returns the part of a path before its last name, with the separator, or an empty text.
 std::string folder_of(const std::string& path);
-/// The path with links followed; itself where that cannot be told.
+/// Returns the path with links followed, or the path itself if that fails.
 std::string resolved(const std::string& path);
 
-/// Random bytes for names that nobody can foretell; false where there are none.
+/// Fills `out` with unpredictable random bytes for names. Returns false if the system has none.
 bool random_bytes(std::span<std::byte> out);
 std::uint32_t process_number();
-/// A variable of the environment in UTF-8; empty without it.
+/// Returns a variable of the environment in UTF-8, or an empty text if it is not set.
 std::string environment(const char* name);
-/// The folder for what can be made again: "~/.cache" of the system's; empty where none is told.
+/// Returns the user's folder for data that can be made again, such as "~/.cache", or an empty text if none is known.
 std::string cache_folder();
 
-/// UTF-8 to what the standard library opens, and back; what is no character becomes a replacement where the system's
-/// names are characters.
+/// Converts UTF-8 to a path of the standard library, and back. On systems whose names are characters, invalid bytes
+/// become a replacement character.
 std::filesystem::path path_of(std::string_view text);
 std::string text_of(const std::filesystem::path& path);
 

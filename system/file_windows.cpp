@@ -1,6 +1,6 @@
 #include "system/file.h"
 
-// windows.h first: the others need it.
+// windows.h must precede the others.
 #include <windows.h>
 //
 #include <bcrypt.h>
@@ -19,7 +19,7 @@
 namespace qsf::sys {
 namespace {
 
-// So that a file that is open may be renamed and removed, as elsewhere.
+// Sharing allows an open file to be renamed and removed, as on other systems.
 constexpr DWORD kShare = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 constexpr std::size_t kMost = 1u << 30;  // bytes of one call
 constexpr std::string_view kSeparators = "/\\:";
@@ -31,7 +31,7 @@ bool refused() {
 
 HANDLE handle_of(int file) { return reinterpret_cast<HANDLE>(::_get_osfhandle(file)); }
 
-/// The handle is the descriptor's from here on.
+/// Returns a descriptor that owns the handle.
 int descriptor_of(HANDLE handle, int flags) {
   if (handle == INVALID_HANDLE_VALUE) return fail_as_windows();
   const int file = ::_open_osfhandle(reinterpret_cast<std::intptr_t>(handle), flags | _O_BINARY | _O_NOINHERIT);
@@ -64,7 +64,7 @@ bool look(HANDLE handle, FileInfo& out) {
   return true;
 }
 
-/// An event of the calling thread's: reads of several threads go on side by side.
+/// Returns an event of the calling thread, so that several threads can read at once.
 HANDLE own_event() {
   struct Event {
     HANDLE handle = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
@@ -74,7 +74,7 @@ HANDLE own_event() {
   return event.handle;
 }
 
-/// Waits for a read or write at a place of its own.
+/// Starts a read or write at an explicit offset and waits for its end.
 template <class Start>
 std::ptrdiff_t transfer_at(int file, std::uint64_t at, std::size_t size, const Start& start) {
   const HANDLE handle = handle_of(file);
@@ -97,7 +97,7 @@ std::ptrdiff_t transfer_at(int file, std::uint64_t at, std::size_t size, const S
 }  // namespace
 
 bool look(const std::string& path, FileInfo& out) {
-  // No access: nothing but what it is. FILE_FLAG_BACKUP_SEMANTICS opens folders too.
+  // No access is requested, because only properties are read. FILE_FLAG_BACKUP_SEMANTICS opens folders too.
   const HANDLE handle =
       ::CreateFileW(wide(path).c_str(), 0, kShare, nullptr, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr);
   if (handle == INVALID_HANDLE_VALUE) return refused();

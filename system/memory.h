@@ -1,4 +1,4 @@
-// Memory from the system, and what it says of memory.
+// Memory from the system, and its limits.
 #pragma once
 
 #include <cstddef>
@@ -7,23 +7,24 @@
 
 namespace qsf {
 
-/// Zeroed pages, none of which counts until it is written; empty where the system refuses them. Given back by
-/// give_pages() only.
+/// Returns zeroed pages, which use no memory until they are written, or an empty span if the system refuses. Only
+/// give_pages() frees them.
 std::span<std::byte> take_pages(std::size_t size);
 void give_pages(std::span<std::byte> pages);
-/// Asks for pages of 2 MiB where these hold whole ones. Of what is written then as much counts as is rounded up to such
-/// pages, never more than `pages`.
+/// Requests pages of 2 MiB for the whole ones in `pages`. The memory used is then rounded up to such pages, but never
+/// exceeds `pages`.
 void prefer_huge_pages(std::span<std::byte> pages);
 
-/// Bytes that this process may still cause to be used, its own and cached ones, before others have to give way: of the
-/// machine, and of each control group that the process is in. What it does not tell is no limit.
+/// Returns the bytes that this process may still use, including cached bytes that it can displace. The result is the
+/// least of the machine's limit and the limits of the process's control groups. A limit that is not reported does not
+/// count.
 std::uint64_t memory_room();
 
-/// The most memory this process has had resident at one time, in bytes; 0 where the system does not tell.
+/// Returns the largest resident memory of this process so far, in bytes; 0 if the system does not report it.
 std::uint64_t peak_resident_bytes();
 
-/// Gives back the pages of code and constants of every loaded library. They are the files' own, unchanged, and come
-/// back when they are used; what only ran once, at load, stays away.
+/// Releases the pages of code and constants of every loaded library. They are unchanged pages of files and are loaded
+/// again when used, so that code which ran only at start stays out of memory.
 void drop_code_pages();
 
 }  // namespace qsf

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-/// The number behind `key` in a file of lines "key number"; of a file of one number without a key. kNoLimit without.
+/// Returns the number after `key` in a file of lines "key number", or the only number of a file if `key` is empty.
+/// Returns kNoLimit if there is none.
 std::uint64_t number_in(const std::string& path, std::string_view key = "") {
   std::FILE* const file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return kNoLimit;
@@ -32,7 +34,7 @@ std::uint64_t number_in(const std::string& path, std::string_view key = "") {
   return value;
 }
 
-/// Of one group: its limit less what is used, where files' pages can be dropped.
+/// Returns the limit of one group minus its use. Droppable pages of files do not count as used.
 std::uint64_t room_of(const std::string& folder, const char* limit_name, const char* used_name) {
   const std::uint64_t limit = number_in(folder + limit_name), used = number_in(folder + used_name);
   if (limit == kNoLimit || used == kNoLimit) return kNoLimit;
@@ -50,10 +52,11 @@ std::uint64_t room_of(const std::string& folder, const char* limit_name, const c
 std::uint64_t memory_room() {
   std::uint64_t room = number_in("/proc/meminfo", "MemAvailable:");
   if (room != kNoLimit) room *= 1024;
-  std::FILE* const groups = std::fopen("/proc/self/cgroup", "re");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> groups(std::fopen("/proc/self/cgroup", "re"), std::fclose);
   if (groups == nullptr) return room;
   char line[4096];
-  while (std::fgets(line, sizeof line, groups) != nullptr) {  // "4:memory:/a/b", or "0::/a/b" of the second version
+  while (std::fgets(line, sizeof line, groups.get()) !=
+         nullptr) {  // "4:memory:/a/b", or "0::/a/b" of the second version
     char* const names = std::strchr(line, ':');
     char* const path = names == nullptr ? nullptr : std::strchr(names + 1, ':');
     if (path == nullptr) continue;
@@ -72,7 +75,6 @@ std::uint64_t memory_room() {
       group.resize(more ? group.rfind('/') == std::string::npos ? 0 : group.rfind('/') : 0);
     }
   }
-  std::fclose(groups);
   return room;
 }
 
@@ -102,7 +104,7 @@ void drop_code_pages() {
         const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-          // A segment that was never writable holds nothing but the file's bytes.
+          // A segment that was never writable contains only the file's bytes.
           if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
           const std::uintptr_t begin = (info->dlpi_addr + segment.p_vaddr) / page * page;
           const std::uintptr_t end = info->dlpi_addr + segment.p_vaddr + segment.p_memsz;

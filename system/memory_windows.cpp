@@ -1,6 +1,6 @@
 #include "system/memory.h"
 
-// windows.h first: the other needs it.
+// windows.h must precede the other.
 #include <windows.h>
 //
 #include <psapi.h>
@@ -15,7 +15,7 @@ std::span<std::byte> take_pages(std::size_t size) {
 
 void give_pages(std::span<std::byte> pages) { ::VirtualFree(pages.data(), 0, MEM_RELEASE); }
 
-// Large pages need a right, and are locked.
+// Large pages need a right, and they are locked.
 void prefer_huge_pages(std::span<std::byte>) {}
 
 std::uint64_t memory_room() {
@@ -31,7 +31,7 @@ std::uint64_t peak_resident_bytes() {
                                                                                         : 0;
 }
 
-// Pages of code leave the working set by themselves where memory is short, and nothing takes those of one range.
+// Pages of code leave the working set by themselves if memory is short, and no call releases those of one range.
 void drop_code_pages() {}
 
 }  // namespace qsf

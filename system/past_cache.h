@@ -1,23 +1,23 @@
-// The system's page cache: reading past it, and what it holds.
+// Reads past the system's page cache, and the contents of the page cache.
 #pragma once
 
 #include <cstdint>
 
 namespace qsf {
 
-/// How a file may be read past the page cache.
+/// A file opened for reads past the page cache.
 struct DirectFile {
-  int fd = -1;              // for reads past the page cache; -1 where the system or its file system refuses it
-  std::uint32_t block = 0;  // what offsets, sizes and memory are multiples of
+  int fd = -1;              // -1 if the system or its file system refuses such reads
+  std::uint32_t block = 0;  // offsets, sizes and memory must be multiples of it
 };
-/// A second descriptor of the same file.
+/// Returns a second descriptor of the same file.
 DirectFile reopen_direct(int fd);
 
-/// Whether all pages of these bytes are in the page cache; false where the system does not tell.
+/// Whether all pages of these bytes are in the page cache; false if the system does not report it.
 bool is_cached(int fd, std::uint64_t at, std::uint64_t size);
-/// Has the system read these bytes into the page cache, without waiting for them.
+/// Starts reading these bytes into the page cache. Does not wait.
 void fetch_ahead(int fd, std::uint64_t at, std::uint64_t size);
-/// Lets the page cache drop these bytes' pages, but for those that they share with others.
+/// Drops these bytes' pages from the page cache, except pages that they share with other bytes.
 void give_back(int fd, std::uint64_t at, std::uint64_t size);
 
 }  // namespace qsf

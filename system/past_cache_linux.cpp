@@ -20,19 +20,19 @@ DirectFile reopen_direct(int fd) {
   if ((status.stx_mask & STATX_DIOALIGN) == 0 || status.stx_dio_offset_align == 0) return {};
   const std::uint32_t block = std::max(status.stx_dio_offset_align, status.stx_dio_mem_align);
   if (block > kBlock || !std::has_single_bit(block)) return {};
-  // By way of the descriptor, so that it is the same file whatever its name stands for now.
+  // The path through the descriptor opens the same file even if its name now belongs to another one.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   return {::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT), kBlock};
 }
 
-#else  // headers of a system that does not tell what direct reads need
+#else  // these headers do not report the needs of direct reads
 
 DirectFile reopen_direct(int) { return {}; }
 
 #endif
 
 bool is_cached(int fd, std::uint64_t at, std::uint64_t size) {
-  constexpr long kCachestat = 451;  // the same on every processor; older headers do not name it
+  constexpr long kCachestat = 451;  // the same on every processor; older headers lack it
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   struct {
     std::uint64_t offset, length;

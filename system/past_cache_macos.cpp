@@ -18,7 +18,7 @@ DirectFile reopen_direct(int fd) {
   if (::fcntl(fd, F_GETPATH, path.data()) != 0 || ::fstat(fd, &before) != 0) return {};
   const int direct = ::open(path.data(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (direct < 0) return {};
-  // The name may stand for another file by now.
+  // The name may belong to another file by now.
   const bool same = ::fstat(direct, &after) == 0 && before.st_dev == after.st_dev && before.st_ino == after.st_ino;
   if (same && ::fcntl(direct, F_NOCACHE, 1) == 0) return {direct, kBlock};
   ::close(direct);

@@ -1,6 +1,6 @@
 #include "system/past_cache.h"
 
-// windows.h first: the others need it.
+// windows.h must precede the others.
 #include <windows.h>
 //
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #include "system/program.h"
 
-// windows.h first: the others need it.
+// windows.h must precede the others.
 #include <windows.h>
 //
 #include <fcntl.h>
@@ -16,24 +16,31 @@
 #include <vector>
 
 #include "system/text_windows.h"
+#include "system/unfinished.h"
 
 namespace qsf::sys {
 namespace {
 
 std::atomic<void (*)(int)> told{nullptr};
+std::atomic<bool> pending{false};  // a stop before its take_stop()
 
 BOOL WINAPI on_control(DWORD event) {
   void (*const caught)(int) = told;
   if (caught == nullptr) return FALSE;
   const bool keys = event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT;
-  caught(keys ? SIGINT : SIGTERM);
-  if (!keys) ::Sleep(INFINITE);  // the process ends when this returns, or when the program has tidied up
+  const int signal = keys ? SIGINT : SIGTERM;
+  if (pending.exchange(true)) {
+    each_unfinished([](const char* path) { ::DeleteFileW(wide(path).c_str()); });
+    ::TerminateProcess(::GetCurrentProcess(), static_cast<UINT>(exit_code_of(signal)));
+  }
+  caught(signal);
+  if (!keys) ::Sleep(INFINITE);  // the process ends when this function returns, or earlier when the program exits
   return TRUE;
 }
 
 HANDLE handle_of(int file) { return reinterpret_cast<HANDLE>(::_get_osfhandle(file)); }
 
-/// What was typed and not read yet, in UTF-8.
+/// The typed text that is not read yet, in UTF-8.
 std::string typed;
 
 std::ptrdiff_t read_console(HANDLE console, std::span<char> into) {
@@ -44,12 +51,12 @@ std::ptrdiff_t read_console(HANDLE console, std::span<char> into) {
     if (::ReadConsoleW(console, line.data(), static_cast<DWORD>(line.size() - 1), &n, nullptr) == 0) {
       return fail_as_windows();
     }
-    if (n == 0) {  // Ctrl-C, which the handler notes
+    if (n == 0) {  // Ctrl-C, which the handler reports
       errno = EINTR;
       return -1;
     }
     if (line[0] == kEnd) return 0;
-    // A character of two halves may have been parted.
+    // The read may have split a surrogate pair.
     if (IS_HIGH_SURROGATE(line[n - 1])) ::ReadConsoleW(console, &line[n], 1, &more, nullptr);
     typed = narrow({line.data(), n + more});
   }
@@ -59,7 +66,7 @@ std::ptrdiff_t read_console(HANDLE console, std::span<char> into) {
   return static_cast<std::ptrdiff_t>(n);
 }
 
-/// Of the console: UTF-8 while the program runs.
+/// The console's encoding: UTF-8 while the program runs.
 struct ConsoleText {
   UINT in = ::GetConsoleCP(), out = ::GetConsoleOutputCP();
   DWORD mode = 0;
@@ -79,8 +86,6 @@ struct ConsoleText {
 
 }  // namespace
 
-const bool kCarriageReturns = true;
-
 int run_program(int, char**, int (*body)(int argc, char** argv)) {
   int n = 0;
   wchar_t** const given = ::CommandLineToArgvW(::GetCommandLineW(), &n);
@@ -98,7 +103,7 @@ int run_program(int, char**, int (*body)(int argc, char** argv)) {
 void hold_standard_files() {
   for (const int file : {kInput, kOutput, kError}) {
     if (::_get_osfhandle(file) >= 0) continue;
-    // Opened for the wrong direction, so that using it fails.
+    // The file is opened for the wrong direction, so that using it fails.
     (void)::_open("NUL", file == kOutput ? _O_RDONLY : _O_WRONLY);
   }
 }
@@ -115,11 +120,13 @@ bool wait_readable(int file, int milliseconds) {
   }
   if (::GetFileType(handle) != FILE_TYPE_PIPE) return true;
   DWORD n = 0;
-  if (::PeekNamedPipe(handle, nullptr, 0, nullptr, &n, nullptr) == 0 || n != 0) return true;  // its end, or bytes
+  if (::PeekNamedPipe(handle, nullptr, 0, nullptr, &n, nullptr) == 0 || n != 0) return true;  // an end, or bytes
   constexpr int kStep = 10;
-  ::Sleep(static_cast<DWORD>(std::min(milliseconds, kStep)));  // there is nothing to wait for
+  ::Sleep(static_cast<DWORD>(std::min(milliseconds, kStep)));  // other kinds cannot be waited for
   return false;
 }
+
+bool nobody_reads(int) { return false; }
 
 std::ptrdiff_t read_some(int file, std::span<char> into) {
   if (is_terminal(file)) return read_console(handle_of(file), into);
@@ -138,8 +145,11 @@ void catch_stops(void (*caught)(int signal), bool) {
   ::SetConsoleCtrlHandler(on_control, TRUE);
 }
 
+void take_stop() { pending = false; }
+
 void release_stops() {
   told = nullptr;
+  take_stop();
   ::SetConsoleCtrlHandler(on_control, FALSE);
 }
 

@@ -1,4 +1,4 @@
-// UTF-8 and the UTF-16 that Windows takes.
+// Conversions between UTF-8 and the UTF-16 of Windows.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace qsf::sys {
 
 std::wstring wide(std::string_view text);
 std::string narrow(std::wstring_view text);
-/// Sets errno to what stands for GetLastError(); gives -1.
+/// Sets errno to the equivalent of GetLastError() and returns -1.
 int fail_as_windows();
 
 }  // namespace qsf::sys

@@ -6,9 +6,9 @@
 namespace qsf {
 namespace {
 
-constexpr double kBetter = 0.92;                 // of what the present number takes; a smaller difference is noise
-constexpr double kSlower = 1.5;                  // than it has been: something else runs now
-constexpr double kHopeless = 3;                  // a trial is not gone on with
+constexpr double kBetter = 0.92;                 // of the current number's time; a smaller difference is noise
+constexpr double kSlower = 1.5;                  // than the least so far: another program runs now
+constexpr double kHopeless = 3;                  // times as slow: the trial ends early
 constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials
 
 }  // namespace
@@ -42,7 +42,7 @@ void ThreadChoice::took(double seconds) {
   if (++figures_ >= between_) begin_trial();
 }
 
-/// One rung down or up, then two: all but one may be no better than all where half would be.
+/// Tries one rung down or up, then two, because all but one thread may be no better than all, even if half are.
 void ThreadChoice::begin_trial() {
   constexpr std::array<int, 4> kSteps{1, -1, 2, -2};
   while (true) {
@@ -57,7 +57,7 @@ void ThreadChoice::begin_trial() {
 
 void ThreadChoice::end_trial(bool better) {
   if (better) {
-    chosen_ = tried_;  // and further the same way
+    chosen_ = tried_;  // try further in the same direction
     between_ = 1;
   } else {
     tried_ = chosen_;

@@ -1,5 +1,5 @@
-// How many threads serve best at the moment. Another program's turn on one of the cores holds up every product that has
-// a part there, so that fewer threads can be faster than all; what they compute is the same.
+// The number of threads that is fastest at the moment. Another program on one of the cores delays every product that
+// has a part there, so that fewer threads can be faster than all. The results are the same for any number.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@ namespace qsf {
 
 class ThreadChoice {
  public:
-  /// Among 1 to `most`, from `most` on.
+  /// Chooses among 1 to `most` threads, starting with `most`.
   explicit ThreadChoice(std::uint32_t most);
 
-  /// For the next token.
+  /// Returns the number of threads for the next token.
   std::uint32_t threads() const { return rungs_[trying() ? tried_ : chosen_]; }
-  /// What a token took with as many as threads() said. Now and then some fewer or more are tried for a few tokens.
+  /// Reports the time of a token with threads() threads. At times, a few tokens are tried with fewer or more threads.
   void took(double seconds);
 
  private:
-  static constexpr std::uint32_t kTokens = 4;  // that a figure is the mean of
+  static constexpr std::uint32_t kTokens = 4;  // whose mean is a figure
 
   bool trying() const { return tried_ != chosen_; }
   void begin_trial();
@@ -27,12 +27,12 @@ class ThreadChoice {
   std::array<std::uint32_t, 34> rungs_{};  // numbers of threads, most first
   std::uint32_t n_rungs_ = 0;
   std::uint32_t chosen_ = 0, tried_ = 0;  // of rungs_
-  std::uint32_t step_ = 0;                // which way the next trial goes
-  std::uint32_t count_ = 0;               // tokens of the present figure
-  double sum_ = 0;                        // what they took
-  double mean_ = 0, least_ = 0;           // of the last figure with what is chosen, and of all since then; 0: none yet
-  std::uint32_t figures_ = 0;             // since the last trial
-  std::uint32_t between_ = 0;             // figures between two trials
+  std::uint32_t step_ = 0;                // direction of the next trial
+  std::uint32_t count_ = 0;               // tokens in the current figure
+  double sum_ = 0;                        // their time
+  double mean_ = 0, least_ = 0;  // of the last figure with chosen_, and the least since it was chosen; 0: none yet
+  std::uint32_t figures_ = 0;    // since the last trial
+  std::uint32_t between_ = 0;    // figures between two trials
 };
 
 }  // namespace qsf

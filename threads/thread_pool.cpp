@@ -10,17 +10,17 @@
 namespace qsf {
 namespace {
 
-/// Longer than the usual gap between two products, shorter than a time slice.
+/// The time that a thread spins. It is longer than the usual gap between two products and shorter than a time slice.
 constexpr std::chrono::microseconds kSpin{100};
 
-// libc++ polls where it knows no futex, as in WebAssembly.
+// libc++ polls on systems without a futex that it knows, such as WebAssembly.
 #ifdef __EMSCRIPTEN__
 void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
   __builtin_wasm_memory_atomic_wait32(reinterpret_cast<int*>(&at), static_cast<int>(value), -1);
 }
 void wake(std::atomic<std::uint32_t>& at) { __builtin_wasm_memory_atomic_notify(reinterpret_cast<int*>(&at), ~0u); }
 #elif defined(_WIN32)
-// Without a futex libstdc++ looks at the value before it takes its lock, and can miss what wakes it.
+// Without a futex, libstdc++ reads the value before it takes its lock, and can miss a notification.
 void sleep_while(std::atomic<std::uint32_t>& at, std::uint32_t value) {
   ::WaitOnAddress(&at, &value, sizeof value, INFINITE);
 }
@@ -48,7 +48,7 @@ void Signal::wait_while(std::uint32_t seen) {
       relax();
     }
   } while (std::chrono::steady_clock::now() < end);
-  // Whoever changes the value after this either sees the sleeper or is seen by the sleep's own look at the value.
+  // A thread that changes the value after this sees the sleeper, or the sleeper sees the changed value.
   sleepers_.fetch_add(1);
   while (value.load() == seen) sleep_while(value, seen);
   sleepers_.fetch_sub(1);
@@ -58,17 +58,27 @@ void Signal::notify() {
   if (sleepers_.load() != 0) wake(value);
 }
 
-ThreadPool::ThreadPool(std::uint32_t n_threads) {
-  used_ = n_threads;
-  threads_.reserve(n_threads - 1);
-  for (std::uint32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+ThreadPool::ThreadPool(std::uint32_t n_threads) : used_(n_threads), servers_(n_threads - 1) {
+  for (Server& server : servers_) {
+    server.pool = this;
+    server.index = count_;
+    if (!server.thread.start<&Server::serve>(&server)) break;
+    ++count_;
+  }
+  used_ = count_;
+}
+
+std::vector<Thread::Handle> ThreadPool::handles() const {
+  std::vector<Thread::Handle> handles;
+  for (std::uint32_t i = 1; i < count_; ++i) handles.push_back(servers_[i - 1].thread.handle());
+  return handles;
 }
 
 void ThreadPool::end() {
   stop_ = true;
   call();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  for (Server& server : servers_) server.thread.join();
+  count_ = 1;
 }
 
 Workers ThreadPool::workers() {
@@ -88,11 +98,11 @@ void ThreadPool::use(std::uint32_t n_threads) {
 }
 
 void ThreadPool::run(Task task, void* context, std::uint32_t n) {
-  if (threads_.empty() || n <= 1 || used_.load(std::memory_order_relaxed) == 1) {
+  if (count_ == 1 || n <= 1 || used_.load(std::memory_order_relaxed) == 1) {
     for (std::uint32_t i = 0; i < n; ++i) task(context, i);
     return;
   }
-  // Two numbers per job: under the first, nothing can be claimed, and what the job is can be written.
+  // Each job has two numbers. During the first, nothing can be claimed, so that the job's description can be written.
   const std::uint32_t closed = jobs_ + 1;
   const std::uint32_t open = jobs_ = closed + 1;
   ticket_.store(std::uint64_t{closed} << 32 | 0xffffffffu);
@@ -108,17 +118,17 @@ void ThreadPool::run(Task task, void* context, std::uint32_t n) {
   for (std::uint32_t done = done_.value.load(); done != n; done = done_.value.load()) done_.wait_while(done);
 }
 
-/// Claims and does some of the job under `ticket`; false when nothing of it is left for this thread.
+/// Claims and runs a share of the job of `ticket`. Returns false if nothing of it is left for this thread.
 bool ThreadPool::work(std::uint64_t ticket, std::uint32_t index) {
   const Task task = task_.load();
   void* context = context_.load();
   const std::uint32_t n = n_.load();
   const auto begin = static_cast<std::uint32_t>(ticket);
   if (begin >= n) return false;
-  const std::uint32_t used = used_.load();  // this ticket's, if the ticket still stands below
+  const std::uint32_t used = used_.load();  // of this ticket, if the ticket is unchanged below
   if (index >= used) return false;
   const std::uint32_t share = std::max((n - begin) / (4 * used), 1u);
-  // Whatever was read above belongs to this ticket's job if the ticket still stands now.
+  // All values read above belong to this ticket's job if the ticket is unchanged now.
   if (!ticket_.compare_exchange_strong(ticket, ticket + share)) return true;
   for (std::uint32_t i = begin; i < begin + share; ++i) task(context, i);
   if (done_.value.fetch_add(share) + share == n) done_.notify();

@@ -1,4 +1,5 @@
-// A pool whose threads serve a session: for its tokens as many as are fastest at the moment, for all else all of them.
+// A pool whose threads serve a session. Tokens use the number of threads that is fastest at the moment; all other work
+// uses all threads.
 #pragma once
 
 #include "qsf/engine.h"
@@ -11,7 +12,8 @@ class ThreadTuner {
  public:
   explicit ThreadTuner(ThreadPool& pool) : pool_(pool), choice_(pool.count()) {}
 
-  /// The session took a step, or several of which this is the last, in so many seconds. Between two jobs of the pool.
+  /// Reports that the session took a step, or several of which this is the last, in `seconds`. Must be called between
+  /// two jobs of the pool.
   void stepped(Step step, double seconds) {
     seconds_ += seconds;
     if (step == Step::working || step == Step::need_bytes) return;
@@ -25,8 +27,8 @@ class ThreadTuner {
  private:
   ThreadPool& pool_;
   ThreadChoice choice_;
-  double seconds_ = 0;       // since there was something to tell
-  bool generating_ = false;  // the last of what was told is a token
+  double seconds_ = 0;       // since the last finished step
+  bool generating_ = false;  // the last finished step made a token
 };
 
 }  // namespace qsf

@@ -1,5 +1,5 @@
-# cmake -DMODULE=file.js -P worker_type.cmake: threads run the script of the worker that starts them, which a bundler may
-# have made a classic one, so what kind they are is for that worker to say, and their name too.
+# cmake -DMODULE=file.js -P worker_type.cmake: lets the worker that starts threads state their type and name. Threads run that
+# worker's script, which a bundler may have made a classic script.
 file(READ ${MODULE} text)
 string(REGEX REPLACE "([\"']?type[\"']?) *: *[\"']module[\"']" "\\1:Module[\"workerType\"]" typed "${text}")
 string(REGEX REPLACE "([\"']?name[\"']?) *: *[\"']em-pthread[\"']" "\\1:Module[\"workerName\"]" named "${typed}")

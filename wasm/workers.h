@@ -1,5 +1,4 @@
-// The threads that an instance lends to its session: several where the module's memory is shared, else the caller's
-// alone.
+// The threads that an instance lends to its session: several if the module's memory is shared, else only the caller's.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +10,15 @@ namespace qsf {
 
 class LentThreads {
  public:
-  /// `n` of them, the caller's among them; the module has workers for those beside the caller's.
-  /// With `tuned`, tokens are made by as many of them as are fastest at the moment.
+  /// Starts n - 1 threads, for which the module has workers; the caller's thread is the last. With `tuned`, decode uses
+  /// the number of threads that is fastest at the moment.
   LentThreads(std::uint32_t n, bool tuned);
   ~LentThreads();
 
   Workers workers();
   /// See ThreadTuner.
   void stepped(Step step, double seconds);
-  /// Ends them. What is still computed, the caller's thread does.
+  /// Ends the threads. Later work runs on the caller's thread.
   void end();
 
  private:

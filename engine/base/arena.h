@@ -1,4 +1,4 @@
-// One block of memory, handed out in 64-byte aligned pieces that are never given back, counted by what they are for.
+// One block of memory, divided into 64-byte aligned pieces that are never freed. Bytes are counted by region.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace qsf {
 
-/// What a value is charged with. A type that holds pointers says it in kArenaBytes, for those of 64 bits, so that the
-/// same budget gives the same plan where pointers are smaller.
+/// The bytes that a value is charged with. A type that contains pointers states its size with 64-bit pointers in
+/// kArenaBytes, so that the same budget gives the same plan on machines with smaller pointers.
 template <class T>
 constexpr std::size_t arena_bytes() {
   if constexpr (requires { T::kArenaBytes; }) {
@@ -32,12 +32,13 @@ class Arena {
   Arena() = default;
   /// `memory` must outlive the arena; its start is aligned up to kAlignment.
   explicit Arena(std::span<std::byte> memory);
-  /// An arena that only counts, from where `other` is: what is taken has no memory behind it, and nothing is refused.
+  /// Returns an arena without memory that only counts, from the use of `other` on. It refuses nothing.
   static Arena dry(const Arena& other);
 
   bool is_dry() const { return dry_; }
 
-  /// `count` values, as their default or all zeros; in a dry arena an empty span. out_of_memory when they do not fit.
+  /// Returns `count` values, default-constructed or all zeros; an empty span in a dry arena. Fails with out_of_memory
+  /// if they do not fit.
   template <class T>
   Result<std::span<T>> take(std::uint64_t count, Region region) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -45,13 +46,13 @@ class Arena {
     QSF_LET(bytes, take_bytes(count, arena_bytes<T>(), region));
     if (dry_) return std::span<T>{};
     T* const first = reinterpret_cast<T*>(bytes);
-    // Memory that is all zeros is a value of a trivial type; anything else, such as an atomic, begins its life here.
+    // Zeroed memory is a value of a trivial type. Any other type, such as an atomic, is constructed here.
     if constexpr (!std::is_trivially_default_constructible_v<T>) {
       std::uninitialized_value_construct_n(first, static_cast<std::size_t>(count));
     }
     return std::span<T>(first, static_cast<std::size_t>(count));
   }
-  /// The same into `to`.
+  /// Takes the values into `to`.
   template <class T>
   Status take(std::span<T>& to, std::uint64_t count, Region region) {
     QSF_LET(taken, take<T>(count, region));
@@ -59,9 +60,14 @@ class Arena {
     return {};
   }
 
+  /// Returns the region whose pieces were taken last, with the bytes after it that are not taken.
+  std::span<std::byte> last(Region region) const {
+    const std::uint64_t begin = used_ - used(region);
+    return {base_ + begin, static_cast<std::size_t>(size_ - begin)};
+  }
   std::uint64_t size() const { return size_; }
   std::uint64_t used() const { return used_; }
-  /// How large the arena would have had to be for the last take() that was refused.
+  /// Returns the size that the arena needed for the last take() that was refused.
   std::uint64_t refused() const { return refused_; }
   std::uint64_t used(Region region) const { return regions_[static_cast<std::size_t>(region)]; }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kPolynomial = 0xedb88320u;  // IEEE 802.3, bits reversed: bit 31 is x^0
 constexpr std::size_t kSlices = 16;
 
-/// kTables[k][b]: what byte b becomes after k zero bytes have followed it.
+/// kTables[k][b] is the remainder of byte b followed by k zero bytes.
 using SliceTables = std::array<std::array<std::uint32_t, 256>, kSlices>;
 SliceTables make_tables() {
   SliceTables tables{};
@@ -32,9 +32,9 @@ SliceTables make_tables() {
   }
   return tables;
 }
-const SliceTables kTables = make_tables();  // when the program starts: as data, 16 KiB that nothing compresses
+const SliceTables kTables = make_tables();  // computed at start: as data, 16 KiB that do not compress
 
-/// The product of two polynomials modulo the CRC's.
+/// Returns the product of two polynomials modulo the CRC's polynomial.
 constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (std::uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
@@ -44,7 +44,7 @@ constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
   return product;
 }
 
-/// x^(2^k) modulo the CRC's polynomial.
+/// Returns x^(2^k) modulo the CRC's polynomial, for each k.
 constexpr std::array<std::uint32_t, 32> make_powers() {
   std::array<std::uint32_t, 32> powers{};
   powers[0] = 1u << 30;
@@ -53,7 +53,7 @@ constexpr std::array<std::uint32_t, 32> make_powers() {
 }
 constexpr std::array<std::uint32_t, 32> kPowers = make_powers();
 
-/// The remainder, not inverted, after `bytes`.
+/// Returns the remainder after `bytes`, not inverted.
 std::uint32_t slice(std::span<const std::byte> bytes, std::uint32_t crc) {
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
@@ -72,7 +72,8 @@ std::uint32_t slice(std::span<const std::byte> bytes, std::uint32_t crc) {
 #if defined(__x86_64__)
 constexpr std::size_t kFoldBytes = 64;
 
-/// x^n modulo the CRC's polynomial, shifted by the one bit that a product of reversed polynomials falls short.
+/// Returns x^n modulo the CRC's polynomial, shifted by one bit, because a product of reversed polynomials is one bit
+/// short.
 constexpr std::int64_t fold_constant(std::uint64_t n) {
   std::uint32_t power = 1u << 31;
   for (std::size_t k = 0; n != 0; n >>= 1, ++k) {
@@ -80,19 +81,20 @@ constexpr std::int64_t fold_constant(std::uint64_t n) {
   }
   return static_cast<std::int64_t>(std::uint64_t{power} << 1);
 }
-// The published values of the paper that fold() follows.
+// The values are published in the paper that fold() follows.
 static_assert(fold_constant(4 * 128 + 32) == 0x154442bd4 && fold_constant(4 * 128 - 32) == 0x1c6e41596);
 static_assert(fold_constant(128 + 32) == 0x1751997d0 && fold_constant(128 - 32) == 0x0ccaa009e);
 
-/// x times a power of x that `by` holds for each half, plus `next`.
+/// Returns x times the powers of x in the halves of `by`, plus `next`.
 [[gnu::target("pclmul")]] inline __m128i fold_onto(__m128i x, __m128i by, __m128i next) {
   const __m128i low = _mm_clmulepi64_si128(x, by, 0x00);
   const __m128i high = _mm_clmulepi64_si128(x, by, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/// As slice(), for a multiple of 64 bytes that is not 0. Gopal et al., "Fast CRC Computation for Generic Polynomials
-/// Using PCLMULQDQ Instruction" (Intel, 2009); the last 16 bytes go through the tables.
+/// Returns the result of slice() for a nonzero multiple of 64 bytes. The method is that of Gopal et al., "Fast CRC
+/// Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009); the tables process the last 16
+/// bytes.
 [[gnu::target("pclmul")]] std::uint32_t fold(std::span<const std::byte> bytes, std::uint32_t crc) {
   const auto* at = reinterpret_cast<const __m128i*>(bytes.data());
   const auto* end = reinterpret_cast<const __m128i*>(bytes.data() + bytes.size());

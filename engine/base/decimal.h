@@ -1,4 +1,4 @@
-// The decimal digits of a float, as printf would give them. Standard libraries' own conversion is faster, and adds 150
+// The decimal digits of a float, equal to those of printf. Standard libraries' own conversion is faster, but adds 150
 // KB of tables to a WebAssembly module.
 #pragma once
 
@@ -10,21 +10,21 @@ namespace qsf {
 
 class Decimal {
  public:
-  /// Digits in front of the point, leading zeros included: one more than the largest number has.
+  /// The number of digits before the point, leading zeros included: one more than the largest number has.
   static constexpr std::size_t kPoint = 9 * 35;
 
-  /// All digits of a finite number >= 0, exactly.
+  /// Computes all digits of a finite number >= 0, exactly.
   explicit Decimal(double number);
 
-  /// To `kept` digits, leading zeros included; half to even.
+  /// Rounds to `kept` digits, leading zeros included; half to even.
   void round(std::size_t kept);
   char digit(std::size_t i) const { return i < digits_.size() ? digits_[i] : '0'; }
-  /// The first digit that is not 0, and the last; kPoint for the number 0.
+  /// Returns the index of the first digit that is not 0, and of the last; kPoint for the number 0.
   std::size_t first() const;
   std::size_t last() const;
 
  private:
-  static constexpr std::size_t kLimbs = kPoint / 9 + 120;  // the smallest number has 1074 digits behind the point
+  static constexpr std::size_t kLimbs = kPoint / 9 + 120;  // the smallest number has 1074 digits after the point
 
   std::array<char, 9 * kLimbs> digits_;
 };

@@ -12,7 +12,7 @@ double log(double x) {
     x *= 0x1p54;
     k = -54;
   }
-  // The bits of sqrt(1/2) taken away put the exponent where the mantissa passes sqrt(2).
+  // Subtracting the bits of sqrt(1/2) changes the exponent at sqrt(2), for every mantissa.
   constexpr std::uint64_t kRootHalf = 0x3fe6a09e667f3bcdu;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) - kRootHalf;
   k += static_cast<std::int64_t>(bits) >> 52;

@@ -9,14 +9,14 @@
 namespace qsf {
 namespace {
 
-/// Bytes of the character of UTF-8 at the beginning; 0 when there is none.
+/// Returns the bytes of the UTF-8 character at the beginning, or 0 if there is none.
 std::size_t character_size(std::string_view text) {
   const utf8::Decoded first = utf8::decode(text, 0);
   return first.form == utf8::Form::valid ? first.size : 0;
 }
 
-/// Text that grows up to its room; behind what did not fit comes nothing. A sentence has time, and the modules of
-/// WebAssembly should be small.
+/// Text that grows up to the size of its buffer. After the first piece that does not fit, nothing is added. The code is
+/// small rather than fast, because sentences are rare and WebAssembly modules should be small.
 class Text {
  public:
   explicit Text(std::span<char> out) : out_(out.first(out.size() - 1)) {}
@@ -33,7 +33,7 @@ class Text {
   }
 
  private:
-  std::span<char> out_;  // with a byte behind it
+  std::span<char> out_;  // with a byte after it
   std::size_t size_ = 0;
   bool full_ = false;
 };
@@ -54,7 +54,7 @@ void add_digits(Text& text, const Decimal& decimal, std::size_t begin, std::size
   for (std::size_t i = begin; i < end; ++i) text.add(decimal.digit(i));
 }
 
-/// Six digits without zeros behind the last; with an exponent where the number is below 10^-4 or has more digits.
+/// Writes six digits without trailing zeros. A number below 10^-4, or with more digits, has an exponent.
 void add_general(Text& text, Decimal& decimal) {
   constexpr std::size_t kDigits = 6;
   constexpr std::size_t kPoint = Decimal::kPoint;

@@ -2,7 +2,7 @@
 #include <lz4.h>
 #include <lz4hc.h>
 #ifdef QSF_HAVE_ZSTD
-#define ZSTD_STATIC_LINKING_ONLY  // for working memory of the caller's
+#define ZSTD_STATIC_LINKING_ONLY  // for ZSTD_initStaticDCtx, which works in the caller's memory
 #include <zstd.h>
 #endif
 
@@ -27,10 +27,10 @@ Error not_zstd(std::span<const std::byte> stored) {
   return make_error(ErrorCode::bad_compression, "a block of {} bytes is not a valid ZSTD frame", stored.size());
 }
 
-constexpr int kZstdLevel = 3;  // weights have no long matches; what is won is won by the entropy coder
+constexpr int kZstdLevel = 3;  // weights have no long matches, so the entropy coder gives all of the gain
 
-/// That the frame is alone, of the size that is expected, and that no block of it writes over what is not read yet when
-/// its bytes end `margin` bytes behind the place of the last raw byte.
+/// Checks that `stored` is exactly one frame of raw.size() bytes that can be decompressed in place: if the stored bytes
+/// end `margin` bytes after the last raw byte, no block is written over bytes that are still to be read.
 Status check_frame(std::span<const std::byte> stored, std::span<std::byte> raw, std::uint64_t margin) {
   ZSTD_frameHeader frame{};
   if (ZSTD_getFrameHeader(&frame, stored.data(), stored.size()) != 0 || frame.frameType != ZSTD_frame ||
@@ -42,7 +42,7 @@ Status check_frame(std::span<const std::byte> stored, std::span<std::byte> raw, 
     return make_error(ErrorCode::bad_compression, "a ZSTD frame has blocks of {} bytes, {} is the most",
                       frame.blockSizeMax, kZstdBlock);
   }
-  const std::uint64_t end = raw.size() + margin;  // of the stored bytes, counted from the first raw one
+  const std::uint64_t end = raw.size() + margin;  // end of the stored bytes, counted from the first raw byte
   std::uint64_t at = frame.headerSize, made = 0;
   for (bool last = false; !last;) {
     constexpr std::uint64_t kBlockHeader = 3;
@@ -151,7 +151,7 @@ Status decompress(Compression compression, std::span<const std::byte> stored, st
 std::uint64_t in_place_margin(Compression compression, std::uint32_t raw_size, std::uint32_t stored_size) {
   if (compression == Compression::none) return 0;
   if (compression != Compression::zstd) return LZ4_DECOMPRESS_INPLACE_MARGIN(std::uint64_t{stored_size});
-  // A block, the frame's header and checksum, and each block's header.
+  // One block, the frame's header and checksum, and the header of each block.
   return kZstdBlock + 32 + 3 * (std::uint64_t{raw_size} / kZstdBlock + 1);
 }
 

@@ -1,4 +1,4 @@
-// Bytes that grow, for what the writer puts into sections.
+// Byte buffers that grow, for the sections that the writer encodes.
 #pragma once
 
 #include <span>
@@ -21,7 +21,8 @@ inline void append(std::vector<std::byte>& to, std::string_view text) {
   to.insert(to.end(), begin, begin + text.size());
 }
 
-/// The META section of these entries, in any order, as MetaReader takes it.
+/// Returns the META section of entries in any order. Fails with bad_argument if a key or text is too long, or as
+/// MetaReader does.
 Result<std::vector<std::byte>> encode_meta(std::span<const MetaEntry> meta);
 
 }  // namespace qsf

@@ -1,4 +1,4 @@
-// Where each field of a fixed-size structure lies: one list per structure, for reading and for writing.
+// The byte offset of each field of a fixed-size structure. One list for each structure serves reading and writing.
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,7 @@
 namespace qsf {
 
 inline constexpr std::uint32_t kMagic = tag("QSF1");  // bytes 0-3
-inline constexpr std::uint32_t kVersion = 1;          // bytes 4-7; bytes 8-11 hold kHeaderSize
+inline constexpr std::uint32_t kVersion = 1;          // bytes 4-7; bytes 8-11 are kHeaderSize
 inline constexpr std::uint32_t kHeaderCrcAt = 96;     // over bytes 0-95
 inline constexpr std::uint32_t kExtensionAt = 100;
 inline constexpr std::uint32_t kExtensionCrcAt = 124;  // over bytes 100-123
@@ -97,7 +97,7 @@ void visit_fields(S& s, Visit&& visit) {
   visit(29, s.flags);  // 30-31 reserved
 }
 
-/// The 16 bytes in front of a tensor in a layer, and of an untied head.
+/// The 16 bytes before a tensor in a layer, and before an untied head.
 struct TensorHeader {
   std::uint32_t role = 0;
   std::uint32_t rows = 0;
@@ -116,7 +116,7 @@ void visit_fields(T& t, Visit&& visit) {
   visit(14, t.reserved);
 }
 
-/// The 16 bytes in front of the embedding.
+/// The 16 bytes before the embedding.
 struct EmbeddingHeader {
   FormatId format = FormatId::f32;
   Layout layout = Layout::rows;
@@ -135,7 +135,7 @@ void visit_fields(E& e, Visit&& visit) {
   visit(12, e.cols);
 }
 
-/// The structure whose bytes begin at `at`; nothing is checked.
+/// Returns the structure whose bytes begin at `at`, without any check.
 template <class S>
 S decode(const std::byte* at) {
   S s;
@@ -144,13 +144,13 @@ S decode(const std::byte* at) {
   });
   return s;
 }
-/// Writes the fields of `s`; bytes between them stay as they are.
+/// Writes the fields of `s`. Bytes between fields do not change.
 template <class S>
 void encode(const S& s, std::byte* at) {
   visit_fields(s, [at](std::uint32_t offset, const auto& field) { store_le(at + offset, field); });
 }
 
-/// Whether [offset, offset + size) lies within [0, limit).
+/// Whether [offset, offset + size) is part of [0, limit).
 constexpr bool fits(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) {
   return offset <= limit && size <= limit - offset;
 }

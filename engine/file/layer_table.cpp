@@ -28,7 +28,7 @@ std::uint32_t bits_of(T value) {
   }
 }
 
-/// Whether the bits are a value of the key's range.
+/// Stores the bits in `to`. Returns whether they are a value in the key's range.
 template <class T>
 bool from_bits(const LayerKey& key, std::uint32_t bits, T& to) {
   if constexpr (std::is_same_v<T, float>) {
@@ -49,7 +49,7 @@ bool known(Mixer mixer) {
   return false;
 }
 
-/// Of a whole number, or of a float.
+/// Returns the error for a whole number or a float.
 template <class T>
 Error out_of_range(ErrorCode code, const LayerKey& key, T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -79,7 +79,7 @@ Status check_network(const LayerKind& kind) {
   return {};
 }
 
-/// Bytes in front of the entries: two counts, and the layers' kinds filled up to a multiple of four.
+/// Returns the bytes before the entries: two counts, and one byte for each layer's kind, padded to a multiple of four.
 std::size_t front_bytes(const Header& header) { return 8 + (header.n_layers + 3) / 4 * 4; }
 
 }  // namespace
@@ -104,7 +104,7 @@ Status check_sizes(const Header& h, ErrorCode code) {
 
 namespace {
 
-/// What a convolution and a recurrent state need where the mixer has them.
+/// Checks the sizes that a convolution and a recurrent state need, if the mixer has them.
 Status check_state(const LayerKind& kind) {
   if ((kind.mixer == Mixer::short_conv || kind.has_state()) && kind.conv_taps == 0) {
     return make_error(ErrorCode::bad_section, "conv_taps is 0 in a layer whose mixer convolves");
@@ -164,8 +164,7 @@ Status check_kind(const LayerKind& kind) {
     return make_error(ErrorCode::unsupported, "norm_place is sum, which a parallel layer has not");
   }
   if (kind.bidirectional != 0 && (kind.alibi != 0 || kind.kv_from != 0)) {
-    return make_error(ErrorCode::unsupported,
-                      "positions that see those behind them have no ALiBi and lanes of their own");
+    return make_error(ErrorCode::unsupported, "a layer whose positions see later ones has neither ALiBi nor kv_from");
   }
   if (kind.rope_dims == 0) return {};
   if (kind.rope_dims > kind.head_dim) {

@@ -9,10 +9,10 @@ namespace qsf {
 namespace {
 
 Error cut_off(std::string_view key) {
-  return make_error(ErrorCode::bad_section, "section META ends within the entry behind \"{}\"", key);
+  return make_error(ErrorCode::bad_section, "section META ends within the entry after \"{}\"", key);
 }
 
-/// Keys are printable ASCII without spaces, so that they can be shown and typed.
+/// Whether the text is printable ASCII without spaces, so that it can be shown and typed.
 bool is_key(std::string_view key) {
   if (key.empty()) return false;
   for (const char c : key) {
@@ -36,7 +36,7 @@ Result<MetaReader> MetaReader::open(std::span<const std::byte> bytes) {
 Result<bool> MetaReader::next(MetaValue& out) {
   if (n_left_ == 0) {
     if (left_.empty()) return false;
-    return make_error(ErrorCode::bad_section, "section META has {} bytes behind its last entry", left_.size());
+    return make_error(ErrorCode::bad_section, "section META has {} bytes after its last entry", left_.size());
   }
   ByteReader reader(left_);
   MetaValue value;
@@ -44,7 +44,7 @@ Result<bool> MetaReader::next(MetaValue& out) {
   value.type = reader.read<MetaType>();
   if (reader.bad()) return cut_off(last_key_);
   if (!is_key(value.key)) {
-    return make_error(ErrorCode::bad_section, "section META: the key behind \"{}\" is not printable ASCII", last_key_);
+    return make_error(ErrorCode::bad_section, "section META: the key after \"{}\" is not printable ASCII", last_key_);
   }
   if (value.key <= last_key_) {
     return make_error(ErrorCode::bad_section, "section META: key \"{}\" is not in ascending order", value.key);

@@ -81,7 +81,7 @@ Status check_size(const char* what, std::size_t have, std::uint64_t want) {
   return make_error(ErrorCode::truncated, "{}: {} bytes given, it has {}", what, have, want);
 }
 
-/// What people take for a QSF file, by the bytes that it has at a place.
+/// A kind of file that is often mistaken for QSF, recognized by its bytes at one offset.
 struct Lookalike {
   std::size_t at;
   std::string_view bytes, what;
@@ -173,7 +173,7 @@ Status read_directory(const Header& header, std::span<const std::byte> bytes, st
         return make_error(ErrorCode::bad_section, "section {} is in the directory twice", name.text);
       }
       if (section.offset < before.offset + before.size && before.offset < section.offset + section.size) {
-        return make_error(ErrorCode::bad_section, "section {} at {} lies over section {}", name.text, section.offset,
+        return make_error(ErrorCode::bad_section, "section {} at {} overlaps section {}", name.text, section.offset,
                           TagName(before.tag).text);
       }
     }

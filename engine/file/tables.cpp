@@ -21,7 +21,7 @@ Status check_count(const char* what, std::size_t bytes, std::size_t each, std::s
   return {};
 }
 
-/// What needs no other table.
+/// Checks the fields that need no other table.
 Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
   if (t.section >= n_weight_sections(h)) {
     return make_error(ErrorCode::bad_tensor, "tensor {}: section is {}, the last is {}", i, t.section,
@@ -83,7 +83,7 @@ Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_
   return {};
 }
 
-/// Walks both tables once, section by section, segment and tensor side by side.
+/// Walks the tensor table and the segment table together, once, stage by stage.
 struct TableWalk {
   const Header& header;
   const LayerTable& table;
@@ -92,7 +92,7 @@ struct TableWalk {
   std::span<const SegmentEntry> segments;
   std::size_t next_tensor = 0;
   std::size_t next_segment = 0;
-  std::uint64_t file_end = 0;  // of the section before
+  std::uint64_t file_end = 0;  // end of the previous stage's bytes in the file
   CommonFormat all_formats;
 
   Status check();
@@ -118,12 +118,14 @@ Status TableWalk::check() {
     QSF_TRY(check_section(section));
   }
   if (next_segment != segments.size()) {
-    return make_error(ErrorCode::bad_segment, "segment {} belongs to section {}, behind segments of later ones",
-                      next_segment, segments[next_segment].section);
+    return make_error(ErrorCode::bad_segment,
+                      "segment {} belongs to section {} and comes after segments of later sections", next_segment,
+                      segments[next_segment].section);
   }
   if (next_tensor != tensors.size()) {
-    return make_error(ErrorCode::bad_tensor, "tensor {} belongs to section {}, behind tensors of later ones",
-                      next_tensor, tensors[next_tensor].section);
+    return make_error(ErrorCode::bad_tensor,
+                      "tensor {} belongs to section {} and comes after tensors of later sections", next_tensor,
+                      tensors[next_tensor].section);
   }
   if (header.quant != static_cast<std::uint8_t>(all_formats.get())) {
     return make_error(ErrorCode::bad_header, "header: quantization type is {}, the matrices make it {}", header.quant,
@@ -156,8 +158,8 @@ Status TableWalk::check_section(std::uint32_t section) {
   return check_layer(section, first, last, next_tensor - first_tensor, *raw_size, formats.get());
 }
 
-/// Segments [first, last) lie one behind the other, raw and in the file, from where the section begins; in an aligned
-/// file what aligns them may lie between. Gives the section's raw size.
+/// Checks that segments [first, last) follow each other, raw and in the file, from the stage's start on, without gaps
+/// other than an aligned file's padding. Returns the stage's raw size.
 Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const {
   std::uint64_t place = header.embedding_offset;
   if (section > 0) place = section <= header.n_layers ? layers[section - 1].offset : header.final_offset;
@@ -173,9 +175,9 @@ Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size
   for (std::size_t i = first; i < last; ++i) {
     const SegmentEntry& s = segments[i];
     const std::uint64_t places = i > first && (header.flags & kFlagAligned) != 0 ? kAlignment : 1;
-    if (s.offset - place >= places) {  // also when it is smaller
-      return make_error(ErrorCode::bad_segment, "segment {} is at {}, not at {}, where section {} goes on", i, s.offset,
-                        place, section);
+    if (s.offset - place >= places) {  // also true if s.offset is smaller
+      return make_error(ErrorCode::bad_segment, "segment {} is at {}, not at {}, the next byte of section {}", i,
+                        s.offset, place, section);
     }
     if (s.raw_begin != raw) {
       return make_error(ErrorCode::bad_segment, "segment {}: raw_begin is {}, section {} goes on at {}", i, s.raw_begin,
@@ -192,9 +194,9 @@ Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size
 
 Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
                                 CommonFormat& formats) {
-  std::uint64_t at = 0;         // in the section's raw bytes
-  std::size_t segment = first;  // that `at` lies in, or ends
-  std::bitset<kRoles> present;  // by place in kRoleRules
+  std::uint64_t at = 0;         // in the stage's raw bytes
+  std::size_t segment = first;  // the segment that contains `at` or ends there
+  std::bitset<kRoles> present;  // by index in kRoleRules
   bool matrices = false;
   const LayerKind& kind = kind_of_section(header, table, section);
   for (; next_tensor < tensors.size() && tensors[next_tensor].section == section; ++next_tensor) {
@@ -243,10 +245,10 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
       }
     } else {
       if (matrices) {
-        return make_error(ErrorCode::bad_tensor, "tensor {}: {} comes behind a matrix", next_tensor, name);
+        return make_error(ErrorCode::bad_tensor, "tensor {}: {} comes after a matrix", next_tensor, name);
       }
       if (t.n_segments != 1 || end > segment_end()) {
-        return make_error(ErrorCode::bad_tensor, "tensor {}: {} does not lie in one segment", next_tensor, name);
+        return make_error(ErrorCode::bad_tensor, "tensor {}: {} is not in one segment", next_tensor, name);
       }
     }
     at = end;
@@ -258,8 +260,8 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
   return check_roles(section, present);
 }
 
-/// Matrix t lies in segments [first, last), each but the first beginning at a strip, and each within one expert where
-/// experts have `expert_rows` of it.
+/// Checks the segments [first, last) of matrix t: no vectors, each except the first at a strip and, if expert_rows is
+/// not 0, none with rows of two experts.
 Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t last, std::uint32_t expert_rows) const {
   const TensorEntry& tensor = tensors[t];
   const Format& format = kFormats[static_cast<std::size_t>(format_index(tensor.format))];
@@ -271,7 +273,7 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
                         role_name(tensor.role));
     }
     if (i > first && (s.raw_begin <= tensor.raw_offset || (s.raw_begin - tensor.raw_offset) % strip != 0)) {
-      return make_error(ErrorCode::bad_segment, "segment {}: raw_begin {} does not lie between strips of {}", i,
+      return make_error(ErrorCode::bad_segment, "segment {}: raw_begin {} is not a boundary of strips of {}", i,
                         s.raw_begin, role_name(tensor.role));
     }
     if (expert_rows == 0) continue;
@@ -349,7 +351,7 @@ Status TableWalk::check_layer(std::uint32_t section, std::size_t first, std::siz
   return {};
 }
 
-/// The 16 bytes in front of tensor t, and the flag byte behind a final norm.
+/// Checks the 16 bytes before tensor t, or the flag byte after a final norm.
 Status check_tensor_header(const Header& header, const TensorEntry& t, std::span<const SegmentEntry> segments,
                            const std::byte* data, const char* name) {
   if (t.role == Role::final_norm) {
@@ -433,7 +435,7 @@ Status check_inline_headers(const Header& header, std::span<const TensorEntry> t
                       raw.size());
   }
   const SegmentEntry& s = segments[segment];
-  // Tensors ascend by first segment, so those that begin in this one lie together.
+  // Tensors ascend by first segment, so the tensors that begin in this one are neighbours.
   const auto first = std::ranges::lower_bound(tensors, segment, {}, &TensorEntry::first_segment);
   for (auto t = first; t != tensors.end() && t->first_segment == segment; ++t) {
     const std::byte* data = raw.data() + (t->raw_offset - s.raw_begin);

@@ -19,14 +19,14 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kLeastSegment = 64 << 10;
 constexpr std::uint64_t kMostSegment = 1 << 20;
 constexpr std::uint64_t kSegmentsAimedAt = 64;
-constexpr std::uint64_t kLeastAligned = 256 << 10;  // smaller ones are read several at a time
+constexpr std::uint64_t kLeastAligned = 256 << 10;  // several smaller segments share one read
 
 const Format* format_of(FormatId id) {
   const int index = format_index(id);
   return index < 0 ? nullptr : &kFormats[static_cast<std::size_t>(index)];
 }
 
-/// Everything about the file but the weights' bytes: what is known before they are read, and what is learnt from them.
+/// Writes a file: plans its tables, writes the weights, then writes the tables with the sizes and checksums found.
 class Writer {
  public:
   Writer(FileSource source, FileSink sink)
@@ -60,27 +60,27 @@ class Writer {
   FileSource source_;
   FileSink sink_;
   Header header_;
-  std::vector<const TensorSource*> sources_;  // in the file's order, as tensors_
+  std::vector<const TensorSource*> sources_;  // in file order, as tensors_
   std::vector<TensorEntry> tensors_;
   std::vector<SegmentEntry> segments_;
   std::vector<LayerEntry> layers_;
   std::vector<SectionEntry> sections_;
   Bytes meta_, layer_table_;
-  std::vector<Bytes> contents_;  // of sections_; those of the tables are filled in last
-  std::uint64_t at_ = 0;         // where the next weights go
+  std::vector<Bytes> contents_;  // of sections_; the tables' contents are filled in last
+  std::uint64_t at_ = 0;         // offset of the next weights
   std::uint64_t raw_done_ = 0;
   std::uint64_t raw_total_ = 0;
   Status status_;
   bool planned_ = false, finished_ = false;
   std::uint32_t next_segment_ = 0;
   std::size_t next_tensor_ = 0;
-  Bytes raw_;              // the segment in work
+  Bytes raw_;              // the segment that is being filled
   Bytes rows_;             // row-major rows before they are tiled
-  Bytes compressed_;       // a segment as it is stored
+  Bytes compressed_;       // a segment in its stored form
   Bytes embedding_start_;  // the first segment, kept until its header is known
 };
 
-/// Vectors before matrices, each in the order of kRoleRules.
+/// Returns the sort key of a tensor in its stage: vectors before matrices, each in the order of kRoleRules.
 std::uint32_t order(const TensorSource& t) {
   const std::size_t index = role_index(t.role);
   return (index != kNoRole && rule_of(t.role).matrix ? 256 : 0) + static_cast<std::uint32_t>(index);
@@ -112,8 +112,8 @@ Status Writer::plan_tensors() {
   return {};
 }
 
-/// Cuts a matrix into segments of at most `target` bytes, but of one strip at least; where experts have `expert_rows`
-/// of it, each expert's rows by themselves.
+/// Cuts a matrix into segments of at most `target` bytes, but at least one strip. If expert_rows is not 0, no segment
+/// has rows of two experts.
 void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t target, std::uint64_t expert_rows) {
   const Format& format = *format_of(tensor.format);
   const std::uint64_t strip = std::max<std::uint64_t>(1, strip_rows(tensor.layout) * row_bytes(format, tensor.cols));
@@ -125,7 +125,7 @@ void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t t
   tensor.first_segment = static_cast<std::uint32_t>(segments_.size());
   tensor.n_segments = static_cast<std::uint32_t>(n * runs);
   tensor.raw_offset = raw + kTensorHeaderSize;
-  for (std::uint64_t i = 0; i < n * runs; ++i) {  // shares that differ by one strip at most
+  for (std::uint64_t i = 0; i < n * runs; ++i) {  // shares differ by one strip at most
     const std::uint64_t share = run * (i % n + 1) / n - run * (i % n) / n;
     SegmentEntry segment;
     segment.section = tensor.section;
@@ -136,7 +136,7 @@ void Writer::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t t
   }
 }
 
-/// Rows of one expert in a matrix that has all of a layer's; 0 for any other.
+/// Returns the rows of one expert in a matrix of all experts of a layer; 0 for any other matrix.
 std::uint32_t Writer::expert_rows_of(const TensorEntry& tensor) const {
   const LayerTable table = source_.layers.view();
   const bool known = table.of_layer.size() == header_.n_layers && place_of(header_, tensor.section) == Place::layer;
@@ -183,7 +183,8 @@ Status Writer::plan_segments() {
   return {};
 }
 
-/// The first place from `at_` on where a segment may begin: a section is aligned, or all that is behind headers is.
+/// Returns the first offset from `at_` on at which the segment may begin. An aligned file aligns the bytes after
+/// headers, any other only the stages.
 std::uint64_t Writer::begin_of(std::uint32_t segment) const {
   const SegmentEntry& s = segments_[segment];
   if ((header_.flags & kFlagAligned) == 0) {
@@ -195,7 +196,7 @@ std::uint64_t Writer::begin_of(std::uint32_t segment) const {
   return align_up(at_ + header) - header;
 }
 
-/// Where the segments lie if nothing is compressed.
+/// Sets the offsets that the segments have if nothing is compressed.
 void Writer::place_segments() {
   at_ = front_size();
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
@@ -211,7 +212,8 @@ std::uint64_t Writer::front_size() const {
   return align_up(last.offset + last.size);
 }
 
-/// Places the directory, the layer index and the sections behind the header, each 8-byte aligned.
+/// Places the directory, the layer index and the sections after the header. The index and the sections are 8-byte
+/// aligned.
 Status Writer::plan_sections() {
   QSF_LET(meta, encode_meta(source_.meta));
   meta_ = meta;
@@ -255,7 +257,7 @@ Status Writer::plan_sections() {
   return {};
 }
 
-/// The layer index and the header's offsets, from the segments as they are.
+/// Fills in the layer index and the header's offsets from the segments.
 void Writer::fill_layers() {
   layers_.assign(header_.n_layers, {});
   std::vector<CommonFormat> formats(header_.n_layers);
@@ -279,7 +281,7 @@ void Writer::fill_layers() {
     layer.crc = crc32_combine(layer.crc, s.crc, s.stored_size);
     if (s.compression != Compression::none) layer.compression = s.compression;
   }
-  // Of a model without a head the final section may be empty.
+  // A model without a head may have an empty final stage.
   if (section == header_.n_layers) header_.final_offset = layers_.back().offset;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     layers_[i].quant = static_cast<std::uint8_t>(formats[i].get());
@@ -288,7 +290,7 @@ void Writer::fill_layers() {
   header_.file_size_low = static_cast<std::uint32_t>(at_);
 }
 
-/// Encodes entries and reads them back: what is written is what the reader takes.
+/// Returns the encoded entries, `size` bytes each.
 template <class Entry>
 Bytes encode_all(std::span<const Entry> entries, std::size_t size) {
   Bytes out(entries.size() * size);
@@ -330,7 +332,7 @@ void encode_tensor_header(const TensorEntry& t, std::byte* at) {
   }
 }
 
-/// Tensors from `first` on, as many as lie in its segment.
+/// Fills in the tensors from `first` on that are in the same segment.
 Status Writer::fill_vectors(std::size_t first, Bytes& raw) const {
   for (std::size_t i = first; i < tensors_.size() && tensors_[i].first_segment == tensors_[first].first_segment; ++i) {
     const TensorEntry& t = tensors_[i];
@@ -355,7 +357,7 @@ Status Writer::fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw
   }
   const std::uint64_t at = segments_[segment].raw_begin + (raw.size() - data.size()) - t.raw_offset;
   const auto begin = static_cast<std::uint32_t>(at / row);
-  const std::uint32_t n = std::min(static_cast<std::uint32_t>(data.size() / row), t.rows - begin);  // padding rows last
+  const std::uint32_t n = std::min(static_cast<std::uint32_t>(data.size() / row), t.rows - begin);  // without padding
   const auto& rows_of = sources_[tensor]->rows_of;
   if (t.layout == Layout::rows) return rows_of(begin, n, data);
   rows_.resize(n * row);
@@ -368,7 +370,8 @@ Status Writer::fill_matrix(std::size_t tensor, std::uint32_t segment, Bytes& raw
   return {};
 }
 
-/// A segment's buffer is larger by what decompressing in place takes: where little is saved, memory pins more weights.
+/// Whether compression saves enough. Decompression in place needs a larger buffer; if little is saved, more weights can
+/// be pinned without compression.
 bool Writer::worth_it(std::uint64_t raw, std::uint32_t made) const {
   const std::uint64_t saved = raw - made;
   return source_.least_saved == 0 ||
@@ -396,7 +399,7 @@ Status Writer::write_segment(SegmentEntry& segment, const Bytes& raw) {
   return sink_.write_at(segment.offset, stored);
 }
 
-/// The embedding's header states its stored size, known only now.
+/// Writes the first segment again. The embedding's header states its stored size, which is known only now.
 Status Writer::write_embedding_start(Bytes raw) {
   EmbeddingHeader header = decode<EmbeddingHeader>(raw.data());
   std::uint64_t stored = 0;
@@ -422,7 +425,7 @@ Status Writer::write_next_segment() {
   return {};
 }
 
-/// Everything in front of the weights; the header last of all.
+/// Writes everything before the weights, and the header last.
 Status Writer::write_front() {
   contents_[0] = encode_all<TensorEntry>(tensors_, kTensorEntrySize);
   contents_[1] = encode_all<SegmentEntry>(segments_, kSegmentEntrySize);

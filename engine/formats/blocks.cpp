@@ -1,4 +1,4 @@
-// Row-major blocks of the quantized formats, from their declarations: packing and unpacking.
+// Packing and unpacking of row-major blocks, from the declarations of the quantized formats.
 #include "formats/blocks.h"
 
 #include <algorithm>
@@ -35,13 +35,13 @@ constexpr bool declared_well(const Format& f) {
 }
 static_assert(std::ranges::all_of(kFormats, declared_well));
 
-// The position of a code: its byte and its shift there.
+// The position of a code: its byte, and its shift in that byte.
 struct Spot {
   std::uint32_t byte;
   std::uint32_t shift;
 };
 
-/// Codes of a plane: runs and codes to a byte are powers of two.
+/// The positions of a plane's codes. Runs and codes in a byte are powers of two.
 class Spots {
  public:
   explicit Spots(const Plane& plane)
@@ -59,7 +59,7 @@ class Spots {
   std::uint32_t run_, in_byte_, width_, flip_;
 };
 
-// tq1_0's bytes and trits: 32 bytes of five runs, 16 of five, 4 of four.
+// The bytes and trits of tq1_0: 32 bytes of five runs, 16 of five, 4 of four.
 Spot trit_of(std::uint32_t i) {
   if (i < 160) return {i % 32, i / 32};
   if (i < 240) return {32 + (i - 160) % 16, (i - 160) / 16};
@@ -67,7 +67,7 @@ Spot trit_of(std::uint32_t i) {
 }
 constexpr std::uint32_t kTritBytes = 52;
 
-// Between the bits of the planes and the code, both ways.
+// Converts the bits of the planes to the code, and the code to the bits.
 std::uint8_t recoded(const Format& f, std::uint8_t bits) {
   switch (f.packing) {
     case Packing::int8:
@@ -108,7 +108,7 @@ void unpack_sub(const Format& f, const std::byte* block, BlockValues& out) {
     const int packed = static_cast<int>(sub_scale<kKind>(static_cast<int>(j), byte));
     out.scales[j] = scale * static_cast<float>(packed - sub_bias(kKind));
     if constexpr (kKind == Sub::k2 || kKind == Sub::k4) {
-      // GGML's minimum is what is taken away.
+      // GGML subtracts its minimum, so the sign is reversed here.
       out.minima[j] = -(minimum * static_cast<float>(sub_minimum<kKind>(static_cast<int>(j), byte)));
     } else {
       out.minima[j] = 0.0f;

@@ -9,26 +9,27 @@ namespace {
 
 using Weights = std::span<const float>;
 
-constexpr int kFits = 3;              // of a line to its codes, from where it begins
+constexpr int kFits = 3;              // of a line to its codes, for each initial line
 constexpr std::uint32_t kKept = 8;    // lines that are fitted more than once
-constexpr std::uint32_t kTried = 64;  // at most
-constexpr float kNothing = 1e-37f;    // scales up to here are none
-constexpr float kSame = 1e-4f;        // of costs that differ by less the smaller scale is taken
+constexpr std::uint32_t kTried = 64;  // initial lines at most
+constexpr float kNothing = 1e-37f;    // scales up to this count as zero
+constexpr float kSame = 1e-4f;        // if two costs differ by less, the smaller scale is taken
 constexpr float kWorst = std::numeric_limits<float>::max();
 
-// Where fits begin: how much of the range, or of the peak, the levels span. Few levels are drawn in further.
+// The part of the range, or of the peak, that the levels of the initial lines span. Few levels have further, narrower
+// lines.
 constexpr std::array kWide{1.0f, 0.92f, 1.06f, 0.85f, 0.96f, 0.8f};
 constexpr std::array kDrawnIn{1.0f, 0.88f, 0.76f, 0.64f, 0.52f, 0.42f, 1.15f};
 static_assert(kDrawnIn.size() * kDrawnIn.size() <= kTried);
 
-constexpr std::array kClose{1.0f, 0.96f, 0.92f, 0.88f, 0.84f, 0.8f, 1.06f, 1.14f};  // of lines through zero
+constexpr std::array kClose{1.0f, 0.96f, 0.92f, 0.88f, 0.84f, 0.8f, 1.06f, 1.14f};  // for lines through zero
 
 std::span<const float> beginnings(const LevelTable& table, bool minimum) {
   const bool few = table.high - table.low <= 8.0f;
   return few ? std::span<const float>(kDrawnIn) : minimum ? std::span<const float>(kWide) : kClose;
 }
 
-/// Lines with what they cost, for as many vectors as are needed.
+/// Lines with their costs, in as many vectors as they need.
 struct LineSet {
   std::uint32_t n = 0;
   alignas(FitLanes) std::array<float, kTried> scale;
@@ -39,7 +40,7 @@ struct LineSet {
     scale[n] = line.scale;
     minimum[n++] = line.minimum;
   }
-  /// Whole vectors.
+  /// Fills the last vector.
   void pad() {
     while (n % kFitLanes != 0) add({scale[n - 1], minimum[n - 1]});
   }
@@ -54,7 +55,7 @@ void put_lanes(std::array<float, kTried>& of, std::uint32_t i, FitLanes v) {
   __builtin_memcpy(of.data() + i, &v, sizeof v);
 }
 
-/// Sums over weights of levels and of what is left of the weights behind them, in units of the scale.
+/// Sums over weights, in units of the scale, of levels (l) and of the differences of weights from them (r).
 struct Sums {
   FitLanes l{}, ll{}, r{}, lr{}, rr{};
 };
@@ -76,11 +77,12 @@ Sums sums_of(const LevelTable& table, Weights weights, Weights cost, FitLanes in
   return out;
 }
 
-/// The lines that fit the codes of four lines best, and what they cost with these codes; n is the sum of costs.
+/// Fits the scale and minimum of four lines to their codes, and returns the costs with these codes. n is the sum of
+/// costs.
 template <bool kMinimum>
 void fit_to(const Sums& s, FitLanes n, bool positive, FitLanes& scale, FitLanes& minimum, FitLanes& cost) {
   const FitLanes zero{}, one = zero + 1.0f;
-  // Through zero, for lines without a minimum and those that may not have one.
+  // Lines without a minimum, or whose minimum is not allowed, go through zero.
   const FitLanes whole = s.ll + s.lr + (kMinimum ? minimum / scale * s.l : zero);
   FitLanes by = s.ll > zero ? whole / s.ll - one : -one;
   if (positive) by = by > -one ? by : -one;
@@ -115,7 +117,7 @@ void fit_lines(const LineRules& rules, Weights weights, Weights cost, float n, L
   }
 }
 
-/// Those that cost least, in order, no two of which cost the same: these are the same line.
+/// Returns the cheapest lines in order of cost. Lines with equal costs are the same line, so only one of them is kept.
 LineSet best_of(const LineSet& lines, std::uint32_t most) {
   std::array<std::uint32_t, kKept> at;
   std::uint32_t n = 0;

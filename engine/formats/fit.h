@@ -1,5 +1,5 @@
-// Lines fitted to weights, four at a time: a vector's lanes are lines that are tried beside each other, so that every
-// sum is taken in the order of the weights, whatever the machine.
+// Fitting of lines to weights, four at a time. Each lane of a vector is another line, so that every sum is in the order
+// of the weights on every machine.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace qsf {
 inline constexpr std::uint32_t kFitLanes = 4;
 typedef float FitLanes __attribute__((vector_size(kFitLanes * sizeof(float))));
 
-/// The levels nearest to v.
+/// Returns the levels nearest to v.
 template <bool kWhole>
 inline FitLanes nearest_levels(const LevelTable& table, FitLanes v) {
-  constexpr float kRound = 0x1.8p23f;  // added and taken, rounds to whole numbers
+  constexpr float kRound = 0x1.8p23f;  // adding and subtracting it rounds to whole numbers
   const FitLanes low = FitLanes{} + table.low, high = FitLanes{} + table.high;
   if constexpr (kWhole) {
     v = v > low ? v : low;
@@ -32,17 +32,17 @@ struct Line {
   float scale = 0, minimum = 0;
 };
 
-/// How lines of a format may lie.
+/// The lines that a format allows.
 struct LineRules {
   const LevelTable* table;
-  bool minimum;   // it has one
+  bool minimum;   // the format has one
   bool positive;  // scales are at least 0, minima at most 0
 };
 
-/// The line that weights, each to its nearest level, are near to by the sum of cost[i] * error[i]^2.
+/// Returns the line with the least sum of cost[i] * error[i]^2, if each weight takes its nearest level.
 Line best_line(const LineRules& rules, std::span<const float> weights, std::span<const float> cost);
 
-/// What four lines' errors cost.
+/// Four lines and the costs of their errors.
 struct Lines {
   FitLanes scale, minimum;
 };

@@ -1,4 +1,4 @@
-// Formats by name and number, and whole rows: row-major, and as tiles.
+// Formats by name and number, and whole rows, both row-major and as tiles.
 #include "qsf/formats/format.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ float weight(const Format& f, const BlockValues& values, std::size_t i) {
   return f.has_min() ? product + values.minima[sub] : product;
 }
 
-// The parts of a block that stand before its codes in a tile: where in a block, where in a tile, and how wide.
+// A number of a block that precedes the codes in a tile: its offset in a block, its offset in a tile, and its width.
 struct Number {
   std::uint32_t at;
   std::uint32_t tile_at;

@@ -1,5 +1,5 @@
-// A block's numbers changed one by one to where a row's errors cost less: cyclic descent on e H e^T from where the
-// search, which takes every column once, has ended.
+// Improvement of a block's numbers, one at a time, to reduce a row's error e H e^T: cyclic descent that starts from the
+// result of the search, which visits every column once.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace qsf {
 namespace {
 
-constexpr int kDescents = 2;         // over a row; trellises have their own
+constexpr int kDescents = 2;         // over a row; trellises have their own number
 constexpr std::uint32_t kNear = 32;  // columns
 
 FitLanes sums_of_four(const std::array<FitLanes, kFitLanes>& v) {
@@ -59,7 +59,7 @@ class BlockDescent {
 
   const float* row(std::uint32_t i) const { return moments_.h + i * moments_.stride; }
 
-  /// Adds to weight i. What that changes is known at once near it, elsewhere once the moves are settled.
+  /// Adds to weight i. The effect on nearby columns is computed at once, and on others when the moves are settled.
   void move(std::uint32_t i, float by) {
     const float* const h = row(i);
     for (std::uint32_t k = near_begin_; k < near_end_; k += kFitLanes) {
@@ -85,15 +85,15 @@ class BlockDescent {
       put_lanes(&pull_[k], pull);
     }
   }
-  /// Columns that are looked at between moves of them.
+  /// Settles all moves, then sets the near columns, whose pull each move keeps current.
   void go_to(std::uint32_t begin, std::uint32_t end) {
     settle();
     near_begin_ = begin;
     near_end_ = end;
   }
 
-  /// Of what multiplies a scale (a) and a minimum (b) in columns [begin, end): products with H, which is symmetric, of
-  /// four rows each with the columns behind them and among themselves.
+  /// Returns the sums for a scale's factors (a) and a minimum's factors (b) in columns [begin, end): products with the
+  /// symmetric H. Four rows at a time are multiplied with the later columns and with each other.
   ScaleSums sums_of(const Floats& a, const Floats& b, std::uint32_t begin, std::uint32_t end) const {
     return f_.has_min() ? sums_of<true>(a, b, begin, end) : sums_of<false>(a, b, begin, end);
   }
@@ -129,12 +129,12 @@ class BlockDescent {
     }
     return out;
   }
-  /// What a step along a and b takes from the cost.
+  /// Returns the reduction of the cost by a step along a and b.
   static double gain(const ScaleSums& s, double a, double b) {
     return 2 * (a * s.ae + b * s.be) - (a * a * s.aa + 2 * a * b * s.ab + b * b * s.bb);
   }
 
-  /// The weights of columns [begin, end) to what the numbers now say.
+  /// Sets the weights of columns [begin, end) to the values of `next`.
   void move_to(const Numbers& next, std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t i = begin; i < end; ++i) {
       const std::uint32_t j = i / sub_block(f_);
@@ -162,7 +162,7 @@ class BlockDescent {
     if (gain(sums, scale, minimum) > 0) move_to(next, 0, f_.block);
   }
 
-  /// Packed numbers beside those of a sub-block, with its codes.
+  /// Tries the packed numbers next to those of sub-block j, and its codes with them.
   void fit_sub(std::uint32_t j) {
     const std::uint32_t begin = j * sub_block(f_), end = begin + sub_block(f_);
     Floats a, b;
@@ -193,7 +193,7 @@ class BlockDescent {
     move_to(next, begin, end);
   }
 
-  /// Every code to the level that is nearest to where its weight's cost is least.
+  /// Sets every code to the level nearest to the minimum of its weight's cost.
   template <bool kWhole>
   void take_codes(std::uint32_t j) {
     const Line line = numbers_.line(f_, j);
@@ -212,7 +212,7 @@ class BlockDescent {
     }
   }
 
-  /// A chain's codes to those that cost less together.
+  /// Sets the codes of a chain to codes that together cost less.
   void take_path(const ChainCost& cost, std::uint32_t chain) {
     const std::uint32_t n = chain_columns(f_), begin = chain * n;
     const float inverse = inverse_of(numbers_.scale);
@@ -233,7 +233,7 @@ class BlockDescent {
   const LevelTable& table_;
   Numbers numbers_;
   std::span<float> pull_, moved_;
-  std::array<Move, kMaxBlock> moves_;  // that are not settled
+  std::array<Move, kMaxBlock> moves_;  // moves that are not settled
   std::uint32_t n_moves_ = 0, near_begin_ = 0, near_end_ = 0;
   bool changed_ = false;
 };

@@ -9,18 +9,19 @@
 
 namespace qsf {
 
-/// Less the format's offset.
+/// Levels without the format's offset.
 struct LevelTable {
   bool whole = false;  // every integer from low to high
   float low = 0, high = 0;
   std::uint32_t n = 0;
   std::array<float, 16> value{};
-  std::array<float, 16> above{};  // half way to the next
-  std::array<float, 16> step{};   // from here to the next
+  std::array<float, 16> above{};  // the middle between this level and the next
+  std::array<float, 16> step{};   // from this level to the next
   std::array<std::uint8_t, 16> code{};
 };
 
-/// Of the codes that may be written: of 8 bits the most negative and, of ternary weights, the fourth are left out.
+/// Returns the levels of the codes that may be written. The most negative code of 8 bits and the fourth code of ternary
+/// weights are excluded.
 constexpr LevelTable make_level_table(const Format& f) {
   constexpr FormatId kScaledTernary = own_type(21);
   const bool ternary = f.packing == Packing::sign_and_zero || f.packing == Packing::trits || f.id == kScaledTernary;

@@ -54,7 +54,8 @@ Numbers read_numbers(const Format& f, const std::byte* block) {
     out.scale = values.scales[0];
     out.minimum = values.minima[0];
   } else {
-    // Exact products, so that dividing gives the packed numbers; of a scale that is zero they do not matter.
+    // The products are exact, so that division returns the packed numbers. If the scale is zero, the packed numbers
+    // have no effect.
     const auto packed = [](float product, float of) { return of == 0 ? 0 : static_cast<int>(product / of); };
     out.scale = f16_to_f32(load_le<f16>(block + f.scale.at));
     out.minimum = f.has_min() ? f16_to_f32(load_le<f16>(block + f.minimum.at)) : 0.0f;

@@ -1,4 +1,4 @@
-// Blocks of weights to scales and codes, one function per way of rounding.
+// Rounding of blocks of weights to scales and codes, one function for each rule.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,7 +15,8 @@ namespace {
 using Weights = std::span<const float>;
 using Codes = std::array<std::uint8_t, kMaxBlock>;
 
-// The integer nearest to v in [low, top], half to even; a NaN gives low. 1.5 * 2^23 added and taken rounds.
+// Returns the integer in [low, top] nearest to v, half to even; a NaN returns low. Adding and subtracting 1.5 * 2^23
+// rounds.
 int nearest(float v, int low, int top) {
   if (!(v > static_cast<float>(low))) return low;
   if (v >= static_cast<float>(top)) return top;
@@ -26,7 +27,7 @@ float ratio(float a, float b) { return b == 0.0f ? 0.0f : a / b; }
 
 int top_code(const Format& f) { return (1 << f.code_bits) - 1; }
 
-// The weight of largest magnitude, the first of equals.
+// Returns the weight of largest magnitude, the first of equals.
 float peak_of(Weights weights) {
   float peak = 0.0f;
   for (const float w : weights) {
@@ -41,13 +42,13 @@ float mean_magnitude(Weights weights) {
   return sum / static_cast<float>(weights.size());
 }
 
-// What the reader will multiply with. A float scale leaves room for every code.
+// Returns the scale that the reader multiplies with. A float scale leaves room for every code.
 float stored_scale(const Format& f, float scale) {
   if (f.scale.type == Scale::exponent) return scale;
   return f.scale.type == Scale::f16 ? f16_to_f32(saturated_f16(scale)) : std::clamp(scale, -0x1p120f, 0x1p120f);
 }
 
-/// A block's scale, minimum and codes on their way to bytes.
+/// A block's scale, minimum and codes before they are packed.
 struct Block {
   float scale = 0.0f;
   float minimum = 0.0f;
@@ -93,7 +94,7 @@ void round_signs(const Format& f, Weights weights, Block& out) {
   for (std::size_t i = 0; i < weights.size(); ++i) out.codes[i] = weights[i] >= 0.0f ? 1 : 0;
 }
 
-// quantize_row_q4_0_ref and q5_0_ref of ggml-quants.c, with the product and sum that a fused multiply-add would give.
+// Follows quantize_row_q4_0_ref and q5_0_ref of ggml-quants.c, with the product and sum of a fused multiply-add.
 void round_ggml_signed_max(const Format& f, Weights weights, Block& out) {
   const float scale = peak_of(weights) / -static_cast<float>(f.offset);
   const float inverse = ratio(1.0f, scale);
@@ -104,7 +105,7 @@ void round_ggml_signed_max(const Format& f, Weights weights, Block& out) {
   }
 }
 
-// quantize_row_q4_1_ref and q5_1_ref.
+// Follows quantize_row_q4_1_ref and q5_1_ref.
 void round_ggml_min_max(const Format& f, Weights weights, Block& out) {
   const auto [low, high] = std::ranges::minmax(weights);
   out.minimum = low;
@@ -116,7 +117,7 @@ void round_ggml_min_max(const Format& f, Weights weights, Block& out) {
   }
 }
 
-// quantize_row_q8_0_ref.
+// Follows quantize_row_q8_0_ref.
 void round_ggml_symmetric(const Format& f, Weights weights, Block& out) {
   out.scale = std::fabs(peak_of(weights)) / 127.0f;
   const float inverse = ratio(1.0f, out.scale);
@@ -129,7 +130,7 @@ void round_ggml_symmetric(const Format& f, Weights weights, Block& out) {
   }
 }
 
-// quantize_row_tq1_0_ref and tq2_0_ref: -1, 0 and 1, half away from zero.
+// Follows quantize_row_tq1_0_ref and tq2_0_ref: -1, 0 and 1, half away from zero.
 void round_ggml_ternary(const Format& f, Weights weights, Block& out) {
   out.scale = std::fabs(peak_of(weights));
   const float inverse = ratio(1.0f, out.scale);
@@ -151,10 +152,10 @@ std::uint8_t nearest_code(const Format& f, float v) {
   return best;
 }
 
-// Within so much of the middle between two levels, or beyond so many, every code is compared.
+// All codes are compared within kNear of the middle between two levels, or beyond kFar.
 constexpr float kNear = 0x1p-10f, kFar = 0x1p12f;
 
-/// nearest_code of each, in loops without branches.
+/// Computes nearest_code of each, in loops without branches.
 void nearest_codes(const Format& f, std::span<const float> v, std::span<std::uint8_t> codes) {
   const LevelTable& table = level_table(f);
   std::array<std::uint8_t, kMaxBlock> unsure;
@@ -184,7 +185,7 @@ void nearest_codes(const Format& f, std::span<const float> v, std::span<std::uin
   }
 }
 
-/// Codes against a scale; gives the squared error.
+/// Sets the codes for a scale and returns the squared error.
 double round_to_levels(const Format& f, Weights weights, float scale, std::span<std::uint8_t> codes) {
   std::array<float, kMaxBlock> v;
   for (std::size_t i = 0; i < weights.size(); ++i) v[i] = ratio(weights[i], scale);
@@ -197,7 +198,7 @@ double round_to_levels(const Format& f, Weights weights, float scale, std::span<
   return error;
 }
 
-/// The scale that fits given codes best: sum w l / sum l^2.
+/// Returns the scale that fits given codes best: sum w l / sum l^2.
 float fitted_scale(const Format& f, Weights weights, std::span<const std::uint8_t> codes) {
   double products = 0.0;
   double squares = 0.0;
@@ -209,8 +210,8 @@ float fitted_scale(const Format& f, Weights weights, std::span<const std::uint8_
   return squares == 0.0 ? 0.0f : static_cast<float>(products / squares);
 }
 
-// From several beginnings (the peak at the end of the levels, and up to a fifth inside or outside), scale and codes are
-// fitted to each other in turn; the least error stays.
+// Fits scale and codes to each other in turn, from several initial scales: the peak at the end of the levels, and up to
+// a fifth inside or outside. The result with the least error is kept.
 constexpr int kFits = 4;
 constexpr std::array kBeginnings{1.0f, 0.8f, 0.85f, 0.9f, 0.95f, 1.05f, 1.1f, 1.2f};
 
@@ -241,7 +242,7 @@ void round_nearest_level(const Format& f, Weights weights, Block& out) {
   round_to_levels(f, weights, out.scale, out.codes);
 }
 
-// quantize_row_mxfp4_ref. The largest floats keep a scale whose top level is finite.
+// Follows quantize_row_mxfp4_ref. The largest floats keep a scale whose top level is finite.
 void round_power_of_two(const Format& f, Weights weights, Block& out) {
   constexpr std::uint32_t kLeast = 2, kMost = 252;
   const std::uint32_t exponent = std::bit_cast<std::uint32_t>(peak_of(weights)) >> 23 & 255;
@@ -271,7 +272,7 @@ void round_least_path(const Format& f, Weights weights, Block& out) {
   }
 }
 
-// Sub-blocks' scales under the block's: the sub-scale of largest magnitude takes the packed scale's negative end.
+// Rounds the sub-scales of a block. The sub-scale of largest magnitude takes the packed scale's negative end.
 void round_sub_symmetric(const Format& f, Weights weights, std::byte* block) {
   const std::uint32_t n = sub_block(f), count = f.block / n;
   const int bias = sub_bias(f.sub.kind), top = sub_top(f.sub.kind);
@@ -290,7 +291,7 @@ void round_sub_symmetric(const Format& f, Weights weights, std::byte* block) {
 
 struct Line {
   float scale;
-  float below;  // what is taken away, at least 0
+  float below;  // the subtracted minimum, at least 0
 };
 
 double round_to_line(const Format& f, Weights weights, Line line, std::span<std::uint8_t> codes) {
@@ -307,7 +308,7 @@ double round_to_line(const Format& f, Weights weights, Line line, std::span<std:
   return error;
 }
 
-/// The line that fits given codes best; through zero where it would otherwise lift the weights.
+/// Returns the line that fits given codes best. It goes through zero if it would otherwise raise the weights.
 Line fitted_line(Weights weights, std::span<const std::uint8_t> codes) {
   double n = 0, c = 0, cc = 0, w = 0, wc = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {

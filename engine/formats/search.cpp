@@ -1,5 +1,5 @@
-// Scales and codes sought by what their errors cost: one search in the shape of a format's declaration. Every sub-block
-// (or the block) is fitted by itself, then the fits are packed, then codes carry their errors to the columns before.
+// Search for the scales and codes whose errors cost least, one search for all formats. Every sub-block, or the block,
+// is fitted by itself; then the fits are packed; then codes carry their errors to the earlier columns.
 #include "qsf/formats/search.h"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ namespace {
 using Weights = std::span<const float>;
 
 constexpr int kRefits = 2;           // of a block's scale to all of its codes
-constexpr int kTrellisRefits = 1;    // gain little and take long
-constexpr float kRound = 0x1.8p23f;  // added and taken, rounds to whole numbers
+constexpr int kTrellisRefits = 1;    // further refits gain little and take long
+constexpr float kRound = 0x1.8p23f;  // adding and subtracting it rounds to whole numbers
 
-/// Numbers that could be stored, and what they leave.
+/// Numbers that could be stored, with their errors.
 struct Candidate : Numbers {
-  Floats away{};  // what the errors are, with what is carried to them
+  Floats away{};  // errors plus the errors carried to them
   double cost = -1;
 };
 
@@ -61,7 +61,7 @@ class BlockSearch {
     return found.cost;
   }
 
-  /// What a block's errors cost.
+  /// Returns the cost of a block's errors.
   double cost_of(std::span<const std::byte> block) const {
     Floats errors, away;
     dequantize_row(f_, block, std::span(errors).first(f_.block));
@@ -100,8 +100,8 @@ class BlockSearch {
     c.scale = stored_scale(f_, of > 0 ? static_cast<float>(std::sqrt(sum_of(squares) / of)) / kTrellisSpread : 0.0f);
   }
 
-  /// Every sub-block's line, then the block's numbers from the largest, a little larger or smaller; each packed number
-  /// is tried beside its nearest.
+  /// Fits every sub-block's line, then the block's numbers to the largest of them, with slightly larger and smaller
+  /// variants. For each packed number, the nearest value and its neighbours are tried.
   void begin_subs(Candidate& best) {
     const std::uint32_t n = sub();
     const int bias = sub_bias(f_.sub.kind), top = sub_top(f_.sub.kind);
@@ -134,7 +134,7 @@ class BlockSearch {
       return static_cast<int>((v + kRound) - kRound);
     };
     const int scale = whole(line.scale, c.scale, -bias, top - bias), minimum = whole(-line.minimum, c.minimum, 0, top);
-    // Nine pairs in three vectors, or three scales in one: the last lane again what is before it.
+    // Nine pairs fill three vectors, or three scales fill one; a repeated entry fills the last lane.
     double least = -1;
     for (int away = f_.has_min() ? -1 : 0; away <= (f_.has_min() ? 1 : 0); ++away) {
       const int m = std::clamp(minimum + away, 0, top);
@@ -156,7 +156,7 @@ class BlockSearch {
     return least;
   }
 
-  /// What columns [begin, end), whole fours, carry to the four from `i` on.
+  /// Returns the errors that columns [begin, end), a multiple of four, carry to the four columns from `i` on.
   std::array<float, kFitLanes> carried(std::uint32_t i, const Floats& x, std::uint32_t begin, std::uint32_t end) const {
     const float* const row = given_.carry + i * given_.stride;
     std::array<FitLanes, kFitLanes> sums{};
@@ -168,14 +168,14 @@ class BlockSearch {
     for (std::uint32_t k = 0; k < kFitLanes; ++k) out[k] = (sums[k][0] + sums[k][2]) + (sums[k][1] + sums[k][3]);
     return out;
   }
-  /// To column i + k of the four, with what those of them that are behind it carry to it.
+  /// Returns the error carried to column i + k of four, including errors of the later columns among the four.
   float carried_in(std::uint32_t i, std::uint32_t k, float sum, const Floats& x) const {
     const float* const row = given_.carry + (i + k) * given_.stride;
     for (std::uint32_t j = kFitLanes; --j > k;) sum += row[i + j] * x[i + j];
     return sum;
   }
 
-  /// A vector of the block's columns as its cost sees it.
+  /// Computes errors plus carried errors of a block, as its cost weighs them.
   void carry_all(const Floats& x, Floats& out) const {
     for (std::uint32_t i = 0; i < f_.block; i += kFitLanes) {
       if (given_.carry == nullptr) {
@@ -187,8 +187,8 @@ class BlockSearch {
     }
   }
 
-  /// The levels of a candidate's lines, from the last column to the first, and what they cost.
-  /// Where it says so, each sub-block's packed numbers are sought again for its weights with what is carried to them.
+  /// Assigns levels of a candidate's lines from the last column to the first, and computes the cost. With `seek`, each
+  /// sub-block's packed numbers are searched again for its weights with the carried errors.
   void assign(Candidate& c, bool seek = false) const {
     if (f_.packing == Packing::trellis) return assign_trellis(c);
     if (given_.carry != nullptr) {
@@ -212,7 +212,7 @@ class BlockSearch {
     c.cost = sum_of(sum);
   }
 
-  /// The weights of a sub-block as they would have to be, were the errors behind it none: what is carried is in them.
+  /// Computes the weights of a sub-block with the carried errors included, as if the later errors were zero.
   void move_weights(std::uint32_t begin, std::uint32_t end, const Floats& errors, Floats& moved) const {
     for (std::uint32_t i = end; i > begin;) {
       i -= kFitLanes;
@@ -254,7 +254,7 @@ class BlockSearch {
     }
   }
 
-  /// Chain by chain from the last, whose errors are carried as those of sub-blocks are.
+  /// Assigns codes chain by chain from the last, and carries errors as those of sub-blocks.
   void assign_trellis(Candidate& c) const {
     const float inverse = inverse_of(c.scale);
     const std::uint32_t n = chain_columns(f_);
@@ -278,10 +278,10 @@ class BlockSearch {
     c.cost = sum_of(sum);
   }
 
-  /// The block's scale and minimum fitted to all codes at once, and codes to these again.
+  /// Fits the block's scale and minimum to all codes at once, then the codes to the new numbers.
   void refine(Candidate& best) const {
     if (f_.scale.type != Scale::f16 && f_.scale.type != Scale::f32) return;
-    if (f_.packing == Packing::trellis && given_.carry != nullptr) return;  // as descents over the row do
+    if (f_.packing == Packing::trellis && given_.carry != nullptr) return;  // because descents over the row do the same
     Floats by_scale, by_minimum, x;
     const bool subs = f_.sub.kind != Sub::none;
     by_minimum.fill(0.0f);
@@ -336,7 +336,8 @@ void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlo
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
   BlockSearch search(f, cost);
   const double found = search.run(weights, out);
-  if (f.packing == Packing::trellis && cost.cost.empty() && cost.carry == nullptr) return found;  // began so
+  if (f.packing == Packing::trellis && cost.cost.empty() && cost.carry == nullptr)
+    return found;  // the search began there
   std::array<std::byte, kMaxBlockBytes> plain;
   quantize_block(f, weights, plain.data());
   const double rounded = search.cost_of({plain.data(), f.block_bytes});

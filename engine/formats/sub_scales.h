@@ -1,5 +1,5 @@
-// The integer scales and minima of sub-blocks as GGML's K-quants and IQ4_XS pack them, read and written through bytes:
-// one description for single blocks and for tiles, where a "byte" is a vector of 16 rows' bytes.
+// The integer scales and minima of sub-blocks, as GGML's K-quants and IQ4_XS pack them. One description, in terms of
+// bytes, serves single blocks and tiles; for tiles a "byte" is a vector of 16 rows' bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@ namespace qsf {
 constexpr std::uint32_t sub_bytes(Sub kind) {
   return kind == Sub::none ? 0 : kind == Sub::x4 ? 6 : kind == Sub::k3 || kind == Sub::k4 ? 12 : 16;
 }
-/// What is taken from a packed scale.
+/// Returns the number that is subtracted from a packed scale.
 constexpr int sub_bias(Sub kind) { return kind == Sub::k3 || kind == Sub::x4 ? 32 : kind == Sub::k6 ? 128 : 0; }
-/// The largest packed scale (and minimum).
+/// Returns the largest packed scale and minimum.
 constexpr int sub_top(Sub kind) { return kind == Sub::k2 ? 15 : kind == Sub::k6 ? 255 : 63; }
 
-/// The packed scale of sub-block j; byte(k) gives byte k of the packed run, in a type with &, |, ^, << and >>.
+/// Returns the packed scale of sub-block j. byte(k) returns byte k of the packed run, in a type with &, |, ^, << and
+/// >>.
 template <Sub kKind, class Byte>
 constexpr auto sub_scale(int j, Byte byte) {
   if constexpr (kKind == Sub::k2) {
@@ -34,7 +35,7 @@ constexpr auto sub_scale(int j, Byte byte) {
   }
 }
 
-/// The packed minimum of sub-block j, of the kinds that have one.
+/// Returns the packed minimum of sub-block j, for the kinds that have one.
 template <Sub kKind, class Byte>
 constexpr auto sub_minimum(int j, Byte byte) {
   if constexpr (kKind == Sub::k2) {

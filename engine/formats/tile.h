@@ -1,8 +1,8 @@
-// A tile: 16 rows of one block. First the block's numbers, each as 16 rows side by side: scale, minimum, and the bytes
-// of packed sub-scales one after another. Then the codes, cut into bit planes of 4, 2 and 1 bits (8-bit codes are one
-// plane), each plane stored whole, low bits first. In a plane, 64 bytes hold 16 rows x 4 columns once per field of the
-// plane's width, so that one load serves 8 / width groups of 4 columns; trits are five to a byte instead. A tile is as
-// large as the 16 blocks it is made of.
+// A tile: 16 rows of one block, with the size of 16 row-major blocks. The block's numbers are first, each as 16
+// consecutive values, one for each row: scale, minimum, then the bytes of packed sub-scales. The codes follow, in bit
+// planes of 4, 2 and 1 bits; 8-bit codes are one plane. Each plane is stored whole, low bits first. In a plane, 64
+// bytes contain 16 rows x 4 columns once for each field of the plane's width, so that one load serves 8 / width groups
+// of 4 columns. Trits are stored five in a byte instead.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace qsf {
 
-inline constexpr std::uint32_t kTileGroup = 4;  // columns side by side in a byte group
+inline constexpr std::uint32_t kTileGroup = 4;  // consecutive columns in a byte group
 inline constexpr std::uint32_t kTileLoad = 64;  // bytes of 16 rows x 4 columns
 inline constexpr std::uint32_t kMaxPlanes = 3;  // 7 = 4 + 2 + 1
 inline constexpr std::uint32_t kTrits = 5;      // in a byte
@@ -32,8 +32,8 @@ constexpr std::uint32_t tile_codes_at(const Format& f) { return tile_sub_at(f) +
 constexpr std::uint32_t tile_bytes(const Format& f) { return kTileRows * f.block_bytes; }
 
 struct TilePlane {
-  std::uint32_t width;   // bits of a code that this plane holds; 0: no such plane
-  std::uint32_t shift;   // where they stand in the code
+  std::uint32_t width;   // bits of a code in this plane; 0: no such plane
+  std::uint32_t shift;   // their position in the code
   std::uint32_t offset;  // of the plane, in bytes from the first code plane of the tile
 };
 
@@ -62,7 +62,7 @@ constexpr TileField tile_field(const TilePlane& plane, std::uint32_t row, std::u
   return {group / fields * kTileLoad + row * kTileGroup + column % kTileGroup, group % fields * plane.width};
 }
 
-/// The byte that holds a trit, from the first, and which of its five it is.
+/// The byte of a trit, and the trit's index among the five of that byte.
 struct TileTrit {
   std::uint32_t byte;
   std::uint32_t index;

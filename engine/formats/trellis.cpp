@@ -10,25 +10,25 @@
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kMaxWindow = 8;  // bits of codes that a level comes from, at most
-constexpr std::uint32_t kReach = 4;      // codes that these are of
+constexpr std::uint32_t kMaxWindow = 8;  // bits of codes that determine a level, at most
+constexpr std::uint32_t kReach = 4;      // codes that contain these bits
 constexpr float kNoPath = 1e30f;
 
-/// The steps of a chain, which is walked from its end: a window is a step's code and, above it, the state, the bits
-/// that it shares with the windows behind it.
+/// The steps of a chain, which are walked from its end. A window is a step's code and, in higher bits, the state: the
+/// bits that the step shares with later windows.
 struct Trellis {
   struct Bit {
     std::uint32_t code, bit;
   };
-  std::array<Bit, kMaxWindow> bits;  // of a window: the lowest are the state's
+  std::array<Bit, kMaxWindow> bits;  // of a window; the lowest are those of the state
   std::uint32_t windows;
-  std::uint32_t states;                                          // a window's lowest bits are the state after it
+  std::uint32_t states;                                          // a window's lowest bits are the next state
   std::uint32_t chain;                                           // places
   std::array<std::uint8_t, 1u << kMaxWindow> from;               // the state before a window
-  alignas(FitLanes) std::array<float, 1u << kMaxWindow> levels;  // less the offset
+  alignas(FitLanes) std::array<float, 1u << kMaxWindow> levels;  // without the offset
 };
 
-/// What chooses an entry: four bits of a plane, of the codes from `later` on.
+/// The selection of a table entry: four bits of a plane, of the codes from `later` on.
 struct Chooser {
   TilePlane plane;
   std::uint32_t later;
@@ -37,7 +37,7 @@ struct Chooser {
   constexpr bool takes(std::uint32_t code, std::uint32_t bit) const {
     return code >= later && code < later + codes() && bit >= plane.shift && bit < plane.shift + plane.width;
   }
-  /// On to a place, whose code `later` on is given, from the place behind.
+  /// Moves from a place to the previous one, whose code `later` on is given.
   constexpr std::uint32_t push(std::uint32_t at, std::uint32_t code) const {
     return (at << plane.width | (code >> plane.shift & ((1u << plane.width) - 1))) & 15;
   }
@@ -64,7 +64,7 @@ struct Rule {
 constexpr Trellis make_trellis(std::uint32_t bits) {
   const Rule rule(bits);
   Trellis out{};
-  // Bits that the next window takes, too, are lowest, in the order of that one's state.
+  // Bits that the next window shares are lowest, in the order of that window's state.
   auto& window = out.bits;
   std::uint32_t n = 0, kept = 0;
   for (const bool stays : {true, false}) {
@@ -114,7 +114,7 @@ template <std::uint32_t kN, class Call>
   }(std::make_index_sequence<kN>{});
 }
 
-/// The first of kN whose cost is the least of them; without branches, which would be hard to foresee.
+/// Returns the first of kN whose cost equals `least`. It has no branches, because processors could not predict them.
 template <std::uint32_t kN, class CostOf>
 std::uint32_t first_where(float least, CostOf cost_of) {
   static_assert(kN <= 32);
@@ -125,7 +125,7 @@ std::uint32_t first_where(float least, CostOf cost_of) {
   return static_cast<std::uint32_t>(std::countr_zero(found));
 }
 
-/// Steps through the trellis of codes of so many bits.
+/// Steps through the trellis of codes of kBits.
 template <std::uint32_t kBits>
 struct Steps {
   static constexpr const Trellis& kTrellis = kTrellises[kBits - kLeastTrellis];
@@ -138,15 +138,15 @@ struct Steps {
     return std::uint32_t{kTrellis.from[state]} + kTrellis.from[window(0, choice)];
   }
 
-  /// On to the place before. share(state, window): what four windows from a state cost. Where they are marked, costs
-  /// end in the choice's bits.
+  /// Moves to the previous place. share(state, window) returns the costs of four windows from a state. With kMarked,
+  /// the low bits of a cost are the number of the choice.
   template <bool kMarked, class Share>
   static void take(const Costs& before, Share share, Costs& after) {
     std::array<FitLanes, kStates / kFitLanes> least;
     unrolled<kChoices>([&]<std::uint32_t kChoice>() {
       unrolled<kStates / kFitLanes>([&]<std::uint32_t kAt>() {
         constexpr std::uint32_t kFirst = kAt * kFitLanes,
-                                kFrom = from(kFirst, kChoice);  // and of the windows beside it
+                                kFrom = from(kFirst, kChoice);  // the same for the three windows that follow
         FitLanes sum = before[kFrom] + share(kFrom, window(kFirst, kChoice));
         if constexpr (kMarked) {
           const FitBits unmarked = std::bit_cast<FitBits>(sum) & ~static_cast<std::int32_t>(kChoices - 1);
@@ -157,7 +157,7 @@ struct Steps {
     });
     for (std::uint32_t n = 0; n < kStates; n += kFitLanes) put_lanes(&after[n], least[n / kFitLanes]);
   }
-  /// Of four windows whose level is to be near a target.
+  /// Returns the costs of four windows for a target level.
   static FitLanes share(float target, std::uint32_t window, float cost) {
     const FitLanes away = target - lanes_at(&kTrellis.levels[window]);
     return cost * (away * away);
@@ -174,7 +174,8 @@ struct Steps {
   static std::uint32_t marked_choice(float cost) { return std::bit_cast<std::uint32_t>(cost) & (kChoices - 1); }
 };
 
-/// What every window costs at a chain's first and last places, whose errors are not carried; walks share it.
+/// The costs of every window at the first and last places of a chain, whose errors are not carried. Several walks share
+/// them.
 template <std::uint32_t kBits, std::uint32_t kEach>
 class Shares {
   using By = Steps<kBits>;
@@ -195,7 +196,7 @@ class Shares {
   alignas(FitLanes) std::array<std::array<float, kWindows>, By::kChain> of_;
 };
 
-/// Of places from `first` on towards the chain's beginning. costs[0] is given.
+/// A walk from place `first` towards the chain's beginning. costs[0] is given.
 template <std::uint32_t kBits, std::uint32_t kLength, class OfPlaces>
 struct Walk {
   using By = Steps<kBits>;
@@ -218,7 +219,7 @@ struct Walk {
     return (first + kLength / By::kChain * By::kChain + By::kChain - step) % By::kChain;
   }
 
-  /// By which a step reaches a state.
+  /// Returns the window by which a step reaches a state.
   std::uint32_t window(std::uint32_t step, std::uint32_t state) const {
     const float* const here = shares[place(step)];
     const std::uint32_t choice = first_where<By::kChoices>(costs[step + 1][state], [&](std::uint32_t n) {
@@ -228,7 +229,8 @@ struct Walk {
   }
 };
 
-/// The state that a chain begins and ends with: chosen by so many places on both sides, each column for itself.
+/// Returns the state that a chain begins and ends with. It is chosen by kAround places on both sides, each column by
+/// itself.
 template <std::uint32_t kBits, std::uint32_t kAround>
 std::uint32_t end_of(const Shares<kBits, kAround>& shares) {
   Walk<kBits, 2 * kAround, Shares<kBits, kAround>> around(shares, kAround - 1, 0.0f);
@@ -240,7 +242,7 @@ std::uint32_t end_of(const Shares<kBits, kAround>& shares) {
   return state;
 }
 
-/// The windows of the least path by places.
+/// The windows of the cheapest path, by place.
 using Windows = std::array<std::uint8_t, kGroup>;
 
 template <std::uint32_t kBits, class OfPlaces>
@@ -257,11 +259,12 @@ Windows path_from(std::uint32_t state, const OfPlaces& shares) {
   return out;
 }
 
-/// Every state has the weights that are still to come with what its own path carries to them.
+/// A walk that carries errors. Every state keeps the remaining weights with the errors that its own path carries to
+/// them.
 template <std::uint32_t kBits>
 class CarryingWalk {
  public:
-  /// aims: weights, with what pulls at them.
+  /// `aims` are the weights plus the errors that other columns carry to them.
   CarryingWalk(const ByPlace& weights, const ByPlace& aims, const ChainCost& cost)
       : weights_(weights), aims_(aims), cost_(cost) {}
 
@@ -281,7 +284,7 @@ class CarryingWalk {
     return out;
   }
 
-  /// Of the last one.
+  /// Returns the cost of the last path.
   float path_cost() const { return path_cost_; }
 
  private:
@@ -306,7 +309,7 @@ class CarryingWalk {
     }
   }
 
-  /// Rows of the first fours alone, the others are done.
+  /// Extends the rows of the first kOfFours groups of four only, because the others are finished.
   template <std::size_t kOfFours>
   void extend(std::uint32_t place, const Rows& rows, Rows& next) {
     Row carry;
@@ -330,7 +333,7 @@ class CarryingWalk {
   std::array<std::array<std::uint8_t, By::kStates>, By::kChain> windows_;
 };
 
-/// The least path with one of these ends, where it costs less than `stays`.
+/// Returns the cheapest path with one of these ends, or nothing if no path costs less than `stays`.
 template <std::uint32_t kBits>
 std::optional<Windows> path_nearer(std::span<const std::uint32_t> ends, const ByPlace& levels, const ByPlace& aims,
                                    const ChainCost& cost, float stays) {
@@ -345,7 +348,7 @@ std::optional<Windows> path_nearer(std::span<const std::uint32_t> ends, const By
   return out;
 }
 
-/// Calls what takes a number of bits as a template's argument.
+/// Calls `call` with the number of bits as a template argument.
 template <class Call>
 auto with_bits(std::uint32_t code_bits, Call call) {
   static_assert(kTrellises.size() == 3);
@@ -375,7 +378,7 @@ void put_path(std::uint32_t code_bits, const Windows& windows, const ChainPath& 
 
 using Square = std::array<std::array<float, kGroup>, kGroup>;
 
-/// The sum of cost[i] * u_i^T u_i: moments of the columns. Upper half.
+/// Returns the sum of cost[i] * u_i^T u_i, the moments of the columns. Only the upper half is computed.
 Square moments_of(std::span<const float> cost, const float* carry, std::size_t stride) {
   Square out{};
   const auto n = static_cast<std::uint32_t>(cost.size());
@@ -397,7 +400,8 @@ void trellis_levels(std::uint32_t code_bits, std::span<std::uint8_t> codes) {
   const Rule rule(code_bits);
   const std::uint32_t n = rule.tables.chain;
   for (; !codes.empty(); codes = codes.subspan(n)) {
-    std::array<std::uint8_t, kGroup + 2 * kReach> chain;  // and its beginning again, which its end sees
+    std::array<std::uint8_t, kGroup + 2 * kReach>
+        chain;  // the chain, then its beginning again for the codes at its end
     for (std::uint32_t p = 0; p < n; ++p) chain[p] = codes[trellis_column(code_bits, p)];
     for (std::uint32_t k = 0; k < 2 * kReach; ++k) chain[n + k] = chain[k];
     std::uint32_t first = 0, second = 0;
@@ -454,20 +458,20 @@ bool improve_path(std::uint32_t code_bits, std::span<const float> pull, const Ch
   ByPlace aims{}, carried{};
   float stays = 0;
   for (std::uint32_t p = 0; p < trellis.chain; ++p) {
-    // The cost of a change d is the sum of cost[p] * (d[p] + away[p] + what is carried)^2, less that of none.
+    // The cost of a change d is the sum of cost[p] * (d[p] + away[p] + carried[p])^2, minus the cost of no change.
     const float left = pulled[p] - carried[p], away = cost.cost[p] > 0 ? left / cost.cost[p] : 0.0f;
     for (std::uint32_t q = p + 1; q < trellis.chain; ++q) carried[q] += cost.carry[p][q] * left;
     aims[p] = levels[p] + away;
     stays += left * away;
   }
-  stays *= 0.99999f;  // costs of paths are rounded
+  stays *= 0.99999f;  // a margin, because costs of paths are rounded
   std::uint32_t end = 0;
   for (std::uint32_t k = 0; 1u << k < trellis.states; ++k) {
     const auto [code, bit] = trellis.bits[k];
     end |= (path.codes[trellis_column(code_bits, code)] >> bit & 1u) << k;
   }
   const std::optional<Windows> windows = with_bits(code_bits, [&]<std::uint32_t kBits>() {
-    // Beside the end that is there another, for which fewer places do.
+    // In addition to the present end, another end is tried, chosen by fewer places.
     const std::array<std::uint32_t, 2> ends{end, end_of(Shares<kBits, Steps<kBits>::kChain / 4>(aims, cost.cost))};
     const std::span tried(ends);
     return path_nearer<kBits>(tried.first(ends[0] == ends[1] ? 1 : 2), levels, aims, cost, stays);

@@ -3,12 +3,12 @@
 namespace qsf {
 namespace {
 
-// Cached positions are widened a tile at a time, so that all queries share that work; a tile stays in the first level
-// of cache.
+// The number of floats in a tile of widened positions. All queries share the work of widening. A tile stays in the
+// first level of cache; a larger tile would not.
 inline constexpr std::size_t kTileFloats = kParts == 1 ? 4096 : 1024;  // 16 positions of 256 floats, see score()
 static_assert(kMaxHeadDim <= kTileFloats);
 
-/// `n` positions of a ring from `first` on, as floats: [n, stride].
+/// Widens `n` positions of a ring from position `first` on to floats: [n, stride].
 template <class Kv>
 QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::uint32_t n,
                       std::size_t stride, float* tile) {
@@ -20,7 +20,7 @@ QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t 
   }
 }
 
-/// Positions [first, last), whose queries see positions [from, to).
+/// The queries at positions [first, last) that see positions [from, to).
 struct Seen {
   std::uint32_t first, last;
   std::uint32_t from, to;
@@ -30,21 +30,24 @@ struct Query {
   const float* q;
   float* out;
   float* scores;
-  std::uint32_t oldest;  // position that it sees: its first score's
+  std::uint32_t oldest;  // the first position that the query sees; scores[0] is its score
 
   QSF_INLINE float* score(std::uint32_t position) const { return scores + (position - oldest); }
 };
 
-/// The queries from a position on, in order.
+/// Iterates over queries in order of positions, then heads, from a position on.
 class Queries {
  public:
   QSF_INLINE Queries(const AttendArgs& a, std::uint32_t position)
-      : a_(a), position_(position), scores_(a.scores + std::size_t{position} * a.n_heads * a.capacity) {}
+      : a_(a),
+        position_(position),
+        seen_(a.most_seen()),
+        scores_(a.scores + std::size_t{position} * a.n_heads * seen_) {}
 
   QSF_INLINE Query next() {
     const std::size_t at = position_ * a_.stride + std::size_t{head_} * a_.head_dim;
     const Query query{a_.q + at, a_.out + at, scores_, a_.oldest(position_)};
-    scores_ += a_.capacity;
+    scores_ += seen_;
     if (++head_ == a_.n_heads) {
       head_ = 0;
       ++position_;
@@ -55,10 +58,12 @@ class Queries {
  private:
   const AttendArgs& a_;
   std::uint32_t position_, head_ = 0;
+  std::size_t seen_;
   float* scores_;
 };
 
-/// body(queries) for those that saw, kAtOnce at once while there are as many.
+/// Calls body(queries) for all queries of `seen`, with kAtOnce queries in a call while as many are left, then one by
+/// one.
 template <int kAtOnce, class Body>
 QSF_INLINE void for_queries(const AttendArgs& a, const Seen& seen, Body body) {
   Queries queries(a, seen.first);
@@ -74,11 +79,12 @@ QSF_INLINE void for_queries(const AttendArgs& a, const Seen& seen, Body body) {
   }
 }
 
-/// Whether products with a cache's values are floats, and the processor adds one in one step.
+/// Whether sums use fused multiply-add. It needs a cache whose products are exact floats, because then a fused sum has
+/// the bits of one that is not fused, and a processor that has the instruction.
 template <class Kv, class Part = FloatPart>
 inline constexpr bool kFusedOver = Kv::kShort && requires(Part part) { plus_product(part, part, part); };
 
-/// sum + a b.
+/// Returns sum + a b, fused or not.
 template <bool kFused, class V>
 QSF_INLINE V add_product(V sum, V a, V b) {
   if constexpr (kFused) {
@@ -88,7 +94,7 @@ QSF_INLINE V add_product(V sum, V a, V b) {
   }
 }
 
-/// What a ring holds behind a tile, asked for a few lines at a time.
+/// Prefetches the positions that follow a tile in the ring, a few cache lines for each call.
 class AskedAhead {
  public:
   QSF_INLINE void begin(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::size_t bytes) {
@@ -106,8 +112,8 @@ class AskedAhead {
   const std::byte* end_ = nullptr;
 };
 
-/// Tiles of at most so many of the positions that queries see: enter(first, n), then visible(seen) for those queries
-/// that see the same of it.
+/// Splits the positions that queries see into tiles of at most `most`. Calls enter(first, n) for each tile, then
+/// visible(seen) for each run of queries that see the same positions of it.
 template <class Enter, class Visible>
 QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, Visible visible) {
   const std::uint32_t end = a.end(a.n_positions - 1);
@@ -130,7 +136,8 @@ QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, 
   }
 }
 
-/// Products of a query with kPositions keys, [kPositions, stride], lane by lane: dots(i, lanes) for each.
+/// Multiplies a query with kPositions keys, [kPositions, stride], and calls dots(i, lanes) with the 16 lane sums of
+/// each.
 template <bool kFused, int kPositions, class Dots>
 QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys, std::size_t stride, Dots dots) {
   Floats sums[kPositions];
@@ -146,7 +153,7 @@ QSF_INLINE void multiply(const AttendArgs& a, const float* q, const float* keys,
   unroll<kPositions>([&](auto i) __attribute__((always_inline)) { dots(i, sums[i]); });
 }
 
-/// The scores of n keys, [n, stride].
+/// Computes the scores of n keys, [n, stride].
 template <bool kFused, int kPositions>
 void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t n, std::size_t stride, float* scores) {
   std::uint32_t i = 0;
@@ -176,7 +183,8 @@ void score(const AttendArgs& a, const float* q, const float* keys, std::uint32_t
   }
 }
 
-/// The tree of a sum over lanes, where lane l's is a vector apart: leaf(l) is that of lanes l and l + 8.
+/// Adds lane sums by the tree of kernels.h if each lane has a vector of its own. leaf(l) returns the sum of lanes l and
+/// l + 8.
 template <int kLane = 0, int kApart = 1, class Leaf>
 QSF_INLINE auto add_by_tree(Leaf leaf) {
   if constexpr (2 * kApart == kLanes) {
@@ -192,10 +200,10 @@ QSF_INLINE Several<Floats, kCount> operator+(const Several<Floats, kCount>& a, c
 }
 
 inline constexpr bool kTurnsKeys = kParts == 1;
-inline constexpr std::uint32_t kTurnedFor = 8;  // queries: for fewer it takes longer than it saves
+inline constexpr std::uint32_t kTurnedFor = 8;  // queries; for fewer, transposing takes longer than it saves
 
-/// The scores of kPanels times 16 keys, [head_dim, 16] each, of kQueries queries: the bits that score() has, with keys
-/// in the lanes, so that sums are not gathered from them.
+/// Computes the scores of kPanels panels of 16 keys, [head_dim, 16] each, for kQueries queries. The scores have the
+/// bits of score(). A lane is a key, so that no sum over lanes is needed.
 template <bool kFused, int kQueries, int kPanels>
 QSF_INLINE void score_panels(const AttendArgs& a, const Query (&queries)[kQueries], const float* keys, Floats* scores) {
   using Sums = Several<Floats, kQueries * kPanels>;
@@ -227,12 +235,12 @@ QSF_INLINE void score_panels(const AttendArgs& a, const Query (&queries)[kQuerie
     }
     return sum + other;
   });
-  // A sum that begins with +0 is never -0.
+  // Adding +0 turns -0 into +0, because the sums of score() begin with +0 and are never -0.
   unroll<kQueries * kPanels>(
       [&](auto i) __attribute__((always_inline)) { scores[i] = (sums.of[i] + broadcast(0.0f)) * broadcast(a.scale); });
 }
 
-/// Of keys in panels from position `at` on, those scores that the queries see.
+/// Computes the scores of keys in kPanels panels from position `at` on, and stores those that the queries see.
 template <bool kFused, int kQueries, int kPanels>
 QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t at,
                              const float* panels) {
@@ -254,8 +262,8 @@ QSF_INLINE void score_turned(const AttendArgs& a, const Seen& seen, const Query 
   });
 }
 
-/// Of kQueries queries, out[0 .. 16 kVectors), `left` of which there are, plus weights[i] * values[i] in ascending
-/// order of n positions.
+/// Adds weights[i] * values[i] to out[0 .. 16 kVectors) of kQueries queries, for n positions in ascending order. Only
+/// the first `left` elements of `out` exist.
 template <bool kFused, int kQueries, int kVectors>
 QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const float* values, std::uint32_t n,
                              std::size_t stride, std::size_t left, float* const (&out)[kQueries]) {
@@ -286,7 +294,7 @@ QSF_INLINE void add_weighted(const float* const (&weights)[kQueries], const floa
   });
 }
 
-/// The same of all their dimensions, of values from position `first` on.
+/// Adds weighted values in all dimensions of kQueries queries. `first` is the position of the tile's first value.
 template <bool kFused, int kVectors, int kQueries>
 void add_values(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQueries], std::uint32_t first,
                 const float* tile, std::size_t stride) {
@@ -310,16 +318,17 @@ void add_values(const AttendArgs& a, const Seen& seen, const Query (&queries)[kQ
   }
 }
 
-/// Of n scores, the last of which is the query's own position's: ALiBi (Press et al., 2021).
+/// Subtracts slope times the distance from each of n scores (ALiBi, Press et al., 2021). The last score belongs to the
+/// query's own position.
 QSF_INLINE void bias_by_distance(float* scores, std::uint32_t n, float slope) {
   for (std::uint32_t i = 0; i < n; ++i) scores[i] = scores[i] - slope * static_cast<float>(n - 1 - i);
 }
 
-/// Scores become weights; `sink`, where there is one, is the score of nothing beside them.
+/// Replaces scores with softmax weights. `sink` is an additional score without a value, or null.
 template <class Kv>
 QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
   if constexpr (Kv::kShort) {
-    // Of fewer than 2^20 positions none is so small that its product with a value's last bit is no float.
+    // With fewer than 2^20 positions, every product of a weight and a value's last bit is an exact float.
     softmax_beside(
         scores, n, 1.0f, sink, [](Floats x) __attribute__((always_inline)) { return rough_exp(x); },
         [](Floats p, Floats by) __attribute__((always_inline)) { return round_to_13_bits(p * by); });
@@ -328,7 +337,8 @@ QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
   }
 }
 
-/// A tile of keys turned, in panels of 16: [head_dim, 16] each. Behind the last key it is there again.
+/// Widens and transposes a tile of keys into panels of 16: [head_dim, 16] each. The last key is repeated to fill its
+/// panel.
 template <class Kv>
 QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint32_t n, float* tile) {
   const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
@@ -351,7 +361,7 @@ QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint
 
 template <class Kv>
 void attend(const AttendArgs& args) {
-  // With accumulators in 8 registers at most, in 16 where there are 32.
+  // The accumulators fill at most 8 registers, or 16 on processors with 32.
   constexpr int kPositions = kParts > 4 ? 1 : kParts == 4 ? 2 : 4;
   constexpr int kQueries = kParts == 1 ? 4 : kParts <= 4 && !kFewKernels ? 2 : 1;
   constexpr int kVectors = kParts == 1 ? 4 : (kPositions + kQueries - 1) / kQueries;

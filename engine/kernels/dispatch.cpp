@@ -1,4 +1,4 @@
-// Which of this build's instruction sets this machine can run.
+// Selection of this build's instruction sets that this machine can run.
 #include <algorithm>
 #include <array>
 
@@ -19,8 +19,8 @@ namespace qsf {
 namespace {
 
 #if defined(__x86_64__)
-/// Linux saves tiles for those only that have asked: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). How others
-/// are asked is not known here.
+/// Asks Linux for matrix tiles: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). Linux saves tiles only for
+/// processes that have asked. Other systems are not supported.
 bool allow_tiles() {
 #ifdef __linux__
   return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
@@ -59,7 +59,7 @@ std::uint64_t read([[maybe_unused]] CpuWord word) {
 #elif defined(__aarch64__) && defined(__linux__)
   return getauxval(AT_HWCAP);
 #else
-  return ~std::uint64_t{0};  // 64-bit Apple processors have all that is asked for
+  return ~std::uint64_t{0};  // 64-bit Apple processors have everything that is required
 #endif
 }
 
@@ -67,14 +67,15 @@ bool runs_here(const Isa& isa) {
   return std::ranges::all_of(isa.needs, [](CpuBit need) { return (read(need.word) >> need.bit & 1) != 0; });
 }
 
-/// From family 26 on AMD's processors fetch far ahead by themselves, and lines that are asked for twice take the places
-/// of others under way: 1.1 to 1.25 times the speed (docs/decisions/0007). Others are asked as an Intel Xeon is best.
+/// Whether weights are prefetched at one distance only. From family 26 on, AMD's processors fetch far ahead by
+/// themselves, and a second prefetch of a line displaces others in progress: one distance is 1.1 to 1.25 times as fast
+/// (docs/decisions/0007). Other processors use the distances that are best on an Intel Xeon.
 bool asks_once() {
 #if defined(__x86_64__)
   std::uint32_t a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(0, &a, &b, &c, &d) == 0 || b != signature_AMD_ebx) return false;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0) return false;
-  constexpr std::uint32_t kBase = 15;  // the extended family counts on from it
+  constexpr std::uint32_t kBase = 15;  // the extended family is added to it
   return (a >> 8 & 15) == kBase && kBase + (a >> 20 & 255) >= 26;
 #else
   return false;

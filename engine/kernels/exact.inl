@@ -1,5 +1,5 @@
-// exp, tanh, sin and cos from IEEE add, multiply and divide alone: the same bits on every machine. Bounds are tested
-// against long double (tests/kernels/exact_test.cpp).
+// exp, tanh, sin and cos with IEEE addition, multiplication and division only, so that every machine computes the same
+// bits. Tests compare the stated bounds with long double (tests/kernels/exact_test.cpp).
 
 namespace qsf {
 namespace {
@@ -10,8 +10,8 @@ struct Power {
   Floats p;  // e^r - 1
 };
 
-/// For |x| <= 2^20. ln 2 in two pieces, the first with 9 bits so that k times it is exact; Taylor's series to the
-/// seventh power, its coefficients rounded to float.
+/// Splits x for |x| <= 2^20. ln 2 has two pieces; the first has 9 bits, so that its product with k is exact. The
+/// polynomial is Taylor's series to the seventh power with coefficients rounded to float.
 QSF_INLINE Power power_of_e(Floats x) {
   const Ints k = nearest_int(x * broadcast<0x1.715476p0f>());
   const Floats n = convert_to<Floats>(k);
@@ -25,11 +25,11 @@ QSF_INLINE Power power_of_e(Floats x) {
   return {k, p * (r * r) + r};
 }
 
-/// e^x. Within 2 ulp; below 2^-126 within 2 of the smallest steps; 0 below about -104, infinity above about 88.72; a
-/// NaN stays.
+/// Returns e^x within 2 ulp; below 2^-126, within 2 of the smallest steps. The result is 0 below about -104, infinity
+/// above about 88.72, and a NaN for a NaN.
 QSF_INLINE Floats exp(Floats x) {
   const auto [k, p] = power_of_e(min(broadcast<89.0f>(), max(broadcast<-104.0f>(), x)));
-  // 2^k in two factors: either is a normal float, and only the last product rounds.
+  // 2^k is a product of two normal floats, so that only the last multiplication rounds.
   const Bits biased = bit_cast<Bits>(k) + broadcast<512u>();
   const Bits half = shift_right<1>(biased);
   const Floats first = bit_cast<Floats>(shift_left<23>(half - broadcast<256u - 127u>()));
@@ -37,16 +37,16 @@ QSF_INLINE Floats exp(Floats x) {
   return ((p + broadcast<1.0f>()) * first) * second;
 }
 
-/// The same bits for x in [-64, 0], where one factor does; a NaN stays.
+/// Returns the bits of exp(x) for x in [-64, 0], where a single factor 2^k is enough. A NaN stays a NaN.
 QSF_INLINE Floats exp_of_negative(Floats x) {
   const auto [k, p] = power_of_e(x);
   return (p + broadcast<1.0f>()) * bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(k) + broadcast<127u>()));
 }
 
-/// e^x within 2^-16 of itself for x in [-64, 0]; a NaN stays. 2^k 2^f, |f| <= 1/2, by the polynomial of the least
-/// relative error, 2^-18.4.
+/// Returns e^x within a relative 2^-16 for x in [-64, 0]; a NaN stays a NaN. The result is 2^k 2^f with |f| <= 1/2; the
+/// polynomial for 2^f has the least relative error, 2^-18.4.
 QSF_INLINE Floats rough_exp(Floats x) {
-  constexpr float kRounder = 0x1.8p23f + 127;  // added, it leaves k and a float's bias in the low bits
+  constexpr float kRounder = 0x1.8p23f + 127;  // adding it leaves k plus a float's exponent bias in the low bits
   const Floats t = x * broadcast<0x1.715476p0f>();
   const Floats rounded = t + broadcast<kRounder>();
   const Floats f = t - (rounded - broadcast<kRounder>());
@@ -58,30 +58,32 @@ QSF_INLINE Floats rough_exp(Floats x) {
   return p * bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(rounded)));
 }
 
-/// x in 13 significant bits, half to even (Veltkamp). What is above 2^116 becomes a NaN, which stays one.
+/// Rounds x to 13 significant bits, half to even (Veltkamp). Magnitudes above 2^116 become NaN; a NaN stays a NaN.
 QSF_INLINE Floats round_to_13_bits(Floats x) {
   const Floats apart = x * broadcast<2049.0f>();
   return apart - (apart - x);
 }
 
-/// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays.
+/// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with x's sign. Within 3 ulp, denormals included; 1 from 10 on; a NaN stays a
+/// NaN.
 QSF_INLINE Floats tanh(Floats x) {
   const Bits sign = bit_cast<Bits>(x) & broadcast<0x80000000u>();
   const Floats magnitude = min(broadcast<10.0f>(), bit_cast<Floats>(bit_cast<Bits>(x) & broadcast<0x7fffffffu>()));
   const auto [k, p] = power_of_e(magnitude + magnitude);
   const Floats scale = bit_cast<Floats>(shift_left<23>(bit_cast<Bits>(k) + broadcast<127u>()));
-  // e^2|x| - 1: no cancellation, p itself where k is 0
+  // e^2|x| - 1 without cancellation; it is p itself if k is 0
   const Floats less_one = scale * p + (scale - broadcast<1.0f>());
   return bit_cast<Floats>(bit_cast<Bits>(less_one / (less_one + broadcast<2.0f>())) | sign);
 }
 
-// sin and cos go through double: half the lanes of a vector.
+// sin and cos compute in double, with half the lanes of a vector.
 inline constexpr int kHalfLanes = kParts == kLanes ? 1 : kLanes / kParts / 2;
 using FloatHalf = PartOf<float, kHalfLanes>::type;
 using Doubles = PartOf<double, kHalfLanes>::type;
 using Longs = PartOf<std::uint64_t, kHalfLanes>::type;
 
-/// 1 / first! - x^2 / (first + 2)! + x^4 / (first + 4)! ...: cos for first 0, sin x / x for first 1.
+/// Returns 1 / first! - x^2 / (first + 2)! + x^4 / (first + 4)! ..., which is cos x for first = 0 and sin x / x for
+/// first = 1.
 template <int kTerms>
 struct Series {
   double c[kTerms];
@@ -105,12 +107,13 @@ QSF_INLINE Doubles evaluate(const Series<kTerms>& series, const Doubles& square)
   return p;
 }
 
-/// sin(x + turn quarters). Within half an ulp and 2^-40 for |x| <= 2^24, within 2^-21 up to 2^30, a NaN beyond. From x
-/// its quarters of a turn are taken, pi / 2 in three doubles of which the first two have 29 bits: exact times 24 bits.
+/// Returns sin(x + turn quarters of a turn). The error is at most half an ulp plus 2^-40 for |x| <= 2^24 and at most
+/// 2^-21 up to 2^30; the result is a NaN beyond. Quarter turns are subtracted from x with pi / 2 in three doubles. The
+/// first two have 29 bits, so that their products with 24 bits are exact.
 QSF_INLINE FloatHalf wave(const FloatHalf& at, std::uint64_t turn) {
   constexpr auto kSin = alternating_series<9>(1);
   constexpr auto kCos = alternating_series<10>(0);
-  constexpr double kRounder = 0x1.8p52;  // added, it leaves the nearest integer in the low bits
+  constexpr double kRounder = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
   constexpr std::uint64_t kOne = 1, kTwo = 2;
   constexpr std::uint64_t kMagnitude = ~std::uint64_t{0} >> 1, kFarthest = 0x41d0000000000000;
   const Doubles x = convert_to<Doubles>(at);
@@ -122,7 +125,7 @@ QSF_INLINE FloatHalf wave(const FloatHalf& at, std::uint64_t turn) {
   const Longs odd = Longs{} - (quarter & kOne);
   const Longs sine = bit_cast<Longs>(r * evaluate(kSin, square)), cosine = bit_cast<Longs>(evaluate(kCos, square));
   const Longs value = ((cosine & odd) | (sine & ~odd)) ^ ((quarter & kTwo) << 62);
-  // All bits set, a NaN, where the magnitude is greater: the difference wraps.
+  // All bits set, a NaN, if the magnitude is greater, because the difference wraps.
   const Longs beyond = Longs{} - ((kFarthest - (bit_cast<Longs>(x) & kMagnitude)) >> 63);
   return convert_to<FloatHalf>(bit_cast<Doubles>(value | beyond));
 }

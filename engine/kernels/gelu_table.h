@@ -1,4 +1,4 @@
-// What GELU (its tanh form) adds to max(x, 0), as a table over |x|, for gelu_fast.
+// The difference between GELU (its tanh form) and max(x, 0) as a table over |x|, for gelu_fast.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// An instruction set as dispatch sees it: its kernels, and what the processor must show before any of them may run.
+// An instruction set for dispatch: its kernels, and the processor features that they need.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace qsf {
 
-/// Where processors say what they have: x86's cpuid (leaf, sub-leaf 0 or another, register) and XCR0, which tells the
-/// registers that the operating system saves; Linux' AT_HWCAP on ARM. tiles_allowed is 1 where the system lets this
-/// process use matrix tiles, for which it is asked when this is read.
+/// The words that report processor features: x86's cpuid (leaf, sub-leaf if not 0, register), XCR0 with the registers
+/// that the operating system saves, and Linux' AT_HWCAP on ARM. tiles_allowed is 1 if the system lets this process use
+/// matrix tiles; reading it asks the system.
 enum class CpuWord : std::uint8_t {
   leaf1_ecx,
   leaf7_ebx,
@@ -30,22 +30,22 @@ struct CpuBit {
 
 struct Isa {
   Kernels kernels;
-  std::span<const CpuBit> needs;  // looked at in this order, until one is not there
+  std::span<const CpuBit> needs;  // read in this order until one is missing
 };
 
-/// How many bytes ahead a product's weights are asked for into the first and the second level of cache; 0 asks for what
-/// is there.
+/// The distances in bytes at which a product prefetches weights into the first and the second level of cache. 0
+/// prefetches the current position.
 struct ReadAhead {
   std::ptrdiff_t first;
   std::ptrdiff_t second;
 };
 constexpr ReadAhead kBothLevels{1024, 8192};
-/// With few columns, as is best on this machine from available_kernels() on.
+/// The distances for products with few columns. available_kernels() sets them for this machine.
 extern ReadAhead read_ahead;
 
 inline constexpr std::size_t kMaxIsas = 16;  // in one build
 
-/// Slowest first; the first is the scalar one.
+/// Returns the instruction sets of this build, slowest first. The first is the scalar one.
 std::span<const Isa* const> built_isas();
 
 }  // namespace qsf

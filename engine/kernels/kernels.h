@@ -1,5 +1,5 @@
-// Every computation on vectors and matrices, as one table of functions per instruction set. All tables give the same
-// bits: see docs/design.md, "Arithmetic". Kernels see spans and sizes, never files or models.
+// Every computation on vectors and matrices, as one table of functions for each instruction set. All tables compute the
+// same bits (docs/internals/determinism.md). Kernels receive spans and sizes, never files or models.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ namespace qsf {
 
 inline constexpr std::uint32_t kPanel = 4;
 
-/// Which activations are rounded under one scale: kGroup neighbours, or all of a column.
+/// The activations that are rounded with one scale: a group of kGroup neighbours, or a whole column.
 enum class ScaleOf : std::uint8_t { group, column };
 
-/// Activation columns rounded to int8 under scales of their groups or of each column: x = d * code, code in [-127,
-/// 127], zeros from cols to padded. Four columns are a panel, the last one with n % 4 where that is not 0. A panel
-/// holds a group of each of its columns side by side, then their next groups, so that a pass over columns reads on from
-/// where it is.
+/// Activation columns rounded to int8: x = d * code, code in [-127, 127]. The scale d belongs to a group or to a whole
+/// column. Codes from cols to padded are 0. Four columns are a panel; the last panel has n % 4 columns if n is not a
+/// multiple of 4. A panel stores the first group of each of its columns, then the second group of each, and so on, so
+/// that a pass over columns reads memory in order.
 struct QuantizedColumns {
   std::int8_t* codes = nullptr;  // [n / 4, padded / kGroup, 4, kGroup]
   float* d = nullptr;            // [n / 4, padded / kGroup, 4]
@@ -30,28 +30,28 @@ struct QuantizedColumns {
   float* half_sums = nullptr;    // [n / 4, padded / kGroup, 4, 2]  of each half of a group
   std::uint32_t padded = 0;      // padded_cols(cols)
 
-  /// The columns from `column`, a multiple of kPanel, on.
+  /// Returns the columns from `column` on, which must be a multiple of kPanel.
   QuantizedColumns from(std::size_t column) const {
     const std::size_t groups = column * padded / kGroup;
     return {codes + column * padded, d + groups, sums + groups, half_sums + 2 * groups, padded};
   }
-  /// Where a group of one of n columns lies, counted in groups.
+  /// Returns the index of a group of one of n columns, counted in groups.
   std::size_t place(std::size_t column, std::size_t n, std::size_t group) const {
     const std::size_t in_panel = column % kPanel, first = column - in_panel;
     return first * (padded / kGroup) + group * panel_width(column, n) + in_panel;
   }
-  /// Columns in the panel of one of n columns.
+  /// Returns the number of columns in the panel of `column`, one of n columns.
   static std::size_t panel_width(std::size_t column, std::size_t n) {
     const std::size_t first = column - column % kPanel;
     return n - first < kPanel ? n - first : kPanel;
   }
 };
 
-/// Columns are padded so that whole blocks of every format have activations, and to an odd number of cache lines, so
-/// that the same place in two panels does not fall into the same cache set.
+/// Returns the padded length of a column. It covers whole blocks of every format, and it is an odd number of cache
+/// lines, so that equal offsets in two panels do not share a cache set.
 constexpr std::uint32_t padded_cols(std::uint32_t cols) { return (cols + 255) / 256 * 256 + 64; }
 
-/// y[c * y_stride + r] = sum over k of w[r, k] * x[c, k], r in [0, rows), c in [0, n). Rows begin at a strip.
+/// y[c * y_stride + r] = sum over k of w[r, k] * x[c, k], r in [0, rows), c in [0, n). The first row begins a strip.
 struct MatmulArgs {
   const std::byte* weights;  // tiles for quantized formats, row-major for float formats; any alignment
   std::uint32_t rows;        // need not be a multiple of 16: y is written only up to `rows`
@@ -64,9 +64,9 @@ struct MatmulArgs {
   std::uint32_t y_stride;
 };
 
-/// The query heads that share one KV head, at one or several neighbouring positions; position p is cached in slot
-/// p % capacity. A query sees its own position and those before it, `window` at most, and `ahead` behind it; what the
-/// first query sees must still be cached when the last position is.
+/// The query heads that share one KV head, at one or several consecutive positions. Position p is cached in slot p %
+/// capacity. A query sees its own position and earlier ones, `window` in total, and `ahead` later ones. The oldest
+/// position that the first query sees must still be cached when the last query's position is.
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
@@ -74,60 +74,65 @@ struct AttendArgs {
   const std::byte* v;             // the same
   std::uint32_t n_heads;          // query heads
   std::uint32_t head_dim;         // at most kMaxHeadDim
-  std::uint32_t capacity;         // at least window + n_positions - 1, or as many as there are positions
+  std::uint32_t capacity;         // at least window + n_positions - 1, or the number of all positions
   std::uint32_t position;         // of the first query
-  std::uint32_t n_positions;      // with a query
+  std::uint32_t n_positions;      // positions that have a query
   std::uint32_t window;           // most visible positions
-  float scale;                    // on every score, 1 / sqrt(head_dim)
-  float cap = 0;                  // c where a score s becomes c tanh(s / c); 0: it stays
-  const float* sinks = nullptr;   // [n_heads] scores of nothing, which softmax sees beside the others; or null
-  const float* slopes = nullptr;  // [n_heads] times the distance to a position is taken from its score; or null
-  float* scores;                  // [n_positions, n_heads, capacity] scratch
-  float* out;                     // as q, may be q
-  std::uint32_t ahead = 0;        // most positions that a query sees behind its own; then all of them are cached
+  float scale;                    // multiplies every score; 1 / sqrt(head_dim)
+  float cap = 0;                  // if not 0, a score s becomes cap tanh(s / cap)
+  const float* sinks = nullptr;   // [n_heads] additional scores without a value, for softmax; or null
+  const float* slopes = nullptr;  // [n_heads] slope times distance is subtracted from a score; or null
+  float* scores;                  // [n_positions, n_heads, most_seen()] scratch
+  float* out;                     // shape of q; may be q
+  std::uint32_t ahead = 0;        // later positions that a query sees; if not 0, all positions are cached
   std::uint32_t length = 0;       // with `ahead`: cached positions
 
-  /// The first position that query t sees.
+  /// Returns the first position that query t sees.
   std::uint32_t oldest(std::uint32_t t) const {
     const std::uint32_t seen = position + t + 1;
     return seen > window ? seen - window : 0;
   }
-  /// The one behind the last that it sees.
+  /// Returns the position after the last one that query t sees.
   std::uint32_t end(std::uint32_t t) const {
     const std::uint32_t own = position + t + 1;
     return ahead == 0 || ahead < length - own ? own + ahead : length;
   }
+  /// Returns a number of positions that no query sees more of, at most `capacity`.
+  std::uint32_t most_seen() const {
+    const std::uint32_t last = end(n_positions - 1);
+    return last < window + ahead ? last : window + ahead;
+  }
 };
 
-/// Columns of RoPE: column c turns every head of its v by the angles whose cosines and sines are its row of cos and
-/// sin.
+/// Columns of RoPE. Every head of column c of v is rotated by the angles in row c of cos and sin.
 struct RopeArgs {
   float* v;         // [n, stride]: n_heads * head_dim of each row
   std::uint32_t n;  // columns
   std::uint32_t stride;
   std::uint32_t n_heads;
   std::uint32_t head_dim;
-  std::uint32_t dims;  // the first values of a head, which turn; even
+  std::uint32_t dims;  // the first values of a head, which are rotated; even
   const float* cos;    // [n, dims / 2]
   const float* sin;    // the same
 };
 
-/// x = f(x), times up where that is not null.
+/// x = f(x); if `up` is not null, x = f(x) * up.
 using Activate = void(float* x, const float* up, std::uint32_t n);
 
-/// Lanes and order, the same everywhere: a sum over a vector keeps 16 lanes, lane j adding elements 16i + j in order
-/// (a short tail is padded with +0), then the tree l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
-/// Attention: score_i = dot(q, k_i) * scale, capped where that is asked for; softmax with the true maximum; out[d] =
-/// sum over i ascending of p_i * v_i[d], one accumulator per d. Cached values are widened to float first, so that
-/// attention over any cache has the bits of attention over the floats it stands for, but for f16: there q and p are
-/// rounded to 13 significant bits, so that products with values of 11 are floats, and fused sums have the bits of those
-/// that are not; and e^x is within 2^-16.
+/// All tables sum in the same order. A sum over a vector has 16 lanes; lane j adds elements 16i + j in ascending order,
+/// and +0 pads a short tail. The lanes are added by the tree l[j] + l[j+8], l[j] + l[j+4], l[j] + l[j+2], l[0] + l[1].
+///
+/// Attention: score_i = dot(q, k_i) * scale, capped on request; softmax with the true maximum; out[d] = sum over i
+/// ascending of p_i * v_i[d], with one accumulator for each d. Cached values are widened to float first, so that
+/// attention over any cache type has the bits of attention over the widened floats, except f16. With f16, q and p are
+/// rounded to 13 significant bits and e^x is within 2^-16. Products with values of 11 bits are then exact floats, so
+/// that fused sums have the bits of sums that are not fused.
 struct Kernels {
   std::string_view isa;
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
                            ScaleOf scale_of, const QuantizedColumns& out);
-  std::array<void (*)(const MatmulArgs&), kFormats.size()> matmul;  // by position in kFormats
-  /// y may be x, and weight null for ones.
+  std::array<void (*)(const MatmulArgs&), kFormats.size()> matmul;  // by index in kFormats
+  /// y may be x. A null weight stands for ones.
   void (*rms_norm)(const float* x, const float* weight, float* y, std::uint32_t n, float epsilon);
   /// (x - mean) / sqrt(variance + epsilon) * weight + bias; bias may be null, y may be x.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float* y, std::uint32_t n, float epsilon);
@@ -154,11 +159,11 @@ struct Kernels {
   std::uint32_t (*argmax)(const float* x, std::uint32_t n);  // the first of equals
 };
 
-/// The tables this build holds and this machine can run, slowest first; the scalar one is always there.
+/// Returns the tables of this build that this machine can run, slowest first. The scalar table is always the first.
 std::span<const Kernels* const> available_kernels();
-/// The fastest available table.
+/// Returns the fastest available table.
 const Kernels& best_kernels();
-/// By name (see cmake/QsfIsas.cmake); nullptr when not available.
+/// Returns the table with a name of cmake/QsfIsas.cmake, or null if it is not available.
 const Kernels* find_kernels(std::string_view isa);
 
 }  // namespace qsf

@@ -1,4 +1,4 @@
-// What of a format its kernel is made for, and what that takes as numbers.
+// Kinds of tiles: the properties of a format that a kernel is compiled for, and the numbers that it reads at run time.
 #include <algorithm>
 #include <bit>
 
@@ -7,52 +7,53 @@
 namespace qsf {
 namespace {
 
-/// What of a format shapes its kernel; formats of the same kind share one.
+/// The properties of a format that select its kernel. Formats of the same kind share a kernel.
 struct TileKind {
   std::uint8_t code_bits;
   bool trits;
   bool trellis;
-  bool shared;  // levels lie in memory, where TileShape::unpack has put them
+  bool shared;  // levels are read from the memory that TileShape::unpack has written
   Levels levels;
   Scale scale;
   bool has_min;
   bool has_offset;
   Sub sub;
 
-  /// Bits of a level, as the dot sees it.
+  /// Returns the bits of a level as the dot sees it.
   constexpr int level_bits() const {
     if (trellis || shared) return kTrellisBits;
     return levels == Levels::codes ? code_bits
                                    : std::bit_width(std::ranges::max(kLevels[static_cast<std::size_t>(levels)]));
   }
-  /// Whether levels are codes that lie in one plane, so many to a byte.
+  /// Whether levels are codes in a single plane, with a whole number of codes in a byte.
   constexpr bool in_fields() const {
     return !trits && !trellis && !shared && levels == Levels::codes && code_bits < 8 && std::has_single_bit(code_bits);
   }
-  /// Cache lines that a group of 32 takes, with its share of the block's numbers.
+  /// Returns the cache lines of a group of 32 columns, including its share of the block's scales.
   constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
-  /// Whether half a group's codes are whole loads of every plane, and of no chain that goes through others.
+  /// Whether half a group's codes are whole loads of every plane, without a chain that continues in the other half.
   constexpr bool halves() const {
     if (trellis) return trellis_tables(code_bits).chain < kGroup;
     return shared || (!trits && code_bits % 2 == 0);
   }
-  /// Whether codes and scales are unpacked once for many columns: where it takes more than storing and loading them,
-  /// and kernels need not be few.
+  /// Whether codes and scales are unpacked once for many columns. Unpacking must cost more than storing and loading
+  /// levels, and the build must not need few kernels.
   constexpr bool in_spans() const {
     return !kFewKernels &&
            (trits || trellis || sub != Sub::none || (code_bits != 8 && !std::has_single_bit(code_bits)));
   }
-  /// Sub-scales per group of 32.
+  /// Returns the number of sub-scales in a group of 32.
   constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
 };
 
-/// Where kernels are to be few, iq4_nl is an iq4_xs without sub-scales.
+/// Returns the kind of a format by itself. In builds with few kernels, iq4_nl is an iq4_xs without sub-scales.
 constexpr TileKind own_kind(const Format& f) {
   const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
   const bool trits = f.packing == Packing::trits, trellis = f.packing == Packing::trellis;
   return {f.code_bits, trits, trellis, false, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
 }
-/// Where kernels are to be few, one serves all that differ in how levels come from codes, but for the most used.
+/// Returns the kind of the kernel that multiplies a format. In builds with few kernels, one kernel serves all rare
+/// formats that differ only in how levels come from codes.
 constexpr TileKind tile_kind(const Format& f) {
   const TileKind own = own_kind(f);
   const bool rare =
@@ -62,13 +63,14 @@ constexpr TileKind tile_kind(const Format& f) {
   return {kTrellisBits, false, false, true, Levels::codes, Scale::f16, false, true, Sub::none};
 }
 
-/// The kernel of a column alone, which unpacks for itself where that takes less than what memory gives meanwhile.
+/// Returns the kind of the kernel for a single column. Trellis formats unpack their own levels there, because unpacking
+/// takes less time than memory needs to deliver the weights.
 constexpr TileKind alone_kind(const Format& f) {
   const TileKind own = own_kind(f);
   return own.trellis ? own : tile_kind(f);
 }
 
-/// What of a format its kernel takes as numbers.
+/// The numbers of a format that its kernel reads at run time.
 struct TileShape {
   std::uint32_t groups;  // of 32 columns in a block
   std::uint32_t bytes;
@@ -77,7 +79,7 @@ struct TileShape {
   std::uint32_t sub_at;
   std::uint32_t codes_at;
   std::int32_t offset;
-  /// The levels of up to kUnpacked of a block's groups, from `group` on.
+  /// Writes the levels of the next groups of a block, from `group` on, kUnpacked at most.
   void (*unpack)(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
 };
 inline constexpr std::size_t kUnpacked = 4;

@@ -1,10 +1,10 @@
-// The KV cache of one head, per type of cache: a policy says how positions are written and read, and whether values
-// have 11 significant bits at most, so that their products with numbers of 13 bits are floats.
+// The KV cache of one head. A policy for each type of cache defines how positions are written and read. kShort states
+// that values have at most 11 significant bits, so that their products with numbers of 13 bits are exact floats.
 
 namespace qsf {
 namespace {
 
-/// `n` elements of kBytes each as floats, in whole vectors: zeros behind the last.
+/// Widens `n` elements of kBytes each to floats, in whole vectors. Lanes after the last element are 0.
 template <std::size_t kBytes, class Load>
 QSF_INLINE void widen_elements(const std::byte* from, std::size_t n, float* to, Load load_all) {
   std::size_t i = 0;
@@ -85,9 +85,9 @@ struct KvQ8 {
   }
 };
 
-/// Groups of 32 values: a bf16 scale, a bf16 minimum, then codes, value v in byte v % kCodeBytes from bit
-/// kBits * (v / kCodeBytes) on; value = minimum + scale * code. Both are rounded outwards, so that every value of the
-/// group is within half a scale of its code's. A last group of fewer values repeats the last of them.
+/// Groups of 32 values: a bf16 scale, a bf16 minimum, then codes; value = minimum + scale * code. Value v is in byte v
+/// % kCodeBytes, from bit kBits * (v / kCodeBytes) on. Scale and minimum are rounded outwards, so that every value of
+/// the group is within half a scale of its code's value. A short last group repeats its last value.
 template <int kBits>
 struct KvGroups {
   static constexpr KvType kType = kBits == 4 ? KvType::q4 : KvType::q2;
@@ -101,7 +101,7 @@ struct KvGroups {
     const Group group(position + d / kKvGroup * (kHeadBytes + kCodeBytes));
     return d % kKvGroup == 0 ? group.low() : group.high();
   }
-  /// To whole groups.
+  /// Writes whole groups of kKvGroup floats.
   QSF_INLINE static void widen(const std::byte* position, std::size_t head_dim, float* to) {
     for (std::size_t d = 0; d < head_dim; d += kKvGroup, position += kHeadBytes + kCodeBytes) {
       const Group group(position);
@@ -121,7 +121,7 @@ struct KvGroups {
  private:
   struct Group {
     Floats scale, minimum;
-    Bits codes;  // the first 16 values' in the lowest bits, the others' from the fifth on
+    Bits codes;  // the first 16 values' codes from bit 0 on, the others' from bit 4 on
 
     QSF_INLINE explicit Group(const std::byte* at) {
       std::uint32_t head;
@@ -130,7 +130,7 @@ struct KvGroups {
       minimum = broadcast(bit_cast<float>(head & 0xffff0000u));
       if constexpr (kBits == 4) {
         codes = load_promote_u8(at + kHeadBytes);
-      } else {  // the upper half of the lanes takes each byte's next code
+      } else {  // the upper half of the lanes holds each byte's next code
         std::byte twice[2 * kCodeBytes];
         __builtin_memcpy(twice, at + kHeadBytes, kCodeBytes);
         __builtin_memcpy(twice + kCodeBytes, at + kHeadBytes, kCodeBytes);
@@ -147,7 +147,8 @@ struct KvGroups {
     }
   };
 
-  /// Where a value or the range is not finite, the scale is a NaN, so that results show it. Below 2^-120 it is 0.
+  /// Writes a NaN as the scale if a value or the range is not finite, so that results show it. A scale below 2^-120 is
+  /// written as 0.
   QSF_INLINE static void write_group(Floats low, Floats high, std::byte* to) {
     const float most = reduce_max(max(low, high));
     const float least = -reduce_max(max(broadcast(0.0f) - low, broadcast(0.0f) - high));

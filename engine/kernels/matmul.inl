@@ -1,11 +1,25 @@
-// Matrix products.
+// Matrix products. The table shows the function that multiplies each share of a call's n columns.
+//
+//   format      columns                                         function               strips at a time
+//   float       all                                             strip_of_floats        1
+//   quantized   whole tile passes, with MatrixTiles             strips_times_tiles     kTileStrips
+//   in_spans()  whole passes of kMaxPass, without MatrixTiles,  strip_in_spans         1
+//               if n > kMaxPass
+//   quantized   the remaining columns, in passes of kMaxPass    strips_times_columns   1
+//               columns and fewer
+//                 a pass of kMaxPass in WebAssembly             strip_times_pass       1
+//                 columns_alone(n) in WebAssembly               halves_times_column    2
+//
+// All columns are multiplied with a strip before the next strip, so that a strip is read from memory once; the columns
+// of halves_times_column follow after the last strip. dots_of_part computes the integer dots of every function except
+// strip_of_floats and strips_times_tiles.
 #include <algorithm>
 #include <optional>
 
 namespace qsf {
 namespace {
 
-/// f(s, c) for every sum of kStrips strips with kColumns columns.
+/// Calls f(s, c) for every sum of kStrips strips and kColumns columns.
 template <int kStrips, int kColumns, class F>
 QSF_INLINE void for_each_sum(F f) {
   unroll<kStrips>([&](auto s) __attribute__((always_inline)) {
@@ -13,14 +27,14 @@ QSF_INLINE void for_each_sum(F f) {
   });
 }
 
-/// The dots of a group of strips with a column, 16 bytes of every load after 16.
+/// Computes the dots of a group of kStrips strips and one column. A load is processed in parts of 16 bytes.
 template <int kDots, int kStrips, class Codes>
 QSF_INLINE void dots_by_parts(Ints (&dots)[kStrips], Codes& codes, const std::int8_t* group) {
-  constexpr int kSums = 2;  // so that a dot need not wait for the one before
+  constexpr int kSums = 2;  // two sums, so that a dot does not wait for the previous one
   const SpreadColumn<kDots> x(group);
   std::size_t at = 0;
   do {
-    asm("" : "+r"(at));  // not to be unrolled
+    asm("" : "+r"(at));  // keeps the compiler from unrolling
     IntPart sums[kStrips][kSums] = {};
     unroll<kDots>([&](auto index) __attribute__((always_inline)) {
       constexpr int kAt = decltype(index)::value;
@@ -38,20 +52,20 @@ QSF_INLINE void dots_by_parts(Ints (&dots)[kStrips], Codes& codes, const std::in
   } while (at != sizeof(Ints));
 }
 
-/// Panels that hold kColumns columns.
+/// The number of panels that hold kColumns columns.
 template <int kColumns>
 inline constexpr int kPanelsOf = kColumns > int{kPanel} ? kColumns / int{kPanel} : 1;
 
-/// f(s, c, dots) with the exact dots of part kPart of a group, of kStrips strips with kColumns columns; the codes' last
-/// part takes them to the next group.
+/// Calls f(s, c, dots) with the exact dots of part kPart of a group, for kStrips strips and kColumns columns. The last
+/// part of a group moves the codes to the next group.
 template <TileKind kKind, int kStrips, int kColumns, int kPart, class Codes, class Lines, class F>
 QSF_INLINE void dots_of_part(Codes& codes, const PanelPass (&panels)[kPanelsOf<kColumns>], Lines lines, ReadAhead by,
                              F f) {
   constexpr int kBits = kKind.level_bits();
   constexpr int kPer = kKind.per_group();
   constexpr int kDots = kMaxDots / kPer;
-  // Engines of WebAssembly keep few registers: a column alone takes a group in the rounds of a loop, which stay in
-  // order and need half as many.
+  // WebAssembly engines keep few registers. For one column the group is computed in two rounds of a loop, because the
+  // rounds stay in order and need half as many registers.
   constexpr int kRounds = kDotsInRow && kColumns == 1 && kPer == 1 && kKind.halves() ? 2 : 1;
   if constexpr (kByParts && kKind.trellis && kColumns == 1) {
     static_assert(kPer == 1);
@@ -65,7 +79,7 @@ QSF_INLINE void dots_of_part(Codes& codes, const PanelPass (&panels)[kPanelsOf<k
   }
   Sum<kBits> sum[kStrips][kColumns] = {};
   std::uint32_t rounds = kRounds;
-  if constexpr (kRounds > 1) asm("" : "+r"(rounds));  // not to be unrolled
+  if constexpr (kRounds > 1) asm("" : "+r"(rounds));  // keeps the compiler from unrolling
   for (const std::int8_t* x = panels[0].codes; rounds != 0; --rounds, x += kGroup / kRounds) {
     unroll<kDots / kRounds>([&](auto index) __attribute__((always_inline)) {
       constexpr int kAt = kPart * kDots + decltype(index)::value;
@@ -87,7 +101,7 @@ QSF_INLINE void dots_of_part(Codes& codes, const PanelPass (&panels)[kPanelsOf<k
                                       __attribute__((always_inline)) { f(s, c, total<kBits>(sum[s][c])); });
 }
 
-/// Panels that a pass of kColumns columns goes through.
+/// The panels that a pass of kColumns columns reads, at one group.
 template <TileKind kKind, int kColumns>
 struct PanelsPass {
   static constexpr int kPer = kKind.per_group();
@@ -108,7 +122,7 @@ struct PanelsPass {
   std::size_t width;
 };
 
-/// What is made of the sums of a group's codes, of each part in turn of kColumns columns.
+/// The sums of a group's activation codes, scaled for add_dots: one value for each part of each of kColumns columns.
 template <TileKind kKind, int kColumns>
 class GroupSums {
  public:
@@ -121,14 +135,15 @@ class GroupSums {
         if constexpr (kKind.has_min) put(scaled_ + kAt, sums * scales<kFirst>(panels[p].d));
       });
     });
-    // Through memory, from where they are spread; out of a vector's lanes would take as long as what they save.
+    // The values go through memory, because a load spreads one value to all lanes. Extracting it from a lane of a
+    // vector would take as long as the vector saves.
     if constexpr (kAtOnce > 1 && !kDotsInRow) asm("" : "+m"(offset_), "+m"(scaled_));
   }
-  /// Times levels' offset.
+  /// Returns the sum of the codes times the levels' offset.
   QSF_INLINE float offset(int column, int part) const {
     return offset_[kTakesOffset<kKind> ? column * kPer + part : 0];
   }
-  /// Times the scale of the column.
+  /// Returns the sum of the codes times the scale of the column.
   QSF_INLINE float scaled(int column, int part) const { return scaled_[kKind.has_min ? column * kPer + part : 0]; }
 
  private:
@@ -155,14 +170,14 @@ class GroupSums {
   alignas(sizeof(Part)) float scaled_[kKind.has_min ? kCount : 1] = {};
 };
 
-/// Adds to strips' sums with the columns from `column` on what for_parts(add, passed) goes through from `group` on, as
-/// for_each_part does.
+/// Adds products to the sums of kStrips strips with the columns from `column` on. for_parts(add, passed) supplies the
+/// parts from `group` on, as for_each_part does.
 template <TileKind kKind, int kStrips, int kColumns, class ForParts>
 QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs& a, const TileShape& shape,
                              std::uint32_t column, std::size_t group, ForParts for_parts) {
   PanelsPass<kKind, kColumns> panels(a, column, group);
   const float offset = dot_offset<kKind>(shape);
-  // Activations of more columns leave the first level of cache no room for what is far ahead.
+  // Activations of more than a panel leave no room in the first level of cache for weights that are far ahead.
   [[maybe_unused]] const ReadAhead by = kColumns > int{kPanel} || a.n > kPanel ? kBothLevels : read_ahead;
 
   GroupSums<kKind, kColumns> sums;
@@ -183,7 +198,7 @@ QSF_INLINE void add_products(Floats (&acc)[kStrips][kColumns], const MatmulArgs&
   for_parts(add, passed);
 }
 
-/// Dots of a strip with kColumns columns, and what is to be made of them.
+/// The dots of a strip with kColumns columns, with the scales and minima that they are multiplied by later.
 template <int kColumns>
 struct LaterDots {
   static constexpr int kParts = 8;
@@ -193,7 +208,8 @@ struct LaterDots {
   float minima[kParts][kLanes];
 };
 
-/// Adds `parts` of them to the columns' sums; kinds share it. `behind` is where they begin.
+/// Adds `parts` of the stored dots to the columns' sums. `behind` is the panel at the group of the first stored dot.
+/// Kinds of tiles share this function.
 template <int kPer, bool kHasMin, int kColumns>
 [[gnu::noinline]] void add_later_dots(float (&sums)[kColumns][kLanes], const LaterDots<kColumns>& later, int parts,
                                       float offset, const PanelPass& behind, std::size_t width) {
@@ -211,7 +227,8 @@ template <int kPer, bool kHasMin, int kColumns>
   }
 }
 
-/// A strip times the columns from `column` on where registers are few: many dots, then what is made of them.
+/// Multiplies a strip with the columns from `column` on, for machines with few registers: stores dots of up to 8 parts,
+/// then scales and adds all of them.
 template <TileKind kKind, int kColumns>
 void strip_times_pass(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
                       std::uint32_t column) {
@@ -244,8 +261,8 @@ void strip_times_pass(const MatmulArgs& a, const TileShape& shape, const std::by
   for (int c = 0; c < kColumns; ++c) store_strip(a, row, column + c, load(sums[c]));
 }
 
-/// kStrips strips of 16 rows, strip_bytes and rows_apart apart (0: one and the same), times kColumns activation columns
-/// from `column` on.
+/// Multiplies kStrips strips of 16 rows with kColumns activation columns from `column` on. Neighbouring strips are
+/// strip_bytes and rows_apart apart; 0 means the same strip twice.
 template <TileKind kKind, int kColumns, int kStrips>
 void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::size_t strip_bytes,
                           std::uint32_t row, std::uint32_t rows_apart, std::uint32_t column) {
@@ -259,7 +276,8 @@ void strips_times_columns(const MatmulArgs& a, const TileShape& shape, const std
   });
 }
 
-/// The `n_groups` of a span, from `group` on, times a pass of columns from first + column on; sums of `column` on.
+/// Multiplies `n_groups` of a span, from `group` on, with a pass of kMaxPass columns from first + column on. Adds to
+/// span.sums from `column` on.
 template <TileKind kKind>
 void span_times_columns(UnpackedSpan<kKind>& span, const MatmulArgs& a, const TileShape& shape, std::uint32_t first,
                         std::uint32_t column, std::size_t group, std::size_t n_groups) {
@@ -280,7 +298,7 @@ void span_times_columns(UnpackedSpan<kKind>& span, const MatmulArgs& a, const Ti
   unroll<kMaxPass>([&](auto c) __attribute__((always_inline)) { store(span.sums[column + c], acc[0][c]); });
 }
 
-/// A strip times the first `columns`, whole passes.
+/// Multiplies a strip with the first `columns` columns, which must be a multiple of kMaxPass.
 template <TileKind kKind>
 void strip_in_spans(const MatmulArgs& a, const TileShape& shape, const std::byte* strip, std::uint32_t row,
                     std::uint32_t columns) {
@@ -317,7 +335,7 @@ QSF_INLINE Floats load_weights_n(const std::byte* at, std::size_t n) {
   return load_weights<kFormat>(padded);
 }
 
-/// kRows rows from `row` on times kColumns columns from `column` on, of a float format.
+/// Multiplies kRows rows of a float format from `row` on with kColumns columns from `column` on.
 template <int kFormat, int kRows, int kColumns>
 QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::uint32_t column) {
   constexpr std::size_t kBytes = kFormats[kFormat].block_bytes;
@@ -355,7 +373,7 @@ QSF_INLINE void rows_times_columns(const MatmulArgs& a, std::uint32_t row, std::
   });
 }
 
-/// 16 rows of a float format from `row` on.
+/// Multiplies the 16 rows of a float format from `row` on, fewer at the end of the matrix, with kColumns columns.
 template <int kFormat, int kColumns>
 void strip_of_floats(const MatmulArgs& a, std::uint32_t row, std::uint32_t column) {
   constexpr int kRows = kColumns >= 4 ? 1 : 4 / kColumns;
@@ -364,7 +382,8 @@ void strip_of_floats(const MatmulArgs& a, std::uint32_t row, std::uint32_t colum
   for (; row < end; ++row) rows_times_columns<kFormat, 1, kColumns>(a, row, column);
 }
 
-/// pass(kColumns, column) until all columns from `column` on are served, as many in a pass as registers hold.
+/// Calls pass(kColumns, column) until all columns in [column, n) are multiplied. Each pass has as many columns as
+/// registers hold, kMaxPass at most.
 template <class Pass>
 QSF_INLINE void for_columns(std::uint32_t column, std::uint32_t n, Pass pass) {
   unroll<4>([&](auto index) __attribute__((always_inline)) {
@@ -375,29 +394,31 @@ QSF_INLINE void for_columns(std::uint32_t column, std::uint32_t n, Pass pass) {
   });
 }
 
-/// Strips of `rows`, 0 for none; no sum that might wrap.
+/// Returns the number of strips that hold `rows`. The formula cannot overflow, unlike rounding up by addition.
 constexpr std::uint32_t strips_of(std::uint32_t rows) { return rows / kTileRows + (rows % kTileRows != 0 ? 1 : 0); }
 
-/// A column alone where nothing can be read ahead: one half of the strips beside the other. Processors follow two runs
-/// of memory, but not many short ones.
+/// Multiplies one column, on machines without prefetch: strip i together with strip i of the second half. Processors
+/// follow two long runs of memory by themselves, but not many short ones.
 template <TileKind kKind>
 void halves_times_column(const MatmulArgs& a, const TileShape& shape, std::size_t strip_bytes, std::uint32_t column) {
   const std::uint32_t strips = strips_of(a.rows), half = strips / 2 + strips % 2;
   for (std::uint32_t strip = 0; strip < half; ++strip) {
-    const std::uint32_t apart = strip + half < strips ? half : 0;  // a last strip alone is its own neighbour
+    const std::uint32_t apart =
+        strip + half < strips ? half : 0;  // without a strip in the second half, the strip is computed twice
     strips_times_columns<kKind, 1, 2>(a, shape, a.weights + strip * strip_bytes, apart * strip_bytes, strip * kTileRows,
                                       apart * kTileRows, column);
   }
 }
 
-/// Columns that passes of several leave, to be taken alone where nothing can be read ahead.
+/// Returns how many of n columns are multiplied one at a time: on machines without prefetch, those that passes of
+/// several columns leave over.
 constexpr std::uint32_t columns_alone(std::uint32_t n) {
   constexpr std::uint32_t kFewest = kPassesOfTwo ? 2 : 4;
   if (kReadsAhead) return 0;
   return kMaxPass < kFewest ? n : n % kFewest;
 }
 
-/// All columns of a strip before the next: a strip is read from memory once.
+/// Multiplies all columns of a strip before the next strip, so that a strip is read from memory once.
 template <TileKind kKind, TileKind kAlone, class Tiles = MatrixTiles<Ints>>
 void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   const std::size_t strip_bytes = whole_groups(a.cols, shape) / shape.groups * shape.bytes;
@@ -417,7 +438,7 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
   for (std::uint32_t strip = 0; strip < strips && together != 0; strip += step) {
     const std::byte* const at = a.weights + strip * strip_bytes;
     const std::uint32_t row = strip * kTileRows, here = std::min(strips - strip, step);
-    // A last strip alone is its own neighbour.
+    // Without a second strip, the strip is computed twice.
     const std::size_t to_next = here == 1 ? 0 : strip_bytes;
     if constexpr (Tiles::kColumns != 0) {
       if (in_tiles != 0) strips_times_tiles<kKind>(*tiles, a, shape, at, to_next, row, in_tiles);
@@ -430,7 +451,7 @@ void matmul_tiles(const MatmulArgs& a, const TileShape& shape) {
     for_columns(in_tiles + in_spans, together, [&](auto columns, std::uint32_t column) {
       if constexpr (columns > 1 || kReadsAhead) {
         for (std::uint32_t s = 0; s < here; ++s) {
-          if constexpr (kDotsInRow && columns == kMaxPass) {  // fewer gain little or nothing
+          if constexpr (kDotsInRow && columns == kMaxPass) {  // a smaller pass gains little or nothing
             strip_times_pass<kKind, columns>(a, shape, at + s * strip_bytes, row + s * kTileRows, column);
           } else {
             strips_times_columns<kKind, columns, 1>(a, shape, at + s * strip_bytes, 0, row + s * kTileRows, 0, column);

@@ -1,15 +1,16 @@
-// Floats to int8 under one scale: the activations of quantized products, and the 8-bit cache.
+// Rounding of floats to int8 with one scale, for the activations of quantized products and for the 8-bit cache.
 
 namespace qsf {
 namespace {
 
 struct Int8Scale {
-  float d;        // of one code
+  float d;        // value of one code step
   float inverse;  // 127 / the largest magnitude
 };
 
-/// The scale of values whose largest magnitude has these bits. Below 2^-120, where 127 / amax could overflow, all codes
-/// are 0 and so is d. With an infinity or a NaN among the values the codes are 0 and d is NaN, so that results show it.
+/// Returns the scale of values whose largest magnitude has these bits. Below 2^-120, 127 / amax could overflow; there
+/// all codes and d are 0. With an infinity or a NaN among the values the codes are 0 and d is NaN, so that results show
+/// it.
 QSF_INLINE Int8Scale int8_scale(std::uint32_t amax_bits) {
   if (amax_bits >= 0x7f800000u) return {bit_cast<float>(std::uint32_t{0x7fc00000}), 0.0f};
   const float amax = bit_cast<float>(amax_bits);
@@ -19,7 +20,7 @@ QSF_INLINE Int8Scale int8_scale(std::uint32_t amax_bits) {
 
 QSF_INLINE Bits abs_bits(Floats v) { return bit_cast<Bits>(v) & broadcast(0x7fffffffu); }
 
-/// Of magnitudes, whose top bit is clear.
+/// Returns the largest of magnitudes, whose top bit is clear.
 QSF_INLINE std::uint32_t reduce_max(Bits v) { return static_cast<std::uint32_t>(reduce<std::int32_t>(v, kMax)); }
 
 QSF_INLINE Ints int8_codes(Floats v, const Int8Scale& scale) {
@@ -27,7 +28,7 @@ QSF_INLINE Ints int8_codes(Floats v, const Int8Scale& scale) {
   return nearest_int(v * broadcast(scale.inverse));
 }
 
-/// The largest magnitude of `n` floats, as bits.
+/// Returns the bits of the largest magnitude of `n` floats.
 QSF_INLINE std::uint32_t largest_magnitude(const float* x, std::size_t n) {
   Bits most = broadcast(0u);
   std::size_t k = 0;

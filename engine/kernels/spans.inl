@@ -1,12 +1,12 @@
-// A span of a strip's groups, unpacked once for more activation columns than a pass has registers for.
+// A span of a strip's groups. It is unpacked once for more activation columns than a pass keeps in registers.
 
 namespace qsf {
 namespace {
 
 inline constexpr int kSpan = int{kMaxBlock} / int{kGroup};  // groups: whole blocks of every format
-inline constexpr std::uint32_t kSpanColumns = 128;          // for which a span is unpacked once
+inline constexpr std::uint32_t kSpanColumns = 128;          // columns that one unpacking serves
 
-/// Small enough for the first level of cache.
+/// An unpacked span of one strip, small enough for the first level of cache.
 template <TileKind kKind>
 struct UnpackedSpan {
   static constexpr int kPer = kKind.per_group();
@@ -16,15 +16,15 @@ struct UnpackedSpan {
   alignas(kLine) std::byte levels[kParts][kDots][kTileLoad];
   float scales[kParts][kLanes];
   float minima[kKind.has_min ? kParts : 1][kLanes];
-  float sums[kSpanColumns][kLanes];  // so far, of the strip with each column
+  float sums[kSpanColumns][kLanes];  // partial sums of the strip with each column
 };
 
-/// Groups of whole blocks.
+/// Returns the number of groups in a row, rounded up to whole blocks.
 constexpr std::size_t whole_groups(std::uint32_t cols, const TileShape& shape) {
   return (groups_of(cols) + shape.groups - 1) / shape.groups * shape.groups;
 }
 
-/// `n_groups` of a strip: levels, less their offset where they are to be signed, and scales.
+/// Unpacks levels and scales of `n_groups` groups of a strip. With kSigned, levels are stored without their offset.
 template <TileKind kKind, bool kSigned>
 void unpack_span(UnpackedSpan<kKind>& out, const TileShape& shape, const std::byte* tile, std::size_t n_groups) {
   static_assert(!kSigned || kKind.has_offset || kKind.level_bits() < 8, "no level is above 127");
@@ -49,7 +49,7 @@ void unpack_span(UnpackedSpan<kKind>& out, const TileShape& shape, const std::by
   for_each_part<kKind, 1>(n_groups, shape, tile, 0, unpack, [] {});
 }
 
-/// Its levels and scales, as TileCodes and TileScales give those of a tile.
+/// The levels and scales of a span, with the interface of TileCodes and TileScales.
 template <TileKind kKind>
 class SpanCodes {
  public:

@@ -1,5 +1,5 @@
-// Strips of quantized weights: codes and scales of their tiles, group after group, beside panels of activations. A lane
-// is a row, so that every row keeps its own accumulator.
+// Strips of quantized weights: codes and scales of their tiles, read group after group together with panels of
+// activations. A lane is a row, so that every row has its own accumulator.
 #include <algorithm>
 
 #include "formats/sub_scales.h"
@@ -13,7 +13,7 @@ QSF_INLINE Bits operator^(Bits a, std::uint32_t b) { return QSF_EACH(Bits, a.par
 QSF_INLINE Bits operator<<(Bits a, int by) { return QSF_EACH(Bits, a.part[i] << by); }
 QSF_INLINE Bits operator>>(Bits a, int by) { return QSF_EACH(Bits, a.part[i] >> by); }
 
-/// A table for table_lookup.
+/// The levels of kOf as a table for table_lookup.
 template <Levels kOf>
 constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
   std::array<std::uint8_t, kTileLoad> table{};
@@ -21,7 +21,7 @@ constexpr std::array<std::uint8_t, kTileLoad> kTable = [] {
   return table;
 }();
 
-/// kTurned: with the index's halves exchanged.
+/// A table of the trellis for table_lookup. With kTurned the two halves of the index are exchanged.
 template <int kCodeBits, int kEntries, bool kTurned>
 constexpr std::array<std::uint8_t, kTileLoad> kTrellisTable = [] {
   std::array<std::uint8_t, kTileLoad> table{};
@@ -32,8 +32,8 @@ constexpr std::array<std::uint8_t, kTileLoad> kTrellisTable = [] {
   return table;
 }();
 
-/// Codes of columns 4 kAt .. 4 kAt + 3 of a group, all planes joined. `planes` is where each plane's part of the group
-/// begins.
+/// Joins all planes of the codes of columns 4 kAt .. 4 kAt + 3 of a group. `planes` points to each plane's part of the
+/// group.
 template <TileKind kKind, int kAt>
 QSF_INLINE Bits joined_planes(const std::byte* const (&planes)[kMaxPlanes]) {
   Bits codes = broadcast(0u);
@@ -57,8 +57,8 @@ constexpr bool within_loads(TilePlane plane) {
   return trellis_tables(kCodeBits).chain == kTileGroup * 8 / plane.width;
 }
 
-/// Whether four bits from code kCode of a chain on are two of a load and two of the next: four_bits() leaves them where
-/// they lie in the byte, the first two above the others.
+/// Whether four bits from code kCode of a chain on are two bits of a load and two of the next. four_bits() then leaves
+/// the bits at their positions in the byte, with the first two above the others.
 template <int kCodeBits, int kPlane, int kCode>
 constexpr bool kTurned = [] {
   constexpr TilePlane plane = tile_planes(kCodeBits, kGroup)[kPlane];
@@ -66,9 +66,9 @@ constexpr bool kTurned = [] {
   return plane.width == 2 && kCode % 4 == 3;
 }();
 
-/// Four bits of plane kPlane from code kCode of a chain on, in the low half of each byte. load_of(k): the plane's load
-/// k of a group, or a part of it. Behind the codes in a byte come those in the byte above it in its lane, behind the
-/// highest the lowest.
+/// Returns four bits of plane kPlane from code kCode of a chain on, in the low half of each byte. load_of(k) returns
+/// load k of the plane in a group, or a part of it. A chain continues from one byte to the byte above it in the lane,
+/// and from the highest byte to the lowest.
 template <int kCodeBits, int kPlane, int kCode, class LoadOf>
 QSF_INLINE auto four_bits(LoadOf load_of) {
   using V = decltype(load_of(0));
@@ -80,7 +80,7 @@ QSF_INLINE auto four_bits(LoadOf load_of) {
     const V behind = kLoad + 1 < kWidth ? load_of(kLoad + 1) : rotate_right<8>(load_of(0));
     return (shift_right<4>(load_of(kLoad)) & broadcast<0x0c0c0c0c, V>()) | (behind & broadcast<0x03030303, V>());
   } else {
-    // Those of one bit have a rotation by 4 in common.
+    // Codes of one bit share a rotation by 4.
     constexpr int kRotated = kShift <= 4 ? 0 : kWidth == 1 && kParts > 1 ? 4 : kShift;
     static_assert(kRotated == 0 || within_loads<kCodeBits>(plane));
     V out = load_of(kLoad);
@@ -99,7 +99,7 @@ class TileCodes {
       trits_ += group * kMaxDots / kTrits * kTileLoad;
       for (std::size_t n = group * kMaxDots % kTrits; n > 0; --n) next_trits();
     } else {
-      std::size_t done = 0;  // bits of the planes before
+      std::size_t done = 0;  // bits of the previous planes
       unroll<kMaxPlanes>([&](auto index) __attribute__((always_inline)) {
         constexpr TilePlane plane = tile_planes(kKind.code_bits, kGroup)[decltype(index)::value];
         planes_[decltype(index)::value] = codes + kTileRows * kGroup / 8 * (shape.groups * done + group * plane.width);
@@ -108,7 +108,8 @@ class TileCodes {
     }
   }
 
-  /// Columns 4 kAt .. 4 kAt + 3 of the current group; trits are asked for in order.
+  /// Returns the levels of columns 4 kAt .. 4 kAt + 3 of the current group. With trits, calls must be in ascending
+  /// order.
   template <int kAt>
   QSF_INLINE Bits levels() {
     if constexpr (kKind.trits) {
@@ -122,7 +123,7 @@ class TileCodes {
     }
   }
 
-  /// The bytes that hold them, of one plane.
+  /// Returns the bytes that contain the codes of these columns, in one plane.
   template <int kAt>
   QSF_INLINE Bits bytes() const {
     return load<Bits>(planes_[0] + field<kAt>().byte);
@@ -132,14 +133,14 @@ class TileCodes {
     return tile_field(tile_planes(kKind.code_bits, kGroup)[0], 0, kAt * kTileGroup);
   }
 
-  /// The native vector of them that is `at` bytes on in their loads.
+  /// Returns the part of these levels that is `at` bytes after the start of a load.
   template <int kAt>
   QSF_INLINE BitsPart levels_part(std::size_t at) {
     return trellis<kAt>([&](const std::byte* load)
                             __attribute__((always_inline)) { return load_part<BitsPart>(load + at); });
   }
 
-  /// On by a group's kOf-th part.
+  /// Moves to the next of kOf parts of a group.
   template <int kOf>
   QSF_INLINE void next() {
     if constexpr (kKind.trits) return;
@@ -150,7 +151,7 @@ class TileCodes {
   }
 
  private:
-  // What tripling a byte carries is its next trit; what stays is the fraction for the one after.
+  // Tripling a byte carries the next trit out of it; the remaining byte is the fraction for the following trit.
   QSF_INLINE Bits next_trits() {
     if (left_ == 0) {
       fractions_ = load<Bits>(trits_);
@@ -159,8 +160,8 @@ class TileCodes {
     }
     --left_;
     const Bits fractions = fractions_;
-    // LLVM would make a product by 3 of this, and WebAssembly has that of bytes one by one only: it must not know a
-    // term.
+    // LLVM would replace the two additions with a product by 3, which WebAssembly has to compute byte by byte. An
+    // opaque term prevents that.
     Bits twice = add_u8(fractions, fractions);
     if constexpr (kDotsInRow) {
       std::uint32_t nothing = 0;
@@ -171,7 +172,7 @@ class TileCodes {
     return one_if_gt_u8(fractions, 85) + one_if_gt_u8(fractions, 170);
   }
 
-  // load_at: 64 bytes, or a part of them.
+  // load_at(address) returns 64 bytes, or a part of them.
   template <int kAt, class Load>
   QSF_INLINE auto trellis(Load load_at) {
     constexpr int kBits = kKind.code_bits;
@@ -200,7 +201,7 @@ class TileCodes {
   std::uint32_t left_ = 0;
 };
 
-/// Levels that are unpacked several groups at a time.
+/// Codes of kinds that share a kernel. Levels are unpacked kUnpacked groups at a time into memory.
 template <TileKind kKind>
   requires(kKind.shared)
 class TileCodes<kKind> {
@@ -231,7 +232,7 @@ class TileCodes<kKind> {
   const std::byte* at_ = levels_ + sizeof levels_;
 };
 
-/// Columns 4 kAt .. 4 kAt + 3 of codes' current group, made ready for the dot.
+/// Returns columns 4 kAt .. 4 kAt + 3 of the codes' current group as operands of the dot.
 template <TileKind kKind, int kAt, class Codes>
 QSF_INLINE auto operands(Codes& codes) {
   constexpr int kBits = kKind.level_bits();
@@ -254,13 +255,13 @@ void unpack_levels(const std::byte* codes, const TileShape& shape, std::size_t g
   }
 }
 
-/// See power_of_two in formats/blocks.h.
+/// Returns 2^x for each stored exponent; power_of_two in formats/blocks.h has the scalar form.
 QSF_INLINE Floats powers_of_two(Bits exponents) {
   const Bits half = exponents >> 1, other = (exponents + broadcast(1u)) >> 1;
   return bit_cast<Floats>((half + broadcast(63u)) << 23) * bit_cast<Floats>((other + broadcast(63u)) << 23);
 }
 
-/// The scales (and minima) of a block's sub-blocks, or of the whole block, in 16 rows.
+/// The scales and minima of a block's sub-blocks, or of the whole block, in 16 rows.
 template <TileKind kKind>
 struct TileScales {
   static constexpr int kCount = kKind.sub == Sub::none ? 1 : kMaxBlock / kGroup * kKind.per_group();
@@ -280,8 +281,8 @@ QSF_INLINE void read_whole_scale(const std::byte* tile, const TileShape& shape, 
   if constexpr (kKind.has_min) minimum = load_promote_f16(tile + shape.minimum_at);
 }
 
-/// Apart from what multiplies: every number of columns reads them alike, once in 256 columns, and inlined into each it
-/// is most of the code.
+/// Reads the sub-scales of a tile. This function is not inlined, because it runs once in 256 columns and would be most
+/// of each kernel's code.
 template <TileKind kKind>
 [[gnu::noinline]] void read_sub_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
   Floats scale = broadcast(1.0f), minimum{};
@@ -299,7 +300,7 @@ template <TileKind kKind>
     constexpr int kJ = decltype(index)::value;
     const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));
     out.scales[kJ] = scale * convert_to<Floats>(packed - broadcast(std::int32_t{sub_bias(kKind.sub)}));
-    // GGML's minimum is what is taken away.
+    // GGML subtracts its minimum, so the sign is reversed here.
     if constexpr (kKind.has_min) {
       out.minima[kJ] =
           broadcast(-0.0f) - minimum * convert_to<Floats>(bit_cast<Ints>(sub_minimum<kKind.sub>(kJ, byte)));
@@ -319,8 +320,8 @@ QSF_INLINE void read_scales(const std::byte* tile, const TileShape& shape, TileS
 
 inline constexpr std::size_t kLine = 64;
 
-/// Weights are read once, in order, and processors fetch too little ahead by themselves while they compute. Asks for
-/// what dot kAt of a group needs, and what is `by` behind it.
+/// Prefetches the weights that dot kAt of a group needs, at both distances of `by`. Weights are read once and in order,
+/// and processors by themselves fetch too little ahead while they compute.
 template <TileKind kKind, int kAt>
 QSF_INLINE void ask_ahead(const std::byte* group, ReadAhead by) {
   if constexpr (kReadsAhead) {
@@ -331,14 +332,14 @@ QSF_INLINE void ask_ahead(const std::byte* group, ReadAhead by) {
   }
 }
 
-/// A panel's columns that a pass takes, group after group.
+/// The columns of a panel that a pass reads, at one group.
 struct PanelPass {
   const std::int8_t* codes;
   const float* d;
-  const float* sums;  // kPer of a group
+  const float* sums;  // kPer for each group
 };
 
-/// The panels from `column` on, at a group.
+/// Sets panels to those from `column` on, at `group`.
 template <int kPer, int kPanels>
 QSF_INLINE void begin_panels(PanelPass (&panels)[kPanels], const MatmulArgs& a, std::uint32_t column,
                              std::size_t group) {
@@ -358,8 +359,8 @@ QSF_INLINE Several<T, kCount> several(F f) {
   return each_over<Several<T, kCount>>(f, std::make_index_sequence<kCount>{});
 }
 
-/// of(part, codes, scales, sub, lines) for every part of a group that has a scale of its own, in kStrips strips, with
-/// lines where about the group lies in the first; passed() after each group.
+/// Calls of(part, codes, scales, sub, lines) for every part of a group that has its own scale, in kStrips strips, and
+/// passed() after each group. `lines` is the average address of the group in the first strip, for prefetching.
 template <TileKind kKind, int kStrips, class Part, class Passed>
 QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, const std::byte* strip,
                               std::size_t strip_bytes, Part of, Passed passed) {
@@ -385,20 +386,21 @@ QSF_INLINE void for_each_part(std::size_t n_groups, const TileShape& shape, cons
 
 constexpr std::size_t groups_of(std::uint32_t cols) { return (static_cast<std::size_t>(cols) + kGroup - 1) / kGroup; }
 
-/// Whether operand() leaves levels above their values.
+/// Whether operand() leaves a constant offset on levels.
 template <TileKind kKind>
 inline constexpr bool kTakesOffset = kKind.has_offset || dot_bias<kKind.level_bits()> != 0;
 
-/// What a level is above its value, as far as operand() has not taken it off.
+/// Returns the offset of levels that operand() has not subtracted.
 template <TileKind kKind>
 QSF_INLINE float dot_offset(const TileShape& shape) {
   return static_cast<float>(shape.offset - dot_bias<kKind.level_bits()>);
 }
 
-/// The dots of values, exact ones of levels, whose offset amounts to so much: below 2^24, so exact.
+/// Converts exact dots of levels to dots of values by subtracting their offset. Both numbers are below 2^24, so the
+/// result is exact.
 QSF_INLINE Floats values_of(Ints dots, float offset) { return convert_to<Floats>(dots) - broadcast(offset); }
 
-/// Adds the dots of a part with a column whose scale is d, and d times the sum of whose codes is dsum.
+/// Adds the dots of a part with a column to acc. `d` is the column's scale; `dsum` is d times the sum of its codes.
 template <bool kHasMin>
 QSF_INLINE void add_dots(Floats& acc, Floats dots, Floats scale, Floats minimum, float d, float dsum) {
   acc = acc + (scale * broadcast(d)) * dots;

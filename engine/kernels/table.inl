@@ -1,23 +1,24 @@
-// The kernels, written once over a vocabulary (vec/<isa>.h, included before this file), as one table.
+// The table of kernels. All kernels are written once, with the vector vocabulary of isa/<name>.h, which is included
+// before this file.
 #include "formats/tile.h"
 #include "kernels/gelu_table.h"
 #include "kernels/kernels.h"
 
-// Order matters: each uses those above it.
+// The order matters: each file uses the files above it.
 #include "kernels/exact.inl"
 #include "kernels/kinds.inl"
-// kinds
+// uses kinds
 #include "kernels/strips.inl"
-// of strips
+// use strips
 #include "kernels/spans.inl"
 #include "kernels/tiles.inl"
-// products of strips, spans and tiles
+// uses strips, spans and tiles
 #include "kernels/matmul.inl"
 #include "kernels/quantize.inl"
 #include "kernels/vectors.inl"
-// softmax and the int8 scale serve attention
+// uses softmax and the int8 scale
 #include "kernels/kv.inl"
-// caches
+// uses caches
 #include "kernels/attend.inl"
 
 namespace qsf {

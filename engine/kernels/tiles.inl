@@ -1,16 +1,16 @@
-// Products of matrix tiles, for vocabularies that have them. What a tile is filled from and what it leaves goes through
-// memory, and is late there if it is used at once: a span is unpacked for many columns, then come many dots, then what
-// is made of them.
+// Products with matrix tiles, for vocabularies that have them. Tiles are loaded and stored through memory, and memory
+// written just before has to be waited for. Therefore a span is unpacked for many columns first, then many dots are
+// computed, and then the dots are scaled and added.
 
 namespace qsf {
 namespace {
 
-/// 0 where there are none.
+/// Columns in a pass of tiles; 0 for vocabularies without tiles.
 inline constexpr int kTilePass = MatrixTiles<Ints>::kColumns;
 static_assert(kTilePass % kPanel == 0 && (kTilePass == 0 || kSpanColumns % kTilePass == 0));
-inline constexpr int kTileStrips = 2;  // that share what is gathered of activations
+inline constexpr int kTileStrips = 2;  // that share one gathering of activations
 
-/// What is under way, small enough for the first level of cache.
+/// The memory of a product with tiles, small enough for the first level of cache.
 template <TileKind kKind>
 struct TileSpan {
   struct Columns {
@@ -21,10 +21,10 @@ struct TileSpan {
 
   UnpackedSpan<kKind> strips[kTileStrips];
   std::int32_t dots[kTileStrips][kSpan][kTilePass][kLanes];
-  alignas(kLine) Columns columns[2];  // of a pass, and of the next one
+  alignas(kLine) Columns columns[2];  // of this pass, and of the next one
 };
 
-/// `n_groups` of kTilePass columns from `column` on, which lie in panels, side by side.
+/// Copies `n_groups` of kTilePass columns from `column` on out of their panels, where columns alternate group by group.
 template <TileKind kKind>
 void gather_columns(typename TileSpan<kKind>::Columns& out, const MatmulArgs& a, std::uint32_t column,
                     std::size_t group, std::size_t n_groups) {
@@ -49,7 +49,7 @@ void gather_columns(typename TileSpan<kKind>::Columns& out, const MatmulArgs& a,
   }
 }
 
-/// The dots of `n` parts from `part` on.
+/// Multiplies `n` parts from `part` on and stores the dots.
 template <TileKind kKind, class Tiles>
 void multiply_parts(Tiles& tiles, TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x, std::size_t part,
                     std::size_t n) {
@@ -63,7 +63,7 @@ void multiply_parts(Tiles& tiles, TileSpan<kKind>& span, const typename TileSpan
   }
 }
 
-/// Adds these to the sums of the columns from `column` on.
+/// Scales the stored dots and adds them to the sums of the columns from `column` on.
 template <TileKind kKind>
 void add_parts(TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x, std::size_t part, std::size_t n,
                std::uint32_t column) {
@@ -85,7 +85,7 @@ void add_parts(TileSpan<kKind>& span, const typename TileSpan<kKind>::Columns& x
   }
 }
 
-/// Adds a span of the first `columns` from `first` on.
+/// Adds the products of a span with `columns` columns from `first` on to the span's sums.
 template <TileKind kKind, class Tiles>
 void add_span(Tiles& tiles, TileSpan<kKind>& span, const MatmulArgs& a, std::uint32_t first, std::uint32_t columns,
               std::size_t group, std::size_t n_groups) {
@@ -103,7 +103,8 @@ void add_span(Tiles& tiles, TileSpan<kKind>& span, const MatmulArgs& a, std::uin
   }
 }
 
-/// kTileStrips strips, strip_bytes apart (0: one and the same), times the first `columns`, whole passes.
+/// Multiplies kTileStrips strips, strip_bytes apart (0: the same strip twice), with the first `columns` columns, which
+/// must be a multiple of kTilePass.
 template <TileKind kKind, class Tiles>
 void strips_times_tiles(Tiles& tiles, const MatmulArgs& a, const TileShape& shape, const std::byte* strip,
                         std::size_t strip_bytes, std::uint32_t row, std::uint32_t columns) {

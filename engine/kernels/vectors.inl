@@ -1,14 +1,14 @@
-// Work on one vector: norms, sums, activations, softmax, rotation, the largest element.
+// Operations on one vector: norms, sums, activations, softmax, rotation and the largest element.
 
 namespace qsf {
 namespace {
 
-/// x = f(x) over a vector, 16 lanes at a time.
+/// Sets x = f(x), 16 lanes at a time.
 template <class F>
 QSF_INLINE void map(float* x, std::uint32_t n, F f) {
   for (std::size_t i = 0; i < n; i += kLanes) store_n(x + i, f(load_n(x + i, n - i)), n - i);
 }
-/// x = f(x, y).
+/// Sets x = f(x, y).
 template <class F>
 QSF_INLINE void map(float* x, const float* y, std::uint32_t n, F f) {
   for (std::size_t i = 0; i < n; i += kLanes) {
@@ -47,7 +47,7 @@ void sin_cos(const float* x, float* sin, float* cos, std::uint32_t n) {
   }
 }
 
-/// The sum of f(v) over a vector; f(+0) must be 0, for a short tail.
+/// Returns the sum of f(v) over a vector. f(+0) must be 0, because +0 pads a short tail.
 template <class F>
 QSF_INLINE float sum_over(const float* x, std::uint32_t n, F f) {
   Floats sum = broadcast(0.0f);
@@ -78,16 +78,16 @@ QSF_INLINE Floats times_sigmoid(Floats x, Floats u) { return x / (broadcast(1.0f
 
 QSF_INLINE Floats silu(Floats x) { return times_sigmoid(x, x); }
 
-/// x / 2 (1 + tanh u), u = sqrt(2 / pi) (x + 0.044715 x^3), as x / (1 + e^-2u), which does not cancel.
+/// x / 2 (1 + tanh u), u = sqrt(2 / pi) (x + 0.044715 x^3). The form x / (1 + e^-2u) avoids cancellation.
 QSF_INLINE Floats gelu(Floats x) {
   return times_sigmoid(x, x * (broadcast(1.5957691216f) + broadcast(0.07135481627f) * (x * x)));
 }
 
-/// gelu less relu is even, at most 2^-33 beyond the table, and its second derivative at most 0.8: a straight line
-/// between two entries is off by an eighth of that over the square of their number per unit.
+/// gelu - relu is an even function, at most 2^-33 beyond the table. Its second derivative is at most 0.8, so linear
+/// interpolation has an error of at most 0.8 / 8 divided by the square of the entries per unit.
 QSF_INLINE Floats gelu_fast(Floats x) {
   const Floats magnitude = bit_cast<Floats>(bit_cast<Bits>(x) & broadcast(0x7fffffffu));
-  // The last place is a NaN's, too.
+  // The last entry also serves a NaN.
   const Floats at = min(magnitude * broadcast(float{kGeluSteps}), broadcast(float{kGeluSteps * kGeluEnd}));
   const Ints index = nearest_int(at - broadcast(0.5f));
   std::int32_t indices[kLanes];
@@ -101,8 +101,8 @@ QSF_INLINE Floats gelu_fast(Floats x) {
   return max(broadcast(0.0f), x) + line;
 }
 
-/// x times the normal distribution's integral, whose upper half is e^(-x^2 / 2) p(t) / 2, t = 1 / (1 + 0.3275911 z) at
-/// z = |x| / sqrt 2, off by 1.5e-7 at most: Abramowitz and Stegun, 7.1.26.
+/// x times the normal distribution function. For z = |x| / sqrt 2, its upper tail is e^(-x^2 / 2) p(t) / 2 with t = 1 /
+/// (1 + 0.3275911 z), with an error of at most 1.5e-7 (Abramowitz and Stegun, 7.1.26).
 QSF_INLINE Floats gelu_erf(Floats x) {
   const Floats magnitude = bit_cast<Floats>(bit_cast<Bits>(x) & broadcast(0x7fffffffu));
   const Floats z = magnitude * broadcast(0.70710678f);
@@ -113,7 +113,7 @@ QSF_INLINE Floats gelu_erf(Floats x) {
   p = p * t - broadcast(0.284496736f);
   p = p * t + broadcast(0.254829592f);
   const Floats tail = broadcast(0.5f) * (p * t) * exp(broadcast(0.0f) - z * z);
-  return max(broadcast(0.0f), x) - min(magnitude, broadcast(1e6f)) * tail;  // not infinity times 0
+  return max(broadcast(0.0f), x) - min(magnitude, broadcast(1e6f)) * tail;  // the minimum avoids infinity times 0
 }
 
 QSF_INLINE Floats relu(Floats x) { return max(broadcast(0.0f), x); }
@@ -128,10 +128,10 @@ void activate(float* x, const float* up, std::uint32_t n) {
   }
 }
 
-/// The largest lane, numbers only; -infinity when there is none.
+/// Returns the largest lane that is a number, or -infinity if there is none.
 QSF_INLINE float reduce_max(Floats v) { return reduce<float>(max(v, broadcast(-__builtin_inff())), kMax); }
 
-/// The largest of x, numbers only; -infinity when there is none.
+/// Returns the largest number of x, or -infinity if there is none.
 float max_over(const float* x, std::size_t n) {
   Floats most = broadcast(-__builtin_inff());
   std::size_t i = 0;
@@ -141,9 +141,9 @@ float max_over(const float* x, std::size_t n) {
   return result;
 }
 
-/// share(exp((x - max) / temperature), 1 / their sum), 0 below e^-64 of the largest: less than any sum shows, and
-/// products with a denormal number take processors a hundred times as long. `beside`, where there is one, is of the
-/// sum, behind x.
+/// Sets x = share(exp((x - max) / temperature), 1 / their sum). Weights below e^-64 of the largest are 0: they do not
+/// change any sum, and products with denormal numbers take some processors a hundred times as long. The maximum and the
+/// sum include one more term, which is not in x, unless its pointer is null.
 template <class Exp, class Share>
 QSF_INLINE void softmax_beside(float* x, std::uint32_t n, float temperature, const float* beside, Exp exp,
                                Share share) {

@@ -8,7 +8,7 @@
 namespace qsf {
 namespace {
 
-/// Numbers parted by ", ", added to the end tokens.
+/// Adds numbers that are separated by ", " to the end tokens.
 Status add_ends(std::string_view text, Config& c) {
   while (!text.empty()) {
     std::uint32_t id = 0;

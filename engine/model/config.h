@@ -1,4 +1,4 @@
-// A model as data: sizes, kinds of layers and tokens. No architecture is named here.
+// A model as data: sizes, kinds of layers and tokens. It names no architecture.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,15 @@ struct Config {
   std::uint32_t n_ends = 0;
   bool tied = false;  // the output head is the embedding
   LayerTable table;
-  std::span<const float> rope_divisors;  // [dims / 2], twice with long_rope_from; or empty
+  std::span<const float> rope_divisors;  // [dims / 2], or [2, dims / 2] with long_rope_from; or empty
 
   bool is_end(std::uint32_t token) const {
     return std::find(ends.begin(), ends.begin() + n_ends, token) != ends.begin() + n_ends;
   }
 };
 
-/// From the header, the META section and what was read of the LAYR and ROPE sections; unsupported for what the engine
-/// cannot run.
+/// Returns the model of a header and the META, LAYR and ROPE sections. Fails with bad_section if an end token or the
+/// ROPE section is not valid, and with unsupported for too many end tokens.
 Result<Config> read_config(const Header& header, std::span<const std::byte> meta, const LayerTable& table,
                            std::span<const float> rope_divisors);
 

@@ -30,8 +30,8 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
     ring.state = slot_floats_;
     slot_floats_ += align_up(need.state_floats * sizeof(float)) / sizeof(float);
     if (need.n_kv_heads != 0) {
-      // As far back as the oldest of the queries sees whose keys are written before: kTogether, or where another layer
-      // sees the lane, those of a whole pass.
+      // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another
+      // layer reads this memory. The ring still has the window of the first of these queries.
       const bool all = need.window == 0 || need.window >= max_seq_len;
       const std::uint32_t ahead = seen_by_others[owner] ? std::max(chunk, kTogether) : kTogether;
       ring.offset = need.one_pass ? kShared : sequence_bytes_;
@@ -72,7 +72,7 @@ StateLane Lanes::state(std::uint32_t sequence, std::uint32_t section) const {
 void Lanes::write(std::uint32_t sequence, std::uint32_t end) {
   Standing& standing = standings_[sequence];
   standing.high = std::max(standing.high, end);
-  // Of three slots the one that neither of the others is.
+  // Takes the slot that is neither the current one nor the checkpoint.
   standing.making = 0;
   while (standing.making == standing.now.index || standing.making == standing.checkpoint.index) ++standing.making;
 }
@@ -83,7 +83,8 @@ void Lanes::commit(std::uint32_t sequence, std::uint32_t position, bool keep) {
   standing.now = {standing.making, position};
 }
 
-/// A token at `position` sees window - 1 before it; a ring holds the last `capacity` of those ever written.
+/// Whether the window of a token at `position` is still in every ring. The token sees window - 1 earlier positions; a
+/// ring keeps the last `capacity` positions ever written.
 bool Lanes::held(const Standing& standing, std::uint32_t position) const {
   return std::ranges::all_of(rings_, [&](const Ring& ring) {
     return ring.capacity == 0 || standing.high <= ring.capacity ||

@@ -1,6 +1,6 @@
-// What layers keep of the sequences: a lane per layer and sequence. A lane of attention is a ring of the positions that
-// its window still sees; a lane of a recurrence is a state that every position changes. Which positions are kept, and
-// how far a sequence can go back, is decided here alone.
+// The memory of sequences in layers. Attention has a ring of the positions that its window still sees; a recurrence has
+// a state that every position changes. This file alone decides which positions are kept and how far a sequence can go
+// back.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace qsf {
 
-/// Tokens of one sequence that share the reading of its lane, at most, where that is a window's or a state.
+/// The most tokens of one sequence that share a read of its memory, if that is a window's ring or a state.
 inline constexpr std::uint32_t kTogether = 16;
 
 /// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes].
@@ -24,11 +24,12 @@ struct KvLane {
 
   std::byte* keys(std::uint32_t head) const { return data + std::size_t{head} * capacity * position_bytes; }
   std::byte* values(std::uint32_t head) const { return keys(n_heads + head); }
-  /// Where a position lies within a head's.
+  /// Returns the offset of a position in the bytes of a head.
   std::size_t place(std::uint32_t position) const { return position % capacity * position_bytes; }
 };
 
-/// A layer's state of one sequence in a pass: what it was before the pass, null at position 0, and where it is made.
+/// A layer's state of one sequence in a pass: the state before the pass, null at position 0, and the memory for the new
+/// one. Both are [state_floats] (see state.h).
 struct StateLane {
   const float* before = nullptr;
   float* now = nullptr;
@@ -36,42 +37,42 @@ struct StateLane {
 
 class Lanes {
  public:
-  /// `chunk`: columns of a pass, at most.
+  /// Takes the memory from `arena`; fails with out_of_memory. `chunk` is the most columns of a pass.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
               std::uint32_t max_seq_len, std::uint32_t chunk = kTogether);
 
   KvType type() const { return type_; }
   KvLane kv(std::uint32_t sequence, std::uint32_t section) const;
   StateLane state(std::uint32_t sequence, std::uint32_t section) const;
-  /// Floats of scores that attention over any lane takes, for one token.
+  /// Returns the floats for one token's scores that attention needs in any layer.
   std::uint64_t scores() const { return scores_; }
 
-  /// A pass is about to write positions up to `end`.
+  /// Announces that a pass writes positions up to `end`.
   void write(std::uint32_t sequence, std::uint32_t end);
-  /// The pass is done, and the sequence stands at `position`. Without this it stands where it did. `keep`: what stood
-  /// before the pass is the checkpoint.
+  /// Ends a pass, after which the sequence is at `position`. Without this call the sequence stays at its old position.
+  /// `keep` makes the state before the pass the checkpoint.
   void commit(std::uint32_t sequence, std::uint32_t position, bool keep);
-  /// The sequence is to go on at `position` or before: where it can. A state can be gone back to where the sequence
-  /// stands and at its checkpoint, a ring not behind what later positions have overwritten; where neither does, the
-  /// sequence begins anew, from position 0.
+  /// Goes back to `position`, or to the nearest earlier position that is possible, and returns it. A state can only be
+  /// the current one or the checkpoint; a ring needs the window of the position. Position 0 is always possible.
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);
 
  private:
   static constexpr std::uint64_t kShared = ~std::uint64_t{0};
   struct Ring {
-    std::uint64_t offset;  // in a sequence's bytes; kShared: in what layers and sequences take turns in
+    std::uint64_t offset;  // in a sequence's bytes; kShared: memory that layers and sequences use in turn
     std::uint32_t n_heads, capacity, window;
     std::uint32_t position_bytes;
-    std::uint64_t state;  // in a slot's floats
+    std::uint64_t state;  // offset in a slot's floats
   };
-  /// All states of a sequence lie in a slot: one where it stands, one that a pass makes, one for the checkpoint.
+  /// A slot has all states of a sequence. One slot has the current states, one the states that a pass writes, and one
+  /// the checkpoint.
   static constexpr std::uint8_t kSlots = 3;
   struct Slot {
     std::uint8_t index = 0;
-    std::uint32_t position = 0;  // 0: the slot holds nothing
+    std::uint32_t position = 0;  // 0: empty
   };
   struct Standing {
-    std::uint32_t high = 0;  // positions ever written since the sequence was begun
+    std::uint32_t high = 0;  // positions written since the sequence began
     Slot now, checkpoint;
     std::uint8_t making = 0;
   };
@@ -81,9 +82,9 @@ class Lanes {
   }
   bool held(const Standing& standing, std::uint32_t position) const;
 
-  std::span<Ring> rings_;          // [n_layers + 2] by section
+  std::span<Ring> rings_;          // [n_layers + 2] by stage
   std::span<Standing> standings_;  // [n_sequences]
-  std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_], then the shared one
+  std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_], then the shared memory
   std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]
   std::uint64_t sequence_bytes_ = 0, shared_ = 0, slot_floats_ = 0, scores_ = 0;
   KvType type_ = KvType::f16;

@@ -9,8 +9,8 @@
 namespace qsf {
 namespace {
 
-/// The products of a program in their order: body(section, role, same), where `same` says that the input is that of
-/// the product before.
+/// Calls body(section, role, same) for the products of a program in their order. `same` means that the input is the
+/// previous product's.
 template <class Body>
 void for_each_product(const Program& program, Body body) {
   for (std::uint32_t section = 0; section <= program.head_section(); ++section) {

@@ -1,5 +1,5 @@
-// Sums of what enters products and of what layers do, for calibration. Nothing of a pass depends on them, but where a
-// layer is to be skipped.
+// Sums over the inputs of products and over the effects of layers, for calibration. They do not change a pass, except
+// that a layer can be skipped.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class Observer {
   struct Sizes {
     std::uint32_t layers, dim, chunk;
   };
-  /// Room for every layer and product of the program. Not called, an observer sees nothing.
+  /// Takes memory for every layer and product of the program. Without this call, an observer sums nothing. Fails with
+  /// bad_argument without `room` for products, or out_of_memory.
   Status init(Arena& arena, Observe what, const Program& program, const Weights& weights, const Sizes& sizes,
               const ObservedRoom& room);
-  /// Adds `n` columns of `stride` floats that enter the product with a tensor. Every sum takes columns in their order,
-  /// so that neither chunks nor workers change a bit of it.
+  /// Adds the first values of `n` columns, [n, stride], that enter the product with a tensor. Every sum adds columns in
+  /// their order, so that neither chunks nor workers change its bits.
   void add(std::uint32_t section, Role role, const float* x, std::size_t stride, std::uint32_t n,
            const Workers& workers);
   std::span<const Observed> seen() const { return {seen_.data(), seen_.size()}; }
 
-  /// `n` columns of `dim` floats before and after a section; those of a layer to be skipped become again what they
-  /// were.
+  /// Take the `n` columns, [n, dim], before and after a stage. leave() restores the columns of a layer that is skipped.
   void enter(std::uint32_t section, const float* x, std::uint32_t n);
   void leave(std::uint32_t section, float* x, std::uint32_t n);
   std::span<const ObservedLayer> layers() const { return layers_; }
@@ -41,13 +41,13 @@ class Observer {
   struct Input {
     static constexpr std::size_t kArenaBytes = 24;
     std::span<float> sums;
-    std::uint32_t first = 0;  // into seen_: the tensor whose product is computed first
+    std::uint32_t first = 0;  // index in seen_ of the tensor whose product is computed first
   };
   std::span<Observed> seen_;
-  std::span<Input> inputs_;      // each shared by some of seen_
-  std::span<std::uint32_t> of_;  // the input of each of seen_
+  std::span<Input> inputs_;      // each is shared by some of seen_
+  std::span<std::uint32_t> of_;  // index in inputs_ for each of seen_
   std::span<ObservedLayer> layers_;
-  std::span<float> before_;  // [chunk, dim]: what the section got
+  std::span<float> before_;  // [chunk, dim]: the stage's input
   std::uint32_t dim_ = 0;
   std::optional<std::uint32_t> skipped_;
 };

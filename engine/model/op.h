@@ -1,5 +1,5 @@
-// The instructions that a model is made of. An op is a row: its step and what it is measured as. A new one is a file of
-// ops/ that defines its row, used by whoever emits it; a new mixer is such a file and a line of layers.def.
+// The instructions of a model. An op is a row: its step and its kind of work. A new op is a file in ops/ with its row.
+// A new mixer is such a file and a line of layers.def.
 #pragma once
 
 #include <array>
@@ -17,32 +17,32 @@ class Pass;
 class Builder;
 struct Op;
 
-/// The activations of a pass, by name; x is the residual stream.
+/// The activations of a pass by name, with the shape of one column's. x is the residual stream.
 enum class Buf : std::uint8_t {
-  x,
-  normed,
-  q,
-  k,
-  v,
-  mixed,
-  gate,
-  up,
-  router,       // a logit for each expert
-  picked,       // the columns that chose an expert, side by side
-  expert_in,    // what router and experts see, where that is not what a dense network sees
-  expert_gate,  // of those columns, as is the next
+  x,            // [dim]
+  normed,       // [dim]
+  q,            // [n_heads * head_dim]; of a state [state_keys]; of a convolution [dim]
+  k,            // [n_kv_heads * head_dim]; the same
+  v,            // [n_kv_heads * head_dim]; of a state [state_values]; of a convolution [dim]
+  mixed,        // [dim]
+  gate,         // [ffn_dim], or [shared_dim] of the shared expert
+  up,           // the same
+  router,       // [n_experts]: a logit for each expert
+  picked,       // [dim]: the columns that selected one expert, without gaps
+  expert_in,    // [dim]: the input of router and experts, if it is not that of the dense network
+  expert_gate,  // [expert_dim]: of the picked columns, as the next
   expert_up,
-  expert_out,    // a row for each expert that a column takes
-  experts,       // the sum of what a column's experts made
-  share,         // the logit of the shared expert's gate
-  layer_inputs,  // of all layers, each's own
-  layer_input,   // of this one
-  layer_gate,
-  logits,
-  pooled,  // last hidden states as pooling takes them, where that is not as they are
-  z,       // of a state: the gate
-  decay,   // of each head of a state
-  rate,    // of what is added to it
+  expert_out,    // [experts_used, dim]: a row for each expert that a column selects
+  experts,       // [dim]: the sum of a column's experts
+  share,         // [1]: the logit of the shared expert's gate
+  layer_inputs,  // [n_layers, layer_input]: the inputs of all layers
+  layer_input,   // [layer_input]: the input of this layer
+  layer_gate,    // [layer_input]
+  logits,        // [vocab_size]
+  pooled,        // [dim]: hidden states for pooling, if a dense matrix changes them
+  z,             // a gate: of a state [state_values], or of attention [n_heads * head_dim]
+  decay,         // [state_heads]: the factor of a state
+  rate,          // [state_heads]: the factor of the addition to a state
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
@@ -52,12 +52,13 @@ enum class Advance : std::uint8_t { working, blocked, done };
 struct OpRow {
   std::string_view name;
   Work work;
-  /// Does one piece of the op, or says that it waits for a segment. Pass::item() is 0 at first and the op's own.
+  /// Does one piece of the op, or waits for a segment. Pass::item() is 0 at first and belongs to the op.
   Advance (*step)(Pass& pass, const Op& op);
-  bool chooses = false;  // it uses segments of experts, those that its pass chose
+  bool chooses = false;   // it uses the segments of experts that its pass selected
+  bool looks_up = false;  // it uses one row of its weight for each column
 };
 
-/// Tensors are named by role and found in the section that is computed.
+/// An op names its tensors by role; Pass::tensor() finds them.
 struct Op {
   static constexpr std::size_t kArenaBytes = 24;
   const OpRow* row = nullptr;
@@ -66,23 +67,23 @@ struct Op {
   Buf out = Buf::none;
   bool has_weight = false, has_bias = false;
   Role weight{}, bias{};
-  float factor = 1;  // of a norm, the epsilon
+  float factor = 1;  // for a norm, the epsilon
 };
 
-/// What a layer keeps of a sequence: of each position, and of all of them together.
+/// The memory that a layer needs for a sequence.
 struct LaneNeed {
-  std::uint32_t n_kv_heads = 0;  // 0: nothing of a position
+  std::uint32_t n_kv_heads = 0;  // 0: no memory for positions
   std::uint32_t head_dim = 0;
   std::uint32_t window = 0;        // positions that a token sees; 0: all
-  std::uint64_t state_floats = 0;  // of a state that each position changes
-  bool one_pass = false;           // nothing is kept beyond the op: layers and sequences take turns in one lane
-  std::uint32_t from = 0;          // the section whose lane it is; 0: its own
+  std::uint64_t state_floats = 0;  // size of a state that each position changes
+  bool one_pass = false;           // nothing is kept after the op: layers and sequences use the memory in turn
+  std::uint32_t from = 0;          // the stage whose memory this layer reads; 0: its own
 };
 
-/// How a layer's positions see each other.
+/// The way in which a layer's positions see each other.
 struct MixerRow {
-  /// Emits what turns `in`, the stream or its norm, into what is added to the stream. `out` may be `in`, so a product
-  /// of the one goes elsewhere first; where they differ, `in` is left as it is.
+  /// Emits the ops from `in`, the stream or its norm, to `out`, which is added to the stream; both are [dim]. `out` may
+  /// be `in`, so a product of `in` must have another output. If they differ, `in` does not change.
   void (*emit)(Builder& builder, Buf in, Buf out);
   LaneNeed (*lane)(const LayerKind& kind, std::uint32_t dim);
 };
@@ -90,7 +91,7 @@ struct MixerRow {
 #include "qsf/file/layers.def"
 const MixerRow& mixer_row(Mixer mixer);
 const OpRow& activation_row(Activation activation);
-/// What attention multiplies scores by.
+/// Returns the factor of attention scores.
 float scale_of_scores(const LayerKind& kind);
 
 extern const OpRow op_embed;

@@ -122,7 +122,8 @@ std::span<float> Pass::pooled() const {
   return bufs_[static_cast<std::size_t>(Buf::pooled)].first(std::size_t{n_hidden_} * config_->dim);
 }
 
-/// The head sees only those columns that want something: logits first, then hidden states.
+/// Reduces the stream to the columns that want an output: first those that want logits, then those that want hidden
+/// states.
 void Pass::gather_outputs() {
   const std::uint32_t n = n_logits_ + n_hidden_;
   if (n == n_ && (n_logits_ == 0 || n_hidden_ == 0)) return;
@@ -138,7 +139,7 @@ void Pass::gather_outputs() {
   n_ = n;
 }
 
-/// Whether the section's small tensors are there.
+/// Prepares the stage. Returns false while its vectors are being read.
 bool Pass::enter_section() {
   const auto there = [&](std::uint32_t section) {
     const Weights::Segments vectors = weights_->vectors_of(section);
@@ -146,8 +147,10 @@ bool Pass::enter_section() {
     for (std::uint32_t i = 0; i < vectors.n; ++i) ready &= streamer_->acquire(vectors.first + i) != nullptr;
     return ready;
   };
-  // The norm of the layers' inputs lies with the model's.
+  // The norm of the layers' inputs is one of the head's vectors.
   const bool early = section_ == 0 && program().kind->layer_input != 0;
+  // Otherwise the reads would show which pinned experts a text selects first.
+  if (section_ == 0 && sweeps() && !streamer_->preload(Streamer::Pinned::chosen)) return false;
   if (!there(section_) || (early && !there(program_->head_section()))) return false;
   if (section_ == program_->head_section()) gather_outputs();
   quantized_ = Buf::none;

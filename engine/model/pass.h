@@ -1,4 +1,4 @@
-// One pass: some columns go through all sections, op by op, and stop wherever a segment is not there yet.
+// One pass: some columns go through all stages, op by op. It stops at each segment that is not in memory yet.
 #pragma once
 
 #include <algorithm>
@@ -26,54 +26,55 @@ inline constexpr bool kChoosesKernels = false;  // a module has one instruction 
 inline constexpr bool kChoosesKernels = true;
 #endif
 
-/// One token on its way through the model. Which columns share a pass does not change a bit of any of them.
+/// One token on its way through the model. The other columns of a pass do not change a bit of it.
 struct Column {
   std::uint32_t token = 0;
   std::uint32_t position = 0;  // in its sequence
   std::uint32_t sequence = 0;
   bool wants_logits = false;
-  bool wants_hidden = false;  // its last hidden state, behind the final norm; then no logits
+  bool wants_hidden = false;  // its last hidden state, after the final norm; excludes logits
 };
 
 class Pass {
  public:
-  /// Room for plan.chunk columns and `logits_rows` rows of logits. Everything given must outlive this.
+  /// Takes memory for plan.chunk columns and `logits_rows` rows of logits; fails with out_of_memory. All arguments must
+  /// outlive this object.
   Status init(Arena& arena, const Config& config, const Weights& weights, const Program& program, Streamer& streamer,
               Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
               std::uint32_t logits_rows);
-  /// Room to sum up, from now on.
+  /// Takes memory for an observer, which sums from now on.
   Status observe(Arena& arena, Observe what, const ObservedRoom& room) {
     return observer_.init(arena, what, *program_, *weights_, {config_->n_layers, config_->dim, chunk_}, room);
   }
   Observer& observer() { return observer_; }
 
-  /// Begins a pass, an unfinished one is forgotten. Columns of a sequence lie side by side, their positions ascending
-  /// by one; they stay where they are until the pass is done.
+  /// Begins a pass and forgets an unfinished one. Columns of a sequence must be neighbours with positions that ascend
+  /// by one, and must exist until the pass is done.
   void begin(std::span<const Column> columns);
-  /// Does one piece of the pass. blocked: a segment is awaited.
+  /// Does one piece of the pass. Returns blocked if it waits for a segment.
   Advance advance();
-  /// What the last advance() did, or was about to do when it was blocked.
+  /// Returns the work that the last advance() did, or could not do because it was blocked.
   Work work() const { return work_; }
-  /// [rows, vocab_size]: of the columns that want logits, in their order; after the pass is done.
+  /// [rows, vocab_size]: the columns that want logits, in their order; valid after the pass.
   std::span<float> logits() const;
-  /// [rows, dim]: the same of those that want hidden states.
+  /// [rows, dim]: the same for columns that want hidden states.
   std::span<float> hidden() const;
-  /// [rows, dim]: these as pooling takes them, through the model's dense matrix where it has one.
+  /// [rows, dim]: these hidden states after the model's dense matrix, if it has one.
   std::span<float> pooled() const;
-  /// Of the available kernels' products with a format's weights, by its place in kFormats.
+  /// Uses the kernels at `isa` in available_kernels() for products with weights of a format (index in kFormats).
   void use_kernel(std::size_t format, Batch batch, std::size_t isa) {
     if constexpr (kChoosesKernels)
       chosen_[static_cast<std::size_t>(batch)][format] = static_cast<std::uint8_t>(isa + 1);
   }
-  /// Experts that were taken, each once in a layer of a pass, and those of them that were there at once.
+  /// Return the number of experts selected, each once for a layer of a pass, and found in memory then.
   std::uint64_t experts_chosen() const { return routing_.n_chosen; }
   std::uint64_t experts_found() const { return routing_.n_found; }
   std::span<const KernelCount> counts() const { return {counts_.data(), n_counts_}; }
 
-  // For ops.
+  // The functions for ops.
 
   const Kernels& kernels() const { return *kernels_; }
-  /// Those whose product of `n` columns serves best.
+  /// Returns the kernels for a product of `n` columns.
   const Kernels& product_kernels(std::size_t format, std::uint32_t n) const {
     if constexpr (!kChoosesKernels) return *kernels_;
     const std::uint8_t place = chosen_[static_cast<std::size_t>(n == 1 ? Batch::one : Batch::many)][format];
@@ -85,53 +86,55 @@ class Pass {
   const Weights& weights() const { return *weights_; }
   const Config& config() const { return *config_; }
   const SectionProgram& program() const { return program_->of_section(section_); }
+  /// Whether a pass reads whole tables, from which columns use single rows.
+  bool sweeps() const { return program_->sweeps(); }
   std::uint32_t section() const { return section_; }
   std::uint32_t& item() { return item_; }
-  /// Columns that the section computes: all, or those that want logits.
+  /// The columns that the stage computes: all, or those that want logits.
   std::span<const Column> columns() const { return columns_.first(n_); }
   std::uint32_t n() const { return n_; }
-  /// From here on the section computes those only that want logits.
+  /// Limits the rest of the stage to columns that want logits.
   void keep_logits() { n_ = n_logits_; }
-  /// Of the weight or bias of an op: there, since programs are made of what is.
+  /// Returns the weight or bias of an op, which always exists.
   const TensorEntry& tensor(Role role) const { return *weights_->find(program_->section_of(role, section_), role); }
-  /// Room for a row of `dim` floats; the first vector() writes there too.
+  /// Returns scratch memory for a row, [dim]. The first vector() writes to the same memory.
   float* row() { return vectors_[0].data(); }
-  /// A small tensor as floats [cols], valid until the next call with the same `which` (0 or 1).
+  /// Returns a vector as floats, [cols], valid until the next call with the same `which` (0 or 1).
   const float* vector(Role role, std::size_t which = 0) { return vector(role, which, 0, tensor(role).cols); }
-  /// The same of elements [begin, begin + n).
+  /// The same for elements [begin, begin + n).
   const float* vector(Role role, std::size_t which, std::uint32_t begin, std::uint32_t n);
 
   std::uint32_t width(Buf buf) const { return program().widths[static_cast<std::size_t>(buf)]; }
-  /// [n, width]
+  /// Returns a column of a buffer, [width], which the next columns follow.
   float* at(Buf buf, std::uint32_t column) const {
     return bufs_[static_cast<std::size_t>(buf)].data() + std::size_t{column} * width(buf);
   }
-  /// `buf` was written to: what was rounded from it is no more.
+  /// Must be called after a write to `buf`: discards its rounded columns.
   void wrote(Buf buf) {
     if (quantized_ == buf) quantized_ = Buf::none;
   }
-  /// The columns of `buf` rounded to int8, once for all products of it.
+  /// Returns the columns of `buf`, rounded once for all products.
   const QuantizedColumns& quantized(Buf buf) { return quantized(buf, n_); }
-  /// The same of its first `n`: for one `n` until the buffer is written to.
+  /// The same for its first `n` columns. `n` must stay the same until the next write to the buffer.
   const QuantizedColumns& quantized(Buf buf, std::uint32_t n);
-  /// Of the schedule: the section's experts.
+  /// Returns the range of the schedule with the experts of the stage.
   ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
-  /// The first `n` columns of `buf` enter the product with a tensor.
+  /// Reports that the first `n` columns of `buf` enter the product with a tensor.
   void entered(Role role, Buf buf, std::uint32_t n) {
     if (!observes()) return;
     observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
   }
-  /// Whether what enters products is summed up, in one order.
+  /// Whether inputs of products are summed, which must happen in one order.
   bool observes() const { return !observer_.seen().empty(); }
-  /// What the section's router chose.
+  /// The selection of the stage's router.
   Routing& routing() { return routing_; }
   std::span<float> scores() const { return scores_; }
-  /// Of the section's RoPE table: [n, dims / 2].
+  /// Rows of the stage's RoPE table: [n, dims / 2].
   const float* cosines(std::uint32_t column) const { return angle(cos_, column); }
   const float* sines(std::uint32_t column) const { return angle(sin_, column); }
 
   void count(std::string_view op, std::string_view type, std::uint64_t calls);
-  /// body(begin, count) over the columns, cut for the workers between panels.
+  /// Calls body(begin, count) for parts of the columns, cut between panels, on the workers.
   template <class Body>
   void for_columns(Body body) {
     for_columns(n_, body);
@@ -146,18 +149,18 @@ class Pass {
     });
   }
 
-  /// Rows of the embedding that were looked up last, as floats.
+  /// The rows of the embedding that were used last, as floats.
   class RowCache {
    public:
     Status init(Arena& arena, std::uint32_t rows, std::uint32_t dim);
-    /// Copies the row of a token; false when it is not there.
+    /// Copies the row of a token, or returns false if it is not there.
     bool get(std::uint32_t token, float* to);
     void put(std::uint32_t token, const float* row);
 
    private:
     struct Row {
       std::uint32_t token;  // 1 + id, 0 for none
-      std::uint32_t used;   // when, in look-ups
+      std::uint32_t used;   // the look-up of the last use
     };
     std::span<float> data_;  // [rows, stride_]
     std::span<Row> rows_;
@@ -176,17 +179,17 @@ class Pass {
   Streamer* streamer_ = nullptr;
   Lanes* lanes_ = nullptr;
   const Kernels* kernels_ = nullptr;
-  /// By batch and format: 1 + place in available_kernels(), or 0.
+  /// [batch][format]: 1 + index in available_kernels(), or 0 for kernels_
   std::array<std::array<std::uint8_t, kFormats.size()>, kBatchNames.size()> chosen_{};
   Workers workers_;
-  std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest]
+  std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest], logits [logits_rows, vocab_size]
   QuantizedColumns xq_;
-  Buf quantized_ = Buf::none;        // what xq_ holds
+  Buf quantized_ = Buf::none;        // the buffer whose columns are in xq_
   std::span<float> cos_, sin_;       // [RoPE table][chunk, dims / 2]
-  std::span<std::uint32_t> angles_;  // where a RoPE table's begin
+  std::span<std::uint32_t> angles_;  // start of each RoPE table in cos_ and sin_
   Routing routing_;
-  std::span<float> scores_;                  // [tasks under way, heads of a task, tokens, capacity] of a lane
-  std::array<std::span<float>, 2> vectors_;  // norms and biases, widened to float
+  std::span<float> scores_;                  // [tasks at a time, heads of a task, tokens, capacity]
+  std::array<std::span<float>, 2> vectors_;  // [longest_vector] each: vectors widened to float
   RowCache rows_;
   Observer observer_;
   std::uint32_t chunk_ = 0;

@@ -9,7 +9,7 @@
 namespace qsf {
 namespace {
 
-constexpr std::size_t kMostOps = 48;  // of one section
+constexpr std::size_t kMostOps = 48;  // in one stage
 
 std::size_t place(Buf buf) { return static_cast<std::size_t>(buf); }
 
@@ -89,36 +89,36 @@ void Builder::scale(Buf buf, float factor) {
 
 void Builder::embedding() {
   Op op{.row = &op_embed, .out = Buf::x};
-  use(op, Role::token_embd, Role::token_embd);
+  use(op, Role::token_embd, Role::token_embd);  // [vocab_size, dim]
   set_width(Buf::x, config_.dim);
   emit(op);
   scale(Buf::x, config_.table.model.embedding_scale);
   if (has(Role::pos_embd)) {
     Op position{.row = &op_embed_position, .out = Buf::x};
-    use(position, Role::pos_embd, Role::pos_embd);
+    use(position, Role::pos_embd, Role::pos_embd);  // [positions, dim]
     emit(position);
   }
   if (kind().layer_input != 0) layer_inputs();
 }
 
-/// What all layers have of their own: of the stream as it begins, and of the token's row of a second embedding.
+/// Emits the inputs of all layers, from the stream at its start and the token's row of a second embedding.
 void Builder::layer_inputs() {
   product(Role::layer_inputs_proj, Role::layer_inputs_proj, Buf::x, Buf::layer_inputs);
   scale(Buf::layer_inputs, config_.table.model.layer_proj_scale);
   Op op{.row = &op_layer_inputs, .in = Buf::layer_inputs, .out = Buf::layer_inputs};
-  use(op, Role::layer_embd, Role::layer_inputs_norm);
+  use(op, Role::layer_embd, Role::layer_inputs_norm);  // [vocab_size, n_layers * layer_input], [layer_input]
   emit(op);
 }
 
-/// The layer's own input, through a gate that the stream opens, is added to the stream.
+/// Adds the layer's own input to the stream, through a gate that is computed from the stream.
 void Builder::layer_input() {
   const std::uint32_t width = kind().layer_input;
   set_width(Buf::layer_inputs, config_.n_layers * width);
   set_width(Buf::layer_input, width);
-  product(Role::layer_input_gate, Role::layer_input_gate, Buf::x, Buf::layer_gate);
+  product(Role::layer_input_gate, Role::layer_input_gate, Buf::x, Buf::layer_gate);  // [layer_input, dim]
   emit({.row = &op_layer_input, .in = Buf::layer_inputs, .out = Buf::layer_input});
   emit({.row = &activation_row(kind().activation), .in = Buf::layer_input, .out = Buf::layer_gate});
-  product(Role::layer_input_proj, Role::layer_input_proj, Buf::layer_gate, Buf::normed);
+  product(Role::layer_input_proj, Role::layer_input_proj, Buf::layer_gate, Buf::normed);  // [dim, layer_input]
   norm(Role::layer_input_post_norm, Role::layer_input_post_norm, Buf::normed, Buf::normed);
   add(Buf::normed, Buf::x);
 }
@@ -132,7 +132,7 @@ void Builder::activate(Buf gate, Buf up) {
   emit({.row = &activation_row(kind().activation), .in = up, .out = gate});
 }
 
-/// What the network makes of `in`, which may be the buffer that it is made in.
+/// Emits the network on `in` and returns the buffer of its output, [dim], which may be `in`.
 Buf Builder::network(Buf in) {
   if (kind().ffn == Ffn::mixture) {
     route(in);
@@ -143,19 +143,19 @@ Buf Builder::network(Buf in) {
 
 Buf Builder::dense(Buf in) {
   if (kind().ffn != Ffn::plain) {
-    product(Role::ffn_gate, Role::ffn_gate_bias, in, Buf::gate);
-    product(Role::ffn_up, Role::ffn_up_bias, in, Buf::up);
+    product(Role::ffn_gate, Role::ffn_gate_bias, in, Buf::gate);  // [ffn_dim, dim]
+    product(Role::ffn_up, Role::ffn_up_bias, in, Buf::up);        // [ffn_dim, dim]
     activate(Buf::gate, Buf::up);
   } else {
-    product(Role::ffn_up, Role::ffn_up_bias, in, Buf::gate);
+    product(Role::ffn_up, Role::ffn_up_bias, in, Buf::gate);  // [ffn_dim, dim]
     activate(Buf::gate, Buf::none);
   }
   if (has(Role::ffn_sub_norm)) norm(Role::ffn_sub_norm, Role::ffn_sub_norm, Buf::gate, Buf::gate);
-  product(Role::ffn_down, Role::ffn_bias, Buf::gate, Buf::normed);
+  product(Role::ffn_down, Role::ffn_bias, Buf::gate, Buf::normed);  // [dim, ffn_dim]
   return Buf::normed;
 }
 
-/// Router and experts see norms of the stream that are their own.
+/// Emits a dense network and a mixture. Router and experts each have their own norm of the stream.
 Buf Builder::side_by_side(Buf in) {
   norm(Role::router_norm, Role::router_norm, Buf::x, Buf::expert_in);
   route(Buf::expert_in);
@@ -167,15 +167,15 @@ Buf Builder::side_by_side(Buf in) {
   return sum;
 }
 
-/// Which experts a column takes, of a router that sees `in`.
+/// Emits the selection of experts by a router that sees `in`.
 void Builder::route(Buf in) {
-  product(Role::router, Role::router_bias, in, Buf::router);
+  product(Role::router, Role::router_bias, in, Buf::router);  // [n_experts, dim]
   scale(Buf::router, kind().router_logit_scale);
   in_place(op_route, Role::router_choice_bias, Buf::router);
   uses(Role::router_expert_scale);
 }
 
-/// Experts that every token takes are added behind those that it chose.
+/// Emits the experts that the router selected, then the shared expert, which every token uses.
 Buf Builder::mixture(Buf in) {
   const LayerKind& k = kind();
   set_width(Buf::picked, config_.dim);
@@ -189,18 +189,17 @@ Buf Builder::mixture(Buf in) {
   }
   emit({.row = &op_experts, .in = in, .out = Buf::experts});
   if (k.shared_dim == 0) return Buf::experts;
-  product(Role::shared_gate, Role::shared_gate, in, Buf::gate);
-  product(Role::shared_up, Role::shared_up, in, Buf::up);
+  product(Role::shared_gate, Role::shared_gate, in, Buf::gate);  // [shared_dim, dim]
+  product(Role::shared_up, Role::shared_up, in, Buf::up);        // [shared_dim, dim]
   if (has(Role::shared_router)) product(Role::shared_router, Role::shared_router, in, Buf::share);
   activate(Buf::gate, Buf::up);
-  product(Role::shared_down, Role::shared_down, Buf::gate, Buf::picked);
+  product(Role::shared_down, Role::shared_down, Buf::gate, Buf::picked);  // [dim, shared_dim]
   if (has(Role::shared_router)) emit({.row = &op_shared_expert, .in = Buf::share, .out = Buf::picked});
   add(Buf::picked, Buf::experts);
   return Buf::experts;
 }
 
-/// What a mixer or network made is normalized where the kind says so, scaled, and added to the stream; or the sum is
-/// normalized.
+/// Emits the scaled addition of a mixer's or network's output to the stream, with the kind's norms of output or sum.
 void Builder::post(Role norm_role, Role bias, Buf made) {
   const NormPlace place = kind().norm_place;
   if (place == NormPlace::after || place == NormPlace::both) norm(norm_role, norm_role, made, made);
@@ -238,16 +237,16 @@ void Builder::blocks() {
 
 void Builder::head() {
   set_width(Buf::x, config_.dim);
-  if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // by the first section
+  if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // used by the embedding's stage
   if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   if (config_.table.model.headless != 0) {
     const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;
-    if (has(Role::dense)) product(Role::dense, Role::dense, last, Buf::pooled);
+    if (has(Role::dense)) product(Role::dense, Role::dense, last, Buf::pooled);  // [dim, dim]
     return;
   }
   emit({.row = &op_hidden});
   const Role weight = config_.tied ? Role::token_embd : Role::head;
-  product(weight, Role::head_bias, Buf::normed, Buf::logits);
+  product(weight, Role::head_bias, Buf::normed, Buf::logits);  // [vocab_size, dim]
   const ModelKind& model = config_.table.model;
   scale(Buf::logits, model.logit_scale);
   if (model.logit_cap != 0) {
@@ -285,7 +284,7 @@ Status Program::build(SectionProgram& program, std::uint32_t section, std::span<
   for (std::size_t i = 0; i < kBufs; ++i) widths_[i] = std::max(widths_[i], program.widths[i]);
   for (const Op& op : program.ops) {
     if (op.row == &op_product && op.in == op.out) {
-      return make_error(ErrorCode::internal, "a product in section {} writes what it reads", section);
+      return make_error(ErrorCode::internal, "a product in section {} writes the buffer that it reads", section);
     }
     if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[place(op.in)]);
     if (!op.row->chooses) continue;
@@ -296,9 +295,10 @@ Status Program::build(SectionProgram& program, std::uint32_t section, std::span<
   return {};
 }
 
-Status Program::init(Arena& arena, const Config& config, const Weights& weights) {
+Status Program::init(Arena& arena, const Config& config, const Weights& weights, bool sweeps) {
   config_ = &config;
   weights_ = &weights;
+  sweeps_ = sweeps;
   const std::uint32_t n_sections = n_weight_sections(weights.tables().header);
   const auto same = [&](std::uint32_t a, std::uint32_t b) {
     const Header& header = weights.tables().header;
@@ -326,7 +326,7 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights)
   }
   for (const TensorEntry& t : weights.tables().tensors) {
     const RoleRule& rule = rule_of(t.role);
-    if (rule.matrix && rule.place != Place::embedding) continue;  // a row of one is read as a vector is
+    if (rule.matrix && rule.place != Place::embedding) continue;  // the embedding's matrices are read as single rows
     const Header& header = weights.tables().header;
     const std::uint32_t share = expert_share(header, kind_of_section(header, config.table, t.section), rule);
     longest_vector_ = std::max(longest_vector_, share != 0 ? share : t.cols);
@@ -358,8 +358,8 @@ Status Program::init_ropes(Arena& arena) {
   return {};
 }
 
-/// As in Press et al., 2021: powers of 2^(-8 / n), and where n heads are no power of two, of the next one's below and
-/// every second of the next one's above.
+/// Computes the slopes of Press et al., 2021: powers of 2^(-8 / n) if the number n of heads is a power of two. If not,
+/// the slopes of the next lower power of two, then every second slope of the next higher one.
 Status Program::init_slopes(Arena& arena) {
   for (SectionProgram& p : programs_) {
     const LayerKind& kind = *p.kind;
@@ -381,7 +381,7 @@ void Program::set_context(std::uint32_t max_seq_len) {
   const std::uint32_t from = config_->table.model.long_rope_from;
   for (const RopeTable& rope : ropes_) {
     const std::size_t first = from != 0 && max_seq_len > from ? rope.dims / 2 : 0;
-    // As Hugging Face does: float frequencies, float angles. The power itself is exact to double.
+    // As in Hugging Face's code, frequencies and angles are floats. The power itself is exact to double.
     for (std::uint32_t i = 0; i < rope.dims / 2; ++i) {
       const auto frequency = static_cast<float>(exact::pow(rope.theta, -2.0 * i / rope.dims));
       const float divisor = rope.scaled ? config_->rope_divisors[first + i] : 1;
@@ -396,7 +396,7 @@ Status Program::init_schedule(Arena& arena) {
   for (std::uint32_t s = 1; s < n_sections; ++s) n_choices += of_section(s).chooses() ? 1 : 0;
   QSF_TRY(arena.take(chosen_, n_choices, Region::tables));
   const auto each = [&](auto visit) {
-    n_choices = 0;
+    n_choices = n_swept_ = 0;
     for (std::uint32_t s = 0; s < n_sections; ++s) {
       starts_[s] = visit(kNoRole, 0u);
       for (const Op& op : of_section(s).ops) {
@@ -411,10 +411,12 @@ Status Program::init_schedule(Arena& arena) {
           chosen_[n_choices++] = {begin, visit(kNoRole, 0u)};
         }
         if (!op.has_weight || !rule_of(op.weight).matrix) continue;
-        if (s == 0 && op.row != &op_product) continue;  // looked up by row
+        if (op.row->looks_up && !sweeps_) continue;
         const bool embedding = rule_of(op.weight).place == Place::embedding;
         const TensorEntry& t = *weights_->find(embedding ? 0 : s, op.weight);
+        const std::uint32_t begin = visit(kNoRole, 0u);
         for (std::uint32_t i = 0; i < t.n_segments; ++i) visit(role_index(op.weight), t.first_segment + i);
+        if (op.row->looks_up && n_swept_ < swept_.size()) swept_[n_swept_++] = {begin, visit(kNoRole, 0u)};
       }
     }
     starts_[n_sections] = visit(kNoRole, 0u);

@@ -1,6 +1,5 @@
-// A model as instructions: one list of ops for every distinct kind of layer, made once at open from the layer table and
-// the tensors that are there. Whatever can be known from it is taken from it: widths of buffers, lanes, RoPE tables,
-// and the order in which segments are used.
+// A model as instructions: one list of ops for each distinct kind of stage, made at open from the layer table and the
+// tensors of the file. The buffers' widths, the sequences' memory, the RoPE tables and the schedule follow from it.
 #pragma once
 
 #include <algorithm>
@@ -16,28 +15,28 @@
 
 namespace qsf {
 
-/// The ops of one kind of section. Section 0 is the embedding, n_layers + 1 the head.
+/// The ops of one kind of stage. Stage 0 is the embedding, stage n_layers + 1 the head.
 struct SectionProgram {
   static constexpr std::size_t kArenaBytes = 64 + kBufs * sizeof(std::uint32_t);
   const LayerKind* kind = nullptr;
-  std::bitset<kRoles> has;  // tensors, by place in kRoleRules
+  std::bitset<kRoles> has;  // tensors of the stage, by index in kRoleRules
   std::span<const Op> ops;
-  std::array<std::uint32_t, kBufs> widths{};  // floats per column
-  std::uint32_t rope = 0;                     // into Program::ropes
-  std::span<const float> slopes;              // [n_heads] of ALiBi, as scores take them; or empty
+  std::array<std::uint32_t, kBufs> widths{};  // floats in a column
+  std::uint32_t rope = 0;                     // index in Program::ropes
+  std::span<const float> slopes;              // [n_heads], ALiBi's slopes scaled for scores; or empty
 
   bool chooses() const {
     return std::ranges::any_of(ops, [](const Op& op) { return op.row->chooses; });
   }
 };
 
-/// Angles that heads are rotated by.
+/// The angles by which heads are rotated.
 struct RopeTable {
   static constexpr std::size_t kArenaBytes = 32;
   float theta = 0;
   std::uint32_t dims = 0;
   bool scaled = false;
-  float scale = 1;             // on cosines and sines
+  float scale = 1;             // factor of cosines and sines
   std::span<float> frequency;  // [dims / 2]
   bool operator==(const RopeTable& o) const {
     return theta == o.theta && dims == o.dims && scaled == o.scaled && scale == o.scale;
@@ -46,35 +45,40 @@ struct RopeTable {
 
 class Program {
  public:
-  /// Everything given must outlive this. bad_tensor where a tensor has no use.
-  Status init(Arena& arena, const Config& config, const Weights& weights);
+  /// All arguments must outlive this object. With `sweeps`, the schedule includes the tables from which columns use
+  /// single rows, so that a pass reads them whole. Fails with bad_tensor if a tensor has no use, or out_of_memory.
+  Status init(Arena& arena, const Config& config, const Weights& weights, bool sweeps = false);
 
-  /// Where RoPE depends on it: how long the context may become.
+  /// Sets the longest possible context, on which some RoPE tables depend.
   void set_context(std::uint32_t max_seq_len);
 
   const SectionProgram& of_section(std::uint32_t section) const { return programs_[of_section_[section]]; }
   std::uint32_t head_section() const { return static_cast<std::uint32_t>(of_section_.size() - 1); }
-  /// Where a tensor that `section` uses lies.
+  /// Returns the stage that has a tensor which `section` uses.
   std::uint32_t section_of(Role role, std::uint32_t section) const {
     const Place place = rule_of(role).place;
     return place == Place::embedding ? 0 : place == Place::final ? head_section() : section;
   }
-  /// The widest that each buffer is in any section.
+  /// Returns the largest width of each buffer in any stage.
   const std::array<std::uint32_t, kBufs>& widths() const { return widths_; }
-  /// The widest activation that enters a product, and the longest vector.
+  /// The largest input of a product, and the longest vector.
   std::uint32_t widest_input() const { return widest_input_; }
   std::uint32_t longest_vector() const { return longest_vector_; }
   std::span<const RopeTable> ropes() const { return ropes_; }
 
-  /// Segments in order of use by a whole pass, the head's last.
+  /// The segments in order of use by a whole pass, the head's last. Segments of a tied embedding occur twice if it is
+  /// swept.
   std::span<const std::uint32_t> schedule() const { return schedule_; }
-  /// The part of the schedule that sections [begin, end) use.
+  bool sweeps() const { return sweeps_; }
+  /// Ascending ranges of the schedule with tables from which columns use rows.
+  std::span<const ScheduleRange> swept() const { return std::span(swept_).first(n_swept_); }
+  /// Returns the range of the schedule that stages [begin, end) use.
   ScheduleRange range(std::uint32_t begin, std::uint32_t end) const { return {starts_[begin], starts_[end]}; }
-  /// Parts of the schedule that a pass uses where it chooses them: the experts' of each mixture, ascending.
+  /// Ascending ranges of the schedule from which passes select: the experts of each mixture.
   std::span<const ScheduleRange> chosen() const { return chosen_; }
-  /// That of a section; empty where it has none.
+  /// Returns the range of a stage's experts, which is empty without a mixture.
   ScheduleRange chosen_in(std::uint32_t section) const;
-  /// Most experts that a section has, and that a token takes of them.
+  /// The most experts in a stage, and the most that a token selects in one.
   std::uint32_t most_experts() const { return most_experts_; }
   std::uint32_t most_used() const { return most_used_; }
 
@@ -87,17 +91,20 @@ class Program {
   const Config* config_ = nullptr;
   const Weights* weights_ = nullptr;
   std::span<SectionProgram> programs_;
-  std::span<std::uint16_t> of_section_;  // [n_layers + 2]
+  std::span<std::uint16_t> of_section_;  // [n_layers + 2] by stage, index in programs_
   std::array<std::uint32_t, kBufs> widths_{};
   std::uint32_t widest_input_ = 0, longest_vector_ = 0;
   std::span<RopeTable> ropes_;
   std::span<std::uint32_t> schedule_;
-  std::span<std::uint32_t> starts_;  // [n_layers + 3]: where a section's segments begin in the schedule
+  std::span<std::uint32_t> starts_;  // [n_layers + 3]: start of each stage in the schedule, and its end
   std::span<ScheduleRange> chosen_;
+  std::array<ScheduleRange, 3> swept_{};  // of tokens, positions and layers' inputs
+  std::uint32_t n_swept_ = 0;
+  bool sweeps_ = false;
   std::uint32_t most_experts_ = 0, most_used_ = 0;
 };
 
-/// Emits the ops of one section.
+/// Emits the ops of one stage.
 class Builder {
  public:
   Builder(const Config& config, const Weights& weights, std::uint32_t section, SectionProgram& program,
@@ -108,23 +115,23 @@ class Builder {
   const Config& config() const { return config_; }
   bool has(Role role) const { return weights_.has(section_of(role), role); }
 
-  /// The norm of the section's kind, with its bias where there is one.
+  /// Emits the norm of the stage's kind, with its bias if the stage has it.
   void norm(Role weight, Role bias, Buf in, Buf out);
-  /// out = weight * in + bias, where there is one.
+  /// Emits out = weight * in + bias, if the stage has the bias. weight: [out, in], bias: [out].
   void product(Role weight, Role bias, Buf in, Buf out);
-  /// In place: every value of `buf` times `factor`; nothing where that is 1.
+  /// Emits buf *= factor, except for a factor of 1.
   void scale(Buf buf, float factor);
-  /// out += in
+  /// Emits out += in.
   void add(Buf in, Buf out) { emit({.row = &op_add, .in = in, .out = out}); }
   void copy(Buf in, Buf out);
-  /// An op on one buffer, with a weight where the section has it.
+  /// Emits an op on one buffer, with a weight if the stage has it.
   void in_place(const OpRow& row, Role weight, Buf buf);
-  /// An op on one buffer with a weight, and a second tensor where the section has that.
+  /// Emits an op on one buffer with a weight, and with a second tensor if the stage has it.
   void with_weights(const OpRow& row, Role weight, Role bias, Buf buf);
-  /// Any op. Reads and writes must name buffers whose widths are known: see set_width.
+  /// Emits any op. It must read and write buffers with known widths (see set_width).
   void emit(const Op& op);
   void set_width(Buf buf, std::uint32_t width);
-  /// An op uses a tensor that it does not name, where the section has it.
+  /// States that an op uses a tensor which it does not name, if the stage has it.
   void uses(Role role);
   std::uint32_t width(Buf buf) const { return program_.widths[static_cast<std::size_t>(buf)]; }
 

@@ -11,14 +11,14 @@ namespace {
 constexpr int kBucketBits = 11;  // sign, exponent and two bits of the mantissa
 constexpr std::uint32_t kBuckets = 1u << kBucketBits;
 
-/// Rises with the logit; +0 and -0 are equals.
+/// Returns a number that rises with the logit. +0 and -0 are equal.
 std::uint32_t bucket(float logit) {
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
   const std::uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
   return ordered >> (32 - kBucketBits);
 }
 
-/// A total order, so that the selection does not depend on the standard library's algorithms.
+/// Compares by a total order, so that the selection does not depend on the standard library's algorithms.
 bool likelier(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
@@ -28,7 +28,7 @@ bool likelier(const Candidate& a, const Candidate& b) {
 std::span<Candidate> likeliest(std::span<const float> logits, std::size_t m, std::span<Candidate> scratch) {
   std::array<std::uint32_t, kBuckets> counts{};
   for (const float logit : logits) ++counts[bucket(logit)];
-  // The highest buckets that hold m together; the lowest of all is -infinity's.
+  // Searches for the highest buckets that have m logits together. The lowest bucket is that of -infinity.
   std::uint32_t from = kBuckets;
   for (std::size_t held = 0; held < m && from > bucket(std::numeric_limits<float>::lowest());) held += counts[--from];
 

@@ -1,4 +1,4 @@
-// The likeliest of a vocabulary in order, without sorting the vocabulary.
+// The largest logits in order, without sorting the whole vocabulary.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace qsf {
 
-/// The `m` largest logits, largest first, of equals the lower id first; those of -infinity are left out. Written to the
-/// beginning of `scratch`, which has room for all logits. No logit may be a NaN.
+/// Returns the `m` largest logits, largest first; of equal ones, the lower id first. Omits logits of -infinity. The
+/// result is the beginning of `scratch`, which must have room for all logits. No logit may be a NaN.
 std::span<Candidate> likeliest(std::span<const float> logits, std::size_t m, std::span<Candidate> scratch);
 
 }  // namespace qsf

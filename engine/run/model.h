@@ -1,4 +1,4 @@
-// An open model: what its sequences share. opening.h brings it in.
+// An open model: everything that its sequences share. opening.h reads it from a file.
 #pragma once
 
 #include <array>
@@ -33,9 +33,18 @@ struct Model {
   std::size_t n_map = 0;
   std::uint64_t weight_bytes = 0;
   std::uint32_t n_pinned = 0;
+  Error warning;  // about the plan; an empty sentence: none
 
-  /// Everything whose size depends on the plan. Run over a dry arena it is what the plan is made by.
-  Status init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned);
+  /// Takes all memory whose size depends on the plan, for a session with these options. A dry arena and no pins measure
+  /// a plan.
+  Status init_planned(Arena& arena, const OpenOptions& opened, const Plan& by, std::span<const bool> pinned);
+  /// Returns a text of the metadata, or an empty text.
+  std::string_view metadata(std::string_view key) const;
+  std::uint64_t text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const;
+  /// Returns the ways to make room for more tokens, as part of a sentence.
+  std::string_view more_context() const;
+  /// Returns context_full with the sentence and that advice.
+  Error too_long(const char* sentence) const;
 };
 
 }  // namespace qsf

@@ -21,6 +21,14 @@ constexpr std::array kWanted{
 
 constexpr double kMiB = 1 << 20;
 
+/// Returns the read of this number if it was handed out and has not been completed, or null.
+template <class Read>
+Read* under_way(std::span<Read> reads, std::uint32_t i) {
+  if (i >= reads.size()) return nullptr;
+  Read& read = reads[i];
+  return read.issued.load(std::memory_order_acquire) && !read.done.load(std::memory_order_acquire) ? &read : nullptr;
+}
+
 }  // namespace
 
 template <class Take>
@@ -135,7 +143,7 @@ Status Opening::ask_sections() {
   return {};
 }
 
-/// The file's tables, each by itself and all against each other.
+/// Reads the file's tables, and checks each by itself and all against each other.
 Status Opening::read_tables() {
   FileTables& tables = model_->tables;
   const Header& h = tables.header;
@@ -163,16 +171,16 @@ Result<Config> Opening::read_model() {
   return config;
 }
 
-Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> pinned) {
+Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& by, std::span<const bool> pinned) {
   QSF_TRY(
-      streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), options.recheck, options.mapped));
-  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, options.sequences, by.max_seq_len, by.chunk));
-  const std::uint32_t rows = options.all_logits ? by.chunk : std::min(by.chunk, options.sequences);
-  QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, options.workers, by, rows));
-  QSF_TRY(pass.observe(arena, options.observe, options.observed_room));
+      streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), opened.recheck, opened.mapped));
+  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk));
+  const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences);
+  QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
+  QSF_TRY(pass.observe(arena, opened.observe, opened.observed_room));
   QSF_TRY(arena.take(columns, by.chunk, Region::activations));
-  QSF_TRY(arena.take(sequences, options.sequences, Region::session));
-  for (std::uint32_t i = 0; i < options.sequences; ++i) {
+  QSF_TRY(arena.take(sequences, opened.sequences, Region::session));
+  for (std::uint32_t i = 0; i < opened.sequences; ++i) {
     std::span<std::uint32_t> tokens;
     QSF_TRY(arena.take(tokens, by.max_seq_len, Region::session));
     std::span<double> sums;
@@ -181,21 +189,84 @@ Status Model::init_planned(Arena& arena, const Plan& by, std::span<const bool> p
     QSF_TRY(arena.take(embedding, config.dim, Region::session));
     if (!arena.is_dry()) sequences[i].init(i, tokens, {sums, embedding});
   }
+  // The last piece, because the memory after it is free.
+  std::span<std::byte> texts;
+  return arena.take(texts, text_bytes(opened, by.max_seq_len), Region::texts);
+}
+
+std::string_view Model::metadata(std::string_view key) const {
+  Result<MetaReader> reader = MetaReader::open(meta);
+  for (MetaValue value; reader;) {
+    const Result<bool> more = reader->next(value);
+    if (!more || !*more) break;
+    if (value.key == key && value.type == MetaType::text) return value.text;
+  }
   return {};
+}
+
+/// Returns the bytes of texts: as asked for, or enough for a conversation that fills the context.
+std::uint64_t Model::text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const {
+  if (opened.text_bytes != 0) return opened.text_bytes;
+  return metadata(kMetaChatTemplate).empty() ? 0 : (512u << 10) + std::uint64_t{96} * max_seq_len;
+}
+
+std::string_view Model::more_context() const {
+  const bool finer = plan.kv < KvType::q8;
+  switch (plan.context_why) {
+    case Why::model:
+      if (plan.max_seq_len == config.max_seq_len) return "a shorter text";
+      break;
+    case Why::weights:
+      return finer ? "a longer context (max_seq_len), a larger budget, keys and values in 8bit (kv) or a shorter text"
+                   : "a longer context (max_seq_len), a larger budget or a shorter text";
+    case Why::budget:
+      return finer ? "a larger budget, keys and values in 8bit (kv) or a shorter text"
+                   : "a larger budget or a shorter text";
+    case Why::asked:
+      break;
+  }
+  return "a longer context (max_seq_len) or a shorter text";
+}
+
+Error Model::too_long(const char* sentence) const {
+  return make_error(ErrorCode::context_full, "{}: {} would help", sentence, more_context());
+}
+
+/// Returns the bytes of a session with these options and this plan, before pins.
+std::uint64_t Opening::bytes_of(const Plan& plan, const OpenOptions& options) const {
+  Arena dry = Arena::dry(*arena_);
+  // This changes nothing but counts, because a dry arena has no memory.
+  const Status status = model_->init_planned(dry, options, plan, {});
+  return status ? kHostReserve + dry.used() : ~std::uint64_t{0};
 }
 
 Status Opening::plan_memory() {
   Model& m = *model_;
   QSF_TRY(m.weights.init(*arena_, m.tables));
-  QSF_TRY(m.program.init(*arena_, m.config, m.weights));
+  if (m.weights.has(0, Role::pos_embd) && m.options.max_seq_len > m.config.max_seq_len) {
+    return make_error(ErrorCode::bad_argument, "the model has {} positions, and a context of {} was asked for",
+                      m.config.max_seq_len, m.options.max_seq_len);
+  }
+  QSF_TRY(m.program.init(*arena_, m.config, m.weights, m.options.watched));
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
                  segments_[i].section == 0};
     needs_[i].read = segments_[i].stored_size;
     needs_[i].computed = segments_[i].raw_size;
+    needs_[i].uses = 0;
     m.weight_bytes += segments_[i].raw_size;
+    if (!needs_[i].vectors) largest_ = std::max(largest_, needs_[i].bytes);
   }
-  for (const std::uint32_t i : m.program.schedule()) needs_[i].lookup = false;
+  for (const std::uint32_t i : m.program.schedule()) {
+    needs_[i].lookup = false;
+    ++needs_[i].uses;
+  }
+  for (const ScheduleRange& range : m.program.swept()) {  // these rows are not multiplied
+    for (std::uint32_t p = range.begin; p < range.end; ++p) {
+      SegmentNeed& need = needs_[m.program.schedule()[p]];
+      if (need.uses == 1) need.computed = 0;
+    }
+  }
   const auto of_used = [&](std::uint32_t bytes) {
     return static_cast<std::uint32_t>(std::uint64_t{bytes} * m.program.most_used() / m.program.most_experts());
   };
@@ -209,7 +280,7 @@ Status Opening::plan_memory() {
   }
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     SegmentNeed& need = needs_[i];
-    if (need.lookup) need.read = need.computed = 0;  // a row
+    if (need.lookup) need.read = need.computed = 0;  // one row
     if (stays_in_file(m.tables, i, m.options.mapped)) {
       need.bytes = 0;
       need.lookup = need.chosen = false;
@@ -220,17 +291,16 @@ Status Opening::plan_memory() {
   in.segments = needs_;
   in.measure = {this, [](const void* context, const Plan& plan) {
                   const Opening& o = *static_cast<const Opening*>(context);
-                  for (std::size_t i = 0; i < o.needs_.size(); ++i) {
-                    o.pinned_[i] = plan.ring_slots == 0 || o.needs_[i].vectors;
-                  }
-                  Arena dry = Arena::dry(*o.arena_);
-                  // Nothing is touched but the counts: a dry arena has no memory.
-                  const Status status = o.model_->init_planned(dry, plan, o.pinned_);
-                  return status ? kHostReserve + dry.used() : ~std::uint64_t{0};
+                  return o.bytes_of(plan, o.model_->options);
                 }};
+  in.plain = {this, [](const void* context, const Plan& plan) {
+                const Opening& o = *static_cast<const Opening*>(context);
+                Plan plain = plan;
+                plain.slot_bytes = align_up(o.largest_);
+                return o.bytes_of(plain, OpenOptions());
+              }};
   in.one_pass = m.config.table.bidirectional();
-  const bool exact = m.tables.header.quant == static_cast<std::uint8_t>(FormatId::f32);
-  in.finest_kv = exact || in.one_pass ? KvType::f32 : KvType::f16;
+  in.finest_kv = finest_kv();
   const std::uint32_t long_from = m.config.table.model.long_rope_from;
   in.model_seq_len = long_from != 0 ? std::min(long_from, m.config.max_seq_len) : m.config.max_seq_len;
   in.sequences = m.options.sequences;
@@ -239,12 +309,40 @@ Status Opening::plan_memory() {
   in.ring_slots = m.options.ring_slots;
   in.kv = m.options.kv ? static_cast<int>(*m.options.kv) : -1;
   in.stream_all = m.options.stream_all;
+  in.keeps_rows = !m.options.watched;
   in.speed = {m.options.read_rate * 1e6, m.options.compute_rate * 1e6};
   QSF_LET(plan, make_plan(in, pinned_));
   m.plan = plan;
   m.program.set_context(plan.max_seq_len);
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
-  return m.init_planned(*arena_, plan, pinned_);
+  warn();
+  return m.init_planned(*arena_, m.options, plan, pinned_);
+}
+
+/// Notes losses of quality that the caller did not ask for, or may not know.
+void Opening::warn() {
+  Model& m = *model_;
+  const Plan& p = m.plan;
+  const bool coarse = p.kv_why == Why::budget, beyond = p.max_seq_len > m.config.max_seq_len;
+  if (coarse) {
+    m.warning = make_error(
+        ErrorCode::budget_too_small,
+        "keys and values are kept in {}, and text may get worse: in {} a context of {} needs {:.2f} MiB, and the "
+        "budget is {:.2f} MiB",
+        kv_name(p.kv), kv_name(finest_kv()), p.kv_positions, static_cast<double>(p.finest_kv_budget) / kMiB + 0.005,
+        static_cast<double>(budget_) / kMiB);
+  }
+  if (beyond) {
+    m.warning = make_error(ErrorCode::bad_argument,
+                           "{}{}the model was made for {} tokens of context; beyond, text may get worse",
+                           m.warning.sentence, coarse ? "; " : "", m.config.max_seq_len);
+  }
+}
+
+/// Returns the precision of keys and values that the weights deserve.
+KvType Opening::finest_kv() const {
+  const bool exact = model_->tables.header.quant == static_cast<std::uint8_t>(FormatId::f32);
+  return exact || model_->config.table.bidirectional() ? KvType::f32 : KvType::f16;
 }
 
 void Opening::finish() {
@@ -256,11 +354,10 @@ void Opening::finish() {
   m.hash = hex(sha.digest());
   for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
     const auto region = static_cast<Region>(i);
-    const std::uint64_t bytes = region == Region::host   ? kHostReserve
-                                : region == Region::free ? budget_ - kHostReserve - arena_->used()
-                                                         : arena_->used(region);
-    if (bytes != 0 || region == Region::free) m.map[m.n_map++] = {region, bytes};
+    const std::uint64_t bytes = region == Region::host ? kHostReserve : arena_->used(region);
+    if (bytes != 0) m.map[m.n_map++] = {region, bytes};
   }
+  m.map[m.n_map++] = {Region::free, budget_ - kHostReserve - arena_->used()};
 }
 
 std::optional<ReadRequest> Opening::next_request() {
@@ -271,9 +368,9 @@ std::optional<ReadRequest> Opening::next_request() {
 }
 
 Status Opening::complete(std::uint32_t ticket) {
-  const std::uint32_t i = ticket & ~kTicket;
-  if (i >= n_reads_) return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
-  const ReadRequest& r = reads_[i].request;
+  Read* read = under_way(std::span(reads_).first(n_reads_), ticket & ~kTicket);
+  if (read == nullptr) return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
+  const ReadRequest& r = read->request;
   if (const std::uint32_t crc = r.has_crc ? crc32({r.into, r.size}) : 0; crc != r.crc) {
     const Error error = make_error(ErrorCode::bad_checksum,
                                    "the {} bytes at {} have CRC-32 {:08x}, not the {:08x} that the file states", r.size,
@@ -281,12 +378,13 @@ Status Opening::complete(std::uint32_t ticket) {
     fail(ticket, error);
     return error;
   }
-  reads_[i].done.store(true, std::memory_order_release);
+  read->done.store(true, std::memory_order_release);
   return {};
 }
 
-void Opening::fail(std::uint32_t, const Error& error) {
-  if (keeping_.test_and_set(std::memory_order_acquire)) return;  // the first error is the one to tell
+void Opening::fail(std::uint32_t ticket, const Error& error) {
+  if (under_way(std::span(reads_).first(n_reads_), ticket & ~kTicket) == nullptr) return;
+  if (keeping_.test_and_set(std::memory_order_acquire)) return;  // only the first error is reported
   error_ = error;
   failed_.store(true, std::memory_order_release);
 }

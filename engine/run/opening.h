@@ -1,4 +1,4 @@
-// Opening: header, then directory and layer index, then the sections, then the plan. Weights are not read here.
+// The opening of a model: header, then directory and layer index, then sections, then the plan. It reads no weights.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace qsf {
 
-/// One thread steps; complete and fail may come from one other.
+/// One thread calls step(). One other may call complete() and fail().
 class Opening {
  public:
-  static constexpr std::uint32_t kTicket = 1u << 31;  // tickets of an opening's reads have this bit
+  static constexpr std::uint32_t kTicket = 1u << 31;  // the bit in tickets of an opening's reads
 
-  /// The arena and the model must outlive this.
+  /// The arena and the model must outlive this object. Fails with budget_too_small.
   Status begin(Arena& arena, std::uint64_t budget, std::uint64_t file_size, Model& model);
-  /// need_bytes, working, ready once the model stands, or an error.
+  /// Returns need_bytes, working, or ready once the model is open; or an error of the file or the plan.
   Result<Step> step();
 
   std::optional<ReadRequest> next_request();
@@ -33,7 +33,7 @@ class Opening {
     ReadRequest request;
     std::atomic<bool> issued{false}, done{false};
   };
-  /// Sections that are read, in the order of kWanted.
+  /// The sections that are read, in the order of kWanted.
   enum Section : std::size_t { kTensors, kSegments, kMeta, kRope, kLayers, kTokenizer, kSections };
 
   Status advance();
@@ -42,9 +42,12 @@ class Opening {
   Status read_tables();
   Result<Config> read_model();
   Status plan_memory();
+  std::uint64_t bytes_of(const Plan& plan, const OpenOptions& options) const;
+  KvType finest_kv() const;
+  void warn();
   void finish();
   void ask(std::uint64_t offset, std::span<std::byte> into, std::optional<std::uint32_t> crc = {});
-  /// Runs `take` over a dry arena, refuses a budget that is too small for it, then runs it in earnest.
+  /// Calls `take` with a dry arena, fails with budget_too_small if that is too much, then calls it with the arena.
   template <class Take>
   Status reserve(Take take);
   Error too_small(std::uint64_t arena_bytes) const;
@@ -52,11 +55,12 @@ class Opening {
   Arena* arena_ = nullptr;
   Model* model_ = nullptr;
   std::uint64_t budget_ = 0, file_size_ = 0, bytes_requested_ = 0;
+  std::uint64_t largest_ = 0;  // bytes of the largest buffer of a matrix's segment, if no file is mapped
   Stage stage_ = Stage::header;
   std::array<Read, 8> reads_;
   std::uint32_t n_reads_ = 0;
   std::atomic<bool> failed_{false};
-  std::atomic_flag keeping_;  // guards error_ against two failures at once
+  std::atomic_flag keeping_;  // lets only the first failure write error_
   Error error_;
   std::span<std::byte> header_, directory_, index_;
   std::array<std::span<std::byte>, kSections> bytes_;

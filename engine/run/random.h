@@ -1,4 +1,4 @@
-// xoshiro256++ 1.0 (Blackman and Vigna, 2019), its state made from a seed by SplitMix64.
+// xoshiro256++ 1.0 (Blackman and Vigna, 2019), with a state that SplitMix64 computes from a seed.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Random {
     for (std::uint64_t& word : state_) word = split_mix(seed);
   }
 
-  /// SplitMix64: advances `state` and gives its next number.
+  /// SplitMix64: advances `state` and returns its next number.
   static constexpr std::uint64_t split_mix(std::uint64_t& state) {
     std::uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -37,7 +37,7 @@ class Random {
     return result;
   }
 
-  /// Uniform in [0, 1): a multiple of 2^-53.
+  /// Returns a uniform number in [0, 1), a multiple of 2^-53.
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:

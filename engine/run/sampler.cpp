@@ -1,5 +1,6 @@
 #include "run/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,9 +12,13 @@ namespace qsf {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kLowestExponent = -700;  // below it exp is as good as 0
+constexpr double kLowestExponent = -700;  // below it, exp counts as 0
 
-constexpr std::size_t kFirstTry = 256;  // of the likeliest, for top_p; then eight times as many
+constexpr std::size_t kFirstTry = 256;  // candidates for top_p; each next try has eight times as many
+
+std::size_t count_masked(std::span<const float> logits) {
+  return static_cast<std::size_t>(std::ranges::count(logits, -kInfinity));
+}
 
 template <class T>
 Status check(std::string_view name, T value, double least, double most) {
@@ -42,7 +47,7 @@ void Sampler::begin(const SamplerOptions& options, const Kernels& kernels, std::
   random_ = Random(options.seed);
 }
 
-/// Divides the positive and multiplies the other logits of every distinct token of the context.
+/// Divides positive logits by the penalty and multiplies others with it, for every distinct token of the context.
 void Sampler::penalize(std::span<float> logits, std::span<const std::uint32_t> context) {
   const float penalty = options_.repetition_penalty;
   if (penalty == 1.0f) return;
@@ -52,20 +57,17 @@ void Sampler::penalize(std::span<float> logits, std::span<const std::uint32_t> c
   for (const std::uint32_t id : context) {
     if (id >= logits.size() || scratch_[id].id != 0) continue;
     scratch_[id].id = 1;
-    logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+    const float penalized = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+    logits[id] = std::min(penalized, std::numeric_limits<float>::max());
   }
 }
 
 std::uint32_t Sampler::sample(std::span<float> logits, std::span<const std::uint32_t> context) {
   penalize(logits, context);
-  std::size_t n = 0;  // that can be drawn
-  for (float& logit : logits) {
-    if (std::isnan(logit)) logit = -kInfinity;
-    if (logit == kInfinity) logit = std::numeric_limits<float>::max();
-    n += logit != -kInfinity ? 1 : 0;
-  }
   const std::uint32_t best = kernels_->argmax(logits.data(), static_cast<std::uint32_t>(logits.size()));
-  if (options_.temperature == 0 || n == 0) return best;
+  if (options_.temperature == 0) return best;
+  const std::size_t n = logits.size() - count_masked(logits);  // tokens that can be drawn
+  if (n == 0) return best;
 
   const double top = static_cast<double>(logits[best]), temperature = static_cast<double>(options_.temperature);
   const auto weight = [&](float logit) {
@@ -103,10 +105,20 @@ std::uint32_t Sampler::sample(std::span<float> logits, std::span<const std::uint
     reached += weight(c.logit);
     if (drawn < reached) return c.id;
   }
-  return best;  // only rounding leads here
+  return best;  // reached only by rounding
 }
 
-std::uint32_t sample_token(const SamplerOptions& options, std::span<float> logits, std::span<Candidate> scratch) {
+Result<std::uint32_t> sample_token(const SamplerOptions& options, std::span<float> logits,
+                                   std::span<Candidate> scratch) {
+  const auto wrong = std::ranges::find_if(logits, [](float logit) { return std::isnan(logit) || logit == kInfinity; });
+  if (wrong != logits.end()) {
+    return make_error(ErrorCode::not_finite, "the logit of token {} is {}, no finite number", wrong - logits.begin(),
+                      *wrong);
+  }
+  if (count_masked(logits) == logits.size()) {
+    return make_error(ErrorCode::not_finite, "all of {} logits are -infinity: there is no token to choose",
+                      logits.size());
+  }
   Sampler sampler;
   sampler.begin(options, best_kernels(), scratch);
   return sampler.sample(logits, {});

@@ -1,4 +1,4 @@
-// From logits to the next token. Same logits, same options, same seed: same token on every machine.
+// The choice of the next token from logits. Equal logits, options and seeds give equal tokens on every machine.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct Kernels;
 
 class Sampler {
  public:
-  /// The options have passed check(); scratch: [vocab_size], owned by the caller's arena.
+  /// The options must have passed check(). `scratch`, [vocab_size], must outlive this object.
   void begin(const SamplerOptions& options, const Kernels& kernels, std::span<Candidate> scratch);
-  /// `context`: every token fed so far. The order is penalty, temperature, top_k, top_p; of equal logits the lower id
-  /// comes first. Writes into `logits`: the penalty, and -infinity for what is not a number. Where all
-  /// are -infinity: 0.
+  /// Returns the next token from `logits`, [vocab_size], and writes the penalty into them. `context` is every token so
+  /// far. The order is penalty, temperature, top_k, top_p; of equal logits, the lower id comes first. Logits must be
+  /// finite or -infinity, which a penalty can cause. A token of -infinity is drawn only if there is no other.
   std::uint32_t sample(std::span<float> logits, std::span<const std::uint32_t> context);
 
  private:

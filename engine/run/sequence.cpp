@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "qsf/base/finite.h"
 #include "qsf/base/try.h"
 #include "run/model.h"
 
 namespace qsf {
 namespace {
 
-/// Length 1, as far as there is one (sentence-transformers' Normalize).
+/// Scales the vector to length 1, unless it is shorter than 1e-12 (as sentence-transformers' Normalize).
 void normalize(std::span<float> vector) {
   constexpr double kLeast = 1e-12;
   double sum = 0;
@@ -18,16 +20,43 @@ void normalize(std::span<float> vector) {
   for (float& x : vector) x = static_cast<float>(double{x} / length);
 }
 
+/// Gives the logits of all tokens outside of a set the value -infinity. Returns false if the set is empty.
+bool exclude(std::span<const std::uint64_t> allowed, std::span<float> logits) {
+  bool any = false;
+  for (std::size_t w = 0; w < allowed.size(); ++w) {
+    const std::span<float> part = logits.subspan(64 * w, std::min<std::size_t>(64, logits.size() - 64 * w));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const bool in = (allowed[w] >> i & 1) != 0;
+      any = any || in;
+      if (!in) part[i] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return any;
+}
+
+/// Checks that rows of `width` numbers, for the positions from `first` on, are finite.
+Status check_rows(const char* what, std::span<const float> rows, std::size_t width, std::uint32_t first) {
+  for (std::uint32_t i = 0; i * width < rows.size(); ++i) {
+    if (all_finite(rows.subspan(i * width, width))) continue;
+    return make_error(ErrorCode::not_finite,
+                      "{} of position {} are not finite numbers: the model's weights are damaged or too large", what,
+                      first + i);
+  }
+  return {};
+}
+
 }  // namespace
 
-/// Writes the prompt's tokens behind those that are known, and gives how many.
+/// Writes the prompt's tokens after the sequence's tokens and returns their number.
 Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) {
   const std::span<std::uint32_t> out = room_.subspan(n_tokens_);
   const Config& config = model.config;
   if (!prompt.tokens.empty()) {
     if (prompt.tokens.size() > out.size()) {
-      return make_error(ErrorCode::context_full, "{} tokens do not fit in the {} that are left of a context of {}",
-                        prompt.tokens.size(), out.size(), room_.size());
+      const Error full =
+          make_error(ErrorCode::context_full, "{} tokens do not fit in the {} that are left of a context of {}",
+                     prompt.tokens.size(), out.size(), room_.size());
+      return model.too_long(full.sentence);
     }
     for (const std::uint32_t id : prompt.tokens) {
       if (id < config.vocab_size) continue;
@@ -42,12 +71,21 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) 
   const bool begins = n_tokens_ == 0 && prompt.add_bos && model.tokenizer.add_bos() && config.bos < config.vocab_size;
   const std::uint32_t added = begins && !out.empty() ? 1 : 0;
   if (added != 0) out[0] = config.bos;
-  QSF_LET(n, model.tokenizer.encode(prompt.text, prompt.special, out.subspan(added), model.tokenizer_scratch));
+  const Result<std::uint32_t> encoded = model.tokenizer.encode(prompt.text, prompt.special, out.subspan(added),
+                                                               model.tokenizer_scratch, {}, model.options.cancel);
+  if (!encoded && encoded.error().code == ErrorCode::context_full) {
+    const Error full =
+        make_error(ErrorCode::context_full, "{} in a context of {}", encoded.error().sentence, room_.size());
+    return model.too_long(full.sentence);
+  }
+  if (!encoded) return encoded.error();
+  const std::uint32_t n = *encoded;
   const std::uint32_t eos = model.tables.header.eos;
   const bool ends = prompt.add_bos && model.tokenizer.add_eos() && eos < config.vocab_size;
   if (ends && embeds_ && added + n == out.size()) {
-    return make_error(ErrorCode::context_full, "{} tokens and the end token do not fit in a context of {}", n,
-                      out.size());
+    const Error full = make_error(ErrorCode::context_full, "{} tokens and the end token do not fit in a context of {}",
+                                  added + n, out.size());
+    return model.too_long(full.sentence);
   }
   if (!ends || added + n == out.size()) return added + n;
   out[added + n] = eos;
@@ -63,17 +101,21 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
   QSF_TRY(check(prompt.sampler));
+  const std::size_t n_words = (model.config.vocab_size + 63) / 64;
+  if (!prompt.allowed.empty() && prompt.allowed.size() != n_words) {
+    return make_error(ErrorCode::bad_argument, "the set of allowed tokens has {} words of 64 bits, not {}",
+                      prompt.allowed.size(), n_words);
+  }
   if (prompt.end_tokens.size() > end_tokens_.size()) {
     return make_error(ErrorCode::bad_argument, "{} end tokens were given, {} are possible", prompt.end_tokens.size(),
                       end_tokens_.size());
   }
-  // What was known but not fed, such as the last sampled token, is fed first.
+  // Tokens that have not been fed, such as the last sampled one, are fed first.
   QSF_LET(added, read_prompt(model, prompt));
   if (n_tokens_ + added == 0) return make_error(ErrorCode::bad_argument, "the prompt is empty");
-  if (n_tokens_ + added == position_) {
-    return make_error(ErrorCode::bad_argument, "the prompt adds nothing to the sequence");
-  }
   QSF_TRY(text_.begin(prompt.stops));
+  // Logits follow from a token that is fed: with no new one, as after rewind(), the last one is fed again.
+  if (n_tokens_ + added == position_) position_ = model.lanes.rewind(id_, position_ - 1);
   n_tokens_ += added;
   n_prompt_ = n_tokens_ - position_;
   max_tokens_ = prompt.max_tokens;
@@ -81,6 +123,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
+  allowed_ = prompt.allowed;
   std::ranges::copy(prompt.end_tokens, end_tokens_.begin());
   n_end_tokens_ = static_cast<std::uint32_t>(prompt.end_tokens.size());
   end_ = End::none;
@@ -115,7 +158,8 @@ Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
   return {};
 }
 
-/// Rows of a pass, in the order of their positions: so the sums do not depend on how a text was cut.
+/// Adds the rows of a pass, [n, dim], in the order of their positions, so that sums do not depend on the division into
+/// passes.
 void Sequence::add_hidden(std::span<float> rows) {
   const std::size_t dim = pool_.sums.size();
   if (pooling_ == Pooling::none) {
@@ -166,9 +210,24 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, s
   return n_columns_;
 }
 
-void Sequence::leave(Model& model) {
+/// Checks logits and hidden states before anything samples, returns, hashes or pools them.
+Status Sequence::check_given(const Model& model) const {
+  // The rows belong to the last columns, except if only the first one is pooled.
+  const std::uint32_t end = position_ + n_columns_;
+  const std::size_t vocab_size = model.config.vocab_size, dim = pool_.sums.size();
+  if (!embeds_) {
+    return check_rows("the logits", model.pass.logits().subspan(first_row_ * vocab_size, n_rows_ * vocab_size),
+                      vocab_size, end - n_rows_);
+  }
+  const std::span<const float> hidden = pooling_ == Pooling::none ? model.pass.hidden() : model.pass.pooled();
+  return check_rows("the hidden states", hidden.subspan(first_hidden_ * dim, n_hidden_ * dim), dim,
+                    pooling_ == Pooling::first ? 0 : end - n_hidden_);
+}
+
+Status Sequence::leave(Model& model) {
+  QSF_TRY(check_given(model));
   position_ += n_columns_;
-  // What comes next is an answer, which a later turn may go back behind.
+  // An answer follows, and a later turn of the conversation may return to this position.
   model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
   if (embeds_) {
     const std::size_t dim = pool_.sums.size();
@@ -177,13 +236,14 @@ void Sequence::leave(Model& model) {
     const bool whole = n_unfed() == 0;
     if (whole && pooling_ != Pooling::none) finish_pool();
     state_ = whole || pooling_ == Pooling::none ? State::showing : State::feeding;
-    return;
+    return {};
   }
   if (hash_logits_) {
     const std::size_t row = model.config.vocab_size;
     logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * row, n_rows_ * row)));
   }
   state_ = position_ > logits_from_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
+  return {};
 }
 
 Step Sequence::next(Model& model) {
@@ -208,13 +268,15 @@ Step Sequence::next(Model& model) {
   return Step::working;
 }
 
-/// Samples from the last row; the token is to be fed unless the generation ends with it.
+/// Samples from the last row. The token is fed next, unless the generation ends with it.
 Step Sequence::choose(Model& model) {
   if (n_generated_ == max_tokens_) return finish(End::length);
   if (position_ == room_.size()) return finish(End::context);
   const std::span<float> rows = model.pass.logits();
   const std::size_t vocab_size = model.config.vocab_size;
-  token_ = sampler_.sample(rows.subspan((first_row_ + n_rows_ - 1) * vocab_size, vocab_size), tokens());
+  const std::span<float> row = rows.subspan((first_row_ + n_rows_ - 1) * vocab_size, vocab_size);
+  if (!allowed_.empty() && !exclude(allowed_, row)) return finish(End::stop);
+  token_ = sampler_.sample(row, tokens());
   room_[n_tokens_++] = token_;
   ++n_generated_;
   const auto ends = end_tokens_.begin() + n_end_tokens_;

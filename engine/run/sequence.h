@@ -1,4 +1,4 @@
-// One sequence of tokens, and the generation that runs on it: which tokens are to be fed, which is chosen, why it ends.
+// One sequence of tokens and the generation on it: the tokens to feed, the sampled token, and the reason for the end.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace qsf {
 
 struct Model;
 
-/// Where hidden states become an embedding.
+/// The memory in which hidden states become an embedding.
 struct Pool {
   std::span<double> sums;      // [dim]
   std::span<float> embedding;  // [dim]
@@ -25,8 +25,8 @@ struct Pool {
 class Sequence {
  public:
   static constexpr std::size_t kArenaBytes = 4608;
-  /// Where a generation is. Only a feeding one takes part in the next pass; only showing, choosing and ending ones have
-  /// something to tell.
+  /// The state of a generation. Only a feeding one takes part in the next pass. Only showing, choosing and ending ones
+  /// have a step to return.
   enum class State : std::uint8_t { idle, feeding, passing, showing, choosing, ending };
 
   void init(std::uint32_t id, std::span<std::uint32_t> room, const Pool& pool) {
@@ -35,26 +35,27 @@ class Sequence {
     pool_ = pool;
   }
 
-  /// Checks the prompt, adds its tokens to the sequence and begins to feed them. Nothing runs.
+  /// Checks the prompt, adds its tokens to the sequence and begins to feed them. No generation may be active.
   Status start(Model& model, const Prompt& prompt);
-  /// The same for an embedding, with which the sequence begins anew.
+  /// The same for an embedding, for which the sequence begins again.
   Status embed(Model& model, const EmbedPrompt& prompt);
-  /// Ends the generation for the caller's reason; an unfinished pass does not count.
+  /// Ends the generation for the caller's reason, and discards an unfinished pass.
   void stop(Lanes& lanes, End why);
-  /// Forgets all but the first n tokens. Nothing runs.
+  /// Keeps only the first n tokens. No generation may be active. Fails with bad_argument if there are fewer.
   Status rewind(Lanes& lanes, std::uint32_t n);
 
   State state() const { return state_; }
-  /// Tokens that are known but not fed.
+  /// Returns the number of tokens that have not been fed.
   std::uint32_t n_unfed() const { return n_tokens_ - position_; }
-  /// Puts the next columns into a pass, at most `room`; `first_row` is where its rows of logits begin, `first_hidden`
-  /// the same of hidden states. Gives how many: none where the rest of a text must be one pass and does not fit.
+  /// Writes the next columns of a pass into `room` and returns their number: 0 if the rest of a text must be one pass
+  /// and does not fit. The sequence's rows of logits begin at `first_row`, its hidden states at `first_hidden`.
   std::uint32_t enter(std::span<Column> room, std::uint32_t first_row, std::uint32_t first_hidden);
   std::uint32_t n_rows() const { return n_rows_; }
   std::uint32_t n_hidden() const { return n_hidden_; }
-  /// The model's pass is done.
-  void leave(Model& model);
-  /// logits, embedding, token or done; working where there is nothing to tell.
+  /// Takes the results of the model's pass. Fails with not_finite if a number is not finite; the pass then does not
+  /// count.
+  Status leave(Model& model);
+  /// Returns logits, embedding, token or done; working if there is nothing to report.
   Step next(Model& model);
 
   std::uint32_t token() const { return token_; }
@@ -68,19 +69,20 @@ class Sequence {
 
  private:
   Result<std::uint32_t> read_prompt(Model& model, const Prompt& prompt);
+  Status check_given(const Model& model) const;
   void add_hidden(std::span<float> rows);
   void finish_pool();
   Step choose(Model& model);
   Step finish(End why);
-  static constexpr std::uint32_t kNoLogits = ~std::uint32_t{0};  // behind the last position
+  static constexpr std::uint32_t kNoLogits = ~std::uint32_t{0};  // after the last position
 
   std::span<std::uint32_t> room_;  // [max_seq_len]
   std::uint32_t id_ = 0;
-  std::uint32_t n_tokens_ = 0;  // known: fed, or still to be fed
-  std::uint32_t position_ = 0;  // fed: in the lanes
+  std::uint32_t n_tokens_ = 0;  // known tokens, fed or not
+  std::uint32_t position_ = 0;  // tokens fed, which are in `Lanes`
   State state_ = State::idle;
 
-  // The generation or embedding, and the pass that it is in.
+  // The generation or embedding, and its current pass.
   std::uint32_t n_columns_ = 0, first_row_ = 0, n_rows_ = 0, first_hidden_ = 0, n_hidden_ = 0;
   bool embeds_ = false, one_pass_ = false, normalize_ = false;
   Pooling pooling_ = Pooling::mean;
@@ -89,7 +91,8 @@ class Sequence {
   std::uint32_t max_tokens_ = 0, n_generated_ = 0, n_prompt_ = 0;
   std::array<std::uint32_t, kMaxEndTokens> end_tokens_{};
   std::uint32_t n_end_tokens_ = 0;
-  std::uint32_t logits_from_ = kNoLogits;  // positions whose logits are told
+  std::span<const std::uint64_t> allowed_;
+  std::uint32_t logits_from_ = kNoLogits;  // first position whose logits are returned
   bool hash_logits_ = false, ignore_eos_ = false;
   End end_ = End::none;
   std::uint32_t token_ = 0;

@@ -1,4 +1,4 @@
-// A session: an opening, then a model and its sequences, whose columns it puts into passes.
+// A session: an opening, then a model and its sequences, whose columns the session collects into passes.
 #include <algorithm>
 #include <new>
 
@@ -9,7 +9,7 @@
 namespace qsf {
 
 struct Session::Impl {
-  static constexpr std::size_t kArenaBytes = 8512;
+  static constexpr std::size_t kArenaBytes = 9216;
   enum class Phase : std::uint8_t { opening, ready, preloading, failed };
 
   Arena arena;
@@ -17,19 +17,20 @@ struct Session::Impl {
   Opening opening;
   Model model;
   Phase phase = Phase::opening;
-  bool open = false;  // the plan stands
+  bool open = false;  // the plan is made
   Error error;
   bool passing = false;
-  std::uint32_t n_columns = 0;  // of the pass
-  std::uint32_t current = 0;    // the sequence that the last step was about
-  std::uint32_t turn = 0;       // whose turn it is to be asked first
+  std::uint32_t n_columns = 0;  // in the pass
+  std::uint32_t current = 0;    // the sequence of the last step
+  std::uint32_t turn = 0;       // the sequence that is asked first
   Work work = Work::embed;
 
   Step fail(const Error& e);
   Step run();
   bool begin_pass();
-  void end_pass();
-  /// Sequence `id`, once the model is open; for reading, an empty one otherwise.
+  Status end_pass();
+  /// Return sequence `id`. find() fails with bad_state before the model is open, or bad_argument; at() returns an empty
+  /// sequence.
   Result<Sequence*> find(std::uint32_t id);
   const Sequence& at(std::uint32_t id) const;
   void stop(Sequence& sequence, End why);
@@ -83,7 +84,7 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_si
   s.file_size = file_size;
   s.model.kernels = kernels;
   s.model.options = options;
-  s.model.options.isa = kernels->isa;  // the caller's string need not outlive the call
+  s.model.options.isa = kernels->isa;  // the caller's string may be freed after the call
   QSF_TRY(s.opening.begin(s.arena, budget, file_size, s.model));
   session->front().impl_ = &s;
   return &session->front();
@@ -97,7 +98,7 @@ Step Session::Impl::fail(const Error& e) {
   return Step::error;
 }
 
-/// After an error, what failed may be asked for again.
+/// Makes the session ready again after an error, so that failed reads are requested again.
 Status Session::Impl::resume() {
   if (!open) return make_error(ErrorCode::bad_state, "the model is not open yet");
   if (phase == Phase::preloading) return make_error(ErrorCode::bad_state, "the model is being loaded");
@@ -131,14 +132,14 @@ Step Session::step() {
   return Step::error;
 }
 
-/// One piece of the pass that is under way; else what its sequences have to tell; else the next pass.
+/// Does one piece of the current pass; without a pass, returns a step of its sequences; else begins the next pass.
 Step Session::Impl::run() {
   if (passing) {
     const Advance advance = model.pass.advance();
     work = model.pass.work();
     if (advance == Advance::done) {
-      end_pass();
-      return Step::working;
+      const Status ended = end_pass();
+      return ended ? Step::working : fail(ended.error());
     }
     if (advance == Advance::working) return Step::working;
     return model.streamer.failed() ? fail(model.streamer.error()) : Step::need_bytes;
@@ -157,7 +158,8 @@ Step Session::Impl::run() {
   return begin_pass() ? Step::working : Step::ready;
 }
 
-/// Columns of every sequence that has tokens to feed: first of those that have one, which decode, then of the others.
+/// Collects columns of every sequence that has tokens to feed: first sequences with one token, which decode, then the
+/// others.
 bool Session::Impl::begin_pass() {
   const auto n = static_cast<std::uint32_t>(model.sequences.size());
   std::uint32_t rows = 0, hidden = 0;
@@ -182,15 +184,16 @@ bool Session::Impl::begin_pass() {
   return true;
 }
 
-void Session::Impl::end_pass() {
+Status Session::Impl::end_pass() {
   passing = false;
   for (Sequence& sequence : model.sequences) {
-    if (sequence.state() != Sequence::State::passing) continue;
-    sequence.leave(model);
+    if (sequence.state() == Sequence::State::passing) QSF_TRY(sequence.leave(model));
   }
+  return {};
 }
 
-/// A pass goes on while it computes something for somebody: a column whose sequence has left it is computed in vain.
+/// Stops a sequence. The pass continues while it has columns of other sequences, and computes the stopped one's in
+/// vain.
 void Session::Impl::stop(Sequence& sequence, End why) {
   sequence.stop(model.lanes, why);
   passing = passing && std::ranges::any_of(model.sequences, [](const Sequence& other) {
@@ -293,6 +296,13 @@ std::span<const SegmentEntry> Session::segments() const { return impl_->model.ta
 bool Session::is_pinned(std::uint32_t segment) const {
   return impl_->open && segment < segments().size() && impl_->model.streamer.is_pinned(segment);
 }
+bool Session::is_by_text(std::uint32_t segment) const {
+  const Model& m = impl_->model;
+  if (!impl_->open || segment >= segments().size()) return false;
+  const bool vectors = (segments()[segment].flags & kSegmentVectors) != 0;
+  const bool is_early = m.options.watched && m.streamer.is_pinned(segment);  // read before any pass uses it
+  return !vectors && !is_early && !m.streamer.is_in_order(segment);
+}
 
 std::span<const float> Session::logits() const {
   const Impl& s = *impl_;
@@ -313,13 +323,15 @@ Result<std::uint32_t> Session::tokenize(std::string_view text, bool special, std
                                         std::span<const TextRange> plain) {
   Model& m = impl_->model;
   if (!m.tokenizer.open_for_use()) return make_error(ErrorCode::bad_text, "the file has no tokenizer");
-  return m.tokenizer.encode(text, special, out, m.tokenizer_scratch, plain);
+  return m.tokenizer.encode(text, special, out, m.tokenizer_scratch, plain, m.options.cancel);
 }
 
 std::string_view Session::detokenize(std::uint32_t token) const {
   const Tokenizer& tokenizer = impl_->model.tokenizer;
   return tokenizer.open_for_use() ? tokenizer.bytes(token) : std::string_view{};
 }
+
+bool Session::is_end(std::uint32_t token) const { return impl_->model.config.is_end(token); }
 
 std::optional<std::uint32_t> Session::begin_token() const {
   const Model& m = impl_->model;
@@ -328,14 +340,11 @@ std::optional<std::uint32_t> Session::begin_token() const {
 }
 
 std::string_view Session::metadata(std::string_view key) const {
-  if (!impl_->open) return {};
-  Result<MetaReader> reader = MetaReader::open(impl_->model.meta);
-  for (MetaValue value; reader;) {
-    const Result<bool> more = reader->next(value);
-    if (!more || !*more) break;
-    if (value.key == key && value.type == MetaType::text) return value.text;
-  }
-  return {};
+  return impl_->open ? impl_->model.metadata(key) : std::string_view{};
+}
+
+std::span<std::byte> Session::text_memory() const {
+  return impl_->open ? impl_->arena.last(Region::texts) : std::span<std::byte>{};
 }
 
 Stats Session::stats() const {
@@ -358,6 +367,10 @@ Stats Session::stats() const {
   out.n_layers = m.config.n_layers;
   out.dim = m.config.dim;
   out.kv = m.plan.kv;
+  out.context_reason = context_reason(m.plan.context_why);
+  out.kv_reason = kv_reason(m.plan.kv_why);
+  out.more_context = m.more_context();
+  out.warning = m.warning.sentence;
   out.isa = m.kernels->isa;
   out.token_bytes = static_cast<std::uint64_t>(m.plan.bytes_read);
   out.token_rate = static_cast<float>(m.plan.rate);

@@ -1,4 +1,4 @@
-// How fast this machine multiplies, for hosts to measure before they plan.
+// A trial of this machine's speed in products, for hosts to time before they plan.
 #include <algorithm>
 
 #include "base/arena.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kCols = 2048;
 constexpr std::uint32_t kTaskRows = 64;
 constexpr std::uint64_t kSegment = 1u << 20;
-constexpr std::uint32_t kChunk = 32;  // columns of a prompt's passes, where a plan has no reason for others
+constexpr std::uint32_t kChunk = 32;  // columns of a prompt's pass, if a plan has no reason for another number
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId id, Batc
   if (n == 0) {
     return make_error(ErrorCode::out_of_memory, "{} bytes are too few to try a product in", memory.size());
   }
-  // Not taken from the arena, which would fill them within the caller's measurement.
+  // The arena would zero these bytes, which would be a part of the caller's measurement.
   const std::span<const std::byte> weights =
       memory.last(static_cast<std::size_t>(arena.size() - arena.used())).first(n * align_up(rows * row));
   std::ranges::fill(x, 1.0f);

@@ -1,4 +1,4 @@
-// Room for segments of different sizes in one piece of memory, given out in turn.
+// One block of memory that is divided into ranges of different sizes, taken in turn for segments.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,28 @@
 
 namespace qsf {
 
-/// Places are ranges of [0, bytes). Each begins where the one before it ended, round and round, so that what is given
-/// back in the order in which it was taken leaves no gaps; else where the next gap is wide enough.
+/// Ranges of [0, bytes). Each begins at the end of the previous one, round and round, so that ranges given back in the
+/// order in which they were taken leave no gaps. If there is no room there, a range begins in the next gap that is wide
+/// enough.
 class ByteRing {
  public:
-  /// `places`: that there may be at once.
+  /// `places` is the most ranges at one time. Fails with out_of_memory.
   Status init(Arena& arena, std::uint64_t bytes, std::uint32_t places);
 
-  /// A place of so many bytes, which must not be none; none where no gap is as wide, or all places are taken.
+  /// Takes a range of `bytes` > 0 and returns its index, or none if no gap is as wide or `places` ranges are taken.
   std::optional<std::uint32_t> take(std::uint64_t bytes);
   void give_back(std::uint32_t place) { ranges_[place] = {}; }
-  /// Where a place that is taken begins.
+  /// Returns the start of a range that is taken.
   std::uint64_t begin(std::uint32_t place) const { return ranges_[place].begin; }
 
  private:
   struct Range {
-    std::uint64_t begin = 0, end = 0;  // free where they are the same
+    std::uint64_t begin = 0, end = 0;  // equal if free
   };
 
   std::span<Range> ranges_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t next_ = 0;  // where what was taken last ends
+  std::uint64_t next_ = 0;  // end of the range taken last
 };
 
 }  // namespace qsf

@@ -9,38 +9,37 @@
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kDefaultContext = 2048;  // where the caller asks for none and the model allows more
-constexpr std::uint32_t kContextFloor = 256;     // the context is cut to this before anything else is given up
-constexpr std::uint32_t kWidestChunk = 256;      // that a plan chooses by itself, of what it streams
-constexpr std::uint32_t kWidestResident = 128;   // and where everything stays
-constexpr std::uint32_t kLastContext = 16;       // and to this before the plan is refused
+constexpr std::uint32_t kLeastContext = 256;  // positions that a plan keeps before all else: a question and its answer
+constexpr std::uint32_t kLastContext = 16;    // positions; with room for fewer, a plan is refused
+constexpr std::uint64_t kContextShare = 16;   // a context takes, and adds to reading, a 16th of the weights
+constexpr KvType kCoarsestKv = KvType::q4;    // without a wish: 2 bits cost more quality than a shorter context
+constexpr std::uint32_t kWidestChunk = 256;   // columns; the widest chunk that a plan chooses if it streams
+constexpr std::uint32_t kWidestResident = 128;  // and if everything is resident
 
-/// The order of giving up. Every stage first tries to shorten the context down to its floor.
+/// A set of reductions. The sets are tried in order, once the context is at its least.
 struct Stage {
-  KvType kv;  // the coarsest allowed
   std::uint32_t embedding_rows;
   std::uint32_t chunk;
   std::uint32_t ring_slots;
-  std::uint32_t floor;
 };
 constexpr std::array kStages{
-    Stage{KvType::f32, 64, 32, 3, kContextFloor},  // one slot in use, two being filled
-    Stage{KvType::f16, 64, 32, 3, kContextFloor},
-    Stage{KvType::q8, 64, 32, 3, kContextFloor},  // coarser keys and values
-    Stage{KvType::q4, 64, 32, 3, kContextFloor},
-    Stage{KvType::q2, 64, 32, 3, kContextFloor},
-    Stage{KvType::q2, 0, 32, 3, kContextFloor},  // no cache of embedding rows
-    Stage{KvType::q2, 0, 8, 2, kContextFloor},   // narrower prefill, plain double buffering
-    Stage{KvType::q2, 0, 1, 1, kLastContext},    // no prefetch
+    Stage{64, 32, 3},  // one slot in use, two being filled
+    Stage{0, 32, 3},   // no cache of embedding rows
+    Stage{0, 8, 2},    // narrower prefill, plain double buffering
+    Stage{0, 1, 1},    // no prefetch
 };
+
+KvType coarser(KvType type) { return static_cast<KvType>(static_cast<int>(type) + 1); }
 
 struct Weights {
   std::uint64_t vectors = 0;
-  std::uint64_t matrices = 0;  // what pinning everything takes
+  std::uint64_t matrices = 0;  // buffer bytes of all matrices
   std::uint64_t largest = 0;
-  std::uint64_t chosen = 0;  // of the matrices
+  std::uint64_t chosen = 0;  // part of `matrices`: segments that passes select
   std::uint64_t largest_chosen = 0;
   std::uint32_t n_chosen = 0;
+
+  std::uint64_t all() const { return vectors + matrices; }
 };
 
 Weights measure(std::span<const SegmentNeed> segments) {
@@ -57,66 +56,160 @@ Weights measure(std::span<const SegmentNeed> segments) {
   return w;
 }
 
-/// Of the types from the finest wanted to the coarsest allowed the one that takes least: of heads of a few values that
-/// need not be the coarsest.
-KvType smallest_kv(const PlanInput& in, Plan p, KvType coarsest) {
-  KvType best = in.finest_kv;
-  std::uint64_t least = 0;
-  for (auto type = static_cast<std::size_t>(in.finest_kv); type <= static_cast<std::size_t>(coarsest); ++type) {
-    p.kv = static_cast<KvType>(type);
-    const std::uint64_t bytes = in.measure(p);
-    if (p.kv != in.finest_kv && bytes >= least) continue;
-    least = bytes;
-    best = p.kv;
-  }
-  return best;
-}
-
-/// No more columns than all sequences have positions.
+/// Returns the chunk, limited to the number of positions of all sequences.
 std::uint32_t widest(const PlanInput& in, std::uint32_t chunk, std::uint32_t positions) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunk, std::uint64_t{in.sequences} * positions));
 }
 
-/// The plan for a context of `positions`: all resident where that fits, else streaming where that does.
-std::optional<Plan> with_context(const PlanInput& in, Plan p, std::uint32_t positions) {
+/// Returns the plan with all weights resident.
+Plan resident(Plan p) {
+  p.ring_slots = p.embedding_rows = 0;
+  return p;
+}
+
+/// Returns the plan with a context of `positions`, measured.
+Plan measured(const PlanInput& in, const Measure& bytes, Plan p, std::uint32_t positions) {
   p.max_seq_len = positions;
   p.chunk = in.one_pass ? positions : widest(in, p.chunk, positions);
-  Plan resident = p;
-  resident.ring_slots = 0;
-  resident.embedding_rows = 0;
-  for (Plan candidate : {resident, p}) {
-    if (candidate.ring_slots == 0 && in.stream_all) continue;
-    candidate.total = in.measure(candidate);
+  p.total = bytes(p);
+  return p;
+}
+
+/// Returns the plan for a context of `positions`: resident if that fits, else streaming if that fits.
+std::optional<Plan> with_context(const PlanInput& in, const Plan& p, std::uint32_t positions) {
+  for (const Plan& stage : {resident(p), p}) {
+    if (stage.ring_slots == 0 && in.stream_all) continue;
+    const Plan candidate = measured(in, in.measure, stage, positions);
     if (candidate.total <= in.budget) return candidate;
   }
   return std::nullopt;
 }
 
-/// The longest context in [floor, wish] that fits.
-std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t floor, std::uint32_t wish) {
-  if (std::optional<Plan> whole = with_context(in, p, wish)) return whole;
-  if (floor >= wish) return std::nullopt;
-  std::optional<Plan> best = with_context(in, p, floor);
-  if (!best) return std::nullopt;
-  std::uint32_t low = floor, high = wish;
+/// Returns the largest number in [low, high] that fits. `low` must fit.
+template <class Fits>
+std::uint32_t most_positions(std::uint32_t low, std::uint32_t high, Fits fits) {
+  if (low >= high || fits(high)) return high;
   while (high - low > 1) {
     const std::uint32_t middle = low + (high - low) / 2;
-    if (std::optional<Plan> fits = with_context(in, p, middle)) {
-      best = fits;
-      low = middle;
-    } else {
-      high = middle;
-    }
+    (fits(middle) ? low : high) = middle;
   }
+  return low;
+}
+
+/// Returns the plan with the longest context in [floor, wish] that fits.
+std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t floor, std::uint32_t wish) {
+  std::optional<Plan> best = with_context(in, p, floor);
+  if (!best) return best;
+  most_positions(floor, wish, [&](std::uint32_t positions) {
+    std::optional<Plan> fits = with_context(in, p, positions);
+    if (fits) best = fits;
+    return fits.has_value();
+  });
   return best;
 }
 
-/// What a plan may take to share more: a 32nd of what is left over.
+/// Returns the streaming plan of a set of reductions, without a context.
+Plan begin(const PlanInput& in, const Weights& w, KvType kv, const Stage& stage) {
+  Plan p;
+  p.kv = kv;
+  p.embedding_rows = in.keeps_rows ? stage.embedding_rows : 0;
+  p.chunk = in.chunk != 0 ? in.chunk : stage.chunk;
+  p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;
+  p.slot_bytes = w.largest;
+  return p;
+}
+
+/// Returns the smaller of two plans, streaming and resident.
+Plan smallest(const PlanInput& in, const Measure& bytes, const Plan& p, std::uint32_t positions) {
+  const Plan streaming = measured(in, bytes, p, positions);
+  if (in.stream_all) return streaming;
+  const Plan whole = measured(in, bytes, resident(p), positions);
+  return whole.total < streaming.total ? whole : streaming;
+}
+
+/// A type of keys and values, and the budgets that choose it: from <= budget < below.
+struct Precision {
+  KvType type;
+  std::uint64_t from, below;
+};
+constexpr std::uint64_t kAnyBudget = ~std::uint64_t{0};
+
+/// The types that budgets choose, finest first. A budget chooses the finest type with which a plain session has room
+/// for `positions`, or else the smallest.
+class Precisions {
+ public:
+  Precisions(const PlanInput& in, std::uint32_t positions) {
+    if (in.kv >= 0) {
+      all_[n_++] = {static_cast<KvType>(in.kv), 0, kAnyBudget};
+      return;
+    }
+    PlanInput plain = in;
+    plain.sequences = 1;
+    plain.chunk = plain.ring_slots = 0;
+    plain.stream_all = false;
+    std::uint64_t least = kAnyBudget;
+    for (KvType type = in.finest_kv; type <= kCoarsestKv; type = coarser(type)) {
+      const Plan p = begin(plain, {}, type, kStages.back());
+      const std::uint64_t bytes = smallest(plain, in.plain, p, positions).total;
+      if (bytes >= least) continue;  // with few values in a head, a coarser type can take more bytes
+      all_[n_++] = {type, bytes, least};
+      least = bytes;
+    }
+    finest_budget_ = all_.front().from;
+    all_[n_ - 1].from = 0;
+  }
+
+  /// Returns the least budget that chooses the finest type.
+  std::uint64_t finest_budget() const { return finest_budget_; }
+  KvType of(std::uint64_t budget) const {
+    return std::ranges::find_if(all(), [&](const Precision& p) { return p.from <= budget; })->type;
+  }
+  /// Returns the plan of the least budget above `above`, out of those that `make` returns for each type. Its total is
+  /// that budget.
+  template <class Make>
+  Plan least(std::uint64_t above, Make make) const {
+    Plan found;
+    found.total = kAnyBudget;
+    for (const Precision& precision : all()) {
+      if (precision.below <= above) continue;
+      Plan p = make(precision.type);
+      p.total = std::max(p.total, precision.from);
+      if (p.total > above && p.total < precision.below && p.total < found.total) found = p;
+    }
+    return found;
+  }
+
+ private:
+  std::span<const Precision> all() const { return std::span(all_).first(n_); }
+
+  std::array<Precision, kKvNames.size()> all_{};
+  std::size_t n_ = 0;
+  std::uint64_t finest_budget_ = 0;
+};
+
+/// Returns the number of positions in [least, most] that takes a sixteenth of `bytes`.
+std::uint32_t usual_context(const PlanInput& in, KvType kv, std::uint64_t bytes, std::uint32_t least,
+                            std::uint32_t most) {
+  if (least >= most) return most;
+  Plan p;
+  p.kv = kv;
+  p.chunk = 1;
+  const auto takes = [&](std::uint32_t positions) { return measured(in, in.measure, p, positions).total; };
+  const std::uint64_t room = takes(1) + bytes / kContextShare;
+  return most_positions(least, most, [&](std::uint32_t positions) { return takes(positions) <= room; });
+}
+
+/// Lengths of a context, ascending: before a refusal, before coarser keys and values, while weights are streamed, at
+/// most.
+struct Contexts {
+  std::uint32_t last, least, usual, most;
+};
+
+/// Returns the plan's total and a 32nd of the rest of the budget, which a plan may take to share more.
 std::uint64_t with_a_32nd(const PlanInput& in, const Plan& p) { return p.total + (in.budget - p.total) / 32; }
 
-/// Columns of a pass share what they choose, and a few columns choose nearly all there is: a chunk twice as wide reads
-/// half as much for each, from storage or, where everything stays, from memory. Widens while that takes no more than a
-/// 32nd of what is left over.
+/// Widens passes while that takes at most a 32nd of the rest of the budget. A few columns select nearly all experts and
+/// share them, so a chunk twice as wide reads half as much for each, from storage or, in a resident plan, from memory.
 void widen(const PlanInput& in, const Weights& w, Plan& p) {
   const bool resident = p.ring_slots == 0;
   if (in.chunk != 0 || in.one_pass || in.stream_all || !(resident || w.n_chosen != 0)) return;
@@ -128,11 +221,9 @@ void widen(const PlanInput& in, const Weights& w, Plan& p) {
   }
 }
 
-/// Tokens of a prompt share the reading of keys and values where there is room for the scores of each. Makes room while
-/// that takes no more than a 32nd of what is left over.
-void score_more(const PlanInput& in, Plan& p) {
-  if (p.ring_slots != 0) return;
-  const std::uint64_t most = with_a_32nd(in, p);
+/// Makes room for more scores, up to `most` bytes of the plan. Tokens with room for their scores share the reading of
+/// keys and values.
+void score_more(const PlanInput& in, std::uint64_t most, Plan& p) {
   for (Plan more = p; more.scored_tokens < std::min(kMostScored, more.chunk); p = more) {
     more.scored_tokens *= 2;
     more.total = in.measure(more);
@@ -140,7 +231,25 @@ void score_more(const PlanInput& in, Plan& p) {
   }
 }
 
-/// As many slots for chosen segments as `left` bytes hold; gives the bytes that they take.
+/// Spends the rest of the budget on a context of up to `longest` positions; in a resident plan, on wider passes first
+/// and on scores last. A 32nd is reserved for each of the two, even if they use less, so that more memory never
+/// shortens a context.
+void lengthen(const PlanInput& in, const Weights& w, std::uint32_t longest, Plan& p) {
+  const std::uint64_t share = p.ring_slots == 0 ? with_a_32nd(in, p) - p.total : 0;
+  const Plan narrow = p;
+  widen(in, w, p);
+  const std::uint64_t of_scores = share == 0 ? 0 : with_a_32nd(in, p) - p.total;
+  Plan wide = p;
+  if (in.chunk != 0) wide.chunk = in.chunk;
+  p.max_seq_len = most_positions(p.max_seq_len, longest, [&](std::uint32_t positions) {
+    return measured(in, in.measure, narrow, positions).total + 2 * share <= in.budget &&
+           measured(in, in.measure, wide, positions).total + share <= in.budget;
+  });
+  p = measured(in, in.measure, wide, p.max_seq_len);
+  if (of_scores != 0) score_more(in, p.total + of_scores, p);
+}
+
+/// Adds as many expert slots as fit in `left` bytes. Returns the bytes that they take.
 std::uint64_t add_chosen_slots(const PlanInput& in, const Weights& w, std::uint64_t left, Plan& p) {
   const std::uint64_t without = in.measure(p);
   Plan with = p;
@@ -160,7 +269,8 @@ std::uint64_t add_chosen_slots(const PlanInput& in, const Weights& w, std::uint6
   return taken;
 }
 
-/// Pins what every pass uses, evenly spread first, then whatever still fits; gives its bytes.
+/// Pins segments that every pass uses: first those with several uses, then segments at even distances, then any that
+/// fit. Returns their bytes.
 std::uint64_t pin_evenly(const PlanInput& in, const Weights& w, const Plan& p, std::uint64_t left,
                          std::span<bool> pinned) {
   const auto bytes = [&](std::size_t i) { return align_up(in.segments[i].bytes); };
@@ -168,10 +278,16 @@ std::uint64_t pin_evenly(const PlanInput& in, const Weights& w, const Plan& p, s
   std::uint64_t used = 0, target = 0;
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
     pinned[i] = in.segments[i].vectors || p.ring_slots == 0;
+    if (!pins(i) || in.segments[i].uses < 2 || used + bytes(i) > left) continue;
+    pinned[i] = true;
+    used += bytes(i);
+  }
+  const std::uint64_t before = used;
+  const auto could = static_cast<double>(w.matrices - w.chosen - before), rest = static_cast<double>(left - before);
+  for (std::size_t i = 0; i < in.segments.size(); ++i) {
     if (!pins(i)) continue;
-    target += bytes(i);  // pinned bytes keep below target * left / what could be pinned
-    if (static_cast<double>(used + bytes(i)) * static_cast<double>(w.matrices - w.chosen) <=
-        static_cast<double>(target) * static_cast<double>(left)) {
+    target += bytes(i);  // pinned bytes stay below target * rest / could
+    if (static_cast<double>(used - before + bytes(i)) * could <= static_cast<double>(target) * rest) {
       pinned[i] = true;
       used += bytes(i);
     }
@@ -184,15 +300,12 @@ std::uint64_t pin_evenly(const PlanInput& in, const Weights& w, const Plan& p, s
   return used;
 }
 
-/// Spends what is left over: on pinning, on slots for what is chosen, on pinning look-ups.
+/// Spends the rest of the budget: on pinning, on expert slots, on pinning look-ups.
 void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pinned) {
   const std::uint64_t left = in.stream_all ? 0 : in.budget - p.total;
   std::uint64_t used = pin_evenly(in, w, p, left, pinned);
-  std::uint64_t slots = 0;
-  if (p.ring_slots != 0 && w.n_chosen != 0) {
-    slots = add_chosen_slots(in, w, left - used, p);
-    used = pin_evenly(in, w, p, left, pinned);  // measuring may use `pinned`
-  }
+  const bool keeps_chosen = p.ring_slots != 0 && w.n_chosen != 0;
+  const std::uint64_t slots = keeps_chosen ? add_chosen_slots(in, w, left - used, p) : 0;
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
     const std::uint64_t bytes = align_up(in.segments[i].bytes);
     if (pinned[i] || !in.segments[i].lookup || used + slots + bytes > left) continue;
@@ -203,29 +316,78 @@ void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pi
   p.pinned_bytes = w.vectors + (p.ring_slots == 0 ? w.matrices : used);
 }
 
-std::uint64_t resident_budget(const PlanInput& in, Plan p) {
-  p.ring_slots = p.chosen_slots = p.embedding_rows = 0;
-  return in.measure(p);
+/// Returns the least budget of a resident plan, with the context and precision of `p` if that is resident, else with
+/// those that such a budget chooses.
+std::uint64_t resident_budget(const PlanInput& in, const Weights& w, const Contexts& contexts,
+                              const Precisions& precisions, Plan p) {
+  if (p.ring_slots == 0) {
+    p.scored_tokens = kFewestScored;
+    if (in.chunk == 0) p.chunk = std::min(p.chunk, kStages.front().chunk);
+    return measured(in, in.measure, p, p.max_seq_len).total;
+  }
+  const auto usual = [&](KvType kv) {
+    const std::uint32_t positions = usual_context(in, kv, w.all(), contexts.least, contexts.most);
+    return measured(in, in.measure, resident(begin(in, w, kv, kStages.front())), positions);
+  };
+  return precisions.least(in.stream_all ? 0 : in.budget, usual).total;
 }
 
-/// What a plan promises: of those that are pinned nothing is read, of slots for chosen segments as much as they hold.
+/// Fills in the expected bytes and rates. Pinned segments are not read, and expert slots save the share of experts'
+/// segments that they have room for.
 void expect(const PlanInput& in, const Weights& w, std::span<const bool> pinned, Plan& p) {
   const double kept = w.n_chosen == 0 ? 0 : std::min(1.0, static_cast<double>(p.chosen_slots) / w.n_chosen);
   p.bytes_read = p.bytes_computed = 0;
-  double streamed = 0, n_streamed = 0;  // segments, in bytes of the ring
+  double streamed = 0, n_streamed = 0;  // uses of streamed segments: bytes in the ring, and number
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
     const SegmentNeed& s = in.segments[i];
     p.bytes_computed += static_cast<double>(s.computed);
     if (pinned[i]) continue;
-    p.bytes_read += static_cast<double>(s.read) * (s.chosen ? 1 - kept : 1);
+    p.bytes_read += static_cast<double>(s.read) * s.uses * (s.chosen ? 1 - kept : 1);
     if (s.lookup) continue;
-    streamed += static_cast<double>(align_up(s.bytes));
-    ++n_streamed;
+    streamed += static_cast<double>(align_up(s.bytes)) * s.uses;
+    n_streamed += s.uses;
   }
   const double slots = p.ring_slots, ring = slots * static_cast<double>(p.slot_bytes);
   const double held = streamed > 0 ? std::min(ring * n_streamed / streamed, slots * kPlacesOfSlot) : slots;
   p.rate = expected_rate(in.speed, p.bytes_read, p.bytes_computed, held);
   p.resident_rate = expected_rate(in.speed, 0, p.bytes_computed, 0);
+}
+
+Why context_why(const PlanInput& in, const Contexts& contexts, const Plan& p) {
+  if (in.max_seq_len != 0 || (in.one_pass && in.chunk != 0)) return Why::asked;
+  if (p.max_seq_len == in.model_seq_len) return Why::model;
+  const bool pins = p.ring_slots != 0 && !in.stream_all;
+  return pins && p.max_seq_len == contexts.usual ? Why::weights : Why::budget;
+}
+
+/// Returns the error for keys and values of type `kv`, if no plan with them fits.
+Error refusal(const PlanInput& in, const Weights& w, const Contexts& contexts, const Precisions& precisions, KvType kv,
+              std::span<bool> pinned) {
+  const auto last = [&](KvType type) {
+    return smallest(in, in.measure, begin(in, w, type, kStages.back()), contexts.last);
+  };
+  Plan least = precisions.least(in.budget, last);
+  least.resident_budget = resident_budget(in, w, contexts, precisions, last(least.kv));
+  for (std::size_t i = 0; i < in.segments.size(); ++i) pinned[i] = in.segments[i].vectors;
+  expect(in, w, pinned, least);
+  const double mib = 1024.0 * 1024.0;
+  Error sentence =
+      make_error(ErrorCode::budget_too_small,
+                 "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
+                 "budget is {:.2f} MiB; with {:.2f} MiB everything stays",
+                 static_cast<double>(least.total) / mib + 0.005, least.max_seq_len, kv_name(least.kv), least.ring_slots,
+                 least.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
+                 static_cast<double>(in.budget) / mib, static_cast<double>(least.resident_budget) / mib + 0.005);
+  if (least.rate > 0) {
+    sentence = make_error(ErrorCode::budget_too_small, "{}: about {:.1f} tokens/s instead of {:.1f}",
+                          std::string_view(sentence.sentence), least.resident_rate, least.rate);
+  }
+  for (auto type = coarser(kv); type <= kCoarsestKv; type = coarser(type)) {
+    if (last(type).total > in.budget) continue;
+    return make_error(ErrorCode::budget_too_small, "{}; keys and values in {} would fit",
+                      std::string_view(sentence.sentence), kv_name(type));
+  }
+  return sentence;
 }
 
 }  // namespace
@@ -239,55 +401,57 @@ double expected_rate(const Speed& speed, double bytes_read, double bytes_compute
   return seconds > 0 ? 1 / seconds : 0;
 }
 
-Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
-  const Weights w = measure(in.segments);
-  std::uint32_t wish = in.max_seq_len != 0 ? in.max_seq_len : std::min(in.model_seq_len, kDefaultContext);
-  if (in.one_pass && in.chunk != 0) {
-    if (in.chunk < in.max_seq_len) {
-      return make_error(ErrorCode::bad_argument,
-                        "chunk is {}, but a text is one pass in this model: it must be the context's {}", in.chunk,
-                        in.max_seq_len);
-    }
-    wish = std::min(wish, in.chunk);
-  }
+std::string_view context_reason(Why why) {
+  constexpr std::array<std::string_view, 4> kReasons{"as asked for", "the model's own",
+                                                     "no longer while weights are streamed", "all that fits"};
+  return kReasons[static_cast<std::size_t>(why)];
+}
 
-  Plan smallest;
-  for (const Stage& stage : kStages) {
-    const std::uint32_t floor = in.max_seq_len != 0 ? wish : std::min(wish, stage.floor);
-    Plan p;
-    p.embedding_rows = stage.embedding_rows;
-    p.chunk = in.chunk != 0 ? in.chunk : stage.chunk;
-    p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;
-    p.slot_bytes = w.largest;
-    p.max_seq_len = floor;
-    if (in.one_pass) p.chunk = floor;
-    p.kv = in.kv >= 0 ? static_cast<KvType>(in.kv) : smallest_kv(in, p, stage.kv);
-    if (std::optional<Plan> fits = longest(in, p, floor, wish)) {
-      fits->resident_budget = resident_budget(in, *fits);  // before pinning: measuring may use `pinned`
-      widen(in, w, *fits);
-      score_more(in, *fits);
-      pin_rest(in, w, *fits, pinned);
-      expect(in, w, pinned, *fits);
-      return *fits;
-    }
-    smallest = p;
-    smallest.chunk = widest(in, p.chunk, floor);
+std::string_view kv_reason(Why why) {
+  constexpr std::array<std::string_view, 4> kReasons{"as asked for", "the model's own", "", "finer ones do not fit"};
+  return kReasons[static_cast<std::size_t>(why)];
+}
+
+Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
+  if (in.one_pass && in.chunk != 0 && in.chunk < in.max_seq_len) {
+    return make_error(ErrorCode::bad_argument,
+                      "chunk is {}, but a text is one pass in this model: it must be the context's {}", in.chunk,
+                      in.max_seq_len);
   }
-  const double mib = 1024.0 * 1024.0;
-  smallest.resident_budget = resident_budget(in, smallest);
-  const std::uint64_t least = in.measure(smallest);
-  for (std::size_t i = 0; i < in.segments.size(); ++i) pinned[i] = in.segments[i].vectors;
-  expect(in, w, pinned, smallest);
-  const Error refusal = make_error(
-      ErrorCode::budget_too_small,
-      "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
-      "budget is {:.2f} MiB; with {:.2f} MiB everything stays",
-      static_cast<double>(least) / mib + 0.005, smallest.max_seq_len, kKvNames[static_cast<std::size_t>(smallest.kv)],
-      smallest.ring_slots, smallest.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
-      static_cast<double>(in.budget) / mib, static_cast<double>(smallest.resident_budget) / mib + 0.005);
-  if (smallest.rate <= 0) return refusal;
-  return make_error(ErrorCode::budget_too_small, "{}: about {:.1f} tokens/s instead of {:.1f}",
-                    std::string_view(refusal.sentence), smallest.resident_rate, smallest.rate);
+  const Weights w = measure(in.segments);
+  const bool asked = in.max_seq_len != 0;
+  Contexts contexts{};
+  contexts.most = asked ? in.max_seq_len : in.model_seq_len;
+  contexts.least = asked ? contexts.most : std::min(contexts.most, kLeastContext);
+  const Precisions precisions(in, contexts.least);
+  const std::uint32_t kv_positions = contexts.least;
+  const KvType kv = precisions.of(in.budget);
+  if (in.one_pass && in.chunk != 0) contexts.most = std::min(contexts.most, in.chunk);
+  contexts.least = std::min(contexts.least, contexts.most);
+  contexts.last = asked ? contexts.least : std::min(contexts.least, kLastContext);
+  contexts.usual = usual_context(in, kv, std::min(w.all(), in.budget), contexts.least, contexts.most);
+
+  for (const Stage& stage : kStages) {
+    const std::uint32_t floor = &stage == &kStages.back() ? contexts.last : contexts.least;
+    const std::uint32_t wish = &stage == &kStages.front() ? contexts.usual : contexts.least;
+    const std::optional<Plan> found = longest(in, begin(in, w, kv, stage), floor, wish);
+    if (!found) continue;
+    Plan p = *found;
+    if (p.ring_slots == 0 || in.stream_all) {
+      lengthen(in, w, contexts.most, p);
+    } else {
+      widen(in, w, p);
+    }
+    p.resident_budget = resident_budget(in, w, contexts, precisions, p);
+    p.context_why = context_why(in, contexts, p);
+    p.kv_why = in.kv >= 0 ? Why::asked : kv == in.finest_kv ? Why::model : Why::budget;
+    p.kv_positions = kv_positions;
+    p.finest_kv_budget = precisions.finest_budget();
+    pin_rest(in, w, p, pinned);
+    expect(in, w, pinned, p);
+    return p;
+  }
+  return refusal(in, w, contexts, precisions, kv, pinned);
 }
 
 }  // namespace qsf

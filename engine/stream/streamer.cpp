@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLead = kAlignment - kTensorHeaderSize;
 
-/// Others have no room for files of any size.
+/// Machines with smaller pointers lack the address space for files of any size.
 constexpr bool kMaps = sizeof(void*) >= 8;
 
 bool begins_with_header(const FileTables& tables, std::uint32_t segment) {
@@ -27,12 +27,12 @@ bool needs_tiling(const TensorEntry* matrix) {
 
 std::uint64_t address_of(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
-/// Where the matrix's rows begin in the segment's decompressed bytes.
+/// Returns the offset of the matrix's rows in the segment's decompressed bytes.
 std::uint64_t data_begin(const FileTables& tables, std::uint32_t segment) {
   return begins_with_header(tables, segment) ? kTensorHeaderSize : 0;
 }
 
-/// Decompressed bytes after tiling: a last strip of rows is filled up to 16.
+/// Returns the decompressed bytes after tiling, which pads a last strip of rows to 16.
 std::uint64_t unpacked_bytes(const FileTables& tables, std::uint32_t segment) {
   const std::uint64_t raw = tables.segments[segment].raw_size;
   const TensorEntry* matrix = matrix_of(tables, segment);
@@ -43,7 +43,8 @@ std::uint64_t unpacked_bytes(const FileTables& tables, std::uint32_t segment) {
   return begin + (rows + kTileRows - 1) / kTileRows * kTileRows * row;
 }
 
-/// What unpacking takes beside the segment's buffer: of ZSTD, of the longest strip that has to be tiled.
+/// Returns the scratch bytes that unpacking needs in addition to the segment's buffer: ZSTD's workspace, or the longest
+/// strip that has to be tiled.
 std::uint64_t desk_bytes(const FileTables& tables) {
   std::uint64_t most = 0;
   for (const SegmentEntry& s : tables.segments) most = std::max(most, decompress_workspace(s.compression));
@@ -64,7 +65,7 @@ bool stays_in_file(const FileTables& tables, std::uint32_t segment, std::span<co
 
 const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment) {
   if ((tables.segments[segment].flags & kSegmentVectors) != 0) return nullptr;
-  std::size_t low = 0, high = tables.tensors.size();  // the last tensor whose first segment is not behind `segment`
+  std::size_t low = 0, high = tables.tensors.size();  // searches for the last tensor with first_segment <= segment
   while (high - low > 1) {
     const std::size_t middle = low + (high - low) / 2;
     (tables.tensors[middle].first_segment <= segment ? low : high) = middle;
@@ -106,10 +107,12 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   }
   for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
     std::span<std::byte> buffer;
-    const bool stays = pinned[i] && stays_in_file(tables_, i, mapped);
-    if (pinned[i] && !stays) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
+    const bool vectors = (tables.segments[i].flags & kSegmentVectors) != 0;
+    const bool pins = pinned.empty() ? plan.ring_slots == 0 || vectors : pinned[i];
+    const bool stays = pins && stays_in_file(tables_, i, mapped);
+    if (pins && !stays) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
     if (arena.is_dry()) continue;
-    places_[i].pinned = pinned[i];
+    places_[i].pinned = pins;
     places_[i].buffer = stays ? in_file(mapped, i) : buffer.data();
   }
   const std::uint64_t of_ring = plan.ring_slots * room(plan.slot_bytes), of_chosen = room(plan.chosen_slot_bytes);
@@ -121,7 +124,7 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     slots_[i] = {i < n_ring_ ? nullptr : ring_base_ + of_ring + (i - n_ring_) * of_chosen, kNone, 0};
   }
   const std::uint64_t n_choices = chosen.size();
-  for (std::uint32_t i = 0; i < n_choices; ++i) {  // shares that differ by one slot at most
+  for (std::uint32_t i = 0; i < n_choices; ++i) {  // shares differ by one slot at most
     const auto first = static_cast<std::uint32_t>(plan.chosen_slots * std::uint64_t{i} / n_choices);
     const auto end = static_cast<std::uint32_t>(plan.chosen_slots * (std::uint64_t{i} + 1) / n_choices);
     choices_[i] = {chosen[i], n_ring_ + first, end - first};
@@ -130,7 +133,11 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   std::size_t n_streamed = 0;
   for (std::uint32_t p = 0; p < schedule.size(); ++p) {
     Place& place = places_[schedule[p]];
-    place.position = p;
+    place.again = place.position != kNone;
+    if (place.again)
+      again_after_ = p - place.position;
+    else
+      place.position = p;
     if (!place.pinned && place.choice == kNone) streamed_[n_streamed++] = p;
   }
   streamed_ = streamed_.first(n_streamed);
@@ -167,7 +174,7 @@ Streamer::Presence Streamer::presence(std::uint32_t segment) const {
   return !place.pinned && place.slot < n_ring_ ? Presence::passing : Presence::kept;
 }
 
-/// What would be the buffer of a segment that stays in the file. Nothing of it is written.
+/// Returns the address that a segment's buffer would have if it is used in the mapped file. Nothing is written there.
 std::byte* Streamer::in_file(std::span<const std::byte> mapped, std::uint32_t segment) const {
   const std::byte* const at = mapped.data() + tables_.segments[segment].offset;
   return const_cast<std::byte*>(at) - (begins_with_header(tables_, segment) ? kLead : 0);
@@ -177,8 +184,8 @@ std::byte* Streamer::raw(std::uint32_t segment) const {
   return places_[segment].buffer + (begins_with_header(tables_, segment) ? kLead : 0);
 }
 
-/// Where the stored bytes go: to the buffer's end to be decompressed, and in a slot of blocks as far into one as in the
-/// file.
+/// Returns the address for the segment's stored bytes. Bytes to be decompressed end with the buffer's margin. In a ring
+/// of whole blocks, their offset in a block is the same as in the file.
 std::byte* Streamer::stored(std::uint32_t segment) const {
   const SegmentEntry& s = tables_.segments[segment];
   const std::uint64_t margin = in_place_margin(s.compression, s.raw_size, s.stored_size);
@@ -186,7 +193,7 @@ std::byte* Streamer::stored(std::uint32_t segment) const {
   return places_[segment].pinned ? at : at + ((s.offset - address_of(at)) & in_block_);
 }
 
-/// What a buffer of so many bytes takes in the ring.
+/// Returns the bytes that a buffer of `bytes` takes in the ring.
 std::uint64_t Streamer::room(std::uint64_t bytes) const {
   return (align_up(bytes) + 2 * in_block_) & ~std::uint64_t{in_block_};
 }
@@ -194,14 +201,17 @@ std::uint64_t Streamer::room(std::uint64_t bytes) const {
 const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
   Place& place = places_[segment];
   const State state = place.state.load(std::memory_order_acquire);
-  if (use == Use::in_order && !place.pinned) at_ = place.position;
+  if (use == Use::in_order && !place.pinned) {
+    const bool again = place.again && at_ != kNone && at_ > place.position;
+    at_ = again ? place.position + again_after_ : place.position;
+  }
   if (state == State::ready) {
     held_ = segment;
     if (place.slot != kNone) slots_[place.slot].used = n_chosen_;
     return raw(segment);
   }
   if (state == State::failed) {
-    // What was asked for before the last error is owed another try.
+    // A segment that was requested before the last recover() gets another attempt.
     if (place.attempt == attempt_)
       failed_ = true;
     else
@@ -226,10 +236,10 @@ void Streamer::release(std::uint32_t segment) {
   if (!keeps) forget(place);
 }
 
-bool Streamer::preload() {
+bool Streamer::preload(Pinned which) {
   bool all = true;
   for (std::uint32_t i = 0; i < places_.size(); ++i) {
-    if (!places_[i].pinned) continue;
+    if (!places_[i].pinned || (which == Pinned::chosen && places_[i].choice == kNone)) continue;
     const State state = places_[i].state.load(std::memory_order_acquire);
     all &= state == State::ready;
     if (state == State::failed) acquire(i, Use::lookup);
@@ -238,7 +248,16 @@ bool Streamer::preload() {
   return all;
 }
 
-/// Room in the ring; to evict, what is used last of all that waits there gives way until there is some.
+/// Returns the distance from the pass's position to the segment's next use, in this pass or the next; for a look-up,
+/// the length of the schedule.
+std::uint32_t Streamer::until_used(const Place& place) const {
+  const auto n = static_cast<std::uint32_t>(schedule_.size());
+  if (place.position == kNone) return n;
+  const std::uint32_t to = n - (at_ == kNone ? 0 : at_), first = (place.position + to) % n;
+  return place.again ? std::min(first, (place.position + again_after_ + to) % n) : first;
+}
+
+/// Returns room in the ring, or null. With `evict`, evicts segments that are used last until there is room.
 Streamer::Slot* Streamer::ring_slot(std::uint32_t segment, bool evict) {
   const std::uint64_t bytes = room(segment_buffer_bytes(tables_, segment));
   std::optional<std::uint32_t> place = ring_.take(bytes);
@@ -248,7 +267,7 @@ Streamer::Slot* Streamer::ring_slot(std::uint32_t segment, bool evict) {
   return &slots_[*place];
 }
 
-/// False where nothing in the ring can give way.
+/// Evicts the ring's segment with the latest next use. Returns false if no segment can be evicted.
 bool Streamer::evict_last() {
   Place* last = nullptr;
   std::uint32_t last_distance = 0;
@@ -257,9 +276,7 @@ bool Streamer::evict_last() {
     Place& place = places_[slot.segment];
     const State state = place.state.load(std::memory_order_acquire);
     if (state != State::ready && state != State::failed) continue;
-    const auto n = static_cast<std::uint32_t>(schedule_.size());
-    const std::uint32_t at = at_ == kNone ? 0 : at_;
-    const std::uint32_t distance = place.position == kNone ? n : (place.position + n - at) % n;
+    const std::uint32_t distance = until_used(place);
     if (last != nullptr && distance <= last_distance) continue;
     last = &place;
     last_distance = distance;
@@ -268,8 +285,8 @@ bool Streamer::evict_last() {
   return last != nullptr;
 }
 
-/// A slot of a choice's own: an empty one, else that whose segment was used longest ago of those that are not wanted
-/// now. Without the latter a part smaller than what one token takes would be overwritten before it is used again.
+/// Returns one of the range's expert slots: an empty one, else the one used longest ago whose segment is not selected
+/// now, else null. Otherwise, with fewer slots than a token's segments, each would be overwritten before its next use.
 Streamer::Slot* Streamer::kept_slot(const Choice& choice) {
   Slot* oldest = nullptr;
   for (Slot& slot : slots_.subspan(choice.first_slot, choice.n_slots)) {
@@ -309,8 +326,8 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
   return true;
 }
 
-/// Asks for what was chosen, then for the ring's next segments in order of use, round the pass's ranges but not beyond
-/// what is yet to be chosen from, then for pinned ones that are not there.
+/// Requests selected segments, then the ring's next segments in order of use, in this pass and the next, up to the next
+/// selection, then absent pinned segments.
 void Streamer::look_ahead() {
   for (; next_wanted_ < n_wanted_; ++next_wanted_) {
     const Place& place = places_[wanted_[next_wanted_]];
@@ -318,18 +335,18 @@ void Streamer::look_ahead() {
     if (in_flight_.load(std::memory_order_relaxed) >= n_ring_ + kAhead) return;
     if (!request(wanted_[next_wanted_], false)) return;
   }
-  const auto wanted = [&](std::uint32_t range) {  // what is streamed of a range
+  const auto wanted = [&](std::uint32_t range) {  // the streamed positions of a range
     const auto begin = std::ranges::lower_bound(streamed_, ranges_[range].begin);
     return std::span(begin, std::ranges::lower_bound(streamed_, ranges_[range].end));
   };
-  std::uint32_t range = 0;  // that the pass is in, and where in it
+  std::uint32_t range = 0;  // the pass's current range; `next` is an index in its streamed positions
   while (range < n_ranges_ && at_ != kNone && at_ >= ranges_[range].end) ++range;
   std::size_t next = 0;
   if (range < n_ranges_ && at_ != kNone) {
     const auto part = wanted(range);
     next = static_cast<std::size_t>(std::ranges::upper_bound(part, at_) - part.begin());
   }
-  // Each streamed segment of the pass once at most.
+  // Requests each streamed segment of the pass at most once.
   const bool chooses = next_choice_ < choices_.size();
   const std::uint32_t end = chooses ? choices_[next_choice_].range.begin : kNone;
   const std::uint32_t end_of_next = chooses ? 0 : choices_.empty() ? kNone : choices_[0].range.begin;
@@ -381,7 +398,7 @@ void Streamer::fail(std::uint32_t ticket, const Error& error) {
 }
 
 void Streamer::keep_error(const Error& error) {
-  if (keeping_.test_and_set(std::memory_order_acquire)) return;  // the first error is the one to tell
+  if (keeping_.test_and_set(std::memory_order_acquire)) return;  // only the first error is reported
   error_ = error;
   error_kept_.store(true, std::memory_order_release);
 }

@@ -1,5 +1,5 @@
-// Brings segments into memory ahead of need: pinned ones once, the others through a ring. It asks for bytes by
-// ReadRequest and never reads itself.
+// The streamer brings segments into memory before their use: pinned segments once, the others through a ring. It
+// returns ReadRequests and never reads files.
 #pragma once
 
 #include <array>
@@ -20,20 +20,20 @@
 
 namespace qsf {
 
-/// Hosts see requests, so they do not say it themselves.
+/// This type is part of the interface for hosts, so it does not state kArenaBytes itself.
 template <>
 constexpr std::size_t arena_bytes<ReadRequest>() {
   static_assert(sizeof(ReadRequest) <= 32);
   return 32;
 }
 
-/// The buffer that a segment needs: 48 bytes so that data behind a 16-byte header is 64-byte aligned, its bytes as the
-/// kernels want them, and room to decompress in place.
+/// Returns the bytes of a segment's buffer: 48 bytes before a matrix that begins with a 16-byte header, so that its
+/// data is 64-byte aligned; the bytes in the kernels' layout; and a margin to decompress in place.
 std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segment);
-/// Whether a segment is used in the mapped file (OpenOptions): a matrix as the kernels want it, neither compressed nor
-/// in rows that are to be tiled.
+/// Whether a segment is used in the mapped file (OpenOptions): a matrix in the kernels' layout, neither compressed nor
+/// in rows that have to be tiled.
 bool stays_in_file(const FileTables& tables, std::uint32_t segment, std::span<const std::byte> mapped);
-/// The matrix that lies in a segment, or nullptr for a segment of vectors.
+/// Returns the matrix that the segment is a part of, or null for a segment of vectors.
 const TensorEntry* matrix_of(const FileTables& tables, std::uint32_t segment);
 
 /// Positions [begin, end) of a schedule.
@@ -41,57 +41,65 @@ struct ScheduleRange {
   std::uint32_t begin = 0, end = 0;
 };
 
-/// Segments that a pass uses where it chooses them, such as those of a layer's experts: a range of the schedule.
+/// A range of the schedule whose segments a pass uses only if it selects them, such as those of a layer's experts.
 struct Choice {
   ScheduleRange range;
-  std::uint32_t first_slot = 0, n_slots = 0;  // of those that keep what was chosen
+  std::uint32_t first_slot = 0, n_slots = 0;  // the range's expert slots, in slots_
 };
 
-/// One thread computes: acquire, release, prefetch, next_request, recover. complete and fail may come from others, also
-/// at once.
+/// One thread, which computes, calls everything except complete and fail. Other threads may call those, also at the
+/// same time.
 class Streamer {
  public:
-  /// `schedule`: the segments of a whole pass in order of use, each once; it must outlive this. With `recheck`, a
-  /// segment is checked whenever it is read, not only the first time. `chosen`: ascending ranges of the schedule whose
-  /// segments are used where choose() says so. `mapped`: as OpenOptions'.
+  /// `pinned`: whether each segment is pinned. If it is empty, vectors are, and all segments if there are no slots.
+  /// `schedule`: the segments of a whole pass in order of use, each once, except one run of segments that occurs twice
+  /// in the same order; it must outlive this object. `chosen`: ascending ranges of the schedule whose segments are used
+  /// only after choose(). With `recheck`, a segment's checksum is checked at every read, not only at the first.
+  /// `mapped`: as in OpenOptions. Fails with bad_argument above kMaxSlots slots, or out_of_memory.
   Status init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
               std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck,
               std::span<const std::byte> mapped = {});
 
   enum class Use : std::uint8_t { in_order, lookup };
-  /// The segment's decompressed bytes (tiled where the file has rows), or nullptr while they are on their way or when
-  /// reading them has failed(). At most one segment that is not pinned may be held. A look-up does not move the place
-  /// in the pass.
+  /// Returns the segment's decompressed bytes, in tiles if the format is quantized. Returns null while the segment is
+  /// being read, or if that failed (see failed()). At most one segment that is not pinned may be held. A look-up does
+  /// not move the pass's position.
   const std::byte* acquire(std::uint32_t segment, Use use = Use::in_order);
   void release(std::uint32_t segment);
-  /// Says which parts of the schedule a pass uses, so that what is fetched ahead is what comes next. They ascend.
+  /// Takes the ascending ranges of the schedule that a pass uses, so that the right segments are read ahead.
   void begin_pass(std::span<const ScheduleRange> ranges);
-  /// Where a segment is: not in memory as a whole, in the ring, or where it stays.
+  /// The location of a segment: not (wholly) in memory, in the ring, or in a buffer that stays.
   enum class Presence : std::uint8_t { none, passing, kept };
   Presence presence(std::uint32_t segment) const;
-  /// choose() says which segments the pass takes of the chosen range that begins at `position`, in the order in which
-  /// they are read, and gives where they are; end_choice() says that these are all. Each is acquired once, in any
-  /// order. Until then nothing behind the range is fetched ahead.
+  /// Selects segments of the range that begins at `position`. Each choose() names one, in the order of reading, and
+  /// returns its location; end_choice() ends the selection. Each is then acquired once, in any order. Before
+  /// end_choice(), no segment after the range is read ahead.
   void begin_choice(std::uint32_t position);
   Presence choose(std::uint32_t segment);
   void end_choice();
-  /// Asks for every pinned segment; true when all are there.
-  bool preload();
+  /// Requests every pinned segment, or only those that passes select. Returns whether all are in memory.
+  enum class Pinned : std::uint8_t { all, chosen };
+  bool preload(Pinned which = Pinned::all);
 
   std::optional<ReadRequest> next_request();
-  /// Checks the bytes, decompresses and tiles them.
+  /// Checks, decompresses and tiles the segment's bytes. Fails with bad_argument, bad_checksum, bad_tensor or as
+  /// decompress() does.
   Status complete(std::uint32_t ticket);
   void fail(std::uint32_t ticket, const Error& error);
-  /// Whether a segment that was acquired could not be read. What is fetched ahead fails only once it is needed.
+  /// Whether reading an acquired segment failed. A segment that is read ahead counts only after its acquire().
   bool failed() const { return failed_; }
-  /// Of failed(): the first error since recover().
+  /// Returns the first error since recover(), if failed().
   Error error() const;
-  /// Begins anew after an error: what failed is asked for again, and what was asked for before and fails later is too.
+  /// Clears errors. Segments that were requested before and failed, or fail later, are requested again.
   void recover();
 
   bool is_pinned(std::uint32_t segment) const { return places_[segment].pinned; }
+  /// Whether the segment is in the schedule and every pass uses it.
+  bool is_in_order(std::uint32_t segment) const {
+    return places_[segment].position != kNone && places_[segment].choice == kNone;
+  }
   std::uint64_t bytes_requested() const { return bytes_requested_; }
-  /// Of those, of segments that passes choose.
+  /// Returns the part of bytes_requested() for segments that passes select.
   std::uint64_t chosen_bytes_requested() const { return chosen_bytes_requested_; }
 
  private:
@@ -99,23 +107,23 @@ class Streamer {
   struct Place {
     static constexpr std::size_t kArenaBytes = 32;
     std::atomic<State> state{State::absent};
-    bool pinned = false;
-    bool checked = false;            // its stored bytes had their CRC once
-    bool due = false;                // was chosen and not used yet
-    std::uint32_t slot = kNone;      // kNone unless in slots_
-    std::uint32_t choice = kNone;    // in choices_, kNone for what every pass uses
-    std::uint32_t wanted = 0;        // when it was chosen last, in choices
-    std::uint32_t position = kNone;  // in schedule_, kNone for look-ups
-    std::uint32_t attempt = 0;       // attempt_ when it was requested
+    bool pinned : 1 = false, again : 1 = false;  // constant after init(); again: it is in schedule_ twice
+    bool checked = false;                        // its stored bytes have passed their CRC
+    bool due = false;                            // selected and not yet used
+    std::uint32_t slot = kNone;                  // index in slots_, or kNone
+    std::uint32_t choice = kNone;                // index in choices_; kNone if not in a range of `chosen`
+    std::uint32_t wanted = 0;                    // n_chosen_ when it was selected last
+    std::uint32_t position = kNone;              // the first in schedule_; kNone for look-ups
+    std::uint32_t attempt = 0;                   // attempt_ when it was requested
     std::byte* buffer = nullptr;
   };
   struct Slot {
     static constexpr std::size_t kArenaBytes = 16;
-    std::byte* buffer;  // of the ring's: while a segment has it
+    std::byte* buffer;  // in the ring: valid while a segment has it
     std::uint32_t segment;
-    std::uint32_t used;  // of one that keeps what was chosen: when, in choices
+    std::uint32_t used;  // in an expert slot: n_chosen_ at the last use
   };
-  /// Where one thread at a time decompresses, or tiles a strip of rows.
+  /// Scratch memory in which one thread at a time decompresses a segment or tiles strips.
   struct Desk {
     std::span<std::byte> room;
     std::atomic_flag taken;
@@ -124,7 +132,7 @@ class Streamer {
   static constexpr std::uint32_t kMaxSlots = 64;
   static constexpr std::uint32_t kMaxRanges = 8;
   static constexpr std::uint32_t kMaxDesks = 4;
-  static constexpr std::uint32_t kAhead = 8;  // requests under way at most, but for the ring's
+  static constexpr std::uint32_t kAhead = 8;  // most requests in flight, in addition to the ring's
 
   std::byte* in_file(std::span<const std::byte> mapped, std::uint32_t segment) const;
   std::byte* raw(std::uint32_t segment) const;
@@ -134,6 +142,7 @@ class Streamer {
   Status unpack_at(std::span<std::byte> desk, std::uint32_t segment);
   Desk& take_desk();
   bool request(std::uint32_t segment, bool evict);
+  std::uint32_t until_used(const Place& place) const;
   Slot* ring_slot(std::uint32_t segment, bool evict);
   bool evict_last();
   Slot* kept_slot(const Choice& choice);
@@ -145,30 +154,31 @@ class Streamer {
   std::span<Place> places_;
   ByteRing ring_;
   std::byte* ring_base_ = nullptr;
-  std::span<Slot> slots_;     // the ring's places, then those that keep what was chosen
-  std::uint32_t n_ring_ = 0;  // of the former
+  std::span<Slot> slots_;     // the ring's places, then expert slots
+  std::uint32_t n_ring_ = 0;  // number of the ring's places
   std::span<const std::uint32_t> schedule_;
-  std::span<std::uint32_t> streamed_;  // positions in schedule_ of what is neither pinned nor chosen, ascending
+  std::span<std::uint32_t> streamed_;  // ascending positions in schedule_ that are neither pinned nor selected
   std::span<Choice> choices_;
-  std::span<std::uint32_t> wanted_;  // segments that were chosen last, in order of use
+  std::span<std::uint32_t> wanted_;  // segments of the current selection, in order of use
   std::uint32_t n_wanted_ = 0, next_wanted_ = 0;
-  std::uint32_t next_choice_ = 0;  // of the pass
-  std::uint32_t n_chosen_ = 0;     // how often was chosen
+  std::uint32_t next_choice_ = 0;  // index in choices_, from the start of the pass
+  std::uint32_t n_chosen_ = 0;     // selections so far
   std::span<ReadRequest> queue_;
   std::array<Desk, kMaxDesks> desks_;
   std::uint32_t n_desks_ = 0;
   std::array<ScheduleRange, kMaxRanges> ranges_{};
   std::uint32_t n_ranges_ = 0;
   std::uint32_t queue_first_ = 0, queue_count_ = 0;
+  std::uint32_t again_after_ = 0;  // distance of the two positions of segments that are in schedule_ twice
   std::uint32_t at_ = kNone;       // position of the last acquired segment
-  std::uint32_t next_pinned_ = 0;  // positions before it were asked for
+  std::uint32_t next_pinned_ = 0;  // earlier positions have been requested
   std::uint32_t held_ = kNone;
-  std::uint32_t attempt_ = 0;  // how often recover() was called
+  std::uint32_t attempt_ = 0;  // recover() calls so far
   std::atomic<std::uint32_t> in_flight_{0};
   bool recheck_ = false, failed_ = false;
-  std::uint32_t in_block_ = 0;  // kBlock - 1 where buffers are whole blocks, for files that are aligned
+  std::uint32_t in_block_ = 0;  // kBlock - 1 if ring buffers are whole blocks, for aligned files; else 0
   std::uint64_t bytes_requested_ = 0, chosen_bytes_requested_ = 0;
-  std::atomic_flag keeping_;  // guards error_ against two failures at once, until recover()
+  std::atomic_flag keeping_;  // lets only the first failure write error_, until recover()
   std::atomic<bool> error_kept_{false};
   Error error_;
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kUnit = sizeof(std::uint32_t);
 constexpr std::size_t kMaxText = 1024;  // bytes
 
-/// What a unit says: https://github.com/s-yata/darts-clone.
+/// The parts of a unit: https://github.com/s-yata/darts-clone.
 constexpr std::uint32_t offset_of(std::uint32_t unit) { return unit >> 10 << ((unit & 0x200u) >> 6); }
 constexpr std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000ffu; }
 constexpr bool closes_key(std::uint32_t unit) { return (unit >> 8 & 1) != 0; }
@@ -41,7 +41,7 @@ Status CharMap::check(std::string_view map) {
 CharMap::CharMap(std::string_view map)
     : trie_(map.substr(kUnit, trie_bytes(map))), texts_(map.substr(kUnit + trie_bytes(map))) {}
 
-/// 0, which leads nowhere, outside the trie.
+/// Returns a unit of the trie; outside of it 0, which has no successors.
 std::uint32_t CharMap::unit(std::uint32_t at) const {
   if (at >= trie_.size() / kUnit) return 0;
   return load_le<std::uint32_t>(reinterpret_cast<const std::byte*>(trie_.data()) + kUnit * at);

@@ -1,5 +1,5 @@
-// SentencePiece's character maps (precompiled_charsmap): keys in a double-array trie (darts-clone), each with the text
-// that it becomes. A u32 with the trie's bytes, the trie's u32 units, and the texts, each closed by a zero byte.
+// SentencePiece's character maps (precompiled_charsmap): keys in a double-array trie (darts-clone), and a text that
+// replaces each. The bytes are a u32 with the trie's bytes, its u32 units, and the texts, each closed by a zero byte.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@ namespace qsf {
 
 class CharMap {
  public:
-  /// Texts are UTF-8, closed and of at most 1024 bytes; places that units name are checked where they are used.
+  /// Fails with bad_tokenizer unless texts are UTF-8, closed by zero bytes and at most 1024 bytes. Offsets in units are
+  /// checked at use.
   static Status check(std::string_view map);
 
-  /// A map that has passed check().
+  /// `map` must have passed check() and must outlive this object.
   explicit CharMap(std::string_view map);
 
-  /// A way through the trie, character by character.
+  /// A path through the trie, character by character.
   struct Walk {
     std::uint32_t node = 0;
     bool found = false;     // the characters so far are a key
-    std::string_view text;  // what it becomes
+    std::string_view text;  // the text that replaces the key
   };
   Walk begin() const;
-  /// False when no key goes on with this character.
+  /// Extends the path by a character. Returns false if no key continues with it.
   bool on(Walk& walk, char32_t c) const;
 
  private:

@@ -1,35 +1,39 @@
-// The kinds of tokenizer that do not merge, and what all begin with.
+// The kinds of tokenizer that do not merge, and the entry of all kinds.
 #include "text/encoder.h"
 
 namespace qsf {
 
 using tokn::f32_at, tokn::kNone, tokn::u32_at;
 
-/// The tokens of words_ whose scores have the greatest sum (Viterbi's algorithm). Where there is more to come, up to
-/// a place that the best paths to all places share that a token could go on from.
+/// Emits the tokens of words_ with the greatest sum of scores (Viterbi's algorithm). If more text follows, stops at the
+/// last place that is on the best paths to all places where a token could continue. That may be after one token of
+/// many, and tokens of any length may continue each place, so that only the work bounds the time.
 bool Encoder::likeliest(bool last) {
   const std::string_view text(words_, n_words_);
   if (text.empty()) return true;
+  if (!spend(text.size())) return false;
   for (std::size_t at = 0; at <= text.size(); ++at) set_path(at, 0, kNone, 0);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t character = utf8::decode(text, at).size;
-    bool alone = false;  // the character is a token
+    bool alone = false;  // the character is a token by itself
     const auto reach = [&](std::size_t size, double score, std::uint32_t id) {
       const std::size_t to = at + size;
       if (run_.tree[to] == 0 || path(at) + score > path(to)) set_path(to, path(at) + score, id, size);
     };
-    each_token(text.substr(at), [&](std::uint32_t id) {
+    const bool goes_on = each_token(text.substr(at), [&](std::uint32_t id) {
       const std::size_t size = t_.stored(id).size();
       if ((static_cast<std::uint8_t>(at + size < text.size() ? text[at + size] : 0) & 0xC0u) == 0x80) return;
       alone = alone || size == character;
       reach(size, static_cast<double>(f32_at(t_.scores_, id)), id);
     });
+    if (!goes_on) return false;
     if (!alone) reach(character, t_.unknown_score_, kNone);
     at += character;
   }
   std::size_t end = text.size();
   if (!last) {
-    // From the back: of the places that may be gone on from, the last gives way to where its best path came from.
+    // From the end: while several places could be continued, the last is replaced by the previous place of its best
+    // path.
     const std::size_t first = end - std::min<std::size_t>(end, tokn::kMaxTokenBytes);
     std::size_t n_live = 0;
     const auto live = [&](std::size_t at) { return (run_.keys[2 * at] & 1u) != 0; };
@@ -47,7 +51,7 @@ bool Encoder::likeliest(bool last) {
     }
     if (end == 0) return uncut();
   }
-  // The sizes are turned to be those of the tokens that begin at a place.
+  // Moves sizes and ids from the ends of their tokens to the beginnings.
   std::size_t size = run_.tree[end];
   std::uint32_t id = run_.ids[end];
   for (std::size_t at = end; at > 0;) {
@@ -67,7 +71,7 @@ bool Encoder::likeliest(bool last) {
   return true;
 }
 
-/// BERT's words: cut at white space, which goes, and around punctuation.
+/// Emits BERT's words. The text is cut at white space, which is dropped, and around punctuation.
 bool Encoder::pieces_fragment(std::string_view text) {
   const bool done = each_character(text, [&](std::string_view character) {
     const char32_t c = utf8::decode(character, 0).code;
@@ -88,15 +92,15 @@ bool Encoder::pieces_fragment(std::string_view text) {
   return done && word();
 }
 
-/// The longest token that the word begins with, then the same for what is left. A word that this does not spell, or
-/// that is too long, is unknown.
+/// Emits the longest token that begins the word, then the same for the rest. A word that tokens do not spell, or that
+/// is too long, becomes the unknown token; without one it fails with bad_text.
 bool Encoder::word() {
   const std::string_view text(words_, std::exchange(n_words_, 0));
   bool known = std::exchange(n_characters_, 0) <= t_.max_word_;
   const std::uint32_t begin = n_out_;
   for (std::size_t at = 0; known && at < text.size();) {
     std::uint32_t longest = kNone;
-    each_token(text.substr(at), [&](std::uint32_t id) { longest = id; });
+    if (!each_token(text.substr(at), [&](std::uint32_t id) { longest = id; })) return false;
     known = longest != kNone && (at != 0 || t_.stored(longest).size() > 1);
     if (!known) break;
     if (!emit(longest)) return false;
@@ -110,17 +114,19 @@ bool Encoder::word() {
 }
 
 Result<std::uint32_t> Tokenizer::encode(std::string_view text, bool special, std::span<std::uint32_t> out,
-                                        std::span<std::byte> scratch, std::span<const TextRange> plain) const {
+                                        std::span<std::byte> scratch, std::span<const TextRange> plain,
+                                        const std::atomic<bool>* cancel) const {
   if (!open_for_use()) return make_error(ErrorCode::bad_text, "there is no tokenizer to read the text");
   std::size_t last = 0;
   for (const TextRange& range : plain) {
     if (range.begin < last || range.end < range.begin || range.end > text.size()) {
-      return make_error(ErrorCode::bad_argument, "bytes {} to {} of a text of {} are no range behind {}", range.begin,
-                        range.end, text.size(), last);
+      return make_error(ErrorCode::bad_argument, "bytes {} to {} of a text of {} bytes are no range after byte {}",
+                        range.begin, range.end, text.size(), last);
     }
     last = range.end;
   }
-  return Encoder(*this, out, scratch).encode(text, special, plain);
+  TextWork work(text.size(), cancel);
+  return Encoder(*this, out, scratch, work).encode(text, special, plain);
 }
 
 }  // namespace qsf

@@ -1,5 +1,5 @@
-// Tokenizer::encode: added tokens are cut out, what lies between is brought to its normal form and cut into runs, and
-// each run is merged.
+// Tokenizer::encode: added tokens are cut out of the text, the rest is normalized and cut into runs, and each run is
+// merged.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "text/normalizer.h"
 #include "text/prefix.h"
 #include "text/pretokenizer.h"
+#include "text/text_work.h"
 #include "text/tokn.h"
 #include "text/unicode.h"
 
@@ -22,8 +23,9 @@ namespace qsf {
 
 class Encoder {
  public:
-  Encoder(const Tokenizer& tokenizer, std::span<std::uint32_t> out, std::span<std::byte> scratch)
-      : t_(tokenizer), out_(out) {
+  /// `work` counts the work of the texts that are encoded. All arguments must outlive this object.
+  Encoder(const Tokenizer& tokenizer, std::span<std::uint32_t> out, std::span<std::byte> scratch, TextWork& work)
+      : t_(tokenizer), out_(out), work_(work) {
     const std::size_t skipped = (alignof(std::uint32_t) - reinterpret_cast<std::uintptr_t>(scratch.data())) % 4;
     const bool normalizes = t_.kind_ == TokenizerKind::byte_bpe && !t_.normalizer_.empty();
     const std::size_t normal_bytes = normalizes ? kNormalBytes : 0;
@@ -46,6 +48,7 @@ class Encoder {
       return make_error(ErrorCode::bad_text, "the text is not valid UTF-8 at byte {} (0x{:02x})", valid,
                         static_cast<std::uint8_t>(text[valid]));
     }
+    plain_ = plain;
     std::bitset<256> begins_added;
     for (std::uint32_t i = 0; i < t_.n_added_; ++i) {
       begins_added.set(static_cast<std::uint8_t>(t_.stored(tokn::u32_at(t_.added_, i))[0]));
@@ -54,6 +57,7 @@ class Encoder {
     for (std::size_t at = 0; at < text.size();) {
       const std::uint32_t id =
           begins_added[static_cast<std::uint8_t>(text[at])] ? added_at(text, at, special, plain) : kNone;
+      if (!spend(1)) return error_;
       if (id == kNone) {
         ++at;
         continue;
@@ -63,73 +67,94 @@ class Encoder {
       begin = at;
     }
     if (!fragment(text.substr(begin))) return error_;
+    if (n_out_ > out_.size()) {
+      return make_error(ErrorCode::context_full, "the text has {} tokens, and there is room for {}", n_out_,
+                        out_.size());
+    }
     return n_out_;
   }
 
  private:
   static constexpr std::uint32_t kNone = tokn::kNone;
-  static constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, how SentencePiece writes a space
+  static constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581, SentencePiece's way to write a space
   static constexpr std::size_t kScratchPerByte = kMergeBytesPerByte + 1;
-  static constexpr std::size_t kMaxRun = 0xffff;  // MergeRun's indices
+  static constexpr std::size_t kMaxRun = 0xffff;  // the largest index in MergeRun
   static constexpr std::size_t kMinRun = 16;
   static constexpr std::size_t kPlaces = 8;
-  static constexpr std::size_t kNormalBytes = 64 * 1024;  // of the scratch, where byte_bpe has a normalizer
+  static constexpr std::size_t kNormalBytes = 64 * 1024;  // scratch bytes for byte_bpe with a normalizer
 
-  /// Ascending with falling score, so that the smallest key is the best; finite scores never give kNoMerge.
+  /// Returns a key that falls as the score rises, so that the smallest key is the best. Finite scores never give
+  /// kNoMerge.
   static std::uint32_t key_of(float score) {
     const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);  // -0 becomes 0
     return ~((bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u);
   }
 
+  /// Counts work. Returns false, with an error, if it is spent.
+  bool spend(std::uint64_t n) {
+    if (work_.spend(n)) return true;
+    error_ = work_.error();
+    return false;
+  }
+
   bool emit(std::uint32_t id) {
-    if (n_out_ == out_.size()) {
-      error_ = make_error(ErrorCode::context_full, "the text has more than {} tokens", out_.size());
-      return false;
-    }
-    out_[n_out_++] = id;
+    if (n_out_ < out_.size()) out_[n_out_] = id;  // tokens without room are only counted
+    ++n_out_;
     last_unknown_ = false;
     return true;
   }
 
-  /// The added token that is meant at text[at]; kNone without one.
-  std::uint32_t added_at(std::string_view text, std::size_t at, bool special, std::span<const TextRange> plain) const {
-    const auto next = std::ranges::find_if(plain, [&](const TextRange& range) { return range.end > at; });
-    const bool own = next == plain.end() || at < next->begin;
+  /// Returns the added token at text[at], or kNone. Removes ranges from `plain` that end there or earlier.
+  std::uint32_t added_at(std::string_view text, std::size_t at, bool special, std::span<const TextRange>& plain) {
+    while (!plain.empty() && plain.front().end <= at) plain = plain.subspan(1);
+    const bool own = plain.empty() || at < plain.front().begin;
     const std::uint32_t id = longest_added(text.substr(at), special && own);
     if (plain.empty() || id == kNone) return id;
     const std::string_view token = t_.stored(id);
-    if (next == plain.end() || at + token.size() <= next->begin) return id;
-    if (own) return longest_added(text.substr(at, next->begin - at), special);
-    return token.find_first_not_of(" \t\r\n") == token.npos || !stands_outside(text, token, plain) ? id : kNone;
+    if (at + token.size() <= plain.front().begin) return id;
+    if (own) return longest_added(text.substr(at, plain.front().begin - at), special);
+    return token.find_first_not_of(" \t\r\n") == token.npos || !stands_outside(text, id) ? id : kNone;
   }
 
-  static bool stands_outside(std::string_view text, std::string_view token, std::span<const TextRange> plain) {
+  /// Whether an added token occurs outside the plain ranges, all of which is searched. The results for a few tokens are
+  /// kept, because texts repeat the same few.
+  bool stands_outside(std::string_view text, std::uint32_t id) {
+    Sought& sought = sought_[id % sought_.size()];
+    if (sought.id == id) return sought.outside;
+    const std::string_view token = t_.stored(id);
+    sought = {id, false};
     std::size_t begin = 0;
-    for (const TextRange& range : plain) {
-      if (text.substr(begin, range.begin - begin).find(token) != text.npos) return true;
+    const auto look_in = [&](std::size_t end) {
+      const std::string_view own = text.substr(begin, end - begin);
+      sought.outside = sought.outside || (work_.spend(own.size()) && own.find(token) != own.npos);
+    };
+    for (const TextRange& range : plain_) {
+      look_in(range.begin);
       begin = range.end;
     }
-    return text.substr(begin).find(token) != text.npos;
+    look_in(text.size());
+    return sought.outside;
   }
 
-  /// The longest added token that `text` begins with; kNone without one.
-  std::uint32_t longest_added(std::string_view text, bool special) const {
+  /// Returns the longest added token that `text` begins with, or kNone.
+  std::uint32_t longest_added(std::string_view text, bool special) {
     std::uint32_t found = kNone;
-    each_prefix(
+    work_.spend(each_prefix(
         t_.n_added_, text, [&](std::uint32_t i) { return t_.stored(tokn::u32_at(t_.added_, i)); },
         [&](std::uint32_t i) {
           const std::uint32_t id = tokn::u32_at(t_.added_, i);
           if (special || t_.type(id) == TokenType::user_defined) found = id;
-        });
+        }));
     return found;
   }
 
-  /// Calls found(id) for every token that text may become and that `text` begins with, the shortest first.
+  /// Calls found(id) for every token that `text` begins with and that text may become, shortest first. Returns false,
+  /// with an error, if the work is spent.
   template <class Found>
-  void each_token(std::string_view text, const Found& found) const {
-    each_prefix(
+  bool each_token(std::string_view text, const Found& found) {
+    return spend(each_prefix(
         t_.n_sorted_, text, [&](std::uint32_t i) { return t_.stored(tokn::u32_at(t_.sorted_, i)); },
-        [&](std::uint32_t i) { found(tokn::u32_at(t_.sorted_, i)); });
+        [&](std::uint32_t i) { found(tokn::u32_at(t_.sorted_, i)); }));
   }
 
   std::uint32_t find(std::string_view bytes) const {
@@ -152,10 +177,10 @@ class Encoder {
     return normalized_fragment(text);
   }
 
-  /// Whether no step of the normalizer changes the text.
-  bool is_normal(std::string_view text) const {
+  /// Whether the normalizer does not change the text.
+  bool is_normal(std::string_view text) {
     if (t_.normalizer_.empty()) return true;
-    Normalizer normalizer(t_.normalizer_, text);
+    Normalizer normalizer(t_.normalizer_, text, work_);
     std::array<char, 4> bytes{};
     std::size_t at = 0;
     for (char32_t c = 0; normalizer.next(c);) {
@@ -163,13 +188,13 @@ class Encoder {
       if (!text.substr(at).starts_with(character)) return false;
       at += character.size();
     }
-    return at == text.size() && !normalizer.failed();
+    return at == text.size() && !normalizer.failed() && !work_.spent();
   }
 
-  /// The text's normal form, in parts that fit: each up to the last line break before a character that is not white
-  /// space, where every pre-tokenizer cuts, whatever follows.
+  /// Cuts the text's normal form, in parts that fit. Each ends after the last line break before a character that is not
+  /// white space, where every pre-tokenizer cuts, whatever follows.
   bool normalized_fragment(std::string_view text) {
-    Normalizer normalizer(t_.normalizer_, text);
+    Normalizer normalizer(t_.normalizer_, text, work_);
     std::size_t n = 0, after_break = 0;
     char32_t last = 0;
     for (char32_t c = 0; normalizer.next(c); last = c) {
@@ -193,16 +218,18 @@ class Encoder {
     if (normalizer.failed()) {
       error_ =
           make_error(ErrorCode::bad_text, "the text has a character with more than {} marks", Normalizer::kMaxMarks);
+      return false;
     }
-    return !normalizer.failed();
+    return spend(0);
   }
 
-  /// Takes the pre-tokens of the text up to `limit`, which one ends at.
+  /// Emits the pre-tokens of the text up to `limit`, which is the end of one.
   bool cut(std::string_view text, std::size_t limit) {
     Cutter cutter(*t_.pretokenizer_, text);
     for (std::size_t at = 0; at < limit;) {
+      const std::uint64_t before = cutter.steps();
       const std::size_t end = cutter.next();
-      if (!pretoken(text.substr(at, end - at))) return false;
+      if (!spend(cutter.steps() - before) || !pretoken(text.substr(at, end - at))) return false;
       at = end;
     }
     return true;
@@ -212,7 +239,7 @@ class Encoder {
     if (t_.n_sorted_ != 0) {
       if (const std::uint32_t id = find(text); id != kNone) return emit(id);
     }
-    // A byte without a token becomes the unknown token; without one it is left out, as Hugging Face's tokenizers do.
+    // A byte without a token becomes the unknown token; without that it is dropped, as in Hugging Face's tokenizers.
     for (const char byte : text) {
       if (byte_token(byte) == kNone && t_.unknown_ == kNone) continue;
       if (n_words_ == most_ && !merge_window(false)) return false;
@@ -223,21 +250,23 @@ class Encoder {
 
   std::uint32_t byte_token(char byte) const { return tokn::u32_at(t_.bytes_, static_cast<std::uint8_t>(byte)); }
 
-  /// A token that was given out, where it may be that all that follows is merged by itself.
+  /// A token that was emitted, after which the rest may be merged by itself.
   struct Place {
     std::size_t at, size;  // in words_
-    std::uint32_t n_out;   // with this token
+    std::uint32_t n_out;   // including this token
     bool last_unknown;
   };
 
-  /// Merges what is in words_ and gives it out. A run that is longer than words_ is merged in windows: merging is
-  /// local, so a row of tokens is that of its text if each two neighbours are that of theirs. The first half and more
-  /// of a window is given out; the next window begins with the last token of these, and must find that token again:
-  /// then all neighbours are right. If not, it begins with one of the tokens before.
+  /// Merges and emits the symbols in words_. A run longer than words_ is merged in windows. Merging is local: a row of
+  /// tokens is that of its text if every two neighbours are those of their text. More than half of a window is emitted.
+  /// The next window begins with the last of these tokens and must find it again; then all neighbours are right. If
+  /// not, it begins with one of the tokens before. A window is merged at most 1 + kPlaces times, and the next one
+  /// begins after its first half, so that a byte is merged O(kPlaces) times.
   bool merge_window(bool last) {
     if (t_.kind_ == TokenizerKind::unigram) return likeliest(last);
     while (n_words_ != 0) {
       const std::string_view window(words_ + base_, n_words_ - base_);
+      if (!spend(window.size())) return false;
       link(window);
       if (again_ != 0 && run_.next[0] != again_) {
         if (n_places_ == 0) return uncut();
@@ -282,7 +311,7 @@ class Encoder {
     last_unknown_ = place.last_unknown;
   }
 
-  /// Merges the symbols of the window: bytes, or characters.
+  /// Merges the symbols of the window, which are bytes or characters.
   void link(std::string_view window) {
     run_.n = static_cast<std::uint32_t>(window.size());
     if (t_.kind_ == TokenizerKind::byte_bpe) {
@@ -329,10 +358,10 @@ class Encoder {
     void join(std::uint32_t left, std::uint32_t right) const { e.run_.ids[left] = find(left, right).result; }
   };
 
-  /// Calls add(character) for each character of the text's normal form; false when one call gives false.
+  /// Calls add(character) for each character of the text's normal form. Returns false if a call does, or on an error.
   template <class Add>
   bool each_character(std::string_view text, const Add& add) {
-    Normalizer normalizer(t_.normalizer_, text);
+    Normalizer normalizer(t_.normalizer_, text, work_);
     std::array<char, 4> bytes{};
     for (char32_t c = 0; normalizer.next(c);) {
       if (!add(std::string_view(bytes.data(), utf8::encode(c, bytes.data())))) return false;
@@ -340,7 +369,7 @@ class Encoder {
     return normalized(normalizer);
   }
 
-  /// Copies the text with U+2581 as a space, a space in front where the model wants one, and merges it.
+  /// Merges the text with spaces for U+2581, and with a space before it if the model needs one.
   bool spm_fragment(std::string_view text) {
     const std::size_t most = t_.kind_ == TokenizerKind::unigram ? most_ - 1 : most_;
     const auto add = [&](std::string_view character) {
@@ -354,7 +383,7 @@ class Encoder {
     };
     const bool trims = (t_.flags_ & tokn::kTrimSpaces) != 0;
     const bool unless = (t_.flags_ & tokn::kPrefixUnlessSpace) != 0;
-    bool begun = false, space = t_.strips_leading_space();  // a space is due in front of the next character
+    bool begun = false, space = t_.strips_leading_space();  // whether a space must precede the next character
     const bool done = each_character(text, [&](std::string_view character) {
       if (character == kMetaspace) character = " ";
       if (!trims) {
@@ -372,7 +401,7 @@ class Encoder {
     return done && merge_window(true);
   }
 
-  /// The scores of a unigram's paths lie where a merge has its keys and links: 8 bytes for each place.
+  /// The scores of a unigram's paths are in the memory of a merge's keys and links: 8 bytes for each place.
   double path(std::size_t at) const {
     double score = 0;
     std::memcpy(&score, run_.keys + 2 * at, sizeof score);
@@ -401,7 +430,7 @@ class Encoder {
     void join(std::uint32_t left, std::uint32_t right) const { e.run_.ids[left] = find(left, right); }
   };
 
-  /// A character without a token: its bytes if all have one, else the unknown token, once for a row of them.
+  /// Emits a character without a token: its bytes if all have tokens, else the unknown token, once for a row of them.
   bool spell(std::string_view character) {
     const auto token = [&](char c) { return tokn::u32_at(t_.bytes_, static_cast<std::uint8_t>(c)); };
     if (std::all_of(character.begin(), character.end(), [&](char c) { return token(c) != kNone; })) {
@@ -418,19 +447,28 @@ class Encoder {
     return done;
   }
 
+  /// An added token, and whether it occurs outside the plain ranges.
+  struct Sought {
+    std::uint32_t id = kNone;
+    bool outside = false;
+  };
+
   const Tokenizer& t_;
   std::span<std::uint32_t> out_;
+  TextWork& work_;
+  std::span<const TextRange> plain_;
+  std::array<Sought, 16> sought_{};
   std::uint32_t n_out_ = 0;
   MergeRun run_{};
   char* words_ = nullptr;
-  std::size_t most_ = 0;     // bytes that words_ holds
-  std::size_t n_words_ = 0;  // and has
-  std::size_t base_ = 0;     // where the window begins in it
-  std::size_t again_ = 0;    // bytes of the token that the window begins with and that was given out; 0: none
+  std::size_t most_ = 0;     // most bytes in words_
+  std::size_t n_words_ = 0;  // bytes in words_
+  std::size_t base_ = 0;     // start of the window in words_
+  std::size_t again_ = 0;    // bytes of the token that begins the window and was emitted; 0: none
   std::array<Place, kPlaces> places_{};
   std::size_t n_places_ = 0;
-  std::size_t n_characters_ = 0;  // of a word
-  char* normal_ = nullptr;        // kNormalBytes of a text in normal form
+  std::size_t n_characters_ = 0;  // in a word
+  char* normal_ = nullptr;        // kNormalBytes for a text in normal form
   bool last_unknown_ = false;
   Error error_;
 };

@@ -1,5 +1,6 @@
-// Merging neighbours, the best pair first and the leftmost of equals: the loop that all byte pair encodings share.
-// A tournament tree over the pairs' keys finds the best in O(log n), so a run of n bytes costs O(n log n).
+// The loop that all byte pair encodings share. It merges neighbours, the best pair first, and of equal pairs the
+// leftmost. A tournament tree over the pairs' keys finds the best pair in O(log n), so that a run of n bytes takes O(n
+// log n).
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,11 @@ namespace qsf {
 
 inline constexpr std::uint32_t kNoMerge = 0xffffffffu;
 
-/// Symbols of a run of n bytes, each known by the index of its first byte.
+/// The symbols of a run of n bytes. The index of a symbol is that of its first byte.
 struct MergeRun {
-  std::uint32_t* ids;   // [n] token of a symbol, when the rules keep one
-  std::uint32_t* keys;  // [n] of the pair that begins with a symbol; kNoMerge: no pair
-  std::uint16_t* next;  // [n] the symbol behind, n at the end
+  std::uint32_t* ids;   // [n] token of a symbol, if the rules have one
+  std::uint32_t* keys;  // [n] key of the pair that begins with a symbol; kNoMerge: no pair
+  std::uint16_t* next;  // [n] the next symbol, or n
   std::uint16_t* prev;  // [n]
   std::uint16_t* tree;  // [n] winners
   std::uint32_t n = 0;
@@ -40,9 +41,9 @@ inline void update(MergeRun& run, std::uint32_t at, std::uint32_t key) {
 
 }  // namespace merge_detail
 
-/// `rules.key(left, right)` is the key of the pair of symbols at left and right (the smallest is merged first) or
-/// kNoMerge; `rules.join(left, right)` is told that right became part of left, before the links change. `next` and
-/// `prev` are set by the caller, for n >= 1 bytes; bytes that begin no symbol are not linked.
+/// Merges all pairs of a run. rules.key(left, right) returns the key of two neighbouring symbols, of which the smallest
+/// is merged first, or kNoMerge. rules.join(left, right) is called before `right` becomes a part of `left`. The caller
+/// sets `next` and `prev` for n >= 1 bytes; bytes that begin no symbol are not linked.
 template <class Rules>
 void merge_all(MergeRun& run, Rules& rules) {
   const std::uint32_t n = run.n;

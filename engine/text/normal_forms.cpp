@@ -25,17 +25,17 @@ constexpr std::uint8_t kPackedLower[] = {
 #include "text/unicode_lower.inc"
 };
 
-/// Where each range begins, and its class.
+/// Start and class of each range.
 const auto kClasses = unpack_columns<std::uint32_t, 2, count_packed(kPackedClasses) / 2>(PackedNumbers(kPackedClasses));
-/// Code, first and second of what it is made of.
+/// A code, and the first and second character of its decomposition.
 const auto kCanonical =
     unpack_columns<std::uint32_t, 3, count_packed(kPackedCanonical) / 3>(PackedNumbers(kPackedCanonical));
-/// Rows of kCanonical.
+/// Rows of kCanonical, ordered by their decompositions.
 const auto kComposed = unpack_columns<std::uint16_t, 1, count_packed(kPackedComposed)>(PackedNumbers(kPackedComposed));
-/// Code, first and second of its lower case.
+/// A code, and the first and second character of its lower case.
 const auto kLower = unpack_columns<std::uint32_t, 3, count_packed(kPackedLower) / 3>(PackedNumbers(kPackedLower));
 
-/// Characters with what they decompose to: record i has those from texts[begins[i]] to texts[begins[i + 1]].
+/// Characters and their decompositions: that of record i is [begins[i], begins[i + 1]) in texts.
 struct Compatibility {
   static constexpr std::size_t kRecords = PackedNumbers(kPackedCompatibility).next();
   static constexpr std::size_t kTexts = count_packed(kPackedCompatibility) - 1 - 2 * kRecords;
@@ -63,11 +63,11 @@ struct Compatibility {
 };
 const Compatibility kCompatibility;
 
-// Hangul's syllables are composed by arithmetic: section 3.12 of the standard.
+// Hangul syllables are composed by arithmetic: section 3.12 of the standard.
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28, kSyllables = kLeads * kVowels * kTrails;
 
-/// The row of a table that begins with a code; nullptr without one.
+/// Returns the row of a table that begins with `code`, or null.
 template <std::size_t kRows>
 const std::array<std::uint32_t, 3>* find_row(const std::array<std::array<std::uint32_t, 3>, kRows>& table,
                                              char32_t code) {
@@ -83,7 +83,7 @@ std::size_t canonical(char32_t code, char32_t* out) {
     out[2] = kTrail + i % kTrails;
     return i % kTrails == 0 ? 2 : 3;
   }
-  std::array<char32_t, kMaxDecomposition> behind{};  // last first
+  std::array<char32_t, kMaxDecomposition> behind{};  // in reverse order
   std::size_t n_behind = 0, n = 0;
   for (const auto* step = find_row(kCanonical, code); step != nullptr; step = find_row(kCanonical, code)) {
     code = (*step)[1];

@@ -7,19 +7,19 @@
 
 namespace qsf::unicode {
 
-/// The most characters that one decomposes into.
+/// The most characters in a character's decomposition.
 inline constexpr std::size_t kMaxDecomposition = 18;
 using Decomposition = std::array<char32_t, kMaxDecomposition>;
 
-/// The canonical combining class; 0: a starter.
+/// Returns the canonical combining class; 0 for a starter.
 std::uint8_t combining_class(char32_t code);
-/// The whole decomposition, canonical or by compatibility; gives its length, at least 1.
+/// Writes the whole decomposition, canonical or by compatibility, and returns its length, at least 1.
 std::size_t decompose(char32_t code, bool compatibility, Decomposition& out);
-/// What two characters compose to; 0 when they do not.
+/// Returns the composition of two characters, or 0.
 char32_t compose(char32_t first, char32_t second);
-/// Whether something composes with this character behind it.
+/// Whether some character composes with this one after it.
 bool composes_behind(char32_t code);
-/// The lower case: one or two characters; gives how many.
+/// Writes the lower case and returns its length, 1 or 2.
 std::size_t lower(char32_t code, Decomposition& out);
 
 }  // namespace qsf::unicode

@@ -1,6 +1,7 @@
 #include "text/normalizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
@@ -16,7 +17,8 @@ using unicode::Category;
 
 constexpr std::size_t kStepHeader = 8;
 
-/// u16 operation, u16 the upper half of the bytes of `to`, u16 bytes of `from`, u16 bytes of `to`, the texts.
+/// A step in the file: u16 operation, u16 upper half of the bytes of `to`, u16 bytes of `from`, u16 lower half of the
+/// bytes of `to`, the texts.
 struct StoredStep {
   std::uint16_t op;
   std::size_t to_size;
@@ -33,13 +35,13 @@ StoredStep read_step(ByteReader& in) {
   return out;
 }
 
-/// What BERT's text cleaning leaves out: controls, formats, private characters.
+/// Whether BERT's text cleaning drops the character: controls, formats, private characters.
 bool is_unclean(char32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xFFFD || unicode::category_of(c) == Category::other;
 }
 
-/// The ideographs that BERT sets between spaces.
+/// Whether BERT puts spaces around the ideograph.
 bool is_ideograph(char32_t c) {
   struct Block {
     char32_t first, last;
@@ -82,13 +84,15 @@ Status check_normalizer(std::span<const std::byte> steps) {
     const bool takes_to = takes_from || kind == NormalizerOp::prepend;
     if (!utf8::is_valid(from) || !utf8::is_valid(to) || from.empty() == takes_from || (!takes_to && !to.empty()) ||
         characters(from) > Normalizer::kMaxText) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: the texts of step {} of the normalizer make no sense", i);
+      return make_error(ErrorCode::bad_tokenizer,
+                        "tokenizer: the texts of step {} of the normalizer do not fit its operation {}", i, op);
     }
   }
   return {};
 }
 
-Normalizer::Normalizer(std::span<const std::byte> steps, std::string_view text) : text_(text) {
+Normalizer::Normalizer(std::span<const std::byte> steps, std::string_view text, TextWork& work)
+    : text_(text), work_(work) {
   ByteReader in(steps);
   while (in.left() >= kStepHeader && n_steps_ < kMaxSteps) {
     const StoredStep stored = read_step(in);
@@ -99,8 +103,9 @@ Normalizer::Normalizer(std::span<const std::byte> steps, std::string_view text) 
   }
 }
 
-/// A character behind the first `n_steps` steps.
+/// Reads a character after the first `n_steps` steps. Returns false at the end, or if the work is spent.
 bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
+  if (!work_.spend()) return false;
   if (n_steps == 0) {
     if (at_ == text_.size()) return false;
     const utf8::Decoded next = utf8::decode(text_, at_);
@@ -110,6 +115,7 @@ bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
   }
   const std::size_t i = n_steps - 1;
   Step& step = steps_[i];
+  if (step.op == NormalizerOp::prepend) return prepend(i, out);
   if (step.op == NormalizerOp::replace) return replace(i, out);
   if (step.op == NormalizerOp::char_map) return map(i, out);
   while (step.at == step.n) {
@@ -119,7 +125,14 @@ bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
   return true;
 }
 
-/// The next character of the text that replaces another; `held` is its place there.
+/// Reads the first character of a text that is not empty; take_held() reads the others.
+bool Normalizer::hold(Step& step, std::string_view text, char32_t& out) {
+  step.text = text;
+  step.held = 0;
+  return take_held(step, out);
+}
+
+/// Reads the next character of the step's text, in which `held` is the offset.
 bool Normalizer::take_held(Step& step, char32_t& out) {
   const utf8::Decoded next = utf8::decode(step.text, step.held);
   out = next.code;
@@ -128,7 +141,7 @@ bool Normalizer::take_held(Step& step, char32_t& out) {
   return true;
 }
 
-/// Reads until the queue has a character n places ahead; false at the end of the text.
+/// Reads until the queue has a character n places ahead. Returns false at the end of the text.
 bool Normalizer::ahead(std::size_t i, std::size_t n) {
   Step& step = steps_[i];
   if (n < step.n - step.at) return true;
@@ -143,23 +156,37 @@ bool Normalizer::ahead(std::size_t i, std::size_t n) {
   return true;
 }
 
-/// The longest key at the next characters becomes its text; where there is none, a character stays.
+/// Reads the next character from the queue. Returns false at the end of the text.
+bool Normalizer::take_queued(std::size_t i, char32_t& out) {
+  Step& step = steps_[i];
+  if (step.at == step.n) return false;
+  out = step.queue[step.at++];
+  return true;
+}
+
+/// Puts a text before the first character, if there is one.
+bool Normalizer::prepend(std::size_t i, char32_t& out) {
+  Step& step = steps_[i];
+  if (step.holds) return take_held(step, out);
+  if (!ahead(i, 0)) return false;
+  if (!std::exchange(step.begun, true) && !step.to.empty()) return hold(step, step.to, out);
+  return take_queued(i, out);
+}
+
+/// Replaces the longest key that begins the next characters with its text. Without a key, a character stays.
 bool Normalizer::map(std::size_t i, char32_t& out) {
   Step& step = steps_[i];
   const CharMap characters(step.to);
   while (!step.holds) {
-    std::size_t matched = 0;
+    std::size_t matched = 0, n = 0;
     CharMap::Walk walk = characters.begin();
-    for (std::size_t n = 0; n < kMaxKey && ahead(i, n) && characters.on(walk, step.queue[step.at + n]); ++n) {
+    for (; n < kMaxKey && ahead(i, n) && characters.on(walk, step.queue[step.at + n]); ++n) {
       if (!walk.found) continue;
       matched = n + 1;
       step.text = walk.text;
     }
-    if (matched == 0) {
-      if (step.at == step.n) return false;
-      out = step.queue[step.at++];
-      return true;
-    }
+    if (!work_.spend(n)) return false;
+    if (matched == 0) return take_queued(i, out);
     step.at += matched;
     step.held = 0;
     step.holds = !step.text.empty();
@@ -182,39 +209,19 @@ bool Normalizer::replace(std::size_t i, char32_t& out) {
       same = step.queue[step.at + n] == wanted.code;
       at += wanted.size;
     }
-    if (!same) {
-      if (step.at == step.n) return false;
-      out = step.queue[step.at++];
-      return true;
-    }
+    if (!same) return take_queued(i, out);
     step.at += n;
-    if (step.to.empty()) continue;
-    step.text = step.to;
-    step.held = 0;
-    return take_held(step, out);
+    if (!step.to.empty()) return hold(step, step.to, out);
   }
 }
 
-/// Fills a step's queue with what the next character or, for a normal form, the next characters up to a place where
-/// nothing composes become; false at the end.
+/// Fills a step's queue from the next character, or for a normal form from all up to a place that nothing composes
+/// over. Returns false at the end.
 bool Normalizer::refill(std::size_t i) {
   Step& step = steps_[i];
   step.at = step.n = 0;
   unicode::Decomposition some{};
   char32_t c = 0;
-  if (step.op == NormalizerOp::prepend) {
-    if (!pull(i, c)) return false;
-    if (!step.begun) {
-      for (std::size_t at = 0; at < step.to.size() && step.n + 1 < step.queue.size();) {
-        const utf8::Decoded next = utf8::decode(step.to, at);
-        step.queue[step.n++] = next.code;
-        at += next.size;
-      }
-    }
-    step.begun = true;
-    step.queue[step.n++] = c;
-    return true;
-  }
   const bool compatibility = step.op == NormalizerOp::nfkc || step.op == NormalizerOp::nfkd;
   const bool composes = step.op == NormalizerOp::nfc || step.op == NormalizerOp::nfkc;
   if (composes || step.op == NormalizerOp::nfd || step.op == NormalizerOp::nfkd) {
@@ -270,15 +277,20 @@ bool Normalizer::refill(std::size_t i) {
   }
 }
 
-/// Marks by their class, then what composes: the canonical ordering and composition algorithms of the standard.
+/// Sorts marks by their class, then composes: the canonical ordering and composition algorithms of the standard.
 void Normalizer::order(Step& step, bool composes) const {
   auto& queue = step.queue;
-  for (std::size_t i = 1; i < step.n; ++i) {
+  std::array<std::uint8_t, kQueue> kinds{};
+  for (std::size_t i = 0; i < step.n; ++i) {
     const char32_t c = queue[i];
     const std::uint8_t kind = unicode::combining_class(c);
     std::size_t at = i;
-    for (; kind != 0 && at > 0 && unicode::combining_class(queue[at - 1]) > kind; --at) queue[at] = queue[at - 1];
+    for (; kind != 0 && at > 0 && kinds[at - 1] > kind; --at) {
+      queue[at] = queue[at - 1];
+      kinds[at] = kinds[at - 1];
+    }
     queue[at] = c;
+    kinds[at] = kind;
   }
   if (!composes) return;
   constexpr std::size_t kNone = ~std::size_t{0};
@@ -286,7 +298,7 @@ void Normalizer::order(Step& step, bool composes) const {
   std::uint8_t last = 0;
   for (std::size_t i = 0; i < step.n; ++i) {
     const char32_t c = queue[i];
-    const std::uint8_t kind = unicode::combining_class(c);
+    const std::uint8_t kind = kinds[i];
     if (starter != kNone && (n == starter + 1 || last < kind)) {
       if (const char32_t whole = unicode::compose(queue[starter], c); whole != 0) {
         queue[starter] = whole;

@@ -1,4 +1,5 @@
-// What is done to a text before it is cut: steps of the TOKN section, each taking characters from the one before.
+// The changes to a text before it is cut: the steps of the TOKN section, each of which takes its characters from the
+// previous one.
 #pragma once
 
 #include <array>
@@ -10,47 +11,56 @@
 #include "qsf/base/result.h"
 #include "qsf/text/tokenizer.h"
 #include "text/normal_forms.h"
+#include "text/text_work.h"
 
 namespace qsf {
 
-/// Every step whole and known, at most kMaxSteps.
+/// Checks that every step is complete and known, and that there are at most kMaxSteps. Fails with bad_tokenizer or
+/// unsupported.
 Status check_normalizer(std::span<const std::byte> steps);
 
 class Normalizer {
  public:
   static constexpr std::size_t kMaxSteps = 8;
-  static constexpr std::size_t kMaxText = 16;  // characters of a text that is replaced
+  static constexpr std::size_t kMaxText = 16;  // characters of the text that a step replaces
   static constexpr std::size_t kMaxMarks = 64;
-  static constexpr std::size_t kMaxKey = 64;  // characters of a character map's key
+  static constexpr std::size_t kMaxKey = 64;  // characters in a key of a character map
 
-  /// `steps` have passed check_normalizer; `text` is UTF-8.
-  Normalizer(std::span<const std::byte> steps, std::string_view text);
+  /// `steps` must have passed check_normalizer; `text` must be UTF-8. All arguments must outlive this object. Counts
+  /// steps in `work`, because each step can make any number of characters of one, or drop any number of them.
+  Normalizer(std::span<const std::byte> steps, std::string_view text, TextWork& work);
 
-  /// The next character; false at the end.
+  /// Reads the next character. Returns false at the end, or if the work is spent.
   bool next(char32_t& out) { return pull(n_steps_, out); }
-  /// A character has so many marks that their order is not kept in mind: what comes is not the normal form.
+  /// Whether a character has more marks than the queue can sort. The characters are then not the normal form.
   bool failed() const { return failed_; }
 
  private:
+  static constexpr std::size_t kQueue = kMaxMarks + unicode::kMaxDecomposition;
+
   struct Step {
     NormalizerOp op{};
     std::string_view from, to;
-    std::string_view text;  // that `held` counts in
-    std::array<char32_t, kMaxMarks + unicode::kMaxDecomposition> queue{};
-    std::size_t at = 0, n = 0;  // of the queue
+    std::string_view text;  // in which `held` is an offset
+    std::array<char32_t, kQueue> queue{};
+    std::size_t at = 0, n = 0;  // next and end in the queue
     char32_t held = 0;
     bool holds = false, begun = false;
   };
 
   bool pull(std::size_t n_steps, char32_t& out);
+  bool prepend(std::size_t i, char32_t& out);
   bool replace(std::size_t i, char32_t& out);
   bool map(std::size_t i, char32_t& out);
   bool ahead(std::size_t i, std::size_t n);
+  static bool hold(Step& step, std::string_view text, char32_t& out);
   static bool take_held(Step& step, char32_t& out);
+  bool take_queued(std::size_t i, char32_t& out);
   bool refill(std::size_t i);
   void order(Step& step, bool composes) const;
 
   std::string_view text_;
+  TextWork& work_;
   std::size_t at_ = 0;
   std::array<Step, kMaxSteps> steps_{};
   std::size_t n_steps_ = 0;

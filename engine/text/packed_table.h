@@ -1,5 +1,5 @@
-// Tables kept as differences of seven bits a byte, a tenth of a page's download smaller than as they are used. They are
-// laid out when the program starts.
+// Tables that are stored as differences of seven bits a byte, which saves a tenth of a page's download. They are
+// unpacked when the program starts.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace qsf {
 
-/// Numbers of seven bits a byte, lowest first; all bytes of a number but its last have the top bit.
+/// Numbers of seven bits a byte, lowest first. All bytes of a number except the last have the top bit.
 class PackedNumbers {
  public:
   explicit constexpr PackedNumbers(std::span<const std::uint8_t> bytes) : at_(bytes.data()) {}
@@ -24,7 +24,7 @@ class PackedNumbers {
       if (byte < 128) return number;
     }
   }
-  /// What a number differs by from the one before: 0, -1, 1, -2, 2 and so on.
+  /// Returns the next difference between numbers: 0, -1, 1, -2, 2 and so on are stored as 0, 1, 2, 3, 4.
   constexpr std::uint32_t difference() {
     const std::uint32_t number = next();
     return (number >> 1) ^ (0 - (number & 1));
@@ -40,7 +40,8 @@ constexpr std::size_t count_packed(std::span<const std::uint8_t> bytes) {
   return n;
 }
 
-/// Rows of kColumns numbers, written column after column, each number as its difference from the one above.
+/// Returns rows of kColumns numbers. They are stored column after column, each number as its difference from the one
+/// above.
 template <std::unsigned_integral T, std::size_t kColumns, std::size_t kRows>
 std::array<std::array<T, kColumns>, kRows> unpack_columns(PackedNumbers numbers) {
   std::array<std::array<T, kColumns>, kRows> table{};
@@ -51,7 +52,8 @@ std::array<std::array<T, kColumns>, kRows> unpack_columns(PackedNumbers numbers)
   return table;
 }
 
-/// What belongs to the range that a code is in, of rows of where each begins and what it is. The first begins at 0.
+/// Returns the value of the range that contains `code`. A row is a range's start and value; the first range starts at
+/// 0.
 template <std::size_t kRows>
 std::uint32_t in_range(const std::array<std::array<std::uint32_t, 2>, kRows>& ranges, std::uint32_t code) {
   return std::ranges::upper_bound(ranges, code, {}, [](const auto& row) { return row[0]; })[-1][1];

@@ -1,4 +1,4 @@
-// Tokens that a text begins with, in a table of ids ascending by their bytes.
+// A search for the tokens that a text begins with, in a table of ids that ascend by their bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,14 @@
 
 namespace qsf {
 
-/// Calls found(place) for every token of the table that `text` begins with, the shortest first. `token(place)` gives a
-/// token's bytes. Takes O(log n) for each byte that some token shares.
+/// Calls found(place) for every token of the table that `text` begins with, shortest first. token(place) must return a
+/// token's bytes. Returns the number of bytes searched, which is at most one more than the longest common prefix with a
+/// token; each takes O(log n).
 template <class Token, class Found>
-void each_prefix(std::uint32_t n, std::string_view text, const Token& token, const Found& found) {
+std::size_t each_prefix(std::uint32_t n, std::string_view text, const Token& token, const Found& found) {
   std::uint32_t low = 0, high = n;
-  for (std::size_t depth = 0; depth < text.size() && low < high; ++depth) {
+  std::size_t depth = 0;
+  for (; depth < text.size() && low < high; ++depth) {
     // All tokens in [low, high) begin with the first `depth` bytes of the text.
     const auto byte = static_cast<std::uint8_t>(text[depth]);
     const auto first = [&](std::uint32_t from, auto&& reached) {
@@ -32,6 +34,7 @@ void each_prefix(std::uint32_t n, std::string_view text, const Token& token, con
     high = first(low, [&](std::uint8_t b) { return b > byte; });
     if (low < high && token(low).size() == depth + 1) found(low);
   }
+  return depth;
 }
 
 }  // namespace qsf

@@ -31,7 +31,7 @@ constexpr regex::Machine kMachine = [] {
   return machine;
 }();
 
-/// The only sets that stand before $ are white space.
+/// Whether the category is white space, which is the only kind of set before $ in these expressions.
 constexpr bool is_white(Category category) { return category == Category::white; }
 
 }  // namespace
@@ -58,7 +58,7 @@ std::size_t Cutter::next() {
   return at_ = limit;
 }
 
-/// Makes the pass's piece that begins at at_, within the piece that ends at `limit`.
+/// Sets the end of the pass's piece that begins at at_, in the piece that ends at `limit`.
 void Cutter::cut(Pass& pass, std::size_t limit) {
   if (pass.match_begin == at_ && pass.match_end > at_) {
     pass.end = pass.match_end;
@@ -76,6 +76,7 @@ void Cutter::cut(Pass& pass, std::size_t limit) {
 }
 
 std::size_t Cutter::match(Pass& pass, std::size_t at, std::size_t limit) {
+  ++steps_;
   const Expression& expression = *pass.expression;
   const auto byte = static_cast<std::uint8_t>(text_[at]);
   unsigned candidates = byte < 0x80
@@ -94,8 +95,9 @@ std::size_t Cutter::match(Pass& pass, std::size_t at, std::size_t limit) {
   return kNoMatch;
 }
 
-/// Where a match of the elements from i on ends.
+/// Returns the end of a match of the elements from i on, or kNoMatch.
 std::size_t Cutter::match_from(const Alternative& alternative, std::size_t i, std::size_t at, std::size_t limit) {
+  ++steps_;
   if (i == alternative.count) {
     const bool text_behind =
         alternative.ending == Ending::no_text_behind && at < limit && !is_white(character(at, limit).category);
@@ -130,8 +132,9 @@ std::size_t Cutter::match_words(const Element& element, const Alternative& alter
   return element.min == 0 ? match_from(alternative, i + 1, at, limit) : kNoMatch;
 }
 
-/// Bytes of the character at `at` if the set has it, else 0.
+/// Returns the bytes of the character at `at` if it is in the set, else 0.
 std::size_t Cutter::size_in(const Set& set, std::size_t at, std::size_t limit) {
+  ++steps_;
   if (at >= limit) return 0;
   const auto byte = static_cast<std::uint8_t>(text_[at]);
   if (byte < 0x80) return set.has_ascii(byte) ? 1 : 0;
@@ -144,13 +147,15 @@ std::size_t Cutter::size_in(const Set& set, std::size_t at, std::size_t limit) {
   return has != set.negated ? c.size : 0;
 }
 
-/// Where the white space begins that a piece ends with. Found once for a piece, so that a search takes linear time.
+/// Returns the start of the white space at a piece's end. It is found once for each piece, so that a search takes
+/// linear time.
 std::size_t Cutter::tail_of(Pass& pass, std::size_t limit) {
   if (pass.tail_end == limit) return pass.tail_begin;
   pass.tail_end = pass.tail_begin = limit;
   for (std::size_t at = limit; at > at_;) {
     do --at;
     while (at > at_ && (static_cast<std::uint8_t>(text_[at]) & 0xC0u) == 0x80);
+    ++steps_;
     if (!is_white(character(at, limit).category)) break;
     pass.tail_begin = at;
   }

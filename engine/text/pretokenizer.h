@@ -1,4 +1,4 @@
-// Pre-tokenizers: where a text is cut before it is merged. Each is a row of kPretokenizers, whose expressions are
+// Pre-tokenizers, which cut a text before it is merged. Each is a row of kPretokenizers, with expressions that are
 // compiled with the engine.
 #pragma once
 
@@ -12,24 +12,26 @@
 
 namespace qsf {
 
-/// nullptr when there is none with that id.
+/// Returns the pre-tokenizer with this id, or null.
 const Pretokenizer* find_pretokenizer(std::uint32_t id);
 
-/// Cuts a text from its beginning to its end, in time linear in its length. Each expression cuts the pieces that the
-/// one before has made: into its matches and what lies between them.
+/// Cuts a text from its beginning to its end, in time linear in its length. Each expression cuts the pieces of the
+/// previous one into its matches and the texts between them.
 class Cutter {
  public:
   Cutter(const Pretokenizer& pretokenizer, std::string_view text);
 
-  /// Where the pre-token ends that begins where the last one ended. Not to be called at the text's end.
+  /// Returns the end of the next pre-token. Must not be called at the text's end.
   std::size_t next();
+  /// Returns the number of characters examined so far.
+  std::uint64_t steps() const { return steps_; }
 
  private:
   struct Pass {
     const regex::Expression* expression;
-    std::size_t end = 0;                         // of the piece that this pass made last
-    std::size_t match_begin = 0, match_end = 0;  // the next match, when what lies before it was the piece
-    std::size_t tail_begin = 0, tail_end = 0;    // white space at the end of the piece that is cut
+    std::size_t end = 0;                         // of this pass's last piece
+    std::size_t match_begin = 0, match_end = 0;  // the next match, if the last piece is the text before
+    std::size_t tail_begin = 0, tail_end = 0;    // white space at the end of the piece to be cut
   };
 
   struct Character {
@@ -53,6 +55,7 @@ class Cutter {
   std::array<Pass, kMaxPasses> passes_{};
   std::size_t n_passes_ = 0;
   Character last_;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace qsf

@@ -1,5 +1,6 @@
-// Regular expressions as tables, made when compiling. Of the language there is what pre-tokenizers need: alternatives
-// of character sets with greedy counts, (?: ) and (?i: ) around words, and (?!\S) or $ at an alternative's end.
+// Regular expressions as tables, made at compile time. The language has only the features that pre-tokenizers need:
+// alternatives of character sets with greedy counts, (?: ) and (?i: ) around words, and (?!\S) or $ at an alternative's
+// end.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ struct Range {
   constexpr bool operator==(const Range&) const = default;
 };
 
-/// Characters by category or range. Those of ASCII are worked out.
+/// Characters by category or range. ASCII's characters have a bit each.
 struct Set {
   std::array<std::uint64_t, 2> ascii{};
   std::uint32_t categories = 0;
@@ -31,7 +32,7 @@ struct Set {
   constexpr bool has_ascii(std::uint32_t c) const { return (ascii[c >> 6] >> (c & 63u) & 1u) != 0; }
 };
 
-/// `min` to `max` characters of a set, as many as there are; with words one of them, or none if min is 0.
+/// `min` to `max` characters of a set, as many as match. With words: one of them, or none if min is 0.
 struct Element {
   std::uint8_t set = 0, min = 1, max = 1;
   std::uint8_t first_word = 0, n_words = 0;  // alternatives without an ending
@@ -40,7 +41,7 @@ struct Element {
 enum class Ending : std::uint8_t {
   free,
   no_text_behind,  // (?!\S)
-  at_end,          // $, behind one element without a limit
+  at_end,          // $, after one element without a limit
 };
 
 struct Alternative {
@@ -48,16 +49,16 @@ struct Alternative {
   Ending ending = Ending::free;
 };
 
-/// One expression: alternatives that are tried in order. The masks say which of them can begin with a character.
+/// One expression: alternatives that are tried in order. The masks state which of them can begin with a character.
 struct Expression {
   std::string_view text;
   std::uint8_t first = 0, count = 0;
   std::array<std::uint16_t, 128> with_ascii{};
   std::array<std::uint16_t, unicode::kCategories> with_category{};
-  std::uint16_t with_range = 0;  // by a range of characters: more than their category decides
+  std::uint16_t with_range = 0;  // by a range of characters, which the category alone does not decide
 };
 
-/// Many expressions; equal sets are stored once.
+/// All expressions; equal sets are stored once.
 struct Machine {
   std::array<Set, 64> sets{};
   std::array<Range, 112> ranges{};
@@ -67,12 +68,12 @@ struct Machine {
   std::size_t n_sets = 0, n_ranges = 0, n_elements = 0, n_alternatives = 0, n_expressions = 0;
 };
 
-/// Not constexpr: where compiling arrives here, an expression is outside of the language.
+/// Is not constexpr, so that an expression outside of the language does not compile.
 void not_in_the_language();
 
 namespace detail {
 
-/// ASCII's characters of each category.
+/// ASCII's characters in each category.
 inline constexpr auto kAscii = [] {
   std::array<std::array<std::uint64_t, 2>, unicode::kCategories> bits{};
   for (char32_t c = 0; c < 128; ++c) {
@@ -253,9 +254,9 @@ class Compiler {
     add(out, Range{first, first});
     if (!fold_ || first < 'a' || first > 'z') return;
     add(out, Range{first - 'a' + 'A', first - 'a' + 'A'});
-    if (first == 's') add(out, Range{0x17F, 0x17F});  // the only other letter of the words that folds to one of theirs
+    if (first == 's') add(out, Range{0x17F, 0x17F});  // of the words' letters, only s has a third form
   }
-  /// A character of a set; \r, \n, or after a backslash what it is.
+  /// Reads a character of a set, which may be an escape.
   constexpr char32_t one() {
     if (take("\\r")) return '\r';
     if (take("\\n")) return '\n';
@@ -274,7 +275,7 @@ class Compiler {
       if (element.n_words == 0) mark(m_.sets[element.set], mask, out);
       if (element.min != 0) return;
     }
-    not_in_the_language();  // it could be empty
+    not_in_the_language();  // the alternative could be empty
   }
   static constexpr void mark(const Set& set, std::uint16_t mask, Expression& out) {
     for (std::uint32_t c = 0; c < 128; ++c) {

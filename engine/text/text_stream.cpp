@@ -18,6 +18,9 @@ Status TextStream::begin(std::span<const std::string_view> stops) {
       return make_error(ErrorCode::bad_argument, "stops: stop string {} has {} bytes; 1 to {} are possible", i,
                         stops[i].size(), kMaxStopBytes);
     }
+    if (!utf8::is_valid(stops[i])) {
+      return make_error(ErrorCode::bad_text, "stops: stop string {} is not valid UTF-8", i);
+    }
   }
   n_stops_ = stops.size();
   for (std::size_t i = 0; i < n_stops_; ++i) {
@@ -42,7 +45,7 @@ void TextStream::forget_shown() {
   searched_ = end_;
 }
 
-/// The text up to the first stop string, or all but what may begin one.
+/// Returns the text up to the first stop string. Without one, holds back an end that may begin one, unless `all`.
 std::string_view TextStream::show(bool all) {
   for (std::size_t end = searched_ + 1; end <= end_; ++end) {
     const std::string_view text{text_.data(), end};
@@ -79,7 +82,7 @@ std::string_view TextStream::push(std::string_view bytes) {
   if (stopped_) return {};
   bytes = bytes.substr(0, kMaxTokenBytes);
   forget_shown();
-  while (n_tail_ > 0 && !bytes.empty()) {  // finish the character that was begun
+  while (n_tail_ > 0 && !bytes.empty()) {  // completes the character that was begun
     const std::size_t taken = std::min(bytes.size(), tail_.size() - n_tail_);
     std::copy_n(bytes.begin(), taken, tail_.begin() + static_cast<std::ptrdiff_t>(n_tail_));
     const std::string_view joined{tail_.data(), n_tail_ + taken};
@@ -88,7 +91,7 @@ std::string_view TextStream::push(std::string_view bytes) {
       n_tail_ = joined.size();
       return {};
     }
-    // A maximal subpart never ends before what was already held: that was a valid beginning.
+    // A maximal subpart never ends in the bytes held before, because they are a valid beginning.
     add(next.form == utf8::Form::valid ? joined.substr(0, next.size) : utf8::kReplacement);
     bytes.remove_prefix(next.size - n_tail_);
     n_tail_ = 0;

@@ -1,4 +1,5 @@
-// Token bytes in, printable text out: incomplete UTF-8 is held back, and so is what may begin a stop string.
+// A stream from tokens' bytes to text that can be shown. It holds back incomplete UTF-8, and text that may begin a stop
+// string.
 #pragma once
 
 #include <array>
@@ -16,16 +17,17 @@ class TextStream {
   static constexpr std::size_t kMaxStopBytes = 64;
   static constexpr std::size_t kMaxTokenBytes = 1024;  // no tokenizer has a longer token
 
-  /// Forgets what came before and copies the stop strings. bad_argument when there are too many, or one is empty or too
-  /// long.
+  /// Starts a new text and copies the stop strings. Fails with bad_argument if there are too many or one is empty or
+  /// too long, and with bad_text if one is not UTF-8, because the text would be cut inside a character.
   Status begin(std::span<const std::string_view> stops);
 
-  /// Adds a token's bytes, at most kMaxTokenBytes. The view is what may be shown now; it is valid until the next call.
-  /// Bytes that can never become valid UTF-8 come out as U+FFFD, one for each maximal subpart. At the first place where
-  /// a stop string ends, the text before that stop string (the longest, if several end there) is the last that comes:
-  /// stopped() is true and nothing follows. How bytes are cut into pushes makes no difference to the text.
+  /// Adds a token's bytes, at most kMaxTokenBytes, and returns the text that can be shown now, valid until the next
+  /// call. Bytes that cannot become valid UTF-8 become U+FFFD, one for each maximal subpart. At the first end of a stop
+  /// string, the text before it (of several, the longest) is the last: stopped() becomes true and nothing follows. The
+  /// division of bytes into pushes does not change the text. Each byte takes a comparison with at most kMaxStops
+  /// strings of kMaxStopBytes, and each push as many as there are bytes held back.
   std::string_view push(std::string_view bytes);
-  /// The end: what was held back, an incomplete character as U+FFFD.
+  /// Returns the text held back, with an incomplete character as U+FFFD.
   std::string_view finish();
   bool stopped() const { return stopped_; }
 
@@ -42,9 +44,9 @@ class TextStream {
 
   std::array<Stop, kMaxStops> stops_{};
   std::size_t n_stops_ = 0;
-  std::array<char, 4> tail_{};  // the beginning of a character
+  std::array<char, 4> tail_{};  // the beginning of an incomplete character
   std::size_t n_tail_ = 0;
-  // Text that the last call showed, then text that is held back. A byte of input gives at most three.
+  // The text that the last call showed, then the text held back. A byte of input becomes at most three.
   std::array<char, kMaxStopBytes + 3 * (kMaxTokenBytes + 4)> text_{};
   std::size_t shown_ = 0;
   std::size_t end_ = 0;

@@ -49,7 +49,7 @@ Status check_header(const tokn::Header& h, std::size_t size, std::uint32_t vocab
                       h.n_sorted, h.n_added, h.n_tokens);
   }
   if (h.n_merges > (words ? 0 : tokn::kMaxMerges)) {
-    return make_error(ErrorCode::bad_tokenizer, "tokenizer: n_merges is {}, beyond {}", h.n_merges,
+    return make_error(ErrorCode::bad_tokenizer, "tokenizer: n_merges is {}; at most {} are possible", h.n_merges,
                       words ? 0 : tokn::kMaxMerges);
   }
   if (h.unknown != tokn::kNone && h.unknown >= h.n_tokens) {
@@ -126,7 +126,7 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
       const auto score = static_cast<double>(f32_at(t.scores_, u32_at(t.sorted_, i)));
       least = i == 0 ? score : std::min(least, score);
     }
-    t.unknown_score_ = least - 10;  // as SentencePiece has it
+    t.unknown_score_ = least - 10;  // as in SentencePiece
   }
   t.splits_words_ = words;
   for (std::uint32_t i = 0; t.splits_words_ && i < t.n_sorted_; ++i) {
@@ -143,7 +143,7 @@ Status Tokenizer::check_tokens() const {
   for (std::uint32_t id = 0; id < n_tokens_; ++id) {
     const std::uint32_t end = u32_at(begins_, id + 1);
     if (end < last || end > blob_.size() || end - last > tokn::kMaxTokenBytes) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: token {} lies at {} to {} of {} bytes", id, last, end,
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: token {} is at {} to {} of {} bytes", id, last, end,
                         blob_.size());
     }
     last = end;
@@ -177,7 +177,7 @@ Status Tokenizer::check_order(const std::byte* ids, std::uint32_t n, const char*
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} id {} is outside {} tokens", name, id, n_tokens_);
     }
     const std::string_view text = stored(id);
-    if (text <= last) {  // an empty token, too: nothing is less than the first
+    if (text <= last) {  // also refuses an empty token, because no text is less than the first `last`
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: {} id {} at place {} is out of order", name, id, i);
     }
     last = text;
@@ -191,7 +191,7 @@ Status Tokenizer::check_merges() const {
   for (std::uint32_t left = 0; left < n_tokens_; ++left) {
     const std::uint32_t end = u32_at(merge_begins_, left + 1);
     if (end < begin || end > n_merges_) {
-      return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges of token {} lie at {} to {} of {}", left, begin,
+      return make_error(ErrorCode::bad_tokenizer, "tokenizer: merges of token {} are at {} to {} of {}", left, begin,
                         end, n_merges_);
     }
     for (std::uint32_t i = begin; i < end; ++i) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <unordered_map>
 
 #include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
@@ -16,8 +15,8 @@ namespace {
 
 static_assert(kMaxTokenText == 3 * tokn::kMaxTokenBytes);
 
-/// The byte that a character of GPT-2's alphabet stands for: printable Latin-1 is itself, the other bytes in ascending
-/// order are U+0100 and on. -1 for any other character.
+/// Returns the byte of a character in GPT-2's alphabet, or -1. Printable Latin-1 stands for itself; the characters from
+/// U+0100 on stand for the other bytes in ascending order.
 int byte_of(char32_t c) {
   static const std::array<std::int16_t, 0x144> kBytes = [] {
     std::array<std::int16_t, 0x144> bytes{};
@@ -32,7 +31,7 @@ int byte_of(char32_t c) {
   return c < kBytes.size() ? kBytes[c] : -1;
 }
 
-/// The bytes of a token in GPT-2's alphabet; the text itself when a character is not of the alphabet.
+/// Returns the bytes of a token in GPT-2's alphabet, or the text itself if a character is not in the alphabet.
 std::string from_byte_alphabet(const std::string& text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size();) {
@@ -45,15 +44,53 @@ std::string from_byte_alphabet(const std::string& text) {
   return bytes;
 }
 
-std::string with_spaces(std::string text) {
+/// Returns the text with spaces for U+2581.
+std::string with_spaces(std::string_view text) {
   constexpr std::string_view kMetaspace = "\xE2\x96\x81";
-  for (std::size_t at = 0; (at = text.find(kMetaspace, at)) != std::string::npos; ++at) {
-    text.replace(at, kMetaspace.size(), 1, ' ');
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool space = text.substr(at).starts_with(kMetaspace);
+    out += space ? ' ' : text[at];
+    at += space ? kMetaspace.size() : 1;
   }
-  return text;
+  return out;
 }
 
-/// The value of "<0x0A>"; -1 when it is not written so.
+/// The most steps for finding merges, which are the sum of the squares of the tokens' bytes; as 256 tokens of
+/// kMaxTokenBytes need.
+constexpr std::uint64_t kMostCuts = 1u << 28;
+
+/// Ids by tokens' texts; of equal texts, the first. The search is binary, because a file's texts could make any hash
+/// table slow.
+class IdsByText {
+ public:
+  void reserve(std::size_t n) { ids_.reserve(n); }
+  void add(std::string_view text, std::uint32_t id) {
+    ids_.push_back({text, static_cast<std::uint32_t>(ids_.size()), id});
+  }
+  void sort() {
+    std::ranges::sort(ids_);
+    const auto [first, last] = std::ranges::unique(ids_, {}, &Entry::text);
+    ids_.erase(first, last);
+  }
+  /// Returns the id, or tokn::kNone.
+  std::uint32_t find(std::string_view text) const {
+    const auto at = std::ranges::lower_bound(ids_, text, {}, &Entry::text);
+    return at != ids_.end() && at->text == text ? at->id : tokn::kNone;
+  }
+
+ private:
+  struct Entry {
+    std::string_view text;
+    std::uint32_t order;
+    std::uint32_t id;
+
+    auto operator<=>(const Entry&) const = default;
+  };
+  std::vector<Entry> ids_;
+};
+
+/// Returns the value of a text such as "<0x0A>", or -1 for any other.
 int byte_token(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
   int value = 0;
@@ -173,7 +210,7 @@ class Builder {
     return {};
   }
 
-  /// Ids of the wanted types with different bytes, in the order of their bytes.
+  /// Returns ids of the wanted types with distinct bytes, in the order of their bytes.
   template <class Wanted>
   std::vector<std::uint32_t> by_bytes(Wanted wanted) const {
     std::vector<std::uint32_t> ids;
@@ -213,24 +250,34 @@ class Builder {
     return check_normalizer(std::as_bytes(std::span(normalizer_)));
   }
 
-  /// Every two tokens that spell a token, ranked as it is among all that are merged. Equal ranks: the leftmost first.
+  /// Makes a merge of every two tokens that spell a token, with that token's rank among all merged tokens. Equal ranks
+  /// merge the leftmost pair first.
   Status make_merges() {
-    std::unordered_map<std::string_view, std::uint32_t> ids;
+    IdsByText ids;
+    std::uint64_t cuts = 0;
     for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
-      if (source_.tokens[id].type == TokenType::normal) ids.emplace(stored_[id], id);
+      if (source_.tokens[id].type != TokenType::normal) continue;
+      ids.add(stored_[id], id);
+      cuts += std::uint64_t{stored_[id].size()} * stored_[id].size();
     }
+    if (cuts > kMostCuts) {
+      return make_error(ErrorCode::unsupported, "tokenizer: finding its merges takes {} steps; {} are possible", cuts,
+                        kMostCuts);
+    }
+    ids.sort();
     std::uint32_t rank = 0;
     for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
       if (source_.tokens[id].type != TokenType::normal) continue;
       const std::string_view whole = stored_[id];
       const std::size_t before = merges_.size();
       for (std::size_t cut = 1; cut < whole.size(); ++cut) {
-        const auto left = ids.find(whole.substr(0, cut)), right = ids.find(whole.substr(cut));
-        if (left == ids.end() || right == ids.end()) continue;
+        const std::uint32_t left = ids.find(whole.substr(0, cut));
+        const std::uint32_t right = left == tokn::kNone ? left : ids.find(whole.substr(cut));
+        if (right == tokn::kNone) continue;
         if (merges_.size() == tokn::kMaxMerges) {
           return make_error(ErrorCode::unsupported, "tokenizer: there are more than {} merges", tokn::kMaxMerges);
         }
-        merges_.push_back({left->second, tokn::pack({right->second, id, rank})});
+        merges_.push_back({left, tokn::pack({right, id, rank})});
       }
       if (merges_.size() != before) ++rank;
     }
@@ -243,23 +290,24 @@ class Builder {
       return make_error(ErrorCode::unsupported, "tokenizer: {} merges; {} are possible", source_.merges.size(),
                         tokn::kMaxMerges);
     }
-    std::unordered_map<std::string_view, std::uint32_t> ids;
+    IdsByText ids;
+    ids.reserve(header_.n_tokens);
     for (const bool normal : {true, false}) {
       for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
         const TokenizerSource::Token& token = source_.tokens[id];
-        if ((token.type == TokenType::normal) == normal) ids.emplace(token.text, id);
+        if ((token.type == TokenType::normal) == normal) ids.add(token.text, id);
       }
     }
+    ids.sort();
     for (std::uint32_t rank = 0; rank < source_.merges.size(); ++rank) {
       const auto& [left, right] = source_.merges[rank];
       const std::string whole = left + right;
-      const auto a = ids.find(left), b = ids.find(right), result = ids.find(whole);
-      if (a == ids.end() || b == ids.end() || result == ids.end() ||
-          stored_[a->second] + stored_[b->second] != stored_[result->second]) {
+      const std::uint32_t a = ids.find(left), b = ids.find(right), result = ids.find(whole);
+      if (a == tokn::kNone || b == tokn::kNone || result == tokn::kNone || stored_[a] + stored_[b] != stored_[result]) {
         return make_error(ErrorCode::bad_tokenizer, "tokenizer: merge {}, \"{:.80} {:.80}\", is not of three tokens",
                           rank, left, right);
       }
-      merges_.push_back({a->second, tokn::pack({b->second, result->second, rank})});
+      merges_.push_back({a, tokn::pack({b, result, rank})});
     }
     std::sort(merges_.begin(), merges_.end());
     for (std::size_t i = 1; i < merges_.size(); ++i) {

@@ -1,4 +1,5 @@
-// The TOKN section as structures: what the bytes of docs/format-tokenizer.md mean, for the tokenizer and its builder.
+// The TOKN section as structures, for the tokenizer and its builder. docs/reference/format-tokenizer.md describes the
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ inline constexpr std::uint32_t kIgnoreMerges = 1u << 2;
 inline constexpr std::uint32_t kAddEos = 1u << 3;
 inline constexpr std::uint32_t kTrimSpaces = 1u << 4;
 inline constexpr std::uint32_t kPrefixUnlessSpace = 1u << 5;
-inline constexpr std::uint32_t kOfWords = kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace;  // not of byte_bpe
+inline constexpr std::uint32_t kOfWords = kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace;  // not for byte_bpe
 inline constexpr std::uint32_t kAllFlags = kAddBos | kIgnoreMerges | kAddEos | kOfWords;
 inline constexpr std::uint32_t kMaxWord = 1000;
 inline constexpr std::uint32_t kMaxCharMap = 1u << 24;  // bytes
@@ -35,15 +36,15 @@ struct Header {
   std::uint32_t n_sorted;
   std::uint32_t n_added;
   std::uint32_t n_merges;
-  std::uint32_t unknown;    // id of the unknown token, kNone without one
+  std::uint32_t unknown;    // id of the unknown token, or kNone
   std::uint32_t blob_size;  // bytes of all tokens
   std::uint32_t normalizer_size;
-  std::uint32_t max_word;  // wordpiece: characters
+  std::uint32_t max_word;  // wordpiece: most characters in a word
   std::uint32_t reserved[4];
 };
 static_assert(sizeof(Header) == 64);
 
-/// Bytes of each table, in the order in which they follow the header.
+/// The bytes of each table, in the order of the tables after the header.
 struct Sizes {
   std::uint64_t begins, bytes, sorted, added, merge_begins, merges, scores, types, normalizer, blob;
 
@@ -69,8 +70,8 @@ constexpr Sizes sizes(const Header& h) {
           .blob = h.blob_size};
 }
 
-/// A merge under its left token: right id 22 bits, result id 22 bits, rank 20 bits, from the top, so that the order of
-/// the numbers is that of the right ids.
+/// A merge, stored with its left token: from the top, 22 bits of the right id, 22 bits of the result's id, 20 bits of
+/// rank. The order of the numbers is that of the right ids.
 struct Merge {
   std::uint32_t right, result, rank;
 };
@@ -80,7 +81,7 @@ constexpr Merge unpack(std::uint64_t bits) {
           static_cast<std::uint32_t>(bits) & 0xfffffu};
 }
 
-/// Entry i of a table; tables need no alignment.
+/// Return entry i of a table. Tables need no alignment.
 inline std::uint32_t u32_at(const std::byte* table, std::uint32_t i) {
   return load_le<std::uint32_t>(table + std::size_t{4} * i);
 }

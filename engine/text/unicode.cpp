@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint8_t kPacked[] = {
 #include "text/unicode_categories.inc"
 };
-/// Where each range begins, and its category.
+/// Start and category of each range.
 const auto kRanges = unpack_columns<std::uint32_t, 2, count_packed(kPacked) / 2>(PackedNumbers(kPacked));
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What tokenizers know of characters.
+// The properties of characters that tokenizers use.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,10 @@
 
 namespace qsf::unicode {
 
-/// General categories; those that no tokenizer tells apart are one. White space (White_Space) is its own.
+/// General categories, except that categories which no tokenizer distinguishes are one, and that white space
+/// (White_Space) has its own.
 enum class Category : std::uint8_t {
-  other = 0,  // controls, formats, surrogates, private ones
+  other = 0,  // controls, formats, surrogates, private characters
   upper = 1,
   lower = 2,
   title = 3,
@@ -27,7 +28,7 @@ inline constexpr std::uint32_t kCategories = 14;
 
 Category category_of(char32_t code);
 
-/// The categories of ASCII's characters, for tables that are made when compiling.
+/// Returns the category of an ASCII character, for tables that are made at compile time.
 constexpr Category ascii_category(char32_t c) {
   if (c >= 'a' && c <= 'z') return Category::lower;
   if (c >= 'A' && c <= 'Z') return Category::upper;
@@ -38,7 +39,7 @@ constexpr Category ascii_category(char32_t c) {
   return kSymbols.find(static_cast<char>(c)) != kSymbols.npos ? Category::symbol : Category::punctuation;
 }
 
-/// A set of categories, a bit each.
+/// Returns a set with one category. A set has a bit for each.
 constexpr std::uint32_t bit(Category category) { return 1u << static_cast<std::uint32_t>(category); }
 
 }  // namespace qsf::unicode

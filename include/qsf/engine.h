@@ -1,6 +1,6 @@
-// The C++ surface that hosts use. A Session is one open model and a fixed number of sequences of tokens, living in a
-// block of memory that the host gives. It does no I/O, starts no threads, reads no clock, throws nothing and, once
-// opened, allocates nothing. The host's loop:
+// The C++ interface for hosts. A Session is one open model with a fixed number of sequences, in a block of memory from
+// the host. It does no I/O, starts no threads, reads no clock, throws nothing and, once open, allocates nothing. The
+// host's loop:
 //
 //   while (true) switch (session.step()) {
 //     case Step::working:    issue requests(session); break;            // more to do, call again
@@ -9,10 +9,12 @@
 //     case Step::done: case Step::error: case Step::ready: return;
 //   }
 //
-// where issuing drains session.next_request() and each read ends in session.complete(ticket) or session.fail(ticket,
-// e). Where several sequences run, session.sequence() says which one a step is about, and Step::ready that none runs.
+// Issuing requests means to call session.next_request() until it is empty. Each read ends with
+// session.complete(ticket) or session.fail(ticket, e). If several sequences run, session.sequence() is the one that a
+// step belongs to, and Step::ready means that none runs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,43 +36,52 @@
 
 namespace qsf {
 
-/// Taken from every budget for what the arena does not hold (the host's stack and static data), natively as in
-/// WebAssembly, so that the same budget gives the same plan.
+/// The bytes of every budget that stay outside the arena, for the host's stack and static data. The number is the same
+/// natively and in WebAssembly, so that the same budget gives the same plan.
 inline constexpr std::uint64_t kHostReserve = 1u << 20;
 
-/// What boundary.def lists, and what has no number.
+/// The options of boundary.def, and those that are not numbers.
 struct OpenOptions {
 #define QSF_OPEN_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
 #include "qsf/base/boundary.def"
-  std::optional<KvType> kv;  // empty: f16 (f32 for a model of f32 weights), or fewer bits where the budget asks
-  std::string_view isa;      // empty: the best
-  /// The whole file where the host has it mapped, for as long as the session; empty: nowhere. Matrices that are stored
-  /// as they are used are then used there, and take no memory of the session's; a request for one names its own place,
-  /// which is only read.
+  /// Empty: f16, or f32 for a model of f32 weights. If max_seq_len tokens, or 256 if it is 0, do not fit in the budget,
+  /// the type is 8bit or else 4bit, which Stats::warning reports.
+  std::optional<KvType> kv;
+  std::string_view isa;  // empty: the best
+  /// The whole file in the host's memory, mapped for as long as the session exists; empty: not mapped. Matrices that
+  /// are stored as kernels read them are then used in place and take no memory of the session. The request for such a
+  /// matrix has its own address as `into`, which must not be written.
   std::span<const std::byte> mapped;
+  /// Ends the tokenization of a text with `cancelled` when it becomes true; null: never. Tokenization is the only call
+  /// whose time grows with a text. Any thread or signal handler may set it at any time.
+  const std::atomic<bool>* cancel = nullptr;
   Observe observe = Observe::nothing;
-  ObservedRoom observed_room;  // needed by Observe::products
+  ObservedRoom observed_room;  // required for Observe::products
   Workers workers;
 };
 
 struct Prompt {
   std::string_view text;                  // read during start() only
-  std::span<const std::uint32_t> tokens;  // used instead of text when not empty; nothing is added
+  std::span<const std::uint32_t> tokens;  // if not empty, replace the text; nothing is added
 #define QSF_PROMPT_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
 #include "qsf/base/boundary.def"
   SamplerOptions sampler;
   std::span<const std::string_view> stops;  // read during start() only
-  /// Tokens that end the text beside the model's own, at most kMaxEndTokens; read during start() only.
+  /// Tokens that end the text in addition to the model's own, at most kMaxEndTokens; read during start() only.
   std::span<const std::uint32_t> end_tokens;
+  /// The only tokens that may be sampled: token t is bit t % 64 of word t / 64; empty: all. Must outlive the
+  /// generation. The host may change the bits after each Step::token. The generation ends with End::stop if no bit is
+  /// set.
+  std::span<const std::uint64_t> allowed;
 };
 
 struct EmbedPrompt {
   std::string_view text;                  // read during embed() only
-  std::span<const std::uint32_t> tokens;  // used instead of text when not empty; nothing is added
+  std::span<const std::uint32_t> tokens;  // if not empty, replace the text; nothing is added
 #define QSF_EMBED_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
 #include "qsf/base/boundary.def"
   std::optional<Pooling> pooling;  // empty: the model's own
-  std::optional<bool> normalize;   // to length 1; empty: as the model says, and not without pooling
+  std::optional<bool> normalize;   // to length 1; empty: the model's own, and false without pooling
 };
 
 struct MemoryRegion {
@@ -88,87 +99,100 @@ struct SequenceStats {
 #include "qsf/base/boundary.def"
 };
 
-/// The instruction sets that this build has kernels for and this machine can run, slowest first; empty behind the last.
+/// Returns an instruction set that has kernels in this build and runs on this machine, by index, slowest first. Returns
+/// an empty text after the last.
 std::string_view instruction_set(std::size_t index);
 
-/// Multiplies weights of a format, whatever lies in `memory`, with one column or with as many as a prompt's passes
-/// usually have: as many MiB as fit, in segments as a model's. Gives their bytes, each counted once, so that a host
-/// with a clock learns how fast this machine computes. Errors: bad_argument for an instruction set, a format or a batch
-/// that there is not, or too little memory.
+/// Multiplies weights of a format with one column, or with the usual number of columns of a prefill, so that a host
+/// with a clock can measure this machine. The weights are the bytes in `memory`, in segments of the usual size, as many
+/// as fit. Returns their bytes, each counted once. Errors: bad_argument for an unknown instruction set, format or
+/// batch; out_of_memory if `memory` is too small.
 Result<std::uint64_t> try_product(std::span<std::byte> memory, FormatId format, Batch batch, std::string_view isa,
                                   const Workers& workers);
 
 class Session;
 
-/// A session in `memory`, which must stay in place: the budget without kHostReserve. Steps until Step::ready.
+/// Begins a session in `memory`, which is the budget without kHostReserve, must outlive the session and must not move.
+/// Call step() until Step::ready. Errors: bad_argument for an option, truncated for a file that is too short,
+/// budget_too_small.
 Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_size, const OpenOptions& options);
 
-/// Calls below are made from one thread, except complete() and fail(), which may come from others, also at once.
-/// `sequence` is below OpenOptions::sequences; a call with another one fails, or gives what an empty sequence would.
+/// One thread makes all calls, except complete() and fail(), which any threads may call at any time. `sequence` must be
+/// less than OpenOptions::sequences; with another number a call fails with bad_argument, or returns the values of an
+/// empty sequence.
 class Session {
  public:
   Step step();
-  /// What the last step was about, after logits, token and done.
+  /// Returns the sequence that the last step belongs to, after Step::logits, token, embedding and done.
   std::uint32_t sequence() const;
   std::optional<ReadRequest> next_request();
-  /// Checks and unpacks the bytes. An error here also ends the current step()s with Step::error.
+  /// Checks and unpacks the bytes of a request. An error is also the result of the next step(), as Step::error.
   Status complete(std::uint32_t ticket);
   void fail(std::uint32_t ticket, const Error& error);
 
-  /// Begins a generation that continues the sequence. One that runs is stopped; others go on.
+  /// Begins a generation that continues the sequence. Stops a generation of the same sequence; other sequences go on.
   Status start(const Prompt& prompt, std::uint32_t sequence = 0);
-  /// Begins an embedding of a text, with which the sequence begins anew. Steps give Step::embedding, once, or without
-  /// pooling for each pass, then Step::done.
+  /// Clears the sequence and begins an embedding of a text. Steps return Step::embedding once, or without pooling once
+  /// for each pass, and then Step::done.
   Status embed(const EmbedPrompt& prompt, std::uint32_t sequence = 0);
-  /// Stops a generation or an embedding where it is; the sequence keeps its tokens, also those not fed yet.
+  /// Stops a generation or an embedding. The sequence keeps its tokens, including those that are not fed yet.
   void stop(std::uint32_t sequence = 0);
-  /// Forgets all but the first n tokens of the sequence.
+  /// Forgets all tokens of the sequence except the first n, and stops its generation. Fails with bad_argument if it has
+  /// fewer.
   Status rewind(std::uint32_t n, std::uint32_t sequence = 0);
-  /// Asks for every pinned segment; step() gives ready when they are there. Ends all generations.
+  /// Requests every pinned segment; step() returns Step::ready when they are resident. Ends all generations.
   Status preload();
 
   const Error& error() const;             // after Step::error; every generation has ended
   std::uint32_t token() const;            // after Step::token
   std::string_view piece() const;         // after Step::token or Step::done: text that may be shown now
   std::span<const float> logits() const;  // [n, vocab_size]: after Step::logits; after Step::done the last computed row
-  /// After Step::embedding, until the next step(): [dim]; without pooling [n, dim], last hidden states of the next n
-  /// positions.
+  /// After Step::embedding, until the next step(): [dim]; without pooling [n, dim], the last hidden states of the next
+  /// n positions.
   std::span<const float> embedding() const;
-  /// Of the sequence, also those not fed yet.
+  /// Returns the sequence's tokens, including those that are not fed yet.
   std::span<const std::uint32_t> tokens(std::uint32_t sequence = 0) const;
   End end(std::uint32_t sequence = 0) const;
   SequenceStats sequence_stats(std::uint32_t sequence = 0) const;
-  /// Hex, of the current or last generation's logits.
+  /// Returns the SHA-256 of the current or last generation's logits, in hex.
   std::string_view logits_hash(std::uint32_t sequence = 0);
-  /// What the last step() of a generation did, for hosts that measure their steps.
+  /// Returns the kind of the last step's work in a generation, for hosts that measure steps.
   Work work() const;
 
   Stats stats() const;
   std::span<const MemoryRegion> memory_map() const;
   std::span<const KernelCount> kernel_counts() const;
-  /// From now on products of one column, or of many, with weights of that format are another instruction set's, which
-  /// gives the same bits; whatever OpenOptions::isa says. bad_argument for one, a format or a batch that there is not
-  /// here. In WebAssembly, whose modules have one instruction set, nothing changes.
+  /// Computes later products of one column, or of many, with weights of a format by the kernels of another instruction
+  /// set, which compute the same bits. Takes precedence over OpenOptions::isa. Fails with bad_argument for an unknown
+  /// instruction set, format or batch. Changes nothing in WebAssembly, whose modules have one instruction set.
   Status use_kernel(FormatId format, Batch batch, std::string_view isa);
-  /// With Observe::products: what entered every product so far.
+  /// With Observe::products: the sums over the inputs of every product so far.
   std::span<const Observed> observed() const;
-  /// With Observe::layers or more: what every layer did so far.
+  /// With Observe::layers or products: the effect of every layer so far.
   std::span<const ObservedLayer> observed_layers() const;
-  /// With Observe::layers or more: from the next pass on this layer gives what it gets, all others what they compute.
+  /// With Observe::layers or products: from the next pass on, the output of this layer is its input. Empty: no layer is
+  /// skipped.
   void skip_layer(std::optional<std::uint32_t> layer);
-  std::span<const SegmentEntry> segments() const;  // of the file, once it is open
+  std::span<const SegmentEntry> segments() const;  // of the file, after the session has opened
   bool is_pinned(std::uint32_t segment) const;
+  /// Whether the segment is read when a text needs it, instead of by every pass.
+  bool is_by_text(std::uint32_t segment) const;
   std::string_view model_hash() const;  // hex SHA-256 over header, index, directory and tables
-  /// As Tokenizer::encode().
+  /// Does what Tokenizer::encode() does. Fails with bad_text if the file has no tokenizer.
   Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
                                  std::span<const TextRange> plain = {});
-  /// The bytes that a token stands for: part of a character at times. Valid as long as the session.
+  /// Returns the bytes of a token, which may be a part of a character. Valid as long as the session.
   std::string_view detokenize(std::uint32_t token) const;
-  /// What the model expects in front of a text; empty for nothing.
+  /// Whether the token is one of the model's own ends.
+  bool is_end(std::uint32_t token) const;
+  /// Returns the token that the model expects before a text; empty if it expects none.
   std::optional<std::uint32_t> begin_token() const;
-  /// A text of the file's metadata by its key (kMetaChatTemplate, kMetaChatTokens); empty where there is none. Valid as
+  /// Returns a text of the file's metadata by its key (kMetaChatTemplate, kMetaChatTokens), or an empty text. Valid as
   /// long as the session.
   std::string_view metadata(std::string_view key) const;
+  /// Returns the memory for chat templates, conversations and grammars: OpenOptions::text_bytes and the free bytes of
+  /// the plan. The host uses it as it likes, and the session never does. Empty before the session has opened.
+  std::span<std::byte> text_memory() const;
 
  private:
   friend Result<Session*> open_session(std::span<std::byte>, std::uint64_t, const OpenOptions&);

@@ -1,18 +1,18 @@
-// Engines in Chromium, each in a page of its own that stays open.
+// Engines in Chromium, each in its own page, which stays open.
 import { mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
-import { chromiumArgs, chromiumPath } from '../../tests/e2e/chromium.mjs';
-import { removeProfile } from '../../tests/e2e/profile.mjs';
+import { chromiumArgs, chromiumPath } from '../../e2e/chromium.mjs';
+import { removeProfile } from '../../e2e/profile.mjs';
 import { alternate, modelFiles, modelsFolder } from './bench.mjs';
 import { serveBench } from './bench-server.mjs';
 import { variants } from './build.mjs';
 
-/** A page that is not in front computes as fast as one that is. */
+/** Options with which a page in the background computes as fast as one in front. */
 const inBackground = ['--disable-background-timer-throttling', '--disable-renderer-backgrounding'];
 
-/** The whole model, and room for a short context. */
+/** Returns memory for the whole model and a short context. */
 export const memoryFor = (qsf) => Math.ceil(statSync(qsf).size * 1.1) + 256 * 2 ** 20;
 
 /** QSF in each of its builds, and the peers. */
@@ -23,11 +23,11 @@ const peers = [
 ];
 
 /**
- * Calls `body` with a Chromium whose profile is on disk: `open()` gives a page of the benchmark, `address()` that of a model's
- * file, `version()` the browser's.
+ * Calls `body` with a Chromium whose profile is on disk. `open()` returns a page of the benchmark, `address()` the
+ * address of a model's file, `version()` the browser's version.
  */
 export async function inBrowser(body) {
-  // Late, so that commands without a browser need none.
+  // The import is late, so that commands without a browser do not need it.
   const { chromium } = await import('@playwright/test');
   const server = await serveBench(modelsFolder);
   const profile = mkdtempSync(join(tmpdir(), 'qsf-bench-'));
@@ -53,7 +53,7 @@ export async function inBrowser(body) {
   }
 }
 
-/** Measures models in Chromium; with the peers beside QSF when asked. Gives the rows and the browser's version. */
+/** Measures models in Chromium, and the peers too on request. Returns the rows and the browser's version. */
 export async function measureBrowser({ models, threads, runs, work, withPeers = false }) {
   return inBrowser(async (browser) => {
     const rows = [];

@@ -1,7 +1,7 @@
-// What the benchmarks are to show, and whether they do.
+// The claims of the benchmarks, and their verdicts.
 import { median } from './bench.mjs';
 
-/** Prompts whose prefill is compared with llama.cpp's, and how many times as fast it is to be. */
+/** Prompts whose prefill is compared with llama.cpp's, each with the required ratio. */
 export const longPrompts = [
   { model: 'tinyllama-1.1b/q4_0', prompt: 512, least: 2 },
   { model: 'tinyllama-1.1b/q4_k_m', prompt: 512, least: 2 },
@@ -11,12 +11,12 @@ export const longPrompts = [
 const reached = (value, least) => (value >= least ? 'yes' : '**no**');
 const times = (value) => `${value.toFixed(2)}x`;
 
-/** Median of one figure of a row over that of another, or null where a row is missing. */
+/** Returns the median of one figure of a row over that of another row, or null if a row is absent. */
 function ratio(over, under, key) {
   return over?.[key] && under?.[key] ? median(over[key]) / median(under[key]) : null;
 }
 
-/** The better of some rows. */
+/** Returns the best of some rows. */
 const better = (rows, key) => rows.filter((row) => row?.[key]).sort((a, b) => median(b[key]) - median(a[key]))[0];
 
 const find = (rows, names) => rows?.find((row) => Object.entries(names).every(([key, value]) => row[key] === value));
@@ -31,11 +31,11 @@ function browserGoals(peers) {
   const rows = peers?.browser?.rows ?? [];
   const row = (engine) => find(rows, { model: 'smollm-135m/q4_0', engine, threads: 1 });
   const wllama = (key) => better([row('wllama 2.4.0'), row('wllama 3.8.1')], key);
-  // Pages take the one that is faster on their processor.
+  // Pages use the one that is faster on their processor.
   const relaxed = (key) => better([row('qsf relaxed'), row('qsf relaxedpairs')], key);
   const against = (ours, key) => ratio(ours, wllama(key), key);
   const own = (isa) => find(peers?.native, { model: 'smollm-135m/q4_0', engine: `qsf ${isa}`, threads: 1 });
-  // Engines make one instruction of the relaxed dot where the processor has AVX-VNNI.
+  // Engines compile the relaxed dot to one instruction if the processor has AVX-VNNI.
   const [decode, prefill, dot] = peers?.machine.avxVnni ? [9, 13, 'with AVX-VNNI'] : [5, 8, 'without AVX-VNNI'];
   return [
     goal(`Chromium ${dot}, 135M Q4_0: decode / better wllama`, decode, against(relaxed('decode'), 'decode')),
@@ -70,7 +70,7 @@ function nativeGoals(peers) {
   ];
 }
 
-/** The product of 4096 x 4096 weights from memory in a format, on the fastest instruction set that was measured. */
+/** Returns the product of 4096 x 4096 weights from memory in a format, on the fastest measured instruction set. */
 function product(kernels, format, columns, threads) {
   const end = `/4096x4096/memory/columns:${columns}/threads:${threads}`;
   return kernels?.rows.findLast(({ name }) => name.startsWith(`matmul/${format}/`) && name.endsWith(end));
@@ -106,7 +106,10 @@ function kernelGoals(kernels) {
   ];
 }
 
-/** Of models several times their budget: what streaming costs, against a plain reader, memory and llama.cpp. */
+/**
+ * Returns the goals of models several times their budget: the cost of streaming, compared with a plain reader, memory
+ * and llama.cpp.
+ */
 function streamingGoals(streaming) {
   const inBrowser = (streaming?.browser?.rows ?? []).flatMap(({ model, streamed, firstToken }) => [
     ...streamed.flatMap(({ budget, share, native }) => [
@@ -145,7 +148,7 @@ function streamingGoals(streaming) {
   return [...native, ...inBrowser];
 }
 
-/** Whether `value` is on the claim's side of `claim`, on the wrong side of `limit`, or between them. */
+/** Returns whether `value` meets the bound of a claim, misses it beyond `limit`, or is between the two. */
 function verdict(value, { atLeast, atMost, limit }) {
   const [claim, sign] = atLeast === undefined ? [atMost, -1] : [atLeast, 1];
   if (sign * value >= sign * claim) return 'holds';
@@ -206,7 +209,7 @@ function hypotheses({ kernels, peers }) {
   return rows;
 }
 
-/** Rows of tables: the ratios that are aimed at, and the claims with their verdicts. */
+/** Returns rows of tables: the target ratios, and the claims with their verdicts. */
 export function claims({ kernels, peers, streaming }) {
   return {
     goals: [...browserGoals(peers), ...nativeGoals(peers), ...kernelGoals(kernels), ...streamingGoals(streaming)],

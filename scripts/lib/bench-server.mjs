@@ -1,5 +1,5 @@
-// Serves what the browser benchmarks load: the package as it is published in place of its sources, the benchmark's page,
-// the peers' packages, and models from a folder. Pages are cross-origin isolated, so that threads and fine clocks are there.
+// A server of the browser benchmarks: the package as published in place of its sources, the benchmark's page, the
+// peers' packages, and models from a folder. Pages are cross-origin isolated, because threads and fine clocks need it.
 import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
@@ -17,7 +17,7 @@ const types = {
 
 const page = '<!doctype html><title>bench</title><script type="module" src="/tests/bench/browser/page.js"></script>';
 
-/** The file of an address, or undefined: nothing outside these folders is served. */
+/** Returns the file of an address, or undefined. Nothing outside these folders is served. */
 function fileOf(path, models) {
   const places = [
     ['/web/src/', join(root, 'dist')],
@@ -62,7 +62,7 @@ function answer(request, response, models) {
   createReadStream(file, { start: begin, end }).pipe(response);
 }
 
-/** Starts the server; gives its origin and how to stop it. */
+/** Starts the server. Returns its origin and a function that stops it. */
 export async function serveBench(models) {
   const server = createServer((request, response) => answer(request, response, models));
   await new Promise((resolve) => server.listen(0, 'localhost', resolve));

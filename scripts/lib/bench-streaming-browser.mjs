@@ -1,5 +1,5 @@
-// Models larger than their tab's memory, in Chromium: against computing alone and reading alone, against the native
-// program; and how soon a kept model gives its first token.
+// Models larger than their tab's memory, in Chromium: compared with computing alone, reading alone and the native
+// program. The time to a kept model's first token is measured too.
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -19,7 +19,7 @@ const calling =
   (...args) =>
     page.evaluate(([n, a]) => globalThis.bench[n](...a), [name, args]);
 
-/** Tokens/s of the native program with as much memory and one thread, from the page cache. */
+/** Returns the tokens/s of the native program with the same memory and one thread, from the page cache. */
 function measureNative(file, budget, generate) {
   const counts = ['--prompt-tokens', '1', '--generate', String(generate), '--runs', '1'];
   const args = ['--model', file, '--threads', '1', '--ram-budget', String(budget), ...counts];
@@ -36,13 +36,13 @@ async function measureModel({ model, budgets, generate, native, first }, runs, b
   const open = async (memory) => {
     const page = await browser.open();
     await calling(page, 'open')('qsf', { ...settings, memory });
-    await calling(page, 'measure')(work); // compiles, warms up and keeps
+    await calling(page, 'measure')(work); // compiles, warms up and keeps the model
     return page;
   };
   if (!native) row.resident = [];
   for (const one of row.streamed) {
     const page = await open(one.budget * MiB);
-    // The second, which is not the one that keeps the model, and so would check what it reads every time.
+    // The second page is measured, because the first one keeps the model and would check each read.
     const resident = native ? undefined : await open(memoryFor(qsf));
     for (let i = 0; i < runs; ++i) {
       const { decode, read } = await calling(page, 'measure')(work);
@@ -65,7 +65,7 @@ async function measureModel({ model, budgets, generate, native, first }, runs, b
   return row;
 }
 
-/** Everything in a browser with a profile on disk, one model after the other. */
+/** Measures all subjects in a browser with a profile on disk, one model after the other. */
 export async function measureBrowserStreaming(runs, models) {
   return inBrowser(async (browser) => {
     const rows = [];

@@ -1,21 +1,21 @@
-// How fast a model is that is several times its memory: against a plain reader of its file, against itself under a control
-// group, against the page cache, against itself in memory; and what was expected of it before.
+// The speed of models several times larger than their memory, compared with a plain reader of the file, a control
+// group, the page cache, the same model in memory, and the plan's expectation.
 import { existsSync, mkdirSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 
 import { json, llamaBench, median, modelFiles, qsfBench, spread } from './bench.mjs';
 import { Stop, capture } from './process.mjs';
 
 const MiB = 2 ** 20;
-const allowance = 12e6; // bytes that a process may take beyond its budget
+const allowance = 12e6; // bytes that a process may use beyond its budget
 
 /**
- * Shapes whose budget is a fifth to a tenth of their weights, of a mixture of experts a third, and so many tokens, past the
- * page cache and from it, that they take about a second.
+ * Shapes with budgets of a fifth to a tenth of their weights, or a third for a mixture of experts. The numbers of
+ * tokens, past the page cache and from it, take about a second.
  */
 const subjects = [
   { model: 'tinyllama-1.1b/q4_0', budget: 120, tokens: { cold: 4, warm: 64 } },
   { model: 'llama-7b/q2_0', budget: 200, tokens: { cold: 2, warm: 16 } },
-  // Sampled: a greedy text of random weights soon repeats a token, and with it its experts.
+  // The text is sampled, because a greedy text of random weights soon repeats a token, and with it its experts.
   { model: 'qwen3-30b-a3b/q4_0/4', budget: 560, tokens: { cold: 48, warm: 96 }, more: ['--sample'], experts: true },
 ];
 
@@ -24,7 +24,7 @@ const forget = (file) => capture('dd', [`if=${file}`, 'iflag=nocache', 'count=0'
 /** Brings the file into the page cache. */
 const remember = (file) => capture('dd', [`if=${file}`, 'of=/dev/null', 'bs=1M', 'status=none']);
 
-/** MB/s of dd past the page cache, a MiB at a time. */
+/** Returns the MB/s of dd past the page cache, a MiB at a time. */
 function plainReader(file) {
   const begin = process.hrtime.bigint();
   if (capture('dd', [`if=${file}`, 'of=/dev/null', 'bs=1M', 'iflag=direct', 'status=none']) === null)
@@ -32,7 +32,7 @@ function plainReader(file) {
   return statSync(file).size / 1e6 / (Number(process.hrtime.bigint() - begin) / 1e9);
 }
 
-/** A control group of so many bytes of memory, page cache included; null where none can be made. */
+/** Makes a control group with this many bytes of memory, page cache included. Returns null if that fails. */
 function controlGroup(bytes) {
   const kinds = [
     { root: '/sys/fs/cgroup/memory', limit: 'memory.limit_in_bytes' },
@@ -52,17 +52,20 @@ function controlGroup(bytes) {
   return null;
 }
 
-/** Of a command's JSON, in a control group where one is given. */
+/** Returns a command's JSON, from a run in the control group if one is given. */
 const grouped = (group, command, args) =>
   group ? json('sh', ['-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, command, ...args]) : json(command, args);
 
-/** llama.cpp's tokens/s with its file mapped, its default; weights in another order would be a copy in memory. */
+/**
+ * Returns llama.cpp's tokens/s with its file mapped, which is its default. Weights in another order would be a copy in
+ * memory.
+ */
 function measureLlama([command, ...first], file, { threads, group, tokens }) {
   const counts = ['-p', '0', '-n', String(tokens), '-t', String(threads), '-r', '1', '--repack', '0', '--no-warmup'];
   return { rate: grouped(group, command, [...first, '-m', file, ...counts, '-o', 'json'])[0].avg_ts };
 }
 
-/** One measurement: tokens/s, MB/s, and tokens/s that were expected. */
+/** Returns one measurement: tokens/s, MB/s, and the expected tokens/s. */
 function measure(file, { budget, tokens, threads, source, group, more = [] }) {
   const counts = ['--prompt-tokens', '1', '--generate', String(tokens), '--runs', '1'];
   const args = ['--model', file, '--threads', String(threads), ...counts, ...more];
@@ -81,7 +84,7 @@ const quotient = (over, under) => over.map((value, i) => value / under[i]);
 const told = (name, values, unit = '') =>
   console.log(`${name}: ${median(values).toFixed(2)} ±${(spread(values) * 50).toFixed(0)} %${unit}`);
 
-/** Everything in turn, so many times over: what changes with time changes for all alike. */
+/** Measures every subject in turn, `runs` times, so that changes of the machine over time affect all alike. */
 export async function measureStreaming(runs, models) {
   const rows = [];
   const llama = llamaBench();

@@ -1,4 +1,4 @@
-// What the benchmarks share: models of random weights, the machine, repeated and alternating runs, results as JSON.
+// The common part of benchmarks: models of random weights, the machine, repeated and alternating runs, results as JSON.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { basename, join } from 'node:path';
@@ -6,9 +6,10 @@ import { basename, join } from 'node:path';
 import { buildFolder } from './build.mjs';
 import { installLocked } from './npm.mjs';
 import { Stop, capture, root, run, which } from './process.mjs';
+import { inReference } from './reference.mjs';
 
-/** Where results are kept; docs/benchmarks.md is written from them. */
-export const resultsFolder = join(root, 'docs', 'benchmarks');
+/** The folder of results, from which benchmarks.md and quality.md are written. */
+export const resultsFolder = inReference('benchmarks');
 export const modelsFolder = join(buildFolder('release'), 'models');
 const bin = (name) => join(buildFolder('release'), 'bin', name);
 export const qsfBench = bin('qsf-bench');
@@ -18,7 +19,7 @@ const peersFolder = join(root, 'tests', 'bench');
 /** Installs the packages that only benchmarks use. */
 export const installPeers = () => installLocked(peersFolder);
 
-/** The GGUF file of `SHAPE/TYPE` or `SHAPE/TYPE/LAYERS` and its conversion; made when they are not there. */
+/** Returns the GGUF file of `SHAPE/TYPE` or `SHAPE/TYPE/LAYERS` and its conversion. Makes them if they do not exist. */
 export async function modelFiles(model) {
   const [shape, type, layers] = model.split('/');
   const cut = layers ? ['--layers', layers] : [];
@@ -30,7 +31,10 @@ export async function modelFiles(model) {
   return { gguf, qsf };
 }
 
-/** llama-bench on PATH, or the command, with arguments, that LLAMA_BENCH names; null, and said, where there is neither. */
+/**
+ * Returns llama-bench on PATH, or the command with arguments in LLAMA_BENCH. Returns null, and says so, if there is
+ * neither.
+ */
 export function llamaBench() {
   const words = (process.env.LLAMA_BENCH ?? '').split(' ').filter((word) => word !== '');
   if (words.length > 0) return words;
@@ -39,19 +43,19 @@ export function llamaBench() {
   return null;
 }
 
-/** Another program's JSON, with variables added to its environment. */
+/** Returns another program's JSON, with variables added to its environment. */
 export function json(command, args, variables = {}) {
   const text = capture(command, args, { env: { ...process.env, ...variables }, maxBuffer: 1 << 28, cwd: root });
   if (text === null) throw new Stop(`${[basename(command), ...args].join(' ')} failed.`);
   return JSON.parse(text.slice(text.search(/[[{]/)));
 }
 
-/** Of this command, before it built or measured anything. */
+/** The load of the machine before this command built or measured anything. */
 const loadAtStart = loadavg()[0];
 
 const gib = (bytes) => Math.round((bytes / 2 ** 30) * 10) / 10;
 
-/** The commit that was built, marked when sources differ from it. */
+/** Returns the built commit, marked if sources differ from it. */
 function commit() {
   const git = (...args) => capture('git', args, { cwd: root }) ?? '';
   const changed = git('status', '--porcelain', '--untracked-files=no', '--', '.', ':!docs');
@@ -60,7 +64,7 @@ function commit() {
 
 const cpuinfo = '/proc/cpuinfo';
 
-/** The machine, and how busy it was. */
+/** Returns the machine and its load. */
 export function machine() {
   const processors = cpus();
   return {
@@ -77,9 +81,9 @@ export function machine() {
 }
 
 /**
- * Measures every subject in turn, so many times over: what changes with time changes for all alike. A subject is
- * `{ names, measure }`, where measure gives `{ prefill, decode }` in tokens/s; a row has its names,
- * lists of both, and what else the last measure gave.
+ * Measures every subject in turn, `runs` times, so that changes of the machine over time affect all alike. A subject is
+ * `{ names, measure }`; measure returns `{ prefill, decode }` in tokens/s. A row has the names, lists of both figures,
+ * and the other results of the last measurement.
  */
 export async function alternate(subjects, runs) {
   const rows = subjects.map(({ names }) => ({ ...names, prefill: [], decode: [] }));
@@ -105,7 +109,7 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The largest less the smallest, as a share of the median. */
+/** Returns the largest minus the smallest, as a share of the median. */
 export const spread = (values) => (Math.max(...values) - Math.min(...values)) / median(values);
 
 export function writeResults(name, results) {
@@ -114,7 +118,7 @@ export function writeResults(name, results) {
   const command = `npm run ${process.env.npm_lifecycle_event ?? name} -- ${process.argv.slice(3).join(' ')}`;
   const head = { machine: machine(), command: command.replace(/ -- $/, '') };
   const text = JSON.stringify({ ...head, ...results }, null, 1);
-  // Lists of numbers on one line each.
+  // Each list of numbers is on one line.
   const short = text.replace(/\[\s+([-\d.e+,\s]+?)\s+\]/g, (_, list) => `[${list.replace(/\s+/g, ' ')}]`);
   writeFileSync(path, `${short}\n`);
   console.log(`results: ${path}`);

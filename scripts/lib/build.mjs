@@ -1,40 +1,37 @@
-// The builds, by their names in CMakePresets.json. Each ends quickly when nothing has changed.
+// The builds, by their names in CMakePresets.json. Each ends quickly if nothing has changed.
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { dependencies, runWithEmscripten } from './emscripten.mjs';
+import { compilerCache } from './compiler-cache.mjs';
+import { cache, dependencies, runWithEmscripten } from './emscripten.mjs';
 import { Stop, root, run } from './process.mjs';
 
-/** The variants of the WebAssembly modules: for everywhere, for relaxed SIMD on x86 without VNNI, for relaxed SIMD. */
+/**
+ * The variants of the WebAssembly modules: for every browser, for relaxed SIMD on x86 without VNNI, for relaxed SIMD.
+ */
 export const variants = ['simd', 'relaxedpairs', 'relaxed'];
 
-/** The WebAssembly builds: one with relaxed SIMD, which has the modules of all variants, and one without, which has tests only. */
-export const wasmBuilds = ['simd', 'relaxed'];
-
-/** Where a build's instructions are chosen. All other rooms are the same code in each: the last one tests them. */
-const chosenByVariant = ['kernels', 'model', 'run'];
-
-/** Which rooms' tests a build has, as a pattern. */
-export const testedRooms = (build) => (build === wasmBuilds.at(-1) ? '.' : `^(${chosenByVariant.join('|')})$`);
-
-/** A variant's modules: one, and its twin for memory that threads share. */
+/** Returns a variant's modules: one, and its twin for memory that threads share. */
 const modules = (variant) => [`qsf-${variant}`, `qsf-${variant}-threads`];
 
-/** What starts a module is the same for all variants but for a name; the sources have the first's. */
+/**
+ * The starter of a module, which is the same for all variants except for a name. The sources contain the first
+ * variant's.
+ */
 const starters = modules(variants[0]).map((name) => `${name}.js`);
 
 /** Every WebAssembly module. */
 export const wasmFiles = variants.flatMap(modules).map((name) => `${name}.wasm`);
 
-/** The package's sources; the WebAssembly modules are put beside them. */
+/** The folder of the package's sources, which also receives the WebAssembly modules. */
 export const packageSources = join(root, 'web', 'src');
 
-/** The built-in model as the demo and the browser tests load it. */
+/** The built-in model of the demo and the browser tests. */
 export const demoModel = join(root, 'web', 'demo', 'public', 'models', 'stories-8bit.qsf');
 
 export const buildFolder = (preset) => join(root, preset === 'release' ? 'build' : `build-${preset}`);
 
-/** What a build folder has, if it is one of this checkout and completely configured. */
+/** Returns the options of a build folder, if it belongs to this checkout and is completely configured. */
 function configured(folder) {
   const cache = join(folder, 'CMakeCache.txt');
   if (!existsSync(cache) || !existsSync(join(folder, 'build.ninja'))) return undefined;
@@ -44,35 +41,46 @@ function configured(folder) {
     return undefined;
   }
   const has = (option) => text.includes(`${option}:BOOL=ON\n`);
-  return { tests: has('QSF_TESTS'), bench: has('QSF_BENCH') };
+  // A cache keeps the values of the presets as they were.
+  const current = modified(join(folder, 'build.ninja')) >= modified(join(root, 'CMakePresets.json'));
+  return { current, tests: has('QSF_TESTS'), bench: has('QSF_BENCH') };
+}
+
+/** Returns the command that runs CMake for a preset, with the compiler cache and the sources that it may need. */
+function cmakeOf(preset) {
+  const env = { ...process.env, ...dependencies(), ...compilerCache(cache) };
+  return preset === 'wasm' ? (args) => runWithEmscripten('cmake', args) : (args) => run('cmake', args, { env });
 }
 
 /**
- * Configures (when needed) and builds a preset. Benchmarks stay in once they are.
+ * Configures a preset unless it is configured as the presets are now. Once benchmarks are included, they stay included.
+ * @param {string} preset
+ * @param {{ tests?: boolean, bench?: boolean }} options
+ */
+export async function configure(preset, { tests = false, bench = false } = {}) {
+  const has = configured(buildFolder(preset));
+  if (has?.current && has.tests === tests && (!bench || has.bench)) return;
+  const on = (option, wanted) => `-D${option}=${wanted ? 'ON' : 'OFF'}`;
+  await cmakeOf(preset)(['--preset', preset, on('QSF_TESTS', tests), on('QSF_BENCH', bench || has?.bench)]);
+}
+
+/**
+ * Configures and builds a preset.
  * @param {string} preset
  * @param {{ tests?: boolean, bench?: boolean, targets?: string[] }} options
  */
 export async function buildPreset(preset, { tests = false, bench = false, targets = [] } = {}) {
-  const folder = buildFolder(preset);
-  const has = configured(folder);
-  const on = (option, wanted) => `-D${option}=${wanted ? 'ON' : 'OFF'}`;
-  const env = { ...process.env, ...dependencies() };
-  const cmake = preset.startsWith('wasm')
-    ? (args) => runWithEmscripten('cmake', args)
-    : (args) => run('cmake', args, { env });
-  if (has?.tests !== tests || (bench && !has.bench)) {
-    await cmake(['--preset', preset, on('QSF_TESTS', tests), on('QSF_BENCH', bench || has?.bench)]);
-  }
-  await cmake(['--build', folder, ...targets.flatMap((target) => ['--target', target])]);
+  await configure(preset, { tests, bench });
+  await cmakeOf(preset)(['--build', buildFolder(preset), ...targets.flatMap((target) => ['--target', target])]);
 }
 
 /** Builds qsf-run and qsf-convert into build/bin/, and the libraries. */
 export const buildNative = (options) => buildPreset('release', options);
 
-/** Builds some programs alone, of which qsf-convert needs no kernels; the tests stay in or out as they are. */
+/** Builds only some programs; qsf-convert needs no kernels. Tests stay included or excluded as they are. */
 export const buildPrograms = (...targets) => buildNative({ ...configured(buildFolder('release')), targets });
 
-/** What benchmarks run, beside all that is there. */
+/** Builds the programs of the benchmarks, in addition to the existing ones. */
 export const buildBench = () =>
   buildNative({
     ...configured(buildFolder('release')),
@@ -80,7 +88,11 @@ export const buildBench = () =>
     targets: ['qsf-bench', 'make-random-model', 'qsf-convert'],
   });
 
-/** What bench-quality.mjs runs. */
+/** Builds the program of bench-grammar.mjs. */
+export const buildGrammarBench = () =>
+  buildNative({ ...configured(buildFolder('release')), bench: true, targets: ['qsf-bench-grammar'] });
+
+/** Builds the programs of bench-quality.mjs. */
 export const buildQuality = () =>
   buildNative({
     ...configured(buildFolder('release')),
@@ -90,29 +102,25 @@ export const buildQuality = () =>
 
 export const buildConverter = () => buildPrograms('qsf-convert');
 
-/** Builds the WebAssembly modules and puts them where the TypeScript sources look for them. */
+/** Builds the WebAssembly modules and copies them to the folder where the TypeScript sources load them. */
 export async function buildWasm({ tests = false } = {}) {
-  if (tests) {
-    const chosen = chosenByVariant.map((room) => `test_${room}`);
-    await buildPreset('wasm-simd', { tests, targets: [...chosen, 'logits-hash'] });
-  }
-  await buildPreset('wasm-relaxed', { tests });
+  await buildPreset('wasm', { tests });
   copyModules();
 }
 
-/** Builds the modules alone; their tests stay in or out as they are. */
+/** Builds the modules only. Their tests stay included or excluded as they are. */
 export async function buildModules() {
-  await buildPreset('wasm-relaxed', { ...configured(buildFolder('wasm-relaxed')), targets: variants.flatMap(modules) });
+  await buildPreset('wasm', { ...configured(buildFolder('wasm')), targets: variants.flatMap(modules) });
   copyModules();
 }
 
 function copyModules() {
-  const made = join(buildFolder('wasm-relaxed'), 'bin');
+  const made = join(buildFolder('wasm'), 'bin');
   checkStarters(made);
   for (const name of [...starters, ...wasmFiles]) copyIfNewer(join(made, name), join(packageSources, name));
 }
 
-/** Stops where a variant's starter does other things than the first's. */
+/** Fails if a variant's starter differs from the first one's. */
 function checkStarters(folder) {
   const [first] = variants;
   for (const variant of variants) {
@@ -125,13 +133,13 @@ function checkStarters(folder) {
 }
 
 /**
- * Where no modules are yet, builds those that every browser can run, which also stand for the others (the bits are the
- * same) until buildWasm() has made these. Returns whether it did.
+ * Builds modules for every browser if there are none. They stand for the other variants, with the same bits, until
+ * buildWasm() makes those. Returns whether it built.
  */
 export async function buildFirstWasm() {
   if (wasmFiles.some((name) => existsSync(join(packageSources, name)))) return false;
-  await buildPreset('wasm-relaxed', { targets: ['qsf-simd', 'qsf-simd-threads'] });
-  const made = join(buildFolder('wasm-relaxed'), 'bin');
+  await buildPreset('wasm', { targets: ['qsf-simd', 'qsf-simd-threads'] });
+  const made = join(buildFolder('wasm'), 'bin');
   for (const name of starters) copyIfNewer(join(made, name), join(packageSources, name));
   for (const name of modules('simd').map((module) => `${module}.wasm`)) {
     for (const stand of [...variants.slice(1).map((variant) => name.replace('simd', variant)), name])
@@ -142,7 +150,7 @@ export async function buildFirstWasm() {
 
 const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : -Infinity);
 
-/** Copies by way of another name, so that an interrupted run leaves nothing half-written. */
+/** Copies through another name, so that an interrupted run leaves no partial file. */
 function copyIfNewer(from, to) {
   if (!existsSync(from)) throw new Stop(`The build did not make ${from}.`);
   if (modified(to) >= modified(from)) return;
@@ -150,7 +158,7 @@ function copyIfNewer(from, to) {
   renameSync(`${to}.unfinished`, to);
 }
 
-/** Converts the built-in model for the demo, unless that was done since model and converter changed. */
+/** Converts the built-in model for the demo, unless it is newer than the model and the converter. */
 export async function convertModel() {
   const model = join(root, 'models', 'stories');
   const converter = join(root, 'build', 'bin', 'qsf-convert');

@@ -1,20 +1,21 @@
-// Reference pages from what is public: declarations as they stand, with what their comments say.
+// Reference pages of the public names: their declarations and the comments on them.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { Stop, root } from './process.mjs';
+import { reference } from './reference.mjs';
 
 const read = (path) => readFileSync(join(root, path), 'utf8');
 const fence = (language, lines) => ['```' + language, ...lines, '```', ''];
 
-/** Lines without what marks them as a comment, as one text. */
+/** Returns lines without their comment markers, as one text. */
 const prose = (lines) =>
   lines
     .map((line) => line.replace(/^\s*(\/\*\*?|\*\/|\*|\/\/\/?)\s?/, '').replace(/\s*\*\/$/, ''))
     .join('\n')
     .trim();
 
-/** A page's text with its examples, which are indented by two or more, fenced. */
+/** Returns a page's text. Examples, which are indented by two or more, become fenced blocks. */
 function withExamples(text, language) {
   const out = [];
   let example = [];
@@ -39,7 +40,7 @@ function withExamples(text, language) {
   return out.join('\n').trim();
 }
 
-/** The last name that a declaration's first line declares. */
+/** Returns the last name that a declaration's first line declares. */
 function nameOf(declaration) {
   const line = declaration.join(' ');
   const type = /^(?:template <[^>]*>\s*)?(?:enum class|enum|struct|class)\s+(?:\[\[\w+\]\]\s*)?(\w+)/.exec(line);
@@ -52,8 +53,8 @@ function nameOf(declaration) {
 }
 
 /**
- * The declarations of a C or C++ header in order: `{doc, lines}`, `lines` as they stand, up to `private:`; and the
- * comments that stand alone, as `{section}`.
+ * Returns the declarations of a C or C++ header in order, up to `private:`, as `{doc, lines}` with unchanged lines. A
+ * comment without a declaration is `{section}`.
  */
 function declarations(text) {
   const lines = text.split('\n');
@@ -105,13 +106,13 @@ function declarations(text) {
   return found;
 }
 
-/** The comment at a header's beginning, and the rest. */
+/** Returns the comment at a header's beginning, and the rest. */
 function intro(text) {
   const [first] = /^(?:\/\*[\s\S]*?\*\/|(?:\/\/.*\n)+)/.exec(text) ?? [''];
   return [prose(first.trimEnd().split('\n')), text.slice(first.length)];
 }
 
-/** A function's body is no part of what it promises. */
+/** Returns a declaration without its body, which is no part of its contract. */
 function withoutBody(lines) {
   const at = lines.findIndex((line) => /\)[^;{]*\{/.test(line));
   const type = /^(?:template <[^>]*>\s*)?(?:enum|struct|class|inline constexpr)\b/.test(lines.join(' '));
@@ -119,7 +120,7 @@ function withoutBody(lines) {
   return [...lines.slice(0, at), lines[at].replace(/\s*\{.*$/, ';')];
 }
 
-/** Neighbouring lines that nothing is said of share an entry. */
+/** Joins neighbouring lines without comments to one entry. */
 function together(items) {
   const out = [];
   for (const item of items) {
@@ -136,7 +137,7 @@ function together(items) {
   return out;
 }
 
-/** One header as Markdown. */
+/** Returns one header as Markdown. */
 function header(path, language) {
   const [about, rest] = intro(read(path));
   const out = [withExamples(about, language), ''];
@@ -159,13 +160,13 @@ function cPage() {
   return [note(path), '', '# The C interface', '', ...header(path, 'c')];
 }
 
-/** The header that hosts include, then those of the project that it is made of. */
+/** Returns the page of the header that hosts include, followed by the project's headers that it includes. */
 function cppPage() {
   const first = 'include/qsf/engine.h';
   const included = [...read(first).matchAll(/^#include "(qsf\/[^"]+\.h)"/gm)].map(([, name]) => `include/${name}`);
   const pages = [first, ...included.filter((path) => existsSync(join(root, path)))];
   const lists =
-    'What stands in `boundary.def` is listed in [boundary.md](../boundary.md), `errors.def` in [errors.md](../errors.md).';
+    '[boundary.md](../boundary.md) lists the rows of `boundary.def`, and [errors.md](../errors.md) those of `errors.def`.';
   const out = [note('include/qsf'), '', '# The C++ interface', '', lists, ''];
   for (const path of pages) {
     out.push(`## \`<${path.replace('include/', '')}>\``, '', ...header(path, 'cpp'));
@@ -173,10 +174,14 @@ function cppPage() {
   return out;
 }
 
-/** Every name that the package exports, with its declaration; of a class what is public, without bodies. */
+/**
+ * Returns the page of every name that the package exports, with its declaration. Classes, objects and functions have
+ * their public members without bodies.
+ */
 async function typeScriptPage() {
   const { default: ts } = await import('typescript');
-  const entry = join(root, 'web', 'src', 'index.ts');
+  const source = (name) => join(root, 'web', 'src', name);
+  const [entry, offline] = [source('index.ts'), source('offline.ts')];
   const out = [note('web/src'), '', '# The TypeScript interface', ''];
   const parsed = new Map();
   const bases = new Map();
@@ -193,16 +198,16 @@ async function typeScriptPage() {
     const { character } = file.getLineAndCharacterOfPosition(node.getStart());
     return text.split('\n').map((line, i) => (i === 0 ? line : line.slice(Math.min(character, line.search(/\S|$/)))));
   };
-  const members = (file, node) =>
-    node.members.flatMap((member) => {
-      const own = ts.isPrivateIdentifier(member.name ?? node) || has(member, ts.SyntaxKind.PrivateKeyword);
+  const members = (file, all) =>
+    all.flatMap((member) => {
+      const own = (member.name && ts.isPrivateIdentifier(member.name)) || has(member, ts.SyntaxKind.PrivateKeyword);
       if (own || ts.isConstructorDeclaration(member) || ts.isClassStaticBlockDeclaration(member)) return [];
       const text = file.text.slice(docStart(member), (member.body ?? member).getFullStart());
       const whole = member.body ? `${text.trimEnd()};` : file.text.slice(docStart(member), member.end).trimEnd();
       return [...indent(whole, file, member).map((line) => (line === '' ? '' : `  ${line}`))];
     });
 
-  /** Where a name is declared that a file declares, imports or re-exports. */
+  /** Returns the file that declares a name which another file declares, imports or re-exports. */
   const find = (file, name) => {
     const node = file.statements.find(
       (candidate) =>
@@ -224,12 +229,24 @@ async function typeScriptPage() {
     if (!ts.isExportDeclaration(statement) || !statement.exportClause) continue;
     for (const element of statement.exportClause.elements) names.push(element.name.text);
   }
-  // Grows: what an interface is made of is described too.
-  const described = new Set(names);
+  const ofOffline = parse(offline)
+    .statements.filter((node) => node.name && has(node, ts.SyntaxKind.ExportKeyword))
+    .map((node) => node.name.text);
+  // The list grows, because the types in an interface and the objects of a class are described too.
+  const described = new Set([...names, ...ofOffline]);
+  const owners = new Map();
   for (const name of described) {
-    const found = find(parse(entry), name) ?? bases.get(name);
+    const found = find(parse(ofOffline.includes(name) ? offline : entry), name) ?? bases.get(name);
     if (!found) throw new Stop(`web/src declares no ${name}.`);
     const { file, node } = found;
+    for (const { name: member, initializer } of ts.isClassDeclaration(node) ? node.members : []) {
+      if (!initializer || !ts.isIdentifier(initializer)) continue;
+      const value = ts.isIdentifier(member) ? find(file, initializer.text) : null;
+      if (!value) continue;
+      bases.set(initializer.text, value);
+      owners.set(initializer.text, `${name}.${member.text}`);
+      described.add(initializer.text);
+    }
     for (const [word] of (node.heritageClauses ?? [])
       .map((clause) => clause.getText())
       .join(' ')
@@ -239,11 +256,26 @@ async function typeScriptPage() {
       bases.set(word, base);
       described.add(word);
     }
+    const object = node.declarationList?.declarations[0].initializer?.properties;
     const code = ts.isClassDeclaration(node)
-      ? [file.text.slice(node.getStart(), node.members.pos).trimEnd(), ...members(file, node), '}']
-      : file.text.slice(node.getStart(), node.end).split('\n');
-    const part = names.includes(name) ? [] : ['A part of others; not exported by this name.', ''];
-    out.push(`## \`${name}\``, '', ...(docOf(node) ? [docOf(node), ''] : []), ...part, ...fence('ts', code));
+      ? [file.text.slice(node.getStart(), node.members.pos).trimEnd(), ...members(file, node.members), '}']
+      : object
+        ? [file.text.slice(node.getStart(), object.pos).trimEnd(), ...members(file, object), '}']
+        : ts.isFunctionDeclaration(node)
+          ? `${file.text.slice(node.getStart(), node.body.getFullStart()).trimEnd()};`.split('\n')
+          : file.text.slice(node.getStart(), node.end).split('\n');
+    const part = ofOffline.includes(name)
+      ? ['Exported by `qsf/offline`.', '']
+      : names.includes(name) || owners.has(name)
+        ? []
+        : ['A part of other types; not exported under this name.', ''];
+    out.push(
+      `## \`${owners.get(name) ?? name}\``,
+      '',
+      ...(docOf(node) ? [docOf(node), ''] : []),
+      ...part,
+      ...fence('ts', code),
+    );
   }
   return out;
 }
@@ -254,9 +286,9 @@ const page = (lines) =>
     .replace(/\n{3,}/g, '\n\n')
     .trimEnd()}\n`;
 
-/** Each page's text by its path. */
+/** Returns each page's text by its path. */
 export const pages = async () => ({
-  'docs/api/c.md': page(cPage()),
-  'docs/api/cpp.md': page(cppPage()),
-  'docs/api/typescript.md': page(await typeScriptPage()),
+  [`${reference}/api/c.md`]: page(cPage()),
+  [`${reference}/api/cpp.md`]: page(cppPage()),
+  [`${reference}/api/typescript.md`]: page(await typeScriptPage()),
 });

@@ -1,31 +1,34 @@
-// Lists and tables that documents hold between `<!-- made: NAME -->` and `<!-- end -->`, from the sources that say them.
+// Lists and tables between `<!-- made: NAME -->` and `<!-- end -->` in documents, made from the sources that declare
+// them.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { readErrors } from '../gen-errors.mjs';
+import { installation } from './manifest.mjs';
 import { Stop, root } from './process.mjs';
+import { reference } from './reference.mjs';
 
 const read = (path) => readFileSync(join(root, path), 'utf8');
 
-/** The groups of every match in a file, at least one. */
+/** Returns the groups of every match in a file. At least one match is required. */
 function matches(path, pattern) {
   const found = [...read(path).matchAll(pattern)].map(([, ...groups]) => groups);
   if (found.length === 0) throw new Stop(`${path} holds nothing like ${pattern}.`);
   return found;
 }
 
-/** Quantization formats: name, weights and bytes of a block. */
+/** Returns the quantization formats: name, weights and bytes of a block. */
 export const formats = () =>
   matches('include/qsf/formats/format.h', /^ {4}Format\{[^"]*"([^"]+)", +(\d+), +(\d+),/gm).map(
     ([name, block, bytes]) => ({ name, block: Number(block), bits: (8 * Number(bytes)) / Number(block) }),
   );
 
-/** How keys and values are kept, by the names that users give. */
-export const kvTypes = () => matches('include/qsf/base/boundary.def', /^QSF_KV_TYPE\(\w+, "([^"]+)"/gm).flat();
+/** Returns the types of the KV cache, by the names that users give. */
+export const kvTypes = () => matches('include/qsf/base/kv_types.def', /^QSF_KV_TYPE\(\w+, "([^"]+)"/gm).flat();
 
 const processors = { x86: 'x86-64', arm: '64-bit ARM', wasm: 'WebAssembly', any: 'anywhere' };
 
-/** Instruction sets by the processors that may have them. */
+/** Returns the instruction sets by the processors that may have them. */
 export function instructionSets() {
   const sets = new Map();
   for (const [name, kind] of matches('cmake/QsfIsas.cmake', /^qsf_isa\((\S+) ([^\s)]+)/gm)) {
@@ -35,16 +38,20 @@ export function instructionSets() {
   return sets;
 }
 
-/** What the converter reads. */
+/** Returns the kinds of input that the converter reads. */
 export const inputKinds = () =>
-  matches('converter/inputs.h', /^ {4}InputKind\{"([^"]+)",\s+"([^"]+)"/gm).map(([name, description]) => ({
+  matches('converter/readers/inputs.h', /^ {4}InputKind\{"([^"]+)",\s+"([^"]+)"/gm).map(([name, description]) => ({
     name,
     description,
   }));
 
-/** Those that a source names; what one of them gives way to where there are experts goes by its name. */
+/**
+ * Returns the recipes that a source names. The variant of a recipe for experts has the name of the recipe that it
+ * replaces.
+ */
 const recipes = () => {
   const all = readdirSync(join(root, 'converter', 'recipes'))
+    .filter((file) => file.endsWith('.json'))
     .sort()
     .map((file) => JSON.parse(read(`converter/recipes/${file}`)));
   const isVariant = (recipe) =>
@@ -52,10 +59,10 @@ const recipes = () => {
   return all.filter((recipe) => !isVariant(recipe));
 };
 
-/** Architectures that the converter has a recipe for. */
+/** Returns the architectures for which the converter has a recipe. */
 export const architectures = () => recipes().map(({ name }) => name);
 
-/** Golden models: what config.json calls each, and whether there is a GGUF file of it. */
+/** Returns the golden models: each one's name in config.json, and whether it has a GGUF file. */
 const goldenModels = () =>
   readdirSync(join(root, 'tests', 'data'))
     .filter((name) => existsSync(join(root, 'tests', 'data', name, 'golden.json')))
@@ -65,7 +72,7 @@ const goldenModels = () =>
       gguf: existsSync(join(root, 'tests', 'data', 'gguf', `${name}.gguf`)),
     }));
 
-/** Every recipe with the names that it goes by and the golden models that were compared. */
+/** Returns every recipe with its names and the golden models that were compared. */
 function models() {
   const golden = goldenModels();
   const list = (of) => of.map((model) => model.name).join(', ') || '-';
@@ -73,7 +80,7 @@ function models() {
   return recipes().map(({ name, also = [] }) => {
     const names = [name, ...also];
     const own = golden.filter(({ type }) => names.includes(type));
-    // GGUF may have another architecture for it, which is then the folder's name.
+    // GGUF may have another architecture name for it, which is then the folder's name.
     const files = golden.filter(
       (model) => model.gguf && names.includes(named.has(model.name) ? model.name : model.type),
     );
@@ -81,10 +88,8 @@ function models() {
   });
 }
 
-/** Families of chat templates that are recognised, each once. */
-export const chatFamilies = () => [
-  ...new Set(matches('engine/text/chat_families.inc', /^ {4}(?:\{\.name = |\w+\()"([^"]+)"/gm).flat()),
-];
+/** Returns the formats that JSON schemas may name; rows in parentheses are parts of others. */
+const grammarFormats = () => matches('engine/grammar/formats.inc', /^QSF_FORMAT\("([^("]+)"/gm).flat();
 
 const code = (names) => names.map((name) => `\`${name}\``).join(', ');
 
@@ -93,7 +98,7 @@ function table(head, rows) {
   return `\n\n${[line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')}\n\n`;
 }
 
-/** Each list or table by its name in documents. One that a table's cell holds is of one line. */
+/** The functions that make each list or table, by its name in documents. A list in a table's cell has one line. */
 const makers = {
   formats: () => code(formats().map(({ name }) => name)),
   'formats-table': () =>
@@ -114,11 +119,12 @@ const makers = {
     ),
   architectures: () => code(architectures()),
   models: () => table(['`model_type` or `general.architecture`', 'directories', 'GGUF files'], models()),
-  'chat-families': () => code(chatFamilies()),
+  'grammar-formats': () => code(grammarFormats()),
+  installation: () => `\n\n${['```sh', ...installation, '```'].join('\n')}\n\n`,
   errors: () => code(readErrors().map(({ name }) => name)),
 };
 
-/** `text` with everything between its markers made anew. */
+/** Returns `text` with new content between its markers. */
 export function filled(path, text = read(path)) {
   const opened = text.match(/<!-- made: /g)?.length ?? 0;
   let closed = 0;
@@ -131,5 +137,11 @@ export function filled(path, text = read(path)) {
   return made;
 }
 
-/** The documents that have such markers. */
-export const documents = ['README.md', 'docs/cli.md', 'docs/models.md'];
+/** The documents that contain such markers. */
+export const documents = [
+  'README.md',
+  'web/README.md',
+  'docs/how-to/use-in-a-page.md',
+  `${reference}/cli.md`,
+  `${reference}/models.md`,
+];

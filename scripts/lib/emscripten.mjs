@@ -1,17 +1,18 @@
-// Emscripten: the one on PATH when it is new enough, else a Debian root of its own entered with bubblewrap, in which the
-// project, the temporary folder and the cache lie at the same paths as outside.
+// Emscripten: the installation on PATH if it is new enough, else one in a separate Debian root, entered with
+// bubblewrap. The project, the temporary folder and the cache have the same paths in the root and outside.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
+import { compilerCache } from './compiler-cache.mjs';
 import { asRoot, isDebian, systemEnvironment } from './packages.mjs';
 import { Stop, capture, root, run, which } from './process.mjs';
 
 const oldest = [3, 1, 60];
 const suite = 'trixie';
-const rootPackages = ['emscripten', 'cmake', 'ninja-build', 'dash', 'coreutils', 'sed', 'grep', 'findutils'];
+const rootPackages = ['emscripten', 'cmake', 'ninja-build', 'ccache', 'dash', 'coreutils', 'sed', 'grep', 'findutils'];
 const sources = ['lz4'];
-/** Left out of the root: half of what the packages hold. */
+/** Left out of the root, because they are half of the packages' bytes. */
 const unneeded = [
   'usr/share/emscripten/cache/sysroot/lib/wasm32-emscripten/lto*',
   'usr/share/emscripten/cache/sysroot/lib/wasm32-emscripten/pic',
@@ -20,7 +21,7 @@ const unneeded = [
   'usr/share/man',
   'usr/share/locale',
 ];
-/** Seen inside the root as outside, where they exist. */
+/** Paths that the root shares with the system, if they exist. */
 const shown = ['/etc/resolv.conf', '/etc/hosts', '/usr/src/googletest'];
 
 const toEnterRoot = [{ what: 'bwrap', apt: 'bubblewrap', present: () => which('bwrap') !== null }];
@@ -34,7 +35,7 @@ const toMakeRoot = [
   },
 ];
 
-/** Where things live that set-up makes and several checkouts may share. */
+/** The folder of the data that set-up makes and checkouts share. */
 export const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'qsf');
 const debianRoot = join(cache, 'emscripten');
 const sourcesFolder = join(debianRoot, 'usr', 'src');
@@ -48,14 +49,14 @@ function emccOnPath() {
   return differs < 0 || found[differs] > oldest[differs];
 }
 
-/** A root says what it was made of, so that one made from an older list is made anew. */
+/** A description of the root's contents, stored in the root. If the description changes, the root is made again. */
 const stamp = [suite, ...rootPackages, ...sources, ...unneeded].join(' ');
 function rootIsReady() {
   const path = join(debianRoot, 'etc', 'qsf-root');
   return existsSync(path) && readFileSync(path, 'utf8').trim() === stamp;
 }
 
-/** The environment inside the root: paths into the outer system would name nothing there. */
+/** Returns the environment inside the root. Paths into the outer system do not exist there. */
 function insideEnvironment(env) {
   const kept = [
     'TERM',
@@ -66,8 +67,13 @@ function insideEnvironment(env) {
     'https_proxy',
     'no_proxy',
   ];
-  const entries = kept.filter((name) => env[name] !== undefined).map((name) => [name, env[name]]);
-  return { ...Object.fromEntries(entries), HOME: tmpdir(), PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' };
+  const passed = Object.keys(env).filter((name) => /^CCACHE_|_LAUNCHER$/.test(name) || kept.includes(name));
+  return {
+    ...Object.fromEntries(passed.map((name) => [name, env[name]])),
+    HOME: tmpdir(),
+    PATH: '/usr/bin:/bin',
+    LC_ALL: 'C.UTF-8',
+  };
 }
 
 function bubblewrap(command, args, cwd) {
@@ -79,30 +85,29 @@ function bubblewrap(command, args, cwd) {
   return ['bwrap', [...system, ...links, ...devices, ...readable, ...writable, '--chdir', cwd, command, ...args]];
 }
 
-/**
- * How to run a command where Emscripten is: `{command, args, env}` for spawn.
- */
+/** Returns `{command, args, env}` for spawn, to run a command with Emscripten. */
 export function withEmscripten(command, args, cwd = root) {
-  const env = { ...process.env, ...dependencies() };
+  const cached = { ...compilerCache(join(cache, 'wasm')), CCACHE_COMPILERTYPE: 'clang' };
+  const env = { ...process.env, ...dependencies(), ...cached };
   if (emccOnPath()) return { command, args, env };
   if (!rootIsReady()) throw new Stop('Emscripten is not set up; run `npm run setup` first.');
   const [wrapper, wrapped] = bubblewrap(command, args, cwd);
   return { command: wrapper, args: wrapped, env: insideEnvironment(env) };
 }
 
-/** Runs a command where Emscripten is, with its output shown. */
+/** Runs a command with Emscripten and shows its output. */
 export async function runWithEmscripten(command, args, cwd = root) {
   const found = withEmscripten(command, args, cwd);
   await run(found.command, found.args, { cwd, env: found.env, name: [command, ...args].join(' ') });
 }
 
-/** Environment variables that name the sources and headers for builds which cannot use the system's own. */
+/** Returns environment variables that name sources and headers, for builds that cannot use the system's own. */
 export function dependencies() {
   const folders = { QSF_DEPS_DIR: sourcesFolder, QSF_TEST_INCLUDE: headersFolder };
   return Object.fromEntries(Object.entries(folders).filter(([, path]) => existsSync(path)));
 }
 
-/** Copies what tests and hosts include but the root and the cross compilers do not have. */
+/** Copies headers that tests and hosts include, and that the root and the cross compilers do not have. */
 export function copyTestHeaders() {
   for (const name of ['nlohmann', 'CLI']) {
     const from = ['/usr/include', '/usr/local/include'].map((path) => join(path, name)).find(existsSync);
@@ -115,7 +120,7 @@ const emsdk =
   `install Emscripten ${oldest.join('.')} or newer with emsdk, put its emcc on PATH (\`source emsdk_env.sh\`) and ` +
   'start again.';
 
-/** Removes what set-ups that were ended early have left beside `name`. */
+/** Removes unfinished folders of interrupted set-ups next to `name`. */
 function removeUnfinished(name) {
   for (const entry of readdirSync(cache)) {
     const pid = entry.startsWith(`${name}.`) && Number(entry.slice(name.length + 1));
@@ -123,7 +128,10 @@ function removeUnfinished(name) {
   }
 }
 
-/** What makes the root once mmdebstrap has configured apt for it: packages are unpacked, several at once, not installed. */
+/**
+ * The commands that make the root after mmdebstrap has configured apt for it. Packages are unpacked, several at once,
+ * and not installed.
+ */
 const fillRoot = `set -eu
   root=$1
   export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"
@@ -164,15 +172,15 @@ async function makeRoot() {
   renameSync(unfinished, debianRoot);
 }
 
-/** The packages that setUpEmscripten() needs. */
+/** Returns the packages that setUpEmscripten() needs. */
 export function neededByEmscripten() {
   if (emccOnPath() || !isDebian()) return [];
   return rootIsReady() ? toEnterRoot : toMakeRoot;
 }
 
 /**
- * Makes Emscripten and the sources available, or ends in a sentence that says how to. Quick when they are there. Expects
- * neededByEmscripten() to be installed.
+ * Makes Emscripten and the sources available, or ends in a sentence with the remedy. Ends quickly if they exist. The
+ * packages of neededByEmscripten() must be installed.
  */
 export async function setUpEmscripten() {
   if (emccOnPath()) return;

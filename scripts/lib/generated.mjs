@@ -1,18 +1,25 @@
-// Files that are made from a list of the engine's.
+// Files that are generated from a list of the engine.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Stop, root } from './process.mjs';
 
-/** Arguments of a macro's call: names, numbers and strings, separated by commas. */
-const ARGUMENT = /\s*("(?:[^"\\]|\\.)*"|[^",()\s]+)\s*(,|$)/y;
+/** The arguments of a macro's call: names, numbers, strings and lists in parentheses, separated by commas. */
+const ARGUMENT = /\s*("(?:[^"\\]|\\.)*"|\([^"()]*\)|[^",()\s]+)\s*(,|$)/y;
+
+/** Returns the text of a .def file, with the texts of the lists that it includes in their places. */
+export function listText(source) {
+  const included = (_, path) => listText(`include/${path}`);
+  return readFileSync(join(root, source), 'utf8').replace(/^#include "(.*\.def)"$/gm, included);
+}
 
 /**
- * The rows of a .def file whose macros have one of these names, in order: `{macro, args, line}`, strings without quotes.
+ * Returns the rows of a .def file whose macros have one of these names, in order: `{macro, args, line}`, strings
+ * without quotes.
  * @param {string} source
  * @param {string[]} macros
  */
-export function readRows(source, macros, text = readFileSync(join(root, source), 'utf8')) {
+export function readRows(source, macros, text = listText(source)) {
   const rows = [];
   for (const line of text.split('\n')) {
     const [, macro] = /^(QSF_\w+)/.exec(line) ?? [];
@@ -37,7 +44,7 @@ function split(inside) {
 }
 
 /**
- * Writes files, given as texts by their paths; with --check only says whether they hold these texts already.
+ * Writes files, given as texts by their paths. With --check, only reports whether the files have these texts.
  * @param {Record<string, string>} files
  */
 export function writeGenerated(files, source, script) {

@@ -1,11 +1,14 @@
-// What a GGUF file's front says of its tensors (version 2 or 3), to count the bytes of their data.
+// The description of tensors at the front of a GGUF file (version 2 or 3), to count the bytes of their data.
 import { readFileSync } from 'node:fs';
 
 const scalarBytes = [1, 1, 2, 2, 4, 4, 4, 1, null, null, 8, 8, 8]; // by a value's type
 const textType = 8;
 const listType = 9;
 
-/** `{ tensors: [{ name, type, weights, columns, bytes }], weights, bytes, fileBytes }` of a file; type as GGML numbers it. */
+/**
+ * Returns `{ tensors: [{ name, type, weights, columns, bytes }], weights, bytes, fileBytes }` of a file; type is GGML's
+ * number.
+ */
 export function readGguf(path) {
   const file = readFileSync(path);
   let at = 0;

@@ -1,10 +1,12 @@
-// The published package's manifest: what it shares with the repository's own is taken from there.
+// The published package's manifest. The fields that it shares with the repository's own manifest are copied from there.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { capture, root } from './process.mjs';
 
-/** The repository's address as https, from where it is published or from git; undefined where neither has one. */
+/**
+ * Returns the repository's address as https, from the publishing environment or from git; undefined if neither has one.
+ */
 export function repositoryOf(env = process.env) {
   const { GITHUB_REPOSITORY: path, GITHUB_SERVER_URL: server = 'https://github.com' } = env;
   if (path) return `${server}/${path}`;
@@ -14,7 +16,7 @@ export function repositoryOf(env = process.env) {
   return host && `https://${host}/${rest}`;
 }
 
-/** Where the package's files are, by condition; types first, as TypeScript takes what fits first. */
+/** The package's files by condition. Types are first, because TypeScript uses the first match. */
 const places = {
   '.': { types: './types/index.d.ts', node: './node.js', default: './index.js' },
   './worker': { node: './node-worker.js', default: './worker.js' },
@@ -24,24 +26,21 @@ const places = {
   './package.json': './package.json',
 };
 
+const { name, version, description, license, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+/** The commands that give an application the package, which is in no registry. Documents and the demo show them. */
+export const installation = [
+  'npm run build && npm pack ./dist     # in a checkout of QSF',
+  `npm install ../${name}/${name}-${version}.tgz    # in your project`,
+];
+
 export function manifestOf(env = process.env) {
-  const { name, version, description, license, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const repository = repositoryOf(env);
   return {
     name,
     version,
     description,
-    keywords: [
-      'llm',
-      'language-model',
-      'inference',
-      'webassembly',
-      'wasm',
-      'gguf',
-      'quantization',
-      'browser',
-      'offline',
-    ],
+    keywords: ['llm', 'language-model', 'inference', 'webassembly', 'wasm', 'quantization', 'browser', 'offline'],
     license,
     ...(repository && {
       repository: { type: 'git', url: `git+${repository}.git` },

@@ -1,10 +1,10 @@
-// Packages that only one part of the work needs, each in a folder with a lock file of its own.
+// Packages that only one part of the work needs, each in a folder with its own lock file.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { run } from './process.mjs';
 
-/** Installs what a folder's lock file names, unless that was done. */
+/** Installs the packages of a folder's lock file, unless they are installed. */
 export async function installLocked(folder) {
   const lock = readFileSync(join(folder, 'package-lock.json'), 'utf8');
   const stamp = join(folder, 'node_modules', '.qsf-lock');

@@ -1,18 +1,22 @@
-// What must be on the machine, how to see that it is, and the Debian package that brings it.
+// The needs of set-up on the machine: each has a check, and the Debian package that provides it.
 import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline/promises';
 
 import { Stop, capture, run, which } from './process.mjs';
 
 const compiler = process.env.CXX || 'c++';
 
-/** A program on PATH. */
+/** Returns the need of a program on PATH. */
 const program = (name, apt) => ({ what: name, apt, present: () => which(name) !== null });
-/** A header that the compiler finds, and a condition of the preprocessor that holds after including it. */
+/**
+ * Returns the need of a header that the compiler finds, with a condition of the preprocessor that must hold after
+ * including it.
+ */
 const header = (name, apt, condition = '1') => ({ what: `<${name}>`, apt, header: name, condition });
-/** A file or folder. */
+/** Returns the need of a file or folder. */
 const file = (name, apt) => ({ what: name, apt, present: () => existsSync(name) });
 
-/** The newest clang of those that cmake/clang.cmake takes by their number, or null. */
+/** Returns the newest clang of those that cmake/clang.cmake accepts by number, or null. */
 function clangVersion() {
   for (let version = 60; version >= 19; --version) if (which(`clang++-${version}`)) return version;
   return null;
@@ -23,16 +27,18 @@ export const toBuild = [
   program(compiler, 'g++'),
   program('cmake', 'cmake'),
   program('ninja', 'ninja-build'),
+  program('ccache', 'ccache'),
   header('lz4.h', 'liblz4-dev', 'LZ4_VERSION_NUMBER >= 10904'),
   header('zstd.h', 'libzstd-dev', 'ZSTD_VERSION_NUMBER >= 10500'),
   header('curl/curl.h', 'libcurl4-openssl-dev'),
+  header('histedit.h', 'libedit-dev'),
   program('pkg-config', 'pkgconf'),
   header('liburing.h', 'liburing-dev'),
   header('nlohmann/json.hpp', 'nlohmann-json3-dev'),
   header('CLI/CLI.hpp', 'libcli11-dev'),
 ];
 
-/** Needed by the tests beside that. */
+/** Needed by the tests in addition. */
 export const toTest = [
   header('gtest/gtest.h', 'libgtest-dev'),
   file('/usr/src/googletest/googletest', 'googletest'),
@@ -55,10 +61,13 @@ export const toTest = [
   program('clang-tidy-19', 'clang-tidy-19'),
 ];
 
-/** Needed by the benchmarks beside what building needs. */
+/** Needed by the benchmarks in addition to toBuild. */
 export const toBench = [header('benchmark/benchmark.h', 'libbenchmark-dev'), program('chromium', 'chromium')];
 
-/** Of the headers among `needs`, those that the compiler finds and whose condition holds; asked in one run. */
+/**
+ * Returns the headers among `needs` that the compiler finds and whose condition holds. One run of the compiler checks
+ * all.
+ */
 function headersPresent(needs) {
   const lines = needs
     .filter((need) => need.header)
@@ -75,22 +84,22 @@ function headersPresent(needs) {
   return new Set([...text.matchAll(/^QSF_HAS "(.*)"$/gm)].map((match) => match[1]));
 }
 
-/** Those of `needs` that are not there. */
+/** Returns those of `needs` that are absent. */
 function missing(needs) {
   const headers = headersPresent(needs);
   return needs.filter((need) => !(need.header ? headers.has(need.header) : need.present()));
 }
 
-/** Whether this is Debian or something made from it. */
+/** Whether this is Debian or a derivative. */
 export const isDebian = () => existsSync('/etc/debian_version') && which('apt-get') !== null;
 
-/** The words that run a command as root without asking anything: none, sudo's, or null when neither is possible. */
+/** Returns the words that run a command as root without a question: none, sudo's, or null if neither is possible. */
 export function asRoot() {
   if (process.getuid() === 0) return [];
   return capture('sudo', ['-n', 'true']) === null ? null : ['sudo', '-n'];
 }
 
-/** The environment for Debian's own tools, which look for others in places that are not on every user's PATH. */
+/** Returns the environment for Debian's own tools, which need folders that are not on every user's PATH. */
 export const systemEnvironment = () => ({ ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` });
 
 const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
@@ -108,8 +117,22 @@ async function apt(words, args, tries = 1) {
   }
 }
 
-/** Installs what is missing of `needs`, or ends in a sentence that says how to. Does nothing when nothing is missing. */
-export async function install(needs) {
+/** Asks at the terminal. Returns false for every answer but yes, and if there is no terminal. */
+async function agrees(question) {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+  } finally {
+    lines.close();
+  }
+}
+
+/**
+ * Installs the absent ones of `needs`, or ends in a sentence with the remedy. Does nothing if nothing is absent. With
+ * `ask`, sudo is used only after a question.
+ */
+export async function install(needs, { ask = false } = {}) {
   const absent = missing(needs);
   if (absent.length === 0) return;
   const things = absent.map((need) => need.what).join(', ');
@@ -120,6 +143,11 @@ export async function install(needs) {
   const words = asRoot();
   const command = `apt-get install -y ${packages.join(' ')}`;
   if (words === null) throw new Stop(`Some packages are missing; run \`sudo ${command}\` and start again.`);
+  if (ask && words.length > 0 && !(await agrees(`set-up: may it run \`sudo ${command}\`?`))) {
+    throw new Stop(
+      `Run \`npm run setup\`, which installs without a question, or \`sudo ${command}\`, and start again.`,
+    );
+  }
   console.log(`set-up: installing ${packages.join(' ')} ...`);
   // Another apt may hold the lists' lock, which DPkg::Lock::Timeout does not wait for.
   await apt(words, ['update'], 5);
@@ -133,7 +161,7 @@ export async function install(needs) {
   }
 }
 
-/** Ends in a sentence when the compiler or CMake is too old. */
+/** Ends in a sentence if the compiler or CMake is too old. */
 export function checkVersions() {
   const condition = '(defined(__clang__) && __clang_major__ >= 15) || (!defined(__clang__) && __GNUC__ >= 12)';
   const input = `#if ${condition}\nQSF_NEW_ENOUGH\n#endif\n`;

@@ -1,4 +1,5 @@
-// Running other programs, and saying so. No dependencies, so that set-up can begin with Node alone.
+// Runs of other programs, with messages. It has no dependencies, so that set-up can begin with Node alone.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -7,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 /** The repository's root folder. */
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** An error whose message is the one sentence to show; it carries no stack for the user. */
+/** An error whose message is the one sentence to show, without a stack. */
 export class Stop extends Error {}
 
-/** A program's full path when it is on PATH, else null. */
+/** Returns a program's full path if it is on PATH, else null. */
 export function which(program) {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     const path = join(folder || '.', program);
@@ -18,41 +19,56 @@ export function which(program) {
       accessSync(path, constants.X_OK);
       return path;
     } catch {
-      // not in this folder
+      // the program is not in this folder
     }
   }
   return null;
 }
 
-/** Runs a program and returns its standard output, trimmed, or null when it fails or does not exist. */
+/** Runs a program and returns its standard output, trimmed, or null if it fails or does not exist. */
 export function capture(command, args = [], options = {}) {
   const result = spawnSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], ...options });
   return result.status === 0 ? result.stdout.trim() : null;
 }
 
-/** Where the programs that run() starts write: file descriptors, or 'inherit'. */
-export const output = { to: 'inherit' };
+const output = new AsyncLocalStorage();
 
-/** Runs a program with its output shown; rejects with Stop, naming it as `name`, when it does not end in 0. */
+/** Calls `body`. Programs that it starts by run() write to this file descriptor instead of the terminal. */
+export const withOutput = (descriptor, body) => output.run(descriptor, body);
+
+const running = new Set();
+
+/** Ends every program that run() has started. Their promises reject. */
+export function endAll() {
+  for (const child of running) child.kill();
+}
+
+/** Runs a program and shows its output. Rejects with a Stop that calls it `name` if its exit status is not 0. */
 export function run(command, args = [], { name = [command, ...args].join(' '), ...options } = {}) {
+  const to = output.getStore() ?? 'inherit';
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['ignore', output.to, output.to], cwd: root, ...options });
-    child.on('error', (error) => reject(new Stop(`${command} could not be started: ${error.message}.`)));
+    const child = spawn(command, args, { stdio: ['ignore', to, to], cwd: root, ...options });
+    running.add(child);
+    child.on('error', (error) => {
+      running.delete(child);
+      reject(new Stop(`${command} could not be started: ${error.message}.`));
+    });
     child.on('close', (code, signal) => {
+      running.delete(child);
       if (code === 0) resolve();
       else reject(new Stop(`${name} ended with ${signal ?? `status ${code}`}.`));
     });
   });
 }
 
-/** Runs a program of the project's Node packages; its name alone stands for it when it fails. */
+/** Runs a program of the project's Node packages. If it fails, the message has its name only. */
 export const runTool = (tool, args, options = {}) =>
   run(join(root, 'node_modules', '.bin', tool), args, { name: tool, ...options });
 
 /** Whether the module of this `import.meta.url` is the script that Node was started with. */
 export const isMain = (url) => process.argv[1] === fileURLToPath(url);
 
-/** Runs a script's main function: a Stop is shown as its sentence, anything else with its stack; both end in 1. */
+/** Runs a script's main function. A Stop is shown as its sentence, any other error with its stack; both exit with 1. */
 export async function main(body) {
   try {
     await body();
@@ -62,7 +78,7 @@ export async function main(body) {
   }
 }
 
-/** The time since `start` (from performance.now()) as text. */
+/** Returns the time since `start` (from performance.now()) as text. */
 export function elapsed(start) {
   return `${((performance.now() - start) / 1000).toFixed(1)} s`;
 }

@@ -1,6 +1,6 @@
-// docs/quality.md and its plot, from the results of bench-quality.mjs.
+// quality.md and its plot, from the results of bench-quality.mjs.
 
-/** Bits of the layers' weights where the embedding has the type that it has in this file of llama.cpp. */
+/** Bits of the layers' weights if the embedding has the type that it has in this file of llama.cpp. */
 export const layerBits = 2.63;
 export const layersBeside = 'Q2_K';
 
@@ -9,7 +9,10 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(2);
 const grid = (titles, places, rows) => [`| ${titles.join(' | ')} |`, `|${places.join('|')}|`, ...rows].join('\n');
 const row = (fields) => `| ${fields.join(' | ')} |`;
 
-/** llama.cpp's files beside what is chosen for their size. The ratios are to the best of its files that are no larger. */
+/**
+ * Returns llama.cpp's files together with the types that are chosen for their sizes. Ratios are relative to the best of
+ * its files that are no larger.
+ */
 function besideLlama({ rows, perplexity: base, weights }) {
   const loss = ({ perplexity }) => perplexity / base - 1;
   const theirs = rows.filter(({ way }) => way === 'llama.cpp').sort((a, b) => a.bits - b.bits);
@@ -44,16 +47,16 @@ function besideLlama({ rows, perplexity: base, weights }) {
   return grid(titles, ['---', ...Array(9).fill('--:')], lines);
 }
 
-/** The embedding as in llama.cpp's file, the layers chosen at fewer bits than they have there. */
+/** Returns the results for layers with fewer bits than in llama.cpp's file, and its type for the embedding. */
 function layersAlone({ rows, perplexity: base }) {
   const own = rows.find(({ way }) => way === 'layers');
   const file = rows.find(({ way, name }) => way === 'llama.cpp' && name === layersBeside);
   if (!own || !file) return '';
   const [less, more] = [own, file].map(({ perplexity }) => perplexity / base - 1);
   return `
-With the embedding, which is the head too, as in llama.cpp's ${layersBeside} file and ${layerBits} bits for the layers (\`--tensor-type\`,
-\`--target-bpw ${own.target}\`; ${own.bits.toFixed(2)} bits over all, ${file.bits.toFixed(2)} in that file) the perplexity is ${own.perplexity.toFixed(3)}: ${percent(less)} more than f32
-where that file has ${percent(more)}, a ratio of ${(less / more).toFixed(2)}; the divergences are ${own.divergence.toFixed(4)} and ${file.divergence.toFixed(4)}.
+With the embedding (also the output head) in the type of llama.cpp's ${layersBeside} file and ${layerBits} bits for the layers (\`--tensor-type\`,
+\`--target-bpw ${own.target}\`; ${own.bits.toFixed(2)} bits over all, ${file.bits.toFixed(2)} in that file), the perplexity is ${own.perplexity.toFixed(3)}: ${percent(less)} above f32.
+That file loses ${percent(more)}, so the ratio is ${(less / more).toFixed(2)}. The divergences are ${own.divergence.toFixed(4)} and ${file.divergence.toFixed(4)}.
 `;
 }
 
@@ -83,7 +86,7 @@ function ofModel([name, model]) {
   return parts.filter(Boolean).join('\n\n');
 }
 
-/** What products lose: types here beside llama.cpp's. */
+/** Returns the loss of products: types here compared with llama.cpp's. */
 function ofProducts(products) {
   if (!products) return '';
   const names = Object.keys(products.models);
@@ -99,36 +102,56 @@ function ofProducts(products) {
   const titles = names.flatMap((name) => [`${name}: llama.cpp`, 'here', 'ratio']);
   return `## Products
 
-How far the products of single matrices are from those of their f32 weights, over the columns that enter them when the model
-reads 40 KB of the measured text: the sum of squares of what is missing over that of the products, the mean of all matrices in the
-layers. All are in one type on either side, calibrated with the same 40 KB of Frankenstein and nothing else (\`--pure\`, \`--own-tokens 0\`).
-Beside the built-in model two of random weights, two layers of 512 columns (1024 in the network), whose embeddings and norms make
-columns that depend on each other and differ in size: weights spread normally, and by Student's t with three degrees of freedom
-(commit ${products.machine.commit}, ${products.machine.date}).
+Each figure is the error of single matrix products: the sum of squared differences from the products with f32 weights, divided by the
+sum of squares of those products, averaged over all matrices in the layers. The inputs are those that the model computes when it
+reads 40 KB of the measured text. Both programs use one type for all matrices and calibrate with the same 40 KB of Frankenstein only
+(\`--pure\`, \`--own-tokens 0\`). Two models have random weights in two layers of 512 columns (1024 in the network). Their embeddings
+and norms give correlated columns of different sizes; one has normally distributed weights, one has Student's t weights with three
+degrees of freedom (commit ${products.machine.commit}, ${products.machine.date}).
 
 ${grid(['llama.cpp, bits', 'here, bits', ...titles], ['---', '---', ...Array(3 * names.length).fill('--:')], lines)}`;
 }
 
-/** The first model that was measured is the one of the plot. */
+/** Returns the recommendation for a reader who does not read the tables. */
+function advice({ rows, perplexity: base }) {
+  const loss = (name, way) => {
+    const found = rows.find((candidate) => candidate.name === name && candidate.way === way);
+    return found ? percent(found.perplexity / base - 1) : 'not measured';
+  };
+  const rounded = ['q4_k', 'q5_k', 'q6_k'].map((type) => `\`${type}\` loses ${loss(type, 'rounded')}`);
+  return `**Which type should I use?** With a calibration text, state the size: \`--calibration text.txt --target-bpw 4.5\` loses ${loss('--target-bpw 4.5', 'chosen')}
+of the built-in model's perplexity. Without one, ${rounded.join(', ')} and \`8bit\` ${loss('8bit', 'rounded')}.`;
+}
+
+/** Returns the page. Its plot shows the first measured model. */
 export function qualityPage({ models, products, machine, calibrationBytes, command }) {
   return `# Quality
 
-What types cost models, on text that they were not trained on and that nothing here was tuned on. *Loss* is perplexity over that
-of f32 weights, less one; *divergence* is from that model, in nats per token. *Bits* are over the data of all tensors. The text for
-calibration is ${(calibrationBytes / 1000).toFixed(1)} KB of TinyStories, short stories in today's language; the built-in model was trained on children's
-stories from before 1929, and the measured text is of those. Both sides get the same text (the converter's model writes more
-itself), and what GGUF cannot say of a model is missing on both: *llama.cpp* is \`llama-quantize\` with the matrix of
-\`llama-imatrix\`, computed by the engine here. Tensors in IQ2 and IQ3, which are no formats here, are computed as the floats that they
-stand for. llama.cpp's own \`llama-perplexity\` gives of the built-in model's Q4_K_M 23.4281 and of its IQ2_XXS 27.6168, where it is
-23.4088 and 27.6090 here: activations are rounded otherwise. Quantized types round them to eight bits, f32 does not, which costs a
-model of ternary weights (BitLlamas) a divergence of 0.0004 where these are exact.
+This page shows how much each quantization type costs a model.
 
-*Rounded* is each weight by itself, *searched* \`--search\`, *calibrated* \`--calibration\`, *chosen* a type for each matrix
-(\`--target-size\` or \`--target-bpw\`, never more than the file beside it). *Ratios* are to the least loss, and the least divergence,
-of any of llama.cpp's files of that size or smaller. The standard error of a loss is about the root of twice the divergence over the
-counted tokens: 0.14 % at a divergence of 0.015, 0.04 % at 0.001.
+${advice(Object.values(models)[0])}
 
-\`${command}\` measures it (commit ${machine.commit}, ${machine.date}).
+- *Loss* is the perplexity divided by that of f32 weights, minus one.
+- *Divergence* is the Kullback-Leibler divergence from the f32 model, in nats per token.
+- *Bits* are bits per weight over the data of all tensors.
+- *Rounded* types round each weight alone. *Searched* types use \`--search\`, *calibrated* types \`--calibration\`.
+- *Chosen* files have one type for each matrix, from \`--target-size\` or \`--target-bpw\`. They are never larger than the llama.cpp
+  file in the same row.
+- *Ratios* are relative to the least loss, or the least divergence, of all llama.cpp files of that size or smaller.
+- The standard error of a loss is about the root of twice the divergence over the counted tokens: 0.14 % at a divergence of 0.015,
+  and 0.04 % at 0.001.
+
+Neither the models nor the quantizer have seen the measured text. The calibration text is ${(calibrationBytes / 1000).toFixed(1)} KB of TinyStories, short
+stories in today's language. The built-in model was trained on children's stories from before 1929, and the measured text is from the
+same period. Both programs get the same calibration text; the converter's model also writes text of its own. *llama.cpp* means
+\`llama-quantize\` with the matrix of \`llama-imatrix\`, and its files run on the engine of this project.
+
+IQ2 and IQ3 are not formats of this engine, so their tensors are computed as the floats that they represent. llama.cpp's own
+\`llama-perplexity\` reports 23.4281 for the built-in model's Q4_K_M and 27.6168 for its IQ2_XXS. This engine reports 23.4088 and 27.6090,
+because it rounds activations differently. Quantized types round activations to eight bits and f32 does not; that alone costs a
+model of exact ternary weights (BitLlamas) a divergence of 0.0004.
+
+Measured by \`${command}\` (commit ${machine.commit}, ${machine.date}).
 
 ![Divergence over bits per weight](quality.svg)
 
@@ -148,7 +171,7 @@ const width = 760;
 const height = 460;
 const margin = { left: 70, right: 130, top: 20, bottom: 50 };
 
-/** Divergence, logarithmic, over bits per weight, of the first model. */
+/** Returns the plot of the first model: divergence, logarithmic, over bits per weight. */
 export function qualityPlot({ models }) {
   const [{ rows }] = Object.values(models);
   const shown = rows.filter(({ bits, divergence }) => bits <= 9 && divergence > 0);

@@ -1,5 +1,5 @@
-// Models of random weights in Llama's shape, as Hugging Face directories, whose columns depend on each other and differ in
-// size as those of trained models do.
+// Models of random weights in Llama's shape, as Hugging Face directories. Their columns depend on each other and differ
+// in size, as those of trained models do.
 import { Buffer } from 'node:buffer';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { root } from './process.mjs';
 const tokenizerOf = join(root, 'models', 'stories');
 const tokenizerFiles = ['tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json'];
 const shape = { vocab: 2048, hidden: 512, ffn: 1024, layers: 2, heads: 8, kvHeads: 4, headDim: 64 };
-const rank = 64; // of what the embeddings have in common
+const rank = 64; // of the common part of the embeddings
 
 /** Numbers of mean 0 and deviation 1 from a seed: mulberry32, Box and Muller. */
 function normals(seed) {
@@ -23,14 +23,14 @@ function normals(seed) {
   return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
-/** How weights of deviation about 1 are spread. Heavy tails: Student's t of three degrees of freedom. */
+/** Distributions of weights with deviation of about 1. Heavy tails: Student's t of three degrees of freedom. */
 const spreads = {
   normal: (next) => next(),
   'heavy-tailed': (next) => next() / Math.sqrt(next() ** 2 + next() ** 2 + next() ** 2),
 };
 export const randomLayers = Object.keys(spreads);
 
-/** Of so many embeddings: mixtures of a few directions, whose parts fall off, and a little of their own. */
+/** Returns embeddings: mixtures of a few directions with decreasing shares, and a small part of their own. */
 function embeddings(next) {
   const directions = Float32Array.from({ length: rank * shape.hidden }, next);
   const out = new Float32Array(shape.vocab * shape.hidden);
@@ -45,7 +45,7 @@ function embeddings(next) {
   return out;
 }
 
-/** Writes a model whose weights are spread so. */
+/** Writes a model whose weights have this distribution. */
 export function writeRandomLayers(spread, folder) {
   const next = normals(7);
   const { vocab, hidden, ffn, layers, heads, kvHeads, headDim } = shape;

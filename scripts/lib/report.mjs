@@ -1,68 +1,32 @@
-// Runs the parts of a test run one after another: a heading and a time each, output into a log that is shown when the part
-// fails, and the numbers of test cases that passed and failed over all parts.
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+// Runs of the parts of a test run: up to two at once, each as soon as the parts that it needs have passed. The report
+// has a line for each part, the log of the part that fails, and at the end the time of every part and the slowest test
+// cases.
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { elapsed, output, root } from './process.mjs';
+import { elapsed, endAll, root, withOutput } from './process.mjs';
+import { Results } from './results.mjs';
 
 export const logs = join(root, 'build', 'test-logs');
 const shownLines = 400;
+const shownCases = 30;
+/** Two parts use two cores even while one of them links, installs or waits. */
+const sideBySide = 2;
 
-/** Counts of test cases. */
-export class Counts {
-  passed = 0;
-  failed = 0;
-  skipped = 0;
-
-  add({ passed, failed, skipped }) {
-    this.passed += passed;
-    this.failed += failed;
-    this.skipped += skipped;
-  }
-
-  toString() {
-    const skipped = this.skipped > 0 ? `, ${this.skipped} skipped` : '';
-    return `${this.passed} passed, ${this.failed} failed${skipped}`;
-  }
-}
-
-/** Counts the cases of GoogleTest's XML files in a folder. */
-export function countGoogleTest(folder) {
-  const counts = new Counts();
-  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
-    const text = readFileSync(join(folder, name), 'utf8');
-    for (const [suite] of text.matchAll(/<testsuite [^>]*>/g)) {
-      const number = (key) => Number(suite.match(new RegExp(` ${key}="(\\d+)"`))?.[1] ?? 0);
-      const failed = number('failures') + number('errors');
-      const skipped = number('skipped') + number('disabled');
-      counts.add({ passed: number('tests') - failed - skipped, failed, skipped });
-    }
-  }
-  return counts;
-}
-
-/** Counts the cases of a Vitest report (--reporter=json). */
-export function countVitest(file) {
-  const counts = new Counts();
-  if (!existsSync(file)) return counts;
-  const report = JSON.parse(readFileSync(file, 'utf8'));
-  const skipped = report.numPendingTests + report.numTodoTests;
-  counts.add({ passed: report.numPassedTests, failed: report.numFailedTests, skipped });
-  return counts;
-}
-
-/** Counts the cases of a Playwright report (--reporter=json). A case that passed on a second try is counted as passed. */
-export function countPlaywright(file) {
-  const counts = new Counts();
-  if (!existsSync(file)) return counts;
-  const { stats } = JSON.parse(readFileSync(file, 'utf8'));
-  counts.add({ passed: stats.expected + stats.flaky, failed: stats.unexpected, skipped: stats.skipped });
-  return counts;
-}
+/**
+ * A part of a test run.
+ * @typedef {object} Part
+ * @property {string} title
+ * @property {() => Promise<void>} body
+ * @property {() => Results} [results] reads the report of the body's test runner, also after a failure
+ * @property {string[]} [needs] titles of the parts that must have passed before
+ * @property {boolean} [alone] nothing runs next to it, because it measures time or memory
+ */
 
 export class Report {
-  total = new Counts();
+  #total = new Results();
   #start = performance.now();
+  #times = [];
   #number = 0;
 
   constructor() {
@@ -70,26 +34,68 @@ export class Report {
     mkdirSync(logs, { recursive: true });
   }
 
-  /** Runs one part. `count` gives its Counts once `body` has ended, also when it failed. Returns whether it passed. */
-  async part(title, body, count = () => new Counts()) {
+  /**
+   * Runs the parts; a part that is needed but is not among them counts as passed. The first part that fails ends the
+   * run, or, with `keepGoing`, only skips the parts that need it.
+   * @param {Part[]} parts in the order in which they start if they may
+   * @param {{ keepGoing?: boolean }} options
+   * @returns {Promise<boolean>} whether all passed
+   */
+  async run(parts, { keepGoing = false } = {}) {
+    const waiting = new Set(parts);
+    const running = new Map();
+    const titles = new Set(parts.map(({ title }) => title));
+    const passed = new Set();
+    const ready = ({ needs = [], alone }) =>
+      needs.every((title) => passed.has(title) || !titles.has(title)) && (!alone || running.size === 0);
+    let failed = false;
+    while (waiting.size > 0 || running.size > 0) {
+      const busy = running.size >= sideBySide || [...running.keys()].some(({ alone }) => alone);
+      const next = (failed && !keepGoing) || busy ? undefined : [...waiting].find(ready);
+      if (next) {
+        waiting.delete(next);
+        running.set(
+          next,
+          this.#part(next, () => failed && !keepGoing).then((ok) => [next, ok]),
+        );
+        continue;
+      }
+      if (running.size === 0) break;
+      const [part, ok] = await Promise.race(running.values());
+      running.delete(part);
+      if (ok) {
+        passed.add(part.title);
+        continue;
+      }
+      if (!failed && !keepGoing) endAll();
+      failed = true;
+    }
+    return !failed && waiting.size === 0;
+  }
+
+  /**
+   * Runs one part. If another part has failed meanwhile (`ended`), a failure of this one is not shown, because it may
+   * be a consequence.
+   */
+  async #part({ title, body, results = () => new Results() }, ended) {
     const start = performance.now();
     this.#number += 1;
     const log = join(logs, `${String(this.#number).padStart(2, '0')}-${title.replace(/\W+/g, '-').toLowerCase()}.log`);
-    console.log(`\n== ${title}`);
+    console.log(`== ${title}`);
     const descriptor = openSync(log, 'w');
-    output.to = descriptor;
     let failure = null;
     try {
-      await body();
+      await withOutput(descriptor, body);
     } catch (error) {
       failure = error;
     }
-    output.to = 'inherit';
     closeSync(descriptor);
-    const counts = count();
-    if (failure && counts.failed === 0) counts.failed = 1;
-    this.total.add(counts);
-    if (!failure && counts.failed > 0) failure = new Error(`${counts.failed} failed`);
+    if (failure && ended()) return false;
+    const seen = results();
+    if (failure && seen.failed === 0) seen.failed = 1;
+    this.#total.add({ ...seen, cases: seen.cases.map((one) => ({ ...one, part: title })) });
+    this.#times.push({ title, seconds: Math.round((performance.now() - start) / 100) / 10 });
+    if (!failure && seen.failed > 0) failure = new Error(`${seen.failed} failed`);
     if (failure) {
       const lines = readFileSync(log, 'utf8').trimEnd().split('\n');
       if (lines.length > shownLines) console.log(`(the last ${shownLines} of ${lines.length} lines)`);
@@ -97,14 +103,24 @@ export class Report {
       console.log(`\n== ${title}: failed after ${elapsed(start)}: ${failure.message}\n   log: ${log}`);
       return false;
     }
-    const cases = counts.passed + counts.skipped > 0 ? `: ${counts}` : '';
-    console.log(`   ok after ${elapsed(start)}${cases}`);
+    const cases = seen.passed + seen.skipped > 0 ? `: ${seen}` : '';
+    console.log(`   ${title}: ok after ${elapsed(start)}${cases}`);
     return true;
   }
 
-  /** The last lines of the run. */
+  /** Prints the last lines of the run and leaves its times in timings.json next to the logs. */
   end() {
-    console.log(`\n${this.total.skipped > 0 ? `${this.total.skipped} skipped; ` : ''}${elapsed(this.#start)} in all`);
-    console.log(`${this.total.passed} passed, ${this.total.failed} failed`);
+    const slowest = this.#total.cases.toSorted((a, b) => b.seconds - a.seconds).slice(0, shownCases);
+    const parts = this.#times.toSorted((a, b) => b.seconds - a.seconds);
+    const whole = Math.round((performance.now() - this.#start) / 100) / 10;
+    writeFileSync(join(logs, 'timings.json'), `${JSON.stringify({ seconds: whole, parts, slowest }, null, 2)}\n`);
+    const row = (seconds, text) => `${seconds.toFixed(1).padStart(8)} s  ${text}`;
+    console.log('\n== Time of each part (two may run side by side)');
+    for (const { title, seconds } of parts) console.log(row(seconds, title));
+    if (slowest.length > 0) console.log(`\n== The ${slowest.length} slowest test cases`);
+    for (const { name, seconds, part } of slowest) console.log(row(seconds, `${name} (${part})`));
+    const { passed, failed, skipped } = this.#total;
+    console.log(`\n${skipped > 0 ? `${skipped} skipped; ` : ''}${whole.toFixed(1)} s in all`);
+    console.log(`${passed} passed, ${failed} failed`);
   }
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/error_of.h"
+
 namespace qsf {
 namespace {
 
@@ -56,8 +58,8 @@ TEST_F(ArenaTest, TheLastByteCanBeTakenAndNoMore) {
   EXPECT_EQ(arena.used(), arena.size());
   const auto more = arena.take<char>(1, Region::tables);
   ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, ErrorCode::out_of_memory);
-  EXPECT_NE(std::string(more.error().sentence).find("'tables'"), std::string::npos);
+  EXPECT_EQ(error_of(more).code, ErrorCode::out_of_memory);
+  EXPECT_NE(std::string(error_of(more).sentence).find("'tables'"), std::string::npos);
   EXPECT_TRUE(arena.take<char>(0, Region::tables));
 }
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "converter/calibrate.h"
-#include "converter/inputs.h"
-#include "converter/inspect.h"
-#include "converter/local_files.h"
+#include "converter/cli/inspect.h"
+#include "converter/files/local_files.h"
+#include "converter/quantize/calibrate.h"
+#include "converter/readers/inputs.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/model/observed.h"

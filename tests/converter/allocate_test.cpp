@@ -1,15 +1,16 @@
 // The choice of types by size, and the measure that it goes by.
-#include "converter/allocate.h"
+#include "converter/quantize/allocate.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "converter/inputs.h"
 #include "converter/moments.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
-#include "converter/written_type.h"
+#include "converter/types/written_type.h"
 #include "formats/rows.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -77,7 +78,7 @@ TEST(Allocate, RefusesWhatIsTooSmall) {
   std::vector<TensorChoice> tensors = some_tensors(4, 1);
   const Status status = convert::choose_types(tensors, 10);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(status).code, ErrorCode::bad_argument);
 }
 
 TEST(Allocate, LossesGoThroughWhatWasMeasured) {

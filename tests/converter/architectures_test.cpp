@@ -3,8 +3,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "converter/inputs.h"
-#include "converter/recipes.h"
+#include "converter/readers/inputs.h"
+#include "converter/recipes/recipes.h"
 #include "converter/support.h"
 #include "tests/file/small_file.h"
 

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "qsf/file/reader.h"
 
@@ -128,9 +128,7 @@ TEST_F(ChatTemplate, ComesFromGguf) {
 }
 
 TEST_F(ChatTemplate, IsInspectedInShort) {
-  configure(
-      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "
-      "'\\n'}}{% endfor %}{{ '<|im_start|>assistant\\n' }}");
+  configure("{% for message in messages %}" + std::string(1'970, 'x') + "{% endfor %}");
   kept();
   std::FILE* out = std::tmpfile();
   const Bytes file = read_bytes(folder_.path("out.qsf"));
@@ -139,7 +137,7 @@ TEST_F(ChatTemplate, IsInspectedInShort) {
   std::string text(100'000, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), out));
   std::fclose(out);
-  EXPECT_NE(text.find("chatml, "), std::string::npos) << text;
+  EXPECT_NE(text.find("2 011 bytes"), std::string::npos) << text;
   EXPECT_EQ(text.find("{% for"), std::string::npos) << text;
 }
 

@@ -1,17 +1,18 @@
 // Checkpoints with a magic number: made here from fixtures, and the ternary ones that were trained.
-#include "converter/checkpoint.h"
+#include "converter/readers/checkpoints/checkpoint.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 
-#include "converter/gguf.h"
-#include "converter/inputs.h"
+#include "converter/readers/gguf/gguf.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
-#include "converter/tokenizers.h"
+#include "converter/tokenizers/tokenizers.h"
 #include "qsf/formats/format.h"
 #include "support/seeded.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -308,7 +309,7 @@ TEST(Checkpoint, ACodeThatIsNoneIsAnError) {
   Bytes row(row_bytes(*find_format(q->format), 128));
   const Status read = q->rows_of(0, 1, row);
   ASSERT_FALSE(read);
-  EXPECT_NE(std::strstr(read.error().sentence, "none of -1, 0 and 1"), nullptr) << read.error().sentence;
+  EXPECT_NE(std::strstr(error_of(read).sentence, "none of -1, 0 and 1"), nullptr) << read.error().sentence;
 }
 
 /// The trained model as GGUF has rows of queries and keys by halves, codes as TQ2_0 and scales apart.
@@ -423,11 +424,11 @@ TEST(Qwen3cTokenizer, WhatIsNotMergedIsAnError) {
   token(0, "abc");  // of two that are not there
   const auto one = convert::read_qwen3c_tokenizer(bytes, 10);
   ASSERT_FALSE(one);
-  EXPECT_NE(std::strstr(one.error().sentence, "not two others"), nullptr) << one.error().sentence;
+  EXPECT_NE(std::strstr(error_of(one).sentence, "not two others"), nullptr) << one.error().sentence;
   for (int i = 0; i < 100; ++i) token(-1, std::string(1000, 'a'));
   const auto many = convert::read_qwen3c_tokenizer(bytes, 1000);
   ASSERT_FALSE(many);
-  EXPECT_NE(std::strstr(many.error().sentence, "steps of merging"), nullptr) << many.error().sentence;
+  EXPECT_NE(std::strstr(error_of(many).sentence, "steps of merging"), nullptr) << many.error().sentence;
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "converter/support.h"
+#include "tests/support/error_of.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 namespace {
@@ -17,7 +19,7 @@ struct Outcome {
 };
 
 Outcome run(const std::string& arguments) {
-  const std::string command = std::string(QSF_BIN_DIR) + "/qsf-convert " + arguments + " 2>&1";
+  const std::string command = program_dir() + "/qsf-convert " + arguments + " 2>&1";
   std::FILE* pipe = popen(command.c_str(), "r");
   Outcome out;
   if (!pipe) return out;
@@ -117,7 +119,7 @@ TEST(Command, TypesOfSingleRoles) {
         8.0 * static_cast<double>(tensor_bytes(*find_format(tensor.format), tensor.layout, tensor.rows, tensor.cols));
   }
   EXPECT_LE(bits / weights, 6.0);
-  expect(run(kLlama + " " + out + size + "2 --tensor-type token_embd=f32"), 1, "already takes");
+  expect(run(kLlama + " " + out + size + "2 --tensor-type token_embd=f32"), 1, "with a type of their own take");
 }
 
 // Moments, losses of layers, searches and descents are shared out over threads; no byte tells over how many.
@@ -233,7 +235,7 @@ TEST(Command, InspectFindsEveryDamagedByteOfTheTablesAndSegments) {
     const Status status = convert::inspect(convert::input_of("damaged.qsf", damaged), sink);
     std::fclose(sink);
     ASSERT_FALSE(status) << place;
-    EXPECT_NE(status.error().sentence[0], 0);
+    EXPECT_NE(error_of(status).sentence[0], 0);
   }
   expect(run("--inspect " + folder.path("damaged.qsf")), 1, "checksum");
 }

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 
 namespace qsf::test {

@@ -5,18 +5,19 @@
 #include <map>
 #include <string>
 
-#include "converter/convert.h"
-#include "converter/inputs.h"
-#include "converter/recipe_json.h"
-#include "converter/settings.h"
+#include "converter/conversion/conversion.h"
+#include "converter/readers/inputs.h"
+#include "converter/recipes/recipe_json.h"
+#include "converter/recipes/settings.h"
 #include "file/open_file.h"
 #include "file/small_file.h"
 #include "qsf/base/half.h"
+#include "tests/support/paths.h"
 
 namespace qsf::convert {
 namespace {
 
-const std::string kData = std::string(QSF_SOURCE_DIR) + "/tests/data/";
+const std::string kData = source_dir() + "/tests/data/";
 
 ModelSource opened(const std::string& name) {
   Result<ModelSource> model = open_model(kData + name);
@@ -253,7 +254,7 @@ TEST(Experts, TheFirstLayersMayBeDense) {
   const Result<Recipe> recipe = read_recipe(*json, "r.json");
   ASSERT_TRUE(recipe) << recipe.error().sentence;
   const auto dense = [&](Naming naming, const Json& value) {
-    const auto lookup = [&](const std::string& key) { return key == "dense" ? value : Json(nullptr); };
+    const Lookup lookup{.value = [&](const std::string& key) { return key == "dense" ? value : Json(nullptr); }};
     const Result<LayerRules> rules = resolve(*recipe, naming, lookup, "c.json");
     EXPECT_TRUE(rules) << rules.error().sentence;
     return rules ? rules->exceptions.at(0).layers : std::vector<std::uint32_t>{99};
@@ -261,7 +262,7 @@ TEST(Experts, TheFirstLayersMayBeDense) {
   EXPECT_EQ(dense(Naming::hugging_face, 3), (std::vector<std::uint32_t>{0, 1, 2}));
   EXPECT_EQ(dense(Naming::hugging_face, 0), std::vector<std::uint32_t>{});
   EXPECT_EQ(dense(Naming::gguf, 3), std::vector<std::uint32_t>{0});
-  const auto huge = [](const std::string&) { return Json(1e9); };
+  const Lookup huge{.value = [](const std::string&) { return Json(1e9); }};
   EXPECT_FALSE(resolve(*recipe, Naming::hugging_face, huge, "c.json"));
 }
 
@@ -274,9 +275,9 @@ std::string recipe_refusal(const std::string& text) {
 
 TEST(Experts, RecipesThatCannotBeAreRefused) {
   EXPECT_EQ(recipe_refusal(R"({"name": "a", "tensors": {"ffn_up": "l.{}.{expert}.up"}})"),
-            "r.json: the name \"l.{}.{expert}.up\" of ffn_up has {expert} where it cannot");
+            "r.json: the name \"l.{}.{expert}.up\" of ffn_up has {expert} in the wrong place");
   EXPECT_EQ(recipe_refusal(R"({"name": "a", "tensors": {"expert_up": "{expert}.{}.{expert}.up"}})"),
-            "r.json: the name \"{expert}.{}.{expert}.up\" of expert_up has {expert} where it cannot");
+            "r.json: the name \"{expert}.{}.{expert}.up\" of expert_up has {expert} in the wrong place");
   EXPECT_EQ(recipe_refusal(R"({"name": "a", "layer": {"n_experts": {"config": []}}})"),
             "r.json: a list of keys is empty");
   EXPECT_EQ(recipe_refusal(R"({"name": "a", "sizes": {"dim": {"config": "a", "gguf": 4}}})"),

@@ -5,7 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "converter/parts.h"
+#include "converter/tensors/parts.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::convert {
 namespace {
@@ -49,7 +50,7 @@ TEST(FlatPart, IsRefusedOfWhatIsNoMatrix) {
        {std::vector<std::uint64_t>{6}, {}, {3, 0}, {1u << 20, 2, 2}, {2, std::uint64_t{1} << 32}}) {
     const Result<RowRange> range = rows_of_part({"odd", "F32", FormatId::f32, shape, {}}, {.flat = true}, {}, {});
     ASSERT_FALSE(range) << shape.size();
-    EXPECT_EQ(range.error().code, ErrorCode::bad_input);
+    EXPECT_EQ(error_of(range).code, ErrorCode::bad_input);
   }
 }
 

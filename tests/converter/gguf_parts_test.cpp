@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <limits>
 
-#include "converter/gguf.h"
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
+#include "converter/readers/gguf/gguf.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "qsf/base/half.h"
 #include "qsf/base/try.h"

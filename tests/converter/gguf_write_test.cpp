@@ -1,15 +1,15 @@
 // Models as GGUF files: what is written is read back to the same model, by the reader that is held to llama.cpp's own
 // files.
-#include "converter/gguf_write.h"
-
 #include <cmath>
 #include <filesystem>
 
-#include "converter/gguf_form.h"
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
-#include "converter/written_type.h"
+#include "converter/types/gguf_form.h"
+#include "converter/types/written_type.h"
+#include "converter/write/gguf/write.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -178,8 +178,8 @@ TEST(GgufWrite, WritesTypesThatAreNoFormats) {
     EXPECT_TRUE(read_bytes(folder.path("again.gguf")) == read_bytes(folder.path("model.gguf"))) << name;
     const Status refused = write(kStories, options, folder.path("refused.qsf"));
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
-    EXPECT_EQ(refused.error().sentence, name + " is a type of GGUF files alone: the output's name must end in .gguf");
+    EXPECT_EQ(error_of(refused).code, ErrorCode::unsupported);
+    EXPECT_EQ(error_of(refused).sentence, name + " is a type of GGUF files alone: the output's name must end in .gguf");
     EXPECT_FALSE(std::filesystem::exists(folder.path("refused.qsf")));
   }
 }
@@ -198,7 +198,7 @@ TEST(GgufWrite, RefusesWhatGgufCannotSay) {
   EXPECT_NE(refusal(kData + "yarn", {}).find("differs in rope_scale"), std::string::npos);
   EXPECT_NE(refusal(kData + "gemma2", {}).find("differs in attention_scale"), std::string::npos);
   EXPECT_NE(refusal(kData + "bitnet", {}).find("differs in activation"), std::string::npos);
-  EXPECT_NE(refusal(kData + "bert", {}).find("does not say what GGUF calls"), std::string::npos);
+  EXPECT_NE(refusal(kData + "bert", {}).find("has no GGUF name for"), std::string::npos);
   EXPECT_NE(refusal(kData + "llama", FormatId::q4).find("GGUF has no type 4bit; it has f32, f16, bf16, q4_0"),
             std::string::npos);
 }

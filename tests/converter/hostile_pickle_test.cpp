@@ -2,10 +2,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "converter/pytorch.h"
+#include "converter/readers/hugging_face/pytorch.h"
 #include "converter/support.h"
 #include "native/process.h"
 #include "support/pickle.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -156,8 +157,8 @@ std::vector<Hostile> hostile_archives() {
   add("encrypted", bad, {}, "compressed or encrypted");
   bad = good;
   bad.size_off = 1 << 30;
-  add("a bomb", bad, {}, "pass what the archive has");
-  for (const auto& [off, part] : {std::pair{std::uint64_t{1} << 62, "pass what the archive has"},
+  add("a bomb", bad, {}, "pass the archive's end");
+  for (const auto& [off, part] : {std::pair{std::uint64_t{1} << 62, "pass the archive's end"},
                                   std::pair{~std::uint64_t{0} - 7, "another size"}}) {
     bad = good;
     bad.in64 = true;
@@ -231,8 +232,8 @@ std::vector<Hostile> hostile_files() {
   out.push_back({"a short storage, older", listed({"0"}, 2, 4), "pass the file's end"});
   out.push_back({"listed twice, older", listed({"0", "0"}, 2, 8), "listed twice"});
   out.push_back({"of nobody, older", listed({"1"}, 2, 8), "belongs to no tensor"});
-  out.push_back({"bytes behind, older", listed({"0"}, 2, 9), "behind its last storage"});
-  out.push_back({"nothing there, older", listed({}, 2, 0), "behind its last storage"});
+  out.push_back({"bytes behind, older", listed({"0"}, 2, 9), "after its last storage"});
+  out.push_back({"nothing there, older", listed({}, 2, 0), "after its last storage"});
   return out;
 }
 
@@ -242,8 +243,8 @@ TEST(HostilePickles, AreRefusedWithASentence) {
     std::vector<convert::SourceTensor> tensors;
     const Status read = convert::read_pytorch(convert::input_of("x.bin", hostile.file), tensors);
     ASSERT_FALSE(read);
-    EXPECT_NE(read.error().code, ErrorCode::internal);
-    EXPECT_NE(std::strstr(read.error().sentence, hostile.part), nullptr) << read.error().sentence;
+    EXPECT_NE(error_of(read).code, ErrorCode::internal);
+    EXPECT_NE(std::strstr(error_of(read).sentence, hostile.part), nullptr) << read.error().sentence;
   }
 }
 

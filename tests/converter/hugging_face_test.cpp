@@ -1,13 +1,14 @@
 // Damaged and unusual Hugging Face directories: an error with a sentence that names the cause.
-#include "converter/hugging_face.h"
+#include "converter/readers/hugging_face/hugging_face.h"
 
 #include <cstring>
 #include <filesystem>
 
-#include "converter/inputs.h"
-#include "converter/recipes.h"
-#include "converter/safetensors.h"
+#include "converter/readers/hugging_face/safetensors.h"
+#include "converter/readers/inputs.h"
+#include "converter/recipes/recipes.h"
 #include "converter/support.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -313,8 +314,8 @@ TEST_F(Weight, BeyondFp16) {
   for (const FormatId format : {FormatId::f16, FormatId::q8, FormatId::q4}) {
     const auto result = with(1e6f, format);
     ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code, ErrorCode::bad_input);
-    EXPECT_NE(std::strstr(result.error().sentence, "model.layers.0.self_attn.q_proj.weight"), nullptr);
+    EXPECT_EQ(error_of(result).code, ErrorCode::bad_input);
+    EXPECT_NE(std::strstr(error_of(result).sentence, "model.layers.0.self_attn.q_proj.weight"), nullptr);
     EXPECT_FALSE(std::filesystem::exists(folder_.path("out.qsf")));
     EXPECT_FALSE(std::filesystem::exists(folder_.path("out.qsf.tmp")));
   }
@@ -328,7 +329,7 @@ TEST_F(Weight, NotFinite) {
     for (const FormatId format : {FormatId::f32, FormatId::f16, FormatId::q8, FormatId::q4}) {
       const auto result = with(value, format);
       ASSERT_FALSE(result);
-      EXPECT_NE(std::strstr(result.error().sentence, "row 0, column 0"), nullptr) << result.error().sentence;
+      EXPECT_NE(std::strstr(error_of(result).sentence, "row 0, column 0"), nullptr) << result.error().sentence;
     }
   }
 }

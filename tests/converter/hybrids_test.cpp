@@ -66,7 +66,7 @@ TEST(Hybrids, WhatWouldChangeTheResultIsRefused) {
   };
   const Case cases[] = {
       {"lfm2", "conv_bias", true, "config.json: \"conv_bias\" is not false, which the recipe lfm2 is for"},
-      {"lfm2", "conv_L_cache", 9, "config.json: \"conv_taps\" is 9; it must be a whole number from 0 to 8"},
+      {"lfm2", "conv_L_cache", 9, "config.json: \"conv_L_cache\" is 9; it must be a whole number from 0 to 8"},
       {"lfm2", "conv_L_cache", 4, "tensor model.layers.0.conv.conv.weight is [128, 1, 3]"},
       {"qwen3.5", "attn_output_gate", false, "\"attn_output_gate\" is not true"},
       {"qwen3.5", "linear_num_key_heads", 3, "state_heads 4 is not a multiple of state_key_heads 3"},

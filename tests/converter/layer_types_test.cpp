@@ -1,9 +1,10 @@
 // Which layers are of which type: every form in which a source says it, and what is refused.
-#include "converter/layer_types.h"
+#include "converter/model/layer_types.h"
 
 #include <gtest/gtest.h>
 
-#include "converter/recipe_json.h"
+#include "converter/recipes/recipe_json.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::convert {
 namespace {
@@ -29,7 +30,8 @@ std::string convolutions(const Json& config, Naming naming = Naming::hugging_fac
   EXPECT_TRUE(json);
   const Result<Recipe> recipe = read_recipe(*json, "toy.json");
   EXPECT_TRUE(recipe) << recipe.error().sentence;
-  const Lookup lookup = [&](const std::string& key) { return config.contains(key) ? config[key] : Json(nullptr); };
+  const Lookup lookup{
+      .value = [&](const std::string& key) { return config.contains(key) ? config[key] : Json(nullptr); }};
   const auto types = read_layer_types(*recipe, naming, lookup, n_layers, "config");
   if (!types) return types.error().sentence;
   std::string text;
@@ -52,16 +54,17 @@ TEST(LayerTypes, AreNamedListedOrEveryNth) {
 }
 
 TEST(LayerTypes, AreRefusedWhereTheyAreNotSaid) {
-  EXPECT_EQ(convolutions({{"taps", 3}}), "config: \"types\" is missing, which says what each layer is");
+  EXPECT_EQ(convolutions({{"taps", 3}}), "config: \"types\" is missing; it names the type of each layer");
   EXPECT_EQ(convolutions({{"types", {"conv", "full", "slow", "conv", "full"}}}),
             "config: the layer type \"slow\" is not supported");
-  const std::string wrong = "config: \"types\" does not say what each of 5 layers is";
+  const std::string wrong = "config: \"types\" does not name the type of each of 5 layers";
   EXPECT_EQ(convolutions({{"types", {"conv", "full"}}}), wrong);
   EXPECT_EQ(convolutions({{"types", "full"}}), wrong);
   EXPECT_EQ(convolutions({{"types", {7}}}), wrong) << "there is no layer 7";
   EXPECT_EQ(convolutions({{"types", {1, -1}}}), wrong);
   EXPECT_EQ(convolutions({{"types", 0}}), wrong);
-  EXPECT_EQ(convolutions({{"kv", {0, 8, 0}}}, Naming::gguf), "config: \"kv\" does not say what each of 5 layers is");
+  EXPECT_EQ(convolutions({{"kv", {0, 8, 0}}}, Naming::gguf),
+            "config: \"kv\" does not name the type of each of 5 layers");
   EXPECT_EQ(convolutions({{"types", {"conv", 1, "conv", "full", "full"}}}),
             "config: the layer type \"?\" is not supported");
 }
@@ -78,7 +81,7 @@ TEST(LayerTypes, ARecipeNamesTypesThatItHas) {
     ASSERT_TRUE(json);
     const Result<Recipe> recipe = read_recipe(*json, "t.json");
     ASSERT_FALSE(recipe) << wrong;
-    EXPECT_EQ(recipe.error().code, ErrorCode::bad_input) << wrong;
+    EXPECT_EQ(error_of(recipe).code, ErrorCode::bad_input) << wrong;
   }
 }
 

@@ -1,7 +1,8 @@
 // Losses that are kept between conversions.
-#include "converter/losses.h"
+#include "converter/quantize/losses.h"
 
 #include "converter/support.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -13,8 +14,8 @@ const std::pair kGate{3u, Role::ffn_gate};
 
 FormatId type(std::string_view name) { return find_format(name)->id; }
 
-Result<Losses> read(const std::string& text, const std::string& measured_on = kModel) {
-  return Losses::read(convert::input_of("losses.json", std::as_bytes(std::span(text))), measured_on);
+Result<Losses> read(const std::string& text) {
+  return Losses::read(convert::input_of("losses.json", std::as_bytes(std::span(text))));
 }
 
 TEST(Losses, ComeBackToTheBit) {
@@ -28,7 +29,7 @@ TEST(Losses, ComeBackToTheBit) {
   losses.add({0, Role::token_embd}, type("q4_k"), tiny);
   ASSERT_TRUE(losses.write(path));
   const Bytes bytes = read_bytes(path);
-  const Result<Losses> back = Losses::read(convert::input_of("losses.json", bytes), kModel);
+  const Result<Losses> back = Losses::read(convert::input_of("losses.json", bytes));
   ASSERT_TRUE(back) << back.error().sentence;
   EXPECT_EQ(back->find(kGate, type("q2_k")), third);
   EXPECT_EQ(back->find({0, Role::token_embd}, type("q4_k")), tiny);
@@ -38,9 +39,12 @@ TEST(Losses, ComeBackToTheBit) {
 }
 
 TEST(Losses, OfAnotherModelAreRefused) {
-  const Result<Losses> refused = read(R"({"measured_on": "0124", "losses": []})");
+  const Result<Losses> read_back = read(R"({"measured_on": "0124", "losses": []})");
+  ASSERT_TRUE(read_back);
+  EXPECT_TRUE(read_back->check("0124", "losses.json"));
+  const Status refused = read_back->check(kModel, "losses.json");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(refused).code, ErrorCode::bad_argument);
 }
 
 TEST(Losses, RefusesWhatIsNoFileOfLosses) {
@@ -60,7 +64,7 @@ TEST(Losses, RefusesWhatIsNoFileOfLosses) {
         begin + R"({"section": 3, "tensor": "ffn_gate", "type": "q2_k"}]})"}) {
     const Result<Losses> refused = read(bad);
     ASSERT_FALSE(refused) << bad;
-    EXPECT_EQ(refused.error().code, ErrorCode::bad_input) << bad;
+    EXPECT_EQ(error_of(refused).code, ErrorCode::bad_input) << bad;
   }
 }
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <set>
 
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "native/process.h"
 #include "support/pickle.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "converter/measure.h"
+#include "converter/rounding/measure.h"
 #include "qsf/model/observed.h"
 #include "support/seeded.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/safetensors_file.h"
 
 namespace qsf::test {

@@ -1,5 +1,5 @@
 // Packed tensors of Hugging Face checkpoints: gpt-oss's microscaling floats and BitNet's ternary weights.
-#include "converter/packed.h"
+#include "converter/readers/hugging_face/packed.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,12 @@
 #include <cstring>
 #include <filesystem>
 
-#include "converter/inputs.h"
-#include "converter/safetensors.h"
+#include "converter/readers/hugging_face/safetensors.h"
+#include "converter/readers/inputs.h"
 #include "converter/safetensors_file.h"
 #include "qsf/formats/format.h"
 #include "support/seeded.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -89,8 +90,8 @@ TEST(Packed, PartsThatDoNotFitAreRefused) {
                                       {StoredTensor{"I8", {2, 3, 16}, Bytes(96)}, scales}}) {
     const Joined joined = join({{"up_blocks", first}, {"up_scales", second}});
     ASSERT_FALSE(joined.status);
-    EXPECT_EQ(joined.status.error().code, ErrorCode::bad_input);
-    EXPECT_NE(std::strstr(joined.status.error().sentence, "up_scales"), nullptr) << joined.status.error().sentence;
+    EXPECT_EQ(error_of(joined.status).code, ErrorCode::bad_input);
+    EXPECT_NE(std::strstr(error_of(joined.status).sentence, "up_scales"), nullptr) << joined.status.error().sentence;
   }
   // Either alone stays what it is.
   EXPECT_EQ(join({{"up_blocks", blocks}, {"down_scales", scales}}).model.tensors.size(), 2u);

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "file/open_file.h"
 
@@ -32,7 +32,7 @@ Ran qsf_convert(std::vector<std::string> arguments, const Around& around = {}) {
   return run(arguments, around);
 }
 
-/// The error that a run ended with, in the form that docs/errors.md states.
+/// The error that a run ended with, in the form that docs/reference/errors.md states.
 void expect(const Ran& ran, const std::string& code, const std::string& part) {
   EXPECT_EQ(ran.code, 1) << ran.err;
   EXPECT_TRUE(ran.err.starts_with("qsf-convert: " + code + ": ")) << ran.err;
@@ -167,6 +167,47 @@ TEST_F(Output, IsRemovedWhenASignalComes) {
     EXPECT_EQ(n_files(folder_), 2u);
     EXPECT_EQ(read_bytes(out_).size(), 7u);
   }
+}
+
+TEST_F(Output, IsRemovedWhenTwoSignalsCome) {
+  const std::string in = large_checkpoint(folder_);
+  write_text(out_, "earlier");
+  const Ran ran = qsf_convert({in, out_, "--quiet"}, {.input = {}, .environment = {}, .meanwhile = [&](pid_t child) {
+                                                        EXPECT_TRUE(writing(folder_));
+                                                        kill(child, SIGINT);
+                                                        kill(child, SIGTERM);
+                                                      }});
+  EXPECT_TRUE(ran.code == 128 + SIGINT || ran.code == 128 + SIGTERM) << ran.code << ran.err;
+  EXPECT_EQ(n_files(folder_), 2u);
+  EXPECT_EQ(read_bytes(out_).size(), 7u);
+}
+
+/// Where the first signal is only noted, in a write that goes on after it, the second one ends the program.
+TEST_F(Output, ASecondSignalEndsTheProgramAnywhere) {
+  const std::string full = folder_.path("full");
+  ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
+  const int end = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(end, 0);
+  const std::string much(4096, 'x');
+  while (::write(end, much.data(), much.size()) > 0) {
+  }
+  const Ran ran = qsf_convert({kLlama, out_}, {.input = {},
+                                               .environment = {},
+                                               .meanwhile =
+                                                   [&](pid_t child) {
+                                                     for (int i = 0; i < 5000 && !fs::exists(out_); ++i) {
+                                                       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                                     }
+                                                     kill(child, SIGTERM);
+                                                     std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                                                     kill(child, SIGINT);
+                                                     std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+                                                     kill(child, SIGKILL);
+                                                   },
+                                               .out = full});
+  ::close(end);
+  EXPECT_EQ(ran.code, 128 + SIGINT) << ran.err;
+  EXPECT_EQ(n_files(folder_), 2u);
 }
 
 TEST_F(Output, NothingIsLeftOfACalibrationThatASignalEnds) {

@@ -1,17 +1,18 @@
 // pytorch_model.bin in both layouts: real pickles around made-up storages, the same weights as safetensors, views.
-#include "converter/pytorch.h"
+#include "converter/readers/hugging_face/pytorch.h"
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 
-#include "converter/inputs.h"
-#include "converter/safetensors.h"
+#include "converter/readers/hugging_face/safetensors.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "qsf/base/half.h"
 #include "qsf/formats/format.h"
 #include "support/pickle.h"
 #include "support/seeded.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -300,7 +301,7 @@ TEST(PyTorch, ParametersAndWholeNumbers) {
   Bytes row(12);
   const Status read = tensors[1].rows_of(0, 1, row);  // 2^24 + 1 is no float
   ASSERT_FALSE(read);
-  EXPECT_NE(std::strstr(read.error().sentence, "I64"), nullptr) << read.error().sentence;
+  EXPECT_NE(std::strstr(error_of(read).sentence, "I64"), nullptr) << read.error().sentence;
 }
 
 TEST(PyTorch, OtherViewsAreRefusedByName) {
@@ -314,8 +315,8 @@ TEST(PyTorch, OtherViewsAreRefusedByName) {
     std::vector<SourceTensor> out;
     const Status read = convert::read_pytorch(convert::input_of("x.bin", file), out);
     ASSERT_FALSE(read);
-    EXPECT_EQ(read.error().code, ErrorCode::unsupported);
-    EXPECT_NE(std::strstr(read.error().sentence, "tensor t is a view"), nullptr) << read.error().sentence;
+    EXPECT_EQ(error_of(read).code, ErrorCode::unsupported);
+    EXPECT_NE(std::strstr(error_of(read).sentence, "tensor t is a view"), nullptr) << read.error().sentence;
   }
 }
 
@@ -328,7 +329,7 @@ TEST(PyTorch, EveryCutIsAnError) {
       std::vector<SourceTensor> out;
       const Status read = convert::read_pytorch(convert::input_of("x.bin", std::span(file).first(size)), out);
       ASSERT_FALSE(read) << size;
-      EXPECT_NE(read.error().code, ErrorCode::internal);
+      EXPECT_NE(error_of(read).code, ErrorCode::internal);
     }
   }
 }

@@ -4,13 +4,14 @@
 #include <functional>
 
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
-#include "converter/parts.h"
-#include "converter/recipe_json.h"
-#include "converter/recipes.h"
+#include "converter/readers/inputs.h"
+#include "converter/recipes/recipe_json.h"
+#include "converter/recipes/recipes.h"
 #include "converter/support.h"
+#include "converter/tensors/parts.h"
 #include "qsf/base/try.h"
 #include "tests/file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -141,8 +142,8 @@ class ToyRecipe : public ::testing::Test {
     write();
     const Result<Bytes> file = converted();
     ASSERT_FALSE(file) << part;
-    EXPECT_EQ(file.error().code, code) << file.error().sentence;
-    EXPECT_NE(std::strstr(file.error().sentence, part.c_str()), nullptr) << file.error().sentence;
+    EXPECT_EQ(error_of(file).code, code) << file.error().sentence;
+    EXPECT_NE(std::strstr(error_of(file).sentence, part.c_str()), nullptr) << file.error().sentence;
   }
 
   const Folder folder_;
@@ -206,13 +207,13 @@ TEST_F(ToyRecipe, ConfigurationsMustHoldWhatTheRecipeAsksFor) {
   config_["curve"] = "softplus";
   expect(ErrorCode::unsupported, "the activation \"softplus\" is not supported");
   config_["curve"] = json::array();
-  expect(ErrorCode::bad_input, "\"activation\" is a list");
+  expect(ErrorCode::bad_input, "\"curve\" is a list");
   config_ = before;
   config_["word_scale"] = 1e30;
   expect(ErrorCode::bad_input, "from 0 to 1000000");
   config_ = before;
   config_["depth"] = "four";
-  expect(ErrorCode::bad_input, "\"depth\" must be a whole number");
+  expect(ErrorCode::bad_input, "\"depth\" is \"four\"; it must be a whole number");
   config_["depth"] = 2;
   expect(ErrorCode::bad_input, "layer 2, but there are 2");
 }
@@ -325,9 +326,9 @@ TEST_F(ToyRecipe, MaliciousJsonIsRefused) {
     write_text(file_, text);
     const Result<Bytes> file = converted();
     ASSERT_FALSE(file) << part;
-    EXPECT_EQ(file.error().code, ErrorCode::bad_input) << file.error().sentence;
-    EXPECT_NE(std::strstr(file.error().sentence, "recipe.json"), nullptr) << file.error().sentence;
-    EXPECT_NE(std::strstr(file.error().sentence, part), nullptr) << file.error().sentence;
+    EXPECT_EQ(error_of(file).code, ErrorCode::bad_input) << file.error().sentence;
+    EXPECT_NE(std::strstr(error_of(file).sentence, "recipe.json"), nullptr) << file.error().sentence;
+    EXPECT_NE(std::strstr(error_of(file).sentence, part), nullptr) << file.error().sentence;
   };
   refused("", "not valid JSON");
   refused(R"({"name": "toy", "layer": {"window": 1e999}})", "not valid JSON");
@@ -337,7 +338,7 @@ TEST_F(ToyRecipe, MaliciousJsonIsRefused) {
   std::filesystem::resize_file(file_, (256u << 20) + 1);
   const Result<Bytes> file = converted();
   ASSERT_FALSE(file);
-  EXPECT_NE(std::strstr(file.error().sentence, "bytes of JSON are too many"), nullptr) << file.error().sentence;
+  EXPECT_NE(std::strstr(error_of(file).sentence, "bytes of JSON are too many"), nullptr) << file.error().sentence;
 }
 
 TEST_F(ToyRecipe, FileMustBeThereAndIsNotOverwritten) {
@@ -345,8 +346,8 @@ TEST_F(ToyRecipe, FileMustBeThereAndIsNotOverwritten) {
   ASSERT_TRUE(model) << model.error().sentence;
   const Result<convert::Summary> over = convert_file(*model, {}, file_);
   ASSERT_FALSE(over);
-  EXPECT_EQ(over.error().code, ErrorCode::bad_argument);
-  EXPECT_EQ(convert::open_model(model_, false, folder_.path("none.json")).error().code, ErrorCode::io_error);
+  EXPECT_EQ(error_of(over).code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(convert::open_model(model_, false, folder_.path("none.json"))).code, ErrorCode::io_error);
 }
 
 TEST(RecipeFile, EveryOneThatIsCompiledInIsKnown) {
@@ -411,7 +412,8 @@ TEST(RecipeFile, HoldsForGguf) {
   write_bytes(from, writer.file());
   const Result<convert::ModelSource> missing = convert::open_model(from, true, recipe);
   ASSERT_FALSE(missing);
-  EXPECT_NE(std::strstr(missing.error().sentence, "\"side_by_side\" is missing"), nullptr) << missing.error().sentence;
+  EXPECT_NE(std::strstr(error_of(missing).sentence, "\"llama.side_by_side\" is missing"), nullptr)
+      << missing.error().sentence;
 
   writer.flag("llama.side_by_side", true);
   writer.f32("llama.sharpness", 0.25f);

@@ -3,12 +3,13 @@
 #include <cstring>
 #include <filesystem>
 
-#include "converter/gguf.h"
+#include "converter/files/json.h"
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
-#include "converter/json.h"
+#include "converter/readers/gguf/gguf.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "native/process.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -71,7 +72,7 @@ TEST_F(Config, OldAndNewRopeKeysThatDisagree) {
   const double theta = rope["rope_theta"];
   for (const json& scaling :
        {json{{"type", "linear"}, {"factor", 2.0}}, json{{"rope_type", "default"}, {"rope_theta", theta + 1}}}) {
-    expect(error_with("rope_scaling", scaling), ErrorCode::bad_input, "says otherwise than \"rope_parameters\"");
+    expect(error_with("rope_scaling", scaling), ErrorCode::bad_input, "contradicts \"rope_parameters\"");
   }
   expect(error_with("rope_theta", theta * 2), ErrorCode::bad_input, "\"rope_theta\" is");
   expect(error_with("rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}), ErrorCode::unsupported, "dynamic");
@@ -189,7 +190,7 @@ TEST_F(Keys, TooManyOrTooLong) {
   for (int i = 0; i < 65537; ++i) many.u32(std::to_string(i), 0);
   Result<convert::Gguf> gguf = read(many);
   ASSERT_FALSE(gguf);
-  expect(gguf.error(), ErrorCode::unsupported, "too many");
+  expect(error_of(gguf), ErrorCode::unsupported, "too many");
   GgufWriter long_token;
   long_token.text("tokenizer.ggml.model", "llama");
   long_token.texts("tokenizer.ggml.tokens", {"a", std::string(3073, 'b')});
@@ -199,7 +200,7 @@ TEST_F(Keys, TooManyOrTooLong) {
   ASSERT_TRUE(gguf);
   const auto tokenizer = convert::read_gguf_tokenizer(*gguf);
   ASSERT_FALSE(tokenizer);
-  expect(tokenizer.error(), ErrorCode::unsupported, "token 1 is written with 3073 bytes");
+  expect(error_of(tokenizer), ErrorCode::unsupported, "token 1 is written with 3073 bytes");
 }
 
 TEST(JsonBounds, AreEachRefused) {

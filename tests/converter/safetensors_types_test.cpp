@@ -3,11 +3,12 @@
 #include <cstring>
 #include <limits>
 
-#include "converter/safetensors.h"
+#include "converter/readers/hugging_face/safetensors.h"
 #include "converter/support.h"
 #include "qsf/base/half.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -49,8 +50,8 @@ void expect_refused(const std::string& type, T value) {
   put(data, value);
   const Result<std::vector<float>> read = values_of(type, data, 1);
   ASSERT_FALSE(read) << type;
-  EXPECT_EQ(read.error().code, ErrorCode::bad_input);
-  EXPECT_NE(std::strstr(read.error().sentence, type.c_str()), nullptr) << read.error().sentence;
+  EXPECT_EQ(error_of(read).code, ErrorCode::bad_input);
+  EXPECT_NE(std::strstr(error_of(read).sentence, type.c_str()), nullptr) << read.error().sentence;
 }
 
 TEST(SafetensorsTypes, WholeNumbersAndFloats) {
@@ -131,7 +132,7 @@ TEST(SafetensorsTypes, OthersAreOnlyListed) {
   for (const char* type : {"F4", "F6_E2M3", "C64", "MXFP4", "Q8_0"}) {
     const Result<std::vector<float>> read = values_of(type, Bytes(17), 32);
     ASSERT_FALSE(read);
-    EXPECT_EQ(read.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(error_of(read).code, ErrorCode::unsupported);
   }
 }
 

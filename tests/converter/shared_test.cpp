@@ -5,10 +5,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "converter/inputs.h"
-#include "converter/llama2c.h"
+#include "converter/readers/checkpoints/llama2c.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
-#include "converter/tokenizers.h"
+#include "converter/tokenizers/tokenizers.h"
 #include "qsf/base/half.h"
 #include "qsf/file/roles.h"
 

@@ -5,9 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
-#include "converter/written_type.h"
+#include "converter/types/written_type.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -154,7 +155,7 @@ TEST(Inputs, GiveRangesWithinTheirSizeOnly) {
   for (const std::uint64_t offset : {7ull, 11ull, ~0ull, ~0ull - 3}) {
     const Status status = input.read(offset, into);
     ASSERT_FALSE(status) << offset;
-    EXPECT_EQ(status.error().code, ErrorCode::truncated);
+    EXPECT_EQ(error_of(status).code, ErrorCode::truncated);
     EXPECT_FALSE(convert::read_range(input, offset, 4));
   }
   EXPECT_FALSE(convert::read_range(input, 0, ~0ull));

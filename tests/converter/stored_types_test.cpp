@@ -6,10 +6,10 @@
 #include <cmath>
 #include <string>
 
-#include "converter/decoded.h"
-#include "converter/measure.h"
 #include "converter/moments.h"
-#include "converter/written_type.h"
+#include "converter/rounding/measure.h"
+#include "converter/types/decoded.h"
+#include "converter/types/written_type.h"
 #include "formats/rows.h"
 
 namespace qsf::test {

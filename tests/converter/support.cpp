@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "converter/inputs.h"
+#include "converter/readers/inputs.h"
 #include "qsf/base/half.h"
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"

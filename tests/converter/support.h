@@ -12,14 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "converter/convert.h"
-#include "converter/inspect.h"
+#include "converter/cli/inspect.h"
+#include "converter/conversion/conversion.h"
 #include "qsf/file/layout.h"
 #include "support/gguf.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 
-inline const std::string kSource = QSF_SOURCE_DIR;
+inline const std::string kSource = source_dir();
 inline const std::string kShared = kSource + "/../shared/data";
 inline const std::array<std::string, 6> kFixtures{"tests/data/llama", "tests/data/llama3-rope", "tests/data/mistral",
                                                   "tests/data/qwen2", "tests/data/qwen3",       "models/stories"};

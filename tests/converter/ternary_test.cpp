@@ -4,11 +4,12 @@
 #include <cstring>
 #include <limits>
 
-#include "converter/gguf.h"
+#include "converter/readers/gguf/gguf.h"
 #include "converter/support.h"
 #include "qsf/base/half.h"
 #include "qsf/formats/format.h"
 #include "support/seeded.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -156,17 +157,17 @@ TEST(Ternary, SizesThatFitNothingAreRefused) {
     std::uint64_t n_scales;  // 0: no such tensor
     const char* part;
   };
-  for (const Case& c : {Case{kCols, kRows * kCols / 4 - 32, 0, "in no way that is known"},
-                        Case{kCols, 3 * kRows * kCols, 0, "in no way that is known"},
-                        Case{kCols, kRows * kCols / 4, 5, "of another size"},
-                        Case{kCols + 4, kRows * kCols / 4, 5, "in no way that is known"}}) {
+  for (const Case& c :
+       {Case{kCols, kRows * kCols / 4 - 32, 0, "no known layout"}, Case{kCols, 3 * kRows * kCols, 0, "no known layout"},
+        Case{kCols, kRows * kCols / 4, 5, "of another size"},
+        Case{kCols + 4, kRows * kCols / 4, 5, "no known layout"}}) {
     GgufWriter writer;
     writer.tensor("t.weight", GgmlType::i2_s, {c.cols, kRows}, Bytes(c.bytes));
     if (c.n_scales != 0) writer.tensor("t.scale", GgmlType::f32, {c.n_scales}, Bytes(4 * c.n_scales));
     const Result<Read> tensor = read(writer);
     ASSERT_FALSE(tensor) << c.bytes;
-    EXPECT_EQ(tensor.error().code, ErrorCode::bad_input);
-    EXPECT_NE(std::strstr(tensor.error().sentence, c.part), nullptr) << tensor.error().sentence;
+    EXPECT_EQ(error_of(tensor).code, ErrorCode::bad_input);
+    EXPECT_NE(std::strstr(error_of(tensor).sentence, c.part), nullptr) << tensor.error().sentence;
   }
   GgufWriter writer;
   Bytes data(kRows * kCols / 4);
@@ -175,7 +176,7 @@ TEST(Ternary, SizesThatFitNothingAreRefused) {
   writer.tensor("t.weight", GgmlType::i2_s, {kCols, kRows}, data);
   const Result<Read> tensor = read(writer);
   ASSERT_FALSE(tensor);
-  EXPECT_NE(std::strstr(tensor.error().sentence, "has the scale inf"), nullptr) << tensor.error().sentence;
+  EXPECT_NE(std::strstr(error_of(tensor).sentence, "has the scale inf"), nullptr) << tensor.error().sentence;
 }
 
 }  // namespace

@@ -1,14 +1,15 @@
 // Vocabularies from each kind of file, and damage to them.
-#include "converter/tokenizers.h"
+#include "converter/tokenizers/tokenizers.h"
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 
-#include "converter/gguf.h"
 #include "converter/gguf_writer.h"
-#include "converter/inputs.h"
+#include "converter/readers/gguf/gguf.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -107,8 +108,8 @@ TEST(TokenizerJson, UnsupportedKindsAreNamed) {
     j[json::json_pointer(c.pointer)] = c.value;
     const Result<TokenizerSource> t = read(j);
     ASSERT_FALSE(t) << c.pointer;
-    EXPECT_EQ(t.error().code, ErrorCode::unsupported);
-    EXPECT_NE(std::strstr(t.error().sentence, c.part), nullptr) << t.error().sentence;
+    EXPECT_EQ(error_of(t).code, ErrorCode::unsupported);
+    EXPECT_NE(std::strstr(error_of(t).sentence, c.part), nullptr) << t.error().sentence;
   }
 }
 
@@ -128,7 +129,7 @@ TEST(TokenizerJson, DamageGivesErrors) {
     j[json::json_pointer(c.pointer)] = c.value;
     const Result<TokenizerSource> t = read(j);
     ASSERT_FALSE(t) << c.pointer << " " << c.value.dump();
-    EXPECT_NE(t.error().sentence[0], 0);
+    EXPECT_NE(error_of(t).sentence[0], 0);
   }
   EXPECT_FALSE(read(json::array()));
   EXPECT_FALSE(read(byte_level(), {{"add_bos_token", "yes"}}));
@@ -199,8 +200,8 @@ TEST(SentencePiece, BpeAndUnigramOnly) {
   EXPECT_TRUE(unigram->trim_spaces);
   const Result<TokenizerSource> t = convert::read_sentencepiece(sentencepiece(3).bytes());
   ASSERT_FALSE(t);
-  EXPECT_EQ(t.error().code, ErrorCode::unsupported);
-  EXPECT_NE(std::strstr(t.error().sentence, "word"), nullptr);
+  EXPECT_EQ(error_of(t).code, ErrorCode::unsupported);
+  EXPECT_NE(std::strstr(error_of(t).sentence, "word"), nullptr);
 }
 
 TEST(SentencePiece, DamagedCharacterMapsAreRefused) {
@@ -213,8 +214,8 @@ TEST(SentencePiece, DamagedCharacterMapsAreRefused) {
     EXPECT_EQ(t->normalizer[0].op, NormalizerOp::char_map);
     const Result<std::vector<std::byte>> built = build_tokenizer(*t);
     ASSERT_FALSE(built);
-    EXPECT_EQ(built.error().code, ErrorCode::bad_tokenizer);
-    EXPECT_NE(std::strstr(built.error().sentence, "character map of 3 bytes"), nullptr) << built.error().sentence;
+    EXPECT_EQ(error_of(built).code, ErrorCode::bad_tokenizer);
+    EXPECT_NE(std::strstr(error_of(built).sentence, "character map of 3 bytes"), nullptr) << built.error().sentence;
   }
 }
 
@@ -225,11 +226,11 @@ TEST(Tiktoken, RanksInOrder) {
   for (const char* text : {"IQ== 1000\n", "IQ== x\n", "I=== 0\n", "IQ==\n", "\x01\x02 0\n"}) {
     const Result<TokenizerSource> t = read_text(text);
     ASSERT_FALSE(t) << text;
-    EXPECT_EQ(t.error().code, ErrorCode::bad_tokenizer);
+    EXPECT_EQ(error_of(t).code, ErrorCode::bad_tokenizer);
   }
   const Result<TokenizerSource> unknown = read_text("IQ== 0\nIg== 1\n");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(error_of(unknown).code, ErrorCode::unsupported);
 }
 
 TEST(SentencePiece, DamageNeverCrashes) {
@@ -242,7 +243,7 @@ TEST(SentencePiece, DamageNeverCrashes) {
       bad[at] ^= static_cast<std::byte>(1 << bit);
       const Result<TokenizerSource> t = convert::read_sentencepiece(bad);
       if (!t) {
-        ASSERT_NE(t.error().sentence[0], 0);
+        ASSERT_NE(error_of(t).sentence[0], 0);
       }
     }
   }
@@ -352,7 +353,7 @@ TEST(Model, MayTakeAnotherFilesTokenizer) {
   ASSERT_TRUE(convert::read_tokenizer_file(folder.path("t.bin"), *model));
   EXPECT_EQ(model->tokenizer->tokens[1].text, "<s>");
   const Status none = convert::read_tokenizer_file(folder.path("missing"), *model);
-  EXPECT_EQ(none.error().code, ErrorCode::io_error);
+  EXPECT_EQ(error_of(none).code, ErrorCode::io_error);
 }
 
 TEST(Model, MayNotHaveFewerRowsThanTokens) {
@@ -363,6 +364,37 @@ TEST(Model, MayNotHaveFewerRowsThanTokens) {
   write_text(folder.path("config.json"), config.dump());
   const Error error = convert_error(folder.path());
   EXPECT_NE(std::strstr(error.sentence, "512 tokens"), nullptr) << error.sentence;
+}
+
+/// What is looked up of a token grows with the square of its length: bounded before anything is.
+TEST(Tiktoken, MergesOfLongTokensAreBounded) {
+  TokenizerSource source;
+  source.tiktoken = true;
+  source.pattern = kByteLevelPattern;
+  source.tokens = {{"a"}};
+  for (int n = 0; n < 255; ++n) source.tokens.push_back({std::string(1024, 'a')});
+  EXPECT_TRUE(build_tokenizer(source)) << "of 2^28 - 2^20 steps";
+  source.tokens.push_back({std::string(1024, 'b')});
+  source.tokens.push_back({std::string(1024, 'c')});
+  const auto built = build_tokenizer(source);
+  ASSERT_FALSE(built);
+  EXPECT_EQ(error_of(built).code, ErrorCode::unsupported);
+  EXPECT_STREQ(error_of(built).sentence, "tokenizer: finding its merges takes 269484033 steps; 268435456 are possible");
+}
+
+/// The text of the unknown token, of MB here, is compared and not copied for every token.
+TEST(TokenizerJson, ALongUnknownTokenIsComparedOnly) {
+  json j = byte_level();
+  j["model"]["byte_fallback"] = true;
+  j["model"]["unk_token"] = std::string(4'000'000, 'x');
+  j["pre_tokenizer"] = nullptr;
+  j["added_tokens"] = json::array();
+  for (int i = 0; i < 50'000; ++i) j["model"]["vocab"]["t" + std::to_string(i)] = i + 3;
+  const Result<TokenizerSource> t = read(j);
+  ASSERT_TRUE(t) << t.error().sentence;
+  EXPECT_TRUE(std::ranges::none_of(t->tokens, [](const auto& token) { return token.type == TokenType::unknown; }));
+  j["model"]["unk_token"] = "t7";
+  EXPECT_EQ(read(j)->tokens[10].type, TokenType::unknown);
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "converter/gguf.h"
-#include "converter/inputs.h"
-#include "converter/local_files.h"
+#include "converter/files/local_files.h"
+#include "converter/readers/gguf/gguf.h"
+#include "converter/readers/inputs.h"
 #include "converter/support.h"
-#include "converter/tokenizers.h"
+#include "converter/tokenizers/tokenizers.h"
 
 namespace qsf::test {
 namespace {

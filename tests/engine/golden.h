@@ -1,21 +1,22 @@
 // Golden data by Hugging Face transformers, and models converted in memory.
 #pragma once
 
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "converter/convert.h"
-#include "converter/inputs.h"
+#include "converter/conversion/conversion.h"
+#include "converter/readers/inputs.h"
 #include "engine/host.h"
 #include "file/small_file.h"
 #include "qsf/base/half.h"
+#include "tests/support/farthest.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 
-inline const std::string kSource = QSF_SOURCE_DIR;
+inline const std::string kSource = source_dir();
 
 inline nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path);
@@ -47,17 +48,6 @@ inline std::vector<std::byte> converted(const std::string& path, std::optional<F
   const Result<std::uint64_t> size = write_file(*source, testing::memory_sink(bytes), {});
   EXPECT_TRUE(size) << path << ": " << size.error().sentence;
   return bytes;
-}
-
-/// The largest difference of two logit tables, as a share of the largest expected logit.
-inline double relative_difference(std::span<const float> logits, std::span<const float> expected) {
-  EXPECT_EQ(logits.size(), expected.size());
-  double worst = 0, largest = 0;
-  for (std::size_t i = 0; i < std::min(logits.size(), expected.size()); ++i) {
-    worst = std::max(worst, std::abs(double{logits[i]} - double{expected[i]}));
-    largest = std::max(largest, std::abs(double{expected[i]}));
-  }
-  return worst / largest;
 }
 
 }  // namespace qsf::test

@@ -4,6 +4,7 @@
 #include "engine/host.h"
 #include "engine/variants.h"
 #include "file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -45,11 +46,11 @@ TEST(KernelChoice, UnknownOnesAreRefused) {
   Host host(file.bytes, 16 * kMiB, {});
   for (const Batch batch : {Batch::one, Batch::many}) {
     EXPECT_TRUE(host.session->use_kernel(FormatId::f32, batch, "scalar"));
-    EXPECT_EQ(host.session->use_kernel(FormatId::f32, batch, "sse9").error().code, ErrorCode::bad_argument);
-    EXPECT_EQ(host.session->use_kernel(FormatId::inherit, batch, "scalar").error().code, ErrorCode::bad_argument);
+    EXPECT_EQ(error_of(host.session->use_kernel(FormatId::f32, batch, "sse9")).code, ErrorCode::bad_argument);
+    EXPECT_EQ(error_of(host.session->use_kernel(FormatId::inherit, batch, "scalar")).code, ErrorCode::bad_argument);
   }
   const Batch unknown = static_cast<Batch>(kBatchNames.size());
-  EXPECT_EQ(host.session->use_kernel(FormatId::f32, unknown, "scalar").error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(host.session->use_kernel(FormatId::f32, unknown, "scalar")).code, ErrorCode::bad_argument);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ inline double to_bf16(double x, double (*to)(double)) {
   return std::ldexp(to(std::ldexp(x, -step)), step);
 }
 
-/// One head's keys or values as a cache keeps them: docs/design.md, "The KV cache".
+/// One head's keys or values as a cache keeps them: docs/internals/attention-and-kv.md.
 inline void keep(std::span<double> head, KvType type) {
   if (type == KvType::f16) {
     for (double& e : head) e = double{f16_to_f32(f32_to_f16(static_cast<float>(e)))};

@@ -3,6 +3,7 @@
 
 #include "engine/host.h"
 #include "engine/variants.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -157,8 +158,8 @@ TEST(Sequences, OneThatIsNotThereIsRefused) {
   const SmallFile file = small_file();
   Many many(file.bytes, {});
   const auto ids = some_tokens(5, 40);
-  EXPECT_EQ(many.session->start(greedy(ids, 2), 1).error().code, ErrorCode::bad_argument);
-  EXPECT_EQ(many.session->rewind(0, 7).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(many.session->start(greedy(ids, 2), 1)).code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(many.session->rewind(0, 7)).code, ErrorCode::bad_argument);
   many.session->stop(9);
   EXPECT_TRUE(many.session->tokens(1).empty());
   EXPECT_TRUE(many.session->logits_hash(1).empty());
@@ -167,7 +168,7 @@ TEST(Sequences, OneThatIsNotThereIsRefused) {
   std::vector<std::byte> memory(kMiB);
   const auto refused = open_session(memory, file.bytes.size(), options);
   ASSERT_FALSE(refused);
-  EXPECT_STREQ(refused.error().sentence, "sequences is 65; it must be a whole number from 1 to 64");
+  EXPECT_STREQ(error_of(refused).sentence, "sequences is 65; it must be a whole number from 1 to 64");
 }
 
 // A prompt says from which position on it wants logits: they are the last rows of all of them, in any passes.

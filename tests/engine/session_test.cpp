@@ -6,6 +6,9 @@
 #include "engine/reference.h"
 #include "engine/variants.h"
 #include "file/repair.h"
+#include "qsf/text/tokenizer_builder.h"
+#include "tests/support/error_of.h"
+#include "tests/support/farthest.h"
 
 namespace qsf::test {
 namespace {
@@ -22,15 +25,9 @@ TEST(Session, AgreesWithDoublePrecision) {
       const Generation run = host.generate(all_logits(ids, 0));
       ASSERT_EQ(run.error.code, ErrorCode::none) << variant.name << ": " << run.error.sentence;
       const auto expected = reference_logits(variant.options, file, ids, *options.kv);
-      ASSERT_EQ(run.logits.size(), ids.size() * variant.options.vocab_size) << variant.name;
-      double worst = 0, largest = 0;
-      for (std::size_t t = 0; t < ids.size(); ++t) {
-        for (std::size_t v = 0; v < expected[t].size(); ++v) {
-          worst = std::max(worst, std::abs(double{run.logits[t * expected[t].size() + v]} - expected[t][v]));
-          largest = std::max(largest, std::abs(expected[t][v]));
-        }
-      }
-      EXPECT_LT(worst, largest * 1e-4) << variant.name << " " << kKvNames[type];
+      Vec all;
+      for (const Vec& row : expected) all.insert(all.end(), row.begin(), row.end());
+      EXPECT_LT(relative_difference(run.logits, all), 1e-4) << variant.name << " " << kKvNames[type];
     }
   }
 }
@@ -247,6 +244,27 @@ TEST(Session, ContinuesAndRewindsAsIfComputedAtOnce) {
   }
 }
 
+TEST(Session, GoesOnWithoutANewToken) {
+  for (Named variant : variants()) {
+    TokenizerSource source;
+    source.kind = TokenizerKind::spm_bpe;
+    source.tokens = {{"<unk>", 0, TokenType::unknown}, {"a"}};
+    while (source.tokens.size() < variant.options.vocab_size) source.tokens.push_back({"", 0, TokenType::unused});
+    variant.options.tokenizer = *build_tokenizer(source);
+    const SmallFile file = small_file(variant.options);
+    const auto ids = some_tokens(23, variant.options.vocab_size);
+    Host host(file.bytes, 8 * kMiB, with_logits());
+    const Generation expected = host.generate(greedy(ids, 12));
+    ASSERT_EQ(expected.tokens.size(), 12u) << variant.name;
+    for (const std::uint32_t kept : {0u, 5u}) {
+      ASSERT_TRUE(host.session->rewind(23 + kept)) << variant.name;
+      const Generation rest = host.generate(greedy({}, 12 - kept));
+      EXPECT_EQ(rest.error.code, ErrorCode::none) << variant.name << ": " << rest.error.sentence;
+      EXPECT_EQ(rest.tokens, std::vector(expected.tokens.begin() + kept, expected.tokens.end())) << variant.name;
+    }
+  }
+}
+
 TEST(Session, AFailedReadCanBeTriedAgain) {
   const SmallFile file = small_file();
   const auto ids = some_tokens(9, 40);
@@ -309,8 +327,8 @@ TEST(Session, RefusesHeadsWiderThanKernelsTake) {
   SmallFile wider;  // by the check that opening makes too
   const auto written = write_file(testing::small_source(o, wider), testing::memory_sink(wider.bytes), {});
   ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::unsupported);
-  EXPECT_STREQ(written.error().sentence, "head_dim 1026 is more than 1024");
+  EXPECT_EQ(error_of(written).code, ErrorCode::unsupported);
+  EXPECT_STREQ(error_of(written).sentence, "head_dim 1026 is more than 1024");
 }
 
 /// The file with the vectors of every layer in two segments, as another writer may cut them: a new segment table at the
@@ -415,15 +433,15 @@ TEST(Session, ArgumentsAreChecked) {
   const SmallFile file = small_file();
   Host host(file.bytes, 8 * kMiB, {});
   const std::vector<std::uint32_t> none, outside{3, 40}, many(65, 1), fine{1, 2};
-  EXPECT_EQ(host.session->start(greedy(outside, 1)).error().code, ErrorCode::bad_token);
-  EXPECT_EQ(host.session->start(greedy(many, 1)).error().code, ErrorCode::context_full);
-  EXPECT_EQ(host.session->start(greedy(none, 1)).error().code, ErrorCode::bad_text);  // no tokenizer in the file
-  EXPECT_EQ(host.session->start(all_logits(fine, 1)).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(host.session->start(greedy(outside, 1))).code, ErrorCode::bad_token);
+  EXPECT_EQ(error_of(host.session->start(greedy(many, 1))).code, ErrorCode::context_full);
+  EXPECT_EQ(error_of(host.session->start(greedy(none, 1))).code, ErrorCode::bad_text);  // no tokenizer in the file
+  EXPECT_EQ(error_of(host.session->start(all_logits(fine, 1))).code, ErrorCode::bad_argument);
   Prompt prompt = greedy(fine, 1);
   prompt.sampler.top_p = 1.5f;
-  EXPECT_EQ(host.session->start(prompt).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(host.session->start(prompt)).code, ErrorCode::bad_argument);
   EXPECT_EQ(host.generate(greedy(fine, 1)).tokens.size(), 1u);
-  EXPECT_EQ(host.session->complete(12345).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(host.session->complete(12345)).code, ErrorCode::bad_argument);
 
   OpenOptions options;
   options.isa = "mmx";

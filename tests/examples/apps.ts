@@ -2,19 +2,20 @@
 import { execFile, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import { cache } from '../../scripts/lib/emscripten.mjs';
 import { dist } from '../../scripts/lib/package.mjs';
 import { root } from '../../scripts/lib/process.mjs';
 
 const run = promisify(execFile);
 
-/** Kept between runs, with what is installed there; elsewhere, so that nothing of this checkout can be found from there. */
+/** The folder of the apps: outside of the checkout, so that an app finds nothing of it. */
 const place = join(tmpdir(), `qsf-examples-${createHash('sha256').update(root).digest('hex').slice(0, 8)}`);
 
 /** Nothing is asked for by programs that would tell of their use. */
@@ -41,6 +42,28 @@ export async function pack(): Promise<string> {
 
 export const packedFolder = (): string => packed;
 
+/** Returns the node_modules with these packages, which are installed once for all checkouts. */
+async function installed(dependencies: Record<string, string>): Promise<string> {
+  const wanted = JSON.stringify(dependencies);
+  const store = join(cache, 'examples', createHash('sha256').update(wanted).digest('hex').slice(0, 16));
+  if (!existsSync(store)) {
+    const unfinished = `${store}.${String(process.pid)}`;
+    mkdirSync(unfinished, { recursive: true });
+    writeFileSync(join(unfinished, 'package.json'), JSON.stringify({ private: true, dependencies }));
+    await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: unfinished, env });
+    renameSync(unfinished, store);
+  }
+  return join(store, 'node_modules');
+}
+
+/** Copies a folder by hard links, or file by file if it is on another file system. */
+async function linkFolder(from: string, to: string): Promise<void> {
+  await run('cp', ['-al', from, to]).catch(async () => {
+    rmSync(to, { recursive: true, force: true });
+    await run('cp', ['-a', from, to]);
+  });
+}
+
 export class App {
   readonly folder: string;
 
@@ -55,24 +78,14 @@ export class App {
     const source = join(root, 'examples', example);
     const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as Manifest;
     const { qsf, ...dependencies } = { ...manifest.dependencies, ...manifest.devDependencies, ...others };
-    const wanted = JSON.stringify(dependencies);
-    const stamp = join(folder, 'node_modules', '.installed');
-    mkdirSync(folder, { recursive: true });
-    const installed = existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted;
-    for (const entry of readdirSync(folder))
-      if (entry !== 'node_modules') rmSync(join(folder, entry), { recursive: true });
-    if (!installed) rmSync(join(folder, 'node_modules'), { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
+    cpSync(source, folder, { recursive: true, filter: (path) => !/node_modules|\.next|\/dist\b/.test(path) });
     // The package itself is put there below: it is not in any registry yet.
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, dependencies, devDependencies: {} }));
-    if (!installed && Object.keys(dependencies).length > 0)
-      await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, env });
-    cpSync(source, folder, { recursive: true, filter: (path) => !/node_modules|\.next|\/dist\b/.test(path) });
     const modules = join(folder, 'node_modules');
-    rmSync(join(modules, '.vite'), { recursive: true, force: true });
-    rmSync(join(modules, 'qsf'), { recursive: true, force: true });
+    if (Object.keys(dependencies).length > 0) await linkFolder(await installed(dependencies), modules);
     mkdirSync(modules, { recursive: true });
     if (qsf !== undefined) cpSync(packed, join(modules, 'qsf'), { recursive: true });
-    writeFileSync(stamp, wanted);
     return new App(folder);
   }
 

@@ -10,9 +10,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { demoModel } from '../../scripts/lib/build.mjs';
 import { buildPackage } from '../../scripts/lib/package.mjs';
-import { chromiumArgs, chromiumPath } from '../e2e/chromium.mjs';
-import { removeProfile } from '../e2e/profile.mjs';
-import { runNatively } from '../e2e/native.js';
+import { chromiumArgs, chromiumPath } from '../../e2e/chromium.mjs';
+import { removeProfile } from '../../e2e/profile.mjs';
+import { runNatively } from '../../e2e/native.js';
 import { App, pack, packedFolder, stopApps } from './apps.js';
 import { isolate, serveFolder, stopServers } from './servers.js';
 
@@ -131,7 +131,7 @@ describe('in a page', () => {
     rmSync(join(app.folder, 'dist', 'worker.js'));
     const without = await read(await serveFolder(join(app.folder, 'dist'), 'isolated'));
     expect(without.title).toBe('failed');
-    expect(without.story).toMatch(/worker\.js answers 404; put the package's worker\.js and \.wasm files beside/);
+    expect(without.story).toMatch(/worker\.js answers 404; put the package's worker\.js and \.wasm files next to/);
   });
 
   it('a plain module', async () => {

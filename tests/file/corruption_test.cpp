@@ -7,6 +7,7 @@
 #include "tests/file/open_file.h"
 #include "tests/file/repair.h"
 #include "tests/file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::testing {
 namespace {
@@ -123,10 +124,10 @@ class Corruption : public ::testing::TestWithParam<Case> {
   void expect_refused(const Bytes& bytes) {
     const Result<OpenFile> result = open_file(bytes);
     ASSERT_FALSE(result);
-    EXPECT_NE(result.error().code, ErrorCode::none);
-    EXPECT_NE(result.error().code, ErrorCode::internal);
-    EXPECT_NE(result.error().code, ErrorCode::bad_argument);
-    EXPECT_GT(std::strlen(result.error().sentence), 10u);
+    EXPECT_NE(error_of(result).code, ErrorCode::none);
+    EXPECT_NE(error_of(result).code, ErrorCode::internal);
+    EXPECT_NE(error_of(result).code, ErrorCode::bad_argument);
+    EXPECT_GT(std::strlen(error_of(result).sentence), 10u);
   }
 
   void change(std::uint64_t at, const Field& field, Inside inside) {
@@ -256,7 +257,7 @@ TEST_P(Corruption, OneFlippedBitInEverySegment) {
       bytes[s.offset + state / 256 % s.stored_size] ^= std::byte{1} << (state >> 4) % 8;
       const Result<OpenFile> result = open_file(bytes);
       ASSERT_FALSE(result);
-      EXPECT_EQ(result.error().code, ErrorCode::bad_checksum) << result.error().sentence;
+      EXPECT_EQ(error_of(result).code, ErrorCode::bad_checksum) << result.error().sentence;
     }
   }
 }
@@ -300,7 +301,7 @@ TEST_P(Corruption, HostileCompressedBytes) {
       Bytes workspace(decompress_workspace(s.compression));
       const Status status = decompress(s.compression, stored, std::span(slot).first(s.raw_size), workspace);
       if (!status) {
-        EXPECT_EQ(status.error().code, ErrorCode::bad_compression) << status.error().sentence;
+        EXPECT_EQ(error_of(status).code, ErrorCode::bad_compression) << status.error().sentence;
       }
     }
   }

@@ -1,4 +1,5 @@
-// The worked example of docs/format.md is a real file: its hex dump must be, to the byte, what the writer makes.
+// The worked example of docs/reference/format.md is a real file: its hex dump must be, to the byte, what the writer
+// makes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +10,12 @@
 
 #include "tests/file/open_file.h"
 #include "tests/file/small_file.h"
+#include "tests/support/paths.h"
 
 namespace qsf::testing {
 namespace {
+
+std::string document_path() { return source_dir() + "/docs/reference/format.md"; }
 
 /// One layer of two dimensions, every weight of a tensor the same: its role number plus one.
 std::vector<std::byte> example_file() {
@@ -66,7 +70,7 @@ TEST(FormatDocument, TheWorkedExampleIsWhatTheWriterMakes) {
     std::ofstream(to, std::ios::binary)
         .write(reinterpret_cast<const char*>(want.data()), static_cast<std::streamsize>(want.size()));
   }
-  const std::vector<std::byte> is = bytes_of_document(QSF_SOURCE_DIR "/docs/format.md");
+  const std::vector<std::byte> is = bytes_of_document(document_path());
   EXPECT_EQ(is.size(), want.size());
   const auto differ = std::ranges::mismatch(is, want);
   EXPECT_TRUE(is == want) << "first difference at byte " << differ.in1 - is.begin();
@@ -79,7 +83,7 @@ void expect_row(const std::string& document, const std::string& begin) {
 }
 
 TEST(FormatDocument, ListsEveryTypeRoleAndTag) {
-  std::ifstream in(QSF_SOURCE_DIR "/docs/format.md");
+  std::ifstream in(document_path());
   const std::string document{std::istreambuf_iterator<char>(in), {}};
   for (const Format& f : kFormats) {
     expect_row(document, std::to_string(static_cast<unsigned>(f.id)) + " | `" + std::string(f.name) + "` | " +

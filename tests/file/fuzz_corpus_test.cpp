@@ -6,13 +6,14 @@
 #include <string>
 
 #include "tests/fuzz/file_fuzz.h"
+#include "tests/support/paths.h"
 
 namespace qsf::testing {
 namespace {
 
 TEST(FuzzCorpus, EveryFile) {
   int n_files = 0, n_valid = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(QSF_SOURCE_DIR "/tests/fuzz/corpus/file")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/tests/fuzz/corpus/file")) {
     SCOPED_TRACE(entry.path().string());
     std::ifstream in(entry.path(), std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(in), {}};

@@ -9,6 +9,7 @@
 #include "tests/file/open_file.h"
 #include "tests/file/repair.h"
 #include "tests/file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::testing {
 namespace {
@@ -28,7 +29,7 @@ class HeaderTest : public ::testing::Test {
     const Result<Header> header = read_header(bytes, file_.size());
     EXPECT_EQ(error_name(header ? ErrorCode::none : header.error().code), error_name(code));
     if (header) return;
-    EXPECT_NE(std::string(header.error().sentence).find(part_of_sentence), std::string::npos)
+    EXPECT_NE(std::string(error_of(header).sentence).find(part_of_sentence), std::string::npos)
         << header.error().sentence;
   }
   void expect_good(std::initializer_list<Change> changes) { expect(changes, ErrorCode::none, ""); }
@@ -61,12 +62,12 @@ TEST_F(HeaderTest, Beginnings) {
   for (std::size_t size = 0; size < kHeaderSize; ++size) {
     const Result<Header> h = read_header(piece(file_, 0, size), size);
     ASSERT_FALSE(h);
-    EXPECT_EQ(h.error().code, size < 4 ? ErrorCode::bad_magic : ErrorCode::truncated);
+    EXPECT_EQ(error_of(h).code, size < 4 ? ErrorCode::bad_magic : ErrorCode::truncated);
     const char* part = size < 4 ? "QSF1" : "a header alone has 128";
-    EXPECT_NE(std::string(h.error().sentence).find(part), std::string::npos) << h.error().sentence;
+    EXPECT_NE(std::string(error_of(h).sentence).find(part), std::string::npos) << h.error().sentence;
   }
-  EXPECT_EQ(read_header(file_, 127).error().code, ErrorCode::truncated);
-  EXPECT_EQ(read_header(file_, file_.size() + 1).error().code, ErrorCode::truncated);
+  EXPECT_EQ(error_of(read_header(file_, 127)).code, ErrorCode::truncated);
+  EXPECT_EQ(error_of(read_header(file_, file_.size() + 1)).code, ErrorCode::truncated);
   EXPECT_TRUE(read_header(file_, file_.size() + (std::uint64_t{1} << 32)));  // the lower 32 bits are the same
 }
 
@@ -84,8 +85,8 @@ TEST_F(HeaderTest, WhatIsTakenForOneIsTold) {
   for (const auto& [text, part] : cases) {
     const Result<Header> h = read_header(std::as_bytes(std::span(text)), text.size());
     ASSERT_FALSE(h) << text;
-    EXPECT_EQ(h.error().code, ErrorCode::bad_magic);
-    EXPECT_NE(std::string(h.error().sentence).find(part), std::string::npos) << h.error().sentence;
+    EXPECT_EQ(error_of(h).code, ErrorCode::bad_magic);
+    EXPECT_NE(std::string(error_of(h).sentence).find(part), std::string::npos) << h.error().sentence;
   }
 }
 
@@ -94,7 +95,7 @@ TEST_F(HeaderTest, AFirstDraftWithoutTables) {
   std::fill_n(bytes.begin() + 100, 28, std::byte{0});
   const Result<Header> h = read_header(bytes, bytes.size());
   ASSERT_FALSE(h);
-  EXPECT_EQ(h.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(error_of(h).code, ErrorCode::unsupported);
 }
 
 TEST_F(HeaderTest, Ranges) {

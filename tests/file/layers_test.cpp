@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::testing {
 namespace {
@@ -30,8 +31,8 @@ class Layers : public ::testing::Test {
     const Status status = check_layers(kinds_, of_layer_);
     kinds_ = kept;
     ASSERT_FALSE(status) << part_of_sentence;
-    EXPECT_EQ(status.error().code, ErrorCode::bad_section);
-    EXPECT_NE(std::string(status.error().sentence).find(part_of_sentence), std::string::npos)
+    EXPECT_EQ(error_of(status).code, ErrorCode::bad_section);
+    EXPECT_NE(std::string(error_of(status).sentence).find(part_of_sentence), std::string::npos)
         << status.error().sentence;
   }
 

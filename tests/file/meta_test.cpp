@@ -7,6 +7,7 @@
 #include "qsf/base/bytes.h"
 #include "qsf/file/layout.h"
 #include "qsf/file/reader.h"
+#include "tests/support/error_of.h"
 
 namespace qsf {
 namespace {
@@ -22,7 +23,7 @@ std::string read_all(std::string_view bytes) {
   for (MetaValue value;;) {
     const Result<bool> more = reader->next(value);
     if (!more) {
-      EXPECT_GT(std::strlen(more.error().sentence), 10u);
+      EXPECT_GT(std::strlen(error_of(more).sentence), 10u);
       return out + std::string(error_name(more.error().code));
     }
     if (!*more) return out;

@@ -32,8 +32,8 @@ inline std::span<const std::byte> piece(std::span<const std::byte> file, std::ui
 
 }  // namespace repair_detail
 
-/// Byte offsets here are docs/format.md's, written out again so that they are checked against the reader's. Fields that
-/// lead nowhere are left alone.
+/// Byte offsets here are docs/reference/format.md's, written out again so that they are checked against the reader's.
+/// Fields that lead nowhere are left alone.
 inline void repair(std::span<std::byte> file, Inside inside) {
   using repair_detail::get, repair_detail::put, repair_detail::piece;
   const std::uint64_t directory = get(file, 100, 8);

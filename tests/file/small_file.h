@@ -35,8 +35,9 @@ struct SmallOptions {
   std::vector<float> rope_divisors;
   std::function<void(std::uint32_t layer, LayerKind& kind)> shape;  // what layers are beside the header's say
   ModelKind model;
-  std::vector<Role> optional;  // of those that a layer may have, beside the ones below
-  std::string end_tokens;      // META's tokens.eos
+  std::vector<Role> optional;        // of those that a layer may have, beside the ones below
+  std::string end_tokens;            // META's tokens.eos
+  std::vector<MetaEntry> meta = {};  // further entries
   std::vector<std::byte> tokenizer;
   std::uint32_t seed = 1;
 };
@@ -82,6 +83,7 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
                  {"general.architecture", MetaType::text, 0, 0, "llama"},
                  {"attention.window", MetaType::u32, o.window, 0, {}}};
   if (!o.end_tokens.empty()) source.meta.push_back({"tokens.eos", MetaType::text, 0, 0, o.end_tokens});
+  source.meta.insert(source.meta.end(), o.meta.begin(), o.meta.end());
   source.tokenizer = o.tokenizer;
   source.rope_divisors = o.rope_divisors;
   source.compression = o.compression;
@@ -159,10 +161,12 @@ inline FileSink memory_sink(std::vector<std::byte>& out) {
   }};
 }
 
-/// The file; writes to stderr and aborts if it cannot be written, which is a defect of the writer or of the options.
-inline SmallFile small_file(const SmallOptions& options = {}) {
+/// The file, after `change` has had its weights; writes to stderr and aborts if it cannot be written, which is a defect
+/// of the writer or of the options.
+inline SmallFile small_file(const SmallOptions& options = {}, const std::function<void(SmallFile&)>& change = {}) {
   SmallFile file;
   const FileSource source = small_source(options, file);
+  if (change) change(file);
   const Result<std::uint64_t> size = write_file(source, memory_sink(file.bytes), {});
   if (!size || *size != file.bytes.size()) {
     std::fprintf(stderr, "small_file: %s\n", size ? "wrong size" : size.error().sentence);

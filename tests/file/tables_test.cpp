@@ -9,6 +9,7 @@
 #include "qsf/base/bytes.h"
 #include "tests/file/open_file.h"
 #include "tests/file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::testing {
 namespace {
@@ -32,8 +33,8 @@ class Tables : public ::testing::Test {
   void expect(ErrorCode code, const char* part_of_sentence) {
     const Status status = check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments);
     ASSERT_FALSE(status);
-    EXPECT_EQ(error_name(status.error().code), error_name(code)) << status.error().sentence;
-    EXPECT_NE(std::string(status.error().sentence).find(part_of_sentence), std::string::npos)
+    EXPECT_EQ(error_name(error_of(status).code), error_name(code)) << status.error().sentence;
+    EXPECT_NE(std::string(error_of(status).sentence).find(part_of_sentence), std::string::npos)
         << status.error().sentence;
   }
 
@@ -52,7 +53,7 @@ TEST_F(Tables, ACutWithinAStrip) {
   const std::uint32_t half = b.raw_size / 2;
   a.raw_size += half, a.stored_size += half;
   b.raw_begin += half, b.offset += half, b.raw_size -= half, b.stored_size -= half;
-  expect(ErrorCode::bad_segment, "between strips of attn_q");
+  expect(ErrorCode::bad_segment, "a boundary of strips of attn_q");
 }
 
 TEST_F(Tables, ASegmentOfTwoExperts) {
@@ -87,7 +88,7 @@ TEST_F(Tables, AFirstSegmentOfTheHeaderAlone) {
   const std::uint32_t moved = a.raw_size - kTensorHeaderSize;
   a.raw_size -= moved, a.stored_size -= moved;
   b.raw_begin -= moved, b.offset -= moved, b.raw_size += moved, b.stored_size += moved;
-  expect(ErrorCode::bad_segment, "between strips of attn_q");
+  expect(ErrorCode::bad_segment, "a boundary of strips of attn_q");
 }
 
 TEST_F(Tables, ASegmentOfTwoMatrices) {
@@ -146,7 +147,7 @@ TEST_F(Tables, SectionsOutOfOrder) {
 
 TEST_F(Tables, AGapBetweenSegments) {
   for (std::size_t i = 3; i < f_.segments.size(); ++i) ++f_.segments[i].offset;
-  expect(ErrorCode::bad_segment, "goes on");
+  expect(ErrorCode::bad_segment, "the next byte of section");
 }
 
 TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
@@ -164,15 +165,15 @@ TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
   move(2, 63);
   EXPECT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
   move(2, 1);
-  expect(ErrorCode::bad_segment, "goes on");
+  expect(ErrorCode::bad_segment, "the next byte of section");
   move(2, ~std::uint64_t{0} - 63);  // back by 64
   f_.segments[2].offset -= 1;
-  expect(ErrorCode::bad_segment, "goes on");
+  expect(ErrorCode::bad_segment, "the next byte of section");
   f_.segments[2].offset += 1;
   ASSERT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
   const std::size_t of_layer = tensor(1, Role::attn_norm).first_segment;
   f_.segments[of_layer].offset += 1;  // the index says where a section begins
-  expect(ErrorCode::bad_segment, "goes on");
+  expect(ErrorCode::bad_segment, "the next byte of section");
 }
 
 TEST_F(Tables, SectionsThatLieOverEachOther) {
@@ -210,7 +211,7 @@ TEST_F(Tables, AMatrixInASegmentOfVectors) {
 TEST_F(Tables, SegmentsBehindTheLast) {
   f_.segments.push_back(f_.segments.back());
   f_.segments.back().section = 0;
-  expect(ErrorCode::bad_segment, "behind segments of later ones");
+  expect(ErrorCode::bad_segment, "comes after segments of later sections");
 }
 
 TEST_F(Tables, ASegmentOfNoTensor) {
@@ -228,7 +229,7 @@ TEST_F(Tables, AHeadAlthoughTied) {
 
 TEST_F(Tables, TensorsBehindTheLast) {
   f_.tensors.push_back(f_.tensors[0]);
-  expect(ErrorCode::bad_tensor, "behind tensors of later ones");
+  expect(ErrorCode::bad_tensor, "comes after tensors of later sections");
 }
 
 TEST_F(Tables, VectorsBehindAMatrix) {
@@ -253,7 +254,7 @@ TEST_F(Tables, VectorsBehindAMatrix) {
   matrix->first_segment = first;
   matrix->raw_offset = kTensorHeaderSize;
   std::rotate(begin, matrix, matrix + 1);
-  expect(ErrorCode::bad_tensor, "attn_norm comes behind a matrix");
+  expect(ErrorCode::bad_tensor, "attn_norm comes after a matrix");
 }
 
 TEST_F(Tables, ASectionOf4GiB) {
@@ -316,7 +317,7 @@ class Directory : public ::testing::Test {
     std::vector<SectionEntry> entries = good_;
     entries.push_back(extra);
     const Status status = read(entries);
-    EXPECT_EQ(error_name(status.error().code), error_name(code)) << status.error().sentence;
+    EXPECT_EQ(error_name(error_of(status).code), error_name(code)) << status.error().sentence;
   }
 };
 
@@ -342,7 +343,7 @@ TEST_F(Directory, NeededSectionsMissing) {
     std::vector<SectionEntry> entries = good_;
     entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
     const Status status = read(entries);
-    EXPECT_EQ(status.error().code, ErrorCode::bad_section);
+    EXPECT_EQ(error_of(status).code, ErrorCode::bad_section);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "tests/file/open_file.h"
 #include "tests/file/small_file.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::testing {
 namespace {
@@ -18,8 +19,9 @@ void expect_refused(const FileSource& source, ErrorCode code, const char* part_o
   }};
   const Result<std::uint64_t> result = write_file(source, sink, {});
   ASSERT_FALSE(result);
-  EXPECT_EQ(error_name(result.error().code), error_name(code)) << result.error().sentence;
-  EXPECT_NE(std::string(result.error().sentence).find(part_of_sentence), std::string::npos) << result.error().sentence;
+  EXPECT_EQ(error_name(error_of(result).code), error_name(code)) << result.error().sentence;
+  EXPECT_NE(std::string(error_of(result).sentence).find(part_of_sentence), std::string::npos)
+      << result.error().sentence;
   EXPECT_EQ(writes, 0u);
 }
 
@@ -67,7 +69,7 @@ TEST(Writer, PassesErrorsOn) {
   }};
   Result<std::uint64_t> result = write_file(source, full, {});
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::io_error);
+  EXPECT_EQ(error_of(result).code, ErrorCode::io_error);
 
   source.tensors[5].rows_of = [](std::uint32_t, std::uint32_t, std::span<std::byte>) -> Status {
     return make_error(ErrorCode::bad_input, "the shard is short");
@@ -75,7 +77,7 @@ TEST(Writer, PassesErrorsOn) {
   std::vector<std::byte> out;
   result = write_file(source, memory_sink(out), {});
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, ErrorCode::bad_input);
+  EXPECT_EQ(error_of(result).code, ErrorCode::bad_input);
   EXPECT_FALSE(open_file(out));  // no header yet, so no file that looks whole
 }
 

@@ -16,6 +16,7 @@
 #include "formats/rows.h"
 #include "formats/tile.h"
 #include "qsf/base/half.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 namespace {
@@ -242,8 +243,8 @@ std::vector<T> read_file(const std::filesystem::path& path) {
 
 // GGML's own blocks and the values its reference reads from them: the project's few, and the many where they are.
 TEST(GgmlTest, DequantizesToTheReference) {
-  const std::filesystem::path own = QSF_SOURCE_DIR "/tests/data/ggml-blocks";
-  const std::filesystem::path shared = QSF_SOURCE_DIR "/../shared/data/derived/quant-vectors";
+  const std::filesystem::path own = source_dir() + "/tests/data/ggml-blocks";
+  const std::filesystem::path shared = source_dir() + "/../shared/data/derived/quant-vectors";
   for (const auto& folder : {own, shared}) {
     if (folder == shared && !std::filesystem::exists(folder)) continue;
     std::size_t files = 0;
@@ -268,7 +269,7 @@ TEST(GgmlTest, DequantizesToTheReference) {
 
 // The simple types round as GGML's reference does, bit for bit.
 TEST(GgmlTest, QuantizesAsTheReference) {
-  const std::filesystem::path folder = QSF_SOURCE_DIR "/../shared/data/derived/quant-vectors";
+  const std::filesystem::path folder = source_dir() + "/../shared/data/derived/quant-vectors";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the extra test data is not here: " << folder;
   for (const auto* name : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4"}) {
     const bool ternary = name[0] == 'T';

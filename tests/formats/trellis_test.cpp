@@ -28,7 +28,7 @@ std::vector<std::uint32_t> chain(std::uint32_t bits) {
   return out;
 }
 
-/// As docs/format.md has it: a code and the three behind it.
+/// As docs/reference/format.md has it: a code and the three behind it.
 int level_of(std::uint32_t bits, std::uint32_t c, std::uint32_t c1, std::uint32_t c2, std::uint32_t c3) {
   const auto& [a, b] = kTrellisTables[bits - 2].entries;
   switch (bits) {

@@ -37,7 +37,7 @@ struct Cache {
     kernels.kv_store[static_cast<std::size_t>(type)](x.data(), head_dim, position(slot));
   }
 
-  /// By docs/design.md.
+  /// By docs/internals/attention-and-kv.md.
   struct Group {
     float scale;
     float minimum;
@@ -370,7 +370,7 @@ TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
       kernels().attend[kv](args);
       for (std::uint32_t j = 0; j < n; ++j) {
         const auto head = in_order(std::span(q).subspan(j * head_dim, head_dim), k, v, slots, args.scale,
-                                   std::span(scores).subspan(j * capacity, slots.size()));
+                                   std::span(scores).subspan(j * args.most_seen(), slots.size()));
         wanted.insert(wanted.end(), head.begin(), head.end());
       }
       EXPECT_EQ(out, wanted) << kKvNames[kv] << " " << head_dim;

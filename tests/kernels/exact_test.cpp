@@ -53,6 +53,9 @@ TEST_P(ExactKernelsTest, ExpIsWithinTwoUlp) {
       ASSERT_LE(std::fabs(static_cast<long double>(y[i]) - exact), 2 * ulp_of(exact)) << x[i];
     }
   }
+}
+
+TEST_P(ExactKernelsTest, ExpAtTheEnds) {
   EXPECT_EQ(apply(kernels().exp, {0.0f, -0.0f, -kInfinity, -1e30f, -105.0f, 88.73f, kInfinity}),
             (std::vector<float>{1, 1, 0, 0, 0, kInfinity, kInfinity}));
   EXPECT_TRUE(std::isnan(apply(kernels().exp, {kNaN})[0]));
@@ -66,6 +69,9 @@ TEST_P(ExactKernelsTest, TanhIsWithinThreeUlp) {
     ASSERT_LE(std::fabs(static_cast<long double>(y[i]) - exact), 3 * ulp_of(exact)) << x[i];
     ASSERT_EQ(std::signbit(y[i]), std::signbit(x[i])) << x[i];
   }
+}
+
+TEST_P(ExactKernelsTest, TanhAtTheEnds) {
   EXPECT_EQ(apply(kernels().tanh, {0.0f, 10.0f, -10.0f, kInfinity, -kInfinity, 1e-45f}),
             (std::vector<float>{0, 1, -1, 1, -1, 1e-45f}));
   EXPECT_TRUE(std::isnan(apply(kernels().tanh, {kNaN})[0]));

@@ -71,21 +71,27 @@ std::uint64_t attend_hash(const Kernels& kernels, KvType type, const float* sink
     hash.add(std::span<const std::byte>(v));
     std::vector<float> scores(n * capacity), out(n * head_dim);
     const std::vector<float> q = unit_values(n * head_dim, 7);
-    kernels.attend[kv]({.q = q.data(),
-                        .stride = n * head_dim,
-                        .k = k.data(),
-                        .v = v.data(),
-                        .n_heads = n,
-                        .head_dim = head_dim,
-                        .capacity = capacity,
-                        .position = 20,
-                        .n_positions = 1,
-                        .window = 12,
-                        .scale = 1.5f,
-                        .sinks = sinks,
-                        .scores = scores.data(),
-                        .out = out.data()});
-    hash.add(std::span<const float>(scores));
+    const AttendArgs args{.q = q.data(),
+                          .stride = n * head_dim,
+                          .k = k.data(),
+                          .v = v.data(),
+                          .n_heads = n,
+                          .head_dim = head_dim,
+                          .capacity = capacity,
+                          .position = 20,
+                          .n_positions = 1,
+                          .window = 12,
+                          .scale = 1.5f,
+                          .sinks = sinks,
+                          .scores = scores.data(),
+                          .out = out.data()};
+    kernels.attend[kv](args);
+    // The hashes are of rows that are `capacity` apart.
+    std::vector<float> rows(n * capacity);
+    for (std::uint32_t head = 0; head < n; ++head) {
+      std::copy_n(&scores[head * args.most_seen()], args.most_seen(), &rows[head * capacity]);
+    }
+    hash.add(std::span<const float>(rows));
     hash.add(std::span<const float>(out));
   }
   return hash.value();

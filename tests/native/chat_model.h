@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "native/models.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 
@@ -15,7 +16,7 @@ inline constexpr std::uint32_t kImStart = 2046, kImEnd = 2047;
 
 /// A .qsf with this template (empty: none), and with what else tokenizer_config.json says.
 inline std::string chat_model(const TempDir& dir, const std::string& chat_template, Json config = Json::object()) {
-  const std::string from = std::string(QSF_SOURCE_DIR) + "/models/stories/";
+  const std::string from = source_dir() + "/models/stories/";
   std::filesystem::create_directories(dir / "hf");
   for (const char* name : {"config.json", "generation_config.json", "model.safetensors"}) {
     if (std::filesystem::exists(from + name)) {

@@ -1,20 +1,14 @@
 // qsf-run --chat and --system-prompt as a user meets them: through pipes and at a terminal.
-#include "native/chat.h"
+#include "native/host/chat.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
+#include "native/at_terminal.h"
 #include "native/chat_model.h"
-
-extern char** environ;
 
 namespace qsf::test {
 namespace {
@@ -53,21 +47,6 @@ class ChatTest : public ::testing::Test {
   inline static std::string model_;
 };
 
-/// In the words of gpt-oss: 1 <|start|>, 2 <|channel|>, 3 <|message|>, 4 <|end|>, 20 analysis, 21 final, 22 assistant.
-TEST(Speech, IsToldByHeaders) {
-  const std::vector<std::uint32_t> mark{2, 21, 3};
-  const std::vector<std::uint32_t> ids{2, 20, 3, 30, 31, 4, 1, 22, 2, 21, 3, 32, 21, 33};
-  const auto behind = [&](std::size_t n) { return speech_behind(std::span(ids).first(n), 1, mark); };
-  for (std::size_t n = 0; n <= ids.size(); ++n) {
-    const Speech expected = n >= 11 ? Speech::answer : n >= 3 && n <= 6 ? Speech::thought : Speech::header;
-    EXPECT_EQ(behind(n), expected) << n;
-  }
-  EXPECT_EQ(speech_behind(std::vector<std::uint32_t>{1, 22, 3}, 1, mark), Speech::answer);
-  EXPECT_EQ(speech_behind(std::vector<std::uint32_t>{3}, 1, mark), Speech::answer);
-  EXPECT_EQ(speech_behind(std::vector<std::uint32_t>{21, 3, 2}, 1, mark), Speech::header);
-  EXPECT_EQ(speech_behind(ids, 1, {}), Speech::answer);
-}
-
 std::vector<std::uint32_t> numbers(const std::string& text) {
   std::vector<std::uint32_t> out;
   for (std::size_t at = 0; at < text.size(); at = text.find_first_of(",\n", at) + 1)
@@ -87,6 +66,40 @@ TEST_F(ChatTest, ASystemPromptIsRenderedByTheTemplate) {
   EXPECT_NE(told.out, run_with({"-p", "Hello there", "-n", "8", "--temperature", "0"}).out);
 }
 
+TEST_F(ChatTest, AMessageNeedsNoSystemPrompt) {
+  const std::string written = "<|im_start|>user\nHello there<|im_end|>\n<|im_start|>assistant\n";
+  EXPECT_EQ(ids({"--message", "Hello there"}), ids({"-p", written}));
+  EXPECT_EQ(ids({"--message", "Hello there", "--system-prompt", "Be kind."}),
+            ids({"-p", "Hello there", "--system-prompt", "Be kind."}));
+  const Ran told = run_with({"--message", "Hello there", "-n", "8", "--temperature", "0"});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_EQ(told.out, run_with({"-p", written, "-n", "8", "--temperature", "0"}).out);
+}
+
+TEST_F(ChatTest, ATemplateAndItsVariablesAreGiven) {
+  const std::string path = dir() / "given.jinja";
+  std::ofstream(path, std::ios::binary)
+      << "{{ messages[-1].content }}{{ ' of ' + name if name is defined }}{% if add_generation_prompt and n == 2 %}!{% "
+         "endif %}\n";
+  const std::vector<std::string> given{"--message", "King", "--chat-template", path, "--template-arg", "n=2"};
+  EXPECT_EQ(ids(given), ids({"-p", "King!"}));
+  std::vector<std::string> named = given;
+  named.insert(named.end(), {"--template-arg", "name=the hill"});
+  EXPECT_EQ(ids(named), ids({"-p", "King of the hill!"}));
+  EXPECT_EQ(talk("King\n", {"--chat-template", path, "--template-arg", "n=2"}).out,
+            run_with({"-p", "King!", "-n", "8", "--temperature", "0", "--ignore-eos"}).out + "\n");
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"-p", "x", "--chat-template", path},
+                                                {"-p", "x", "--template-arg", "n=2"},
+                                                {"--message", "x", "--template-arg", "n"},
+                                                {"--message", "x", "--template-arg", "=2"},
+                                                {"--message", "x", "--template-arg", "n=\xff"},
+                                                {"--message", "x", "-p", "y"},
+                                                {"--message", "x", "--bench"},
+                                                {"--message", "x", "--chat"}}) {
+    EXPECT_EQ(run_with(wrong).code, 2);
+  }
+}
+
 TEST_F(ChatTest, SpecialTokensInAMessageAreText) {
   const std::vector<std::uint32_t> found =
       numbers(ids({"--system-prompt", "<|im_end|>", "-p", "<|im_start|>a<|im_end|>"}));
@@ -96,8 +109,8 @@ TEST_F(ChatTest, SpecialTokensInAMessageAreText) {
 
 TEST_F(ChatTest, WithoutATemplateItSaysSo) {
   const TempDir other;
-  const std::pair<const char*, const char*> cases[] = {
-      {"", "the file has no chat template"}, {"{{ messages }}", "the model's chat template is not recognised"}};
+  const std::pair<const char*, const char*> cases[] = {{"", "unsupported: the file has no chat template"},
+                                                       {"{% if %}", "bad_template: line 1 of the chat template: "}};
   for (const auto& [text, sentence] : cases) {
     const std::string model = chat_model(other, text);
     for (const std::vector<std::string>& arguments :
@@ -106,7 +119,7 @@ TEST_F(ChatTest, WithoutATemplateItSaysSo) {
       command.insert(command.end(), arguments.begin(), arguments.end());
       const Ran ran = run(command, {.input = "Hello\n", .environment = {}, .meanwhile = nullptr, .out = {}});
       EXPECT_EQ(ran.code, 1);
-      EXPECT_TRUE(ran.err.starts_with("qsf-run: unsupported: " + std::string(sentence))) << ran.err;
+      EXPECT_TRUE(ran.err.starts_with("qsf-run: " + std::string(sentence))) << ran.err;
       EXPECT_EQ(ran.out, "");
     }
   }
@@ -162,7 +175,14 @@ TEST_F(ChatTest, ABadLineEndsNoConversation) {
   EXPECT_EQ(ran.out, talk(a + b).out);
   EXPECT_TRUE(has(ran.err, "qsf-run: bad_text: ")) << ran.err;
   EXPECT_TRUE(has(ran.err, "the line is longer than the context can hold; the message is left out")) << ran.err;
-  EXPECT_TRUE(has(ran.err, "the conversation has more tokens than the context of 512 has room for")) << ran.err;
+  const std::size_t at = ran.err.find("the conversation does not fit in the context of 512: the text has ");
+  ASSERT_NE(at, std::string::npos) << ran.err;
+  unsigned tokens = 0;
+  EXPECT_EQ(std::sscanf(ran.err.c_str() + at,
+                        "the conversation does not fit in the context of 512: the text has %u tokens", &tokens),
+            1);
+  EXPECT_GT(tokens, 10'000u) << "two of three characters are a token at least";
+  EXPECT_TRUE(has(ran.err, "; a shorter text would help; the message is left out; /undo or /reset")) << ran.err;
 }
 
 TEST_F(ChatTest, AFullContextIsTold) {
@@ -198,89 +218,8 @@ TEST_F(ChatTest, AnAnswerEndsWithWhatTheTemplateSays) {
       "'<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model\\n'}}{% endif %}";
   const Ran refused = run({program("qsf-run"), chat_model(other, gemma), "--chat", "--system-prompt", "x"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_TRUE(has(refused.err, "has no place for a system prompt")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "template_refusal: System role not supported")) << refused.err;
 }
-
-/// A program at a terminal of its own.
-class AtTerminal {
- public:
-  explicit AtTerminal(std::vector<std::string> command) {
-    terminal_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (terminal_ < 0 || ::grantpt(terminal_) != 0 || ::unlockpt(terminal_) != 0) return;
-    const std::string name = ::ptsname(terminal_);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const int file : {0, 1, 2}) posix_spawn_file_actions_addopen(&actions, file, name.c_str(), O_RDWR, 0);
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    sigset_t usual;
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGINT);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
-    std::vector<char*> argv;
-    for (std::string& argument : command) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    if (::posix_spawn(&child_, argv[0], &actions, &attributes, argv.data(), environ) != 0) child_ = -1;
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  ~AtTerminal() {
-    if (child_ > 0) {
-      ::kill(child_, SIGKILL);
-      ::waitpid(child_, nullptr, 0);
-    }
-    if (terminal_ >= 0) ::close(terminal_);
-  }
-  AtTerminal(const AtTerminal&) = delete;
-  AtTerminal& operator=(const AtTerminal&) = delete;
-
-  void type(const std::string& text) const {
-    EXPECT_EQ(::write(terminal_, text.data(), text.size()), std::ssize(text));
-  }
-
-  /// Reads until the words come that stand behind what was awaited before; what came since then.
-  std::string wait_for(const std::string& words) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    std::size_t at;
-    while ((at = shown_.find(words, seen_)) == std::string::npos) {
-      if (std::chrono::steady_clock::now() > limit || !read_some()) {
-        ADD_FAILURE() << "no '" << words << "' in: " << shown_.substr(seen_);
-        return {};
-      }
-    }
-    const std::string since = shown_.substr(seen_, at - seen_);
-    seen_ = at + words.size();
-    return since;
-  }
-
-  /// Everything up to its end.
-  int exit_code() {
-    while (read_some()) {
-    }
-    int status = 0;
-    ::waitpid(child_, &status, 0);
-    child_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  const std::string& shown() const { return shown_; }
-
- private:
-  bool read_some() {
-    pollfd ready{terminal_, POLLIN, 0};
-    char buffer[4096];
-    if (::poll(&ready, 1, 60'000) <= 0) return false;
-    const ssize_t n = ::read(terminal_, buffer, sizeof buffer);
-    if (n <= 0) return false;
-    shown_.append(buffer, static_cast<std::size_t>(n));
-    return true;
-  }
-
-  int terminal_ = -1;
-  pid_t child_ = -1;
-  std::string shown_;
-  std::size_t seen_ = 0;
-};
 
 constexpr const char* kControlC = "\x03";
 constexpr const char* kControlD = "\x04";

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
 
+#include "native/letters.h"
 #include "native/models.h"
 #include "system/file.h"
 
@@ -34,7 +38,7 @@ Ran talk(const std::string& input, std::vector<std::string> more = {}) {
 }
 
 TEST(Cli, NumbersOutOfRangeAreRefused) {
-  const std::pair<const char*, const char*> cases[] = {{"--seed", "-1"},        {"--seed", "18446744073709551616"},
+  const std::pair<const char*, const char*> cases[] = {{"--seed", "-2"},        {"--seed", "18446744073709551616"},
                                                        {"--seed", "1.5"},       {"--seed", "+1"},
                                                        {"--top-k", "-1"},       {"--top-k", "4294967296"},
                                                        {"--chunk", "-1"},       {"--ring", "x"},
@@ -71,6 +75,69 @@ TEST(Cli, ShortOptions) {
     EXPECT_EQ(ran.out, long_names.out);
   }
   refusal({"--prompt-file", dir / "prompt"});
+}
+
+/// A receipt without what is another one each time.
+Json receipt_with(const std::vector<std::string>& arguments) {
+  const TempDir dir;
+  std::vector<std::string> more{"--kernel-speeds", "none", "--receipt", dir / "receipt"};
+  more.insert(more.end(), arguments.begin(), arguments.end());
+  const Ran ran = run_with(more);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  Json receipt = Json::parse(read_text(dir / "receipt"), nullptr, false);
+  for (const char* field : {"seconds", "peak_resident_bytes"}) receipt.erase(field);
+  for (const char* field : {"token_rate", "resident_rate"}) receipt["plan"].erase(field);
+  return receipt;
+}
+
+TEST(Cli, NamesOfLlamaCppAreTaken) {
+  const std::string model = stories("8bit"), text = "Once upon a time";
+  const Json ours = receipt_with({model, "--prompt", text, "--max-tokens", "9", "--temperature", "0.5", "--seed", "4",
+                                  "--max-seq-len", "64", "--repetition-penalty", "1.2", "--stop", "a", "--stop", "qz",
+                                  "--kv", "8bit"});
+  EXPECT_EQ(ours.at("plan").at("kv"), "8bit");
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"--n-predict", "--temp", "--ctx-size", "--repeat-penalty", "--reverse-prompt", "-ctk"},
+        {"-n", "--temp", "-c", "--repeat-penalty", "-r", "-ctv"}}) {
+    EXPECT_EQ(receipt_with({"-m",     model, "-p",     text,  names[0], "9", names[1], "0.5", "-s",     "4",
+                            names[2], "64",  names[3], "1.2", names[4], "a", names[4], "qz",  names[5], "q8_0"}),
+              ours);
+  }
+  EXPECT_EQ(receipt_with({model, "-p", "x", "-n", "1", "-ctk", "q4_0", "-ctv", "4bit"}).at("plan").at("kv"), "4bit");
+  EXPECT_TRUE(has(refusal({"-ctk", "q8_0", "-ctv", "f16"}), "keys and values have the same type"));
+  EXPECT_TRUE(has(refusal({"-ctk", "q5_1"}), "there is no KV type 'q5_1', only f32, f16, 8bit"));
+  EXPECT_TRUE(has(run_with({model, "-p", "x", "-n", "1", "-v"}).err, "a vocabulary of 2048"));
+  const std::string chat = run_with({model, "-sys", "You are a king.", "-p", "Who?"}).err;
+  EXPECT_TRUE(has(chat, "chat template")) << chat;  // which the model has not
+  // Where a value is expected, they are text.
+  const Ran word = run_with({model, "--tokenize", "--prompt", "-sys"});
+  EXPECT_EQ(word.code, 0) << word.err;
+  EXPECT_NE(word.out, "");
+  EXPECT_EQ(run_with({model, "--tokenize"}, "-sys").out, word.out);
+}
+
+TEST(Cli, MinusOneIsAnotherSeedEachTimeAndNoLimit) {
+  const std::vector<std::string> arguments{stories("8bit"), "-p", "x", "-n", "1", "--seed", "-1"};
+  const Json one = receipt_with(arguments).at("sampler").at("seed"),
+             two = receipt_with(arguments).at("sampler").at("seed");
+  EXPECT_NE(one, two);
+  const Json all = receipt_with({stories("8bit"), "-p", "x", "-n", "-1", "--max-seq-len", "40", "--ignore-eos"});
+  EXPECT_EQ(all.at("ended"), "context");
+  EXPECT_EQ(all.at("generated_tokens").size() + all.at("prompt_tokens").size(), 40u);
+}
+
+TEST(Cli, HelpIsInGroupsWithTypesThatPeopleRead) {
+  const std::string help = run_with({"--help"}).out;
+  for (const char* words :
+       {"\nModel:\n", "\nGeneration:\n", "\nInstead of one prompt:\n", "\nMemory and machine:\n",
+        "\nMeasuring a model:\n", "\nEmbeddings:\n", "\nReports:\n", "  -n,--max-tokens,--n-predict N ",
+        "  --temperature,--temp F ", "[0.7]", "  -t,--threads N ", "  --ram-budget SIZE ", "  -h,--help "}) {
+    EXPECT_TRUE(has(help, words)) << words << help;
+  }
+  for (const char* words : {"UINT", "FLOAT", "TEXT TEXT", "\nOptions:", "=0", "=256"})
+    EXPECT_FALSE(has(help, words)) << words;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 125u) << line;
 }
 
 TEST(Cli, TextToTokensAndBack) {
@@ -125,8 +192,10 @@ TEST(Cli, CompletionKnowsEveryOption) {
   const std::string help = run_with({"--help"}).out;
   std::vector<std::string> options;
   for (std::size_t at = help.find("\n  -"); at != std::string::npos; at = help.find("\n  -", at + 1)) {
-    const std::string names = help.substr(at + 3, help.find(' ', at + 3) - at - 3);
-    options.push_back(names.substr(names.find("--")));
+    std::istringstream names(help.substr(at + 3, help.find_first_of(" \n", at + 3) - at - 3));
+    for (std::string name; std::getline(names, name, ',');) {
+      if (name.starts_with("--")) options.push_back(name);
+    }
   }
   EXPECT_GT(options.size(), 25u) << help;
   for (const char* shell : {"bash", "zsh", "fish"}) {
@@ -147,7 +216,7 @@ TEST(Cli, CompletionKnowsEveryOption) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     return ran.out;
   };
-  EXPECT_EQ(words("--temp", "m"), "--temperature\n");
+  EXPECT_EQ(words("--tempe", "m"), "--temperature\n");
   EXPECT_EQ(words("", "--kv"), "f32 f16 8bit 4bit 2bit\n");
   EXPECT_EQ(words("p", "--source"), "pread\n");
   EXPECT_EQ(words(dir / "c.b", "-f"), (dir / "c.bash") + "\n");
@@ -159,13 +228,59 @@ TEST(Cli, AFullContextIsTold) {
   const Ran full = run_with(
       {stories("8bit"), "-p", "Once upon a time", "--max-seq-len", "10", "--ignore-eos", "--receipt", dir / "r"});
   EXPECT_EQ(full.code, 0) << full.err;
-  EXPECT_TRUE(has(full.err, "the context of 10 tokens is full")) << full.err;
+  EXPECT_TRUE(has(full.err,
+                  "the context of 10 tokens is full: a longer context (max_seq_len) or a shorter text would "
+                  "help"))
+      << full.err;
   EXPECT_EQ(Json::parse(read_text(dir / "r")).at("ended"), "context");
   const Ran one = run_with({stories("8bit"), "--tokens", "7", "--max-seq-len", "1"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_TRUE(has(one.err, "the prompt fills the context of 1 tokens: nothing can be generated")) << one.err;
   const Ran enough = run_with({stories("8bit"), "-p", "Once upon a time", "-n", "3"});
   EXPECT_EQ(enough.err, "");
+}
+
+// However a model is opened, a budget gives one precision of keys and values, which decides the text, and one that is
+// not f16 is reported.
+TEST(Cli, ABudgetChangesNoTextWithoutAWord) {
+  const TempDir dir;
+  const auto receipt = [&](std::vector<std::string> more, bool warns) {
+    more.insert(more.begin(), {stories("8bit"), "-p", "Once upon a time", "--max-tokens", "12", "--temperature", "0",
+                               "--receipt", dir / "r"});
+    const Ran ran = run_with(more);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(has(ran.err, "qsf-run: keys and values are kept in "), warns) << ran.err;
+    return Json::parse(read_text(dir / "r"));
+  };
+  std::map<std::string, std::string> hashes;
+  for (const char* const kv : {"f16", "8bit", "4bit"}) {
+    hashes[kv] = receipt({"--kv", kv, "--ram-budget", "64"}, false).at("logits_hash");
+  }
+  std::set<std::string> seen;
+  const auto check = [&](const std::string& mib, const std::string& context, const std::string& kv) {
+    const std::vector<std::vector<std::string>> ways{{},
+                                                     {"--chunk", "16"},
+                                                     {"--ring", "2"},
+                                                     {"--stream-all"},
+#ifndef _WIN32
+                                                     {"--source", "mmap"},
+#endif
+                                                     {"--source", "pread", "--threads", "3"}};
+    for (std::vector<std::string> way : ways) {
+      const std::string name = ::testing::PrintToString(way);
+      way.insert(way.end(), {"--ram-budget", mib, "--max-seq-len", context});
+      const Json made = receipt(way, kv != "f16");
+      EXPECT_EQ(made.at("plan").at("kv"), kv) << mib << " MiB " << name;
+      EXPECT_EQ(made.at("logits_hash"), hashes[kv]) << mib << " MiB " << name;
+      EXPECT_EQ(made.at("plan").at("warning") == "", kv == "f16");
+    }
+    seen.insert(kv);
+  };
+  for (const char* const mib : {"64", "6", "4", "3", "2.5"}) check(mib, "0", "f16");
+  check("64", "300", "f16");
+  check("2.4", "512", "8bit");
+  check("2.1", "512", "4bit");
+  EXPECT_EQ(seen.size(), 3u);
 }
 
 TEST(Cli, AContextBeyondTheModelsOwnWarns) {
@@ -204,6 +319,37 @@ TEST(Cli, OnlyALineThatFitsBeginsAnew) {
   EXPECT_EQ(none.code, 0) << none.err;
   EXPECT_TRUE(has(none.err, "the line is left out")) << none.err;
   EXPECT_EQ(none.out, talk(line + "\n" + line + "\n", {"--max-seq-len", "40"}).out);
+}
+
+/// Of four steps that expand a letter and one that erases it nothing ever comes out.
+TEST(Cli, ATokenizerThatMakesEndlessWorkIsRefused) {
+  TokenizerSource source;
+  source.kind = TokenizerKind::spm_bpe;
+  source.tokens = {{"<unk>", 0, TokenType::unknown}, {"a"}, {"b"}};
+  while (source.tokens.size() < 40) source.tokens.push_back({"", 0, TokenType::unused});
+  for (int i = 0; i < 4; ++i) source.normalizer.push_back({NormalizerOp::replace, "a", std::string(0xffff, 'a')});
+  source.normalizer.push_back({NormalizerOp::replace, "a", ""});
+  testing::SmallOptions options;
+  options.tokenizer = *build_tokenizer(source);
+  const TempDir dir;
+  write_bytes(dir / "model.qsf", testing::small_file(options).bytes);
+  std::ofstream(dir / "text") << "a text of several words";
+  const std::string why = "unsupported: this tokenizer takes more than ";
+  const std::vector<std::vector<std::string>> ways{{"--prompt", "a"},
+                                                   {"--prompt", "a", "--tokenize"},
+                                                   {"--prompt", "a", "--embed"},
+                                                   {"--prompt-file", dir / "text"},
+                                                   {"--perplexity", dir / "text", "--window", "4"}};
+  for (std::vector<std::string> way : ways) {
+    way.insert(way.begin(), dir / "model.qsf");
+    const Ran ran = run_with(way);
+    EXPECT_EQ(ran.code, 1) << way[1];
+    EXPECT_TRUE(ran.err.starts_with("qsf-run: " + why)) << ran.err;
+  }
+  const Ran lines = run_with({dir / "model.qsf", "--interactive", "--max-tokens", "2"}, "a\nbb\n");
+  EXPECT_EQ(lines.code, 0) << lines.err;
+  EXPECT_TRUE(has(lines.err, why)) << lines.err;
+  EXPECT_TRUE(has(lines.err, "the line is left out")) << lines.err;
 }
 
 }  // namespace

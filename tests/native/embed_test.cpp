@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "native/models.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 std::string bert() {
   static const TempDir dir;
   static const std::string path = [] {
-    const Ran ran = run({program("qsf-convert"), std::string(QSF_SOURCE_DIR) + "/tests/data/bert", dir / "bert.qsf",
-                         "--quant-type", "f32"});
+    const Ran ran =
+        run({program("qsf-convert"), source_dir() + "/tests/data/bert", dir / "bert.qsf", "--quant-type", "f32"});
     EXPECT_EQ(ran.code, 0) << ran.err;
     return dir / "bert.qsf";
   }();
@@ -57,6 +58,28 @@ TEST(Embed, TextsAreALineOfJsonEach) {
   EXPECT_EQ(embed({"--prompt-file", dir / "texts"}).out, ran.out);
 }
 
+// A line that cannot be embedded is told with its number, alone: the others are as they are without it.
+TEST(Embed, ALineThatCannotBeReadEndsNoBatch) {
+  const std::vector<std::string> good = lines_of(embed({}, "One text\nAnother text\n").out);
+  ASSERT_EQ(good.size(), 2u);
+  const std::string long_line(100'000, 'x'), longer(20'000'000, 'y');
+  const Ran ran = embed({}, "\nOne text\n\xff\n" + long_line + "\n" + longer + "\nAnother text\n\n");
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_EQ(lines_of(ran.out), (std::vector<std::string>{"null", good[0], "null", "null", "null", good[1], "null"}));
+  const std::vector<std::string> told = lines_of(ran.err);
+  ASSERT_EQ(told.size(), 5u) << ran.err;
+  const std::pair<const char*, const char*> expected[] = {
+      {"bad_argument", "1"}, {"bad_text", "3"}, {"context_full", "4"}, {"context_full", "5"}, {"bad_argument", "7"}};
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const auto& [code, line] = expected[i];
+    const std::string begin = "qsf-run: " + std::string(code) + ": line " + line + " is left out: ";
+    EXPECT_TRUE(told[i].starts_with(begin)) << told[i];
+  }
+  const TempDir dir;
+  EXPECT_EQ(embed({"--logits", dir / "rows"}, "One text\n\nAnother text\n").code, 1);
+  EXPECT_EQ(floats_of(dir / "rows").size(), 2 * 128u) << "rows of the others alone";
+}
+
 TEST(Embed, NumbersReadBackAsTheVeryFloats) {
   const TempDir dir;
   const Ran ran = embed({"One text", "--normalize", "yes"});
@@ -74,7 +97,7 @@ TEST(Embed, NumbersReadBackAsTheVeryFloats) {
 }
 
 TEST(Embed, HiddenStatesOfTokensAreTransformers) {
-  const std::string folder = std::string(QSF_SOURCE_DIR) + "/tests/data/bert";
+  const std::string folder = source_dir() + "/tests/data/bert";
   const Json prompt = Json::parse(read_text(folder + "/golden.json")).at("prompts").at(1);
   const std::vector<float> golden = floats_of(folder + "/golden.f32");
   const auto ids = prompt.at("ids").get<std::vector<std::uint32_t>>();

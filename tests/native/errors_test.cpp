@@ -5,6 +5,7 @@
 
 #include "native/http_server.h"
 #include "native/models.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 namespace {
@@ -49,7 +50,7 @@ TEST(Errors, OfUsage) {
       {{m, m, "--prompt", "x"}, 2, "bad_argument", "argument"},
       {{m, "--prompt"}, 2, "bad_argument", "--prompt"},
       {{m, "--prompt", "x", "--max-tokens", "many"}, 2, "bad_argument", "--max-tokens"},
-      {{m, "--prompt", "x", "--max-tokens", "-1"}, 2, "bad_argument", "--max-tokens"},
+      {{m, "--prompt", "x", "--max-tokens", "-2"}, 2, "bad_argument", "--max-tokens"},
       {{m, "--prompt", "x", "--max-tokens", "99999999999"}, 2, "bad_argument", "--max-tokens"},
       {{m, "--prompt", "x", "--temperature", "-1"}, 2, "bad_argument", "temperature"},
       {{m, "--prompt", "x", "--temperature", "nan"}, 2, "bad_argument", "temperature"},
@@ -58,7 +59,7 @@ TEST(Errors, OfUsage) {
       {{m, "--prompt", "x", "--ram-budget", "0"}, 2, "bad_argument", "--ram-budget"},
       {{m, "--prompt", "x", "--ram-budget", "-4"}, 2, "bad_argument", "--ram-budget"},
       {{m, "--prompt", "x", "--ram-budget", "nan"}, 2, "bad_argument", "--ram-budget"},
-      {{m, "--prompt", "x", "--ram-budget", "8M"}, 2, "bad_argument", "--ram-budget"},
+      {{m, "--prompt", "x", "--ram-budget", "8MB"}, 2, "bad_argument", "--ram-budget"},
       {{m, "--prompt", "x", "--threads", "2000"}, 2, "bad_argument", "--threads"},
       {{m, "--prompt", "x", "--kv", "3bit"}, 2, "bad_argument", "only f32, f16, 8bit, 4bit, 2bit"},
       {{m, "--prompt", "x", "--source", "http"}, 2, "bad_argument", "only pread, mmap"},
@@ -84,14 +85,14 @@ TEST(Errors, OfRunning) {
   const Case cases[] = {
       {{dir / "absent.qsf", "--prompt", "x"}, 1, "io_error", "absent.qsf"},
       {{dir / "", "--prompt", "x"}, 1, "io_error", "regular file"},
-      {{std::string(QSF_SOURCE_DIR) + "/models/stories/tokenizer.json", "--prompt", "x"}, 1, "bad_magic", "magic"},
+      {{source_dir() + "/models/stories/tokenizer.json", "--prompt", "x"}, 1, "bad_magic", "magic"},
       {{m, "--prompt", "x", "--ram-budget", "0.5"}, 1, "budget_too_small", "budget"},
       {{m, "--prompt", "x", "--ram-budget", "1.1"}, 1, "budget_too_small", "budget"},
       {{m, "--prompt", "x", "--ram-budget", "1.4"}, 1, "budget_too_small", "at least"},
       {{m, "--tokens", "2048"}, 1, "bad_token", "2048"},
       {{m, "--prompt", "\xff\xfe"}, 1, "bad_text", "UTF-8"},
       {{m, "--prompt", ""}, 1, "bad_argument", "empty"},
-      {{m, "--prompt", std::string(4000, 'x')}, 1, "context_full", "512"},
+      {{m, "--prompt", std::string(4000, 'x')}, 1, "context_full", "room for 512 in a context of 512: a shorter text"},
       {{m, "--prompt", "one two three four five six", "--max-seq-len", "4"}, 1, "context_full", "4"},
       {{m, "--prompt", "x", "--stop", ""}, 1, "bad_argument", "stop"},
       {{m, "--prompt", "x", "--stop", std::string(65, 'x')}, 1, "bad_argument", "stop"},

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "native/source.h"
+#include "native/sources/source.h"
 #include "native/temp.h"
 
 namespace qsf {

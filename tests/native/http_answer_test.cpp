@@ -1,4 +1,4 @@
-#include "native/http_answer.h"
+#include "native/sources/http_answer.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "file/small_file.h"
-#include "native/host.h"
+#include "native/host/host.h"
 #include "native/past_cache.h"
-#include "native/source.h"
+#include "native/sources/source.h"
 
 namespace qsf::test {
 namespace {

@@ -1,5 +1,5 @@
 // Files that are memory, when they become shorter.
-#include "native/mapped_file.h"
+#include "native/sources/mapped_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "native/temp.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 namespace {
@@ -74,7 +75,7 @@ TEST_F(Mapped, ThereAreSoManyAtATime) {
   for (std::size_t i = 0; i < MappedFile::kMost; ++i) mapped.push_back(map());
   const Result<MappedFile> more = MappedFile::map(fd_, content_.size());
   ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, ErrorCode::out_of_memory);
+  EXPECT_EQ(error_of(more).code, ErrorCode::out_of_memory);
   mapped.pop_back();
   EXPECT_TRUE(MappedFile::map(fd_, content_.size()));
 }

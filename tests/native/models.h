@@ -10,6 +10,7 @@
 
 #include "native/process.h"
 #include "native/temp.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 
@@ -22,14 +23,14 @@ inline std::string stories(const std::string& quant_type, const std::string& com
   std::string& path = made[quant_type + "-" + compress];
   if (path.empty()) {
     path = dir / (quant_type + "-" + compress + ".qsf");
-    const Ran ran = run({program("qsf-convert"), std::string(QSF_SOURCE_DIR) + "/models/stories", path, "--quant-type",
-                         quant_type, "--compress", compress});
+    const Ran ran = run({program("qsf-convert"), source_dir() + "/models/stories", path, "--quant-type", quant_type,
+                         "--compress", compress});
     EXPECT_EQ(ran.code, 0) << ran.err;
   }
   return path;
 }
 
-inline Json golden() { return Json::parse(read_text(std::string(QSF_SOURCE_DIR) + "/models/stories/golden.json")); }
+inline Json golden() { return Json::parse(read_text(source_dir() + "/models/stories/golden.json")); }
 
 inline std::string joined(const std::vector<std::uint32_t>& ids) {
   std::string out;

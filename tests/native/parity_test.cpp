@@ -7,6 +7,7 @@
 #include "engine/reference.h"
 #include "native/letters.h"
 #include "qsf/base/checksum.h"
+#include "tests/support/farthest.h"
 
 namespace qsf::test {
 namespace {
@@ -219,19 +220,19 @@ TEST(Parity, OfLogits) {
   const Json different = parity(one, other, 1);
   const std::vector<std::byte> bytes[] = {read_bytes(one), read_bytes(other)};
   long double dot = 0, squares[2] = {0, 0};
-  double largest = 0;
+  std::vector<float> values[2];
   for (std::size_t at = 32; at < bytes[0].size(); at += sizeof(float)) {
     float x[2];
     for (const int i : {0, 1}) {
       std::memcpy(&x[i], &bytes[i][at], sizeof(float));
       squares[i] += static_cast<long double>(x[i]) * static_cast<long double>(x[i]);
+      values[i].push_back(x[i]);
     }
     dot += static_cast<long double>(x[0]) * static_cast<long double>(x[1]);
-    largest = std::max(largest, std::abs(double{x[0]} - double{x[1]}));
   }
   EXPECT_NEAR(different.at("cosine_similarity").get<double>(),
               static_cast<double>(dot / std::sqrt(squares[0] * squares[1])), 1e-12);
-  EXPECT_EQ(different.at("largest_difference").get<double>(), largest);
+  EXPECT_EQ(different.at("largest_difference").get<double>(), farthest(values[0], values[1]));
   EXPECT_LT(different.at("exact_match_rate").get<double>(), 1);
   EXPECT_TRUE(different.at("first_divergence_step").is_number());
 

@@ -15,8 +15,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "native/piece_reads.h"
-#include "native/source.h"
+#include "native/sources/piece_reads.h"
+#include "native/sources/source.h"
 #include "support/seeded.h"
 #include "system/memory.h"
 

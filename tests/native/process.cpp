@@ -11,12 +11,13 @@
 #include <cstdlib>
 
 #include "native/temp.h"
+#include "tests/support/paths.h"
 
 extern char** environ;
 
 namespace qsf::test {
 
-std::string program(const std::string& name) { return std::string(QSF_BIN_DIR) + "/" + name; }
+std::string program(const std::string& name) { return program_dir() + "/" + name; }
 
 Ran run(const std::vector<std::string>& command, const Around& around) {
   const TempDir dir;

@@ -8,6 +8,7 @@
 
 #include "native/temp.h"
 #include "system/text_windows.h"
+#include "tests/support/paths.h"
 
 namespace qsf::test {
 namespace {
@@ -47,7 +48,7 @@ HANDLE inherited(const std::string& path, DWORD access, DWORD what) {
 
 }  // namespace
 
-std::string program(const std::string& name) { return std::string(QSF_BIN_DIR) + "/" + name + ".exe"; }
+std::string program(const std::string& name) { return program_dir() + "/" + name + ".exe"; }
 
 Ran run(const std::vector<std::string>& command, const Around& around) {
   const TempDir dir;

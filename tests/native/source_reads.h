@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "native/source.h"
+#include "native/sources/source.h"
 #include "native/temp.h"
+#include "tests/support/error_of.h"
 
 namespace qsf::test {
 
@@ -69,7 +70,7 @@ inline std::vector<std::byte> part(const std::vector<std::byte>& all, std::size_
 inline ErrorCode open_error(const std::string& where, const SourceOptions& options) {
   const Result<Source> source = Source::open(where, options);
   if (source) return ErrorCode::none;
-  EXPECT_GT(std::string(source.error().sentence).size(), 15u);
+  EXPECT_GT(std::string(error_of(source).sentence).size(), 15u);
   return source.error().code;
 }
 

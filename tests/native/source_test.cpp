@@ -1,4 +1,4 @@
-#include "native/source.h"
+#include "native/sources/source.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,10 @@
 #include <thread>
 
 #include "native/http_server.h"
-#include "native/mapped_file.h"
 #include "native/source_reads.h"
+#include "native/sources/mapped_file.h"
 #include "native/temp.h"
+#include "tests/support/error_of.h"
 
 namespace qsf {
 namespace {
@@ -257,7 +258,7 @@ TEST_F(HttpSource, RequestsCompleteOutOfOrder) {
   source->cancel();
   ASSERT_EQ(source->reap(done, std::chrono::seconds(20)), 1u);
   EXPECT_EQ(done[0].ticket, 0u);
-  EXPECT_EQ(done[0].status.error().code, ErrorCode::cancelled);
+  EXPECT_EQ(error_of(done[0].status).code, ErrorCode::cancelled);
   EXPECT_EQ(source->under_way(), 0u);
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "native/host.h"
+#include "native/host/host.h"
 #include "native/models.h"
 #include "qsf/file/reader.h"
 

@@ -13,6 +13,7 @@
 
 #include "kernels/kernels.h"
 #include "support/seeded.h"
+#include "tests/support/error_of.h"
 
 namespace qsf {
 namespace {
@@ -126,40 +127,46 @@ TEST(Sampler, OptionsAreChecked) {
   for (const auto& [options, part] : bad) {
     const Status status = check(options);
     ASSERT_FALSE(status) << part;
-    EXPECT_EQ(status.error().code, ErrorCode::bad_argument);
-    EXPECT_NE(std::string(status.error().sentence).find(part), std::string::npos) << status.error().sentence;
+    EXPECT_EQ(error_of(status).code, ErrorCode::bad_argument);
+    EXPECT_NE(std::string(error_of(status).sentence).find(part), std::string::npos) << status.error().sentence;
   }
 }
 
 TEST(Sampler, GreedyTakesTheFirstOfEquals) {
   Draws greedy({.temperature = 0}, 5);
   EXPECT_EQ(greedy.draw({1, 3, 2, 3, 0}), 1u);
-  EXPECT_EQ(greedy.draw({1, kNaN, 2, 3, kNaN}), 3u);
-  EXPECT_EQ(greedy.draw({kNaN, kNaN, -kInfinity, -5, kNaN}), 3u);
-  EXPECT_EQ(greedy.draw({1, 2, kInfinity, 3, 4}), 2u);
+  EXPECT_EQ(greedy.draw({-kInfinity, -kInfinity, -kInfinity, -5, -kInfinity}), 3u);
 }
 
-TEST(Sampler, NoLogitAtAll) {
-  for (const float temperature : {0.0f, 1.0f}) {
-    Draws draws({.temperature = temperature}, 3);
-    EXPECT_EQ(draws.draw({-kInfinity, -kInfinity, -kInfinity}), 0u);
-    EXPECT_EQ(draws.draw({kNaN, kNaN, kNaN}), 0u);
-  }
-}
-
-TEST(Sampler, NotANumberIsNeverDrawn) {
+TEST(Sampler, MinusInfinityIsNeverDrawn) {
   Draws draws({.temperature = 10, .top_k = 0, .top_p = 1, .seed = 3}, 4);
   for (int i = 0; i < 200; ++i) {
-    const std::uint32_t id = draws.draw({kNaN, 1, -kInfinity, 0});
+    const std::uint32_t id = draws.draw({-kInfinity, 1, -kInfinity, 0});
     EXPECT_TRUE(id == 1 || id == 3) << id;
   }
 }
 
-TEST(Sampler, InfiniteLogitAndOverflowingPenaltyAreCertain) {
+TEST(Sampler, AnOverflowingPenaltyIsCertain) {
   Draws draws({.temperature = 1, .top_k = 0, .top_p = 1, .repetition_penalty = 0.25f, .seed = 3}, 3);
-  for (int i = 0; i < 50; ++i) {
-    EXPECT_EQ(draws.draw({1, kInfinity, 5}), 1u);
-    EXPECT_EQ(draws.draw({1, 5, 3e38f}, {2}), 2u);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(draws.draw({1, 5, 3e38f}, {2}), 2u);
+  Draws never({.temperature = 1, .top_k = 0, .top_p = 1, .repetition_penalty = 4, .seed = 3}, 2);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(never.draw({-3e38f, -3e38f}, {0}), 1u);
+}
+
+/// Logits that a caller gives: a mask is one, a NaN and an infinity are none.
+TEST(Sampler, LogitsOfACallerAreChecked) {
+  std::vector<Candidate> scratch(3);
+  for (const SamplerOptions& options : {SamplerOptions{.temperature = 0}, SamplerOptions{.temperature = 1},
+                                        SamplerOptions{.temperature = 1, .top_k = 2, .top_p = 0.5f}}) {
+    const auto choose = [&](std::vector<float> logits) { return sample_token(options, logits, scratch); };
+    for (const std::vector<float>& bad : {std::vector<float>{0, kNaN, 1}, {kInfinity, 0, 1}, {kNaN, kNaN, kNaN}}) {
+      const Result<std::uint32_t> token = choose(bad);
+      ASSERT_FALSE(token);
+      EXPECT_EQ(error_of(token).code, ErrorCode::not_finite) << token.error().sentence;
+    }
+    EXPECT_STREQ(error_of(choose({0, kNaN, 1})).sentence, "the logit of token 1 is nan, no finite number");
+    EXPECT_EQ(error_of(choose({-kInfinity, -kInfinity, -kInfinity})).code, ErrorCode::not_finite);
+    EXPECT_EQ(*choose({-kInfinity, -9, -kInfinity}), 1u);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "qsf/engine.h"
+#include "tests/support/error_of.h"
 
 namespace qsf {
 namespace {
@@ -37,13 +38,13 @@ TEST(TryProduct, ComputesWithWhatLiesThere) {
 TEST(TryProduct, RefusesWhatIsNotThere) {
   std::vector<std::byte> memory(5u << 20);
   const Batch unknown = static_cast<Batch>(kBatchNames.size());
-  EXPECT_EQ(try_product(memory, kFormats[0].id, unknown, "", {}).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(try_product(memory, kFormats[0].id, unknown, "", {})).code, ErrorCode::bad_argument);
   for (const Batch batch : kBoth) {
-    EXPECT_EQ(try_product(memory, kFormats[0].id, batch, "abacus", {}).error().code, ErrorCode::bad_argument);
-    EXPECT_EQ(try_product(memory, static_cast<FormatId>(250), batch, "", {}).error().code, ErrorCode::bad_argument);
+    EXPECT_EQ(error_of(try_product(memory, kFormats[0].id, batch, "abacus", {})).code, ErrorCode::bad_argument);
+    EXPECT_EQ(error_of(try_product(memory, static_cast<FormatId>(250), batch, "", {})).code, ErrorCode::bad_argument);
     for (const std::size_t small : {0u, 100u, 10'000u}) {
       const Result<std::uint64_t> bytes = try_product(std::span(memory).first(small), kFormats[0].id, batch, "", {});
-      EXPECT_EQ(bytes.error().code, ErrorCode::out_of_memory) << small;
+      EXPECT_EQ(error_of(bytes).code, ErrorCode::out_of_memory) << small;
     }
   }
 }

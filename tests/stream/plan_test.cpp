@@ -1,85 +1,14 @@
-#include "stream/plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
+#include <tuple>
 
-namespace qsf {
+#include "stream/plan_sizes.h"
+#include "tests/support/error_of.h"
+
+namespace qsf::test {
 namespace {
-
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-
-/// 40 matrices of 256 KiB and 8 small vectors, in order of use.
-std::vector<SegmentNeed> segments() {
-  std::vector<SegmentNeed> all;
-  for (int layer = 0; layer < 8; ++layer) {
-    all.push_back({4 * kKiB, true, false});
-    for (int i = 0; i < 5; ++i) all.push_back({256 * kKiB, false, false});
-  }
-  return all;
-}
-
-/// What the parts of a session take, beside weights.
-struct Sizes {
-  std::uint64_t fixed = kMiB;
-  std::array<std::uint64_t, kKvNames.size()> kv_per_position{8 * kKiB, 4 * kKiB, 2 * kKiB + 64, kKiB + 256,
-                                                             kKiB / 2 + 256};
-  std::uint64_t per_position = 4, per_column = 8 * kKiB, embedding_row = kKiB, per_scored = 0;
-  std::vector<SegmentNeed> segments;
-
-  std::uint64_t without_weights(const Plan& p) const {
-    return fixed + p.max_seq_len * (per_position + kv_per_position[static_cast<std::size_t>(p.kv)]) +
-           p.chunk * per_column + p.embedding_rows * embedding_row + p.scored_tokens * per_scored;
-  }
-  static std::uint64_t slots(const Plan& p) {
-    const std::uint64_t table = (p.chosen_slots * 24 + 63) / 64 * 64;
-    return p.ring_slots * p.slot_bytes + p.chosen_slots * p.chosen_slot_bytes + table;
-  }
-  static std::uint64_t bytes(const void* context, const Plan& p) {
-    const Sizes& sizes = *static_cast<const Sizes*>(context);
-    std::uint64_t total = sizes.without_weights(p) + slots(p);
-    for (const SegmentNeed& s : sizes.segments) total += p.ring_slots == 0 || s.vectors ? s.bytes : 0;
-    return total;
-  }
-};
-
-PlanInput input(const Sizes& sizes, std::uint64_t budget) {
-  PlanInput in;
-  in.budget = budget;
-  in.segments = sizes.segments;
-  in.measure = {&sizes, Sizes::bytes};
-  in.model_seq_len = 1024;
-  return in;
-}
-Sizes sizes() {
-  Sizes sizes;
-  sizes.segments = segments();
-  return sizes;
-}
-
-struct Made {
-  Result<Plan> plan;
-  std::vector<bool> pinned;
-};
-Made make(const PlanInput& in) {
-  std::unique_ptr<bool[]> pinned(new bool[in.segments.size()]());
-  Result<Plan> plan = make_plan(in, {pinned.get(), in.segments.size()});
-  return {plan, std::vector<bool>(pinned.get(), pinned.get() + in.segments.size())};
-}
-
-/// The plan's bytes counted anew from what it says.
-std::uint64_t count(const Sizes& sizes, const Made& made) {
-  const Plan& p = *made.plan;
-  std::uint64_t total = sizes.without_weights(p) + Sizes::slots(p);
-  for (std::size_t i = 0; i < sizes.segments.size(); ++i) total += made.pinned[i] ? sizes.segments[i].bytes : 0;
-  return total;
-}
 
 TEST(Plan, KeepsEverythingResidentWhenItFits) {
   const Sizes all = sizes();
@@ -99,7 +28,7 @@ TEST(Plan, NeverPassesAnyBudgetAndIsWhatItSays) {
     const PlanInput in = input(all, budget);
     const Made made = make(in);
     if (!made.plan) {
-      EXPECT_EQ(made.plan.error().code, ErrorCode::budget_too_small);
+      EXPECT_EQ(error_of(made.plan).code, ErrorCode::budget_too_small);
       ++refusals;
       continue;
     }
@@ -112,63 +41,6 @@ TEST(Plan, NeverPassesAnyBudgetAndIsWhatItSays) {
   }
   EXPECT_GT(plans, 100);
   EXPECT_GT(refusals, 2);
-}
-
-TEST(Plan, ReducesInOrder) {
-  const Sizes all = sizes();
-  int stage = 0;
-  for (std::uint64_t budget = 20 * kMiB; budget > kMiB; budget -= 16 * kKiB) {
-    const Made made = make(input(all, budget));
-    if (!made.plan) break;
-    const Plan& p = *made.plan;
-    // context, KV precision, embedding rows, chunk and double buffering: none is given up before those to its left
-    const int kv = static_cast<int>(p.kv) - static_cast<int>(KvType::f16);  // 0 to 3
-    const int now = p.ring_slots == 0 ? 0 : p.chunk == 1 ? 7 : p.chunk == 8 ? 6 : p.embedding_rows == 0 ? 5 : 1 + kv;
-    EXPECT_TRUE(p.ring_slots == 0 || p.ring_slots == 3u || p.kv == KvType::q2);
-    if (now > 0) {
-      EXPECT_GE(now, stage) << budget;
-      stage = std::max(stage, now);
-    }
-  }
-  EXPECT_EQ(stage, 7);
-}
-
-// Groups of 32 take more than a byte for each of a few values: such heads stay at 8 bits.
-TEST(Plan, TakesNoCoarserTypeThatIsLarger) {
-  Sizes all = sizes();
-  all.kv_per_position = {32, 16, 12, 20, 12};
-  PlanInput in = input(all, 2 * kMiB);
-  for (in.budget = 20 * kMiB; make(in).plan; in.budget -= 64 * kKiB) {
-    EXPECT_LE(make(in).plan->kv, KvType::q8) << in.budget;
-  }
-}
-
-TEST(Plan, RefusalNamesABudgetThatDoes) {
-  const Sizes all = sizes();
-  const Made refused = make(input(all, kMiB + 100 * kKiB));
-  ASSERT_FALSE(refused.plan);
-  const std::string sentence = refused.plan.error().sentence;
-  double needed = 0;
-  ASSERT_EQ(std::sscanf(sentence.c_str(), "this model needs at least %lf MiB", &needed), 1) << sentence;
-  EXPECT_TRUE(make(input(all, static_cast<std::uint64_t>(needed * kMiB))).plan) << sentence;
-  EXPECT_FALSE(make(input(all, static_cast<std::uint64_t>((needed - 0.02) * kMiB))).plan) << sentence;
-}
-
-TEST(Plan, KeepsWishes) {
-  const Sizes all = sizes();
-  PlanInput in = input(all, 8 * kMiB);
-  in.max_seq_len = 700;
-  in.chunk = 7;
-  in.ring_slots = 2;
-  in.kv = static_cast<int>(KvType::f16);
-  const Made made = make(in);
-  ASSERT_TRUE(made.plan);
-  EXPECT_EQ(made.plan->max_seq_len, 700u);
-  EXPECT_EQ(made.plan->chunk, 7u);
-  EXPECT_EQ(made.plan->ring_slots, 2u);
-  EXPECT_EQ(made.plan->kv, KvType::f16);
-  in.max_seq_len = 4000;  // 16 MB of keys and values
-  EXPECT_FALSE(make(in).plan);
 }
 
 TEST(Plan, APassIsNoWiderThanAllSequences) {
@@ -259,6 +131,7 @@ TEST(Plan, WidensPassesThatChoose) {
   std::set<std::uint32_t> seen;
   for (std::uint64_t budget = 10 * kMiB; budget < 30 * kMiB; budget += 333 * kKiB) {
     PlanInput in = input(all, budget);
+    in.max_seq_len = 256;
     const Made made = make(in);
     ASSERT_TRUE(made.plan);
     const Plan& p = *made.plan;
@@ -314,6 +187,132 @@ TEST(Plan, SharesMoreReadingsWhereEverythingStays) {
   EXPECT_EQ(scored, (std::set<std::uint32_t>{4, 8, 16, 32, 64}));
 }
 
+/// What a pass reads twice is pinned before what it reads once, and of the others as evenly as ever.
+TEST(Plan, PinsFirstWhatAPassReadsTwice) {
+  Sizes all = sizes();
+  for (std::size_t i = all.segments.size() - 8; i < all.segments.size(); ++i) {
+    if (!all.segments[i].vectors) all.segments[i].uses = 2;
+  }
+  const auto twice = static_cast<std::size_t>(std::ranges::count(all.segments, 2, &SegmentNeed::uses));
+  ASSERT_GT(twice, 5u);
+  for (const std::uint64_t budget : {8 * kMiB, 10 * kMiB}) {
+    PlanInput in = input(all, budget);
+    in.max_seq_len = 64;
+    const Made made = make(in);
+    ASSERT_TRUE(made.plan) << made.plan.error().sentence;
+    ASSERT_NE(made.plan->ring_slots, 0u);
+    EXPECT_EQ(made.plan->total, count(all, made));
+    std::size_t pinned_twice = 0, pinned_once = 0, early = 0, once = 0;
+    for (std::size_t i = 0; i < all.segments.size(); ++i) {
+      if (all.segments[i].vectors) continue;
+      (all.segments[i].uses == 2 ? pinned_twice : pinned_once) += made.pinned[i] ? 1 : 0;
+      if (all.segments[i].uses == 2) continue;
+      ++once;
+      early += made.pinned[i] && i < (all.segments.size() - 8) / 2 ? 1 : 0;
+    }
+    EXPECT_EQ(pinned_twice, twice);
+    EXPECT_GT(pinned_once, 3u);
+    EXPECT_LT(pinned_once, once);
+    EXPECT_NEAR(static_cast<double>(early), static_cast<double>(pinned_once) / 2, 1.5);
+  }
+  PlanInput in = input(all, 8 * kMiB);
+  for (SegmentNeed& s : all.segments) s.read = 1000;
+  in.segments = all.segments;
+  in.stream_all = true;
+  const Made made = make(in);
+  ASSERT_TRUE(made.plan);
+  EXPECT_EQ(made.plan->bytes_read, 1000.0 * static_cast<double>(40 + twice));
+}
+
+/// A segment, or the slot of one, is taken with the budget that it needs to the byte, and not with a byte less: none of
+/// the ways to spend what is left passes the budget.
+TEST(Plan, PinsToTheByte) {
+  constexpr std::uint64_t kSegment = 256 * kKiB;
+  struct Way {
+    const char* name;
+    void (*change)(SegmentNeed& s);
+  };
+  const Way ways[] = {
+      {"any", [](SegmentNeed&) {}},
+      {"used twice", [](SegmentNeed& s) { s.uses = 2; }},
+      {"looked up", [](SegmentNeed& s) { s.lookup = true; }},
+      {"experts", [](SegmentNeed& s) { s.chosen = true; }},
+  };
+  for (const Way& way : ways) {
+    Sizes all = sizes();
+    for (SegmentNeed& s : all.segments) {
+      if (!s.vectors) way.change(s);
+    }
+    PlanInput in = input(all, 8 * kMiB);
+    in.max_seq_len = 256;
+    in.kv = static_cast<int>(KvType::f16);
+    in.chunk = 8;
+    in.ring_slots = 2;
+    in.stream_all = true;
+    const std::uint64_t base = make(in).plan->total;
+    in.stream_all = false;
+    const auto taken = [&](std::uint64_t budget) {
+      in.budget = budget;
+      const Made made = make(in);
+      EXPECT_TRUE(made.plan) << way.name;
+      EXPECT_LE(made.plan->total, budget) << way.name;
+      EXPECT_EQ(made.plan->total, count(all, made)) << way.name;
+      return std::ranges::count(made.pinned, true) - 8 + made.plan->chosen_slots;
+    };
+    for (std::uint64_t n = 1; n < 6; ++n) {
+      const std::uint64_t table = all.segments[1].chosen ? (n * 24 + 63) / 64 * 64 : 0;  // of the slots
+      const std::uint64_t needed = base + n * kSegment + table;
+      EXPECT_EQ(taken(needed), n) << way.name;
+      for (const std::uint64_t less : {1u, 63u, 64u}) EXPECT_EQ(taken(needed - less), n - 1) << way.name << " " << less;
+    }
+  }
+}
+
+bool operator==(const Plan& a, const Plan& b) {
+  const auto all = [](const Plan& p) {
+    return std::tuple(p.kv, p.max_seq_len, p.context_why, p.chunk, p.scored_tokens, p.embedding_rows, p.ring_slots,
+                      p.slot_bytes, p.chosen_slots, p.pinned_bytes, p.total, p.rate, p.resident_budget);
+  };
+  return all(a) == all(b);
+}
+
+/// The sizes of a session without options decide the precision alone: with a precision that the caller chose, a plan
+/// and its refusal are the same whatever those sizes are.
+TEST(Plan, PlainSizesDecideThePrecisionAlone) {
+  Sizes all = sizes();
+  for (int i = 0; i < 40; ++i) all.segments.push_back({100 * kKiB, false, false, true});
+  for (SegmentNeed& s : all.segments) s.read = s.computed = static_cast<std::uint32_t>(s.bytes);
+  all.per_scored = 20 * kKiB;
+  all.kv_per_position = {256, 128, 72, 48, 32};
+  int plans = 0, refusals = 0;
+  for (std::uint64_t budget = kMiB; budget < 60 * kMiB; budget += 333 * kKiB) {
+    for (const std::uint32_t chunk : {0u, 7u}) {
+      PlanInput in = input(all, budget);
+      in.model_seq_len = 20'000;
+      in.kv = static_cast<int>(KvType::f16);
+      in.chunk = chunk;
+      in.speed = {100e6, 1000e6};
+      const Made expected = make(in);
+      in.plain = {nullptr, [](const void*, const Plan&) { return std::uint64_t{1}; }};
+      const Made nothing = make(in);
+      in.plain = {nullptr, [](const void*, const Plan&) { return std::uint64_t{1} << 40; }};
+      const Made much = make(in);
+      for (const Made* other : {&nothing, &much}) {
+        ASSERT_EQ(static_cast<bool>(other->plan), static_cast<bool>(expected.plan)) << budget;
+        if (expected.plan) {
+          EXPECT_TRUE(*other->plan == *expected.plan) << budget << " " << chunk;
+          EXPECT_EQ(other->pinned, expected.pinned) << budget << " " << chunk;
+        } else {
+          EXPECT_STREQ(error_of(other->plan).sentence, error_of(expected.plan).sentence);
+        }
+      }
+      (expected.plan ? plans : refusals) += 1;
+    }
+  }
+  EXPECT_GT(plans, 100);
+  EXPECT_GT(refusals, 2);
+}
+
 TEST(Plan, StreamAllPinsOnlyVectors) {
   const Sizes all = sizes();
   PlanInput in = input(all, 64 * kMiB);
@@ -355,48 +354,5 @@ TEST(Plan, ExpectsOfARingWhatItHolds) {
   }
 }
 
-// More memory is never slower to be expected, and with what is said to hold everything, everything is held.
-TEST(Plan, SaysWhichBudgetHoldsEverything) {
-  Sizes all = sizes();
-  for (SegmentNeed& s : all.segments) s.read = s.computed = static_cast<std::uint32_t>(s.bytes);
-  double before = 0;
-  int streaming = 0;
-  for (std::uint64_t budget = 3 * kMiB; budget < 20 * kMiB; budget += 256 * kKiB) {
-    PlanInput in = input(all, budget);
-    in.max_seq_len = 256;
-    in.kv = static_cast<int>(KvType::q8);
-    in.speed = {100e6, 1000e6};
-    const Made made = make(in);
-    if (!made.plan) {
-      const std::string sentence = made.plan.error().sentence;
-      EXPECT_NE(sentence.find("everything stays: about 95.1 tokens/s instead of "), std::string::npos) << sentence;
-      continue;
-    }
-    const Plan& plan = *made.plan;
-    double read = 0, computed = 0;
-    for (std::size_t i = 0; i < all.segments.size(); ++i) {
-      computed += all.segments[i].computed;
-      if (!made.pinned[i]) read += all.segments[i].read;
-    }
-    EXPECT_DOUBLE_EQ(plan.bytes_read, read);
-    EXPECT_DOUBLE_EQ(plan.bytes_computed, computed);
-    EXPECT_GE(plan.rate, before);
-    before = plan.rate;
-    if (plan.ring_slots == 0) continue;
-    ++streaming;
-    EXPECT_LT(plan.rate, plan.resident_rate);
-    in.chunk = plan.chunk;
-    in.budget = plan.resident_budget;
-    const Made enough = make(in);
-    ASSERT_TRUE(enough.plan);
-    EXPECT_EQ(enough.plan->ring_slots, 0u);
-    EXPECT_DOUBLE_EQ(enough.plan->rate, plan.resident_rate);
-    in.budget = plan.resident_budget - 1;
-    const Made less = make(in);
-    EXPECT_TRUE(less.plan && less.plan->ring_slots != 0);
-  }
-  EXPECT_GT(streaming, 10);
-}
-
 }  // namespace
-}  // namespace qsf
+}  // namespace qsf::test

@@ -87,6 +87,9 @@ class Slots {
       ASSERT_TRUE(streamer_.complete(r->ticket));
     }
   }
+  bool is_content(std::uint32_t segment, const std::byte* at) const {
+    return std::memcmp(at, file_.raw[segment].data(), file_.raw[segment].size()) == 0;
+  }
   std::size_t all_reads() const {
     return std::accumulate(reads.begin(), reads.end(), std::size_t{0},
                            [](std::size_t sum, const auto& one) { return sum + one.second; });
@@ -175,6 +178,33 @@ TEST(Streamer, WhatWasUsedLastStays) {
   EXPECT_EQ(use({8, 9}), 0u);  // in place of 2 and 3
   EXPECT_EQ(use({0, 1, 8, 9}), 4u);
   EXPECT_EQ(use({2}), 0u);
+}
+
+/// While a segment is held, nothing takes its memory: neither a segment that is asked for, of which the ring holds one
+/// alone, nor those of the next selection, for which its layer has one slot.
+TEST(Streamer, WhatIsHeldStays) {
+  for (const std::uint32_t n_slots : {0u, 3u}) {
+    Slots slots(n_slots, 1);
+    const std::vector<std::uint32_t>& layer = slots.layer(0);
+    slots.begin_pass();
+    const auto choose = [&](std::span<const std::uint32_t> segments) {
+      slots.streamer().begin_choice(0);
+      for (const std::uint32_t s : segments) (void)slots.streamer().choose(s);
+      slots.streamer().end_choice();
+    };
+    choose(std::span(layer).first(1));
+    const std::byte* at = nullptr;
+    while ((at = slots.streamer().acquire(layer[0])) == nullptr) slots.serve();
+    ASSERT_TRUE(slots.is_content(layer[0], at));
+    slots.begin_pass();
+    choose(std::span(layer).subspan(1, 8));
+    for (const std::uint32_t s : std::span(layer).subspan(1, 8)) {
+      EXPECT_EQ(slots.streamer().acquire(s) != nullptr, false) << n_slots;
+      slots.serve();
+      EXPECT_TRUE(slots.is_content(layer[0], at)) << n_slots;
+    }
+    EXPECT_NE(slots.streamer().presence(layer[0]), Streamer::Presence::none);
+  }
 }
 
 /// In any order, also from the last to the first: each is read once, and what is missing is asked for at once.

@@ -61,6 +61,23 @@ describe('presets', () => {
     expect(chosen('-DCMAKE_CXX_COMPILER=mine').told).toBe('mine');
   });
 
+  it('configure, build and test by one name', () => {
+    interface Preset {
+      name: string;
+      hidden?: boolean;
+    }
+    const presets = JSON.parse(read('CMakePresets.json')) as Record<
+      'configurePresets' | 'buildPresets' | 'testPresets',
+      Preset[]
+    >;
+    const names = (list: Preset[]) => list.filter(({ hidden }) => hidden !== true).map(({ name }) => name);
+    // clang-tidy's groups of sources are configured only.
+    const configured = names(presets.configurePresets).filter((name) => name !== 'tidy');
+    expect(configured).toContain('release');
+    expect(names(presets.buildPresets)).toEqual(configured);
+    expect(names(presets.testPresets)).toEqual(configured);
+  });
+
   it('name no version of it', () => {
     expect(read('CMakePresets.json')).not.toMatch(/clang\+*-\d/);
   });

@@ -3,15 +3,21 @@ import { describe, expect, it } from 'vitest';
 
 import { paths, read, sources } from './files.js';
 
-const cmake = read('CMakeLists.txt');
-const declared = [...cmake.matchAll(/^qsf_room\((\w+)([^)]*)\)/gm)].map(([, name = '', rest = '']) => {
-  const rooms = rest
-    .replace(/ LIBS .*/, '')
-    .trim()
-    .split(/\s+/);
-  return [name, new Set([name, ...rooms.filter((room) => room !== '')])] as const;
-});
+/** The rooms that a list of CMake declares, each with those that it may include. */
+function declaredBy(path: string, command: string) {
+  const lines = [...read(path).matchAll(new RegExp(`^${command}\\((\\w+)([^)]*)\\)`, 'gm'))];
+  return lines.map(([, name = '', rest = '']) => {
+    const rooms = rest
+      .replace(/ LIBS .*/, '')
+      .trim()
+      .split(/\s+/);
+    return [name, new Set([name, ...rooms.filter((room) => room !== '')])] as const;
+  });
+}
+const declared = declaredBy('CMakeLists.txt', 'qsf_room');
 const graph = new Map<string, Set<string>>(declared);
+const ofConverter = declaredBy('converter/CMakeLists.txt', 'qsf_converter_room');
+const ofNative = declaredBy('native/CMakeLists.txt', 'qsf_native_room');
 
 /** Beyond the engine: hosts and the converter see the public headers only, the benchmarks every room. */
 const hosts = new Map([
@@ -85,7 +91,7 @@ describe('rooms', () => {
       if (from === 'tests' || from === to) return false;
       if (from === surface) return !isPublic(target);
       if (hosts.has(from)) return !isPublic(target) && !hosts.get(from)?.has(to);
-      return !graph.get(from)?.has(to) && !(from === 'run' && to === surface);
+      return !graph.get(from)?.has(to) && !(['run', 'chat'].includes(from) && to === surface);
     });
     expect(wrong.map(({ path, line }) => `${path}: ${line}`)).toEqual([]);
   });
@@ -96,16 +102,58 @@ describe('rooms', () => {
   });
 });
 
+describe.each([
+  ['converter', ofConverter],
+  ['native', ofNative],
+] as const)('rooms of %s', (folder, rooms) => {
+  const within = new Map<string, Set<string>>(rooms);
+  const inside = includes().filter(
+    ({ path, target }) => path.startsWith(`${folder}/`) && target.startsWith(`${folder}/`),
+  );
+
+  it('are declared, each with rooms that were declared before it, and are all there are', () => {
+    const seen = new Set<string>();
+    for (const [name, others] of rooms) {
+      seen.add(name);
+      for (const room of others) expect(seen, `${name} includes ${room}`).toContain(room);
+    }
+    const folders = new Set(
+      sources('.cpp', '.h')
+        .map((path) => path.split('/'))
+        .filter(([top]) => top === folder)
+        .map(([, room]) => room),
+    );
+    expect([...folders].filter((room = '') => !within.has(room))).toEqual([]);
+  });
+
+  it('include only rooms that they may', () => {
+    expect(inside.length).toBeGreaterThan(20);
+    const room = (path: string) => path.split('/')[1] ?? '';
+    const wrong = inside.filter(({ path, target }) => !within.get(room(path))?.has(room(target)));
+    expect(wrong.map(({ path, line }) => `${path}: ${line}`)).toEqual([]);
+  });
+});
+
+describe('the converter', () => {
+  it('has readers that know no writer, and writers that know no reader', () => {
+    const rooms = new Map<string, Set<string>>(ofConverter);
+    expect(rooms.get('readers')).not.toContain('write');
+    expect(rooms.get('write')).not.toContain('readers');
+  });
+});
+
 describe('operating systems', () => {
-  /** What one system alone has: sources of bytes, a library that is loaded late, a processor's own features, sleep. */
+  /** What one system alone has: sources of bytes, a library that is loaded late, a processor's own features, threads. */
   const own = [
-    'native/source_mmap.cpp',
-    'native/mapped_file.h',
-    'native/mapped_file.cpp',
-    'native/source_uring.cpp',
-    'native/source_overlapped.cpp',
-    'native/curl.cpp',
+    'native/sources/mmap.cpp',
+    'native/sources/mapped_file.h',
+    'native/sources/mapped_file.cpp',
+    'native/sources/uring.cpp',
+    'native/sources/overlapped.cpp',
+    'native/sources/curl.cpp',
+    'native/cli/line_editor.cpp',
     'engine/kernels/dispatch.cpp',
+    'threads/thread.cpp',
     'threads/thread_pool.cpp',
   ];
   const header =
@@ -116,6 +164,12 @@ describe('operating systems', () => {
     expect(asking.filter((path) => path.startsWith('system/')).length).toBeGreaterThan(5);
     const wrong = asking.filter((path) => !/^(system|tests|bench)\//.test(path) && !own.includes(path));
     expect(wrong).toEqual([]);
+  });
+
+  it('give threads in one place, which says where there is none', () => {
+    const starts = /std::(?:jthread|async)\b|std::thread(?:\s+\w+\s*[({]|\s*[({])|<std::thread>|pthread_create/;
+    const starting = sources('.cpp', '.h').filter((path) => !path.startsWith('tests/') && starts.test(read(path)));
+    expect(starting).toEqual(['threads/thread.cpp']);
   });
 });
 

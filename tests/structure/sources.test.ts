@@ -53,6 +53,16 @@ describe('generated files', () => {
   });
 });
 
+describe('workflows', () => {
+  it('name the actions that they use by digest', () => {
+    const used = sources('.yml').flatMap((path) =>
+      [...read(path).matchAll(/^\s*-?\s*uses: (.*)$/gm)].map(([, name]) => name),
+    );
+    expect(used.length).toBeGreaterThan(5);
+    expect(used.filter((name = '') => !/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v/.test(name))).toEqual([]);
+  });
+});
+
 describe('version', () => {
   it('is the same in CMake and package.json', () => {
     const [, version] = /^project\(qsf VERSION ([\d.]+)/m.exec(read('CMakeLists.txt')) ?? [];

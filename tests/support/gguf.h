@@ -80,6 +80,9 @@ class GgufWriter {
     tensors_.push_back({name, type, shape, size, {}});
   }
 
+  /// Every tensor is written with four extents.
+  void pad_shapes() { padded_ = true; }
+
   /// All that lies before the first tensor's data.
   Bytes head() const {
     Bytes out;
@@ -91,8 +94,10 @@ class GgufWriter {
     std::uint64_t offset = 0;
     for (const Tensor& tensor : tensors_) {
       put_text(out, tensor.name);
-      put(out, static_cast<std::uint32_t>(tensor.shape.size()));
-      for (const std::uint64_t extent : tensor.shape) put(out, extent);
+      std::vector<std::uint64_t> shape = tensor.shape;
+      if (padded_) shape.resize(4, 1);
+      put(out, static_cast<std::uint32_t>(shape.size()));
+      for (const std::uint64_t extent : shape) put(out, extent);
       put(out, tensor.type);
       put(out, offset);
       offset += aligned(tensor.size);
@@ -167,6 +172,7 @@ class GgufWriter {
 
   Bytes values_;
   std::uint64_t n_values_ = 0;
+  bool padded_ = false;
   std::vector<Tensor> tensors_;
 };
 

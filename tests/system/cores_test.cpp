@@ -27,7 +27,9 @@ TEST(Cores, ThreadsGoOnThatArePinned) {
       ++ended;
     });
   }
-  pin_to_cores(threads);
+  std::vector<ThreadHandle> handles;
+  for (std::thread& thread : threads) handles.push_back(thread.native_handle());
+  pin_to_cores(handles);
   stop = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ended, 5);

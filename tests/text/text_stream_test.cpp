@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tests/support/error_of.h"
+#include "tests/support/paths.h"
 #include "vocabularies.h"
 
 namespace qsf::test {
@@ -45,8 +47,7 @@ TEST(TextStream, MaximalSubpartsOfTheUnicodeStandard) {
 }
 
 TEST(TextStream, AsPythonDecodes) {
-  for (const nlohmann::json& vector :
-       nlohmann::json::parse(read_file(std::string(QSF_SOURCE_DIR) + "/tests/text/data/utf8.json"))) {
+  for (const nlohmann::json& vector : nlohmann::json::parse(read_file(source_dir() + "/tests/text/data/utf8.json"))) {
     const std::string bytes = from_hex(vector[0]), text = vector[1];
     EXPECT_EQ(through(bytes, {1}), text) << vector[0];
     EXPECT_EQ(through(bytes, {2, 3, 1}), text) << vector[0];
@@ -148,15 +149,23 @@ TEST(TextStream, LongestStopsAndTokens) {
   EXPECT_TRUE(stream.stopped());
 }
 
+TEST(TextStream, ABeginForgetsAnEarlierText) {
+  TextStream stream;
+  ASSERT_TRUE(stream.begin({}));
+  EXPECT_EQ(stream.push("\xC3"), "");
+  ASSERT_TRUE(stream.begin({}));
+  EXPECT_EQ(stream.push("a"), "a");
+}
+
 TEST(TextStream, StopsAreChecked) {
   TextStream stream;
   const std::string long_stop(TextStream::kMaxStopBytes + 1, 'x');
   const std::vector<std::string_view> many(TextStream::kMaxStops + 1, "x");
-  EXPECT_EQ(stream.begin(many).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(stream.begin(many)).code, ErrorCode::bad_argument);
   const std::string_view empty[]{"a", ""};
-  EXPECT_STREQ(stream.begin(empty).error().sentence, "stops: stop string 1 has 0 bytes; 1 to 64 are possible");
+  EXPECT_STREQ(error_of(stream.begin(empty)).sentence, "stops: stop string 1 has 0 bytes; 1 to 64 are possible");
   const std::string_view too_long[]{long_stop};
-  EXPECT_EQ(stream.begin(too_long).error().code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(stream.begin(too_long)).code, ErrorCode::bad_argument);
   EXPECT_TRUE(stream.begin(std::span(many).first(TextStream::kMaxStops)));
 }
 

@@ -16,6 +16,8 @@ class FakeSupply implements Supply {
   readonly gap = 100;
   readonly asked: Piece[] = [];
   fails = false;
+  /** Bytes that it leaves out at a run's end. */
+  lacks = 0;
   ready = true;
   readonly blocks = new Set<ArrayBuffer>();
   hold: Promise<void> = Promise.resolve();
@@ -27,7 +29,7 @@ class FakeSupply implements Supply {
     return this.hold.then(() => {
       if (this.fails) throw new Error('gone');
       for (let i = 0; i < into.length; i++) into[i] = byteAt(offset + i);
-      return into;
+      return into.subarray(0, into.length - this.lacks);
     });
   }
 }
@@ -113,6 +115,15 @@ describe('reading ahead', () => {
     expect(supply.asked.length).toBeLessThan(10);
   });
 
+  it('follows to another place of the order, where what is on its way is of no use', async () => {
+    const ahead = new ReadAhead(new FakeSupply());
+    const pass = streamed(80, 1000);
+    for (let i = 0; i < 3; i++) await readAll(ahead, pass);
+    await readAll(ahead, pass.slice(0, 20));
+    const rest = pass.slice(40);
+    expect(await readAll(ahead, rest)).toBeGreaterThanOrEqual(rest.length - 6);
+  });
+
   it('learns a new order', async () => {
     const ahead = new ReadAhead(new FakeSupply());
     const pass = streamed(40, 1000);
@@ -132,6 +143,22 @@ describe('reading ahead', () => {
     supply.fails = true;
     await expect(readAll(ahead, pass)).rejects.toThrow('gone');
     supply.fails = false;
+    await readAll(ahead, pass);
+    expect(await readAll(ahead, pass)).toBe(pass.length);
+  });
+
+  it('takes fewer bytes than were asked for as none, and not as a whole run', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const pass = streamed(40, 1000);
+    for (let i = 0; i < 3; i++) await readAll(ahead, pass);
+    supply.lacks = 1;
+    // What was on its way is whole.
+    await readAll(ahead, pass);
+    const asked = supply.asked.length;
+    expect(await readAll(ahead, pass)).toBe(0);
+    expect(supply.asked.length).toBeGreaterThan(asked);
+    supply.lacks = 0;
     await readAll(ahead, pass);
     expect(await readAll(ahead, pass)).toBe(pass.length);
   });

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { cache, makeRoom } from '../../web/src/cache.js';
+import { cache, makeRoom } from '../../web/src/page/cache.js';
 import { HttpSource } from '../../web/src/sources/http-source.js';
 import { openCache } from '../../web/src/sources/model-cache.js';
 import { installFakeOpfs } from './fake-opfs.js';
 import type { FakeFile, FakeFolder } from './fake-opfs.js';
+import { TABLES, URL_, SIZE, open, openModel, piecesOf, read } from './fake-cache.js';
 import { FakeServer, noise } from './fake-server.js';
 
 const address = (name: string) => `https://example.org/${name}.qsf`;
@@ -68,6 +69,72 @@ describe('what another tab keeps', () => {
       await owner.close();
     });
   }
+});
+
+describe('a model that two tabs open at once', () => {
+  const bytes = noise(SIZE);
+  const pieces = piecesOf(bytes);
+  const server = () => new FakeServer(bytes);
+
+  /** Reads all pieces and expects them to be right. */
+  async function readAll(source: HttpSource): Promise<void> {
+    for (const { offset, size, crc } of pieces) {
+      const got = await read(source, offset, size, crc);
+      expect(Buffer.compare(got, bytes.subarray(offset, offset + size))).toBe(0);
+    }
+  }
+
+  it('is fetched by one of them', async () => {
+    const opening = [openCache(URL_), openCache(URL_)];
+    const kept = await Promise.race(opening);
+    const owner = await openModel(server(), kept);
+    const found = (await Promise.all(opening)).find((cache) => cache !== kept);
+    expect([kept?.owned, found?.owned]).toEqual([true, false]);
+    const other = await open(server(), found);
+    const reading = readAll(other);
+    await owner.keep(pieces);
+    await reading;
+    // The answer by which it knows which file it is.
+    expect(other.stats().network).toBeLessThan(TABLES);
+    expect(other.stats().cache).toBe(SIZE - TABLES);
+    await other.close();
+    await owner.close();
+  });
+
+  it('is fetched by the other if the first is closed', async () => {
+    const owner = await openModel(server(), await openCache(URL_));
+    const other = await open(server(), await openCache(URL_));
+    const { offset, size, crc } = pieces[0]!;
+    await read(owner, offset, size, crc);
+    const reading = readAll(other);
+    await owner.close();
+    await reading;
+    expect(other.stats().cache).toBe(size);
+    await other.close();
+  });
+
+  it('is waited for no longer than the other is open', async () => {
+    const owner = await openModel(server(), await openCache(URL_));
+    const other = await open(server(), await openCache(URL_));
+    const waiting = read(other, pieces[0]!.offset, pieces[0]!.size, pieces[0]!.crc);
+    await other.close();
+    await expect(waiting).rejects.toMatchObject({ code: 'cancelled' });
+    await owner.close();
+  });
+
+  it('is fetched anew if what the first keeps is wrong', async () => {
+    const owner = await openModel(server(), await openCache(URL_));
+    const { offset, size, crc } = pieces[0]!;
+    await read(owner, offset, size, crc);
+    onlyFile().bytes.fill(0);
+    const other = await open(server(), await openCache(URL_));
+    const before = other.stats().network;
+    const got = await read(other, offset, size, crc);
+    expect(Buffer.compare(got, bytes.subarray(offset, offset + size))).toBe(0);
+    expect(other.stats().network).toBe(before + size);
+    await other.close();
+    await owner.close();
+  });
 });
 
 describe('the cache', () => {
@@ -152,7 +219,7 @@ describe('asking to persist', () => {
   const ask = async (storage: object) => {
     vi.resetModules();
     vi.stubGlobal('navigator', { storage });
-    const { askToPersist } = await import('../../web/src/persist.js');
+    const { askToPersist } = await import('../../web/src/page/persist.js');
     return [await askToPersist(), await askToPersist()];
   };
 
@@ -169,5 +236,15 @@ describe('asking to persist', () => {
     const persist = async () => Promise.reject(new Error('no'));
     expect(await ask({ persisted: async () => false, persist })).toEqual([false, false]);
     expect(await ask({})).toEqual([false, false]);
+  });
+
+  it('refuses what is no address, and no options, with errors of its own', async () => {
+    for (const ask of [
+      () => cache.state(5 as never),
+      () => cache.remove(undefined as never),
+      () => cache.prune(undefined as never),
+      () => cache.prune(null as never),
+    ])
+      await expect(ask()).rejects.toMatchObject({ name: 'QSFError', code: 'bad_argument' });
   });
 });

@@ -9,7 +9,7 @@ import {
   detectVariant,
   probe,
   rounds,
-} from '../../web/src/detect.js';
+} from '../../web/src/worker/detect.js';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 

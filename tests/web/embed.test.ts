@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { QSF } from '../../web/src/qsf.js';
+import { QSF } from '../../web/src/page/qsf.js';
 import type { EmbedOptions } from '../../web/src/types.js';
 import { until } from './fake-engine.js';
 import { installFakeWorker, open, removeFakeWorker } from './fake-worker.js';
@@ -42,6 +42,19 @@ describe('embed() of a page', () => {
       message: expect.stringContaining(sentence) as string,
     });
     await expect(llm.embed([[1.5]])).rejects.toMatchObject({ code: 'bad_token' });
+    expect(backend.calls).toEqual(['load']);
+  });
+
+  it.each([
+    ['a', null, 'The argument of embed() is null; it must be an object'],
+    ['a', { signal: {} }, 'signal is an object; it must be an AbortSignal'],
+    [null, {}, 'The texts are null; they must be a text or a list of texts'],
+    [{ a: 1 }, {}, 'The texts are an object; they must be a text or a list of texts'],
+    [[[{ role: 'user', content: 'Hello' }]], {}, 'The prompt is a list of objects, such as chat messages;'],
+  ])('refuses %o and %o with an error of its own', async (texts, options, sentence) => {
+    await expect(llm.embed(texts as never, options as never)).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringContaining(sentence) as string },
+    });
     expect(backend.calls).toEqual(['load']);
   });
 

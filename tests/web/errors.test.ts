@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { reply, replySync, unwrap } from '../../web/src/contract.js';
+import { reply, unwrap } from '../../web/src/contract.js';
 import { QSFError, errorInfo, errorName } from '../../web/src/errors.js';
 
 const list = readFileSync(new URL('../../include/qsf/base/errors.def', import.meta.url), 'utf8');
@@ -26,7 +26,23 @@ describe('errors', () => {
     expect(() => unwrap(received)).toThrow(
       expect.objectContaining({ name: 'QSFError', code: 'bad_magic', message: 'The file begins with "GGUF".' }),
     );
-    expect(unwrap(structuredClone(replySync(() => 5)))).toBe(5);
+    expect(unwrap(structuredClone(await reply(() => 5)))).toBe(5);
+  });
+
+  it.each([
+    ['network_error', undefined, true],
+    ['out_of_memory', undefined, true],
+    ['file_changed', undefined, true],
+    ['http_status', 503, true],
+    ['http_status', 429, true],
+    ['http_status', 404, false],
+    ['http_status', 403, false],
+    ['bad_magic', undefined, false],
+    ['no_ranges', undefined, false],
+    ['context_full', undefined, false],
+    ['unsupported_host', undefined, false],
+  ] as const)('of the kind %s %s may pass: %s', (code, status, passes) => {
+    expect(new QSFError(code, 'It failed.', { status }).mayPass).toBe(passes);
   });
 
   it('that are not ours keep their message', () => {

@@ -1,26 +1,43 @@
 // An engine and a source that do as a test says: a session's phases over real memory, without a model.
-import { ends, steps } from '../../web/src/boundary.gen.js';
 import type {
+  EmbeddingOptions,
   End,
+  Failure as Failed,
+  GrammarKind,
+  KvType,
+  OpenOptions,
+  Pooling,
+  PromptOptions,
   ReadRequest,
   Region,
   RegionBytes,
+  SamplerOptions,
   Segment,
   SequenceStats,
+  Session,
   SessionStats,
   Step,
 } from '../../web/src/boundary.gen.js';
-import { Engine } from '../../web/src/engine.js';
-import type { Instance } from '../../web/src/engine-instance.js';
+import type { ChatRequest } from '../../web/src/contract.js';
+import { expect } from 'vitest';
+
+import { Engine } from '../../web/src/wasm/engine.js';
+import { tick } from '../../web/src/worker/tick.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
 
-/** Where the fake puts what it reads, and how much may be staged. */
+/** Where the fake puts what it reads and what is staged, and how much that may be. */
 const ARENA = 65_536;
+const STAGING = 4096;
+const EMBEDDING = 2048;
 const STAGED = 32_768;
 const HEADER = 128;
+/** Tokens of every prompt. */
+const PROMPT = 7;
+
+const unscripted = (n: number) => `<${String(n)}>`;
 
 /** The byte of every file at an offset. */
 export const byteAt = (offset: number) => (offset * 31 + 7) & 0xff;
@@ -30,9 +47,17 @@ interface Failure {
   sentence: string;
 }
 
+/** What an embedding leaves to the model if it is undefined. */
+interface Chosen {
+  pooling: Pooling | undefined;
+  normalize: boolean | undefined;
+}
+
 /** What the n-th token of a generation comes with. */
 export interface Script {
   piece?: (n: number) => string;
+  /** The text that the n-th token stands for, if its piece is another. */
+  text?: (n: number) => string | Uint8Array;
   /** Steps of mere work before each token. */
   work?: number;
   /** A segment is read before these tokens. */
@@ -43,10 +68,12 @@ export interface Script {
   fails?: { before: number; error: Failure };
 }
 
-export class FakeInstance implements Instance {
+export class FakeSession implements Session {
   readonly memory = new WebAssembly.Memory({ initial: 4, maximum: 4 });
   readonly #bytes = new Uint8Array(this.memory.buffer);
   script: Script = {};
+  /** Of the plan. */
+  warning = '';
   /** open(), start() and complete() refuse with these, as long as they are set. */
   refuse: {
     open?: Failure;
@@ -55,19 +82,24 @@ export class FakeInstance implements Instance {
     complete?: Failure | ((ticket: number) => Failure | undefined);
   } = {};
   table: Segment[] = [0, 1, 2].map((i) => ({
-    ...{ offset: HEADER + i * 1000, size: 1000, rawSize: 1200, crc: i, pinned: i < 2 },
+    ...{ offset: HEADER + i * 1000, size: 1000, rawSize: 1200, crc: i, pinned: i < 2, byText: false },
   }));
   map: [Region, number][] = [];
   /** Calls by name, in order. */
   readonly calls: string[] = [];
+  /** Of each open(). */
+  readonly opened: (OpenOptions & { fileSize: number; kv: KvType | undefined })[] = [];
   /** Of the last start(). */
-  options: Parameters<Instance['start']>[0] | undefined;
+  options: (SamplerOptions & PromptOptions) | undefined;
   text = '';
   ids: number[] = [];
   stops: string[] = [];
+  /** Of the last guide() and converse(). */
+  grammar: { kind: GrammarKind; text: string } | undefined;
+  chat: ChatRequest | undefined;
   stepped = 0;
   /** Of each embed(): its options, and its text or ids. */
-  readonly embeds: { options: Parameters<Instance['embed']>[0]; text: string; ids: number[] }[] = [];
+  readonly embeds: { options: EmbeddingOptions & Chosen; text: string; ids: number[] }[] = [];
   #phase: 'opening' | 'ready' | 'preloading' | 'generating' | 'embedding' | 'failed' = 'ready';
   #queue: ReadRequest[] = [];
   #missing = new Set<number>();
@@ -75,29 +107,32 @@ export class FakeInstance implements Instance {
   #made = 0;
   #worked = 0;
   #asked = -1;
+  /** Tokens of the sequence, and those that were fed. */
+  length = 0;
+  #fed = 0;
   #end: End = 'none';
   #failure: Failure | undefined;
   #told: Failure | undefined;
-  #staged = new Uint8Array();
 
   /** Reads that were asked for and not completed yet. */
   get missing(): number {
     return this.#missing.size;
   }
 
-  open(options: Parameters<Instance['open']>[0]): number {
-    this.calls.push(`open ${String(options.fileSize)}`);
-    if (this.refuse.open) return this.#code(this.refuse.open);
+  open(_budget: number, size: number, kv: KvType | undefined, options: OpenOptions): Failed | undefined {
+    this.calls.push(`open ${String(size)}`);
+    this.opened.push({ ...options, fileSize: size, kv });
+    if (this.refuse.open) return failed(this.refuse.open);
     this.#phase = 'opening';
     this.#failure = undefined;
     this.#missing.clear();
     this.#ask(0, HEADER);
-    return 0;
+    return undefined;
   }
 
-  step(): number {
+  step(): Step {
     this.stepped++;
-    return steps.indexOf(this.#step());
+    return this.#step();
   }
 
   #step(): Step {
@@ -133,6 +168,7 @@ export class FakeInstance implements Instance {
     }
     this.#worked = 0;
     this.#made++;
+    this.#fed = this.length++;
     return 'token';
   }
 
@@ -165,13 +201,13 @@ export class FakeInstance implements Instance {
     return crc32(this.#bytes.slice(at, at + size));
   }
 
-  complete(ticket: number): number {
+  complete(ticket: number): Failed | undefined {
     const { complete } = this.refuse;
     const refused = typeof complete === 'function' ? complete(ticket) : complete;
     this.#missing.delete(ticket);
-    if (!refused) return 0;
+    if (!refused) return undefined;
     this.#failure = refused;
-    return this.#code(refused);
+    return failed(refused);
   }
 
   fail(ticket: number, code: number, size: number): void {
@@ -182,49 +218,85 @@ export class FakeInstance implements Instance {
     this.#failure = { code: name, sentence };
   }
 
-  stage(parts: readonly Uint8Array[], room = 0): boolean {
-    this.#staged = Uint8Array.from(parts.flatMap((part) => [...part]));
-    return this.#staged.length + room <= STAGED;
+  stage(size: number): Uint8Array | undefined {
+    return size <= STAGED ? this.#bytes.subarray(STAGING, STAGING + size) : undefined;
   }
 
   #text(begin: number, size: number): string {
-    return new TextDecoder().decode(this.#staged.slice(begin, begin + size));
+    return new TextDecoder().decode(this.#bytes.slice(STAGING + begin, STAGING + begin + size));
   }
 
   #ids(n: number): number[] {
-    return [...new Uint32Array(this.#staged.buffer, 0, n)];
+    return [...new Uint32Array(this.memory.buffer, STAGING, n)];
   }
 
-  start(options: Parameters<Instance['start']>[0], sequence: number): number {
+  start(
+    sequence: number,
+    size: number,
+    tokens: number,
+    stops: number,
+    sampler: SamplerOptions,
+    options: PromptOptions,
+  ): Failed | undefined {
     this.calls.push(`start ${String(sequence)}`);
-    if (this.refuse.start) return this.#code(this.refuse.start);
-    const { textSize, nTokens, stopsSize } = options;
-    this.options = options;
-    this.text = this.#text(0, textSize);
-    this.ids = this.#ids(nTokens);
-    this.stops = this.#text(textSize + 4 * nTokens, stopsSize)
+    if (this.refuse.start) return failed(this.refuse.start);
+    this.options = { ...sampler, ...options };
+    this.text = this.#text(0, size);
+    this.ids = this.#ids(tokens);
+    this.stops = this.#text(size + 4 * tokens, stops)
       .split('\0')
       .slice(0, -1);
+    this.length += PROMPT;
     this.#phase = 'generating';
     this.#end = 'none';
     this.#made = this.#worked = 0;
     this.#asked = -1;
-    return 0;
+    return undefined;
   }
 
-  embed(options: Parameters<Instance['embed']>[0], sequence: number): number {
+  guide(kind: GrammarKind | undefined, size: number): undefined {
+    this.grammar = kind && { kind, text: this.#text(0, size) };
+  }
+
+  converse(template: number, values: number, more: number): undefined {
+    const at = [0, template, template + values];
+    const [a, b, c] = [template, values, more].map((size, i) => this.#text(at[i]!, size));
+    this.chat = { template: a!, values: b!, more: c! };
+  }
+
+  conversation(): Uint8Array {
+    return new TextEncoder().encode(this.chat?.values);
+  }
+
+  answer(sequence: number, stops: number, sampler: SamplerOptions, options: PromptOptions): Failed | undefined {
+    return this.start(sequence, 0, 0, stops, sampler, options);
+  }
+
+  embed(
+    sequence: number,
+    size: number,
+    tokens: number,
+    pooling: Pooling | undefined,
+    normalize: boolean | undefined,
+    options: EmbeddingOptions,
+  ): Failed | undefined {
     this.calls.push(`embed ${String(sequence)}`);
-    if (this.refuse.embed) return this.#code(this.refuse.embed);
-    const { textSize, nTokens } = options;
-    this.embeds.push({ options, text: this.#text(0, textSize), ids: this.#ids(nTokens) });
+    if (this.refuse.embed) return failed(this.refuse.embed);
+    this.embeds.push({
+      options: { ...options, pooling, normalize },
+      text: this.#text(0, size),
+      ids: this.#ids(tokens),
+    });
     this.#phase = 'embedding';
     this.#made = this.#worked = 0;
-    return 0;
+    return undefined;
   }
 
-  /** Of the n-th text: n and a half. */
+  /** Of the n-th text: n and a half, where the next one's will be. */
   embedding(): Float32Array {
-    return Float32Array.of(this.embeds.length, 0.5);
+    const values = new Float32Array(this.memory.buffer, EMBEDDING, 2);
+    values.set([this.embeds.length, 0.5]);
+    return values;
   }
 
   stop(sequence: number): void {
@@ -234,22 +306,27 @@ export class FakeInstance implements Instance {
     this.#phase = 'ready';
   }
 
-  rewind(n: number, sequence: number): number {
+  rewind(n: number, sequence: number): Failed | undefined {
     this.calls.push(`rewind ${String(n)} ${String(sequence)}`);
-    return 0;
+    if (n > this.length)
+      return failed({
+        code: 'bad_argument',
+        sentence: `the sequence has ${String(this.length)} tokens, not ${String(n)}`,
+      });
+    this.length = n;
+    this.#fed = Math.min(this.#fed, n);
+    return undefined;
   }
 
-  preload(): number {
+  preload(): undefined {
     this.calls.push('preload');
     this.#phase = 'preloading';
     for (const { offset, size, crc, pinned } of this.table) if (pinned) this.#ask(offset, size, crc);
-    return 0;
   }
 
   close(): void {
     this.calls.push('close');
   }
-  delete(): void {}
 
   sequence(): number {
     return 0;
@@ -257,18 +334,15 @@ export class FakeInstance implements Instance {
   token(): number {
     return 100 + this.#made - 1;
   }
-  piece(): Uint8Array {
-    if (this.#phase !== 'generating') return new Uint8Array();
-    return new TextEncoder().encode(this.script.piece?.(this.#made - 1) ?? `<${String(this.#made - 1)}>`);
+  piece(): string {
+    if (this.#phase !== 'generating') return '';
+    return (this.script.piece ?? unscripted)(this.#made - 1);
   }
-  end(sequence: number): number {
-    return sequence === 0 ? ends.indexOf(this.#end) : 0;
+  end(sequence: number): End {
+    return sequence === 0 ? this.#end : 'none';
   }
-  errorCode(): number {
-    return errorNumbers[this.#told!.code];
-  }
-  sentence(): string {
-    return this.#told!.sentence;
+  error(): Failed {
+    return failed(this.#told!);
   }
   modelHash(): string {
     return 'm0de1';
@@ -276,18 +350,25 @@ export class FakeInstance implements Instance {
   logitsHash(): string {
     return `10g175 ${String(this.#made)}`;
   }
-  tokenize(): number {
-    return 0;
+  /** A token for each byte. */
+  tokenize(size: number, _special: boolean): Uint32Array | Failed {
+    return Uint32Array.from(this.#bytes.slice(STAGING, STAGING + size));
   }
-  detokenize(): Uint8Array {
-    return new Uint8Array();
+  detokenize(token: number): Uint8Array {
+    const { text, piece = unscripted } = this.script;
+    const stands = (text ?? piece)(token - 100);
+    return typeof stands === 'string' ? new TextEncoder().encode(stands) : stands;
   }
   stats(): SessionStats {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
     const one = { ringBytes: 0, maxSeqLen: 64, modelSeqLen: 64, chunk: 1, sequences: 1, vocabSize: 512, layers: 1 };
-    const expected = { tokenBytes: 0, tokenRate: 0, residentBudget: 0, residentRate: 0 };
+    const tokenBytes = this.table.reduce((sum, { size, pinned }) => sum + (pinned ? 0 : size), 0);
+    const expected = { tokenBytes, tokenRate: 0, residentBudget: 0, residentRate: 0 };
     const experts = { expertsChosen: 0, expertsFound: 0, expertBytes: 0 };
+    const told = { contextReason: "the model's own", kvReason: "the model's own", moreContext: 'a shorter text' };
     return {
+      ...told,
+      warning: this.warning,
       ...zero,
       ...one,
       ...expected,
@@ -300,7 +381,7 @@ export class FakeInstance implements Instance {
     };
   }
   sequenceStats(): SequenceStats {
-    return { position: 7 + this.#made, promptTokens: 7, generatedTokens: this.#made };
+    return { position: this.#fed, promptTokens: PROMPT, generatedTokens: this.#made };
   }
   memoryMap(): RegionBytes[] {
     return this.map.map(([region, bytes]) => ({ region, bytes }));
@@ -311,20 +392,20 @@ export class FakeInstance implements Instance {
   segments(): Segment[] {
     return this.table;
   }
-
-  #code(failure: Failure): number {
-    this.#told = failure;
-    return errorNumbers[failure.code];
-  }
 }
 
-export function fakeEngine(): { engine: Engine; instance: FakeInstance } {
-  const instance = new FakeInstance();
+const failed = ({ code, sentence }: Failure): Failed => ({ code: errorNumbers[code], sentence });
+
+export function fakeEngine(): { engine: Engine; instance: FakeSession } {
+  const instance = new FakeSession();
   return { engine: new Engine('simd', 1, instance, instance.memory), instance };
 }
 
 export class FakeSource implements ByteSource {
   size = HEADER + 3000;
+  isWatched = false;
+  keeps = true;
+  byteAt = byteAt;
   onLoaded: (() => void) | undefined;
   /** How reads end: at once, after a while, when release() is called, or not at all. */
   mode: 'now' | 'later' | 'held' = 'now';
@@ -333,6 +414,7 @@ export class FakeSource implements ByteSource {
   /** Calls by name, in order. */
   readonly calls: string[] = [];
   kept: readonly Piece[] | undefined;
+  hidden: readonly Piece[] | undefined;
   readonly pieces: ReadPiece[] = [];
   /** What keep() gives. */
   keeping: Promise<void> = Promise.resolve();
@@ -347,7 +429,7 @@ export class FakeSource implements ByteSource {
     this.pieces.push(piece);
     const fill = () => {
       if (this.error !== undefined) throw this.error;
-      for (let i = 0; i < into.length; i++) into[i] = byteAt(offset + i);
+      for (let i = 0; i < into.length; i++) into[i] = this.byteAt(offset + i);
     };
     if (this.mode === 'held') return new Promise<void>((resolve) => this.#held.push(resolve)).then(fill);
     if (this.mode === 'later' || this.error !== undefined) return pause().then(fill);
@@ -375,6 +457,9 @@ export class FakeSource implements ByteSource {
     this.kept = pieces;
     return this.keeping;
   }
+  hide(pieces: readonly Piece[]): void {
+    this.hidden = pieces;
+  }
   async restart(): Promise<void> {
     this.calls.push('restart');
     this.onRestart();
@@ -391,6 +476,19 @@ export class FakeSource implements ByteSource {
 
 /** A turn of the event loop and more. */
 export const pause = (ms = 1) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** Turns of the event loop: more than any chain of messages and promises in the package has. */
+const TURNS = 40;
+
+/** Expects that `holds` while everything that is due comes: messages, timers and promises, in many turns of the event loop. */
+export async function stays(holds: () => boolean): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) {
+    expect(holds(), `in turn ${String(turn)}`).toBe(true);
+    await tick();
+    await pause(0);
+  }
+  expect(holds()).toBe(true);
+}
 
 /** Waits until `done`; the test's own time limit ends it otherwise. */
 export async function until(done: () => boolean): Promise<void> {

@@ -1,12 +1,54 @@
-// The origin's private file system and Web Locks in memory, as far as the cache uses them.
+// The origin's private file system and Web Locks in memory, as far as the cache uses them, with what a browser may do to it:
+// a write or a read moves fewer bytes than it was given, room ends, and what was not flushed is lost in part, in any order.
 import { vi } from 'vitest';
 
-/** Whether files can have several handles, as in Chromium. */
-let hasModes = false;
+import { FakeLocks } from './fake-locks.js';
+
+/** Bytes that one write stores at most, unless a test says otherwise: less than a segment or a run has. */
+const AT_ONCE = 48 * 1024;
+
+/** What all files share. */
+class Disk {
+  readonly now: () => number;
+  /** Whether files can have several handles, as in Chromium. */
+  readonly hasModes: boolean;
+  /** Bytes that all files may have together. */
+  quota = Infinity;
+  /** What a write does for which there is no room: a browser may store what fits. */
+  full: 'throws' | 'stores a part' = 'throws';
+  /** Bytes that one write, or one read, moves at most. */
+  written = AT_ONCE;
+  read = Infinity;
+  /** Writes, truncations and flushes so far, and before which of them the browser is killed. */
+  changes = 0;
+  killedAt = Infinity;
+  /** Files that are there. */
+  readonly files: FakeFile[] = [];
+  /** Handles of an earlier life are closed. */
+  life = 0;
+
+  constructor(now: () => number, hasModes: boolean) {
+    this.now = now;
+    this.hasModes = hasModes;
+  }
+
+  get room(): number {
+    return this.quota - this.files.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  }
+
+  /** Counts a change; throws if the browser is killed before it. */
+  change(): void {
+    if (this.changes >= this.killedAt) throw new DOMException('killed', 'InvalidStateError');
+    this.changes++;
+  }
+}
+
+/** Done to a file and not flushed: a write, or a new size. */
+type Change = { at: number; bytes: Uint8Array } | { size: number };
 
 export class FakeFile {
   readonly kind = 'file';
-  bytes = new Uint8Array();
+  readonly name: string;
   changed: number;
   /** Handles that are open. */
   open = 0;
@@ -18,11 +60,31 @@ export class FakeFile {
   isTaken = false;
   /** Called for each read. */
   onRead: (() => void) | undefined;
-  readonly #now: () => number;
+  readonly #disk: Disk;
+  #memory = new Uint8Array();
+  #size = 0;
+  #flushed = new Uint8Array();
+  #unflushed: Change[] = [];
 
-  constructor(now: () => number) {
-    this.#now = now;
-    this.changed = now();
+  constructor(name: string, disk: Disk) {
+    this.name = name;
+    this.#disk = disk;
+    this.changed = disk.now();
+  }
+
+  /** As handles see them. */
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return this.#memory.subarray(0, this.#size);
+  }
+
+  /** What a crash leaves: what was flushed, and of the rest those changes that `lasts` says. */
+  crash(lasts: (nth: number) => boolean): void {
+    const changes = this.#unflushed;
+    this.#memory = this.#flushed.slice();
+    this.#size = this.#memory.length;
+    changes.filter((_, i) => lasts(i)).forEach((change) => this.#apply(change));
+    this.#settle();
+    this.open = 0;
   }
 
   async getFile(): Promise<File> {
@@ -30,35 +92,74 @@ export class FakeFile {
   }
 
   async createSyncAccessHandle({ mode }: { mode: string }) {
-    if (this.isTaken || (this.open > 0 && !(hasModes && mode === 'readwrite-unsafe')))
+    const disk = this.#disk;
+    if (this.isTaken || (this.open > 0 && !(disk.hasModes && mode === 'readwrite-unsafe')))
       throw new DOMException('open', 'NoModificationAllowedError');
     const nth = ++this.open;
+    const { life } = disk;
+    let isOpen = true;
+    const check = () => {
+      if (!isOpen || life !== disk.life) throw new DOMException('closed', 'InvalidStateError');
+    };
+    const change = (change: Change) => {
+      this.#unflushed.push(change);
+      this.#apply(change);
+      this.changed = disk.now();
+    };
     return {
-      ...(hasModes && { mode }),
+      ...(disk.hasModes && { mode }),
       read: (into: Uint8Array, { at }: { at: number }): number => {
         this.onRead?.();
+        check();
         if (nth === this.broken) throw new DOMException('closed', 'InvalidStateError');
-        const got = this.bytes.subarray(at, at + into.length - Number(nth === this.short));
+        const most = Math.min(into.length - Number(nth === this.short), disk.read);
+        const got = this.bytes.subarray(at, at + most);
         into.set(got);
         return got.length;
       },
       write: (from: Uint8Array, { at }: { at: number }): number => {
-        const all = new Uint8Array(Math.max(this.bytes.length, at + from.length));
-        all.set(this.bytes);
-        all.set(from, at);
-        this.bytes = all;
-        this.changed = this.#now();
-        return from.length;
+        check();
+        disk.change();
+        const fits = this.bytes.length + disk.room - at;
+        if (from.length > fits && disk.full === 'throws') throw new DOMException('full', 'QuotaExceededError');
+        const bytes = from.slice(0, Math.max(0, Math.min(fits, disk.written)));
+        if (bytes.length > 0) change({ at, bytes });
+        return bytes.length;
       },
       truncate: (size: number): void => {
-        const all = new Uint8Array(size);
-        all.set(this.bytes.subarray(0, size));
-        this.bytes = all;
+        check();
+        disk.change();
+        change({ size });
       },
       getSize: (): number => this.bytes.length,
-      flush: (): void => undefined,
-      close: (): void => void this.open--,
+      flush: (): void => {
+        check();
+        disk.change();
+        this.#settle();
+      },
+      close: (): void => {
+        if (isOpen && life === disk.life) this.open--;
+        isOpen = false;
+      },
     };
+  }
+
+  #apply(change: Change): void {
+    const end = 'size' in change ? change.size : Math.max(this.#size, change.at + change.bytes.length);
+    if (end > this.#memory.length) {
+      const memory = new Uint8Array(Math.max(end, 2 * this.#memory.length));
+      memory.set(this.bytes);
+      this.#memory = memory;
+    }
+    // What is added again after a cut is zero.
+    if (end < this.#size) this.#memory.fill(0, end, this.#size);
+    this.#size = end;
+    if ('bytes' in change) this.#memory.set(change.bytes, change.at);
+  }
+
+  #settle(): void {
+    this.#flushed = this.bytes.slice();
+    this.#unflushed = [];
   }
 }
 
@@ -66,23 +167,34 @@ export class FakeFolder {
   readonly kind = 'directory';
   readonly name: string;
   readonly inside = new Map<string, FakeFolder | FakeFile>();
-  readonly #now: () => number;
+  readonly disk: Disk;
 
-  constructor(name: string, now: () => number) {
+  constructor(name: string, disk: Disk) {
     this.name = name;
-    this.#now = now;
+    this.disk = disk;
   }
 
   async getDirectoryHandle(name: string, { create = false } = {}): Promise<FakeFolder> {
-    return this.#get(name, create, () => new FakeFolder(name, this.#now)) as FakeFolder;
+    return this.#get(name, create, () => new FakeFolder(name, this.disk)) as FakeFolder;
   }
 
   async getFileHandle(name: string, { create = false } = {}): Promise<FakeFile> {
-    return this.#get(name, create, () => new FakeFile(this.#now)) as FakeFile;
+    const make = () => {
+      const file = new FakeFile(name, this.disk);
+      this.disk.files.push(file);
+      return file;
+    };
+    return this.#get(name, create, make) as FakeFile;
   }
 
+  /** As in a browser, nothing of which a handle is open. */
   async removeEntry(name: string): Promise<void> {
-    if (!this.inside.delete(name)) throw new DOMException('gone', 'NotFoundError');
+    const entry = this.inside.get(name);
+    if (!entry) throw new DOMException('gone', 'NotFoundError');
+    const gone = filesOf(entry);
+    if (gone.some(({ open }) => open > 0)) throw new DOMException('open', 'NoModificationAllowedError');
+    this.inside.delete(name);
+    for (const file of gone) this.disk.files.splice(this.disk.files.indexOf(file), 1);
   }
 
   async *values() {
@@ -97,36 +209,28 @@ export class FakeFolder {
   }
 }
 
-/** The file of the one model that is kept. */
-export function modelFile(top: FakeFolder): FakeFile {
+const filesOf = (entry: FakeFolder | FakeFile): FakeFile[] =>
+  entry.kind === 'file' ? [entry] : [...entry.inside.values()].flatMap(filesOf);
+
+const fileOf = (top: FakeFolder, name: string): FakeFile => {
   const [folder] = (top.inside.get('qsf') as FakeFolder).inside.values();
-  return (folder as FakeFolder).inside.get('model') as FakeFile;
-}
+  return (folder as FakeFolder).inside.get(name) as FakeFile;
+};
+/** The file, and the journal, of the one model that is kept. */
+export const modelFile = (top: FakeFolder): FakeFile => fileOf(top, 'model');
+export const journalFile = (top: FakeFolder): FakeFile => fileOf(top, 'journal');
 
-type Held = (lock: object | null) => Promise<void> | undefined;
-
-class FakeLocks {
-  readonly #held = new Set<string>();
-
-  async request(name: string, options: { signal?: AbortSignal; ifAvailable?: boolean }, work: Held): Promise<void> {
-    while (this.#held.has(name)) {
-      if (options.ifAvailable) return void (await work(null));
-      options.signal?.throwIfAborted();
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    this.#held.add(name);
-    try {
-      await work({});
-    } finally {
-      this.#held.delete(name);
-    }
-  }
+/** What the machine's end leaves of all files, as `lasts` says of each change that was not flushed; nobody holds a lock. */
+export function crash(top: FakeFolder, lasts: (file: string, nth: number) => boolean): void {
+  for (const file of top.disk.files) file.crash((nth) => lasts(file.name, nth));
+  top.disk.life++;
+  top.disk.killedAt = Infinity;
+  (navigator as { locks: unknown }).locks = new FakeLocks();
 }
 
 /** Puts them where a worker has them; files are changed at `now`. Gives the folder of all. */
 export function installFakeOpfs(now: () => number, storage: object = {}, modes = false): FakeFolder {
-  hasModes = modes;
-  const top = new FakeFolder('', now);
+  const top = new FakeFolder('', new Disk(now, modes));
   vi.stubGlobal('navigator', {
     storage: { getDirectory: async () => top, ...storage },
     locks: new FakeLocks(),

@@ -7,7 +7,7 @@ interface Scope {
 
 export class ScopeWorker {
   static made: ScopeWorker[] = [];
-  static cannotStart: 'throws' | 'fails' | false = false;
+  static cannotStart: 'throws' | 'fails' | 'takes no message' | false = false;
   /** What the script does. */
   static serve: () => void;
   onmessage: ((event: { data: unknown }) => void) | undefined;
@@ -39,6 +39,7 @@ export class ScopeWorker {
   }
 
   postMessage(data: unknown, transfer?: Transferable[]): void {
+    if (ScopeWorker.cannotStart === 'takes no message') throw new DOMException('no', 'DataCloneError');
     if (transfer?.length) this.reads++;
     this.opening ??= data;
     const told: unknown = transfer ? structuredClone(data, { transfer }) : data;

@@ -2,13 +2,21 @@
 import * as Comlink from 'comlink';
 import { vi } from 'vitest';
 
-import type { Batch, EmbedRequest, EngineWorker, GenerateRequest, LoadRequest, Reply } from '../../web/src/contract.js';
+import type {
+  Batch,
+  ChatRequest,
+  EmbedRequest,
+  EngineWorker,
+  GenerateRequest,
+  LoadRequest,
+  Reply,
+} from '../../web/src/contract.js';
 import type { GenerationResult, Progress, Stats } from '../../web/src/types.js';
 
 const done: Reply<void> = { ok: true, value: undefined };
 
 /** What a generation ends with. */
-export const result: GenerationResult = { end: 'length', promptTokens: 2, tokens: [1, 2], seed: 7 };
+export const result: GenerationResult = { end: 'length', promptTokens: 2, tokens: [1, 2], position: 4, seed: 7 };
 
 /** The worker's side: each call is noted, and answered as its member of `answers` says. */
 export class Backend {
@@ -17,6 +25,9 @@ export class Backend {
   starts: GenerateRequest[] = [];
   embeds: EmbedRequest[] = [];
   batches: Batch[] = [];
+  /** What each stop() and each rewind() was given. */
+  readonly shown: (number | undefined)[] = [];
+  readonly rewound: number[] = [];
   /** Whether the worker tells that the model is kept. */
   kept = false;
   answers = {
@@ -31,6 +42,7 @@ export class Backend {
       value: texts.map((text) => Float32Array.of(text.length, 0.5)),
     }),
     stop: async (): Promise<Reply<void>> => done,
+    rewind: async (): Promise<Reply<void>> => done,
     close: async (): Promise<Reply<void>> => done,
     stats: async (): Promise<Reply<Stats>> => ({ ok: true, value: { position: 5 } as Stats }),
   };
@@ -64,9 +76,17 @@ export class Backend {
         this.embeds.push(request);
         return this.answers.embed(request);
       }),
-      stop: noted('stop', () => this.answers.stop()),
+      stop: noted('stop', (shown?: number) => {
+        this.shown.push(shown);
+        return this.answers.stop();
+      }),
+      rewind: noted('rewind', (position: number) => {
+        this.rewound.push(position);
+        return this.answers.rewind();
+      }),
       trace: noted('trace', () => ({ ok: true, value: { now: 1, spans: [] } })),
       stats: noted('stats', () => this.answers.stats()),
+      render: noted('render', ({ values }: ChatRequest) => ({ ok: true, value: values })),
       tokenize: noted('tokenize', (text: string) => ({
         ok: true,
         value: Uint32Array.from(text, (c) => c.charCodeAt(0)),
@@ -81,6 +101,8 @@ export class FakeWorker extends EventTarget {
   static made: FakeWorker[] = [];
   static backend: Backend;
   terminated = false;
+  /** What its messages took with them. */
+  readonly transferred: Transferable[] = [];
   readonly #channel = new MessageChannel();
 
   constructor() {
@@ -93,7 +115,8 @@ export class FakeWorker extends EventTarget {
     queueMicrotask(() => this.dispatchEvent(new MessageEvent('message', { data: 'listening' })));
   }
 
-  postMessage(message: unknown, transfer: Transferable[]): void {
+  postMessage(message: unknown, transfer: Transferable[] = []): void {
+    this.transferred.push(...transfer);
     if (!this.terminated) this.#channel.port1.postMessage(message, transfer);
   }
 

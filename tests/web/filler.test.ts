@@ -11,7 +11,7 @@ import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
 
 // Who sleeps in no time would keep timers waiting by its messages.
-vi.mock('../../web/src/tick.js', () => ({ tick: () => new Promise((resolve) => setImmediate(resolve)) }));
+vi.mock('../../web/src/worker/tick.js', () => ({ tick: () => new Promise((resolve) => setImmediate(resolve)) }));
 
 const PIECE = 20 * KiB;
 const SIZE = 40 * PIECE;
@@ -122,15 +122,18 @@ describe('the worker that fills shared memory', () => {
     await kept.close();
   });
 
-  it.each(['throws', 'fails', 'finds the file taken'] as const)('is done without when its start %s', async (how) => {
-    await open();
-    if (how === 'finds the file taken') file().isTaken = true;
-    else ScopeWorker.cannotStart = how;
-    for (let i = 0; i < 8; i++) expect(await pass()).toBe(0);
-    expect(ScopeWorker.made.map(({ terminated }) => terminated)).toEqual(how === 'throws' ? [] : [true]);
-    await kept.close();
-    expect(file().open).toBe(0);
-  });
+  it.each(['throws', 'fails', 'takes no message', 'finds the file taken'] as const)(
+    'is done without when its start %s',
+    async (how) => {
+      await open();
+      if (how === 'finds the file taken') file().isTaken = true;
+      else ScopeWorker.cannotStart = how;
+      for (let i = 0; i < 8; i++) expect(await pass()).toBe(0);
+      expect(ScopeWorker.made.map(({ terminated }) => terminated)).toEqual(how === 'throws' ? [] : [true]);
+      await kept.close();
+      expect(file().open).toBe(0);
+    },
+  );
 
   it.each(['ends', 'cannot read', 'finds the file short', 'does not answer'] as const)(
     'is done without once it %s',

@@ -4,10 +4,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { End } from '../../web/src/boundary.gen.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
-import { Generation } from '../../web/src/generation.js';
-import { Runner } from '../../web/src/runner.js';
-import { FakeSource, fakeEngine, pause, until } from './fake-engine.js';
-import type { FakeInstance } from './fake-engine.js';
+import { Generation } from '../../web/src/worker/generation.js';
+import { Runner } from '../../web/src/worker/runner.js';
+import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
+import type { FakeSession } from './fake-engine.js';
 
 const request: GenerateRequest = {
   ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 5, addBos: true, special: true, ignoreEos: false },
@@ -25,7 +25,7 @@ const request: GenerateRequest = {
 /** As many pieces as may wait for the page. */
 const AHEAD = 16;
 
-let instance: FakeInstance;
+let instance: FakeSession;
 let source: FakeSource;
 let runner: Runner;
 
@@ -56,7 +56,7 @@ describe('a generation', () => {
   it('hands every piece over and tells of itself', async () => {
     const generation = begin({ logitsHash: true, stop: ['end', '…'] });
     expect(instance).toMatchObject({ text: 'Once', stops: ['end', '…'] });
-    expect(generation.stats()).toEqual({ promptTokens: 7, tokens: [], running: true, seed: 42 });
+    expect(generation.stats()).toEqual({ promptTokens: 7, tokens: [], position: 7, running: true, seed: 42 });
     expect(await drain(generation)).toEqual(['<0>', '<1>', '<2>', '<3>', '<4>']);
     const stats = generation.stats();
     expect(stats).toMatchObject({ promptTokens: 7, tokens: [100, 101, 102, 103, 104], running: false, end: 'length' });
@@ -81,8 +81,7 @@ describe('a generation', () => {
 
   it('takes token ids as they are', async () => {
     const generation = begin({ prompt: Uint32Array.of(1, 2, 3) });
-    expect(instance.options).toMatchObject({ textSize: 0, nTokens: 3 });
-    expect(instance.ids).toEqual([1, 2, 3]);
+    expect(instance).toMatchObject({ text: '', ids: [1, 2, 3] });
     await drain(generation);
   });
 
@@ -93,7 +92,8 @@ describe('a generation', () => {
     expect(generation.stats()).toMatchObject({ end: why, running: false });
     // And goes on saying so.
     const again = await generation.next();
-    expect(again).toMatchObject({ pieces: [], result: { end: why, promptTokens: 7, tokens: [100, 101] } });
+    expect(again).toMatchObject({ pieces: [], result: { end: why, promptTokens: 7, tokens: [100, 101], position: 9 } });
+    expect(instance.length).toBe(9);
   });
 
   it('is not begun when the engine refuses it', () => {
@@ -113,8 +113,7 @@ describe('a page that takes its time', () => {
     const generation = begin({ maxTokens: 60 });
     await until(() => generation.stats().tokens.length === AHEAD);
     const { stepped } = instance;
-    await pause(30);
-    expect(instance.stepped).toBe(stepped);
+    await stays(() => instance.stepped === stepped);
     const first = await generation.next();
     expect(first.pieces).toHaveLength(AHEAD);
     await until(() => generation.stats().tokens.length === 2 * AHEAD);
@@ -145,9 +144,10 @@ describe('stop()', () => {
   async function expectStopped(generation: Generation): Promise<void> {
     expect(generation.stats()).toMatchObject({ end: 'cancelled', running: false });
     const { stepped } = instance;
-    await pause(15);
-    expect(instance.stepped).toBe(stepped);
-    expect(instance.calls.at(-1)).toBe('stop 0');
+    await stays(() => instance.stepped === stepped);
+    const { position, tokens } = generation.stats();
+    expect(instance.calls.slice(-2)).toEqual(['stop 0', `rewind ${String(position)} 0`]);
+    expect(position).toBe(7 + tokens.length);
     await drain(generation);
     // The next one is not disturbed.
     instance.script = {};
@@ -166,7 +166,7 @@ describe('stop()', () => {
   it('while it computes', async () => {
     instance.script = { work: Infinity };
     const generation = begin();
-    await pause(20);
+    await until(() => instance.stepped > 20);
     await generation.stop();
     await expectStopped(generation);
   });
@@ -176,10 +176,10 @@ describe('stop()', () => {
     source.mode = 'held';
     const generation = begin();
     await until(() => source.held === 1);
+    expect((await generation.next()).pieces).toEqual(['<0>']);
     await generation.stop();
     expect(generation.stats().tokens).toEqual([100]);
     source.release();
-    await pause();
     await expectStopped(generation);
   });
 
@@ -187,7 +187,7 @@ describe('stop()', () => {
     const generation = begin({ maxTokens: 100 });
     await until(() => generation.stats().tokens.length === AHEAD);
     await generation.stop();
-    expect(generation.stats().tokens).toHaveLength(AHEAD);
+    expect(generation.stats().tokens).toEqual([]);
     await expectStopped(generation);
   });
 
@@ -195,7 +195,7 @@ describe('stop()', () => {
     instance.script = { work: Infinity };
     const generation = begin();
     const next = generation.next();
-    await pause(10);
+    await until(() => instance.stepped > 20);
     await generation.stop();
     expect(await next).toMatchObject({ pieces: [], result: { end: 'cancelled' } });
   });
@@ -206,6 +206,81 @@ describe('stop()', () => {
     await generation.stop();
     expect(generation.stats().end).toBe('length');
     expect(instance.calls).not.toContain('stop 0');
+  });
+});
+
+describe('the sequence of a generation that was stopped', () => {
+  it('ends with the pieces that were shown, and not with those that were taken or wait', async () => {
+    const generation = begin({ maxTokens: 60 });
+    await until(() => generation.stats().tokens.length === AHEAD);
+    expect((await generation.next()).pieces).toHaveLength(AHEAD);
+    await until(() => generation.stats().tokens.length === 2 * AHEAD);
+    await generation.stop(6);
+    const tokens = [100, 101, 102, 103, 104, 105];
+    expect(generation.stats()).toMatchObject({ end: 'cancelled', tokens, position: 13 });
+    expect(instance.length).toBe(13);
+    expect(await generation.next()).toMatchObject({ pieces: [], result: { tokens, position: 13 } });
+    // A second stop, as of an embedding that is aborted later, changes nothing.
+    instance.length = 5;
+    await generation.stop();
+    expect(instance.length).toBe(5);
+  });
+
+  it('does so after the engine’s own end, which the page has not seen', async () => {
+    const generation = begin();
+    await until(() => !generation.stats().running);
+    await generation.next();
+    expect(instance.length).toBe(12);
+    await generation.stop(2);
+    expect(generation.stats()).toMatchObject({ end: 'cancelled', tokens: [100, 101], position: 9 });
+    expect(instance.length).toBe(9);
+  });
+
+  it('has no stop string, and has what is before one within a token', async () => {
+    const texts = ['One', ' day.', '\n'];
+    const shown = ['One', ' day'];
+    instance.script = { text: (n) => texts[n]!, piece: (n) => shown[n] ?? '', end: { after: 3, why: 'stop' } };
+    const generation = begin({ stop: ['.\n'] });
+    expect(await drain(generation)).toEqual(shown);
+    expect(generation.stats()).toMatchObject({ end: 'stop', tokens: [100], position: 8 });
+    expect(instance.length).toBe(8);
+    instance.refuse.start = { code: 'context_full', sentence: 'Too long.' };
+    expect(() => begin({ prompt: ' came', continue: true })).toThrow(/Too long/);
+    delete instance.refuse.start;
+    instance.script = {};
+    await drain(begin({ prompt: ' came', continue: true }));
+    expect(instance.text).toBe(' day came');
+    await drain(begin({ prompt: ' and', continue: true }));
+    expect(instance.text).toBe(' and');
+  });
+
+  it('gets that as ids before ids', async () => {
+    instance.script = { text: () => 'ab', piece: () => 'a', end: { after: 1, why: 'stop' } };
+    await drain(begin({ stop: ['b'] }));
+    await drain(begin({ prompt: Uint32Array.of(5, 6), continue: true }));
+    expect(instance).toMatchObject({ text: '', ids: [97, 5, 6] });
+  });
+
+  it('loses what it has of a token when it begins anew or goes back', async () => {
+    for (const leave of [() => begin(), () => (runner.engine.rewind(3), begin({ continue: true }))]) {
+      instance.script = { text: () => 'ab', piece: () => 'a', end: { after: 1, why: 'stop' } };
+      await drain(begin({ stop: ['b'] }));
+      await drain(leave());
+      expect(instance.text).toBe('Once');
+    }
+  });
+
+  it('ends before a token with a part of a character', async () => {
+    const texts = [Uint8Array.of(0x61, 0xe2), Uint8Array.of(0x82, 0xac, 0x62)];
+    const shown = ['a', '€b'];
+    instance.script = { text: (n) => texts[n]!, piece: (n) => shown[n]!, end: { after: 2, why: 'length' } };
+    const generation = begin();
+    await until(() => !generation.stats().running);
+    await generation.stop(1);
+    expect(generation.stats()).toMatchObject({ tokens: [], position: 7 });
+    instance.script = {};
+    await drain(begin({ prompt: 'c', continue: true }));
+    expect(instance.text).toBe('ac');
   });
 });
 

@@ -1,11 +1,8 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { crc32 } from '../../web/src/sources/crc32.js';
 import { HttpSource } from '../../web/src/sources/http-source.js';
-import type { Identity } from '../../web/src/sources/journal.js';
-import type { ModelCache } from '../../web/src/sources/model-cache.js';
-import { RangeSet } from '../../web/src/sources/ranges.js';
-import type { Piece } from '../../web/src/sources/source.js';
+import { FakeCache, PIECE, SIZE, TABLES, URL_, open, openModel, piecesOf, read } from './fake-cache.js';
 import { FakeServer, noise, same } from './fake-server.js';
 
 /** Bytes that were checked. */
@@ -18,82 +15,6 @@ vi.mock('../../web/src/sources/crc32.js', async (original) => {
   };
   return { crc32: counted };
 });
-
-const URL_ = 'https://example.org/model.qsf';
-const SIZE = 1_000_000;
-const PIECE = 20_000;
-/** Read without CRC, before the pieces. */
-const TABLES = 70_000;
-
-/** The cache's contract over an array in place of the browser's files. */
-class FakeCache implements ModelCache {
-  identity: Identity | undefined;
-  verified = new RangeSet();
-  complete = false;
-  writable = true;
-  owned = true;
-  bytes = new Uint8Array(SIZE);
-  /** Writes beyond are refused. */
-  quota = Infinity;
-  #written = 0;
-
-  read(offset: number, into: Uint8Array<ArrayBuffer>): undefined {
-    into.set(this.bytes.subarray(offset, offset + into.length));
-  }
-  reset(identity: Identity): void {
-    this.identity = identity;
-    this.verified = new RangeSet();
-    this.complete = false;
-    this.bytes = new Uint8Array(identity.size);
-  }
-  write(offset: number, bytes: Uint8Array<ArrayBuffer>): boolean {
-    this.#written += bytes.length;
-    if (this.#written > this.quota) this.writable = false;
-    if (this.writable) this.bytes.set(bytes, offset);
-    return this.writable;
-  }
-  mark(offset: number, size: number): void {
-    this.verified.add(offset, size);
-  }
-  drop(offset: number, size: number): void {
-    this.verified.remove(offset, size);
-    this.complete = false;
-  }
-  markComplete(): void {
-    this.complete = true;
-  }
-  async close(): Promise<void> {
-    this.writable = false;
-  }
-}
-
-function piecesOf(bytes: Uint8Array): Piece[] {
-  const pieces: Piece[] = [];
-  for (let offset = TABLES; offset < bytes.length; offset += PIECE) {
-    const piece = bytes.subarray(offset, offset + PIECE);
-    pieces.push({ offset, size: piece.length, crc: crc32(piece) });
-  }
-  return pieces;
-}
-
-function open(server: FakeServer, cache?: ModelCache): Promise<HttpSource> {
-  return HttpSource.open(URL_, cache, { fetch: server.fetch, retryDelay: 1 } as never);
-}
-
-async function read(source: HttpSource, offset: number, size: number, crc?: number): Promise<Uint8Array> {
-  const into = new Uint8Array(size);
-  await source.read({ offset, into, crc });
-  return into;
-}
-
-/** Opens as the engine does: tables first, which it accepts. */
-async function openModel(server: FakeServer, cache?: ModelCache): Promise<HttpSource> {
-  const source = await open(server, cache);
-  await read(source, 0, 128);
-  await read(source, 128, TABLES - 128);
-  source.accepted();
-  return source;
-}
 
 describe('with a cache', () => {
   it('fetches everything once and says so', async () => {
@@ -143,6 +64,18 @@ describe('with a cache', () => {
     await open(server, cache);
     server.fault = () => ({ kind: 'status', status: 404 });
     await expect(open(server, cache)).rejects.toMatchObject({ code: 'http_status' });
+  });
+
+  it('is read from the network where its handle has failed', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    await source.keep(piecesOf(server.bytes));
+    cache.read = () => {
+      throw new DOMException('closed', 'InvalidStateError');
+    };
+    const { offset, size, crc } = piecesOf(server.bytes)[7]!;
+    expect(same(await read(source, offset, size, crc), server.bytes.subarray(offset, offset + size))).toBe(true);
   });
 
   it('does not open without the server while it is not complete', async () => {
@@ -209,7 +142,7 @@ describe('with a cache', () => {
     const other = await openModel(server, bad);
     const vouched = bad.verified.total;
     server.fault = () => ({ kind: 'flip' });
-    await expect(other.keep(piecesOf(server.bytes))).rejects.toMatchObject({ code: 'bad_checksum' });
+    await expect(other.keep(piecesOf(server.bytes))).rejects.toMatchObject({ code: 'bad_checksum', url: URL_ });
     expect(bad.verified.total).toBe(vouched);
   });
 
@@ -238,6 +171,123 @@ describe('with a cache', () => {
     source.accepted();
     await source.keep(piecesOf(server.bytes));
     expect(same(cache.bytes, server.bytes)).toBe(true);
+  });
+});
+
+describe('a file of very many pieces', () => {
+  const SMALL = 100;
+  /** Of all ArrayBuffers that were made since limitMemory(). */
+  let taken = 0;
+
+  /** Refuses memory beyond so many bytes, as a browser does. */
+  function limitMemory(most: number): void {
+    const Real = ArrayBuffer;
+    taken = 0;
+    vi.stubGlobal(
+      'ArrayBuffer',
+      class extends Real {
+        constructor(size: number) {
+          if ((taken += size) > most) throw new RangeError('Array buffer allocation failed');
+          super(size);
+        }
+      },
+    );
+  }
+  afterEach(() => vi.unstubAllGlobals());
+
+  const smallPieces = (bytes: Uint8Array) =>
+    Array.from({ length: (SIZE - TABLES) / SMALL }, (_, i) => {
+      const offset = TABLES + i * SMALL;
+      return { offset, size: SMALL, crc: crc32(bytes.subarray(offset, offset + SMALL)) };
+    });
+
+  it('is fetched into a block for each request, not for each piece', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await openModel(server, cache);
+    limitMemory(8 * 1024 * 1024);
+    await source.keep(smallPieces(server.bytes));
+    expect(taken).toBeLessThan(8 * 1024 * 1024);
+    expect(cache.complete).toBe(true);
+    expect(same(cache.bytes, server.bytes)).toBe(true);
+  });
+
+  it('is looked at as often for each piece as one of few', async () => {
+    /** How often pieces of so many bytes are looked at, for each. */
+    const looks = async (size: number) => {
+      const server = new FakeServer(noise(SIZE));
+      const source = await openModel(server, new FakeCache());
+      let looked = 0;
+      const pieces = Array.from({ length: (SIZE - TABLES) / size }, (_, i) => {
+        const offset = TABLES + i * size;
+        return {
+          get offset() {
+            looked++;
+            return offset;
+          },
+          ...{ size, crc: crc32(server.bytes.subarray(offset, offset + size)) },
+        };
+      });
+      await source.keep(pieces);
+      return looked / pieces.length;
+    };
+    const [few, many] = [await looks(1000), await looks(SMALL)];
+    expect(few).toBeLessThanOrEqual(25);
+    expect(many).toBeLessThanOrEqual(few + 0.1);
+  });
+
+  it.each([1, 3])('ends in an error where there is no memory, with %i requests at once', async (parallel) => {
+    const server = new FakeServer(noise(SIZE));
+    const network = { fetch: server.fetch, retryDelay: 1, parallel };
+    const source = await HttpSource.open(URL_, new FakeCache(), network as never);
+    await read(source, 0, TABLES);
+    source.accepted();
+    // The one request is for the engine, so that what is kept is asked for when that has ended.
+    const { offset, size, crc } = smallPieces(server.bytes)[9]!;
+    const reading = read(source, offset, size, crc);
+    limitMemory(0);
+    await expect(source.keep(smallPieces(server.bytes))).rejects.toMatchObject({ code: 'out_of_memory' });
+    await reading;
+    vi.unstubAllGlobals();
+    expect(await read(source, offset, size, crc)).toEqual(server.bytes.slice(offset, offset + size));
+  });
+});
+
+describe('tables', () => {
+  it('are in the cache, and vouched for once the engine accepts them', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await open(server, cache);
+    const into = new Uint8Array(TABLES);
+    await source.read({ offset: 0, into, crc: undefined });
+    // What is then done with the engine's memory changes nothing.
+    into.fill(0);
+    expect(cache.verified.total).toBe(0);
+    source.accepted();
+    expect(cache.verified.covers(0, TABLES)).toBe(true);
+    expect(same(cache.bytes.subarray(0, TABLES), server.bytes.subarray(0, TABLES))).toBe(true);
+  });
+
+  it('that the engine refuses are never vouched for', async () => {
+    const cache = new FakeCache();
+    const source = await open(new FakeServer(noise(SIZE)), cache);
+    await read(source, 0, TABLES);
+    source.rejected(0, TABLES);
+    source.accepted();
+    expect(cache.verified.total).toBe(0);
+  });
+
+  it('that nobody has accepted leave a model with all its pieces incomplete', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    const source = await open(server, cache);
+    await read(source, 0, TABLES);
+    await source.keep(piecesOf(server.bytes));
+    expect(cache.verified.total).toBe(SIZE - TABLES);
+    expect(cache.complete).toBe(false);
+    source.accepted();
+    await source.keep(piecesOf(server.bytes));
+    expect(cache.complete).toBe(true);
   });
 });
 
@@ -329,6 +379,15 @@ describe('a checksum', () => {
   });
 });
 
+it('a source tells of tries that are made again, from the first request on', async () => {
+  const told: string[] = [];
+  const server = new FakeServer(noise(SIZE));
+  server.fault = (n) => (n === 0 ? { kind: 'refuse' } : undefined);
+  const network = { fetch: server.fetch, retryDelay: 1 };
+  await HttpSource.open(URL_, undefined, network as never, (what) => told.push(what));
+  expect(told).toEqual([expect.stringMatching(/^https:.* could not be read: Failed to fetch; .*try 2 of 6/)]);
+});
+
 describe('without a cache', () => {
   it('reads ranges as they are wanted, and only those', async () => {
     const server = new FakeServer(noise(SIZE));
@@ -393,63 +452,5 @@ describe('streamed without a cache', () => {
     server.fault = () => undefined;
     for (let i = 0; i < 2; i++) await pass();
     await source.close();
-  });
-});
-
-describe('from a server without ranges', () => {
-  it('keeps a file whose size the server did not tell', async () => {
-    const server = new FakeServer(noise(SIZE), { ranges: false, length: false });
-    const cache = new FakeCache();
-    const source = await openModel(server, cache);
-    await source.keep(piecesOf(server.bytes));
-    expect(same(cache.bytes, server.bytes)).toBe(true);
-    expect(cache).toMatchObject({ complete: true, identity: { url: URL_, size: SIZE } });
-    server.fault = () => ({ kind: 'refuse' });
-    expect((await open(server, cache)).size).toBe(SIZE);
-  });
-
-  it('streams the whole file into the cache, across broken connections', async () => {
-    const server = new FakeServer(noise(SIZE), { ranges: false });
-    const cache = new FakeCache();
-    server.fault = (n) => (n < 2 ? { kind: 'break', after: 300_000 * (n + 1) } : undefined);
-    const source = await openModel(server, cache);
-    await source.keep(piecesOf(server.bytes));
-    expect(same(cache.bytes, server.bytes)).toBe(true);
-    expect(cache.complete).toBe(true);
-    expect(server.asked).toHaveLength(3);
-  });
-
-  it('holds it in memory where there is no cache', async () => {
-    for (const length of [true, false]) {
-      const server = new FakeServer(noise(SIZE), { ranges: false, length });
-      const source = await openModel(server);
-      expect(source.size).toBe(SIZE);
-      const { offset, size, crc } = piecesOf(server.bytes).at(-1)!;
-      expect(same(await read(source, offset, size, crc), server.bytes.subarray(offset, offset + size))).toBe(true);
-      expect(server.asked).toHaveLength(1);
-    }
-  });
-
-  it('says so where that is too much', async () => {
-    const server = new FakeServer(noise(10), { ranges: false });
-    const huge = async (input: unknown, init?: RequestInit) => {
-      const response = await server.fetch(input, init);
-      response.headers.set('Content-Length', String(2 ** 30));
-      return response;
-    };
-    const opening = HttpSource.open(URL_, undefined, { fetch: huge } as never);
-    await expect(opening).rejects.toMatchObject({ code: 'no_ranges' });
-  });
-
-  it('does not vouch for damaged bytes', async () => {
-    const server = new FakeServer(noise(SIZE), { ranges: false });
-    const cache = new FakeCache();
-    const pieces = piecesOf(server.bytes);
-    server.bytes = server.bytes.slice();
-    server.bytes[SIZE - 1]! ^= 1;
-    const source = await openModel(server, cache);
-    await expect(source.keep(pieces)).rejects.toMatchObject({ code: 'bad_checksum' });
-    expect(cache.complete).toBe(false);
-    expect(cache.verified.covers(SIZE - 1, 1)).toBe(false);
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import { HEAD_BYTES, HttpFile, MERGE } from '../../web/src/sources/http.js';
-import type { HttpOptions } from '../../web/src/sources/http.js';
+import type { HttpOptions, Want } from '../../web/src/sources/http.js';
+import { until } from './fake-engine.js';
 import { FakeServer, noise } from './fake-server.js';
 
 const URL_ = 'https://example.org/model.qsf';
@@ -43,42 +44,132 @@ describe('opening', () => {
     expect((await open(server).open()).head).toEqual(server.bytes);
   });
 
-  describe('at another origin', () => {
+  describe('in a browser', () => {
     const page = 'https://page.example';
-    /** A browser's fetch where the server does not share with the page; `there`: it answers at all. */
-    function unshared(there: boolean, asked: RequestInit[]): typeof fetch {
-      return async (_input, init = {}) => {
+    const OTHER = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Content-Range, ETag' };
+    const SAFE = ['content-length', 'content-type', 'last-modified'];
+    let asked: RequestInit[] = [];
+
+    interface Site {
+      /** Of every answer. */
+      headers: Record<string, string>;
+      /** What happens in place of the n-th answer. */
+      fault?: (n: number) => 'broken' | 503 | undefined;
+      /** Ranges too are sent encoded, which no browser takes, since it asks for them as they are. */
+      zipped?: boolean;
+    }
+
+    /** What fetch() does in a page of another origin, or of this one, as the Fetch Standard has it. */
+    function browser(site: Site, origin = page): typeof fetch {
+      const server = new FakeServer(noise(SIZE));
+      let n = 0;
+      asked = [];
+      return async (input, init = {}) => {
         asked.push(init);
-        if (there && init.mode === 'no-cors') return new Response(null);
-        throw new TypeError('Failed to fetch');
+        const isOther = new URL(String(input)).origin !== origin;
+        const fault = site.fault?.(n++);
+        if (fault === 'broken') throw new TypeError('Failed to fetch');
+        const sent = new Headers(init.headers);
+        const own = new Headers(site.headers);
+        const allowed = (own.get('Access-Control-Allow-Headers') ?? '').toLowerCase().split(', ');
+        const answer = fault ? new Response(null, { status: fault }) : await server.fetch(input, init);
+        if (isOther && init.mode === 'no-cors') return new Response(null);
+        const unsafe = [...sent.keys()].some((name) => name !== 'range' && !allowed.includes(name));
+        if (isOther && (fault || unsafe || !own.has('Access-Control-Allow-Origin')))
+          throw new TypeError('Failed to fetch');
+        if (site.zipped && sent.has('Range')) throw new TypeError('Failed to fetch');
+        if (site.zipped) answer.headers.set('Content-Encoding', 'gzip');
+        const exposed = (own.get('Access-Control-Expose-Headers') ?? '').toLowerCase().split(', ');
+        for (const name of [...answer.headers.keys()])
+          if (isOther && !SAFE.includes(name) && !exposed.includes(name)) answer.headers.delete(name);
+        return answer;
       };
     }
 
-    it('that does not share, says so at once, and what it must send', async () => {
-      const asked: RequestInit[] = [];
-      const headers = { Authorization: 'Bearer x' };
-      const file = new HttpFile(URL_, { fetch: unshared(true, asked), origin: page, retryDelay: 60_000, headers });
-      await expect(file.open()).rejects.toMatchObject({
-        code: 'network_error',
-        message: expect.stringContaining(`Access-Control-Allow-Origin: ${page}`) as string,
-        url: URL_,
-      });
-      await expect(file.open()).rejects.toMatchObject({
-        message: expect.stringContaining('request headers Range, Authorization') as string,
-      });
-      expect(asked[1]).toMatchObject({ method: 'HEAD', mode: 'no-cors' });
-      expect(asked).toHaveLength(4);
+    const file = (site: Site, options: HttpOptions = {}, origin = page) =>
+      new HttpFile(URL_, { fetch: browser(site, origin), origin, retryDelay: 1, retries: 2, ...options });
+
+    it.each(['broken', 503] as const)('tries again after an answer that it cannot see (%s)', async (what) => {
+      const opened = await file({ headers: OTHER, fault: (n) => (n === 0 ? what : undefined) }).open();
+      expect(opened).toMatchObject({ size: SIZE, validator: '"one"' });
+      expect(asked).toHaveLength(2);
     });
 
-    it('that is away, tries again', async () => {
-      const asked: RequestInit[] = [];
-      const file = new HttpFile(URL_, { fetch: unshared(false, asked), origin: page, retryDelay: 1, retries: 2 });
-      await expect(file.open()).rejects.toMatchObject({
-        code: 'network_error',
-        message: `${URL_} could not be read in 3 tries: Failed to fetch.`,
-      });
-      expect(asked).toHaveLength(4);
+    it('says what a server that does not share must send, once all tries have failed', async () => {
+      const message =
+        `${URL_} could not be read in 3 tries: Failed to fetch; the server answers, but lets pages of ${page} read nothing ` +
+        `(CORS): it must send Access-Control-Allow-Origin: ${page}, with errors too, allow the request headers Range, and ` +
+        'expose Content-Range and ETag.';
+      await expect(file({ headers: {} }).open()).rejects.toMatchObject({ code: 'network_error', message, url: URL_ });
+      const named = file({ headers: {} }, { headers: { Authorization: 'Bearer x' }, credentials: 'include' });
+      await expect(named.open()).rejects.toThrow(/Allow-Credentials: true, .* headers Range, Authorization, and/);
     });
+
+    it('tells a header that may not be sent from a server that does not share', async () => {
+      const headers = { 'X-Key': 'x' };
+      await expect(file({ headers: OTHER }, { headers }).open()).rejects.toMatchObject({
+        code: 'network_error',
+        message: expect.stringMatching(/not send the request headers X-Key .* Access-Control-Allow-Headers/) as string,
+      });
+      const site = { headers: { ...OTHER, 'Access-Control-Allow-Headers': 'X-Key' } };
+      expect((await file(site, { headers }).open()).size).toBe(SIZE);
+    });
+
+    it.each([
+      [page, { ...OTHER, 'Access-Control-Expose-Headers': 'Content-Encoding' }],
+      ['https://example.org', {}],
+    ])('names the encoding of a server that sends ranges compressed (page at %s)', async (origin, headers) => {
+      await expect(file({ headers, zipped: true }, {}, origin).open()).rejects.toMatchObject({
+        code: 'no_ranges',
+        message:
+          `${URL_} could not be read in 3 tries: Failed to fetch; the server sends the file with Content-Encoding gzip, of ` +
+          'which a browser reads no range: it must send it as it is.',
+      });
+    });
+
+    it('names what may be wrong with ranges where the encoding cannot be seen', async () => {
+      await expect(file({ headers: OTHER, zipped: true }).open()).rejects.toMatchObject({
+        code: 'network_error',
+        message: expect.stringMatching(/not for a range: .* without Content-Encoding and allow the .* Range/) as string,
+      });
+    });
+
+    it.each([page, 'https://example.org'])(
+      'tells no more than there is of one that is away (page at %s)',
+      async (origin) => {
+        await expect(file({ headers: OTHER, fault: () => 'broken' }, {}, origin).open()).rejects.toMatchObject({
+          code: 'network_error',
+          message: `${URL_} could not be read in 3 tries: Failed to fetch.`,
+        });
+      },
+    );
+  });
+
+  it('tells of each try that is made again, once for all requests of an outage', async () => {
+    const told: string[] = [];
+    const server = new FakeServer(noise(SIZE), { chunk: 1000 });
+    const file = await opened(server, { parallel: 3, retryDelay: 20, retries: 2, onRetry: (what) => told.push(what) });
+    expect(told).toEqual([]);
+    let failing = 6;
+    server.fault = () => (failing-- > 0 ? { kind: 'status', status: 503 } : undefined);
+    await Promise.all([0, 1, 2].map((i) => read(file, 100_000 * i, 5000)));
+    const again = (which: string) => `${URL_} answered 503; it is asked again in 0.0 s (try ${which}).`;
+    expect(told).toEqual([again('2 of 3'), again('3 of 3')]);
+    failing = 1;
+    server.fault = () => (failing-- > 0 ? { kind: 'refuse' } : undefined);
+    await read(file, 0, 10);
+    expect(told.slice(2)).toEqual([expect.stringMatching(`could not be read: Failed to fetch; .* .try 2 of 3`)]);
+  });
+
+  it('tells the address with each error that has one', async () => {
+    const empty = open(new FakeServer(noise(0)));
+    await expect(empty.open()).rejects.toMatchObject({ code: 'truncated', url: URL_ });
+    const server = new FakeServer(noise(SIZE));
+    const file = await opened(server);
+    server.ranges = false;
+    await expect(read(file, 0, 10)).rejects.toMatchObject({ code: 'no_ranges', url: URL_ });
+    server.etag = '"two"';
+    await expect(read(file, 0, 10)).rejects.toMatchObject({ code: 'file_changed', url: URL_ });
   });
 
   it('counts no tries where there was one', async () => {
@@ -128,7 +219,7 @@ describe('opening', () => {
     expect(server.asked).toHaveLength(4);
     server.fault = () => fault;
     await expect(open(server, { retries: 2 }).open()).rejects.toMatchObject({ code });
-    expect(server.asked).toHaveLength(4 + 3);
+    expect(server.spans).toHaveLength(4 + 3);
   });
 });
 
@@ -174,7 +265,7 @@ describe('ranges', () => {
     const file = await opened(server, { retries: 2 });
     server.fault = () => ({ kind: 'break', after: 0 });
     await expect(read(file, 0, 10)).rejects.toMatchObject({ code: 'network_error' });
-    expect(server.asked).toHaveLength(4);
+    expect(server.spans).toHaveLength(4);
   });
 
   it('carry If-Range with a strong validator to the own origin only', async () => {
@@ -218,7 +309,7 @@ describe('ranges', () => {
     const server = new FakeServer(noise(SIZE), { chunk: 1000 });
     const file = await opened(server, { parallel: 1 });
     const reads = [read(file, 0, 100_000), read(file, 200_000, 10)];
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.active > 0);
     file.close();
     for (const settled of await Promise.allSettled(reads)) {
       expect(settled).toMatchObject({ status: 'rejected', reason: { code: 'cancelled' } });
@@ -236,22 +327,61 @@ describe('ranges', () => {
   });
 });
 
-it('what is urgent goes before the background', async () => {
+it('what is urgent goes before the background, which goes on after it', async () => {
   const server = new FakeServer(noise(SIZE), { chunk: 1000 });
   const file = await opened(server, { parallel: 1 });
+  const into = new Uint8Array(50_000);
   let next = 0;
-  file.background = () => {
-    if (next >= 5) return [];
-    const into = new Uint8Array(10_000);
-    return [{ offset: 10_000 * next++, size: 10_000, into, resolve: () => {}, reject: () => {} }];
-  };
+  const all = new Promise<void>((done, reject) => {
+    let left = 5;
+    const resolve = () => --left === 0 && done();
+    file.background = () => {
+      if (next >= 5) return [];
+      const offset = 10_000 * next++;
+      return [{ offset, size: 10_000, into: into.subarray(offset, offset + 10_000), resolve, reject }];
+    };
+  });
   file.pump();
-  await read(file, 200_000, 10);
-  expect(server.spans.slice(1)).toEqual(
-    [
-      [0, 10_000],
-      [200_000, 200_010],
-    ].concat(server.spans.slice(3)),
-  );
+  expect(await read(file, 200_000, 10)).toEqual(server.bytes.subarray(200_000, 200_010));
+  await all;
+  expect(server.spans.slice(1)).toEqual([
+    [0, 10_000],
+    [200_000, 200_010],
+    [10_000, 20_000],
+    [20_000, 30_000],
+    [30_000, 40_000],
+    [40_000, 50_000],
+  ]);
+  expect(Buffer.compare(into, server.bytes.subarray(0, 50_000))).toBe(0);
   expect(MERGE.bytes).toBeGreaterThan(1_000_000);
+});
+
+/** How often the pieces of one request are looked at, for each piece. */
+async function looks(n: number): Promise<number> {
+  const server = new FakeServer(noise(SIZE));
+  const file = await opened(server, { parallel: 1 });
+  const into = new Uint8Array(2 * n);
+  let looked = 0;
+  await new Promise<void>((done, reject) => {
+    let left = n;
+    const wants = Array.from({ length: n }, (_, i): Want => ({
+      get offset() {
+        looked++;
+        return 2 * i;
+      },
+      ...{ size: 2, into: into.subarray(2 * i, 2 * i + 2), reject },
+      resolve: () => void (--left === 0 && done()),
+    }));
+    file.background = () => wants.splice(0);
+    file.pump();
+  });
+  expect(Buffer.compare(into, server.bytes.subarray(0, 2 * n))).toBe(0);
+  expect(server.asked).toHaveLength(2);
+  return looked / n;
+}
+
+it('very many pieces are one request, and are looked at as often as few', async () => {
+  const [few, many] = [await looks(SIZE / 20), await looks(SIZE / 2)];
+  expect(few).toBeLessThanOrEqual(5);
+  expect(many).toBeLessThanOrEqual(few + 0.1);
 });

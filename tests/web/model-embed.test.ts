@@ -2,19 +2,19 @@ import './fair-channel.js';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { embeddingOptions, openOptions, poolings, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
+import { embeddingOptions, openOptions, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { EmbedRequest } from '../../web/src/contract.js';
-import { Model } from '../../web/src/model.js';
-import { checkOptions } from '../../web/src/options.js';
-import { FakeSource, fakeEngine, pause } from './fake-engine.js';
-import type { FakeInstance } from './fake-engine.js';
+import { Model } from '../../web/src/worker/model.js';
+import { checkOptions } from '../../web/src/page/options.js';
+import { FakeSource, fakeEngine, stays } from './fake-engine.js';
+import type { FakeSession } from './fake-engine.js';
 
 describe('embed() of a worker', () => {
   const request: EmbedRequest = {
     ...{ ...checkOptions(embeddingOptions, {}), texts: ['one', Uint32Array.of(5, 6)] },
     ...{ pooling: undefined, normalize: undefined },
   };
-  let instance: FakeInstance;
+  let instance: FakeSession;
   let model: Model;
   beforeEach(async () => {
     const fake = fakeEngine();
@@ -38,15 +38,16 @@ describe('embed() of a worker', () => {
     expect(embeddings).toEqual([Float32Array.of(1, 0.5), Float32Array.of(2, 0.5)]);
     expect(instance.embeds.map(({ text }) => text)).toEqual(['one', '']);
     expect(instance.embeds[1]!.ids).toEqual([5, 6]);
-    expect(instance.embeds[0]!.options).toMatchObject({ pooling: -1, normalize: -1, addBos: true, special: true });
+    expect(instance.embeds[0]!.options).toMatchObject({ addBos: true, special: true });
+    expect(instance.embeds[0]!.options).toMatchObject({ pooling: undefined, normalize: undefined });
     expect(model.stats().model.dim).toBe(2);
   });
 
-  it('tells the engine by number what was chosen', async () => {
+  it('tells the engine what was chosen', async () => {
     await model.embed({ ...request, pooling: 'last', normalize: false });
-    expect(instance.embeds[0]!.options).toMatchObject({ pooling: poolings.indexOf('last'), normalize: 0 });
+    expect(instance.embeds[0]!.options).toMatchObject({ pooling: 'last', normalize: false });
     await model.embed({ ...request, pooling: 'first', normalize: true });
-    expect(instance.embeds[2]!.options).toMatchObject({ pooling: poolings.indexOf('first'), normalize: 1 });
+    expect(instance.embeds[2]!.options).toMatchObject({ pooling: 'first', normalize: true });
   });
 
   it("ends with the engine's error, and goes on after it", async () => {
@@ -71,8 +72,7 @@ describe('embed() of a worker', () => {
     await model.stop();
     await embedding;
     const { stepped } = instance;
-    await pause(15);
-    expect(instance.stepped).toBe(stepped);
+    await stays(() => instance.stepped === stepped);
     expect(instance.calls.at(-1)).toBe('stop 0');
     instance.script = {};
     expect(await model.embed(request)).toHaveLength(2);

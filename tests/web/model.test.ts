@@ -1,16 +1,16 @@
 import './fair-channel.js';
 
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { openOptions, promptOptions, regions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { GenerateRequest, LoadRequest } from '../../web/src/contract.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import { QSFError } from '../../web/src/errors.js';
-import { Model } from '../../web/src/model.js';
-import { checkOptions } from '../../web/src/options.js';
+import { Model } from '../../web/src/worker/model.js';
+import { checkOptions } from '../../web/src/page/options.js';
 import type { Progress } from '../../web/src/types.js';
-import { FakeSource, fakeEngine, pause, until } from './fake-engine.js';
-import type { FakeInstance } from './fake-engine.js';
+import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
+import type { FakeSession } from './fake-engine.js';
 
 const loadRequest: LoadRequest = {
   ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}), kv: undefined },
@@ -22,7 +22,7 @@ const generateRequest: GenerateRequest = {
   ...{ prompt: 'Once', stop: [], continue: false },
 };
 
-let instance: FakeInstance;
+let instance: FakeSession;
 let source: FakeSource;
 let progress: Progress[];
 let warnings: string[];
@@ -75,11 +75,11 @@ describe('load()', () => {
     const loading = create()
       .load()
       .then(() => (done = true));
-    await until(() => instance.calls.includes('preload'));
-    await pause(20);
-    expect(done).toBe(false);
+    await until(() => source.calls.includes('keep'));
+    await stays(() => !done);
     keep();
     await loading;
+    expect(instance.calls).toContain('preload');
   });
 
   it('fails when what is to be kept cannot be', async () => {
@@ -108,6 +108,61 @@ describe('load()', () => {
     });
   });
 
+  it("warns of what the plan costs, once, and reports the plan's reasons", async () => {
+    const model = create();
+    instance.warning = 'Keys and values are kept in 4bit.';
+    failOnce('bad_checksum');
+    source.fromCache = 1;
+    await model.load();
+    expect(source.calls).toContain('restart');
+    expect(warnings).toEqual(['Keys and values are kept in 4bit.']);
+    const { kvReason, contextReason, modelSeqLen, moreContext } = model.stats().plan;
+    expect([kvReason, contextReason, modelSeqLen]).toEqual(["the model's own", "the model's own", 64]);
+    expect(moreContext).toBe('a shorter text');
+  });
+
+  it.each(['truncated', 'bad_checksum', 'bad_segment'] as const)(
+    'tells the address of a file that is %s',
+    async (code) => {
+      const model = create();
+      failOnce(code);
+      const url = 'https://example.org/model.qsf';
+      await expect(model.load()).rejects.toMatchObject({ code, message: `${url}: Wrong bytes.`, url });
+      const ofFile = create({ source: new Blob(['x']) });
+      failOnce(code);
+      await expect(ofFile.load()).rejects.toMatchObject({ code, message: 'Wrong bytes.', url: undefined });
+    },
+  );
+
+  it('tells the address also when a later read finds it so', async () => {
+    const model = await loaded();
+    instance.script = { fails: { before: 1, error: { code: 'bad_checksum', sentence: 'Wrong bytes.' } } };
+    model.start(generateRequest);
+    await model.next();
+    await expect(model.next()).rejects.toMatchObject({ code: 'bad_checksum', url: 'https://example.org/model.qsf' });
+  });
+
+  it.each([
+    [
+      '<!DOCTYPE html><title>Not Found</title>',
+      'bad_magic',
+      "not a QSF file; it is a web page: is the address the file's own?",
+    ],
+    [
+      '\n <HTML><body>No.</body></HTML>',
+      'bad_magic',
+      "not a QSF file; it is a web page: is the address the file's own?",
+    ],
+    ['QSF1', 'truncated', 'the file has 4 bytes, a header alone has 128'],
+    ['', 'truncated', 'the file has 0 bytes, a header alone has 128'],
+  ])('says what a file is that is shorter than a header: %j', async (text, code, sentence) => {
+    const bytes = new TextEncoder().encode(text);
+    source.size = bytes.length;
+    source.byteAt = (at) => bytes[at]!;
+    const url = 'https://example.org/model.qsf';
+    await expect(create().load()).rejects.toMatchObject({ code, message: `${url}: ${sentence}`, url });
+  });
+
   it('warns of a cache that was refused, and of what that costs', async () => {
     source.cacheState = 'off';
     const model = create();
@@ -134,13 +189,79 @@ describe('load()', () => {
   });
 
   it('does not report every byte', async () => {
+    let now = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
     await loaded();
     const before = progress.length;
-    for (let i = 0; i < 1000; i++) source.onLoaded!();
-    expect(progress.length).toBeLessThan(before + 20);
-    await pause(120);
-    source.onLoaded!();
-    expect(progress.length).toBeGreaterThan(before);
+    for (let i = 0; i < 1000; i++) {
+      now += 1;
+      source.onLoaded!();
+    }
+    expect(progress.length).toBe(before + 10);
+    vi.mocked(performance.now).mockRestore();
+  });
+});
+
+describe('what others see being read', () => {
+  const watched = () => instance.opened.map((options) => options.watched);
+  const experts = () => {
+    instance.table[2]!.byText = true;
+    instance.table[2]!.pinned = false;
+  };
+
+  it('is nothing where the model is kept before the first prompt', async () => {
+    source.isWatched = true;
+    const model = create();
+    experts();
+    let keep!: () => void;
+    source.keeping = new Promise((resolve) => (keep = resolve));
+    const loading = model.load();
+    await until(() => source.calls.includes('keep'));
+    source.isWatched = false;
+    keep();
+    await loading;
+    expect(watched()).toEqual([false]);
+    expect(source.hidden).toEqual([instance.table[2]]);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    { title: 'nothing is kept', keeps: false, background: false },
+    { title: 'it is kept in the background', keeps: true, background: true },
+  ])('tells nothing of the text where $title', async ({ keeps, background }) => {
+    Object.assign(source, { isWatched: true, keeps });
+    await create({ background }).load();
+    expect(watched()).toEqual([true]);
+    expect(source.hidden).toBeUndefined();
+    expect(warnings).toEqual([]);
+  });
+
+  it('tells nothing of the text where the browser refused to keep it', async () => {
+    source.isWatched = true;
+    await create().load();
+    expect(watched()).toEqual([false, true]);
+    // What stays is read once.
+    expect(instance.calls.filter((call) => call === 'preload')).toHaveLength(1);
+    expect(source.hidden).toBeUndefined();
+  });
+
+  it('is warned of where experts are chosen', async () => {
+    Object.assign(source, { isWatched: true, keeps: false });
+    const model = create();
+    experts();
+    await model.load();
+    expect(warnings).toEqual([
+      expect.stringMatching(/^Which experts are read .* server of https:\/\/example\.org\/model\.qsf sees them/),
+    ]);
+  });
+
+  it('is nothing of a file', async () => {
+    source.keeps = false;
+    const model = create({ source: new Blob(['x']) });
+    experts();
+    await model.load();
+    expect(watched()).toEqual([false]);
+    expect(warnings).toEqual([]);
   });
 });
 
@@ -162,7 +283,8 @@ describe('what may come from a stale cache', () => {
     const model = create();
     instance.refuse.complete = { code: 'bad_checksum', sentence: 'Wrong bytes.' };
     source.fromCache = 1;
-    await expect(model.load()).rejects.toMatchObject({ code: 'bad_checksum', message: 'Wrong bytes.' });
+    const url = 'https://example.org/model.qsf';
+    await expect(model.load()).rejects.toMatchObject({ code: 'bad_checksum', message: `${url}: Wrong bytes.`, url });
     expect(source.calls.filter((call) => call === 'restart')).toHaveLength(1);
   });
 
@@ -202,8 +324,7 @@ describe('what may come from a stale cache', () => {
     await until(() => source.held === 2);
     failOnce('bad_checksum');
     source.release(1);
-    await pause(20);
-    expect(source.calls).not.toContain('restart');
+    await stays(() => !source.calls.includes('restart'));
     expect(instance.missing).toBe(1);
     source.mode = 'now';
     source.release();
@@ -224,6 +345,19 @@ describe('one generation at a time', () => {
     expect(await model.next()).toMatchObject({ pieces: ['<0>'] });
   });
 
+  it('keeps the sequence from going back', async () => {
+    const model = await loaded();
+    model.start({ ...generateRequest, maxTokens: 3 });
+    expect(() => model.rewind(2)).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
+    await until(() => model.stats().generation?.running === false);
+    expect(model.stats().generation).toMatchObject({ position: 10 });
+    expect(() => model.rewind(11)).toThrow(expect.objectContaining({ code: 'bad_argument' }) as Error);
+    model.rewind(8);
+    expect(instance.length).toBe(8);
+    model.start({ ...generateRequest, maxTokens: 1, continue: true });
+    expect(instance.calls.slice(-2)).toEqual(['rewind 8 0', 'start 0']);
+  });
+
   it('that was refused leaves the last one to be told of', async () => {
     const model = await loaded();
     model.start({ ...generateRequest, maxTokens: 2 });
@@ -231,7 +365,8 @@ describe('one generation at a time', () => {
     instance.refuse.start = { code: 'bad_token', sentence: 'No such token.' };
     expect(() => model.start(generateRequest)).toThrow(expect.objectContaining({ code: 'bad_token' }) as Error);
     expect(model.stats().generation).toMatchObject({ end: 'length', tokens: [100, 101] });
-    expect(model.stats().position).toBe(9);
+    // The sequence was begun anew before the engine looked at the request.
+    expect(model.stats().position).toBe(0);
   });
 });
 
@@ -252,7 +387,7 @@ describe('stats()', () => {
       ringBytes: at('ring'),
       kvBytes: at('lanes'),
       scratchBytes: at('activations') + at('logits') + at('embedding_rows'),
-      fixedBytes: at('session') + at('tables') + at('tokenizer'),
+      fixedBytes: at('session') + at('tables') + at('tokenizer') + at('texts'),
       freeBytes: at('free'),
     });
     expect(plan.residency).toEqual([
@@ -270,11 +405,11 @@ describe('close()', () => {
     instance.script = { work: Infinity };
     model.start(generateRequest);
     const next = model.next();
-    await pause(10);
+    await until(() => instance.stepped > 20);
     await model.close();
     expect(await next).toMatchObject({ pieces: [], result: { end: 'cancelled' } });
     expect(model.stats().generation).toMatchObject({ end: 'cancelled', running: false });
-    expect(instance.calls.slice(-2)).toEqual(['stop 0', 'close']);
+    expect(instance.calls.slice(-3)).toEqual(['stop 0', 'rewind 7 0', 'close']);
     expect(source.calls.at(-1)).toBe('close');
   });
 

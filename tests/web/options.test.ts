@@ -1,30 +1,29 @@
-import { readFileSync } from 'node:fs';
-
 import { describe, expect, it } from 'vitest';
 
 import { generated } from '../../scripts/gen-boundary.mjs';
+import { listText } from '../../scripts/lib/generated.mjs';
 import {
   ABOVE_ZERO,
   ends,
-  kernelCount,
   kvTypes,
-  memoryRegion,
   openOptions,
   promptOptions,
-  readRequest,
   regionNames,
   regions,
   samplerOptions,
-  segment,
-  sequenceStats,
-  sessionStats,
   steps,
 } from '../../web/src/boundary.gen.js';
-import { checkName, checkOption, checkOptions } from '../../web/src/options.js';
+import { checkName, checkOption, checkOptions } from '../../web/src/page/options.js';
 
-const list = readFileSync(new URL('../../include/qsf/base/boundary.def', import.meta.url), 'utf8');
+const list = listText('include/qsf/base/boundary.def');
 const rows = (macro: string) => [...list.matchAll(new RegExp(`^${macro}\\((.*)\\)$`, 'gm'))].map(([, row = '']) => row);
 const names = (macro: string) => rows(macro).map((row) => row.split(',')[0]);
+
+/** An interface among the declarations. */
+const declaration = (type: string) =>
+  new RegExp(`^export interface ${type} \\{\\n(?:.|\\n)*?^\\}$`, 'm').exec(
+    generated(list)['web/src/boundary.gen.ts']!,
+  )?.[0] ?? '';
 
 const refused = (sentence: string) => expect.objectContaining({ code: 'bad_argument', message: sentence }) as Error;
 
@@ -53,17 +52,25 @@ describe('what is made from boundary.def', () => {
     expect(promptOptions.addBos).toEqual({ type: 'flag', fallback: true, least: 0, most: 1 });
   });
 
-  it('has what is told in the order in which it crosses', () => {
-    for (const [columns, macro] of [
-      [sessionStats, 'QSF_STAT'],
-      [sequenceStats, 'QSF_SEQUENCE_STAT'],
-      [readRequest, 'QSF_READ_FIELD'],
-      [segment, 'QSF_SEGMENT_FIELD'],
-      [memoryRegion, 'QSF_REGION_FIELD'],
-      [kernelCount, 'QSF_KERNEL_FIELD'],
-    ] as const) {
-      expect(Object.entries(columns)).toEqual(rows(macro).map((row) => [row.split(', ')[2], row.split(', ')[0]]));
-    }
+  it.each([
+    ['SessionStats', 'QSF_STAT'],
+    ['SequenceStats', 'QSF_SEQUENCE_STAT'],
+    ['ReadRequest', 'QSF_READ_FIELD'],
+    ['Segment', 'QSF_SEGMENT_FIELD'],
+    ['RegionBytes', 'QSF_REGION_FIELD'],
+    ['KernelCount', 'QSF_KERNEL_FIELD'],
+    ['LocalTime', 'QSF_TIME_FIELD'],
+    ['Failure', 'QSF_FAILURE_FIELD'],
+  ])('declares %s with every field of the list', (type, macro) => {
+    const fields = [...declaration(type).matchAll(/^ {2}(\w+): [\w]+;$/gm)].map(([, name]) => name);
+    expect(fields).toEqual(rows(macro).map((row) => row.split(', ')[2]));
+  });
+
+  it('declares the calls of a session with their arguments and results', () => {
+    const calls = [...declaration('Session').matchAll(/^ {2}(\w+)\(/gm)].map(([, name]) => name);
+    expect(calls).toEqual(rows('QSF_CALL').map((row) => row.split(', ')[3]));
+    expect(declaration('Session')).toContain('\n  rewind(n: number, sequence: number): Failure | undefined;\n');
+    expect(declaration('Session')).toContain('\n  nextRequest(): ReadRequest | undefined;\n');
   });
 
   it.each([
@@ -72,6 +79,9 @@ describe('what is made from boundary.def', () => {
     ['QSF_SAMPLER_OPTION(real, a, a, lots, 0, 1, "A.")', 'not a number'],
     ['QSF_STAT(u16, a, a, "A.")', 'an unknown type'],
     ['QSF_STEP(working, "Twice.")', 'a name twice'],
+    ['QSF_CALL(Session, u32, a, a, (u16 b), "A.")', 'an unknown type of an argument'],
+    ['QSF_CALL(Session, u16, a, a, (), "A.")', 'an unknown type of a result'],
+    ['QSF_CALL(Other, u32, a, a, (), "A.")', 'an unknown class'],
   ])('refuses %s: %s', (row) => {
     expect(() => generated(`${list}\n${row}\n`)).toThrow('boundary.def');
   });

@@ -51,6 +51,30 @@ describe('the worker', () => {
     expect(await (await fetch(first)).text()).toBe('import "https://cdn.test/qsf/worker.js";');
   });
 
+  it('cannot be had in shared and service workers, which is told with what to do', async () => {
+    Reflect.deleteProperty(globalThis, 'Worker');
+    await expect(startWorker(undefined)).rejects.toMatchObject({
+      code: 'unsupported_host',
+      message:
+        'No worker can be started here, as in shared and service workers: call QSF.load() in a page or in a dedicated worker.',
+    });
+  });
+
+  it('cannot be had in a sandboxed frame, which is told with what it needs', async () => {
+    vi.stubGlobal('origin', 'null');
+    const why =
+      "Failed to construct 'Worker': Script at 'https://page.test/worker.js' cannot be accessed from origin 'null'.";
+    vi.stubGlobal('Worker', function refuse() {
+      throw new DOMException(why, 'SecurityError');
+    });
+    for (const given of [undefined, 'https://page.test/worker.js']) {
+      await expect(startWorker(given)).rejects.toMatchObject({
+        code: 'unsupported_host',
+        message: `The browser refused to start the worker: ${why} A sandboxed frame needs allow-same-origin.`,
+      });
+    }
+  });
+
   it('that fails while it starts is ended, with its own words', async () => {
     fate = { message: 'SyntaxError: no' };
     await expect(startWorker('https://page.test/worker.js')).rejects.toMatchObject({
@@ -77,6 +101,92 @@ describe('the worker', () => {
     fate = { message: '' };
     vi.stubGlobal('fetch', answer(200, 'text/javascript'));
     await expect(startWorker('https://cdn.test/worker.js')).rejects.toThrow(/blob: in worker-src, and its origin/);
+  });
+});
+
+describe('the worker of a bundler', () => {
+  /** What bundlers do: they write the address of their own file into the expression. */
+  function bundledAt(address: string): void {
+    vi.stubGlobal(
+      'URL',
+      class extends URL {
+        constructor(url: string | URL, base?: string | URL) {
+          super(url === './worker.js' ? address : url, base);
+        }
+      },
+    );
+  }
+
+  /** A page whose policy refuses these as soon as a worker starts. */
+  function policyRefuses(...directives: string[]): void {
+    const page = Object.assign(new EventTarget(), { baseURI: 'https://page.test/demo/' });
+    vi.stubGlobal('document', page);
+    const Refused = class extends Fake {
+      constructor(script: string | URL) {
+        super(script);
+        for (const effectiveDirective of directives)
+          page.dispatchEvent(Object.assign(new Event('securitypolicyviolation'), { effectiveDirective }));
+      }
+    };
+    vi.stubGlobal('Worker', Refused);
+  }
+
+  it('is imported from another origin by the name that it has there', async () => {
+    bundledAt('https://cdn.test/assets/worker-1a2b.js');
+    await startWorker(undefined);
+    expect(scripts).toEqual([expect.stringMatching(/^blob:/)]);
+    expect(await (await fetch(scripts[0]!)).text()).toBe('import "https://cdn.test/assets/worker-1a2b.js";');
+    expect(Worker).toBe(Fake);
+  });
+
+  it.each([
+    ['https://page.test/assets/worker-1a2b.js', /\/assets\/worker-1a2b\.js answers 404; put/],
+    ['https://cdn.test/assets/worker-3c4d.js', /cdn\.test\/assets\/worker-3c4d\.js answers 404; put/],
+  ])('that is not there is named as it is: %s', async (address, words) => {
+    bundledAt(address);
+    fate = { message: '' };
+    vi.stubGlobal('fetch', answer(404, 'text/plain'));
+    await expect(startWorker(undefined)).rejects.toThrow(words);
+  });
+
+  it.each([
+    ['https://page.test/worker-1a2b.js', 'worker-1a2b.js cannot be reached: Failed to fetch.'],
+    [
+      'https://cdn.test/worker-5e6f.js',
+      'worker-5e6f.js cannot be reached, or its server does not let this origin read it: Failed to fetch.',
+    ],
+  ])('that cannot be reached is no matter of a policy: %s', async (address, words) => {
+    bundledAt(address);
+    fate = { message: '' };
+    policyRefuses();
+    vi.stubGlobal('fetch', vi.fn().mockRejectedValue(new TypeError('Failed to fetch')));
+    const { message } = (await startWorker(undefined).catch((error: unknown) => error)) as Error;
+    expect(message).toContain(words);
+    expect(message).not.toContain('Policy');
+  });
+
+  it.each([
+    [
+      ['worker-src'],
+      'https://page.test/w.js',
+      /Policy refuses https:\/\/page.test\/w\.js; it needs its origin in worker-src/,
+    ],
+    [
+      ['worker-src', 'connect-src'],
+      'https://cdn.test/w.js',
+      /refuses https:\/\/cdn.test\/w\.js; it needs blob: in worker-src/,
+    ],
+    [['connect-src'], 'https://page.test/w.js', /w\.js did not load; see the console, and whether/],
+  ])('that a policy refuses is told so by the refusal: %j', async (directives, address, words) => {
+    bundledAt(address);
+    fate = { message: '' };
+    policyRefuses(...directives);
+    const refuses = directives.includes('connect-src');
+    vi.stubGlobal(
+      'fetch',
+      refuses ? vi.fn().mockRejectedValue(new TypeError('Failed to fetch')) : answer(200, 'text/javascript'),
+    );
+    await expect(startWorker(undefined)).rejects.toThrow(words);
   });
 });
 

@@ -3,9 +3,9 @@ import { runInNewContext } from 'node:vm';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { QSF } from '../../web/src/qsf.js';
+import { QSF } from '../../web/src/page/qsf.js';
 import type { LoadOptions, ModelSource, Progress } from '../../web/src/types.js';
-import { pause, until } from './fake-engine.js';
+import { pause, stays, until } from './fake-engine.js';
 import { FakeWorker, failure, installFakeWorker, removeFakeWorker } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
@@ -43,6 +43,8 @@ describe('load()', () => {
           allLogits: false,
           readRate: 0,
           computeRate: 0,
+          watched: false,
+          textBytes: 0,
         },
         kv: undefined,
         cache: true,
@@ -114,6 +116,63 @@ describe('load()', () => {
     expect(FakeWorker.made).toEqual([]);
   });
 
+  it.each([
+    [null, 'The argument of load() is null; it must be an object'],
+    [{ memory: 64n }, 'memory is 64 bytes; it must be more than 0'],
+    [{ network: { headers: 'Bearer s3cret' } }, 'network.headers is a string; it must be an object of names'],
+    [{ network: { headers: { 'a b': 's3cret' } } }, 'network.headers has a name or a value that no request can have'],
+  ])('refuses %s with an error of its own', async (options, sentence) => {
+    const loading = QSF.load(URL_, options as never);
+    await expect(loading).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringContaining(sentence) as string },
+    });
+    await expect(loading).rejects.not.toThrow(/s3cret/);
+    expect(FakeWorker.made).toEqual([]);
+  });
+
+  it('takes headers as fetch() does', async () => {
+    const record = { 'X-Key': 'a', Authorization: 'Bearer b' };
+    for (const headers of [record, new Headers(record), Object.entries(record)] as HeadersInit[])
+      await QSF.load(URL_, { network: { headers } });
+    const sent = { headers: { 'x-key': 'a', authorization: 'Bearer b' } };
+    expect(backend.loads.map(({ network }) => network)).toEqual([sent, sent, sent]);
+  });
+
+  it('takes bytes of shared memory, of which it makes a copy', async () => {
+    const shared = new Uint8Array(new SharedArrayBuffer(5), 1, 3);
+    shared.set([81, 83, 70]);
+    await QSF.load(shared as never, { wasmBinary: shared as never });
+    const { source, wasm } = backend.loads[0]!;
+    expect([...(source as Uint8Array)]).toEqual([81, 83, 70]);
+    expect([...(wasm as Uint8Array)]).toEqual([81, 83, 70]);
+  });
+
+  it('that asks for what no message can bring ends in an error of its own', async () => {
+    vi.spyOn(FakeWorker.prototype, 'postMessage').mockImplementationOnce(() => {
+      throw new DOMException('A function could not be cloned.', 'DataCloneError');
+    });
+    await expect(QSF.load(URL_)).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'internal', message: 'DataCloneError: A function could not be cloned.' },
+    });
+  });
+
+  it('whose worker the browser does not make ends in an error of its own', async () => {
+    vi.stubGlobal('Worker', function refuse() {
+      throw new TypeError('Not today.');
+    });
+    await expect(QSF.load(URL_)).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'unsupported_host', message: 'The worker could not be started: Not today.' },
+    });
+  });
+
+  it('is how a model is opened, and new is not', () => {
+    expect(() => new (QSF as unknown as new () => QSF)()).toThrow(
+      expect.objectContaining({
+        ...{ name: 'QSFError', code: 'bad_argument', message: 'A QSF is made by QSF.load(), not by new.' },
+      }) as Error,
+    );
+  });
+
   it.each(['file:///model.qsf', 'http://[', 'blob:x'])('refuses the address %s', async (address) => {
     await expect(QSF.load(address)).rejects.toMatchObject({ code: 'bad_argument' });
     expect(FakeWorker.made).toEqual([]);
@@ -129,13 +188,72 @@ describe('load()', () => {
     expect(FakeWorker.made).toEqual([]);
   });
 
+  /** A value that says of itself what it is, as a browser's do. */
+  const told = (kind: string) => ({ [Symbol.toStringTag]: kind });
+
+  it.each<[unknown, string]>([
+    ['hf:owner/repo/model-8bit.qsf', 'write https://huggingface.co/owner/repo/resolve/main/model-8bit.qsf.'],
+    ['hf://owner/repo/a/b.qsf', 'write https://huggingface.co/owner/repo/resolve/main/a/b.qsf.'],
+    ['hf:owner/repo', 'write https://huggingface.co/OWNER/REPOSITORY/resolve/main/FILE.qsf.'],
+    [
+      told('FileList'),
+      'The model is a FileList; it must be .* ArrayBuffer: give one of its files, such as files\\[0\\]',
+    ],
+    [new Response('QSF1'), 'The model is a Response; .*: give its address, .* or the result of its blob\\(\\)'],
+    [Promise.resolve('a.qsf'), 'The model is a Promise; .*: await it first'],
+    [['a-1.qsf', 'a-2.qsf'], 'The model is a list; .*: a model is one file, so join its parts'],
+    [[new Blob(['a']), new Blob(['b'])], 'The model is a list; .* new Blob\\(\\[first, second\\]\\)'],
+  ])('says what to give in place of %o', async (source, sentence) => {
+    await expect(QSF.load(source as never)).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringMatching(sentence) as string },
+    });
+    expect(FakeWorker.made).toEqual([]);
+  });
+
+  it('tells of a file handle that gives no file', async () => {
+    const getFile = () => Promise.reject(new DOMException('The request is not allowed', 'NotAllowedError'));
+    await expect(QSF.load({ kind: 'file', getFile } as never)).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'io_error' },
+      message: expect.stringMatching(
+        /^The FileSystemFileHandle gave no file: The request is .* requestPermission/,
+      ) as string,
+    });
+  });
+
   it.each<[string, ModelSource]>([
-    ['an ArrayBuffer', Uint8Array.of(81, 83, 70).buffer],
-    ['a part of one', Uint8Array.of(0, 81, 83, 70).subarray(1)],
+    ['a Blob', new Blob(['QSF'])],
     ['a file handle', { kind: 'file', getFile: async () => new Blob(['QSF']) } as unknown as FileSystemFileHandle],
   ])('takes %s', async (_, source) => {
     await QSF.load(source);
     expect(await (backend.loads[0]!.source as Blob).text()).toBe('QSF');
+  });
+
+  it.each<[string, Uint8Array<ArrayBuffer> | ArrayBuffer]>([
+    ['an ArrayBuffer', Uint8Array.of(81, 83, 70).buffer],
+    ['a part of one', Uint8Array.of(0, 81, 83, 70, 0).subarray(1, 4)],
+  ])('takes %s, of which the message has one copy and no other byte', async (_, given) => {
+    const before = given.byteLength;
+    await QSF.load(given);
+    const source = backend.loads[0]!.source as Uint8Array<ArrayBuffer>;
+    expect([...source]).toEqual([81, 83, 70]);
+    expect(source.buffer.byteLength).toBe(3);
+    // The caller keeps its own bytes, and the message moves the copy.
+    expect(given.byteLength).toBe(before);
+    const moved = FakeWorker.made[0]!.transferred.filter((one) => one instanceof ArrayBuffer);
+    expect(moved.map(({ byteLength }) => byteLength)).toEqual([0]);
+  });
+
+  it('of bytes that the browser has no memory to copy ends in out_of_memory', async () => {
+    const bytes = new Uint8Array(8);
+    const slice = vi.spyOn(Uint8Array.prototype, 'slice').mockImplementation(() => {
+      throw new RangeError('Array buffer allocation failed');
+    });
+    const loading = QSF.load(bytes);
+    slice.mockRestore();
+    await expect(loading).rejects.toMatchObject({
+      ...{ code: 'out_of_memory', message: expect.stringMatching(/refused 8 bytes .* as a File or Blob/) as string },
+    });
+    expect(FakeWorker.made).toEqual([]);
   });
 
   it('asks the browser to keep a model that is kept, unless told not to', async () => {
@@ -144,13 +262,11 @@ describe('load()', () => {
     await QSF.load(URL_);
     backend.kept = true;
     await QSF.load(URL_, { persist: false });
-    await pause();
-    expect(persist).not.toHaveBeenCalled();
+    await stays(() => persist.mock.calls.length === 0);
     await QSF.load(URL_);
     await until(() => persist.mock.calls.length > 0);
     await QSF.load(URL_);
-    await pause();
-    expect(persist).toHaveBeenCalledOnce();
+    await stays(() => persist.mock.calls.length === 1);
   });
 
   it('ends the worker of a model that nobody holds any more', async () => {
@@ -179,6 +295,34 @@ describe('load()', () => {
     expect(warnings).toEqual(['No room.']);
     expect(shown.mock.calls).toEqual([['QSF: No room.']]);
     shown.mockRestore();
+  });
+
+  it('goes on when its listeners throw, and leaves their errors to the page', async () => {
+    const errors: unknown[] = [];
+    const later = globalThis.setTimeout;
+    const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms?: number) =>
+      later(() => {
+        try {
+          work();
+        } catch (error) {
+          errors.push(error);
+        }
+      }, ms)) as typeof setTimeout);
+    let answers = 0;
+    backend.answers.load = async (report, warn) => {
+      await report({ phase: 'download', loaded: 1, total: 2, network: 1, cache: 0 });
+      await warn('No room.');
+      answers++;
+      return { ok: true, value: false };
+    };
+    const fail = (what: string) => () => {
+      throw new Error(what);
+    };
+    await QSF.load(URL_, { onProgress: fail('progress'), onWarning: fail('warning') });
+    await until(() => errors.length === 2);
+    timers.mockRestore();
+    expect(answers).toBe(1);
+    expect(errors).toEqual([new Error('progress'), new Error('warning')]);
   });
 
   it('rejects with the address and the status that the worker names', async () => {
@@ -233,8 +377,7 @@ describe('load()', () => {
     const llm = await QSF.load(URL_, { signal: abort.signal });
     expect(forget).toHaveBeenCalledOnce();
     abort.abort();
-    await pause(10);
-    expect(worker().terminated).toBe(false);
+    await stays(() => !worker().terminated);
     expect(await llm.stats()).toEqual({ position: 5 });
   });
 });

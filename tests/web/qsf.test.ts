@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Batch, Reply } from '../../web/src/contract.js';
-import { QSF } from '../../web/src/qsf.js';
+import { QSF } from '../../web/src/page/qsf.js';
 import type { GenerateOptions, Stats } from '../../web/src/types.js';
-import { pause, until } from './fake-engine.js';
+import { stays, until } from './fake-engine.js';
 import { FakeWorker, failure, installFakeWorker, open, removeFakeWorker, result } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
@@ -85,6 +85,34 @@ describe('generate()', () => {
     });
   });
 
+  it('refuses no options at all with an error of its own', async () => {
+    const stream = llm.generate('Once', null as never);
+    const refused = {
+      name: 'QSFError',
+      code: 'bad_argument',
+      message: 'The argument of generate() is null; it must be an object',
+    };
+    await expect(stream.next()).rejects.toMatchObject(refused);
+    await expect(stream.result).rejects.toMatchObject(refused);
+    backend.will(['a']);
+    expect(await collect(llm)).toEqual(['a']);
+  });
+
+  it('tells what chat messages and lists of texts are to be instead', async () => {
+    const messages = [{ role: 'user', content: 'Hello' }];
+    for (const [prompt, what] of [
+      [messages, 'objects, such as chat messages'],
+      [['Hello'], 'texts'],
+    ] as const) {
+      await expect(llm.generate(prompt as never).next()).rejects.toMatchObject({
+        ...{ name: 'QSFError', code: 'bad_argument' },
+        message: expect.stringMatching(
+          `^The prompt is a list of ${what}; it must be one text, .*chat\\(\\) answers messages\\.$`,
+        ) as string,
+      });
+    }
+  });
+
   it('returns how it went, and promises it', async () => {
     backend.will(['a'], ['b']);
     const stream = llm.generate('Once');
@@ -104,6 +132,18 @@ describe('generate()', () => {
     await stream.next();
     await stream.return({ ...result });
     expect(await stream.result).toMatchObject({ end: 'cancelled', tokens: [1, 2] });
+  });
+
+  it('left within its last pieces promises it too, and tells how many were shown', async () => {
+    backend.will(['a'], ['b', 'c', 'd']);
+    backend.answers.stop = async () => {
+      backend.batches = [{ pieces: [], result: { ...result, end: 'cancelled' } }];
+      return { ok: true, value: undefined };
+    };
+    const stream = llm.generate('Once');
+    for await (const piece of stream) if (piece === 'c') break;
+    expect(await stream.result).toMatchObject({ end: 'cancelled' });
+    expect(backend.shown).toEqual([3]);
   });
 
   it('that fails has its promise rejected too', async () => {
@@ -153,8 +193,7 @@ describe('generate()', () => {
       left = true;
     })();
     await until(() => backend.calls.includes('stop'));
-    await pause(10);
-    expect(left).toBe(false);
+    await stays(() => !left);
     stop.resolve({ ok: true, value: undefined });
     await leaving;
     backend.will(['z']);
@@ -179,8 +218,7 @@ describe('generate()', () => {
       backend.answers.start = async () => ({ ok: true, value: undefined });
       backend.answers.next = async () => ({ ok: true, value: { pieces: ['z'], result } });
       const again = collect(llm);
-      await pause(10);
-      expect(backend.calls.filter((call) => call === 'start')).toHaveLength(before);
+      await stays(() => backend.calls.filter((call) => call === 'start').length === before);
       stop.resolve({ ok: true, value: undefined });
       expect(await again).toEqual(['z']);
       expect(backend.calls.filter((call) => call === 'stop')).toHaveLength(1);
@@ -190,6 +228,23 @@ describe('generate()', () => {
       abort.abort(reason);
       await expect(collect(llm, { signal: abort.signal })).rejects.toBe(reason);
       expect(backend.calls).toEqual([]);
+    });
+
+    it('tells how many pieces were shown, if there is a generation', async () => {
+      backend.answers.start = () => new Promise(() => undefined);
+      const starting = collect(llm, { signal: abort.signal });
+      await until(() => backend.calls.includes('start'));
+      await expectAborted(starting);
+      abort = new AbortController();
+      backend.will(['a', 'b', 'c'], ['d']);
+      backend.answers.next = async () => ({ ok: true, value: backend.batches.shift()! });
+      const generation = (async () => {
+        for await (const piece of llm.generate('Once', { signal: abort.signal }))
+          if (piece === 'b') abort.abort(reason);
+      })();
+      await expect(generation).rejects.toBe(reason);
+      await until(() => backend.shown.length === 2);
+      expect(backend.shown).toEqual([undefined, 2]);
     });
 
     it('while it starts', async () => {
@@ -224,8 +279,7 @@ describe('generate()', () => {
       backend.will(['a']);
       expect(await collect(llm, { signal: abort.signal })).toEqual(['a']);
       abort.abort(reason);
-      await pause(10);
-      expect(backend.calls).not.toContain('stop');
+      await stays(() => !backend.calls.includes('stop'));
     });
 
     it('is told of by statistics only when it has ended', async () => {
@@ -238,8 +292,7 @@ describe('generate()', () => {
       await expect(generation).rejects.toBe(reason);
       let stats: Stats | undefined;
       const asking = llm.stats().then((s) => (stats = s));
-      await pause(10);
-      expect(stats).toBeUndefined();
+      await stays(() => stats === undefined);
       stop.resolve({ ok: true, value: undefined });
       await asking;
       expect(stats).toEqual({ position: 5 });
@@ -255,6 +308,41 @@ describe('generate()', () => {
       code: 'unsupported_host',
       message: 'The worker could not run: out of memory.',
     });
+  });
+});
+
+describe('rewind()', () => {
+  it('asks the worker, one thing at a time, once what was aborted has ended', async () => {
+    const llm = await QSF.load(URL_);
+    await llm.rewind(3);
+    expect(backend.rewound).toEqual([3]);
+    const stop = open<Reply<void>>();
+    backend.answers.stop = () => stop.promise;
+    backend.answers.next = () => new Promise(() => undefined);
+    const abort = new AbortController();
+    const generation = collect(llm, { signal: abort.signal });
+    await until(() => backend.calls.includes('next'));
+    await expect(llm.rewind(1)).rejects.toMatchObject({ code: 'bad_state' });
+    abort.abort(new Error('enough'));
+    await expect(generation).rejects.toThrow('enough');
+    const rewinding = llm.rewind(2);
+    await stays(() => backend.rewound.length === 1);
+    stop.resolve({ ok: true, value: undefined });
+    await rewinding;
+    expect(backend.rewound).toEqual([3, 2]);
+    backend.answers.rewind = async () => failure('bad_argument', 'the sequence has 9 tokens, not 10');
+    await expect(llm.rewind(10)).rejects.toMatchObject({ code: 'bad_argument' });
+    backend.answers.rewind = async () => ({ ok: true, value: undefined });
+    await llm.rewind(0);
+  });
+
+  it.each([-1, 1.5, undefined, '3'])('refuses %o', async (position) => {
+    const llm = await QSF.load(URL_);
+    await expect(llm.rewind(position as number)).rejects.toMatchObject({
+      code: 'bad_argument',
+      message: expect.stringContaining('it must be a whole number from 0') as string,
+    });
+    expect(backend.rewound).toEqual([]);
   });
 });
 
@@ -325,5 +413,25 @@ describe('text and tokens', () => {
     const llm = await QSF.load(URL_);
     expect(await llm.tokenize('ab')).toEqual([97, 98]);
     expect(await llm.detokenize([97, 98])).toBe('ab');
+  });
+
+  it.each<[string, (llm: QSF) => Promise<unknown>, string]>([
+    ['tokenize(5)', (llm) => llm.tokenize(5 as never), 'The text is 5; it must be a string.'],
+    ['tokenize(text, null)', (llm) => llm.tokenize('a', null as never), 'The argument of tokenize() is null'],
+    ['tokenize(text, strange)', (llm) => llm.tokenize('a', { spezial: true } as never), 'did you mean special?'],
+    [
+      'detokenize(null)',
+      (llm) => llm.detokenize(null as never),
+      'The tokens are null; they must be a list of token ids.',
+    ],
+    ['detokenize(text)', (llm) => llm.detokenize('12' as never), 'The tokens are a string; they must be'],
+  ])('of another kind are refused: %s', async (_, ask, sentence) => {
+    const llm = await QSF.load(URL_);
+    await expect(ask(llm)).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringContaining(sentence) as string },
+    });
+    await expect(llm.detokenize([{}] as never)).rejects.toMatchObject({
+      ...{ code: 'bad_token', message: 'an object is not a token id.' },
+    });
   });
 });

@@ -81,38 +81,46 @@ describe('the reader', () => {
     expect(file().open).toBe(0);
   });
 
-  it.each(['throws', 'fails', 'finds the file taken'] as const)('is done without when its start %s', async (how) => {
-    await open(true);
-    if (how === 'finds the file taken') file().isTaken = true;
-    else ScopeWorker.cannotStart = how;
-    for (let i = 0; i < 8; i++) await pass();
-    expect(ScopeWorker.made).toHaveLength(how === 'throws' ? 0 : 1);
-    for (const { reads, terminated } of ScopeWorker.made)
-      expect({ reads, terminated }).toEqual({ reads: 0, terminated: true });
-    await kept.close();
-    expect(file().open).toBe(0);
-  });
+  it.each(['throws', 'fails', 'takes no message', 'finds the file taken'] as const)(
+    'is done without when its start %s',
+    async (how) => {
+      await open(true);
+      if (how === 'finds the file taken') file().isTaken = true;
+      else ScopeWorker.cannotStart = how;
+      for (let i = 0; i < 8; i++) await pass();
+      expect(ScopeWorker.made).toHaveLength(how === 'throws' ? 0 : 1);
+      for (const { reads, terminated } of ScopeWorker.made)
+        expect({ reads, terminated }).toEqual({ reads: 0, terminated: true });
+      await kept.close();
+      expect(file().open).toBe(0);
+    },
+  );
 
-  it.each(['ends', 'cannot read', 'does not answer'] as const)('is done without once it %s', async (fault) => {
-    // Whoever is patient is so for a shorter time.
-    const { setTimeout: later } = globalThis;
-    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
-    await open(true);
-    for (let i = 0; i < 6; i++) await pass();
-    const [worker] = ScopeWorker.made;
-    expect(worker!.reads).toBeGreaterThan(0);
-    if (fault === 'ends') worker!.fail();
-    else if (fault === 'cannot read') file().broken = 2;
-    else worker!.isMute = true;
-    for (let i = 0; i < 10; i++) await pass();
-    expect(worker!.terminated).toBe(true);
-    const { reads } = worker!;
-    for (let i = 0; i < 3; i++) await pass();
-    expect(worker!.reads).toBe(reads);
-    await kept.close();
-    // What a worker that has ended had open is closed by the browser.
-    expect(file().open).toBe(1);
-  });
+  it.each(['ends', 'cannot read', 'finds the file short', 'does not answer'] as const)(
+    'is done without once it %s',
+    async (fault) => {
+      // Patience is shorter for one that does not answer, and ends no other.
+      const { setTimeout: later } = globalThis;
+      if (fault === 'does not answer')
+        vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
+      await open(true);
+      for (let i = 0; i < 6; i++) await pass();
+      const [worker] = ScopeWorker.made;
+      expect(worker!.reads).toBeGreaterThan(0);
+      if (fault === 'ends') worker!.fail();
+      else if (fault === 'cannot read') file().broken = 2;
+      else if (fault === 'finds the file short') file().short = 2;
+      else worker!.isMute = true;
+      for (let i = 0; i < 10; i++) await pass();
+      expect(worker!.terminated).toBe(true);
+      const { reads } = worker!;
+      for (let i = 0; i < 3; i++) await pass();
+      expect(worker!.reads).toBe(reads);
+      await kept.close();
+      // What a worker that has ended had open is closed by the browser.
+      expect(file().open).toBe(1);
+    },
+  );
 
   it('holds nobody up who closes while it does not answer', async () => {
     const { setTimeout: later } = globalThis;

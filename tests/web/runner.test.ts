@@ -3,12 +3,12 @@ import './fair-channel.js';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { QSFError } from '../../web/src/errors.js';
-import { Runner } from '../../web/src/runner.js';
+import { Runner } from '../../web/src/worker/runner.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
-import { FakeSource, byteAt, fakeEngine, pause, until } from './fake-engine.js';
-import type { FakeInstance } from './fake-engine.js';
+import { FakeSource, byteAt, fakeEngine, stays, until } from './fake-engine.js';
+import type { FakeSession } from './fake-engine.js';
 
-let instance: FakeInstance;
+let instance: FakeSession;
 let source: FakeSource;
 let runner: Runner;
 
@@ -22,7 +22,17 @@ beforeEach(() => {
 const open = () =>
   runner.engine.open({
     ...{ fileSize: source.size, kv: undefined, maxSeqLen: 0, sequences: 1 },
-    ...{ chunk: 0, ringSlots: 0, streamAll: false, recheck: false, allLogits: false, readRate: 0, computeRate: 0 },
+    ...{
+      chunk: 0,
+      ringSlots: 0,
+      streamAll: false,
+      recheck: false,
+      allLogits: false,
+      readRate: 0,
+      computeRate: 0,
+      watched: false,
+      textBytes: 0,
+    },
   });
 
 const start = (options: object = {}) =>
@@ -78,6 +88,41 @@ describe.each(['now', 'later'] as const)('reads that end %s', (mode) => {
   });
 });
 
+describe('what is thrown in a source', () => {
+  it('as it is asked ends the run, and the next one begins anew', async () => {
+    const read = source.read.bind(source);
+    source.read = () => {
+      throw new RangeError('Array buffer allocation failed');
+    };
+    open();
+    await expect(runner.run()).rejects.toMatchObject({
+      ...{ name: 'QSFError', code: 'internal', message: 'RangeError: Array buffer allocation failed' },
+    });
+    expect(instance.missing).toBe(0);
+    source.read = read;
+    open();
+    expect(await runner.run()).toBe('ready');
+  });
+
+  it.each(['now', 'later'] as const)('as it is told of wrong bytes ends the run (%s)', async (mode) => {
+    source.mode = mode;
+    instance.refuse.complete = { code: 'bad_checksum', sentence: 'The bytes are damaged.' };
+    source.rejected = () => {
+      throw new RangeError('Invalid array length');
+    };
+    open();
+    await expect(runner.run()).rejects.toMatchObject({ message: expect.stringContaining('Invalid array') as string });
+  });
+
+  it('with more to say than the engine has room for is told whole', async () => {
+    const sentence = `${'A long address '.repeat(4000)}could not be read.`;
+    source.error = new QSFError('network_error', sentence);
+    open();
+    await expect(runner.run()).rejects.toMatchObject({ code: 'network_error', message: sentence });
+    expect(instance.missing).toBe(0);
+  });
+});
+
 it('tells the CRC of what the source put in place', async () => {
   open();
   await runner.run();
@@ -95,11 +140,11 @@ it('waits without stepping while nothing has come', async () => {
   source.mode = 'held';
   open();
   const running = runner.run();
-  await pause(20);
+  await until(() => source.held > 0);
   const { stepped } = instance;
-  expect(stepped).toBeLessThan(5);
-  await pause(20);
-  expect(instance.stepped).toBe(stepped);
+  // One that asks for bytes, and one that finds that none have come.
+  expect(stepped).toBeLessThanOrEqual(2);
+  await stays(() => instance.stepped <= 2);
   source.release();
   expect(await running).toBe('ready');
 });
@@ -109,47 +154,58 @@ it('gives messages a turn while it computes', async () => {
   instance.script = { work: Infinity };
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
-  const running = runner.run();
+  const stopping = new AbortController();
+  const running = runner.run(stopping.signal);
   await until(() => turns > 3);
   clearInterval(timer);
-  runner.stop();
-  expect(await running).toBe('stopped');
+  stopping.abort(new Error('Enough.'));
+  await expect(running).rejects.toThrow('Enough.');
 });
 
-it('is stopped while it waits for bytes', async () => {
+it('ends while it waits for bytes with the reason of its signal', async () => {
   source.mode = 'held';
   open();
-  const running = runner.run();
+  const stopping = new AbortController();
+  const running = runner.run(stopping.signal);
   await until(() => source.held > 0);
-  runner.stop();
-  expect(await running).toBe('stopped');
+  stopping.abort(new Error('Enough.'));
+  await expect(running).rejects.toThrow('Enough.');
 });
 
-it('is stopped once, and a stop that came too late can be forgotten', async () => {
+it('takes no step with a signal that has aborted, and goes on without it', async () => {
   start({ maxTokens: 2 });
-  runner.stop();
   const before = instance.stepped;
-  expect(await runner.run()).toBe('stopped');
+  await expect(runner.run(AbortSignal.abort(new Error('Enough.')))).rejects.toThrow('Enough.');
   expect(instance.stepped).toBe(before);
-  expect(await runner.run()).toBe('token');
-  runner.stop();
-  runner.rearm();
+  const stopping = new AbortController();
+  expect(await runner.run(stopping.signal)).toBe('token');
+  stopping.abort();
   expect(await runner.run()).toBe('token');
   expect(await runner.run()).toBe('done');
+});
+
+it('leaves nothing with a signal that outlives it', async () => {
+  start({ maxTokens: 2 });
+  const { signal } = new AbortController();
+  const listening = new Set<unknown>();
+  signal.addEventListener = (_: string, listener: unknown) => void listening.add(listener);
+  signal.removeEventListener = (_: string, listener: unknown) => void listening.delete(listener);
+  expect(await runner.run(signal)).toBe('token');
+  expect(listening.size).toBe(0);
 });
 
 it('is settled when the last read has landed', async () => {
   await runner.settled();
   source.mode = 'held';
   open();
-  const running = runner.run();
+  const stopping = new AbortController();
+  const running = runner.run(stopping.signal);
   await until(() => source.held > 0);
-  runner.stop();
-  await running;
+  stopping.abort();
+  await running.catch(() => {});
   let settled = false;
   const settling = runner.settled().then(() => (settled = true));
-  await pause(10);
-  expect(settled).toBe(false);
+  await stays(() => !settled);
   source.release();
   await settling;
   expect(instance.missing).toBe(0);

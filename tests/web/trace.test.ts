@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { Tracer } from '../../web/src/trace.js';
+import { Tracer } from '../../web/src/worker/trace.js';
 
 afterEach(() => vi.restoreAllMocks());
 

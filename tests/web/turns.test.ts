@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { Turns } from '../../web/src/turns.js';
+import { Turns } from '../../web/src/page/turns.js';
 
 describe('turns', () => {
   it('are had in the order in which they were asked for', async () => {
@@ -30,6 +30,19 @@ describe('turns', () => {
     turns.give('a');
     await c;
     expect(turns.owns('c')).toBe(true);
+  });
+
+  it('that one tab waits for several times end all', async () => {
+    const turns = new Turns();
+    await turns.take('a', true);
+    const [b, c, again] = ['b', 'c', 'b'].map((tab) => turns.take(tab, true));
+    turns.give('b');
+    for (const waiting of [b, again]) await expect(waiting).rejects.toMatchObject({ code: 'cancelled' });
+    turns.give('a');
+    await c;
+    turns.give('c');
+    expect(turns.owns('b')).toBe(false);
+    await turns.take('a', true);
   });
 
   it('go on with one’s own sequence only', async () => {

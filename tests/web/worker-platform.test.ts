@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { fetchModule as fetchInNode } from '../../web/src/node/worker-platform.js';
-import { fetchModule, ownScript } from '../../web/src/worker-platform.js';
+import { fetchModule, ownScript, tellUncaught } from '../../web/src/worker/worker-platform.js';
 
 const ADDRESS = 'https://page.test/qsf-simd.wasm';
 /** The shortest module there is. */
@@ -65,11 +65,23 @@ describe('workers that are started', () => {
     const locks = { request: vi.fn(refused), query: vi.fn(refused) };
     vi.stubGlobal('navigator', { locks });
     vi.resetModules();
-    const { afterOthers, beforeOthers, endWithStarter, nameOther } = await import('../../web/src/worker-platform.js');
+    const { afterOthers, beforeOthers, endWithStarter, nameOther } =
+      await import('../../web/src/worker/worker-platform.js');
     await beforeOthers();
     endWithStarter(nameOther('something'));
     await afterOthers();
     expect(locks.request).toHaveBeenCalledTimes(2);
     expect(locks.query).toHaveBeenCalledOnce();
   });
+});
+
+it('a promise’s error that nobody catches is told like a callback’s', () => {
+  const told: unknown[] = [];
+  const scope = new EventTarget();
+  vi.stubGlobal('addEventListener', scope.addEventListener.bind(scope));
+  vi.stubGlobal('reportError', (reason: unknown) => told.push(reason));
+  tellUncaught();
+  const reason = new RangeError('Array buffer allocation failed');
+  scope.dispatchEvent(Object.assign(new Event('unhandledrejection'), { reason }));
+  expect(told).toEqual([reason]);
 });

@@ -1,5 +1,5 @@
-// Builds and serves the demo. The model is put under public/models/ by the project's set-up. The built page is static: any
-// server will do, and where it does not send the headers of isolation, the service worker adds them from the second visit on.
+// Builds and serves the demo. The project's set-up puts the model under public/models/. Any server can serve the built
+// page. If it does not send the headers for isolation, the service worker adds them from the second visit on.
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -7,11 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
 
+import { installation } from '../../scripts/lib/manifest.mjs';
+
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 /**
- * Sent as a header, which also binds the worker, and written into the page for hosts that send none. Models may be read from
- * where the visitor says; nothing is sent there.
+ * Sent as a header, which also applies to the worker, and written into the page for hosts that do not send headers. The
+ * page may read models from the visitor's addresses, and sends nothing to them.
  */
 const policy = [
   "default-src 'none'",
@@ -27,14 +29,14 @@ const policy = [
 
 const headers = {
   'Content-Security-Policy': policy,
-  // Isolation, without which there are no threads.
+  // Isolation, which threads require.
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
 };
 
-/** Where the sources are, as the package says it. */
+/** Returns a link to the sources at the package's repository, or an empty text. */
 function sourceLink(): string {
   const { repository } = JSON.parse(readFileSync(here('../../package.json'), 'utf8')) as {
     repository?: string | { url: string };
@@ -46,14 +48,16 @@ function sourceLink(): string {
 const page: Plugin = {
   name: 'page',
   transformIndexHtml: (html) => ({
-    html: html.replaceAll('<!-- source -->', sourceLink()),
+    html: html
+      .replaceAll('<!-- source -->', sourceLink())
+      .replaceAll('<!-- installation -->', installation.join('\n').replaceAll('&', '&amp;')),
     tags: [
       { tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: policy }, injectTo: 'head-prepend' },
     ],
   }),
 };
 
-/** Tells the service worker which files there are, all but the model. */
+/** Writes the list of all files except the model into the service worker. */
 const offline: Plugin = {
   name: 'offline',
   enforce: 'post',
@@ -83,7 +87,7 @@ const offline: Plugin = {
 
 export default defineConfig({
   base: './',
-  appType: 'mpa', // what is not there is not found, robots.txt for one
+  appType: 'mpa', // an absent file, such as robots.txt, is not found
   resolve: { alias: { qsf: here('../src/index.ts') } },
   build: {
     target: 'es2022',

@@ -1,7 +1,7 @@
 export const KiB = 1024;
 export const MiB = 1024 * KiB;
 export const GiB = 1024 * MiB;
-/** WebAssembly memory comes in pages of this size. */
+/** The page size of WebAssembly memory, in bytes. */
 export const PAGE = 64 * KiB;
-/** As many threads as the memory that is left to the host has stacks for. */
+/** The most threads: the host reserve has room for the stacks of this many. */
 export const MAX_THREADS = 8;

@@ -1,6 +1,14 @@
-// What the page and the worker say to each other; carried by comlink. Errors cross as values, because an exception
-// would lose its code on the way.
-import type { EmbeddingOptions, KvType, OpenOptions, Pooling, PromptOptions, SamplerOptions } from './boundary.gen.js';
+// The calls between the page and the worker, carried by comlink. Errors cross as values, because an exception would
+// lose its code on the way.
+import type {
+  EmbeddingOptions,
+  GrammarKind,
+  KvType,
+  OpenOptions,
+  Pooling,
+  PromptOptions,
+  SamplerOptions,
+} from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
 import type { GenerationResult, NetworkOptions, Progress, Stats, Trace, Variant } from './types.js';
@@ -8,14 +16,22 @@ import type { GenerationResult, NetworkOptions, Progress, Stats, Trace, Variant 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
 /**
- * Where the WebAssembly module is: its address, that of the folder of all (which ends in a slash), or its bytes; undefined:
- * where the package has it.
+ * The location of the WebAssembly module: its address, the address of the folder of all modules (which ends in a
+ * slash), or its bytes. Undefined means the package's own location.
  */
 export type WasmSource = string | Uint8Array<ArrayBuffer> | undefined;
 
+/** The options of fetching in their canonical form: equal options give equal values. */
+export interface Network extends Omit<NetworkOptions, 'headers'> {
+  /** Names are in lower case and sorted. */
+  headers?: Record<string, string>;
+}
+
 export interface LoadRequest {
-  /** An absolute address, which is of a file only in Node, or a file. */
-  source: string | Blob;
+  /**
+   * An absolute address, a file, or a model's bytes, which the worker then owns. Only Node takes the address of a file.
+   */
+  source: string | Blob | Uint8Array<ArrayBuffer>;
   wasm?: WasmSource;
   memory: number;
   open: OpenOptions;
@@ -25,23 +41,37 @@ export interface LoadRequest {
   background: boolean;
   variant: Variant | undefined;
   threads: number | undefined;
-  network: NetworkOptions;
+  network: Network;
+}
+
+/** A conversation for the model's chat template, or for another one. */
+export interface ChatRequest {
+  /** Empty: the file's own. */
+  template: string;
+  /** The template's variables as a JSON object, and those that replace some of them; the latter may be empty. */
+  values: string;
+  more: string;
 }
 
 export interface GenerateRequest extends SamplerOptions, PromptOptions {
-  prompt: string | Uint32Array;
+  prompt: string | Uint32Array | ChatRequest;
+  /** The grammar that the text follows. */
+  grammar?: { kind: GrammarKind; text: string } | undefined;
   stop: string[];
   continue: boolean;
 }
 
 export interface EmbedRequest extends EmbeddingOptions {
   texts: (string | Uint32Array)[];
-  /** Undefined: as the model says. */
+  /** Undefined: as the model's files say. */
   pooling: Pooling | undefined;
   normalize: boolean | undefined;
 }
 
-/** Pieces made since the last call: one at least, unless the generation has ended, and then its result. */
+/**
+ * The pieces made since the last call, at least one. At the end of a generation it has the result, and may have no
+ * piece.
+ */
 export interface Batch {
   pieces: string[];
   result?: GenerationResult;
@@ -49,27 +79,50 @@ export interface Batch {
 
 /** One model in one worker. The page pulls pieces, so a slow consumer holds the worker back. */
 export interface EngineWorker {
-  /** Tells whether the model is kept in this browser, or will be. */
+  /** Opens the model. Resolves with whether this browser keeps the model, or has begun to. */
   load(
     request: LoadRequest,
     onProgress: (progress: Progress) => void,
     onWarning: (warning: string) => void,
-  ): Promise<Reply<boolean>>;
-  start(request: GenerateRequest): Promise<Reply<void>>;
-  next(): Promise<Reply<Batch>>;
-  /** Of each text, in their order; one after the other. */
-  embed(request: EmbedRequest): Promise<Reply<Float32Array[]>>;
-  /** Resolves once nothing is computed any more. */
-  stop(): Promise<Reply<void>>;
-  stats(): Reply<Stats>;
-  trace(): Reply<Trace>;
-  tokenize(text: string, special: boolean): Reply<Uint32Array>;
-  detokenize(tokens: Uint32Array): Reply<string>;
+  ): Promise<boolean>;
+  start(request: GenerateRequest): void;
+  next(): Promise<Batch>;
+  /** Computes the embedding of each text, one after the other, and returns them in the order of the texts. */
+  embed(request: EmbedRequest): Promise<Float32Array[]>;
+  /**
+   * Resolves once nothing is computed any more. The sequence of a generation then ends with its first `shown` pieces,
+   * by default those that next() gave.
+   */
+  stop(shown?: number): Promise<void>;
+  /** Ends the sequence after `position` tokens. */
+  rewind(position: number): void;
+  stats(): Stats;
+  trace(): Trace;
+  /** Returns the text of a conversation. */
+  render(chat: ChatRequest): string;
+  tokenize(text: string, special: boolean): Uint32Array;
+  detokenize(tokens: Uint32Array): string;
   /** Releases the cache for other tabs. */
-  close(): Promise<Reply<void>>;
+  close(): Promise<void>;
 }
 
-/** Runs `work` and turns what it throws into a Reply. */
+export type Method = keyof EngineWorker;
+
+/** The same calls from another thread or tab. */
+export type RemoteEngine = {
+  [M in Method]: (...args: Parameters<EngineWorker[M]>) => Promise<Reply<Awaited<ReturnType<EngineWorker[M]>>>>;
+};
+
+/** Returns a remote engine that passes its calls to `ask`, except the calls in `own`. */
+export function remoteEngine(
+  ask: (method: Method, args: unknown[]) => Promise<Reply<unknown>>,
+  own: Partial<RemoteEngine> = {},
+): RemoteEngine {
+  const call = (method: Method) => own[method] ?? ((...args: unknown[]) => ask(method, args));
+  return new Proxy(own as RemoteEngine, { get: (_, name) => (name === 'then' ? undefined : call(name as Method)) });
+}
+
+/** Returns the result of `work` as a Reply, an exception included. */
 export async function reply<T>(work: () => Promise<T> | T): Promise<Reply<T>> {
   try {
     return { ok: true, value: await work() };
@@ -78,15 +131,11 @@ export async function reply<T>(work: () => Promise<T> | T): Promise<Reply<T>> {
   }
 }
 
-export function replySync<T>(work: () => T): Reply<T> {
-  try {
-    return { ok: true, value: work() };
-  } catch (thrown) {
-    return { ok: false, error: errorInfo(thrown) };
-  }
-}
+/** Returns a remote engine that calls a worker in the same thread. */
+export const answering = (worker: EngineWorker): RemoteEngine =>
+  remoteEngine((method, args) => reply(() => (worker[method] as (...args: unknown[]) => unknown)(...args)));
 
-/** The value, or the error thrown as a QSFError. */
+/** Returns the value, or throws the error as a QSFError. */
 export function unwrap<T>(reply: Reply<T>): T {
   if (reply.ok) return reply.value;
   const { code, sentence, ...place } = reply.error;

@@ -1,12 +1,12 @@
 // Made by scripts/gen-errors.mjs from include/qsf/base/errors.def.
 export const errorNumbers = {
-  /** An option or a call's argument is outside what it may be. */
+  /** An option or an argument of a call is outside its allowed range. */
   bad_argument: 1,
-  /** The call does not fit what the session is doing, such as generating before the model is open. */
+  /** The call is not allowed in the session's current state, such as a generation before the model is open. */
   bad_state: 2,
   /** The file does not begin with a known magic number. */
   bad_magic: 3,
-  /** The file's format version is not one this build reads. */
+  /** This build does not read the file's format version. */
   bad_version: 4,
   /** A field of the file header is impossible or contradicts another. */
   bad_header: 5,
@@ -18,15 +18,15 @@ export const errorNumbers = {
   bad_segment: 8,
   /** A tensor header is impossible, contradicts the tensor table, or a needed tensor is missing. */
   bad_tensor: 9,
-  /** Bytes do not have the checksum that the file states: it is damaged or was changed. */
+  /** Bytes do not have the checksum that the file states, because the file is damaged or was changed. */
   bad_checksum: 10,
   /** Compressed bytes do not decompress to the stated size. */
   bad_compression: 11,
   /** The tokenizer's data is damaged or contradicts itself. */
   bad_tokenizer: 12,
-  /** The file ends before something that it says it holds. */
+  /** The file ends before a part that its tables state. */
   truncated: 13,
-  /** The input is well formed but uses something that this build cannot do. */
+  /** The input is well formed but needs a feature that this build does not have. */
   unsupported: 14,
   /** The memory budget cannot hold the smallest plan for this model. */
   budget_too_small: 15,
@@ -48,12 +48,18 @@ export const errorNumbers = {
   file_changed: 23,
   /** The caller cancelled the operation. */
   cancelled: 24,
-  /** The host refused the memory that was asked for. */
+  /** The host refused the requested memory. */
   out_of_memory: 25,
   /** A file that is read, such as a model to convert or saved logits, is damaged, contradicts itself or lacks a part. */
   bad_input: 26,
-  /** The browser or machine lacks something that cannot be done without. */
+  /** The browser or machine lacks a feature that is required. */
   unsupported_host: 27,
-  /** A state that should be impossible: a defect in QSF. */
+  /** A state that should be impossible, which is a defect in QSF. */
   internal: 28,
+  /** Values that a model computes, or logits from the caller, are not finite numbers. */
+  not_finite: 29,
+  /** A chat template is not valid, uses a part of Jinja that is not supported, or exceeds a limit. */
+  bad_template: 30,
+  /** A chat template refuses the messages; the sentence is its own. */
+  template_refusal: 31,
 } as const;

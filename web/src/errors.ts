@@ -1,42 +1,56 @@
 // Typed errors with the engine's codes.
 import { errorNumbers } from './errors.gen.js';
+import { hideSecrets } from './secrets.js';
+import { isTransient } from './sources/retry.js';
 
 export type ErrorName = keyof typeof errorNumbers;
 
-/** Where a failure was, for those that have to do with an address. */
+/** The location of a failure that concerns an address. */
 export interface ErrorPlace {
-  url?: string;
-  /** Of HTTP. */
-  status?: number;
+  url?: string | undefined;
+  /** The HTTP status. */
+  status?: number | undefined;
 }
 
-/** What crosses the worker boundary in place of an exception. */
+/** An error as it crosses the worker boundary. */
 export interface ErrorInfo extends ErrorPlace {
   code: ErrorName;
   sentence: string;
 }
 
-/** Everything that load(), generate() and the cache reject with, except a signal's own reason. */
+const MAY_PASS: readonly ErrorName[] = ['network_error', 'out_of_memory', 'file_changed'];
+
+/** The error that load(), generate(), the cache and all other calls reject with, except a signal's own reason. */
 export class QSFError extends Error {
   override readonly name = 'QSFError';
-  /** One of the names in docs/errors.md. */
+  /** One of the names in docs/reference/errors.md. */
   readonly code: ErrorName;
-  /** The address that was read, where it matters. */
+  /**
+   * The address of the request, if the failure concerns one. User, password and query values are hidden, as in the
+   * sentence.
+   */
   readonly url: string | undefined;
-  /** The status that the server answered with. */
+  /** The HTTP status of the server's answer, if it is the reason. */
   readonly status: number | undefined;
 
   constructor(code: ErrorName, sentence: string, options: ErrorOptions & ErrorPlace = {}) {
-    super(sentence, options);
+    super(hideSecrets(sentence), options);
     this.code = code;
-    this.url = options.url;
+    this.url = options.url === undefined ? undefined : hideSecrets(options.url);
     this.status = options.status;
   }
 
-  /** The same failure, of an address. */
+  /** Returns the same failure with an address in front of its sentence. */
   at(url: string): QSFError {
-    const place = { url, ...(this.status !== undefined && { status: this.status }) };
-    return new QSFError(this.code, `${url}: ${this.message}`, { cause: this.cause, ...place });
+    return new QSFError(this.code, `${url}: ${this.message}`, { cause: this.cause, url, status: this.status });
+  }
+
+  /**
+   * Whether the same call may succeed later. True for network_error, out_of_memory and file_changed, and for
+   * http_status if the status is 408, 429 or at least 500.
+   */
+  get mayPass(): boolean {
+    return this.code === 'http_status' ? isTransient(this.status ?? 0) : MAY_PASS.includes(this.code);
   }
 
   /** The stable number that the C API uses. */
@@ -45,19 +59,27 @@ export class QSFError extends Error {
   }
 }
 
-const names = new Map(Object.entries(errorNumbers).map(([name, number]) => [number as number, name as ErrorName]));
+const names = /* @__PURE__ */ new Map(
+  Object.entries(errorNumbers).map(([name, number]) => [number as number, name as ErrorName]),
+);
 
-/** The name of an engine's error number; `internal` for one that is not in the list. */
+/** Returns the name of an engine's error number; `internal` for a number that is not in the list. */
 export function errorName(number: number): ErrorName {
   return names.get(number) ?? 'internal';
 }
 
-/** Any thrown value as code and sentence; what is not ours is a defect, told with its own message. */
+/** Returns the message of any thrown value. */
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
+/** Returns any thrown value as a QSFError. A foreign error is a defect: it becomes `internal` with its own message. */
+export function asError(thrown: unknown): QSFError {
+  if (thrown instanceof QSFError) return thrown;
+  const sentence = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+  return new QSFError('internal', sentence, { cause: thrown });
+}
+
+/** Returns any thrown value in the form that crosses the worker boundary. */
 export function errorInfo(thrown: unknown): ErrorInfo {
-  if (thrown instanceof QSFError) {
-    const { code, message, url, status } = thrown;
-    return { code, sentence: message, ...(url !== undefined && { url }), ...(status !== undefined && { status }) };
-  }
-  if (thrown instanceof Error) return { code: 'internal', sentence: `${thrown.name}: ${thrown.message}` };
-  return { code: 'internal', sentence: String(thrown) };
+  const { code, message, url, status } = asError(thrown);
+  return { code, sentence: message, ...(url !== undefined && { url }), ...(status !== undefined && { status }) };
 }

@@ -1,21 +1,27 @@
-// A service worker that serves an application's own files without a network. Models are none of its business: the package
-// keeps them itself, and opens a complete one without its server.
+// A service worker that serves an application's own files without a network. It ignores models, because the package
+// keeps them itself and opens a complete one without its server.
 
 export interface OfflineOptions {
-  /** Anything that changes when a file does, such as a digest of all. */
+  /** Any text that changes when a file does, such as a digest of all files. */
   version: string;
   /** Addresses of all the application's files, relative to the service worker: pages, scripts, WebAssembly modules. */
   files: readonly string[];
-  /** Begins the names of caches. Default `qsf-offline`. */
-  name?: string;
   /**
-   * Pages and scripts get the headers of cross-origin isolation from here, so that threads are there also where the server
-   * cannot send them, from the second visit on. Default false.
+   * Digests of some of the files, by their addresses, in the form of Subresource Integrity: `sha256-…`. A file with
+   * another digest ends the installation. Digests of addresses that are not in `files` have no effect. `digestsIn()`
+   * returns the digests of the package.
    */
-  isolate?: boolean;
+  integrity?: Readonly<Record<string, string>> | undefined;
+  /** The prefix of the caches' names. Default `qsf-offline`. */
+  name?: string | undefined;
+  /**
+   * Adds the headers of cross-origin isolation to pages and scripts. From the second visit on, threads are then
+   * available even if the server cannot send the headers. Default false.
+   */
+  isolate?: boolean | undefined;
 }
 
-/** What of a service worker's global scope is used; TypeScript's own types exclude those of a page. */
+/** The used part of a service worker's global scope, because TypeScript's own types exclude those of a page. */
 interface Scope {
   readonly location: Location;
   addEventListener(type: 'install' | 'activate', listener: (event: ExtendableEvent) => void): void;
@@ -31,11 +37,29 @@ interface FetchEvent extends ExtendableEvent {
   respondWith(response: Promise<Response>): void;
 }
 
-/** To be called once, at the top of a service worker's script. */
-export function serveOffline({ version, files, name = 'qsf-offline', isolate = false }: OfflineOptions): void {
+/** Digests of the package's files by name. The build defines them. */
+declare const QSF_DIGESTS: Readonly<Record<string, string>> | undefined;
+
+/**
+ * Returns the digests of the package's `index.js`, `worker.js` and WebAssembly modules as published, by their addresses
+ * in `folder`, which is relative to the service worker. Use them for `integrity` if the application has copies of these
+ * files. A file that a bundler has changed has another digest.
+ */
+export function digestsIn(folder = './'): Record<string, string> {
+  const digests = typeof QSF_DIGESTS === 'undefined' ? {} : QSF_DIGESTS;
+  return Object.fromEntries(
+    Object.entries(digests).map(([name, digest]) => [`${folder.replace(/\/?$/, '/')}${name}`, digest]),
+  );
+}
+
+/** Installs the service worker's listeners. Call it once, at the top of the service worker's script. */
+export function serveOffline(options: OfflineOptions): void {
+  const { version, files, integrity = {}, name = 'qsf-offline', isolate = false } = options;
   const scope = globalThis as unknown as Scope;
   const current = `${name}-${version}`;
-  const kept = new Set(files.map((file) => new URL(file, scope.location.href).href));
+  const place = (file: string) => new URL(file, scope.location.href).href;
+  const digests = new Map(Object.entries(integrity).map(([file, digest]) => [place(file), digest]));
+  const kept = new Map(files.map((file) => [place(file), digests.get(place(file))]));
 
   scope.addEventListener('install', (event) => {
     event.waitUntil(fill(current, kept).then(() => scope.skipWaiting()));
@@ -52,10 +76,43 @@ export function serveOffline({ version, files, name = 'qsf-offline', isolate = f
   });
 }
 
-/** Fetches every file past the browser's own cache; all are there, or nothing is. */
-async function fill(name: string, files: Iterable<string>): Promise<void> {
+/**
+ * Fetches every file past the browser's own cache. Keeps nothing unless every file arrives and has its type and its
+ * digest.
+ */
+async function fill(name: string, files: ReadonlyMap<string, string | undefined>): Promise<void> {
+  const fetched = await Promise.all(
+    Array.from(files, async ([address, integrity = '']) => {
+      const response = await fetch(new Request(address, { cache: 'reload', integrity }));
+      const lack = lackOf(address, response);
+      if (lack !== undefined) throw new Error(`${address} ${lack}: nothing is kept for use without a network.`);
+      return [address, response] as const;
+    }),
+  );
   const cache = await caches.open(name);
-  await cache.addAll(Array.from(files, (file) => new Request(file, { cache: 'reload' })));
+  await Promise.all(fetched.map(([address, response]) => cache.put(address, response)));
+}
+
+/** The content types that are accepted for the end of a name. The last row refuses pages for every other name. */
+const TYPES: readonly (readonly [end: RegExp, type: RegExp])[] = [
+  [/(^|\/|\.html?|\/[^./]+)$/, /./],
+  [/\.m?js$/, /^(text|application)\/(x-)?(java|ecma)script/],
+  [/\.wasm$/, /^(application\/(wasm|octet-stream)|$)/],
+  [/\.css$/, /^text\/css/],
+  [/$/, /^(?!text\/html|application\/xhtml)/],
+];
+
+/**
+ * Returns the fault of an answer, such as the page that some servers send for a missing file; undefined if it has none.
+ */
+function lackOf(address: string, { ok, status, headers }: Response): string | undefined {
+  if (!ok) return `answers ${status}`;
+  const type = headers.get('Content-Type') ?? '';
+  const { pathname } = new URL(address);
+  const [, wanted] = TYPES.find(([end]) => end.test(pathname))!;
+  return wanted.test(type.toLowerCase())
+    ? undefined
+    : `answers with ${type || 'no type'}, which is another kind of file`;
 }
 
 async function removeOthers(name: string, current: string): Promise<void> {
@@ -69,9 +126,9 @@ async function answer(name: string, address: string, request: Request): Promise<
   return kept ?? fetch(request);
 }
 
-/** The response as one that was not redirected, which a browser would refuse for a page. */
+/** Returns the response without its mark of a redirect, because a browser refuses a redirected response for a page. */
 function anew(response: Response, isolate: boolean): Response {
-  // One that cannot be read cannot be made anew.
+  // The body of an opaque response cannot be read.
   if (response.status === 0) return response;
   const headers = new Headers(response.headers);
   if (isolate) {

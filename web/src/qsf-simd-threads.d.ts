@@ -1,1 +1,4 @@
-export { default } from './engine-module.js';
+import type { CreateModule } from './wasm/wasm.js';
+
+declare const create: CreateModule;
+export default create;

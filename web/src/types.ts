@@ -12,145 +12,212 @@ import type {
 
 export type { End, KvType, Pooling, Region };
 
-/**
- * Where a model comes from: an http(s) address (relative ones are resolved against the page), a local file, or bytes. In
- * Node a text without http(s) is a file's path, and file: addresses are read too.
- */
-export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | ArrayBufferView<ArrayBuffer>;
+/** Options of which each may be omitted. Undefined means omitted. */
+export type Given<T> = { [K in keyof T]?: T[K] | undefined };
 
 /**
- * The WebAssembly builds: `relaxed` uses the relaxed integer dot product, `relaxedpairs` that of pairs, which is faster where
- * processors have no instruction for the former (x86 without AVX-VNNI), `simd` runs everywhere else.
+ * The model: an http(s) address (a relative one is resolved against the page), a local file, or bytes. In Node, a text
+ * without http(s) is a file's path, and file: addresses are accepted too.
+ */
+export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | ArrayBufferView;
+
+/**
+ * The WebAssembly builds. `relaxed` uses the relaxed dot product that sums four integer products. `relaxedpairs` uses
+ * the one that sums two, which is faster on processors without an instruction for the former (x86 without AVX-VNNI).
+ * `simd` runs everywhere else.
  */
 export type Variant = 'relaxed' | 'relaxedpairs' | 'simd';
 
 export interface Progress {
-  /** `open`: tables are read and the memory plan is made. `download`: weights arrive. `ready`: load() is about to resolve. */
+  /**
+   * `open`: tables are read and the memory plan is made. `download`: weights arrive. `ready`: load() is about to
+   * resolve.
+   */
   phase: 'open' | 'download' | 'ready';
-  /** Bytes of the model that are here and verified, of `total`. */
+  /** Bytes of the model that are present and verified, of `total` bytes. */
   loaded: number;
   total: number;
-  /** Bytes taken from the network and from the cache since load() began. */
+  /** Bytes read from the network and from the cache since load() began. */
   network: number;
   cache: number;
 }
 
-export interface LoadOptions extends Partial<Pick<OpenOptions, 'maxSeqLen' | 'streamAll'>> {
+export interface LoadOptions extends Given<Pick<OpenOptions, 'maxSeqLen' | 'streamAll' | 'textBytes'>> {
   /**
-   * Bytes of WebAssembly memory, created once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64 KiB.
-   * Default 256 MiB.
+   * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
+   * KiB. Default 256 MiB. load() rejects with budget_too_small if the model needs more, and with out_of_memory if the
+   * browser refuses the memory.
    */
-  memory?: number;
-  onProgress?: (progress: Progress) => void;
-  /** Told of what is slower or costlier than it should be, such as a cache that was refused. Default: the console. */
-  onWarning?: (warning: string) => void;
-  /** Aborting rejects with the signal's reason; what was verified so far stays in the cache. */
-  signal?: AbortSignal;
-  /** Key and value cache precision. Default: what suits the weights and the budget. */
-  kv?: KvType;
+  memory?: number | undefined;
+  onProgress?: ((progress: Progress) => void) | undefined;
+  /**
+   * Gets a sentence about anything that is slower, costlier or worse than it should be: a cache that the browser
+   * refused, keys and values of fewer bits than f16, a context beyond the model's own, a server that failed and is
+   * asked again. Also gets a sentence about experts whose reads reveal some of the text to a server. Default: the
+   * console.
+   */
+  onWarning?: ((warning: string) => void) | undefined;
+  /** An abort rejects with the signal's reason; verified bytes stay in the cache. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Precision of the KV cache. Default: f16 (f32 for f32 weights). If the memory has no room for `maxSeqLen` tokens
+   * (256 if not given), the default is 8bit or else 4bit, and `onWarning` gets a sentence.
+   */
+  kv?: KvType | undefined;
   /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
-  cache?: boolean;
+  cache?: boolean | undefined;
   /**
-   * Bytes that all kept models may take together: those opened longest ago and not open now are removed for this one,
-   * and one that is larger by itself is not kept. Default: what the browser gives.
+   * Bytes that all kept models may take together. Models that are not open are removed for this one, those opened
+   * longest ago first. A model larger than the limit is not kept. Default: the browser's own limit.
    */
-  cacheLimit?: number;
+  cacheLimit?: number | undefined;
   /**
-   * One engine for all tabs of this origin that open the same address with the same options: its memory is taken once, and
-   * generations take turns. Where a browser cannot, each tab has its own. Default false.
+   * Share one engine among all tabs of this origin that open the same address with the same options. Its memory is
+   * allocated once, and generations take turns. If the browser cannot do this, each tab has its own engine. Default
+   * false.
    */
-  shared?: boolean;
-  /** Ask the browser to keep the model also when the disk is full; Firefox asks its user. Default true. */
-  persist?: boolean;
-  /** Resolve as soon as the memory plan stands; the rest streams in behind the first prompt. Default false. */
-  background?: boolean;
+  shared?: boolean | undefined;
+  /** Ask the browser to keep the model even when the disk is full; Firefox asks its user. Default true. */
+  persist?: boolean | undefined;
+  /**
+   * Resolve as soon as the memory plan is made. The rest streams in while the first prompt is computed. Until the model
+   * is opened again, each token reads the whole streamed part of the embedding, because its server may see these reads.
+   * Default false.
+   */
+  background?: boolean | undefined;
   /** Force a WebAssembly build. Default: chosen by detection. */
-  variant?: Variant;
+  variant?: Variant | undefined;
   /**
-   * Threads that compute, at most 8; more than one needs a cross-origin isolated page. Default: 1 in a page that is not,
-   * else half of the processors that the browser tells of, but 2 to 4, of which tokens are made by as many as are fastest at
-   * the moment. Never changes a result.
+   * Threads that compute, 1 to 8. More than one needs a cross-origin isolated page; otherwise load() rejects with
+   * unsupported_host. Default: 1 in a page without isolation, else half of the processors that the browser reports, at
+   * least 2 if there are 2, and at most 4; tokens then use as many of these threads as are fastest at the moment. Never
+   * changes a result.
    */
-  threads?: number;
-  network?: NetworkOptions;
-  /** Where the package's `worker.js` is, if not beside the script; another origin must share it (CORS). */
-  workerUrl?: string | URL;
+  threads?: number | undefined;
+  network?: NetworkOptions | undefined;
+  /** Address of the package's `worker.js`. Default: next to the script. Another origin must share it (CORS). */
+  workerUrl?: string | URL | undefined;
   /**
-   * Where the package's .wasm files are, if not beside the worker's script: their folder, with a slash at its end, or the
-   * one of them that suits `variant` and `threads` (1 unless given).
+   * Address of the folder of the package's .wasm files, with a slash at its end, or of the one file that suits
+   * `variant` and `threads` (1 unless given). Default: next to the worker's script.
    */
-  wasmUrl?: string | URL;
+  wasmUrl?: string | URL | undefined;
   /** The bytes of the .wasm file that suits `variant` and `threads` (1 unless given). */
-  wasmBinary?: ArrayBuffer | ArrayBufferView<ArrayBuffer>;
+  wasmBinary?: ArrayBuffer | ArrayBufferView | undefined;
 }
 
 export interface NetworkOptions {
-  /** Sent with every request, such as Authorization. */
-  headers?: Record<string, string>;
-  credentials?: RequestCredentials;
+  /** Headers sent with every request, such as Authorization: a Headers object, or the values that make one. */
+  headers?: HeadersInit | undefined;
+  credentials?: RequestCredentials | undefined;
   /** Further tries after a failure that brought no bytes. Default 5. */
-  retries?: number;
+  retries?: number | undefined;
   /** Milliseconds before the first retry; doubled each time, with jitter, up to 20 s. Default 400. */
-  retryDelay?: number;
+  retryDelay?: number | undefined;
   /** Requests in flight. Default 3. */
-  parallel?: number;
+  parallel?: number | undefined;
   /** Milliseconds without a byte after which a request is given up and retried. Default 30 000. */
-  timeout?: number;
+  timeout?: number | undefined;
 }
 
-export interface GenerateOptions
-  extends Partial<SamplerOptions>, Partial<Omit<PromptOptions, 'allLogits' | 'logitsFrom'>> {
+/**
+ * Texts that a model may write: JSON that a schema of draft 2020-12 allows, any JSON object, texts of a regular
+ * expression (of ECMAScript, for the whole text), or texts of a grammar in GBNF. The first two are also understood in
+ * the form of OpenAI's interface.
+ */
+export type ResponseFormat =
+  | { type: 'json_schema'; schema: object | boolean }
+  | { type: 'json_schema'; json_schema: { schema: object | boolean; name?: string; strict?: boolean } }
+  | { type: 'json_object' }
+  | { type: 'regex'; pattern: string }
+  | { type: 'gbnf'; grammar: string };
+
+export interface GenerateOptions extends Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom'>> {
   /** Same model, options and seed: same tokens, on every machine. Default: random. */
-  seed?: number;
+  seed?: number | undefined;
+  /** Texts that may be generated. A model's text ends when it is one of them. Default: any. */
+  responseFormat?: ResponseFormat | undefined;
   /** Generation ends before any of these strings; at most 8. */
-  stop?: string | readonly string[];
-  /** Aborting ends the generation within 50 ms and rejects with the signal's reason. */
-  signal?: AbortSignal;
-  /** Append to the sequence of the last generation instead of beginning a new one. Default false. */
-  continue?: boolean;
+  stop?: string | readonly string[] | undefined;
+  /** An abort ends the generation within 50 ms and rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Append to the sequence of the last generation instead of beginning a new one. The sequence ends with the text that
+   * was shown. It does not contain text that was generated ahead, nor the stop string that was reached. Default false.
+   */
+  continue?: boolean | undefined;
 }
 
-export interface EmbedOptions extends Partial<EmbeddingOptions> {
-  /** How last hidden states become an embedding. Default: as the model's own files say. */
-  pooling?: Exclude<Pooling, 'none'>;
+export interface EmbedOptions extends Given<EmbeddingOptions> {
+  /** Reduction of the last hidden states to an embedding. Default: as the model's own files say. */
+  pooling?: Exclude<Pooling, 'none'> | undefined;
   /** Divide by the length. Default: as the model's own files say. */
-  normalize?: boolean;
-  /** Aborting ends the computation and rejects with the signal's reason. */
-  signal?: AbortSignal;
+  normalize?: boolean | undefined;
+  /** An abort ends the computation and rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
 }
+
+/** A message of a conversation. Further members, such as `tool_calls`, are for the template. */
+export interface ChatMessage {
+  /** `system`, `user`, `assistant`, or any other that the template knows. */
+  role: string;
+  /** A special token in a text is ordinary text. Lists of parts are for templates that have them. */
+  content?: string | readonly unknown[] | null | undefined;
+  [member: string]: unknown;
+}
+
+export interface TemplateOptions {
+  /** A Jinja chat template that replaces the model's own. */
+  template?: string | undefined;
+  /** Further variables of the template, such as `enable_thinking`. */
+  templateArgs?: Record<string, unknown> | undefined;
+  /** Tools that the model may call, as OpenAI's interface has them. */
+  tools?: readonly object[] | undefined;
+}
+
+/** The template says what begins and continues a text, so those options are absent. */
+export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos' | 'special'>, TemplateOptions {}
 
 /** Text, or token ids to which nothing is added. */
 export type Prompt = string | readonly number[] | Uint32Array;
 
 export interface MemoryRegion {
   region: Region;
-  /** What the region is called where it is shown. */
+  /** The region's name for display. */
   name: string;
   bytes: number;
 }
 
 export interface GenerationStats {
-  /** Tokens of the prompt, and ids generated so far; stays after the generation has ended. */
+  /**
+   * Tokens of the prompt, and ids generated so far; both stay after the end of the generation. A generation that was
+   * stopped, by the caller or at a stop string, has the ids of the text that was shown.
+   */
   promptTokens: number;
   tokens: number[];
+  /** Tokens of the sequence including these; `rewind()` can return to this position later. */
+  position: number;
   running: boolean;
-  /** Why it ended; undefined while running. */
+  /** The reason for the end; undefined while running. */
   end?: Exclude<End, 'none'>;
   /** Milliseconds from the call to the first token, waiting for bytes included. */
   firstTokenMs?: number;
-  /** After the first token, waiting for a slow consumer excluded. */
+  /** Tokens per second after the first token, waiting for a slow consumer excluded. */
   tokensPerSecond?: number;
-  /** Hex SHA-256 over the rows of logits, where it was asked for. */
+  /** Hex SHA-256 over the rows of logits, if it was requested. */
   logitsHash?: string;
   seed: number;
 }
 
-/** How a generation went. */
+/** The result of a generation. */
 export interface GenerationResult extends Omit<GenerationStats, 'running'> {
   end: Exclude<End, 'none'>;
 }
 
-/** Pieces of text, and when they have ended, how it went: what the iteration returns, or rejects with. */
+/**
+ * The pieces of a text, and the generation's result at their end. `result` resolves with the value that the iteration
+ * returns, or rejects with the error that it throws.
+ */
 export interface GenerationStream extends AsyncGenerator<string, GenerationResult, undefined> {
   readonly result: Promise<GenerationResult>;
 }
@@ -167,15 +234,15 @@ export interface Stats {
     dim: number;
   };
   memory: {
-    /** What load() was asked for, rounded up to 64 KiB. */
+    /** The `memory` of load() in bytes, rounded up to 64 KiB. */
     budget: number;
-    /** Size of the WebAssembly memory; equals `budget`, always. */
+    /** Bytes of WebAssembly memory; always equal to `budget`. */
     wasm: number;
-    /** The arena's regions; what is left of the budget is the module's own stack and static data. */
+    /** The arena's regions. The rest of the budget is the module's own stack and static data. */
     map: MemoryRegion[];
   };
   plan: {
-    /** The memory map by kind; with the host's reserve these add up to the budget. */
+    /** Bytes of the memory map by kind; with the host reserve they add up to the budget. */
     pinnedBytes: number;
     ringBytes: number;
     kvBytes: number;
@@ -185,22 +252,35 @@ export interface Stats {
     segments: number;
     pinnedSegments: number;
     ringSlots: number;
-    /** Each segment of the file, in file order: its bytes in memory, and whether it stays there. */
+    /** Each segment of the file, in file order: its bytes in memory, and whether it is pinned. */
     residency: { bytes: number; pinned: boolean }[];
     kv: KvType;
+    /** The reason for the type of the KV cache, as part of a sentence. */
+    kvReason: string;
     maxSeqLen: number;
+    /** The longest context that the model was made for, in tokens. */
+    modelSeqLen: number;
+    /** The limit of the context, as part of a sentence. */
+    contextReason: string;
+    /** Changes that make room for more tokens, as part of a sentence. */
+    moreContext: string;
     chunk: number;
   };
   engine: {
     variant: Variant;
     isa: string;
-    /** That compute; fixed by load(). */
+    /** Threads that compute; fixed by load(). */
     threads: number;
-    /** Kernels by operation and weight or cache format (empty where there is one only), with their calls. */
+    /**
+     * Calls of kernels by operation and by format of weights or cache; `type` is empty if the operation has one kernel
+     * only.
+     */
     kernels: { op: string; type: string; calls: number }[];
   };
   io: {
-    /** Bytes received from the network, read from the cache or from a Blob, and handed to the engine, since load(). */
+    /**
+     * Bytes since load(): received from the network, read from the cache, read from a Blob, and handed to the engine.
+     */
     network: number;
     cache: number;
     blob: number;
@@ -208,46 +288,50 @@ export interface Stats {
     /** HTTP requests made, retries included. */
     requests: number;
     /**
-     * `off`: not asked for, not available, or given up; `shared`: another tab owns the file and this one reads it;
+     * `off`: not requested, not available, or given up. `shared`: another tab owns the file and this tab reads it.
      * `partial` and `complete`: this tab owns it.
      */
     cacheState: 'off' | 'shared' | 'partial' | 'complete';
     /** Verified bytes in the cache. */
     cachedBytes: number;
-    /** Bytes that the network gives for every token: of what does not stay in memory, where no cache has all of it. */
+    /** Bytes that each token reads from the network: the streamed bytes of a pass. 0 if a cache has the whole model. */
     networkPerToken: number;
   };
   /** The current or last generation. */
   generation?: GenerationStats;
-  /** Tokens in the key and value cache. */
+  /** Tokens in the KV cache. */
   position: number;
 }
 
-/** Something that the worker did, in milliseconds of its own clock. */
+/** One activity of the worker, in milliseconds of its own clock. */
 export interface Span {
-  /** `read`: a segment comes into memory; `wait`: nothing can be computed before one has; `compute`: the engine runs. */
+  /**
+   * `read`: a segment comes into memory. `wait`: nothing can be computed until a segment arrives. `compute`: the engine
+   * runs.
+   */
   kind: 'read' | 'wait' | 'compute';
   begin: number;
-  /** Undefined while it goes on. */
+  /** Undefined while it continues. */
   end?: number;
-  /** Of a read: which of `stats().plan.residency`. */
+  /** For a read, the segment's index in `stats().plan.residency`. */
   segment?: number;
 }
 
-/** The last few hundred spans, in the order in which they began. */
+/** The last few hundred spans, in the order of their beginnings. */
 export interface Trace {
   now: number;
   spans: Span[];
 }
 
 export interface CacheEntry {
+  /** The address with `***` in place of user, password and query values. */
   url: string;
-  /** Bytes that are here and verified, of `total`; 0 of 0 for a model that is not in the cache. */
+  /** Bytes that are present and verified, of `total`; 0 of 0 for a model that is not in the cache. */
   bytes: number;
   total: number;
-  /** Everything the model needs is here; it opens without the server. */
+  /** Whether everything that the model needs is present; it then opens without the server. */
   complete: boolean;
-  /** When it was last opened by a tab that owns it, in milliseconds since 1970. */
+  /** Time of its last opening by a tab that owns it, in milliseconds since 1970. */
   used?: number;
 }
 
@@ -255,15 +339,15 @@ export interface CacheUsage {
   models: number;
   /** Verified bytes of all models. */
   bytes: number;
-  /** What the browser may give this origin for everything that it keeps. */
+  /** Bytes that the browser may give to everything that this origin stores. */
   quota?: number;
-  /** The browser keeps what is here until somebody removes it, also when the disk is full. */
+  /** Whether the browser keeps the models until somebody removes them, even when the disk is full. */
   persisted: boolean;
 }
 
 export interface PruneOptions {
-  /** That all models together may take. Default: any. */
-  maxBytes?: number;
-  /** Milliseconds since a model was last opened. Default: any. */
-  maxAge?: number;
+  /** Bytes that all models together may take. Default: any. */
+  maxBytes?: number | undefined;
+  /** Milliseconds since the last opening of a model. Default: any. */
+  maxAge?: number | undefined;
 }

@@ -1,15 +1,15 @@
-// The worker's side: one model. What reads ahead for it is a worker of the same script, and so are the module's threads: what
-// starts these is in the module's own, which knows them by their name.
+// The worker's side: one model. The script also runs the workers that read ahead for it. The module's threads load it
+// too, but the module's own script starts their work, which it recognizes by their name.
 import * as Comlink from './comlink.js';
 
-import { reply, replySync } from './contract.js';
+import { answering } from './contract.js';
 import type { EngineWorker } from './contract.js';
-import { Model } from './model.js';
+import { Model } from './worker/model.js';
 import { QSFError } from './errors.js';
 import { FILLER, serveFills } from './sources/filler.js';
 import { READER, serveReads } from './sources/reader.js';
-import { THREAD, startModule } from './wasm.js';
-import { afterOthers, beforeOthers, endWithStarter } from './worker-platform.js';
+import { THREAD, startModule } from './wasm/wasm.js';
+import { afterOthers, beforeOthers, endWithStarter, tellUncaught } from './worker/worker-platform.js';
 
 let model: Model | undefined;
 
@@ -19,28 +19,29 @@ function opened(): Model {
 }
 
 const worker: EngineWorker = {
-  load: (request, onProgress, onWarning) =>
-    reply(async () => {
-      await beforeOthers();
-      model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
-      await model.load();
-      return model.isKept;
-    }),
-  start: (request) => reply(() => opened().start(request)),
-  next: () => reply(() => opened().next()),
-  embed: (request) => reply(() => opened().embed(request)),
-  stop: () => reply(() => model?.stop()),
-  trace: () => replySync(() => opened().trace()),
-  stats: () => replySync(() => opened().stats()),
-  tokenize: (text, special) => replySync(() => opened().engine.tokenize(text, special)),
-  detokenize: (tokens) => replySync(() => opened().engine.detokenize(tokens)),
-  close: () =>
-    reply(async () => {
-      await model?.close();
-      await afterOthers();
-    }),
+  load: async (request, onProgress, onWarning) => {
+    await beforeOthers();
+    model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
+    await model.load();
+    return model.isKept;
+  },
+  start: (request) => opened().start(request),
+  next: () => opened().next(),
+  embed: (request) => opened().embed(request),
+  stop: async (shown) => model?.stop(shown),
+  rewind: (position) => opened().rewind(position),
+  trace: () => opened().trace(),
+  stats: () => opened().stats(),
+  render: (chat) => opened().engine.render(chat),
+  tokenize: (text, special) => opened().engine.tokenize(text, special),
+  detokenize: (tokens) => opened().engine.detokenize(tokens),
+  close: async () => {
+    await model?.close();
+    await afterOthers();
+  },
 };
 
+tellUncaught();
 const { name = '' } = globalThis as { name?: string };
 const tasks: Record<string, () => void> = { [READER]: serveReads, [FILLER]: serveFills, [THREAD]: () => {} };
 const task = tasks[name.split(' ', 1)[0]!];
@@ -48,6 +49,6 @@ if (task) {
   endWithStarter(name);
   task();
 } else {
-  Comlink.expose(worker);
+  Comlink.expose(answering(worker));
   globalThis.postMessage('listening');
 }

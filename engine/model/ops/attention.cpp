@@ -9,7 +9,7 @@
 namespace qsf {
 namespace {
 
-/// A norm of every head (where the op has a weight), then RoPE, in place.
+/// Normalizes every head, [head_dim], if the op has a weight, then applies RoPE, in place.
 Advance rope_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::uint32_t head_dim = kind.head_dim, n_heads = pass.width(op.out) / head_dim;
@@ -30,7 +30,7 @@ Advance rope_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// Keys and values of n columns from `first` on go into their lane.
+/// Stores keys and values, [n, n_kv_heads * head_dim], of n columns from `first` on.
 void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n) {
   const LayerKind& kind = *pass.program().kind;
   const auto type = static_cast<std::size_t>(pass.lanes().type());
@@ -44,9 +44,9 @@ void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n)
   });
 }
 
-/// How attention over a lane is cut for so many threads.
+/// The division of attention among threads.
 struct AttentionTasks {
-  std::uint32_t heads;      // query heads of a task: those that share a head of the lane, where no thread is idle then
+  std::uint32_t heads;      // query heads of a task: those of one KV head if that keeps all threads busy, else 1
   std::uint32_t under_way;  // tasks at a time
 
   AttentionTasks(const LayerKind& kind, std::uint32_t threads)
@@ -54,8 +54,9 @@ struct AttentionTasks {
         under_way(std::min(kind.n_heads / heads, threads)) {}
 };
 
-/// Keys and values of a run of columns go into their lane; then the heads' outputs replace the queries. Where positions
-/// see those behind them, all of a sequence's columns are in the pass, and are stored when its first is reached.
+/// Stores keys and values of a run of columns, then replaces the queries with the heads' outputs, [n, n_heads *
+/// head_dim]. If positions see later ones, the pass has all columns of a sequence, and their keys and values are stored
+/// at its first.
 Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::uint32_t first = pass.item();
@@ -64,12 +65,15 @@ Advance attend_step(Pass& pass, const Op& op) {
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
   const AttentionTasks tasks(kind, pass.workers().count);
-  const std::size_t scored = pass.scores().size() / (std::size_t{tasks.under_way} * tasks.heads * lane.capacity);
-  const std::size_t most = lane.window == lane.capacity ? kMostScored : kTogether;
-  const std::uint32_t n = run_of_sequence(pass.columns(), first, static_cast<std::uint32_t>(std::min(scored, most)));
-  const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
   const bool both_ways = kind.bidirectional != 0;
-  const std::uint32_t rest = both_ways ? run_of_sequence(pass.columns(), first, pass.n()) : n;
+  const std::uint32_t most = lane.window == lane.capacity ? kMostScored : kTogether;
+  std::uint32_t rest = run_of_sequence(pass.columns(), first, both_ways ? pass.n() : most);
+  // A token sees at most the positions that exist after this run.
+  const std::size_t seen = std::min(lane.capacity, column.position + rest);
+  const std::size_t scored = pass.scores().size() / (std::size_t{tasks.under_way} * tasks.heads * seen);
+  const std::uint32_t n = static_cast<std::uint32_t>(std::min<std::size_t>({scored, most, rest}));
+  if (!both_ways) rest = n;
+  const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
   if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, lane, first, rest);
   std::atomic<std::uint32_t> next = 0;
   parallel_for(pass.workers(), tasks.under_way, [&](std::uint32_t strand) {
@@ -87,7 +91,7 @@ Advance attend_step(Pass& pass, const Op& op) {
       args.length = column.position + rest;
     }
     args.cap = kind.score_cap;
-    args.scores = &pass.scores()[std::size_t{strand} * tasks.heads * n * lane.capacity];
+    args.scores = &pass.scores()[std::size_t{strand} * tasks.heads * n * seen];
     for (std::uint32_t head; (head = next.fetch_add(tasks.heads, std::memory_order_relaxed)) < kind.n_heads;) {
       args.q = pass.at(op.in, first) + std::size_t{head} * head_dim;
       args.out = pass.at(op.out, first) + std::size_t{head} * head_dim;
@@ -104,27 +108,27 @@ Advance attend_step(Pass& pass, const Op& op) {
 }
 
 void emit(Builder& b, Buf in, Buf out) {
-  b.product(Role::attn_q, Role::attn_q_bias, in, Buf::q);
+  b.product(Role::attn_q, Role::attn_q_bias, in, Buf::q);  // [n_heads * head_dim, dim]
   const LayerKind& kind = b.kind();
   const bool has_keys = kind.kv_from == 0, gated = kind.attention_gate != 0;
   if (has_keys) {
-    b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);
+    b.product(Role::attn_k, Role::attn_k_bias, in, Buf::k);  // [n_kv_heads * head_dim, dim]
     if (kind.v_from_k != 0) {
       b.copy(Buf::k, Buf::v);
     } else {
-      b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);
+      b.product(Role::attn_v, Role::attn_v_bias, in, Buf::v);  // [n_kv_heads * head_dim, dim]
     }
     if (kind.v_norm != 0) b.emit({.row = &op_value_norm, .in = Buf::v, .out = Buf::v});
   }
-  if (gated) b.product(Role::attn_gate, Role::attn_gate, in, Buf::z);
+  if (gated) b.product(Role::attn_gate, Role::attn_gate, in, Buf::z);  // [n_heads * head_dim, dim]
   if (b.has(Role::attn_q_norm_all)) b.norm(Role::attn_q_norm_all, Role::attn_q_norm_all, Buf::q, Buf::q);
   if (b.has(Role::attn_k_norm_all)) b.norm(Role::attn_k_norm_all, Role::attn_k_norm_all, Buf::k, Buf::k);
-  b.in_place(op_rope, Role::attn_q_norm, Buf::q);
+  b.in_place(op_rope, Role::attn_q_norm, Buf::q);  // [head_dim]
   if (has_keys) b.in_place(op_rope, Role::attn_k_norm, Buf::k);
-  b.in_place(op_attend, Role::attn_sinks, Buf::q);
+  b.in_place(op_attend, Role::attn_sinks, Buf::q);  // [n_heads]
   if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
   if (gated) b.emit({.row = &op_sigmoid_gate, .in = Buf::q, .out = Buf::z});
-  b.product(Role::attn_o, Role::attn_o_bias, gated ? Buf::z : Buf::q, out);
+  b.product(Role::attn_o, Role::attn_o_bias, gated ? Buf::z : Buf::q, out);  // [dim, n_heads * head_dim]
 }
 
 LaneNeed lane(const LayerKind& kind, std::uint32_t) {

@@ -1,4 +1,4 @@
-// A causal convolution over positions, each channel by itself, and the mixer that has one between two gates (LFM2).
+// A causal convolution over positions, for each channel by itself, and the mixer that has it between two gates (LFM2).
 #include <array>
 #include <cstring>
 
@@ -8,29 +8,29 @@
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kBlock = 64;  // channels whose sums are kept side by side
+constexpr std::uint32_t kBlock = 64;  // channels whose sums are computed together
 constexpr std::array<float, kBlock> kZeros{};
 
-/// Some neighbouring channels of neighbouring positions of one sequence, and of the positions before them.
+/// A range of channels at consecutive positions of one sequence, and at the positions before them.
 struct Channels {
   float* x;             // [n, stride]
   std::size_t stride;   // of a position
   std::uint32_t n;      // positions
-  const float* before;  // [taps - 1, channels]: those before x, the last one last; null: zeros
-  float* tail;          // the same of those before what comes next
+  const float* before;  // [taps - 1, channels]: the positions before x, the last one last; null: zeros
+  float* tail;          // [taps - 1, channels]: written for the next run
   const float* weight;  // [taps, channels]
-  const float* bias;    // null: none
+  const float* bias;    // [channels] or null
   std::size_t channels;
   std::uint32_t taps;
 
-  /// Position t, from 1 - taps on.
+  /// Returns position t, which may be as low as 1 - taps.
   const float* row(std::int64_t t) const {
     if (t >= 0) return x + static_cast<std::size_t>(t) * stride;
     return before != nullptr ? before + static_cast<std::size_t>(t + taps - 1) * channels : kZeros.data();
   }
 };
 
-/// Sums begin with the oldest position; the bias is added last. Later positions first, since it is done in place.
+/// Convolves in place, so later positions come first. Sums begin with the oldest position and end with the bias.
 template <bool kWhole>
 void convolve(const Channels& a, std::uint32_t width) {
   const std::uint32_t n = kWhole ? kBlock : width;
@@ -51,7 +51,7 @@ void convolve(const Channels& a, std::uint32_t width) {
   }
 }
 
-/// One buffer's channels of a run of columns.
+/// Convolves the channels of one buffer in a run of columns.
 void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const StateLane& lane) {
   const std::uint32_t width = pass.width(buf), blocks = (width + kBlock - 1) / kBlock;
   const std::size_t first_channel = first_conv_channel(*pass.program().kind, buf);
@@ -69,7 +69,7 @@ void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const Stat
   });
 }
 
-/// The values, and in a layer with a recurrent state the queries and keys.
+/// Convolves the values, and in a layer with a recurrent state also the queries and keys.
 Advance conv_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   Channels all{};
@@ -89,11 +89,11 @@ Advance conv_step(Pass& pass, const Op& op) {
 }
 
 void emit(Builder& b, Buf in, Buf out) {
-  b.product(Role::conv_b, Role::conv_b, in, Buf::q);
+  b.product(Role::conv_b, Role::conv_b, in, Buf::q);  // [dim, dim], as all products here
   b.product(Role::conv_c, Role::conv_c, in, Buf::k);
   b.product(Role::conv_x, Role::conv_x, in, Buf::v);
   b.emit({.row = &op_mul, .in = Buf::q, .out = Buf::v});
-  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);
+  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);  // [taps, dim]
   b.emit({.row = &op_mul, .in = Buf::k, .out = Buf::v});
   b.product(Role::conv_out, Role::conv_out, Buf::v, out);
 }

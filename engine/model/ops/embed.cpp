@@ -3,11 +3,9 @@
 namespace qsf {
 namespace {
 
-/// A row of a table, from its segment; false while that is on its way.
-bool read_row(Pass& pass, const TensorEntry& table, std::uint32_t index, float* to) {
-  const std::uint32_t segment = pass.weights().segment_of_row(table, index);
-  const std::byte* raw = pass.streamer().acquire(segment, Streamer::Use::lookup);
-  if (raw == nullptr) return false;
+/// Widens a row of a table, [cols], from the bytes of its segment.
+void widen_row(Pass& pass, const TensorEntry& table, std::uint32_t segment, const std::byte* raw, std::uint32_t index,
+               float* to) {
   const Weights::Rows rows = pass.weights().rows_in(table, segment);
   const Format& format = *find_format(table.format);
   const auto row = static_cast<std::size_t>(row_bytes(format, table.cols));
@@ -20,12 +18,20 @@ bool read_row(Pass& pass, const TensorEntry& table, std::uint32_t index, float* 
   } else {
     dequantize_row(format, {data + within * row, row}, {to, table.cols});
   }
-  pass.streamer().release(segment);
   pass.count(op_embed.name, {}, 1);
+}
+
+/// Reads a row of a table through its segment. Returns false while the segment is being read.
+bool read_row(Pass& pass, const TensorEntry& table, std::uint32_t index, float* to) {
+  const std::uint32_t segment = pass.weights().segment_of_row(table, index);
+  const std::byte* raw = pass.streamer().acquire(segment, Streamer::Use::lookup);
+  if (raw == nullptr) return false;
+  widen_row(pass, table, segment, raw, index, to);
+  pass.streamer().release(segment);
   return true;
 }
 
-/// A token's row, from the rows at hand where it is one of them.
+/// Reads a token's row, from the cached rows if it is one of them.
 bool look_up(Pass& pass, const TensorEntry& table, std::uint32_t token, float* to) {
   if (pass.embedding_rows().get(token, to)) return true;
   if (!read_row(pass, table, token, to)) return false;
@@ -33,36 +39,57 @@ bool look_up(Pass& pass, const TensorEntry& table, std::uint32_t token, float* t
   return true;
 }
 
+/// Calls use(column, row) with each column's row of a table, which has the index index_of(column). Rows are read by
+/// `read`, column by column, or, if tables are swept, segment by segment.
+template <class Read, class IndexOf, class Use>
+Advance for_rows(Pass& pass, const TensorEntry& table, Read read, IndexOf index_of, Use use) {
+  float* const row = pass.row();
+  std::uint32_t& i = pass.item();
+  for (; !pass.sweeps() && i < pass.n(); ++i) {
+    if (!read(pass, table, index_of(pass.columns()[i]), row)) return Advance::blocked;
+    use(i, row);
+  }
+  for (; pass.sweeps() && i < table.n_segments; ++i) {
+    const std::uint32_t segment = table.first_segment + i;
+    const std::byte* raw = pass.streamer().acquire(segment);
+    if (raw == nullptr) return Advance::blocked;
+    const Weights::Rows rows = pass.weights().rows_in(table, segment);
+    for (std::uint32_t t = 0; t < pass.n(); ++t) {
+      const std::uint32_t index = index_of(pass.columns()[t]);
+      if (index - rows.begin >= rows.count) continue;
+      widen_row(pass, table, segment, raw, index, row);
+      use(t, row);
+    }
+    pass.streamer().release(segment);
+  }
+  return Advance::done;
+}
+
+std::uint32_t token_of(const Column& column) { return column.token; }
+std::uint32_t position_of(const Column& column) { return column.position; }
+
 Advance step(Pass& pass, const Op& op) {
   const TensorEntry& table = pass.tensor(op.weight);
-  for (std::uint32_t& i = pass.item(); i < pass.n(); ++i) {
-    if (!look_up(pass, table, pass.columns()[i].token, pass.at(op.out, i))) return Advance::blocked;
-  }
-  return Advance::done;
+  return for_rows(pass, table, look_up, token_of,
+                  [&](std::uint32_t i, const float* row) { std::copy_n(row, table.cols, pass.at(op.out, i)); });
 }
 
-/// Adds each column's position's row.
+/// Adds the row of each column's position.
 Advance position_step(Pass& pass, const Op& op) {
   const TensorEntry& table = pass.tensor(op.weight);
-  for (std::uint32_t& i = pass.item(); i < pass.n(); ++i) {
-    float* const row = pass.row();
-    if (!read_row(pass, table, pass.columns()[i].position, row)) return Advance::blocked;
-    pass.kernels().add(pass.at(op.out, i), row, table.cols);
-  }
-  return Advance::done;
+  return for_rows(pass, table, read_row, position_of,
+                  [&](std::uint32_t i, const float* row) { pass.kernels().add(pass.at(op.out, i), row, table.cols); });
 }
 
-/// What every layer has of its own, [layer_inputs] of each column: each layer's part of `out` is normalized, the
-/// token's row is added, and the sum scaled.
+/// Computes the inputs of all layers, [n, n_layers * layer_input], in `out`: normalizes each layer's part, adds the
+/// token's row, and scales the sum.
 Advance layer_inputs_step(Pass& pass, const Op& op) {
   const TensorEntry& table = pass.tensor(op.weight);
   const LayerKind& kind = *pass.program().kind;
   const ModelKind& model = pass.config().table.model;
   const Kernels& kernels = pass.kernels();
   const std::uint32_t width = kind.layer_input;
-  for (std::uint32_t& i = pass.item(); i < pass.n(); ++i) {
-    float* const row = pass.row();
-    if (!read_row(pass, table, pass.columns()[i].token, row)) return Advance::blocked;
+  return for_rows(pass, table, read_row, token_of, [&](std::uint32_t i, float* row) {
     kernels.scale(row, model.layer_embd_scale, table.cols);
     float* const inputs = pass.at(op.out, i);
     const float* const weight = pass.vector(op.bias, 1);
@@ -71,11 +98,10 @@ Advance layer_inputs_step(Pass& pass, const Op& op) {
     }
     kernels.add(inputs, row, table.cols);
     kernels.scale(inputs, model.layer_input_scale, table.cols);
-  }
-  return Advance::done;
+  });
 }
 
-/// The layer's part of them.
+/// Copies the layer's part of them, [n, layer_input].
 Advance layer_input_step(Pass& pass, const Op& op) {
   const std::uint32_t n = pass.width(op.out), from = (pass.section() - 1) * n;
   for (std::uint32_t t = 0; t < pass.n(); ++t) {
@@ -86,9 +112,9 @@ Advance layer_input_step(Pass& pass, const Op& op) {
 
 }  // namespace
 
-const OpRow op_layer_inputs{"layer_inputs", Work::embed, layer_inputs_step};
+const OpRow op_layer_inputs{"layer_inputs", Work::embed, layer_inputs_step, false, true};
 const OpRow op_layer_input{"layer_input", Work::embed, layer_input_step};
-const OpRow op_embed{"embed", Work::embed, step};
-const OpRow op_embed_position{"embed_position", Work::embed, position_step};
+const OpRow op_embed{"embed", Work::embed, step, false, true};
+const OpRow op_embed_position{"embed_position", Work::embed, position_step, false, true};
 
 }  // namespace qsf

@@ -31,7 +31,7 @@ Advance layer_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// Every head of `out` by itself, in place.
+/// Normalizes every head of `out`, [n, n_heads, head_dim], in place.
 Advance heads_step(Pass& pass, const Op& op, std::uint32_t head_dim, const float* weight, float epsilon) {
   const std::uint32_t n_heads = pass.width(op.out) / head_dim;
   pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
@@ -49,14 +49,14 @@ Advance head_norm_step(Pass& pass, const Op& op) {
   return heads_step(pass, op, kind.state_value_dim, pass.vector(op.weight), kind.norm_epsilon);
 }
 
-/// Without weights.
+/// Normalizes the heads of the values without weights.
 Advance value_norm_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   return heads_step(pass, op, kind.head_dim, nullptr, kind.norm_epsilon);
 }
 
-/// Keys and queries of a state become as long as the op says: x / sqrt(sum of x^2 + 1e-6), which is the RMS norm of
-/// this weight and epsilon.
+/// Scales the keys or queries of a state to the op's factor as their length: factor * x / sqrt(sum of x^2 + 1e-6). This
+/// is the RMS norm with this weight and epsilon.
 Advance unit_step(Pass& pass, const Op& op) {
   const std::uint32_t n = pass.program().kind->state_key_dim;
   const double root = std::sqrt(static_cast<double>(n));

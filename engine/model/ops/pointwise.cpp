@@ -1,4 +1,4 @@
-// Ops that see each value of a column by itself.
+// Ops that compute each value of a column by itself.
 #include <algorithm>
 #include <array>
 
@@ -7,7 +7,7 @@
 namespace qsf {
 namespace {
 
-/// Adjacent columns as one vector: body(begin, n values).
+/// Calls body(begin, n) with neighbouring columns as one vector of n values.
 template <class Body>
 Advance pointwise(Pass& pass, const Op& op, Body body) {
   pass.for_columns([&](std::uint32_t begin, std::uint32_t count) { body(begin, count * pass.width(op.out)); });
@@ -38,7 +38,7 @@ Advance add_vector(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// Columns that want no logits are through.
+/// Removes the columns that want no logits from the rest of the stage.
 Advance hidden(Pass& pass, const Op&) {
   pass.keep_logits();
   return Advance::done;
@@ -50,7 +50,7 @@ Advance scale(Pass& pass, const Op& op) {
   });
 }
 
-/// What the gates of `out` multiply is in `in`.
+/// `in` has the factors of the gates in `out`.
 Advance limit(Pass& pass, const Op& op) {
   return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
     limit_gates(*pass.program().kind, pass.at(op.out, begin), pass.at(op.in, begin), n);
@@ -63,7 +63,7 @@ Advance copy(Pass& pass, const Op& op) {
   });
 }
 
-/// By the one value of its weight.
+/// Multiplies by a weight of one value.
 Advance scale_by(Pass& pass, const Op& op) {
   const float factor = *pass.vector(op.weight);
   return pointwise(
@@ -100,7 +100,7 @@ void sigmoid_divisors(const Kernels& kernels, float* x, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) x[i] = 1 + x[i];
 }
 
-/// f(b g) / b * u is f of b g times u / b.
+/// Applies the slope b before the activation f, which follows: f(b g) / b * u is f(b g) * (u / b).
 void limit_gates(const LayerKind& kind, float* gate, float* up, std::uint32_t n) {
   const float most = kind.gate_limit != 0 ? kind.gate_limit : __builtin_inff();
   const float slope = kind.gate_slope, inverse = 1.0f / slope;

@@ -3,7 +3,7 @@
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kMinRows = 64;  // per task
+constexpr std::uint32_t kMinRows = 64;  // a task has about as many rows, or more
 
 void add_bias(Pass& pass, const Op& op) {
   const float* bias = pass.vector(op.bias);
@@ -15,7 +15,7 @@ void add_bias(Pass& pass, const Op& op) {
   pass.count(op_add.name, {}, pass.n());
 }
 
-/// The product of one segment, then of the next.
+/// Computes the product with one segment's rows in each call.
 Advance step(Pass& pass, const Op& op) {
   const TensorEntry& tensor = pass.tensor(op.weight);
   const std::uint32_t segment = tensor.first_segment + pass.item();

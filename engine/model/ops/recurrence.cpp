@@ -1,6 +1,6 @@
-// A state of keys and values that decays: what is read from it by queries at each position, after the position's own
-// value was added under its key. The gated delta rule (Yang et al. 2024) first takes away what the key reads already;
-// Mamba-2 (Dao and Gu 2024) does not. Positions are taken one by one, so that chunks do not matter.
+// The recurrence of a decaying state. Each position adds its value under its key, and its query then reads from the
+// state. The gated delta rule (Yang et al. 2024) first subtracts the value that the key already reads; Mamba-2 (Dao and
+// Gu 2024) does not. Positions are computed one by one, so that chunks do not change results.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,11 +12,11 @@
 namespace qsf {
 namespace {
 
-constexpr std::uint32_t kBlock = 64;  // columns of a state whose sums are kept side by side
+constexpr std::uint32_t kBlock = 64;  // columns of a state whose sums are computed together
 
-/// One head at one position. state = decay * before + key x change; change = rate * value, or by the delta rule
-/// rate * (value - (decay * before) key); value becomes what the query reads from state. Sums are taken in order of
-/// rows.
+/// One head at one position. state = decay * before + outer(key, change); change = rate * value, or with the delta rule
+/// rate * (value - key (decay * before)). The query's product with the state replaces the value. Sums add rows in
+/// order.
 struct Head {
   const float* before;  // [key_dim, value_dim], may be `now`
   float* now;
@@ -24,7 +24,7 @@ struct Head {
   const float* k;
   float* v;
   std::uint32_t key_dim, value_dim;
-  float decay, rate, skip;  // skip: of the value, added to what is read
+  float decay, rate, skip;  // skip: factor of the value, which is added to the output
   bool delta;
 };
 
@@ -61,7 +61,7 @@ void recur(const Head& h) {
   }
 }
 
-/// Some positions of one sequence at a time, every head by itself.
+/// Computes up to kTogether positions of one sequence, every head by itself.
 Advance recur_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::span<const Column> columns = pass.columns();
@@ -93,8 +93,8 @@ Advance recur_step(Pass& pass, const Op& op) {
 /// log(1 + e^x)
 double softplus(double x) { return x > 20 ? x : exact::log(1 + exact::exp(x)); }
 
-/// From steps and rates as the products gave them: decay = e^(A softplus(step + bias)). The delta rule's rate is
-/// the sigmoid of its own product, Mamba-2's the step.
+/// Computes decay and rate, [n, state_heads], from the products' steps and rates: decay = e^(A softplus(step + bias)).
+/// The rate is the sigmoid of its own product with the delta rule, and softplus(step + bias) in Mamba-2.
 Advance decay_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const float* const decay = pass.vector(op.weight, 0);
@@ -116,41 +116,41 @@ Advance decay_step(Pass& pass, const Op& op) {
 }
 
 void project(Builder& b, Buf in) {
-  b.product(Role::state_q, Role::state_q, in, Buf::q);
-  b.product(Role::state_k, Role::state_k, in, Buf::k);
-  b.product(Role::state_v, Role::state_v, in, Buf::v);
-  b.product(Role::state_z, Role::state_z, in, Buf::z);
-  b.product(Role::state_a, Role::state_a, in, Buf::decay);
+  b.product(Role::state_q, Role::state_q, in, Buf::q);      // [state_keys, dim]
+  b.product(Role::state_k, Role::state_k, in, Buf::k);      // [state_keys, dim]
+  b.product(Role::state_v, Role::state_v, in, Buf::v);      // [state_values, dim]
+  b.product(Role::state_z, Role::state_z, in, Buf::z);      // [state_values, dim]
+  b.product(Role::state_a, Role::state_a, in, Buf::decay);  // [state_heads, dim]
 }
 
-/// Of what the products gave: convolutions, and the decays.
+/// Emits the convolutions of the products, and the decays.
 void prepare(Builder& b) {
-  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);
+  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);  // [taps, channels], [channels]
   for (const Buf buf : {Buf::q, Buf::k, Buf::v}) b.emit({.row = &op_silu, .out = buf});
-  b.with_weights(op_decay, Role::state_decay, Role::state_dt_bias, Buf::decay);
+  b.with_weights(op_decay, Role::state_decay, Role::state_dt_bias, Buf::decay);  // [state_heads] each
 }
 
 void emit_delta_net(Builder& b, Buf in, Buf out) {
   project(b, in);
-  b.product(Role::state_b, Role::state_b, in, Buf::rate);
+  b.product(Role::state_b, Role::state_b, in, Buf::rate);  // [state_heads, dim]
   prepare(b);
   const auto factor = static_cast<float>(1 / std::sqrt(static_cast<double>(b.kind().state_key_dim)));
   b.emit({.row = &op_unit_heads, .out = Buf::q, .factor = factor});
   b.emit({.row = &op_unit_heads, .out = Buf::k});
   b.emit({.row = &op_recur, .out = Buf::v});
-  b.with_weights(op_head_norm, Role::state_norm, Role::state_norm, Buf::v);
+  b.with_weights(op_head_norm, Role::state_norm, Role::state_norm, Buf::v);  // [state_value_dim]
   b.emit({.row = &op_silu, .in = Buf::v, .out = Buf::z});
-  b.product(Role::state_out, Role::state_out, Buf::z, out);
+  b.product(Role::state_out, Role::state_out, Buf::z, out);  // [dim, state_values]
 }
 
 void emit_mamba2(Builder& b, Buf in, Buf out) {
   project(b, in);
   b.set_width(Buf::rate, b.width(Buf::decay));
   prepare(b);
-  b.in_place(op_recur, Role::state_skip, Buf::v);
+  b.in_place(op_recur, Role::state_skip, Buf::v);  // [state_heads]
   b.emit({.row = &op_silu, .in = Buf::v, .out = Buf::z});
-  b.norm(Role::state_norm_all, Role::state_norm_all, Buf::z, Buf::z);
-  b.product(Role::state_out, Role::state_out, Buf::z, out);
+  b.norm(Role::state_norm_all, Role::state_norm_all, Buf::z, Buf::z);  // [state_values]
+  b.product(Role::state_out, Role::state_out, Buf::z, out);            // [dim, state_values]
 }
 
 LaneNeed lane(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_floats(kind, dim)}; }

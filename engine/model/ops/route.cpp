@@ -1,6 +1,6 @@
-// Mixtures of experts: which of them a column takes, what they make of it, and the sum of that. Experts are computed as
-// they come, those in memory while others are read, and added up in ascending order, so that a column's sum depends on
-// neither memory nor what shares its pass.
+// Mixtures of experts: the selection of a column's experts, their outputs, and the weighted sum. Experts are computed
+// in any order, those in memory while others are read, and summed in ascending order. A column's sum therefore depends
+// on neither memory nor the other columns of its pass.
 #include <cstring>
 
 #include "model/ops/parts.h"
@@ -51,13 +51,13 @@ void sigmoid(const Kernels& kernels, float* x, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) x[i] = 1.0f / x[i];
 }
 
-/// A column's experts and their weights from its logits, which are overwritten. A bias counts for the choice only, a
-/// factor of each expert for its weight only; either may be null.
+/// Selects a column's experts and computes their weights from its logits, which are overwritten. The bias changes only
+/// the selection, and the factors of experts only the weights; either may be null.
 void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const float* bias, const float* factors,
             std::span<std::uint32_t> chosen, std::span<float> weights) {
   const std::span<const float> keys(logits, kind.n_experts);
   if (kind.router == Router::sigmoid) sigmoid(kernels, logits, kind.n_experts);
-  // Without a bias logits are in the order of their softmax, and do not become equal by rounding.
+  // Without a bias, logits have the order of their softmax, and rounding does not make them equal.
   const bool late = kind.router == Router::softmax && bias == nullptr;
   if (kind.router == Router::softmax && !late) kernels.softmax(logits, kind.n_experts, 1);
   choose_experts(keys, bias, chosen);
@@ -92,7 +92,7 @@ Weights::Segments segments_of(Pass& pass, Role role, std::uint32_t expert) {
   return pass.weights().segments_of_expert(pass.tensor(role), pass.program().kind->n_experts, expert);
 }
 
-/// Says which segments are needed.
+/// Names the segments that the selected experts need.
 void begin_experts(Pass& pass) {
   using Presence = Streamer::Presence;
   const std::uint32_t n_experts = pass.program().kind->n_experts;
@@ -119,7 +119,7 @@ void begin_experts(Pass& pass) {
   pass.streamer().end_choice();
 }
 
-/// Whether all segments of an expert are in memory, one of them at least in the ring.
+/// Whether all segments of an expert are in memory, at least one of them in the ring.
 bool passes(Pass& pass, std::uint32_t expert) {
   using Presence = Streamer::Presence;
   bool passing = false;
@@ -135,8 +135,8 @@ bool passes(Pass& pass, std::uint32_t expert) {
   return passing;
 }
 
-/// Of the experts that are left: one that frees slots of the ring for what is read next, else one that stays, else the
-/// first, to be waited for. What is observed is added up in one order.
+/// Returns one of the experts that are left: one that frees room in the ring for the next reads, else one that stays,
+/// else the first, which must be awaited. With an observer it is always the first, so that sums have one order.
 std::uint32_t next_expert(Pass& pass) {
   using Stand = Routing::Stand;
   const std::span<const Stand> stands = pass.routing().stands.first(pass.program().kind->n_experts);
@@ -150,7 +150,7 @@ std::uint32_t next_expert(Pass& pass) {
   return there == stands.end() ? first : static_cast<std::uint32_t>(there - stands.begin());
 }
 
-/// The columns that take an expert, side by side.
+/// Copies the columns that selected an expert to Buf::picked, [picks, dim].
 void gather(Pass& pass, Buf from, std::span<const Pick> picks) {
   const std::uint32_t n = static_cast<std::uint32_t>(picks.size()), width = pass.width(Buf::picked);
   pass.for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
@@ -165,12 +165,12 @@ struct Stage {
   Buf in, out;
   Role bias;
 };
-/// Of kExpertMatrices.
+/// The stages of kExpertMatrices.
 constexpr std::array kStages{Stage{Buf::picked, Buf::expert_gate, Role::expert_gate_bias},
                              Stage{Buf::picked, Buf::expert_up, Role::expert_up_bias},
                              Stage{Buf::expert_gate, Buf::expert_out, Role::expert_down_bias}};
 
-/// What is left once a product of an expert is whole: its bias, the activation.
+/// Finishes a product of an expert: adds its bias and, after the second product, applies the activation.
 void finish_stage(Pass& pass, std::size_t matrix, const MatmulArgs& args, std::uint32_t expert, std::uint32_t rows) {
   const LayerKind& kind = *pass.program().kind;
   const Kernels& kernels = pass.kernels();
@@ -191,7 +191,7 @@ void finish_stage(Pass& pass, std::size_t matrix, const MatmulArgs& args, std::u
   if (matrix == 1) pass.wrote(Buf::expert_gate);
 }
 
-/// [width] of what an expert made of its pick number `pick` of all.
+/// Returns the output of an expert for the pick with index `pick`: [dim].
 float* made(Pass& pass, std::size_t pick) { return pass.at(Buf::expert_out, 0) + pick * pass.width(Buf::experts); }
 
 void add_up(Pass& pass, const Op& op) {
@@ -208,7 +208,7 @@ void add_up(Pass& pass, const Op& op) {
   });
 }
 
-/// The product of one segment of an expert, then of the next; then another expert.
+/// Multiplies one segment of an expert; continues with the next segment, then with another expert.
 Advance experts_step(Pass& pass, const Op& op) {
   Routing& routing = pass.routing();
   if (pass.item() == 0) begin_experts(pass);
@@ -247,7 +247,7 @@ Advance experts_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// What the shared expert made, times the sigmoid of each column's logit.
+/// Scales the shared expert's output, [n, dim], by the sigmoid of each column's logit.
 Advance shared_step(Pass& pass, const Op& op) {
   pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
     sigmoid(pass.kernels(), pass.at(op.in, begin), count);

@@ -1,13 +1,15 @@
-// boundary.def as C++: the enumerations that hosts see, with their names, and the types of its rows.
+// The lists of boundary.def as C++: the enumerations that hosts see, with their names, and the types of the rows.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
+#include "qsf/base/kv_type.h"
+
 namespace qsf {
 
-/// What step() did or needs.
+/// The result of step(), or its need.
 enum class Step : std::uint8_t {
 #define QSF_STEP(name, meaning) name,
 #include "qsf/base/boundary.def"
@@ -17,7 +19,7 @@ inline constexpr std::array kStepNames{
 #include "qsf/base/boundary.def"
 };
 
-/// Why a generation ended.
+/// The reason why a generation ended.
 enum class End : std::uint8_t {
 #define QSF_END(name, meaning) name,
 #include "qsf/base/boundary.def"
@@ -28,7 +30,7 @@ inline constexpr std::array kEndNames{
 };
 constexpr std::string_view end_name(End end) { return kEndNames[static_cast<std::size_t>(end)]; }
 
-/// How last hidden states become an embedding.
+/// The way in which the last hidden states become an embedding.
 enum class Pooling : std::uint8_t {
 #define QSF_POOLING(name, meaning) name,
 #include "qsf/base/boundary.def"
@@ -38,17 +40,17 @@ inline constexpr std::array kPoolingNames{
 #include "qsf/base/boundary.def"
 };
 
-/// How keys and values are kept, finest first.
-enum class KvType : std::uint8_t {
-#define QSF_KV_TYPE(name, shown, meaning) name,
+/// The language of a grammar.
+enum class GrammarKind : std::uint8_t {
+#define QSF_GRAMMAR(name, meaning) name,
 #include "qsf/base/boundary.def"
 };
-inline constexpr std::array kKvNames{
-#define QSF_KV_TYPE(name, shown, meaning) std::string_view(shown),
+inline constexpr std::array kGrammarNames{
+#define QSF_GRAMMAR(name, meaning) std::string_view(#name),
 #include "qsf/base/boundary.def"
 };
 
-/// What memory is used for.
+/// The purpose of memory.
 enum class Region : std::uint8_t {
 #define QSF_REGION(name, shown, meaning) name,
 #include "qsf/base/boundary.def"

@@ -27,7 +27,7 @@ void store_le(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-/// Reads forward; the first read past the end makes it bad() for good, and every read from then on gives zero or empty.
+/// A forward reader. After the first read past the end, bad() is true and every read returns zero or empty.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

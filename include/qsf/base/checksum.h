@@ -1,4 +1,4 @@
-// CRC-32 (IEEE 802.3, as in zlib) for the file's pieces, SHA-256 (FIPS 180-4) for identities in receipts.
+// CRC-32 (IEEE 802.3, as in zlib) for the file's pieces, and SHA-256 (FIPS 180-4) for identities in receipts.
 #pragma once
 
 #include <array>
@@ -8,21 +8,21 @@
 
 namespace qsf {
 
-/// CRC-32 of `bytes`, continuing from `crc` (0 to begin).
+/// Returns the CRC-32 of `bytes`, continued from `crc`, which is 0 at the beginning.
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
-/// CRC-32 of A followed by B, from their CRCs and B's length.
+/// Returns the CRC-32 of A followed by B, from their CRCs and B's length.
 std::uint32_t crc32_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t size_b);
 
 using Sha256Digest = std::array<std::uint8_t, 32>;
 
-/// Lower-case hex of a digest, with a terminating zero.
+/// Returns a digest in lower-case hex with a terminating zero.
 std::array<char, 65> hex(const Sha256Digest& digest);
 
 class Sha256 {
  public:
   void update(std::span<const std::byte> bytes);
-  /// The digest of all bytes so far; the object can go on being updated.
+  /// Returns the digest of all bytes so far. Further updates are allowed.
   Sha256Digest digest() const;
 
  private:

@@ -1,5 +1,6 @@
-// Scalar exp, log and pow in double, from IEEE add, mul and div alone: the same bits on every machine. The float vector
-// forms of exp, tanh, sin and cos are kernels (kernels/exact.inl). Error bounds are tested against long double.
+// Scalar exp, log and pow in double, with IEEE addition, multiplication and division only, so that every machine
+// computes the same bits. The float vector forms of exp, tanh, sin and cos are kernels (kernels/exact.inl). Tests
+// compare the error bounds with long double.
 #pragma once
 
 #include <bit>
@@ -9,11 +10,11 @@
 
 namespace qsf::exact {
 
-// ln 2 in two doubles, the first with 32 bits, so that its product with an exponent is exact (values of fdlibm).
+// ln 2 in two doubles. The first has 32 bits, so that its product with an exponent is exact (values of fdlibm).
 inline constexpr double kLn2High = 0x1.62e42feep-1;
 inline constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
-/// c[0] + c[1] x + ... by Horner's rule.
+/// Returns c[0] + c[1] x + ... by Horner's rule.
 template <std::size_t n>
 constexpr double polynomial(const double (&c)[n], double x) {
   double p = c[n - 1];
@@ -23,12 +24,13 @@ constexpr double polynomial(const double (&c)[n], double x) {
 
 constexpr double two_to(std::int64_t k) { return std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52); }
 
-/// Relative error <= 2^-50 over [-708, 709]. x = k ln 2 + r, |r| <= ln 2 / 2, and Taylor's series to r^13.
+/// Returns e^x with a relative error of at most 2^-50 over [-708, 709]. x = k ln 2 + r, |r| <= ln 2 / 2, and Taylor's
+/// series to r^13.
 constexpr double exp(double x) {
   if (x != x) return x;
   if (x > 709.8) return std::numeric_limits<double>::infinity();
   if (x < -745.2) return 0.0;
-  constexpr double kRounder = 0x1.8p52;  // added, it leaves the nearest integer, half to even, in the low bits
+  constexpr double kRounder = 0x1.8p52;  // adding it leaves the nearest integer, half to even, in the low bits
   constexpr double kSeries[] = {
       1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
       1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};

@@ -1,4 +1,4 @@
-// Sentences with values in them, checked when they are compiled. Allocates nothing and needs no locale.
+// Sentences that contain values, checked at compile time. Formatting allocates nothing and needs no locale.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ constexpr FormatKind format_kind() {
   }
 }
 
-/// One value of a sentence; a text is not copied. Enumerations are told as their numbers.
+/// One value of a sentence. A text is not copied; an enumeration is stored as its number.
 union FormatValue {
   template <class T>
   explicit constexpr FormatValue(const T& value) : natural(0) {
@@ -55,7 +55,7 @@ union FormatValue {
   std::string_view text;
 };
 
-/// The kinds of a sentence's values, the first in the lowest four bits: one constant instead of a store for each.
+/// The kinds of a sentence's values, the first in the lowest four bits. One constant replaces a store for each value.
 using FormatKinds = std::uint64_t;
 template <class... Args>
 constexpr FormatKinds format_kinds() {
@@ -69,15 +69,16 @@ constexpr FormatKind kind_at(FormatKinds kinds, std::size_t i) {
   return i < 16 ? static_cast<FormatKind>(kinds >> (4 * i) & 15) : FormatKind::none;
 }
 
-/// How one value is written: `{}` in general, a real number as printf's %g; `{:x}` hexadecimal, `{:08x}` to eight
-/// digits; `{:.2f}` with two digits behind the point; `{:.40}` at most 40 bytes of a text. `{{` and `}}` are braces.
+/// The form of one value: `{}` is general, a real number as printf's %g; `{:x}` is hexadecimal, `{:08x}` with at least
+/// eight digits; `{:.2f}` has two digits after the point; `{:.40}` is at most 40 bytes of a text. `{{` and `}}` are
+/// braces.
 struct FormatSpec {
   std::uint16_t width = 0;  // of zeros in front
   std::uint16_t precision = 0;
   bool hexadecimal = false, fixed = false, has_precision = false;
 };
 
-/// Reads the specification behind a `{` and steps behind its `}`. False when it is none.
+/// Reads the specification that follows a `{`, and advances past its `}`. Returns false if it is not valid.
 constexpr bool read_spec(std::string_view format, std::size_t& at, FormatSpec& spec) {
   const auto digits = [&](auto& to) {
     const std::size_t begin = at;
@@ -118,7 +119,7 @@ constexpr bool fits(const FormatSpec& spec, FormatKind kind) {
   return false;
 }
 
-/// A literal whose places fit the types of Args; anything else does not compile.
+/// A literal whose placeholders fit the types of Args. Any other literal does not compile.
 template <class... Args>
 class FormatString {
  public:
@@ -149,9 +150,9 @@ class FormatString {
   std::string_view text_;
 };
 
-/// Writes the sentence and a zero byte behind it, cut to fit between two characters of UTF-8. Control characters of
-/// texts become '?', so that what a file holds cannot steer a terminal, and so does every byte that is no UTF-8. Gives
-/// the number of bytes before the zero.
+/// Writes the sentence and a zero byte. A sentence that is too long is cut between two characters of UTF-8. Control
+/// characters of texts, and bytes that are not UTF-8, become '?', so that a file cannot control a terminal. Returns the
+/// number of bytes before the zero.
 std::size_t format_into(std::span<char> out, std::string_view format, const FormatValue* values, FormatKinds kinds);
 
 template <class... Args>

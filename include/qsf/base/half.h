@@ -1,4 +1,4 @@
-// IEEE binary16 and bfloat16 to and from float: exact upwards, round half to even downwards.
+// Conversions of IEEE binary16 and bfloat16 to float, which are exact, and from float, which round half to even.
 #pragma once
 
 #include <bit>

@@ -19,7 +19,7 @@ enum class ErrorCode : std::uint16_t {
 #undef QSF_ERROR
 };
 
-/// The code's identifier as errors.def writes it, "none" for none and "unknown" for a number that is not in the list.
+/// Returns the code's identifier in errors.def, "none" for none, or "unknown" for a number that is not in the list.
 std::string_view error_name(ErrorCode code);
 
 struct Error {
@@ -27,11 +27,12 @@ struct Error {
   char sentence[640];  // zero-terminated UTF-8; a success writes its first byte only
 
   Error() { sentence[0] = 0; }
-  /// For make_error(), which checks the format. As WebAssembly, a view would be passed through memory.
+  /// Takes a format that make_error() has checked. The parameter is not a view, because WebAssembly passes views
+  /// through memory.
   [[gnu::cold]] Error(ErrorCode error, const char* format, const FormatValue* values, FormatKinds kinds);
 };
 
-/// An error whose sentence is `format` with its arguments, as format_into() writes it. Allocates nothing.
+/// Returns an error whose sentence is `format` with its arguments, as format_into() writes it. Allocates nothing.
 template <class... Args>
 Error make_error(ErrorCode code, FormatString<std::type_identity_t<Args>...> format, const Args&... args) {
   const std::array<FormatValue, sizeof...(Args)> values{FormatValue(args)...};
@@ -60,7 +61,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() {}  // not defaulted: `{}` would clear the sentence
+  Result() {}  // not defaulted, because `{}` would clear the sentence
   Result(const Error& error) : error_(error) {}
 
   explicit operator bool() const { return error_.code == ErrorCode::none; }

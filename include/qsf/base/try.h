@@ -1,4 +1,4 @@
-// Leaving a function early with the error of a call, where a template cannot.
+// Early return with the error of a call. These are macros, because a template cannot return from its caller.
 #pragma once
 
 #include "qsf/base/result.h"

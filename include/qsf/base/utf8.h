@@ -9,8 +9,8 @@ namespace qsf::utf8 {
 
 enum class Form : std::uint8_t {
   valid,
-  invalid,     // can never become a character; `size` is the maximal subpart that one U+FFFD stands for
-  incomplete,  // the text ends inside what may become a character
+  invalid,     // cannot become a character; `size` is the maximal subpart that one U+FFFD replaces
+  incomplete,  // the text ends inside a possible character
 };
 
 struct Decoded {
@@ -21,7 +21,7 @@ struct Decoded {
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// What begins at text[at], at < text.size().
+/// Decodes the character at text[at]. `at` must be less than text.size().
 constexpr Decoded decode(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(at);
@@ -42,7 +42,7 @@ constexpr Decoded decode(std::string_view text, std::size_t at) {
   return {code, size, Form::valid};
 }
 
-/// The bytes of a character, at most 4; gives how many.
+/// Writes the bytes of a character, at most 4, and returns their number.
 constexpr std::size_t encode(char32_t code, char* out) {
   const std::size_t more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
   constexpr std::uint32_t kLead[]{0, 0xC0, 0xE0, 0xF0};
@@ -51,7 +51,7 @@ constexpr std::size_t encode(char32_t code, char* out) {
   return more + 1;
 }
 
-/// Where the first byte lies that is not part of a valid character; text.size() when there is none.
+/// Returns the index of the first byte that is not part of a valid character, or text.size() if there is none.
 constexpr std::size_t valid_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {

@@ -1,4 +1,4 @@
-// Threads lent by the host, and how work is cut for them.
+// Threads that the host lends, and the division of work among them.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace qsf {
 
-/// run() calls task(context, i) once for every i in [0, n), on any threads, and returns when all are done.
+/// run() calls task(context, i) once for every i in [0, n), on any threads, and returns after all calls.
 struct Workers {
   void (*run)(void* host, void (*task)(void* context, std::uint32_t index), void* context, std::uint32_t n) = nullptr;
   void* host = nullptr;
   std::uint32_t count = 1;
 };
 
-/// body(i) for every i in [0, n).
+/// Calls body(i) for every i in [0, n).
 template <class Body>
 void parallel_for(const Workers& workers, std::uint32_t n, Body&& body) {
   if (workers.run == nullptr || workers.count < 2 || n < 2) {

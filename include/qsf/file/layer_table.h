@@ -1,5 +1,5 @@
-// What each layer of a model computes, as data: the LAYR section (docs/format.md). Without it every layer is what the
-// header says.
+// The layer table: the kinds of a model's layers, as the LAYR section states them (docs/reference/format.md). Without
+// the section, the header states the one kind of all layers.
 #pragma once
 
 #include <algorithm>
@@ -21,29 +21,30 @@ enum class Mixer : std::uint8_t {
 #define QSF_MIXER(number, name, meaning) name = number,
 #include "qsf/file/layers.def"
 };
-/// The feed-forward network: down(activation(gate(x)) * up(x)), down(activation(up(x))), none, or a weighted sum of the
-/// gated networks that a router chooses for each token; or a gated one and such a sum, each with norms of its own.
+/// The feed-forward network. Gated: down(activation(gate(x)) * up(x)). Plain: down(activation(up(x))). Mixture: the
+/// weighted sum of the experts, each a gated network, that the router selects for each token. Gated and mixture: the
+/// sum of both, each with its own norms.
 enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3, gated_and_mixture = 4 };
-/// The weight of an expert that was chosen: of the softmax over all logits, of the softmax over those chosen, or the
-/// logit's sigmoid.
+/// The weight of a selected expert: from the softmax over all logits, from the softmax over the selected logits, or the
+/// sigmoid of its logit.
 enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2 };
-/// Before mixer and network, after them on what they add, or both; or on the stream once they were added to it (Vaswani
-/// et al. 2017).
+/// The position of the norms: on the inputs of mixer and network, on their outputs, or both; or on the stream after the
+/// outputs are added to it (Vaswani et al. 2017).
 enum class NormPlace : std::uint8_t { before = 0, after = 1, both = 2, sum = 3 };
-/// Parallel: mixer and network see the same stream; one norm serves both where there is one only.
+/// Parallel: mixer and network see the same stream. If the layer has only one norm, both use it.
 enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 
-/// The types of layers.def.
+/// The types in layers.def.
 namespace hyper {
 using u32 = std::uint32_t;
 using f32 = float;
 using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Pooling, qsf::Residual, qsf::Router;
 }  // namespace hyper
 
-/// The divisor in the ROPE section of a pair that is not turned.
+/// The divisor in the ROPE section of a pair that is not rotated.
 inline constexpr float kNotTurned = 1e30f;
 
-/// One kind of layer; layers.def says what the members mean.
+/// One kind of layer; layers.def states the meaning of the members.
 struct LayerKind {
 #define QSF_LAYER_KEY(number, type, name, least, most, meaning) hyper::type name{};
 #include "qsf/file/layers.def"
@@ -51,23 +52,23 @@ struct LayerKind {
   std::uint32_t q_dim() const { return n_heads * head_dim; }
   std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
   constexpr bool has_experts() const { return ffn == Ffn::mixture || ffn == Ffn::gated_and_mixture; }
-  /// Whether there is a network beside experts that are chosen.
+  /// Whether every token uses a network that the router does not select.
   constexpr bool has_dense() const { return ffn != Ffn::none && ffn != Ffn::mixture; }
-  /// Whether gates and what they multiply are changed before the activation.
+  /// Whether gates and up values are limited, scaled or shifted.
   bool limits_gates() const { return gate_limit != 0 || gate_slope != 1 || up_offset != 0; }
   constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba2; }
   constexpr std::uint32_t state_keys() const { return state_key_heads * state_key_dim; }
   constexpr std::uint32_t state_values() const { return state_heads * state_value_dim; }
-  /// Heads that share a key head.
+  /// Returns the number of heads that share a key head.
   constexpr std::uint32_t heads_of_key() const { return state_key_heads == 0 ? 0 : state_heads / state_key_heads; }
-  /// Channels of the mixer's convolution, of a model of that width.
+  /// Returns the channels of the mixer's convolution in a model of width `dim`; 0 without a convolution.
   constexpr std::uint32_t conv_channels(std::uint32_t dim) const {
     return mixer == Mixer::short_conv ? dim : has_state() ? 2 * state_keys() + state_values() : 0;
   }
   bool operator==(const LayerKind&) const = default;
 };
 
-/// What holds for the whole model beside the header's sizes.
+/// The properties of the whole model that are not sizes in the header.
 struct ModelKind {
   float embedding_scale = 1;
   float logit_scale = 1;
@@ -83,53 +84,54 @@ struct ModelKind {
   bool operator==(const ModelKind&) const = default;
 };
 
-/// Views of memory that must outlive this. Every layer has a kind.
+/// Views of memory that must outlive the table. Every layer has a kind.
 struct LayerTable {
   ModelKind model;
   std::span<const LayerKind> kinds;
   std::span<const std::uint8_t> of_layer;  // [n_layers] into kinds
 
   const LayerKind& kind(std::uint32_t layer) const { return kinds[of_layer[layer]]; }
-  /// Whether a text must be one pass: some layer sees positions behind its own.
+  /// Whether a text must be one pass, because a layer sees later positions.
   bool bidirectional() const {
     return std::ranges::any_of(kinds, [](const LayerKind& kind) { return kind.bidirectional != 0; });
   }
 };
 
-/// The same where a table is made.
+/// A table that is under construction and owns its memory.
 struct LayerTableSource {
   ModelKind model;
-  std::vector<LayerKind> kinds;  // empty: every layer is what the header and META say
+  std::vector<LayerKind> kinds;  // empty: all layers have the kind of header and META
   std::vector<std::uint8_t> of_layer;
 
   LayerTable view() const { return {model, kinds, of_layer}; }
 };
 
-/// What a layer is where nothing else is said: the header, without an epsilon; and META's norm.epsilon and
-/// attention.window.
+/// Returns the kind of every layer in a file without a LAYR section: the header's, without an epsilon; the second
+/// function adds META's norm.epsilon and attention.window.
 LayerKind default_kind(const Header& header);
 Result<LayerKind> default_kind(const Header& header, std::span<const std::byte> meta);
 
-/// How many kinds the LAYR section has; 1 for an empty one. bad_section when it is damaged.
+/// Returns the number of kinds in the LAYR section, 1 for an empty section. Fails with bad_section if it is damaged.
 Result<std::uint32_t> count_kinds(const Header& header, std::span<const std::byte> section);
-/// Reads the section (empty: none) into kinds[count_kinds()] and of_layer[n_layers]; every number is in its range, and
-/// kinds are possible. bad_section or unsupported otherwise.
+/// Reads the section, which may be empty, into kinds[count_kinds()] and of_layer[n_layers]. Fails with bad_section or
+/// unsupported for a number out of its range, a kind that is not possible or layers that contradict each other.
 Result<ModelKind> read_layer_table(const Header& header, std::span<const std::byte> meta,
                                    std::span<const std::byte> section, std::span<LayerKind> kinds,
                                    std::span<std::uint8_t> of_layer);
-/// The same, for converters: this one allocates.
+/// Reads the section, for converters. Allocates.
 Result<LayerTableSource> load_layer_table(const Header& header, std::span<const std::byte> meta,
                                           std::span<const std::byte> section);
-/// The section of a table whose kinds differ from `usual`; empty when nothing does.
+/// Returns the LAYR section with the differences from the kind `usual`; empty if there are none.
 std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKind& usual);
 
-/// Ranges and what must fit together: bad_section, naming the key and the value, or unsupported.
+/// Checks ranges and the agreement of keys. Fails with bad_section, naming the key and the value, or unsupported.
 Status check_kind(const LayerKind& kind);
-/// What layers ask of each other: kv_from and layer_input. bad_section otherwise.
+/// Checks the keys by which layers depend on each other: kv_from and layer_input. Fails with bad_section.
 Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer);
-/// The ROPE section's size against every kind that it holds for: bad_section otherwise.
+/// Checks the ROPE section's size against every kind that uses it. Fails with bad_section.
 Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors);
-/// The header's sizes against layers.def. `code`: the reader's bad_header, the converter's bad_input.
+/// Checks the header's sizes against layers.def. Fails with `code`: bad_header for the reader, bad_input for the
+/// converter.
 Status check_sizes(const Header& header, ErrorCode code);
 
 /// One line of layers.def.
@@ -152,14 +154,14 @@ inline constexpr std::array kSizes{
 #include "qsf/file/layers.def"
 };
 
-/// visit(line of layers.def, member) for every size in the header.
+/// Calls visit(line of layers.def, member) for every size in the header.
 template <class H, class Visit>
 void visit_sizes(H& header, Visit&& visit) {
   std::size_t i = 0;
 #define QSF_SIZE(name, least, most, meaning) visit(kSizes[i++], header.name);
 #include "qsf/file/layers.def"
 }
-/// The same for every key of a kind of layer, and of the whole model.
+/// Calls visit(line of layers.def, member) for every key of a kind of layer, and of the whole model.
 template <class Kind, class Visit>
 void visit_layer_keys(Kind& kind, Visit&& visit) {
   std::size_t i = 0;

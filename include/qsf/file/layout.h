@@ -1,5 +1,5 @@
-// QSF version 1 as structures: what the bytes of docs/format.md mean. Reading and writing them is reader.h and
-// writer.h.
+// QSF version 1 as structures, whose bytes docs/reference/format.md specifies. reader.h reads them and writer.h writes
+// them.
 #pragma once
 
 #include <array>
@@ -26,13 +26,14 @@ inline constexpr std::uint32_t kMaxSegmentRaw = 16u << 20;
 inline constexpr std::uint32_t kMaxExperts = 1024;  // of a layer
 inline constexpr std::uint32_t kMaxSections = 64;
 
-enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // told, never acted upon
+enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // for display only
 /// gelu: its tanh form; gelu_erf: with the error function; relu2: the square of relu.
 enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2, gelu_erf = 3, relu2 = 4 };
 enum class Norm : std::uint8_t { layer_norm = 0, rms_norm = 1 };
 enum class Position : std::uint8_t { learned = 0, rope = 1, alibi = 2 };
 enum class Compression : std::uint8_t { none = 0, lz4 = 1, lz4hc = 2, zstd = 3 };
-/// Bytes of a ZSTD frame's window and blocks at most: what decompressing in place costs beside the segment.
+/// The most bytes of a ZSTD frame's window and of its blocks. A larger block needs more memory after the segment when
+/// it is decompressed in place.
 inline constexpr std::uint32_t kZstdWindowLog = 15, kZstdBlock = 1u << kZstdWindowLog;
 
 /// Bytes 0-127 of a file.
@@ -81,7 +82,7 @@ struct LayerEntry {
   float importance = 0;
 };
 
-/// A section is known by its tag; readers skip tags they do not know.
+/// A section is identified by its tag; readers skip unknown tags, except those with kSectionNeeded.
 struct SectionEntry {
   std::uint32_t tag = 0;
   std::uint32_t flags = 0;
@@ -102,9 +103,9 @@ inline constexpr std::uint32_t kTagTokenizer = tag("TOKN");  // the tokenizer, o
 inline constexpr std::uint32_t kTagRope = tag("ROPE");    // f32 [head_dim / 2] divisors of RoPE's frequencies, optional
 inline constexpr std::uint32_t kTagLayers = tag("LAYR");  // the kinds of layers, optional
 inline constexpr std::array kKnownTags{kTagTensors, kTagSegments, kTagMeta, kTagTokenizer, kTagRope, kTagLayers};
-inline constexpr std::uint32_t kSectionNeeded = 1;  // flag: a reader that does not know the tag must refuse the file
+inline constexpr std::uint32_t kSectionNeeded = 1;  // flag: a reader must refuse the file if it does not know the tag
 
-/// A tag as text, bytes that do not print as '?'.
+/// A tag as text. Bytes that are not printable are '?'.
 struct TagName {
   explicit constexpr TagName(std::uint32_t tag) {
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -117,17 +118,17 @@ struct TagName {
 
 inline constexpr std::size_t kMaxEndTokens = 8;  // of a model
 
-/// Keys of the META section that the engine reads or hosts act upon; others are told.
-inline constexpr std::string_view kMetaNormEpsilon = "norm.epsilon";           // f32, needed
-inline constexpr std::string_view kMetaWindow = "attention.window";            // u32, sliding window; absent or 0: none
-inline constexpr std::string_view kMetaEndTokens = "tokens.eos";               // text, ids that end a text: "2, 107"
+/// Keys of the META section that the engine or hosts use; other keys are for display only.
+inline constexpr std::string_view kMetaNormEpsilon = "norm.epsilon";  // f32, needed
+inline constexpr std::string_view kMetaWindow = "attention.window";   // u32, sliding window; absent or 0: none
+inline constexpr std::string_view kMetaEndTokens = "tokens.eos";      // text, ids of tokens that end a text: "2, 107"
 inline constexpr std::string_view kMetaArchitecture = "general.architecture";  // text, for people
 inline constexpr std::string_view kMetaName = "general.name";                  // text, for people
-inline constexpr std::string_view kMetaChatTemplate = "chat.template";  // text, Jinja; ".NAME" behind: a named one
-inline constexpr std::string_view kMetaChatTokens = "chat.";  // "chat.bos_token" and the like: text, as in the template
+inline constexpr std::string_view kMetaChatTemplate = "chat.template";  // text, Jinja; ".NAME" is added to named ones
+inline constexpr std::string_view kMetaChatTokens = "chat.";  // such as "chat.bos_token": text, as in the template
 inline constexpr std::uint32_t kMaxMetaText = 1u << 20;       // bytes of a text
 
-/// What a tensor is for, as its number in the file: roles.h says everything else about it. 0-13 are version 1's tensor
+/// The purpose of a tensor, by its number in the file; roles.h has all other properties. 0-13 are version 1's tensor
 /// types.
 enum class Role : std::uint8_t {
   attn_q = 0,
@@ -215,9 +216,9 @@ enum class Role : std::uint8_t {
   router_expert_scale = 104,
 };
 
-/// Weight sections in file order: 0 the embedding, 1 .. n_layers the layers, n_layers + 1 the final section. The bytes
-/// of a section, decompressed, are a 16-byte header and the data, tensor after tensor (the final section:
-/// norm, one flag byte, and for an untied head its header and data).
+/// A tensor of a stage. `section` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,
+/// n_layers + 1 the head. The decompressed bytes of a stage are a 16-byte header and the data for each tensor; those of
+/// the last stage begin with the final norm without a header, and one flag byte.
 struct TensorEntry {
   std::uint32_t section = 0;
   Role role = Role::attn_q;
@@ -225,23 +226,23 @@ struct TensorEntry {
   Layout layout = Layout::rows;
   std::uint32_t rows = 0;
   std::uint32_t cols = 0;
-  std::uint64_t raw_offset = 0;  // of the data (after its header) in the section's decompressed bytes
+  std::uint64_t raw_offset = 0;  // of the data, after its header, in the stage's decompressed bytes
   std::uint32_t first_segment = 0;
   std::uint32_t n_segments = 0;
 };
 
-/// The unit that is read, checked, decompressed and kept: whole small tensors (norms, biases), or a run of strips of
-/// one matrix, its 16-byte header in front when it is the first.
+/// The unit of reading: the vectors of one stage, or a run of whole strips of one matrix. The first segment of a matrix
+/// begins with its 16-byte header.
 struct SegmentEntry {
   std::uint64_t offset = 0;  // in the file
   std::uint32_t stored_size = 0;
   std::uint32_t raw_size = 0;
-  std::uint32_t raw_begin = 0;  // in the section's decompressed bytes
+  std::uint32_t raw_begin = 0;  // in the stage's decompressed bytes
   std::uint32_t crc = 0;        // of the stored bytes
   std::uint32_t section = 0;
   Compression compression = Compression::none;
   std::uint8_t flags = 0;
 };
-inline constexpr std::uint8_t kSegmentVectors = 1;  // small tensors: always resident
+inline constexpr std::uint8_t kSegmentVectors = 1;  // vectors, which are always resident
 
 }  // namespace qsf

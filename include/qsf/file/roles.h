@@ -1,5 +1,5 @@
-// What the format knows of each role: its name, where such a tensor lies, its shape, and what kinds of layers have it.
-// A role's number in the file, its place in this table and the order in which tensors are used are three things.
+// The properties of each role: its name, its kind of stage, its shape, and the kinds of layers that have it. The number
+// of a role in the file, its index in this table and the order in which tensors are used are independent.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ enum class Extent : std::uint8_t {
   n_heads,
   experts,
   expert_dim,
-  all_expert_dims,  // those of one expert after those of another
+  all_expert_dims,  // expert_dim of every expert, expert after expert
   all_expert_outputs,
   shared_dim,
   conv_channels,
@@ -37,22 +37,23 @@ enum class Extent : std::uint8_t {
   state_value_dim,
   key_head_heads,
   key_head_values,
-  group,         // the query heads that share a head of keys
-  layer_input,   // of one layer
-  layer_inputs,  // of all
+  group,         // the values of the query heads that share a KV head
+  layer_input,   // the input of one layer
+  layer_inputs,  // the inputs of all layers
 };
-/// Whether a section has a tensor of a role: it must, it may, it must not.
+/// Whether a stage must not have, may have or must have a tensor of a role.
 enum class Presence : std::uint8_t { never, optional, always };
 
-/// What a rule depends on: the layer's kind (outside the layers: the first layer's), whether the head is tied, and
-/// whether there is none.
+/// The inputs of a rule: the kind of the layer, or of the first layer for other stages, and whether the head is tied or
+/// absent.
 struct RoleContext {
   const LayerKind& kind;
   bool tied;
   bool headless = false;
 };
 
-/// A matrix streams in segments of its own; a vector lies with the section's others in a resident segment.
+/// The rule of one role. A matrix has segments of its own, which can be streamed; the vectors of a stage share resident
+/// segments.
 struct RoleRule {
   Role role;
   std::string_view name;
@@ -82,7 +83,7 @@ constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPla
 constexpr Presence always(const RoleContext&) { return Presence::always; }
 constexpr Presence untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
 constexpr Presence head_may(const RoleContext& c) { return may(!c.headless); }
-/// Of models that make nothing but embeddings.
+/// In models that make only embeddings.
 constexpr Presence headless_may(const RoleContext& c) { return may(c.headless); }
 constexpr Presence before_head(const RoleContext& c) { return c.headless ? Presence::optional : Presence::always; }
 constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer == Mixer::attention); }
@@ -144,7 +145,7 @@ constexpr Presence stream_norm_may(const RoleContext& c) { return may(c.kind.str
 
 }  // namespace presence
 
-/// In the order in which the writer puts them, vectors apart.
+/// The rules in the order in which the writer stores tensors, except vectors, which it stores together.
 // clang-format off
 inline constexpr std::array kRoleRules{
     RoleRule{Role::attn_q,          "attn_q",          Place::layer,     true,  Extent::heads,    Extent::dim,      presence::attention},
@@ -246,7 +247,7 @@ inline constexpr std::array<std::uint8_t, 256> kRoleIndex = [] {
 }();
 }  // namespace detail
 
-/// The place of a role in kRoleRules; kNoRole for a number that is none.
+/// Returns the index of a role in kRoleRules, or kNoRole for an unknown number.
 constexpr std::size_t role_index(Role role) { return detail::kRoleIndex[static_cast<std::size_t>(role)]; }
 /// `role` must be one of kRoleRules.
 constexpr const RoleRule& rule_of(Role role) { return kRoleRules[role_index(role)]; }
@@ -256,12 +257,12 @@ constexpr std::uint32_t n_weight_sections(const Header& h) { return h.n_layers +
 constexpr Place place_of(const Header& h, std::uint32_t section) {
   return section == 0 ? Place::embedding : section <= h.n_layers ? Place::layer : Place::final;
 }
-/// The kind of a weight section: its layer's, outside the layers the first layer's.
+/// Returns the kind of a stage: that of its layer, or of the first layer for the embedding and the head.
 inline const LayerKind& kind_of_section(const Header& h, const LayerTable& table, std::uint32_t section) {
   return table.kind(place_of(h, section) == Place::layer ? section - 1 : 0);
 }
 
-/// The header and the kind must have been checked: the products stay below 2^32.
+/// The header and the kind must have been checked, so that the products are below 2^32.
 constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e) {
   switch (e) {
     case Extent::one:
@@ -320,26 +321,26 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
   return 0;
 }
 
-/// Whether a matrix (a vector) holds something of every expert, one behind the other, as its rows (elements).
+/// Whether the rows of a matrix, or the elements of a vector, belong to all experts, expert after expert.
 constexpr bool of_experts(const RoleRule& rule) {
   const Extent all = rule.matrix ? rule.rows : rule.cols;
   return all == Extent::all_expert_dims || all == Extent::all_expert_outputs;
 }
-/// The rows (elements) of one expert; 0 where it is not of_experts().
+/// Returns the rows or elements of one expert; 0 if the tensor is not of_experts().
 constexpr std::uint32_t expert_share(const Header& h, const LayerKind& kind, const RoleRule& rule) {
   if (!of_experts(rule)) return 0;
   return (rule.matrix ? rule.rows : rule.cols) == Extent::all_expert_dims ? kind.expert_dim : h.dim;
 }
 
-/// Bytes of the header in front of a tensor's data: none for the final norm.
+/// Returns the bytes of the header before a tensor's data. The final norm has none.
 constexpr std::uint32_t header_bytes(Role role) { return role == Role::final_norm ? 0 : kTensorHeaderSize; }
-/// The flag byte of the final section lies behind the final norm.
+/// Returns the bytes after a tensor's data: the flag byte of the last stage follows the final norm.
 constexpr std::uint32_t trailer_bytes(Role role) { return role == Role::final_norm ? 1 : 0; }
 inline constexpr std::byte kTiedByte{0xff};
 inline constexpr std::byte kSeparateByte{0x00};
 
-/// The type byte of a layer index entry or of the header: the one format of all matrices, or mixed. Given the formats
-/// of the matrices one by one.
+/// Computes the type byte of a layer index entry or of the header from the formats of the matrices: their common
+/// format, or mixed.
 class CommonFormat {
  public:
   void add(FormatId format) {

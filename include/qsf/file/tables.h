@@ -1,4 +1,4 @@
-// What of a file stays known once it is open.
+// The tables of an open file, which stay in memory for the whole session.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace qsf {
 
-/// A file's tables, checked; views of memory that must outlive this.
+/// A file's tables after their check, as views of memory that must outlive them.
 struct FileTables {
   Header header;
   std::span<const LayerEntry> layers;

@@ -1,5 +1,5 @@
-// Writing QSF, for converters: this part allocates. Weights are given row run by row run, so that a model larger than
-// memory can be written.
+// The writer of QSF files, for converters. It allocates. It asks for weights in runs of rows, so that a model can be
+// larger than memory.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct MetaEntry {
   std::string text;
 };
 
-/// One tensor to write: its place, its shape, and where its rows come from.
+/// One tensor to write: its stage, its shape, and the source of its rows.
 struct TensorSource {
   std::uint32_t section = 0;  // as in TensorEntry
   Role role = Role::attn_q;
@@ -33,36 +33,38 @@ struct TensorSource {
   Layout layout = Layout::rows;
   std::uint32_t rows = 0;
   std::uint32_t cols = 0;
-  /// Row-major bytes of rows [begin, begin + n) in `format`: out.size() == n * row_bytes(format, cols). The writer
-  /// tiles.
+  /// Writes the row-major bytes of rows [begin, begin + n) in `format` to `out`, whose size is n * row_bytes(format,
+  /// cols). The writer makes tiles of them.
   std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)> rows_of;
 };
 
 struct FileSource {
-  Header header;                      // offsets, CRCs, sizes and quant are filled in by the writer, as is kFlagAligned
-  std::vector<TensorSource> tensors;  // any order; the writer puts them in the file's
+  Header header;                      // the writer fills in offsets, CRCs, sizes, quant and kFlagAligned
+  std::vector<TensorSource> tensors;  // in any order; the writer sorts them
   std::vector<MetaEntry> meta;
-  std::vector<std::byte> tokenizer;  // a TOKN section, empty for none
-  std::vector<float> rope_divisors;  // a ROPE section [head_dim / 2], empty for none
-  LayerTableSource layers;           // a LAYR section where layers are not all what header and meta say
-  std::vector<float> importance;     // of each layer, empty where it was not measured
+  std::vector<std::byte> tokenizer;  // the TOKN section; empty: none
+  std::vector<float> rope_divisors;  // [head_dim / 2], the ROPE section; empty: none
+  LayerTableSource layers;           // written as a LAYR section if a kind differs from that of header and meta
+  std::vector<float> importance;     // [n_layers]; empty: not measured
   Compression compression = Compression::none;
-  std::uint32_t least_saved = 0;    // percent of a segment, and the room to decompress it in place, that must be saved,
-                                    // else it is stored as it is
-  std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0 chooses from the model's size
+  /// Least percentage that compression must save of a segment, and the savings must also exceed in_place_margin().
+  /// Other segments are stored uncompressed. 0: any saving is enough.
+  std::uint32_t least_saved = 0;
+  std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0: derived from the model's size
 };
 
-/// Compresses to less than raw.size() bytes of `out`, which is as large, and gives how many; 0 where that does not go.
+/// Compresses `raw` to fewer bytes and returns their number, or 0 if that is not possible. out.size() must be at least
+/// raw.size().
 std::uint32_t compress(Compression compression, std::span<const std::byte> raw, std::span<std::byte> out);
 
-/// Where bytes go. In the end every byte up to the size has been written; the header comes last, so that what was cut
-/// off while it was written is no QSF file.
+/// The destination of bytes. Every byte up to the file's size is written. The header is written last, so that an
+/// interrupted file is not a QSF file.
 struct FileSink {
   std::function<Status(std::uint64_t offset, std::span<const std::byte> bytes)> write_at;
 };
 
-/// Writes a file piece by piece. Header and tables, known in size from the start, come first in the file, so that a
-/// reader has them with its first range. Segments that do not shrink are stored uncompressed.
+/// Writes a file step by step. Header and tables come first in the file, so that a reader gets them in its first range.
+/// Segments that do not shrink are stored uncompressed.
 class FileWriter {
  public:
   enum class Step : std::uint8_t { working, done };
@@ -71,26 +73,26 @@ class FileWriter {
   FileWriter(FileWriter&&) noexcept;
   ~FileWriter();
 
-  /// One piece of work: the plan, about one segment, or the tables. Shapes and needed tensors are checked before the
-  /// first byte is written; errors are those of reader.h, and what rows_of and write_at give. After an error or done it
-  /// gives the same again.
+  /// Does one piece of work: the plan, about one segment, or the tables. Checks shapes and required tensors before it
+  /// writes the first byte. Errors are those of reader.h, rows_of and write_at. After an error or done, returns the
+  /// same again.
   Result<Step> step();
 
   struct Progress {
     std::uint64_t done = 0, total = 0;  // bytes of raw weights; the total is known after the first step
   };
   Progress progress() const;
-  std::uint64_t file_size() const;  // known when done
+  std::uint64_t file_size() const;  // valid after Step::done
 
  private:
   struct Work;
   std::unique_ptr<Work> work_;
 };
 
-/// bytes of weights written so far, and in all
+/// Takes the bytes of weights that are written so far, and of all weights.
 using WriteProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// All steps; gives the file's size.
+/// Calls every step. Returns the file's size in bytes.
 inline Result<std::uint64_t> write_file(FileSource source, const FileSink& sink, const WriteProgress& progress) {
   FileWriter writer(std::move(source), sink);
   for (FileWriter::Progress shown;;) {

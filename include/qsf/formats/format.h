@@ -10,10 +10,10 @@
 
 namespace qsf {
 
-/// The quantization type as the file stores it. 0-5 are those that version 1 began with; 64 + n is
-/// GGML's type n, carried as it is.
+/// The quantization type as the file stores it. 0-5 are the types of version 1's first files; 64 + n is GGML's type n,
+/// stored unchanged.
 enum class FormatId : std::uint8_t {
-  mixed = 5,       // header only: every tensor says its own
+  mixed = 5,       // header only: every tensor states its own
   inherit = 0xff,  // tensor header only: the layer's type
   q4 = 3,
   f32 = 16,
@@ -21,11 +21,11 @@ enum class FormatId : std::uint8_t {
   bf16 = 18,
   q8 = 19,
 };
-/// GGML's type n.
+/// Returns the identifier of GGML's type n.
 constexpr FormatId ggml_type(std::uint8_t n) { return static_cast<FormatId>(64 + n); }
 constexpr FormatId own_type(std::uint8_t n) { return static_cast<FormatId>(n); }
 
-/// How a tensor's quantized rows lie in the file and in memory.
+/// The order of a tensor's quantized rows in the file and in memory.
 enum class Layout : std::uint8_t {
   rows = 0,   // block after block, row after row
   tiles = 1,  // strips of 16 rows; in a strip, tile after tile along the columns
@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kMaxSubBlocks = 16;
 
 enum class Scale : std::uint8_t { none, f16, f32, exponent };  // none: 1; exponent: 2^(byte - 128)
 
-/// A number per block, and the byte of a row-major block where it lies.
+/// A number of each block, and its byte offset in a row-major block.
 struct Field {
   Scale type = Scale::none;
   std::uint16_t at = 0;
@@ -47,16 +47,16 @@ constexpr Field f16_at(std::uint16_t at) { return {Scale::f16, at}; }
 constexpr Field f32_at(std::uint16_t at) { return {Scale::f32, at}; }
 constexpr Field exponent_at(std::uint16_t at) { return {Scale::exponent, at}; }
 
-/// Integer scales (and minima) of the sub-blocks under the block's scale (and minimum), as GGML's K-quants and (x4) its
-/// IQ4_XS pack them; see sub_scales.h.
+/// The packing of integer scales and minima of sub-blocks, which multiply the block's scale and minimum. The packings
+/// are those of GGML's K-quants and, for x4, of its IQ4_XS; see sub_scales.h.
 enum class Sub : std::uint8_t { none, k2, k3, k4, k6, x4 };
 struct SubScales {
   Sub kind = Sub::none;
   std::uint16_t at = 0;  // in a row-major block
 };
 
-/// A run of bits of every code in a row-major block: `run` bytes hold run * 8 / width codes, code i of them in byte
-/// i % run, the first `run` codes lowest (or, falling, highest). The first plane holds the lowest bits of a code.
+/// A run of bits of every code in a row-major block. `run` bytes contain run * 8 / width codes, code i of them in byte
+/// i % run, the first `run` codes lowest (or, falling, highest). The first plane has the lowest bits of a code.
 struct Plane {
   std::uint16_t at = 0;
   std::uint8_t width = 0;  // 0: no such plane
@@ -64,23 +64,23 @@ struct Plane {
   bool falling = false;
 };
 
-/// How the planes' bits become a code.
+/// The way from the planes' bits to a code.
 enum class Packing : std::uint8_t {
   plain,
-  int8,           // the stored byte is the code less 128
-  sign_and_zero,  // a negative's sign and a zero's mark: codes 0, 1, 2 are -1, 0, 1
+  int8,           // the stored byte is the code minus 128
+  sign_and_zero,  // a sign bit of negatives and a mark of zeros: codes 0, 1, 2 are -1, 0, 1
   trits,          // GGML's tq1_0: five codes 0..2 in a byte, as ceil(256 * base-3 fraction)
-  trellis,        // a level comes from its code and those behind it; see formats/trellis.h
+  trellis,        // a level comes from its code and the following ones; see formats/trellis.h
 };
 
-/// What a code stands for before scale and offset: itself, or an entry of a table (see kLevels).
+/// The level of a code before scale and offset: the code itself, or an entry of a table (see kLevels).
 enum class Levels : std::uint8_t { codes, signs, no_zero, iq4_nl, e2m1 };
 
-/// How a block of weights is rounded to codes; see rounding.cpp.
+/// The rule that rounds a block of weights to codes; see rounding.cpp.
 enum class Rounding : std::uint8_t {
   none,             // float formats: half to even
   min_max,          // scale = (max - min) / top code; half to even against the rounded scale and minimum
-  mirrored,         // the same of a range mirrored at zero: min = -max
+  mirrored,         // the same for a range mirrored at zero: min = -max
   symmetric,        // scale = max |w| / 127; half to even against the rounded scale
   third_of_mean,    // ternary: scale = mean |w|, zero below 0.3 of it
   signs,            // scale = mean |w|
@@ -103,7 +103,7 @@ struct Format {
   std::uint16_t block;        // weights that share one scale
   std::uint16_t block_bytes;  // of one row-major block
   std::uint8_t code_bits;     // 0: the weight itself, block_bytes wide
-  std::uint8_t offset;        // taken from every level
+  std::uint8_t offset;        // subtracted from every level
   Field scale;
   Field minimum;  // Scale::none: no minimum
   SubScales sub;
@@ -165,30 +165,30 @@ inline constexpr std::size_t kMaxBlockBytes = [] {
   return most;
 }();
 
-/// Position in kFormats, or -1.
+/// Returns the position in kFormats, or -1.
 constexpr int format_index(FormatId id) {
   for (std::size_t i = 0; i < kFormats.size(); ++i) {
     if (kFormats[i].id == id) return static_cast<int>(i);
   }
   return -1;
 }
-/// nullptr when this build has no such format.
+/// Returns the format, or null if this build does not have it.
 const Format* find_format(FormatId id);
 const Format* find_format(std::string_view name);
 
-/// Bytes of one row-major row of `cols` weights; a partial last block is stored whole.
+/// Returns the bytes of one row-major row of `cols` weights. A partial last block is stored whole.
 constexpr std::uint64_t row_bytes(const Format& f, std::uint64_t cols) {
   return (cols + f.block - 1) / f.block * f.block_bytes;
 }
-/// Rows that lie together: a run of rows can only be cut between strips.
+/// Returns the number of rows in a strip. A run of rows can only be cut between strips.
 constexpr std::uint32_t strip_rows(Layout layout) { return layout == Layout::tiles ? kTileRows : 1; }
-/// Bytes of a tensor [rows, cols]; tiles pad the rows to a multiple of 16.
+/// Returns the bytes of a tensor [rows, cols]. Tiles pad the rows to a multiple of 16.
 constexpr std::uint64_t tensor_bytes(const Format& f, Layout layout, std::uint64_t rows, std::uint64_t cols) {
   const std::uint64_t strip = strip_rows(layout);
   return (rows + strip - 1) / strip * strip * row_bytes(f, cols);
 }
 
-/// The tables of Levels, as unsigned numbers from which a format's offset is taken.
+/// The tables of Levels, as unsigned numbers. A format's offset is subtracted from them.
 inline constexpr std::array<std::array<std::uint8_t, 16>, 5> kLevels{{
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {0, 2},
@@ -200,7 +200,7 @@ constexpr int level(const Format& f, std::uint8_t code) {
   return f.levels == Levels::codes ? code : kLevels[static_cast<std::size_t>(f.levels)][code];
 }
 
-/// Weights that share a sub-scale; the block without sub-scales.
+/// Returns the weights that share a sub-scale, which is the block without sub-scales.
 constexpr std::uint32_t sub_block(const Format& f) {
   switch (f.sub.kind) {
     case Sub::none:
@@ -213,30 +213,31 @@ constexpr std::uint32_t sub_block(const Format& f) {
   }
 }
 
-/// One unpacked block: codes (of a trellis: levels), and the scale and (0 without one) minimum of every sub-block.
+/// One unpacked block: codes (levels of a trellis), and the scale and minimum of every sub-block. The minimum is 0 if
+/// the format has none.
 struct BlockValues {
   std::array<std::uint8_t, kMaxBlock> codes;
   std::array<float, kMaxSubBlocks> scales;
   std::array<float, kMaxSubBlocks> minima;
 };
 
-/// Rounds one block of weights (a partial block comes padded with zeros) to row-major bytes. Weights must be finite;
-/// a scale or minimum beyond fp16's range becomes the largest fp16.
+/// Rounds one block of weights to row-major bytes. A partial block must be padded with zeros, and weights must be
+/// finite. A scale or minimum beyond fp16's range becomes the largest fp16.
 void quantize_block(const Format& f, std::span<const float> weights, std::byte* out);
-/// The inverse up to rounding: what a row-major quantized block holds.
+/// Unpacks a row-major quantized block; the inverse of quantize_block up to rounding.
 void unpack_block(const Format& f, const std::byte* block, BlockValues& out);
 
-/// A row of floats to row-major bytes, any format; f16 saturates at +-65504. out.size() == row_bytes(f,
+/// Rounds a row of floats to row-major bytes of any format; f16 saturates at +-65504. out.size() must be row_bytes(f,
 /// weights.size()).
 void quantize_row(const Format& f, std::span<const float> weights, std::span<std::byte> out);
-/// A row-major row to floats, any format. in.size() == row_bytes(f, out.size()).
+/// Widens a row-major row of any format to floats. in.size() must be row_bytes(f, out.size()).
 void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<float> out);
 
-/// Interleaves up to 16 row-major rows into one strip of tiles (see tile.h). `rows` holds n_rows rows; missing ones
-/// become zeros. strip.size() == 16 * row_bytes(f, cols).
+/// Interleaves up to 16 row-major rows into one strip of tiles (see tile.h). `rows` has n_rows rows; missing rows
+/// become zeros. strip.size() must be 16 * row_bytes(f, cols).
 void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
                 std::span<std::byte> strip);
-/// One row (0..15) of a strip of tiles to floats; equals dequantize_row of the row it was made from.
+/// Widens one row (0..15) of a strip of tiles to floats, equal to dequantize_row of the same row.
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out);
 
 }  // namespace qsf

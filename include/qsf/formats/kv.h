@@ -1,16 +1,16 @@
-// How a key or value of one attention head lies in the cache: docs/design.md, "The KV cache".
+// The storage of a key or value of one attention head in the cache: docs/internals/attention-and-kv.md.
 #pragma once
 
 #include <cstdint>
 
-#include "qsf/base/boundary.h"
+#include "qsf/base/kv_type.h"
 
 namespace qsf {
 
 inline constexpr std::uint32_t kMaxHeadDim = 1024;
-inline constexpr std::uint32_t kKvGroup = 32;  // values of 4 and 2 bits under one scale and minimum
+inline constexpr std::uint32_t kKvGroup = 32;  // values of 4 and 2 bits that share a scale and a minimum
 
-/// Bytes of one position of one head: docs/design.md, "The KV cache".
+/// Returns the bytes of one position of one head: docs/internals/attention-and-kv.md.
 constexpr std::uint32_t kv_bytes(KvType type, std::uint32_t head_dim) {
   const std::uint32_t groups = (head_dim + kKvGroup - 1) / kKvGroup;
   switch (type) {

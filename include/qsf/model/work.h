@@ -1,4 +1,4 @@
-// What a session computes, as hosts that measure it see it.
+// The work of a session, for hosts that measure it.
 #pragma once
 
 #include <array>
@@ -7,18 +7,18 @@
 
 namespace qsf {
 
-/// What a piece of a pass does.
+/// The kind of a piece of a pass.
 enum class Work : std::uint8_t { embed, norm, matmul, rope, attention, activate, add, scale, sample, route };
 inline constexpr std::array<std::string_view, 10> kWorkNames{"embed",    "norm", "matmul", "rope",   "attention",
                                                              "activate", "add",  "scale",  "sample", "route"};
 
-/// Products of one activation column, as when tokens are made; of many, as in a prompt.
+/// Products of one activation column, as in decode, or of many, as in prefill.
 enum class Batch : std::uint8_t { one, many };
 inline constexpr std::array<std::string_view, 2> kBatchNames{"one", "many"};
 
 struct KernelCount {
   std::string_view op;    // such as "matmul"
-  std::string_view type;  // such as "8bit"; empty where there is one kernel only
+  std::string_view type;  // such as "8bit"; empty if there is only one kernel
   std::uint64_t calls;
 };
 

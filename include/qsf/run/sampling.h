@@ -1,4 +1,4 @@
-// How the next token is chosen from logits. Same logits, same options, same seed: same token on every machine.
+// Sampling of the next token from logits. The same logits, options and seed give the same token on every machine.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct SamplerOptions {
 #define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
 #include "qsf/base/boundary.def"
 };
-/// bad_argument for a temperature, penalty or top_p that is not a number or out of range.
+/// Fails with bad_argument if the temperature, a penalty or top_p is not a number or out of range.
 Status check(const SamplerOptions& options);
 
 struct Candidate {
@@ -22,8 +22,10 @@ struct Candidate {
   std::uint32_t id;
 };
 
-/// One token, apart from any sequence. The options have passed check(); `logits` may be written to; `scratch` is as
-/// long as `logits`.
-std::uint32_t sample_token(const SamplerOptions& options, std::span<float> logits, std::span<Candidate> scratch);
+/// Samples one token without a sequence. The options must have passed check(). `logits` may be overwritten; `scratch`
+/// must be as long as `logits`. A token of -infinity is never sampled. Returns not_finite for a NaN or an infinity, or
+/// if no token is left.
+Result<std::uint32_t> sample_token(const SamplerOptions& options, std::span<float> logits,
+                                   std::span<Candidate> scratch);
 
 }  // namespace qsf

@@ -1,4 +1,4 @@
-// What a session asks of its host.
+// A request of a session to its host to read a part of the model file.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,11 @@ struct ReadRequest {
   std::uint64_t offset = 0;
   std::uint32_t size = 0;
   std::uint32_t ticket = 0;
-  std::byte* into = nullptr;  // of what is mapped (OpenOptions) its own place: bring it into memory, change nothing
-  std::uint32_t crc = 0;      // CRC-32 of those bytes, when has_crc
+  /// In a mapped file (OpenOptions::mapped), the address of the same bytes: bring them into memory, and write nothing.
+  std::byte* into = nullptr;
+  std::uint32_t crc = 0;  // CRC-32 of the bytes, if has_crc
   bool has_crc = false;
-  bool blocks = false;  // until complete(), the whole kBlocks round `into` may be overwritten; they stay where they are
+  bool blocks = false;  // until complete(), the kBlocks that contain the bytes may be overwritten, and do not move
 };
 
 }  // namespace qsf

@@ -1,7 +1,8 @@
-// Text to token ids and back. The TOKN section (docs/format-tokenizer.md) holds tables that are ready for use, sorted
-// and checked at open, so a tokenizer needs no memory but the section itself and a fixed scratch.
+// The tokenizer, from text to token ids and back. The tables of the TOKN section (docs/reference/format-tokenizer.md)
+// are sorted and checked at open, so a tokenizer needs no memory except the section and a scratch of fixed size.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,11 +16,11 @@ enum class TokenizerKind : std::uint32_t {
   byte_bpe = 0,   // byte-level BPE: a pre-tokenizer pattern, merges by rank (GPT-2, Llama 3, Qwen)
   spm_bpe = 1,    // SentencePiece BPE: merges by score, byte fall-back (Llama 2, Mistral, Gemma, llama2.c)
   unigram = 2,    // SentencePiece unigram: the likeliest tokens, byte fall-back
-  wordpiece = 3,  // the longest token that a word begins with, again and again (BERT)
+  wordpiece = 3,  // repeatedly, the longest token that begins the rest of a word (BERT)
 };
 inline constexpr TokenizerKind kLastTokenizerKind = TokenizerKind::wordpiece;
 
-/// What is done to a text before it is cut, in the order that the file gives.
+/// A step of a text's normalization. The file states the order of the steps.
 enum class NormalizerOp : std::uint16_t {
   nfc = 1,
   nfd = 2,
@@ -28,22 +29,22 @@ enum class NormalizerOp : std::uint16_t {
   lowercase = 5,
   strip_marks = 6,    // all marks
   strip_accents = 7,  // marks without a width of their own
-  prepend = 8,        // a text in front of what is not empty
-  replace = 9,        // a text by another
-  clean = 10,         // BERT's: controls go, white space becomes a space
+  prepend = 8,        // adds a text before a text that is not empty
+  replace = 9,        // replaces one text by another
+  clean = 10,         // as BERT: removes controls; white space becomes a space
   space_ideographs = 11,
   char_map = 12,  // SentencePiece's precompiled_charsmap; see text/char_map.h
 };
 inline constexpr NormalizerOp kLastNormalizerOp = NormalizerOp::char_map;
 
-/// What a token is for, with the numbers of GGUF's tokenizer.ggml.token_type.
+/// The purpose of a token, with the numbers of GGUF's tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t {
   normal = 1,
-  unknown = 2,       // stands for what the vocabulary cannot spell (spm_bpe)
-  control = 3,       // begin, end and the like: found in text only when asked for, never printed
-  user_defined = 4,  // added to the vocabulary: always found in text before anything is merged
+  unknown = 2,       // replaces characters that the vocabulary cannot spell (spm_bpe)
+  control = 3,       // such as begin and end: found in text only on request, never printed
+  user_defined = 4,  // added to the vocabulary: always found in text, before merges
   unused = 5,
-  byte = 6,  // <0x00> ... <0xFF>, what spm_bpe falls back to
+  byte = 6,  // <0x00> ... <0xFF>, the byte fall-back of spm_bpe
 };
 
 struct Pretokenizer;
@@ -55,32 +56,35 @@ struct TextRange {
 
 class Tokenizer {
  public:
-  /// Memory for encode() beside the section; encode refuses a text that needs more.
+  /// The bytes of scratch for encode(), which refuses a text that needs more.
   static constexpr std::size_t kScratchBytes = 256 * 1024;
 
   Tokenizer() = default;
-  /// `section` must stay where it is. Checks every offset, id and order in one pass; bad_tokenizer otherwise,
-  /// unsupported for a version, kind or pattern that this build does not know.
+  /// Returns the tokenizer of a TOKN section, which must outlive it at the same address. Checks every offset, id and
+  /// order in one pass. Fails with bad_tokenizer, or with unsupported for an unknown version, kind or pattern.
   static Result<Tokenizer> open(std::span<const std::byte> section, std::uint32_t vocab_size);
 
-  /// Ids of `text`, nothing added in front or behind. With `special`, control tokens such as <|endoftext|> in the text
-  /// become their ids; without, they are ordinary text. User-defined tokens always become theirs. Gives the count;
-  /// context_full when `out` is too short, bad_text for invalid UTF-8 and for a character that an spm_bpe vocabulary
-  /// can neither spell nor call unknown, unsupported for a run longer than `scratch` (kScratchBytes) whose end decides
-  /// how its beginning is merged. What lies in `plain`, ranges that ascend and do not meet, is text and no more: no
-  /// control token is found there, and no user-defined one that stands in the text outside of them, but for white
-  /// space.
+  /// Writes the ids of `text` to `out` and returns their number. Adds no tokens before or after the text. With
+  /// `special`, control tokens such as <|endoftext|> in the text become their ids; else they are ordinary text.
+  /// User-defined tokens always become their ids. `plain` has ascending ranges that do not overlap. No control token is
+  /// found in them, and no user-defined token that also occurs in the text outside of them, except white space.
+  /// `scratch` has kScratchBytes. Errors: context_full if `out` is too short; bad_text for invalid UTF-8, and for a
+  /// character that an spm_bpe vocabulary can neither spell nor replace by its unknown token; unsupported for a run
+  /// longer than `scratch` whose end affects the merges at its beginning, and for a text that needs more work than
+  /// text/text_work.h allows; cancelled soon after any thread sets `cancel` (null: never); bad_argument for ranges out
+  /// of order.
   Result<std::uint32_t> encode(std::string_view text, bool special, std::span<std::uint32_t> out,
-                               std::span<std::byte> scratch, std::span<const TextRange> plain = {}) const;
+                               std::span<std::byte> scratch, std::span<const TextRange> plain = {},
+                               const std::atomic<bool>* cancel = nullptr) const;
 
-  /// The bytes that a token stands for: part of a character at times; empty for control and unused tokens and for
-  /// ids without one. The view is into the section.
+  /// Returns the bytes of a token, which may be a part of a character; empty for control and unused tokens and for ids
+  /// without a token. The view is of the section.
   std::string_view bytes(std::uint32_t id) const;
 
-  bool is_control(std::uint32_t id) const;             // begin, end and the like: never printed
-  bool add_bos() const { return (flags_ & 1u) != 0; }  // the model expects its begin token in front of a prompt
-  bool add_eos() const { return (flags_ & 8u) != 0; }  // and its end token behind it
-  /// A text begins with a space that it does not have: whoever prints tokens drops one space at a text's start.
+  bool is_control(std::uint32_t id) const;             // such as begin and end: never printed
+  bool add_bos() const { return (flags_ & 1u) != 0; }  // the model expects its begin token before a prompt
+  bool add_eos() const { return (flags_ & 8u) != 0; }  // and its end token after it
+  /// Whether the tokens of a text begin with a space that it does not have. Hosts drop one space at the text's start.
   bool strips_leading_space() const { return (flags_ & 2u) != 0; }
   bool open_for_use() const { return !section_.empty(); }
   std::uint32_t n_tokens() const { return n_tokens_; }
@@ -101,8 +105,8 @@ class Tokenizer {
   std::uint32_t n_tokens_ = 0, n_sorted_ = 0, n_added_ = 0, n_merges_ = 0;
   std::uint32_t unknown_ = 0, max_word_ = 0;
   double unknown_score_ = 0;   // unigram
-  bool splits_words_ = false;  // spm_bpe, unigram: no token has a space behind another character
-  // The section's tables (docs/format-tokenizer.md):
+  bool splits_words_ = false;  // spm_bpe, unigram: no token has a space after another character
+  // The section's tables (docs/reference/format-tokenizer.md):
   const std::byte* begins_ = nullptr;        // u32 [n_tokens + 1] into the blob
   const std::byte* bytes_ = nullptr;         // u32 [256] id of a single byte
   const std::byte* sorted_ = nullptr;        // u32 [n_sorted] ids by their bytes

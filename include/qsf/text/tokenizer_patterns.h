@@ -1,4 +1,4 @@
-// The pre-tokenizers that there are, as the regular expressions of tokenizer.json. kPretokenizers is their one list.
+// The known pre-tokenizers, as regular expressions of tokenizer.json. kPretokenizers lists them.
 #pragma once
 
 #include <array>
@@ -8,14 +8,14 @@
 
 namespace qsf::pattern {
 
-/// What Hugging Face's ByteLevel with use_regex cuts by.
+/// The pattern of Hugging Face's ByteLevel with use_regex.
 inline constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-/// What Digits with individual_digits cuts by.
+/// The pattern of Digits with individual_digits.
 inline constexpr std::string_view kDigits = R"(\p{N})";
-/// What Punctuation cuts by, in rows.
+/// The pattern of Punctuation, for runs of punctuation.
 inline constexpr std::string_view kPunctuation = R"([\p{P}$+<=>^`|~]+)";
-/// The same as llama.cpp has it where a GGUF file names no pre-tokenizer.
+/// llama.cpp's variant for a GGUF file that names no pre-tokenizer.
 inline constexpr std::string_view kPlainPunctuation = R"([\p{P}$+<=>^|~]+)";
 inline constexpr std::string_view kNumbers = R"(\p{N}+)";
 inline constexpr std::string_view kThreeDigits = R"([0-9][0-9][0-9])";
@@ -51,7 +51,7 @@ inline constexpr std::size_t kMaxPasses = 6;
 struct Pretokenizer {
   std::uint32_t id;  // as in the TOKN section
   std::string_view name;
-  std::array<std::string_view, kMaxPasses> steps;  // each cuts what the one before has left; empty ones behind the last
+  std::array<std::string_view, kMaxPasses> steps;  // each cuts the pieces of the previous one; the rest are empty
 
   constexpr Pretokenizer(std::uint32_t id_, std::string_view name_, std::initializer_list<std::string_view> steps_)
       : id(id_), name(name_) {
@@ -81,7 +81,7 @@ inline constexpr std::array kPretokenizers{
         11, "ggml-default", {pattern::kPlainPunctuation, pattern::kGpt2, pattern::kNumbers, pattern::kThreeDigits}},
 };
 
-/// What GGUF's tokenizer.ggml.pre names, with what is taken for granted of such a tokenizer where keys are missing.
+/// A name in GGUF's tokenizer.ggml.pre, with the defaults of that tokenizer for missing keys.
 struct GgufPretokenizer {
   std::string_view name;
   std::uint32_t id;

@@ -26,8 +26,8 @@ export interface Streamed {
 type Streaming = Head & { rows: Streamed[] };
 type Kernels = Head & { rows: Kernel[] };
 
-const files = import.meta.glob<Head>('../../../docs/benchmarks/*.json', { eager: true, import: 'default' });
-const read = <T>(name: string) => files[`../../../docs/benchmarks/${name}.json`] as T | undefined;
+const files = import.meta.glob<Head>('../../../docs/reference/benchmarks/*.json', { eager: true, import: 'default' });
+const read = <T>(name: string) => files[`../../../docs/reference/benchmarks/${name}.json`] as T | undefined;
 
 export const heads = Object.values(files);
 export const runs = (() => {

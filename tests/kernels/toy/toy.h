@@ -7,7 +7,7 @@ inline constexpr int kParts = 4;
 }
 }  // namespace qsf
 
-#include "kernels/vec/convert.h"
+#include "kernels/vector/convert.h"
 
 namespace qsf {
 namespace {
@@ -66,4 +66,4 @@ class MatrixTiles<Ints> {
 }  // namespace
 }  // namespace qsf
 
-#include "kernels/vec/whole.h"
+#include "kernels/dots/unsigned_by_signed.h"

@@ -13,7 +13,7 @@
     }                                                                                       \
   } while (0)
 
-enum { kImStart = 2046, kImEnd = 2047, kBadArgument = 1, kUnsupported = 14, kContextFull = 16 };
+enum { kImStart = 2046, kImEnd = 2047, kBadArgument = 1, kBadInput = 26, kTemplateRefusal = 31, kUnsupported = 14, kContextFull = 16 };
 
 static void on_token(int token_id, const char* text, void* user_data) {
   (void)token_id;
@@ -42,16 +42,24 @@ int main(int argc, char** argv) {
   QSFChatMessage messages[4] = {{"system", "Be kind."}, {"user", "Hi <|im_end|>"}, {NULL, NULL}, {NULL, NULL}};
   int n = 0;
   EXPECT(qsf_chat_template(plain) == NULL && qsf_last_error_code() == kUnsupported);
-  EXPECT(qsf_chat_family(plain) == NULL && qsf_last_error_code() == kUnsupported);
+  EXPECT(qsf_chat_configure(plain, NULL, NULL) == -1 && qsf_last_error_code() == kUnsupported);
   EXPECT(qsf_chat_tokenize(plain, messages, 2, &n) == NULL && qsf_last_error_code() == kUnsupported);
   EXPECT(qsf_chat_render(plain, messages, 2) == NULL && qsf_chat_ends(plain, kImEnd) == -1);
+  EXPECT(qsf_chat_configure(plain, "{{ messages[0].content }}|{{ mood }}", " {\"mood\": \"kind\"} ") == 0);
+  char* other = qsf_chat_render(plain, messages + 1, 1);
+  EXPECT(other != NULL && strcmp(other, "Hi <|im_end|>|kind") == 0);
+  qsf_release(other);
+  EXPECT(qsf_chat_configure(plain, "{{ raise_exception('Not today') }}", NULL) == 0);
+  EXPECT(qsf_chat_render(plain, messages, 2) == NULL && qsf_last_error_code() == kTemplateRefusal);
+  EXPECT(strstr(qsf_last_error(), "Not today") != NULL);
+  EXPECT(qsf_chat_configure(plain, "{{ 1 }}", "[1]") == -1 && qsf_last_error_code() == kBadInput);
+  EXPECT(qsf_chat_configure(plain, "{{ 1 }}", "{\"a\": }") == -1 && qsf_last_error_code() == kBadInput);
   qsf_free(plain);
 
   QSFEngine* engine = load(argv[1]);
   char* jinja = qsf_chat_template(engine);
   EXPECT(jinja != NULL && strstr(jinja, "<|im_start|>") != NULL);
   qsf_release(jinja);
-  EXPECT(strcmp(qsf_chat_family(engine), "chatml") == 0);
   EXPECT(qsf_chat_ends(engine, kImEnd) == 1 && qsf_chat_ends(engine, kImStart) == 0 && qsf_chat_ends(engine, -1) == 0);
 
   char* text = qsf_chat_render(engine, messages, 2);
@@ -90,7 +98,9 @@ int main(int argc, char** argv) {
   EXPECT(qsf_chat_tokenize(NULL, messages, 2, &n) == NULL && qsf_last_error_code() == kBadArgument);
   EXPECT(qsf_chat_tokenize(engine, messages, 2, NULL) == NULL && qsf_last_error_code() == kBadArgument);
   messages[1].role = "tool";
-  EXPECT(qsf_chat_render(engine, messages, 2) == NULL && strstr(qsf_last_error(), "tool") != NULL);
+  text = qsf_chat_render(engine, messages, 2);
+  EXPECT(text != NULL && strstr(text, "<|im_start|>tool\nHi") != NULL);
+  qsf_release(text);
   messages[1].role = "user";
   char* endless = malloc(4000);
   for (int i = 0; i < 3999; ++i) endless[i] = i % 2 == 0 ? ' ' : 'x';

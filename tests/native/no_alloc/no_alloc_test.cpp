@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "native/host.h"
+#include "native/host/host.h"
 
 extern "C" {
 void* __libc_malloc(std::size_t);

@@ -1,8 +1,8 @@
-// The slider's stops: fine steps where a small model decides between pinning and streaming, coarse ones above.
+// The slider's stops. Steps are small at budgets for which a small model pins some segments and streams others.
 
 import { MiB } from 'qsf';
 
-/** In MiB, from less than any model can be given, which shows a refusal; each range goes up to `to` in steps of `step`. */
+/** In MiB. The first budget is too small for every model, to show a refusal. Each range ends at `to`. */
 const FROM = 1.25;
 const RANGES = [
   { to: 8, step: 0.25 },
@@ -13,7 +13,7 @@ const RANGES = [
   { to: 4032, step: 256 },
 ];
 
-/** Every budget that there is, in bytes, ascending. */
+/** All budgets, in bytes, ascending. */
 const stops: number[] = [];
 let mib = FROM;
 for (const { to, step } of RANGES) {
@@ -21,17 +21,17 @@ for (const { to, step } of RANGES) {
 }
 stops.push(RANGES.at(-1)!.to * MiB);
 
-/** What the built-in model is offered. */
+/** The last stop for the built-in model. */
 export const FEW = stops.indexOf(64 * MiB);
-/** What any other is. */
+/** The last stop for other models. */
 export const ALL = stops.length - 1;
 
-/** The budget of a stop in bytes; one outside the slider is brought to its end. */
+/** Returns the budget of a stop in bytes. A stop outside the slider becomes its nearest end. */
 export function budgetAt(stop: number): number {
   return stops.at(Math.min(Math.max(stop, 0), ALL)) ?? 0;
 }
 
-/** The smallest stop that holds `bytes`; the last when none does. */
+/** Returns the smallest stop with at least `bytes`, or the last stop. */
 export function stopFor(bytes: number): number {
   const stop = stops.findIndex((budget) => budget >= bytes);
   return stop < 0 ? ALL : stop;

@@ -1,4 +1,4 @@
-// How much of the model file this browser keeps, while it is fetched and after.
+// The meter of the model file's bytes in this browser's cache, during a download and after it.
 
 import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
@@ -10,7 +10,7 @@ const fill = meter.firstElementChild as HTMLElement;
 const text = byId('cache-text', HTMLElement);
 const button = byId('cache-remove', HTMLButtonElement);
 
-/** Shows what is kept of the model at an address, or of a file, which is not. */
+/** Shows the cached part of the model at an address. A file is never cached. */
 export async function showCache(source: string | File): Promise<void> {
   if (typeof source !== 'string') {
     setOff(button, true);
@@ -30,7 +30,7 @@ export async function showCache(source: string | File): Promise<void> {
   );
 }
 
-/** Shows how far a download is. */
+/** Shows the progress of a download. */
 export function showDownload({ loaded, total }: Progress): void {
   show(loaded, total, `Fetching ${format.bytes(loaded)} of ${format.bytes(total)}`);
 }

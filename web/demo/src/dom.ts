@@ -1,13 +1,13 @@
-// The helpers that this page needs instead of a framework.
+// Helpers for elements, in place of a framework.
 
-/** The element with that id, of that class; a page without it is a defect, said at once. */
+/** Returns the element with an id and a class. Throws if the page does not have it, which is a defect. */
 export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof type)) throw new Error(`the page has no ${type.name} with id ${id}`);
   return found;
 }
 
-/** An element with attributes and children. `style` is left to style sheets and CSSOM: the page's CSP forbids it. */
+/** Returns a new element. `attributes` must not contain `style`, which the page's CSP forbids. */
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, string> = {},
@@ -19,7 +19,7 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** The same, of a drawing. */
+/** Returns a new element of a drawing. */
 export function draw(tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement {
   const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
@@ -27,7 +27,7 @@ export function draw(tag: string, attributes: Record<string, string | number>, .
   return element;
 }
 
-/** A button that is off can still hold the focus, so that nobody loses their place. */
+/** Turns a button on or off. A button that is off can have the focus, so that keyboard users keep their position. */
 export function setOff(button: HTMLButtonElement, off: boolean): void {
   button.setAttribute('aria-disabled', String(off));
 }

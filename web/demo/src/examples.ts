@@ -1,4 +1,4 @@
-// The page of examples: each is a file that is shown as it is and run as it is.
+// The page of examples. Each example is a file, which the page shows and runs unchanged.
 
 import * as abort from './examples/abort.js';
 import abortText from './examples/abort.ts?raw';

@@ -1,4 +1,4 @@
-// The figures of a story, beside it.
+// The figures next to a story.
 
 import type { Stats } from 'qsf';
 import { byId, make } from './dom.js';
@@ -9,7 +9,7 @@ const live = byId('live', HTMLElement);
 
 const VARIANTS = { relaxed: 'relaxed SIMD', relaxedpairs: 'relaxed SIMD', simd: 'SIMD' } as const;
 
-/** Shows how fast the story goes, where its bytes come from, and what computes it. */
+/** Shows the speed of the story, the sources of its bytes, and the engine's variant and threads. */
 export function drawFigures({ generation, io, engine, memory }: Stats): void {
   const speed = generation?.tokensPerSecond;
   const first = generation?.firstTokenMs;

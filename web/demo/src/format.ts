@@ -1,21 +1,21 @@
-// Numbers as a reader wants them. Memory is in binary units (a WebAssembly page is 64 KiB), always saying so.
+// Numbers as text for readers. Memory has binary units, because a WebAssembly page is 64 KiB.
 
 const KIB = 1024;
 const MIB = 1024 * 1024;
 
-/** "2.31 MiB", "96.0 KiB", "12 B": three significant digits or two decimals, whichever is more. */
+/** Returns a size such as "2.31 MiB", "96.0 KiB" or "12 B". */
 export function bytes(n: number): string {
   if (n >= MIB) return `${(n / MIB).toFixed(2)} MiB`;
   if (n >= KIB) return `${(n / KIB).toFixed(1)} KiB`;
   return `${n} B`;
 }
 
-/** A budget, which the slider only sets to quarters of a MiB: "3.5 MiB". */
+/** Returns a budget, such as "3.5 MiB". The slider sets only quarters of a MiB. */
 export function budget(n: number): string {
   return `${Number((n / MIB).toFixed(2))} MiB`;
 }
 
-/** "4,980,736 bytes", for where the number must be exact. */
+/** Returns an exact size, such as "4,980,736 bytes". */
 export function exact(n: number): string {
   return `${n.toLocaleString('en')} bytes`;
 }

@@ -1,4 +1,4 @@
-// The page: a prompt, a story streamed as it is made, a budget, and what the engine does with it.
+// The page: a prompt, a story streamed while it is written, a budget, and the engine's work with it.
 
 import { QSFError } from 'qsf';
 import type { QSF, Stats } from 'qsf';
@@ -8,16 +8,18 @@ import { byId, isOff, make, setOff } from './dom.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
 import { drawMap, drawStrip } from './map.js';
-import { hideNotice, showNotice } from './notice.js';
+import { hideNotice, showFailure, showNotice } from './notice.js';
 import type { Place } from './notice.js';
+import { hideEnding, showEnding, showWriting } from './ending.js';
 import { keepOffline } from './offline.js';
 import { OptionFields } from './options.js';
 import type { Options } from './options.js';
 import { setUpOwn, showSource } from './own.js';
+import { tooLong } from './room.js';
 import { noteRun } from './runs.js';
 import { linkTo, readLink } from './share.js';
 import { ModelSlot } from './slot.js';
-import { addToStory, beginStory, endStory } from './story.js';
+import { addToStory, beginStory, endStory, resumeStory } from './story.js';
 import { beginWork, clearWork, drawWork } from './work.js';
 
 const MODEL = new URL('models/stories-8bit.qsf', document.baseURI).href;
@@ -27,10 +29,10 @@ const FIRST_BUDGET = 4 * 1024 * 1024;
 
 const IDEAS = ['In the forest', 'The old king', '“Come in,” said'];
 
-/** How often the figures are refreshed while a story is written, in ms. */
+/** Milliseconds between updates of the figures while a story is written. */
 const REFRESH = 200;
 
-/** How long the slider must rest before the model is opened anew, in ms. */
+/** Milliseconds that the slider must rest before the model is opened again. */
 const REST = 250;
 
 const form = byId('form', HTMLFormElement);
@@ -48,26 +50,29 @@ const shareText = byId('share-text', HTMLElement);
 const options = new OptionFields(byId('fields', HTMLElement));
 const slot = new ModelSlot(MODEL);
 
-/** The model that is open or being opened; gives undefined when it was refused or another choice overtook it. */
+/** The model that is open or being opened. Resolves with undefined if it was refused or another choice replaced it. */
 let opened: Promise<QSF | undefined> | undefined;
+let isOpening = false;
 let refused = false;
 let writing: AbortController | undefined;
-/** What the story on the page was written with. */
-let written: { prompt: string; options: Options } | undefined;
+/** The prompt and options of the story on the page, and the number of its parts. */
+let written: { prompt: string; options: Options; parts: number } | undefined;
 
 const chosenBudget = (): number => budgetAt(slider.valueAsNumber);
 const lastStop = (): number => Number(slider.max);
 
-/** Opens the model with the chosen budget; a refused one is followed by the next larger, where `climb` says so. */
+/** Opens the model with the chosen budget. With `climb`, a refused budget is followed by the next larger one. */
 function open({ climb = false } = {}): Promise<QSF | undefined> {
-  stop();
+  writing?.abort();
   hideNotice();
+  hideEnding();
   refused = false;
+  isOpening = true;
   updateButtons();
   const memory = chosenBudget();
   status.textContent = `Planning for ${format.budget(memory)} …`;
   showSource(slot.source, MODEL);
-  opened = slot
+  const opening = slot
     .open(memory, (progress) => {
       if (progress.phase === 'download') showDownload(progress);
     })
@@ -82,8 +87,13 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
       if (larger && climb) setBudget(slider.valueAsNumber + 1, { climb });
       else refuse(error, larger);
       return undefined;
+    })
+    .finally(() => {
+      if (opened !== opening) return;
+      isOpening = false;
+      updateButtons();
     });
-  return opened;
+  return (opened = opening);
 }
 
 function drawPlan(stats: Stats): void {
@@ -105,7 +115,7 @@ function clearPlan(words: string): void {
   void showCache(slot.source);
 }
 
-/** Says why the model did not open, and offers a way on. */
+/** Shows why the model did not open, and offers a remedy. */
 function refuse(error: unknown, larger: boolean): void {
   refused = true;
   updateButtons();
@@ -115,69 +125,114 @@ function refuse(error: unknown, larger: boolean): void {
     const climb = () => setBudget(slider.valueAsNumber + 1, { climb: true });
     showNotice('budget', error, 'Use the smallest that works', climb);
   } else {
-    showNotice(memory ? 'budget' : 'file', error, 'Try again', () => void open());
+    showFailure(memory ? 'budget' : 'file', error, () => void open());
   }
 }
 
 /** Writes a story from the prompt, once the model is open. */
-async function write(): Promise<void> {
+function write(): Promise<void> {
   const begin = prompt.value;
   if (begin.trim() === '') {
     complain('Nothing to begin with', 'Write a few words above: the story goes on from them.');
-    return;
+    return Promise.resolve();
   }
   const opening = opened ?? open();
-  const { signal } = (writing = new AbortController());
-  updateButtons();
-  hideNotice();
   prompt.removeAttribute('aria-invalid');
-  let refresh: ReturnType<typeof setInterval> | undefined;
-  try {
+  return whileWriting(write, async (signal) => {
     const llm = await unlessAborted(opening, signal);
     if (llm === undefined) return;
-    const before = await llm.stats();
+    const { plan } = await llm.stats();
     const { length } = await llm.tokenize(begin, { special: false });
-    const room = before.plan.maxSeqLen;
-    if (length >= room) {
-      const more = 'Shorten it, or give the model more memory.';
-      complain('This beginning is too long', `It has ${length} tokens, and there is room for ${room} of them. ${more}`);
+    const wrong = tooLong(length, plan);
+    if (wrong !== undefined) {
+      complain('This beginning is too long', wrong);
       return;
     }
     beginStory(begin);
-    beginWork();
-    written = { prompt: begin, options: options.read() };
-    const show = async () => {
-      const stats = await llm.stats();
-      drawFigures(stats);
-      drawWork(stats, await llm.trace());
-    };
-    refresh = setInterval(() => void show().catch(() => undefined), REFRESH);
-    for await (const piece of llm.generate(begin, { ...written.options, special: false, signal })) addToStory(piece);
-    await show();
-    noteRun(before, await llm.stats());
+    written = { prompt: begin, options: options.read(), parts: 0 };
+    await writePart(llm, begin, written, signal);
+  });
+}
+
+/** Writes another part of the story, as long as the model that wrote it is open. */
+function goOn(llm: QSF, story: NonNullable<typeof written>): Promise<void> {
+  if (writing) return Promise.resolve();
+  const again = () => goOn(llm, story);
+  return whileWriting(again, (signal) => {
+    resumeStory();
+    return writePart(llm, '', story, signal);
+  });
+}
+
+/** Runs `work`, which writes. `again` repeats it after a failure that may pass. */
+async function whileWriting(again: () => Promise<void>, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const { signal } = (writing = new AbortController());
+  updateButtons();
+  hideNotice();
+  try {
+    await work(signal);
   } catch (error) {
-    if (!isCancelled(error)) showNotice('form', error, 'Try again', () => void write());
+    hideEnding();
+    if (!signal.aborted && !isCancelled(error)) showFailure('form', error, () => void again());
   } finally {
-    clearInterval(refresh);
     endStory();
     if (writing.signal === signal) writing = undefined;
     updateButtons();
   }
 }
 
-/** Says what is wrong with the beginning. */
+/** Writes from `text`, or from the end of a story that has parts. Then shows the reason for the end. */
+async function writePart(
+  llm: QSF,
+  text: string,
+  story: NonNullable<typeof written>,
+  signal: AbortSignal,
+): Promise<void> {
+  const model = opened;
+  showWriting(stop);
+  const before = await llm.stats();
+  beginWork(before);
+  const show = async () => {
+    const stats = await llm.stats();
+    drawFigures(stats);
+    drawWork(stats, await llm.trace());
+    return stats;
+  };
+  const refresh = setInterval(() => void show().catch(() => undefined), REFRESH);
+  const goesOn = story.parts++ > 0;
+  try {
+    const how = { ...story.options, special: false, signal, continue: goesOn, addBos: !goesOn };
+    for await (const piece of llm.generate(text, how)) addToStory(piece);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    clearInterval(refresh);
+  }
+  const stats = await show();
+  if (!signal.aborted) noteRun(before, stats);
+  if (opened === model) showEnding(stats, () => void goOn(llm, story));
+}
+
+/** Shows the fault of the beginning. */
 function complain(title: string, text: string): void {
   prompt.setAttribute('aria-invalid', 'true');
   showNotice('form', { title, text });
 }
 
+/** Stops writing, opening, or both. */
 function stop(): void {
   writing?.abort();
+  if (!isOpening) return;
+  slot.cancel();
+  isOpening = false;
+  opened = undefined;
+  clearPlan('Stopped. Write opens the model.');
+  updateButtons();
 }
 
 function updateButtons(): void {
   setOff(writeButton, refused || writing !== undefined);
-  setOff(stopButton, writing === undefined);
+  setOff(stopButton, writing === undefined && !isOpening);
 }
 
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -242,7 +297,7 @@ function setUpWriting(): void {
   );
 }
 
-/** Opens another model, whose size is not known: a budget that is refused is followed by the next. */
+/** Opens another model. Its size is unknown, so a refused budget is followed by the next larger one. */
 function use(source: string | File): void {
   slot.source = source;
   const own = source !== MODEL;
@@ -256,7 +311,9 @@ async function share(): Promise<void> {
     shareText.textContent = 'This story was written by a file of your own, which a link cannot hold.';
     return;
   }
-  const what = written ?? { prompt: prompt.value, options: options.read() };
+  const what = written ?? { prompt: prompt.value, options: options.read(), parts: 0 };
+  const text = what.parts > 1 ? 'this text up to where you went on' : 'this text';
+  const secrets = new URL(source).search === '' ? '' : ' It holds all of the model’s address, keys in it too.';
   const model = source === MODEL ? {} : { model: source };
   const link = linkTo(location.href, { ...what, budget: chosenBudget(), ...model });
   history.replaceState(null, '', link);
@@ -266,10 +323,10 @@ async function share(): Promise<void> {
   );
   shareText.textContent =
     (copied ? 'Copied' : 'It is in the address bar now') +
-    ': whoever opens it and presses Write gets this text, letter for letter, on any machine and in any browser.';
+    `: whoever opens it and presses Write gets ${text}, letter for letter, on any machine and in any browser.${secrets}`;
 }
 
-/** Takes over what the page's address says; whether it says something. */
+/** Takes the settings in the page's address. Returns whether it has any. */
 function takeLink(): boolean {
   const link = readLink(location.hash);
   if (!link) return false;
@@ -286,6 +343,7 @@ const told = (place: Place) => (error: unknown) => showNotice(place, error);
 onRemove(async () => {
   stop();
   opened = undefined;
+  hideEnding();
   try {
     await slot.forget();
     clearPlan('Removed. The next story fetches the model again.');

@@ -1,11 +1,11 @@
-// The drawn memory map: one bar as wide as the budget, its legend with exact numbers, and the model file as a strip of
-// segments. Drawn from stats() alone.
+// The drawing of the memory map: the budget as one bar, its legend with exact numbers, and the model file as a strip of
+// segments. It uses only stats().
 
 import type { Stats } from 'qsf';
 import { make } from './dom.js';
 import * as format from './format.js';
 
-/** What each region of the engine's memory map is, in the order in which it is drawn. */
+/** The regions of the budget, in the order of the drawing. */
 const KINDS = [
   { name: 'pinned', label: 'Weights kept', what: 'always in memory' },
   { name: 'ring', label: 'Weights streamed', what: 'a ring of slots' },
@@ -18,7 +18,7 @@ const KINDS = [
 
 type Kind = (typeof KINDS)[number]['name'];
 
-/** The budget by kinds: the arena's, and what is left for what the arena does not hold. */
+/** Returns the bytes of each region. The host reserve is the rest of the budget outside the arena. */
 function cut({ memory, plan }: Stats): Record<Kind, number> {
   const arena = {
     pinned: plan.pinnedBytes,
@@ -33,7 +33,7 @@ function cut({ memory, plan }: Stats): Record<Kind, number> {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, n) => total + n, 0);
 
-/** Draws the bar, and its legend, whose numbers add up to the budget. */
+/** Draws the bar and its legend, whose numbers add up to the budget. */
 export function drawMap(barInto: HTMLElement, into: HTMLElement, stats: Stats): void {
   const { budget } = stats.memory;
   const regions = cut(stats);
@@ -84,7 +84,7 @@ export function drawMap(barInto: HTMLElement, into: HTMLElement, stats: Stats): 
   into.replaceChildren(table);
 }
 
-/** Draws the model file: a block per segment, solid where it is kept and striped where it streams. */
+/** Draws the model file with a block for each segment: solid if pinned, striped if streamed. */
 export function drawStrip(into: HTMLElement, { plan }: Stats): void {
   const strip = make('div', { class: 'strip', 'aria-hidden': 'true' });
   for (const [i, segment] of plan.residency.entries()) {

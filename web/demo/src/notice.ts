@@ -1,11 +1,11 @@
-// What the page says when something does not work: where it happened, a title in its own words, then the engine's sentence.
-// It takes the focus, and gives it to its place's control when it goes.
+// The notice of a failure at the place that it concerns: a title in the page's own words, then the engine's sentence.
+// It takes the focus, and returns it to the control of its place when it closes.
 
-import { QSFError } from 'qsf';
+import { QSFError, hideSecrets } from 'qsf';
 import type { ErrorName } from 'qsf';
 import { byId } from './dom.js';
 
-/** Titles by error code; others get the last. */
+/** Titles by error code; other codes get OTHERWISE. */
 const TITLES: Partial<Record<ErrorName, string>> = {
   budget_too_small: 'This budget is too small for the model',
   context_full: 'The story no longer fits into the context',
@@ -20,11 +20,11 @@ const TITLES: Partial<Record<ErrorName, string>> = {
 };
 const OTHERWISE = 'That did not work';
 
-/** Where something can go wrong, and the control that has to do with it. */
+/** The places of a failure, and the control that belongs to each. */
 const HOMES = { form: 'prompt', budget: 'budget', file: 'own-address' } as const;
 export type Place = keyof typeof HOMES;
 
-/** What is said instead of an error. */
+/** A text of the page's own in place of an error. */
 export interface Told {
   title: string;
   text: string;
@@ -36,7 +36,7 @@ const text = byId('notice-text', HTMLElement);
 const button = byId('notice-action', HTMLButtonElement);
 let place: Place = 'form';
 
-/** Shows `error` at its place, with a button that does something about it where there is one. */
+/** Shows `error` at its place, with a button for an action if there is one. */
 export function showNotice(at: Place, error: unknown, action?: string, act?: () => void): void {
   place = at;
   const told = isTold(error) ? error : { title: titleOf(error), text: sentenceOf(error) };
@@ -57,12 +57,18 @@ export function hideNotice(): void {
   if (held) document.getElementById(HOMES[place])?.focus({ preventScroll: true });
 }
 
+/** Shows `error`, with a button that tries again if the error may pass. */
+export function showFailure(at: Place, error: unknown, again: () => void): void {
+  if (error instanceof QSFError && error.mayPass) showNotice(at, error, 'Try again', again);
+  else showNotice(at, error);
+}
+
 const isTold = (error: unknown): error is Told =>
   typeof error === 'object' && error !== null && !(error instanceof Error) && 'title' in error;
 
 const titleOf = (error: unknown): string => (error instanceof QSFError && TITLES[error.code]) || OTHERWISE;
 
 function sentenceOf(error: unknown): string {
-  const sentence = error instanceof Error ? error.message : String(error);
+  const sentence = hideSecrets(error instanceof Error ? error.message : String(error));
   return sentence.charAt(0).toUpperCase() + sentence.slice(1) + (/[.!?]$/.test(sentence) ? '' : '.');
 }

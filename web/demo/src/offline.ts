@@ -1,6 +1,6 @@
-// The service worker that opens this page without a network; where there is none, as in development, the page does without.
+// The registration of the service worker, which opens this page without a network. Development has no service worker.
 
-/** Registers it. The model is kept by the package itself. */
+/** Registers the service worker. The package itself caches the model. */
 export function keepOffline(): void {
   void navigator.serviceWorker?.register(new URL('sw.js', document.baseURI)).catch(() => undefined);
 }

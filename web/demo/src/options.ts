@@ -1,4 +1,4 @@
-// The options of a generation: their fields are made from one table, and read back checked.
+// The fields for the options of a generation, made from one table. Values are checked when they are read.
 
 import { byId, make } from './dom.js';
 
@@ -51,7 +51,7 @@ const FIELDS: readonly Field[] = [
   },
 ];
 
-/** What generate() takes from this page. */
+/** The options of generate() that this page sets. */
 export type Options = Record<Field['id'], number> & { seed: number };
 
 const SEED_MAX = 0xffff_ffff;
@@ -94,7 +94,7 @@ export class OptionFields {
     this.#seed.addEventListener('input', () => (this.#fresh.checked = false));
   }
 
-  /** Takes options from a link, each brought within its limits; their seed is the next story's. */
+  /** Takes options from a link, and moves each into its range. A seed is used for the next story. */
   fill(options: Partial<Options>): void {
     for (const { id, start } of FIELDS) {
       const input = byId(id, HTMLInputElement);
@@ -107,7 +107,7 @@ export class OptionFields {
     this.#fresh.checked = false;
   }
 
-  /** The options for the next story; draws a new seed and shows it, where one is wanted. */
+  /** Returns the options for the next story. Draws and shows a new seed if the visitor wants one for each story. */
   read(): Options {
     if (this.#fresh.checked) this.#seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0]);
     const values = Object.fromEntries(FIELDS.map((f) => [f.id, number(byId(f.id, HTMLInputElement), f.start)]));
@@ -125,7 +125,7 @@ function row(id: string, label: string, hint: string, attributes: Record<string,
   );
 }
 
-/** The field's number brought within its limits, and shown so. */
+/** Returns the field's number, moved into its range, and shows it. */
 function number(input: HTMLInputElement, otherwise: number): number {
   const raw = input.value.trim() === '' ? Number.NaN : Number(input.value);
   const value = Math.min(Number(input.max), Math.max(Number(input.min), Number.isFinite(raw) ? raw : otherwise));

@@ -1,4 +1,4 @@
-/** A file's text, as Vite gives it. */
+/** A file's text, from Vite. */
 declare module '*?raw' {
   const text: string;
   export default text;

@@ -1,8 +1,9 @@
-// What a story cost at each budget that was tried: the trade that the slider makes, measured on this machine.
+// The speed and the bytes of a story at each budget that was tried, measured on this machine.
 
 import type { Stats } from 'qsf';
 import { byId, make } from './dom.js';
 import * as format from './format.js';
+import { bytesPerToken } from './speeds.js';
 
 interface Run {
   tokensPerSecond: number;
@@ -13,11 +14,14 @@ const runs = new Map<number, Run>();
 const card = byId('runs', HTMLElement);
 const rows = byId('runs-rows', HTMLElement);
 
-/** Notes a story from the statistics before and after it, in place of the last one at its budget, and shows them all. */
-export function noteRun(before: Stats, { memory, io, generation }: Stats): void {
-  if (generation?.tokensPerSecond === undefined) return;
-  const { tokens, tokensPerSecond } = generation;
-  runs.set(memory.budget, { tokensPerSecond, bytesPerToken: (io.engine - before.io.engine) / tokens.length });
+/**
+ * Notes a story from the statistics before and after it, in place of the last one at its budget, and shows all of them.
+ */
+export function noteRun(before: Stats, stats: Stats): void {
+  const { tokensPerSecond } = stats.generation ?? {};
+  const bytes = bytesPerToken(before.io.engine, stats);
+  if (tokensPerSecond === undefined || bytes === undefined) return;
+  runs.set(stats.memory.budget, { tokensPerSecond, bytesPerToken: bytes });
   const fastest = Math.max(...[...runs.values()].map((r) => r.tokensPerSecond));
   rows.replaceChildren(
     ...[...runs]
@@ -30,7 +34,7 @@ export function noteRun(before: Stats, { memory, io, generation }: Stats): void 
           {},
           make('th', { scope: 'row' }, format.budget(memory)),
           make('td', {}, make('span', { class: 'run' }, bar, make('span', {}, format.rate(r.tokensPerSecond)))),
-          make('td', {}, format.bytes(Math.round(r.bytesPerToken))),
+          make('td', {}, format.bytes(r.bytesPerToken)),
         );
       }),
   );

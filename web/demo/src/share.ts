@@ -1,9 +1,10 @@
-// A link that writes the same story: beginning, seed, budget and options behind the address's #.
+// A link that writes the same story: beginning, seed, budget and options after the address's #.
 
 import { MiB } from 'qsf';
+import { modelAddress, withoutUser } from './address.js';
 import type { Options } from './options.js';
 
-/** Longest beginning and address that a link may hold, in characters. */
+/** The longest beginning and address in a link, in characters. */
 const LONGEST = 4000;
 
 export interface Shared {
@@ -23,16 +24,17 @@ const NUMBERS = {
   topP: 'top-p',
 } as const;
 
+/** Returns the link, in which no address has a user or a password. */
 export function linkTo(page: string, { prompt, budget, options, model }: Shared): string {
   const words = new URLSearchParams({ prompt, budget: String(budget / MiB) });
   for (const [option, name] of Object.entries(NUMBERS)) words.set(name, String(options[option as keyof Options]));
-  if (model !== undefined) words.set('model', model);
-  const link = new URL(page);
+  if (model !== undefined) words.set('model', withoutUser(model));
+  const link = new URL(withoutUser(page));
   link.hash = words.toString();
   return link.href;
 }
 
-/** What a link says, as far as it makes sense; undefined where it says nothing. */
+/** Returns the valid settings of a link; undefined if it has no prompt. */
 export function readLink(hash: string): (Partial<Omit<Shared, 'options'>> & { options: Partial<Options> }) | undefined {
   const words = new URLSearchParams(hash.replace(/^#/, ''));
   const prompt = words.get('prompt');
@@ -47,11 +49,11 @@ export function readLink(hash: string): (Partial<Omit<Shared, 'options'>> & { op
     if (value !== undefined) options[option as keyof Options] = value;
   }
   const budget = number('budget');
-  const model = words.get('model')?.slice(0, LONGEST);
+  const model = modelAddress((words.get('model') ?? '').slice(0, LONGEST));
   return {
     prompt: prompt.slice(0, LONGEST),
     options,
     ...(budget !== undefined && budget > 0 && { budget: budget * MiB }),
-    ...(model !== undefined && /^https?:\/\//.test(model) && { model }),
+    ...(model !== undefined && { model }),
   };
 }

@@ -1,4 +1,5 @@
-// The one open model of the page. A new budget closes it and opens it again with that much memory; the newest wish wins.
+// The one open model of the page. A new budget closes it and opens it again with that much memory. The newest request
+// wins.
 
 import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
@@ -19,9 +20,9 @@ export class ModelSlot {
     return this.#llm;
   }
 
-  /** Opens the model with `memory` bytes, after whatever was open is closed. Rejects when a later call overtakes it. */
+  /** Opens the model with `memory` bytes, after the previous one is closed. Rejects when a later call replaces it. */
   open(memory: number, onProgress: (p: Progress) => void): Promise<QSF> {
-    this.#opening.abort();
+    this.cancel();
     const { signal } = (this.#opening = new AbortController());
     const { source } = this;
     return this.#after(async () => {
@@ -31,9 +32,14 @@ export class ModelSlot {
     });
   }
 
-  /** Closes what is open and removes what this browser keeps of the model file. */
-  forget(): Promise<void> {
+  /** Gives up an opening: its promise rejects at once. */
+  cancel(): void {
     this.#opening.abort();
+  }
+
+  /** Closes the open model and removes the cached bytes of its file. */
+  forget(): Promise<void> {
+    this.cancel();
     const { source } = this;
     return this.#after(async () => {
       await this.#close();

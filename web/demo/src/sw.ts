@@ -2,7 +2,7 @@
 
 import { serveOffline } from '../../src/offline.js';
 
-/** Set by the build: a digest of the files, and their names. */
+/** A digest of the files, and their names. The build sets both. */
 declare const QSF_VERSION: string;
 declare const QSF_FILES: string[];
 

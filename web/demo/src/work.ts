@@ -1,63 +1,54 @@
-// What the engine does while it writes: its speed as a line, and segments over time. Drawn from stats() and trace().
+// The drawings of the engine's work while it writes: its speed as a line, and segments over time. They use stats() and
+// trace().
 
 import type { Span, Stats, Trace } from 'qsf';
 import { byId, draw, make } from './dom.js';
 import * as format from './format.js';
+import { Speeds, bytesPerToken } from './speeds.js';
 
 const WIDTH = 600;
 const LINE_HEIGHT = 64;
 const ROWS_HEIGHT = 110;
 /** Height of each of the two bands under the segments. */
 const BAND = 12;
-/** Milliseconds in which nothing is done that part a story from what was before. */
+/** Milliseconds without work that separate a story from earlier work. */
 const PAUSE = 20;
-/** Samples that the line shows. */
-const LAST = 150;
 
 const lineBox = byId('line', HTMLElement);
 const timeBox = byId('timeline', HTMLElement);
 
-interface Sample {
-  at: number;
-  tokens: number;
-  engine: number;
+let speeds = new Speeds();
+/** Bytes that the engine had read before the story. */
+let read = 0;
+
+/** Forgets the last story. `stats` are those from before the next. */
+export function beginWork({ io }: Stats): void {
+  speeds = new Speeds();
+  read = io.engine;
 }
 
-let samples: Sample[] = [];
-
-/** Forgets the last story. */
-export function beginWork(): void {
-  samples = [];
-}
-
-/** Draws what has happened since the last call. */
+/** Draws the state since the story's beginning. */
 export function drawWork(stats: Stats, trace: Trace): void {
-  const tokens = stats.generation?.tokens.length ?? 0;
-  samples.push({ at: trace.now, tokens, engine: stats.io.engine });
-  if (samples.length > LAST) samples.shift();
-  drawLine();
+  if (stats.generation) speeds.add(stats.generation);
+  else speeds = new Speeds();
+  drawLine(bytesPerToken(read, stats));
   drawTimeline(stats, trace);
 }
 
 export function clearWork(words: string): void {
-  samples = [];
+  speeds = new Speeds();
   lineBox.replaceChildren();
   timeBox.replaceChildren(make('p', { class: 'small' }, words));
 }
 
-function drawLine(): void {
-  const speeds = samples.slice(1).map((sample, i) => {
-    const before = samples[i]!;
-    return (1000 * Math.max(0, sample.tokens - before.tokens)) / Math.max(1, sample.at - before.at);
-  });
-  const [first, last] = [samples[0]!, samples.at(-1)!];
-  const made = last.tokens - first.tokens;
-  const most = Math.max(1, ...speeds);
-  const x = (i: number) => (speeds.length > 1 ? (i * WIDTH) / (speeds.length - 1) : 0);
+function drawLine(perToken: number | undefined): void {
+  const all = speeds.all();
+  const now = all.at(-1);
+  const most = Math.max(...all);
+  const line = all.length === 1 ? [...all, ...all] : all;
+  const x = (i: number) => (i * WIDTH) / (line.length - 1);
   const y = (speed: number) => LINE_HEIGHT - 2 - (speed / most) * (LINE_HEIGHT - 4);
-  const points = speeds.map((speed, i) => `${x(i).toFixed(1)},${y(speed).toFixed(1)}`).join(' ');
-  const now = speeds.at(-1);
-  const perToken = made > 0 ? format.bytes(Math.round((last.engine - first.engine) / made)) : '–';
+  const points = line.map((speed, i) => `${x(i).toFixed(1)},${y(speed).toFixed(1)}`).join(' ');
   const image = drawing(LINE_HEIGHT, 'Tokens per second while the story was written', [
     draw('polyline', { class: 'speed-line', points, 'vector-effect': 'non-scaling-stroke' }),
   ]);
@@ -67,7 +58,7 @@ function drawLine(): void {
       { class: 'two' },
       figure('Tokens per second now', now === undefined ? '–' : format.rate(now)),
       figure('Fastest', now === undefined ? '–' : format.rate(most)),
-      figure('Read per token', perToken),
+      figure('Read per token', perToken === undefined ? '–' : format.bytes(perToken)),
     ),
     image,
   );
@@ -118,7 +109,7 @@ function drawTimeline({ plan }: Stats, { now, spans: noted }: Trace): void {
   );
 }
 
-/** What belongs together: spans since nothing was done for a while. */
+/** Returns the spans since the last pause. */
 function sinceLastPause(spans: readonly Span[]): readonly Span[] {
   let busy = -Infinity;
   let first = 0;

@@ -2,17 +2,15 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 
-import { QSFError } from '../errors.js';
-import type { ByteSource, Piece, ReadPiece, SourceStats } from '../sources/source.js';
+import { QSFError, messageOf } from '../errors.js';
+import { LocalSource, checkEnd } from '../sources/local.js';
+import type { ReadPiece } from '../sources/source.js';
 
-export class FileSource implements ByteSource {
-  readonly size: number;
-  onLoaded: (() => void) | undefined;
+export class FileSource extends LocalSource {
   readonly #path: string;
   readonly #file: FileHandle;
-  #bytes = 0;
 
-  /** Errors are io_error for what is no file, or none that may be read. */
+  /** Opens a file. Rejects with io_error if it is not a regular file or cannot be read. */
   static async open(path: string): Promise<FileSource> {
     let file: FileHandle | undefined;
     try {
@@ -27,9 +25,9 @@ export class FileSource implements ByteSource {
   }
 
   private constructor(path: string, file: FileHandle, size: number) {
+    super(size);
     this.#path = path;
     this.#file = file;
-    this.size = size;
   }
 
   async read({ offset, into }: ReadPiece): Promise<void> {
@@ -37,41 +35,18 @@ export class FileSource implements ByteSource {
       const got = await this.#file.read(into, done, into.length - done, offset + done).catch((cause: unknown) => {
         throw failure(this.#path, cause);
       });
-      if (got.bytesRead === 0) {
-        const missing = into.length - done;
-        throw new QSFError('truncated', `${this.#path} ends ${missing} bytes before ${offset + into.length}.`);
-      }
+      if (got.bytesRead === 0) checkEnd(this.#path, offset + done, offset, into.length);
       done += got.bytesRead;
-      this.#bytes += got.bytesRead;
+      this.bytes += got.bytesRead;
     }
   }
 
-  accepted(): void {}
-
-  rejected(): void {}
-
-  async keep(_pieces: readonly Piece[]): Promise<void> {}
-
-  async restart(): Promise<void> {}
-
-  stats(): SourceStats {
-    return {
-      network: 0,
-      cache: 0,
-      blob: this.#bytes,
-      requests: 0,
-      cacheState: 'off',
-      cachedBytes: 0,
-      loaded: this.size,
-    };
-  }
-
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#file.close();
   }
 }
 
 function failure(path: string, cause: unknown): QSFError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = messageOf(cause);
   return new QSFError('io_error', `${path} could not be read: ${why}`, { cause });
 }

@@ -1,14 +1,18 @@
-// What Node does its own way: threads of its own, and files beside addresses. In place of ../platform.ts.
+// The parts of ../platform.ts that differ in Node: threads of its own, and files in addition to addresses. The build
+// uses it in place of that file.
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { QSFError } from '../errors.js';
 import { NodeWorker } from './thread.js';
 
-/** There is no private file system that a worker could keep models in. */
+/** Node has no private file system in which a worker could keep models. */
 export const keepsModels = false;
 
-/** An http(s) or file: address as it is, anything else as the file: address of a path. */
+/**
+ * Returns an http(s) or file: address without its fragment, and any other text as the file: address of a path. Throws
+ * bad_argument for other schemes.
+ */
 export function absolute(address: string | URL): string {
   const text = String(address);
   if (!/^[a-z][a-z\d+.-]+:/i.test(text)) return pathToFileURL(resolve(text)).href;
@@ -24,10 +28,10 @@ export function absolute(address: string | URL): string {
   return url.href;
 }
 
-/** An address or a path of one of the package's own files. */
+/** Returns the address of one of the package's own files, given as an address or a path. */
 export const ownFile = (_name: string, address: string | URL): string => absolute(address);
 
-/** Starts the worker; resolves once it listens. */
+/** Starts the worker. Resolves once it listens; rejects with unsupported_host. */
 export async function startWorker(given: string | undefined): Promise<Worker> {
   const worker = new NodeWorker(given ?? new URL('./node-worker.js', import.meta.url), { name: 'qsf' });
   await new Promise<void>((resolve, reject) => {

@@ -1,4 +1,5 @@
-// What a worker's script finds in a browser, where Node has it under other names. Loaded before everything else.
+// The names that a worker's script expects in a browser and that Node has under other names. Loaded before everything
+// else.
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 

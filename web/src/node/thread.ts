@@ -1,8 +1,8 @@
-// A thread of Node's behind the interface of a browser's worker.
+// A thread of Node with the interface of a browser's worker.
 import { Worker as Thread } from 'node:worker_threads';
 import type { TransferListItem } from 'node:worker_threads';
 
-/** What a script that runs in such a worker is told. */
+/** The data that a script in such a worker gets. */
 export interface WorkerData {
   name: string;
 }

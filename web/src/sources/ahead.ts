@@ -1,30 +1,35 @@
-// Reading ahead of who asks. A pass asks for the same pieces in the same order each time, so what came behind a piece
-// the last time is on its way before it is asked for, and neighbours in the file come as one run.
+// Reading ahead of need. Each pass reads the same pieces in the same order, so the piece that followed another the last
+// time is fetched before it is requested, and neighbours in the file are fetched as one run.
 import { MiB } from '../constants.js';
-import { Blocks } from './blocks.js';
+import { Blocks, LARGEST } from './blocks.js';
 
-/** Bytes of a run, unless a piece alone has more. */
+/** Bytes of a run, unless the supply states others or a single piece has more. */
 const RUN = MiB;
-/** Runs held: one that is being used, two on their way. */
+/** Runs in memory: one in use, two on their way. */
 const RUNS = 3;
-/** Pieces in their known order that make up for one that was in none; and how many of them count. */
+/** The number of expected pieces that make up for one unexpected piece, and the largest number that counts. */
 const SURPRISE = 4;
 const MOST_TRUST = 8;
-/** Pieces that are in no run, one after the other, before these are given up. */
+/** Consecutive pieces outside all runs after which the runs are given up. */
 const LOST = 2;
 
-/** Where runs come from. */
+/** The source of runs. */
 export interface Supply {
-  /** Bytes that nobody wants and that may be read along between two pieces. */
+  /** The most unwanted bytes between two pieces of one run. */
   readonly gap: number;
-  /** Fills `into`, or others of its size, with the bytes at `offset`; undefined when it gives up, now or after all. */
+  /** Bytes of a run. */
+  readonly run?: number;
+  /**
+   * Fills `into`, or other memory of its size, with the bytes at `offset`. Undefined means that it gives up, at once or
+   * when the promise settles; fewer bytes mean the same.
+   */
   fetch(offset: number, into: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | undefined> | undefined;
 }
 
 interface Piece {
   offset: number;
   size: number;
-  /** What was asked for behind it the last time, and what behind that. */
+  /** The piece that followed this one the last time, and the piece after that. */
   next?: Piece;
   third?: Piece;
 }
@@ -34,39 +39,42 @@ interface Run {
   end: number;
   last: Piece;
   bytes?: Uint8Array<ArrayBuffer> | undefined;
-  /** Settles when there are bytes, or will be none. */
+  /** Settles when the bytes are here, or will not come. */
   arriving: Promise<unknown>;
 }
 
 export class ReadAhead {
   readonly #supply: Supply;
   readonly #trial: Trial | undefined;
-  readonly #blocks = new Blocks();
+  readonly #run: number;
+  readonly #blocks: Blocks;
   readonly #pieces = new Map<number, Piece>();
-  /** In the order in which they are expected to be used. */
+  /** In the order of expected use. */
   #runs: Run[] = [];
   #before: Piece | undefined;
   #last: Piece | undefined;
-  /** Above 0 while pieces are asked for in the order that is known. */
+  /** Above 0 while pieces are requested in the known order. */
   #trust = 0;
   #lost = 0;
 
-  /** With a trial, it is done only where that finds it faster. */
+  /** With a trial, it reads ahead only while that makes passes faster. */
   constructor(supply: Supply, trial?: Trial) {
     this.#supply = supply;
+    this.#run = supply.run ?? RUN;
+    this.#blocks = new Blocks(this.#run);
     this.#trial = trial;
   }
 
   /**
-   * Fills `into` with what was read ahead from `offset` on, at once or when it has come; false where it was not, or the
-   * supply gave it up. Rejects with what the supply did.
+   * Fills `into` from a run that covers it, at once or when the run has arrived. False if no run does, or if the supply
+   * gave it up. Rejects with the supply's error.
    */
   read(offset: number, into: Uint8Array): boolean | Promise<boolean> {
     const piece = this.#learn(offset, into.length);
     if (this.#trust === MOST_TRUST) this.#trial?.pass(offset);
     const at = this.#runs.findIndex((run) => run.offset <= offset && offset + into.length <= run.end);
     const run = this.#runs[at];
-    // Before its block can be given to another run.
+    // Copies before the block can go to another run.
     const got = run && take(run, offset, into);
     this.#free(at);
     this.#lost = run ? 0 : this.#lost + 1;
@@ -76,7 +84,7 @@ export class ReadAhead {
     return got ?? false;
   }
 
-  /** Gives up what was read ahead and what is known, which may be of what the file no longer holds. */
+  /** Gives up all runs and the known order, because both may belong to an old version of the file. */
   forget(): void {
     this.#free();
     this.#pieces.clear();
@@ -85,8 +93,8 @@ export class ReadAhead {
   }
 
   /**
-   * Notes what came behind what. A look-up, which is another each time, is left out of it, and so is what had to make room
-   * for one and is asked for again.
+   * Notes the order of pieces. The order leaves out a look-up, which is another piece each time, and a piece that is
+   * requested again because a look-up evicted it.
    */
   #learn(offset: number, size: number): Piece {
     let piece = this.#pieces.get(offset);
@@ -109,15 +117,15 @@ export class ReadAhead {
     return piece;
   }
 
-  /** Asks for runs of what is expected behind what is on its way. */
+  /** Fetches runs of the pieces that are expected after the last run. */
   #fill(piece: Piece): void {
     let tip = this.#runs.at(-1)?.last ?? piece;
     while (this.#runs.length < RUNS && tip.next) {
       const { offset, size } = (tip = tip.next);
-      if (this.#runs.some((run) => run.offset <= offset && offset < run.end)) return;
+      if (size > LARGEST || this.#runs.some((run) => run.offset <= offset && offset < run.end)) return;
       let end = offset + size;
       for (let next = tip.next; next && next.offset >= end && next.offset <= end + this.#supply.gap; next = tip.next) {
-        if (next.offset + next.size - offset > RUN) break;
+        if (next.offset + next.size - offset > this.#run) break;
         tip = next;
         end = next.offset + next.size;
       }
@@ -127,13 +135,13 @@ export class ReadAhead {
       const run: Run = { offset, end, last: tip, arriving: fetched };
       this.#runs.push(run);
       const fail = () => (this.#runs = this.#runs.filter((other) => other !== run));
-      run.arriving = fetched.then((bytes) => (run.bytes = bytes) ?? fail());
-      // Who waits for it is told.
+      run.arriving = fetched.then((bytes) => (bytes?.length === end - offset ? (run.bytes = bytes) : fail()));
+      // The caller that waits for the run gets the error.
       run.arriving.catch(fail);
     }
   }
 
-  /** The first runs, or all: their blocks are for others once those who wait for bytes have them. */
+  /** Drops the first `count` runs. Their blocks are free once the callers that wait for bytes have them. */
   #free(count = RUNS): void {
     for (const run of this.#runs.splice(0, count)) {
       const give = () => run.bytes && this.#blocks.give(run.bytes);
@@ -142,7 +150,7 @@ export class ReadAhead {
   }
 }
 
-/** Fills `into` from a run, at once or when that has come; false if it came to nothing. */
+/** Fills `into` from a run, at once or when it has arrived. False if it brings no bytes. */
 function take(run: Run, offset: number, into: Uint8Array): boolean | Promise<boolean> {
   const copy = () => {
     if (run.bytes) into.set(run.bytes.subarray(offset - run.offset, offset - run.offset + into.length));
@@ -151,33 +159,42 @@ function take(run: Run, offset: number, into: Uint8Array): boolean | Promise<boo
   return run.bytes ? copy() : run.arriving.then(copy);
 }
 
-/** Passes before the first trial, since code that has just begun is slow. */
+/** Passes before the first trial, because code that has just started is slow. */
 const WARMING = 16;
 /** Passes of a trial, half of them with reading ahead, two at a time. */
 const TRIED = 8;
-/** Passes after which the next trial begins: soon where one was lost, in which something else may have had the machine. */
+/**
+ * Passes until the next trial. The interval is short after a trial that reading ahead lost, because another program may
+ * have slowed it down.
+ */
 const [SOONEST, LATEST] = [16, 128];
 
-/** What a pass may take of the other's time, since the second worker takes a core. */
+/**
+ * The largest ratio of the time with reading ahead to the time without at which it stays on, because the second worker
+ * takes a core.
+ */
 const WORTH = 0.9;
 const UNTRIED = [Infinity, Infinity];
 const shortest = (times: number[]) => times.sort((a, b) => a - b).slice(0, 2);
 const sum = (times: number[]) => times.reduce((a, b) => a + b);
 
-/** Finds out by the time that passes take whether they are faster with reading ahead: one thread less computes meanwhile. */
+/** Measures whether passes are faster with reading ahead, because one thread less computes meanwhile. */
 export class Trial {
   on = true;
-  /** With this piece a pass begins. */
+  /** The piece with which a pass begins. */
   #mark: number | undefined;
-  /** Since a trial's first, at which of them the next trial begins, and of the next one that is lost. */
+  /**
+   * The passes since the beginning of a trial, the number at which the next trial begins, and that number after the
+   * next lost trial.
+   */
   #pass = -WARMING - 1;
   #next = 0;
   #soon = SOONEST;
   #begun = 0;
-  /** Milliseconds of the two shortest passes without and with: of passes that vary much one may be short. */
+  /** Milliseconds of the two shortest passes without and with reading ahead. A single one may be short by chance. */
   #best = [UNTRIED, UNTRIED];
 
-  /** Tells of a piece that is asked for. */
+  /** Notes a piece that is requested. */
   pass(offset: number): void {
     if (offset !== (this.#mark ??= offset)) return;
     const now = performance.now();

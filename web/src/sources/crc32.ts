@@ -15,7 +15,7 @@ for (let slice = 1; slice < SLICES; slice++) {
   }
 }
 
-/** CRC-32 of `bytes`, continuing from `crc` (0 to begin), as an unsigned number. */
+/** Returns the CRC-32 of `bytes`, continued from `crc` (0 to begin), as an unsigned number. */
 export function crc32(bytes: Uint8Array, crc = 0): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = tables as [
     Int32Array,

@@ -1,54 +1,63 @@
-// A worker that fills shared memory from a kept model while this one computes, by a handle of its own. What is to be read and
-// what has been stands in memory that both see: a message for each piece would take as long as copying it.
+// A worker that fills shared memory from a kept model while this one computes, through a handle of its own. Reads and
+// their ends are in memory that both see, because a message for each piece would take as long as a copy of it.
 import { KiB } from '../constants.js';
-import { tick } from '../tick.js';
+import { tick } from '../worker/tick.js';
 import { Opening, PATIENCE, startBeside } from './beside.js';
 import { SyncFile, openHandle } from './opfs.js';
 
-/** The worker's name, by which the one script knows what it is. */
+/** The worker's name, which states its task to the script. */
 export const FILLER = 'qsf-filler';
-/** Bytes that are read sooner than another worker is asked. */
+/** Reads of fewer bytes are faster without another worker. */
 const FEW = 16 * KiB;
 /** Milliseconds that the worker sleeps before it gives messages a turn. */
 const SLEEP = 1000;
-/** Milliseconds between two looks at a read that is not to be cut off. */
+/** Milliseconds between two checks of a read that must not be interrupted. */
 const LOOK = 10;
-/** Milliseconds in which a thread looks for what it waits for before it sleeps, since waking up takes as long. */
+/** Milliseconds for which a thread polls before it sleeps, because waking up takes as long. */
 const AWAKE = 0.1;
-/** Looks between two at the clock. */
+/** Polls between two readings of the clock. */
 const LOOKS = 100;
-/** Sleeps in a row after which a thread looks before every so manieth alone: both may have to share a processor. */
+/**
+ * After IN_VAIN sleeps in a row, a thread polls only before one in SELDOM sleeps, because both threads may share a
+ * processor.
+ */
 const [IN_VAIN, SELDOM] = [4, 16];
 
-/** What both see: what the worker does, how many reads were asked for and how many have ended well, then the reads in turn. */
+/**
+ * The shared memory: the worker's state, the number of requested reads, the number of reads that have succeeded, the
+ * number of sleeping threads, then the reads in a ring.
+ */
 const DOING = 0;
 const ASKED = 1;
 const DONE = 2;
 const SLEEPERS = 3;
 const READS = 4;
-/** Where a read begins in the file, in two halves; where it goes, and its bytes: with none the worker lets go of the file. */
+/**
+ * Words of a read: its offset in the file in two halves, its offset in memory, and its size. A read of no bytes makes
+ * the worker close the file.
+ */
 const WORDS = 4;
-/** Reads that have a place, one of which is to let go of the file; a power of two. */
+/** Reads in the ring, one of which is for closing the file; a power of two. */
 const MOST = 64;
 const [IDLE, READING, ENDED] = [0, 1, 2];
 const HALF = 2 ** 32;
 
 type Read = [high: number, low: number, at: number, size: number];
 const place = (read: number) => READS + WORDS * (read & (MOST - 1));
-/** Counts go round as their places in memory do. */
+/** Returns the next count. Counts wrap around as their places in memory do. */
 const after = (count: number) => (count + 1) | 0;
 
 /** One thread that waits for counts. */
 class Waiter {
   readonly #state: Int32Array;
-  /** How often in a row it slept. */
+  /** Sleeps in a row. */
   #slept = 0;
 
   constructor(state: Int32Array) {
     this.#state = state;
   }
 
-  /** Whether a count is another one now, or is so many milliseconds later: looks for a while before it sleeps. */
+  /** Whether a count changes within `ms` milliseconds. Polls for a while before it sleeps. */
   changed(at: number, count: number, ms: number): boolean {
     if (Atomics.load(this.#state, at) !== count) return true;
     if ((this.#slept < IN_VAIN || this.#slept % SELDOM === 0) && this.#look(at, count)) {
@@ -59,7 +68,7 @@ class Waiter {
     Atomics.add(this.#state, SLEEPERS, 1);
     Atomics.wait(this.#state, at, count, ms);
     Atomics.sub(this.#state, SLEEPERS, 1);
-    // Who wakes may do so for a count that has been seen already.
+    // A notification may be for a change that was already seen.
     return Atomics.load(this.#state, at) !== count;
   }
 
@@ -72,7 +81,7 @@ class Waiter {
   }
 }
 
-/** Sets a count, and wakes who sleeps until then. */
+/** Sets a count, and wakes the threads that sleep until it changes. */
 function change(state: Int32Array, at: number, count: number): void {
   Atomics.store(state, at, count);
   if (Atomics.load(state, SLEEPERS) > 0) Atomics.notify(state, at);
@@ -84,7 +93,7 @@ interface Given {
   state: Int32Array;
 }
 
-/** In that worker: opens the file that the first message brings and reads what is asked for. */
+/** Runs in that worker: opens the file of the first message and serves the reads. */
 export function serveFills(): void {
   const serve = async ({ file, memory, state }: Given) => {
     const model = new SyncFile(await openHandle(file));
@@ -110,7 +119,7 @@ export function serveFills(): void {
   globalThis.onmessage = ({ data }: MessageEvent<Given>) => serve(data).then(end, end);
 }
 
-/** The worker seen from here. Once it has failed, or is late, it is ended and fills nothing. */
+/** The worker from this side. After a failure or a late answer it is terminated and fills nothing. */
 export class Filler {
   readonly #state = new Int32Array(new SharedArrayBuffer((READS + WORDS * MOST) * Int32Array.BYTES_PER_ELEMENT));
   readonly #waiter = new Waiter(this.#state);
@@ -118,27 +127,27 @@ export class Filler {
   /** Whether it fills. */
   isOpen = false;
   readonly #opening = new Opening();
-  /** Who waits for reads, in the order of what was asked. */
+  /** The callers that wait for reads, in the order of the reads. */
   readonly #waiting: ((isThere: boolean) => void)[] = [];
   #asked = 0;
   #told = 0;
-  /** When something was told last, or first asked for since. */
+  /** The time of the last success, or of the first read after an idle time. */
   #since = 0;
 
-  /** Fills places in `memory`. */
+  /** Fills parts of `memory`. */
   constructor(file: FileSystemFileHandle, memory: SharedArrayBuffer) {
     const told = (isOpen: boolean) => {
       if (!isOpen) return this.#end();
       this.isOpen = true;
       this.#opening.settle();
     };
-    this.#worker = startBeside(FILLER, told, () => this.#end());
-    this.#worker?.postMessage({ file, memory, state: this.#state } satisfies Given);
+    const given: Given = { file, memory, state: this.#state };
+    this.#worker = startBeside(FILLER, given, told, () => this.#end());
   }
 
   /**
-   * Fills a place; false when it gives up, now or after all, and undefined where there is too much to do or too little. Nothing
-   * is written there once the promise has settled.
+   * Fills `into`. Undefined if the read is too small or too many reads wait; false if the worker gives up, now or
+   * later. Nothing is written to `into` after the promise has settled.
    */
   fill(offset: number, into: Uint8Array): Promise<boolean> | undefined {
     if (!this.isOpen || into.length < FEW || this.#waiting.length === MOST - 1) return undefined;
@@ -157,7 +166,7 @@ export class Filler {
     return this.#told !== before;
   }
 
-  /** Resolves when the worker has let go of the file. */
+  /** Resolves when the worker has closed the file. */
   async close(): Promise<void> {
     if (!this.#worker) return;
     const letGo = async () => this.isOpen && (await this.#ask(0, 0, 0));
@@ -172,13 +181,15 @@ export class Filler {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Tells of the reads that have ended well. */
+  /** Settles the reads that have succeeded. */
   #tell(): void {
     const done = Atomics.load(this.#state, DONE);
     for (; this.#told !== done; this.#told = after(this.#told)) this.#waiting.shift()!(true);
   }
 
-  /** A read that is under way is waited for: its bytes would come when others may lie there. */
+  /**
+   * Waits for a read that is under way, because its bytes could otherwise arrive when the memory has other contents.
+   */
   #end(): void {
     this.isOpen = false;
     this.#opening.settle();

@@ -1,8 +1,8 @@
-// A model at an address: HTTP ranges, and the cache in front of them. Bytes are vouched for in the cache only after
-// their CRC was right. What comes from the network or from a cache that another tab writes is checked each time; what
-// lies where nobody else writes, once: when it comes, or when it is first read.
+// A model at an address: HTTP ranges, and the cache in front of them. The cache vouches for bytes only after their CRC
+// was right. Bytes from the network, or from a cache that another tab writes, are checked at each read. Bytes in a file
+// that only this source writes are checked once, when they arrive or when they are first read.
+import type { Network } from '../contract.js';
 import { QSFError } from '../errors.js';
-import type { NetworkOptions } from '../types.js';
 import { ReadAhead } from './ahead.js';
 import { Blocks } from './blocks.js';
 import { crc32 } from './crc32.js';
@@ -10,55 +10,68 @@ import { HttpFile, MERGE } from './http.js';
 import type { Want } from './http.js';
 import type { Identity } from './journal.js';
 import type { ModelCache } from './model-cache.js';
-import { RangeSet, takeRun } from './ranges.js';
+import { RangeSet, endOf, takeRun } from './ranges.js';
+import type { Range } from './ranges.js';
 import { sleep } from './retry.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from './source.js';
 import { WholeFile } from './whole.js';
 
-/** How long a complete cache waits for the server to say whether the file is still the same, in milliseconds. */
+/** Milliseconds that a complete cache waits for the server's answer whether the file is unchanged. */
 const REVALIDATION = 3000;
+
+/** Gets sentences about delays that the user may notice. */
+export type Warn = (sentence: string) => void;
 
 export class HttpSource implements ByteSource {
   size = 0;
   onLoaded: (() => void) | undefined;
   readonly #url: string;
-  readonly #network: NetworkOptions;
+  readonly #network: Network;
   readonly #cache: ModelCache | undefined;
+  readonly #warn: Warn | undefined;
   #http!: HttpFile;
   #head: Uint8Array | undefined;
   #whole: WholeFile | undefined;
-  /** Bytes given to the engine or kept, and right. */
+  /** Ranges that the engine has received, except those that it rejected. */
   #here = new RangeSet();
-  /** Ranges that lie where only this source writes, and whose bytes it has checked. */
+  /** Ranges in a file that only this source writes, with checked bytes. */
   #checked = new RangeSet();
-  /** Reads without CRC, kept until the engine accepts them. */
-  #unvouched: { offset: number; bytes: Uint8Array }[] = [];
+  /** Reads without CRC that wait for the engine to accept them; their bytes are in the cache's file. */
+  #unvouched: Range[] = [];
   /** Reads under way, by offset. */
   #flying = new Map<number, Promise<void>>();
-  /** What is fetched for the cache alone lies here meanwhile. */
-  readonly #blocks = new Blocks();
-  /** What is kept nowhere. */
+  /** Memory for bytes that are fetched for the cache alone. */
+  readonly #blocks = new Blocks(MERGE.bytes);
+  /** Reads ahead in files that are not cached. */
   readonly #ahead = new ReadAhead({
     gap: MERGE.gap,
     fetch: (offset, into) => this.#http.read(offset, into).then(() => into),
   });
+  /** Offsets of pieces that must not be requested from the server. */
+  #hidden = new Set<number>();
   #pieces: readonly Piece[] = [];
+  /** The number of leading pieces of `#pieces` that were found in the cache. */
+  #first = 0;
   #pending: Piece[] = [];
   #kept: { resolve: () => void; reject: (error: unknown) => void } | undefined;
   #cacheBytes = 0;
   #earlier = { network: 0, requests: 0 };
 
-  /** Finds out size and version of the file; without the server, from a complete cache. */
-  static async open(url: string, cache: ModelCache | undefined, network: NetworkOptions): Promise<HttpSource> {
-    const source = new HttpSource(url, cache, network);
+  /**
+   * Finds the file's size and version; without the server, from a complete cache. `warn` gets a sentence for each
+   * retry, also later.
+   */
+  static async open(url: string, cache: ModelCache | undefined, network: Network, warn?: Warn): Promise<HttpSource> {
+    const source = new HttpSource(url, cache, network, warn);
     await source.#begin();
     return source;
   }
 
-  private constructor(url: string, cache: ModelCache | undefined, network: NetworkOptions) {
+  private constructor(url: string, cache: ModelCache | undefined, network: Network, warn: Warn | undefined) {
     this.#url = url;
     this.#cache = cache;
     this.#network = network;
+    this.#warn = warn;
   }
 
   async #begin(): Promise<void> {
@@ -66,6 +79,7 @@ export class HttpSource implements ByteSource {
       ...this.#network,
       origin: globalThis.location?.origin,
       cacheMode: this.#cache?.owned ? 'no-store' : 'default',
+      onRetry: this.#warn,
     });
     this.#http = http;
     http.onBytes = () => this.onLoaded?.();
@@ -90,7 +104,7 @@ export class HttpSource implements ByteSource {
     if (!same) this.#cache?.reset({ url: this.#url, validator: remote.validator, size: this.size });
   }
 
-  /** Whether a complete cache is what the server has, as far as can be told: without the server it is. */
+  /** Whether a complete cache still equals the server's file. Without an answer of the server it does. */
   async #stillSame(kept: Identity): Promise<boolean> {
     if (globalThis.navigator?.onLine === false) return true;
     const late = new AbortController();
@@ -101,11 +115,20 @@ export class HttpSource implements ByteSource {
       if (!remote) return true;
       return remote.validator === kept.validator && (remote.size ?? kept.size) === kept.size;
     } catch (error) {
-      // Refused for good: the real request will tell why.
+      // An answer that refuses for good: the real request reports the reason.
       return error instanceof QSFError && error.code === 'network_error';
     } finally {
       late.abort();
     }
+  }
+
+  /** A whole response answers every read, and a complete cache requests only bytes that it has lost. */
+  get isWatched(): boolean {
+    return !this.#whole && !this.#cache?.complete;
+  }
+
+  get keeps(): boolean {
+    return this.#cache?.writable ?? false;
   }
 
   read(piece: ReadPiece): Promise<void> | undefined {
@@ -123,18 +146,21 @@ export class HttpSource implements ByteSource {
   }
 
   accepted(): void {
-    for (const { offset, bytes } of this.#unvouched.splice(0)) this.#keep(offset, bytes);
+    for (const { offset, size } of this.#unvouched.splice(0)) this.#vouch(offset, size);
+    this.#settle();
   }
 
   rejected(offset: number, size: number): void {
     this.#checked.remove(offset, size);
     this.#here.remove(offset, size);
+    this.#unvouched = this.#unvouched.filter((range) => range.offset !== offset);
     if (this.#cache?.verified.covers(offset, size)) this.#cache.drop(offset, size);
   }
 
   keep(pieces: readonly Piece[]): Promise<void> {
     if (!this.#cache?.writable) return Promise.resolve();
     this.#pieces = pieces;
+    this.#first = 0;
     this.#pending = pieces.filter((piece) => !this.#has(piece)).sort((a, b) => a.offset - b.offset);
     return new Promise((resolve, reject) => {
       this.#kept = { resolve, reject };
@@ -148,8 +174,13 @@ export class HttpSource implements ByteSource {
     });
   }
 
+  hide(pieces: readonly Piece[]): void {
+    this.#hidden = new Set(pieces.map(({ offset }) => offset));
+  }
+
   async restart(): Promise<void> {
     await this.#end();
+    this.#hidden = new Set();
     this.#ahead.forget();
     this.#earlier = {
       network: this.#earlier.network + this.#http.bytes,
@@ -185,7 +216,7 @@ export class HttpSource implements ByteSource {
     };
   }
 
-  /** Closes it and keeps nothing. */
+  /** Closes the source and keeps nothing. */
   async forget(): Promise<void> {
     const { identity } = this.#cache ?? {};
     if (identity) this.#cache?.reset(identity);
@@ -205,14 +236,25 @@ export class HttpSource implements ByteSource {
     await Promise.allSettled(this.#flying.values());
   }
 
-  /** true: done; false: not there, or wrong; a promise that ends in reading from the network if need be. */
+  /** True: done. False: not cached, or wrong. A promise falls back to the network if need be. */
   #fromCache(piece: ReadPiece): boolean | Promise<void> {
     const { offset, into } = piece;
     if (!this.#cache?.verified.covers(offset, into.length)) return false;
-    const reading = this.#cache.read(offset, into);
+    // The cache no longer vouches for bytes that cannot be read, so that they are fetched and written again, once.
+    const isLost = () => {
+      this.#cache!.drop(offset, into.length);
+      return false;
+    };
+    let reading: Promise<void> | undefined;
+    try {
+      reading = this.#cache.read(offset, into);
+    } catch {
+      return isLost();
+    }
     if (reading === undefined) return this.#keptRight(piece);
-    const fetch = () => this.#fetch(piece);
-    return reading.then(() => (this.#keptRight(piece) ? undefined : fetch()), fetch);
+    return reading
+      .then(() => this.#keptRight(piece), isLost)
+      .then((isRight) => (isRight ? undefined : this.#fetch(piece)));
   }
 
   #fromHead(piece: ReadPiece): boolean {
@@ -225,7 +267,7 @@ export class HttpSource implements ByteSource {
     return true;
   }
 
-  /** Whether bytes from the cache are right; those that are not are dropped there. */
+  /** Whether bytes from the cache are right. Drops wrong bytes from it. */
   #keptRight(piece: ReadPiece): boolean {
     const { offset, into, crc } = piece;
     if (crc !== undefined && !this.#checked.covers(offset, into.length)) {
@@ -242,9 +284,16 @@ export class HttpSource implements ByteSource {
 
   async #fetch(piece: ReadPiece): Promise<void> {
     const { offset, into } = piece;
+    if (this.#hidden.has(offset) && !this.#whole) throw this.#lost(piece);
     const flying = this.#flying.get(offset);
     if (flying) {
       await flying.catch(() => {});
+    } else if (this.#cache?.arrives && !this.#whole) {
+      const { closing } = this.#http;
+      await this.#cache.arrives(offset, into.length, closing);
+      closing.throwIfAborted();
+    }
+    if (flying || this.#cache?.arrives) {
       const kept = this.#fromCache(piece);
       if (kept === true) return;
       if (kept !== false) return kept;
@@ -256,29 +305,50 @@ export class HttpSource implements ByteSource {
     this.#take(piece);
   }
 
-  /** Has wrong bytes fetched again once; throws when they still are. */
+  /**
+   * Returns the error for a hidden piece that is wrong or no longer cached. It is fetched when the model is opened
+   * again.
+   */
+  #lost({ offset, into }: ReadPiece): QSFError {
+    if (this.#cache?.verified.covers(offset, into.length)) this.#cache.drop(offset, into.length);
+    const url = this.#url;
+    return new QSFError(
+      'file_changed',
+      `A part of the kept copy of ${url} is lost: open the model again. A fetch now would show its server parts of the text.`,
+      { url },
+    );
+  }
+
+  /** Fetches wrong bytes again once. Throws bad_checksum if they are wrong again. */
   async #check(piece: ReadPiece, again: () => Promise<void>): Promise<void> {
     if (isRight(piece)) return;
     await again();
     if (!isRight(piece)) throw badPiece(this.#url, piece.offset, piece.into.length);
   }
 
-  /** Bytes came for the engine; those without CRC it judges itself. */
+  /** Accounts for bytes that arrived for the engine. Without a CRC, the engine judges them itself. */
   #take({ offset, into, crc }: ReadPiece): void {
-    if (crc === undefined) this.#unvouched.push({ offset, bytes: into.slice() });
-    else this.#keep(offset, into);
+    if (crc !== undefined) this.#keep(offset, into);
+    else if (this.#put(offset, into)) this.#unvouched.push({ offset, size: into.length });
     this.#arrived(offset, into.length);
   }
 
-  /** Puts bytes that are right into the cache. */
+  /** Puts right bytes into the cache. */
   #keep(offset: number, bytes: Uint8Array): void {
-    const cache = this.#cache;
-    if (!cache || cache.verified.covers(offset, bytes.length)) return;
-    if (this.#whole?.inCache || cache.write(offset, bytes)) {
-      cache.mark(offset, bytes.length);
-      this.#checked.add(offset, bytes.length);
-    }
+    if (this.#put(offset, bytes)) this.#vouch(offset, bytes.length);
     this.#settle();
+  }
+
+  /** Puts bytes into the cache's file if it lacks them. Returns whether the cache may vouch for them. */
+  #put(offset: number, bytes: Uint8Array): boolean {
+    const cache = this.#cache;
+    if (!cache || cache.verified.covers(offset, bytes.length)) return false;
+    return this.#whole?.inCache === true || cache.write(offset, bytes);
+  }
+
+  #vouch(offset: number, size: number): void {
+    this.#cache!.mark(offset, size);
+    this.#checked.add(offset, size);
   }
 
   #arrived(offset: number, size: number): void {
@@ -298,17 +368,33 @@ export class HttpSource implements ByteSource {
     return this.#cache!.verified.covers(offset, size);
   }
 
-  /** The next pieces to fetch in the background, as one request. */
+  /** Returns the next pieces to fetch in the background, as one request into one block. */
   #nextRun(): Want[] {
     this.#pending = this.#pending.filter((piece) => !this.#has(piece));
     const free = this.#pending.filter((piece) => !this.#flying.has(piece.offset));
     const run = this.#cache!.writable ? takeRun(free, MERGE) : [];
-    this.#pending = this.#pending.filter((piece) => !run.includes(piece));
-    return run.map((piece) => this.#want(piece));
+    const [first] = run;
+    if (!first) return [];
+    const taken = new Set(run);
+    this.#pending = this.#pending.filter((piece) => !taken.has(piece));
+    let block: Uint8Array<ArrayBuffer>;
+    try {
+      block = this.#blocks.take(endOf(run) - first.offset);
+    } catch (error) {
+      this.#giveUp(error);
+      return [];
+    }
+    let used = run.length;
+    const done = () => {
+      if (--used === 0) this.#blocks.give(block);
+    };
+    return run.map((piece) => {
+      const at = piece.offset - first.offset;
+      return this.#want(piece, block.subarray(at, at + piece.size), done);
+    });
   }
 
-  #want(piece: Piece): Want {
-    const into = this.#blocks.take(piece.size);
+  #want(piece: Piece, into: Uint8Array<ArrayBuffer>, done: () => void): Want {
     let want!: Want;
     const fetched = new Promise<void>((resolve, reject) => {
       want = { offset: piece.offset, size: piece.size, into, resolve, reject };
@@ -318,21 +404,19 @@ export class HttpSource implements ByteSource {
       await this.#check({ offset, into, crc }, () => this.#http.read(offset, into));
       this.#keep(piece.offset, into);
     });
-    const free = () => this.#blocks.give(into);
-    flight.then(free, free);
+    flight.then(done, done);
     this.#fly(piece.offset, flight);
-    flight.catch((error: unknown) => {
-      this.#http.background = undefined;
-      this.#kept?.reject(error);
-      this.#kept = undefined;
-    });
+    flight.catch((error: unknown) => this.#giveUp(error));
     return want;
   }
 
-  /** Ends keep() when everything is there, or when the browser takes no more. */
+  /** Ends keep() when all pieces are cached, or when the browser takes no more. */
   #settle(): void {
     if (!this.#kept) return;
-    const all = this.#pieces.every((piece) => this.#has(piece));
+    const pieces = this.#pieces;
+    while (this.#first < pieces.length && this.#has(pieces[this.#first]!)) this.#first++;
+    // A piece may have been dropped after the check above.
+    const all = this.#first === pieces.length && pieces.every((piece) => this.#has(piece));
     if (!all && this.#cache!.writable) return;
     if (all && this.#unvouched.length === 0) this.#cache!.markComplete();
     this.#http.background = undefined;
@@ -340,30 +424,43 @@ export class HttpSource implements ByteSource {
     this.#kept = undefined;
   }
 
-  /** Checks what the whole file's stream has brought, and keeps it. */
+  /** Ends keep() in failure. */
+  #giveUp(error: unknown): void {
+    this.#http.background = undefined;
+    this.#kept?.reject(error);
+    this.#kept = undefined;
+  }
+
+  /** Checks the arrived bytes of the whole file's stream, and keeps them. */
   #verifyArrived(): void {
     this.onLoaded?.();
     const whole = this.#whole!;
     if (!this.#kept) return;
-    while (this.#pending.length > 0 && this.#pending[0]!.offset + this.#pending[0]!.size <= whole.arrived) {
-      const piece = this.#pending.shift()!;
-      if (this.#has(piece)) continue;
-      const bytes = this.#blocks.take(piece.size);
-      whole.copy(piece.offset, bytes);
-      const right = crc32(bytes) === piece.crc;
-      if (right) this.#keep(piece.offset, bytes);
-      this.#blocks.give(bytes);
-      if (!right) {
-        this.#kept?.reject(badPiece(this.#url, piece.offset, piece.size));
-        this.#kept = undefined;
-        return;
+    try {
+      while (this.#pending.length > 0 && endOf([this.#pending[0]!]) <= whole.arrived) {
+        const piece = this.#pending.shift()!;
+        if (!this.#has(piece)) this.#verify(piece, whole);
       }
+      this.#settle();
+      if (whole.failure) this.#giveUp(whole.failure.error);
+    } catch (error) {
+      this.#giveUp(error);
     }
-    this.#settle();
+  }
+
+  #verify({ offset, size, crc }: Piece, whole: WholeFile): void {
+    const bytes = this.#blocks.take(size);
+    try {
+      whole.copy(offset, bytes);
+      if (crc32(bytes) !== crc) throw badPiece(this.#url, offset, size);
+      this.#keep(offset, bytes);
+    } finally {
+      this.#blocks.give(bytes);
+    }
   }
 }
 
-/** Whether bytes have their CRC, where it is known. */
+/** Whether bytes have their CRC; true if it is not known. */
 function isRight({ into, crc, crc32: own }: ReadPiece): boolean {
   return crc === undefined || (own?.() ?? crc32(into)) === crc;
 }
@@ -372,5 +469,6 @@ function badPiece(url: string, offset: number, size: number): QSFError {
   return new QSFError(
     'bad_checksum',
     `The ${size} bytes at ${offset} of ${url} do not have the checksum that the file states.`,
+    { url },
   );
 }

@@ -1,27 +1,26 @@
 // Byte ranges over HTTP (RFC 9110, section 14): merged, several in flight, retried with back-off, bound to one version
 // of the file. Bytes are handed on as they arrive.
 import { KiB, MiB } from '../constants.js';
-import { QSFError } from '../errors.js';
-import type { NetworkOptions } from '../types.js';
-import { takeRun } from './ranges.js';
+import type { Network } from '../contract.js';
+import { QSFError, messageOf } from '../errors.js';
+import { endOf, takeRun } from './ranges.js';
+import { evidenceOf } from './refusal.js';
 import { release } from './release.js';
 import { DEFAULT_RETRY, isTransient, retryDelay, sleep } from './retry.js';
 import type { RetryPolicy } from './retry.js';
 
-/** The first request asks for this much, so that most files' tables come with it. */
+/** Bytes of the first request, enough for most files' tables. */
 export const HEAD_BYTES = 64 * KiB;
-/** Milliseconds that a server has to show that it is there. */
-const PROBE_TIMEOUT = 3000;
 export const MERGE = { bytes: 2 * MiB, gap: 4 * KiB };
 
-/** What a server says of a file. */
+/** The server's information about a file. */
 export interface RemoteFile {
-  /** undefined when the server does not tell, or tells the size of an encoding. */
+  /** Undefined if the server states no size, or the size of an encoding. */
   size: number | undefined;
   validator: string | null;
-  /** The first bytes, where ranges are answered. */
+  /** The first bytes, if the server answers ranges. */
   head: Uint8Array | undefined;
-  /** The whole file's response, where they are not. */
+  /** The response with the whole file, if it does not. */
   whole: Response | undefined;
 }
 
@@ -34,19 +33,21 @@ export interface Want {
   reject(error: unknown): void;
 }
 
-export interface HttpOptions extends NetworkOptions {
+export interface HttpOptions extends Network {
   fetch?: typeof fetch;
-  /** The origin of the page: If-Range is not sent elsewhere, because it would need the other server's consent. */
+  /** The origin of the page. If-Range is not sent elsewhere, because it would need the other server's consent. */
   origin?: string;
-  /** Given to fetch(). */
+  /** Passed to fetch(). */
   cacheMode?: RequestCache;
+  /** Gets a sentence about each failure after which the server is asked again. */
+  onRetry?: ((sentence: string) => void) | undefined;
 }
 
 export class HttpFile {
   readonly url: string;
   requests = 0;
   bytes = 0;
-  /** Gives the next request's worth when nothing urgent is wanted; set by who fills a cache. */
+  /** Returns the wants of the next request when no urgent read waits. Set by a source that fills a cache. */
   background: (() => Want[]) | undefined;
   /** Called when bytes have arrived. */
   onBytes: (() => void) | undefined;
@@ -62,6 +63,13 @@ export class HttpFile {
   #size: number | undefined;
   #validator: string | null = null;
   #ifRange: string | undefined;
+  /** The last try that was reported since bytes arrived. */
+  #told = 0;
+
+  /** Aborts with close(). */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
 
   constructor(url: string, options: HttpOptions = {}) {
     this.url = url;
@@ -76,43 +84,21 @@ export class HttpFile {
     this.#timeout = options.timeout ?? 30_000;
   }
 
-  /** Asks for the beginning of the file, which tells its size, its version and whether ranges are answered. */
+  /** Requests the beginning of the file, and so finds its size, its version and whether ranges are answered. */
   async open(): Promise<RemoteFile> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#probe();
       } catch (error) {
-        if (attempt === 1 && isRefused(error)) await this.#checkShared();
         await this.mayRetry(error, attempt);
       }
     }
   }
 
   /**
-   * Throws network_error where another origin's server answers but does not let this page read what it says, which a
-   * browser tells nobody apart from a server that is away.
+   * Returns the server's information about the file from one request without its bytes. Rejects with network_error if
+   * the server does not answer.
    */
-  async #checkShared(): Promise<void> {
-    const { origin } = this.#options;
-    if (origin === undefined || new URL(this.url).origin === origin) return;
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(PROBE_TIMEOUT)]);
-    try {
-      await this.#fetch(this.url, { method: 'HEAD', mode: 'no-cors', signal });
-    } catch {
-      return;
-    }
-    const named = Object.keys(this.#options.headers ?? {});
-    const sent = `Access-Control-Allow-Origin: ${origin}`;
-    const asked = ['Range', ...named].join(', ');
-    throw new QSFError(
-      'network_error',
-      `${this.url} answers, but does not let pages of ${origin} read it (CORS): its server must send ${sent}, allow the ` +
-        `request headers ${asked}, and expose Content-Range and ETag.`,
-      { url: this.url },
-    );
-  }
-
-  /** What the server says of the file, asked once and without its bytes; network_error when it does not answer. */
   async check(): Promise<Pick<RemoteFile, 'size' | 'validator'>> {
     try {
       const response = await this.#request({}, 'HEAD');
@@ -121,11 +107,11 @@ export class HttpFile {
       return { size: wholeSize(response), validator };
     } catch (error) {
       if (!(error instanceof Transient)) throw error;
-      throw new QSFError('network_error', `${this.url} could not be asked for: ${error.message}.`);
+      throw new QSFError('network_error', `${this.url} could not be asked for: ${error.message}.`, { url: this.url });
     }
   }
 
-  /** Later responses must be of this version of the file. */
+  /** Binds later responses to this version of the file. */
   expect(size: number, validator: string | null): void {
     this.#size = size;
     this.#validator = validator;
@@ -139,7 +125,7 @@ export class HttpFile {
     });
   }
 
-  /** Makes requests while there is something to ask for. */
+  /** Starts requests until nothing is wanted or enough are in flight. */
   pump(): void {
     while (this.#active < this.#parallel && !this.#closing.signal.aborted) {
       const run = this.#urgent.length > 0 ? takeRun(this.#urgent, MERGE) : (this.background?.() ?? []);
@@ -152,7 +138,10 @@ export class HttpFile {
     }
   }
 
-  /** The whole file from its first byte, for servers that answer nothing else; retried by the caller. */
+  /**
+   * Returns the response with the whole file from its first byte, for servers that answer no ranges. The caller
+   * retries.
+   */
   async whole(): Promise<Response> {
     const response = await this.#request({});
     if (response.status !== 200) throw statusError(this.url, response);
@@ -160,27 +149,43 @@ export class HttpFile {
     return response;
   }
 
-  /** Waits before try `attempt` + 1, or throws what stands in its way. */
+  /** Waits before try `attempt` + 1, or throws the final error. */
   async mayRetry(error: unknown, attempt: number): Promise<void> {
     if (!(error instanceof Transient)) throw error;
+    if (attempt > this.#policy.retries) throw await this.#givenUp(error, attempt);
+    const wait = retryDelay(this.#policy, attempt, error.retryAfter);
+    // Several requests may fail together.
+    if (attempt > this.#told) this.#options.onRetry?.(this.#again(error, attempt, wait));
+    this.#told = Math.max(this.#told, attempt);
+    await sleep(wait, this.#closing.signal);
+  }
+
+  #again({ message, status }: Transient, attempt: number, wait: number): string {
+    const what = status === undefined ? `could not be read: ${message}` : `answered ${status}`;
+    const which = `try ${attempt + 1} of ${this.#policy.retries + 1}`;
+    return `${this.url} ${what}; it is asked again in ${(wait / 1000).toFixed(1)} s (${which}).`;
+  }
+
+  /** Returns the error after the last try. */
+  async #givenUp({ message, status, answered }: Transient, tries: number): Promise<QSFError> {
     const { url } = this;
-    if (attempt > this.#policy.retries) {
-      throw error.status === undefined
-        ? new QSFError('network_error', `${this.url} could not be read${tries(attempt)}: ${error.message}.`, { url })
-        : new QSFError('http_status', `${this.url} answered ${error.status}${tries(attempt)}.`, {
-            url,
-            status: error.status,
-          });
-    }
-    await sleep(retryDelay(this.#policy, attempt, error.retryAfter), this.#closing.signal);
+    const times = tries === 1 ? '' : ` in ${tries} tries`;
+    if (status !== undefined) return new QSFError('http_status', `${url} answered ${status}${times}.`, { url, status });
+    const { origin, headers, credentials } = this.#options;
+    const refused = { url, origin, headers, credentials, fetch: this.#fetch, signal: this.#closing.signal };
+    const seen = await evidenceOf(refused, answered);
+    const why = seen ? `${message}; ${seen.why}` : message;
+    return new QSFError(seen?.code ?? 'network_error', `${url} could not be read${times}: ${why}.`, { url });
   }
 
-  /** The error for a body that lacks bytes. */
+  /** Returns the error for a body that lacks bytes. */
   endedEarly(bytes: number): Error {
-    return new Transient(`the connection ended ${bytes} bytes early`, null);
+    return new Transient(`the connection ended ${bytes} bytes early`);
   }
 
-  /** Every chunk of a response's body, valid until the next is asked for; a stalled one ends in an error. */
+  /**
+   * Yields each chunk of a response's body, valid until the next one is requested. Throws if no chunk arrives in time.
+   */
   async *chunks(response: Response): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const reader = response.body!.getReader();
     try {
@@ -188,13 +193,14 @@ export class HttpFile {
         const { done, value } = await withTimeout(reader.read(), this.#timeout, this.#closing.signal);
         if (done) return;
         this.bytes += value.length;
+        this.#told = 0;
         yield value;
         this.onBytes?.();
         release(value, response);
       }
     } catch (error) {
       this.#closing.signal.throwIfAborted();
-      throw new Transient(error instanceof Error ? error.message : String(error), null);
+      throw new Transient(messageOf(error));
     } finally {
       void reader.cancel().catch(() => {});
     }
@@ -208,12 +214,12 @@ export class HttpFile {
 
   async #probe(): Promise<RemoteFile> {
     const response = await this.#request({ Range: `bytes=0-${HEAD_BYTES - 1}` });
-    if (response.status === 416) throw new QSFError('truncated', `${this.url} is empty.`);
+    if (response.status === 416) throw new QSFError('truncated', `${this.url} is empty.`, { url: this.url });
     if (response.status !== 200 && response.status !== 206) throw statusError(this.url, response);
     this.#validator = validatorOf(response);
     const ownOrigin = new URL(response.url || this.url).origin === this.#options.origin;
     const usable = this.#validator !== null && !this.#validator.startsWith('W/');
-    // With If-Range a browser would not use its own HTTP cache, which is all there is without ours.
+    // With If-Range a browser does not use its HTTP cache, which is the only cache without ours.
     this.#ifRange = usable && ownOrigin && this.#options.cacheMode === 'no-store' ? this.#validator! : undefined;
     if (response.status === 200) {
       this.#size = wholeSize(response);
@@ -222,16 +228,18 @@ export class HttpFile {
     const head = await this.#collect(response, HEAD_BYTES);
     this.#size = contentRange(response)?.total ?? (await this.#sizeByHead());
     const expected = Math.min(HEAD_BYTES, this.#size);
-    if (head.length !== expected) throw new Transient(`${head.length} bytes came instead of ${expected}`, null);
+    if (head.length !== expected) throw new Transient(`${head.length} bytes came instead of ${expected}`);
     return { size: this.#size, validator: this.#validator, head, whole: undefined };
   }
 
-  /** For servers of another origin that do not let Content-Range be seen. */
+  /** For servers of another origin that do not expose Content-Range. */
   async #sizeByHead(): Promise<number> {
     const response = await this.#request({}, 'HEAD');
     const size = response.ok ? wholeSize(response) : undefined;
     if (size !== undefined) return size;
-    throw new QSFError('no_ranges', `${this.url} does not tell its size; let the server expose Content-Range.`);
+    throw new QSFError('no_ranges', `${this.url} does not state its size; let the server expose Content-Range.`, {
+      url: this.url,
+    });
   }
 
   async #collect(response: Response, most: number): Promise<Uint8Array> {
@@ -239,40 +247,41 @@ export class HttpFile {
     let at = 0;
     for await (const chunk of this.chunks(response)) {
       if (chunk.length > most - at)
-        throw new QSFError('no_ranges', `${this.url} answers a range with more than was asked for.`);
+        throw new QSFError('no_ranges', `${this.url} answers a range with more than was asked for.`, { url: this.url });
       bytes.set(chunk, at);
       at += chunk.length;
     }
     return bytes.subarray(0, at);
   }
 
+  /** Fetches wants that are in file order. */
   async #fetchRun(run: Want[]): Promise<void> {
-    const left = [...run];
-    // Of the first want that is left.
+    const end = endOf(run);
+    // Complete wants of the run, and bytes of the next one.
+    let done = 0;
     let got = 0;
     let attempt = 0;
-    while (left.length > 0) {
+    while (done < run.length) {
       let came = false;
       try {
-        const begin = left[0]!.offset + got;
-        const end = Math.max(...left.map((want) => want.offset + want.size));
+        const begin = run[done]!.offset + got;
         const response = await this.#range(begin, end);
         let at = begin;
         for await (const chunk of this.chunks(response)) {
-          if (chunk.length > end - at) throw new Transient('more bytes came than were asked for', null);
+          if (chunk.length > end - at) throw new Transient('more bytes came than were asked for');
           came = true;
-          for (const want of left) copyOverlap(chunk, at, want);
+          for (let i = done; i < run.length && run[i]!.offset < at + chunk.length; i++) copyOverlap(chunk, at, run[i]!);
           at += chunk.length;
-          while (left.length > 0 && left[0]!.offset + left[0]!.size <= at) left.shift()!.resolve();
-          got = left.length > 0 ? Math.max(0, at - left[0]!.offset) : 0;
+          while (done < run.length && run[done]!.offset + run[done]!.size <= at) run[done++]!.resolve();
+          got = done < run.length ? Math.max(0, at - run[done]!.offset) : 0;
         }
-        if (left.length > 0) throw this.endedEarly(end - at);
+        if (done < run.length) throw this.endedEarly(end - at);
       } catch (error) {
         attempt = came ? 1 : attempt + 1;
         try {
           await this.mayRetry(error, attempt);
         } catch (final) {
-          for (const want of left.splice(0)) want.reject(final);
+          while (done < run.length) run[done++]!.reject(final);
         }
       }
     }
@@ -287,13 +296,13 @@ export class HttpFile {
       const total = range?.total ?? this.#size;
       if (this.#changed(response) || total !== this.#size) throw fileChanged(this.url);
       if (range && (range.begin !== begin || range.end !== end)) {
-        throw new Transient(`bytes ${range.begin} to ${range.end - 1} came for ${begin} to ${end - 1}`, null);
+        throw new Transient(`bytes ${range.begin} to ${range.end - 1} came for ${begin} to ${end - 1}`);
       }
       return response;
     }
     void response.body?.cancel().catch(() => {});
     if (response.status === 200 && !this.#changed(response)) {
-      throw new QSFError('no_ranges', `${this.url} stopped answering range requests.`);
+      throw new QSFError('no_ranges', `${this.url} stopped answering range requests.`, { url: this.url });
     }
     if (response.status === 200 || response.status === 412 || response.status === 416) throw fileChanged(this.url);
     throw statusError(this.url, response);
@@ -319,7 +328,7 @@ export class HttpFile {
     } catch (error) {
       slow.abort();
       this.#closing.signal.throwIfAborted();
-      throw new Transient(error instanceof Error ? error.message : String(error), null);
+      throw new Transient(messageOf(error), { answered: false });
     }
   }
 }
@@ -328,23 +337,23 @@ export class HttpFile {
 class Transient extends Error {
   readonly retryAfter: string | null;
   readonly status: number | undefined;
+  /** Whether there was an answer. */
+  readonly answered: boolean;
 
-  constructor(message: string, retryAfter: string | null, status?: number) {
+  constructor(message: string, how: { retryAfter?: string | null; status?: number; answered?: boolean } = {}) {
     super(message);
-    this.retryAfter = retryAfter;
-    this.status = status;
+    this.retryAfter = how.retryAfter ?? null;
+    this.status = how.status;
+    this.answered = how.answered ?? true;
   }
 }
-
-/** Whether a fetch failed without an answer. */
-const isRefused = (error: unknown) => error instanceof Transient && error.status === undefined;
-
-const tries = (n: number) => (n === 1 ? '' : ` in ${n} tries`);
 
 function statusError(url: string, response: Response): Error {
   const { status } = response;
   void response.body?.cancel().catch(() => {});
-  if (isTransient(status)) return new Transient(`status ${status}`, response.headers.get('Retry-After'), status);
+  if (isTransient(status)) {
+    return new Transient(`status ${status}`, { retryAfter: response.headers.get('Retry-After'), status });
+  }
   return new QSFError(
     'http_status',
     `${url} answered ${status}${response.statusText ? ` ${response.statusText}` : ''}.`,
@@ -352,28 +361,33 @@ function statusError(url: string, response: Response): Error {
   );
 }
 
-/** Which version of the file a response is of; null when the server does not tell, or does not let it be seen. */
+/**
+ * Returns the version of the file that a response belongs to; null if the server states none, or does not expose it.
+ */
 function validatorOf(response: Response): string | null {
   return response.headers.get('ETag') ?? response.headers.get('Last-Modified');
 }
 
-/** The file's size as a response to a request without range tells it. */
+/** Returns the file's size from a response to a request without range. */
 function wholeSize(response: Response): number | undefined {
   const length = response.headers.get('Content-Length');
   return length === null || response.headers.has('Content-Encoding') ? undefined : Number(length);
 }
 
 function fileChanged(url: string): QSFError {
-  return new QSFError('file_changed', `${url} changed on the server while it was being read.`);
+  return new QSFError('file_changed', `${url} changed on the server while it was being read.`, { url });
 }
 
-/** `bytes 0-99/1234` as begin, end (exclusive) and total; undefined when it is hidden, malformed or without a total. */
+/**
+ * Parses `bytes 0-99/1234` into begin, end (exclusive) and total. Undefined if it is hidden, malformed or without a
+ * total.
+ */
 export function contentRange(response: Response): { begin: number; end: number; total: number } | undefined {
   const match = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(response.headers.get('Content-Range') ?? '');
   return match ? { begin: Number(match[1]), end: Number(match[2]) + 1, total: Number(match[3]) } : undefined;
 }
 
-/** Copies what of `chunk`, which lies at `at` of the file, a want asks for. */
+/** Copies the part of `chunk`, at offset `at` of the file, that a want covers. */
 function copyOverlap(chunk: Uint8Array, at: number, { offset, size, into }: Want): void {
   const begin = Math.max(at, offset);
   const end = Math.min(at + chunk.length, offset + size);

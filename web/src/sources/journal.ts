@@ -1,11 +1,13 @@
-// What a cached file holds, as lines of text: the first says which file it is, each further one adds or drops a range
-// of verified bytes. A line counts once its newline is there, so a torn end is lost and nothing else.
+// The record of a cached file, as lines of text. The first line states which file it is; each further line adds or
+// drops a range of verified bytes. A line counts once it ends in a newline, so that a torn end loses only itself.
+import { hideSecrets } from '../secrets.js';
 import { RangeSet } from './ranges.js';
 
-/** Which version of which file the bytes belong to. */
+/** The file, and its version, that the bytes belong to. */
 export interface Identity {
+  /** In the journal, the form that hideSecrets() returns. The folder's name identifies the exact address. */
   url: string;
-  /** ETag or Last-Modified; null when the server names neither. */
+  /** ETag or Last-Modified; null if the server sends neither. */
   validator: string | null;
   size: number;
 }
@@ -13,9 +15,9 @@ export interface Identity {
 export interface Journal {
   identity: Identity;
   verified: RangeSet;
-  /** Everything the model needs is verified. */
+  /** Whether everything that the model needs is verified. */
   complete: boolean;
-  /** Bytes of text that were understood; writing goes on here. */
+  /** Bytes of text that were understood; further lines are written from here. */
   length: number;
 }
 
@@ -24,14 +26,14 @@ export const COMPLETE_LINE = 'complete\n';
 
 export function headLine(identity: Identity): string {
   const { url, validator, size } = identity;
-  return `${JSON.stringify({ qsf: VERSION, url, validator, size })}\n`;
+  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size })}\n`;
 }
 
 export function rangeLine(kind: 'have' | 'drop', offset: number, size: number): string {
   return `${kind} ${offset} ${size}\n`;
 }
 
-/** undefined when the text does not begin with a head line that this version can read. */
+/** Undefined if the text does not begin with a head line that this version can read. */
 export function parseJournal(bytes: Uint8Array): Journal | undefined {
   const text = new TextDecoder('latin1').decode(bytes);
   const headEnd = text.indexOf('\n');
@@ -56,7 +58,7 @@ function parseHead(line: Uint8Array): Identity | undefined {
       typeof size === 'number' &&
       Number.isSafeInteger(size) &&
       size >= 0;
-    return known ? { url, validator, size } : undefined;
+    return known ? { url: hideSecrets(url), validator, size } : undefined;
   } catch {
     return undefined;
   }

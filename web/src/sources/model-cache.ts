@@ -8,40 +8,51 @@ import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, re
 import type { SyncFile } from './opfs.js';
 import { RangeSet } from './ranges.js';
 import { Reader } from './reader.js';
+import { sleep } from './retry.js';
 
-/** How long the last page's worker may take to let go of its files, in milliseconds. */
+/** Milliseconds that the last page's worker may take to release its files. */
 const PATIENCE = 500;
-/** Bytes written before what the journal says of them is made durable. */
+/** Bytes written before the journal's record of them is made durable. */
 const FLUSH_BYTES = 8 * 1024 * 1024;
-/** Milliseconds of reading that tell how fast it is, and bytes of a millisecond that copying hardly exceeds. */
+/** Milliseconds of reading after which its speed is known, and bytes per millisecond that copying hardly exceeds. */
 const ENOUGH = 25;
 const FAST = 2e6;
 
+/**
+ * Milliseconds between two checks of another tab's progress, and without progress before its bytes are fetched twice.
+ */
+const LOOK = 50;
+const STANDSTILL = 2000;
+
 export interface ModelCache {
-  /** undefined: nothing that can be used. */
+  /** Undefined: the cache has nothing that can be used. */
   readonly identity: Identity | undefined;
   readonly verified: RangeSet;
   readonly complete: boolean;
-  /** Only the owner writes; also false once the browser has refused more room. */
+  /** Whether bytes can be written. Only the owner writes, until the browser refuses more room. */
   readonly writable: boolean;
   readonly owned: boolean;
-  /** Fills `into`; undefined when that is done already. Rejects when the bytes cannot be had. */
+  /** Fills `into`. Undefined if that is done already. Rejects if the bytes cannot be read. */
   read(offset: number, into: Uint8Array): Promise<void> | undefined;
+  /** Waits for another tab to bring bytes. False if it does not bring them. Rejects when `signal` aborts. */
+  arrives?(offset: number, size: number, signal: AbortSignal): Promise<boolean>;
   /** As ByteSource's. */
   poll?(ms: number): boolean | undefined;
   /** Forgets everything and begins a file of this identity. */
   reset(identity: Identity): void;
-  /** Puts bytes in their place without vouching for them; false when they could not be kept. */
+  /** Writes bytes at their offset without vouching for them. False if they could not be stored. */
   write(offset: number, bytes: Uint8Array): boolean;
   /** Vouches for bytes that were written. */
   mark(offset: number, size: number): void;
   drop(offset: number, size: number): void;
   markComplete(): void;
-  /** Lets go of it; what has no verified byte, and so may never have been a model, is removed. */
+  /** Releases the files. Removes a file without verified bytes, because it may never have been a model. */
   close(): Promise<void>;
 }
 
-/** The cache of an address; undefined where the browser has no private file system or no synchronous access to it. */
+/**
+ * Returns the cache of an address; undefined if the browser has no private file system or no synchronous access to it.
+ */
 export async function openCache(url: string): Promise<ModelCache | undefined> {
   if (!hasSyncAccess() || !('locks' in navigator)) return undefined;
   const root = await cacheRoot(true);
@@ -49,7 +60,7 @@ export async function openCache(url: string): Promise<ModelCache | undefined> {
   try {
     const name = await cacheName(url);
     const release = await lock(name, PATIENCE);
-    if (!release) return await SharedCache.open(await root.getDirectoryHandle(name));
+    if (!release) return await SharedCache.open(await root.getDirectoryHandle(name), name);
     try {
       const remove = () => root.removeEntry(name, { recursive: true });
       return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release);
@@ -70,12 +81,12 @@ class OwnedCache implements ModelCache {
   complete = false;
   readonly #model: SyncFile;
   readonly #file: FileSystemFileHandle;
-  /** One of them, where the browser lets two workers have the file open. */
+  /** At most one of them exists, and only if the browser lets two workers open the file. */
   #reader: Reader | undefined;
   #filler: Filler | undefined;
   #ahead: ReadAhead | undefined;
   readonly #trial = new Trial();
-  /** Bytes read, and in how many milliseconds those beyond the file's size. */
+  /** Bytes read, and milliseconds of the reads beyond the file's size. */
   #read = 0;
   #took = 0;
   readonly #journal: SyncFile;
@@ -96,7 +107,12 @@ class OwnedCache implements ModelCache {
     try {
       const lines = await folder.getFileHandle(JOURNAL_FILE, { create: true });
       const journal = await syncAccess(lines, PATIENCE);
-      return new OwnedCache(file, model, journal, remove, release);
+      try {
+        return new OwnedCache(file, model, journal, remove, release);
+      } catch (error) {
+        journal.close();
+        throw error;
+      }
     } catch (error) {
       model.close();
       throw error;
@@ -124,7 +140,7 @@ class OwnedCache implements ModelCache {
     this.complete = found.complete;
     this.#journalEnd = found.length;
     journal.truncate(found.length);
-    // The file's time of change tells when the model was last opened.
+    // The journal's time of change records the last opening of the model.
     this.#try(() => journal.write(bytes.subarray(found.length - 1, found.length), found.length - 1));
   }
 
@@ -138,7 +154,7 @@ class OwnedCache implements ModelCache {
     return this.#filler?.poll(ms);
   }
 
-  /** Has shared memory filled by another worker, where that makes passes shorter. */
+  /** Lets another worker fill shared memory, if that makes passes shorter. */
   #fill(offset: number, into: Uint8Array): Promise<boolean> | undefined {
     if (!this.#filler?.isOpen) return undefined;
     this.#trial.pass(offset);
@@ -153,8 +169,8 @@ class OwnedCache implements ModelCache {
   }
 
   /**
-   * Begins to read what is streamed, and so read again, by another worker: into the engine's memory, or where that is not shared
-   * into blocks that are copied, if reading is slow.
+   * Starts another worker that reads streamed segments. It reads into the engine's memory if that is shared; otherwise
+   * it reads into blocks that are copied, and starts only if reading is slow.
    */
   #watch(bytes: number, ms: number, memory: ArrayBufferLike): void {
     const again = (this.#read += bytes) - this.identity!.size;
@@ -240,7 +256,7 @@ class OwnedCache implements ModelCache {
     this.#pending = '';
   }
 
-  /** A refusal, such as a quota, ends writing; what is there can still be read. */
+  /** A refusal, such as a quota, ends writing. Stored bytes can still be read. */
   #try(work: () => void): boolean {
     if (!this.writable) return false;
     try {
@@ -254,39 +270,85 @@ class OwnedCache implements ModelCache {
 }
 
 /**
- * What another tab keeps, read by a handle beside its own where the browser can do that, else through File objects: these
- * see a snapshot, so they are taken anew when it has moved on.
+ * A model that another tab keeps and still fetches. It is read through a handle of its own if the browser allows
+ * several, otherwise through File objects. A File is a snapshot, so it is replaced after the other tab has written
+ * more.
  */
 class SharedCache implements ModelCache {
   readonly owned = false;
   readonly writable = false;
-  readonly identity: Identity | undefined;
-  readonly verified: RangeSet;
-  readonly complete: boolean;
+  readonly identity: Identity;
+  verified: RangeSet;
+  complete: boolean;
+  readonly #folder: FileSystemDirectoryHandle;
+  readonly #name: string;
+  /** The time of the other tab's last visible progress. */
+  #grown = performance.now();
+  #looking: Promise<boolean> | undefined;
+  /** Ranges with wrong bytes, for which the other tab is not waited for again. */
+  readonly #wrong = new RangeSet();
   readonly #handle: FileSystemFileHandle;
   readonly #model: SyncFile | undefined;
   #reader: BlockReader;
 
-  static async open(folder: FileSystemDirectoryHandle): Promise<SharedCache | undefined> {
-    const journal = parseJournal((await readWhole(folder, JOURNAL_FILE)).bytes);
+  static async open(folder: FileSystemDirectoryHandle, name: string): Promise<SharedCache | undefined> {
+    let journal = await readJournal(folder);
+    // The other tab may be about to ask its server for the file's identity.
+    for (let looks = STANDSTILL / LOOK; !journal && looks > 0; looks--) {
+      await sleep(LOOK, new AbortController().signal);
+      journal = await readJournal(folder);
+    }
     const handle = await folder.getFileHandle(MODEL_FILE);
     const file = await handle.getFile();
-    return journal && new SharedCache(journal, handle, file, await syncAccess(handle, 0).catch(() => undefined));
+    const model = journal && (await syncAccess(handle, 0).catch(() => undefined));
+    return journal && new SharedCache(folder, name, journal, handle, file, model);
   }
 
-  private constructor(journal: Journal, handle: FileSystemFileHandle, file: File, model: SyncFile | undefined) {
+  private constructor(
+    folder: FileSystemDirectoryHandle,
+    name: string,
+    journal: Journal,
+    handle: FileSystemFileHandle,
+    file: File,
+    model: SyncFile | undefined,
+  ) {
+    this.#folder = folder;
+    this.#name = name;
     this.identity = journal.identity;
     this.verified = journal.verified;
     this.complete = journal.complete;
     this.#handle = handle;
     this.#reader = new BlockReader(file);
-    // The only handle is the owner's.
+    // A handle without sharing would be the only one, and belongs to the owner.
     if (model?.isShared) this.#model = model;
     else model?.close();
   }
 
   read(offset: number, into: Uint8Array): Promise<void> | undefined {
     return this.#model?.read(into, offset) === into.length ? undefined : this.#readFile(offset, into);
+  }
+
+  async arrives(offset: number, size: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#wrong.covers(offset, size)) return false;
+    for (;;) {
+      const isOwned = await (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)));
+      if (this.verified.covers(offset, size)) return true;
+      if (!isOwned || this.complete || performance.now() - this.#grown > STANDSTILL) return false;
+      await sleep(LOOK, signal);
+    }
+  }
+
+  /** Takes over the other tab's progress. False if the tab is gone or has another file now. */
+  async #look(): Promise<boolean> {
+    const release = await lock(this.#name, 0);
+    release?.();
+    const journal = await readJournal(this.#folder);
+    if (!journal || headLine(journal.identity) !== headLine(this.identity)) return false;
+    if (journal.verified.total !== this.verified.total) this.#grown = performance.now();
+    this.verified = journal.verified;
+    this.complete = journal.complete;
+    for (const [begin, end] of this.#wrong) this.verified.remove(begin, end - begin);
+    return !release;
   }
 
   async #readFile(offset: number, into: Uint8Array): Promise<void> {
@@ -299,13 +361,14 @@ class SharedCache implements ModelCache {
   }
 
   reset(): void {
-    this.drop(0, this.identity?.size ?? 0);
+    this.drop(0, this.identity.size);
   }
   write(): boolean {
     return false;
   }
   mark(): void {}
   drop(offset: number, size: number): void {
+    this.#wrong.add(offset, size);
     this.verified.remove(offset, size);
   }
   markComplete(): void {}
@@ -313,3 +376,6 @@ class SharedCache implements ModelCache {
     this.#model?.close();
   }
 }
+
+const readJournal = async (folder: FileSystemDirectoryHandle): Promise<Journal | undefined> =>
+  parseJournal((await readWhole(folder, JOURNAL_FILE)).bytes);

@@ -1,13 +1,18 @@
-// Where cached models lie in the origin's private file system: /qsf/<name>/ holds `model`, a file with the model's own
-// offsets, sparse while it is filled, and `journal` (journal.ts). Whoever holds the lock of a name may write there.
+// The storage of cached models in the origin's private file system. /qsf/<name>/ contains `model`, a file with the
+// model's own offsets, sparse while it is filled, and `journal` (journal.ts). The holder of a name's lock may write
+// there.
+import { MiB } from '../constants.js';
+import { digestOf } from '../digest.js';
 
 const ROOT = 'qsf';
 export const MODEL_FILE = 'model';
 export const JOURNAL_FILE = 'journal';
+/** Bytes of a block through which shared memory is copied. */
+const BLOCK = MiB;
 
-/** FileSystemSyncAccessHandle, which only workers have, with the bytes that every browser lets it touch. */
+/** FileSystemSyncAccessHandle, which only workers have, limited to the memory that every browser accepts. */
 interface SyncAccessHandle {
-  /** Undefined where a file has one handle at most. */
+  /** Undefined if the browser gives a file one handle at most. */
   readonly mode?: string;
   read(into: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   write(bytes: Uint8Array<ArrayBuffer>, options: { at: number }): number;
@@ -17,22 +22,23 @@ interface SyncAccessHandle {
   close(): void;
 }
 
-/** Lets a file have several handles; whoever has the lock of a name has all of them. */
+/** Allows several handles for a file. The holder of a name's lock has all of them. */
 const mode = 'readwrite-unsafe';
 
 type WorkerFileHandle = FileSystemFileHandle & {
   createSyncAccessHandle(options: { mode: string }): Promise<SyncAccessHandle>;
 };
 
-/** A handle beside others, where the browser can do that, else the only one. */
+/** Opens a further handle if the browser allows several, otherwise the only one. */
 export const openHandle = (file: FileSystemFileHandle): Promise<SyncAccessHandle> =>
   (file as WorkerFileHandle).createSyncAccessHandle({ mode });
 
 const isPrivate = (bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> => bytes.buffer instanceof ArrayBuffer;
 
 /**
- * A file that is read and written without waiting. Bytes of shared memory go through a block of their own, read ones only
- * where the browser does not take such memory.
+ * A file that is read and written without waiting. A read or a write that moves fewer bytes than it was given is
+ * continued until it moves none: at the end of the file, or if there is no room. Writes of shared memory go through a
+ * block of private memory; reads do so only if the browser does not accept shared memory.
  */
 export class SyncFile {
   readonly #handle: SyncAccessHandle;
@@ -49,25 +55,33 @@ export class SyncFile {
   }
 
   read(into: Uint8Array, at: number): number {
-    if (isPrivate(into)) return this.#handle.read(into, { at });
+    const read = (part: Uint8Array, done: number) =>
+      this.#handle.read(part as Uint8Array<ArrayBuffer>, { at: at + done });
+    if (isPrivate(into)) return inParts(into, read);
     if (this.#readsShared) {
       try {
-        return this.#handle.read(into as Uint8Array<ArrayBuffer>, { at });
+        return inParts(into, read);
       } catch {
         this.#readsShared = false;
       }
     }
-    const block = this.#room(into.length);
-    const got = this.#handle.read(block, { at });
-    into.set(block.subarray(0, got));
-    return got;
+    return inParts(into, (rest, done) => {
+      const part = rest.subarray(0, BLOCK);
+      const got = read(this.#blockOf(part.length), done);
+      part.set(this.#block.subarray(0, got));
+      return got;
+    });
   }
 
   write(bytes: Uint8Array, at: number): number {
-    if (isPrivate(bytes)) return this.#handle.write(bytes, { at });
-    const block = this.#room(bytes.length);
-    block.set(bytes);
-    return this.#handle.write(block, { at });
+    return inParts(bytes, (rest, done) => {
+      let part = rest;
+      if (!isPrivate(part)) {
+        part = this.#blockOf(Math.min(rest.length, BLOCK));
+        part.set(rest.subarray(0, part.length));
+      }
+      return this.#handle.write(part as Uint8Array<ArrayBuffer>, { at: at + done });
+    });
   }
 
   truncate(size: number): void {
@@ -86,10 +100,18 @@ export class SyncFile {
     this.#handle.close();
   }
 
-  #room(size: number): Uint8Array<ArrayBuffer> {
-    if (this.#block.length < size) this.#block = new Uint8Array(size);
+  /** Returns `size` bytes of private memory, the same each time. */
+  #blockOf(size: number): Uint8Array<ArrayBuffer> {
+    if (this.#block.length === 0) this.#block = new Uint8Array(BLOCK);
     return this.#block.subarray(0, size);
   }
+}
+
+/** Calls `move` with the rest of `bytes` until it moves none. Returns the number of bytes moved. */
+function inParts(bytes: Uint8Array, move: (rest: Uint8Array, done: number) => number): number {
+  let done = 0;
+  for (let moved = 1; moved > 0 && done < bytes.length; done += moved) moved = move(bytes.subarray(done), done);
+  return done;
 }
 
 /** Whether this worker can read and write cached files without waiting. */
@@ -97,7 +119,7 @@ export function hasSyncAccess(): boolean {
   return typeof FileSystemFileHandle === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 }
 
-/** Opens a file of this tab's. A page that is just being left may hold it for up to `patience` milliseconds. */
+/** Opens a file of this tab. A page that is just closing may hold it for up to `patience` milliseconds. */
 export async function syncAccess(file: FileSystemFileHandle, patience: number): Promise<SyncFile> {
   const end = performance.now() + patience;
   for (;;) {
@@ -110,7 +132,7 @@ export async function syncAccess(file: FileSystemFileHandle, patience: number): 
   }
 }
 
-/** The folder of all models; undefined where the browser has none to give. */
+/** Returns the folder of all models; undefined if the browser has none. */
 export async function cacheRoot(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
   try {
     const top = await navigator.storage.getDirectory();
@@ -120,17 +142,16 @@ export async function cacheRoot(create: boolean): Promise<FileSystemDirectoryHan
   }
 }
 
-/** The folder name for an address: a digest, since addresses are longer than names may be. */
-export async function cacheName(url: string): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(url));
-  return Array.from(new Uint8Array(digest, 0, 16), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
+/** Returns the folder name for an address: a digest, because addresses are longer than names may be. */
+export const cacheName = digestOf;
 
 /**
- * Takes a name's lock and gives how to release it; undefined when it is held elsewhere for longer than `patience`
- * milliseconds, which a page that is just being left does not.
+ * Takes a name's lock and returns the function that releases it. Undefined if another holder keeps it for more than
+ * `patience` milliseconds, which a page that is just closing does not.
  */
 export function lock(name: string, patience: number): Promise<(() => void) | undefined> {
+  // A browser without locks stores nothing, and finds only files from a time when it had them.
+  if (!('locks' in navigator)) return Promise.resolve(() => {});
   const waiting = patience > 0 ? { signal: AbortSignal.timeout(patience) } : { ifAvailable: true };
   return new Promise((resolve) => {
     navigator.locks
@@ -139,7 +160,9 @@ export function lock(name: string, patience: number): Promise<(() => void) | und
   });
 }
 
-/** A small file's bytes, and when it was changed, in milliseconds since 1970; empty when it is not there. */
+/**
+ * Returns a small file's bytes, and the time of its last change in milliseconds since 1970. Empty if it does not exist.
+ */
 export async function readWhole(
   folder: FileSystemDirectoryHandle,
   name: string,

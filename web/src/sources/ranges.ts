@@ -1,11 +1,11 @@
-// Byte ranges: sets of them, and merging wanted ones into requests of a sensible size.
+// Byte ranges: sets of them, and the merging of wanted ranges into requests of a sensible size.
 
 export interface Range {
   offset: number;
   size: number;
 }
 
-/** A set of byte positions, kept as sorted ranges that do not touch. */
+/** A set of byte positions, stored as sorted ranges that do not touch. */
 export class RangeSet {
   #begins: number[] = [];
   #ends: number[] = [];
@@ -14,7 +14,7 @@ export class RangeSet {
     return this.#ends.reduce((sum, end, i) => sum + end - this.#begins[i]!, 0);
   }
 
-  /** [begin, end) pairs in order. */
+  /** Yields [begin, end) pairs in order. */
   *[Symbol.iterator](): Generator<[number, number]> {
     for (let i = 0; i < this.#begins.length; i++) yield [this.#begins[i]!, this.#ends[i]!];
   }
@@ -55,7 +55,7 @@ export class RangeSet {
     this.#ends.splice(first, last - first, ...kept.map(([, stop]) => stop));
   }
 
-  /** Index of the first range whose end is greater than `at`. */
+  /** Returns the index of the first range whose end is greater than `at`. */
   #firstEndingAfter(at: number): number {
     let low = 0;
     let high = this.#ends.length;
@@ -68,16 +68,20 @@ export class RangeSet {
   }
 }
 
+/** Returns the largest end of some ranges. */
+export const endOf = (ranges: readonly Range[]): number =>
+  ranges.reduce((end, { offset, size }) => Math.max(end, offset + size), 0);
+
 export interface MergeLimits {
   /** Most bytes of one request. */
   bytes: number;
-  /** Bytes that may lie unwanted between two wanted ranges of one request. */
+  /** Most unwanted bytes between two wanted ranges of one request. */
   gap: number;
 }
 
 /**
- * Takes from `wanted` its first range and those that follow it in the file closely enough to share one request, in
- * file order. The first range is taken even when it alone exceeds the limit.
+ * Takes from `wanted` its first range and those that follow it in the file closely enough to share one request, in file
+ * order. Takes the first range even if it alone exceeds the limit.
  */
 export function takeRun<R extends Range>(wanted: R[], limits: MergeLimits): R[] {
   const first = wanted[0];

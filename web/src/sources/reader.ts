@@ -1,48 +1,51 @@
-// A worker that reads a kept model while this one computes, by a handle of its own.
+// A worker that reads a kept model while this one computes, through a handle of its own.
 import { KiB } from '../constants.js';
 import type { Supply } from './ahead.js';
 import { Opening, PATIENCE, startBeside } from './beside.js';
-import { openHandle } from './opfs.js';
+import { SyncFile, openHandle } from './opfs.js';
 
-/** The worker's name, by which the one script knows what it is. */
+/** The worker's name, which states its task to the script. */
 export const READER = 'qsf-reader';
 
 type Bytes = Uint8Array<ArrayBuffer>;
-/** Bytes to be read; they come back, as many as there were. */
+/** A read. Its memory comes back with the bytes that there were. */
 interface Request {
   offset: number;
   into: Bytes;
 }
 
-/** In that worker: opens the file that the first message brings and reads what the others ask for, until one brings nothing. */
+/**
+ * Runs in that worker: opens the file of the first message and serves the reads of the others, until a message without
+ * a read.
+ */
 export function serveReads(): void {
   const answer = (answer: Bytes | boolean, transfer: ArrayBuffer[] = []) =>
     globalThis.postMessage(answer, { transfer });
   const serve = async (file: FileSystemFileHandle) => {
-    const handle = await openHandle(file);
+    const model = new SyncFile(await openHandle(file));
     globalThis.onmessage = ({ data }: MessageEvent<Request | undefined>) => {
       if (!data) {
-        handle.close();
+        model.close();
         return answer(new Uint8Array());
       }
       const { offset, into } = data;
-      answer(into.subarray(0, handle.read(into, { at: offset })), [into.buffer]);
+      answer(into.subarray(0, model.read(into, offset)), [into.buffer]);
     };
     answer(true);
   };
   globalThis.onmessage = ({ data }: MessageEvent<FileSystemFileHandle>) => serve(data).catch(() => answer(false));
 }
 
-/** The worker seen from here. Once it has failed, or is late, it is ended and gives nothing. */
+/** The worker from this side. After a failure or a late answer it is terminated and gives nothing. */
 export class Reader implements Supply {
   readonly gap = 64 * KiB;
   readonly #worker: Worker | undefined;
   #isOpen = false;
   readonly #opening = new Opening();
-  /** Who waits for answers, which come in the order of what was asked. */
+  /** The callers that wait for answers, which arrive in the order of the reads. */
   readonly #waiting: ((bytes?: Bytes) => void)[] = [];
 
-  /** `opened` is called when it can read the file, if ever. */
+  /** Calls `opened` when it can read the file, if ever. */
   constructor(file: FileSystemFileHandle, opened: () => void) {
     const told = (answer: Bytes | boolean) => {
       if (answer === true) {
@@ -52,8 +55,7 @@ export class Reader implements Supply {
       } else if (answer) this.#waiting.shift()?.(answer);
       else this.#end();
     };
-    this.#worker = startBeside(READER, told, () => this.#end());
-    this.#worker?.postMessage(file);
+    this.#worker = startBeside(READER, file, told, () => this.#end());
   }
 
   fetch(offset: number, into: Bytes): Promise<Bytes | undefined> | undefined {
@@ -62,7 +64,7 @@ export class Reader implements Supply {
     return this.#ask({ offset, into }, [into.buffer]).then((bytes) => (bytes?.length === length ? bytes : this.#end()));
   }
 
-  /** Resolves when the worker has let go of the file. */
+  /** Resolves when the worker has closed the file. */
   async close(): Promise<void> {
     if (!this.#worker) return;
     const letGo = async () => this.#isOpen && (await this.#ask());

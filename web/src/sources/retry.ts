@@ -1,24 +1,24 @@
-// When to try again, and how long to wait before.
+// The decision to try again, and the wait before.
 
 export interface RetryPolicy {
   /** Further tries after a failure that brought no bytes. */
   retries: number;
   /** Milliseconds before the first retry. */
   delay: number;
-  /** Longest wait. */
+  /** The longest wait in milliseconds. */
   longest: number;
 }
 
 export const DEFAULT_RETRY: RetryPolicy = { retries: 5, delay: 400, longest: 20_000 };
 
-/** Statuses that may pass by themselves. */
+/** Whether an HTTP status may pass by itself. */
 export function isTransient(status: number): boolean {
   return status >= 500 || status === 429 || status === 408;
 }
 
 /**
- * Milliseconds to wait before try `attempt` (1 for the first retry): doubled each time, half of it random so that many
- * clients do not return together. A server's Retry-After is obeyed up to the longest wait.
+ * Returns the milliseconds to wait before try `attempt` (1 for the first retry). They double each time, and half of
+ * them is random, so that many clients do not return together. A server's Retry-After is obeyed up to the longest wait.
  */
 export function retryDelay(
   policy: RetryPolicy,
@@ -39,7 +39,7 @@ function retryAfterMs(header: string | null): number {
   return Number.isNaN(date) ? 0 : Math.max(0, date - Date.now());
 }
 
-/** Resolves after `ms`, or rejects with the signal's reason. */
+/** Resolves after `ms` milliseconds, or rejects with the signal's reason. */
 export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);

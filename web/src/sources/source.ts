@@ -1,12 +1,12 @@
-// What feeds the engine.
+// The interface of everything that the engine's bytes come from.
 import type { Stats } from '../types.js';
 
 export interface ReadPiece {
   offset: number;
   into: Uint8Array;
-  /** CRC-32 of the bytes; undefined where only the engine can tell whether they are right. */
+  /** CRC-32 of the bytes; undefined if only the engine can check them. */
   crc: number | undefined;
-  /** Computes the CRC-32 of what `into` holds, where that can be done faster than in JavaScript. */
+  /** Computes the CRC-32 of the bytes in `into`, if that can be faster than in JavaScript. */
   crc32?: () => number;
 }
 
@@ -20,29 +20,35 @@ export interface SourceStats extends Pick<
   Stats['io'],
   'network' | 'cache' | 'blob' | 'requests' | 'cacheState' | 'cachedBytes'
 > {
-  /** Bytes that are here and verified. */
+  /** Bytes that are present and verified. */
   loaded: number;
 }
 
 export interface ByteSource {
-  /** Of the whole file. */
+  /** Size of the whole file in bytes. */
   readonly size: number;
+  /** Whether others, such as a server, see which bytes are read from now on. */
+  readonly isWatched: boolean;
+  /** Whether keep() has room for pieces, as far as is known. */
+  readonly keeps: boolean;
   /** Called when stats().loaded has grown. */
   onLoaded: (() => void) | undefined;
-  /** Fills `into`; undefined when it is done already, without waiting. */
+  /** Fills `into`. Undefined if it is done already, without waiting. */
   read(piece: ReadPiece): Promise<void> | undefined;
   /**
-   * Settles reads that another thread has ended, which no message tells of; whether there were any, undefined where none is
-   * under way. Sleeps so many milliseconds at most until there is one.
+   * Settles reads that another thread has finished without a message. Waits at most `ms` milliseconds for one. Returns
+   * whether there were any; undefined if none is under way.
    */
   poll?(ms: number): boolean | undefined;
-  /** The engine found the bytes of all reads without CRC to be right. */
+  /** Called when the engine has found the bytes of all reads without CRC to be right. */
   accepted(): void;
-  /** The engine found the bytes of a read to be wrong. */
+  /** Called when the engine has found the bytes of a read to be wrong. */
   rejected(offset: number, size: number): void;
-  /** Fetches what of these pieces is not kept yet, behind the engine's own reads. Resolves when all are. */
+  /** Fetches those of the pieces that are not kept yet, after the engine's own reads. Resolves when all are kept. */
   keep(pieces: readonly Piece[]): Promise<void>;
-  /** Forgets what is kept and begins the file anew, whose size may be another. */
+  /** Marks pieces whose reads depend on the text. Their reads fail if a server would see them. */
+  hide?(pieces: readonly Piece[]): void;
+  /** Forgets all kept bytes and begins the file again. Its size may differ. */
   restart(): Promise<void>;
   stats(): SourceStats;
   /** Ends every read under way; they reject. */

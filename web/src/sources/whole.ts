@@ -1,11 +1,12 @@
-// The fall-back for servers that answer no ranges: one response is streamed from its first byte into a store, and
-// reads wait until it has come far enough. After a broken connection it begins again and skips what is there.
+// The fall-back for servers that answer no ranges. One response is streamed from its first byte into a store, and reads
+// wait until it has come far enough. After a broken connection the stream begins again and skips the bytes that the
+// store has.
 import { MiB } from '../constants.js';
 import { QSFError } from '../errors.js';
 import type { HttpFile, RemoteFile } from './http.js';
 import type { ModelCache } from './model-cache.js';
 
-/** The largest file that is held in memory beside the budget where it cannot be cached. */
+/** Bytes of the largest file that is held in memory, in addition to the budget, if it cannot be cached. */
 export const LARGEST_IN_MEMORY = 64 * MiB;
 
 interface Store {
@@ -14,17 +15,18 @@ interface Store {
 }
 
 export class WholeFile {
-  /** The bytes lie in the cache's file already. */
+  /** Whether the bytes are written to the cache's file. */
   readonly inCache: boolean;
-  /** Called when more has arrived. */
+  /** Called when more has arrived, or no more will. */
   onArrived: (() => void) | undefined;
   arrived = 0;
+  /** The reason why no more will arrive. */
+  failure: { error: unknown } | undefined;
   readonly #http: HttpFile;
   readonly #store: Store;
   #waiting: { end: number; resolve: () => void; reject: (error: unknown) => void }[] = [];
-  #failure: { error: unknown } | undefined;
 
-  /** Resolves once the size is known: at the end of the stream when the server does not tell it. */
+  /** Resolves once the size is known: at the end of the stream if the server does not state it. */
   static async open(
     http: HttpFile,
     remote: RemoteFile,
@@ -41,7 +43,7 @@ export class WholeFile {
     const ended = file.#stream(remote);
     if (remote.size !== undefined) return { file, size: remote.size };
     await ended;
-    if (file.#failure) throw file.#failure.error;
+    if (file.failure) throw file.failure.error;
     return { file, size: file.arrived };
   }
 
@@ -54,13 +56,13 @@ export class WholeFile {
   async read(offset: number, into: Uint8Array): Promise<void> {
     const end = offset + into.length;
     if (this.arrived < end) {
-      if (this.#failure) throw this.#failure.error;
+      if (this.failure) throw this.failure.error;
       await new Promise<void>((resolve, reject) => this.#waiting.push({ end, resolve, reject }));
     }
     await this.#store.read(offset, into);
   }
 
-  /** Fills `into` from what has arrived. */
+  /** Fills `into` from the arrived bytes. */
   copy(offset: number, into: Uint8Array): void {
     void this.#store.read(offset, into);
   }
@@ -80,8 +82,9 @@ export class WholeFile {
         try {
           await this.#http.mayRetry(error, attempt);
         } catch (final) {
-          this.#failure = { error: final };
+          this.failure = { error: final };
           for (const { reject } of this.#waiting.splice(0)) reject(final);
+          this.onArrived?.();
           return;
         }
       }
@@ -107,6 +110,7 @@ function tooLarge(url: string, size: number | undefined): QSFError {
   return new QSFError(
     'no_ranges',
     `${url} answers no range requests, and this browser has no room to keep ${what}: serve the file with ranges.`,
+    { url },
   );
 }
 

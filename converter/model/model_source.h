@@ -1,0 +1,92 @@
+// A loaded model of any file type: sizes, tensors under their own names, a tokenizer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/files/input.h"
+#include "converter/files/local_files.h"
+#include "converter/recipes/recipes.h"
+#include "qsf/base/result.h"
+#include "qsf/file/layout.h"
+#include "qsf/text/tokenizer_builder.h"
+
+namespace qsf::convert {
+
+struct ModelConfig {
+  std::string name;  // for people
+  std::uint32_t n_layers = 0;
+  std::uint32_t dim = 0;
+  std::uint32_t n_heads = 0;
+  std::uint32_t n_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t ffn_dim = 0;
+  std::uint32_t vocab_size = 0;
+  std::uint32_t max_seq_len = 0;
+  float norm_epsilon = 0;
+  float rope_theta = 0;
+  std::uint32_t window = 0;  // 0: attention sees all positions
+  std::uint32_t bos = kNoToken, eos = kNoToken, pad = kNoToken;
+  std::vector<std::uint32_t> all_eos;      // all ids that end a text, if the source names several
+  std::optional<bool> tied;                // empty: tied if there is no tensor for the head
+  std::optional<std::uint32_t> rope_dims;  // number of values of a head that RoPE rotates; empty: all
+  float rope_scale = 1;                    // factor of RoPE's cosines and sines
+  std::vector<float> rope_divisors;        // [rope_dims / 2] divisors of RoPE's inverse frequencies; empty: ones
+  Activation activation = Activation::silu;
+};
+
+/// Reads the row-major bytes of rows [begin, begin + n) into `out`, which has exactly their size.
+using RowsOf = std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)>;
+
+struct SourceTensor {
+  std::string name;
+  std::string type;                     // in the source's words: "BF16", "Q8_0"
+  FormatId format = FormatId::inherit;  // inherit: the type cannot be read
+  std::vector<std::uint64_t> shape;     // outermost first
+  RowsOf rows_of;                       // in `format`; a vector is one row
+  RowsOf stored_rows = {};              // for a decoded type, the rows in their stored form
+  bool turned = false;                  // the rows are already in the order that a recipe calls "transposed"
+};
+
+struct ModelSource {
+  std::string kind;  // "safetensors", "GGUF", "llama2.c"
+  std::shared_ptr<const Recipe> recipe;
+  Naming naming = Naming::hugging_face;
+  ModelConfig config;
+  LayerRules layers;  // the recipe's rules, resolved with the source's configuration
+  std::vector<SourceTensor> tensors;
+  bool interleaved_rope = false;  // rows of q and k are stored for RoPE over neighbouring pairs
+  bool carry_formats = false;     // every matrix keeps its format by default
+  std::optional<TokenizerSource> tokenizer;
+  std::vector<std::pair<std::string, std::string>> chat;  // keys and texts of the metadata; see chat_template.h
+  std::vector<std::string> warnings;
+  std::shared_ptr<LocalFiles> files;  // all files that were read; null if the model does not come from files
+};
+
+/// Returns rows of `row_size` bytes from `size` bytes of an input from `begin` on.
+RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size);
+
+/// i2_s, which stores ternary weights with any float scale.
+inline constexpr FormatId kScaledTernary = own_type(21);
+
+/// Returns rows in `format`, made from the `cols` weights that weights_of(row, weights) computes. Errors use `name`;
+/// check_finite's is one of them.
+RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
+                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of);
+
+/// Returns bad_input, with tensor, row and column, if a weight is not finite.
+Status check_finite(std::string_view name, std::uint32_t row, std::span<const float> weights);
+/// Returns the error for weights that are not -1, 0 or 1 times a scale.
+Error not_ternary(std::string_view name, std::uint32_t row);
+
+/// Returns extents as [rows, cols]; a vector is one row. Empty unless there are one or two extents that fit.
+std::optional<std::array<std::uint32_t, 2>> matrix_shape(std::span<const std::uint64_t> shape);
+
+}  // namespace qsf::convert

@@ -1,0 +1,471 @@
+// The assignment of the source's tensors to the file's tensors.
+#include "converter/plan/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "converter/plan/type_notes.h"
+#include "converter/recipes/settings.h"
+#include "converter/tensors/experts.h"
+#include "converter/tensors/parts.h"
+#include "converter/tensors/rows.h"
+#include "converter/types/gguf_form.h"
+#include "converter/types/written_type.h"
+#include "qsf/base/try.h"
+#include "qsf/file/roles.h"
+#include "qsf/formats/format.h"
+#include "qsf/formats/kv.h"
+
+namespace qsf::convert {
+namespace {
+
+/// Returns a list such as "1, 2, 3".
+template <class T>
+std::string joined(std::span<const T> numbers) {
+  std::string text;
+  for (const T n : numbers) {
+    if (!text.empty()) text.append(", ");
+    text += std::to_string(n);
+  }
+  return text;
+}
+
+/// Checks that the engine has room for all tokens that end a text.
+Status check_ends(const ModelConfig& c) {
+  std::set<std::uint32_t> ends(c.all_eos.begin(), c.all_eos.end());
+  if (c.eos != kNoToken) ends.insert(c.eos);
+  if (ends.size() <= kMaxEndTokens) return {};
+  return make_error(ErrorCode::unsupported, "the model has more than {} end tokens", kMaxEndTokens);
+}
+
+/// Returns the header of a model whose layers all have the configuration's sizes.
+Header header_of(const ModelSource& model) {
+  const ModelConfig& c = model.config;
+  Header h;
+  h.arch = model.recipe->arch;
+  h.n_layers = c.n_layers;
+  h.dim = c.dim;
+  h.n_heads = c.n_heads;
+  h.n_kv_heads = c.n_kv_heads;
+  h.head_dim = c.head_dim;
+  h.ffn_dim = c.ffn_dim;
+  h.vocab_size = c.vocab_size;
+  h.max_seq_len = c.max_seq_len;
+  h.activation = Activation::silu;
+  h.norm = Norm::rms_norm;
+  h.position = Position::rope;
+  h.rope_theta = c.rope_theta;
+  h.bos = c.bos;
+  h.eos = c.eos;
+  h.pad = c.pad;
+  return h;
+}
+
+struct Layers {
+  LayerKind usual;         // as header and META state it
+  LayerTableSource table;  // with at least one kind
+};
+
+/// Returns the kind of every layer, within the ranges that the reader accepts. Settings of all layers go to the header.
+Result<Layers> layers_of(const ModelSource& model, Header& header) {
+  const auto as_input = [](const Status& status) -> Status {
+    if (status) return status;
+    Error error = status.error();
+    if (error.code == ErrorCode::bad_section) error.code = ErrorCode::bad_input;
+    return error;
+  };
+  const auto in_range = [&](const LayerKind& kind) { return as_input(check_kind(kind)); };
+  const LayerRules& rules = model.layers;
+  LayerKind every = default_kind(header);
+  every.norm_epsilon = model.config.norm_epsilon;
+  every.window = model.config.window;
+  every.activation = model.config.activation;
+  if (model.config.rope_dims) every.rope_dims = *model.config.rope_dims;
+  every.rope_scale = model.config.rope_scale;
+  apply_settings(rules.every, every);
+  if (every.alibi != 0) every.rope_dims = 0;
+  QSF_TRY(in_range(every));
+  header.n_heads = every.n_heads;
+  header.n_kv_heads = every.n_kv_heads;
+  header.head_dim = every.head_dim;
+  header.ffn_dim = every.ffn_dim;
+  header.activation = every.activation;
+  header.norm = every.norm;
+  header.rope_theta = every.rope_theta;
+
+  Layers out{default_kind(header), {}};
+  out.usual.norm_epsilon = every.norm_epsilon;
+  out.usual.window = every.window;
+  for (const LayerException& exception : rules.exceptions) {
+    for (const std::uint32_t layer : exception.layers) {
+      if (layer < header.n_layers) continue;
+      return make_error(ErrorCode::bad_input, "the recipe {:.60} speaks of layer {}, but there are {}",
+                        model.recipe->name, layer, header.n_layers);
+    }
+  }
+  LayerTableSource& table = out.table;
+  apply_settings(rules.model, table.model);
+  for (std::uint32_t layer = 0; layer < header.n_layers; ++layer) {
+    LayerKind kind = every;
+    for (const LayerException& exception : rules.exceptions) {
+      if (exception.holds_for(layer)) apply_settings(exception.settings, kind);
+    }
+    const auto found = std::ranges::find(table.kinds, kind);
+    table.of_layer.push_back(static_cast<std::uint8_t>(found - table.kinds.begin()));
+    if (found != table.kinds.end()) continue;
+    if (table.kinds.size() == kMaxKinds) {
+      return make_error(ErrorCode::unsupported, "the recipe {:.60} makes more than {} kinds of layers",
+                        model.recipe->name, kMaxKinds);
+    }
+    QSF_TRY(in_range(kind));
+    table.kinds.push_back(kind);
+  }
+  QSF_TRY(as_input(check_layers(table.kinds, table.of_layer)));
+  return out;
+}
+
+std::vector<MetaEntry> meta_of(const ModelSource& model, const LayerKind& usual) {
+  std::vector<MetaEntry> meta;
+  const auto text = [&](std::string_view key, std::string value) {
+    meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
+  };
+  meta.push_back({std::string(kMetaNormEpsilon), MetaType::f32, 0, usual.norm_epsilon, {}});
+  if (usual.window != 0) {
+    meta.push_back({std::string(kMetaWindow), MetaType::u32, usual.window, 0, {}});
+  }
+  text(kMetaArchitecture, std::string(model.recipe->name));
+  if (!model.config.name.empty()) text(kMetaName, model.config.name);
+  text("general.source", model.kind);
+  if (model.config.all_eos.size() > 1) {
+    text(kMetaEndTokens, joined<std::uint32_t>(model.config.all_eos));
+  }
+  if (model.tokenizer) {
+    for (const auto& [key, value] : model.chat) text(key, value);
+  }
+  return meta;
+}
+
+/// A tensor of the source and its line in the recipe.
+struct Piece {
+  std::shared_ptr<const SourceTensor> tensor;  // owned by the model, or joined from its experts' tensors
+  const TensorName* line = nullptr;
+  TensorPart part = {};
+};
+/// Tensors by stage and role, each once.
+using Placed = std::map<std::pair<std::uint32_t, Role>, Piece>;
+
+/// The data of the file that decides where tensors belong.
+struct Frame {
+  const ModelSource& model;
+  const Header& header;
+  LayerTable table;
+  std::set<std::string, std::less<>> names;  // of the source's tensors
+
+  /// Returns the recipe's lines with this name that count in this source.
+  std::vector<TensorPlace> places(std::string_view name) const {
+    std::vector<TensorPlace> found = places_of_name(*model.recipe, model.naming, name);
+    std::erase_if(found, [&](const TensorPlace& place) {
+      const auto there = [&](const std::string& other) { return names.contains(of_layer(other, place.layer)); };
+      return (!place.line->beside.empty() && !there(place.line->beside)) ||
+             (!place.line->without.empty() && there(place.line->without));
+    });
+    return found;
+  }
+
+  const LayerKind& kind(std::uint32_t section) const { return kind_of_section(header, table, section); }
+  Presence presence(std::uint32_t section, Role role, bool tied) const {
+    return presence_of(*model.recipe, role, {kind(section), tied, table.model.headless != 0});
+  }
+};
+
+std::uint32_t section_of(const Header& header, const TensorPlace& place) {
+  switch (rule_of(place.line->role).place) {
+    case Place::embedding:
+      return 0;
+    case Place::layer:
+      return place.layer + 1;
+    case Place::final:
+      return header.n_layers + 1;
+  }
+  return 0;
+}
+
+/// Checks that the parts of one tensor cover all of it and do not overlap.
+Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor& tensor,
+                   std::span<const std::pair<std::uint32_t, Role>> keys) {
+  std::vector<RowRange> ranges;
+  std::uint64_t all = 0, covered = 0;
+  bool partial = false;
+  for (const auto& key : keys) {
+    const TensorPart& part = placed.at(key).part;
+    if ((part.whole() || part.flat) && keys.size() == 1) return {};
+    partial = partial || part.partial;
+    QSF_LET(range, rows_of_part(tensor, part, frame.header, frame.kind(key.first)));
+    QSF_LET(whole, rows_of_part(tensor, {.transposed = part.transposed}, frame.header, frame.kind(key.first)));
+    const std::uint64_t rows = range.every != 0 ? range.every : whole.end;
+    if (all != 0 && all != rows) break;
+    all = rows;
+    ranges.push_back(range);
+  }
+  std::ranges::sort(ranges, {}, &RowRange::begin);
+  for (const RowRange& range : ranges) {
+    if (range.begin != covered) break;
+    covered = range.end;
+  }
+  if ((covered == all || partial) && ranges.size() == keys.size()) return {};
+  return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are not each of its {} rows once", tensor.name,
+                    all);
+}
+
+using Tensors = std::vector<std::shared_ptr<const SourceTensor>>;
+
+bool fits(const Frame& frame, const TensorPlace& place) {
+  if (place.layer >= frame.header.n_layers) return false;
+  const std::uint32_t section = section_of(frame.header, place);
+  if (place.expert && *place.expert >= frame.kind(section).n_experts) return false;
+  return frame.presence(section, place.line->role, false) != Presence::never;
+}
+
+Error no_place(const ModelSource& model, const std::string& name) {
+  return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {:.60} model of {} layers", name,
+                    model.recipe->name, model.config.n_layers);
+}
+
+/// Returns the model's tensors. Tensors of single experts are joined.
+Result<Tensors> whole_tensors(const Frame& frame) {
+  const ModelSource& model = frame.model;
+  Tensors out;
+  std::map<std::string, std::vector<const SourceTensor*>> experts;  // by the name with {expert} in it
+  for (const SourceTensor& tensor : model.tensors) {
+    const std::vector<TensorPlace> places = frame.places(tensor.name);
+    if (places.empty() || !places.front().expert) {
+      out.emplace_back(std::shared_ptr<const SourceTensor>(), &tensor);
+      continue;
+    }
+    const TensorPlace& place = places.front();
+    if (!fits(frame, place)) return no_place(model, tensor.name);
+    if (tensor.shape.empty() || tensor.shape.size() > 2) {
+      return make_error(ErrorCode::bad_input, "tensor {:.100} has {} dimensions, which the recipe does not expect",
+                        tensor.name, tensor.shape.size());
+    }
+    auto& all = experts[of_layer(place.line->names.in(model.naming), place.layer)];
+    all.resize(frame.kind(section_of(frame.header, place)).n_experts);
+    if (std::exchange(all[*place.expert], &tensor) != nullptr) {
+      return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
+    }
+  }
+  for (const auto& [name, all] : experts) {
+    const auto missing = std::ranges::find(all, nullptr);
+    if (missing != all.end()) {
+      std::string one = name;
+      one.replace(one.find(kExpertMark), kExpertMark.size(), std::to_string(missing - all.begin()));
+      return make_error(ErrorCode::bad_input, "tensor {:.160} is missing", one);
+    }
+    QSF_LET(joined, join_experts(name, all));
+    out.push_back(std::move(joined));
+  }
+  return out;
+}
+
+/// Returns a tensor of experts as rows of one matrix. All lines that take parts of it must agree.
+Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const std::shared_ptr<const SourceTensor>& from,
+                                                    std::span<const TensorPlace> places) {
+  const auto rule = [](const TensorPlace& place) { return rule_of(place.line->role); };
+  const auto turned = [&](const TensorPlace& place) {
+    return part_for(*from, *place.line, frame.model.naming).transposed;
+  };
+  const TensorPlace& first = places.front();
+  for (const TensorPlace& place : places) {
+    if (of_experts(rule(place)) == of_experts(rule(first)) && rule(place).matrix == rule(first).matrix &&
+        turned(place) == turned(first)) {
+      continue;
+    }
+    if (!of_experts(rule(place)) && !of_experts(rule(first))) continue;
+    return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are of experts and of others", from->name);
+  }
+  if (!of_experts(rule(first))) return from;
+  return stack_experts(from, rule(first).matrix, turned(first));
+}
+
+Result<Placed> place_all(const Frame& frame) {
+  Placed placed;
+  const ModelSource& model = frame.model;
+  QSF_LET(tensors, whole_tensors(frame));
+  for (const std::shared_ptr<const SourceTensor>& whole : tensors) {
+    const std::vector<TensorPlace> places = frame.places(whole->name);
+    if (places.empty() && ignored_name(*model.recipe, whole->name)) continue;
+    const auto in_place = [&](const TensorPlace& place) { return fits(frame, place); };
+    const bool spare = std::ranges::any_of(places, [&](const TensorPlace& place) {
+      return place.line->spare && place.layer < frame.header.n_layers && !fits(frame, place);
+    });
+    if (spare) continue;
+    if (places.empty() || !std::ranges::all_of(places, in_place)) return no_place(model, whole->name);
+    if (whole->format == FormatId::inherit) {
+      return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", whole->name,
+                        whole->type);
+    }
+    QSF_LET(tensor, stacked(frame, whole, places));
+    std::vector<std::pair<std::uint32_t, Role>> keys;
+    for (const TensorPlace& place : places) {
+      keys.emplace_back(section_of(frame.header, place), place.line->role);
+      const auto [at, is_new] = placed.try_emplace(keys.back());
+      if (!is_new) return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
+      at->second = {tensor, place.line, part_for(*tensor, *place.line, model.naming)};
+      if (of_experts(rule_of(place.line->role))) at->second.part.transposed = false;  // it is already transposed
+    }
+    QSF_TRY(check_parts(frame, placed, *tensor, keys));
+  }
+  return placed;
+}
+
+/// Checks that every stage has all tensors that its kind of layer and the recipe require.
+Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
+  for (std::uint32_t section = 0; section < n_weight_sections(frame.header); ++section) {
+    const Place place = place_of(frame.header, section);
+    for (const RoleRule& rule : kRoleRules) {
+      if (rule.place != place || frame.presence(section, rule.role, tied) != Presence::always) continue;
+      if (placed.contains({section, rule.role})) continue;
+      const ModelSource& model = frame.model;
+      const std::uint32_t layer = place == Place::layer ? section - 1 : 0;
+      const std::string name = name_of(*model.recipe, model.naming, rule.role, layer);
+      if (!name.empty()) return make_error(ErrorCode::bad_input, "tensor {:.160} is missing", name);
+      return make_error(ErrorCode::bad_input, "layer {} needs {}, for which the recipe {:.60} has no name", layer,
+                        rule.name, model.recipe->name);
+    }
+  }
+  return {};
+}
+
+FormatId wanted_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, Role role) {
+  const bool matrix = rule_of(role).matrix;
+  if (matrix && is_router(role) && options.matrices != FormatId::f32) return tensor.format;
+  if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
+  if (options.matrices) return *options.matrices;
+  if (const std::optional<FormatId> stored = stored_id(tensor); options.gguf && stored) return *stored;
+  if (model.carry_formats || find_format(tensor.format)->quantized()) return tensor.format;
+  return options.gguf ? kDefaultGgmlFormat : kDefaultFormat;
+}
+
+/// Returns the type that a tensor can have in place of the requested one.
+Result<FormatId> target_format(const Options& options, FormatId wanted, Role role, std::uint32_t cols) {
+  if (!options.gguf) {
+    if (const WrittenType type = written_type(wanted); type.stored != nullptr) {
+      return make_error(ErrorCode::unsupported, "{} is a type of GGUF files alone: the output's name must end in .gguf",
+                        type.name());
+    }
+    return wanted;
+  }
+  if (!rule_of(role).matrix || is_router(role)) return FormatId::f32;
+  return ggml_form(wanted, cols);
+}
+
+/// The cost of the tensor that is being written. Each can be as large as a matrix, so only one is kept.
+class Costs {
+ public:
+  explicit Costs(const Calibration* calibration) : calibration_(calibration) {}
+  const RowCost* of(std::uint32_t section, Role role, std::uint32_t cols) {
+    const std::pair key{section, role};
+    if (key_ == key) return &cost_;
+    key_ = key;
+    const auto at = calibration_ == nullptr ? Calibration::const_iterator{} : calibration_->find(key);
+    const bool known = calibration_ != nullptr && at != calibration_->end() && at->second.cols == cols;
+    cost_ = known ? RowCost::of(at->second) : RowCost::plain(cols);
+    return &cost_;
+  }
+
+ private:
+  const Calibration* calibration_;
+  std::optional<std::pair<std::uint32_t, Role>> key_;
+  RowCost cost_;
+};
+
+}  // namespace
+
+Result<LayerTableSource> layers_of_file(const ModelSource& model) {
+  Header header = header_of(model);
+  QSF_TRY(check_sizes(header, ErrorCode::bad_input));
+  QSF_LET(layers, layers_of(model, header));
+  return std::move(layers.table);
+}
+
+Result<FileSource> plan_file(const ModelSource& model, const Options& options, TypeNotes* notes) {
+  const ModelConfig& config = model.config;
+  FileSource out;
+  out.header = header_of(model);
+  QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
+  QSF_LET(layers, layers_of(model, out.header));
+  Frame frame{model, out.header, layers.table.view(), {}};
+  for (const SourceTensor& tensor : model.tensors) frame.names.insert(tensor.name);
+  QSF_LET(placed, place_all(frame));
+  const std::pair head{config.n_layers + 1, Role::head};
+  const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));
+  if (tied) placed.erase(head);
+  QSF_TRY(check_complete(frame, placed, tied));
+  QSF_TRY(check_ends(config));
+
+  out.header.flags = tied ? kFlagTied : 0;
+  out.meta = meta_of(model, layers.usual);
+  out.rope_divisors = config.rope_divisors;
+  out.compression = options.compression;
+  out.segment_bytes = options.segment_bytes;
+  out.least_saved = options.least_saved;
+  out.importance = options.importance;
+  const auto costs = std::make_shared<Costs>(options.calibration);
+  for (const auto& [key, piece] : placed) {
+    const auto& [section, role] = key;
+    const LayerKind& kind = frame.kind(section);
+    const RoleRule& rule = rule_of(role);
+    const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
+    std::shared_ptr<const SourceTensor> tensor = piece.tensor;
+    if (!piece.part.whole()) {
+      QSF_LET(range, rows_of_part(*tensor, piece.part, out.header, kind));
+      tensor = std::make_shared<const SourceTensor>(part_of(*tensor, piece.part, range));
+    }
+    const auto shape = matrix_shape(tensor->shape);
+    if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
+      const std::string text = joined<std::uint64_t>(piece.tensor->shape);
+      return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
+                        tensor->name, text, rows, cols);
+    }
+    TensorSource target;
+    target.section = section;
+    target.role = role;
+    const auto own = options.types.find(key);
+    const FormatId wanted = own != options.types.end() ? own->second : wanted_format(model, options, *tensor, role);
+    QSF_LET(format, target_format(options, wanted, role, cols));
+    target.format = format;
+    if (notes != nullptr && rule.matrix && !is_router(role)) notes->add(*piece.tensor, wanted, format, rows, cols);
+    // The rows of a tile belong to one expert.
+    const bool tiles = expert_share(out.header, kind, rule) % kTileRows == 0;
+    target.layout =
+        rule.matrix && tiles && !options.gguf && find_format(target.format)->quantized() ? Layout::tiles : Layout::rows;
+    target.rows = rows;
+    target.cols = cols;
+    const bool turns = model.interleaved_rope && kind.rope_dims != 0;
+    const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
+    RowWork work{{}, options.workers};
+    if (options.search) {
+      work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
+    }
+    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, work)](
+                         std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
+      return as(begin, n, bytes);
+    };
+    if (role == Role::final_norm && target.format == FormatId::f32) out.header.flags |= kFlagFinalNormF32;
+    out.tensors.push_back(std::move(target));
+  }
+  const LayerTableSource& table = layers.table;
+  if (table.kinds.size() > 1 || table.kinds.front() != layers.usual || table.model != ModelKind{}) {
+    out.layers = std::move(layers.table);
+  }
+  if (model.tokenizer) {
+    Result<std::vector<std::byte>> section = build_tokenizer(*model.tokenizer);
+    if (!section) return section.error();
+    out.tokenizer = std::move(*section);
+  }
+  return out;
+}
+
+}  // namespace qsf::convert

@@ -1,0 +1,238 @@
+#include "converter/readers/hugging_face/packed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "qsf/base/bytes.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
+
+namespace qsf::convert {
+namespace {
+
+constexpr FormatId kMicroscaling = ggml_type(39);
+constexpr std::string_view kBlocks = "_blocks", kScales = "_scales", kWeight = ".weight", kScale = "_scale";
+constexpr std::uint32_t kPacked = 4;  // BitNet's codes in a byte
+
+/// The contents of "quantization_config"; empty texts if there is none.
+struct Packing {
+  std::string method;
+  std::string mode;    // BitNet's: offline or online
+  std::string linear;  // bitlinear or autobitlinear: the use of the stored scale
+};
+
+Result<Packing> packing_of(const Json& config) {
+  const Json* quantization = find(config, "quantization_config");
+  if (!quantization) return Packing{};
+  Fields fields(*quantization, "config.json");
+  Packing out{fields.text("quant_method", "?"), fields.text("quantization_mode", "offline"),
+              fields.text("linear_class", "bitlinear")};
+  QSF_TRY(fields.status());
+  return out;
+}
+
+using Names = std::map<std::string, std::size_t, std::less<>>;  // indices in ModelSource::tensors
+
+Error do_not_fit(const SourceTensor& tensor, const SourceTensor& scales) {
+  return make_error(ErrorCode::bad_input,
+                    "tensors {:.100} and {:.100} do not fit each other: one has {} and the other {} dimensions of {}",
+                    tensor.name, scales.name, tensor.shape.size(), scales.shape.size(), scales.type);
+}
+
+/// Blocks of codes after their scales, as in GGML.
+struct MicroscalingRows {
+  RowsOf codes, scales;  // [groups, 16] and [groups] of a row
+  std::uint32_t groups;
+
+  Status operator()(std::uint32_t first, std::uint32_t rows, std::span<std::byte> out) const {
+    const Format& format = *find_format(kMicroscaling);
+    constexpr std::size_t kCodes = 16;
+    if (out.size() != std::size_t{rows} * groups * format.block_bytes) {
+      return make_error(ErrorCode::internal, "{} rows of {} blocks were asked of {} bytes", rows, groups, out.size());
+    }
+    std::vector<std::byte> code_bytes(std::size_t{groups} * kCodes), scale_bytes(groups);
+    std::byte* to = out.data();
+    for (std::uint32_t r = first; r < first + rows; ++r) {
+      QSF_TRY(codes(r * groups, groups, code_bytes));
+      QSF_TRY(scales(r, 1, scale_bytes));
+      for (std::uint32_t g = 0; g < groups; ++g, to += format.block_bytes) {
+        to[0] = scale_bytes[g];
+        // In the checkpoint neighbours share a byte; in the block, codes i and i + 16 do.
+        const std::byte* const pairs = &code_bytes[g * kCodes];
+        const auto code = [&](std::size_t i) {
+          return std::to_integer<unsigned>(pairs[i / 2]) >> (i % 2 == 0 ? 0 : 4) & 15;
+        };
+        for (std::size_t i = 0; i < kCodes; ++i) to[1 + i] = static_cast<std::byte>(code(i) | code(i + kCodes) << 4);
+      }
+    }
+    return {};
+  }
+};
+
+Status join_microscaling(const SourceTensor& scales, SourceTensor& blocks) {
+  constexpr std::uint64_t kMostRows = 0xffffffffu;
+  const bool fit = blocks.type == "U8" && scales.type == "U8" && blocks.stored_rows && scales.stored_rows &&
+                   blocks.shape.size() >= 3 && blocks.shape.back() == 16 &&
+                   std::equal(scales.shape.begin(), scales.shape.end(), blocks.shape.begin(), blocks.shape.end() - 1);
+  std::uint64_t rows = 1;
+  for (std::size_t d = 0; fit && d < scales.shape.size(); ++d) {
+    rows = rows > kMostRows ? rows : rows * std::min(scales.shape[d], kMostRows + 1);
+  }
+  if (!fit || rows > kMostRows || scales.shape.back() > kMostRows / 32) return do_not_fit(blocks, scales);
+  const auto groups = static_cast<std::uint32_t>(scales.shape.back());
+  blocks.rows_of = MicroscalingRows{blocks.stored_rows, scales.stored_rows, groups};
+  blocks.name.erase(blocks.name.size() - kBlocks.size());
+  blocks.type = "MXFP4";
+  blocks.format = kMicroscaling;
+  blocks.shape = scales.shape;
+  blocks.shape.back() *= 32;
+  blocks.stored_rows = nullptr;
+  blocks.turned = true;
+  return {};
+}
+
+/// Weights that are zero, or plus or minus a scale.
+struct TernaryWeights {
+  RowsOf codes;          // [rows / 4, cols]: row p has rows p, p + rows / 4 ..., from the low bits up
+  std::uint32_t packed;  // rows / 4
+  float scale;
+  std::string name;
+
+  Status operator()(std::uint32_t row, std::span<float> weights) const {
+    std::vector<std::byte> bytes(weights.size());
+    QSF_TRY(codes(row % packed, 1, bytes));
+    for (std::size_t c = 0; c < weights.size(); ++c) {
+      const unsigned code = std::to_integer<unsigned>(bytes[c]) >> (2 * (row / packed)) & 3;
+      if (code == 3) return not_ternary(name, row);
+      weights[c] = static_cast<float>(static_cast<int>(code) - 1) * scale;
+    }
+    return {};
+  }
+};
+
+Status join_ternary(const Packing& packing, const SourceTensor& scales, SourceTensor& weight) {
+  const auto shape = matrix_shape(weight.shape), one = matrix_shape(scales.shape);
+  const Format* format = find_format(scales.format);
+  const bool fit = weight.type == "U8" && weight.stored_rows && weight.shape.size() == 2 && shape &&
+                   (*shape)[0] <= 0xffffffffu / kPacked && one && (*one)[0] * (*one)[1] == 1 && format &&
+                   !format->quantized();
+  if (!fit) return do_not_fit(weight, scales);
+  std::vector<std::byte> bytes(format->block_bytes);
+  QSF_TRY(scales.rows_of(0, 1, bytes));
+  float scale = 0;
+  dequantize_row(*format, bytes, std::span(&scale, 1));
+  if (packing.linear == "bitlinear") scale = 1.0f / scale;  // there it is a divisor
+  if (!std::isfinite(scale)) {
+    return make_error(ErrorCode::bad_input, "tensor {:.100} is {}, which is no scale", scales.name, scale);
+  }
+  weight.rows_of = rows_made(kScaledTernary, (*shape)[1], weight.name,
+                             TernaryWeights{weight.stored_rows, (*shape)[0], scale, weight.name});
+  weight.type = "ternary";
+  weight.format = kScaledTernary;
+  weight.shape = {std::uint64_t{(*shape)[0]} * kPacked, (*shape)[1]};
+  weight.stored_rows = nullptr;
+  return {};
+}
+
+/// Float weights, rounded as transformers rounds them when it computes: to -1, 0 and 1 times the matrix's mean
+/// magnitude.
+struct RoundedWeights {
+  RowsOf source;
+  FormatId stored;
+  std::uint32_t rows;
+  std::string name;
+  std::shared_ptr<float> mean = std::make_shared<float>(-1.0f);  // of the magnitudes, after the first row was read
+
+  Status read(std::uint32_t row, std::span<float> weights) const {
+    const Format& format = *find_format(stored);
+    std::vector<std::byte> bytes(row_bytes(format, static_cast<std::uint32_t>(weights.size())));
+    QSF_TRY(source(row, 1, bytes));
+    dequantize_row(format, bytes, weights);
+    return check_finite(name, row, weights);
+  }
+
+  Status operator()(std::uint32_t row, std::span<float> weights) const {
+    constexpr float kLeastMean = 1e-5f;
+    if (*mean < 0) {
+      double sum = 0;
+      for (std::uint32_t r = 0; r < rows; ++r) {
+        QSF_TRY(read(r, weights));
+        for (const float w : weights) sum += std::fabs(static_cast<double>(w));
+      }
+      *mean = std::max(static_cast<float>(sum / (static_cast<double>(rows) * static_cast<double>(weights.size()))),
+                       kLeastMean);
+    }
+    const float scale = 1.0f / *mean, value = 1.0f / scale;
+    QSF_TRY(read(row, weights));
+    for (float& w : weights) {
+      const float code = std::nearbyint(w * scale);
+      w = code > 0 ? value : code < 0 ? -value : 0.0f;
+    }
+    return {};
+  }
+};
+
+void round_online(ModelSource& out) {
+  for (SourceTensor& tensor : out.tensors) {
+    const auto shape = matrix_shape(tensor.shape);
+    const Format* format = find_format(tensor.format);
+    if (tensor.shape.size() != 2 || !shape || !format || format->quantized() ||
+        tensor.name.find(".layers.") == std::string::npos) {
+      continue;
+    }
+    tensor.rows_of = rows_made(kScaledTernary, (*shape)[1], tensor.name,
+                               RoundedWeights{std::move(tensor.rows_of), tensor.format, (*shape)[0], tensor.name});
+    tensor.format = kScaledTernary;
+  }
+}
+
+}  // namespace
+
+Status check_packing(const Json& config) {
+  QSF_LET(packing, packing_of(config));
+  if (packing.method.empty() || packing.method == "mxfp4") return {};
+  const bool bitnet = packing.method == "bitnet";
+  if (bitnet && packing.mode != "offline" && packing.mode != "online") {
+    return make_error(ErrorCode::unsupported, "config.json: the \"quantization_mode\" \"{:.60}\" is not supported",
+                      packing.mode);
+  }
+  if (bitnet && packing.linear != "bitlinear" && packing.linear != "autobitlinear") {
+    return make_error(ErrorCode::unsupported, "config.json: the \"linear_class\" \"{:.60}\" is not supported",
+                      packing.linear);
+  }
+  if (bitnet) return {};
+  return make_error(ErrorCode::unsupported, "config.json: a model quantized with \"{:.60}\" is not supported",
+                    packing.method);
+}
+
+Status join_packed(const Json& config, ModelSource& out) {
+  QSF_LET(packing, packing_of(config));
+  Names names;
+  for (std::size_t i = 0; i < out.tensors.size(); ++i) names.emplace(out.tensors[i].name, i);
+  std::vector<std::size_t> joined;  // scales that belong to another tensor now
+  for (SourceTensor& tensor : out.tensors) {
+    const std::string_view name = tensor.name;
+    const bool blocks = name.ends_with(kBlocks), weight = name.ends_with(kWeight);
+    if (!blocks && !weight) continue;
+    std::string other(name);
+    if (blocks) other.replace(other.size() - kBlocks.size(), kBlocks.size(), kScales);
+    if (weight) other += kScale;
+    const auto scales = names.find(other);
+    if (scales == names.end()) continue;
+    QSF_TRY(blocks ? join_microscaling(out.tensors[scales->second], tensor)
+                   : join_ternary(packing, out.tensors[scales->second], tensor));
+    joined.push_back(scales->second);
+  }
+  std::ranges::sort(joined, std::greater<>());
+  for (const std::size_t at : joined) out.tensors.erase(out.tensors.begin() + static_cast<std::ptrdiff_t>(at));
+  if (packing.method == "bitnet" && packing.mode == "online") round_online(out);
+  return {};
+}
+
+}  // namespace qsf::convert

@@ -1,0 +1,102 @@
+#include "converter/readers/hugging_face/text_part.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace qsf::convert {
+namespace {
+
+/// A prefix that transformers adds to the text model's names, and its replacement. The first that fits is replaced.
+struct Prefix {
+  std::string_view long_form, short_form;
+};
+constexpr std::array kTextPrefixes{
+    Prefix{"model.language_model.model.", "model."}, Prefix{"model.language_model.lm_head.", "lm_head."},
+    Prefix{"model.language_model.", "model."},       Prefix{"language_model.", ""},
+    Prefix{"model.text_model.", "model."},
+};
+
+/// Parts for images and sound: towers, their connections to the text, tokens of their own.
+constexpr std::array<std::string_view, 20> kOtherParts{
+    "visual.",           "vision_tower.",
+    "vision_model.",     "vision_embed_tokens.",
+    "audio_tower.",      "audio_model.",
+    "audio_encoder.",    "image_newline",
+    "multi_modal_",      "mm_projector.",
+    "connector.",        "embed_vision.",
+    "embed_audio.",      "vision_projection.",
+    "audio_projection.", "image_projection.",
+    "vision_embedder.",  "vision_language_adapter.",
+    "patch_merger.",     "vision_encoder.",
+};
+/// Heads that predict several tokens ahead, in Qwen3-Next, Qwen3.5 and others.
+constexpr std::array<std::string_view, 2> kGuessingParts{"mtp.", "model.mtp."};
+
+/// Returns the prefix of `name` that is not the text's, up to its first point after "model."; empty if it is the
+/// text's.
+std::string_view other_part(std::string_view name) {
+  constexpr std::string_view kModel = "model.";
+  const std::size_t skipped = name.starts_with(kModel) ? kModel.size() : 0;
+  const std::string_view rest = name.substr(skipped);
+  if (!std::ranges::any_of(kOtherParts, [&](std::string_view part) { return rest.starts_with(part); })) return {};
+  return name.substr(0, skipped + std::min(rest.find('.'), rest.size()));
+}
+
+/// Removes the tensors for which part(name) is not empty. Warns with the number of tensors of each part.
+template <class Part>
+void leave_out(ModelSource& out, std::string_view what, Part part) {
+  std::map<std::string, std::size_t, std::less<>> counts;
+  std::erase_if(out.tensors, [&](const SourceTensor& tensor) {
+    const std::string_view of = part(tensor.name);
+    if (!of.empty()) ++counts[std::string(of)];
+    return !of.empty();
+  });
+  if (counts.empty()) return;
+  std::size_t n = 0;
+  std::string names;
+  for (const auto& [name, count] : counts) {
+    n += count;
+    names += (names.empty() ? "" : ", ") + name + " (" + std::to_string(count) + ")";
+  }
+  out.warnings.push_back(std::to_string(n) + (n == 1 ? " tensor" : " tensors") + " of " + std::string(what) +
+                         " are left out: " + names);
+}
+
+}  // namespace
+
+Json text_part(const Json& config) {
+  const Json* part = find(config, "text_config");
+  if (!part || !part->is_object()) return config;
+  Json text = *part;
+  for (const char* key :
+       {"model_type", "bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings", "quantization_config"}) {
+    if (const Json* whole = find(config, key); whole && !find(text, key)) text[key] = *whole;
+  }
+  return text;
+}
+
+void take_text_tensors(ModelSource& out) {
+  leave_out(out, "images and sound", other_part);
+  for (SourceTensor& tensor : out.tensors) {
+    const auto* const prefix = std::ranges::find_if(
+        kTextPrefixes, [&](const Prefix& p) { return std::string_view(tensor.name).starts_with(p.long_form); });
+    if (prefix != kTextPrefixes.end()) tensor.name.replace(0, prefix->long_form.size(), prefix->short_form);
+  }
+}
+
+void leave_out_guessing(ModelSource& out) {
+  leave_out(out, "heads that guess further tokens", [&](std::string_view name) -> std::string_view {
+    for (const std::string_view part : kGuessingParts) {
+      if (name.starts_with(part) && places_of_name(*out.recipe, out.naming, name).empty()) {
+        return part.substr(0, part.size() - 1);
+      }
+    }
+    return {};
+  });
+}
+
+}  // namespace qsf::convert

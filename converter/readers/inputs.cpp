@@ -1,0 +1,97 @@
+#include "converter/readers/inputs.h"
+
+#include <filesystem>
+
+#include "converter/recipes/recipe_json.h"
+#include "converter/tokenizers/tokenizers.h"
+#include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
+#include "system/file.h"
+
+namespace qsf::convert {
+
+namespace {
+
+/// Checks that begin and end tokens exist. A padding token that does not exist is left out with a warning, because
+/// nothing here uses it.
+Status check_tokens(ModelSource& model) {
+  ModelConfig& c = model.config;
+  const auto exists = [&](std::uint32_t id) { return id == kNoToken || id < c.vocab_size; };
+  const auto missing = [&](const char* what, std::uint32_t id) {
+    return make_error(ErrorCode::bad_input, "the {} token is {}, but the vocabulary has {} tokens", what, id,
+                      c.vocab_size);
+  };
+  if (!exists(c.bos)) return missing("begin", c.bos);
+  if (!exists(c.eos)) return missing("end", c.eos);
+  for (const std::uint32_t id : c.all_eos) {
+    if (!exists(id)) return missing("end", id);
+  }
+  if (exists(c.pad)) return {};
+  model.warnings.push_back("the padding token is " + std::to_string(c.pad) + ", but the vocabulary has " +
+                           std::to_string(c.vocab_size) + " tokens: it is left out");
+  c.pad = kNoToken;
+  return {};
+}
+
+/// Makes the model's name valid UTF-8, as metadata must be.
+void make_name_valid(ModelSource& model) {
+  const std::string_view name = model.config.name;
+  if (utf8::is_valid(name)) return;
+  std::string valid;
+  for (std::size_t at = 0; at < name.size();) {
+    const utf8::Decoded next = utf8::decode(name, at);
+    valid += next.form == utf8::Form::valid ? name.substr(at, next.size) : utf8::kReplacement;
+    at += next.size;
+  }
+  model.config.name = std::move(valid);
+  model.warnings.push_back("the model's name is not UTF-8: it is kept as \"" + model.config.name + "\"");
+}
+
+}  // namespace
+
+Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
+  for (const InputKind& kind : kInputKinds) {
+    if (!kind.recognise(place)) continue;
+    QSF_LET(model, kind.open(place, with_tokenizer));
+    QSF_TRY(check_tokens(model));
+    make_name_valid(model);
+    return std::move(model);
+  }
+  QSF_LET(config, place.folder.find("config.json"));
+  if (place.file && config) {
+    return make_error(ErrorCode::unsupported, "{:.80} is a part of a model: name the folder that it is in, {:.160}",
+                      place.file->name, place.folder.name.empty() ? "." : place.folder.name);
+  }
+  return make_error(ErrorCode::unsupported,
+                    "{:.80} is of no kind that can be read: a Hugging Face directory, GGUF, or a whole checkpoint of "
+                    "llama2.c or one of its kin",
+                    place.file ? place.file->name : place.name);
+}
+
+Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe,
+                               TernaryLayout ternary) {
+  std::error_code error;
+  if (!std::filesystem::exists(sys::path_of(path), error)) {
+    return make_error(ErrorCode::io_error, "there is no file or directory {:.160}", path);
+  }
+  const auto files = std::make_shared<LocalFiles>();
+  QSF_LET(place, local_place(path, files));
+  place.ternary = ternary;
+  if (!recipe.empty()) {
+    QSF_LET(file, files->open(recipe));
+    QSF_LET(json, read_json(file, 0, file.size));
+    QSF_LET(read, read_recipe(json, file.name));
+    place.recipe = std::make_shared<const Recipe>(std::move(read));
+  }
+  QSF_LET(model, open_place(place, with_tokenizer));
+  model.files = files;
+  return std::move(model);
+}
+
+Status read_tokenizer_file(const std::string& path, ModelSource& model) {
+  if (!model.files) model.files = std::make_shared<LocalFiles>();
+  QSF_LET(file, model.files->open(path));
+  return read_tokenizer(file, model);
+}
+
+}  // namespace qsf::convert

@@ -1,0 +1,284 @@
+#include "converter/recipes/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <type_traits>
+
+#include "converter/recipes/enumerators.h"
+#include "qsf/base/exact.h"
+#include "qsf/base/try.h"
+
+namespace qsf::convert {
+namespace {
+
+template <class E>
+std::optional<double> number_named(std::string_view name) {
+  const std::optional<E> value = enumerator_named<E>(name);
+  return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
+}
+
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+constexpr std::array kHuggingFaceActivations{
+    ActivationName{"silu", Activation::silu},      ActivationName{"swish", Activation::silu},
+    ActivationName{"gelu", Activation::gelu_erf},  ActivationName{"gelu_new", Activation::gelu},
+    ActivationName{"gelu_fast", Activation::gelu}, ActivationName{"gelu_pytorch_tanh", Activation::gelu},
+    ActivationName{"relu", Activation::relu},      ActivationName{"relu2", Activation::relu2},
+};
+
+std::optional<double> activation_number(std::string_view name) {
+  const std::optional<Activation> activation = activation_named(name);
+  return activation ? std::optional(static_cast<double>(*activation)) : std::nullopt;
+}
+
+template <class T>
+KeyForm form_of(const LayerKey& key) {
+  KeyForm form{key};
+  if constexpr (std::is_same_v<T, Activation>) form.number_in = activation_number;
+  form.real = std::is_floating_point_v<T>;
+  if constexpr (std::is_enum_v<T>) {
+    form.number_named = number_named<T>;
+    form.names = enumerator_list<T>;
+  }
+  return form;
+}
+
+template <class Forms>
+auto adder(Forms& forms) {
+  return [&forms](const LayerKey& key, const auto& member) {
+    forms.push_back(form_of<std::remove_cvref_t<decltype(member)>>(key));
+  };
+}
+
+template <class Member>
+void assign(Member& member, double number) {
+  if constexpr (std::is_enum_v<Member>) {
+    member = static_cast<Member>(static_cast<std::underlying_type_t<Member>>(number));
+  } else {
+    member = static_cast<Member>(number);
+  }
+}
+
+std::string expected(const KeyForm& form) {
+  if (form.names) return "one of " + form.names();
+  std::string text = form.real ? "a number" : "a whole number";
+  char range[64];
+  std::snprintf(range, sizeof range, " from %.9g to %.9g", form.key.least, form.key.most);
+  return text + range;
+}
+
+/// The configuration of a value, and the words of its errors.
+struct Source {
+  const Recipe& recipe;
+  Naming naming;
+  const Lookup& lookup;
+  std::string_view file;
+};
+
+Result<double> resolve_value(const Value& value, const KeyForm& form, const Source& source) {
+  const std::string& key = value.keys.in(source.naming);
+  const std::string_view file = source.file;
+  Json found = key.empty() ? Json(nullptr) : source.lookup(key);
+  if (source.naming == Naming::hugging_face) {
+    for (const std::string& other : value.also) found = found.is_null() ? source.lookup(other) : found;
+  }
+  std::optional<double> number = value.number;
+  if (source.naming == Naming::gguf && value.gguf_number) number = value.gguf_number;
+  if (const std::string* word = as_text(found); word && form.number_in) {
+    number = form.number_in(*word);
+    if (!number) {
+      return make_error(ErrorCode::unsupported, "{}: the {} \"{:.40}\" is not supported", file, form.key.name, *word);
+    }
+  } else if (!found.is_null()) {
+    if (source.naming == Naming::gguf && !value.gguf_over.empty()) {
+      const Json over = source.lookup(value.gguf_over);
+      if (!found.is_number() || !over.is_number() || over == 0) {
+        return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" over \"{:.60}\" is no number", file,
+                          source.lookup.in_file(key), source.lookup.in_file(value.gguf_over));
+      }
+      found = found.get<double>() / over.get<double>();
+    }
+    QSF_LET(read, read_value(found, form, file, source.lookup.in_file(key)));
+    number = read;
+    if (value.power != 1) {
+      number = exact::pow(read, value.power);
+      if (!form.holds(*number)) return read_value(*number, form, file, source.lookup.in_file(key)).error();
+    }
+  }
+  if (!number && key.empty()) {
+    return make_error(ErrorCode::bad_input, "{}: the recipe {:.60} does not say where this source has \"{}\"", file,
+                      source.recipe.name, form.key.name);
+  }
+  if (!number) {
+    return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" is missing, which the recipe {:.60} takes as {}", file,
+                      source.lookup.in_file(key), source.recipe.name, form.key.name);
+  }
+  return *number;
+}
+
+Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std::span<const KeyForm> forms,
+                                         const Source& source) {
+  std::vector<Setting> out;
+  for (const Setting& setting : settings) {
+    QSF_LET(number, resolve_value(setting.value, forms[setting.key], source));
+    out.push_back({setting.key, {number, {}}});
+  }
+  return out;
+}
+
+}  // namespace
+
+bool KeyForm::holds(double number) const {
+  return number >= key.least && number <= key.most && (real || number == std::floor(number));
+}
+
+std::optional<Activation> activation_named(std::string_view name) {
+  for (const ActivationName& known : kHuggingFaceActivations) {
+    if (known.name == name) return known.activation;
+  }
+  return {};
+}
+
+Setting layer_setting(std::string_view name, double number) {
+  const auto key = std::ranges::find(kLayerKeys, name, &LayerKey::name);
+  return {static_cast<std::size_t>(key - kLayerKeys.begin()), {number}};
+}
+
+Setting model_setting(std::string_view name, double number) {
+  const auto key = std::ranges::find(kModelKeys, name, &LayerKey::name);
+  return {static_cast<std::size_t>(key - kModelKeys.begin()), {number}};
+}
+
+const KeyForm& layers_form() {
+  static constexpr KeyForm kForm{{0, "layers", 0, kMaxLayers, "how many layers"}};
+  return kForm;
+}
+
+std::span<const KeyForm> size_forms() {
+  static const std::vector<KeyForm> kForms = [] {
+    std::vector<KeyForm> forms;
+    for (const LayerKey& key : kSizes) forms.push_back(form_of<std::uint32_t>(key));
+    return forms;
+  }();
+  return kForms;
+}
+
+std::span<const KeyForm> layer_forms() {
+  static const std::vector<KeyForm> kForms = [] {
+    std::vector<KeyForm> forms;
+    const LayerKind kind;
+    visit_layer_keys(kind, adder(forms));
+    return forms;
+  }();
+  return kForms;
+}
+
+std::span<const KeyForm> model_forms() {
+  static const std::vector<KeyForm> kForms = [] {
+    std::vector<KeyForm> forms;
+    const ModelKind kind;
+    visit_model_keys(kind, adder(forms));
+    return forms;
+  }();
+  return kForms;
+}
+
+Lookup lookup_in(const Json& json) {
+  return {.value = [&json](const std::string& key) {
+    const Json* found = find(json, key);
+    return found ? *found : Json(nullptr);
+  }};
+}
+
+std::string said_otherwise(const Lookup& lookup, const Expected& expected) {
+  const Json found = lookup(expected.key);
+  if (found.is_null()) return {};
+  const std::string value = found.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::ranges::find(expected.values, value) != expected.values.end() ? std::string() : value;
+}
+
+Result<double> read_value(const Json& json, const KeyForm& form, std::string_view file, std::string_view key) {
+  std::optional<double> number;
+  if (const std::string* name = as_text(json)) {
+    if (form.number_named) number = form.number_named(*name);
+  } else if (json.is_boolean()) {
+    if (!form.real && form.key.most == 1) number = json.get<bool>() ? 1 : 0;
+  } else if (json.is_number()) {
+    if (const double value = json.get<double>(); form.holds(value)) number = value;
+  }
+  if (number) return *number;
+  return make_error(ErrorCode::bad_input, "{:.80}: \"{:.60}\" is {:.40}; it must be {}", file,
+                    key.empty() ? form.key.name : key, shown(json), expected(form));
+}
+
+Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, const Recipe& recipe, Naming naming,
+                                           const Lookup& lookup, std::string_view file) {
+  return resolve_all(settings, layer_forms(), {recipe, naming, lookup, file});
+}
+
+Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file) {
+  const Source source{recipe, naming, lookup, file};
+  const auto all = [&](std::span<const Setting> settings, std::span<const KeyForm> forms) {
+    return resolve_all(settings, forms, source);
+  };
+  LayerRules out;
+  QSF_LET(model, all(recipe.layers.model, model_forms()));
+  QSF_LET(every, all(recipe.layers.every, layer_forms()));
+  out.model = std::move(model);
+  out.every = std::move(every);
+  std::vector<Setting> windowed;
+  for (const Setting& setting : recipe.layers.windowed) {  // missing: as in other layers
+    if (setting.value.number || !setting.value.keys.in(naming).empty()) windowed.push_back(setting);
+  }
+  QSF_LET(with_window, all(windowed, layer_forms()));
+  out.windowed = std::move(with_window);
+  for (const LayerException& exception : recipe.layers.exceptions) {
+    QSF_LET(settings, all(exception.settings, layer_forms()));
+    out.exceptions.push_back({exception.layers, exception.every, exception.from, {}, std::move(settings)});
+    if (!exception.first) continue;
+    QSF_LET(n, resolve_value(*exception.first, layers_form(), source));
+    for (std::uint32_t layer = 0; layer < n; ++layer) out.exceptions.back().layers.push_back(layer);
+  }
+  return out;
+}
+
+Result<std::shared_ptr<const Recipe>> recipe_with_experts(std::shared_ptr<const Recipe> recipe, Naming naming,
+                                                          const Lookup& lookup) {
+  if (recipe->with_experts.empty()) return recipe;
+  QSF_LET(other, recipe_for(recipe->with_experts));
+  for (const Setting& setting : other->layers.every) {
+    if (kLayerKeys[setting.key].name != "n_experts") continue;
+    const std::string& key = setting.value.keys.in(naming);
+    const Json found = key.empty() ? Json(nullptr) : lookup(key);
+    if (found.is_number() && found != 0) return other;
+  }
+  return recipe;
+}
+
+void apply_settings(std::span<const Setting> settings, LayerKind& kind) {
+  const bool whole = kind.rope_dims == kind.head_dim;
+  bool rope_dims_set = false;
+  for (const Setting& setting : settings) {
+    std::size_t i = 0;
+    visit_layer_keys(kind, [&](const LayerKey&, auto& member) {
+      if (i++ == setting.key) assign(member, *setting.value.number);
+    });
+    rope_dims_set = rope_dims_set || kLayerKeys[setting.key].name == "rope_dims";
+  }
+  if (whole && !rope_dims_set) kind.rope_dims = kind.head_dim;
+}
+
+void apply_settings(std::span<const Setting> settings, ModelKind& kind) {
+  for (const Setting& setting : settings) {
+    std::size_t i = 0;
+    visit_model_keys(kind, [&](const LayerKey&, auto& member) {
+      if (i++ == setting.key) assign(member, *setting.value.number);
+    });
+  }
+}
+
+}  // namespace qsf::convert

@@ -1,0 +1,213 @@
+#include "converter/tensors/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "converter/types/written_type.h"
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
+#include "qsf/base/try.h"
+#include "qsf/formats/format.h"
+
+namespace qsf::convert {
+namespace {
+
+constexpr std::uint64_t kReadBytes = 1 << 20;  // bytes of rows that are read together
+constexpr std::uint64_t kMostRows = 1024;      // rows in work at once
+constexpr std::uint32_t kTogether = 8;         // rows of one thread
+
+/// Returns the row (or vector element) in the source of the file's row `r`.
+std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
+  if (heads.dim == 0) return r;
+  const std::uint32_t within = r % heads.dim, half = heads.rotated / 2;
+  if (within >= heads.rotated) return r;
+  return r - within + 2 * (within % half) + within / half;
+}
+
+/// Returns the largest factor of scales and minima: the distance of the levels from the offset.
+float reach_of(const Format& format) {
+  int top = (1 << format.code_bits) - 1;
+  if (format.levels != Levels::codes) {
+    top = *std::ranges::max_element(kLevels[static_cast<std::size_t>(format.levels)]);
+  }
+  return static_cast<float>(std::max(top - format.offset, int{format.offset}));
+}
+
+/// Returns a number of a block; 0 if the format has none. The largest exponent is not a number, as in the OCP's
+/// microscaling formats.
+float number_of(const Field& field, const std::byte* block) {
+  constexpr int kBias = 128, kNone = 255;
+  switch (field.type) {
+    case Scale::none:
+      return 0;
+    case Scale::f16:
+      return f16_to_f32(load_le<f16>(block + field.at));
+    case Scale::f32:
+      return load_le<float>(block + field.at);
+    case Scale::exponent: {
+      const int exponent = std::to_integer<int>(block[field.at]);
+      return exponent == kNone ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, exponent - kBias);
+    }
+  }
+  return 0;
+}
+
+struct RowConversion {
+  const SourceTensor& tensor;
+  const Format& from;
+  WrittenType to;
+  std::uint32_t rows, cols;
+  RotatedHeads heads = {};
+  const RowCost* cost = nullptr;
+  std::uint32_t end = 0;            // of the source's rows that will be read
+  bool copies = false;              // rows already have their type
+  std::uint64_t from_size = 0;      // bytes of a row that is read
+  std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
+  std::uint32_t raw_begin = 0, n_raw = 0;
+
+  /// Returns one row of the source, which is read together with later ones.
+  Result<std::span<const std::byte>> source(std::uint32_t r) {
+    const std::uint64_t size = from_size;
+    if (r < raw_begin || r - raw_begin >= n_raw) {
+      const std::uint64_t fit = std::max<std::uint64_t>(1, kReadBytes / std::max<std::uint64_t>(1, size));
+      raw_begin = r;
+      n_raw = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, end - r));
+      raw.resize(n_raw * size);
+      QSF_TRY((to.stored != nullptr && copies ? tensor.stored_rows : tensor.rows_of)(raw_begin, n_raw, raw));
+    }
+    return std::span<const std::byte>(raw).subspan((r - raw_begin) * size, size);
+  }
+  /// Returns the row of the source for row r of the file.
+  std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : source_row(r, heads); }
+
+  Status check(std::uint32_t row, std::span<const float> floats) const {
+    const bool narrow = to.stored != nullptr || to.format->id == FormatId::f16 || to.format->scale.type == Scale::f16;
+    QSF_TRY(check_finite(tensor.name, row, floats));
+    for (const float w : floats) {
+      if (narrow && !std::isfinite(f16_to_f32(f32_to_f16(w)))) {
+        return make_error(ErrorCode::bad_input,
+                          "tensor {:.100} holds {} in row {}, which {} cannot hold: convert with f32 or bf16",
+                          tensor.name, w, row, to.name());
+      }
+    }
+    return {};
+  }
+
+  /// Checks a row of blocks that are copied: their scales and minima, or their weights if these are packed.
+  Status check_blocks(std::uint32_t row, std::span<const std::byte> blocks) const {
+    if (to.stored != nullptr) {
+      std::vector<float> weights(cols);
+      to.read_row(blocks, weights);
+      return check_finite(tensor.name, row, weights);
+    }
+    const Format& format = *to.format;
+    const float reach = reach_of(format);
+    for (std::uint32_t column = 0; !blocks.empty(); column += format.block) {
+      const float scale = number_of(format.scale, blocks.data()), minimum = number_of(format.minimum, blocks.data());
+      if (!std::isfinite(scale * reach) || !std::isfinite(minimum)) {
+        return make_error(ErrorCode::bad_input, "tensor {:.100} has the {} {} in row {}, from column {} on",
+                          tensor.name, std::isfinite(minimum) ? "scale" : "minimum",
+                          std::isfinite(minimum) ? scale : minimum, row, column);
+      }
+      blocks = blocks.subspan(format.block_bytes);
+    }
+    return {};
+  }
+
+  /// Converts rows [r, r + n) of the file from the bytes that were read. May run on any thread.
+  Status some(std::uint32_t r, std::uint32_t n, std::span<const std::byte> stored, std::span<std::byte> out) const {
+    const std::size_t size = from_size, to_size = to.row_bytes(cols);
+    if (copies) {
+      for (std::uint32_t i = 0; i < n; ++i) QSF_TRY(check_blocks(r + i, stored.subspan(i * size, size)));
+      std::ranges::copy(stored, out.begin());
+      return {};
+    }
+    std::vector<float> all(std::size_t{n} * cols);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::span<float> floats = std::span(all).subspan(std::size_t{i} * cols, cols);
+      dequantize_row(from, stored.subspan(i * size, size), floats);
+      QSF_TRY(check(r + i, floats));
+    }
+    if (rows == 1 && heads.dim != 0) {
+      const std::vector<float> read = all;
+      for (std::uint32_t c = 0; c < cols; ++c) all[c] = read[source_row(c, heads)];
+    }
+    if (to.stored != nullptr) {
+      (cost != nullptr ? *cost : RowCost::plain(cols)).encode(*to.stored, all, out);
+      return {};
+    }
+    if (cost != nullptr) {
+      cost->quantize(*to.format, all, out);
+      return {};
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      quantize_row(*to.format, std::span(all).subspan(i * cols, cols), out.subspan(i * to_size, to_size));
+    }
+    return {};
+  }
+
+  /// Converts rows [begin, begin + n). The caller's thread reads several at once and divides them among the workers.
+  /// Returns the first row's error.
+  Status all(std::uint32_t begin, std::uint32_t n, const Workers& workers, std::span<std::byte> out) {
+    const std::uint64_t size = to.row_bytes(cols);
+    const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
+    std::vector<std::byte> read(std::min(most, n) * from_size);
+    std::vector<Status> done(std::min(most, n) / kTogether + 1);
+    for (std::uint32_t at = 0; at < n; at += most) {
+      const std::uint32_t here = std::min(most, n - at);
+      for (std::uint32_t i = 0; i < here; ++i) {
+        QSF_LET(stored_row, source(from_row(begin + at + i)));
+        std::ranges::copy(stored_row, read.begin() + static_cast<std::ptrdiff_t>(i * from_size));
+      }
+      const std::uint32_t parts = (here + kTogether - 1) / kTogether;
+      parallel_for(workers, parts, [&](std::uint32_t part) {
+        const std::uint32_t i = part * kTogether, together = std::min(kTogether, here - i);
+        done[part] = some(begin + at + i, together,
+                          std::span<const std::byte>(read).subspan(i * from_size, together * from_size),
+                          out.subspan((at + i) * size, together * size));
+      });
+      for (std::uint32_t part = 0; part < parts; ++part) QSF_TRY(done[part]);
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
+  switch (role) {
+    case Role::attn_q:
+    case Role::attn_k:
+    case Role::attn_q_bias:
+    case Role::attn_k_bias:
+    case Role::attn_q_norm:
+    case Role::attn_k_norm:
+    case Role::attn_q_norm_all:
+    case Role::attn_k_norm_all:
+      return head_dim;
+    default:
+      return 0;
+  }
+}
+
+RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
+               RotatedHeads interleaved, RowWork work) {
+  const Format& from = *find_format(tensor.format);
+  return [&tensor, &from, to = written_type(target), target, rows, cols, interleaved, work = std::move(work)](
+             std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
+    const std::uint32_t head = rows == 1 ? 0 : interleaved.dim;
+    const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
+    RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
+    conversion.heads = interleaved;
+    conversion.cost = work.cost_of && to.quantized() ? work.cost_of() : nullptr;
+    conversion.copies = to.stored != nullptr ? stored_id(tensor) == target : &from == to.format && from.quantized();
+    conversion.from_size = std::max<std::uint64_t>(1, conversion.copies ? to.row_bytes(cols) : row_bytes(from, cols));
+    conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
+    return conversion.all(begin, n, work.workers, out);
+  };
+}
+
+}  // namespace qsf::convert

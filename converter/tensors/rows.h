@@ -1,0 +1,38 @@
+// The rows of one tensor, converted from the source's format and order to the file's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "converter/model/model_source.h"
+#include "converter/rounding/measure.h"
+#include "qsf/base/workers.h"
+
+namespace qsf::convert {
+
+/// Returns head_dim for roles whose rows RoPE rotates (queries, keys, their biases), 0 for all others.
+std::uint32_t rotated_heads(Role role, std::uint32_t head_dim);
+
+/// Heads whose first values RoPE rotates.
+struct RotatedHeads {
+  std::uint32_t dim = 0;  // 0: none
+  std::uint32_t rotated = 0;
+};
+
+/// Returns the cost of errors in the rows of a tensor, or null if they are rounded weight by weight.
+using CostOf = std::function<const RowCost*()>;
+
+/// The cost and the threads that rows are converted with.
+struct RowWork {
+  CostOf cost_of = {};
+  Workers workers = {};  // rows are divided among them; the bytes do not depend on them
+};
+
+/// Returns the rows of `tensor` in `target`. The same format is copied; any other is converted through floats.
+/// `interleaved` undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i.
+/// `target` must be an id that written_type() knows. `tensor` must outlive the result. Reading returns bad_input, with
+/// tensor and row, for weights, scales and minima that are not finite, and for weights that `target` cannot represent.
+RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
+               RotatedHeads interleaved, RowWork work = {});
+
+}  // namespace qsf::convert

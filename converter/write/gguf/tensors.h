@@ -1,0 +1,33 @@
+// The file's tensors in GGUF's form: under the recipe's names, fused if the recipe fuses them, rows in GGUF's order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/model/model_source.h"
+#include "converter/tensors/rows.h"
+#include "qsf/file/writer.h"
+
+namespace qsf::convert {
+
+struct GgufTensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // outermost first
+  FormatId format = FormatId::f32;
+  std::uint32_t rows = 0, cols = 0;  // of all parts
+  struct Part {
+    const TensorSource* tensor = nullptr;
+    RotatedHeads heads;  // heads that RoPE rotates over neighbouring pairs in GGUF
+  };
+  std::vector<Part> parts;  // one after the other
+
+  /// Reads rows [begin, begin + n) of one part in GGUF's order.
+  Status read_rows(std::size_t part, std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) const;
+};
+
+/// Returns the tensors, or unsupported if the recipe has no GGUF name for a tensor, or takes it from GGUF in a way that
+/// cannot be undone. `file` must outlive the result.
+Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSource& file,
+                                             const LayerTableSource& layers);
+
+}  // namespace qsf::convert

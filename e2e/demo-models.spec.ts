@@ -1,0 +1,104 @@
+// Models of the visitor's own in the demo page: their addresses, what is shown and shared of them, and those that do not answer.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { expect, test } from '@playwright/test';
+import type { Page } from '@playwright/test';
+
+import { Demo, patience, planned, setOption, stop, write, writeStory } from './demo.js';
+
+let demo: Demo;
+test.beforeAll(async () => {
+  demo = await Demo.start();
+});
+test.afterAll(async () => {
+  await demo.stop();
+});
+
+/** Opens the model at an address that is typed. */
+async function openAt(page: Page, address: string): Promise<void> {
+  if ((await page.locator('#own').getAttribute('open')) === null) await page.locator('#own summary').click();
+  await page.getByLabel('or its address').fill(address);
+  await page.getByRole('button', { name: 'Open', exact: true }).click();
+}
+
+const model = () => `${demo.address}models/stories-8bit.qsf`;
+
+test('an address is taken in any case of letters, and no secret of it is shown', async ({ page }) => {
+  await demo.visit(page);
+  await expect(page.locator('#honest')).toBeVisible();
+  const typed = `${model().replace('http', 'Http')}?key=s3cret`;
+  await openAt(page, typed);
+  await expect(page.locator('#model-name')).toHaveText(`${model()}?key=***`);
+  await planned(page);
+  await expect(page.locator('#honest')).toBeHidden();
+  await setOption(page, 'Length', '20');
+  const text = await writeStory(page);
+  await page.getByRole('button', { name: /Copy a link/ }).click();
+  await expect(page.locator('#share-text')).toContainText('It holds all of the model’s address, keys in it too.');
+
+  // a link in which somebody has typed the address
+  const words = new URLSearchParams(new URL(page.url()).hash.slice(1));
+  words.set('model', typed);
+  await page.goto('about:blank');
+  await page.goto(`${demo.address}#${words}`);
+  await planned(page);
+  await expect(page.locator('#model-name')).toHaveText(`${model()}?key=***`);
+  expect(await writeStory(page)).toBe(text);
+  await page.locator('#own summary').click();
+  await page.getByRole('button', { name: 'Back to the built-in model' }).click();
+  await planned(page);
+  await expect(page.locator('#honest')).toBeVisible();
+});
+
+test('a user and a password are neither shown nor shared', async ({ page }) => {
+  await demo.visit(page);
+  await openAt(page, model().replace('://', '://ann:s3cret@'));
+  const notice = page.getByRole('alert');
+  await expect(notice).toContainText('a user or a password');
+  await expect(notice.getByRole('button')).toBeHidden();
+  await page.getByRole('button', { name: /Copy a link/ }).click();
+  await expect(page.locator('#share-text')).toContainText('letter for letter');
+  expect(decodeURIComponent(page.url())).toContain('models/stories-8bit.qsf');
+  await openAt(page, 'ann:s3cret@models.test');
+  await expect(notice).toContainText('This is none');
+  expect(await page.locator('body').innerText()).not.toMatch(/s3cret|ann/);
+  expect(page.url()).not.toMatch(/s3cret|ann/);
+});
+
+test('an address that does not answer can be stopped, and tried again', async ({ page }) => {
+  await demo.visit(page);
+  const dead = createServer(({ socket }) => socket.destroy());
+  await new Promise<void>((resolve) => dead.listen(0, 'localhost', resolve));
+  const { port } = dead.address() as AddressInfo;
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, 'localhost', resolve));
+  const waiting = `http://localhost:${(silent.address() as AddressInfo).port}/model.qsf`;
+  try {
+    await openAt(page, waiting);
+    await expect(page.locator('#status')).toContainText('Planning');
+    await expect(stop(page)).toBeEnabled();
+    await stop(page).click();
+    await expect(page.locator('#status')).toHaveText('Stopped. Write opens the model.');
+    await expect(stop(page)).toBeDisabled();
+    await write(page).click();
+    await expect(page.locator('#status')).toContainText('Planning');
+    await page.keyboard.press('Escape');
+    await expect(page.locator('#status')).toHaveText('Stopped. Write opens the model.');
+    await expect(write(page)).toBeEnabled();
+
+    await openAt(page, `http://localhost:${port}/model.qsf`);
+    const notice = page.getByRole('alert');
+    await expect(notice.getByRole('button', { name: 'Try again' })).toBeVisible(patience);
+    await openAt(page, `${demo.address}favicon.svg`);
+    await expect(notice).toContainText('This is no QSF file', patience);
+    await expect(notice.getByRole('button')).toBeHidden();
+    await openAt(page, `${demo.address}none.qsf`);
+    await expect(notice).toContainText('The model could not be fetched', patience);
+    await expect(notice.getByRole('button')).toBeHidden();
+  } finally {
+    dead.close();
+    silent.closeAllConnections();
+    silent.close();
+  }
+});

@@ -1,0 +1,80 @@
+// The demo page, built and served for tests, and what a visitor does with it.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { expect } from '@playwright/test';
+import type { Page } from '@playwright/test';
+import { build, preview } from 'vite';
+import type { PreviewServer } from 'vite';
+
+const root = fileURLToPath(new URL('../web/demo', import.meta.url));
+
+/** For what waits on computing, in ms: a busy machine may take its time. */
+export const patience = { timeout: 60_000 };
+
+/** The built page behind a server that can be stopped. */
+export class Demo {
+  readonly folder: string;
+  readonly address: string;
+  readonly #server: PreviewServer;
+
+  static async start(): Promise<Demo> {
+    const folder = mkdtempSync(join(tmpdir(), 'qsf-demo-'));
+    const config = { root, logLevel: 'warn' as const, build: { outDir: folder, emptyOutDir: true } };
+    await build(config);
+    const server = await preview({ ...config, preview: { host: 'localhost', port: 4273, strictPort: false } });
+    return new Demo(folder, server);
+  }
+
+  private constructor(folder: string, server: PreviewServer) {
+    this.folder = folder;
+    this.#server = server;
+    this.address = server.resolvedUrls?.local[0] ?? '';
+  }
+
+  async stop(): Promise<void> {
+    await this.#server.close();
+    rmSync(this.folder, { recursive: true });
+  }
+
+  /** Opens the page with its model; gives what went wrong on it and what it asked of other hosts, which must stay empty. */
+  async visit(page: Page, hash = ''): Promise<string[]> {
+    const complaints: string[] = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('request', (request) => {
+      if (!request.url().startsWith(this.address)) complaints.push(`asked for ${request.url()}`);
+    });
+    await page.goto(`${this.address}${hash}`);
+    await planned(page);
+    return complaints;
+  }
+}
+
+/** Waits until the model is open with the chosen budget. */
+export async function planned(page: Page): Promise<void> {
+  await expect(page.getByRole('status')).toContainText('Room for', patience);
+}
+
+export const story = (page: Page) => page.getByRole('log', { name: 'The story' }).locator('p');
+export const stop = (page: Page) => page.getByRole('button', { name: 'Stop', exact: true });
+export const write = (page: Page) => page.getByRole('button', { name: 'Write' });
+export const slider = (page: Page) => page.getByRole('slider', { name: 'Memory budget' });
+
+/** Writes a story to its end and gives its text, the prompt included. */
+export async function writeStory(page: Page): Promise<string> {
+  await write(page).click();
+  await expect(stop(page)).toBeEnabled();
+  await expect(stop(page)).toBeDisabled(patience);
+  return (await story(page).textContent()) ?? '';
+}
+
+export async function setOption(page: Page, name: string, value: string): Promise<void> {
+  const options = page.locator('#options');
+  if ((await options.getAttribute('open')) === null) await options.locator('summary').click();
+  await page.getByLabel(name, { exact: true }).fill(value);
+}

@@ -1,0 +1,67 @@
+// The native twin: the same model, prompt and seed through qsf-run, and the models that the tests use.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const bin = process.env['QSF_BIN'] ?? join(root, 'build', 'bin');
+
+/** Waiting without blocking: the model may come from a server in this process. */
+const run = promisify(execFile);
+
+export interface Receipt {
+  text: string;
+  generated_tokens: number[];
+  prompt_tokens: number[];
+  logits_hash: string;
+  ended: string;
+  model: { hash: string };
+  plan: {
+    budget: number;
+    max_seq_len: number;
+    kv: string;
+    pinned_segments: number;
+    segments: number;
+    ring_slots: number;
+    weight_bytes: number;
+    memory_map: Record<string, number>;
+  };
+}
+
+/** The built-in model, converted. */
+export async function convert(quantType: string, ...options: string[]): Promise<Buffer> {
+  const folder = mkdtempSync(join(tmpdir(), 'qsf-convert-'));
+  try {
+    const out = join(folder, 'model.qsf');
+    const model = join(root, 'models', 'stories');
+    await run(join(bin, 'qsf-convert'), [model, out, '--quant-type', quantType, ...options]);
+    return readFileSync(out);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Runs a model from an address, which a server sees read, or from a file of these bytes. The plans may differ. */
+export async function runNatively(model: string | Buffer, budgetMiB: number, options: string[]): Promise<Receipt> {
+  const folder = mkdtempSync(join(tmpdir(), 'qsf-native-'));
+  try {
+    const receipt = join(folder, 'receipt.json');
+    const file = join(folder, 'model.qsf');
+    if (typeof model !== 'string') writeFileSync(file, model);
+    const args = [
+      typeof model === 'string' ? model : file,
+      '--ram-budget',
+      String(budgetMiB),
+      '--receipt',
+      receipt,
+      ...options,
+    ];
+    await run(join(bin, 'qsf-run'), args);
+    return JSON.parse(readFileSync(receipt, 'utf8')) as Receipt;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

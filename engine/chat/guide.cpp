@@ -1,0 +1,128 @@
+#include "qsf/chat/guide.h"
+
+#include <algorithm>
+
+#include "chat/block.h"
+#include "qsf/base/try.h"
+
+namespace qsf::chat {
+namespace {
+
+/// Bytes for conversations that a guide leaves at least.
+constexpr std::size_t kLeastFree = 256 << 10;
+
+bool is_blank(std::string_view text) {
+  return !text.empty() && text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+Error too_little(std::size_t needed, std::size_t bytes) {
+  return make_error(ErrorCode::out_of_memory,
+                    "a grammar over this vocabulary needs {} bytes for texts, and there are {}: see text_bytes", needed,
+                    bytes);
+}
+
+}  // namespace
+
+using grammar::Grammar;
+using grammar::TokenTrie;
+
+Result<Grammar> make_grammar(const GrammarText& text, std::span<std::byte> memory) {
+  switch (text.kind) {
+    case GrammarKind::gbnf:
+      return Grammar::gbnf(text.text, memory);
+    case GrammarKind::regex:
+      return Grammar::regex(text.text, memory);
+    case GrammarKind::json_schema:
+      break;
+  }
+  return Grammar::json_schema(text.text, memory);
+}
+
+Result<Guide> Guide::build(const Session& session, std::span<std::byte> memory) {
+  Guide made(session);
+  const std::uint32_t n = session.stats().vocab_size;
+  Block all(memory);
+  const std::span<std::string_view> tokens = all.take<std::string_view>(n);
+  if (tokens.size() != n) return too_little(n * sizeof(std::string_view), memory.size());
+  bool any = false;
+  for (std::uint32_t id = 0; id < n; ++id) {
+    tokens[id] = {};
+    if (!session.is_end(id)) tokens[id] = session.detokenize(id);
+    any = any || !tokens[id].empty();
+  }
+  if (!any) return make_error(ErrorCode::bad_text, "the file has no tokenizer, so no text can follow a grammar");
+  const std::size_t words = grammar::mask_words(n);
+  const std::size_t trie_bytes = TokenTrie::memory_for(tokens);
+  const std::size_t kept = trie_bytes + 2 * words * sizeof(std::uint64_t) + 3 * kAlignment;
+  const std::size_t least = kLeastFree + Grammar::kLeastMemory + kept;
+  // The trie is built after the texts of the tokens, and they are not needed afterwards.
+  if (memory.size() < std::max(least, kept + n * sizeof(std::string_view) + kAlignment)) {
+    return too_little(std::max(least, kept + n * sizeof(std::string_view) + kAlignment), memory.size());
+  }
+  const std::span<std::byte> front = memory.first(memory.size() - kept);
+  Block end(memory.last(kept));
+  made.allowed_ = end.take<std::uint64_t>(words);
+  made.blanks_ = end.take<std::uint64_t>(words);
+  std::ranges::fill(made.blanks_, 0);
+  for (std::uint32_t id = 0; id < n; ++id) {
+    if (is_blank(tokens[id])) made.blanks_[id / 64] |= std::uint64_t{1} << id % 64;
+    if (session.is_end(id) && made.n_own_ends_ < kMaxEndTokens) made.ends_[made.n_own_ends_++] = id;
+  }
+  QSF_LET(trie, TokenTrie::build(tokens, end.take<std::byte>(end.rest().size())));
+  made.trie_ = trie;
+  const std::size_t of_grammar = std::min(Grammar::kMemory, front.size() - kLeastFree);
+  made.free_ = front.first(front.size() - of_grammar);
+  made.memory_ = front.last(of_grammar);
+  return made;
+}
+
+Status Guide::set(const GrammarText& text) {
+  Block all(memory_);
+  const std::span<char> copy = all.take<char>(text.text.size());
+  if (copy.size() != text.text.size()) return too_little(text.text.size(), memory_.size());
+  std::ranges::copy(text.text, copy.begin());
+  all.take<std::uint64_t>(0);
+  const std::span<std::byte> rest = all.rest();
+  const std::string_view source(copy.data(), copy.size());
+  is_json_ = text.kind == GrammarKind::json_schema;
+  QSF_LET(made, is_json_ ? Grammar::json_schema(source, rest, grammar::Integers::without_point)
+                         : make_grammar({text.kind, source}, rest));
+  grammar_ = made;
+  return {};
+}
+
+Status Guide::begin(std::span<const std::uint32_t> end_tokens) {
+  if (end_tokens.size() > kMaxEndTokens) {
+    return make_error(ErrorCode::bad_argument, "{} end tokens; {} are possible", end_tokens.size(), kMaxEndTokens);
+  }
+  grammar_.reset();
+  n_ends_ = n_own_ends_ + end_tokens.size();
+  std::ranges::copy(end_tokens, ends_.begin() + static_cast<std::ptrdiff_t>(n_own_ends_));
+  after_blank_ = true;
+  return update();
+}
+
+Status Guide::follow(std::uint32_t token) {
+  if (std::ranges::find(ends(), token) != ends().end()) return {};
+  QSF_LET(follows, grammar_.accept(session_->detokenize(token)));
+  if (!follows) return make_error(ErrorCode::bad_token, "token {} is not one that the grammar allows", token);
+  after_blank_ = (blanks_[token / 64] >> token % 64 & 1) != 0;
+  return update();
+}
+
+Status Guide::update() {
+  QSF_TRY(grammar_.mask(trie_, allowed_));
+  const bool can_end = grammar_.can_end();
+  for (const std::uint32_t id : ends()) {
+    const std::uint64_t bit = std::uint64_t{1} << id % 64;
+    std::uint64_t& word = allowed_[id / 64];
+    word = can_end ? word | bit : word & ~bit;
+  }
+  if (!is_json_ || !after_blank_) return {};
+  bool others = false;
+  for (std::size_t w = 0; w < allowed_.size(); ++w) others = others || (allowed_[w] & ~blanks_[w]) != 0;
+  for (std::size_t w = 0; others && w < allowed_.size(); ++w) allowed_[w] &= ~blanks_[w];
+  return {};
+}
+
+}  // namespace qsf::chat

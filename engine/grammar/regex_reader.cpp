@@ -1,0 +1,413 @@
+#include "grammar/regex_reader.h"
+
+#include <algorithm>
+
+#include "grammar/char_class.h"
+#include "grammar/text_cursor.h"
+#include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
+
+namespace qsf::grammar {
+namespace {
+
+constexpr std::uint32_t kMaxDepth = 100;
+constexpr std::uint32_t kMaxNodes = 20000;
+constexpr std::uint32_t kMaxList = 2000;  // parts in a row, each a level of recursion
+
+enum class Op : std::uint8_t { term, list, choice, repeat, ahead, not_ahead, begin, end };
+
+/// A part of an expression. Lists and choices have their parts in a chain.
+struct Node {
+  Op op = Op::term;
+  bool asserts = false;            // contains an anchor or a look ahead
+  bool nullable = false;           // may match nothing
+  std::uint32_t term = 0;          // of op term
+  std::uint32_t first = 0;         // the first part; 0: none
+  std::uint32_t next = 0;          // the next part of the same list; 0: none
+  std::uint32_t min = 0, max = 0;  // of repeat
+};
+
+class RegexReader : TextCursor {
+ public:
+  RegexReader(std::string_view text, Terms& terms, std::span<Node> nodes)
+      : TextCursor{text}, terms_(terms), nodes_(nodes) {}
+
+  Result<std::uint32_t> read(Match match) {
+    if (!utf8::is_valid(text_)) return wrong("it is not valid UTF-8");
+    QSF_LET(root, choice(0));
+    if (at_ != text_.size()) return wrong("a ')' has no '('");
+    if (match == Match::whole) return checked(build(root, kEmpty, true));
+    const std::uint32_t here = build(root, kAll, true);
+    const std::uint32_t later = build(root, kAll, false);
+    if (here == later) return checked(terms_.cat(kAll, later));
+    return checked(terms_.alt(here, terms_.cat(kAll, later)));
+  }
+
+ private:
+  Error wrong(std::string_view sentence) const {
+    return make_error(ErrorCode::bad_input, "the regular expression '{:.60}' is wrong at byte {}: {}", text_, at_,
+                      sentence);
+  }
+  Error unknown(std::string_view feature) const {
+    return make_error(ErrorCode::unsupported, "the regular expression '{:.60}' has {}, which is not supported", text_,
+                      feature);
+  }
+  Result<std::uint32_t> checked(std::uint32_t term) const {
+    if (refused_) return unknown("an anchor or a look ahead inside of a repetition, or after a part of any length");
+    if (terms_.failed()) return terms_.error();
+    return term;
+  }
+  Result<std::uint32_t> node(const Node& node) {
+    if (n_nodes_ >= nodes_.size()) return wrong("it has too many parts");
+    nodes_[n_nodes_] = node;
+    return n_nodes_++;
+  }
+  Result<std::uint32_t> node_of(std::uint32_t term) {
+    Node made;
+    made.term = term;
+    return node(made);
+  }
+
+  Result<std::uint32_t> choice(std::uint32_t depth) {
+    if (depth > kMaxDepth) return wrong("it is nested too deep");
+    Node made;
+    made.op = Op::choice;
+    std::uint32_t last = 0;
+    do {
+      QSF_LET(part, sequence(depth));
+      made.asserts |= nodes_[part].asserts;
+      made.nullable |= nodes_[part].nullable;
+      (last == 0 ? made.first : nodes_[last].next) = part;
+      last = part;
+    } while (take("|"));
+    return node(made);
+  }
+
+  Result<std::uint32_t> sequence(std::uint32_t depth) {
+    Node made;
+    made.op = Op::list;
+    made.nullable = true;
+    std::uint32_t last = 0;
+    for (std::uint32_t n = 0; !over() && peek() != '|' && peek() != ')'; ++n) {
+      if (n == kMaxList) return wrong("it has too many parts in a row");
+      QSF_LET(atom, atom_at(depth));
+      QSF_LET(part, counted(atom));
+      made.asserts |= nodes_[part].asserts;
+      made.nullable &= nodes_[part].nullable;
+      (last == 0 ? made.first : nodes_[last].next) = part;
+      last = part;
+    }
+    return node(made);
+  }
+
+  bool count(std::uint32_t& out) {
+    const std::size_t begin = at_;
+    std::uint64_t value = 0;
+    for (; !over() && peek() >= '0' && peek() <= '9'; ++at_) {
+      value = std::min<std::uint64_t>(value * 10 + static_cast<std::uint64_t>(peek() - '0'), kMaxCount + 1);
+    }
+    out = static_cast<std::uint32_t>(value);
+    return at_ > begin;
+  }
+
+  Result<std::uint32_t> counted(std::uint32_t atom) {
+    std::uint32_t part = atom;
+    while (!over()) {
+      std::uint32_t min = 0, max = kUnlimited;
+      if (take("+")) {
+        min = 1;
+      } else if (take("?")) {
+        max = 1;
+      } else if (!take("*")) {
+        const std::size_t begin = at_;
+        if (!take("{")) break;
+        bool closed = count(min);
+        if (closed && take(",")) {
+          if (!count(max)) max = kUnlimited;
+        } else {
+          max = min;
+        }
+        closed = closed && take("}");
+        if (!closed) {  // an ordinary brace
+          at_ = begin;
+          break;
+        }
+        if (min > kMaxCount || (max > kMaxCount && max != kUnlimited)) return wrong("a count is above 1000000");
+        if (max < min) return wrong("a count ends before it begins");
+      }
+      (void)take("?");  // matches as few as it can: the same texts
+      const Node& inner = nodes_[part];
+      if (inner.op == Op::begin || inner.op == Op::end) return wrong("an anchor cannot be repeated");
+      Node made;
+      made.op = Op::repeat;
+      made.first = part;
+      made.min = min;
+      made.max = max;
+      made.asserts = inner.asserts;
+      made.nullable = inner.nullable || min == 0;
+      QSF_LET(id, node(made));
+      part = id;
+    }
+    return part;
+  }
+
+  Result<std::uint32_t> group(std::uint32_t depth) {
+    Op op = Op::term;
+    if (take("?=")) {
+      op = Op::ahead;
+    } else if (take("?!")) {
+      op = Op::not_ahead;
+    } else if (take("?<=") || take("?<!")) {
+      return unknown("a look behind");
+    } else if (take("?<") || take("?P<")) {
+      while (!over() && peek() != '>') ++at_;
+      if (!take(">")) return wrong("a group's name has no end");
+    } else if (!take("?:") && peek() == '?') {
+      return unknown("a group with flags");
+    }
+    QSF_LET(inner, choice(depth + 1));
+    if (!take(")")) return wrong("a '(' has no ')'");
+    if (op == Op::term) return inner;
+    Node made;
+    made.op = op;
+    made.first = inner;
+    made.asserts = true;
+    made.nullable = true;
+    return node(made);
+  }
+
+  Result<std::uint32_t> atom_at(std::uint32_t depth) {
+    const char c = peek();
+    if (c == '^' || c == '$') {
+      ++at_;
+      Node made;
+      made.op = c == '^' ? Op::begin : Op::end;
+      made.asserts = true;
+      made.nullable = true;
+      return node(made);
+    }
+    if (take("(")) return group(depth);
+    if (c == '*' || c == '+' || c == '?') return wrong("a count has nothing before it");
+    set_.clear();
+    if (take("[")) {
+      QSF_TRY(characters());
+    } else if (take(".")) {
+      for (const char32_t end : {U'\n', U'\r'}) set_.add(end, end);
+      set_.add(0x2028, 0x2029);
+      set_.invert();
+    } else if (take("\\")) {
+      QSF_TRY(escape(false));
+    } else {
+      char32_t code = next();
+      set_.add(code, code);
+    }
+    if (set_.full()) return wrong("a class has too many ranges");
+    return node_of(terms_.characters(set_.ranges()));
+  }
+
+  char32_t next() {
+    const utf8::Decoded decoded = utf8::decode(text_, at_);
+    at_ += decoded.size;
+    return decoded.code;
+  }
+
+  Status characters() {
+    const bool inverted = take("^");
+    while (!take("]")) {
+      if (over()) return wrong("a '[' has no ']'");
+      char32_t first = 0, last = 0;
+      QSF_LET(one, class_char(first));
+      if (!one) continue;
+      last = first;
+      if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
+        ++at_;
+        QSF_LET(other, class_char(last));
+        if (!other) {  // a class after a hyphen, which is then a hyphen
+          set_.add('-', '-');
+          last = first;
+        }
+        if (last < first) return wrong("a range ends before it begins");
+      }
+      set_.add(first, last);
+    }
+    if (inverted) set_.invert();
+    return {};
+  }
+
+  /// Reads one character of a class, or adds a whole class and returns false.
+  Result<bool> class_char(char32_t& code) {
+    if (!take("\\")) {
+      if (over()) return wrong("a '[' has no ']'");
+      code = next();
+      return true;
+    }
+    char32_t only = kNoChar;
+    QSF_TRY(escape(true, &only));
+    if (only == kNoChar) return false;
+    code = only;
+    return true;
+  }
+
+  bool hex(std::uint32_t least, std::uint32_t most, char32_t& code) {
+    code = 0;
+    std::uint32_t n = 0;
+    for (; n < most && !over(); ++n, ++at_) {
+      const char c = peek();
+      if (c >= '0' && c <= '9') {
+        code = code * 16 + static_cast<char32_t>(c - '0');
+      } else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) {
+        code = code * 16 + static_cast<char32_t>((c & ~0x20) - 'A' + 10);
+      } else {
+        break;
+      }
+    }
+    return n >= least && code <= 0x10FFFF;
+  }
+
+  /// Reads what follows a backslash: adds its characters to the set, or stores the only one in `only`.
+  Status escape(bool in_class, char32_t* only = nullptr) {
+    if (over()) return wrong("a backslash is the last character");
+    const char c = peek();
+    const auto one = [&](char32_t code) -> Status {
+      if (only != nullptr) {
+        *only = code;
+      } else {
+        set_.add(code, code);
+      }
+      return {};
+    };
+    constexpr std::string_view kNames = "tnrfv", kMeanings = "\t\n\r\f\v";
+    if (const std::size_t i = kNames.find(c); i != kNames.npos) {
+      ++at_;
+      return one(static_cast<char32_t>(kMeanings[i]));
+    }
+    if (std::string_view("dwsDWS").find(c) != std::string_view::npos) {
+      ++at_;
+      set_.add_escape(c);
+      return {};
+    }
+    if (c == 'b' && in_class) {
+      ++at_;
+      return one('\b');
+    }
+    if (c == 'b' || c == 'B') return unknown("a word boundary");
+    if (c == 'p' || c == 'P') return property();
+    if (c == 'k' || (c >= '1' && c <= '9')) return unknown("a reference to a group");
+    if (!in_class && (c == 'A' || c == 'Z' || c == 'z' || c == 'G')) return unknown("an anchor of another language");
+    char32_t code = 0;
+    if (c == '0') {
+      ++at_;
+      return one(0);
+    }
+    if (take("x")) {
+      if (!hex(2, 2, code)) return wrong("\\x needs two hexadecimal digits");
+      return one(code);
+    }
+    if (take("u{")) {
+      if (!hex(1, 8, code) || !take("}")) return wrong("\\u{ needs a character's number and a '}'");
+      return one(code);
+    }
+    if (take("u")) {
+      if (!hex(4, 4, code)) return wrong("\\u needs four hexadecimal digits");
+      char32_t low = 0;
+      if (code >= 0xD800 && code < 0xDC00 && take("\\u")) {
+        if (!hex(4, 4, low) || low < 0xDC00 || low > 0xDFFF) return wrong("a surrogate is alone");
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+      }
+      return one(code);
+    }
+    if (take("c")) {
+      const char letter = peek();
+      if ((letter | 0x20) < 'a' || (letter | 0x20) > 'z') return wrong("\\c needs a letter");
+      ++at_;
+      return one(static_cast<char32_t>(letter) & 31u);
+    }
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return wrong("an escape is not known");
+    return one(next());
+  }
+
+  Status property() {
+    const bool inverted = peek() == 'P';
+    ++at_;
+    if (!take("{")) return wrong("\\p needs a name in braces");
+    const std::size_t begin = at_;
+    while (!over() && peek() != '}') ++at_;
+    std::string_view name = text_.substr(begin, at_ - begin);
+    if (!take("}")) return wrong("\\p{ has no '}'");
+    for (const std::string_view prefix : {"General_Category=", "gc="}) {
+      if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    }
+    if (!set_.add_category(name, inverted)) return unknown("a property of characters that the engine's table lacks");
+    return {};
+  }
+
+  /// Returns the texts that match a part and then `rest`. `first`: the part is at the text's beginning.
+  std::uint32_t build(std::uint32_t id, std::uint32_t rest, bool first) {
+    const Node& part = nodes_[id];
+    if (rest == kNothing) return kNothing;
+    switch (part.op) {
+      case Op::term:
+        return terms_.cat(part.term, rest);
+      case Op::begin:
+        return first ? rest : kNothing;
+      case Op::end:
+        return terms_.nullable(rest) ? kEmpty : kNothing;
+      case Op::ahead:
+        return terms_.both(build(part.first, kAll, first), rest);
+      case Op::not_ahead:
+        return terms_.both(terms_.other(build(part.first, kAll, first)), rest);
+      case Op::choice: {
+        const std::uint32_t begin = terms_.mark();
+        for (std::uint32_t i = part.first; i != 0; i = nodes_[i].next) terms_.push(build(i, rest, first));
+        return terms_.join(begin);
+      }
+      case Op::list:
+        return build_list(part.first, rest, first);
+      case Op::repeat:
+        if (!nodes_[part.first].asserts) {
+          return terms_.cat(terms_.repeat(build(part.first, kEmpty, false), part.min, part.max), rest);
+        }
+        if (part.min == 0 && part.max == 1) return terms_.alt(build(part.first, rest, first), rest);
+        refused_ = true;
+        return kNothing;
+    }
+    return kNothing;
+  }
+
+  std::uint32_t build_list(std::uint32_t id, std::uint32_t rest, bool first) {
+    if (id == 0) return rest;
+    const Node& part = nodes_[id];
+    // A later anchor is at the text's beginning if nothing is before it.
+    const bool empty = part.op == Op::begin || part.op == Op::ahead || part.op == Op::not_ahead || part.op == Op::end;
+    if (first && !empty && part.nullable && begins(part.next)) refused_ = true;
+    const std::uint32_t after = build_list(part.next, rest, first && empty);
+    return build(id, after, first);
+  }
+
+  /// Whether one of the parts from `id` on has an anchor for the beginning.
+  bool begins(std::uint32_t id) const {
+    for (; id != 0; id = nodes_[id].next) {
+      if (nodes_[id].op == Op::begin || (nodes_[id].asserts && begins(nodes_[id].first))) return true;
+    }
+    return false;
+  }
+
+  static constexpr char32_t kNoChar = 0xFFFFFFFF;
+
+  Terms& terms_;
+  std::span<Node> nodes_;
+  CharClass set_;
+  std::uint32_t n_nodes_ = 1;  // node 0 is none
+  bool refused_ = false;
+};
+
+}  // namespace
+
+Result<std::uint32_t> read_regex(std::string_view text, Match match, Terms& terms) {
+  const std::size_t size = std::min<std::size_t>(kMaxNodes, 4 * text.size() + 8);
+  Node* const nodes = terms.store().take_values<Node>(size);
+  if (nodes == nullptr) return terms.error();
+  return RegexReader(text, terms, {nodes, size}).read(match);
+}
+
+}  // namespace qsf::grammar

@@ -1,0 +1,12 @@
+// AVX-512 with VNNI.
+#pragma once
+
+#include "kernels/vector/zmm.h"
+
+namespace qsf {
+namespace {
+
+inline constexpr std::span<const CpuBit> kNeeds = kAvx512Vnni;
+
+}  // namespace
+}  // namespace qsf

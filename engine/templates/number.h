@@ -1,0 +1,32 @@
+// Numbers as Python reads and writes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "templates/value.h"
+
+namespace qsf::templates {
+
+/// The most bytes of a number's text. A fixed form has at most kMostDigits digits after the point.
+inline constexpr std::size_t kNumberBytes = 400;
+inline constexpr std::uint32_t kMostDigits = 60;
+
+/// The steps of a number whose digits all count, and of any other.
+inline constexpr std::uint32_t kSlowSteps = 2000, kQuickSteps = 50;
+
+/// Reads an int with an optional sign between white space. Base 0 means 10, or the base of a prefix. Returns a missing
+/// value for anything else and outside 64 bits.
+Value read_whole(std::string_view text, int base);
+/// Reads a float, correctly rounded. Returns a missing value for anything else.
+Value read_real(std::string_view text, std::uint32_t& steps);
+
+/// Writes at most kNumberBytes and returns their number.
+std::size_t write_whole(std::int64_t number, char* out);
+/// Writes the shortest text that reads as the same number, as repr() does.
+std::size_t write_real(double number, char* out, std::uint32_t& steps);
+/// Writes a finite number below 10^300 with `digits` digits after the point.
+std::size_t write_fixed(double number, std::uint32_t digits, char* out);
+
+}  // namespace qsf::templates

@@ -1,0 +1,486 @@
+// The C API over Host. No exception leaves it: a function that may need memory is a call() of a function of this file.
+#include "native/capi/qsf_c.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "qsf/base/try.h"
+
+namespace qsf::c_api {
+namespace {
+
+thread_local Error last_error;  // as errno: per thread, not per engine
+
+}  // namespace
+
+void begin_call() { last_error = {}; }
+void fail(const Error& error) { last_error = error; }
+void tell(const Status& status) { last_error = status.error(); }
+Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "{}", what); }
+
+bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<std::uint32_t>& out) {
+  if (tokens == nullptr || n <= 0) {
+    fail(wrong("no tokens were given"));
+    return false;
+  }
+  const std::uint32_t vocab_size = engine.host->session().stats().vocab_size;
+  for (int i = 0; i < n; ++i) {
+    if (tokens[i] < 0 || static_cast<std::uint32_t>(tokens[i]) >= vocab_size) {
+      fail(make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", tokens[i], vocab_size));
+      return false;
+    }
+    out.push_back(static_cast<std::uint32_t>(tokens[i]));
+  }
+  return true;
+}
+
+bool is_idle(const QSFEngine& engine) {
+  if (!engine.running) return true;
+  fail(make_error(ErrorCode::bad_state, "the engine is running: its callback cannot run, rewind or free it"));
+  return false;
+}
+
+}  // namespace qsf::c_api
+
+namespace {
+
+using namespace qsf;
+using namespace qsf::c_api;
+
+Result<HostOptions> host_options(const QSFConfig& config) {
+  if (config.megabytes == 0 || config.megabytes > std::numeric_limits<std::uint64_t>::max() >> 21) {
+    return make_error(ErrorCode::bad_argument, "a RAM budget of {} MiB is out of range", config.megabytes);
+  }
+  if (config.threads < 0 || config.threads > 1024) {
+    return make_error(ErrorCode::bad_argument, "{} threads are not in 0-1024", config.threads);
+  }
+  if (config.max_seq_len < 0) {
+    return make_error(ErrorCode::bad_argument, "a context of {} tokens is out of range", config.max_seq_len);
+  }
+  if (!(config.quality >= 0.0f && config.quality <= 1.0f)) {
+    return make_error(ErrorCode::bad_argument, "a quality of {} is not in 0-1", config.quality);
+  }
+  HostOptions options;
+  options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
+  options.threads = static_cast<std::uint32_t>(config.threads);
+  options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
+  options.open.isa = isa_from_environment();
+  return options;
+}
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+struct Limits {
+  int max_tokens;
+  float temperature, top_p;
+};
+
+struct Callback {
+  QSFTokenCallback call;
+  void* user_data;
+  void operator()(int token, const char* text) const {
+    if (call != nullptr) call(token, text, user_data);
+  }
+};
+
+/// Continues the sequence by the prompt until the generation ends.
+Status generate(QSFEngine& engine, Prompt& start, const Limits& limits, const Callback& callback) {
+  Session& session = engine.host->session();
+  start.max_tokens = static_cast<std::uint32_t>(limits.max_tokens);
+  start.sampler.temperature = limits.temperature;
+  start.sampler.top_p = limits.top_p;
+  start.sampler.seed = engine.config.seed;
+  QSF_TRY(session.start(start));
+  Started started(session);
+  const double begin = now();
+  double first = 0;
+  std::string text;
+  Status status;
+  for (Step step = Step::working; step != Step::done;) {
+    const Result<Step> next = engine.host->next();
+    if (first == 0) first = now();
+    if (!next) {
+      status = next.error();
+      break;
+    }
+    step = *next;
+    text = session.piece();
+    if (step == Step::token) callback(static_cast<int>(session.token()), text.c_str());
+    if (step == Step::done) {
+      started.ended();
+      if (!text.empty()) callback(-1, text.c_str());
+    }
+  }
+  engine.prompt_seconds = first - begin;
+  engine.generation_seconds = now() - first;
+  return status;
+}
+
+/// Sets the error of reading a long text. A stop that ended the reading is cleared, unless it is meant for an active
+/// Run.
+void fail_to_read(QSFEngine& engine, const Error& error) {
+  if (error.code == ErrorCode::cancelled && !engine.running) engine.cancel = false;
+  fail(error);
+}
+
+/// Returns text that the caller releases; nullptr, with an error, if there is no memory.
+char* owned(std::string_view text) {
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} bytes of text", text.size()));
+    return nullptr;
+  }
+  std::ranges::copy(text, out);
+  out[text.size()] = 0;
+  return out;
+}
+
+/// Returns token ids that the caller releases; nullptr, with an error, if there is no memory.
+int* owned(std::span<const std::uint32_t> ids) {
+  auto* out = static_cast<int*>(std::malloc(sizeof(int) * (ids.size() + 1)));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} token ids", ids.size()));
+    return nullptr;
+  }
+  std::ranges::transform(ids, out, [](std::uint32_t id) { return static_cast<int>(id); });
+  return out;
+}
+
+Result<std::vector<ChatMessage>> read_messages(const QSFChatMessage* messages, int n) {
+  if (messages == nullptr || n <= 0) return wrong("no messages were given");
+  std::vector<ChatMessage> out;
+  for (int i = 0; i < n; ++i) {
+    if (messages[i].role == nullptr || messages[i].content == nullptr) {
+      return make_error(ErrorCode::bad_argument, "message {} has no role or no content", i);
+    }
+    out.push_back({messages[i].role, messages[i].content});
+  }
+  return out;
+}
+
+/// Returns the engine's chat template, opened once; nullptr, with an error, if it cannot be used.
+Chat* chat_of(QSFEngine* engine) {
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return nullptr;
+  }
+  if (!engine->chat) {
+    Result<Chat> chat = Chat::open(engine->host->session(), {}, engine->host->session().text_memory());
+    if (!chat) {
+      fail_to_read(*engine, chat.error());
+      return nullptr;
+    }
+    engine->chat.emplace(std::move(*chat));
+  }
+  return &*engine->chat;
+}
+
+Result<std::vector<std::uint32_t>> chat_ids(QSFEngine& engine, const Chat& chat, const QSFChatMessage* messages,
+                                            int n) {
+  QSF_LET(read, read_messages(messages, n));
+  return chat.tokenize(engine.host->session(), read);
+}
+
+QSFEngine* load(const char* model_path, QSFConfig* config) {
+  auto engine = std::make_unique<QSFEngine>();
+  if (config != nullptr) engine->config = *config;
+  const Result<HostOptions> options = host_options(engine->config);
+  if (model_path == nullptr || !options) {
+    fail(model_path == nullptr ? wrong("no model path was given") : options.error());
+    return nullptr;
+  }
+  Result<std::unique_ptr<Host>> host = Host::open(model_path, *options, engine->cancel);
+  if (!host) {
+    fail(host.error());
+    return nullptr;
+  }
+  engine->host = std::move(*host);
+  return engine.release();
+}
+
+void generate_text(QSFEngine* engine, const char* prompt, int max_tokens, float temperature, float top_p,
+                   QSFTokenCallback callback, void* user_data) {
+  if (engine == nullptr || prompt == nullptr || max_tokens < 0) {
+    return fail(wrong("an engine, a prompt and max_tokens of 0 or more are needed"));
+  }
+  if (!is_idle(*engine)) return;
+  const Run run(*engine);
+  Prompt start;
+  start.text = prompt;
+  Status status = engine->host->session().rewind(0);
+  if (status) status = generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
+  tell(status);
+}
+
+int* tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
+  if (engine == nullptr || text == nullptr || num_tokens == nullptr) {
+    fail(wrong("an engine, a text and a place for the count are needed"));
+    return nullptr;
+  }
+  *num_tokens = 0;
+  // A token stands for at least one byte, but a tokenizer may put a space in front.
+  std::vector<std::uint32_t> ids(std::strlen(text) + 8);
+  const Result<std::uint32_t> n = engine->host->session().tokenize(text, true, ids);
+  if (!n) {
+    fail_to_read(*engine, n.error());
+    return nullptr;
+  }
+  *num_tokens = static_cast<int>(*n);
+  return owned(std::span(ids).first(*n));
+}
+
+char* detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
+  std::vector<std::uint32_t> ids;
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return nullptr;
+  }
+  if (num_tokens != 0 && !read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
+  std::string text;
+  for (const std::uint32_t id : ids) {
+    text += engine->host->session().detokenize(id);
+  }
+  return owned(text);
+}
+
+char* chat_template(QSFEngine* engine) {
+  const std::string_view text = engine == nullptr ? "" : engine->host->session().metadata(kMetaChatTemplate);
+  if (!text.empty()) return owned(text);
+  fail(engine == nullptr ? wrong("an engine is needed")
+                         : make_error(ErrorCode::unsupported, "the file has no chat template"));
+  return nullptr;
+}
+
+int chat_configure(QSFEngine* engine, const char* chat_template, const char* arguments) {
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return -1;
+  }
+  ChatSettings settings;
+  if (chat_template != nullptr) settings.chat_template = chat_template;
+  if (arguments != nullptr) settings.arguments = arguments;
+  Result<Chat> chat = Chat::open(engine->host->session(), std::move(settings), engine->host->session().text_memory());
+  if (!chat) {
+    fail_to_read(*engine, chat.error());
+    return -1;
+  }
+  engine->chat.emplace(std::move(*chat));
+  return 0;
+}
+
+char* chat_render(QSFEngine* engine, const QSFChatMessage* messages, int num_messages) {
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return nullptr;
+  const Result<std::vector<ChatMessage>> read = read_messages(messages, num_messages);
+  const Result<std::string> text =
+      read ? chat->render(engine->host->session(), *read) : Result<std::string>(read.error());
+  if (text) return owned(*text);
+  fail(text.error());
+  return nullptr;
+}
+
+int* chat_tokenize(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int* num_tokens) {
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return nullptr;
+  if (num_tokens == nullptr) {
+    fail(wrong("a place for the count is needed"));
+    return nullptr;
+  }
+  *num_tokens = 0;
+  const Result<std::vector<std::uint32_t>> ids = chat_ids(*engine, *chat, messages, num_messages);
+  if (!ids) {
+    fail_to_read(*engine, ids.error());
+    return nullptr;
+  }
+  *num_tokens = static_cast<int>(ids->size());
+  return owned(*ids);
+}
+
+int chat_ends(QSFEngine* engine, int token_id) {
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return -1;
+  const std::span<const std::uint32_t> ends = chat->answers().end_tokens();
+  return std::ranges::find(ends, static_cast<std::uint32_t>(token_id)) != ends.end() ? 1 : 0;
+}
+
+void chat_generate(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int max_tokens,
+                   float temperature, float top_p, QSFTokenCallback callback, void* user_data) {
+  if (engine == nullptr || max_tokens < 0) return fail(wrong("an engine and max_tokens of 0 or more are needed"));
+  if (!is_idle(*engine)) return;
+  const Run run(*engine);
+  const Chat* chat = chat_of(engine);
+  if (chat == nullptr) return;
+  const auto answer = [&]() -> Status {
+    QSF_LET(ids, chat_ids(*engine, *chat, messages, num_messages));
+    QSF_LET(rest, chat::feed_on(engine->host->session(), ids));
+    const std::array stops{chat->answers().stop()};
+    Prompt start;
+    start.tokens = rest;
+    start.end_tokens = chat->answers().end_tokens();
+    if (!stops[0].empty()) start.stops = stops;
+    return generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
+  };
+  tell(answer());
+}
+
+float* forward(QSFEngine* engine, const int* tokens, int num_tokens) {
+  std::vector<std::uint32_t> ids;
+  if (engine == nullptr) {
+    fail(wrong("an engine is needed"));
+    return nullptr;
+  }
+  if (!is_idle(*engine)) return nullptr;
+  const Run run(*engine);
+  if (!read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
+  Session& session = engine->host->session();
+  Prompt prompt;
+  prompt.tokens = ids;
+  prompt.max_tokens = 0;
+  if (const Status s = session.start(prompt); !s) {
+    fail(s.error());
+    return nullptr;
+  }
+  Started started(session);
+  const Result<Step> step = engine->host->next();
+  if (!step || *step != Step::done) {
+    fail(step ? make_error(ErrorCode::internal, "the prompt ended in another state than done") : step.error());
+    return nullptr;
+  }
+  started.ended();
+  // The buffer is the engine's own, so writing to it is harmless.
+  return const_cast<float*>(session.logits().last(session.stats().vocab_size).data());
+}
+
+int sample(const float* logits, int vocab_size, float temperature, float top_p, uint64_t seed) {
+  SamplerOptions options;
+  options.temperature = temperature;
+  options.top_p = top_p;
+  options.top_k = 0;
+  options.seed = seed;
+  if (logits == nullptr || vocab_size <= 0) {
+    fail(wrong("logits are needed"));
+    return -1;
+  }
+  if (const Status s = check(options); !s) {
+    fail(s.error());
+    return -1;
+  }
+  std::vector<float> copy(logits, logits + vocab_size);
+  std::vector<Candidate> scratch(copy.size());
+  const Result<std::uint32_t> token = sample_token(options, copy, scratch);
+  if (token) return static_cast<int>(*token);
+  fail(token.error());
+  return -1;
+}
+
+}  // namespace
+
+QSFConfig* qsf_config_default(void) {
+  return call<QSFConfig*>(nullptr, [] { return new QSFConfig; });
+}
+void qsf_config_set_ram_budget(QSFConfig* config, size_t megabytes) {
+  if (config != nullptr) config->megabytes = megabytes;
+}
+void qsf_config_set_threads(QSFConfig* config, int num_threads) {
+  if (config != nullptr) config->threads = num_threads;
+}
+void qsf_config_set_max_seq_len(QSFConfig* config, int max_seq_len) {
+  if (config != nullptr) config->max_seq_len = max_seq_len;
+}
+void qsf_config_set_quality(QSFConfig* config, float quality) {
+  if (config != nullptr) config->quality = quality;
+}
+void qsf_config_set_seed(QSFConfig* config, uint64_t seed) {
+  if (config != nullptr) config->seed = seed;
+}
+void qsf_config_free(QSFConfig* config) { delete config; }
+
+QSFEngine* qsf_load(const char* model_path, QSFConfig* config) {
+  return call<QSFEngine*>(nullptr, [&] { return load(model_path, config); });
+}
+
+void qsf_free(QSFEngine* engine) {
+  if (engine != nullptr && is_idle(*engine)) delete engine;
+}
+
+void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float temperature, float top_p,
+                  QSFTokenCallback callback, void* user_data) {
+  call([&] { generate_text(engine, prompt, max_tokens, temperature, top_p, callback, user_data); });
+}
+
+void qsf_stop(QSFEngine* engine) {
+  if (engine != nullptr) engine->cancel = true;
+}
+
+int* qsf_tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
+  return call<int*>(nullptr, [&] { return tokenize(engine, text, num_tokens); });
+}
+
+char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
+  return call<char*>(nullptr, [&] { return detokenize(engine, tokens, num_tokens); });
+}
+
+char* qsf_chat_template(QSFEngine* engine) {
+  return call<char*>(nullptr, [&] { return chat_template(engine); });
+}
+
+int qsf_chat_configure(QSFEngine* engine, const char* chat_template, const char* arguments) {
+  return call<int>(-1, [&] { return chat_configure(engine, chat_template, arguments); });
+}
+
+char* qsf_chat_render(QSFEngine* engine, const QSFChatMessage* messages, int num_messages) {
+  return call<char*>(nullptr, [&] { return chat_render(engine, messages, num_messages); });
+}
+
+int* qsf_chat_tokenize(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int* num_tokens) {
+  return call<int*>(nullptr, [&] { return chat_tokenize(engine, messages, num_messages, num_tokens); });
+}
+
+int qsf_chat_ends(QSFEngine* engine, int token_id) {
+  return call<int>(-1, [&] { return chat_ends(engine, token_id); });
+}
+
+void qsf_chat_generate(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int max_tokens,
+                       float temperature, float top_p, QSFTokenCallback callback, void* user_data) {
+  call([&] { chat_generate(engine, messages, num_messages, max_tokens, temperature, top_p, callback, user_data); });
+}
+
+float* qsf_forward(QSFEngine* engine, const int* tokens, int num_tokens) {
+  return call<float*>(nullptr, [&] { return forward(engine, tokens, num_tokens); });
+}
+
+int qsf_rewind(QSFEngine* engine, int num_tokens) {
+  begin_call();
+  if (engine == nullptr || num_tokens < 0) {
+    fail(wrong("an engine and a count of 0 or more are needed"));
+    return -1;
+  }
+  if (!is_idle(*engine)) return -1;
+  if (const Status s = engine->host->session().rewind(static_cast<std::uint32_t>(num_tokens)); !s) {
+    fail(s.error());
+    return -1;
+  }
+  return 0;
+}
+
+int qsf_sample(const float* logits, int vocab_size, float temperature, float top_p, uint64_t seed) {
+  return call<int>(-1, [&] { return sample(logits, vocab_size, temperature, top_p, seed); });
+}
+
+int qsf_vocab_size(const QSFEngine* engine) {
+  return engine == nullptr ? 0 : static_cast<int>(engine->host->session().stats().vocab_size);
+}
+
+void qsf_release(void* memory) { std::free(memory); }
+
+const char* qsf_last_error(void) { return last_error.sentence; }
+int qsf_last_error_code(void) { return static_cast<int>(last_error.code); }

@@ -1,0 +1,51 @@
+// Conversations of messages with an open model, by its chat template or another. qsf/chat has what all hosts share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "native/host/chat_template.h"
+#include "qsf/chat/answer_form.h"
+#include "qsf/engine.h"
+
+namespace qsf {
+
+struct ChatSettings {
+  std::string chat_template = {};  // empty: the file's
+  std::string arguments = {};      // a JSON object of further variables of the template; empty: none
+};
+
+class Chat {
+ public:
+  /// Each call works in `memory`, which must outlive the chat; such is Session::text_memory(). Errors: unsupported
+  /// without a chat template; bad_text without a tokenizer; bad_input if the arguments are not a JSON object.
+  static Result<Chat> open(Session& session, ChatSettings settings, std::span<std::byte> memory);
+
+  /// Returns the ends and parts of answers.
+  const chat::AnswerForm& answers() const { return answers_; }
+
+  /// Returns the text of a conversation and of what asks for an answer. Fails with bad_argument if there is no message,
+  /// or if the last is an answer, with bad_text for a message that is not UTF-8, and as chat::render() does.
+  Result<std::string> render(const Session& session, std::span<const ChatMessage> messages) const;
+  /// Returns the ids of that text. Fails as chat::tokenize() does too.
+  Result<std::vector<std::uint32_t>> tokenize(Session& session, std::span<const ChatMessage> messages) const;
+
+ private:
+  Chat(ChatSettings settings, std::span<std::byte> memory, const chat::AnswerForm& answers)
+      : settings_(std::move(settings)), memory_(memory), answers_(answers) {}
+
+  chat::Conversation conversation(std::string_view values) const {
+    return {settings_.chat_template, values, settings_.arguments, local_now()};
+  }
+
+  ChatSettings settings_;
+  std::span<std::byte> memory_;
+  chat::AnswerForm answers_;
+};
+
+}  // namespace qsf

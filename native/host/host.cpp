@@ -1,0 +1,211 @@
+#include "native/host/host.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+
+#include "native/host/speed.h"
+#include "native/sources/clock.h"
+#include "qsf/base/try.h"
+#include "system/memory.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::uint32_t kUsualSlots = 3;  // the plan's choice
+constexpr std::uint32_t kDeepest = 9;
+
+}  // namespace
+
+std::string_view isa_from_environment() {
+  const char* name = std::getenv("QSF_ISA");
+  return name == nullptr ? "" : name;
+}
+
+Result<Pages> Pages::take(std::uint64_t size) {
+  if (size == 0 || size > SIZE_MAX / 2) {
+    return make_error(ErrorCode::out_of_memory, "{} bytes cannot be had in one piece", size);
+  }
+  const std::span<std::byte> pages = take_pages(static_cast<std::size_t>(size));
+  if (pages.empty()) return make_error(ErrorCode::out_of_memory, "the system refused {} bytes for the arena", size);
+  prefer_huge_pages(pages);
+  return Pages(pages);
+}
+
+Pages::~Pages() {
+  if (!bytes_.empty()) give_pages(bytes_);
+}
+
+Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
+                                         const std::atomic<bool>& cancel) {
+  bool planned = false;
+  if (options.budget > kHostReserve) {
+    Result<std::unique_ptr<Host>> host = try_open(model, options, cancel, planned);
+    if (host || planned || host.error().code != ErrorCode::budget_too_small) return host;
+  }
+  return find_budget(model, options, cancel);
+}
+
+/// Returns the refusal of a budget without room for the tables that a plan needs. It names a budget that would do,
+/// found by trying.
+Error Host::find_budget(const std::string& model, const HostOptions& options, const std::atomic<bool>& cancel) {
+  HostOptions trial = options;
+  trial.threads = 1;
+  trial.deepen = trial.expect = false;
+  trial.kernels = nullptr;
+  const auto refusal = [&](std::uint64_t budget) {
+    bool planned = false;
+    trial.budget = budget;
+    const Result<std::unique_ptr<Host>> host = try_open(model, trial, cancel, planned);
+    return host ? Error() : host.error();
+  };
+  std::uint64_t refused = options.budget, enough = std::max(options.budget, kHostReserve);
+  for (Error error = make_error(ErrorCode::budget_too_small, ""); error.code != ErrorCode::none;) {
+    if (error.code != ErrorCode::budget_too_small) return error;
+    refused = std::exchange(enough, 2 * enough);
+    error = refusal(enough);
+  }
+  while (enough - refused > enough / 128) {
+    const std::uint64_t between = refused + (enough - refused) / 2;
+    (refusal(between).code == ErrorCode::none ? enough : refused) = between;
+  }
+  constexpr double kMiB = 1 << 20;
+  return make_error(ErrorCode::budget_too_small,
+                    "the budget of {:.2f} MiB is too small for this model: {:.2f} MiB would do",
+                    static_cast<double>(options.budget) / kMiB, static_cast<double>(enough) / kMiB + 0.005);
+}
+
+/// Sets `planned` if a refusal of the budget is the plan's, which names a budget that would do.
+Result<std::unique_ptr<Host>> Host::try_open(const std::string& model, const HostOptions& options,
+                                             const std::atomic<bool>& cancel, bool& planned) {
+  const Clock::time_point begin = Clock::now();
+  SourceOptions reading = options.source;
+  reading.beside = options.budget;
+  // If a core is to spare, a thread of the source copies ahead. Otherwise it would only take time from the computing
+  // threads.
+  reading.helped = (options.threads != 0 ? options.threads : usable_cores()) >= usable_cores();
+  Result<Source> source = Source::open(model, reading);
+  if (!source) return source.error();
+  Result<Pages> pages = Pages::take(options.budget - kHostReserve);
+  if (!pages) return pages.error();
+  std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
+  OpenOptions open = options.open;
+  open.workers = host->pool_.workers();
+  open.cancel = &cancel;
+  if (!open.stream_all) open.mapped = host->source_.mapped();
+  open.watched = host->source_.kind().url;
+  QSF_TRY(host->measure(options, open));
+  const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
+  if (!session) return session.error();
+  host->session_ = *session;
+  host->io_.emplace(*host->session_, host->source_, host->pool_, reading.helped);
+  const Result<Step> step = host->next();
+  if (!step && step.error().code == ErrorCode::budget_too_small && options.deepen && !host->source_.kind().url) {
+    // The usual ring may fit. If it does not, the refusal states the speed with more memory.
+    HostOptions again = options;
+    again.deepen = false;
+    again.expect = true;
+    host.reset();
+    return try_open(model, again, cancel, planned);
+  }
+  planned = host->session_->stats().weight_bytes != 0;  // counted right before the plan is made
+  if (!step) return step.error();
+  if (*step != Step::ready) return make_error(ErrorCode::internal, "opening ended in another state than ready");
+  for (const KernelSpeed& kernel : host->kernels_) {
+    QSF_TRY(host->session_->use_kernel(kernel.format, kernel.batch, kernel.isa));
+  }
+  host->open_seconds_ = seconds_since(begin);
+  return host;
+}
+
+Result<Step> Host::next() {
+  if (!tuner_) return step();
+  const Clock::time_point begin = Clock::now();
+  const Result<Step> next = step();
+  tuner_->stepped(next ? *next : Step::error, seconds_since(begin));
+  return next;
+}
+
+Result<Step> Host::step() {
+  // Pages lost between steps affected only checks of bytes that were read. These have failed, and are made again.
+  (void)source_.intact();
+  while (!cancel_.load(std::memory_order_relaxed)) {
+    const std::uint64_t seen = io_->news();
+    const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
+    const Step step = session_->step();
+    if (profiling_ && step != Step::need_bytes) {
+      profile_.work[static_cast<std::size_t>(session_->work())] += seconds_since(begin);
+    }
+    switch (step) {
+      case Step::working:
+        io_->pump();
+        break;
+      case Step::need_bytes:
+        io_->pump();
+        // A signal handler can set the flag but cannot wake this thread, hence the limit.
+        if (!io_->help()) io_->wait(seen, std::chrono::milliseconds(20));
+        if (profiling_) profile_.waiting += seconds_since(begin);
+        break;
+      default:
+        QSF_TRY(source_.intact());
+        if (step == Step::error) return session_->error();
+        return step;
+    }
+  }
+  return make_error(ErrorCode::cancelled, "stopped by the caller");
+}
+
+/// Makes the requested measurements: the fastest kernels, the depth of the ring if reads take long, the expected speed.
+Status Host::measure(const HostOptions& options, OpenOptions& open) {
+  const bool chooses =
+      options.kernels != nullptr && options.open.isa.empty() && source_.size() >= KernelSpeeds::kWeights;
+  const bool deepens = options.deepen && source_.kind().past_cache && options.open.ring_slots == 0;
+  if (source_.kind().url || !(chooses || deepens || options.expect)) return {};  // a network's speed now says little
+  const std::span<std::byte> memory = pages_.bytes();
+  std::vector<FormatShare> formats;
+  if (chooses || options.expect) {
+    QSF_LET(found, formats_of(source_, memory, pool_));
+    formats = std::move(found);
+  }
+  if (chooses) {
+    for (const FormatShare& format : formats) {
+      for (const Batch batch : {Batch::one, Batch::many}) {
+        QSF_LET(measured, options.kernels->measure(format.format, batch, memory, pool_));
+        measured_kernels_ |= measured;
+        const KernelSpeed* const best = options.kernels->best(format.format, batch, pool_.count());
+        if (best != nullptr) kernels_.push_back(*best);
+      }
+    }
+  }
+  // The written pages are kept, because a source may have registered them.
+  return deepens || options.expect ? measure_rates(options, formats, open) : Status();
+}
+
+/// Measures reading and computing. Limits the ring to an eighth of the memory.
+Status Host::measure_rates(const HostOptions& options, std::span<const FormatShare> formats, OpenOptions& open) {
+  const std::span<std::byte> memory = pages_.bytes();
+  QSF_LET(reading, measure_reading(source_, memory, pool_));
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(memory.size() / 8 / (1u << 20), kDeepest));
+  const std::uint32_t slots = reading.slots(most);
+  if (options.deepen && open.ring_slots == 0 && slots > kUsualSlots) open.ring_slots = slots;
+  if (options.expect) {
+    constexpr double kMost = 4e9;  // MB/s
+    const auto isa_of = [&](FormatId format) {
+      const auto chosen = std::ranges::find_if(
+          kernels_, [&](const KernelSpeed& kernel) { return kernel.format == format && kernel.batch == Batch::one; });
+      return chosen != kernels_.end() ? chosen->isa : options.open.isa;
+    };
+    QSF_LET(computing, measure_computing(formats, memory, isa_of, pool_));
+    open.read_rate = static_cast<std::uint32_t>(std::min(reading.rate / 1e6, kMost));
+    open.compute_rate = static_cast<std::uint32_t>(std::min(computing / 1e6, kMost));
+  }
+  return {};
+}
+
+Profile Host::take_profile() {
+  if (profiling_) std::tie(profile_.reading, profile_.unpacking) = io_->take_seconds();
+  return std::exchange(profile_, {});
+}
+
+}  // namespace qsf

@@ -1,0 +1,121 @@
+// A session with everything around it: memory, a source, a completing thread and computing threads. Every native
+// program and the C API use it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "native/host/kernel_speeds.h"
+#include "native/host/speed.h"
+#include "native/sources/io_thread.h"
+#include "native/sources/source.h"
+#include "qsf/engine.h"
+#include "system/cores.h"
+#include "threads/thread_pool.h"
+#include "threads/thread_tuner.h"
+
+namespace qsf {
+
+/// Returns QSF_ISA from the environment for OpenOptions::isa; empty without it.
+std::string_view isa_from_environment();
+
+struct HostOptions {
+  std::uint64_t budget = 200u << 20;  // bytes; kHostReserve of them stay outside the arena
+  std::uint32_t threads = 0;          // 0: usable_cores(), or for a token as many of them as are fastest at the moment
+  bool pin = false;                   // keep each computing thread except the caller's on its own core
+  bool profile = false;               // measure every step: see Profile
+  bool expect = false;                // measure the machine first, for Stats::token_rate
+  bool deepen = true;                 // deepen the ring if reads past the page cache take long
+  KernelSpeeds* kernels = nullptr;    // use the fastest kernels for products, and measure those that are not settled
+  SourceOptions source;
+  OpenOptions open;  // the host sets workers, cancel, mapped and watched
+};
+
+/// The time of a host, in seconds.
+struct Profile {
+  std::array<double, kWorkNames.size()> work{};  // steps, by their work
+  double waiting = 0;                            // for bytes, with nothing to compute
+  double reading = 0, unpacking = 0;             // of the completing thread, at the same time
+};
+
+/// Zeroed pages from the system, given back at the end. A page takes memory only once it is written.
+class Pages {
+ public:
+  static Result<Pages> take(std::uint64_t size);
+  Pages(Pages&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = {}; }
+  Pages& operator=(Pages&&) = delete;
+  ~Pages();
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit Pages(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+class Host {
+ public:
+  /// Opens the model and steps until the session is ready. Any thread, or a signal handler, may set `cancel` at any
+  /// time; it must outlive the host.
+  static Result<std::unique_ptr<Host>> open(const std::string& model, const HostOptions& options,
+                                            const std::atomic<bool>& cancel);
+
+  ~Host() { pool_.end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  Session& session() { return *session_; }
+  Source& source() { return source_; }
+  std::uint32_t threads() const { return pool_.count(); }
+  /// Returns the kernels that were chosen by measuring, for the file's formats and both batches.
+  std::span<const KernelSpeed> kernels() const { return kernels_; }
+  /// Whether any of them was measured.
+  bool measured_kernels() const { return measured_kernels_; }
+  /// Returns the seconds that opening took.
+  double open_seconds() const { return open_seconds_; }
+
+  /// Steps until there is something to report: logits, token, embedding, done or ready. Fails with the session's error,
+  /// or with `cancelled` soon after the flag is set; the session can then be stopped and used again.
+  Result<Step> next();
+  /// Returns the times since the last call; all zero unless HostOptions::profile is set.
+  Profile take_profile();
+
+ private:
+  Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel)
+      : pages_(std::move(pages)),
+        source_(std::move(source)),
+        pool_(options.threads != 0 ? options.threads : usable_cores()),
+        cancel_(cancel),
+        profiling_(options.profile) {
+    if (options.threads == 0) tuner_.emplace(pool_);
+    if (options.pin) pin_to_cores(pool_.handles());
+  }
+
+  static Result<std::unique_ptr<Host>> try_open(const std::string& model, const HostOptions& options,
+                                                const std::atomic<bool>& cancel, bool& planned);
+  static Error find_budget(const std::string& model, const HostOptions& options, const std::atomic<bool>& cancel);
+  Result<Step> step();
+  Status measure(const HostOptions& options, OpenOptions& open);
+  Status measure_rates(const HostOptions& options, std::span<const FormatShare> formats, OpenOptions& open);
+
+  Pages pages_;
+  Source source_;
+  ThreadPool pool_;
+  std::optional<ThreadTuner> tuner_;
+  const std::atomic<bool>& cancel_;
+  Session* session_ = nullptr;
+  std::optional<IoThread> io_;
+  std::vector<KernelSpeed> kernels_;
+  bool measured_kernels_ = false;
+  double open_seconds_ = 0;
+  bool profiling_;
+  Profile profile_;
+};
+
+}  // namespace qsf

@@ -1,0 +1,74 @@
+#include "native/run/generate.h"
+
+#include <algorithm>
+
+#include "native/sources/clock.h"
+#include "qsf/base/try.h"
+
+namespace qsf::run {
+
+Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks, chat::Guide* guide) {
+  Session& session = host.session();
+  Prompt prompt = asked;
+  if (guide != nullptr) {
+    QSF_TRY(guide->begin(prompt.end_tokens));
+    prompt.allowed = guide->allowed();
+    prompt.ignore_eos = false;
+  }
+  const std::size_t known = session.tokens().size();
+  Generation out;
+  if (const Status started = session.start(prompt); !started) {
+    if (started.error().code != ErrorCode::cancelled) return started.error();
+    out.ended = end_name(End::cancelled);
+    return out;
+  }
+  const std::size_t with_prompt = session.tokens().size();
+  std::uint64_t rows_left = session.sequence_stats().prompt_tokens;
+  host.take_profile();
+  Clock::time_point begin = Clock::now();
+  bool in_prompt = true;
+  const auto show = [&](std::string_view piece) -> Status {
+    out.text += piece;
+    if (sinks.text && !piece.empty()) return sinks.text(piece);
+    return {};
+  };
+  while (out.ended.empty()) {
+    const Result<Step> step = host.next();
+    if (!step) {
+      if (step.error().code != ErrorCode::cancelled) return step.error();
+      session.stop();
+      out.ended = end_name(session.end());
+      break;
+    }
+    if (*step == Step::logits && rows_left > 0 && sinks.all_logits) {
+      const std::span<const float> rows = session.logits();
+      const std::uint64_t n = std::min<std::uint64_t>(rows.size() / session.stats().vocab_size, rows_left);
+      rows_left -= n;
+      QSF_TRY(sinks.all_logits(rows.first(n * session.stats().vocab_size)));
+    }
+    if (in_prompt && *step != Step::logits) {  // the first token, or the end
+      in_prompt = false;
+      out.prompt_seconds = seconds_since(begin);
+      out.prompt_profile = host.take_profile();
+      begin = Clock::now();
+    }
+    if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));
+    if (*step == Step::token || *step == Step::done) QSF_TRY(show(session.piece()));
+    if (*step == Step::done) out.ended = end_name(session.end());
+  }
+  (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);
+  (in_prompt ? out.prompt_profile : out.generation_profile) = host.take_profile();
+  const std::span<const std::uint32_t> ids = session.tokens();
+  out.prompt_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(known),
+                        ids.begin() + static_cast<std::ptrdiff_t>(with_prompt));
+  out.generated_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(with_prompt), ids.end());
+  if (prompt.hash_logits) out.logits_hash = session.logits_hash();
+  return out;
+}
+
+bool is_of_a_line(ErrorCode code) {
+  return code == ErrorCode::bad_text || code == ErrorCode::bad_argument || code == ErrorCode::bad_token ||
+         code == ErrorCode::unsupported || code == ErrorCode::context_full || code == ErrorCode::template_refusal;
+}
+
+}  // namespace qsf::run

@@ -1,0 +1,37 @@
+// One generation, from start() to its end, and its results.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "native/host/host.h"
+#include "qsf/chat/guide.h"
+
+namespace qsf::run {
+
+struct Generation {
+  std::vector<std::uint32_t> prompt_ids, generated_ids;
+  std::string text;
+  std::string ended;        // a name of End
+  std::string logits_hash;  // empty unless requested
+  double prompt_seconds = 0;
+  double generation_seconds = 0;
+  Profile prompt_profile, generation_profile;  // if the host profiles
+};
+
+struct Sinks {
+  std::function<Status(std::string_view)> text;              // pieces as they come
+  std::function<Status(std::span<const float>)> all_logits;  // rows of the prompt's positions, in order
+};
+
+/// Starts a generation and runs it to its end. A cancelled one is stopped and is not an error. An error of a sink ends
+/// it. A guide begins with it and replaces Prompt::allowed; the model's ends are then never ignored.
+Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks, chat::Guide* guide = nullptr);
+
+/// Whether a conversation can go on after this error of one of its lines.
+bool is_of_a_line(ErrorCode code);
+
+}  // namespace qsf::run

@@ -1,0 +1,64 @@
+// The command line of qsf-run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "native/cli/terminal.h"
+#include "native/host/host.h"
+
+namespace qsf::run {
+
+struct Options {
+  std::string model;
+  HostOptions host;
+  std::string isa, source;  // the texts that host.open.isa and host.source.kind view
+  std::string kernel_file;  // as given
+  std::string sha256;       // of the model's bytes, in hexadecimal; empty if it is not checked
+
+  std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open
+  std::string prompt_file;
+  std::optional<std::string> system_prompt;
+  bool as_message = false;                      // the prompt is a message in the chat template
+  std::vector<std::string> template_arguments;  // NAME=VALUE
+  bool prompt_from_input = false;
+  std::vector<std::uint32_t> tokens;
+  std::vector<std::string> texts;  // to embed
+  std::optional<Pooling> pooling;
+  std::optional<bool> normalize;
+  std::uint32_t max_tokens = 256;
+  bool ignore_eos = false;
+  SamplerOptions sampler;
+  std::vector<std::string> stops;
+
+  bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
+       detokenize = false, embed = false;
+  std::string render_file, template_file;        // the latter replaces the model's chat template
+  std::string grammar_file, schema_file, regex;  // one of them at most: what a text may be
+  std::string accepts_file;                      // a text that is only checked
+  std::string perplexity_file;                   // the text to measure with
+  std::string kl_file, save_logits_file;
+  std::uint32_t window = 512, windows = 0;
+  Color color = Color::automatic;
+  std::string logits_file, receipt_file;
+
+  /// Whether a prompt must still be read.
+  bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
+  bool has_grammar() const { return !grammar_file.empty() || !schema_file.empty() || !regex.empty(); }
+  /// Whether the chat template is used.
+  bool converses() const { return chat || as_message || system_prompt || !render_file.empty(); }
+  /// Whether there is anything to compute, not only something to show.
+  bool generates() const {
+    return !tokenize && !detokenize &&
+           (prompt || !texts.empty() || reads_prompt() || !tokens.empty() || chat || interactive || bench ||
+            !perplexity_file.empty());
+  }
+};
+
+/// Reads the arguments and QSF_ISA. Returns an exit code if the program must end now: 0 after --help, --version and
+/// --completion, 2 after a mistake, which is reported on stderr.
+std::optional<int> parse(int argc, char** argv, Options& options);
+
+}  // namespace qsf::run

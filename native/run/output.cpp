@@ -1,0 +1,140 @@
+#include "native/run/output.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "native/cli/signal.h"
+#include "native/cli/terminal.h"
+#include "qsf/base/try.h"
+#include "system/file.h"
+#include "system/program.h"
+
+namespace qsf::run {
+namespace {
+
+constexpr int kAttempts = 100;  // names of temporary files, which may be taken
+constexpr int kUnread = 141;    // exit code of a program that the signal of a broken pipe ended
+const std::string kStandardOutput = "standard output";
+
+bool unread = false;  // whether standard output failed because nobody reads it
+
+Error cannot_write(const std::string& path) {
+  const Error error = make_error(ErrorCode::io_error, "cannot write {}: {}", path, std::strerror(errno));
+  if (path == kStandardOutput) unread = sys::nobody_reads(sys::kOutput);
+  return error;
+}
+
+/// Returns bad_argument if the output is a regular file that is also read.
+Status check_inputs(const sys::FileInfo& output, const std::string& name, std::span<const std::string> inputs) {
+  sys::FileInfo other;
+  for (const std::string& input : inputs) {
+    if (output.kind == sys::FileKind::regular && sys::look(input, other) && output.is(other)) {
+      return make_error(ErrorCode::bad_argument, "cannot write {}: it is {}, which is read", name, input);
+    }
+  }
+  return {};
+}
+
+/// Writes all bytes; write(bytes) writes some of them, as write(2) does.
+template <class Write>
+Status write_all(std::span<const std::byte> bytes, const std::string& name, Write write) {
+  while (!bytes.empty()) {
+    const std::ptrdiff_t n = write(bytes);
+    if (n >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    } else if (errno != EINTR) {
+      return cannot_write(name);
+    } else if (cancelled()) {
+      return make_error(ErrorCode::cancelled, "stopped while writing {}", name);
+    }
+  }
+  return {};
+}
+
+Status write_all(int file, std::span<const std::byte> bytes, const std::string& name) {
+  return write_all(bytes, name, [file](std::span<const std::byte> left) { return sys::write_some(file, left); });
+}
+
+/// Creates a new file in the folder of `path`. Returns its name, and its descriptor or -1.
+std::pair<std::string, int> create_beside(const std::string& path) {
+  const std::string folder = sys::folder_of(path);
+  for (int i = 0; i < kAttempts; ++i) {
+    std::string name = folder + ".qsf-run-" + std::to_string(sys::process_number()) + "-" + std::to_string(i) + ".tmp";
+    const int file = sys::create_file(name);
+    if (file >= 0 || errno != EEXIST) return {std::move(name), file};
+  }
+  return {"", -1};
+}
+
+}  // namespace
+
+Status check_output(std::span<const std::string> inputs) {
+  sys::FileInfo output;
+  if (!sys::look(sys::kOutput, output)) return {};
+  return check_inputs(output, kStandardOutput, inputs);
+}
+
+Status show(std::string_view text) {
+  static const bool terminal = sys::is_terminal(sys::kOutput);
+  const std::string shown = terminal ? printable(text, true) : std::string(text);
+  return write_all(sys::kOutput, std::as_bytes(std::span(shown)), kStandardOutput);
+}
+
+Status finish_output() {
+  const bool good = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return good ? Status() : cannot_write(kStandardOutput);
+}
+
+int fail(const Error& error) {
+  if (unread) return kUnread;
+  tell(error);
+  return error.code == ErrorCode::cancelled ? exit_code_of(caught_signal()) : 1;
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path, std::span<const std::string> inputs) {
+  sys::FileInfo target, other;
+  const bool exists = sys::look(path, target);
+  if (exists && target.kind == sys::FileKind::folder) {
+    errno = EISDIR;
+    return cannot_write(path);
+  }
+  if (exists && target.kind != sys::FileKind::regular) {
+    const int file = sys::open_output(path);
+    if (file < 0) return cannot_write(path);
+    return OutputFile(path, {}, file);
+  }
+  if (exists) QSF_TRY(check_inputs(target, path, inputs));
+  if (exists && sys::look(sys::kOutput, other) && other.kind == target.kind && target.is(other)) {
+    return make_error(ErrorCode::bad_argument, "cannot write {}: standard output goes there", path);
+  }
+  if (exists && !sys::is_writable(path)) return cannot_write(path);
+  const std::string at = exists ? sys::resolved(path) : path;
+  auto [temporary, file] = create_beside(at);
+  if (file < 0) return cannot_write(path);
+  if (exists) sys::copy_mode(file, target);
+  return OutputFile(at, sys::Unfinished(std::move(temporary)), file);
+}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) sys::close_file(file_);
+}
+
+Status OutputFile::write(std::span<const std::byte> bytes) { return write_all(file_, bytes, path_); }
+
+Status OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::byte* begin = bytes.data();
+  return write_all(bytes, path_, [&](std::span<const std::byte> left) {
+    return sys::write_at(file_, offset + static_cast<std::uint64_t>(left.data() - begin), left);
+  });
+}
+
+Status OutputFile::commit() {
+  if (!sys::close_file(std::exchange(file_, -1))) return cannot_write(path_);
+  if (temporary_.path().empty()) return {};
+  if (!sys::replace_file(temporary_.path(), path_)) return cannot_write(path_);
+  temporary_.keep();
+  return {};
+}
+
+}  // namespace qsf::run

@@ -1,0 +1,105 @@
+#include <charconv>
+
+#include "native/run/json.h"
+#include "native/run/report.h"
+#include "native/sources/address.h"
+#include "system/memory.h"
+
+namespace qsf::run {
+namespace {
+
+/// Returns the double with the shortest decimal of a float, not the double to which the float widens.
+double shortest(float value) {
+  char text[32];
+  const std::to_chars_result end = std::to_chars(text, text + sizeof text, value);
+  double out = 0;
+  std::from_chars(text, end.ptr, out);
+  return out;
+}
+
+Json kernels_of(const Session& session) {
+  Json kernels = Json::array();
+  for (const KernelCount& count : session.kernel_counts()) {
+    if (count.calls != 0) kernels.push_back({{"op", count.op}, {"type", count.type}, {"calls", count.calls}});
+  }
+  return kernels;
+}
+
+/// Returns, by format, the instruction sets of a batch's products that were chosen by measuring.
+Json chosen_kernels_of(const Host& host, Batch batch) {
+  Json kernels = Json::object();
+  for (const KernelSpeed& kernel : host.kernels()) {
+    if (kernel.batch == batch) kernels[std::string(find_format(kernel.format)->name)] = kernel.isa;
+  }
+  return kernels;
+}
+
+/// Returns the first fields of every receipt.
+Json setting_of(const Options& options, Host& host) {
+  const Session& session = host.session();
+  const Stats s = session.stats();
+  return {
+      {"program", "qsf-run " QSF_VERSION},
+      {"model", {{"file", without_secrets(options.model)}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
+      {"isa", s.isa},
+      {"token_kernels", chosen_kernels_of(host, Batch::one)},
+      {"prompt_kernels", chosen_kernels_of(host, Batch::many)},
+      {"threads", host.threads()},
+      {"source", host.source().kind().name}};
+}
+
+/// Returns the receipt with the last fields of every receipt.
+std::string finished(Json receipt, Host& host, const Json& work) {
+  const Session& session = host.session();
+  Json seconds = {{"open", host.open_seconds()}};
+  seconds.update(work);
+  receipt.update({{"bytes_read", session.stats().bytes_read},
+                  {"kernels", kernels_of(session)},
+                  {"plan", plan_of(session)},
+                  {"seconds", std::move(seconds)},
+                  {"peak_resident_bytes", peak_resident_bytes()}});
+  if (const Stats s = session.stats(); s.experts_chosen != 0) {
+    receipt["experts"] = {{"chosen", s.experts_chosen}, {"found", s.experts_found}, {"bytes_read", s.expert_bytes}};
+  }
+  return receipt.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string receipt_of(const Options& options, Host& host, const Generation& g) {
+  const SamplerOptions& sampler = options.sampler;
+  Json receipt = setting_of(options, host);
+  receipt.update({{"sampler",
+                   {{"temperature", shortest(sampler.temperature)},
+                    {"top_k", sampler.top_k},
+                    {"top_p", shortest(sampler.top_p)},
+                    {"repetition_penalty", shortest(sampler.repetition_penalty)},
+                    {"seed", sampler.seed}}},
+                  {"prompt_tokens", g.prompt_ids},
+                  {"generated_tokens", g.generated_ids},
+                  {"text", g.text},
+                  {"ended", g.ended},
+                  {"logits_hash", g.logits_hash}});
+  return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
+}
+
+std::string receipt_of(const Options& options, Host& host, const Perplexity& p) {
+  Json receipt = setting_of(options, host);
+  receipt.update({{"text_file", options.perplexity_file},
+                  {"window", p.window},
+                  {"windows", p.windows},
+                  {"ids_crc", p.ids_crc},
+                  {"counted_tokens", p.counted},
+                  {"perplexity", p.value},
+                  {"standard_error", p.standard_error}});
+  if (const std::optional<Divergence>& d = p.divergence) {
+    receipt["divergence"] = {{"mean", d->mean},
+                             {"quantile_99", d->quantile_99},
+                             {"same_top", d->same_top},
+                             {"perplexity_ratio", d->perplexity_ratio}};
+  }
+  receipt["logits_hash"] = p.logits_hash;
+  return finished(std::move(receipt), host, {{"perplexity", p.seconds}});
+}
+
+}  // namespace qsf::run

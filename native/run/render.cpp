@@ -1,0 +1,89 @@
+#include "native/run/render.h"
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "native/cli/input.h"
+#include "native/host/chat_template.h"
+#include "native/run/chat.h"
+#include "native/run/json.h"
+#include "native/run/output.h"
+#include "qsf/base/try.h"
+#include "qsf/chat/conversation.h"
+
+namespace qsf::run {
+namespace {
+
+constexpr std::size_t kLongestVariables = 64 << 20;  // bytes
+constexpr int kDeepest = 200;                        // lists and objects in each other
+/// Keys of the file that are no variables: special tokens, and the time that templates see.
+constexpr const char *kSpecial = "special", *kNow = "now";
+
+Result<Json> read_variables(const std::string& path) {
+  QSF_LET(text, read_text(path, kLongestVariables, "--render"));
+  bool deep = false;
+  const Json::parser_callback_t check = [&deep](int depth, Json::parse_event_t, Json&) {
+    deep = deep || depth > kDeepest;
+    return !deep;
+  };
+  Json read = Json::parse(text, check, false);
+  if (deep) return make_error(ErrorCode::bad_input, "{} has lists in each other, more than {} deep", path, kDeepest);
+  if (!read.is_object()) {
+    return make_error(ErrorCode::bad_input, "{} is not a JSON object, such as {{\"messages\": [...]}}", path);
+  }
+  return read;
+}
+
+Result<templates::Time> time_of(const Json& variables, const std::string& path) {
+  if (!variables.contains(kNow)) return local_now();
+  templates::Time time;
+  const std::string text = variables[kNow].is_string() ? variables[kNow].get<std::string>() : "";
+  const int n = std::sscanf(text.c_str(), "%4d-%2u-%2uT%2u:%2u:%2u", &time.year, &time.month, &time.day, &time.hour,
+                            &time.minute, &time.second);
+  if (n < 3) return make_error(ErrorCode::bad_input, "'now' of {} is not a time such as 2026-11-26T12:00", path);
+  return time;
+}
+
+/// Takes the special tokens out of the variables, or the model's if the variables have none.
+Result<std::string> take_special(Json& variables, const Session* session) {
+  std::string special;
+  if (variables.contains(kSpecial)) {
+    special = variables[kSpecial].dump();
+  } else if (session != nullptr) {
+    std::array<std::byte, 16384> memory;
+    QSF_LET(written, chat::special_tokens(*session, memory));
+    special = written;
+  }
+  variables.erase(kSpecial);
+  variables.erase(kNow);
+  return special;
+}
+
+Result<std::string> rendered(const Options& o, const Session* session) {
+  QSF_LET(text, read_template(o));
+  if (text.empty()) {
+    text = session->metadata(kMetaChatTemplate);
+    if (text.empty()) {
+      return make_error(ErrorCode::unsupported, "the file has no chat template: --chat-template takes one from a file");
+    }
+  }
+  QSF_LET(variables, read_variables(o.render_file));
+  QSF_LET(now, time_of(variables, o.render_file));
+  QSF_LET(special, take_special(variables, session));
+  if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
+  variables.update(arguments_of(o));
+  const std::string values = variables.dump();
+  return render_template(text, {values, special, now, {}});
+}
+
+}  // namespace
+
+int render(const Options& options, const Session* session) {
+  const Result<std::string> text = rendered(options, session);
+  if (!text) return fail(text.error());
+  const Status shown = show(*text);
+  return shown ? 0 : fail(shown.error());
+}
+
+}  // namespace qsf::run

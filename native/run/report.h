@@ -1,0 +1,28 @@
+// Reports of qsf-run other than the text: the plan as a table, measurements, the receipt.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "native/run/generate.h"
+#include "native/run/options.h"
+#include "native/run/perplexity.h"
+
+namespace qsf::run {
+
+/// Prints the memory map and the part of the weights that stays in memory.
+void print_memory_map(std::FILE* to, Host& host);
+/// Prints the model, the host and the kernels, before anything is generated.
+void print_setting(std::FILE* to, const Options& options, Host& host);
+void print_speed(std::FILE* to, const Generation& generation, Host& host);
+
+/// Returns JSON of a run; docs/reference/cli.md describes the fields.
+std::string receipt_of(const Options& options, Host& host, const Generation& generation);
+std::string receipt_of(const Options& options, Host& host, const Perplexity& perplexity);
+/// Prints the figures, one on each line.
+void print_perplexity(std::FILE* to, const Perplexity& perplexity);
+
+/// Measures prompt and generation three times, and prints the medians.
+Status bench(std::FILE* to, const Options& options, Host& host);
+
+}  // namespace qsf::run

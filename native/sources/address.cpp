@@ -1,0 +1,70 @@
+#include "native/sources/address.h"
+
+#include <algorithm>
+#include <array>
+
+namespace qsf {
+namespace {
+
+constexpr std::string_view kHttp = "http://", kHttps = "https://", kSecret = "***";
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool begins(std::string_view text, std::string_view with) {
+  return text.size() >= with.size() &&
+         std::ranges::equal(text.substr(0, with.size()), with, [](char a, char b) { return lower(a) == b; });
+}
+
+/// Returns the visible parts of an address.
+std::string shown(std::string_view address) {
+  const std::size_t host = address.find("://") + 3;
+  const std::size_t path = std::min(address.find_first_of("/?#", host), address.size());
+  const std::size_t user = address.substr(0, path).rfind('@');
+  std::string out(address.substr(0, host));
+  if (user != address.npos && user >= host) {
+    out += kSecret;
+    address.remove_prefix(user);
+  } else {
+    address.remove_prefix(host);
+  }
+  const std::size_t query = std::min(address.find_first_of("?#"), address.size());
+  out += address.substr(0, query);
+  address.remove_prefix(query);
+  const std::size_t fragment = std::min(address.find('#'), address.size());
+  for (std::string_view values = address.substr(0, fragment); !values.empty();) {
+    const std::size_t end = std::min(values.find_first_of("&;", 1), values.size());
+    const std::string_view value = values.substr(0, end);
+    const std::size_t name = value.find('=');
+    // A value without a name may be the secret itself.
+    out += name == value.npos ? value.substr(0, 1) : value.substr(0, name + 1);
+    if (value.size() > 1) out += kSecret;
+    values.remove_prefix(end);
+  }
+  if (fragment != address.size()) out += "#" + std::string(kSecret);
+  return out;
+}
+
+}  // namespace
+
+bool is_url(std::string_view where) { return begins(where, kHttp) || begins(where, kHttps); }
+bool is_https(std::string_view where) { return begins(where, kHttps); }
+
+std::string without_secrets(std::string_view text) {
+  if (is_url(text)) return shown(text);
+  std::string out;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    if (is_url(text)) {
+      length = std::min(text.find_first_of(" \t\r\n\"'<>"), text.size());
+      // Marks at its end belong to the sentence.
+      length = text.substr(0, length).find_last_not_of(".,:;!") + 1;
+      out += shown(text.substr(0, length));
+    } else {
+      out += text.front();
+    }
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+}  // namespace qsf

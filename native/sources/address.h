@@ -1,0 +1,19 @@
+// Addresses of models on servers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace qsf {
+
+/// Whether this is an http(s) URL, in letters of either case, and not a path.
+bool is_url(std::string_view where);
+/// Whether this is a URL with an encrypted connection.
+bool is_https(std::string_view where);
+
+/// Returns the text with "***" for the secrets in its addresses: user and password, the values of a query (which may be
+/// a signature), the fragment. Everything that shows or stores an address must use it. A text that begins with an
+/// address is one.
+std::string without_secrets(std::string_view text);
+
+}  // namespace qsf

@@ -1,0 +1,110 @@
+#include "qsf/chat/guide.h"
+
+#include <regex>
+
+#include "chat/talking_model.h"
+#include "tests/support/error_of.h"
+
+namespace qsf::chat::test {
+namespace {
+
+using qsf::test::Host;
+using qsf::test::kMiB;
+using testing::SmallFile;
+
+OpenOptions with_texts(std::uint32_t bytes) {
+  OpenOptions options;
+  options.text_bytes = bytes;
+  return options;
+}
+
+/// Returns the text of a generation that the guide holds.
+std::string guided(Host& host, Guide& guide, std::uint64_t seed, std::uint32_t n) {
+  Session& session = *host.session;
+  Prompt prompt;
+  const std::vector<std::uint32_t> ids = ids_of("once");
+  prompt.tokens = ids;
+  prompt.max_tokens = n;
+  prompt.sampler.seed = seed;
+  prompt.sampler.top_k = 0;
+  prompt.sampler.top_p = 1;
+  EXPECT_TRUE(session.rewind(0));
+  EXPECT_TRUE(guide.begin({}));
+  prompt.allowed = guide.allowed();
+  EXPECT_TRUE(session.start(prompt));
+  std::size_t known = session.tokens().size();
+  host.stop_when = [&] {
+    if (session.tokens().size() <= known) return false;
+    known = session.tokens().size();
+    return !guide.follow(session.token());
+  };
+  const std::string text = host.pump().text;
+  host.stop_when = {};
+  return text;
+}
+
+TEST(Guide, HoldsGenerationsOfSeveralGrammars) {
+  const SmallFile file = talking_model(kChatMl);
+  Host host(file.bytes, 24 * kMiB, with_texts(12u << 20));
+  Result<Guide> guide = Guide::build(*host.session, host.session->text_memory());
+  ASSERT_TRUE(guide) << guide.error().sentence;
+  for (std::uint64_t seed = 1; seed < 5; ++seed) {
+    ASSERT_TRUE(guide->set({GrammarKind::regex, "(yes|no), (king|queen)"}));
+    EXPECT_TRUE(std::regex_match(guided(host, *guide, seed, 40), std::regex("(yes|no), (king|queen)")));
+    ASSERT_TRUE(guide->set({GrammarKind::gbnf, "root ::= [a-c] [0-9] \"z\""}));
+    EXPECT_TRUE(std::regex_match(guided(host, *guide, seed, 40), std::regex("[a-c][0-9]z")));
+    ASSERT_TRUE(guide->set({GrammarKind::json_schema, R"({"enum":["a","bc"]})"}));
+    EXPECT_TRUE(std::regex_match(guided(host, *guide, seed, 60), std::regex(R"re(\s?"(a|bc)"\s*)re")));
+  }
+}
+
+TEST(Guide, WritesIntegersWithoutAPoint) {
+  const SmallFile file = talking_model(kChatMl);
+  Host host(file.bytes, 24 * kMiB, with_texts(12u << 20));
+  Result<Guide> guide = Guide::build(*host.session, host.session->text_memory());
+  ASSERT_TRUE(guide) << guide.error().sentence;
+  ASSERT_TRUE(guide->set({GrammarKind::json_schema, R"({"type":"integer"})"}));
+  ASSERT_TRUE(guide->begin({}));
+  ASSERT_TRUE(guide->follow(ids_of("7").front()));
+  const std::uint32_t point = ids_of(".").front();
+  EXPECT_EQ(guide->allowed()[point / 64] >> point % 64 & 1, 0u);
+  std::vector<std::byte> memory(grammar::Grammar::kMemory);
+  Result<grammar::Grammar> exact = make_grammar({GrammarKind::json_schema, R"({"type":"integer"})"}, memory);
+  ASSERT_TRUE(exact && *exact->accept("7.0"));
+}
+
+TEST(Guide, RefusesTokensThatItDidNotAllow) {
+  const SmallFile file = talking_model(kChatMl);
+  Host host(file.bytes, 24 * kMiB, with_texts(12u << 20));
+  Result<Guide> guide = Guide::build(*host.session, host.session->text_memory());
+  ASSERT_TRUE(guide) << guide.error().sentence;
+  ASSERT_TRUE(guide->set({GrammarKind::regex, "ab"}));
+  ASSERT_TRUE(guide->begin(std::vector<std::uint32_t>{kEnd}));
+  const std::vector<std::uint32_t> ab = ids_of("ab");
+  const auto allows = [&](std::uint32_t id) { return (guide->allowed()[id / 64] >> id % 64 & 1) != 0; };
+  EXPECT_TRUE(allows(ab[0]) && !allows(ab[1]) && !allows(kEnd));
+  EXPECT_EQ(error_of(guide->follow(ab[1])).code, ErrorCode::bad_token);
+  ASSERT_TRUE(guide->follow(ab[0]));
+  ASSERT_TRUE(guide->follow(ab[1]));
+  EXPECT_TRUE(!allows(ab[0]) && !allows(ab[1]) && allows(kEnd)) << "the text is over, and only an end may follow";
+  EXPECT_EQ(error_of(guide->begin(std::vector<std::uint32_t>(9, kEnd))).code, ErrorCode::bad_argument);
+  EXPECT_EQ(error_of(guide->set({GrammarKind::json_schema, R"({"uniqueItems":true})"})).code, ErrorCode::unsupported);
+}
+
+TEST(Guide, LeavesTheBeginningOfItsMemoryAndNamesWhatItNeeds) {
+  const SmallFile file = talking_model(kChatMl);
+  Host host(file.bytes, 8 * kMiB, {});
+  std::vector<std::byte> memory(4 << 20);
+  const auto guide = Guide::build(*host.session, memory);
+  ASSERT_TRUE(guide) << guide.error().sentence;
+  EXPECT_EQ(guide->free().data(), memory.data());
+  EXPECT_GE(guide->free().size(), 256u << 10);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{100}, std::size_t{1} << 20}) {
+    const Error error = error_of(Guide::build(*host.session, std::span(memory).first(size)));
+    EXPECT_EQ(error.code, ErrorCode::out_of_memory);
+    EXPECT_NE(std::string_view(error.sentence).find("see text_bytes"), std::string_view::npos) << error.sentence;
+  }
+}
+
+}  // namespace
+}  // namespace qsf::chat::test

@@ -1,0 +1,206 @@
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/grammar/texts.h"
+#include "tests/support/paths.h"
+
+namespace qsf::grammar {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json read_json(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return Json::parse(in, nullptr, false);
+}
+
+TEST(Schema, AcceptsValidTextsAndRefusesOthers) {
+  const Json cases = read_json(source_dir() + "/tests/grammar/schemas.json");
+  ASSERT_GT(cases.size(), 20u);
+  for (const Json& one : cases) {
+    Made made(Grammar::json_schema, one["schema"].dump());
+    ASSERT_TRUE(made) << one["schema"] << ": " << made.sentence();
+    for (const Json& text : one["valid"]) {
+      EXPECT_TRUE(made.accepts(text.get<std::string>())) << text << " by " << one["schema"];
+    }
+    for (const Json& text : one["invalid"]) {
+      EXPECT_FALSE(made.accepts(text.get<std::string>())) << text << " by " << one["schema"];
+    }
+  }
+}
+
+/// What a case of the public test suite needs that is refused by name, with the reason.
+const std::set<std::string> kRefused{"unevaluatedProperties",
+                                     "unevaluatedItems",
+                                     "uniqueItems",
+                                     "$dynamicRef",
+                                     "idn-email",
+                                     "idn-hostname",
+                                     "iri",
+                                     "iri-reference",
+                                     "uri-template",
+                                     "regex",
+                                     "another document",
+                                     "a part that the schema does not have"};
+
+/// Writes numbers as they are in the suite: without an exponent.
+std::string text_of(const Json& value) {
+  std::string text = value.dump();
+  if (text == "9.007199254740992e+15") text = "9007199254740992.0";
+  return text;
+}
+
+TEST(SharedSchemas, AgreeWithThePublicTestSuite) {
+  const std::string path = source_dir() + "/../shared/data/json-schema/draft2020-12.json";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
+  std::size_t schemas = 0, instances = 0;
+  std::map<std::string, std::size_t> refused;
+  for (const Json& one : read_json(path)) {
+    // The cases of "format" alone want a format to be a remark; here it is held.
+    if (one["keyword"] == "format") continue;
+    Made made(Grammar::json_schema, one["schema"].dump());
+    if (!made) {
+      const std::string why = made.sentence();
+      if (why == "the schema allows no value") {
+        for (const Json& test : one["tests"]) EXPECT_FALSE(test["valid"].get<bool>()) << one["schema"];
+        continue;
+      }
+      bool named = false;
+      for (const std::string& word : kRefused) {
+        if (why.find(word) == std::string::npos) continue;
+        named = true;
+        ++refused[word];
+        break;
+      }
+      EXPECT_TRUE(named) << one["schema"] << ": " << why;
+      continue;
+    }
+    ++schemas;
+    for (const Json& test : one["tests"]) {
+      // Names of hosts in other scripts are not held.
+      if (one["keyword"] == "format/hostname" && test["data"].dump().find("xn--") != std::string::npos) continue;
+      EXPECT_EQ(made.accepts(text_of(test["data"])), test["valid"].get<bool>())
+          << one["keyword"] << ": " << test["data"] << " by " << one["schema"];
+      ++instances;
+    }
+  }
+  EXPECT_GT(schemas, 200u);
+  EXPECT_GT(instances, 800u);
+  EXPECT_LT(refused["another document"], 10u);
+}
+
+TEST(Schema, RefusesByTheKeywordsName) {
+  const auto refusal = [](const std::string& schema) {
+    Made made(Grammar::json_schema, schema);
+    return made.sentence();
+  };
+  for (const char* keyword : {"$dynamicRef", "unevaluatedProperties", "unevaluatedItems", "uniqueItems"}) {
+    const std::string value = std::string(keyword) == "uniqueItems" ? "true" : "false";
+    const std::string sentence = refusal("{\"items\": {\"" + std::string(keyword) + "\": " + value + "}}");
+    EXPECT_NE(sentence.find("'" + std::string(keyword) + "'"), std::string::npos) << sentence;
+  }
+  EXPECT_EQ(refusal(R"({"uniqueItems": false})"), "");
+  EXPECT_NE(refusal(R"({"$ref": "other.json"})").find("'$ref'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"$ref": "#"})").find("leads back to itself"), std::string::npos);
+  EXPECT_NE(refusal(R"({"format": "regex"})").find("'format'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"pattern": "(a)\\1"})").find("'pattern'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"type": "text"})").find("'type'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"minLength": -1})").find("'minLength'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"required": true})").find("'required'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"anyOf": []})").find("'anyOf'"), std::string::npos);
+  EXPECT_NE(refusal(R"({"type": "string", "enum": []})").find("no value"), std::string::npos);
+  EXPECT_NE(refusal(R"({"a": 1, "a": 2})").find("twice"), std::string::npos);
+  EXPECT_NE(refusal("[1").find("JSON"), std::string::npos);
+  EXPECT_NE(refusal("3").find("a schema must be"), std::string::npos);
+}
+
+TEST(Schema, RefusesTextsAsSoonAsNothingCanSaveThem) {
+  const auto reaches = [](const char* schema, std::string_view text) {
+    Made made(Grammar::json_schema, schema);
+    EXPECT_TRUE(made) << schema << ": " << made.sentence();
+    std::size_t n = 0;
+    while (made && n < text.size() && *made->accept(text.substr(n, 1))) ++n;
+    return n;
+  };
+  EXPECT_EQ(reaches(R"({"type": "integer", "minimum": 10, "maximum": 20})", "31"), 0u);
+  EXPECT_EQ(reaches(R"({"type": "integer", "minimum": 10, "maximum": 20})", "21"), 1u);
+  EXPECT_EQ(reaches(R"({"type": "integer", "multipleOf": 10, "maximum": 20, "minimum": 10})", "15"), 1u);
+  EXPECT_EQ(reaches(R"({"additionalProperties": false, "properties": {"abc": {}, "abd": {}}})", R"({"abx)"), 4u);
+  EXPECT_EQ(reaches(R"({"additionalProperties": false, "properties": {"a": {}}})", R"({"a":1,)"), 6u);
+  EXPECT_EQ(reaches(R"({"maxItems": 1})", "[1,"), 2u);
+  EXPECT_EQ(reaches(R"({"items": false})", "[1"), 1u);
+  EXPECT_EQ(reaches(R"({"required": ["a", "b"], "maxProperties": 2})", R"({"c")"), 2u);
+  EXPECT_EQ(reaches(R"({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]})", R"({"a":1,"b":)"), 9u);
+  EXPECT_EQ(reaches(R"({"anyOf": [{"properties": {"a": {"const": "x"}, "b": {"type": "null"}}, "required": ["a"]},
+                                  {"properties": {"a": {"const": "y"}, "b": {"type": "array"}}, "required": ["a"]}]})",
+                    R"({"a":"y","b":n)"),
+            13u);
+  EXPECT_EQ(reaches(R"({"allOf": [{"pattern": "^a+$"}, {"pattern": "^a*b*$"}]})", "\"aab"), 3u);
+  EXPECT_EQ(reaches("true", std::string(1000, '[')), 128u);
+  EXPECT_EQ(reaches("true", std::string(1000, ' ')), 256u);
+}
+
+TEST(Schema, StopsHostileSchemasInTime) {
+  const std::clock_t began = std::clock();  // the processor's time, so that other programs do not matter
+  const auto texts = [](const std::string& schema, std::string_view text) {
+    Made made(Grammar::json_schema, schema);
+    if (made) (void)made->accept(text);
+  };
+  texts(R"({"pattern": "^((a{1,1000}b?){1,1000}c?){1,1000}$"})", "\"" + std::string(2000, 'a'));
+  std::string nested = "true";
+  for (int i = 0; i < 60; ++i) nested = R"({"anyOf": [)" + nested + R"(, {"type": "null"}]})";
+  texts(nested, "[1]");
+  std::string wide = R"({"type": "object", "properties": {)";
+  for (int i = 0; i < 20000; ++i) wide += "\"k" + std::to_string(i) + "\": {\"type\": \"integer\"},";
+  wide.back() = '}';
+  texts(wide + ", \"additionalProperties\": false}", R"({"k1": 1, "k19999": 2, )");
+  // Each reference doubles the conditions at one place.
+  std::string doubled = R"({"$defs": {"d0": {"type": "null"})";
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = std::to_string(i - 1);
+    doubled += ", \"d" + std::to_string(i) + R"(": {"allOf": [{"$ref": "#/$defs/d)" + before +
+               R"("}, {"$ref": "#/$defs/d)" + before + "\"}]}";
+  }
+  texts(doubled + R"(}, "$ref": "#/$defs/d39"})", "null");
+  std::string choices = R"({"oneOf": [)";
+  for (int i = 0; i < 3000; ++i) choices += R"({"properties": {"a": {"const": )" + std::to_string(i) + "}}},";
+  choices.back() = ']';
+  texts(choices + "}", R"({"a": 17})");
+  EXPECT_LT((std::clock() - began) / CLOCKS_PER_SEC, 10);
+}
+
+TEST(Schema, EndsWithoutMemoryInASentence) {
+  std::string schema = R"({"type": "object", "required": ["k1"], "properties": {)";
+  for (int i = 0; i < 300; ++i) {
+    const std::string n = std::to_string(i);
+    schema += "\"k" + n + R"(": {"anyOf": [{"pattern": "^[a-z]+)" + n +
+              R"($"}, {"type": "array", "contains": {"const": )" + n + "}}]},";
+  }
+  schema.back() = '}';
+  schema += "}";
+  std::string text = "[{";
+  for (int i = 0; i < 300; ++i) text += "\"k" + std::to_string(i) + "\": [" + std::to_string(i) + "], ";
+  std::size_t refused = 0, ended = 0;
+  for (std::size_t memory = Grammar::kLeastMemory; memory < Grammar::kMemory / 2; memory += 150'000) {
+    Made made(Grammar::json_schema, R"({"items": )" + schema + "}", memory);
+    if (!made) {
+      EXPECT_EQ(made.error().code, ErrorCode::out_of_memory) << made.sentence();
+      ++refused;
+      continue;
+    }
+    const Result<bool> follows = made->accept(text);
+    if (follows) continue;
+    EXPECT_EQ(follows.error().code, ErrorCode::out_of_memory) << follows.error().sentence;
+    ++ended;
+  }
+  EXPECT_GT(refused + ended, 0u);
+}
+
+}  // namespace
+}  // namespace qsf::grammar

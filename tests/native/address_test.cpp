@@ -1,0 +1,44 @@
+#include "native/sources/address.h"
+
+#include <gtest/gtest.h>
+
+namespace qsf {
+namespace {
+
+TEST(Address, IsTold) {
+  for (const char* url : {"http://a", "https://a/b", "HTTP://a", "hTtPs://a", "http://"})
+    EXPECT_TRUE(is_url(url)) << url;
+  for (const char* path : {"", "http:/a", "http", "ftp://a", "./http://a", " http://a", "httpx://a", "https:"}) {
+    EXPECT_FALSE(is_url(path)) << path;
+  }
+  EXPECT_TRUE(is_https("HTTPS://a"));
+  EXPECT_FALSE(is_https("http://a"));
+}
+
+TEST(Address, KeepsItsSecrets) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"https://host/a/b.qsf", "https://host/a/b.qsf"},
+      {"https://host:8080", "https://host:8080"},
+      {"HTTPS://user:word@host/a", "HTTPS://***@host/a"},
+      {"http://user@host:80/a@b/c", "http://***@host:80/a@b/c"},
+      {"http://user:w@rd@host/", "http://***@host/"},
+      {"https://host/a?X-Amz-Signature=0a1b&X-Amz-Date=2024;k=v",
+       "https://host/a?X-Amz-Signature=***&X-Amz-Date=***;k=***"},
+      {"https://host/a?token", "https://host/a?***"},
+      {"https://host/a?a=&b", "https://host/a?a=***&***"},
+      {"https://host?sig=a/b@c", "https://host?sig=***"},
+      {"https://host/a?", "https://host/a?"},
+      {"https://host/a#access_token=x", "https://host/a#***"},
+      {"https://u@host/a?b=c#d", "https://***@host/a?b=***#***"},
+      {"https://host/a?b=c d", "https://host/a?b=***"},
+      {"/a/path?b=c@d", "/a/path?b=c@d"},
+      {"", ""},
+      {"reading http://h/m?s=1: 2 bytes", "reading http://h/m?s=***: 2 bytes"},
+      {"not expected: https://u:p@h/m?s=1 http://h/n?t=2, and \"http://v@h/o?x=y\" too",
+       "not expected: https://***@h/m?s=*** http://h/n?t=***, and \"http://***@h/o?x=***\" too"},
+  };
+  for (const auto& [address, seen] : cases) EXPECT_EQ(without_secrets(address), seen);
+}
+
+}  // namespace
+}  // namespace qsf

@@ -1,0 +1,167 @@
+// What users give programs and how it is taken: numbers, sizes, names that were meant, files of other systems and
+// editors.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "native/models.h"
+
+namespace qsf::test {
+namespace {
+
+Ran run_with(std::vector<std::string> arguments, const std::string& input = "") {
+  arguments.insert(arguments.begin(), program("qsf-run"));
+  return run(arguments, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
+}
+
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+/// What qsf-run says of a mistake among these arguments.
+std::string refusal(std::vector<std::string> more) {
+  more.insert(more.begin(), {stories("8bit"), "--prompt", "x"});
+  const Ran ran = run_with(more);
+  EXPECT_EQ(ran.code, 2) << more.back() << ran.err;
+  EXPECT_TRUE(ran.err.starts_with("qsf-run: bad_argument: ")) << ran.err;
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  return ran.err;
+}
+
+/// What qsf-convert says of one.
+std::string convert_refusal(std::vector<std::string> more) {
+  more.insert(more.begin(), {program("qsf-convert"), "no/such/model", "no/such/output.qsf"});
+  const Ran ran = run(more);
+  EXPECT_EQ(ran.code, 2) << more.back() << ran.err;
+  return ran.err;
+}
+
+std::string after(const std::string& text, const std::string& words) {
+  const std::size_t at = text.find(words);
+  return at == std::string::npos ? "" : text.substr(at + words.size());
+}
+
+TEST(Mistakes, SizesTakeSuffixes) {
+  const auto budget = [](const std::string& size) {
+    const TempDir dir;
+    const Ran ran =
+        run_with({stories("8bit"), "--prompt", "x", "-n", "1", "--ram-budget", size, "--receipt", dir / "receipt"});
+    EXPECT_EQ(ran.code, 0) << size << ran.err;
+    return Json::parse(read_text(dir / "receipt"), nullptr, false).at("plan").at("budget").get<std::uint64_t>();
+  };
+  for (const char* size :
+       {"8", "8.0", "8M", "8MiB", "8m", "8192K", "8192KiB", "8192kib", "0.0078125G", "0.0078125GiB"}) {
+    EXPECT_EQ(budget(size), 8u << 20) << size;
+  }
+  EXPECT_EQ(budget("2.5"), 5u << 19);
+  for (const char* size :
+       {"8MB", "8B", "8X", "M", "", " 8", "8 M", "8Mi", "8iB", "-8M", "0", "0M", "nan", "inf", "1e99G"}) {
+    const std::string told = refusal({"--ram-budget", size});
+    EXPECT_TRUE(has(told, "--ram-budget: '" + std::string(size) + "' is not a number, or a size such as 64M")) << told;
+    EXPECT_TRUE(has(convert_refusal({"--target-size", size, "--calibration", "x"}), "--target-size: '")) << size;
+  }
+}
+
+TEST(Mistakes, NothingIsNoNumber) {
+  for (const char* option : {"--temperature", "--top-p", "--repetition-penalty", "--seed", "--top-k", "--threads",
+                             "--max-seq-len", "--max-tokens"}) {
+    for (const char* value : {"", " ", "x", "1x"}) {
+      const std::string told = refusal({option, value});
+      EXPECT_TRUE(has(told, option) && has(told, "'" + std::string(value) + "' is not a ")) << told;
+    }
+  }
+  for (const char* option : {"--threads", "--own-tokens", "--target-bpw"}) {
+    EXPECT_TRUE(has(convert_refusal({option, "", "--calibration", "x"}), option)) << option;
+  }
+  const Ran parity = run({program("qsf-parity"), "a", "b", "--tolerance", ""});
+  EXPECT_EQ(parity.code, 2);
+  EXPECT_TRUE(has(parity.err, "--tolerance: '' is not a number")) << parity.err;
+}
+
+TEST(Mistakes, AnOptionThatWasMeantIsNamed) {
+  const std::pair<const char*, const char*> cases[] = {{"--sed", "--seed"},
+                                                       {"--max-token", "--max-tokens"},
+                                                       {"--max-tokens-", "--max-tokens"},
+                                                       {"--tempreature=1", "--temperature"},
+                                                       {"--promtp-file", "--prompt-file"},
+                                                       {"--ram-buget", "--ram-budget"}};
+  for (const auto& [given, meant] : cases) {
+    const std::string told = refusal({given});
+    EXPECT_TRUE(has(told, "not expected: " + std::string(given) + "; did you mean " + meant + "?\n")) << told;
+  }
+  for (const char* given : {"--no-such-option", "--x", "--zebra"}) {
+    EXPECT_FALSE(has(refusal({given}), "did you mean")) << given;
+  }
+  EXPECT_TRUE(has(refusal({"--sed", "--thread"}), "did you mean --seed and --threads?"));
+  EXPECT_TRUE(has(convert_refusal({"--qant-type", "8bit"}), "did you mean --quant-type?"));
+  EXPECT_TRUE(has(run({program("qsf-parity"), "a", "b", "--tolerence", "1"}).err, "did you mean --tolerance?"));
+}
+
+TEST(Mistakes, WhatIsGivenTwiceIsSaidToBe) {
+  EXPECT_TRUE(has(refusal({"--seed", "1", "--seed", "2"}), "bad_argument: --seed is given twice\n"));
+  EXPECT_TRUE(has(refusal({"-s", "1", "--seed", "2", "-s3"}), "--seed is given 3 times\n"));
+  EXPECT_TRUE(has(refusal({"--prompt", "y"}), "--prompt is given twice\n"));
+  EXPECT_TRUE(has(refusal({"-m", "y"}), "--model is given twice\n"));
+  EXPECT_TRUE(has(refusal({"--stop", "a", "--stop", "b", "--kv", "f16", "--kv", "f32"}), "--kv is given twice\n"));
+  EXPECT_TRUE(has(convert_refusal({"--threads", "1", "--threads", "1"}), "--threads is given twice (see --help)\n"));
+  EXPECT_EQ(run_with({stories("8bit"), "-p", "x", "-n", "1", "--stop", "a", "--stop", "b"}).code, 0);
+}
+
+TEST(Mistakes, ABudgetWithoutRoomForTheTablesIsAnsweredWithOneThatDoes) {
+  const auto with = [](const std::string& mib) {
+    return run_with({stories("8bit"), "--prompt", "x", "--max-tokens", "2", "--ram-budget", mib});
+  };
+  for (const char* given : {"0.5", "1", "1.05", "1.2"}) {
+    const Ran refused = with(given);
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_TRUE(refused.err.starts_with("qsf-run: budget_too_small: ")) << refused.err;
+    const std::string enough = after(refused.err, "too small for this model: ");
+    ASSERT_TRUE(has(enough, " MiB would do\n")) << refused.err;
+    const double mib = std::strtod(enough.c_str(), nullptr);
+    EXPECT_EQ(with(std::to_string(mib)).code, 0) << refused.err;
+    EXPECT_EQ(with(std::to_string(mib * 0.97)).code, 1) << refused.err;
+  }
+  const Ran none = run_with({"no/such/file", "--prompt", "x", "--ram-budget", "1"});
+  EXPECT_TRUE(has(none.err, "io_error")) << none.err;
+}
+
+// A byte order mark in front, a carriage return before the last line feed: not of the prompt.
+TEST(Mistakes, PromptsOfOtherSystemsAndEditorsAreTheSame) {
+  const TempDir dir;
+  const auto ids = [&](const std::string& text, bool by_file) {
+    std::ofstream(dir / "prompt", std::ios::binary) << text;
+    std::vector<std::string> arguments{stories("8bit"), "--tokenize"};
+    if (by_file) arguments.insert(arguments.end(), {"-f", dir / "prompt"});
+    const Ran ran = run_with(arguments, by_file ? "" : text);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  for (const bool by_file : {false, true}) {
+    const std::string plain = ids("Once upon\na time", by_file);
+    for (const char* text : {"Once upon\na time\n", "Once upon\na time\r\n", "\xef\xbb\xbfOnce upon\na time",
+                             "\xef\xbb\xbfOnce upon\na time\r\n"}) {
+      EXPECT_EQ(ids(text, by_file), plain) << text;
+    }
+    for (const char* text :
+         {"Once upon\r\na time", "Once upon\na time\r", "Once upon\na time\r\n\n", "Once\xef\xbb\xbf"}) {
+      EXPECT_NE(ids(text, by_file), plain) << text;
+    }
+  }
+  const auto talk = [](const std::string& input) {
+    return run_with({stories("8bit"), "--interactive", "--temperature", "0", "-n", "4"}, input).out;
+  };
+  EXPECT_EQ(talk("\xef\xbb\xbfOnce upon a time\r\n and then\r\n"), talk("Once upon a time\n and then\n"));
+}
+
+#ifndef _WIN32  // arguments there are UTF-16, which becomes valid UTF-8
+TEST(Mistakes, AStopTextIsUtf8) {
+  for (const char* stop : {"\xff", "a\xc3", "\xa9"}) {
+    const Ran ran = run_with({stories("8bit"), "-p", "x", "-n", "1", "--stop", stop});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_TRUE(has(ran.err, "bad_text: stops: stop string 0 is not valid UTF-8")) << ran.err;
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace qsf::test

@@ -1,0 +1,83 @@
+// qsf-run --render: with a template from a file, with a model's own, and refused.
+#include <gtest/gtest.h>
+
+#include "native/chat_model.h"
+
+namespace qsf::test {
+namespace {
+
+constexpr const char* kMessages = R"({"messages": [{"role": "user", "content": "Grüße"}]})";
+
+class RenderTest : public ::testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name, std::ios::binary) << text;
+    return dir_ / name;
+  }
+  /// Renders the variables by the template.
+  Ran render(const std::string& chat_template, const std::string& variables) {
+    return run({program("qsf-run"), "--render", file("variables.json", variables), "--chat-template",
+                file("template.jinja", chat_template)});
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(RenderTest, NeedsNoModel) {
+  const Ran ran = render(kChatMl, kMessages);
+  EXPECT_EQ(ran.out, "<|im_start|>user\nGrüße<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(ran.code, 0);
+}
+
+TEST_F(RenderTest, TakesSpecialTokensTimeAndKeywords) {
+  const Ran ran =
+      render("{{ bos_token }}{{ strftime_now('%d %b %Y %H:%M') }}{{ k }}{{ add_generation_prompt }}{{ now }}\n\n",
+             R"({"special": {"bos_token": "<s>"}, "now": "2026-11-26T12:00", "k": 1.5,
+                             "add_generation_prompt": false})");
+  EXPECT_EQ(ran.out, "<s>26 Nov 2026 12:001.5False\n");
+  EXPECT_EQ(ran.code, 0);
+}
+
+TEST_F(RenderTest, UsesTheTemplateAndTokensOfAModel) {
+  const std::string model = chat_model(dir_, "{{ bos_token }}|{{ messages[0].content }}|", {{"bos_token", "<b>"}});
+  const std::string variables = file("variables.json", kMessages);
+  EXPECT_EQ(run({program("qsf-run"), model, "--render", variables}).out, "<b>|Grüße|");
+  EXPECT_EQ(
+      run({program("qsf-run"), model, "--render", variables, "--chat-template", file("t", "{{ bos_token }}!")}).out,
+      "<b>!");
+}
+
+TEST_F(RenderTest, ShowsRefusalsAndErrors) {
+  const Ran refused = render("a{{ raise_exception('Roles must alternate') }}", kMessages);
+  EXPECT_EQ(refused.err, "qsf-run: template_refusal: Roles must alternate\n");
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(refused.code, 1);
+  const Ran broken = render("a\n{% if %}", kMessages);
+  EXPECT_EQ(broken.err, "qsf-run: bad_template: line 2 of the chat template: a tag ends too early\n");
+  EXPECT_EQ(broken.code, 1);
+}
+
+TEST_F(RenderTest, RefusesFilesThatAreNoVariables) {
+  EXPECT_NE(render("x", "[1]").err.find("bad_input"), std::string::npos);
+  EXPECT_NE(render("x", "{").err.find("bad_input"), std::string::npos);
+  EXPECT_NE(render("x", R"({"now": "soon"})").err.find("'now'"), std::string::npos);
+  EXPECT_NE(render("x", R"({"a": )" + std::string(300, '[') + std::string(300, ']') + "}").err.find("200 deep"),
+            std::string::npos);
+  EXPECT_EQ(render("x", R"({"special": [1]})").code, 1);
+}
+
+TEST_F(RenderTest, RefusesOtherOptions) {
+  const std::string variables = file("variables.json", kMessages);
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--render", variables},
+                                               {"--chat-template", variables},
+                                               {"--render", variables, "--chat-template", variables, "--prompt", "x"},
+                                               {"--render", variables, "--chat-template", variables, "--chat"}}) {
+    std::vector<std::string> arguments{program("qsf-run")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(run(arguments).code, 2);
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test

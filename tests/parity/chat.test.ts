@@ -1,0 +1,186 @@
+/// <reference lib="dom" />
+// Conversations and grammars in a page and natively: the same text, the same ids, the same answers.
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { openOptions } from '../../web/src/boundary.gen.js';
+import { checkOptions } from '../../web/src/page/options.js';
+import { chatRequest, generateRequest, renderRequest } from '../../web/src/page/requests.js';
+import type { GenerateRequest } from '../../web/src/contract.js';
+import type { ChatMessage, ChatOptions, GenerationResult, ResponseFormat } from '../../web/src/types.js';
+import type { ModuleStarter } from '../../web/src/wasm/engine.js';
+import { Model } from '../../web/src/worker/model.js';
+import { convert, folder, moduleCreator, program } from './module.js';
+
+const MiB = 1024 * 1024;
+const TEMPLATE =
+  "{% if messages[0].role == 'tool' %}{{ raise_exception('A tool cannot begin.') }}{% endif %}" +
+  '{% if tools %}{{ tools | tojson }}{% endif %}' +
+  "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>' + '\\n' }}{% endfor %}" +
+  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{{ '<think></think>' if not enable_thinking | default(true) }}" +
+  '{% endif %}';
+const IM_START = 2046;
+
+interface Tokenizer {
+  model: { vocab: Record<string, number>; merges: unknown[] };
+  added_tokens: object[];
+}
+
+/** Converts the built-in model with two tokens of ChatML and the template above. */
+function chatModel(): string {
+  const from = join(folder, 'chat');
+  const source = join(import.meta.dirname, '..', '..', 'models', 'stories');
+  rmSync(from, { recursive: true, force: true });
+  mkdirSync(from, { recursive: true });
+  cpSync(source, from, { recursive: true });
+  const tokenizer = JSON.parse(readFileSync(join(source, 'tokenizer.json'), 'utf8')) as Tokenizer;
+  ['<|im_start|>', '<|im_end|>'].forEach((content, i) => {
+    const id = IM_START + i;
+    const { vocab, merges } = tokenizer.model;
+    tokenizer.model.vocab = Object.fromEntries(Object.entries(vocab).filter(([, known]) => known !== id));
+    merges.pop();
+    tokenizer.added_tokens.push({ id, content, special: true });
+  });
+  writeFileSync(join(from, 'tokenizer.json'), JSON.stringify(tokenizer));
+  writeFileSync(join(from, 'tokenizer_config.json'), JSON.stringify({ chat_template: TEMPLATE }));
+  return convert(join('build', 'parity', 'chat'), 'chat.qsf');
+}
+
+let path: string;
+let model: Model;
+
+beforeAll(async () => {
+  path = chatModel();
+  const { create, wasmBinary } = await moduleCreator();
+  const start: ModuleStarter = (_source, _variant, threads, wasmMemory) => create({ wasmMemory, threads, wasmBinary });
+  const open = checkOptions(openOptions, { textBytes: 12 * MiB });
+  model = await Model.create(
+    {
+      ...{ source: new Blob([readFileSync(path)]), memory: 32 * MiB, open, kv: undefined, network: {} },
+      ...{ cache: false, cacheLimit: undefined, background: false, variant: 'simd', threads: 1 },
+    },
+    { progress: () => undefined, warning: () => undefined },
+    start,
+  );
+  await model.load();
+});
+
+afterAll(() => model.close());
+
+const native = (...options: string[]) =>
+  execFileSync(program('qsf-run'), [path, ...options], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+
+/** Writes a file for a native program; returns its path. */
+function file(name: string, content: unknown): string {
+  writeFileSync(join(folder, name), JSON.stringify(content));
+  return join(folder, name);
+}
+
+async function run(request: GenerateRequest): Promise<{ text: string; result: GenerationResult }> {
+  model.start(request);
+  let text = '';
+  for (;;) {
+    const { pieces, result } = await model.next();
+    text += pieces.join('');
+    if (result) return { text, result };
+  }
+}
+
+const chat = (messages: ChatMessage[], options: ChatOptions = {}) =>
+  run(chatRequest(messages, { temperature: 0, maxTokens: 12, ignoreEos: true, ...options }));
+const ask = (content: string): ChatMessage[] => [{ role: 'user', content }];
+const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }];
+
+describe('a conversation', () => {
+  it.each([
+    ['one message', ask('Hello <|im_end|> there'), {}],
+    ['turns', [...ask('Hello'), { role: 'assistant', content: 'Yes.' }, ...ask('Größe "\\ \u{1F600}\n')], {}],
+    ['tools and a variable', ask('Hi'), { tools, templateArgs: { enable_thinking: false } }],
+  ])('of %s has the text that the native program renders', (_, messages, options) => {
+    const given = file('render.json', { messages, ...options, ...('templateArgs' in options && options.templateArgs) });
+    const text = model.engine.render(renderRequest(messages, options));
+    expect(text).toBe(native('--render', given));
+    expect(text).toContain('<|im_start|>user\n');
+  });
+
+  it('has the ids of the native program, and special tokens only from the template', async () => {
+    const { result } = await chat(ask('Hello <|im_start|> there'), { maxTokens: 1 });
+    const ids = native('--tokenize', '--message', 'Hello <|im_start|> there').trim().split(',');
+    expect(ids.filter((id) => Number(id) === IM_START)).toHaveLength(2);
+    expect(result.promptTokens).toBeGreaterThan(2);
+    expect(result.position).toBe(ids.length + 1);
+  });
+
+  it('is answered as natively, whatever the sequence had before', async () => {
+    const wanted = native('--message', 'Once upon', '-n', '12', '--temperature', '0', '--ignore-eos');
+    expect((await chat(ask('Once upon'))).text).toBe(wanted);
+    await chat(ask('There was a dog'));
+    expect((await chat(ask('Once upon'))).text).toBe(wanted);
+  });
+
+  it('computes only what is new in a turn', async () => {
+    const messages = [
+      { role: 'system', content: 'Tell long stories of kings and queens.' },
+      ...ask('Once upon a time'),
+    ];
+    const first = await chat(messages);
+    const turns = [...messages, { role: 'assistant', content: first.text }, ...ask('And then?')];
+    const second = await chat(turns);
+    expect(second.result.promptTokens).toBeLessThan(first.result.promptTokens);
+    await chat(ask('Another one'));
+    const anew = await chat(turns);
+    expect(anew.text).toBe(second.text);
+    expect(anew.result.promptTokens).toBeGreaterThan(second.result.promptTokens);
+  });
+
+  it('is refused by its template, and takes another template', async () => {
+    const tool = [{ role: 'tool', content: 'x' }];
+    await expect(chat(tool)).rejects.toMatchObject({ code: 'template_refusal', message: 'A tool cannot begin.' });
+    expect(model.engine.render(renderRequest(tool, { template: '[{{ messages[0].content }}]' }))).toBe('[x]');
+    await expect(chat(ask('x'), { template: '{% if %}' })).rejects.toMatchObject({ code: 'bad_template' });
+    const long = ask('word '.repeat(2000));
+    await expect(chat(long)).rejects.toMatchObject({ code: 'context_full' });
+    expect((await chat(ask('Once upon'))).text).not.toBe('');
+  });
+});
+
+describe('a grammar', () => {
+  const schema = {
+    type: 'object',
+    properties: { name: { type: 'string', maxLength: 12 }, age: { type: 'integer', minimum: 3, maximum: 120 } },
+    required: ['name', 'age'],
+    additionalProperties: false,
+  };
+
+  it.each([1, 2, 3])('of a schema is followed as natively, seed %i', async (seed) => {
+    const given = file('schema.json', schema);
+    const format: ResponseFormat = { type: 'json_schema', schema };
+    const { text, result } = await run(
+      generateRequest('Once', { seed, maxTokens: 200, temperature: 0.7, responseFormat: format }),
+    );
+    const read = JSON.parse(text) as { name: string; age: number };
+    expect(Object.keys(read).sort()).toEqual(['age', 'name']);
+    expect(read.age >= 3 && read.age <= 120 && [...read.name].length <= 12).toBe(true);
+    expect(result.end).toMatch(/eos|stop/);
+    expect(text).toBe(
+      native('-p', 'Once', '-n', '200', '--seed', `${seed}`, '--temperature', '0.7', '--json-schema', given),
+    );
+  });
+
+  it('holds answers of conversations, and only the one that it was given for', async () => {
+    const held = await chat(ask('Yes or no?'), {
+      responseFormat: { type: 'regex', pattern: '(yes|no), (king|queen)' },
+    });
+    expect(held.text).toMatch(/^(yes|no), (king|queen)$/);
+    const gbnf = await chat(ask('Yes or no?'), { responseFormat: { type: 'gbnf', grammar: 'root ::= "a" [0-9] "z"' } });
+    expect(gbnf.text).toMatch(/^a[0-9]z$/);
+    expect((await chat(ask('Once upon'))).text).toBe(
+      native('--message', 'Once upon', '-n', '12', '--temperature', '0', '--ignore-eos'),
+    );
+    const wrong = { type: 'json_schema', schema: { uniqueItems: true } } as const;
+    await expect(chat(ask('x'), { responseFormat: wrong })).rejects.toMatchObject({ code: 'unsupported' });
+  });
+});

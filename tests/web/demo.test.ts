@@ -1,0 +1,118 @@
+// The demo's modules that need no page: speeds over time, links, the room for tokens.
+import { describe, expect, it } from 'vitest';
+
+import type { GenerationStats, Stats } from '../../web/src/index.js';
+import { modelAddress } from '../../web/demo/src/address.js';
+import { budgetHelps, hasRoom, tooLong } from '../../web/demo/src/room.js';
+import { linkTo, readLink } from '../../web/demo/src/share.js';
+import { Speeds, bytesPerToken } from '../../web/demo/src/speeds.js';
+
+const options = { temperature: 0.8, maxTokens: 20, topK: 40, topP: 0.95, seed: 7 };
+const PAGE = 'https://demo.test/page';
+
+/** What the engine says of a generation after so many tokens, which came at these times in milliseconds. */
+function after(tokens: number, times: readonly number[]): GenerationStats {
+  const took = (times[tokens - 1] ?? 0) - times[0]!;
+  const ids = times.slice(0, tokens).map((_, i) => i);
+  return {
+    ...{ promptTokens: 3, tokens: ids, position: 3 + tokens, running: true, seed: 1 },
+    ...(tokens > 1 && { tokensPerSecond: (1000 * (tokens - 1)) / took }),
+  };
+}
+
+/** The speeds of tokens at these times, looked at after these numbers of them. */
+function speedsOf(times: readonly number[], looks: readonly number[]): number[] {
+  const speeds = new Speeds();
+  for (const tokens of looks) speeds.add(after(tokens, times));
+  return speeds.all();
+}
+
+const every = (ms: number, tokens: number): number[] => Array.from({ length: tokens }, (_, i) => 50 + i * ms);
+
+describe('the speeds of a story', () => {
+  it('are those of a story that was over at the first look', () => {
+    expect(speedsOf(every(1.25, 200), [200, 200])).toEqual([expect.closeTo(800, 6)]);
+  });
+
+  it('do not fall to nothing between two tokens of a slow model', () => {
+    const looks = [1, 1, 1, 2, 2, 2, 2, 3, 3, 3];
+    expect(speedsOf(every(900, 3), looks)).toEqual([expect.closeTo(1000 / 900, 6), expect.closeTo(1000 / 900, 6)]);
+  });
+
+  it('follow the tokens', () => {
+    const times = [
+      ...every(2, 101),
+      ...every(10, 51)
+        .slice(1)
+        .map((at) => at + 200),
+    ];
+    const speeds = speedsOf(times, [51, 101, 111, 121, 131, 141, 151]);
+    expect(speeds[0]).toBeCloseTo(500, 6);
+    for (const speed of speeds.slice(2)) expect(speed).toBeCloseTo(100, 6);
+  });
+
+  it('are joined if a stretch is too short to have one', () => {
+    const times = [0, 100, 200, 300, 301];
+    for (const speed of speedsOf(times, [2, 3, 4, 5])) expect(speed).toBeCloseTo(10, 6);
+  });
+
+  it('are none before the second token', () => {
+    expect(speedsOf([50, 60], [0, 1])).toEqual([]);
+  });
+
+  it('come with the bytes of a token', () => {
+    const stats = (tokens: number) => ({ io: { engine: 900 }, generation: after(tokens, [1, 2, 3]) }) as Stats;
+    expect(bytesPerToken(300, stats(3))).toBe(200);
+    expect(bytesPerToken(300, stats(0))).toBeUndefined();
+  });
+});
+
+describe('a link', () => {
+  it.each(['https://models.test/a.qsf?b=c', 'Https://Models.test/a.qsf?b=c', 'HTTPS://models.test/a.qsf?b=c'])(
+    'holds the address %s',
+    (model) => {
+      const { hash } = new URL(linkTo(PAGE, { prompt: 'Once', budget: 1 << 20, options, model }));
+      expect(readLink(hash)).toEqual({
+        prompt: 'Once',
+        budget: 1 << 20,
+        options,
+        model: 'https://models.test/a.qsf?b=c',
+      });
+    },
+  );
+
+  it('takes an address as it was typed', () => {
+    const model = 'Http://localhost:80/a.qsf';
+    expect(readLink(`#${new URLSearchParams({ prompt: '', model })}`)?.model).toBe('http://localhost/a.qsf');
+    for (const other of ['ftp://models.test/a.qsf', 'models.test/a.qsf', 'javascript:alert(1)', '']) {
+      expect(readLink(`#${new URLSearchParams({ prompt: '', model: other })}`)).not.toHaveProperty('model');
+      expect(modelAddress(other)).toBeUndefined();
+    }
+  });
+
+  it('has no user and no password, of the model or of the page', () => {
+    const model = 'https://ann:s3cret@models.test/a.qsf';
+    const link = linkTo('https://bob:hidden@demo.test/page', { prompt: 'Once', budget: 1 << 20, options, model });
+    expect(decodeURIComponent(link)).toContain('https://models.test/a.qsf');
+    expect(decodeURIComponent(link)).not.toMatch(/ann|s3cret|bob|hidden/);
+  });
+});
+
+describe('room for tokens', () => {
+  const plan = (moreContext: string) => ({ maxSeqLen: 512, moreContext }) as Stats['plan'];
+  const own = plan('a shorter text');
+  const more = plan('a longer context (max_seq_len), a larger budget or a shorter text');
+
+  it('is more with memory if the engine says so', () => {
+    expect(budgetHelps(own)).toBe(false);
+    expect(budgetHelps(more)).toBe(true);
+    expect(tooLong(511, own)).toBeUndefined();
+    expect(tooLong(512, own)).toMatch(/512 tokens.* 512 .*more memory does not help/);
+    expect(tooLong(512, more)).toMatch(/give the model more memory/);
+  });
+
+  it('is left for a token and the one before', () => {
+    expect(hasRoom({ position: 510, plan: own } as Stats)).toBe(true);
+    expect(hasRoom({ position: 511, plan: own } as Stats)).toBe(false);
+  });
+});

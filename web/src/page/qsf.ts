@@ -1,0 +1,369 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+// The page's side: a model in a worker of its own.
+import { cache } from './cache.js';
+import { unwrap } from '../contract.js';
+import type { Batch, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
+import { QSFError, errorInfo } from '../errors.js';
+import { ownWorker } from './host.js';
+import type { Host } from './host.js';
+import { askToPersist } from './persist.js';
+import { ownFile } from '../platform.js';
+import {
+  chatRequest,
+  embedRequest,
+  generateRequest,
+  loadRequest,
+  positionOf,
+  renderRequest,
+  tokenIds,
+  tokenizeRequest,
+} from './requests.js';
+import { canShare, sharedEngine } from './shared.js';
+import type {
+  ChatMessage,
+  ChatOptions,
+  EmbedOptions,
+  GenerateOptions,
+  GenerationResult,
+  GenerationStream,
+  LoadOptions,
+  ModelSource,
+  Progress,
+  Prompt,
+  Stats,
+  TemplateOptions,
+  Trace,
+} from '../types.js';
+
+/** Milliseconds in which a worker must release the cache and end the workers that it started. */
+const CLOSE_PATIENCE = 500;
+
+type Aborted = Pick<GenerateOptions, 'signal'>;
+
+/** Settles a generation's result. Only the first call has an effect. */
+interface Outcome {
+  resolve(result: GenerationResult): void;
+  reject(error: unknown): void;
+}
+
+/** Older browsers have no such symbol; those who write `await using` for them agree on this one. */
+const asyncDispose: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose);
+
+/** Ends the engines of models that were collected without close(). */
+const abandoned = new FinalizationRegistry<Host>((host) => void end(host));
+
+async function end(host: Host): Promise<void> {
+  const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE));
+  await Promise.race([host.remote.close(), patience, host.failed]).catch(() => {});
+  host.end();
+}
+
+/** A language model inside a fixed memory budget. After close(), all other calls reject with bad_state. */
+export class QSF {
+  /** Models kept in the browser's private file system. */
+  static readonly cache = cache;
+
+  readonly #host: Host;
+  readonly #remote: RemoteEngine;
+  /** Rejects when the worker could not run. */
+  readonly #failed: Promise<never>;
+  /** Rejects when the model is closed. */
+  readonly #closed: Promise<never>;
+  #reject!: (error: QSFError) => void;
+  #state: 'idle' | 'generating' | 'closed' = 'idle';
+  /** Settles once the stopped generation has ended. */
+  #stopping: Promise<unknown> = Promise.resolve();
+
+  private constructor(host: Host) {
+    // JavaScript callers can call a private constructor.
+    if ((host as unknown) === undefined) throw new QSFError('bad_argument', 'A QSF is made by QSF.load(), not by new.');
+    this.#host = host;
+    abandoned.register(this, host, this);
+    this.#remote = host.remote;
+    this.#failed = host.failed;
+    this.#closed = new Promise((_, reject) => (this.#reject = reject));
+    this.#closed.catch(() => {});
+  }
+
+  /**
+   * Opens a model: reads its tables, plans the memory and fetches the weights. Rejects with a QSFError, which is
+   * bad_argument for an unknown or invalid option, or with the signal's reason.
+   */
+  static async load(source: ModelSource, options: LoadOptions = {}): Promise<QSF> {
+    const request = await loadRequest(source, options);
+    const { signal, onProgress, onWarning = (warning) => console.warn(`QSF: ${warning}`) } = options;
+    signal?.throwIfAborted();
+    const workerUrl = options.workerUrl === undefined ? undefined : ownFile('workerUrl', options.workerUrl);
+    const isShared = options.shared === true && canShare(request);
+    const starting = isShared ? sharedEngine(request, workerUrl) : ownWorker(workerUrl);
+    const abort = onAbort(signal);
+    let llm: QSF | undefined;
+    try {
+      llm = new QSF(await Promise.race([starting, abort.rejection]));
+      const report = guarded((progress: Progress) => onProgress?.(progress));
+      const warn = guarded(onWarning);
+      const kept = await llm.#ask((worker) => worker.load(request, report, warn), abort.rejection);
+      if (kept && options.persist !== false) void askToPersist();
+      return llm;
+    } catch (error) {
+      if (llm) void llm.close();
+      else void starting.then((host) => host.end()).catch(() => {});
+      throw error;
+    } finally {
+      abort.dispose();
+    }
+  }
+
+  /**
+   * Generates text piece by piece. Leaving the loop or aborting stops the computation, and the sequence ends with the
+   * last piece that was yielded. The next generation begins a fresh sequence unless `continue` is set. One generation
+   * at a time: a second one rejects with bad_state.
+   */
+  generate(prompt: Prompt, options: GenerateOptions = {}): GenerationStream {
+    return this.#stream(() => generateRequest(prompt, options), options);
+  }
+
+  /**
+   * Answers a conversation by the model's chat template, or by another one, piece by piece. The part that the sequence
+   * has already is not computed again, so each turn passes all messages. Otherwise as generate().
+   */
+  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): GenerationStream {
+    return this.#stream(() => chatRequest(messages, options), options);
+  }
+
+  /** Returns the text that a conversation becomes for chat(). Rejects with the refusal of the template, if it has one. */
+  async render(messages: readonly ChatMessage[], options: TemplateOptions = {}): Promise<string> {
+    this.#checkOpen();
+    const request = renderRequest(messages, options);
+    return this.#ask((worker) => worker.render(request));
+  }
+
+  #stream(request: () => GenerateRequest, options: Aborted): GenerationStream {
+    let outcome!: Outcome;
+    const result = new Promise<GenerationResult>((resolve, reject) => (outcome = { resolve, reject }));
+    result.catch(() => {}); // the iteration throws the same error
+    return Object.assign(this.#pieces(request, options, outcome), { result });
+  }
+
+  async *#pieces(
+    requested: () => GenerateRequest,
+    options: Aborted,
+    outcome: Outcome,
+  ): AsyncGenerator<string, GenerationResult, undefined> {
+    let signal: AbortSignal | undefined;
+    let abort: ReturnType<typeof onAbort> | undefined;
+    let running = true;
+    /** Pieces yielded so far; undefined until the worker has begun the generation. */
+    let shown: number | undefined;
+    try {
+      const request = requested(); // throws for options that are none
+      ({ signal } = options);
+      signal?.throwIfAborted();
+      this.#claim();
+      abort = onAbort(signal, () => void this.#stop(shown));
+      await Promise.race([this.#stopping, abort.rejection]);
+      await this.#ask((worker) => worker.start(request), abort.rejection);
+      shown = 0;
+      for (;;) {
+        signal?.throwIfAborted();
+        const { pieces, result }: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
+        for (const piece of pieces) {
+          signal?.throwIfAborted();
+          shown++;
+          yield piece;
+        }
+        if (!result) continue;
+        running = false;
+        outcome.resolve(result);
+        return result;
+      }
+    } catch (error) {
+      outcome.reject(error);
+      throw error;
+    } finally {
+      if (abort) {
+        abort.dispose();
+        // An abort has sent the worker a stop and does not wait for it; the next generation does.
+        if (running && !signal?.aborted) await this.#leave(outcome, shown);
+        if (this.#isOpen()) this.#state = 'idle';
+      }
+    }
+  }
+
+  /**
+   * Ends the sequence after its first `position` tokens, such as the `position` of an earlier result. The next
+   * generation continues from there if `continue` is set. Rejects with bad_argument if the sequence has fewer tokens,
+   * and with bad_state while something is computed. Layers with a recurrent state, and windows that have moved on,
+   * cannot return to every position. The next generation then computes earlier tokens again, which takes time and gives
+   * the same text.
+   */
+  async rewind(position: number): Promise<void> {
+    const n = positionOf(position);
+    this.#claim();
+    try {
+      await this.#stopping;
+      await this.#ask((worker) => worker.rewind(n));
+    } finally {
+      if (this.#isOpen()) this.#state = 'idle';
+    }
+  }
+
+  /**
+   * Returns the embeddings of texts, each of `stats().model.dim` values, in the order of the texts. The next generation
+   * begins a fresh sequence. Rejects with bad_state while something is computed.
+   */
+  embed(text: string, options?: EmbedOptions): Promise<Float32Array>;
+  embed(texts: readonly Prompt[], options?: EmbedOptions): Promise<Float32Array[]>;
+  embed(texts: string | readonly Prompt[], options?: EmbedOptions): Promise<Float32Array | Float32Array[]>;
+  async embed(texts: string | readonly Prompt[], options: EmbedOptions = {}): Promise<Float32Array | Float32Array[]> {
+    const request = embedRequest(typeof texts === 'string' ? [texts] : texts, options);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    this.#claim();
+    const abort = onAbort(signal, () => void this.#stop());
+    try {
+      await Promise.race([this.#stopping, abort.rejection]);
+      const embeddings = await this.#ask((worker) => worker.embed(request), abort.rejection);
+      return typeof texts === 'string' ? embeddings[0]! : embeddings;
+    } finally {
+      abort.dispose();
+      if (this.#isOpen()) this.#state = 'idle';
+    }
+  }
+
+  /** Returns the memory map, the bytes read and the speed. Works during a generation too. */
+  async stats(): Promise<Stats> {
+    this.#checkOpen();
+    await this.#stopping; // an aborted generation has ended
+    return this.#ask((worker) => worker.stats());
+  }
+
+  /** Returns the last activities of the worker: reads of segments, waits for them, and computation. */
+  async trace(): Promise<Trace> {
+    this.#checkOpen();
+    return this.#ask((worker) => worker.trace());
+  }
+
+  /**
+   * Returns the token ids of `text`, with nothing added. With `special`, which is the default, added tokens in the text
+   * become their ids.
+   */
+  async tokenize(text: string, options: { special?: boolean | undefined } = {}): Promise<number[]> {
+    this.#checkOpen();
+    const request = tokenizeRequest(text, options);
+    return Array.from(await this.#ask((worker) => worker.tokenize(...request)));
+  }
+
+  /**
+   * Returns the text of token ids. Bytes that are not valid UTF-8 become U+FFFD. Rejects with bad_token for an id
+   * outside the vocabulary.
+   */
+  async detokenize(tokens: ArrayLike<number>): Promise<string> {
+    this.#checkOpen();
+    const ids = tokenIds(tokens);
+    return this.#ask((worker) => worker.detokenize(ids));
+  }
+
+  /**
+   * Ends the worker and frees its memory. Verified bytes stay in the cache. Calls that are still under way, a
+   * generation included, reject with `cancelled`.
+   */
+  async close(): Promise<void> {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#reject(new QSFError('cancelled', 'The model was closed.'));
+    abandoned.unregister(this);
+    await end(this.#host);
+  }
+
+  /** Ends a generation after its loop was left. */
+  async #leave(outcome: Outcome, shown: number | undefined): Promise<void> {
+    await this.#stop(shown);
+    try {
+      const { result } = await this.#ask((worker) => worker.next());
+      if (result) outcome.resolve(result);
+    } catch (error) {
+      outcome.reject(error);
+    }
+  }
+
+  /** close(), for `await using`. */
+  [asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /**
+   * Returns the worker's reply. Rejects when the worker fails, when the model is closed, and when one of `others`
+   * rejects.
+   */
+  async #ask<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>, ...others: Promise<never>[]): Promise<T> {
+    const reply = this.#isOpen() ? question(this.#remote).catch(told) : this.#closed;
+    return unwrap(await Promise.race([reply, this.#failed, this.#closed, ...others]));
+  }
+
+  #claim(): void {
+    this.#checkOpen();
+    if (this.#state === 'generating') {
+      throw new QSFError(
+        'bad_state',
+        'A generation is running on this model: finish it, break out of its loop or abort it first.',
+      );
+    }
+    this.#state = 'generating';
+  }
+
+  #isOpen(): boolean {
+    return this.#state !== 'closed';
+  }
+
+  #checkOpen(): void {
+    if (!this.#isOpen()) throw new QSFError('bad_state', 'The model was closed.');
+  }
+
+  async #stop(shown?: number): Promise<void> {
+    if (!this.#isOpen()) return;
+    const stopped = Promise.race([this.#remote.stop(shown), this.#failed, this.#closed]).catch(() => {});
+    this.#stopping = stopped;
+    await stopped;
+  }
+}
+
+/** Returns the reply of a worker that got no message, such as an argument that no message can carry. */
+const told = (error: unknown) => ({ ok: false, error: errorInfo(error) }) as const;
+
+/**
+ * Returns a caller's function whose exceptions become uncaught errors of the page, as in a listener of an event. The
+ * worker does not see them.
+ */
+function guarded<T>(tell: (what: T) => void): (what: T) => void {
+  return (what) => {
+    try {
+      tell(what);
+    } catch (error) {
+      setTimeout(() => {
+        throw error;
+      });
+    }
+  };
+}
+
+/** Returns a promise that rejects with the signal's reason when it aborts; `react` is called first. */
+function onAbort(signal: AbortSignal | undefined, react?: () => void) {
+  let listener: (() => void) | undefined;
+  const rejection = new Promise<never>((_, reject) => {
+    if (!signal) return;
+    listener = () => {
+      react?.();
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', listener, { once: true });
+  });
+  rejection.catch(() => {});
+  return {
+    rejection,
+    dispose: () => {
+      if (listener) signal?.removeEventListener('abort', listener);
+    },
+  };
+}

@@ -1,0 +1,380 @@
+// Checks callers' arguments and makes the worker's requests of them. JavaScript callers have no types, so an unknown
+// name or a value of another kind is refused with advice.
+import { embeddingOptions, kvTypes, openOptions, poolings, promptOptions, samplerOptions } from '../boundary.gen.js';
+import type { OptionRules } from '../boundary.gen.js';
+import { GiB, MAX_THREADS, MiB, PAGE } from '../constants.js';
+import type { ChatRequest, EmbedRequest, GenerateRequest, LoadRequest, Network, WasmSource } from '../contract.js';
+import { QSFError, messageOf } from '../errors.js';
+import { absolute, keepsModels, ownFile } from '../platform.js';
+import { checkKind, checkKnown, checkName, checkOption, checkOptions } from './options.js';
+import type {
+  ChatMessage,
+  ChatOptions,
+  EmbedOptions,
+  GenerateOptions,
+  LoadOptions,
+  ModelSource,
+  NetworkOptions,
+  Prompt,
+  ResponseFormat,
+  TemplateOptions,
+  Variant,
+} from '../types.js';
+
+const DEFAULT_MEMORY = 256 * MiB;
+/** The most memory. With one page more, its size would not fit 32 bits. */
+const MOST_MEMORY = 4 * GiB - PAGE;
+const MOST_STOPS = 8;
+const VARIANTS: readonly Variant[] = ['relaxed', 'relaxedpairs', 'simd'];
+const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'include'];
+
+type Names<T> = Record<keyof T, true>;
+const LOAD = {
+  ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
+  ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, workerUrl: true, wasmUrl: true },
+  ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true },
+} satisfies Names<LoadOptions>;
+const OF_GENERATION = { stop: true, signal: true, continue: true, responseFormat: true };
+const GENERATE = { ...samplerOptions, ...promptOptions, ...OF_GENERATION } satisfies {
+  [K in keyof GenerateOptions]-?: unknown;
+};
+const TEMPLATE = { template: true, templateArgs: true, tools: true } satisfies {
+  [K in keyof TemplateOptions]-?: unknown;
+};
+/** Options of a generation that a conversation's template decides. */
+const BY_TEMPLATE = ['continue', 'addBos', 'special'];
+/** Options that only the package itself sets. */
+const OWN = ['allLogits', 'logitsFrom'];
+const EMBED = { ...embeddingOptions, pooling: true, normalize: true, signal: true } satisfies {
+  [K in keyof EmbedOptions]-?: unknown;
+};
+
+const whole = (fallback: number, least = 0) => ({ type: 'u32', fallback, least, most: 0xffffffff }) as const;
+/** The NetworkOptions that are numbers. */
+type NetworkNumbers = Pick<Required<NetworkOptions>, 'retries' | 'retryDelay' | 'parallel' | 'timeout'>;
+const networkNumbers: OptionRules<NetworkNumbers> = {
+  retries: whole(5),
+  retryDelay: whole(400),
+  parallel: whole(3, 1),
+  timeout: whole(30_000, 1),
+};
+const NETWORK = { ...networkNumbers, headers: true, credentials: true } satisfies {
+  [K in keyof NetworkOptions]-?: unknown;
+};
+
+export async function loadRequest(source: ModelSource, options: LoadOptions): Promise<LoadRequest> {
+  checkKnown('load()', options, LOAD);
+  checkKind('onProgress', 'function', options.onProgress);
+  checkKind('onWarning', 'function', options.onWarning);
+  checkKind('shared', 'boolean', options.shared);
+  checkKind('persist', 'boolean', options.persist);
+  checkSignal(options.signal);
+  const { cacheLimit } = options;
+  // A single module is for one thread or for several, not both.
+  const single = options.wasmBinary !== undefined || (options.wasmUrl !== undefined && !folder(options.wasmUrl));
+  const threads = options.threads ?? (single ? 1 : undefined);
+  return {
+    memory: memoryOf(options.memory),
+    open: checkOptions(openOptions, {
+      maxSeqLen: options.maxSeqLen,
+      streamAll: options.streamAll,
+      textBytes: options.textBytes,
+    }),
+    kv: checkName('kv', kvTypes, options.kv),
+    cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
+    cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
+    background: checkKind('background', 'boolean', options.background) ?? false,
+    variant: checkName('variant', VARIANTS, options.variant),
+    threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
+    network: networkOf(options.network ?? {}),
+    source: await sourceOf(source),
+    wasm: wasmOf(options),
+  };
+}
+
+const folder = (url: string | URL) => String(url).endsWith('/');
+
+function wasmOf({ wasmUrl, wasmBinary }: LoadOptions): WasmSource {
+  if (wasmUrl !== undefined && wasmBinary !== undefined)
+    throw new QSFError('bad_argument', 'wasmUrl and wasmBinary are both given; give one of them.');
+  if (wasmUrl !== undefined) return ownFile('wasmUrl', wasmUrl);
+  if (wasmBinary === undefined) return undefined;
+  if (wasmBinary instanceof ArrayBuffer || ArrayBuffer.isView(wasmBinary)) return bytesOf(wasmBinary);
+  throw new QSFError(
+    'bad_argument',
+    `wasmBinary is ${kindOf(wasmBinary)}; it must be an ArrayBuffer or a view of one.`,
+  );
+}
+
+const CACHE_LIMIT = { type: 'real', fallback: 0, least: 0, most: Number.MAX_SAFE_INTEGER } as const;
+export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS } as const;
+
+export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
+  checkKnown('generate()', options, GENERATE, OWN);
+  checkSignal(options.signal);
+  const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
+  return {
+    ...checkOptions(samplerOptions, { ...options, seed }),
+    ...checkOptions(promptOptions, { ...options, allLogits: false, logitsFrom: 0 }),
+    prompt: promptOf(prompt),
+    grammar: grammarOf(options.responseFormat),
+    stop: stopsOf(options.stop ?? []),
+    continue: checkKind('continue', 'boolean', options.continue) ?? false,
+  };
+}
+
+export function chatRequest(messages: readonly ChatMessage[], options: ChatOptions): GenerateRequest {
+  checkKnown('chat()', options, { ...GENERATE, ...TEMPLATE }, [...OWN, ...BY_TEMPLATE]);
+  const { template, templateArgs, tools, ...rest } = options;
+  return { ...generateRequest('', rest), prompt: conversation(messages, { template, templateArgs, tools }) };
+}
+
+export function renderRequest(messages: readonly ChatMessage[], options: TemplateOptions): ChatRequest {
+  checkKnown('render()', options, TEMPLATE);
+  return conversation(messages, options);
+}
+
+function conversation(
+  messages: readonly ChatMessage[],
+  { template, templateArgs, tools }: TemplateOptions,
+): ChatRequest {
+  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
+  const isMessage = (one: unknown) => typeof (one as ChatMessage | null | undefined)?.role === 'string';
+  if (given.length === 0 || !given.every(isMessage)) {
+    const what = Array.isArray(messages) ? 'a list that is empty or has other values' : kindOf(messages);
+    throw new QSFError('bad_argument', `The messages are ${what}; they must be a list of objects with a role.`);
+  }
+  if ((given.at(-1) as ChatMessage).role === 'assistant')
+    throw new QSFError('bad_argument', 'The conversation ends with an answer, so there is nothing to answer.');
+  if (template !== undefined && typeof template !== 'string')
+    throw new QSFError('bad_argument', `template is ${kindOf(template)}; it must be the text of a template.`);
+  if (tools !== undefined && !Array.isArray(tools))
+    throw new QSFError('bad_argument', `tools is ${kindOf(tools)}; it must be a list of objects.`);
+  checkKind('templateArgs', 'object', templateArgs);
+  return {
+    template: template ?? '',
+    values: json('The conversation', { messages, ...(tools && { tools }), add_generation_prompt: true }),
+    more: templateArgs ? json('templateArgs', templateArgs) : '',
+  };
+}
+
+function grammarOf(format: ResponseFormat | undefined): GenerateRequest['grammar'] {
+  if (format === undefined) return undefined;
+  checkKind('responseFormat', 'object', format);
+  switch (format.type) {
+    case 'json_object':
+      return { kind: 'json_schema', text: '{"type":"object"}' };
+    case 'json_schema': {
+      const schema: unknown = 'schema' in format ? format.schema : format.json_schema?.schema;
+      if (typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null))
+        return { kind: 'json_schema', text: json('The schema', schema) };
+      throw new QSFError('bad_argument', `responseFormat.schema is ${kindOf(schema)}; it must be an object.`);
+    }
+    case 'regex':
+      return { kind: 'regex', text: textOf('pattern', format.pattern) };
+    case 'gbnf':
+      return { kind: 'gbnf', text: textOf('grammar', format.grammar) };
+  }
+  const type = kindOf((format as { type: unknown }).type);
+  throw new QSFError(
+    'bad_argument',
+    `responseFormat.type is ${type}; it must be json_schema, json_object, regex or gbnf.`,
+  );
+}
+
+function textOf(name: string, text: unknown): string {
+  if (typeof text === 'string') return text;
+  throw new QSFError('bad_argument', `responseFormat.${name} is ${kindOf(text)}; it must be a text.`);
+}
+
+function json(what: string, value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw new QSFError('bad_argument', `${what} has no form in JSON: ${messageOf(error)}`);
+  }
+}
+
+export function embedRequest(texts: readonly Prompt[], options: EmbedOptions): EmbedRequest {
+  checkKnown('embed()', options, EMBED);
+  checkSignal(options.signal);
+  if (!Array.isArray(texts)) {
+    throw new QSFError('bad_argument', `The texts are ${kindOf(texts)}; they must be a text or a list of texts.`);
+  }
+  const { pooling, normalize, ...rest } = options;
+  return {
+    ...checkOptions(embeddingOptions, rest),
+    texts: texts.map(promptOf),
+    pooling: checkName('pooling', poolings.slice(1), pooling),
+    normalize: checkKind('normalize', 'boolean', normalize),
+  };
+}
+
+/** Returns the arguments of the worker's tokenize(). */
+export function tokenizeRequest(text: string, options: { special?: boolean | undefined }): [string, boolean] {
+  checkKnown('tokenize()', options, { special: true });
+  if (typeof text === 'string') return [text, checkKind('special', 'boolean', options.special) ?? true];
+  throw new QSFError('bad_argument', `The text is ${kindOf(text)}; it must be a string.`);
+}
+
+/** Returns the argument of the worker's rewind(). */
+export const positionOf = (position: number): number => checkOption('position', whole(NaN), position);
+
+export function tokenIds(tokens: ArrayLike<number>): Uint32Array {
+  if (typeof tokens !== 'object' || typeof (tokens as ArrayLike<number> | null)?.length !== 'number') {
+    throw new QSFError('bad_argument', `The tokens are ${kindOf(tokens)}; they must be a list of token ids.`);
+  }
+  return Uint32Array.from(tokens, (id) => {
+    if (Number.isInteger(id) && id >= 0 && id <= 0xffffffff) return id;
+    throw new QSFError('bad_token', `${kindOf(id)} is not a token id.`);
+  });
+}
+
+function promptOf(prompt: Prompt): string | Uint32Array {
+  if (typeof prompt === 'string') return prompt;
+  const parts: readonly unknown[] = Array.isArray(prompt) ? prompt : [];
+  if (parts.some((part) => typeof part === 'object' || typeof part === 'string')) {
+    const what = typeof parts[0] === 'string' ? 'texts' : 'objects, such as chat messages';
+    throw new QSFError(
+      'bad_argument',
+      `The prompt is a list of ${what}; it must be one text, or token ids. ${AS_TEXT}`,
+    );
+  }
+  if (Array.isArray(prompt) || ArrayBuffer.isView(prompt)) return tokenIds(prompt);
+  throw new QSFError('bad_argument', `The prompt is ${kindOf(prompt)}; it must be text or token ids.`);
+}
+
+const AS_TEXT = 'chat() answers messages.';
+
+function stopsOf(stop: string | readonly string[]): string[] {
+  const stops: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
+  if (stops.length <= MOST_STOPS && stops.every((text) => typeof text === 'string')) return [...stops];
+  const given = Array.isArray(stop) ? `a list of ${stop.length}` : kindOf(stop);
+  throw new QSFError('bad_argument', `stop is ${given}; it must be a text or a list of at most ${MOST_STOPS} texts.`);
+}
+
+function memoryOf(given = DEFAULT_MEMORY): number {
+  const memory = Math.ceil(Number(given) / PAGE) * PAGE;
+  if (typeof given === 'number' && memory > 0 && memory <= MOST_MEMORY) return memory;
+  throw new QSFError(
+    'bad_argument',
+    `memory is ${String(given)} bytes; it must be more than 0 and at most ${MOST_MEMORY} (4 GiB - 64 KiB).`,
+  );
+}
+
+function networkOf(network: NetworkOptions): Network {
+  checkKnown('network', network, NETWORK);
+  checkOptions(networkNumbers, network);
+  checkName('network.credentials', CREDENTIALS, network.credentials);
+  const given: NetworkOptions = { ...network };
+  if (network.headers !== undefined) given.headers = headersOf(network.headers);
+  const names = Object.keys(NETWORK) as (keyof NetworkOptions)[];
+  return Object.fromEntries(names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]));
+}
+
+/** Returns headers in a form that crosses to a worker. No sentence contains their values, which may be secret. */
+function headersOf(given: HeadersInit): Record<string, string> {
+  const refused = (what: string) =>
+    new QSFError('bad_argument', `network.headers ${what}; it must be an object of names and values, or a Headers.`);
+  if (typeof given !== 'object' || given === null) throw refused(`is ${kindOf(given)}`);
+  try {
+    return Object.fromEntries(new Headers(given));
+  } catch {
+    throw refused('has a name or a value that no request can have');
+  }
+}
+
+function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal === undefined || signal instanceof AbortSignal) return;
+  throw new QSFError('bad_argument', `signal is ${kindOf(signal)}; it must be an AbortSignal.`);
+}
+
+/** Returns an absolute address, a file, or a copy of bytes for the worker. */
+async function sourceOf(source: ModelSource): Promise<LoadRequest['source']> {
+  if (source instanceof Blob) return source;
+  if (typeof source === 'string' || source instanceof URL) return fetchable(absolute(notOfHub(source)));
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(source);
+  if (typeof (source as FileSystemFileHandle | undefined)?.getFile === 'function') return fileOf(source);
+  const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
+  const advice = INSTEAD[kind];
+  const what = advice === undefined || kind === 'Array' ? kindOf(source) : `a ${kind}`;
+  throw new QSFError(
+    'bad_argument',
+    `The model is ${what}; it must be an address, a File or Blob, a FileSystemFileHandle or an ArrayBuffer` +
+      `${advice === undefined ? '' : `: ${advice}`}.`,
+  );
+}
+
+/** Advice for values that callers take for a model, by JavaScript's name for their type. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  Array: 'a model is one file, so join its parts, as by cat or new Blob([first, second])',
+  FileList: 'give one of its files, such as files[0]',
+  Response: 'give its address, of which parts can be read, or the result of its blob()',
+  Promise: 'await it first',
+};
+
+async function fileOf(handle: FileSystemFileHandle): Promise<File> {
+  try {
+    return await handle.getFile();
+  } catch (cause) {
+    const why = messageOf(cause);
+    const advice = "its permission may have to be asked for by the handle's requestPermission()";
+    throw new QSFError('io_error', `The FileSystemFileHandle gave no file: ${why}; ${advice}.`, { cause });
+  }
+}
+
+/** Throws bad_argument with the right address for a file that is named in the form of Hugging Face's own programs. */
+function notOfHub(source: string | URL): string | URL {
+  const [, path] = /^(?:hf|huggingface):(?:\/\/)?(.*)$/i.exec(String(source)) ?? [];
+  if (path === undefined) return source;
+  const [owner, repository, ...file] = path.split('/');
+  const address =
+    file.length > 0 ? [owner, repository, 'resolve/main', ...file] : ['OWNER/REPOSITORY/resolve/main/FILE.qsf'];
+  throw new QSFError(
+    'bad_argument',
+    `"${String(source)}" is no address that can be fetched; write https://huggingface.co/${address.join('/')}.`,
+  );
+}
+
+/**
+ * Returns the bytes of a buffer or a view. Copies them if their memory is shared, which neither a Blob nor a message
+ * takes.
+ */
+function bytesOf(given: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
+  if (given instanceof ArrayBuffer) return new Uint8Array(given);
+  const { buffer, byteOffset, byteLength } = given;
+  if (buffer instanceof ArrayBuffer) return new Uint8Array(buffer, byteOffset, byteLength);
+  return new Uint8Array(buffer, byteOffset, byteLength).slice();
+}
+
+/**
+ * Returns bytes with memory of their own, so that a message can take it. Throws out_of_memory if the browser refuses
+ * it.
+ */
+function copyOf(given: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
+  try {
+    const bytes = bytesOf(given);
+    return ArrayBuffer.isView(given) && bytes.buffer !== given.buffer ? bytes : bytes.slice();
+  } catch (cause) {
+    const sentence = `The browser refused ${given.byteLength} bytes for a copy of the model; give it as a File or Blob.`;
+    throw new QSFError('out_of_memory', sentence, { cause });
+  }
+}
+
+/** Returns an address that fetch() accepts. Throws bad_argument for one with a user or a password. */
+function fetchable(address: string): string {
+  const { username, password } = new URL(address);
+  if (username === '' && password === '') return address;
+  throw new QSFError(
+    'bad_argument',
+    `${address} has a user or a password, which fetch() refuses; send them as network: { headers: { Authorization: 'Basic …' } }.`,
+  );
+}
+
+/** Returns the kind of a value, because not every value can be shown. */
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean')
+    return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

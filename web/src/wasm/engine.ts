@@ -1,0 +1,261 @@
+// The engine in this worker: a session in a WebAssembly module. Texts go in as bytes, failures come out as errors.
+import { regionNames } from '../boundary.gen.js';
+import type { Failure, KvType, LocalTime, OpenOptions, ReadRequest, Session } from '../boundary.gen.js';
+import { MiB, PAGE } from '../constants.js';
+import type { ChatRequest, EmbedRequest, GenerateRequest, WasmSource } from '../contract.js';
+import { QSFError, errorName } from '../errors.js';
+import type { ErrorName } from '../errors.js';
+import { errorNumbers } from '../errors.gen.js';
+import type { MemoryRegion, Variant } from '../types.js';
+
+/** engine.h's kHostReserve and one page: with less there is no arena at all. */
+const SMALLEST = MiB + PAGE;
+
+/** The only sequence of a page's session. */
+export const SEQUENCE = 0;
+
+/** A module as wasm/bindings.cpp makes it. It has as many sessions as its memory has room for. */
+export interface EngineModule {
+  /** `threads` includes the caller's thread. With `tuned`, tokens use as many of them as are fastest at the moment. */
+  Session: new (
+    threads: number,
+    tuned: boolean,
+  ) => Session & {
+    /** Ends the threads and frees the arena. */
+    delete(): void;
+  };
+}
+
+/** Starts the WebAssembly module of a variant in a memory. A shared memory selects the module with threads. */
+export type ModuleStarter = (
+  source: WasmSource,
+  variant: Variant,
+  threads: number,
+  memory: WebAssembly.Memory,
+) => Promise<EngineModule>;
+
+export interface EngineOptions {
+  variant: Variant;
+  threads: number;
+  /** Whether other threads see the memory, which several computing threads need. */
+  shared: boolean;
+  /** Whether tokens use as many of the threads as are fastest at the moment. */
+  tuned: boolean;
+  budget: number;
+  wasm: WasmSource;
+}
+
+/** The calls that cannot fail. */
+export type SureCalls = { [K in keyof Session as Failure extends ReturnType<Session[K]> ? never : K]: Session[K] };
+
+export class Engine {
+  readonly variant: Variant;
+  readonly threads: number;
+  readonly session: SureCalls;
+  readonly #session: Session;
+  readonly #memory: WebAssembly.Memory;
+  readonly #encoder = new TextEncoder();
+  /** Text that follows the sequence's tokens and is fed before the next prompt. */
+  #rest = '';
+
+  constructor(variant: Variant, threads: number, session: Session, memory: WebAssembly.Memory) {
+    this.variant = variant;
+    this.threads = threads;
+    this.session = this.#session = session;
+    this.#memory = memory;
+  }
+
+  /**
+   * Instantiates the module in a memory of exactly `budget` bytes, a multiple of 64 KiB. Rejects with budget_too_small,
+   * out_of_memory or unsupported_host.
+   */
+  static async create(options: EngineOptions, start: ModuleStarter): Promise<Engine> {
+    const { variant, threads, tuned, shared, budget, wasm } = options;
+    if (budget < SMALLEST) {
+      throw new QSFError(
+        'budget_too_small',
+        `any model needs at least ${(SMALLEST / MiB).toFixed(2)} MiB, and the budget is ${(budget / MiB).toFixed(2)} MiB`,
+      );
+    }
+    const pages = budget / PAGE;
+    let wasmMemory: WebAssembly.Memory;
+    try {
+      wasmMemory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
+    } catch (cause) {
+      throw new QSFError('out_of_memory', `The browser refused ${budget} bytes of WebAssembly memory.`, { cause });
+    }
+    try {
+      const { Session } = await start(wasm, variant, threads, wasmMemory);
+      return new Engine(variant, threads, new Session(threads, tuned), wasmMemory);
+    } catch (cause) {
+      if (cause instanceof QSFError) throw cause;
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new QSFError('unsupported_host', `The WebAssembly module did not load: ${why}`, { cause });
+    }
+  }
+
+  get memoryBytes(): number {
+    return this.#memory.buffer.byteLength;
+  }
+
+  /** Begins a session and forgets an earlier one. No read of the earlier one may be under way. */
+  open({ fileSize, kv, ...options }: OpenOptions & { fileSize: number; kv: KvType | undefined }): void {
+    check(this.#session.open(this.memoryBytes, fileSize, kv, options));
+  }
+
+  /** Returns the error of a step() that returned 'error'. */
+  error(): QSFError {
+    return errorOf(this.#session.error());
+  }
+
+  /** Returns the place in memory for a request's bytes. The memory's size never changes. */
+  target({ into, size }: ReadRequest): Uint8Array {
+    return new Uint8Array(this.#memory.buffer, into, size);
+  }
+
+  /** Returns the CRC-32 of the bytes that are there now. */
+  crc32({ into, size }: ReadRequest): number {
+    return this.#session.crc32(into, size);
+  }
+
+  complete(ticket: number): void {
+    check(this.#session.complete(ticket));
+  }
+
+  fail(ticket: number, error: { code: ErrorName; sentence: string }): void {
+    const sentence = this.#encoder.encode(error.sentence);
+    this.#stage([sentence]);
+    this.#session.fail(ticket, errorNumbers[error.code], sentence.length);
+  }
+
+  /**
+   * Begins a generation. It continues the sequence if `continue` is set, and begins it anew otherwise. The answer to a
+   * conversation continues the part of the sequence that begins the conversation.
+   */
+  start({ prompt, grammar, stop, continue: goesOn, ...options }: GenerateRequest): void {
+    if (stop.some((text) => text.includes('\0'))) {
+      throw new QSFError('bad_argument', 'A stop string holds a zero character.');
+    }
+    const rules = this.#encoder.encode(grammar?.text ?? '');
+    this.#stage([rules]);
+    check(this.#session.guide(grammar?.kind, rules.length));
+    const stops = this.#encoder.encode(stop.map((text) => `${text}\0`).join(''));
+    if (isChat(prompt)) {
+      this.#converse(prompt);
+      this.#stage([stops]);
+      check(this.#session.answer(SEQUENCE, stops.length, options, options));
+      this.#rest = '';
+      return;
+    }
+    if (!goesOn) this.rewind(0);
+    const { body, size, tokens } = this.#body(this.#rest === '' ? prompt : this.#withRest(prompt));
+    this.#stage([body, stops]);
+    check(this.#session.start(SEQUENCE, size, tokens, stops.length, options, options));
+    this.#rest = '';
+  }
+
+  /** Ends the sequence after its first `n` tokens; `rest` is text that follows them. */
+  rewind(n: number, rest = ''): void {
+    check(this.#session.rewind(n, SEQUENCE));
+    this.#rest = rest;
+  }
+
+  /** Begins the embedding of one text, with which the sequence begins anew. */
+  embed(text: string | Uint32Array, { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts'>): void {
+    const { body, size, tokens } = this.#body(text);
+    this.#stage([body]);
+    this.#rest = '';
+    check(this.#session.embed(SEQUENCE, size, tokens, pooling, normalize, options));
+  }
+
+  preload(): void {
+    check(this.#session.preload());
+  }
+
+  /** Returns the text of a conversation. */
+  render(chat: ChatRequest): string {
+    this.#converse(chat);
+    return new TextDecoder().decode(this.#session.conversation().slice());
+  }
+
+  tokenize(text: string, special: boolean): Uint32Array {
+    const body = this.#encoder.encode(text);
+    // A token stands for a byte or more, but a normalizer may put a character in front; ids are aligned.
+    this.#stage([body], 4 * (body.length + 8) + 3);
+    const ids = this.#session.tokenize(body.length, special);
+    if ('code' in ids) throw errorOf(ids);
+    return ids.slice();
+  }
+
+  detokenize(tokens: Uint32Array): string {
+    const { vocabSize } = this.#session.stats();
+    const decoder = new TextDecoder();
+    let text = '';
+    for (const token of tokens) {
+      if (token >= vocabSize)
+        throw new QSFError('bad_token', `Token ${token} is not in the vocabulary of ${vocabSize}.`);
+      // TextDecoder refuses shared memory, so it gets a copy.
+      text += decoder.decode(this.#session.detokenize(token).slice(), { stream: true });
+    }
+    return text + decoder.decode();
+  }
+
+  memoryMap(): MemoryRegion[] {
+    return this.#session.memoryMap().map(({ region, bytes }) => ({ region, name: regionNames[region], bytes }));
+  }
+
+  #converse(chat: ChatRequest): void {
+    const parts = [chat.template, chat.values, chat.more].map((text) => this.#encoder.encode(text));
+    this.#stage(parts);
+    const [template = 0, values = 0, more = 0] = parts.map(({ length }) => length);
+    check(this.#session.converse(template, values, more, localTime()));
+  }
+
+  #withRest(prompt: string | Uint32Array): string | Uint32Array {
+    if (typeof prompt === 'string') return this.#rest + prompt;
+    return Uint32Array.from([...this.tokenize(this.#rest, false), ...prompt]);
+  }
+
+  /** Returns a text's bytes and their number, or the bytes of ids and the number of ids. */
+  #body(text: string | Uint32Array): { body: Uint8Array; size: number; tokens: number } {
+    if (typeof text !== 'string') {
+      const body = new Uint8Array(text.buffer, text.byteOffset, text.byteLength);
+      return { body, size: 0, tokens: text.length };
+    }
+    const body = this.#encoder.encode(text);
+    return { body, size: body.length, tokens: 0 };
+  }
+
+  /** Puts parts one after the other where the next call reads them, with room for more bytes. */
+  #stage(parts: readonly Uint8Array[], room = 0): void {
+    const size = parts.reduce((sum, { length }) => sum + length, room);
+    const into = this.#session.stage(size);
+    if (!into) throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes.`);
+    let at = 0;
+    for (const part of parts) {
+      into.set(part, at);
+      at += part.length;
+    }
+  }
+}
+
+const isChat = (prompt: GenerateRequest['prompt']): prompt is ChatRequest =>
+  typeof prompt === 'object' && 'values' in prompt && typeof prompt.values === 'string';
+
+function localTime(): LocalTime {
+  const now = new Date();
+  return {
+    year: now.getFullYear(),
+    month: now.getMonth() + 1,
+    day: now.getDate(),
+    hour: now.getHours(),
+    minute: now.getMinutes(),
+    second: now.getSeconds(),
+  };
+}
+
+const errorOf = ({ code, sentence }: Failure): QSFError => new QSFError(errorName(code), sentence);
+
+function check(failure: Failure | undefined): void {
+  if (failure) throw errorOf(failure);
+}

@@ -1,0 +1,357 @@
+// An open model in the worker: engine, source and the current generation.
+import type { Region } from '../boundary.gen.js';
+import { makeRoom } from '../page/cache.js';
+import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from '../contract.js';
+import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
+import { Engine, SEQUENCE } from '../wasm/engine.js';
+import type { ModuleStarter } from '../wasm/engine.js';
+import { QSFError } from '../errors.js';
+import type { ErrorName } from '../errors.js';
+import { Generation } from './generation.js';
+import { OF_FILE, Runner } from './runner.js';
+import { hideSecrets } from '../secrets.js';
+import { BlobSource } from '../sources/blob.js';
+import { HttpSource } from '../sources/http-source.js';
+import type { Warn } from '../sources/http-source.js';
+import { BytesSource } from '../sources/local.js';
+import { openCache } from '../sources/model-cache.js';
+import type { ByteSource } from '../sources/source.js';
+import type { Progress, Stats, Trace } from '../types.js';
+import { openFile } from './worker-platform.js';
+
+/** Milliseconds between two reports of progress. */
+const REPORT_INTERVAL = 100;
+/** Errors that a damaged or outdated cache can cause; the file is then read anew, once. */
+const STALE: readonly ErrorName[] = ['file_changed', ...OF_FILE];
+/** Bytes of a file's header, layout.h's kHeaderSize. */
+const HEADER = 128;
+/** The beginning of a web page. It is for pages shorter than a header; the engine recognizes longer ones. */
+const PAGE = /^\s*<(!doctype|html|head|body|title|\?xml|!--)/i;
+
+/** The figure of `stats().plan` that a region counts in; the host's is outside the arena. */
+const FIGURES: Record<Exclude<Region, 'host'>, ArenaFigure> = {
+  session: 'fixedBytes',
+  tables: 'fixedBytes',
+  tokenizer: 'fixedBytes',
+  pinned: 'pinnedBytes',
+  ring: 'ringBytes',
+  lanes: 'kvBytes',
+  activations: 'scratchBytes',
+  logits: 'scratchBytes',
+  embedding_rows: 'scratchBytes',
+  texts: 'fixedBytes',
+  free: 'freeBytes',
+};
+type ArenaFigure = 'pinnedBytes' | 'ringBytes' | 'kvBytes' | 'scratchBytes' | 'fixedBytes' | 'freeBytes';
+
+/** The page's listeners. */
+export interface Listeners {
+  progress(progress: Progress): void;
+  warning(warning: string): void;
+}
+
+export class Model {
+  readonly engine: Engine;
+  readonly #source: ByteSource;
+  readonly #runner: Runner;
+  readonly #request: LoadRequest;
+  readonly #tell: Listeners;
+  readonly #warn: Warn;
+  #phase: Progress['phase'] = 'open';
+  #lastReport = 0;
+  #generation: Generation | undefined;
+  /** The embedding under way: its stop, and a promise that settles at its end. */
+  #embedding: { stopping: AbortController; ended: Promise<unknown> } | undefined;
+  #modelHash = '';
+  /** Whether the session was opened for a source that others watch. */
+  #watched = false;
+
+  static async create(request: LoadRequest, tell: Listeners, start: ModuleStarter): Promise<Model> {
+    checkWebAssembly();
+    const variant = request.variant ?? detectVariant();
+    const threads = detectThreads(request.threads);
+    const tuned = request.threads === undefined;
+    const { memory: budget, wasm } = request;
+    const shared = threads > 1 || detectSharing(wasm);
+    const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start);
+    const source = await openSource(request, warner(tell));
+    return new Model(request, engine, source, tell);
+  }
+
+  constructor(request: LoadRequest, engine: Engine, source: ByteSource, tell: Listeners) {
+    this.#request = request;
+    this.engine = engine;
+    this.#source = source;
+    this.#runner = new Runner(engine, source, typeof request.source === 'string' ? request.source : undefined);
+    this.#tell = tell;
+    this.#warn = warner(tell);
+    source.onLoaded = () => this.#report();
+  }
+
+  /**
+   * Opens the model and fetches its weights. In the background, if requested, fetching continues after the promise
+   * resolves.
+   */
+  async load(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      if (!(error instanceof QSFError) || !STALE.includes(error.code) || !this.#mayBeStale(error)) throw error;
+      await this.#runner.settled();
+      await this.#source.restart();
+      await this.#open();
+    }
+    this.#phase = 'ready';
+    this.#report(true);
+    const { warning } = this.engine.session.stats();
+    if (warning !== '') this.#tell.warning(warning);
+    this.#warnOfCache();
+    this.#warnOfExperts();
+  }
+
+  /** Whether this browser keeps the model, or has begun to. */
+  get isKept(): boolean {
+    return this.#source.stats().cacheState !== 'off';
+  }
+
+  start(request: GenerateRequest): void {
+    this.#checkIdle();
+    this.#generation = new Generation(this.#runner, request);
+  }
+
+  next(): Promise<Batch> {
+    if (!this.#generation) throw new QSFError('bad_state', 'No generation was started.');
+    return this.#generation.next();
+  }
+
+  async embed(request: EmbedRequest): Promise<Float32Array[]> {
+    this.#checkIdle();
+    const stopping = new AbortController();
+    const ended = this.#embedAll(request, stopping.signal);
+    this.#embedding = { stopping, ended };
+    try {
+      return await ended;
+    } finally {
+      this.#embedding = undefined;
+    }
+  }
+
+  rewind(position: number): void {
+    this.#checkIdle();
+    this.engine.rewind(position);
+  }
+
+  /** Ends the computation. The sequence of a generation ends with its first `shown` pieces. */
+  async stop(shown?: number): Promise<void> {
+    await this.#generation?.stop(shown);
+    if (!this.#embedding) return;
+    this.#embedding.stopping.abort(new QSFError('cancelled', 'The embedding was stopped.'));
+    await this.#embedding.ended.catch(() => {});
+  }
+
+  stats(): Stats {
+    const { engine } = this;
+    const s = engine.session.stats();
+    const source = this.#source.stats();
+    const map = engine.memoryMap().filter(({ region }) => region !== 'host');
+    const figures: Record<ArenaFigure, number> = {
+      pinnedBytes: 0,
+      ringBytes: 0,
+      kvBytes: 0,
+      scratchBytes: 0,
+      fixedBytes: 0,
+      freeBytes: 0,
+    };
+    for (const { region, bytes } of map) if (region !== 'host') figures[FIGURES[region]] += bytes;
+    const segments = engine.session.segments();
+    return {
+      model: {
+        bytes: s.modelBytes,
+        weightBytes: s.weightBytes,
+        hash: this.#modelHash,
+        layers: s.layers,
+        vocabSize: s.vocabSize,
+        dim: s.dim,
+      },
+      memory: { budget: s.budget, wasm: engine.memoryBytes, map },
+      plan: {
+        ...figures,
+        segments: s.segments,
+        pinnedSegments: s.pinnedSegments,
+        ringSlots: s.ringSlots,
+        residency: segments.map(({ rawSize, pinned }) => ({ bytes: rawSize, pinned })),
+        kv: s.kv,
+        kvReason: s.kvReason,
+        maxSeqLen: s.maxSeqLen,
+        modelSeqLen: s.modelSeqLen,
+        contextReason: s.contextReason,
+        moreContext: s.moreContext,
+        chunk: s.chunk,
+      },
+      engine: { variant: engine.variant, isa: s.isa, threads: engine.threads, kernels: engine.session.kernelCounts() },
+      io: {
+        network: source.network,
+        cache: source.cache,
+        blob: source.blob,
+        engine: this.#runner.bytes,
+        requests: source.requests,
+        cacheState: source.cacheState,
+        cachedBytes: source.cachedBytes,
+        networkPerToken: this.#networkPerToken(),
+      },
+      ...(this.#generation && { generation: this.#generation.stats() }),
+      position: engine.session.sequenceStats(SEQUENCE).position,
+    };
+  }
+
+  trace(): Trace {
+    return this.#runner.tracer.trace(this.engine.session.segments());
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    this.engine.session.close();
+    await this.#source.close();
+  }
+
+  #checkIdle(): void {
+    if (this.#embedding) throw new QSFError('bad_state', 'Texts are being embedded by this model.');
+    if (this.#generation?.stats().running) throw new QSFError('bad_state', 'A generation is running on this model.');
+  }
+
+  async #embedAll({ texts, ...how }: EmbedRequest, signal: AbortSignal): Promise<Float32Array[]> {
+    const embeddings: Float32Array[] = [];
+    try {
+      for (const text of texts) {
+        this.engine.embed(text, how);
+        for (let step = await this.#runner.run(signal); step !== 'done'; step = await this.#runner.run(signal)) {
+          if (step === 'embedding') embeddings.push(this.engine.session.embedding().slice());
+        }
+        await this.#runner.turn();
+      }
+    } catch (error) {
+      this.engine.session.stop(SEQUENCE);
+      throw error;
+    }
+    return embeddings;
+  }
+
+  /**
+   * Opens the session. Before the first prompt either the whole model is kept, or the session is one whose reads do not
+   * depend on the text.
+   */
+  async #open(): Promise<void> {
+    const source = this.#source;
+    const { background } = this.#request;
+    await this.#plan(source.isWatched && (background || !source.keeps));
+    const kept = source.keep(this.engine.session.segments());
+    if (background) {
+      // A failed fetch fails again when the engine needs the bytes, and is reported then.
+      kept.catch(() => {});
+    } else {
+      await kept;
+      if (source.isWatched && !this.#watched) {
+        await this.#runner.settled();
+        await this.#plan(true);
+      }
+      this.engine.preload();
+      await this.#runner.run();
+    }
+    if (!this.#watched) source.hide?.(this.engine.session.segments().filter(({ byText }) => byText));
+  }
+
+  async #plan(watched: boolean): Promise<void> {
+    const { open, kv } = this.#request;
+    this.#phase = 'open';
+    this.#watched = watched;
+    if (this.#source.size < HEADER) throw await this.#tooShort();
+    this.engine.open({ ...open, watched, fileSize: this.#source.size, kv });
+    await this.#runner.run();
+    this.#source.accepted();
+    this.#modelHash = this.engine.session.modelHash();
+    this.#phase = 'download';
+    this.#report(true);
+  }
+
+  /** Returns the error of a file that is shorter than a header, whose bytes the engine does not request. */
+  async #tooShort(): Promise<QSFError> {
+    const { size } = this.#source;
+    const into = new Uint8Array(size);
+    await this.#source.read({ offset: 0, into, crc: undefined });
+    const error = PAGE.test(new TextDecoder().decode(into))
+      ? new QSFError('bad_magic', "not a QSF file; it is a web page: is the address the file's own?")
+      : new QSFError('truncated', `the file has ${size} bytes, a header alone has ${HEADER}`);
+    const { source } = this.#request;
+    return typeof source === 'string' ? error.at(source) : error;
+  }
+
+  /** Returns the bytes that each token reads from the network. */
+  #networkPerToken(): number {
+    if (!isRemote(this.#request.source) || this.#source.stats().cacheState === 'complete') return 0;
+    return this.engine.session.stats().tokenBytes;
+  }
+
+  #warnOfCache(): void {
+    const { source, cache, cacheLimit } = this.#request;
+    if (!isRemote(source) || !cache || this.isKept) return;
+    const perToken = this.#networkPerToken();
+    const streamed = perToken === 0 ? '' : `, and ${perToken} bytes of it for every token`;
+    const why =
+      cacheLimit !== undefined && this.#source.size > cacheLimit
+        ? `${source} is larger than cacheLimit and not kept`
+        : `The browser refused to keep ${source}`;
+    this.#warn(`${why}: it is fetched anew each time that it is opened${streamed}.`);
+  }
+
+  #warnOfExperts(): void {
+    if (!this.#watched || !this.engine.session.segments().some(({ byText }) => byText)) return;
+    this.#warn(
+      `Which experts are read depends on the text, and the server of ${String(this.#request.source)} sees them: it may guess ` +
+        'parts of the text. It sees none of them if the model is kept, or with ' +
+        `${this.engine.session.stats().residentBudget} bytes of memory.`,
+    );
+  }
+
+  /** Whether reading the file anew can help: it changed, or some of it came from the cache. */
+  #mayBeStale(error: QSFError): boolean {
+    return error.code === 'file_changed' || this.#source.stats().cache > 0;
+  }
+
+  #report(always = false): void {
+    const now = performance.now();
+    if (!always && now - this.#lastReport < REPORT_INTERVAL) return;
+    this.#lastReport = now;
+    const { loaded, network, cache } = this.#source.stats();
+    this.#tell.progress({ phase: this.#phase, loaded, total: this.#source.size, network, cache });
+  }
+}
+
+/** Whether a model comes from the network. */
+const isRemote = (source: LoadRequest['source']): source is string =>
+  typeof source === 'string' && !source.startsWith('file:');
+
+const warner =
+  ({ warning }: Listeners): Warn =>
+  (sentence) =>
+    warning(hideSecrets(sentence));
+
+async function openSource({ source, cache, cacheLimit, network }: LoadRequest, warn: Warn): Promise<ByteSource> {
+  if (source instanceof Uint8Array) return new BytesSource(source);
+  if (typeof source !== 'string') return new BlobSource(source);
+  if (!isRemote(source)) return openFile(source);
+  const kept = cache ? await openCache(source) : undefined;
+  let http: HttpSource;
+  try {
+    http = await HttpSource.open(source, kept, network, warn);
+  } catch (error) {
+    await kept?.close();
+    throw error;
+  }
+  if (!kept?.owned || cacheLimit === undefined) return http;
+  if (http.size <= cacheLimit) {
+    await makeRoom(cacheLimit - http.size, source);
+    return http;
+  }
+  await http.forget();
+  return HttpSource.open(source, undefined, network, warn);
+}
