@@ -46,6 +46,24 @@ HANDLE inherited(const std::string& path, DWORD access, DWORD what) {
   return ::CreateFileW(sys::wide(path).c_str(), access, share, &inherit, what, FILE_ATTRIBUTE_NORMAL, nullptr);
 }
 
+/**
+ * Starts `line`, and returns the system's error or 0. Wine may lose a process that it has just started, which it reports
+ * as ERROR_INTERNAL_ERROR: the start is tried three times.
+ */
+DWORD started(const std::wstring& line, std::wstring& environment, STARTUPINFOW& start, PROCESS_INFORMATION& child) {
+  DWORD error = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    std::wstring words = line;  // CreateProcessW may write into it
+    if (::CreateProcessW(nullptr, words.data(), nullptr, nullptr, TRUE, CREATE_UNICODE_ENVIRONMENT, environment.data(),
+                         nullptr, &start, &child) != 0) {
+      return 0;
+    }
+    error = ::GetLastError();
+    if (error != ERROR_INTERNAL_ERROR) break;
+  }
+  return error;
+}
+
 }  // namespace
 
 std::string program(const std::string& name) { return program_dir() + "/" + name + ".exe"; }
@@ -59,7 +77,7 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   for (const std::string& argument : command) line += (line.empty() ? "" : " ") + quoted(argument);
   std::vector<std::string> variables = around.environment;
   variables.push_back("LOCALAPPDATA=" + (dir / "cache"));
-  std::wstring block = environment_with(variables), words = sys::wide(line);
+  std::wstring block = environment_with(variables);
 
   STARTUPINFOW start{};
   start.cb = sizeof start;
@@ -69,9 +87,8 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
   start.hStdError = inherited(err, GENERIC_WRITE, OPEN_ALWAYS);
   PROCESS_INFORMATION child{};
   Ran ran;
-  DWORD refused = 0;
-  if (::CreateProcessW(nullptr, words.data(), nullptr, nullptr, TRUE, CREATE_UNICODE_ENVIRONMENT, block.data(), nullptr,
-                       &start, &child) != 0) {
+  const DWORD refused = started(sys::wide(line), block, start, child);
+  if (refused == 0) {
     if (around.meanwhile) around.meanwhile(static_cast<pid_t>(child.dwProcessId));
     ::WaitForSingleObject(child.hProcess, INFINITE);
     DWORD code = 0;
@@ -82,8 +99,6 @@ Ran run(const std::vector<std::string>& command, const Around& around) {
     }
     ::CloseHandle(child.hThread);
     ::CloseHandle(child.hProcess);
-  } else {
-    refused = ::GetLastError();
   }
   for (const HANDLE handle : {start.hStdInput, start.hStdOutput, start.hStdError}) ::CloseHandle(handle);
   ran.out = read_text(out);
