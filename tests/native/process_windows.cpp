@@ -47,8 +47,8 @@ HANDLE inherited(const std::string& path, DWORD access, DWORD what) {
 }
 
 /**
- * Starts `line`, and returns the system's error or 0. Wine may lose a process that it has just started, which it reports
- * as ERROR_INTERNAL_ERROR: the start is tried three times.
+ * Starts `line`, and returns the system's error or 0. Wine may lose a process that it has just started, which it
+ * reports as ERROR_INTERNAL_ERROR: the start is tried three times.
  */
 DWORD started(const std::wstring& line, std::wstring& environment, STARTUPINFOW& start, PROCESS_INFORMATION& child) {
   DWORD error = 0;
