@@ -7,6 +7,8 @@ import { fetchModule as fetchRemote } from '../worker/worker-platform.js';
 import type { OwnScript } from '../worker/worker-platform.js';
 import { FileSource } from './file-source.js';
 
+export { fetchFile } from './fetch.js';
+
 export const ownScript = (): OwnScript => ({ address: globalThis.location.href, type: 'module' });
 
 /** Threads end with the thread that started them. */

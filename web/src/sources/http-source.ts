@@ -1,13 +1,12 @@
 // A model at an address: HTTP ranges, and the cache in front of them. The cache vouches for bytes only after their CRC
 // was right. Bytes from the network, or from a cache that another tab writes, are checked at each read. Bytes in a file
 // that only this source writes are checked once, when they arrive or when they are first read.
-import type { Network } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { ReadAhead } from './ahead.js';
 import { Blocks } from './blocks.js';
 import { crc32 } from './crc32.js';
 import { HttpFile, MERGE } from './http.js';
-import type { Want } from './http.js';
+import type { Access, Want } from './http.js';
 import type { Identity } from './journal.js';
 import type { ModelCache } from './model-cache.js';
 import { RangeSet, endOf, takeRun } from './ranges.js';
@@ -26,7 +25,7 @@ export class HttpSource implements ByteSource {
   size = 0;
   onLoaded: (() => void) | undefined;
   readonly #url: string;
-  readonly #network: Network;
+  readonly #access: Access;
   readonly #cache: ModelCache | undefined;
   readonly #warn: Warn | undefined;
   #http!: HttpFile;
@@ -61,22 +60,22 @@ export class HttpSource implements ByteSource {
    * Finds the file's size and version; without the server, from a complete cache. `warn` gets a sentence for each
    * retry, also later.
    */
-  static async open(url: string, cache: ModelCache | undefined, network: Network, warn?: Warn): Promise<HttpSource> {
-    const source = new HttpSource(url, cache, network, warn);
+  static async open(url: string, cache: ModelCache | undefined, access: Access, warn?: Warn): Promise<HttpSource> {
+    const source = new HttpSource(url, cache, access, warn);
     await source.#begin();
     return source;
   }
 
-  private constructor(url: string, cache: ModelCache | undefined, network: Network, warn: Warn | undefined) {
+  private constructor(url: string, cache: ModelCache | undefined, access: Access, warn: Warn | undefined) {
     this.#url = url;
     this.#cache = cache;
-    this.#network = network;
+    this.#access = access;
     this.#warn = warn;
   }
 
   async #begin(): Promise<void> {
     const http = new HttpFile(this.#url, {
-      ...this.#network,
+      ...this.#access,
       origin: globalThis.location?.origin,
       cacheMode: this.#cache?.owned ? 'no-store' : 'default',
       onRetry: this.#warn,

@@ -33,8 +33,12 @@ export interface Want {
   reject(error: unknown): void;
 }
 
-export interface HttpOptions extends Network {
+/** The options of fetching, and the function that fetches; default: fetch(). */
+export interface Access extends Network {
   fetch?: typeof fetch;
+}
+
+export interface HttpOptions extends Access {
   /** The origin of the page. If-Range is not sent elsewhere, because it would need the other server's consent. */
   origin?: string;
   /** Passed to fetch(). */
@@ -328,6 +332,7 @@ export class HttpFile {
     } catch (error) {
       slow.abort();
       this.#closing.signal.throwIfAborted();
+      if (error instanceof QSFError) throw error;
       throw new Transient(messageOf(error), { answered: false });
     }
   }

@@ -55,12 +55,17 @@ export const RELAXED_DOT = probe(3, FOUR);
 /** The same sums of dot products, by four products at once and by pairs. */
 export const BY_FOUR = rounds((sum, codes) => [...get(sum), ...get(codes), ...get(sum), ...FOUR]);
 export const BY_PAIRS = rounds((sum, codes) => [...get(sum), ...get(codes), ...PAIRS, ...get(sum), ...ADD]);
-/**
- * Rounds that take about a millisecond, the number of timings, and the ratio above which pairs are used. The ratio is
- * 1.8 without VNNI.
- */
+/** Rounds that take about a millisecond, and ticks of the clock that a timing has at least. */
 const ROUNDS = 100_000;
-const TIMES = 3;
+const TICKS = 4;
+const MOST_ROUNDS = 64 * ROUNDS;
+/**
+ * Timings after which neither function has become faster by a tenth, and most timings. A function is faster once the
+ * browser has compiled it well, and slower while something else has the machine.
+ */
+const SETTLED = 8;
+const TIMES = 60;
+/** The ratio of times above which pairs are used. It is 1.8 without VNNI. */
 const SLOWER = 1.35;
 /** i32x4.dot_i16x8_s */
 export const SIMD_DOT = probe(2, [0xfd, 0xba, 0x01]);
@@ -83,18 +88,36 @@ export function checkWebAssembly(): void {
  * instructions than pairs and their sum.
  */
 function pairsAreFaster(): boolean {
-  const shortest = [Infinity, Infinity];
-  const functions = [BY_FOUR, BY_PAIRS].map(
+  const [four, pairs] = [BY_FOUR, BY_PAIRS].map(
     (bytes) => new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports['f'] as (rounds: number) => number,
-  );
-  for (let i = 0; i < TIMES; i++) {
-    functions.forEach((run, which) => {
-      const begin = performance.now();
-      run(ROUNDS);
-      shortest[which] = Math.min(shortest[which]!, performance.now() - begin);
+  ) as [(rounds: number) => number, (rounds: number) => number];
+  const time = (run: (rounds: number) => number, n: number) => {
+    const begin = performance.now();
+    run(n);
+    return performance.now() - begin;
+  };
+  const enough = TICKS * clockTick();
+  let shortest = [Infinity, Infinity] as [number, number];
+  for (let n = ROUNDS, i = 0, same = 0; i < TIMES && same < SETTLED; i++, same++) {
+    [four, pairs].forEach((run, which) => {
+      const ms = time(run, n);
+      if (ms < 0.9 * shortest[which]!) same = 0;
+      shortest[which] = Math.min(shortest[which]!, ms);
     });
+    if (Math.min(...shortest) >= enough || n >= MOST_ROUNDS) continue;
+    n *= 2;
+    shortest = [Infinity, Infinity];
+    same = 0;
   }
-  return shortest[0]! > SLOWER * shortest[1]!;
+  return shortest[0] > SLOWER * shortest[1];
+}
+
+/** Returns the milliseconds by which the clock advances at once; browsers make them coarse. */
+function clockTick(): number {
+  const begin = performance.now();
+  let now = begin;
+  while (now === begin) now = performance.now();
+  return now - begin;
 }
 
 export function detectVariant(): Variant {

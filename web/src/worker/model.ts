@@ -17,7 +17,7 @@ import { BytesSource } from '../sources/local.js';
 import { openCache } from '../sources/model-cache.js';
 import type { ByteSource } from '../sources/source.js';
 import type { Progress, Stats, Trace } from '../types.js';
-import { openFile } from './worker-platform.js';
+import { fetchFile, openFile } from './worker-platform.js';
 
 /** Milliseconds between two reports of progress. */
 const REPORT_INTERVAL = 100;
@@ -340,9 +340,10 @@ async function openSource({ source, cache, cacheLimit, network }: LoadRequest, w
   if (typeof source !== 'string') return new BlobSource(source);
   if (!isRemote(source)) return openFile(source);
   const kept = cache ? await openCache(source) : undefined;
+  const access = { ...network, fetch: fetchFile };
   let http: HttpSource;
   try {
-    http = await HttpSource.open(source, kept, network, warn);
+    http = await HttpSource.open(source, kept, access, warn);
   } catch (error) {
     await kept?.close();
     throw error;
@@ -353,5 +354,5 @@ async function openSource({ source, cache, cacheLimit, network }: LoadRequest, w
     return http;
   }
   await http.forget();
-  return HttpSource.open(source, undefined, network, warn);
+  return HttpSource.open(source, undefined, access, warn);
 }

@@ -107,6 +107,9 @@ export async function fetchModule(url: string): Promise<WebAssembly.Module> {
   }
 }
 
+/** Requests a model's bytes. */
+export const fetchFile: typeof fetch = (input, init) => fetch(input, init);
+
 /** Files are opened by pages, which pass a File. */
 export function openFile(url: string): Promise<ByteSource> {
   throw new QSFError('bad_argument', `${url} is a file: give it as a File or Blob.`);
