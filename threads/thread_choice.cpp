@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace qsf {
 namespace {
 
-constexpr double kBetter = 0.92;                 // of the current number's time; a smaller difference is noise
+constexpr double kBetter = 0.95;                 // of the current number's time; a smaller difference is noise
 constexpr double kSlower = 1.5;                  // than the least so far: another program runs now
 constexpr double kHopeless = 3;                  // times as slow: the trial ends early
+constexpr double kWorse = 1.1;                   // in the first two pairs: the trial ends early
+constexpr double kClear = 0.8;                   // in the first three pairs: the trial ends early
 constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials
 
 }  // namespace
@@ -24,22 +27,35 @@ ThreadChoice::ThreadChoice(std::uint32_t most) : between_(kSoon) {
 
 void ThreadChoice::took(double seconds) {
   if (n_rungs_ == 1) return;
-  if (trying() && seconds > kHopeless * mean_) return end_trial(false);
+  if (trying()) return in_trial(seconds);
   sum_ += seconds;
   if (++count_ < kTokens) return;
   const double mean = sum_ / kTokens;
   sum_ = 0;
   count_ = 0;
-  if (trying()) {
-    const bool better = mean < kBetter * mean_;
-    end_trial(better);
-    if (better) mean_ = least_ = mean;
-    return;
-  }
   if (least_ > 0 && mean > kSlower * least_) between_ = std::min(between_, kSoon);
   mean_ = mean;
   least_ = least_ > 0 ? std::min(least_, mean) : mean;
   if (++figures_ >= between_) begin_trial();
+}
+
+/// Compares each run with its neighbour. The median of the ratios decides.
+void ThreadChoice::in_trial(double seconds) {
+  const bool with_tried = tries_next();
+  const bool counts = ++turn_ % kRun == 0;
+  if (with_tried && seconds > kHopeless * mean_) return end_trial(false);
+  if (!counts) return;
+  if (with_tried) {
+    with_tried_ = seconds;
+    return;
+  }
+  ratios_[n_ratios_++] = with_tried_ / seconds;
+  const auto known = std::span(ratios_).first(n_ratios_);
+  if (n_ratios_ == 2 && std::ranges::min(known) > kWorse) return end_trial(false);
+  if (n_ratios_ == 3 && std::ranges::max(known) < kClear) return end_trial(true);
+  if (n_ratios_ < kPairs) return;
+  std::ranges::nth_element(ratios_, ratios_.begin() + kPairs / 2);
+  end_trial(ratios_[kPairs / 2] < kBetter);
 }
 
 /// Tries one rung down or up, then two, because all but one thread may be no better than all, even if half are.
@@ -59,13 +75,15 @@ void ThreadChoice::end_trial(bool better) {
   if (better) {
     chosen_ = tried_;  // try further in the same direction
     between_ = 1;
+    mean_ = with_tried_;
+    least_ = 0;
   } else {
     tried_ = chosen_;
     ++step_;
     between_ = std::clamp(2 * between_, kSoon, kLate);
   }
   sum_ = 0;
-  count_ = figures_ = 0;
+  count_ = figures_ = turn_ = n_ratios_ = 0;
 }
 
 }  // namespace qsf

@@ -13,15 +13,20 @@ class ThreadChoice {
   explicit ThreadChoice(std::uint32_t most);
 
   /// Returns the number of threads for the next token.
-  std::uint32_t threads() const { return rungs_[trying() ? tried_ : chosen_]; }
-  /// Reports the time of a token with threads() threads. At times, a few tokens are tried with fewer or more threads.
+  std::uint32_t threads() const { return rungs_[trying() && tries_next() ? tried_ : chosen_]; }
+  /// Reports the time of a token with threads() threads. At times, another number is tried: tokens with it and tokens
+  /// with the current one take turns, because what else runs on the machine changes within a few tokens.
   void took(double seconds);
 
  private:
   static constexpr std::uint32_t kTokens = 4;  // whose mean is a figure
+  static constexpr std::uint32_t kRun = 2;  // tokens in a row of a trial; only the last counts, the first wakes threads
+  static constexpr std::uint32_t kPairs = 5;  // of runs in a trial, at most
 
   bool trying() const { return tried_ != chosen_; }
+  bool tries_next() const { return turn_ / kRun % 2 == 0; }
   void begin_trial();
+  void in_trial(double seconds);
   void end_trial(bool better);
 
   std::array<std::uint32_t, 34> rungs_{};  // numbers of threads, most first
@@ -33,6 +38,10 @@ class ThreadChoice {
   double mean_ = 0, least_ = 0;  // of the last figure with chosen_, and the least since it was chosen; 0: none yet
   std::uint32_t figures_ = 0;    // since the last trial
   std::uint32_t between_ = 0;    // figures between two trials
+  std::uint32_t turn_ = 0;       // tokens of the trial
+  double with_tried_ = 0;        // the time of the current pair's first run
+  std::array<double, kPairs> ratios_{};  // of the two runs' times, in each pair
+  std::uint32_t n_ratios_ = 0;
 };
 
 }  // namespace qsf
