@@ -78,6 +78,7 @@ const std::map<std::string, Compressing> kCompressions{
 
 std::vector<std::string> type_names() {
   std::vector<std::string> names = written_names();
+  for (const Mixture& mixture : mixtures()) names.emplace_back(mixture.name);
   names.emplace_back(kMixed);
   return names;
 }
@@ -86,7 +87,7 @@ std::vector<std::string> type_names() {
 CLI::Validator type_check() {
   const CLI::IsMember known(type_names(), CLI::ignore_case);
   const auto check = [known](std::string& name) {
-    const std::string hint = mixture_hint(name);
+    const std::string hint = find_mixture(name) == nullptr ? mixture_hint(name) : std::string();
     return hint.empty() ? known(name) : hint;
   };
   return CLI::Validator(check, known.get_description());
@@ -293,8 +294,12 @@ int convert_model(const Arguments& arguments) {
   }
   if (!arguments.quiet) print_warnings(model->warnings);
   Options options;
-  if (!arguments.format.empty()) options.matrices = written_id(arguments.format);
   options.gguf = names_gguf(arguments.output);
+  if (const Mixture* const mixture = find_mixture(arguments.format)) {
+    if (const Status mixed = mix_types(*model, *mixture, options); !mixed) return fail(mixed.error());
+  } else if (!arguments.format.empty()) {
+    options.matrices = written_id(arguments.format);
+  }
   if (const Status fixed = fix_types(*model, arguments.tensor_types, options); !fixed) return fail(fixed.error());
   const Compressing& compressing = kCompressions.at(arguments.compression);
   options.compression = compressing.compression;
@@ -381,9 +386,9 @@ int run(int argc, char** argv) {
               ->type_name("LAYOUT")
               ->capture_default_str()] = names_of(kTernaryLayouts);
   begin("Types and compression");
-  choices[app.add_option(
-                 "--quant-type", arguments.format,
-                 "The format of all matrices; mixed: one for each, by --calibration and --target-bpw, 4.5 by default")
+  choices[app.add_option("--quant-type", arguments.format,
+                         "The format of all matrices, or a mixture of llama.cpp; mixed: one for each, by --calibration "
+                         "and --target-bpw, 4.5 by default")
               ->check(type_check())
               ->type_name("TYPE")] = type_names();
   app.add_option(

@@ -32,7 +32,7 @@ Result<Conversion> Conversion::begin(const ModelSource& model, const Options& op
   std::vector<std::string> warnings = notes.warnings();
   const auto first = [&]() -> Result<Writer> {
     if (options.gguf) {
-      QSF_LET(writer, GgufWriter::plan(model, std::move(source), sink, warnings, open_gguf));
+      QSF_LET(writer, GgufWriter::plan(model, std::move(source), sink, options.gguf_file_type, warnings, open_gguf));
       return Writer(std::move(writer));
     }
     FileWriter writer(std::move(source), sink);

@@ -22,8 +22,9 @@ struct Options {
   Compression compression = Compression::none;
   std::uint32_t segment_bytes = 0;                                // 0: chosen from the model's size
   std::map<std::pair<std::uint32_t, Role>, FormatId> types = {};  // of single tensors, by stage and role
-  std::uint32_t least_saved = 0;             // percent that compression must save of a segment, or it is stored raw
-  bool gguf = false;                         // a GGUF file: formats of GGUF, in whole blocks, and norms in f32
+  std::uint32_t least_saved = 0;  // percent that compression must save of a segment, or it is stored raw
+  bool gguf = false;              // a GGUF file: formats of GGUF, in whole blocks, and norms in f32
+  std::optional<std::uint32_t> gguf_file_type = {};  // llama.cpp's number; empty: that of the most common type
   bool search = false;                       // choose scales and codes by the cost of errors, not weight by weight
   std::vector<float> importance = {};        // of each layer, see LayerEntry; empty: not measured
   const Calibration* calibration = nullptr;  // the cost of errors, if known; otherwise their squares

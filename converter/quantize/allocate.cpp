@@ -214,6 +214,25 @@ Status check_bytes(const ModelSource& model, const Options& options, std::uint64
   return least <= bytes ? Status() : too_small(least, bytes);
 }
 
+Status mix_types(const ModelSource& model, const Mixture& mixture, Options& options) {
+  options.matrices = written_id(mixture.type);
+  options.gguf_file_type = mixture.file;
+  QSF_LET(file, plan_file(model, options));
+  QSF_LET(layers, layers_of_file(model));
+  MixedModel facts{file.header.n_heads / std::max(1u, file.header.n_kv_heads), 0};
+  for (const LayerKind& kind : layers.kinds) facts.n_experts = std::max<std::uint32_t>(facts.n_experts, kind.n_experts);
+  std::map<Role, std::uint32_t> count, index;
+  for (const TensorSource& tensor : file.tensors) ++count[tensor.role];
+  const bool tied = !count.contains(Role::head);
+  for (const TensorSource& tensor : file.tensors) {
+    const Role role = tied && tensor.role == Role::token_embd ? Role::head : tensor.role;
+    if (!has_choice(tensor.role)) continue;
+    const auto type = type_in(mixture, facts, role, index[tensor.role]++, count[tensor.role]);
+    if (type) options.types[{tensor.section, tensor.role}] = *type;
+  }
+  return {};
+}
+
 Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options) {
   if (wishes.empty()) return {};
   QSF_LET(file, plan_file(model, options));

@@ -11,6 +11,7 @@
 
 #include "converter/conversion/conversion.h"
 #include "converter/rounding/measure.h"
+#include "converter/types/mixture.h"
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
@@ -51,6 +52,9 @@ using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> 
 /// only types that it can have.
 Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure);
+
+/// Gives every matrix its type of a mixture.
+Status mix_types(const ModelSource& model, const Mixture& mixture, Options& options);
 
 /// Gives every matrix of a role a type. A wish is "ROLE=TYPE" with names of kRoleRules and kFormats. Returns
 /// bad_argument for unknown names, roles that are not matrices, routers, and roles that the model does not have.

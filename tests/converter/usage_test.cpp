@@ -1,5 +1,8 @@
 // What users of qsf-convert meet who do not know it yet: names as others write them, and sentences that say what to do.
+#include <cstring>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "converter/files/output_file.h"
 #include "converter/readers/gguf/gguf.h"
@@ -63,11 +66,29 @@ TEST_F(Usage, TypesHaveTheirNamesInAnyCase) {
   EXPECT_EQ(convert({kLlama, path("x.gguf"), "--quant-type", "IQ4_NL"}).code, 0);
 }
 
-TEST_F(Usage, MixturesOfLlamaCppAreAnsweredWithWhatWouldDo) {
-  for (const std::string name : {"Q4_K_M", "q3_k_xl", "Q2_K_S"}) {
+TEST_F(Usage, MixturesOfLlamaCppHaveTheirNamesInAnyCase) {
+  ASSERT_EQ(convert({kLlama, path("x.qsf"), "--quant-type", "Q4_K_M", "--tensor-type", "ffn_up=Q4_0"}).code, 0);
+  std::map<Role, std::set<std::string_view>> types;
+  for (const TensorEntry& tensor : read_written(path("x.qsf")).tables.tensors) {
+    types[tensor.role].insert(find_format(tensor.format)->name);
+  }
+  EXPECT_EQ(types[Role::attn_q], std::set<std::string_view>{"q4_k"});
+  EXPECT_EQ(types[Role::ffn_up], std::set<std::string_view>{"q4_0"});
+  EXPECT_TRUE(types[Role::ffn_down].contains("q6_k"));
+  // The file says which mixture it is: llama.cpp's LLAMA_FTYPE_MOSTLY_Q4_K_M is 15.
+  EXPECT_EQ(convert({kLlama, path("x.gguf"), "--quant-type", "q4_k_m"}).code, 0);
+  const std::vector<std::byte> bytes = read_bytes(path("x.gguf"));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t key = text.find("general.file_type");
+  ASSERT_NE(key, text.npos);
+  EXPECT_EQ(static_cast<unsigned char>(text[key + std::strlen("general.file_type") + 4]), 15);
+}
+
+TEST_F(Usage, MixturesThatAreNotMadeAreAnsweredWithWhatWouldDo) {
+  for (const std::string name : {"Q4_K_XL", "q3_k_xl", "IQ4_NL_M"}) {
     const std::string error = said({kLlama, path("x.gguf"), "--quant-type", name}, 2);
-    EXPECT_TRUE(has(error, name + " is one of llama.cpp's mixtures of types: q")) << error;
-    EXPECT_TRUE(has(error, "_k is a type for all matrices")) << error;
+    EXPECT_TRUE(has(error, name + " is one of llama.cpp's mixtures of types: ")) << error;
+    EXPECT_TRUE(has(error, " is a type for all matrices")) << error;
   }
   EXPECT_TRUE(has(said({kLlama, path("x.gguf"), "--tensor-type", "ffn_up=Q5_K_M"}, 1), "q5_k is a type for all"));
   EXPECT_TRUE(has(said({kLlama, path("x.gguf"), "--quant-type", "q4_0_m_x"}, 2), "not in {"));

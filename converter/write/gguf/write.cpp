@@ -133,7 +133,7 @@ Status same_model(const ModelSource& model, const FileSource& file, const LayerT
 }
 
 /// Returns llama.cpp's number of files of the type that most weights have; empty if it has none.
-std::optional<std::uint32_t> file_type(std::span<const GgufTensor> tensors) {
+std::optional<std::uint32_t> usual_file_type(std::span<const GgufTensor> tensors) {
   std::map<FormatId, std::uint64_t> weights;
   for (const GgufTensor& tensor : tensors) weights[tensor.format] += tensor.rows * tensor.cols;
   const auto most = std::ranges::max_element(weights, {}, [](const auto& each) { return each.second; });
@@ -165,7 +165,8 @@ GgufWriter::GgufWriter(GgufWriter&&) noexcept = default;
 GgufWriter::~GgufWriter() = default;
 
 Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSource file, FileSink sink,
-                                    std::vector<std::string>& warnings, ReadGguf read) {
+                                    std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
+                                    ReadGguf read) {
   const Recipe& recipe = *model.recipe;
   if (recipe.gguf_name.empty()) {
     return make_error(ErrorCode::unsupported, "the recipe {:.60} has no GGUF name for such models", recipe.name);
@@ -182,7 +183,8 @@ Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSource file, F
   QSF_TRY(describe_tokenizer(model, front));
   const auto quantized = [](const GgufTensor& tensor) { return written_type(tensor.format).quantized(); };
   if (std::ranges::any_of(work->tensors, quantized)) front.number(std::string(gguf_key::kQuantization), 2u);
-  if (const auto type = file_type(work->tensors)) front.number(std::string(gguf_key::kFileType), *type);
+  if (!file_type) file_type = usual_file_type(work->tensors);
+  if (file_type) front.number(std::string(gguf_key::kFileType), *file_type);
   const std::vector<float> frequencies = frequencies_to_write(model.config);
   std::uint64_t offset = 0;
   if (!frequencies.empty()) {

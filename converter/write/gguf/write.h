@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,10 @@ class GgufWriter {
   /// Plans the file. `file` is the result of plan_file for `model` as GGUF; `model` must outlive the writer. `read`
   /// reads the front back. Returns unsupported, with the difference, if the file would not be read as the same model.
   /// Losses in a tokenizer's normalizer, further ends of texts and the last norm's epsilon go to `warnings`.
+  /// `file_type` is llama.cpp's number of such files; empty: the number of the type that most weights have.
   static Result<GgufWriter> plan(const ModelSource& model, FileSource file, FileSink sink,
-                                 std::vector<std::string>& warnings, ReadGguf read);
+                                 std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
+                                 ReadGguf read);
   GgufWriter(GgufWriter&&) noexcept;
   ~GgufWriter();
 
