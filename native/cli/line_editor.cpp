@@ -6,7 +6,9 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <termios.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
@@ -83,6 +85,17 @@ void write(std::string_view text) {
   std::fflush(stderr);
 }
 
+/// The terminal's own settings, and whether others are in place.
+termios own;
+std::atomic<bool> is_changed{false};
+
+/// Gives the terminal its own settings back. Is safe in a signal handler.
+void give_back() {
+  if (!is_changed.exchange(false)) return;
+  ::tcsetattr(sys::kInput, TCSANOW, &own);
+  if (::write(sys::kError, kPasteOff.data(), kPasteOff.size()) < 0) return;  // nobody is left to see it
+}
+
 bool can_edit() {
   const std::string terminal = sys::environment("TERM");
   return sys::is_terminal(sys::kInput) && sys::is_terminal(sys::kError) && !terminal.empty() && terminal != "dumb";
@@ -105,7 +118,9 @@ struct LineEditor::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
+    when_stopped(nullptr);
     if (line != nullptr) edit.end(line);
+    give_back();
     if (history != nullptr) edit.history_end(history);
   }
 
@@ -124,6 +139,7 @@ bool LineEditor::State::open() {
   if (std::setlocale(LC_CTYPE, "") == nullptr || std::strcmp(::nl_langinfo(CODESET), "UTF-8") != 0) {
     if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) return false;
   }
+  if (::tcgetattr(sys::kInput, &own) != 0) return false;
   line = edit.init("qsf-run", stdin, stderr, stderr);
   history = edit.history_init();
   if (line == nullptr || history == nullptr) return false;
@@ -143,6 +159,8 @@ bool LineEditor::State::open() {
   edit.set(line, EL_ADDFN, L"qsf-paste", L"Insert a pasted text", paste);
   edit.set(line, EL_BIND, L"\033[200~", L"qsf-paste", nullptr);
   edit.set(line, EL_BIND, L"^I", L"ed-insert", nullptr);
+  // What is typed between lines stays for the next one. A terminal's own lines end after 4,095 bytes.
+  edit.set(line, EL_SETTY, L"-x", L"-icanon", L"-echo", nullptr);
   return true;
 }
 
@@ -221,6 +239,8 @@ std::unique_ptr<LineEditor> LineEditor::open(std::size_t limit) {
   auto state = std::make_unique<State>();
   state->limit = limit;
   if (!state->open()) return nullptr;
+  is_changed = true;
+  when_stopped(give_back);
   return std::unique_ptr<LineEditor>(new LineEditor(std::move(state)));
 }
 
@@ -232,10 +252,11 @@ LineKind LineEditor::next(std::string_view mark, std::string& line) {
   s.dropped = false;
   line.clear();
   s.edit.resize(s.line);  // the window may have another size
+  is_changed = true;
   write(kPasteOn);
   int n = 0;
   const wchar_t* const typed = s.edit.gets(s.line, &n);
-  write(kPasteOff);
+  if (cancelled()) write(kPasteOff);
   if (typed == nullptr || n <= 0) {
     write(cancelled() ? "^C\n" : "\n");
     return LineKind::end;

@@ -12,6 +12,8 @@ namespace qsf::run {
 
 enum class LineKind : std::uint8_t { line, too_long, end };
 
+/// Between lines the terminal shows nothing of what is typed or pasted, and keeps it for the next line whatever its
+/// length. The terminal has its own settings back after this object, and after a signal.
 class LineEditor {
  public:
   /// Returns an editor of lines of at most `limit` bytes. Returns null unless standard input and standard error are a

@@ -9,6 +9,7 @@ namespace {
 
 std::atomic<bool> flag{false};
 std::atomic<int> caught{0}, n_interrupts{0};
+std::atomic<void (*)()> first{nullptr};
 
 }  // namespace
 
@@ -16,12 +17,15 @@ void catch_signals() {
   constexpr bool kResume = false;  // a read() or write() that waits ends too
   sys::catch_stops(
       [](int signal) {
+        if (void (*const action)() = first) action();
         caught = signal;
         if (signal == SIGINT) n_interrupts = n_interrupts + 1;
         flag = true;
       },
       kResume);
 }
+
+void when_stopped(void (*action)()) { first = action; }
 
 const std::atomic<bool>& cancelled() { return flag; }
 

@@ -10,6 +10,9 @@ namespace qsf::run {
 /// once. Before this call there is nothing to clean up.
 void catch_signals();
 
+/// Has each of these signals call `action` first, which may do only what is safe in a handler; null for nothing.
+void when_stopped(void (*action)());
+
 const std::atomic<bool>& cancelled();
 /// Clears the flag after a signal was handled.
 void go_on();

@@ -87,6 +87,13 @@ class AtTerminal {
     return since;
   }
 
+  /// Waits until something more is shown.
+  void wait_for_more() { EXPECT_TRUE(read_some()) << shown_; }
+
+  /// Stops the program where it is, and lets it go on.
+  void pause() const { ::kill(child_, SIGSTOP); }
+  void go_on() const { ::kill(child_, SIGCONT); }
+
   /// Everything up to its end.
   int exit_code() {
     while (read_some()) {

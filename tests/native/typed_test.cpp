@@ -134,6 +134,49 @@ TEST_F(Typed, ALongLineIsTakenWhole) {
   }
 }
 
+// The program stands still within an answer, so that no line editor reads what is typed.
+TEST_F(Typed, WhatIsTypedWithinAnAnswerIsTakenWhole) {
+  std::string line;
+  while (line.size() < 9000) line += "word ";
+  const Ran piped =
+      run(command({"--interactive"}), {.input = line + "\n", .environment = {}, .meanwhile = nullptr, .out = {}});
+  const std::size_t at = piped.err.find("the text has ");
+  ASSERT_NE(at, std::string::npos) << piped.err;
+  const std::string expected = piped.err.substr(at, piped.err.find(',', at) - at);
+  AtTerminal text({program("qsf-run"), model_, "--temperature", "0", "-n", "200", "--ignore-eos", "--color", "never",
+                   "--interactive"},
+                  "xterm");
+  text.wait_for("> ");
+  text.wait_until_it_edits();
+  text.type("Once\r");
+  text.wait_for("\n");
+  text.wait_for_more();
+  text.pause();
+  text.type(kPaste + line + kPasteEnd + "\r");
+  text.go_on();
+  text.wait_for(expected);
+  text.type("/exit\r");
+  EXPECT_EQ(text.exit_code(), 0) << text.shown();
+}
+
+TEST_F(Typed, TheTerminalHasItsOwnSettingsAfterwards) {
+  std::string words;
+  for (const std::string& word : command({"--interactive"})) words += "'" + word + "' ";
+  for (const std::string end : {"/exit\r", kControlD, kControlC}) {
+    AtTerminal text({"/bin/sh", "-c", "trap : INT; " + words + "; stty -a"}, "xterm");
+    text.wait_for("> ");
+    text.wait_until_it_edits();
+    text.type(end);
+    EXPECT_EQ(text.exit_code(), 0) << text.shown();
+    const std::string& shown = text.shown();
+    EXPECT_GT(shown.rfind("\x1b[?2004l"), shown.rfind("\x1b[?2004h")) << shown;
+    for (const std::string setting : {"icanon", "echo ", "icrnl", "opost"}) {
+      EXPECT_NE(shown.find(setting), std::string::npos) << setting << " in " << shown;
+      EXPECT_EQ(shown.find("-" + setting), std::string::npos) << setting << " in " << shown;
+    }
+  }
+}
+
 TEST_F(Typed, ALineBeyondEveryContextIsLeftOut) {
   const std::string line(300'000, 'y');
   for (const bool marked : {true, false}) {
