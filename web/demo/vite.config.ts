@@ -57,6 +57,15 @@ const page: Plugin = {
   }),
 };
 
+/** Adds the licence and the notices of everything that the built page has, as one text. */
+const licences: Plugin = {
+  name: 'licences',
+  generateBundle() {
+    const texts = ['../../LICENSE', '../../THIRD_PARTY_NOTICES.md'].map((path) => readFileSync(here(path), 'utf8'));
+    this.emitFile({ type: 'asset', fileName: 'licences.txt', source: texts.join('\n') });
+  },
+};
+
 /** Writes the list of all files except the model into the service worker. */
 const offline: Plugin = {
   name: 'offline',
@@ -101,5 +110,5 @@ export default defineConfig({
   worker: { format: 'es' },
   server: { headers },
   preview: { headers },
-  plugins: [page, offline],
+  plugins: [page, licences, offline],
 });
