@@ -202,8 +202,10 @@ async function typeScriptPage() {
     all.flatMap((member) => {
       const own = (member.name && ts.isPrivateIdentifier(member.name)) || has(member, ts.SyntaxKind.PrivateKeyword);
       if (own || ts.isConstructorDeclaration(member) || ts.isClassStaticBlockDeclaration(member)) return [];
-      const text = file.text.slice(docStart(member), (member.body ?? member).getFullStart());
-      const whole = member.body ? `${text.trimEnd()};` : file.text.slice(docStart(member), member.end).trimEnd();
+      // A value is an implementation, as a body is, unless it is all that says the type.
+      const end = member.initializer && member.type ? member.type.end : member.body?.getFullStart();
+      const text = file.text.slice(docStart(member), end ?? member.end).trimEnd();
+      const whole = end === undefined ? text : `${text};`;
       return [...indent(whole, file, member).map((line) => (line === '' ? '' : `  ${line}`))];
     });
 

@@ -31,11 +31,31 @@ describe('chat() and render()', () => {
     expect(await llm.render(hello)).toBe(JSON.stringify({ messages: hello, add_generation_prompt: true }));
   });
 
+  it('take a text as a message of the user', async () => {
+    const values = JSON.stringify({ messages: hello, add_generation_prompt: true });
+    backend.will(['Hi'], ['!']);
+    expect(await llm.chat('Hello')).toBe('Hi!');
+    expect(backend.starts[0]!.prompt).toEqual({ template: '', values, more: '' });
+    expect(await llm.render('Hello')).toBe(values);
+    backend.will(['Hi'], ['!']);
+    const pieces: string[] = [];
+    for await (const piece of llm.chat('Hello', { seed: 1 })) pieces.push(piece);
+    expect(pieces).toEqual(['Hi', '!']);
+  });
+
+  it('work apart from their model', async () => {
+    backend.will(['Hi']);
+    const { chat } = llm;
+    expect(await chat(hello)).toBe('Hi');
+  });
+
   const cyclic: { role: string; self?: unknown } = { role: 'user' };
   cyclic.self = cyclic;
   it.each([
     ['no messages', [], {}, 'The messages are a list that is empty or has other values'],
-    ['a text', 'Hello', {}, 'The messages are'],
+    ['a number', 5, {}, 'The messages are 5; they must be a text, or a list'],
+    ['null', null, {}, 'The messages are null'],
+    ['null in place of options', 'Hello', null, 'The argument of chat() is null'],
     ['messages without a role', [{ content: 'x' }], {}, 'a list of objects with a role'],
     ['an answer at the end', [...hello, { role: 'assistant', content: 'x' }], {}, 'nothing to answer'],
     ['a cycle', [cyclic], {}, 'has no form in JSON'],

@@ -5,6 +5,39 @@ export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
 export { hideSecrets } from './secrets.js';
 export type {
+  AnswerMessage,
+  AnswerPart,
+  CallPart,
+  Chat,
+  ChatResult,
+  ChatStream,
+  TextPart,
+  ToolCall,
+} from './answer-types.js';
+export type {
+  ChatCompletion,
+  ChatCompletionChunk,
+  ChatCompletionCreateParams,
+  ChatCompletionDelta,
+  ChatCompletionMessage,
+  ChatCompletionMessageParam,
+  ChatCompletionTool,
+  ChatCompletions,
+  Chunks,
+  Completion,
+  CompletionChunk,
+  CompletionCreateParams,
+  CompletionUsage,
+  Completions,
+  CompletionsShape,
+  CreateEmbeddingResponse,
+  EmbeddingCreateParams,
+  Embeddings,
+  FinishReason,
+  RequestOptions,
+  TextFinish,
+} from './openai-types.js';
+export type {
   CacheEntry,
   CacheUsage,
   ChatMessage,

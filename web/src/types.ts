@@ -215,11 +215,22 @@ export interface GenerationResult extends Omit<GenerationStats, 'running'> {
 }
 
 /**
- * The pieces of a text, and the generation's result at their end. `result` resolves with the value that the iteration
- * returns, or rejects with the error that it throws.
+ * The pieces of a text, and the generation's result at their end. Nothing is computed before it is first read: by a
+ * loop, by await, by text() or by result. Awaiting gives the whole text. All of them may be used together: each gets
+ * the whole text, and rejects with the same error.
  */
-export interface GenerationStream extends AsyncGenerator<string, GenerationResult, undefined> {
-  readonly result: Promise<GenerationResult>;
+export interface GenerationStream<R extends GenerationResult = GenerationResult>
+  extends AsyncGenerator<string, R, undefined>, PromiseLike<string> {
+  /**
+   * Resolves with the value that the iteration returns. Reading it generates the text to its end, without waiting for a
+   * loop.
+   */
+  readonly result: Promise<R>;
+  /** Returns the whole text, or the text until the loop was left. Pieces that a loop has had are a part of it. */
+  text(): Promise<string>;
+  /** As of a promise of the whole text. */
+  catch: Promise<string>['catch'];
+  finally: Promise<string>['finally'];
 }
 
 export interface Stats {

@@ -85,3 +85,11 @@ function words({ type, least, most }: OptionRule<unknown>): string {
 function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
+
+/** Returns the kind of a value, because not every value can be shown. */
+export function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean')
+    return String(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

@@ -1,11 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // The page's side: a model in a worker of its own.
+import { streamOf } from './answer.js';
+import type { Outcome, Pieces } from './answer.js';
 import { cache } from './cache.js';
 import { unwrap } from '../contract.js';
 import type { Batch, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
 import { QSFError, errorInfo } from '../errors.js';
 import { ownWorker } from './host.js';
 import type { Host } from './host.js';
+import { chatCompletions, completions, embeddings } from './openai.js';
 import { askToPersist } from './persist.js';
 import { ownFile } from '../platform.js';
 import {
@@ -19,12 +22,13 @@ import {
   tokenizeRequest,
 } from './requests.js';
 import { canShare, sharedEngine } from './shared.js';
+import type { Chat } from '../answer-types.js';
+import type { Completions, Embeddings } from '../openai-types.js';
 import type {
   ChatMessage,
   ChatOptions,
   EmbedOptions,
   GenerateOptions,
-  GenerationResult,
   GenerationStream,
   LoadOptions,
   ModelSource,
@@ -39,12 +43,6 @@ import type {
 const CLOSE_PATIENCE = 500;
 
 type Aborted = Pick<GenerateOptions, 'signal'>;
-
-/** Settles a generation's result. Only the first call has an effect. */
-interface Outcome {
-  resolve(result: GenerationResult): void;
-  reject(error: unknown): void;
-}
 
 /** Older browsers have no such symbol; those who write `await using` for them agree on this one. */
 const asyncDispose: typeof Symbol.asyncDispose =
@@ -64,6 +62,16 @@ export class QSF {
   /** Models kept in the browser's private file system. */
   static readonly cache = cache;
 
+  /** Answers conversations: `llm.chat(messages)`, and `llm.chat.completions.create(…)` in OpenAI's shape. */
+  readonly chat: Chat = Object.assign(
+    (messages: string | readonly ChatMessage[], options: ChatOptions = {}) =>
+      this.#stream(() => chatRequest(messages, options), options),
+    { completions: chatCompletions(this) },
+  );
+  /** Continues texts in OpenAI's shape. */
+  readonly completions: Completions = completions(this);
+  /** Embeds texts in OpenAI's shape. */
+  readonly embeddings: Embeddings = embeddings(this);
   readonly #host: Host;
   readonly #remote: RemoteEngine;
   /** Rejects when the worker could not run. */
@@ -124,33 +132,18 @@ export class QSF {
     return this.#stream(() => generateRequest(prompt, options), options);
   }
 
-  /**
-   * Answers a conversation by the model's chat template, or by another one, piece by piece. The part that the sequence
-   * has already is not computed again, so each turn passes all messages. Otherwise as generate().
-   */
-  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): GenerationStream {
-    return this.#stream(() => chatRequest(messages, options), options);
-  }
-
   /** Returns the text that a conversation becomes for chat(). Rejects with the refusal of the template, if it has one. */
-  async render(messages: readonly ChatMessage[], options: TemplateOptions = {}): Promise<string> {
+  async render(messages: string | readonly ChatMessage[], options: TemplateOptions = {}): Promise<string> {
     this.#checkOpen();
     const request = renderRequest(messages, options);
     return this.#ask((worker) => worker.render(request));
   }
 
   #stream(request: () => GenerateRequest, options: Aborted): GenerationStream {
-    let outcome!: Outcome;
-    const result = new Promise<GenerationResult>((resolve, reject) => (outcome = { resolve, reject }));
-    result.catch(() => {}); // the iteration throws the same error
-    return Object.assign(this.#pieces(request, options, outcome), { result });
+    return streamOf((outcome) => this.#pieces(request, options, outcome));
   }
 
-  async *#pieces(
-    requested: () => GenerateRequest,
-    options: Aborted,
-    outcome: Outcome,
-  ): AsyncGenerator<string, GenerationResult, undefined> {
+  async *#pieces(requested: () => GenerateRequest, options: Aborted, outcome: Outcome): Pieces {
     let signal: AbortSignal | undefined;
     let abort: ReturnType<typeof onAbort> | undefined;
     let running = true;

@@ -6,7 +6,7 @@ import { GiB, MAX_THREADS, MiB, PAGE } from '../constants.js';
 import type { ChatRequest, EmbedRequest, GenerateRequest, LoadRequest, Network, WasmSource } from '../contract.js';
 import { QSFError, messageOf } from '../errors.js';
 import { absolute, keepsModels, ownFile } from '../platform.js';
-import { checkKind, checkKnown, checkName, checkOption, checkOptions } from './options.js';
+import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf } from './options.js';
 import type {
   ChatMessage,
   ChatOptions,
@@ -123,28 +123,31 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
   };
 }
 
-export function chatRequest(messages: readonly ChatMessage[], options: ChatOptions): GenerateRequest {
+export function chatRequest(messages: string | readonly ChatMessage[], options: ChatOptions): GenerateRequest {
   checkKnown('chat()', options, { ...GENERATE, ...TEMPLATE }, [...OWN, ...BY_TEMPLATE]);
   const { template, templateArgs, tools, ...rest } = options;
   return { ...generateRequest('', rest), prompt: conversation(messages, { template, templateArgs, tools }) };
 }
 
-export function renderRequest(messages: readonly ChatMessage[], options: TemplateOptions): ChatRequest {
+export function renderRequest(messages: string | readonly ChatMessage[], options: TemplateOptions): ChatRequest {
   checkKnown('render()', options, TEMPLATE);
   return conversation(messages, options);
 }
 
 function conversation(
-  messages: readonly ChatMessage[],
+  given: string | readonly ChatMessage[],
   { template, templateArgs, tools }: TemplateOptions,
 ): ChatRequest {
-  const given: readonly unknown[] = Array.isArray(messages) ? messages : [];
+  const messages: unknown = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
   const isMessage = (one: unknown) => typeof (one as ChatMessage | null | undefined)?.role === 'string';
-  if (given.length === 0 || !given.every(isMessage)) {
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isMessage)) {
     const what = Array.isArray(messages) ? 'a list that is empty or has other values' : kindOf(messages);
-    throw new QSFError('bad_argument', `The messages are ${what}; they must be a list of objects with a role.`);
+    throw new QSFError(
+      'bad_argument',
+      `The messages are ${what}; they must be a text, or a list of objects with a role.`,
+    );
   }
-  if ((given.at(-1) as ChatMessage).role === 'assistant')
+  if ((messages.at(-1) as ChatMessage).role === 'assistant')
     throw new QSFError('bad_argument', 'The conversation ends with an answer, so there is nothing to answer.');
   if (template !== undefined && typeof template !== 'string')
     throw new QSFError('bad_argument', `template is ${kindOf(template)}; it must be the text of a template.`);
@@ -284,7 +287,7 @@ function headersOf(given: HeadersInit): Record<string, string> {
   }
 }
 
-function checkSignal(signal: AbortSignal | undefined): void {
+export function checkSignal(signal: AbortSignal | undefined): void {
   if (signal === undefined || signal instanceof AbortSignal) return;
   throw new QSFError('bad_argument', `signal is ${kindOf(signal)}; it must be an AbortSignal.`);
 }
@@ -369,12 +372,4 @@ function fetchable(address: string): string {
     'bad_argument',
     `${address} has a user or a password, which fetch() refuses; send them as network: { headers: { Authorization: 'Basic …' } }.`,
   );
-}
-
-/** Returns the kind of a value, because not every value can be shown. */
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return 'a list';
-  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean')
-    return String(value);
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
