@@ -77,6 +77,21 @@ test('a conversation follows a template and a schema, and a turn computes only w
   await expect(tab.call('chat', 'a', hello, {})).rejects.toMatchObject({ code: 'unsupported' });
 });
 
+test("OpenAI's shapes have the text of chat(), whole, in chunks and by await", async () => {
+  const template = '{% for m in messages %}{{ m.role ~ ": " ~ m.content ~ "\\n" }}{% endfor %}';
+  await tab.call('load', 'a', url, { memory: 32 * MiB });
+  const messages = [{ role: 'user', content: 'Tell me of a king.' }];
+  const { text, tokens, position, end } = await tab.call('chat', 'a', messages, { ...greedy, template });
+  const params = { messages, temperature: 0, max_tokens: greedy.maxTokens, chat_template: template };
+  const { whole, chunks, awaited } = await tab.call('complete', 'a', params, { ...greedy, template });
+  expect(awaited).toBe(text);
+  expect(whole.choices[0]!.message.content).toBe(text);
+  expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe(text);
+  const completion_tokens = tokens.length + (end === 'eos' ? 1 : 0);
+  expect(whole.usage).toMatchObject({ completion_tokens, total_tokens: position });
+  expect(chunks.at(-1)!.usage).toMatchObject({ completion_tokens, total_tokens: position });
+});
+
 for (const { title, memory } of [
   { title: 'from memory', memory: 16 },
   { title: 'while weights are streamed', memory: 4 },

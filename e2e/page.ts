@@ -1,6 +1,8 @@
 // What the test page can be told to do. Everything goes in and out as JSON, so that any driver can carry it.
 import { QSF, QSFError } from '../web/src/index.js';
 import type {
+  ChatCompletionChunk,
+  ChatCompletionCreateParams,
   CacheEntry,
   CacheUsage,
   ChatMessage,
@@ -103,6 +105,16 @@ const actions = {
     let text = '';
     for await (const piece of stream) text += piece;
     return { rendered, text, ...(await stream.result) };
+  },
+
+  /** The same answer whole and in chunks of OpenAI's shape, and by await. */
+  async complete(name: string, params: ChatCompletionCreateParams, options: Options<ChatOptions>) {
+    const llm = model(name);
+    const whole = await llm.chat.completions.create({ ...params, stream: false });
+    const chunks: ChatCompletionChunk[] = [];
+    const how = { ...params, stream: true, stream_options: { include_usage: true } } as const;
+    for await (const chunk of await llm.chat.completions.create(how)) chunks.push(chunk);
+    return { whole, chunks, awaited: await llm.chat(params.messages as ChatMessage[], options) };
   },
 
   /** Aborts once so many pieces have come; what is counted before and after tells whether the worker stopped. */

@@ -187,9 +187,10 @@ it('in an extension (Manifest V3)', async () => {
   }
 });
 
-it('in Node, from a path and from an address', async () => {
+it("in Node, from a path and from an address, and by OpenAI's calls", async () => {
   const app = await App.install('node');
   expect(await app.script('start', demoModel)).toBe(story);
+  expect(await app.script('openai', demoModel)).toBe(story);
   const address = await serveFolder(join(demoModel, '..'), 'shared');
   expect(await app.script('start', `${address}/stories-8bit.qsf`)).toBe(story);
   stopServers();

@@ -159,6 +159,16 @@ describe('the packed package', () => {
       const how = { module: 'nodenext', exactOptionalPropertyTypes: true, skipLibCheck };
       expect(await compiled(tsc, CALLS, how)).toEqual({ ok: true, text: '' });
     });
+
+    it.each([true, false])(
+      "has OpenAI's types (exactOptionalPropertyTypes: %s)",
+      async (exactOptionalPropertyTypes) => {
+        await run('cp', ['-r', join(root, 'tests', 'package', 'node_modules', 'openai'), modules()]);
+        const tsc = join(root, 'node_modules', '.bin', 'tsc');
+        const how = { module: 'nodenext', exactOptionalPropertyTypes, skipLibCheck: true };
+        expect(await compiled(tsc, OPENAI, how)).toEqual({ ok: true, text: '' });
+      },
+    );
   });
 });
 
@@ -182,6 +192,12 @@ const embed: EmbedOptions = { signal, pooling: undefined, normalize: flag, addBo
 
 const llm: QSF = await QSF.load('a.qsf', load);
 for await (const piece of llm.generate('a', generate)) piece.trim();
+export const text: string = await llm.generate('a', generate);
+export const answer: string = await llm.chat('a', { signal, maxTokens: size });
+export const later: Promise<string> = llm.chat([{ role: 'user', content: 'a' }]).text();
+const { choices } = await llm.chat.completions.create({ messages: [{ role: 'user', content: 'a' }], seed: size });
+export const content: string | null | undefined = choices[0]?.message.content;
+for await (const chunk of await llm.completions.create({ prompt: 'a', stream: true })) chunk.choices[0]?.text.trim();
 export const one: Float32Array = await llm.embed('a', embed);
 export const several: Float32Array[] = await llm.embed(['a', [1, 2]]);
 export const any: Float32Array | Float32Array[] = await llm.embed(either, embed);
@@ -201,6 +217,38 @@ await QSF.load(['a.qsf']);
 await QSF.load('a.qsf', { wasmBinary: 'a.wasm' });
 // @ts-expect-error: one text is one embedding
 export const wrong: Float32Array[] = await llm.embed('a');
+`;
+
+/** Parameters of the published types are taken, and what comes back has the published types. */
+const OPENAI = `
+import type OpenAI from 'openai';
+import { QSF } from 'qsf';
+
+declare const llm: QSF;
+declare const messages: OpenAI.ChatCompletionMessageParam[];
+declare const chat: OpenAI.ChatCompletionCreateParamsNonStreaming;
+declare const chunked: OpenAI.ChatCompletionCreateParamsStreaming;
+declare const text: OpenAI.CompletionCreateParamsNonStreaming;
+declare const embedding: OpenAI.EmbeddingCreateParams;
+declare const signal: AbortSignal;
+
+export const answer: OpenAI.ChatCompletion = await llm.chat.completions.create(chat, { signal });
+messages.push(answer.choices[0]!.message);
+for await (const chunk of await llm.chat.completions.create(chunked)) {
+  const published: OpenAI.ChatCompletionChunk = chunk;
+  published.choices[0]?.delta.tool_calls?.[0]?.function?.arguments?.trim();
+}
+export const whole: OpenAI.ChatCompletion = await llm.chat.completions.create({ messages, model: 'x', temperature: null });
+export const continued: OpenAI.Completion = await llm.completions.create(text);
+export const vectors: OpenAI.CreateEmbeddingResponse = await llm.embeddings.create({ ...embedding, encoding_format: 'float' });
+await llm.embeddings.create(embedding);
+
+// @ts-expect-error: no messages
+await llm.chat.completions.create({ model: 'x' });
+// @ts-expect-error: not a parameter
+await llm.chat.completions.create({ messages, audio: { voice: 'a', format: 'wav' } });
+// @ts-expect-error: a whole answer is no stream
+for await (const chunk of await llm.chat.completions.create(chat)) chunk;
 `;
 
 describe('the manifest', () => {

@@ -80,6 +80,8 @@ describe('chat.completions.create()', () => {
     [{ messages, stream: true, stream_options: { include_usage: 1 } }, 'stream_options.include_usage is 1'],
     [{ messages, reasoning_effort: 5 }, 'reasoning_effort is 5'],
     [{ messages, tools: {} }, 'tools is an object'],
+    [{ messages, chat_template: 5 }, 'template is 5'],
+    [{ messages, chat_template_kwargs: 'x' }, 'chat_template_kwargs is "x"; it must be an object'],
     [{ messages, response_format: 'json' }, 'responseFormat is "json"'],
     [{ messages, response_format: { type: 'xml' } }, 'responseFormat.type is'],
     [{ messages, stream: true, messages_: 1 }, 'did you mean messages?'],

@@ -218,11 +218,20 @@ describe('chat.completions.create()', () => {
     expect(chat()).not.toHaveProperty('tools');
   });
 
-  it('gives the effort of thinking to the template', async () => {
+  it('gives the effort of thinking and further variables to the template, or to another one', async () => {
     await create({ reasoning_effort: 'low' });
     expect(instance.chat!.more).toBe('{"reasoning_effort":"low"}');
     await create({ reasoning_effort: 'none' });
     expect(instance.chat!.more).toBe('{"reasoning_effort":"none","enable_thinking":false}');
+    await create({
+      reasoning_effort: 'none',
+      chat_template: 'T',
+      chat_template_kwargs: { enable_thinking: true, a: 1 },
+    });
+    const more = { reasoning_effort: 'none', enable_thinking: true, a: 1 };
+    expect(instance.chat).toMatchObject({ template: 'T', more: JSON.stringify(more) });
+    await create({ chat_template_kwargs: { a: 1 } });
+    expect(instance.chat).toMatchObject({ template: '', more: '{"a":1}' });
   });
 
   it('refuses wrong parameters of a stream before it is read', async () => {

@@ -95,6 +95,9 @@ export interface ChatCompletionCreateParams extends Nullable<
     max_completion_tokens: number;
     /** The template's variable `reasoning_effort`; `none` also sets `enable_thinking` to false. */
     reasoning_effort: string;
+    /** The options `template` and `templateArgs` of chat(), by the names that other servers have for them. */
+    chat_template: string;
+    chat_template_kwargs: Record<string, unknown>;
     /** Only true. */
     parallel_tool_calls: boolean;
     /** Only false. */

@@ -46,10 +46,12 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
 const LABELS = ['model', 'user', 'metadata', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'];
 const OF_BOTH = [...LABELS, 'temperature', 'top_p', 'seed', 'max_tokens', 'stop', 'stream', 'stream_options'];
 const OF_CHAT = ['messages', 'tools', 'tool_choice', 'response_format', 'reasoning_effort', 'max_completion_tokens'];
+/** What other servers with OpenAI's interface have. */
+const OF_TEMPLATES = ['chat_template', 'chat_template_kwargs'];
 
 /** The shapes, with the parameters that each has and those that it refuses. */
 const SHAPES = {
-  'chat.completions': { known: [...OF_BOTH, ...OF_CHAT], refused: REFUSED },
+  'chat.completions': { known: [...OF_BOTH, ...OF_CHAT, ...OF_TEMPLATES], refused: REFUSED },
   completions: { known: [...OF_BOTH, 'prompt'], refused: REFUSED },
   embeddings: { known: ['model', 'user', 'input', 'encoding_format', 'dimensions'], refused: {} },
 } as const;
@@ -140,15 +142,16 @@ export function chatOptions(params: Params): ChatOptions {
     const type: unknown = (tool as { type?: unknown } | null)?.type;
     if (type !== 'function') throw refusal(`tools[${i}].type`, type, ['function']);
   }
+  const thinking = { reasoning_effort: effort, ...(effort === 'none' && { enable_thinking: false }) };
+  const args = checkKind('chat_template_kwargs', 'object', params.chat_template_kwargs as object | undefined);
   const hasTools = choice === 'auto' && tools !== undefined && !(Array.isArray(tools) && tools.length === 0);
   const isText = (format as { type?: unknown } | undefined)?.type === 'text';
   return {
     ...generateOptions(params),
     ...(hasTools && { tools: tools as readonly object[] }),
     ...(format !== undefined && !isText && { responseFormat: format as ResponseFormat }),
-    ...(effort !== undefined && {
-      templateArgs: { reasoning_effort: effort, ...(effort === 'none' && { enable_thinking: false }) },
-    }),
+    ...{ template: params.chat_template as string | undefined },
+    ...((effort ?? args) !== undefined && { templateArgs: { ...(effort !== undefined && thinking), ...args } }),
   };
 }
 
