@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { GenerateRequest, Reply } from '../../web/src/contract.js';
 import type { Host } from '../../web/src/page/host.js';
+import { QSF } from '../../web/src/page/qsf.js';
 import { generateRequest, loadRequest } from '../../web/src/page/requests.js';
 import { sharedEngine } from '../../web/src/page/shared.js';
 import type { LoadOptions, Progress, Stats } from '../../web/src/types.js';
@@ -355,5 +356,26 @@ describe('turns', () => {
     await stays(() => !entered);
     await second.remote.stop();
     await until(() => entered);
+  });
+});
+
+describe('models of a shared engine', () => {
+  it("are awaited, and have OpenAI's shapes, in turns", async () => {
+    const first = await QSF.load(URL_, { shared: true });
+    const second = await QSF.load(URL_, { shared: true });
+    expect(FakeWorker.made).toHaveLength(1);
+    backend.answers.start = async () => {
+      backend.will(['Hi'], ['!']);
+      return done;
+    };
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const [text, { choices }] = await Promise.all([
+      first.chat('Hello'),
+      second.chat.completions.create({ messages, stream: false }),
+    ]);
+    expect([text, choices[0]!.message.content]).toEqual(['Hi!', 'Hi!']);
+    expect(backend.starts).toHaveLength(2);
+    expect((await second.embeddings.create({ input: 'four' })).data[0]!.embedding).toEqual([4, 0.5]);
+    await Promise.all([second.close(), first.close()]);
   });
 });
