@@ -1,10 +1,10 @@
 // What the test page can be told to do. Everything goes in and out as JSON, so that any driver can carry it.
 import { QSF, QSFError } from '../web/src/index.js';
 import type {
-  ChatCompletionChunk,
-  ChatCompletionCreateParams,
   CacheEntry,
   CacheUsage,
+  ChatCompletionChunk,
+  ChatCompletionCreateParams,
   ChatMessage,
   ChatOptions,
   GenerateOptions,
