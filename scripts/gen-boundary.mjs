@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Writes boundary.md and web/src/boundary.gen.ts from include/qsf/base/boundary.def. With --check, only reports whether
-// they are current.
+// Writes boundary.md, web/src/boundary.gen.ts and web/src/session.gen.ts from include/qsf/base/boundary.def. With
+// --check, only reports whether they are current.
 import { readRows, writeGenerated } from './lib/generated.mjs';
 import { Stop, isMain, main } from './lib/process.mjs';
 import { reference } from './lib/reference.mjs';
@@ -30,6 +30,13 @@ const enumerations = [
     about: 'Languages of grammars, by number.',
     list: 'grammarKinds',
     type: 'GrammarKind',
+  },
+  {
+    macro: 'QSF_SAMPLER',
+    title: 'Samplers',
+    about: 'Samplers in their default order.',
+    list: 'samplerKinds',
+    type: 'SamplerKind',
   },
   {
     macro: 'QSF_KV_TYPE',
@@ -76,6 +83,7 @@ const calls = [{ macro: 'QSF_CALL', title: 'Calls of a session, in WebAssembly',
 const types = {
   u32: { ts: 'number', word: 'whole' },
   u64: { ts: 'number', word: 'whole' },
+  i32: { ts: 'number', word: 'whole' },
   real: { ts: 'number', word: 'real' },
   flag: { ts: 'boolean', word: 'flag' },
   text: { ts: 'string', word: 'text' },
@@ -106,6 +114,7 @@ const callTypes = {
   kv_choice: 'KvType | undefined',
   pooling_choice: 'Pooling | undefined',
   flag_choice: 'boolean | undefined',
+  size_choice: 'number | undefined',
   grammar_kind: 'GrammarKind | undefined',
   time: 'LocalTime',
   open_options: 'OpenOptions',
@@ -126,7 +135,7 @@ function literal(text, type) {
 }
 
 function option({ args: [type, name, js, fallback, least, most, meaning], line }) {
-  if (!['u32', 'u64', 'real', 'flag'].includes(type) || !meaning) {
+  if (!['u32', 'u64', 'i32', 'real', 'flag'].includes(type) || !meaning) {
     throw new Stop(
       `${source}: this line is not (type, name, nameInJavaScript, default, least, most, "meaning"): ${line}`,
     );
@@ -207,6 +216,10 @@ function readLists(text) {
 const quote = (text) => (text.includes("'") ? JSON.stringify(text) : `'${text}'`);
 const value = (number) => (number === constants.kAboveZero ? 'ABOVE_ZERO' : String(number).replace('e+', 'e'));
 
+/** Returns a meaning with the options' names in JavaScript. */
+const withNames = (meaning, rows) =>
+  meaning.replace(/\b[a-z]+(?:_[a-z]+)+\b/g, (name) => rows.find((row) => row.name === name)?.js ?? name);
+
 /** Returns default and limits as text for a reader. */
 function limits({ type, fallback, least, most }) {
   if (type === 'flag') return `Default ${fallback}.`;
@@ -226,16 +239,17 @@ function member(js, { parameters, result }) {
   return `  ${js}(\n${parameters.map((parameter) => `    ${parameter},\n`).join('')}  ): ${result};`;
 }
 
-function typescript({ enumerations, options, records, calls }) {
+function typescript({ enumerations, options }) {
   const blocks = [
     `// Made by scripts/gen-boundary.mjs from ${source}.
+export type * from './session.gen.js';
 
 /** The least value of a number that must be above 0. */
 export const ABOVE_ZERO = 2 ** -126;
 
 /** What an option may be; flags have no limits. */
 export interface OptionRule<T> {
-  readonly type: 'u32' | 'u64' | 'real' | 'flag';
+  readonly type: 'u32' | 'u64' | 'i32' | 'real' | 'flag';
   readonly fallback: T;
   readonly least: number;
   readonly most: number;
@@ -258,7 +272,9 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
     }
   }
   for (const { title, list, type, rows } of options) {
-    const members = rows.map((row) => `  /** ${row.meaning} ${limits(row)} */\n  ${row.js}: ${types[row.type].ts};`);
+    const members = rows.map(
+      (row) => `  /** ${withNames(row.meaning, rows)} ${limits(row)} */\n  ${row.js}: ${types[row.type].ts};`,
+    );
     const rules = rows.map(
       ({ js, type, fallback, least, most }) =>
         `  ${js}: { type: ${quote(type)}, fallback: ${fallback}, least: ${value(Number(least))}, most: ${value(Number(most))} },`,
@@ -268,6 +284,12 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
       `export const ${list}: OptionRules<${type}> = {\n${rules.join('\n')}\n};`,
     );
   }
+  return `${blocks.join('\n\n')}\n`;
+}
+
+/** Returns the declarations of a session in WebAssembly: its calls, and the records that they give. */
+function sessionTypes({ enumerations, options, records, calls }) {
+  const blocks = [];
   const declare = (title, type, members) =>
     blocks.push(`/** ${title}. */\nexport interface ${type} {\n${members.join('\n')}\n}`);
   for (const { title, type, rows } of records) {
@@ -284,7 +306,20 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
       rows.map(({ js, meaning, ...row }) => `  /** ${meaning} */\n${member(js, row)}`),
     );
   }
-  return `${blocks.join('\n\n')}\n`;
+  const text = blocks.join('\n\n');
+  const used = [...enumerations, ...options]
+    .map(({ type }) => type)
+    .filter((type) => new RegExp(`: ${type}\\b`).test(text));
+  return `// Made by scripts/gen-boundary.mjs from ${source}.
+import type {
+${used
+  .sort()
+  .map((type) => `  ${type},`)
+  .join('\n')}
+} from './boundary.gen.js';
+
+${text}
+`;
 }
 
 const cell = (text) => String(text).replaceAll('|', '\\|').replaceAll('<', '&lt;');
@@ -344,7 +379,11 @@ ${sections.map(([title, text]) => `## ${title}\n\n${text}\n`).join('\n')}`;
 /** Returns the text of each generated file, by its path. */
 export function generated(text) {
   const boundary = readLists(text);
-  return { [`${reference}/boundary.md`]: markdown(boundary), 'web/src/boundary.gen.ts': typescript(boundary) };
+  return {
+    [`${reference}/boundary.md`]: markdown(boundary),
+    'web/src/boundary.gen.ts': typescript(boundary),
+    'web/src/session.gen.ts': sessionTypes(boundary),
+  };
 }
 
 if (isMain(import.meta.url)) await main(() => writeGenerated(generated(), source, 'scripts/gen-boundary.mjs'));

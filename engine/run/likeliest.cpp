@@ -18,12 +18,9 @@ std::uint32_t bucket(float logit) {
   return ordered >> (32 - kBucketBits);
 }
 
-/// Compares by a total order, so that the selection does not depend on the standard library's algorithms.
-bool likelier(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
 }  // namespace
+
+void sort_by_likelihood(std::span<Candidate> candidates) { std::sort(candidates.begin(), candidates.end(), likelier); }
 
 std::span<Candidate> likeliest(std::span<const float> logits, std::size_t m, std::span<Candidate> scratch) {
   std::array<std::uint32_t, kBuckets> counts{};
@@ -38,7 +35,7 @@ std::span<Candidate> likeliest(std::span<const float> logits, std::size_t m, std
   }
   const std::span<Candidate> held = scratch.first(n), wanted = held.first(std::min(m, n));
   std::nth_element(held.begin(), wanted.end(), held.end(), likelier);
-  std::sort(wanted.begin(), wanted.end(), likelier);
+  sort_by_likelihood(wanted);
   return wanted;
 }
 

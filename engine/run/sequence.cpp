@@ -20,18 +20,19 @@ void normalize(std::span<float> vector) {
   for (float& x : vector) x = static_cast<float>(double{x} / length);
 }
 
-/// Gives the logits of all tokens outside of a set the value -infinity. Returns false if the set is empty.
-bool exclude(std::span<const std::uint64_t> allowed, std::span<float> logits) {
-  bool any = false;
+/// Gives the logits of all tokens outside of a set the value -infinity.
+void exclude(std::span<const std::uint64_t> allowed, std::span<float> logits) {
   for (std::size_t w = 0; w < allowed.size(); ++w) {
     const std::span<float> part = logits.subspan(64 * w, std::min<std::size_t>(64, logits.size() - 64 * w));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      const bool in = (allowed[w] >> i & 1) != 0;
-      any = any || in;
-      if (!in) part[i] = -std::numeric_limits<float>::infinity();
+      if ((allowed[w] >> i & 1) == 0) part[i] = -std::numeric_limits<float>::infinity();
     }
   }
-  return any;
+}
+
+Status check_token(std::uint32_t id, std::uint32_t vocab_size) {
+  if (id < vocab_size) return {};
+  return make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", id, vocab_size);
 }
 
 /// Checks that rows of `width` numbers, for the positions from `first` on, are finite.
@@ -58,10 +59,7 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) 
                      prompt.tokens.size(), out.size(), room_.size());
       return model.too_long(full.sentence);
     }
-    for (const std::uint32_t id : prompt.tokens) {
-      if (id < config.vocab_size) continue;
-      return make_error(ErrorCode::bad_token, "token {} is not in the vocabulary of {}", id, config.vocab_size);
-    }
+    for (const std::uint32_t id : prompt.tokens) QSF_TRY(check_token(id, config.vocab_size));
     std::ranges::copy(prompt.tokens, out.begin());
     return static_cast<std::uint32_t>(prompt.tokens.size());
   }
@@ -101,6 +99,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
   QSF_TRY(check(prompt.sampler));
+  for (const TokenBias& bias : prompt.sampler.logit_bias) QSF_TRY(check_token(bias.token, model.config.vocab_size));
   const std::size_t n_words = (model.config.vocab_size + 63) / 64;
   if (!prompt.allowed.empty() && prompt.allowed.size() != n_words) {
     return make_error(ErrorCode::bad_argument, "the set of allowed tokens has {} words of 64 bits, not {}",
@@ -129,7 +128,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   end_ = End::none;
   piece_ = {};
   logits_sha_ = {};
-  sampler_.begin(prompt.sampler, *model.kernels, model.candidates);
+  sampler_.begin(prompt.sampler, *model.kernels, model.candidates,
+                 model.tokenizer.open_for_use() ? &model.tokenizer : nullptr);
   state_ = State::feeding;
   return {};
 }
@@ -275,8 +275,10 @@ Step Sequence::choose(Model& model) {
   const std::span<float> rows = model.pass.logits();
   const std::size_t vocab_size = model.config.vocab_size;
   const std::span<float> row = rows.subspan((first_row_ + n_rows_ - 1) * vocab_size, vocab_size);
-  if (!allowed_.empty() && !exclude(allowed_, row)) return finish(End::stop);
-  token_ = sampler_.sample(row, tokens());
+  exclude(allowed_, row);
+  const std::optional<std::uint32_t> sampled = sampler_.sample(row, tokens());
+  if (!sampled) return finish(End::stop);
+  token_ = *sampled;
   room_[n_tokens_++] = token_;
   ++n_generated_;
   const auto ends = end_tokens_.begin() + n_end_tokens_;

@@ -65,13 +65,13 @@ struct Prompt {
   std::span<const std::uint32_t> tokens;  // if not empty, replace the text; nothing is added
 #define QSF_PROMPT_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
 #include "qsf/base/boundary.def"
-  SamplerOptions sampler;
+  SamplerOptions sampler;                   // whose lists must outlive the generation
   std::span<const std::string_view> stops;  // read during start() only
   /// Tokens that end the text in addition to the model's own, at most kMaxEndTokens; read during start() only.
   std::span<const std::uint32_t> end_tokens;
   /// The only tokens that may be sampled: token t is bit t % 64 of word t / 64; empty: all. Must outlive the
-  /// generation. The host may change the bits after each Step::token. The generation ends with End::stop if no bit is
-  /// set.
+  /// generation. The host may change the bits after each Step::token. The generation ends with End::stop if no token is
+  /// left, because no bit is set or a bias of -infinity excludes the tokens of all bits.
   std::span<const std::uint64_t> allowed;
 };
 

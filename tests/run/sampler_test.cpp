@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -37,10 +38,11 @@ const Kernels& kernels() {
 class Draws {
  public:
   Draws(const SamplerOptions& options, std::size_t vocab_size) : scratch_(vocab_size) {
-    sampler_.begin(options, kernels(), scratch_);
+    sampler_.begin(options, kernels(), scratch_, nullptr);
   }
-  std::uint32_t draw(std::vector<float> logits, std::vector<std::uint32_t> context = {}) {
-    return sampler_.sample(logits, context);
+  /// Returns the number of tokens if there is none to draw.
+  std::uint32_t draw(std::vector<float> logits, const std::vector<std::uint32_t>& context = {}) {
+    return sampler_.sample(logits, context).value_or(static_cast<std::uint32_t>(logits.size()));
   }
 
  private:
@@ -114,6 +116,11 @@ TEST(Random, UniformIsBelowOne) {
 TEST(Sampler, OptionsAreChecked) {
   EXPECT_TRUE(check({}));
   EXPECT_TRUE(check({.temperature = 0, .top_k = 0, .top_p = 1, .repetition_penalty = 0.5f}));
+  const SamplerKind twice[] = {SamplerKind::min_p, SamplerKind::xtc, SamplerKind::min_p};
+  const SamplerKind unknown[] = {static_cast<SamplerKind>(200)};
+  const TokenBias infinite[] = {{1, -kInfinity}, {7, kInfinity}}, not_numbers[] = {{8, kNaN}};
+  const std::string_view empty[] = {"a", ""};
+  const std::vector<std::string_view> many(17, "a");
   const std::vector<std::pair<SamplerOptions, std::string>> bad{
       {{.temperature = -1}, "temperature is -1"},
       {{.temperature = kNaN}, "temperature is nan"},
@@ -123,6 +130,21 @@ TEST(Sampler, OptionsAreChecked) {
       {{.top_p = kNaN}, "top_p is nan"},
       {{.repetition_penalty = 0}, "penalty is 0"},
       {{.repetition_penalty = kInfinity}, "penalty is inf"},
+      {{.min_p = 1.5f}, "min_p is 1.5; it must be 0 to 1"},
+      {{.typical_p = 0}, "typical_p is 0; it must be above 0 and at most 1"},
+      {{.top_n_sigma = -2}, "top_n_sigma is -2"},
+      {{.xtc_probability = kNaN}, "xtc_probability is nan"},
+      {{.presence_penalty = kInfinity}, "presence_penalty is inf"},
+      {{.repeat_last_n = -2}, "repeat_last_n is -2; it must be a whole number from -1 to 2147483647"},
+      {{.dry_base = 0.5f}, "dry_base is 0.5"},
+      {{.dry_allowed_length = 0}, "dry_allowed_length is 0; it must be a whole number from 1 to 1000"},
+      {{.mirostat = 3}, "mirostat is 3"},
+      {{.samplers = twice}, "the sampler min_p is named twice"},
+      {{.samplers = unknown}, "there is no sampler with number 200"},
+      {{.logit_bias = infinite}, "the bias of token 7 is inf; it must be a number or -infinity"},
+      {{.logit_bias = not_numbers}, "the bias of token 8 is nan"},
+      {{.dry_sequence_breakers = empty}, "a text that ends repetitions is empty"},
+      {{.dry_sequence_breakers = many}, "17 texts that end repetitions were given, 16 are possible"},
   };
   for (const auto& [options, part] : bad) {
     const Status status = check(options);
@@ -130,6 +152,38 @@ TEST(Sampler, OptionsAreChecked) {
     EXPECT_EQ(error_of(status).code, ErrorCode::bad_argument);
     EXPECT_NE(std::string(error_of(status).sentence).find(part), std::string::npos) << status.error().sentence;
   }
+}
+
+TEST(Sampler, OptionsAreSetByName) {
+  SamplerOptions options;
+  EXPECT_TRUE(set_option(options, "min_p", 0.25));
+  EXPECT_TRUE(set_option(options, "repeat_last_n", -1));
+  EXPECT_TRUE(set_option(options, "seed", 0x1p53));
+  EXPECT_EQ(options.min_p, 0.25f);
+  EXPECT_EQ(options.seed, 1ull << 53);
+  const std::tuple<const char*, double, const char*> bad[] = {
+      {"min_p", 2, "min_p is 2; it must be 0 to 1"},
+      {"top_p", 0, "top_p is 0; it must be above 0 and at most 1"},
+      {"top_k", 1.5, "top_k is 1.5; it must be a whole number from 0 to 4294967295"},
+      {"top_k", -1, "top_k is -1; it must be a whole number from 0 to"},
+      {"seed", 1e300, "seed is 1e+300; it must be a whole number from 0 to"},
+      {"mirostat", static_cast<double>(kNaN), "mirostat is nan; it must be a whole number from 0 to 2"},
+      {"minP", 0, "there is no option of sampling 'minP'"},
+  };
+  for (const auto& [name, value, sentence] : bad) {
+    const Status status = set_option(options, name, value);
+    ASSERT_FALSE(status) << name;
+    EXPECT_TRUE(std::string_view(error_of(status).sentence).starts_with(sentence)) << status.error().sentence;
+  }
+  EXPECT_EQ(options.top_k, SamplerOptions().top_k);
+}
+
+TEST(Sampler, SamplersHaveNames) {
+  for (const SamplerKind kind : kAllSamplers) {
+    EXPECT_EQ(find_sampler(kSamplerNames[static_cast<std::size_t>(kind)]), kind);
+  }
+  EXPECT_EQ(find_sampler("top-k"), std::nullopt);
+  EXPECT_EQ(find_sampler(""), std::nullopt);
 }
 
 TEST(Sampler, GreedyTakesTheFirstOfEquals) {
@@ -174,7 +228,7 @@ TEST(Sampler, PenaltyOncePerDistinctToken) {
   // CTRL, section 4.1: x / penalty for positive logits, x * penalty for the others.
   std::vector<Candidate> scratch(4);
   Sampler sampler;
-  sampler.begin({.temperature = 0, .repetition_penalty = 2}, kernels(), scratch);
+  sampler.begin({.temperature = 0, .repetition_penalty = 2}, kernels(), scratch, nullptr);
   std::vector<float> logits{8, -3, 5, 4.5f};
   const std::vector<std::uint32_t> context{0, 1, 0, 1, 0, 99};
   EXPECT_EQ(sampler.sample(logits, context), 2u);
@@ -224,6 +278,80 @@ TEST(Sampler, SeedsGiveTheCommittedTokens) {
     }
     hash.add(std::span<const std::uint32_t>(ids));
     EXPECT_EQ(hash.value(), wanted) << "0x" << std::hex << hash.value();
+  }
+}
+
+// The constants were made by GCC for x86-64. Every build and machine must draw the same tokens.
+TEST(Sampler, SeedsGiveTheCommittedTokensOfEverySampler) {
+  using enum SamplerKind;
+  struct Case {
+    SamplerOptions options;
+    std::uint64_t hash;
+  };
+  static constexpr SamplerKind kLlamaCpp[] = {penalties, dry,   top_n_sigma, top_k,      typical_p,
+                                              top_p,     min_p, xtc,         temperature};
+  static constexpr SamplerKind kLate[] = {min_p, temperature, penalties, typical_p, dry};
+  static constexpr TokenBias kBiases[] = {{3, 2.5f}, {5, -kInfinity}, {7, -1}};
+  for (const auto& [options, wanted] :
+       {Case{{.temperature = 1, .top_k = 0, .top_p = 1, .seed = 1, .min_p = 0.05f}, 0x661c8ff601ee1077u},
+        Case{{.temperature = 1, .top_k = 0, .top_p = 1, .seed = 2, .typical_p = 0.8f}, 0xa617da028db0f550u},
+        Case{{.temperature = 2, .top_k = 0, .top_p = 1, .seed = 3, .top_n_sigma = 1.5f}, 0x7f7a865f10a6157fu},
+        Case{{.temperature = 3, .seed = 4, .xtc_probability = 0.5f, .xtc_threshold = 0.04f}, 0xea01f066b61eea54u},
+        Case{{.repetition_penalty = 1.1f,
+              .seed = 5,
+              .presence_penalty = 0.5f,
+              .frequency_penalty = 0.25f,
+              .repeat_last_n = 64},
+             0xa35bb925c3c3362cu},
+        Case{{.temperature = 2, .seed = 6, .dry_multiplier = 0.8f, .dry_allowed_length = 1}, 0xda967b26d5a2268eu},
+        Case{{.top_k = 0, .top_p = 1, .seed = 7, .dynatemp_range = 0.5f, .dynatemp_exponent = 1.5f},
+             0xe6f53533c93d2067u},
+        Case{{.temperature = 1, .seed = 8, .mirostat = 1, .mirostat_tau = 4}, 0x501026336430b6b9u},
+        Case{{.temperature = 1, .seed = 9, .mirostat = 2, .mirostat_tau = 4}, 0x8ad4abcc67857032u},
+        Case{{.temperature = 1.5f,
+              .seed = 10,
+              .min_p = 0.02f,
+              .typical_p = 0.9f,
+              .top_n_sigma = 2,
+              .xtc_probability = 0.2f,
+              .samplers = kLlamaCpp,
+              .logit_bias = kBiases},
+             0x22abdc4980eae233u},
+        Case{{.temperature = 1.5f,
+              .repetition_penalty = 1.2f,
+              .seed = 11,
+              .min_p = 0.02f,
+              .typical_p = 0.9f,
+              .dry_multiplier = 1,
+              .samplers = kLate},
+             0x6cc54bc63a1c00f5u}}) {
+    test::Random random(options.seed);
+    test::Hash hash;
+    Draws draws(options, 2000);
+    std::vector<std::uint32_t> ids;
+    for (int round = 0; round < 60; ++round) {
+      std::vector<float> logits(2000);
+      for (float& logit : logits) {
+        logit = random.symmetric() * static_cast<float>(1u << random.below(5));
+        if (round % 3 == 0) logit = std::nearbyint(logit * 2) / 2;  // ties
+        if (round % 4 == 0 && random.below(2) == 0) logit = -kInfinity;
+      }
+      for (int i = 0; i < 5; ++i) ids.push_back(draws.draw(logits, ids));
+    }
+    hash.add(std::span<const std::uint32_t>(ids));
+    EXPECT_EQ(hash.value(), wanted) << "seed " << options.seed << ": 0x" << std::hex << hash.value();
+  }
+}
+
+/// A top_k that keeps all tokens changes no bit, as with masked ones.
+TEST(Sampler, TopKOfAllTokensIsNone) {
+  test::Random random(1);
+  Draws all({.temperature = 1, .top_k = 0, .top_p = 1, .seed = 1}, 500);
+  Draws none({.temperature = 1, .top_k = 400, .top_p = 1, .seed = 1}, 500);
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<float> logits(500, -kInfinity);
+    for (std::size_t id = 0; id < 400; ++id) logits[id] = random.symmetric();
+    ASSERT_EQ(all.draw(logits), none.draw(logits)) << i;
   }
 }
 

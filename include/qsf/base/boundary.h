@@ -50,6 +50,16 @@ inline constexpr std::array kGrammarNames{
 #include "qsf/base/boundary.def"
 };
 
+/// A step from logits to the tokens that one is drawn from.
+enum class SamplerKind : std::uint8_t {
+#define QSF_SAMPLER(name, meaning) name,
+#include "qsf/base/boundary.def"
+};
+inline constexpr std::array kSamplerNames{
+#define QSF_SAMPLER(name, meaning) std::string_view(#name),
+#include "qsf/base/boundary.def"
+};
+
 /// The purpose of memory.
 enum class Region : std::uint8_t {
 #define QSF_REGION(name, shown, meaning) name,
@@ -65,6 +75,7 @@ namespace boundary {
 
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
+using i32 = std::int32_t;
 using real = float;
 using flag = bool;
 using text = std::string_view;

@@ -57,7 +57,17 @@ std::uint64_t count_generation(Session& session, const Next& next) {
   prompt.ignore_eos = true;
   prompt.hash_logits = true;
   prompt.stops = stops;
-  prompt.sampler.repetition_penalty = 1.1f;
+  SamplerOptions& sampler = prompt.sampler;
+  sampler.repetition_penalty = 1.1f;
+  sampler.dry_multiplier = 0.5f;
+  sampler.top_n_sigma = 3;
+  sampler.dynatemp_range = 0.2f;
+  sampler.top_k = 0;
+  sampler.typical_p = 0.95f;
+  sampler.min_p = 0.01f;
+  sampler.xtc_probability = 0.5f;
+  const TokenBias biases[] = {{1, 0.5f}};
+  sampler.logit_bias = biases;
   expect(static_cast<bool>(session.rewind(0)) && static_cast<bool>(session.start(prompt)), "start");
   std::uint64_t tokens = 0, text = 0;
   for (Step step = next(); step != Step::done; step = next()) {
