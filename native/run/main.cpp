@@ -42,7 +42,7 @@ Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
   prompt.all_logits = !o.logits_file.empty();
   prompt.hash_logits = !o.receipt_file.empty();
   prompt.ignore_eos = o.ignore_eos;
-  prompt.sampler = o.sampler;
+  prompt.sampler = o.sampling();
   prompt.stops = stops;
   return prompt;
 }

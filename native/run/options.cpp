@@ -11,9 +11,9 @@
 #include "native/cli/scores.h"
 #include "native/run/digest.h"
 #include "native/run/kernels.h"
+#include "native/run/sampling_options.h"
 #include "native/sources/address.h"
 #include "qsf/base/utf8.h"
-#include "system/file.h"
 #include "system/program.h"
 
 namespace qsf::run {
@@ -170,7 +170,6 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     if (is_url(o.model)) return "--source is for files, and the model is a URL";
   }
   if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
-  if (const Status status = check(o.sampler); !status) return status.error().sentence;
   const bool text = o.prompt || !o.prompt_file.empty();
   if (o.interactive && (text || !o.tokens.empty())) return "--interactive reads its prompts from standard input";
   if (o.chat && (text || !o.tokens.empty())) return "--chat reads its messages from standard input";
@@ -214,6 +213,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
 struct Words {
   std::string budget, kv, keys, values, tokens, prompt, message, system_prompt, color = std::string(kColors[0]),
                                                                                 pooling, normalize;
+  SamplingOptions sampling;
 };
 
 class Table {
@@ -240,17 +240,6 @@ class Table {
         app_.add_option("-n,--max-tokens,--n-predict", o_.max_tokens,
                         "Tokens to generate at most; 0: compute the prompt only; -1: as many as there is room for")
             ->transform(natural_or(+[] { return std::numeric_limits<std::uint32_t>::max(); }));
-    fraction("--temperature,--temp", o_.sampler.temperature, "0: always the most likely token");
-    fraction("--top-p", o_.sampler.top_p, "Sample from the likeliest tokens that make up this share; 1: from all");
-    number("--top-k", o_.sampler.top_k, "Sample from this many of the likeliest tokens; 0: from all");
-    fraction("--repetition-penalty,--repeat-penalty", o_.sampler.repetition_penalty,
-             "Above 1: tokens already there become rarer");
-    app_.add_option("-s,--seed", o_.sampler.seed, "The same seed gives the same text; -1: another one each time")
-        ->transform(natural_or(+[] {
-          std::uint64_t seed = 0;
-          (void)sys::random_bytes(std::as_writable_bytes(std::span(&seed, 1)));
-          return seed;
-        }));
     app_.add_option("-r,--stop,--reverse-prompt", o_.stops, "Stop at this text; may be given again")
         ->type_name("TEXT")
         ->default_str("")
@@ -258,6 +247,8 @@ class Table {
         ->expected(1)
         ->allow_extra_args(false);
     app_.add_flag("--ignore-eos", o_.ignore_eos, "Go on after the model's end token");
+    begin("Sampling");
+    w_.sampling.add(app_, o_);
   }
 
   void memory() {
@@ -345,7 +336,6 @@ class Table {
   CLI::Option* number(const char* name, T& to, const char* help) {
     return app_.add_option(name, to, help)->check(natural<T>());
   }
-  void fraction(const char* name, float& to, const char* help) { app_.add_option(name, to, help)->check(real()); }
   template <class Names>
   void choice(const CLI::Option* option, const Names& names) {
     choices_[option].assign(names.begin(), names.end());
@@ -398,6 +388,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     return wrong ? std::optional(refuse(*wrong)) : std::nullopt;
   }
   if (const std::optional<std::string> wrong = mistake(o, words.tokens)) return refuse(*wrong);
+  if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
     return refuse(*wrong);
   }

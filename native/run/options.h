@@ -8,6 +8,7 @@
 
 #include "native/cli/terminal.h"
 #include "native/host/host.h"
+#include "native/host/sampler_lists.h"
 
 namespace qsf::run {
 
@@ -30,7 +31,8 @@ struct Options {
   std::optional<bool> normalize;
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;
-  SamplerOptions sampler;
+  SamplerOptions sampler;  // without its lists
+  SamplerLists sampler_lists;
   std::vector<std::string> stops;
 
   bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
@@ -44,6 +46,8 @@ struct Options {
   Color color = Color::automatic;
   std::string logits_file, receipt_file;
 
+  /// Returns the options of sampling with their lists, which view this object.
+  SamplerOptions sampling() const { return sampler_lists.with(sampler); }
   /// Whether a prompt must still be read.
   bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
   bool has_grammar() const { return !grammar_file.empty() || !schema_file.empty() || !regex.empty(); }

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cmath>
 
 #include "native/run/json.h"
 #include "native/run/report.h"
@@ -34,6 +35,30 @@ Json chosen_kernels_of(const Host& host, Batch batch) {
   return kernels;
 }
 
+template <class T>
+auto decimal_of(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return shortest(value);
+  } else {
+    return value;
+  }
+}
+
+Json sampler_of(const SamplerOptions& options) {
+  Json sampler = {
+#define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) {#name, decimal_of(options.name)},
+#include "qsf/base/boundary.def"
+  };
+  Json samplers = Json::array(), biases = Json::array(), breakers = Json::array();
+  for (const SamplerKind kind : options.samplers) samplers.push_back(kSamplerNames[static_cast<std::size_t>(kind)]);
+  for (const auto& [token, bias] : options.logit_bias) {
+    biases.push_back({{"token", token}, {"bias", std::isfinite(bias) ? Json(shortest(bias)) : Json("-inf")}});
+  }
+  for (const std::string_view text : options.dry_sequence_breakers) breakers.push_back(text);
+  sampler.update({{"samplers", samplers}, {"logit_bias", biases}, {"dry_sequence_breakers", breakers}});
+  return sampler;
+}
+
 /// Returns the first fields of every receipt.
 Json setting_of(const Options& options, Host& host) {
   const Session& session = host.session();
@@ -67,14 +92,8 @@ std::string finished(Json receipt, Host& host, const Json& work) {
 }  // namespace
 
 std::string receipt_of(const Options& options, Host& host, const Generation& g) {
-  const SamplerOptions& sampler = options.sampler;
   Json receipt = setting_of(options, host);
-  receipt.update({{"sampler",
-                   {{"temperature", shortest(sampler.temperature)},
-                    {"top_k", sampler.top_k},
-                    {"top_p", shortest(sampler.top_p)},
-                    {"repetition_penalty", shortest(sampler.repetition_penalty)},
-                    {"seed", sampler.seed}}},
+  receipt.update({{"sampler", sampler_of(options.sampling())},
                   {"prompt_tokens", g.prompt_ids},
                   {"generated_tokens", g.generated_ids},
                   {"text", g.text},

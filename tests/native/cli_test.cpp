@@ -116,6 +116,91 @@ TEST(Cli, NamesOfLlamaCppAreTaken) {
   EXPECT_EQ(run_with({model, "--tokenize"}, "-sys").out, word.out);
 }
 
+TEST(Cli, SamplingHasTheNamesOfLlamaCpp) {
+  const std::string model = stories("8bit");
+  const auto sampler = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {model, "-p", "Once upon a time", "-n", "6"});
+    return receipt_with(arguments).at("sampler");
+  };
+  const Json none = sampler({});
+  EXPECT_EQ(none.at("repeat_last_n"), -1);
+  EXPECT_EQ(none.at("samplers").size(), 9u);
+  EXPECT_EQ(none.at("dry_sequence_breakers"), Json::parse(R"(["\n", ":", "\"", "*"])"));
+  const Json given = sampler({"--min-p",
+                              "0.05",
+                              "--typical",
+                              "0.9",
+                              "--top-nsigma",
+                              "2",
+                              "--xtc-probability",
+                              "0.5",
+                              "--xtc-threshold",
+                              "0.2",
+                              "--presence-penalty",
+                              "-0.5",
+                              "--frequency-penalty",
+                              "0.25",
+                              "--repeat-last-n",
+                              "64",
+                              "--dry-multiplier",
+                              "0.8",
+                              "--dry-base",
+                              "2",
+                              "--dry-allowed-length",
+                              "3",
+                              "--dry-penalty-last-n",
+                              "-1",
+                              "--dry-sequence-breaker",
+                              "x",
+                              "--dry-sequence-breaker",
+                              "none",
+                              "--dry-sequence-breaker",
+                              "y",
+                              "--dynatemp-range",
+                              "0.5",
+                              "--dynatemp-exp",
+                              "1.5",
+                              "--mirostat",
+                              "2",
+                              "--mirostat-ent",
+                              "4",
+                              "--mirostat-lr",
+                              "0.2",
+                              "-l",
+                              "5+1.5",
+                              "--logit-bias",
+                              "7-inf",
+                              "--samplers",
+                              "dry;top-k;typ_p;nucleus;temp"});
+  const Json wanted = Json::parse(R"({
+      "temperature": 0.7, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.0, "seed": 0, "min_p": 0.05,
+      "typical_p": 0.9, "top_n_sigma": 2.0, "xtc_probability": 0.5, "xtc_threshold": 0.2, "presence_penalty": -0.5,
+      "frequency_penalty": 0.25, "repeat_last_n": 64, "dry_multiplier": 0.8, "dry_base": 2.0, "dry_allowed_length": 3,
+      "dry_penalty_last_n": -1, "dynatemp_range": 0.5, "dynatemp_exponent": 1.5, "mirostat": 2, "mirostat_tau": 4.0,
+      "mirostat_eta": 0.2, "samplers": ["dry", "top_k", "typical_p", "top_p", "temperature"],
+      "logit_bias": [{"token": 5, "bias": 1.5}, {"token": 7, "bias": "-inf"}], "dry_sequence_breakers": ["y"]})");
+  EXPECT_EQ(given, wanted) << given.dump(1);
+  const Json others =
+      sampler({"--typical-p", "0.9", "--top-n-sigma", "2", "--dynatemp-exponent", "1.5", "--mirostat-tau", "4",
+               "--mirostat-eta", "0.2", "--dry-sequence-breaker", "none", "--samplers", ""});
+  for (const char* name : {"typical_p", "top_n_sigma", "dynatemp_exponent", "mirostat_tau", "mirostat_eta"}) {
+    EXPECT_EQ(others.at(name), wanted.at(name)) << name;
+  }
+  EXPECT_TRUE(others.at("samplers").empty() && others.at("dry_sequence_breakers").empty());
+}
+
+TEST(Cli, BiasesChooseTokens) {
+  const std::string model = stories("8bit");
+  const auto tokens = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {model, "-p", "Once upon a time", "-n", "4", "--temp", "0", "--ignore-eos"});
+    return receipt_with(arguments).at("generated_tokens");
+  };
+  const Json plain = tokens({});
+  EXPECT_EQ(tokens({"--logit-bias", "300+1e9"}), Json({300, 300, 300, 300}));
+  const Json without = tokens({"-l", plain.at(0).dump() + "-inf"});
+  EXPECT_EQ(std::count(without.begin(), without.end(), plain.at(0)), 0);
+}
+
 TEST(Cli, MinusOneIsAnotherSeedEachTimeAndNoLimit) {
   const std::vector<std::string> arguments{stories("8bit"), "-p", "x", "-n", "1", "--seed", "-1"};
   const Json one = receipt_with(arguments).at("sampler").at("seed"),
@@ -129,7 +214,7 @@ TEST(Cli, MinusOneIsAnotherSeedEachTimeAndNoLimit) {
 TEST(Cli, HelpIsInGroupsWithTypesThatPeopleRead) {
   const std::string help = run_with({"--help"}).out;
   for (const char* words :
-       {"\nModel:\n", "\nGeneration:\n", "\nInstead of one prompt:\n", "\nMemory and machine:\n",
+       {"\nModel:\n", "\nGeneration:\n", "\nInstead of one prompt:\n", "\nMemory and machine:\n", "\nSampling:\n",
         "\nMeasuring a model:\n", "\nEmbeddings:\n", "\nReports:\n", "  -n,--max-tokens,--n-predict N ",
         "  --temperature,--temp F ", "[0.7]", "  -t,--threads N ", "  --ram-budget SIZE ", "  -h,--help "}) {
     EXPECT_TRUE(has(help, words)) << words << help;
