@@ -56,8 +56,8 @@ void qsf_free(QSFEngine*);
 /* Takes a token and the text that can be shown now. `text` is UTF-8, zero-terminated, valid during the call, and empty
  * while a character is incomplete. Text that is left at the end comes in one last call with token_id -1. From a
  * callback, calls that run, change or free the sequence fail with `bad_state`, and the generation goes on:
- * qsf_generate(), qsf_chat_generate(), qsf_forward(), qsf_rewind(), qsf_embed(), qsf_embed_tokens() and qsf_free(). All
- * others are allowed. NULL: no callback. */
+ * qsf_generate(), qsf_chat_generate(), qsf_forward(), qsf_rewind(), qsf_embed(), qsf_embed_tokens() and qsf_free(), and
+ * those that set its sampling. All others are allowed. NULL: no callback. */
 typedef void (*QSFTokenCallback)(int token_id, const char* text, void* user_data);
 
 /* Begins a new sequence with `prompt` and calls back for every token until max_tokens, the model's end token,
@@ -70,6 +70,21 @@ void qsf_generate(QSFEngine*, const char* prompt, int max_tokens, float temperat
  * and qsf_chat_tokenize() ends too. May be called from a callback, another thread or a signal handler; NULL is ignored.
  */
 void qsf_stop(QSFEngine*);
+
+/* Sampling, of the engine's following generations. docs/reference/sampling.md describes the samplers. These functions
+ * return 0, or -1 on failure, which leaves the settings unchanged. */
+
+/* Sets an option of sampling by its name in docs/reference/boundary.md, such as "min_p". temperature and top_p are
+ * arguments of the generating functions, and the seed is set by qsf_config_set_seed(). */
+int qsf_sampling_set(QSFEngine*, const char* name, double value);
+/* Sets the samplers by their names in the order in which they are applied, such as "penalties;temperature;min_p". One
+ * that is not named does nothing. NULL: the default. */
+int qsf_sampling_order(QSFEngine*, const char* names);
+/* Sets the biases that are added to the logits of tokens, in place of all earlier ones; copied. -INFINITY: the token is
+ * never chosen. */
+int qsf_sampling_bias(QSFEngine*, const int* tokens, const float* biases, int num_tokens);
+/* Sets the texts that end repetitions for the sampler "dry", at most 16; copied. NULL: the default. */
+int qsf_sampling_breakers(QSFEngine*, const char* const* texts, int num_texts);
 
 /* Conversations, in the form of the model's own chat template, which is run. If the file has none and
  * qsf_chat_configure() gave none, these functions fail with `unsupported`; if the template refuses the messages, with

@@ -96,6 +96,7 @@ struct Callback {
 Status generate(QSFEngine& engine, Prompt& start, const Limits& limits, const Callback& callback) {
   Session& session = engine.host->session();
   start.max_tokens = static_cast<std::uint32_t>(limits.max_tokens);
+  start.sampler = engine.sampler_lists.with(engine.sampler);
   start.sampler.temperature = limits.temperature;
   start.sampler.top_p = limits.top_p;
   start.sampler.seed = engine.config.seed;

@@ -9,6 +9,7 @@
 
 #include "native/host/chat.h"
 #include "native/host/host.h"
+#include "native/host/sampler_lists.h"
 #include "native/sources/refused_memory.h"
 #include "qsf.h"
 
@@ -25,6 +26,8 @@ struct QSFEngine {
   std::atomic<bool> cancel{false}, running{false};
   std::unique_ptr<qsf::Host> host;
   std::optional<qsf::Chat> chat;
+  qsf::SamplerOptions sampler;  // without its lists, seed, temperature and top_p
+  qsf::SamplerLists sampler_lists;
   double prompt_seconds = 0, generation_seconds = 0;
 };
 

@@ -103,6 +103,25 @@ static void stop_with_null(QSFEngine* engine) {
 }
 static void stop_in_callback(QSFEngine* engine) { (void)engine; /* main() stops: it ends the generation */ }
 
+static void sampling_with_null(QSFEngine* engine) {
+  const float bias = 1;
+  const char* const text = NULL;
+  REFUSED(qsf_sampling_set(NULL, "min_p", 0) == -1, kBadArgument);
+  REFUSED(qsf_sampling_set(engine, NULL, 0) == -1, kBadArgument);
+  REFUSED(qsf_sampling_order(NULL, NULL) == -1, kBadArgument);
+  REFUSED(qsf_sampling_bias(NULL, kIds, &bias, 1) == -1, kBadArgument);
+  REFUSED(qsf_sampling_bias(engine, NULL, &bias, 1) == -1, kBadArgument);
+  REFUSED(qsf_sampling_bias(engine, kIds, NULL, 1) == -1, kBadArgument);
+  REFUSED(qsf_sampling_breakers(NULL, NULL, 0) == -1, kBadArgument);
+  REFUSED(qsf_sampling_breakers(engine, &text, 1) == -1, kBadArgument);
+}
+static void sampling_in_callback(QSFEngine* engine) {
+  REFUSED(qsf_sampling_set(engine, "min_p", 0) == -1, kBadState);
+  REFUSED(qsf_sampling_order(engine, NULL) == -1, kBadState);
+  REFUSED(qsf_sampling_bias(engine, NULL, NULL, 0) == -1, kBadState);
+  REFUSED(qsf_sampling_breakers(engine, NULL, 0) == -1, kBadState);
+}
+
 static void template_with_null(QSFEngine* engine) {
   (void)engine;
   REFUSED(qsf_chat_template(NULL) == NULL, kBadArgument);
@@ -273,6 +292,10 @@ static const struct Function kFunctions[] = {
     {"qsf_free", free_with_null, free_in_callback},
     {"qsf_generate", generate_with_null, generate_in_callback},
     {"qsf_stop", stop_with_null, stop_in_callback},
+    {"qsf_sampling_set", sampling_with_null, sampling_in_callback},
+    {"qsf_sampling_order", sampling_with_null, sampling_in_callback},
+    {"qsf_sampling_bias", sampling_with_null, sampling_in_callback},
+    {"qsf_sampling_breakers", sampling_with_null, sampling_in_callback},
     {"qsf_chat_template", template_with_null, template_in_callback},
     {"qsf_chat_configure", configure_with_null, configure_in_callback},
     {"qsf_chat_render", render_with_null, render_in_callback},

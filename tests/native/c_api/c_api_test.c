@@ -1,5 +1,6 @@
 /* The C API from C11: c_api_test MODEL. Exit code 0, or 1 with the line of the first claim that does not hold. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,52 @@ static void check_embeddings(QSFEngine* engine) {
   EXPECT(qsf_embed(engine, "x") == NULL && qsf_last_error_code() == kCancelled);
 }
 
+/* Settings of sampling change the generations that follow, and only they. */
+static void check_sampling(QSFEngine* engine) {
+  const char* prompt = "<|endoftext|>Once upon a time";
+  const struct Seen plain = generate(engine, prompt, 12, 0.0f, 0);
+  const float forced[] = {1e9f}, never = (float)-HUGE_VAL;
+  const int king[] = {300}, first[] = {plain.ids[0]}, outside[] = {kVocab};
+  EXPECT(qsf_sampling_bias(engine, king, forced, 1) == 0);
+  struct Seen seen = generate(engine, prompt, 3, 0.0f, 0);
+  EXPECT(seen.n == 3 && seen.ids[0] == 300 && seen.ids[2] == 300);
+  EXPECT(qsf_sampling_bias(engine, first, &never, 1) == 0);
+  seen = generate(engine, prompt, 12, 0.0f, 0);
+  for (int i = 0; i < seen.n; ++i) EXPECT(seen.ids[i] != first[0]);
+  EXPECT(qsf_sampling_bias(engine, outside, forced, 1) == -1 && qsf_last_error_code() == kBadToken);
+  EXPECT(qsf_sampling_bias(engine, NULL, NULL, 0) == 0);
+
+  /* Min-p of 1 leaves the likeliest token at any temperature, unless the order has no min-p. */
+  EXPECT(qsf_sampling_set(engine, "min_p", 1) == 0 && qsf_sampling_set(engine, "top_k", 0) == 0);
+  seen = generate(engine, prompt, 12, 5.0f, 0);
+  EXPECT(seen.n == 12 && memcmp(seen.ids, plain.ids, sizeof(int) * 12) == 0);
+  EXPECT(qsf_sampling_order(engine, "temp;top-k") == 0);
+  seen = generate(engine, prompt, 12, 5.0f, 0);
+  EXPECT(memcmp(seen.ids, plain.ids, sizeof(int) * 12) != 0);
+  EXPECT(qsf_sampling_order(engine, NULL) == 0);
+  seen = generate(engine, prompt, 12, 5.0f, 0);
+  EXPECT(memcmp(seen.ids, plain.ids, sizeof(int) * 12) == 0);
+
+  const char* many[17];
+  for (int i = 0; i < 17; ++i) many[i] = "x";
+  EXPECT(qsf_sampling_breakers(engine, many, 16) == 0 && qsf_sampling_breakers(engine, many, 0) == 0);
+  EXPECT(qsf_sampling_breakers(engine, many, 17) == -1 && qsf_last_error_code() == kBadArgument);
+  many[0] = "";
+  EXPECT(qsf_sampling_breakers(engine, many, 1) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sampling_breakers(engine, NULL, 0) == 0);
+
+  const struct {
+    const char* name;
+    double value;
+  } bad[] = {{"min_p", 2}, {"top_k", 0.5}, {"minP", 0}, {"temperature", 1}, {"top_p", 1}, {"seed", 1}, {"", 0}};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+    EXPECT(qsf_sampling_set(engine, bad[i].name, bad[i].value) == -1 && qsf_last_error_code() == kBadArgument);
+  }
+  EXPECT(qsf_sampling_order(engine, "top_k;no") == -1 && strstr(qsf_last_error(), "no sampler 'no'") != NULL);
+  EXPECT(qsf_sampling_order(engine, "top_k;top_k") == -1 && strstr(qsf_last_error(), "twice") != NULL);
+  EXPECT(qsf_sampling_set(engine, "min_p", 0) == 0 && qsf_sampling_set(engine, "top_k", 40) == 0);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   check_failures(argv[1]);
@@ -173,6 +220,7 @@ int main(int argc, char** argv) {
   qsf_stop(NULL);
 
   check_embeddings(engine);
+  check_sampling(engine);
   EXPECT(qsf_rewind(engine, 0) == 0);
 
   /* What is wrong is told, and harms nothing. */
