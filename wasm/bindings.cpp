@@ -34,6 +34,7 @@ using kv_choice = std::optional<KvType>;
 using pooling_choice = std::optional<Pooling>;
 using grammar_kind = std::optional<GrammarKind>;
 using flag_choice = std::optional<bool>;
+using size_choice = std::optional<std::uint32_t>;
 using time = templates::Time;
 using open_options = OpenOptions;
 using sampler_options = SamplerOptions;

@@ -115,6 +115,8 @@ struct Js<std::optional<T>> {
   static std::optional<T> from(const type& value) {
     if constexpr (std::is_same_v<T, bool>) {
       if (!value.isUndefined()) return value.isTrue();
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (!value.isUndefined()) return value.as<T>();
     } else {
       for (std::size_t i = 0; i < Names<T>::kAll.size(); ++i) {
         if (value.strictlyEquals(Js<T>::to(static_cast<T>(i)))) return static_cast<T>(i);

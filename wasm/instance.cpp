@@ -37,6 +37,7 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, std::option
   guide_.reset();
   guide_error_.reset();
   guiding_ = Guiding::no;
+  lists_.clear();
   request_.reset();
   return {};
 }
@@ -107,11 +108,7 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, s
   std::array<std::string_view, 16> stops;  // more than the engine allows, which reports the excess
   std::size_t n_stops = 0;
   if (!more.empty()) stops[n_stops++] = more;
-  std::string_view rest = staged(begin, size);
-  for (; !rest.empty() && n_stops < stops.size(); ++n_stops) {
-    stops[n_stops] = rest.substr(0, rest.find('\0'));
-    rest.remove_prefix(std::min(stops[n_stops].size() + 1, rest.size()));
-  }
+  n_stops += split_texts(staged(begin, size), std::span(stops).subspan(n_stops));
   prompt.stops = {stops.data(), n_stops};
   guide_error_.reset();
   guiding_ = guiding_ == Guiding::next ? Guiding::now : Guiding::no;
@@ -126,7 +123,7 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, s
 Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
                        std::uint32_t stops_size, const SamplerOptions& sampler, const Prompt& options) {
   Prompt prompt = options;
-  prompt.sampler = sampler;
+  prompt.sampler = with_lists(sampler, sequence);
   prompt.text = staged(0, text_size);
   prompt.tokens = staged_tokens(n_tokens);
   return generate(prompt, text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size, {}, sequence);
@@ -143,6 +140,24 @@ Status Instance::guide(std::optional<GrammarKind> kind, std::uint32_t size) {
   QSF_TRY(guide_->set({*kind, staged(0, size)}));
   guiding_ = Guiding::next;
   return {};
+}
+
+Status Instance::sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,
+                          std::optional<std::uint32_t> breakers) {
+  session_->stop(sequence);
+  if (sequence < lists_.size()) lists_[sequence].reset();
+  if (n_biases == 0 && !samplers && !breakers) return {};
+  QSF_LET(read, SamplerLists::read(staging(), n_biases, samplers, breakers));
+  if (sequence >= session_->stats().sequences) return {};  // start() refuses it
+  if (lists_.size() <= sequence) lists_.resize(sequence + 1);
+  lists_[sequence] = std::make_unique<Lists>(std::move(staging_), read);
+  staging_size_ = 0;
+  return {};
+}
+
+SamplerOptions Instance::with_lists(const SamplerOptions& numbers, std::uint32_t sequence) const {
+  const bool has_lists = sequence < lists_.size() && lists_[sequence] != nullptr;
+  return has_lists ? lists_[sequence]->lists.with(numbers) : numbers;
 }
 
 Status Instance::converse(std::uint32_t chat_template, std::uint32_t values, std::uint32_t more,
@@ -162,7 +177,7 @@ Status Instance::answer(std::uint32_t sequence, std::uint32_t stops_size, const 
   if (conversation_.ids.empty()) return make_error(ErrorCode::bad_state, "there is no conversation to answer");
   QSF_LET(rest, chat::feed_on(*session_, conversation_.ids, sequence));
   Prompt prompt = options;
-  prompt.sampler = sampler;
+  prompt.sampler = with_lists(sampler, sequence);
   prompt.tokens = rest;
   prompt.end_tokens = answer_form_.end_tokens();
   return generate(prompt, 0, stops_size, answer_form_.stop(), sequence);

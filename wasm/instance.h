@@ -9,12 +9,15 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "qsf/chat/answer_form.h"
 #include "qsf/chat/conversation.h"
 #include "qsf/chat/guide.h"
 #include "qsf/engine.h"
 #include "wasm/convert.h"
+#include "wasm/sampler_lists.h"
 #include "wasm/workers.h"
 
 namespace qsf::wasm {
@@ -60,6 +63,8 @@ class Instance {
   Status embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens, std::optional<Pooling> pooling,
                std::optional<bool> normalize, const EmbedPrompt& options);
   Status guide(std::optional<GrammarKind> kind, std::uint32_t size);
+  Status sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,
+                  std::optional<std::uint32_t> breakers);
   Error error() const { return guide_error_ ? *guide_error_ : session_->error(); }
   Status converse(std::uint32_t chat_template, std::uint32_t values, std::uint32_t more, const templates::Time& now);
   Bytes conversation() const { return {conversation_.rendered.text}; }
@@ -73,6 +78,15 @@ class Instance {
   };
   using Block = std::unique_ptr<std::byte, Free>;
 
+  /// The lists of a sequence's sampling, which view the memory.
+  struct Lists {
+    Lists(Block block, const SamplerLists& read) : memory(std::move(block)), lists(read) {}
+    Block memory;
+    SamplerLists lists;
+  };
+
+  /// Returns the options with the sequence's lists.
+  SamplerOptions with_lists(const SamplerOptions& numbers, std::uint32_t sequence) const;
   /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation.
   Status generate(Prompt& prompt, std::size_t begin, std::size_t size, std::string_view more, std::uint32_t sequence);
   /// Returns the memory for texts that the guide leaves.
@@ -86,6 +100,7 @@ class Instance {
   Block arena_;
   std::size_t arena_size_ = 0;
   Block staging_;
+  std::vector<std::unique_ptr<Lists>> lists_;  // by sequence; null: the default
   std::size_t staging_size_ = 0;
   Session* session_ = nullptr;
   chat::Tokens conversation_;         // in the session's memory for texts

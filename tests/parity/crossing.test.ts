@@ -7,6 +7,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { generated } from '../../scripts/gen-boundary.mjs';
 import { kvTypes, regions } from '../../web/src/boundary.gen.js';
+import type { SamplerOptions } from '../../web/src/boundary.gen.js';
+import type { SamplingLists } from '../../web/src/contract.js';
 import type { EngineModule } from '../../web/src/wasm/engine.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import { Fed, convert, folder, program, stage, startModule, stories } from './module.js';
@@ -25,9 +27,18 @@ beforeEach(async () => {
   fed = new Fed({ module, memory }, file);
 });
 
+/** Returns the tokens that the native program generates after three tokens. */
+function native(...how: string[]): number[] {
+  const model = convert('models/stories', 'stories-8bit.qsf');
+  const receipt = join(folder, 'crossing.json');
+  const all = [model, '--tokens', '5,6,7', '--ignore-eos', '--receipt', receipt, ...how];
+  execFileSync(program('qsf-run'), all, { stdio: 'ignore' });
+  return (JSON.parse(readFileSync(receipt, 'utf8')) as { generated_tokens: number[] }).generated_tokens;
+}
+
 /** The fields of an interface among the declarations. */
 function fields(type: string): string[] {
-  const text = generated()['web/src/boundary.gen.ts']!;
+  const text = generated()['web/src/session.gen.ts']!;
   const body = new RegExp(`interface ${type} \\{\\n((?:.|\\n)*?)\\n\\}`).exec(text)![1]!;
   return [...body.matchAll(/^ {2}(\w+)[:(]/gm)].map(([, name]) => name!);
 }
@@ -87,15 +98,63 @@ describe('what goes in', () => {
       );
       return fed.generate().tokens;
     };
-    const native = (seed: number) => {
-      const model = convert('models/stories', 'stories-8bit.qsf');
-      const receipt = join(folder, 'seed.json');
-      const how = ['--tokens', '5,6,7', '--temperature', '2', '--top-k', '0', '--top-p', '1', '--ignore-eos'];
-      const all = [model, ...how, '-n', '24', '--seed', String(seed), '--receipt', receipt];
-      execFileSync(program('qsf-run'), all, { stdio: 'ignore' });
-      return (JSON.parse(readFileSync(receipt, 'utf8')) as { generated_tokens: number[] }).generated_tokens;
+    const how = ['--temperature', '2', '--top-k', '0', '--top-p', '1', '-n', '24'];
+    for (const seed of [1, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER])
+      expect(made(seed)).toEqual(native(...how, '--seed', String(seed)));
+  });
+
+  it('are the options and lists of sampling', () => {
+    expect(fed.open(MEMORY)).toBeUndefined();
+    const made = (options: Partial<SamplerOptions>, lists: Partial<SamplingLists> = {}) => {
+      fed.session.rewind(0, 0);
+      expect(fed.sampling({ biases: [], samplers: undefined, breakers: undefined, ...lists })).toBeUndefined();
+      expect(fed.start([5, 6, 7], { maxTokens: 40, ignoreEos: true, ...options })).toBeUndefined();
+      return fed.generate().tokens;
     };
-    for (const seed of [1, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER]) expect(made(seed)).toEqual(native(seed));
+    const all: [Partial<SamplerOptions>, Partial<SamplingLists>, string][] = [
+      [
+        { temperature: 1.5, topK: 0, topP: 1, minP: 0.02, typicalP: 0.95, topNSigma: 2.5 },
+        { samplers: ['top_n_sigma', 'typical_p', 'min_p', 'temperature'] },
+        '--temp 1.5 --top-k 0 --top-p 1 --min-p 0.02 --typical 0.95 --top-nsigma 2.5 --samplers top_n_sigma;typ_p;min_p;temp',
+      ],
+      [
+        { temperature: 2, repetitionPenalty: 1.2, presencePenalty: 0.3, frequencyPenalty: -0.1, repeatLastN: 20 },
+        {
+          biases: [
+            [300, 2.5],
+            [301, -Infinity],
+          ],
+        },
+        '--temp 2 --repeat-penalty 1.2 --presence-penalty 0.3 --frequency-penalty -0.1 --repeat-last-n 20 -l 300+2.5 -l 301-inf',
+      ],
+      [
+        { temperature: 2, dryMultiplier: 0.8, dryAllowedLength: 1, xtcProbability: 0.5, xtcThreshold: 0.02 },
+        { breakers: [' the', 'a'] },
+        '--temp 2 --dry-multiplier 0.8 --dry-allowed-length 1 --xtc-probability 0.5 --xtc-threshold 0.02',
+      ],
+      [
+        { dynatempRange: 0.5, dynatempExponent: 0.7, mirostat: 1, mirostatTau: 4 },
+        {},
+        '--dynatemp-range 0.5 --dynatemp-exp 0.7 --mirostat 1 --mirostat-ent 4',
+      ],
+      [{ mirostat: 2, mirostatTau: 6, mirostatEta: 0.3 }, {}, '--mirostat 2 --mirostat-ent 6 --mirostat-lr 0.3'],
+    ];
+    for (const [options, lists, how] of all) {
+      const breakers = (lists.breakers ?? []).flatMap((text) => ['--dry-sequence-breaker', text]);
+      expect(made({ ...options, seed: 3 }, lists), how).toEqual(
+        native('-n', '40', '--seed', '3', ...how.split(' '), ...breakers),
+      );
+    }
+    // The next generation has the lists that it is given, or none.
+    expect(made({ temperature: 0 }, { biases: [[300, 1e9]] })).toEqual(Array(40).fill(300));
+    expect(made({ temperature: 0 })).toEqual(native('-n', '40', '--temp', '0'));
+    expect(fed.sampling({ biases: [], samplers: ['no' as never], breakers: undefined })).toMatchObject({
+      sentence: "there is no sampler 'no'",
+    });
+    expect(
+      fed.sampling({ biases: [[2048, 1]], samplers: ['top_k', 'top_k'], breakers: Array(17).fill('x') }),
+    ).toBeUndefined();
+    expect(fed.start([5], {})).toMatchObject({ sentence: 'the sampler top_k is named twice' });
   });
 
   it('are a text and stop strings', () => {

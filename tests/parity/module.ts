@@ -16,6 +16,7 @@ import type {
   Session,
   Step,
 } from '../../web/src/boundary.gen.js';
+import type { SamplingLists } from '../../web/src/contract.js';
 import type { EngineModule } from '../../web/src/wasm/engine.js';
 import type { CreateModule } from '../../web/src/wasm/wasm.js';
 
@@ -90,10 +91,18 @@ export class Fed {
     return step;
   }
 
+  /** Sets the lists of sampling; gives what failed. */
+  sampling({ biases, samplers, breakers }: SamplingLists): Failure | undefined {
+    const [names, texts] = [samplers, breakers].map((all) => zeroEnded(all ?? []));
+    const pairs = biases.flatMap(([id, bias]) => [ids([id]), new Uint8Array(Float32Array.of(bias).buffer)]);
+    stage(this.session, ...pairs, names!, texts!);
+    return this.session.sampling(0, biases.length, samplers && names!.length, breakers && texts!.length);
+  }
+
   /** Begins a generation; gives what failed. */
   start(prompt: string | number[], options: Partial<SamplerOptions & PromptOptions> = {}, stops: string[] = []) {
     const body = typeof prompt === 'string' ? new TextEncoder().encode(prompt) : ids(prompt);
-    const ends = new TextEncoder().encode(stops.map((text) => `${text}\0`).join(''));
+    const ends = zeroEnded(stops);
     stage(this.session, body, ends);
     const [size, tokens] = typeof prompt === 'string' ? [body.length, 0] : [0, prompt.length];
     const [sampler, how] = [checkOptions(samplerOptions, options), checkOptions(promptOptions, options)];
@@ -110,6 +119,8 @@ export class Fed {
     }
   }
 }
+
+const zeroEnded = (texts: string[]) => new TextEncoder().encode(texts.map((text) => `${text}\0`).join(''));
 
 const ids = (tokens: number[]) => new Uint8Array(Uint32Array.from(tokens).buffer);
 

@@ -5,7 +5,7 @@ import { promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { generateRequest } from '../../web/src/page/requests.js';
-import type { ResponseFormat } from '../../web/src/types.js';
+import type { GenerateOptions, ResponseFormat } from '../../web/src/types.js';
 import { fakeEngine } from './fake-engine.js';
 import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
@@ -116,6 +116,27 @@ describe('responseFormat', () => {
 });
 
 describe('the engine', () => {
+  it('gets the lists of sampling of each generation', () => {
+    const { engine, instance } = fakeEngine();
+    const start = (given: GenerateOptions) => {
+      engine.start(generateRequest('x', given));
+    };
+    start({ logitBias: { 5: -Infinity, 9: 1.5 }, samplers: ['top_k', 'xtc'], drySequenceBreakers: ['ä', '\n'] });
+    expect(instance.lists).toEqual({
+      biases: [
+        [5, -Infinity],
+        [9, 1.5],
+      ],
+      samplers: ['top_k', 'xtc'],
+      breakers: ['ä', '\n'],
+    });
+    start({ samplers: [] });
+    expect(instance.lists).toEqual({ biases: [], samplers: [], breakers: undefined });
+    start({});
+    expect(instance.lists).toEqual({ biases: [], samplers: undefined, breakers: undefined });
+    expect(instance.text).toBe('x');
+  });
+
   const options = { ...checkOptions(samplerOptions, {}), ...checkOptions(promptOptions, {}), stop: ['end'] };
   const chat = { template: 'T', values: '{"messages":[]}', more: '{}' };
 

@@ -18,15 +18,17 @@ import type {
   SessionStats,
   Step,
 } from '../../web/src/boundary.gen.js';
-import type { ChatRequest } from '../../web/src/contract.js';
-import { expect } from 'vitest';
-
+import type { ChatRequest, SamplingLists } from '../../web/src/contract.js';
 import { Engine } from '../../web/src/wasm/engine.js';
-import { tick } from '../../web/src/worker/tick.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
+import { stagedLists } from './staged.js';
+import type { StagedSizes } from './staged.js';
+import { pause } from './waiting.js';
+
+export { pause, stays, until } from './waiting.js';
 
 /** Where the fake puts what it reads and what is staged, and how much that may be. */
 const ARENA = 65_536;
@@ -94,6 +96,8 @@ export class FakeSession implements Session {
   text = '';
   ids: number[] = [];
   stops: string[] = [];
+  /** Of the last sampling(). */
+  lists: SamplingLists = { biases: [], samplers: undefined, breakers: undefined };
   /** Of the last guide() and converse(). */
   grammar: { kind: GrammarKind; text: string } | undefined;
   chat: ChatRequest | undefined;
@@ -256,6 +260,10 @@ export class FakeSession implements Session {
 
   guide(kind: GrammarKind | undefined, size: number): undefined {
     this.grammar = kind && { kind, text: this.#text(0, size) };
+  }
+
+  sampling(_: number, ...sizes: StagedSizes): undefined {
+    this.lists = stagedLists(this.#bytes.slice(STAGING), ...sizes);
   }
 
   converse(template: number, values: number, more: number): undefined {
@@ -472,25 +480,4 @@ export class FakeSource implements ByteSource {
     this.calls.push('close');
     this.release();
   }
-}
-
-/** A turn of the event loop and more. */
-export const pause = (ms = 1) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-/** Turns of the event loop: more than any chain of messages and promises in the package has. */
-const TURNS = 40;
-
-/** Expects that `holds` while everything that is due comes: messages, timers and promises, in many turns of the event loop. */
-export async function stays(holds: () => boolean): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) {
-    expect(holds(), `in turn ${String(turn)}`).toBe(true);
-    await tick();
-    await pause(0);
-  }
-  expect(holds()).toBe(true);
-}
-
-/** Waits until `done`; the test's own time limit ends it otherwise. */
-export async function until(done: () => boolean): Promise<void> {
-  while (!done()) await pause();
 }

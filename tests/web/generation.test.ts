@@ -2,25 +2,19 @@ import './fair-channel.js';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { End } from '../../web/src/boundary.gen.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
+import { checkOptions } from '../../web/src/page/options.js';
 import { Generation } from '../../web/src/worker/generation.js';
 import { Runner } from '../../web/src/worker/runner.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
 
 const request: GenerateRequest = {
-  ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 5, addBos: true, special: true, ignoreEos: false },
-  ...{
-    logitsHash: false,
-    allLogits: false,
-    logitsFrom: 0,
-    temperature: 0,
-    topK: 0,
-    topP: 1,
-    repetitionPenalty: 1,
-    seed: 42,
-  },
+  ...checkOptions(samplerOptions, { temperature: 0, topK: 0, topP: 1, seed: 42 }),
+  ...checkOptions(promptOptions, { maxTokens: 5 }),
+  ...{ prompt: 'Once', stop: [], continue: false },
 };
 /** As many pieces as may wait for the page. */
 const AHEAD = 16;

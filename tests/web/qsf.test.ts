@@ -43,7 +43,11 @@ describe('generate()', () => {
     expect(backend.starts[0]).toEqual({
       ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 256, addBos: true, special: true, ignoreEos: false },
       ...{ logitsHash: false, allLogits: false, logitsFrom: 0 },
-      ...{ temperature: 0.7, topK: 40, topP: 0.9, repetitionPenalty: 1, seed: 7 },
+      ...{ temperature: 0.7, topK: 40, topP: 0.9, minP: 0, typicalP: 1, topNSigma: -1, seed: 7 },
+      ...{ repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0, repeatLastN: -1 },
+      ...{ dryMultiplier: 0, dryBase: 1.75, dryAllowedLength: 2, dryPenaltyLastN: -1 },
+      ...{ xtcProbability: 0, xtcThreshold: 0.1, dynatempRange: 0, dynatempExponent: 1 },
+      ...{ mirostat: 0, mirostatTau: 5, mirostatEta: 0.1 },
     });
     backend.will([]);
     await collect(llm, { stop: 'end', maxTokens: 3 });

@@ -2,7 +2,9 @@ import './fair-channel.js';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
+import { promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import { QSFError } from '../../web/src/errors.js';
+import { checkOptions } from '../../web/src/page/options.js';
 import { Runner } from '../../web/src/worker/runner.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
 import { FakeSource, byteAt, fakeEngine, stays, until } from './fake-engine.js';
@@ -37,17 +39,9 @@ const open = () =>
 
 const start = (options: object = {}) =>
   runner.engine.start({
-    ...{ prompt: 'Once', stop: [], continue: false, maxTokens: 5, addBos: true, special: true, ignoreEos: false },
-    ...{
-      logitsHash: false,
-      allLogits: false,
-      logitsFrom: 0,
-      temperature: 0,
-      topK: 0,
-      topP: 1,
-      repetitionPenalty: 1,
-      seed: 0,
-    },
+    ...checkOptions(samplerOptions, { temperature: 0, topK: 0, topP: 1 }),
+    ...checkOptions(promptOptions, { maxTokens: 5 }),
+    ...{ prompt: 'Once', stop: [], continue: false },
     ...options,
   });
 

@@ -7,6 +7,7 @@ import type {
   OpenOptions,
   Pooling,
   PromptOptions,
+  SamplerKind,
   SamplerOptions,
 } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
@@ -53,10 +54,21 @@ export interface ChatRequest {
   more: string;
 }
 
+/** The lists of sampling; one that is undefined is the default. */
+export interface SamplingLists {
+  /** Token ids with the numbers that are added to their logits. */
+  biases: [number, number][];
+  /** The samplers in the order in which they are applied. */
+  samplers: SamplerKind[] | undefined;
+  /** Texts that end repetitions. */
+  breakers: string[] | undefined;
+}
+
 export interface GenerateRequest extends SamplerOptions, PromptOptions {
   prompt: string | Uint32Array | ChatRequest;
   /** The grammar that the text follows. */
   grammar?: { kind: GrammarKind; text: string } | undefined;
+  lists?: SamplingLists | undefined;
   stop: string[];
   continue: boolean;
 }

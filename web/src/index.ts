@@ -59,6 +59,7 @@ export type {
   PruneOptions,
   Region,
   ResponseFormat,
+  SamplerKind,
   Span,
   Stats,
   TemplateOptions,

@@ -7,10 +7,11 @@ import type {
   Pooling,
   PromptOptions,
   Region,
+  SamplerKind,
   SamplerOptions,
 } from './boundary.gen.js';
 
-export type { End, KvType, Pooling, Region };
+export type { End, KvType, Pooling, Region, SamplerKind };
 
 /** Options of which each may be omitted. Undefined means omitted. */
 export type Given<T> = { [K in keyof T]?: T[K] | undefined };
@@ -135,6 +136,21 @@ export type ResponseFormat =
 export interface GenerateOptions extends Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom'>> {
   /** Same model, options and seed: same tokens, on every machine. Default: random. */
   seed?: number | undefined;
+  /**
+   * Numbers that are added to the logits of tokens, by token id, as in OpenAI's interface. A token with -Infinity is
+   * never generated.
+   */
+  logitBias?: Readonly<Record<number, number>> | undefined;
+  /**
+   * The samplers in the order in which they are applied; one that is absent does nothing, whatever its options are.
+   * Default: all of them.
+   */
+  samplers?: readonly SamplerKind[] | undefined;
+  /**
+   * Texts that end repetitions for the sampler `dry`; at most 16. Default: a line end, a colon, a quotation mark and an
+   * asterisk.
+   */
+  drySequenceBreakers?: readonly string[] | undefined;
   /** Texts that may be generated. A model's text ends when it is one of them. Default: any. */
   responseFormat?: ResponseFormat | undefined;
   /** Generation ends before any of these strings; at most 8. */

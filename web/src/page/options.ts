@@ -22,7 +22,12 @@ export function checkOption<T>(name: string, rule: OptionRule<T>, value: T | und
 
 /** Returns one of a list's names, or undefined if none is given. Throws bad_argument. */
 export function checkName<T extends string>(name: string, names: readonly T[], value: T | undefined): T | undefined {
-  if (value === undefined || names.includes(value)) return value;
+  return value === undefined ? undefined : oneOf(name, names, value);
+}
+
+/** Returns one of a list's names. Throws bad_argument. */
+export function oneOf<T extends string>(name: string, names: readonly T[], value: T): T {
+  if (names.includes(value)) return value;
   throw new QSFError('bad_argument', `${name} is ${shown(value)}; it must be one of ${names.join(', ')}`);
 }
 

@@ -7,6 +7,7 @@ import type { ChatRequest, EmbedRequest, GenerateRequest, LoadRequest, Network, 
 import { QSFError, messageOf } from '../errors.js';
 import { absolute, keepsModels, ownFile } from '../platform.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf } from './options.js';
+import { LISTS, samplingLists } from './sampling.js';
 import type {
   ChatMessage,
   ChatOptions,
@@ -34,7 +35,7 @@ const LOAD = {
   ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, workerUrl: true, wasmUrl: true },
   ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true },
 } satisfies Names<LoadOptions>;
-const OF_GENERATION = { stop: true, signal: true, continue: true, responseFormat: true };
+const OF_GENERATION = { ...LISTS, stop: true, signal: true, continue: true, responseFormat: true };
 const GENERATE = { ...samplerOptions, ...promptOptions, ...OF_GENERATION } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
 };
@@ -118,6 +119,7 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
     ...checkOptions(promptOptions, { ...options, allLogits: false, logitsFrom: 0 }),
     prompt: promptOf(prompt),
     grammar: grammarOf(options.responseFormat),
+    lists: samplingLists(options),
     stop: stopsOf(options.stop ?? []),
     continue: checkKind('continue', 'boolean', options.continue) ?? false,
   };

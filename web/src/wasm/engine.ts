@@ -2,7 +2,7 @@
 import { regionNames } from '../boundary.gen.js';
 import type { Failure, KvType, LocalTime, OpenOptions, ReadRequest, Session } from '../boundary.gen.js';
 import { MiB, PAGE } from '../constants.js';
-import type { ChatRequest, EmbedRequest, GenerateRequest, WasmSource } from '../contract.js';
+import type { ChatRequest, EmbedRequest, GenerateRequest, SamplingLists, WasmSource } from '../contract.js';
 import { QSFError, errorName } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { errorNumbers } from '../errors.gen.js';
@@ -13,6 +13,8 @@ const SMALLEST = MiB + PAGE;
 
 /** The only sequence of a page's session. */
 export const SEQUENCE = 0;
+
+const NO_LISTS: SamplingLists = { biases: [], samplers: undefined, breakers: undefined };
 
 /** A module as wasm/bindings.cpp makes it. It has as many sessions as its memory has room for. */
 export interface EngineModule {
@@ -132,14 +134,15 @@ export class Engine {
    * Begins a generation. It continues the sequence if `continue` is set, and begins it anew otherwise. The answer to a
    * conversation continues the part of the sequence that begins the conversation.
    */
-  start({ prompt, grammar, stop, continue: goesOn, ...options }: GenerateRequest): void {
+  start({ prompt, grammar, lists = NO_LISTS, stop, continue: goesOn, ...options }: GenerateRequest): void {
     if (stop.some((text) => text.includes('\0'))) {
       throw new QSFError('bad_argument', 'A stop string holds a zero character.');
     }
+    this.#setLists(lists);
     const rules = this.#encoder.encode(grammar?.text ?? '');
     this.#stage([rules]);
     check(this.#session.guide(grammar?.kind, rules.length));
-    const stops = this.#encoder.encode(stop.map((text) => `${text}\0`).join(''));
+    const stops = this.#texts(stop);
     if (isChat(prompt)) {
       this.#converse(prompt);
       this.#stage([stops]);
@@ -224,6 +227,24 @@ export class Engine {
     }
     const body = this.#encoder.encode(text);
     return { body, size: body.length, tokens: 0 };
+  }
+
+  #setLists({ biases, samplers, breakers }: SamplingLists): void {
+    const ids = new Uint32Array(2 * biases.length);
+    const values = new Float32Array(ids.buffer);
+    for (const [i, [id, bias]] of biases.entries()) {
+      ids[2 * i] = id;
+      values[2 * i + 1] = bias;
+    }
+    const [names, texts] = [this.#texts(samplers ?? []), this.#texts(breakers ?? [])];
+    this.#stage([new Uint8Array(ids.buffer), names, texts]);
+    const [namesSize, textsSize] = [samplers && names.length, breakers && texts.length];
+    check(this.#session.sampling(SEQUENCE, biases.length, namesSize, textsSize));
+  }
+
+  /** Returns the bytes of texts, each with a zero byte at its end. */
+  #texts(texts: readonly string[]): Uint8Array {
+    return this.#encoder.encode(texts.map((text) => `${text}\0`).join(''));
   }
 
   /** Puts parts one after the other where the next call reads them, with room for more bytes. */

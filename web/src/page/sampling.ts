@@ -1,0 +1,54 @@
+// Checks the lists of sampling and makes the worker's request of them.
+import { samplerKinds } from '../boundary.gen.js';
+import type { SamplingLists } from '../contract.js';
+import { QSFError } from '../errors.js';
+import { checkKind, oneOf } from './options.js';
+import type { GenerateOptions } from '../types.js';
+
+const MOST_BREAKERS = 16;
+const MOST_ID = 0xffffffff;
+const MOST_BIAS = 3.4e38;
+
+export const LISTS = { logitBias: true, samplers: true, drySequenceBreakers: true };
+
+/** Returns the lists of the options, or undefined if none is given. Throws bad_argument. */
+export function samplingLists(options: GenerateOptions): SamplingLists | undefined {
+  const { logitBias, samplers, drySequenceBreakers } = options;
+  if (logitBias === undefined && samplers === undefined && drySequenceBreakers === undefined) return undefined;
+  return {
+    biases: biasesOf(logitBias ?? {}),
+    samplers: listOf('samplers', samplers)?.map((name) => oneOf('A name in samplers', samplerKinds, name)),
+    breakers: listOf('drySequenceBreakers', drySequenceBreakers)?.map(breaker),
+  };
+}
+
+function biasesOf(given: Readonly<Record<number, number>>): [number, number][] {
+  checkKind('logitBias', 'object', given);
+  const isList = Symbol.iterator in given;
+  if (!isList) return Object.entries(given).map(bias);
+  throw new QSFError('bad_argument', 'logitBias is a list or a Map; it must be an object with token ids as names');
+}
+
+function bias([name, value]: [string, number]): [number, number] {
+  const id = Number(name);
+  const isToken = /^\d+$/.test(name) && id <= MOST_ID;
+  const isBias = typeof value === 'number' && (Math.abs(value) <= MOST_BIAS || value === -Infinity);
+  if (isToken && isBias) return [id, value];
+  throw new QSFError(
+    'bad_argument',
+    `logitBias has ${JSON.stringify(name)}: ${String(value)}; it must have a number or -Infinity for each token id`,
+  );
+}
+
+function listOf<T>(name: string, list: readonly T[] | undefined): readonly T[] | undefined {
+  if (list === undefined || Array.isArray(list)) return list;
+  throw new QSFError('bad_argument', `${name} is ${JSON.stringify(list)}; it must be a list`);
+}
+
+function breaker(text: string, _: number, all: readonly string[]): string {
+  if (typeof text === 'string' && text !== '' && !text.includes('\0') && all.length <= MOST_BREAKERS) return text;
+  throw new QSFError(
+    'bad_argument',
+    `drySequenceBreakers is ${JSON.stringify(all)}; it must be a list of at most ${MOST_BREAKERS} texts, none empty`,
+  );
+}
