@@ -39,6 +39,13 @@ const enumerations = [
     type: 'SamplerKind',
   },
   {
+    macro: 'QSF_PART',
+    title: 'Parts of answers',
+    about: 'Kinds of parts of an answer, by number.',
+    list: 'answerParts',
+    type: 'AnswerPart',
+  },
+  {
     macro: 'QSF_KV_TYPE',
     title: 'Keys and values',
     about: 'Types of the KV cache, finest first, by number.',

@@ -88,6 +88,10 @@ struct Names<GrammarKind> {
   static constexpr auto& kAll = kGrammarNames;
 };
 template <>
+struct Names<AnswerPart> {
+  static constexpr auto& kAll = kPartNames;
+};
+template <>
 struct Names<KvType> {
   static constexpr auto& kAll = kKvNames;
 };
@@ -95,7 +99,7 @@ template <>
 struct Names<Region> {
   static constexpr std::array kAll{
 #define QSF_REGION(name, shown, meaning) std::string_view(#name),
-#include "qsf/base/boundary.def"
+#include "qsf/base/enumerations.def"
   };
 };
 

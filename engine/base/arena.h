@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "qsf/base/align.h"
-#include "qsf/base/boundary.h"
+#include "qsf/base/enumerations.h"
 #include "qsf/base/result.h"
 #include "qsf/base/try.h"
 

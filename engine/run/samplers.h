@@ -23,7 +23,7 @@ struct SamplerInput {
 /// Each does nothing with the defaults of its options, except top_k, temperature and top_p.
 namespace samplers {
 #define QSF_SAMPLER(name, meaning) void name(Candidates& candidates, const SamplerInput& in);
-#include "qsf/base/boundary.def"
+#include "qsf/base/enumerations.def"
 }  // namespace samplers
 
 /// Applies the samplers of the options in their order. With Mirostat, leaves out those that only remove candidates.

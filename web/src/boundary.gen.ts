@@ -70,6 +70,15 @@ export const samplerKinds = [
 ] as const;
 export type SamplerKind = (typeof samplerKinds)[number];
 
+/** Kinds of parts of an answer, by number. */
+export const answerParts = [
+  'text', // Text for the user.
+  'thought', // Text that the model writes for itself before it answers.
+  'call', // The name of a tool that the model calls.
+  'arguments', // The arguments of that call, a JSON object.
+] as const;
+export type AnswerPart = (typeof answerParts)[number];
+
 /** Types of the KV cache, finest first, by number. */
 export const kvTypes = [
   'f32', // Floats as computed.

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "qsf/base/boundary.h"
+#include "qsf/base/enumerations.h"
 #include "qsf/base/result.h"
 #include "qsf/file/layout.h"
 

@@ -16,7 +16,7 @@ namespace qsf {
 /// Every sampler once, in the default order.
 inline constexpr std::array kAllSamplers{
 #define QSF_SAMPLER(name, meaning) SamplerKind::name,
-#include "qsf/base/boundary.def"
+#include "qsf/base/enumerations.def"
 };
 /// The texts that end repetitions by default.
 inline constexpr std::array<std::string_view, 4> kDryBreakers{"\n", ":", "\"", "*"};
