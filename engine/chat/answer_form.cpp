@@ -8,10 +8,9 @@
 namespace qsf::chat {
 namespace {
 
-/// Marks of templates with headers, which state who speaks and where: gpt-oss's. There, what ends an answer in an
-/// earlier turn ends a thought too.
-constexpr std::string_view kHeaderStart = "<|start|>", kFinalMark = "<|channel|>final<|message|>",
-                           kHeaderEnd = "<|return|>";
+/// The token that ends an answer in templates with headers. There, what ends an answer in an earlier turn ends a
+/// thought too.
+constexpr std::string_view kHeaders = "<|channel|>final<|message|>", kHeaderEnd = "<|return|>";
 /// An answer that is found again in a rendered conversation.
 constexpr std::string_view kProbe = "QSFPROBE";
 constexpr std::string_view kProbed =
@@ -25,26 +24,16 @@ Result<std::span<const std::uint32_t>> ids_of(Session& session, std::string_view
   return std::span<const std::uint32_t>(ids.first(n));
 }
 
-}  // namespace
-
-Speech speech_after(std::span<const std::uint32_t> ids, std::uint32_t start,
-                    std::span<const std::uint32_t> final_mark) {
-  if (final_mark.empty()) return Speech::answer;
-  Speech now = Speech::header;
-  bool has_channel = false;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] == start || ids[i] == final_mark.front()) {
-      now = Speech::header;
-      has_channel = ids[i] == final_mark.front();
-    } else if (ids[i] == final_mark.back()) {
-      const std::span<const std::uint32_t> before = ids.first(i + 1);
-      const bool is_final =
-          before.size() >= final_mark.size() && std::ranges::equal(before.last(final_mark.size()), final_mark);
-      now = is_final || !has_channel ? Speech::answer : Speech::thought;
-    }
-  }
-  return now;
+/// Returns the token of a mark if it was added to the vocabulary; else Marks::kAsText.
+Result<std::uint32_t> token_of(Session& session, std::string_view mark, std::span<std::byte> memory) {
+  Block block(memory);
+  const Result<std::span<const std::uint32_t>> ids = ids_of(session, mark, true, block);
+  if (!ids && ids.error().code == ErrorCode::out_of_memory) return ids.error();
+  const bool is_token = ids && ids->size() == 1 && session.is_added(ids->front());  // no ids: it cannot be spelled
+  return is_token ? ids->front() : answers::Marks::kAsText;
 }
+
+}  // namespace
 
 Result<AnswerForm> AnswerForm::read(Session& session, const Conversation& conversation, std::span<std::byte> memory) {
   Block whole(memory);
@@ -58,8 +47,7 @@ Result<AnswerForm> AnswerForm::read(Session& session, const Conversation& conver
   } else if (probed.error().code != ErrorCode::template_refusal && probed.error().code != ErrorCode::bad_template) {
     return probed.error();
   }
-  const std::string_view text = template_of(session, conversation);
-  if (text.find(kFinalMark) != text.npos) QSF_TRY(form.read_headers(session, memory));
+  QSF_TRY(form.read_marks(session, template_of(session, conversation), memory));
   return form;
 }
 
@@ -86,41 +74,20 @@ Status AnswerForm::read_end(Session& session, std::string_view text, std::span<s
   return {};
 }
 
-Status AnswerForm::read_headers(Session& session, std::span<std::byte> memory) {
-  Block rest(memory);
-  QSF_LET(mark, ids_of(session, kFinalMark, true, rest));
-  QSF_LET(begin, ids_of(session, kHeaderStart, true, rest));
-  QSF_LET(end, ids_of(session, kHeaderEnd, true, rest));
-  if (end.size() == 1) {
-    end_.front() = end.front();
-    n_ends_ = 1;
+Status AnswerForm::read_marks(Session& session, std::string_view chat_template, std::span<std::byte> memory) {
+  for (std::size_t i = 0; i < answers::kMarks; ++i) {
+    const std::string_view text = answers::mark_text(i);
+    if (text.empty()) continue;
+    QSF_LET(token, token_of(session, text, memory));
+    marks_.tokens[i] = token;
   }
-  n_mark_ = std::min(mark.size(), kMaxMark);
-  std::ranges::copy(mark.last(n_mark_), final_mark_.begin());
-  if (!begin.empty()) start_ = begin.front();
+  marks_.add_rows(chat_template);
+  if (chat_template.find(kHeaders) == chat_template.npos) return {};
+  QSF_LET(end, token_of(session, kHeaderEnd, memory));
+  if (end == answers::Marks::kAsText) return {};
+  end_.front() = end;
+  n_ends_ = 1;
   return {};
-}
-
-std::string_view AnswerForm::remembered(const Session& session, std::span<const std::uint32_t> ids,
-                                        std::string_view text) const {
-  const auto mark = std::ranges::find_end(ids, final_mark());
-  if (n_mark_ != 0 && !mark.empty()) {
-    const auto said = ids.subspan(static_cast<std::size_t>(mark.end() - ids.begin()));
-    std::size_t bytes = 0;
-    for (const std::uint32_t id : said) bytes += session.detokenize(id).size();
-    std::string_view tail = text.substr(text.size() - std::min(bytes, text.size()));
-    const std::string_view whole = tail;
-    bool same = tail.size() == bytes;
-    for (const std::uint32_t id : said) {
-      const std::string_view piece = session.detokenize(id);
-      same = same && tail.starts_with(piece);
-      tail.remove_prefix(std::min(piece.size(), tail.size()));
-    }
-    if (same) text = whole;
-  }
-  // The template writes the space in front of an answer, so the one with which the first word begins is removed.
-  if (space_ && text.starts_with(' ')) text.remove_prefix(1);
-  return text;
 }
 
 }  // namespace qsf::chat

@@ -333,6 +333,8 @@ std::string_view Session::detokenize(std::uint32_t token) const {
 
 bool Session::is_end(std::uint32_t token) const { return impl_->model.config.is_end(token); }
 
+bool Session::is_added(std::uint32_t token) const { return impl_->model.tokenizer.is_added(token); }
+
 std::optional<std::uint32_t> Session::begin_token() const {
   const Model& m = impl_->model;
   if (!m.tokenizer.open_for_use() || !m.tokenizer.add_bos() || m.config.bos >= m.config.vocab_size) return {};

@@ -230,4 +230,8 @@ std::string_view Tokenizer::bytes(std::uint32_t id) const {
 
 bool Tokenizer::is_control(std::uint32_t id) const { return id < n_tokens_ && type(id) == TokenType::control; }
 
+bool Tokenizer::is_added(std::uint32_t id) const {
+  return is_control(id) || (id < n_tokens_ && type(id) == TokenType::user_defined);
+}
+
 }  // namespace qsf

@@ -185,6 +185,8 @@ class Session {
   std::string_view detokenize(std::uint32_t token) const;
   /// Whether the token is one of the model's own ends.
   bool is_end(std::uint32_t token) const;
+  /// Whether the token was added to the vocabulary, such as <|im_start|>. An ordinary text does not become one.
+  bool is_added(std::uint32_t token) const;
   /// Returns the token that the model expects before a text; empty if it expects none.
   std::optional<std::uint32_t> begin_token() const;
   /// Returns a text of the file's metadata by its key (kMetaChatTemplate, kMetaChatTokens), or an empty text. Valid as

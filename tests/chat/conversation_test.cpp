@@ -1,5 +1,7 @@
 #include "qsf/chat/conversation.h"
 
+#include <set>
+
 #include "chat/talking_model.h"
 #include "qsf/chat/answer_form.h"
 #include "tests/support/error_of.h"
@@ -153,34 +155,31 @@ TEST(AnswerForm, ReadsHowATemplateEndsAnAnswer) {
   EXPECT_TRUE(refusing->end_tokens().empty() && refusing->stop().empty());
 }
 
-TEST(AnswerForm, RemembersTheFinalPartOfAnAnswerWithHeaders) {
+TEST(AnswerForm, EndsAnswersWithHeadersByTheirToken) {
   const SmallFile file = talking_model(
-      "{% for m in messages %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|return|>{% endfor %}");
+      "{% for m in messages %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|im_end|>{% endfor %}");
   Host host(file.bytes, 8 * kMiB, {});
   const auto form = AnswerForm::read(*host.session, {}, host.session->text_memory());
   ASSERT_TRUE(form) << form.error().sentence;
-  EXPECT_EQ(vector_of(form->end_tokens()), std::vector<std::uint32_t>{kStart + 5});
-  const std::vector<std::uint32_t> ids = ids_of("#3thought#4hm#2assistant#3final#4yes");
-  EXPECT_EQ(form->remembered(*host.session, ids, "hmyes"), "yes");
-  EXPECT_EQ(form->remembered(*host.session, ids, "other"), "other");
-  EXPECT_EQ(form->speech(ids), Speech::answer);
-  EXPECT_EQ(form->speech(std::span(ids).first(10)), Speech::thought);
-  EXPECT_EQ(form->speech(std::span(ids).first(3)), Speech::header);
+  EXPECT_EQ(vector_of(form->end_tokens()), std::vector<std::uint32_t>{kStart + 5})
+      << "earlier turns end in another way";
 }
 
-/// In the words of gpt-oss: 1 <|start|>, 2 <|channel|>, 3 <|message|>, 4 <|end|>, 20 analysis, 21 final, 22 assistant.
-TEST(Speech, FollowsHeaders) {
-  const std::vector<std::uint32_t> mark{2, 21, 3};
-  const std::vector<std::uint32_t> ids{2, 20, 3, 30, 31, 4, 1, 22, 2, 21, 3, 32, 21, 33};
-  const auto after = [&](std::size_t n) { return speech_after(std::span(ids).first(n), 1, mark); };
-  for (std::size_t n = 0; n <= ids.size(); ++n) {
-    const Speech expected = n >= 11 ? Speech::answer : n >= 3 && n <= 6 ? Speech::thought : Speech::header;
-    EXPECT_EQ(after(n), expected) << n;
+TEST(AnswerForm, KnowsMarksByTheTemplateAndByTheirTokens) {
+  const SmallFile file = talking_model("<tool_call> <arg_key> {{ messages[0].content }}");
+  Host host(file.bytes, 8 * kMiB, {});
+  const auto form = AnswerForm::read(*host.session, {}, host.session->text_memory());
+  ASSERT_TRUE(form) << form.error().sentence;
+  const answers::Marks& marks = form->marks();
+  std::set<std::string_view> rows;
+  for (std::size_t i = 0; i < answers::kMarks; i += 2) {
+    if (marks.has(i / 2)) rows.insert(answers::mark_text(i));
   }
-  EXPECT_EQ(speech_after(std::vector<std::uint32_t>{1, 22, 3}, 1, mark), Speech::answer);
-  EXPECT_EQ(speech_after(std::vector<std::uint32_t>{3}, 1, mark), Speech::answer);
-  EXPECT_EQ(speech_after(std::vector<std::uint32_t>{21, 3, 2}, 1, mark), Speech::header);
-  EXPECT_EQ(speech_after(ids, 1, {}), Speech::answer);
+  EXPECT_EQ(rows, (std::set<std::string_view>{"<tool_call>", "<arg_key>", "<think>", "<|channel|>"}));
+  EXPECT_EQ(answers::mark_text(marks.find(kStart + 6)), "<tool_call>");
+  EXPECT_EQ(answers::mark_text(marks.find(kStart + 9)), "</think>");
+  EXPECT_EQ(marks.find(kStart), answers::kMarks) << "no mark of answers";
+  EXPECT_EQ(marks.find(answers::Marks::kAsText), answers::kMarks);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A small file with a chat template, whose tokens are letters and the marks of ChatML and gpt-oss.
+// A small file with a chat template, whose tokens are letters and the marks of ChatML, gpt-oss and Qwen.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,12 @@
 
 namespace qsf::chat::test {
 
-inline constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz .,<>/|_:[]0123456789\"{}\nA";
-inline constexpr std::uint32_t kStart = 3, kEnd = 4, kFirstLetter = 9;  // ids 3 to 8 are the marks below
-inline constexpr std::string_view kMarks[] = {"<|im_start|>", "<|im_end|>",  "<|start|>",
-                                              "<|channel|>",  "<|message|>", "<|return|>"};
+inline constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz .,<>/|_:[]0123456789\"{}\nA=";
+inline constexpr std::uint32_t kStart = 3, kEnd = 4, kFirstLetter = 13;  // ids 3 to 12 are the marks below
+inline constexpr std::string_view kMarks[] = {"<|im_start|>", "<|im_end|>", "<|start|>",   "<|channel|>",
+                                              "<|message|>",  "<|return|>", "<tool_call>", "</tool_call>",
+                                              "<think>",      "</think>"};
+inline constexpr std::uint32_t kFirstPrinted = kStart + 6;  // this mark and those after it are shown in texts
 inline constexpr std::string_view kChatMl =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + ':' + m.content + '<|im_end|>' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}";
@@ -25,7 +27,10 @@ inline testing::SmallFile talking_model(std::string_view chat_template, bool add
   source.kind = TokenizerKind::spm_bpe;
   source.add_bos = add_bos;
   source.tokens = {{"<unk>", 0, TokenType::unknown}, {"<s>", 0, TokenType::control}, {"</s>", 0, TokenType::control}};
-  for (const std::string_view mark : kMarks) source.tokens.push_back({std::string(mark), 0, TokenType::control});
+  for (const std::string_view mark : kMarks) {
+    const bool printed = source.tokens.size() >= kFirstPrinted;
+    source.tokens.push_back({std::string(mark), 0, printed ? TokenType::user_defined : TokenType::control});
+  }
   for (const char c : kLetters) source.tokens.push_back({c == ' ' ? "▁" : std::string(1, c)});
   testing::SmallOptions options;
   options.vocab_size = static_cast<std::uint32_t>((source.tokens.size() + 15) / 16 * 16);

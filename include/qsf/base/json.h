@@ -43,20 +43,24 @@ class Document {
   Table<Value> values_;
 };
 
+/// Gives a byte of a string in JSON, escaped if it must be, to `put`.
+template <class Put>
+void write_byte(char c, Put& put) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte < ' ') {
+    for (const char escape : {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]}) put(escape);
+    return;
+  }
+  if (c == '"' || c == '\\') put('\\');
+  put(c);
+}
+
 /// Gives the bytes of a string in JSON, with its quotes and escapes, to `put`.
 template <class Put>
 void write_text(std::string_view text, Put put) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   put('"');
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < ' ') {
-      for (const char escape : {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]}) put(escape);
-      continue;
-    }
-    if (c == '"' || c == '\\') put('\\');
-    put(c);
-  }
+  for (const char c : text) write_byte(c, put);
   put('"');
 }
 

@@ -1,4 +1,4 @@
-// The form that a chat template gives to answers: their ends, and for templates with headers the reader of each part.
+// The form that a chat template gives to answers: their ends, and the marks around their parts.
 #pragma once
 
 #include <array>
@@ -6,20 +6,10 @@
 #include <span>
 #include <string_view>
 
+#include "qsf/answers/marks.h"
 #include "qsf/chat/conversation.h"
 
 namespace qsf::chat {
-
-/// The reader of a part of an answer, in templates with headers.
-enum class Speech : std::uint8_t {
-  answer,   // the user
-  thought,  // the model itself
-  header,   // nobody: it states who speaks, and where
-};
-
-/// Returns the reader of the text after `ids`. A header begins with `start`, or with the first token of `final_mark`,
-/// which names a channel, and ends with its last. An answer follows all of `final_mark`, or a header without a channel.
-Speech speech_after(std::span<const std::uint32_t> ids, std::uint32_t start, std::span<const std::uint32_t> final_mark);
 
 class AnswerForm {
  public:
@@ -34,25 +24,22 @@ class AnswerForm {
   /// Returns the text for Prompt::stops if the template ends an answer with a text that is no token here; otherwise
   /// empty.
   std::string_view stop() const { return {stop_.data(), stop_size_}; }
-  /// Returns the reader of the text after a sequence's `ids`.
-  Speech speech(std::span<const std::uint32_t> ids) const { return speech_after(ids, start_, final_mark()); }
-  /// Returns the part of an answer that the conversation remembers.
-  std::string_view remembered(const Session& session, std::span<const std::uint32_t> ids, std::string_view text) const;
+  /// Returns the marks that answers may have: those that occur in the template or are special tokens.
+  const answers::Marks& marks() const { return marks_; }
+  /// Whether the template writes a space before an answer, with which the first word begins too.
+  bool drops_space() const { return space_; }
 
  private:
-  static constexpr std::size_t kMaxMark = 8;   // tokens
   static constexpr std::size_t kMaxStop = 64;  // bytes, as in stop strings
 
-  std::span<const std::uint32_t> final_mark() const { return std::span(final_mark_).first(n_mark_); }
   Status read_end(Session& session, std::string_view text, std::span<std::byte> memory);
-  Status read_headers(Session& session, std::span<std::byte> memory);
+  Status read_marks(Session& session, std::string_view chat_template, std::span<std::byte> memory);
 
   std::array<std::uint32_t, 1> end_{};
-  std::array<std::uint32_t, kMaxMark> final_mark_{};
   std::array<char, kMaxStop> stop_{};
-  std::size_t n_ends_ = 0, n_mark_ = 0, stop_size_ = 0;
-  std::uint32_t start_ = kNoToken;  // with which an answer begins, if there are headers
-  bool space_ = false;              // the template writes a space before an answer
+  std::size_t n_ends_ = 0, stop_size_ = 0;
+  bool space_ = false;
+  answers::Marks marks_;
 };
 
 }  // namespace qsf::chat

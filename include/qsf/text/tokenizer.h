@@ -82,6 +82,7 @@ class Tokenizer {
   std::string_view bytes(std::uint32_t id) const;
 
   bool is_control(std::uint32_t id) const;             // such as begin and end: never printed
+  bool is_added(std::uint32_t id) const;               // a control or user-defined token: no merge makes it
   bool add_bos() const { return (flags_ & 1u) != 0; }  // the model expects its begin token before a prompt
   bool add_eos() const { return (flags_ & 8u) != 0; }  // and its end token after it
   /// Whether the tokens of a text begin with a space that it does not have. Hosts drop one space at the text's start.
