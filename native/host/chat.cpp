@@ -7,7 +7,7 @@ namespace qsf {
 namespace {
 
 /// Returns the variables of a conversation that asks for an answer.
-Result<std::string> question(std::span<const ChatMessage> messages) {
+Result<std::string> question(std::span<const ChatMessage> messages, std::string_view tools) {
   if (messages.empty()) return make_error(ErrorCode::bad_argument, "the conversation has no message");
   if (messages.back().role == "assistant") {
     return make_error(ErrorCode::bad_argument, "the conversation ends with an answer, so there is nothing to answer");
@@ -17,27 +17,38 @@ Result<std::string> question(std::span<const ChatMessage> messages) {
       return make_error(ErrorCode::bad_text, "message {} is not UTF-8", i);
     }
   }
-  return chat_variables(messages, true);
+  return chat_variables(messages, tools, true);
 }
 
 }  // namespace
 
 Result<Chat> Chat::open(Session& session, ChatSettings settings, std::span<std::byte> memory) {
   const chat::Conversation none{settings.chat_template, {}, settings.arguments, local_now()};
-  QSF_LET(answers, chat::AnswerForm::read(session, none, memory));
-  return Chat(std::move(settings), memory, answers);
+  const chat::TextMemory divided = chat::AnswerParts::divide(memory);
+  QSF_LET(answers, chat::AnswerForm::read(session, none, divided.conversations));
+  return Chat(std::move(settings), divided, answers);
 }
 
 Result<std::string> Chat::render(const Session& session, std::span<const ChatMessage> messages) const {
-  QSF_LET(values, question(messages));
-  QSF_LET(rendered, chat::render(session, conversation(values), memory_));
+  QSF_LET(values, question(messages, settings_.tools));
+  QSF_LET(rendered, chat::render(session, conversation(values), memory_.conversations));
   return std::string(rendered.text);
 }
 
 Result<std::vector<std::uint32_t>> Chat::tokenize(Session& session, std::span<const ChatMessage> messages) const {
-  QSF_LET(values, question(messages));
-  QSF_LET(tokens, chat::tokenize(session, conversation(values), memory_));
+  QSF_LET(values, question(messages, settings_.tools));
+  QSF_LET(tokens, chat::tokenize(session, conversation(values), memory_.conversations));
   return std::vector<std::uint32_t>(tokens.ids.begin(), tokens.ids.end());
+}
+
+Result<Question> Chat::ask(Session& session, std::span<const ChatMessage> messages,
+                           std::span<const std::string_view> stops) const {
+  QSF_LET(values, question(messages, settings_.tools));
+  const chat::Conversation asked = conversation(values);
+  QSF_LET(parts, chat::AnswerParts::open(session, answers_, asked, memory_.conversations, memory_.parts));
+  QSF_LET(tokens, chat::tokenize(session, asked, memory_.conversations));
+  QSF_TRY(parts.begin(tokens.rendered, stops));
+  return Question{{tokens.ids.begin(), tokens.ids.end()}, parts};
 }
 
 }  // namespace qsf

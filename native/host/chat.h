@@ -11,6 +11,7 @@
 
 #include "native/host/chat_template.h"
 #include "qsf/chat/answer_form.h"
+#include "qsf/chat/answer_parts.h"
 #include "qsf/engine.h"
 
 namespace qsf {
@@ -18,6 +19,13 @@ namespace qsf {
 struct ChatSettings {
   std::string chat_template = {};  // empty: the file's
   std::string arguments = {};      // a JSON object of further variables of the template; empty: none
+  std::string tools = {};          // a JSON list of tools that answers may call; empty: none
+};
+
+/// The ids of a conversation, and the reader of its answer.
+struct Question {
+  std::vector<std::uint32_t> ids;
+  chat::AnswerParts parts;
 };
 
 class Chat {
@@ -26,7 +34,7 @@ class Chat {
   /// without a chat template; bad_text without a tokenizer; bad_input if the arguments are not a JSON object.
   static Result<Chat> open(Session& session, ChatSettings settings, std::span<std::byte> memory);
 
-  /// Returns the ends and parts of answers.
+  /// Returns the ends and marks of answers.
   const chat::AnswerForm& answers() const { return answers_; }
 
   /// Returns the text of a conversation and of what asks for an answer. Fails with bad_argument if there is no message,
@@ -34,9 +42,13 @@ class Chat {
   Result<std::string> render(const Session& session, std::span<const ChatMessage> messages) const;
   /// Returns the ids of that text. Fails as chat::tokenize() does too.
   Result<std::vector<std::uint32_t>> tokenize(Session& session, std::span<const ChatMessage> messages) const;
+  /// Returns the ids of that text, and the reader of the answer, which the next call ends. `stops` are the prompt's.
+  /// Fails as tokenize() and chat::AnswerParts do.
+  Result<Question> ask(Session& session, std::span<const ChatMessage> messages,
+                       std::span<const std::string_view> stops) const;
 
  private:
-  Chat(ChatSettings settings, std::span<std::byte> memory, const chat::AnswerForm& answers)
+  Chat(ChatSettings settings, const chat::TextMemory& memory, const chat::AnswerForm& answers)
       : settings_(std::move(settings)), memory_(memory), answers_(answers) {}
 
   chat::Conversation conversation(std::string_view values) const {
@@ -44,7 +56,7 @@ class Chat {
   }
 
   ChatSettings settings_;
-  std::span<std::byte> memory_;
+  chat::TextMemory memory_;
   chat::AnswerForm answers_;
 };
 

@@ -9,13 +9,10 @@
 #include "system/program.h"
 
 namespace qsf {
-namespace {
 
 void append_json(std::string& out, std::string_view text) {
   json::write_text(text, [&out](char c) { out += c; });
 }
-
-}  // namespace
 
 Result<std::string> render_template(std::string_view text, const templates::Variables& variables) {
   const std::size_t bytes = templates::kUsualMemory + 16 * (variables.values.size() + text.size());
@@ -35,7 +32,7 @@ templates::Time local_now() {
           .second = natural(now.tm_sec)};
 }
 
-std::string chat_variables(std::span<const ChatMessage> messages, bool add_generation_prompt) {
+std::string chat_variables(std::span<const ChatMessage> messages, std::string_view tools, bool add_generation_prompt) {
   std::string out = "{\"messages\":[";
   for (const ChatMessage& message : messages) {
     if (&message != messages.data()) out += ',';
@@ -43,9 +40,12 @@ std::string chat_variables(std::span<const ChatMessage> messages, bool add_gener
     append_json(out, message.role);
     out += ",\"content\":";
     append_json(out, message.content);
+    if (!message.more.empty()) (out += ',') += message.more;
     out += '}';
   }
-  out += "],\"add_generation_prompt\":";
+  out += ']';
+  if (!tools.empty()) (out += ",\"tools\":") += tools;
+  out += ",\"add_generation_prompt\":";
   return out += add_generation_prompt ? "true}" : "false}";
 }
 

@@ -10,8 +10,9 @@
 namespace qsf {
 
 struct ChatMessage {
-  std::string_view role;     // system, user, assistant, or any other that the template knows
-  std::string_view content;  // UTF-8; a special token in it is ordinary text
+  std::string_view role;       // system, user, assistant, or any other that the template knows
+  std::string_view content;    // UTF-8; a special token in it is ordinary text
+  std::string_view more = {};  // further members in JSON, such as "tool_calls": [...]
 };
 
 /// Runs the template in memory of its own, for templates without a model. Errors: those of Template::parse() and
@@ -20,7 +21,9 @@ Result<std::string> render_template(std::string_view text, const templates::Vari
 
 /// Returns the local time.
 templates::Time local_now();
-/// Returns the variables of a conversation as a JSON object.
-std::string chat_variables(std::span<const ChatMessage> messages, bool add_generation_prompt);
+/// Adds a text as a string in JSON.
+void append_json(std::string& out, std::string_view text);
+/// Returns the variables of a conversation as a JSON object. `tools` is a list in JSON, or empty.
+std::string chat_variables(std::span<const ChatMessage> messages, std::string_view tools, bool add_generation_prompt);
 
 }  // namespace qsf

@@ -8,6 +8,7 @@
 #include "native/cli/messages.h"
 #include "native/cli/signal.h"
 #include "native/cli/terminal.h"
+#include "native/run/answer.h"
 #include "native/run/output.h"
 #include "native/run/report.h"
 #include "qsf/base/try.h"
@@ -15,7 +16,8 @@
 namespace qsf::run {
 namespace {
 
-constexpr std::string_view kSystem = "system", kUser = "user", kAssistant = "assistant";
+constexpr std::string_view kSystem = "system", kUser = "user", kAssistant = "assistant", kTool = "tool";
+constexpr std::size_t kLongestTools = 1 << 20;     // bytes
 constexpr std::size_t kLongestTemplate = 1 << 20;  // bytes
 constexpr std::string_view kHelp =
     "/undo forgets the last message and its answer, /reset all of them; Ctrl-C ends an answer, Ctrl-D, /exit or /quit "
@@ -31,8 +33,10 @@ class Conversation {
   }
 
   /// Fails if the template refuses the turns before the first message.
-  Status begin() const {
-    QSF_TRY(ids_with("x"));
+  Status begin() {
+    asked_.push_back({kUser, "x"});
+    QSF_TRY(question());
+    asked_.clear();
     return {};
   }
 
@@ -41,12 +45,14 @@ class Conversation {
     if (line == "/help") {
       note(kHelp);
     } else if (line == "/reset") {
-      turns_.resize(n_first_);
+      forget(n_first_);
       note("the conversation begins anew");
     } else if (line == "/undo" && turns_.size() == n_first_) {
       note("there is nothing to undo");
     } else if (line == "/undo") {
-      turns_.resize(turns_.size() - 2);
+      std::size_t n = turns_.size() - 1;  // the answer, and what it answers
+      while (n > n_first_ && turns_[n - 1].role != kAssistant) --n;
+      forget(n);
       note("the last message and its answer are forgotten");
     } else if (is_word(line)) {
       tell(make_error(ErrorCode::bad_argument, "there is no command {:.60}: {}", line, kHelp));
@@ -56,14 +62,39 @@ class Conversation {
     return true;
   }
 
-  Result<Generation> answer(const std::string& line) {
-    QSF_LET(ids, ids_with(line));
-    QSF_LET(rest, chat::feed_on(host_.session(), ids));
+  /// Takes a line as a message, or as the result of a call of the last answer. Returns whether an answer can follow.
+  bool take(const std::string& line) {
+    const std::vector<ToolCall>& calls = turns_.empty() ? none_ : turns_.back().calls;
+    if (calls.empty()) {
+      asked_ = {{kUser, line}};
+      return true;
+    }
+    const ToolCall& call = calls[asked_.size()];
+    std::string more = "\"tool_call_id\":\"" + call.id + "\",\"name\":";
+    append_json(more, call.name);
+    asked_.push_back({kTool, line, std::move(more)});
+    if (asked_.size() == calls.size()) return true;
+    note_result(calls[asked_.size()]);
+    return false;
+  }
+
+  Result<Generation> answer() {
+    const std::vector<Turn> asked = asked_;
+    Result<Question> asking = question();
+    asked_.clear();
+    if (!asking) return asking.error();
+    QSF_LET(rest, chat::feed_on(host_.session(), asking->ids));
     prompt_.tokens = rest;
-    QSF_LET(made, generate(host_, prompt_, {speaker(host_.session(), chat_.answers()), nullptr}, guide_));
-    turns_.push_back({kUser, line});
-    turns_.push_back(
-        {kAssistant, std::string(chat_.answers().remembered(host_.session(), made.generated_ids, made.text))});
+    Answer answer(o_, n_calls_);
+    Sinks sinks;
+    sinks.parts = &asking->parts;
+    sinks.part = [&answer](const chat::Part& part) { return answer.add(part); };
+    QSF_LET(made, generate(host_, prompt_, sinks, guide_));
+    QSF_TRY(answer.end());
+    turns_.insert(turns_.end(), asked.begin(), asked.end());
+    turns_.push_back({kAssistant, answer.content(), answer.more(), answer.calls()});
+    n_calls_ += answer.calls().size();
+    if (!answer.calls().empty()) note_result(answer.calls().front());
     return made;
   }
 
@@ -71,18 +102,31 @@ class Conversation {
   struct Turn {
     std::string_view role;
     std::string content;
+    std::string more = {};  // further members in JSON
+    std::vector<ToolCall> calls = {};
   };
 
   static bool is_word(std::string_view line) {
     return line.size() > 1 && line.front() == '/' &&
            std::ranges::all_of(line.substr(1), [](char c) { return c >= 'a' && c <= 'z'; });
   }
+  static void note_result(const ToolCall& call) {
+    note(make_error(ErrorCode::none, "the next message is the result of {:.60}; /undo forgets the call", call.name)
+             .sentence);
+  }
 
-  Result<std::vector<std::uint32_t>> ids_with(std::string_view line) const {
+  void forget(std::size_t n) {
+    turns_.resize(n);
+    asked_.clear();
+  }
+
+  /// Asks for an answer to what was asked after the turns.
+  Result<Question> question() const {
     std::vector<ChatMessage> messages;
-    for (const Turn& turn : turns_) messages.push_back({turn.role, turn.content});
-    messages.push_back({kUser, line});
-    return chat_.tokenize(host_.session(), messages);
+    for (const std::vector<Turn>* turns : {&turns_, &asked_}) {
+      for (const Turn& turn : *turns) messages.push_back({turn.role, turn.content, turn.more});
+    }
+    return chat_.ask(host_.session(), messages, prompt_.stops);
   }
 
   const Options& o_;
@@ -91,7 +135,10 @@ class Conversation {
   Prompt prompt_;
   chat::Guide* guide_;
   std::vector<Turn> turns_;
+  std::vector<Turn> asked_;  // a message, or results of calls, that no answer follows yet
+  const std::vector<ToolCall> none_;
   std::size_t n_first_ = 0;  // turns that no command removes
+  std::size_t n_calls_ = 0;  // so far
 };
 
 void note_end(const Options& o, const Generation& made, std::uint32_t max_seq_len) {
@@ -128,31 +175,33 @@ Json arguments_of(const Options& options) {
   return out;
 }
 
-Result<Chat> open_chat(const Options& options, Session& session, const chat::Guide* guide) {
-  QSF_LET(text, read_template(options));
-  const std::span<std::byte> memory = guide != nullptr ? guide->free() : session.text_memory();
-  return Chat::open(session, {std::move(text), arguments_of(options).dump()}, memory);
+Result<std::string> read_tools(const Options& options) {
+  if (options.tools_file.empty()) return std::string();
+  constexpr std::string_view kList =
+      "a JSON list of tools, such as [{\"type\": \"function\", \"function\": {\"name\": ...}}]";
+  QSF_LET(tools, read_json(options.tools_file, kLongestTools, "--tools", kList));
+  const auto is_tool = [](const Json& tool) {
+    const Json& function = tool.contains("function") ? tool["function"] : tool;
+    return function.is_object() && function.contains("name") && function["name"].is_string();
+  };
+  if (!tools.is_array() || !std::ranges::all_of(tools, is_tool)) {
+    return make_error(ErrorCode::bad_input, "{} is not {}", options.tools_file, kList);
+  }
+  return tools.dump();
 }
 
-Result<std::vector<std::uint32_t>> ask(const Options& options, Host& host, const Chat& chat) {
+Result<Chat> open_chat(const Options& options, Session& session, const chat::Guide* guide) {
+  QSF_LET(text, read_template(options));
+  QSF_LET(tools, read_tools(options));
+  const std::span<std::byte> memory = guide != nullptr ? guide->free() : session.text_memory();
+  return Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory);
+}
+
+Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops) {
   std::vector<ChatMessage> messages;
   if (options.system_prompt) messages.push_back({kSystem, *options.system_prompt});
   messages.push_back({kUser, *options.prompt});
-  return chat.tokenize(host.session(), messages);
-}
-
-std::function<Status(std::string_view)> speaker(const Session& session, const chat::AnswerForm& form) {
-  return [&session, &form, thinks = false](std::string_view piece) mutable -> Status {
-    const chat::Speech speech = form.speech(session.tokens());
-    if (speech == chat::Speech::thought) {
-      think(piece);
-      thinks = true;
-      return {};
-    }
-    if (speech == chat::Speech::header) return {};
-    if (std::exchange(thinks, false)) think("\n\n");
-    return show(piece);
-  };
+  return chat.ask(host.session(), messages, stops);
 }
 
 int converse(const Options& o, Host& host, Prompt prompt, chat::Guide* guide) {
@@ -180,14 +229,14 @@ int converse(const Options& o, Host& host, Prompt prompt, chat::Guide* guide) {
       tell_left_out(make_error(ErrorCode::context_full, "the line is longer than the context can hold"));
       continue;
     }
-    if (line.empty() || talk.command(line)) continue;
-    const Result<Generation> made = talk.answer(line);
+    if (line.empty() || talk.command(line) || !talk.take(line)) continue;
+    const Result<Generation> made = talk.answer();
     if (!made && made.error().code != ErrorCode::cancelled) {
       if (!is_of_a_line(made.error().code)) return fail(made.error());
       tell_left_out(made.error());
       continue;
     }
-    if (const Status shown = show("\n"); !shown) return fail(shown.error());
+    if (!made) (void)show("\n");
     if (made) note_end(o, *made, session.stats().max_seq_len);
     if (made && o.verbose) print_speed(stderr, *made, host);
     if (cancelled() && (caught_signal() != SIGINT || interrupts() > 1)) break;

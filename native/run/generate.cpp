@@ -6,6 +6,35 @@
 #include "qsf/base/try.h"
 
 namespace qsf::run {
+namespace {
+
+/// Gives the parts of an answer to a sink that may fail.
+class PartReader {
+ public:
+  explicit PartReader(const Sinks& sinks) : sinks_(sinks) {}
+
+  Status token(std::uint32_t id) {
+    if (sinks_.parts != nullptr) sinks_.parts->token(id, sink());
+    return status_;
+  }
+  Status end() {
+    if (sinks_.parts != nullptr) sinks_.parts->end(sink());
+    return status_;
+  }
+
+ private:
+  chat::PartSink sink() {
+    return {this, [](void* to, const chat::Part& part) {
+              PartReader& at = *static_cast<PartReader*>(to);
+              if (at.status_) at.status_ = at.sinks_.part(part);
+            }};
+  }
+
+  const Sinks& sinks_;
+  Status status_;
+};
+
+}  // namespace
 
 Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks, chat::Guide* guide) {
   Session& session = host.session();
@@ -32,6 +61,7 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
     if (sinks.text && !piece.empty()) return sinks.text(piece);
     return {};
   };
+  PartReader parts(sinks);
   while (out.ended.empty()) {
     const Result<Step> step = host.next();
     if (!step) {
@@ -53,9 +83,11 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
       begin = Clock::now();
     }
     if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));
+    if (*step == Step::token) QSF_TRY(parts.token(session.token()));
     if (*step == Step::token || *step == Step::done) QSF_TRY(show(session.piece()));
     if (*step == Step::done) out.ended = end_name(session.end());
   }
+  QSF_TRY(parts.end());
   (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);
   (in_prompt ? out.prompt_profile : out.generation_profile) = host.take_profile();
   const std::span<const std::uint32_t> ids = session.tokens();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "native/host/host.h"
+#include "qsf/chat/answer_parts.h"
 #include "qsf/chat/guide.h"
 
 namespace qsf::run {
@@ -23,8 +24,10 @@ struct Generation {
 };
 
 struct Sinks {
-  std::function<Status(std::string_view)> text;              // pieces as they come
-  std::function<Status(std::span<const float>)> all_logits;  // rows of the prompt's positions, in order
+  std::function<Status(std::string_view)> text = {};              // pieces as they come
+  std::function<Status(std::span<const float>)> all_logits = {};  // rows of the prompt's positions, in order
+  std::function<Status(const chat::Part&)> part = {};             // parts that `parts` reads
+  chat::AnswerParts* parts = nullptr;
 };
 
 /// Starts a generation and runs it to its end. A cancelled one is stopped and is not an error. An error of a sink ends

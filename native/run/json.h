@@ -1,4 +1,4 @@
-// The plan of a session as JSON, for receipts and benchmarks.
+// JSON: the plan of a session for receipts and benchmarks, and files that options name.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,5 +10,9 @@ namespace qsf::run {
 using Json = nlohmann::ordered_json;
 
 Json plan_of(const Session& session);
+
+/// Returns the value in a file of at most `limit` bytes, which `option` names. Errors: those of read_text(); bad_input
+/// if its lists are nested too deep, or if it is not JSON, which `instead` describes as what it is not.
+Result<Json> read_json(const std::string& path, std::size_t limit, std::string_view option, std::string_view instead);
 
 }  // namespace qsf::run

@@ -10,6 +10,7 @@
 #include "native/cli/signal.h"
 #include "native/cli/terminal.h"
 #include "native/run/accepts.h"
+#include "native/run/answer.h"
 #include "native/run/chat.h"
 #include "native/run/digest.h"
 #include "native/run/embed.h"
@@ -80,7 +81,8 @@ struct Outputs {
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
   if (!o.model.empty() && !is_url(o.model)) inputs.push_back(o.model);
-  for (const std::string& file : {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file}) {
+  for (const std::string& file :
+       {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file, o.tools_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;
@@ -113,7 +115,8 @@ Status finish_outputs(const Options& o, Host& host, const Made& made, Outputs& o
   return out.receipt->commit();
 }
 
-int run_once(const Options& o, Host& host, const Prompt& prompt, const Chat* chat, chat::Guide* guide,
+/// Runs one generation. `parts` reads the answer, if the prompt is a conversation.
+int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerParts* parts, chat::Guide* guide,
              Progress* progress) {
   Outputs outputs;
   if (const Status opened = open_outputs(o, outputs); !opened) return fail(opened.error());
@@ -121,12 +124,19 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, const Chat* cha
     if (progress != nullptr) progress->end();
   };
   Sinks sinks;
-  const std::function<Status(std::string_view)> shown =
-      chat != nullptr ? speaker(host.session(), chat->answers()) : show;
-  sinks.text = [&](std::string_view piece) {
-    begun();
-    return shown(piece);
-  };
+  Answer answer(o, 0);
+  if (parts != nullptr) {
+    sinks.parts = parts;
+    sinks.part = [&](const chat::Part& part) {
+      begun();
+      return answer.add(part);
+    };
+  } else {
+    sinks.text = [&](std::string_view piece) {
+      begun();
+      return show(piece);
+    };
+  }
   if (outputs.logits) {
     sinks.all_logits = [&](std::span<const float> rows) { return outputs.logits->write(std::as_bytes(rows)); };
   }
@@ -256,14 +266,16 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
   chat::Guide* const guide = follows ? &*follows : nullptr;
   if (o.chat) return converse(o, host, prompt_of(o, stops), guide);
   std::optional<Chat> chat;
+  std::optional<Question> question;
   if (o.system_prompt || o.as_message) {
     Result<Chat> opened = open_chat(o, host.session(), guide);
     if (!opened) return fail(opened.error());
-    Result<std::vector<std::uint32_t>> ids = ask(o, host, *opened);
-    if (!ids) return fail(ids.error());
-    o.tokens = std::move(*ids);
     chat.emplace(std::move(*opened));
     if (!chat->answers().stop().empty()) stops.push_back(chat->answers().stop());
+    Result<Question> asked = ask(o, host, *chat, stops);
+    if (!asked) return fail(asked.error());
+    question.emplace(std::move(*asked));
+    o.tokens = std::move(question->ids);
   }
   if (o.tokenize) return exit_code(print_tokens(host.session(), *o.prompt, o.tokens));
   if (o.detokenize) return exit_code(print_text(host.session(), o.tokens));
@@ -272,7 +284,7 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
   if (chat) prompt.end_tokens = chat->answers().end_tokens();
   if (o.interactive) return run_interactive(o, host, prompt, guide);
   if (o.bench) return exit_code(bench(stdout, o, host));
-  return run_once(o, host, prompt, chat ? &*chat : nullptr, guide, progress);
+  return run_once(o, host, prompt, question ? &question->parts : nullptr, guide, progress);
 }
 
 int run(int argc, char** argv) {

@@ -24,6 +24,7 @@ constexpr double kMiB = 1 << 20;
 
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 constexpr std::array<std::string_view, 2> kYesNo{"no", "yes"};
+constexpr std::array<std::string_view, 2> kReasoning{"show", "hide"};
 
 /// Names that llama.cpp's programs have for options, in addition to the options' own names.
 constexpr std::array kWords{Word{"-ctk", "--cache-type-k"}, Word{"-ctv", "--cache-type-v"},
@@ -147,6 +148,9 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (const std::optional<std::string> wrong = grammar_mistake(o)) return wrong;
   reserve_texts(o);
   const bool renders = !o.render_file.empty();
+  if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts)) {
+    return "--tools and --reasoning are for --chat, --message and --system-prompt";
+  }
   if (!o.converses() && !(o.template_file.empty() && o.template_arguments.empty())) {
     return "--chat-template and --template-arg are for --chat, --message, --system-prompt and --render";
   }
@@ -211,8 +215,8 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
 
 /// Option values that are not fields of Options.
 struct Words {
-  std::string budget, kv, keys, values, tokens, prompt, message, system_prompt, color = std::string(kColors[0]),
-                                                                                pooling, normalize;
+  std::string budget, kv, keys, values, tokens, prompt, message, system_prompt,
+      color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]);
   SamplingOptions sampling;
 };
 
@@ -235,6 +239,9 @@ class Table {
         ->take_all()
         ->expected(1)
         ->allow_extra_args(false);
+    text("--tools", o_.tools_file, "Tools that answers may call: a JSON list, as OpenAI's interface has it", "FILE");
+    choice(text("--reasoning", w_.reasoning, "Thoughts of the model on stderr: " + joined(kReasoning), "WHETHER"),
+           kReasoning);
     text("--tokens", w_.tokens, "Token ids instead of text; nothing is added to them", "1,2,3");
     max_tokens =
         app_.add_option("-n,--max-tokens,--n-predict", o_.max_tokens,
@@ -375,6 +382,10 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   const auto* color = std::find(kColors.begin(), kColors.end(), words.color);
   if (color == kColors.end()) return refuse("--color is one of " + joined(kColors) + ", not '" + words.color + "'");
   use_color(static_cast<Color>(color - kColors.begin()));
+  if (std::ranges::find(kReasoning, words.reasoning) == kReasoning.end()) {
+    return refuse("--reasoning is one of " + joined(kReasoning) + ", not '" + words.reasoning + "'");
+  }
+  o.shows_thoughts = words.reasoning == kReasoning[0];
   if (table.prompt->count() > 0) o.prompt = words.prompt;
   o.as_message = table.message->count() > 0;
   if (o.as_message && o.prompt) return refuse("--message and --prompt exclude each other");

@@ -37,7 +37,9 @@ struct Options {
 
   bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
        detokenize = false, embed = false;
-  std::string render_file, template_file;        // the latter replaces the model's chat template
+  std::string render_file, template_file;  // the latter replaces the model's chat template
+  std::string tools_file;                  // tools that answers may call
+  bool shows_thoughts = true;
   std::string grammar_file, schema_file, regex;  // one of them at most: what a text may be
   std::string accepts_file;                      // a text that is only checked
   std::string perplexity_file;                   // the text to measure with

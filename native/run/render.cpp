@@ -16,22 +16,13 @@ namespace qsf::run {
 namespace {
 
 constexpr std::size_t kLongestVariables = 64 << 20;  // bytes
-constexpr int kDeepest = 200;                        // lists and objects in each other
 /// Keys of the file that are no variables: special tokens, and the time that templates see.
 constexpr const char *kSpecial = "special", *kNow = "now";
 
 Result<Json> read_variables(const std::string& path) {
-  QSF_LET(text, read_text(path, kLongestVariables, "--render"));
-  bool deep = false;
-  const Json::parser_callback_t check = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kDeepest;
-    return !deep;
-  };
-  Json read = Json::parse(text, check, false);
-  if (deep) return make_error(ErrorCode::bad_input, "{} has lists in each other, more than {} deep", path, kDeepest);
-  if (!read.is_object()) {
-    return make_error(ErrorCode::bad_input, "{} is not a JSON object, such as {{\"messages\": [...]}}", path);
-  }
+  constexpr std::string_view kObject = "a JSON object, such as {\"messages\": [...]}";
+  QSF_LET(read, read_json(path, kLongestVariables, "--render", kObject));
+  if (!read.is_object()) return make_error(ErrorCode::bad_input, "{} is not {}", path, kObject);
   return read;
 }
 

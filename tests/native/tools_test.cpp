@@ -1,0 +1,105 @@
+// Answers with thoughts and calls as qsf-run shows them. A regular expression makes the tiny model write them.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "native/chat_model.h"
+
+namespace qsf::test {
+namespace {
+
+const std::string kTemplate = std::string(kChatMl) + "{# <think></think> <tool_call></tool_call> #}";
+const std::string kTools =
+    R"([{"type": "function", "function": {"name": "get_weather", "parameters": {"properties": {"city": {}}}}}])";
+const std::string kCall =
+    R"(<tool_call>\{"name": "get_weather", "arguments": \{"city": "[A-Z][a-z]{2,6}"\}\}</tool_call>)";
+
+bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+class ToolsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { model_ = chat_model(dir(), kTemplate); }
+
+  static const TempDir& dir() {
+    static const TempDir made;
+    return made;
+  }
+  static std::string file(const std::string& name, const std::string& text) {
+    std::ofstream(dir() / name, std::ios::binary) << text;
+    return dir() / name;
+  }
+  static Ran run_with(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.insert(arguments.begin(), {program("qsf-run"), model_, "-n", "200", "--seed", "3"});
+    return run(arguments, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
+  }
+  static Ran ask(const std::string& pattern, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--message", "Once upon", "--regex", pattern, "--tools", file("tools.json", kTools)});
+    return run_with(more);
+  }
+
+  inline static std::string model_;
+};
+
+TEST_F(ToolsTest, CallsAreLinesOfJson) {
+  const Ran ran = ask("<think>[a-z]{4,9}</think>\n\nI see\\.\n(" + kCall + "){2}");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string line = R"(\{"name":"get_weather","arguments":\{"city":"[A-Z][a-z]{2,6}"\}\})";
+  EXPECT_TRUE(std::regex_match(ran.out, std::regex("I see\\.\n(" + line + "\n){2}"))) << ran.out;
+  EXPECT_TRUE(std::regex_match(ran.err, std::regex("[a-z]{4,9}\n\n"))) << ran.err;
+}
+
+TEST_F(ToolsTest, ThoughtsAreHidden) {
+  const Ran shown = ask("<think>[a-z]{4,9}</think> Yes\\."),
+            hidden = ask("<think>[a-z]{4,9}</think> Yes\\.", {"--reasoning", "hide"});
+  EXPECT_EQ(shown.out, "Yes.");
+  EXPECT_EQ(hidden.out, "Yes.");
+  EXPECT_NE(shown.err, "");
+  EXPECT_EQ(hidden.err, "");
+}
+
+TEST_F(ToolsTest, WithoutToolsACallIsText) {
+  const Ran ran = run_with({"--message", "Once upon", "--regex", kCall});
+  EXPECT_TRUE(std::regex_match(ran.out, std::regex(kCall))) << ran.out;
+}
+
+/// The template shows what it is given by refusing it.
+TEST_F(ToolsTest, TheNextMessagesAreTheResults) {
+  const std::string path = file(
+      "shows.jinja",
+      "{% set m = messages %}{% if m | length >= 4 %}{{ raise_exception((m | map(attribute='role') | join(' ')) ~ ' ' "
+      "~ "
+      "m[1].tool_calls[0].function.arguments.city | length ~ ' ' ~ m[1].reasoning_content ~ ' ' ~ m[2].content ~ ' ' ~ "
+      "m[3].content ~ ' ' ~ (m[2].tool_call_id == m[1].tool_calls[0].id) ~ (m[3].tool_call_id == "
+      "m[1].tool_calls[1].id) ~ ' ' ~ m[3].name ~ ' ' ~ tools[0].function.name) }}{% endif %}" +
+          kTemplate);
+  const std::string call = R"(<tool_call>\{"name": "get_weather", "arguments": \{"city": "Rome"\}\}</tool_call>)";
+  const Ran ran = run_with({"--chat", "--chat-template", path, "--tools", file("tools.json", kTools), "--regex",
+                            "<think>hm</think>(" + call + "){2}", "--text-bytes", "26000000"},
+                           "Once\nsunny\nwarm\n/undo\nOnce more\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.err, "user assistant tool tool 4 hm sunny warm TrueTrue get_weather get_weather")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "the next message is the result of get_weather; /undo forgets the call")) << ran.err;
+  const std::string line = "{\"name\":\"get_weather\",\"arguments\":{\"city\":\"Rome\"}}\n";
+  EXPECT_EQ(ran.out, line + line + line + line) << "after /undo the message is one of the user";
+}
+
+TEST_F(ToolsTest, FilesThatAreNoToolsAreRefusedInASentence) {
+  for (const char* wrong : {"{}", "[1]", "[{\"name\": 1}]", "[{\"function\": {}}]", "[", "", "null"}) {
+    const Ran ran = run_with({"--message", "x", "--tools", file("wrong.json", wrong)});
+    EXPECT_EQ(ran.code, 1) << wrong;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(has(ran.err, "bad_input: ") && has(ran.err, "is not a JSON list of tools, such as [{\"type\":"))
+        << ran.err;
+  }
+  const Ran deep = run_with({"--message", "x", "--tools", file("deep.json", std::string(300, '['))});
+  EXPECT_TRUE(has(deep.err, "more than 200 deep")) << deep.err;
+  EXPECT_TRUE(has(run_with({"--message", "x", "--tools", dir() / "none"}).err, "io_error: "));
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"-p", "x", "--tools", "t.json"},
+                                                {"-p", "x", "--reasoning", "hide"},
+                                                {"--message", "x", "--reasoning", "maybe"}}) {
+    EXPECT_EQ(run_with(wrong).code, 2);
+  }
+}
+
+}  // namespace
+}  // namespace qsf::test
