@@ -80,6 +80,7 @@ const records = [
   { macro: 'QSF_REGION_FIELD', title: 'A region of memory, in WebAssembly', type: 'RegionBytes' },
   { macro: 'QSF_KERNEL_FIELD', title: 'Calls of a kernel, in WebAssembly', type: 'KernelCount' },
   { macro: 'QSF_TIME_FIELD', title: 'A local time, in WebAssembly', type: 'LocalTime' },
+  { macro: 'QSF_PART_FIELD', title: 'A part of an answer, in WebAssembly', type: 'AnswerPiece' },
   { macro: 'QSF_FAILURE_FIELD', title: 'What failed, in WebAssembly', type: 'Failure' },
 ];
 
@@ -96,6 +97,7 @@ const types = {
   text: { ts: 'string', word: 'text' },
   kv: { ts: 'KvType', word: 'KV type' },
   region: { ts: 'Region', word: 'region' },
+  part: { ts: 'AnswerPart', word: 'part' },
   place: { ts: 'number', word: 'address' },
   code: { ts: 'number', word: 'whole' },
 };
@@ -118,6 +120,7 @@ const callTypes = {
   regions: 'RegionBytes[]',
   kernels: 'KernelCount[]',
   segments: 'Segment[]',
+  parts: 'AnswerPiece[]',
   kv_choice: 'KvType | undefined',
   pooling_choice: 'Pooling | undefined',
   flag_choice: 'boolean | undefined',

@@ -6,6 +6,24 @@
 #include "wasm/instance.h"
 
 namespace qsf::wasm {
+
+/// The parts of an answer become an array.
+template <>
+struct Js<NewParts> {
+  using type = emscripten::val;
+  static type to(const NewParts& parts) {
+    struct List {
+      type array = type::array();
+      std::size_t n = 0;
+    } list;
+    parts.read({&list, [](void* to, const chat::Part& part) {
+                  List& all = *static_cast<List*>(to);
+                  all.array.set(all.n++, part);
+                }});
+    return list.array;
+  }
+};
+
 namespace {
 
 /// The types of calls in boundary.def, in addition to those of its structures.
@@ -30,6 +48,7 @@ using sequence_stats = SequenceStats;
 using regions = std::span<const MemoryRegion>;
 using kernels = std::span<const KernelCount>;
 using segments = Segments;
+using parts = NewParts;
 using kv_choice = std::optional<KvType>;
 using pooling_choice = std::optional<Pooling>;
 using grammar_kind = std::optional<GrammarKind>;
@@ -131,6 +150,9 @@ void bind_records() {
 #include "qsf/base/boundary.def"
   emscripten::value_object<templates::Time> time("LocalTime");
 #define QSF_TIME_FIELD(type, name, js, meaning) field<&templates::Time::name>(time, #js);
+#include "qsf/base/boundary.def"
+  emscripten::value_object<chat::Part> part("AnswerPiece");
+#define QSF_PART_FIELD(type, name, js, meaning) field<&chat::Part::name>(part, #js);
 #include "qsf/base/boundary.def"
   emscripten::value_object<Error> failure("Failure");
 #define QSF_FAILURE_FIELD(type, name, js, meaning) field<&Error::name>(failure, #js);

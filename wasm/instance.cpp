@@ -34,6 +34,9 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, std::option
   QSF_LET(opened, open_session({arena_.get(), arena_size_}, file_size, options));
   session_ = opened;
   conversation_ = {};
+  parts_.reset();
+  reading_ = false;
+  unread_.reset();
   guide_.reset();
   guide_error_.reset();
   guiding_ = Guiding::no;
@@ -60,6 +63,7 @@ Step Instance::step() {
     last = now;
   }
   threads_.stepped(step, (now - begin) / 1000);
+  unread_ = step;
   if (step != Step::token || guiding_ != Guiding::now) return step;
   const Status followed = guide_->follow(session_->token());
   if (followed) return step;
@@ -103,13 +107,16 @@ std::span<const std::uint32_t> Instance::staged_tokens(std::size_t n) const {
   return {reinterpret_cast<const std::uint32_t*>(staging_.get()), std::min(n, staging_size_ / 4)};
 }
 
-Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, std::string_view more,
+Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, chat::AnswerParts* parts,
                           std::uint32_t sequence) {
   std::array<std::string_view, 16> stops;  // more than the engine allows, which reports the excess
   std::size_t n_stops = 0;
-  if (!more.empty()) stops[n_stops++] = more;
+  if (parts != nullptr && !answer_form_.stop().empty()) stops[n_stops++] = answer_form_.stop();
   n_stops += split_texts(staged(begin, size), std::span(stops).subspan(n_stops));
   prompt.stops = {stops.data(), n_stops};
+  unread_.reset();
+  reading_ = false;
+  if (parts != nullptr) QSF_TRY(parts->begin(conversation_.rendered, prompt.stops));
   guide_error_.reset();
   guiding_ = guiding_ == Guiding::next ? Guiding::now : Guiding::no;
   if (guiding_ == Guiding::now) {
@@ -117,7 +124,10 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, s
     prompt.allowed = guide_->allowed();
     prompt.ignore_eos = false;
   }
-  return session_->start(prompt, sequence);
+  QSF_TRY(session_->start(prompt, sequence));
+  reading_ = parts != nullptr;
+  answering_ = sequence;
+  return {};
 }
 
 Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
@@ -126,13 +136,15 @@ Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uin
   prompt.sampler = with_lists(sampler, sequence);
   prompt.text = staged(0, text_size);
   prompt.tokens = staged_tokens(n_tokens);
-  return generate(prompt, text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size, {}, sequence);
+  return generate(prompt, text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size, nullptr, sequence);
 }
 
 Status Instance::guide(std::optional<GrammarKind> kind, std::uint32_t size) {
   guiding_ = Guiding::no;
   if (!kind) return {};
   conversation_ = {};
+  parts_.reset();
+  reading_ = false;
   if (!guide_) {
     QSF_LET(built, chat::Guide::build(*session_, session_->text_memory()));
     guide_ = built;
@@ -164,23 +176,39 @@ Status Instance::converse(std::uint32_t chat_template, std::uint32_t values, std
                           const templates::Time& now) {
   const chat::Conversation given{staged(0, chat_template), staged(chat_template, values),
                                  staged(std::size_t{chat_template} + values, more), now};
+  const chat::TextMemory memory = chat::AnswerParts::divide(text_memory());
+  const bool only_renders = answers();
   conversation_ = {};
-  QSF_LET(form, chat::AnswerForm::read(*session_, given, text_memory()));
-  QSF_LET(tokens, chat::tokenize(*session_, given, text_memory()));
-  answer_form_ = form;
+  QSF_LET(form, chat::AnswerForm::read(*session_, given, memory.conversations));
+  if (!only_renders) {
+    QSF_LET(parts, chat::AnswerParts::open(*session_, form, given, memory.conversations, memory.parts));
+    parts_ = parts;
+    answer_form_ = form;
+  }
+  QSF_LET(tokens, chat::tokenize(*session_, given, memory.conversations));
   conversation_ = tokens;
+  if (only_renders) conversation_.ids = {};
   return {};
 }
 
 Status Instance::answer(std::uint32_t sequence, std::uint32_t stops_size, const SamplerOptions& sampler,
                         const Prompt& options) {
-  if (conversation_.ids.empty()) return make_error(ErrorCode::bad_state, "there is no conversation to answer");
+  if (conversation_.ids.empty() || !parts_)
+    return make_error(ErrorCode::bad_state, "there is no conversation to answer");
   QSF_LET(rest, chat::feed_on(*session_, conversation_.ids, sequence));
   Prompt prompt = options;
   prompt.sampler = with_lists(sampler, sequence);
   prompt.tokens = rest;
   prompt.end_tokens = answer_form_.end_tokens();
-  return generate(prompt, 0, stops_size, answer_form_.stop(), sequence);
+  return generate(prompt, 0, stops_size, &*parts_, sequence);
+}
+
+void NewParts::read(const chat::PartSink& sink) const {
+  Instance& i = *instance_;
+  const std::optional<Step> step = std::exchange(i.unread_, {});
+  if (!step || !i.reading_ || i.session_->sequence() != i.answering_) return;
+  if (*step == Step::token) i.parts_->token(i.session_->token(), sink);
+  if (*step == Step::done) i.parts_->end(sink);
 }
 
 Status Instance::embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "qsf/chat/answer_form.h"
+#include "qsf/chat/answer_parts.h"
 #include "qsf/chat/conversation.h"
 #include "qsf/chat/guide.h"
 #include "qsf/engine.h"
@@ -38,6 +39,18 @@ class Segments {
 
  private:
   const Session* session_;
+};
+
+class Instance;
+
+/// The parts of an answer that a step completed.
+class NewParts {
+ public:
+  explicit NewParts(Instance& instance) : instance_(&instance) {}
+  void read(const chat::PartSink& sink) const;
+
+ private:
+  Instance* instance_;
 };
 
 /// boundary.def documents the calls.
@@ -69,10 +82,12 @@ class Instance {
   Status converse(std::uint32_t chat_template, std::uint32_t values, std::uint32_t more, const templates::Time& now);
   Bytes conversation() const { return {conversation_.rendered.text}; }
   Status answer(std::uint32_t sequence, std::uint32_t stops_size, const SamplerOptions& sampler, const Prompt& options);
+  NewParts parts() { return NewParts(*this); }
   Result<std::span<const std::uint32_t>> tokenize(std::uint32_t text_size, bool special);
   Segments segments() const { return Segments(*session_); }
 
  private:
+  friend class NewParts;
   struct Free {
     void operator()(void* block) const { std::free(block); }
   };
@@ -87,8 +102,12 @@ class Instance {
 
   /// Returns the options with the sequence's lists.
   SamplerOptions with_lists(const SamplerOptions& numbers, std::uint32_t sequence) const;
-  /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation.
-  Status generate(Prompt& prompt, std::size_t begin, std::size_t size, std::string_view more, std::uint32_t sequence);
+  /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation, which is an
+  /// answer if `parts` are to be read.
+  Status generate(Prompt& prompt, std::size_t begin, std::size_t size, chat::AnswerParts* parts,
+                  std::uint32_t sequence);
+  /// Whether an answer is generated, whose parts are read in the memory for texts.
+  bool answers() const { return reading_ && session_->end(answering_) == End::none; }
   /// Returns the memory for texts that the guide leaves.
   std::span<std::byte> text_memory() const { return guide_ ? guide_->free() : session_->text_memory(); }
   /// Returns at most `size` staged bytes from `begin` on.
@@ -103,9 +122,13 @@ class Instance {
   std::vector<std::unique_ptr<Lists>> lists_;  // by sequence; null: the default
   std::size_t staging_size_ = 0;
   Session* session_ = nullptr;
-  chat::Tokens conversation_;         // in the session's memory for texts
-  chat::AnswerForm answer_form_;      // of its template
-  std::optional<chat::Guide> guide_;  // in that memory too
+  chat::Tokens conversation_;               // in the session's memory for texts
+  chat::AnswerForm answer_form_;            // of its template
+  std::optional<chat::AnswerParts> parts_;  // of its answer
+  bool reading_ = false;                    // the parts of the last generation are read, which is an answer
+  std::uint32_t answering_ = 0;             // its sequence
+  std::optional<Step> unread_;              // the last step, if its parts were not read
+  std::optional<chat::Guide> guide_;        // in that memory too
   std::optional<Error> guide_error_;
   enum class Guiding : std::uint8_t { no, next, now } guiding_ = Guiding::no;  // which generation the guide is for
   std::optional<ReadRequest> request_;  // taken from the session, but not by JavaScript yet

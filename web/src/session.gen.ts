@@ -1,5 +1,6 @@
 // Made by scripts/gen-boundary.mjs from include/qsf/base/boundary.def.
 import type {
+  AnswerPart,
   EmbeddingOptions,
   End,
   GrammarKind,
@@ -150,6 +151,14 @@ export interface LocalTime {
   second: number;
 }
 
+/** A part of an answer, in WebAssembly. */
+export interface AnswerPiece {
+  /** The kind of the part. */
+  kind: AnswerPart;
+  /** Its text, of which more may follow, or the name or the arguments of a call. */
+  text: string;
+}
+
 /** What failed, in WebAssembly. */
 export interface Failure {
   /** The error's number in errors.def. */
@@ -203,12 +212,14 @@ export interface Session {
     samplers: number | undefined,
     breakers: number | undefined,
   ): Failure | undefined;
-  /** Renders a conversation and computes its token ids. Staged are a template of that many bytes, or of 0 for the file's own, and two JSON objects with its variables; the second may have 0 bytes. */
+  /** Renders a conversation and computes its token ids. Staged are a template of that many bytes, or of 0 for the file's own, and two JSON objects with its variables; the second may have 0 bytes. While an answer is generated, the conversation can only be rendered. */
   converse(chat_template: number, values: number, more: number, now: LocalTime): Failure | undefined;
   /** Returns the text of the last conversation. */
   conversation(): Uint8Array;
-  /** Begins a generation that answers the last conversation and ends as its template says. The sequence keeps the tokens that begin the conversation. The stop strings are staged as for start(). */
+  /** Begins a generation that answers the last conversation and ends as its template says. The sequence keeps the tokens that begin the conversation. The stop strings are staged as for start(). The answer has calls if the conversation has tools. */
   answer(sequence: number, stops: number, sampler: SamplerOptions, options: PromptOptions): Failure | undefined;
+  /** Returns the parts of an answer that the last step completed, after each of its steps token and done. */
+  parts(): AnswerPiece[];
   /** Stops a generation or an embedding. */
   stop(sequence: number): void;
   /** Forgets all tokens of the sequence except the first n. */
