@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 // Conversations and grammars in a page and natively: the same text, the same ids, the same answers.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -18,7 +18,7 @@ import { convert, folder, moduleCreator, program } from './module.js';
 const MiB = 1024 * 1024;
 const TEMPLATE =
   "{% if messages[0].role == 'tool' %}{{ raise_exception('A tool cannot begin.') }}{% endif %}" +
-  '{% if tools %}{{ tools | tojson }}{% endif %}' +
+  '{% if tools %}{{ tools | tojson }}<tool_call></tool_call>{% endif %}' +
   "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>' + '\\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{{ '<think></think>' if not enable_thinking | default(true) }}" +
   '{% endif %}';
@@ -79,13 +79,28 @@ function file(name: string, content: unknown): string {
   return join(folder, name);
 }
 
-async function run(request: GenerateRequest): Promise<{ text: string; result: GenerationResult }> {
+/** A generation's text, and of an answer its parts as qsf-run prints them: thoughts, and text with calls in lines. */
+interface Run {
+  text: string;
+  thoughts: string;
+  output: string;
+  result: GenerationResult;
+}
+
+async function run(request: GenerateRequest): Promise<Run> {
   model.start(request);
-  let text = '';
+  const out = { text: '', thoughts: '', output: '' };
+  let name = '';
   for (;;) {
-    const { pieces, result } = await model.next();
-    text += pieces.join('');
-    if (result) return { text, result };
+    const { pieces, parts = [], result } = await model.next();
+    out.text += pieces.join('');
+    for (const { kind, text } of parts.flat()) {
+      if (kind === 'thought') out.thoughts += text;
+      else if (kind === 'text') out.output += text;
+      else if (kind === 'call') name = text;
+      else out.output += `${/.$/.test(out.output) ? '\n' : ''}{"name":${JSON.stringify(name)},"arguments":${text}}\n`;
+    }
+    if (result) return { ...out, result };
   }
 }
 
@@ -144,6 +159,58 @@ describe('a conversation', () => {
     const long = ask('word '.repeat(2000));
     await expect(chat(long)).rejects.toMatchObject({ code: 'context_full' });
     expect((await chat(ask('Once upon'))).text).not.toBe('');
+  });
+});
+
+describe('thoughts and calls', () => {
+  const weather = {
+    ...{ name: 'weather', description: 'Weather of a city' },
+    parameters: { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } },
+  };
+  const known = [{ type: 'function', function: weather }];
+  const call = '<tool_call>\\n\\{"name": "weather", "arguments": \\{"city": "[A-Z][a-z]{2,9}"\\}\\}\\n</tool_call>';
+
+  /** Runs an answer of a pattern in the page, and natively: its standard output and error. */
+  async function both(pattern: string, options: ChatOptions, ...more: string[]) {
+    const how = { maxTokens: 200, temperature: 0.7, seed: 5, ignoreEos: false };
+    const page = await chat(ask('Once upon'), { ...how, ...options, responseFormat: { type: 'regex', pattern } });
+    const given = ['--message', 'Once upon', '-n', '200', '--temperature', '0.7', '--seed', '5', '--regex', pattern];
+    const { stdout, stderr } = spawnSync(program('qsf-run'), [path, ...given, ...more], { encoding: 'utf8' });
+    return { page, stdout, stderr };
+  }
+
+  it('are those of the native program', async () => {
+    const tools = ['--tools', file('tools.json', known)];
+    const pattern = `<think>\\n[a-z ]{4,30}\\n</think>\\n\\nI ([a-z]{3,8}) it\\.\\n(${call}\\n){2}`;
+    const { page, stdout, stderr } = await both(pattern, { tools: known }, ...tools);
+    expect(page.output).toBe(stdout);
+    expect(stderr).toContain(page.thoughts);
+    expect(page.thoughts).toMatch(/^[a-z ]+$/);
+    const line = '\\{"name":"weather","arguments":\\{"city":"[A-Z][a-z]+"\\}\\}\n';
+    expect(stdout).toMatch(new RegExp(`^I [a-z]+ it\\.\n${line}${line}$`));
+    expect(page.text).toContain('<tool_call>');
+    const hidden = await both(pattern, { tools: known }, ...tools, '--reasoning', 'hide');
+    expect(hidden.stdout).toBe(stdout);
+    expect(hidden.stderr).not.toContain(page.thoughts);
+  });
+
+  it('are text without tools', async () => {
+    const { page, stdout } = await both(call, {});
+    expect(stdout).toBe(page.text);
+    expect(page.output).toBe(page.text);
+  });
+
+  it('stay while another conversation is rendered', async () => {
+    const responseFormat: ResponseFormat = { type: 'regex', pattern: `[a-z]{9} ${call}` };
+    model.start(chatRequest(ask('Once upon'), { tools: known, responseFormat, maxTokens: 200, seed: 5 }));
+    const kinds: string[] = [];
+    for (let isOver = false; !isOver;) {
+      const { parts, result } = await model.next();
+      model.engine.render(renderRequest(ask('x'.repeat(300)), { tools }));
+      kinds.push(...parts!.flat().map(({ kind }) => kind));
+      isOver = result !== undefined;
+    }
+    expect(kinds.slice(-2)).toEqual(['call', 'arguments']);
   });
 });
 

@@ -65,7 +65,7 @@ describe.each<[string, Begin]>([
   it('generates by its result alone', async () => {
     backend.will(['a'], ['b']);
     const { stream } = begin();
-    expect(await stream.result).toEqual(result);
+    expect(await stream.result).toMatchObject(result);
     expect(await stream).toBe('ab');
     expect(backend.calls.filter((call) => call === 'start')).toHaveLength(1);
   });
@@ -95,7 +95,7 @@ describe.each<[string, Begin]>([
     for await (const piece of stream) seen.push(piece, await stream.text());
     expect(seen).toEqual(['a', 'abc', 'b', 'abc', 'c', 'abc']);
     expect(await stream).toBe('abc');
-    expect(await stream.result).toEqual(result);
+    expect(await stream.result).toMatchObject(result);
   });
 
   it('goes on by its text after some pieces were taken', async () => {
@@ -124,6 +124,20 @@ describe.each<[string, Begin]>([
     expect(await stream).toBe('ab');
     expect(await stream.result).toMatchObject({ end: 'cancelled' });
     expect(backend.shown).toEqual([2]);
+  });
+
+  it('rejects its result after an abort and a loop that was left, and leaves the model free', async () => {
+    const abort = new AbortController();
+    backend.will(['a'], ['b']);
+    const { stream } = begin({ signal: abort.signal });
+    for await (const _ of stream) {
+      abort.abort(new Error('enough'));
+      break;
+    }
+    await expect(stream.result).rejects.toThrow('enough');
+    backend.answers.start = async () => failure('context_full', 'Too long.');
+    await expect(begin().stream.result).rejects.toMatchObject({ code: 'context_full' });
+    await expect(begin().stream.result).rejects.toMatchObject({ code: 'context_full' });
   });
 
   it('left by a loop ends what others await too, with the same text', async () => {

@@ -2,12 +2,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
+import type { AnswerPiece } from '../../web/src/boundary.gen.js';
+import type { Batch, ChatRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { generateRequest } from '../../web/src/page/requests.js';
+import type { AnswerPart } from '../../web/src/answer-types.js';
 import type { GenerateOptions, ResponseFormat } from '../../web/src/types.js';
-import { fakeEngine } from './fake-engine.js';
-import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
+import { Generation } from '../../web/src/worker/generation.js';
+import { Runner } from '../../web/src/worker/runner.js';
+import { FakeSource, fakeEngine } from './fake-engine.js';
+import { installFakeWorker, removeFakeWorker, result } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
 const hello = [{ role: 'user', content: 'Hello' }];
@@ -47,6 +52,79 @@ describe('chat() and render()', () => {
     backend.will(['Hi']);
     const { chat } = llm;
     expect(await chat(hello)).toBe('Hi');
+  });
+
+  const answer: AnswerPiece[] = [
+    { kind: 'thought', text: 'They ' },
+    { kind: 'thought', text: 'ask.' },
+    { kind: 'text', text: 'I look' },
+    { kind: 'text', text: ' it up.' },
+    { kind: 'call', text: 'weather' },
+    { kind: 'arguments', text: '{"city":"Zürich","days":2}' },
+    { kind: 'call', text: 'now' },
+    { kind: 'arguments', text: '{}' },
+  ];
+  const args = { city: 'Zürich', days: 2 };
+
+  it('yield the text for the user only, and the message for the next turn', async () => {
+    backend.willAnswer(...answer);
+    const stream = llm.chat(hello, { tools: [{ name: 'weather' }] });
+    const pieces: string[] = [];
+    for await (const piece of stream) pieces.push(piece);
+    expect(pieces).toEqual(['I look', ' it up.']);
+    const { message, ...rest } = await stream.result;
+    expect(rest).toEqual(result);
+    const id = expect.stringMatching(/^[0-9a-z]{9}$/) as string;
+    expect(message).toEqual({
+      role: 'assistant',
+      content: 'I look it up.',
+      reasoning_content: 'They ask.',
+      tool_calls: [
+        { id, type: 'function', function: { name: 'weather', arguments: args } },
+        { id, type: 'function', function: { name: 'now', arguments: {} } },
+      ],
+    });
+    expect(message.tool_calls![0]!.id).not.toBe(message.tool_calls![1]!.id);
+    backend.willAnswer({ kind: 'text', text: 'Sunny.' });
+    const next = llm.chat([...hello, message, { role: 'tool', tool_call_id: '1', content: 'sunny' }]);
+    expect((await next.next()).value).toBe('Sunny.');
+    expect(await next.next()).toMatchObject({
+      done: true,
+      value: { message: { role: 'assistant', content: 'Sunny.' } },
+    });
+    expect(JSON.parse((backend.starts[1]!.prompt as ChatRequest).values)).toMatchObject({
+      messages: [{}, { tool_calls: [{ function: { arguments: args } }, {}] }, {}],
+    });
+  });
+
+  it('yield all parts by parts()', async () => {
+    backend.willAnswer(...answer);
+    const stream = llm.chat(hello);
+    const parts: AnswerPart[] = [];
+    for await (const part of stream.parts()) parts.push(part);
+    const { tool_calls: [first, second] = [] } = (await stream.result).message;
+    expect(parts).toEqual([
+      { type: 'thought', text: 'They ' },
+      { type: 'thought', text: 'ask.' },
+      { type: 'text', text: 'I look' },
+      { type: 'text', text: ' it up.' },
+      { type: 'call', id: first!.id, name: 'weather', arguments: args },
+      { type: 'call', id: second!.id, name: 'now', arguments: {} },
+    ]);
+  });
+
+  it.each(['text', 'parts'])('end with what was yielded when a loop over %s is left', async (which) => {
+    backend.willAnswer(...answer);
+    backend.answers.stop = async () => {
+      backend.batches = [{ pieces: [], result: { ...result, end: 'cancelled' } }];
+      return { ok: true, value: undefined };
+    };
+    const stream = llm.chat(hello);
+    for await (const part of which === 'text' ? stream : stream.parts())
+      if (typeof part === 'string' || part.type === 'text') break;
+    expect(backend.shown).toEqual([3]);
+    const message = { role: 'assistant', content: 'I look', reasoning_content: 'They ask.' };
+    expect(await stream.result).toMatchObject({ end: 'cancelled', message });
   });
 
   const cyclic: { role: string; self?: unknown } = { role: 'user' };
@@ -152,5 +230,28 @@ describe('the engine', () => {
     expect(instance.grammar).toBeUndefined();
     expect(instance.calls.slice(1)).toEqual(['rewind 0 0', 'start 0']);
     expect(engine.render(chat)).toBe(chat.values);
+  });
+
+  it('gives the parts of an answer with its pieces, also of tokens without text and of its end', async () => {
+    const { engine, instance } = fakeEngine();
+    const parts: AnswerPiece[][] = [[], [{ kind: 'text', text: 'a' }], [], [{ kind: 'call', text: 'now' }]];
+    const lastParts: AnswerPiece[] = [{ kind: 'text', text: ' ' }];
+    instance.script = { piece: (n) => (n < 2 ? 'a' : ''), parts: (n) => parts[n]!, lastParts };
+    const generation = new Generation(new Runner(engine, new FakeSource()), {
+      ...{ ...options, maxTokens: 4, seed: 1, prompt: chat, continue: false },
+    });
+    const all: Batch = { pieces: [], parts: [] };
+    for (;;) {
+      const batch = await generation.next();
+      all.pieces.push(...batch.pieces);
+      all.parts!.push(...batch.parts!);
+      if (batch.result) break;
+    }
+    expect(all).toEqual({ pieces: ['a', 'a', '', ''], parts: [parts[0], parts[1], parts[3], lastParts] });
+    const plain = new Generation(new Runner(engine, new FakeSource()), {
+      ...{ ...options, maxTokens: 1, seed: 1, prompt: 'x', continue: false },
+    });
+    expect(await plain.next()).not.toHaveProperty('parts');
+    await plain.stop();
   });
 });

@@ -1,5 +1,6 @@
 // An engine and a source that do as a test says: a session's phases over real memory, without a model.
 import type {
+  AnswerPiece,
   EmbeddingOptions,
   End,
   Failure as Failed,
@@ -60,6 +61,9 @@ export interface Script {
   piece?: (n: number) => string;
   /** The text that the n-th token stands for, if its piece is another. */
   text?: (n: number) => string | Uint8Array;
+  /** The parts of an answer that the n-th token completes, its piece by default, and those that its end gives. */
+  parts?: (n: number) => AnswerPiece[];
+  lastParts?: AnswerPiece[];
   /** Steps of mere work before each token. */
   work?: number;
   /** A segment is read before these tokens. */
@@ -345,6 +349,12 @@ export class FakeSession implements Session {
   piece(): string {
     if (this.#phase !== 'generating') return '';
     return (this.script.piece ?? unscripted)(this.#made - 1);
+  }
+  parts(): AnswerPiece[] {
+    const { parts, lastParts = [] } = this.script;
+    if (this.#phase !== 'generating') return lastParts;
+    const text = this.piece();
+    return parts ? parts(this.#made - 1) : text === '' ? [] : [{ kind: 'text', text }];
   }
   end(sequence: number): End {
     return sequence === 0 ? this.#end : 'none';

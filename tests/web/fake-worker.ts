@@ -2,6 +2,7 @@
 import * as Comlink from 'comlink';
 import { vi } from 'vitest';
 
+import type { AnswerPiece } from '../../web/src/boundary.gen.js';
 import type {
   Batch,
   ChatRequest,
@@ -52,6 +53,11 @@ export class Backend {
     this.batches = batches.map((pieces, i) => (i === batches.length - 1 ? { pieces, result } : { pieces }));
   }
 
+  /** The parts of an answer, each with a piece of its own; the last one ends it. */
+  willAnswer(...parts: AnswerPiece[]): void {
+    this.batches = [...parts.map((part) => ({ pieces: [part.text], parts: [[part]] })), { pieces: [], result }];
+  }
+
   get exposed(): Record<keyof EngineWorker, unknown> {
     const noted =
       <A extends unknown[], T>(name: keyof EngineWorker, answer: (...args: A) => T) =>
@@ -71,7 +77,7 @@ export class Backend {
         this.starts.push(request);
         return this.answers.start();
       }),
-      next: noted('next', () => this.answers.next()),
+      next: noted('next', async () => withParts(await this.answers.next())),
       embed: noted('embed', (request: EmbedRequest) => {
         this.embeds.push(request);
         return this.answers.embed(request);
@@ -95,6 +101,13 @@ export class Backend {
       close: noted('close', () => this.answers.close()),
     };
   }
+}
+
+/** Returns a batch whose pieces are text for the user, if it has no parts. */
+function withParts(reply: Reply<Batch>): Reply<Batch> {
+  if (!reply.ok) return reply;
+  const parts = reply.value.pieces.map((text): AnswerPiece[] => [{ kind: 'text', text }]);
+  return { ok: true, value: { parts, ...reply.value } };
 }
 
 export class FakeWorker extends EventTarget {

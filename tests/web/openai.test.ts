@@ -1,7 +1,7 @@
 // OpenAI's shapes: what callers get and what the worker is asked, with the worker's own generation over a fake engine.
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from 'vitest';
 
-import type { AnswerPart, ChatStream } from '../../web/src/answer-types.js';
+import type { AnswerPart, AssistantMessage, ChatResult, ChatStream, ToolCall } from '../../web/src/answer-types.js';
 import type { End } from '../../web/src/boundary.gen.js';
 import { reply } from '../../web/src/contract.js';
 import type {
@@ -14,6 +14,7 @@ import type {
 import { streamOf } from '../../web/src/page/answer.js';
 import { chatCompletions } from '../../web/src/page/openai.js';
 import type { Model } from '../../web/src/page/openai.js';
+import { textOf } from '../../web/src/page/parts.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { Generation } from '../../web/src/worker/generation.js';
 import { Runner } from '../../web/src/worker/runner.js';
@@ -302,28 +303,35 @@ describe('an answer in parts', () => {
     { type: 'thought', text: '.' },
     { type: 'text', text: 'I ask' },
     { type: 'text', text: ' f.' },
-    { type: 'call', id: 'c1', name: 'f', arguments: '{"a":1}' },
-    { type: 'call', id: 'c2', name: 'g', arguments: '{}' },
+    { type: 'call', id: 'c1', name: 'f', arguments: { a: 1 } },
+    { type: 'call', id: 'c2', name: 'g', arguments: {} },
   ];
   const calls = [
     { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
     { id: 'c2', type: 'function', function: { name: 'g', arguments: '{}' } },
   ];
 
-  /** A model whose engine divides its answers. */
+  /** A model with this answer. */
   function divided(given: AnswerPart[], end: typeof result.end = 'eos'): ReturnType<typeof chatCompletions> {
+    const text = (type: string) =>
+      given.map((part) => (part.type !== 'call' && part.type === type ? part.text : '')).join('');
+    const toolCalls = given.flatMap((part): ToolCall[] =>
+      part.type === 'call'
+        ? [{ id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments } }]
+        : [],
+    );
+    const message: AssistantMessage = {
+      ...{ role: 'assistant', content: text('text') },
+      ...(text('thought') !== '' && { reasoning_content: text('thought') }),
+      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    };
     const chat = (): ChatStream => {
-      const stream = streamOf(async function* (outcome) {
-        for (const part of given) yield part.type === 'call' ? '' : part.text;
-        outcome.resolve({ ...result, end });
-        return { ...result, end };
-      });
-      return Object.assign(stream, {
-        parts: async function* () {
-          yield* given;
-          await stream.text();
-        },
-      });
+      const { stream, items } = streamOf<AnswerPart, ChatResult>(async function* (outcome) {
+        for (const part of given) yield [part];
+        outcome.resolve({ ...result, end, message });
+        return { ...result, end, message };
+      }, textOf);
+      return Object.assign(stream, { parts: items });
     };
     return chatCompletions({ chat } as unknown as Model);
   }

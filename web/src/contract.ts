@@ -1,6 +1,7 @@
 // The calls between the page and the worker, carried by comlink. Errors cross as values, because an exception would
 // lose its code on the way.
 import type {
+  AnswerPiece,
   EmbeddingOptions,
   GrammarKind,
   KvType,
@@ -86,6 +87,8 @@ export interface EmbedRequest extends EmbeddingOptions {
  */
 export interface Batch {
   pieces: string[];
+  /** For an answer, the parts that came with each piece, whose text may be empty. */
+  parts?: AnswerPiece[][];
   result?: GenerationResult;
 }
 

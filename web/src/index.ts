@@ -5,8 +5,8 @@ export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
 export { hideSecrets } from './secrets.js';
 export type {
-  AnswerMessage,
   AnswerPart,
+  AssistantMessage,
   CallPart,
   Chat,
   ChatResult,
@@ -22,6 +22,7 @@ export type {
   ChatCompletionMessage,
   ChatCompletionMessageParam,
   ChatCompletionTool,
+  ChatCompletionToolCall,
   ChatCompletions,
   Chunks,
   Completion,

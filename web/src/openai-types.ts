@@ -1,6 +1,5 @@
 // The public types of OpenAI's shapes. Parameters accept what the published types of the `openai` package have, and
 // answers are values of those types. In all parameters null counts as omitted.
-import type { ToolCall } from './answer-types.js';
 import type { ResponseFormat } from './types.js';
 
 /** Options of which each may be omitted, or null. */
@@ -148,13 +147,21 @@ export interface Head {
 export type TextFinish = 'stop' | 'length';
 export type FinishReason = TextFinish | 'tool_calls';
 
+/** A call of a tool by a model. */
+export interface ChatCompletionToolCall {
+  id: string;
+  type: 'function';
+  /** `arguments` is JSON. */
+  function: { name: string; arguments: string };
+}
+
 export interface ChatCompletionMessage {
   role: 'assistant';
   content: string | null;
   refusal: null;
   /** Thoughts before the answer, if there are any. */
   reasoning_content?: string;
-  tool_calls?: ToolCall[];
+  tool_calls?: ChatCompletionToolCall[];
 }
 
 export interface ChatCompletion extends Head {
@@ -167,7 +174,7 @@ export interface ChatCompletionDelta {
   role?: 'assistant';
   content?: string;
   reasoning_content?: string;
-  tool_calls?: (ToolCall & { index: number })[];
+  tool_calls?: (ChatCompletionToolCall & { index: number })[];
 }
 
 /** A part of an answer. The last one with a choice has the finish reason. */

@@ -187,7 +187,7 @@ export interface TemplateOptions {
   template?: string | undefined;
   /** Further variables of the template, such as `enable_thinking`. */
   templateArgs?: Record<string, unknown> | undefined;
-  /** Tools that the model may call, as OpenAI's interface has them. */
+  /** Tools that the model may call, as OpenAI's interface has them. Without them an answer has no calls. */
   tools?: readonly object[] | undefined;
 }
 

@@ -1,43 +1,54 @@
-// The streams that generate() and chat() return. A generation has one source of pieces and any number of readers: each
-// gets every piece, and the one that asks first makes the source give the next.
+// The streams that generate() and chat() return. A generation has one source of items and any number of readers: each
+// gets every item, and the one that asks first makes the source give the next.
 import type { GenerationResult, GenerationStream } from '../types.js';
 
-/** The pieces of a generation. Nothing is computed before it is first asked. */
-export type Pieces = AsyncGenerator<string, GenerationResult, undefined>;
+/** The items of a generation, in lists as they come. Nothing is computed before they are first asked for. */
+export type Items<T, R extends GenerationResult> = AsyncGenerator<readonly T[], R, undefined>;
 
 /** Settles a generation's result. Only the first call has an effect. */
-export interface Outcome {
-  resolve(result: GenerationResult): void;
+export interface Outcome<R extends GenerationResult> {
+  resolve(result: R): void;
   reject(error: unknown): void;
 }
 
 /**
- * Returns a generation's stream. `begin` gets the outcome, which it must settle before its pieces end, except if they
- * were left before the first.
+ * Returns a generation's stream, and a function that begins a reader of all items. `begin` gets the outcome, which it
+ * must settle before its items end, except if they were left before the first. `textOf` returns an item's text for the
+ * user, or undefined if it has none.
  */
-export function streamOf(begin: (outcome: Outcome) => Pieces): GenerationStream {
-  let outcome!: Outcome;
-  const result = new Promise<GenerationResult>((resolve, reject) => (outcome = { resolve, reject }));
+export function streamOf<T, R extends GenerationResult>(
+  begin: (outcome: Outcome<R>) => Items<T, R>,
+  textOf: (item: T) => string | undefined,
+): { stream: GenerationStream<R>; items: () => AsyncGenerator<T, R, undefined> } {
+  let outcome!: Outcome<R>;
+  const result = new Promise<R>((resolve, reject) => (outcome = { resolve, reject }));
   let failed = false;
   result.catch(() => (failed = true)); // every reader throws the same error
   const source = begin(outcome);
-  const pieces: string[] = [];
-  /** The source's next piece while it is awaited, and its end or failure for ever. */
+  const items: T[] = [];
+  /** The source's next items while they are awaited, and its end or failure for ever. */
   let pending: Promise<boolean> | undefined;
 
-  /** Waits for one more piece. Resolves with false at the end. */
+  /** Waits for more items. Resolves with false at the end. */
   const more = () =>
     (pending ??= source.next().then(({ value, done }) => {
       if (done === true) return false;
-      pieces.push(value);
+      items.push(...value);
       pending = undefined;
       return true;
     }));
 
-  async function* read(): Pieces {
+  /** Yields what `view` makes of each item, except undefined. */
+  async function* read<V>(view: (item: T) => V | undefined): AsyncGenerator<V, R, undefined> {
     try {
-      for (let i = 0; (!failed && i < pieces.length) || (await more());) yield pieces[i++]!;
-      return await result;
+      for (let i = 0; ;) {
+        if (i === items.length || failed) {
+          if (await more()) continue;
+          return await result;
+        }
+        const value = view(items[i++]!);
+        if (value !== undefined) yield value;
+      }
     } finally {
       await source.return(undefined as never); // ends what a left loop began
     }
@@ -48,18 +59,19 @@ export function streamOf(begin: (outcome: Outcome) => Pieces): GenerationStream 
   };
   const text = async () => {
     await drained();
-    return pieces.join('');
+    return items.map((item) => textOf(item) ?? '').join('');
   };
-  const stream = Object.assign(read(), {
+  const stream = Object.assign(read(textOf), {
     text,
     then: (...then) => text().then(...then),
     catch: (caught) => text().catch(caught),
     finally: (ended) => text().finally(ended),
   } satisfies Pick<GenerationStream, 'text' | 'then' | 'catch' | 'finally'>);
-  return Object.defineProperty(stream, 'result', {
+  Object.defineProperty(stream, 'result', {
     get: () => {
       drained().catch(() => {});
       return result;
     },
-  }) as typeof stream & { readonly result: Promise<GenerationResult> };
+  });
+  return { stream: stream as typeof stream & { readonly result: Promise<R> }, items: () => read((item) => item) };
 }

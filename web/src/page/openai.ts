@@ -1,6 +1,6 @@
 // A model in OpenAI's shapes: create() makes the options of chat(), generate() and embed(), and of their results
 // OpenAI's answers.
-import type { AnswerPart, CallPart, ChatStream, ToolCall } from '../answer-types.js';
+import type { CallPart, ChatStream } from '../answer-types.js';
 import { checkName } from './options.js';
 import { chatOptions, generateOptions, inputsOf, messagesOf, modelOf, paramsOf } from './openai-params.js';
 import { promptOf, refusal, streamingOf } from './openai-params.js';
@@ -17,13 +17,6 @@ export interface Model {
   embed(texts: readonly Prompt[], options: EmbedOptions): Promise<Float32Array[]>;
   tokenize(text: string): Promise<number[]>;
   stats(): Promise<Stats>;
-}
-
-/** Returns the parts of an answer. An engine that does not divide answers gives text only. */
-const partsOf = (answer: ChatStream): AsyncIterable<AnswerPart> => answer.parts?.() ?? textOnly(answer);
-
-async function* textOnly(answer: ChatStream): AsyncGenerator<AnswerPart> {
-  for await (const text of answer) yield { type: 'text', text };
 }
 
 export function chatCompletions(model: Model): OpenAI.ChatCompletions {
@@ -88,18 +81,14 @@ function headOf(prefix: string, params: Params): OpenAI.Head {
 }
 
 async function chatCompletion(answer: ChatStream, head: OpenAI.Head): Promise<OpenAI.ChatCompletion> {
-  const texts = { text: '', thought: '' };
-  const calls: ToolCall[] = [];
-  for await (const part of partsOf(answer)) {
-    if (part.type === 'call') calls.push(callOf(part));
-    else texts[part.type] += part.text;
-  }
   const result = await answer.result;
+  const { content, reasoning_content, tool_calls = [] } = result.message;
+  const calls = tool_calls.map(({ id, function: call }) => callOf({ id, ...call }));
   const message: OpenAI.ChatCompletionMessage = {
     role: 'assistant',
-    content: calls.length > 0 && texts.text === '' ? null : texts.text,
+    content: calls.length > 0 && content === '' ? null : content,
     refusal: null,
-    ...(texts.thought !== '' && { reasoning_content: texts.thought }),
+    ...(reasoning_content !== undefined && { reasoning_content }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
   const choice = { index: 0, message, logprobs: null, finish_reason: finishOfChat(result, calls.length) };
@@ -122,7 +111,7 @@ async function* chatChunks(
   });
   let calls = 0;
   yield chunk({ role: 'assistant', content: '' });
-  for await (const part of partsOf(answer)) {
+  for await (const part of answer.parts()) {
     if (part.type === 'call') yield chunk({ tool_calls: [{ index: calls++, ...callOf(part) }] });
     else yield chunk(part.type === 'text' ? { content: part.text } : { reasoning_content: part.text });
   }
@@ -157,8 +146,8 @@ async function* textChunks(
   if (usage) yield { ...chunk(''), choices: [], usage: usageOf(result) };
 }
 
-const callOf = ({ id, name, arguments: json }: CallPart): ToolCall => ({
-  ...{ id, type: 'function', function: { name, arguments: json } },
+const callOf = ({ id, name, arguments: values }: Omit<CallPart, 'type'>): OpenAI.ChatCompletionToolCall => ({
+  ...{ id, type: 'function', function: { name, arguments: JSON.stringify(values) } },
 });
 
 const finishOf = ({ end }: GenerationResult): OpenAI.TextFinish =>

@@ -1,14 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 // The page's side: a model in a worker of its own.
 import { streamOf } from './answer.js';
-import type { Outcome, Pieces } from './answer.js';
+import type { Items, Outcome } from './answer.js';
 import { cache } from './cache.js';
 import { unwrap } from '../contract.js';
+import type { AnswerPiece } from '../boundary.gen.js';
 import type { Batch, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
 import { QSFError, errorInfo } from '../errors.js';
 import { ownWorker } from './host.js';
 import type { Host } from './host.js';
 import { chatCompletions, completions, embeddings } from './openai.js';
+import { Answer, textOf } from './parts.js';
 import { askToPersist } from './persist.js';
 import { ownFile } from '../platform.js';
 import {
@@ -22,13 +24,14 @@ import {
   tokenizeRequest,
 } from './requests.js';
 import { canShare, sharedEngine } from './shared.js';
-import type { Chat } from '../answer-types.js';
+import type { Chat, ChatResult, ChatStream } from '../answer-types.js';
 import type { Completions, Embeddings } from '../openai-types.js';
 import type {
   ChatMessage,
   ChatOptions,
   EmbedOptions,
   GenerateOptions,
+  GenerationResult,
   GenerationStream,
   LoadOptions,
   ModelSource,
@@ -43,6 +46,20 @@ import type {
 const CLOSE_PATIENCE = 500;
 
 type Aborted = Pick<GenerateOptions, 'signal'>;
+
+/** What a generation's pieces and its result become. */
+interface Reading<T, R> {
+  /** Returns the items of a piece, which came with these parts of an answer. */
+  add(parts: readonly AnswerPiece[], piece: string): readonly T[];
+  finish(result: GenerationResult): R;
+}
+
+/** A generation as it is. */
+const plain = {
+  add: (_: readonly AnswerPiece[], piece: string) => [piece],
+  finish: (result: GenerationResult) => result,
+  textOf: (piece: string) => piece,
+};
 
 /** Older browsers have no such symbol; those who write `await using` for them agree on this one. */
 const asyncDispose: typeof Symbol.asyncDispose =
@@ -64,8 +81,7 @@ export class QSF {
 
   /** Answers conversations: `llm.chat(messages)`, and `llm.chat.completions.create(…)` in OpenAI's shape. */
   readonly chat: Chat = Object.assign(
-    (messages: string | readonly ChatMessage[], options: ChatOptions = {}) =>
-      this.#stream(() => chatRequest(messages, options), options),
+    (messages: string | readonly ChatMessage[], options: ChatOptions = {}) => this.#answer(messages, options),
     { completions: chatCompletions(this) },
   );
   /** Continues texts in OpenAI's shape. */
@@ -129,7 +145,8 @@ export class QSF {
    * at a time: a second one rejects with bad_state.
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): GenerationStream {
-    return this.#stream(() => generateRequest(prompt, options), options);
+    const request = () => generateRequest(prompt, options);
+    return streamOf((outcome) => this.#items(request, options, plain, outcome), plain.textOf).stream;
   }
 
   /** Returns the text that a conversation becomes for chat(). Rejects with the refusal of the template, if it has one. */
@@ -139,16 +156,27 @@ export class QSF {
     return this.#ask((worker) => worker.render(request));
   }
 
-  #stream(request: () => GenerateRequest, options: Aborted): GenerationStream {
-    return streamOf((outcome) => this.#pieces(request, options, outcome));
+  #answer(messages: string | readonly ChatMessage[], options: ChatOptions): ChatStream {
+    const request = () => chatRequest(messages, options);
+    const answer = new Answer();
+    const begin = (outcome: Outcome<ChatResult>) => this.#items(request, options, answer, outcome);
+    const { stream, items } = streamOf(begin, textOf);
+    return Object.assign(stream, { parts: items });
   }
 
-  async *#pieces(requested: () => GenerateRequest, options: Aborted, outcome: Outcome): Pieces {
+  async *#items<T, R extends GenerationResult>(
+    requested: () => GenerateRequest,
+    options: Aborted,
+    reading: Reading<T, R>,
+    outcome: Outcome<R>,
+  ): Items<T, R> {
     let signal: AbortSignal | undefined;
     let abort: ReturnType<typeof onAbort> | undefined;
     let running = true;
     /** Pieces yielded so far; undefined until the worker has begun the generation. */
     let shown: number | undefined;
+    /** Settles the result, once the model is free for the next call. */
+    let settle: (() => void) | undefined;
     try {
       const request = requested(); // throws for options that are none
       ({ signal } = options);
@@ -160,27 +188,30 @@ export class QSF {
       shown = 0;
       for (;;) {
         signal?.throwIfAborted();
-        const { pieces, result }: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
-        for (const piece of pieces) {
+        const { pieces, parts = [], result }: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
+        for (const [i, piece] of pieces.entries()) {
           signal?.throwIfAborted();
           shown++;
-          yield piece;
+          yield reading.add(parts[i] ?? [], piece);
         }
         if (!result) continue;
         running = false;
-        outcome.resolve(result);
-        return result;
+        const finished = reading.finish(result);
+        settle = () => outcome.resolve(finished);
+        return finished;
       }
     } catch (error) {
-      outcome.reject(error);
+      settle = () => outcome.reject(error);
       throw error;
     } finally {
       if (abort) {
         abort.dispose();
         // An abort has sent the worker a stop and does not wait for it; the next generation does.
-        if (running && !signal?.aborted) await this.#leave(outcome, shown);
+        if (running && !signal?.aborted) settle = await this.#leave(reading, outcome, shown, settle);
         if (this.#isOpen()) this.#state = 'idle';
       }
+      if (settle) settle();
+      else outcome.reject(signal?.reason); // the loop was left after an abort
     }
   }
 
@@ -270,14 +301,19 @@ export class QSF {
     await end(this.#host);
   }
 
-  /** Ends a generation after its loop was left. */
-  async #leave(outcome: Outcome, shown: number | undefined): Promise<void> {
+  /** Ends a generation after its loop was left, or failed. Returns the function that settles its result. */
+  async #leave<T, R extends GenerationResult>(
+    reading: Reading<T, R>,
+    outcome: Outcome<R>,
+    shown: number | undefined,
+    failed: (() => void) | undefined,
+  ): Promise<() => void> {
     await this.#stop(shown);
     try {
       const { result } = await this.#ask((worker) => worker.next());
-      if (result) outcome.resolve(result);
+      return failed ?? (() => result && outcome.resolve(reading.finish(result)));
     } catch (error) {
-      outcome.reject(error);
+      return failed ?? (() => outcome.reject(error));
     }
   }
 

@@ -260,7 +260,7 @@ export class Engine {
   }
 }
 
-const isChat = (prompt: GenerateRequest['prompt']): prompt is ChatRequest =>
+export const isChat = (prompt: GenerateRequest['prompt']): prompt is ChatRequest =>
   typeof prompt === 'object' && 'values' in prompt && typeof prompt.values === 'string';
 
 function localTime(): LocalTime {

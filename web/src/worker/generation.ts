@@ -1,7 +1,7 @@
 // One generation in the worker. Its pieces wait here until the page takes them.
-import type { End } from '../boundary.gen.js';
+import type { AnswerPiece, End } from '../boundary.gen.js';
 import type { Batch, GenerateRequest } from '../contract.js';
-import { SEQUENCE } from '../wasm/engine.js';
+import { SEQUENCE, isChat } from '../wasm/engine.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
 import type { GenerationResult, GenerationStats } from '../types.js';
@@ -9,10 +9,11 @@ import type { GenerationResult, GenerationStats } from '../types.js';
 /** Pieces that may wait for the page; more of them pause the computation. */
 const AHEAD = 16;
 
-/** Text for the page, and the number of tokens that had been generated when it was complete. */
+/** Text for the page, the number of tokens that had been generated when it was complete, and the parts of an answer. */
 interface Piece {
   text: string;
   tokens: number;
+  parts: AnswerPiece[];
 }
 
 export class Generation {
@@ -58,11 +59,15 @@ export class Generation {
   async next(): Promise<Batch> {
     while (this.#waiting === 0 && this.#end === 'none') await this.#changed.wait();
     if (this.#end === 'error' && this.#waiting === 0) throw this.#error;
-    const pieces = this.#pieces.slice(this.#taken).map(({ text }) => text);
+    const taken = this.#pieces.slice(this.#taken);
+    const batch: Batch = {
+      pieces: taken.map(({ text }) => text),
+      ...(isChat(this.#request.prompt) && { parts: taken.map(({ parts }) => parts) }),
+    };
     this.#taken = this.#pieces.length;
     this.#changed.notify();
-    if (this.#end === 'none' || this.#end === 'error') return { pieces };
-    return { pieces, result: { ...this.#account(), end: this.#end } };
+    if (this.#end === 'none' || this.#end === 'error') return batch;
+    return { ...batch, result: { ...this.#account(), end: this.#end } };
   }
 
   /**
@@ -101,13 +106,15 @@ export class Generation {
   async #run(): Promise<void> {
     const { session } = this.#runner.engine;
     const { signal } = this.#stopping;
+    const isAnswer = isChat(this.#request.prompt);
     try {
       for (;;) {
         const step = await this.#runner.run(signal);
         if (step === 'token') this.#count(session.token());
         const text = session.piece();
-        if (text) {
-          this.#pieces.push({ text, tokens: this.#tokens.length });
+        const parts = isAnswer ? session.parts() : [];
+        if (text || parts.length > 0) {
+          this.#pieces.push({ text, tokens: this.#tokens.length, parts });
           this.#changed.notify();
         }
         if (step === 'done') {
