@@ -130,10 +130,9 @@ describe.each<[string, Begin]>([
     const abort = new AbortController();
     backend.will(['a'], ['b']);
     const { stream } = begin({ signal: abort.signal });
-    for await (const _ of stream) {
-      abort.abort(new Error('enough'));
-      break;
-    }
+    await stream.next();
+    abort.abort(new Error('enough'));
+    await stream.return({ ...result });
     await expect(stream.result).rejects.toThrow('enough');
     backend.answers.start = async () => failure('context_full', 'Too long.');
     await expect(begin().stream.result).rejects.toMatchObject({ code: 'context_full' });
