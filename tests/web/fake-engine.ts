@@ -25,6 +25,7 @@ import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
+import type { Failure, Script } from './script.js';
 import { stagedLists } from './staged.js';
 import type { StagedSizes } from './staged.js';
 import { pause } from './waiting.js';
@@ -45,33 +46,10 @@ const unscripted = (n: number) => `<${String(n)}>`;
 /** The byte of every file at an offset. */
 export const byteAt = (offset: number) => (offset * 31 + 7) & 0xff;
 
-interface Failure {
-  code: ErrorName;
-  sentence: string;
-}
-
 /** What an embedding leaves to the model if it is undefined. */
 interface Chosen {
   pooling: Pooling | undefined;
   normalize: boolean | undefined;
-}
-
-/** What the n-th token of a generation comes with. */
-export interface Script {
-  piece?: (n: number) => string;
-  /** The text that the n-th token stands for, if its piece is another. */
-  text?: (n: number) => string | Uint8Array;
-  /** The parts of an answer that the n-th token completes, its piece by default, and those that its end gives. */
-  parts?: (n: number) => AnswerPiece[];
-  lastParts?: AnswerPiece[];
-  /** Steps of mere work before each token. */
-  work?: number;
-  /** A segment is read before these tokens. */
-  reads?: (n: number) => boolean;
-  /** The generation ends so after so many tokens, unless `maxTokens` comes first. */
-  end?: { after: number; why: End };
-  /** The engine fails before this token. */
-  fails?: { before: number; error: Failure };
 }
 
 export class FakeSession implements Session {
