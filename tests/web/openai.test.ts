@@ -153,9 +153,15 @@ describe('chat.completions.create()', () => {
     });
     await create({ max_completion_tokens: 3, response_format: { type: 'json_object' } });
     expect(backend.starts[1]).toMatchObject({ maxTokens: 3, grammar: { text: '{"type":"object"}' } });
+    await create({ presence_penalty: 0.5, frequency_penalty: -1, logit_bias: { 5: 100, 7: -Infinity } });
+    expect(backend.starts[2]).toMatchObject({ presencePenalty: 0.5, frequencyPenalty: -1 });
+    expect(instance.lists.biases).toEqual([
+      [5, 100],
+      [7, -Infinity],
+    ]);
     await create({ response_format: { type: 'text' } });
-    expect(backend.starts[2]!.grammar).toBeUndefined();
-    expect(backend.starts[2]).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40, stop: [], continue: false });
+    expect(backend.starts[3]!.grammar).toBeUndefined();
+    expect(backend.starts[3]).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40, stop: [], continue: false });
   });
 
   it('takes null for omitted, and values that ask for nothing', async () => {

@@ -34,11 +34,10 @@ interface Sampling extends Labels {
   stream_options: { readonly include_usage?: boolean | null | undefined };
   /** Only 1. */
   n: number;
-  /** Only 0. */
+  /** The options `presencePenalty` and `frequencyPenalty` of generate(). */
   presence_penalty: number;
-  /** Only 0. */
   frequency_penalty: number;
-  /** Only an empty object. */
+  /** Numbers that are added to the logits of token ids. */
   logit_bias: Readonly<Record<string, number>>;
 }
 

@@ -4,6 +4,7 @@ import { promptOptions, samplerOptions } from '../boundary.gen.js';
 import { QSFError } from '../errors.js';
 import { checkKind, checkKnown, checkOption, kindOf } from './options.js';
 import { checkSignal } from './requests.js';
+import { biasesOf } from './sampling.js';
 import type { RequestOptions } from '../openai-types.js';
 import type { ChatMessage, ChatOptions, GenerateOptions, Prompt, ResponseFormat } from '../types.js';
 
@@ -11,6 +12,8 @@ import type { ChatMessage, ChatOptions, GenerateOptions, Prompt, ResponseFormat 
 const NUMBERS = {
   temperature: 'temperature',
   top_p: 'topP',
+  presence_penalty: 'presencePenalty',
+  frequency_penalty: 'frequencyPenalty',
   seed: 'seed',
   max_tokens: 'maxTokens',
   max_completion_tokens: 'maxTokens',
@@ -20,9 +23,6 @@ const numbers = { ...samplerOptions, ...promptOptions };
 /** Parameters that the package does not have, with the values that ask for nothing. Every other value is refused. */
 const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   n: [1],
-  presence_penalty: [0],
-  frequency_penalty: [0],
-  logit_bias: [{}],
   logprobs: [false],
   top_logprobs: [0],
   best_of: [1],
@@ -44,7 +44,10 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
 
 /** Labels for servers, which never change an answer. */
 const LABELS = ['model', 'user', 'metadata', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'];
-const OF_BOTH = [...LABELS, 'temperature', 'top_p', 'seed', 'max_tokens', 'stop', 'stream', 'stream_options'];
+const OF_BOTH = [
+  ...[...LABELS, 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'max_tokens'],
+  ...['stop', 'stream', 'stream_options'],
+];
 const OF_CHAT = ['messages', 'tools', 'tool_choice', 'response_format', 'reasoning_effort', 'max_completion_tokens'];
 /** What other servers with OpenAI's interface have. */
 const OF_TEMPLATES = ['chat_template', 'chat_template_kwargs'];
@@ -129,6 +132,8 @@ export function generateOptions(params: Params): GenerateOptions {
       throw new QSFError('bad_argument', `${name} is ${kindOf(value)}, but max_tokens is ${kindOf(options[own])}`);
     options[own] = value;
   }
+  const biases = params.logit_bias as Record<number, number> | undefined;
+  if (biases !== undefined) options.logitBias = Object.fromEntries(biasesOf('logit_bias', biases));
   return options;
 }
 

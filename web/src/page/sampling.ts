@@ -16,27 +16,28 @@ export function samplingLists(options: GenerateOptions): SamplingLists | undefin
   const { logitBias, samplers, drySequenceBreakers } = options;
   if (logitBias === undefined && samplers === undefined && drySequenceBreakers === undefined) return undefined;
   return {
-    biases: biasesOf(logitBias ?? {}),
+    biases: biasesOf('logitBias', logitBias ?? {}),
     samplers: listOf('samplers', samplers)?.map((name) => oneOf('A name in samplers', samplerKinds, name)),
     breakers: listOf('drySequenceBreakers', drySequenceBreakers)?.map(breaker),
   };
 }
 
-function biasesOf(given: Readonly<Record<number, number>>): [number, number][] {
-  checkKind('logitBias', 'object', given);
+/** Returns the biases of an option, each with its token. Throws bad_argument, with the option's name. */
+export function biasesOf(option: string, given: Readonly<Record<number, number>>): [number, number][] {
+  checkKind(option, 'object', given);
   const isList = Symbol.iterator in given;
-  if (!isList) return Object.entries(given).map(bias);
-  throw new QSFError('bad_argument', 'logitBias is a list or a Map; it must be an object with token ids as names');
+  if (!isList) return Object.entries(given).map((bias) => checked(option, bias));
+  throw new QSFError('bad_argument', `${option} is a list or a Map; it must be an object with token ids as names`);
 }
 
-function bias([name, value]: [string, number]): [number, number] {
+function checked(option: string, [name, value]: [string, number]): [number, number] {
   const id = Number(name);
   const isToken = /^\d+$/.test(name) && id <= MOST_ID;
   const isBias = typeof value === 'number' && (Math.abs(value) <= MOST_BIAS || value === -Infinity);
   if (isToken && isBias) return [id, value];
   throw new QSFError(
     'bad_argument',
-    `logitBias has ${JSON.stringify(name)}: ${String(value)}; it must have a number or -Infinity for each token id`,
+    `${option} has ${JSON.stringify(name)}: ${String(value)}; it must have a number or -Infinity for each token id`,
   );
 }
 
