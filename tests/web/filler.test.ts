@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { KiB } from '../../web/src/constants.js';
-import { FILLER, serveFills } from '../../web/src/sources/filler.js';
+import { FILLER, Filler, serveFills } from '../../web/src/sources/filler.js';
 import { openCache } from '../../web/src/sources/model-cache.js';
 import type { ModelCache } from '../../web/src/sources/model-cache.js';
 import { installFakeOpfs, modelFile } from './fake-opfs.js';
@@ -225,3 +225,27 @@ function frozen(worker: ScopeWorker): typeof Atomics.load {
   return ((state: Int32Array, at: number) =>
     state === stateOf(worker) ? seen[at]! : load(state, at)) as typeof Atomics.load;
 }
+
+it('a read is where it is asked for, beyond 4 GiB too', async () => {
+  installFakeOpfs(() => 0, {}, true);
+  installScopeWorker(serveFills);
+  const asked: number[] = [];
+  const read = (into: Uint8Array, { at }: { at: number }) => {
+    asked.push(at);
+    return into.fill(7).length;
+  };
+  const handle = { mode: 'readwrite-unsafe', read, close: () => {} };
+  const large = { createSyncAccessHandle: async () => handle } as unknown as FileSystemFileHandle;
+  const filler = new Filler(large, memory);
+  while (!filler.isOpen) await turn();
+  const into = new Uint8Array(memory, PIECE, PIECE).fill(0);
+  const offsets = [5, 2 ** 31 + 1, 2 ** 32 - 1, 5 * 2 ** 32 + 2 ** 31 + 3];
+  for (const offset of offsets) {
+    const filled = filler.fill(offset, into);
+    while (!filler.poll(0)) await turn();
+    expect(await filled).toBe(true);
+  }
+  expect(asked).toEqual(offsets);
+  expect(into.every((byte) => byte === 7)).toBe(true);
+  await filler.close();
+});

@@ -191,6 +191,15 @@ describe('opening', () => {
     expect(await read(file, 250_000, 1000)).toEqual(server.bytes.subarray(250_000, 251_000));
   });
 
+  it('gives no whole response of another version than the first', async () => {
+    const server = new FakeServer(noise(SIZE), { ranges: false });
+    const file = open(server);
+    await (await file.open()).whole!.body!.cancel();
+    expect((await file.whole()).status).toBe(200);
+    server.etag = '"two"';
+    await expect(file.whole()).rejects.toMatchObject({ code: 'file_changed' });
+  });
+
   it('gives the whole response of a server without ranges, and no size when the body is encoded', async () => {
     const server = new FakeServer(noise(SIZE), { ranges: false });
     expect(await open(server).open()).toMatchObject({ size: SIZE, head: undefined });

@@ -33,7 +33,7 @@ export class HttpSource implements ByteSource {
   #whole: WholeFile | undefined;
   /** Ranges that the engine has received, except those that it rejected. */
   #here = new RangeSet();
-  /** Ranges in a file that only this source writes, with checked bytes. */
+  /** Ranges with checked bytes, of those that the cache vouches for in a file that only this source writes. */
   #checked = new RangeSet();
   /** Reads without CRC that wait for the engine to accept them; their bytes are in the cache's file. */
   #unvouched: Range[] = [];
@@ -150,7 +150,6 @@ export class HttpSource implements ByteSource {
   }
 
   rejected(offset: number, size: number): void {
-    this.#checked.remove(offset, size);
     this.#here.remove(offset, size);
     this.#unvouched = this.#unvouched.filter((range) => range.offset !== offset);
     if (this.#cache?.verified.covers(offset, size)) this.#cache.drop(offset, size);
