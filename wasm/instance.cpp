@@ -82,6 +82,13 @@ std::uint32_t Instance::crc32(std::uint32_t at, std::uint32_t size) const {
   return qsf::crc32(std::span(arena_.get() + begin, size));
 }
 
+std::string_view Instance::digest() {
+  digest_ = hex(std::exchange(sum_, {}).digest());
+  staging_.reset();  // the arena takes all memory
+  staging_size_ = 0;
+  return digest_.data();
+}
+
 void Instance::fail(std::uint32_t ticket, std::uint32_t code, std::uint32_t size) {
   session_->fail(ticket, make_error(static_cast<ErrorCode>(code), "{}", staged(0, size)));
 }

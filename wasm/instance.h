@@ -2,6 +2,8 @@
 // only the module's memory.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "qsf/base/checksum.h"
 #include "qsf/chat/answer_form.h"
 #include "qsf/chat/answer_parts.h"
 #include "qsf/chat/conversation.h"
@@ -69,6 +72,8 @@ class Instance {
   Step step();
   std::optional<ReadRequest> next_request();
   std::uint32_t crc32(std::uint32_t at, std::uint32_t size) const;
+  void add_to_digest(std::uint32_t size) { sum_.update(staging().first(std::min<std::size_t>(size, staging_size_))); }
+  std::string_view digest();
   void fail(std::uint32_t ticket, std::uint32_t code, std::uint32_t size);
   std::optional<std::span<std::uint8_t>> stage(std::uint32_t size);
   Status start(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens, std::uint32_t stops_size,
@@ -119,6 +124,8 @@ class Instance {
   Block arena_;
   std::size_t arena_size_ = 0;
   Block staging_;
+  Sha256 sum_;
+  std::array<char, 65> digest_{};              // of the last digest()
   std::vector<std::unique_ptr<Lists>> lists_;  // by sequence; null: the default
   std::size_t staging_size_ = 0;
   Session* session_ = nullptr;

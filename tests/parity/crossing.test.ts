@@ -1,5 +1,6 @@
 // What crosses between JavaScript and the module: values as boundary.def declares them, and memory that does not run out.
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -188,6 +189,22 @@ describe('what comes out', () => {
     expect(session.complete(ticket)).toMatchObject({ code: errorNumbers.bad_checksum });
     expect(session.step()).toBe('error');
     expect(session.error()).toMatchObject({ code: errorNumbers.bad_checksum });
+  });
+
+  it('is the digest of what was staged in parts, and then of the next file', () => {
+    const { session } = fed;
+    for (const parts of [[file.subarray(0, 1000), file.subarray(1000, 5000)], [file.subarray(7, 70)], []]) {
+      for (const part of parts) {
+        session.stage(part.length)!.set(part);
+        session.addToDigest(part.length);
+      }
+      const sum = createHash('sha256');
+      for (const part of parts) sum.update(part);
+      expect(session.digest()).toBe(sum.digest('hex'));
+    }
+    session.addToDigest(1); // nothing is staged
+    expect(session.digest()).toBe(createHash('sha256').digest('hex'));
+    expect(fed.open(MEMORY)).toBeUndefined();
   });
 
   it('is why a request failed, as its host says', () => {

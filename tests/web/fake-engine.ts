@@ -1,4 +1,6 @@
 // An engine and a source that do as a test says: a session's phases over real memory, without a model.
+import { createHash } from 'node:crypto';
+
 import type {
   AnswerPiece,
   EmbeddingOptions,
@@ -96,6 +98,7 @@ export class FakeSession implements Session {
   /** Tokens of the sequence, and those that were fed. */
   length = 0;
   #fed = 0;
+  #sum = createHash('sha256');
   #end: End = 'none';
   #failure: Failure | undefined;
   #told: Failure | undefined;
@@ -185,6 +188,15 @@ export class FakeSession implements Session {
 
   crc32(at: number, size: number): number {
     return crc32(this.#bytes.slice(at, at + size));
+  }
+
+  addToDigest(size: number): void {
+    this.#sum.update(this.#bytes.slice(STAGING, STAGING + size));
+  }
+  digest(): string {
+    const sum = this.#sum;
+    this.#sum = createHash('sha256');
+    return sum.digest('hex');
   }
 
   complete(ticket: number): Failed | undefined {

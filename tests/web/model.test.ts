@@ -14,7 +14,15 @@ import type { FakeSession } from './fake-engine.js';
 
 const loadRequest: LoadRequest = {
   ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}), kv: undefined },
-  ...{ cache: true, cacheLimit: undefined, background: false, variant: undefined, threads: undefined, network: {} },
+  ...{
+    cache: true,
+    cacheLimit: undefined,
+
+    background: false,
+    variant: undefined,
+    threads: undefined,
+    network: {},
+  },
 };
 const generateRequest: GenerateRequest = {
   ...checkOptions(samplerOptions, {}),

@@ -49,6 +49,7 @@ describe('load()', () => {
         kv: undefined,
         cache: true,
         cacheLimit: undefined,
+        sha256: undefined,
         background: false,
         variant: undefined,
         threads: undefined,
@@ -60,10 +61,10 @@ describe('load()', () => {
 
   it('passes on what is given', async () => {
     const given = { memory: MiB + 1, maxSeqLen: 64, streamAll: true, kv: '4bit', background: true, cache: false };
-    await QSF.load(URL_, { ...given, threads: 2, variant: 'simd' } as LoadOptions);
+    await QSF.load(URL_, { ...given, threads: 2, variant: 'simd', sha256: 'AB'.repeat(32) } as LoadOptions);
     expect(backend.loads[0]).toMatchObject({
       ...{ memory: MiB + 65_536, open: { maxSeqLen: 64, streamAll: true, sequences: 1 } },
-      ...{ kv: '4bit', background: true, cache: false, threads: 2, variant: 'simd' },
+      ...{ kv: '4bit', background: true, cache: false, threads: 2, variant: 'simd', sha256: 'ab'.repeat(32) },
     });
   });
 
@@ -98,6 +99,9 @@ describe('load()', () => {
     [{ memory: '64' }, 'memory is 64 bytes'],
     [{ threads: 9 }, 'threads is 9; it must be a whole number from 1 to 8'],
     [{ threads: 1.5 }, 'threads is 1.5'],
+    [{ sha256: 5 }, 'sha256 is 5; it must be 64 hexadecimal digits'],
+    [{ sha256: 'g'.repeat(64) }, 'it must be 64 hexadecimal digits'],
+    [{ sha256: `${'a'.repeat(64)} ` }, 'it must be 64 hexadecimal digits'],
     [{ cache: 'no' }, 'cache is "no"; it must be true or false'],
     [{ onProgress: 3 }, 'onProgress is 3; it must be a function'],
     [{ signal: {} }, 'signal is an object; it must be an AbortSignal'],

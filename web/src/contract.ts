@@ -38,6 +38,8 @@ export interface LoadRequest {
   memory: number;
   open: OpenOptions;
   kv: KvType | undefined;
+  /** In lower case. */
+  sha256?: string | undefined;
   cache: boolean;
   cacheLimit: number | undefined;
   background: boolean;

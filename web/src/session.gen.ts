@@ -179,6 +179,10 @@ export interface Session {
   nextRequest(): ReadRequest | undefined;
   /** Returns the CRC-32 of bytes in the arena, several times as fast as JavaScript. */
   crc32(at: number, size: number): number;
+  /** Adds the staged bytes to the digest of a file. */
+  addToDigest(size: number): void;
+  /** Returns the SHA-256 of the bytes that were added, in hexadecimal, and begins the next digest. The text is valid until then. */
+  digest(): string;
   /** Checks and unpacks the bytes of a request. A failure is also the result of the next step. */
   complete(ticket: number): Failure | undefined;
   /** Ends a request with an error, whose sentence is staged. */

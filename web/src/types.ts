@@ -65,6 +65,12 @@ export interface LoadOptions extends Given<Pick<OpenOptions, 'maxSeqLen' | 'stre
    * (256 if not given), the default is 8bit or else 4bit, and `onWarning` gets a sentence.
    */
   kv?: KvType | undefined;
+  /**
+   * The SHA-256 of the model's bytes in hexadecimal. load() rejects with bad_checksum for another file. The whole file
+   * is read once before it is opened, and bytes that the browser does not keep are read again afterwards: a server can
+   * then answer differently without being noticed.
+   */
+  sha256?: string | undefined;
   /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
   cache?: boolean | undefined;
   /**

@@ -33,7 +33,7 @@ type Names<T> = Record<keyof T, true>;
 const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
   ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, workerUrl: true, wasmUrl: true },
-  ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true },
+  ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true, sha256: true },
 } satisfies Names<LoadOptions>;
 const OF_GENERATION = { ...LISTS, stop: true, signal: true, continue: true, responseFormat: true };
 const GENERATE = { ...samplerOptions, ...promptOptions, ...OF_GENERATION } satisfies {
@@ -82,6 +82,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
       textBytes: options.textBytes,
     }),
     kv: checkName('kv', kvTypes, options.kv),
+    sha256: digestOf(options.sha256),
     cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
     cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,
@@ -91,6 +92,12 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     source: await sourceOf(source),
     wasm: wasmOf(options),
   };
+}
+
+function digestOf(sha256: string | undefined): string | undefined {
+  if (sha256 === undefined || (typeof sha256 === 'string' && /^[0-9a-f]{64}$/i.test(sha256)))
+    return sha256?.toLowerCase();
+  throw new QSFError('bad_argument', `sha256 is ${JSON.stringify(sha256)}; it must be 64 hexadecimal digits`);
 }
 
 const folder = (url: string | URL) => String(url).endsWith('/');

@@ -120,6 +120,12 @@ export class Engine {
     return this.#session.crc32(into, size);
   }
 
+  /** Adds bytes of a file to the digest that `session.digest()` returns. */
+  addToDigest(bytes: Uint8Array): void {
+    this.#stage([bytes]);
+    this.#session.addToDigest(bytes.length);
+  }
+
   complete(ticket: number): void {
     check(this.#session.complete(ticket));
   }

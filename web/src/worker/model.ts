@@ -3,6 +3,7 @@ import type { Region } from '../boundary.gen.js';
 import { makeRoom } from '../page/cache.js';
 import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from '../contract.js';
 import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
+import { fileDigest } from './file-digest.js';
 import { Engine, SEQUENCE } from '../wasm/engine.js';
 import type { ModuleStarter } from '../wasm/engine.js';
 import { QSFError } from '../errors.js';
@@ -242,7 +243,8 @@ export class Model {
    */
   async #open(): Promise<void> {
     const source = this.#source;
-    const { background } = this.#request;
+    const { background, sha256 } = this.#request;
+    if (sha256 !== undefined) await this.#checkDigest(sha256);
     await this.#plan(source.isWatched && (background || !source.keeps));
     const kept = source.keep(this.engine.session.segments());
     if (background) {
@@ -258,6 +260,15 @@ export class Model {
       await this.#runner.run();
     }
     if (!this.#watched) source.hide?.(this.engine.session.segments().filter(({ byText }) => byText));
+  }
+
+  /** Reads the whole file. Rejects with bad_checksum if it is not the requested one. */
+  async #checkDigest(sha256: string): Promise<void> {
+    const { source } = this.#request;
+    const found = await fileDigest(this.#source, this.engine);
+    if (found === sha256) return this.#source.accepted();
+    const error = new QSFError('bad_checksum', `the file has the SHA-256 ${found}, not ${sha256}: it is another file`);
+    throw typeof source === 'string' ? error.at(source) : error;
   }
 
   async #plan(watched: boolean): Promise<void> {
