@@ -115,6 +115,7 @@ const callTypes = {
   bytes: 'Uint8Array',
   values: 'Float32Array',
   tokens: 'Uint32Array | Failure',
+  ids: 'Uint32Array',
   stats: 'SessionStats',
   sequence_stats: 'SequenceStats',
   regions: 'RegionBytes[]',

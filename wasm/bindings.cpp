@@ -43,6 +43,7 @@ using room = std::optional<std::span<std::uint8_t>>;
 using bytes = Bytes;
 using values = std::span<const float>;
 using tokens = Result<std::span<const std::uint32_t>>;
+using ids = std::span<const std::uint32_t>;
 using stats = Stats;
 using sequence_stats = SequenceStats;
 using regions = std::span<const MemoryRegion>;

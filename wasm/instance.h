@@ -88,6 +88,7 @@ class Instance {
   Bytes conversation() const { return {conversation_.rendered.text}; }
   Status answer(std::uint32_t sequence, std::uint32_t stops_size, const SamplerOptions& sampler, const Prompt& options);
   NewParts parts() { return NewParts(*this); }
+  std::string_view metadata(std::uint32_t size) const { return session_->metadata(staged(0, size)); }
   Result<std::span<const std::uint32_t>> tokenize(std::uint32_t text_size, bool special);
   Segments segments() const { return Segments(*session_); }
 

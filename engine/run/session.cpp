@@ -326,12 +326,18 @@ Result<std::uint32_t> Session::tokenize(std::string_view text, bool special, std
   return m.tokenizer.encode(text, special, out, m.tokenizer_scratch, plain, m.options.cancel);
 }
 
-std::string_view Session::detokenize(std::uint32_t token) const {
+std::string_view Session::detokenize(std::uint32_t token, bool special) const {
   const Tokenizer& tokenizer = impl_->model.tokenizer;
-  return tokenizer.open_for_use() ? tokenizer.bytes(token) : std::string_view{};
+  if (!tokenizer.open_for_use()) return {};
+  return special && tokenizer.is_control(token) ? tokenizer.control_text(token) : tokenizer.bytes(token);
 }
 
 bool Session::is_end(std::uint32_t token) const { return impl_->model.config.is_end(token); }
+
+std::span<const std::uint32_t> Session::end_tokens() const {
+  const Config& config = impl_->model.config;
+  return std::span(config.ends).first(config.n_ends);
+}
 
 bool Session::is_added(std::uint32_t token) const { return impl_->model.tokenizer.is_added(token); }
 

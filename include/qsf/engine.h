@@ -181,10 +181,12 @@ class Session {
   /// Does what Tokenizer::encode() does. Fails with bad_text if the file has no tokenizer.
   Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
                                  std::span<const TextRange> plain = {});
-  /// Returns the bytes of a token, which may be a part of a character. Valid as long as the session.
-  std::string_view detokenize(std::uint32_t token) const;
+  /// Returns the bytes of a token, which may be a part of a character; of a control token only with `special`. Valid as
+  /// long as the session.
+  std::string_view detokenize(std::uint32_t token, bool special = false) const;
   /// Whether the token is one of the model's own ends.
   bool is_end(std::uint32_t token) const;
+  std::span<const std::uint32_t> end_tokens() const;
   /// Whether the token was added to the vocabulary, such as <|im_start|>. An ordinary text does not become one.
   bool is_added(std::uint32_t token) const;
   /// Returns the token that the model expects before a text; empty if it expects none.

@@ -155,6 +155,26 @@ TEST(AnswerForm, ReadsHowATemplateEndsAnAnswer) {
   EXPECT_TRUE(refusing->end_tokens().empty() && refusing->stop().empty());
 }
 
+TEST(SpecialTokens, HaveTextsOnlyIfAsked) {
+  for (const bool add_bos : {false, true}) {
+    const SmallFile file = talking_model(kChatMl, add_bos);
+    Host host(file.bytes, 8 * kMiB, {});
+    const Session& session = *host.session;
+    EXPECT_EQ(session.detokenize(kStart), "");
+    EXPECT_EQ(session.detokenize(kStart, true), "<|im_start|>");
+    EXPECT_EQ(session.detokenize(kFirstPrinted), "<tool_call>");
+    EXPECT_EQ(session.detokenize(kFirstPrinted, true), "<tool_call>");
+    EXPECT_EQ(session.detokenize(kFirstLetter, true), "a");
+    EXPECT_EQ(session.detokenize(0, true), session.detokenize(0)) << "the unknown token";
+    const std::uint32_t unused = session.stats().vocab_size - 1;
+    EXPECT_EQ(session.detokenize(unused, true), "");
+    EXPECT_EQ(session.detokenize(unused + 1, true), "") << "no token";
+    EXPECT_EQ(session.begin_token(), add_bos ? std::optional<std::uint32_t>(1) : std::nullopt);
+    EXPECT_EQ(vector_of(session.end_tokens()), std::vector<std::uint32_t>{2});
+    EXPECT_EQ(session.metadata(kMetaChatTemplate), kChatMl);
+  }
+}
+
 TEST(AnswerForm, EndsAnswersWithHeadersByTheirToken) {
   const SmallFile file = talking_model(
       "{% for m in messages %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|im_end|>{% endfor %}");

@@ -235,10 +235,27 @@ describe('what comes out', () => {
     room.set(text);
     const ids = session.tokenize(text.length, true) as Uint32Array;
     expect(ids).toBeInstanceOf(Uint32Array);
-    const bytes = [...ids.slice()].flatMap((id) => [...session.detokenize(id)]);
+    const bytes = [...ids.slice()].flatMap((id) => [...session.detokenize(id, false)]);
     expect(new TextDecoder().decode(Uint8Array.from(bytes)).trim()).toBe('Größe \u{1f40b}');
     session.stage(1);
     expect(session.tokenize(1, true)).toMatchObject({ code: expect.any(Number) as number });
+  });
+
+  it("are the model's special tokens and the texts of its metadata", () => {
+    const { session } = fed;
+    expect(fed.open(MEMORY)).toBeUndefined();
+    const shown = (id: number, special: boolean) => new TextDecoder().decode(session.detokenize(id, special).slice());
+    expect(session.beginToken()).toBe(1);
+    expect([...session.endTokens()]).toEqual([2]);
+    expect([shown(1, true), shown(2, true), shown(1, false)]).toEqual(['<s>', '</s>', '']);
+    const metadata = (key: string) => {
+      const name = new TextEncoder().encode(key);
+      stage(session, name);
+      return session.metadata(name.length);
+    };
+    expect(metadata('general.architecture')).toBe('llama');
+    expect(metadata('chat.template')).toBe('');
+    expect(metadata('gen')).toBe('');
   });
 });
 
@@ -275,7 +292,7 @@ describe('memory', () => {
       session.rewind(1_000_000, 0);
       session.complete(1_000_000);
       session.error();
-      session.detokenize(7);
+      session.detokenize(7, true);
       session.end(0);
       stage(session, new TextEncoder().encode('Once upon a time'));
       session.tokenize(4, true);

@@ -61,13 +61,31 @@ describe('detokenize()', () => {
   it('puts characters together that tokens share, and replaces what is none', () => {
     const bytes = [[0xe2, 0x82], [0xac], [0xff], [0x41]];
     instance.detokenize = (token: number) => view(Uint8Array, bytes[token]!);
-    expect(engine.detokenize(Uint32Array.of(0, 1, 3, 2))).toBe('€A\ufffd');
+    expect(engine.detokenize(Uint32Array.of(0, 1, 3, 2), false)).toBe('€A\ufffd');
+  });
+
+  it('passes on whether control tokens have their text', () => {
+    instance.detokenize = (_: number, special: boolean) => new TextEncoder().encode(special ? '<s>' : '');
+    expect(engine.detokenize(Uint32Array.of(1, 2), true)).toBe('<s><s>');
+    expect(engine.detokenize(Uint32Array.of(1, 2), false)).toBe('');
   });
 
   it('refuses a token that is not in the vocabulary', () => {
-    expect(() => engine.detokenize(Uint32Array.of(512))).toThrow(
+    expect(() => engine.detokenize(Uint32Array.of(512), false)).toThrow(
       expect.objectContaining({ code: 'bad_token' }) as QSFError,
     );
+  });
+});
+
+it('tells of the model what its file states', () => {
+  instance.detokenize = (token: number, special: boolean) => new TextEncoder().encode(special ? `<${token}>` : '');
+  expect(engine.info()).toEqual({
+    ...{ name: 'Small', architecture: undefined, contextLength: 64, vocabSize: 512, chatTemplate: '{{ messages }}' },
+    beginToken: { id: 1, text: '<1>' },
+    endTokens: [
+      { id: 2, text: '<2>' },
+      { id: 3, text: '<3>' },
+    ],
   });
 });
 

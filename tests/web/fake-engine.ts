@@ -362,10 +362,19 @@ export class FakeSession implements Session {
   tokenize(size: number, _special: boolean): Uint32Array | Failed {
     return Uint32Array.from(this.#bytes.slice(STAGING, STAGING + size));
   }
-  detokenize(token: number): Uint8Array {
+  detokenize(token: number, _special: boolean): Uint8Array {
     const { text, piece = unscripted } = this.script;
     const stands = (text ?? piece)(token - 100);
     return typeof stands === 'string' ? new TextEncoder().encode(stands) : stands;
+  }
+  beginToken(): number | undefined {
+    return 1;
+  }
+  endTokens(): Uint32Array {
+    return Uint32Array.of(2, 3);
+  }
+  metadata(size: number): string {
+    return { 'general.name': 'Small', 'chat.template': '{{ messages }}' }[this.#text(0, size)] ?? '';
   }
   stats(): SessionStats {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };

@@ -97,7 +97,11 @@ export class Backend {
         ok: true,
         value: Uint32Array.from(text, (c) => c.charCodeAt(0)),
       })),
-      detokenize: noted('detokenize', (ids: Uint32Array) => ({ ok: true, value: String.fromCharCode(...ids) })),
+      detokenize: noted('detokenize', (ids: Uint32Array, special: boolean) => ({
+        ok: true,
+        value: String.fromCharCode(...ids) + (special ? '!' : ''),
+      })),
+      info: noted('info', () => ({ ok: true, value: { name: 'Small' } })),
       close: noted('close', () => this.answers.close()),
     };
   }

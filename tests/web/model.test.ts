@@ -106,6 +106,17 @@ describe('load()', () => {
     expect((await model.next()).pieces[0]).toBe('<0>');
   });
 
+  it('lazily fetches nothing but what is asked for', async () => {
+    const model = create({ lazy: true });
+    await model.load();
+    expect(source.calls).toEqual(['accepted']);
+    expect(instance.calls).toEqual([`open ${String(source.size)}`]);
+    expect(instance.opened[0]).toMatchObject({ watched: false });
+    expect(source.pieces).toHaveLength(1);
+    model.start(generateRequest);
+    expect((await model.next()).pieces[0]).toBe('<0>');
+  });
+
   it('says what the file is instead, and of which address', async () => {
     const model = create();
     failOnce('bad_magic');

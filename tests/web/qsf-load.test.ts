@@ -51,6 +51,7 @@ describe('load()', () => {
         cacheLimit: undefined,
         sha256: undefined,
         background: false,
+        lazy: false,
         variant: undefined,
         threads: undefined,
         network: {},
@@ -60,11 +61,27 @@ describe('load()', () => {
   });
 
   it('passes on what is given', async () => {
-    const given = { memory: MiB + 1, maxSeqLen: 64, streamAll: true, kv: '4bit', background: true, cache: false };
+    const given = {
+      memory: MiB + 1,
+      maxSeqLen: 64,
+      streamAll: true,
+      kv: '4bit',
+      background: true,
+      cache: false,
+      lazy: true,
+    };
     await QSF.load(URL_, { ...given, threads: 2, variant: 'simd', sha256: 'AB'.repeat(32) } as LoadOptions);
     expect(backend.loads[0]).toMatchObject({
       ...{ memory: MiB + 65_536, open: { maxSeqLen: 64, streamAll: true, sequences: 1 } },
-      ...{ kv: '4bit', background: true, cache: false, threads: 2, variant: 'simd', sha256: 'ab'.repeat(32) },
+      ...{
+        kv: '4bit',
+        background: true,
+        lazy: true,
+        cache: false,
+        threads: 2,
+        variant: 'simd',
+        sha256: 'ab'.repeat(32),
+      },
     });
   });
 

@@ -366,6 +366,7 @@ describe('close()', () => {
     await expect(llm.stats()).rejects.toMatchObject(closed);
     await expect(llm.tokenize('a')).rejects.toMatchObject(closed);
     await expect(llm.detokenize([1])).rejects.toMatchObject(closed);
+    await expect(llm.info()).rejects.toMatchObject(closed);
     await expect(collect(llm)).rejects.toMatchObject(closed);
   });
 
@@ -417,6 +418,8 @@ describe('text and tokens', () => {
     const llm = await QSF.load(URL_);
     expect(await llm.tokenize('ab')).toEqual([97, 98]);
     expect(await llm.detokenize([97, 98])).toBe('ab');
+    expect(await llm.detokenize([97, 98], { special: true })).toBe('ab!');
+    expect(await llm.info()).toEqual({ name: 'Small' });
   });
 
   it.each<[string, (llm: QSF) => Promise<unknown>, string]>([
@@ -427,6 +430,11 @@ describe('text and tokens', () => {
       'detokenize(null)',
       (llm) => llm.detokenize(null as never),
       'The tokens are null; they must be a list of token ids.',
+    ],
+    [
+      'detokenize({ special })',
+      (llm) => llm.detokenize([1], { special: 1 } as never),
+      'special is 1; it must be true or false',
     ],
     ['detokenize(text)', (llm) => llm.detokenize('12' as never), 'The tokens are a string; they must be'],
   ])('of another kind are refused: %s', async (_, ask, sentence) => {

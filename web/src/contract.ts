@@ -13,7 +13,7 @@ import type {
 } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
-import type { GenerationResult, NetworkOptions, Progress, Stats, Trace, Variant } from './types.js';
+import type { GenerationResult, ModelInfo, NetworkOptions, Progress, Stats, Trace, Variant } from './types.js';
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
@@ -43,6 +43,7 @@ export interface LoadRequest {
   cache: boolean;
   cacheLimit: number | undefined;
   background: boolean;
+  lazy?: boolean;
   variant: Variant | undefined;
   threads: number | undefined;
   network: Network;
@@ -118,7 +119,8 @@ export interface EngineWorker {
   /** Returns the text of a conversation. */
   render(chat: ChatRequest): string;
   tokenize(text: string, special: boolean): Uint32Array;
-  detokenize(tokens: Uint32Array): string;
+  detokenize(tokens: Uint32Array, special: boolean): string;
+  info(): ModelInfo;
   /** Releases the cache for other tabs. */
   close(): Promise<void>;
 }

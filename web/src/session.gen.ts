@@ -244,8 +244,14 @@ export interface Session {
   end(sequence: number): End;
   /** Returns the token ids of the staged text. The staged memory must have room for them after the text. */
   tokenize(size: number, special: boolean): Uint32Array | Failure;
-  /** Returns the bytes of a token, which may be a part of a character. */
-  detokenize(token: number): Uint8Array;
+  /** Returns the bytes of a token, which may be a part of a character. A control token has some only with special. */
+  detokenize(token: number, special: boolean): Uint8Array;
+  /** Returns the id of the token that the model expects before a text. */
+  beginToken(): number | undefined;
+  /** Returns the ids of the tokens that end a text. */
+  endTokens(): Uint32Array;
+  /** Returns a text of the file's metadata by its staged key, or an empty text. */
+  metadata(size: number): string;
   /** Returns statistics of the session. */
   stats(): SessionStats;
   /** Returns statistics of a sequence. */

@@ -92,6 +92,11 @@ export interface LoadOptions extends Given<Pick<OpenOptions, 'maxSeqLen' | 'stre
    * Default false.
    */
   background?: boolean | undefined;
+  /**
+   * Resolve as soon as the memory plan is made, and fetch what is asked for only: tokenize(), render() and info() need
+   * no weights, and a generation fetches those that it needs. Reads as with `background`. Default false.
+   */
+  lazy?: boolean | undefined;
   /** Force a WebAssembly build. Default: chosen by detection. */
   variant?: Variant | undefined;
   /**
@@ -253,6 +258,27 @@ export interface GenerationStream<R extends GenerationResult = GenerationResult>
   /** As of a promise of the whole text. */
   catch: Promise<string>['catch'];
   finally: Promise<string>['finally'];
+}
+
+/** A token of the model with a meaning of its own. */
+export interface SpecialToken {
+  id: number;
+  text: string;
+}
+
+/** A model's own information, which needs no weights. */
+export interface ModelInfo {
+  name: string | undefined;
+  architecture: string | undefined;
+  /** Tokens of the longest context that the model was made for. */
+  contextLength: number;
+  vocabSize: number;
+  /** The model's own chat template. */
+  chatTemplate: string | undefined;
+  /** The token that begins a text. */
+  beginToken: SpecialToken | undefined;
+  /** The tokens that end a text. */
+  endTokens: SpecialToken[];
 }
 
 export interface Stats {

@@ -34,7 +34,8 @@ const worker: EngineWorker = {
   stats: () => opened().stats(),
   render: (chat) => opened().engine.render(chat),
   tokenize: (text, special) => opened().engine.tokenize(text, special),
-  detokenize: (tokens) => opened().engine.detokenize(tokens),
+  detokenize: (tokens, special) => opened().engine.detokenize(tokens, special),
+  info: () => opened().engine.info(),
   close: async () => {
     await model?.close();
     await afterOthers();

@@ -81,6 +81,8 @@ class Tokenizer {
   /// without a token. The view is of the section.
   std::string_view bytes(std::uint32_t id) const;
 
+  /// Returns the text of a control token, such as <|endoftext|>. The view is of the section.
+  std::string_view control_text(std::uint32_t id) const { return stored(id); }
   bool is_control(std::uint32_t id) const;             // such as begin and end: never printed
   bool is_added(std::uint32_t id) const;               // a control or user-defined token: no merge makes it
   bool add_bos() const { return (flags_ & 1u) != 0; }  // the model expects its begin token before a prompt

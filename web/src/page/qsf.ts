@@ -15,12 +15,12 @@ import { askToPersist } from './persist.js';
 import { ownFile } from '../platform.js';
 import {
   chatRequest,
+  detokenizeRequest,
   embedRequest,
   generateRequest,
   loadRequest,
   positionOf,
   renderRequest,
-  tokenIds,
   tokenizeRequest,
 } from './requests.js';
 import { canShare, sharedEngine } from './shared.js';
@@ -34,6 +34,7 @@ import type {
   GenerationResult,
   GenerationStream,
   LoadOptions,
+  ModelInfo,
   ModelSource,
   Progress,
   Prompt,
@@ -280,13 +281,19 @@ export class QSF {
   }
 
   /**
-   * Returns the text of token ids. Bytes that are not valid UTF-8 become U+FFFD. Rejects with bad_token for an id
-   * outside the vocabulary.
+   * Returns the text of token ids, with that of control tokens such as <|endoftext|> only if `special` is set. Bytes
+   * that are not valid UTF-8 become U+FFFD. Rejects with bad_token for an id outside the vocabulary.
    */
-  async detokenize(tokens: ArrayLike<number>): Promise<string> {
+  async detokenize(tokens: ArrayLike<number>, options: { special?: boolean | undefined } = {}): Promise<string> {
     this.#checkOpen();
-    const ids = tokenIds(tokens);
-    return this.#ask((worker) => worker.detokenize(ids));
+    const [ids, special] = detokenizeRequest(tokens, options);
+    return this.#ask((worker) => worker.detokenize(ids, special));
+  }
+
+  /** Returns the model's name, its special tokens, its chat template and other information that needs no weights. */
+  async info(): Promise<ModelInfo> {
+    this.#checkOpen();
+    return this.#ask((worker) => worker.info());
   }
 
   /**

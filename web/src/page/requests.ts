@@ -34,6 +34,7 @@ const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
   ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, workerUrl: true, wasmUrl: true },
   ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true, sha256: true },
+  lazy: true,
 } satisfies Names<LoadOptions>;
 const OF_GENERATION = { ...LISTS, stop: true, signal: true, continue: true, responseFormat: true };
 const GENERATE = { ...samplerOptions, ...promptOptions, ...OF_GENERATION } satisfies {
@@ -86,6 +87,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
     cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,
+    lazy: checkKind('lazy', 'boolean', options.lazy) ?? false,
     variant: checkName('variant', VARIANTS, options.variant),
     threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
     network: networkOf(options.network ?? {}),
@@ -232,7 +234,16 @@ export function tokenizeRequest(text: string, options: { special?: boolean | und
 /** Returns the argument of the worker's rewind(). */
 export const positionOf = (position: number): number => checkOption('position', whole(NaN), position);
 
-export function tokenIds(tokens: ArrayLike<number>): Uint32Array {
+/** Returns the arguments of the worker's detokenize(). */
+export function detokenizeRequest(
+  tokens: ArrayLike<number>,
+  options: { special?: boolean | undefined },
+): [Uint32Array, boolean] {
+  checkKnown('detokenize()', options, { special: true });
+  return [tokenIds(tokens), checkKind('special', 'boolean', options.special) ?? false];
+}
+
+function tokenIds(tokens: ArrayLike<number>): Uint32Array {
   if (typeof tokens !== 'object' || typeof (tokens as ArrayLike<number> | null)?.length !== 'number') {
     throw new QSFError('bad_argument', `The tokens are ${kindOf(tokens)}; they must be a list of token ids.`);
   }

@@ -26,6 +26,7 @@ const METHODS: readonly Method[] = [
   'render',
   'tokenize',
   'detokenize',
+  'info',
 ];
 /** Calls that take a turn. */
 const BEGIN: readonly Method[] = ['start', 'embed', 'rewind'];

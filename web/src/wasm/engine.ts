@@ -6,7 +6,7 @@ import type { ChatRequest, EmbedRequest, GenerateRequest, SamplingLists, WasmSou
 import { QSFError, errorName } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { errorNumbers } from '../errors.gen.js';
-import type { MemoryRegion, Variant } from '../types.js';
+import type { MemoryRegion, ModelInfo, SpecialToken, Variant } from '../types.js';
 
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
@@ -196,7 +196,7 @@ export class Engine {
     return ids.slice();
   }
 
-  detokenize(tokens: Uint32Array): string {
+  detokenize(tokens: Uint32Array, special: boolean): string {
     const { vocabSize } = this.#session.stats();
     const decoder = new TextDecoder();
     let text = '';
@@ -204,13 +204,35 @@ export class Engine {
       if (token >= vocabSize)
         throw new QSFError('bad_token', `Token ${token} is not in the vocabulary of ${vocabSize}.`);
       // TextDecoder refuses shared memory, so it gets a copy.
-      text += decoder.decode(this.#session.detokenize(token).slice(), { stream: true });
+      text += decoder.decode(this.#session.detokenize(token, special).slice(), { stream: true });
     }
     return text + decoder.decode();
   }
 
+  info(): ModelInfo {
+    const { vocabSize, modelSeqLen } = this.#session.stats();
+    const text = (key: string) => this.#metadata(key) || undefined;
+    const token = (id: number): SpecialToken => ({ id, text: this.detokenize(Uint32Array.of(id), true) });
+    const begin = this.#session.beginToken();
+    return {
+      name: text('general.name'),
+      architecture: text('general.architecture'),
+      contextLength: modelSeqLen,
+      vocabSize,
+      chatTemplate: text('chat.template'),
+      beginToken: begin === undefined ? undefined : token(begin),
+      endTokens: Array.from(this.#session.endTokens(), token),
+    };
+  }
+
   memoryMap(): MemoryRegion[] {
     return this.#session.memoryMap().map(({ region, bytes }) => ({ region, name: regionNames[region], bytes }));
+  }
+
+  #metadata(key: string): string {
+    const name = this.#encoder.encode(key);
+    this.#stage([name]);
+    return this.#session.metadata(name.length);
   }
 
   #converse(chat: ChatRequest): void {

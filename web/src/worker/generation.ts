@@ -170,7 +170,7 @@ export class Generation {
     const text = this.#pieces.map((piece) => piece.text).join('');
     this.#tokens.length = this.#pieces.at(-1)?.tokens ?? 0;
     let whole: string;
-    while (!text.startsWith((whole = engine.detokenize(Uint32Array.from(this.#tokens))))) this.#tokens.pop();
+    while (!text.startsWith((whole = engine.detokenize(Uint32Array.from(this.#tokens), false)))) this.#tokens.pop();
     this.#position = this.#promptEnd + this.#tokens.length;
     engine.rewind(this.#position, text.slice(whole.length));
   }

@@ -243,9 +243,10 @@ export class Model {
    */
   async #open(): Promise<void> {
     const source = this.#source;
-    const { background, sha256 } = this.#request;
+    const { background, lazy, sha256 } = this.#request;
     if (sha256 !== undefined) await this.#checkDigest(sha256);
-    await this.#plan(source.isWatched && (background || !source.keeps));
+    await this.#plan(source.isWatched && (background || lazy || !source.keeps));
+    if (lazy) return;
     const kept = source.keep(this.engine.session.segments());
     if (background) {
       // A failed fetch fails again when the engine needs the bytes, and is reported then.
