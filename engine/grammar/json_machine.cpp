@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kWords{"null", "false", "true"};  // by their types
 
+/// The kind of answers on numbers.
+constexpr std::uint8_t kOfNumbers = 32;
+
 bool is_white(std::uint8_t byte) { return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; }
 
 /// Returns the value of a hexadecimal digit, or 16.
@@ -105,7 +108,9 @@ bool JsonMachine::step(const State& from, std::uint8_t byte, State& to) {
 /// Whether the element that has begun may be there.
 bool JsonMachine::element_possible(std::uint32_t id) const {
   Trial t = trial(frames_[id]);
-  t.failed |= profiles_->value_class(frames_[id].value).failing;
+  const ValueClass& c = profiles_->value_class(frames_[id].value);
+  t.failed |= c.failing;
+  t.pending = linked(c);
   return holds(id, t);
 }
 
@@ -315,7 +320,51 @@ bool JsonMachine::string_alive(const State& s) {
   const Profile& p = (*profiles_)[s.profile];
   const Verdicts& v = checks_->verdicts(s.text);
   if (s.strict && p.joint) return v.no == 0 && (unlimited || s.chars <= p.most_chars);
-  return text_possible(s, Type::string, v, s.chars);
+  return any_name_possible(s);
+}
+
+/// Whether some end of the text is possible while a string with sets of names in its conditions is read: one of the
+/// names that it begins, or another text. The verdicts on the sets alone would allow a text that none of them can end.
+bool JsonMachine::any_name_possible(const State& s) {
+  constexpr std::uint32_t kMostTried = 64;
+  const Verdicts& now = checks_->verdicts(s.text);
+  std::uint64_t sets = 0;
+  std::uint32_t n = 0;
+  for (std::uint32_t i = 0; i < checks_->list_size(s.text); ++i) {
+    if (((now.yes | now.no) >> i & 1) != 0 || (*checks_)[checks_->listed(s.text, i)].kind != CheckKind::names) continue;
+    const Checks::Names at = checks_->names_at(s.text, i);
+    sets |= std::uint64_t{1} << i;
+    n += at.last - at.first;
+  }
+  Verdicts other = now;
+  if (n <= kMostTried) other.no |= sets;
+  if (text_possible(s, Type::string, other, s.chars)) return true;
+  if (sets == 0 || n > kMostTried) return false;
+  for (std::uint32_t i = 0; sets != 0; ++i, sets >>= 1) {
+    if ((sets & 1) == 0) continue;
+    const Checks::Names at = checks_->names_at(s.text, i);
+    for (std::uint32_t name = at.first; name < at.last; ++name) {
+      State end = s;
+      for (const char byte : checks_->name(name).substr(at.shared)) {
+        end.text = checks_->step(end.text, static_cast<std::uint8_t>(byte));
+        end.chars += (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80 ? 1 : 0;
+      }
+      if (text_ends(end)) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether some end of the text is possible if the string ends here.
+bool JsonMachine::text_ends(const State& s) const {
+  std::array<Status3, kMaxRoots> roots;
+  Facts facts;
+  facts.type = Type::string;
+  facts.final = true;
+  facts.strings = checks_->verdicts(s.text);
+  facts.chars = s.chars;
+  profiles_->evaluate((*profiles_)[s.profile], facts, roots.data());
+  return supports(s.frame, roots.data(), s.strict);
 }
 
 bool JsonMachine::end_string(State& s) {
@@ -395,19 +444,47 @@ bool JsonMachine::is_local(const State& s) const {
 
 bool JsonMachine::number_alive(const State& s) {
   if (s.strict && (*profiles_)[s.profile].joint) return checks_->number_alive(s.text);
-  return text_possible(s, Type::number, checks_->verdicts(s.text).from(1), 0);
+  return answer({s.text, 0, s.frame, s.profile, kOfNumbers, false}, [&] { return find_number(s); });
 }
 
-bool JsonMachine::end_number(State& s) {
-  const Verdicts& v = checks_->verdicts(s.text);
-  if ((v.now & 1) == 0) return false;
+/// Whether some number from this state on fulfills the conditions together. A search that grows too long says yes.
+bool JsonMachine::find_number(const State& s) {
+  constexpr std::size_t kMostStates = 256;
+  constexpr std::string_view kBytes = "0123456789.-";
+  std::array<std::uint32_t, kMostStates> found;
+  std::size_t n = 0;
+  const auto add = [&](std::uint32_t text) {
+    if (text == 0 || (checks_->verdicts(text).no & 1) != 0) return;
+    if (std::find(found.begin(), found.begin() + n, text) != found.begin() + n) return;
+    if (text_possible(s, Type::number, checks_->verdicts(text).from(1), 0)) found[n++] = text;
+  };
+  add(s.text);
   std::array<Status3, kMaxRoots> roots;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (number_roots(s, found[i], roots.data()) && supports(s.frame, roots.data(), s.strict)) return true;
+    for (const char byte : kBytes) {
+      if (n == kMostStates) return true;
+      add(checks_->step(found[i], static_cast<std::uint8_t>(byte)));
+    }
+  }
+  return false;
+}
+
+/// Writes the status of each root if the number ends at a state. Returns false if it cannot.
+bool JsonMachine::number_roots(const State& s, std::uint32_t text, Status3* roots) const {
+  const Verdicts& v = checks_->verdicts(text);
+  if ((v.now & 1) == 0) return false;
   Facts facts;
   facts.type = Type::number;
   facts.final = true;
   facts.numbers = v.from(1);
-  profiles_->evaluate((*profiles_)[s.profile], facts, roots.data());
-  return complete(s, roots.data());
+  profiles_->evaluate((*profiles_)[s.profile], facts, roots);
+  return true;
+}
+
+bool JsonMachine::end_number(State& s) {
+  std::array<Status3, kMaxRoots> roots;
+  return number_roots(s, s.text, roots.data()) && complete(s, roots.data());
 }
 
 }  // namespace qsf::grammar

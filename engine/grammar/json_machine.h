@@ -108,6 +108,7 @@ class JsonMachine {
   /// A change of a frame that is tried.
   struct Trial {
     std::uint64_t failed = 0;
+    std::uint64_t pending = 0;  // rules that the value that is being read may still fail
     std::uint32_t count = 0;
     std::uint32_t name = kNoName;  // in addition to those that have occurred
     bool final = false;
@@ -134,7 +135,8 @@ class JsonMachine {
     return stored.yes;
   }
 
-  Trial trial(const Frame& frame) const { return {frame.failed, frame.count, kNoName, false}; }
+  Trial trial(const Frame& frame) const { return {frame.failed, 0, frame.count, kNoName, false}; }
+  std::uint64_t linked(const ValueClass& value_class) const;
   Status3 object_rule(const Profile& p, const Frame& f, std::uint32_t slot, const Trial& t) const;
   Status3 array_rule(const Profile& p, const Frame& f, std::uint32_t slot, const Trial& t) const;
   void rules(const Profile& p, const Frame& f, const Trial& t, Status3* roots) const;
@@ -151,11 +153,15 @@ class JsonMachine {
   bool may_become(const State& s, std::uint32_t first, std::uint32_t last);
   bool text_possible(const State& s, Type type, const Verdicts& v, std::uint32_t chars) const;
   bool string_alive(const State& s);
+  bool any_name_possible(const State& s);
+  bool text_ends(const State& s) const;
   bool key_alive(const State& s);
   bool end_string(State& s);
   bool end_key(State& s);
   bool end_number(State& s);
   bool number_alive(const State& s);
+  bool find_number(const State& s);
+  bool number_roots(const State& s, std::uint32_t text, Status3* roots) const;
   bool step_after(State& s, std::uint8_t byte);
   bool complete(State& s, const Status3* roots);
   bool close(State& s);

@@ -18,8 +18,12 @@ Status3 JsonMachine::object_rule(const Profile& p, const Frame& f, std::uint32_t
   if (t.count > rule.most || missing > rule.most - t.count) return Status3::no;
   const bool enough = missing == 0 && t.count >= rule.least;
   if (t.final) return enough ? Status3::yes : Status3::no;
-  const bool settled = rule.n_members == 0 && rule.n_patterns == 0 && rule.others == kAlwaysNode &&
-                       rule.names == kAlwaysNode && rule.most == kNoLimit;
+  bool settled = rule.n_patterns == 0 && rule.others == kAlwaysNode && rule.names == kAlwaysNode &&
+                 rule.most == kNoLimit && (t.pending >> slot & 1) == 0;
+  for (std::uint32_t i = 0; i < own.n_members && settled; ++i) {
+    const std::uint32_t name = profiles_->pooled(own.first_member + i);
+    settled = name == t.name || seen(f, name);
+  }
   return enough && settled ? Status3::yes : Status3::open;
 }
 
@@ -31,7 +35,8 @@ Status3 JsonMachine::array_rule(const Profile& p, const Frame& f, std::uint32_t 
   if (contained > rule.most_contained) return Status3::no;
   const bool enough = t.count >= rule.least && contained >= rule.least_contained;
   if (t.final) return enough ? Status3::yes : Status3::no;
-  const bool settled = rule.n_items == 0 && rule.others == kAlwaysNode && rule.contains == 0 && rule.most == kNoLimit;
+  const bool settled = t.count >= rule.n_items && rule.others == kAlwaysNode && rule.contains == 0 &&
+                       rule.most == kNoLimit && (t.pending >> slot & 1) == 0;
   return enough && settled ? Status3::yes : Status3::open;
 }
 
@@ -80,11 +85,22 @@ bool JsonMachine::supports(std::uint32_t id, const Status3* roots, bool strict) 
   Trial t = trial(f);
   for (std::uint32_t i = 0; i < c.n_links; ++i) {
     const Link& link = profiles_->link(c, i);
+    const std::uint64_t rule = std::uint64_t{1} << link.slot;
+    if (roots[link.root] == Status3::open) t.pending |= rule;
     if (roots[link.root] != Status3::no) continue;
     if (strict) return false;
-    if (!link.counts) t.failed |= std::uint64_t{1} << link.slot;
+    if (!link.counts) t.failed |= rule;
   }
-  return t.failed == f.failed || holds(id, t);
+  // A rule that is fulfilled for sure matters only to conditions that are not joint.
+  const bool joint = f.strict && (*profiles_)[f.profile].joint;
+  return (t.failed == f.failed && (joint || strict)) || holds(id, t);
+}
+
+/// Returns the rules that a value of a class may fail.
+std::uint64_t JsonMachine::linked(const ValueClass& c) const {
+  std::uint64_t rules = 0;
+  for (std::uint32_t i = 0; i < c.n_links; ++i) rules |= std::uint64_t{1} << profiles_->link(c, i).slot;
+  return rules;
 }
 
 /// Whether every root of a class must hold.
@@ -96,6 +112,7 @@ bool JsonMachine::is_strict(std::uint32_t id, std::uint32_t value_class) const {
   if (c.n_links > 16) return false;
   for (std::uint32_t i = 0; i < c.n_links; ++i) {
     Trial t = trial(f);
+    t.pending = linked(c);
     const std::uint32_t root = profiles_->link(c, i).root;
     for (std::uint32_t j = 0; j < c.n_links; ++j) {
       if (profiles_->link(c, j).root == root) t.failed |= std::uint64_t{1} << profiles_->link(c, j).slot;
@@ -126,6 +143,7 @@ bool JsonMachine::find_member_possible(std::uint32_t id, std::uint32_t name, std
   const ValueClass& c = profiles_->value_class(profiles_->member(f.profile, name, patterns));
   Trial t = trial(f);
   t.failed |= c.failing | failing;
+  t.pending = linked(c);
   t.count = f.count + 1;
   t.name = name;
   return holds(id, t);

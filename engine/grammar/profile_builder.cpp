@@ -252,6 +252,11 @@ class Profiles::Builder {
       for (std::uint32_t r = 0; r < rule.n_required; ++r) {
         o_.pool_.add(position(o_.s_->lists[rule.first_required + r]));
       }
+      made.first_member = o_.pool_.size();
+      made.n_members = rule.n_members;
+      for (std::uint32_t m = 0; m < rule.n_members; ++m) {
+        o_.pool_.add(position(o_.s_->members[rule.first_member + m].name));
+      }
     }
   }
   std::uint32_t position(std::uint32_t name) const {

@@ -47,6 +47,7 @@ struct Profile {
 struct ProfileRule {
   std::uint32_t rule = 0;                            // of the schema
   std::uint32_t first_required = 0, n_required = 0;  // of pool: names among the profile's
+  std::uint32_t first_member = 0, n_members = 0;     // of pool: names among the profile's that have nodes of their own
   std::uint32_t key_root = kNoName;                  // root of key_profile that its names must fulfill
   std::uint32_t contains = kNoName;                  // which of the counters it has
 };

@@ -146,16 +146,24 @@ string ::= "\"" ([^"\\] | "\\" ["\\n])* "\"")");
 }
 
 TEST(Mask, LeadsToTextsThatAreAccepted) {
-  const char* schema =
+  const char* schemas[] = {
       R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}, "tags": {"type": "array",
           "items": {"enum": ["ab", "name", null]}, "minItems": 1, "maxItems": 3}, "n": {"type": "integer", "minimum": 10,
-          "maximum": 99}}, "required": ["tags", "n"], "additionalProperties": false, "maxProperties": 3})";
-  Made made(Grammar::json_schema, schema);
-  ASSERT_TRUE(made) << made.sentence();
+          "maximum": 99}}, "required": ["tags", "n"], "additionalProperties": false, "maxProperties": 3})",
+      R"({"type": "object", "properties": {"a": {"enum": ["ab", "me"]}, "n": {"type": "integer", "minimum": -50,
+          "maximum": 150}}, "required": ["a", "n"], "additionalProperties": false,
+          "if": {"properties": {"a": {"const": "ab"}}}, "then": {"properties": {"n": {"maximum": 60}}},
+          "else": {"properties": {"n": {"exclusiveMinimum": 90}}}})",
+      R"({"type": "object", "properties": {"a": {"enum": ["ab", "me", "name"]}, "me": {"enum": ["ab", "me", "name"]}},
+          "required": ["a", "me"], "additionalProperties": false, "oneOf": [{"properties": {"a": {"const": "ab"}}},
+          {"properties": {"me": {"const": "ab"}}}], "not": {"properties": {"a": {"const": "name"}}}})",
+      R"({"type": "array", "items": {"enum": [1, 2, "ab"]}, "minItems": 2, "maxItems": 2,
+          "not": {"prefixItems": [{"const": 1}, {"const": "ab"}]}})"};
   const Vocabulary& v = shared_vocabulary();
   std::vector<std::uint64_t> bits(mask_words(v.tokens.size()));
-  for (std::uint32_t seed = 0; seed < 40; ++seed) {
-    made->reset();
+  for (std::uint32_t seed = 0; seed < 40 * std::size(schemas); ++seed) {
+    Made made(Grammar::json_schema, schemas[seed / 40]);
+    ASSERT_TRUE(made) << made.sentence();
     std::uint64_t random = seed;
     std::string text;
     for (int i = 0; i < 400; ++i) {

@@ -142,6 +142,15 @@ TEST(Schema, RefusesTextsAsSoonAsNothingCanSaveThem) {
                     R"({"a":"y","b":n)"),
             13u);
   EXPECT_EQ(reaches(R"({"allOf": [{"pattern": "^a+$"}, {"pattern": "^a*b*$"}]})", "\"aab"), 3u);
+  const char* condition = R"({"properties": {"unit": {"enum": ["C", "F"]}, "n": {"type": "integer", "maximum": 150}},
+      "if": {"properties": {"unit": {"const": "C"}}}, "then": {"properties": {"n": {"maximum": 60}}}})";
+  EXPECT_EQ(reaches(condition, R"({"unit":"F","n":65})"), 19u);
+  EXPECT_EQ(reaches(condition, R"({"unit":"C","n":65})"), 17u) << "the condition is true before the object ends";
+  EXPECT_EQ(reaches(condition, R"({"n":65,"unit":"C"})"), 16u) << "no name that goes on so is possible";
+  EXPECT_EQ(reaches(R"({"maximum": 150, "not": {"maximum": 90}})", "55"), 0u) << "no number that goes on so is both";
+  EXPECT_EQ(reaches(R"({"enum": ["C", "CD", 1], "not": {"const": "CD"}})", "\"CD"), 2u);
+  EXPECT_EQ(reaches(R"({"enum": ["ä", "b"], "not": {"const": "ä"}})", "\"\xC3\xA4"), 1u);
+  EXPECT_EQ(reaches(R"({"not": {"prefixItems": [{"const": 1}, {"const": 2}], "minItems": 2}})", "[1,2,"), 4u);
   EXPECT_EQ(reaches("true", std::string(1000, '[')), 128u);
   EXPECT_EQ(reaches("true", std::string(1000, ' ')), 256u);
 }
