@@ -21,8 +21,6 @@ describe('chat.completions.create()', () => {
   const create = (more: object) => llm.chat.completions.create({ messages, ...more } as ChatCompletionCreateParams);
 
   it.each<[object, string]>([
-    [{ n: 2 }, 'n is 2, which this package does not have; it must be 1 or omitted'],
-    [{ n: '1' }, 'n is "1"'],
     [{ logprobs: true }, 'logprobs is true'],
     [{ top_logprobs: 3 }, 'top_logprobs is 3'],
     [{ audio: { voice: 'a' } }, 'audio is an object, which this package does not have; it must be omitted'],
@@ -67,6 +65,8 @@ describe('chat.completions.create()', () => {
     [{ messages, max_completion_tokens: 1.5 }, 'max_completion_tokens is 1.5; it must be a whole number'],
     [{ messages, max_tokens: 5, max_completion_tokens: 6 }, 'max_completion_tokens is 6, but max_tokens is 5'],
     [{ messages, seed: 'x' }, 'seed is "x"'],
+    [{ messages, n: 0 }, 'n is 0; it must be a whole number from 1 to 128'],
+    [{ messages, n: '1' }, 'n is "1"; it must be a whole number from 1 to 128'],
     [{ messages, presence_penalty: 'x' }, 'presence_penalty is "x"'],
     [{ messages, frequency_penalty: Infinity }, 'frequency_penalty is Infinity'],
     [{ messages, logit_bias: [1] }, 'logit_bias is a list or a Map; it must be an object with token ids as names'],

@@ -1,7 +1,6 @@
 // OpenAI's shapes: what callers get and what the worker is asked, with the worker's own generation over a fake engine.
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from 'vitest';
 
-import type { AnswerPart, AssistantMessage, ChatResult, ChatStream, ToolCall } from '../../web/src/answer-types.js';
 import type { End } from '../../web/src/boundary.gen.js';
 import { reply } from '../../web/src/contract.js';
 import type {
@@ -11,16 +10,12 @@ import type {
   Completion,
   CreateEmbeddingResponse,
 } from '../../web/src/openai-types.js';
-import { streamOf } from '../../web/src/page/answer.js';
-import { chatCompletions } from '../../web/src/page/openai.js';
-import type { Model } from '../../web/src/page/openai.js';
-import { textOf } from '../../web/src/page/parts.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { Generation } from '../../web/src/worker/generation.js';
 import { Runner } from '../../web/src/worker/runner.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
-import { installFakeWorker, removeFakeWorker, result } from './fake-worker.js';
+import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
 
 const messages = [{ role: 'user', content: 'Hello' }];
@@ -164,6 +159,39 @@ describe('chat.completions.create()', () => {
     expect(backend.starts[3]).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40, stop: [], continue: false });
   });
 
+  it('gives several choices of one prompt, with seeds that follow one another', async () => {
+    const { choices, usage } = await create({ n: 3, seed: 7, max_tokens: 2 });
+    expect(choices.map(({ index, message }) => [index, message.content])).toEqual([
+      [0, '<0><1>'],
+      [1, '<0><1>'],
+      [2, '<0><1>'],
+    ]);
+    expect(backend.starts.map(({ seed }) => seed)).toEqual([7, 8, 9]);
+    expect(usage.completion_tokens).toBe(6);
+    expect(usage.total_tokens).toBe(usage.prompt_tokens + 6);
+    expect(usage.prompt_tokens_details.cached_tokens).toBe(0);
+    await create({ n: 2, max_tokens: 1 });
+    expect(new Set(backend.starts.slice(3).map(({ seed }) => seed)).size).toBe(2);
+  });
+
+  it('gives the chunks of one choice after the other', async () => {
+    const how = { messages, n: 2, max_tokens: 1, stream: true, stream_options: { include_usage: true } } as const;
+    const chunks = await collect(await llm.chat.completions.create(how));
+    expect(chunks.map(({ choices }) => choices.map(({ index, delta }) => [index, delta.content]))).toEqual([
+      ...[[[0, '']], [[0, '<0>']], [[0, undefined]]],
+      ...[[[1, '']], [[1, '<0>']], [[1, undefined]]],
+      [],
+    ]);
+    expect(chunks.at(-1)!.usage!.completion_tokens).toBe(2);
+    const texts = await llm.completions.create({ prompt: 'Once', n: 2, max_tokens: 1 });
+    expect(texts.choices.map(({ index, text }) => [index, text])).toEqual([
+      [0, '<0>'],
+      [1, '<0>'],
+    ]);
+    const pieces = await collect(await llm.completions.create({ prompt: 'Once', n: 2, max_tokens: 1, stream: true }));
+    expect(pieces.map(({ choices }) => choices[0]!.index)).toEqual([0, 0, 1, 1]);
+  });
+
   it('takes null for omitted, and values that ask for nothing', async () => {
     const nulls = [
       ...['model', 'user', 'temperature', 'top_p', 'seed', 'stop', 'stream', 'stream_options', 'n', 'logit_bias'],
@@ -300,87 +328,6 @@ describe('chat.completions.create()', () => {
     await expect(create()).rejects.toMatchObject({ name: 'QSFError', code: 'context_full' });
     const stream = await llm.chat.completions.create({ messages, stream: true });
     await expect(collect(stream)).rejects.toMatchObject({ name: 'QSFError', code: 'context_full' });
-  });
-});
-
-describe('an answer in parts', () => {
-  const parts: AnswerPart[] = [
-    { type: 'thought', text: 'Hm' },
-    { type: 'thought', text: '.' },
-    { type: 'text', text: 'I ask' },
-    { type: 'text', text: ' f.' },
-    { type: 'call', id: 'c1', name: 'f', arguments: { a: 1 } },
-    { type: 'call', id: 'c2', name: 'g', arguments: {} },
-  ];
-  const calls = [
-    { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } },
-    { id: 'c2', type: 'function', function: { name: 'g', arguments: '{}' } },
-  ];
-
-  /** A model with this answer. */
-  function divided(given: AnswerPart[], end: typeof result.end = 'eos'): ReturnType<typeof chatCompletions> {
-    const text = (type: string) =>
-      given.map((part) => (part.type !== 'call' && part.type === type ? part.text : '')).join('');
-    const toolCalls = given.flatMap((part): ToolCall[] =>
-      part.type === 'call'
-        ? [{ id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments } }]
-        : [],
-    );
-    const message: AssistantMessage = {
-      ...{ role: 'assistant', content: text('text') },
-      ...(text('thought') !== '' && { reasoning_content: text('thought') }),
-      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-    };
-    const chat = (): ChatStream => {
-      const { stream, items } = streamOf<AnswerPart, ChatResult>(async function* (outcome) {
-        for (const part of given) yield [part];
-        outcome.resolve({ ...result, end, message });
-        return { ...result, end, message };
-      }, textOf);
-      return Object.assign(stream, { parts: items });
-    };
-    return chatCompletions({ chat } as unknown as Model);
-  }
-
-  it('becomes reasoning_content, content and tool_calls of a message', async () => {
-    const { choices } = await divided(parts).create({ messages });
-    expect(choices).toEqual([
-      {
-        ...{ index: 0, logprobs: null, finish_reason: 'tool_calls' },
-        message: {
-          ...{ role: 'assistant', content: 'I ask f.', refusal: null },
-          ...{ reasoning_content: 'Hm.', tool_calls: calls },
-        },
-      },
-    ]);
-  });
-
-  it('has null as content if it has calls only, and no empty members', async () => {
-    const { choices } = await divided(parts.slice(4)).create({ messages });
-    expect(choices[0]!.message).toEqual({ role: 'assistant', content: null, refusal: null, tool_calls: calls });
-    const silent = await divided([]).create({ messages });
-    expect(silent.choices[0]!.message).toEqual({ role: 'assistant', content: '', refusal: null });
-    expect(silent.choices[0]!.finish_reason).toBe('stop');
-  });
-
-  it('becomes deltas', async () => {
-    const chunks = await collect(await divided(parts).create({ messages, stream: true }));
-    expect(chunks.map(({ choices }) => choices[0]!.delta)).toEqual([
-      { role: 'assistant', content: '' },
-      { reasoning_content: 'Hm' },
-      { reasoning_content: '.' },
-      { content: 'I ask' },
-      { content: ' f.' },
-      { tool_calls: [{ index: 0, ...calls[0] }] },
-      { tool_calls: [{ index: 1, ...calls[1] }] },
-      {},
-    ]);
-    expect(chunks.at(-1)!.choices[0]!.finish_reason).toBe('tool_calls');
-  });
-
-  it('that ends early with calls has length as the reason', async () => {
-    const { choices } = await divided(parts, 'length').create({ messages });
-    expect(choices[0]!.finish_reason).toBe('length');
   });
 });
 

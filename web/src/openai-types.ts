@@ -32,7 +32,7 @@ interface Sampling extends Labels {
   stream: boolean;
   /** With `include_usage`, the last chunk has the usage and no choice. Only with `stream`. */
   stream_options: { readonly include_usage?: boolean | null | undefined };
-  /** Only 1. */
+  /** Choices, which are made one after the other from the same prompt; at most 128. */
   n: number;
   /** The options `presencePenalty` and `frequencyPenalty` of generate(). */
   presence_penalty: number;
@@ -124,10 +124,10 @@ export interface EmbeddingCreateParams extends Nullable<
   readonly input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
 }
 
-/** Numbers of tokens. `total_tokens` is the length of the sequence. */
+/** Numbers of tokens. The prompt counts once, however many choices there are. */
 export interface CompletionUsage {
   prompt_tokens: number;
-  /** Tokens of the answer, with the one that ended it. */
+  /** Tokens of all choices, with those that ended them. */
   completion_tokens: number;
   total_tokens: number;
   /** `cached_tokens`: tokens of the prompt that were in the sequence already. */

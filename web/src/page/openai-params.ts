@@ -22,7 +22,6 @@ const numbers = { ...samplerOptions, ...promptOptions };
 
 /** Parameters that the package does not have, with the values that ask for nothing. Every other value is refused. */
 const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
-  n: [1],
   logprobs: [false],
   top_logprobs: [0],
   best_of: [1],
@@ -46,7 +45,7 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
 const LABELS = ['model', 'user', 'metadata', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'];
 const OF_BOTH = [
   ...[...LABELS, 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'max_tokens'],
-  ...['stop', 'stream', 'stream_options'],
+  ...['stop', 'stream', 'stream_options', 'n'],
 ];
 const OF_CHAT = ['messages', 'tools', 'tool_choice', 'response_format', 'reasoning_effort', 'max_completion_tokens'];
 /** What other servers with OpenAI's interface have. */
@@ -101,6 +100,19 @@ export function refusal(name: string, value: unknown, allowed: readonly unknown[
 }
 
 const quoted = (value: unknown) => (typeof value === 'string' ? JSON.stringify(value) : kindOf(value));
+
+/** OpenAI's limit. */
+const MOST_CHOICES = 128;
+const choices = { type: 'u32', fallback: 1, least: 1, most: MOST_CHOICES } as const;
+
+/** Returns the options of each choice. Their seeds follow one another, if there is one. */
+export function eachChoice<T extends GenerateOptions>({ n }: Params, options: T): T[] {
+  const { seed } = options;
+  return Array.from({ length: checkOption('n', choices, n as number | undefined) }, (_, i) => ({
+    ...options,
+    ...(seed !== undefined && { seed: (seed + i) % Number.MAX_SAFE_INTEGER }),
+  }));
+}
 
 /** Returns the name of the model, which answers repeat. */
 export function modelOf({ model = 'qsf' }: Params): string {

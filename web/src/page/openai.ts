@@ -2,7 +2,7 @@
 // OpenAI's answers.
 import type { CallPart, ChatStream } from '../answer-types.js';
 import { checkName } from './options.js';
-import { chatOptions, generateOptions, inputsOf, messagesOf, modelOf, paramsOf } from './openai-params.js';
+import { chatOptions, eachChoice, generateOptions, inputsOf, messagesOf, modelOf, paramsOf } from './openai-params.js';
 import { promptOf, refusal, streamingOf } from './openai-params.js';
 import type { Params } from './openai-params.js';
 import { chatRequest, generateRequest } from './requests.js';
@@ -26,8 +26,8 @@ export function chatCompletions(model: Model): OpenAI.ChatCompletions {
     const { stream, usage } = streamingOf(params);
     const [messages, options] = [messagesOf(params), chatOptions(params)];
     chatRequest(messages, options); // refuses now what a stream refuses when it is read
-    const answer = model.chat(messages, options);
-    return stream ? chatChunks(answer, head, usage) : chatCompletion(answer, head);
+    const answers = eachChoice(params, options).map((of) => () => model.chat(messages, of));
+    return stream ? chatChunks(answers, head, usage) : chatCompletion(answers, head);
   };
   return { create } as OpenAI.ChatCompletions;
 }
@@ -39,8 +39,8 @@ export function completions(model: Model): OpenAI.Completions {
     const { stream, usage } = streamingOf(params);
     const [prompt, options] = [promptOf(params), generateOptions(params)];
     generateRequest(prompt, options); // as above
-    const text = model.generate(prompt, options);
-    return stream ? textChunks(text, head, usage) : completion(text, head);
+    const texts = eachChoice(params, options).map((of) => () => model.generate(prompt, of));
+    return stream ? textChunks(texts, head, usage) : completion(texts, head);
   };
   return { create } as OpenAI.Completions;
 }
@@ -80,70 +80,97 @@ function headOf(prefix: string, params: Params): OpenAI.Head {
   return { id: `${prefix}-${random.join('')}`, created: Math.floor(Date.now() / 1000), model: modelOf(params) };
 }
 
-async function chatCompletion(answer: ChatStream, head: OpenAI.Head): Promise<OpenAI.ChatCompletion> {
-  const result = await answer.result;
-  const { content, reasoning_content, tool_calls = [] } = result.message;
-  const calls = tool_calls.map(({ id, function: call }) => callOf({ id, ...call }));
-  const message: OpenAI.ChatCompletionMessage = {
-    role: 'assistant',
-    content: calls.length > 0 && content === '' ? null : content,
-    refusal: null,
-    ...(reasoning_content !== undefined && { reasoning_content }),
-    ...(calls.length > 0 && { tool_calls: calls }),
-  };
-  const choice = { index: 0, message, logprobs: null, finish_reason: finishOfChat(result, calls.length) };
-  return { ...head, object: 'chat.completion', choices: [choice], usage: usageOf(result) };
+/** Begins one of the choices, which are made one after the other. */
+type Begin<T> = () => T;
+
+async function chatCompletion(answers: Begin<ChatStream>[], head: OpenAI.Head): Promise<OpenAI.ChatCompletion> {
+  const choices: OpenAI.ChatCompletion['choices'] = [];
+  const usage = new Usage();
+  for (const [index, begin] of answers.entries()) {
+    const result = await begin().result;
+    const { content, reasoning_content, tool_calls = [] } = result.message;
+    const calls = tool_calls.map(({ id, function: call }) => callOf({ id, ...call }));
+    const message: OpenAI.ChatCompletionMessage = {
+      role: 'assistant',
+      content: calls.length > 0 && content === '' ? null : content,
+      refusal: null,
+      ...(reasoning_content !== undefined && { reasoning_content }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    };
+    choices.push({ index, message, logprobs: null, finish_reason: finishOfChat(result, calls.length) });
+    usage.add(result);
+  }
+  return { ...head, object: 'chat.completion', choices, usage: usage.sum };
 }
 
 async function* chatChunks(
-  answer: ChatStream,
+  answers: Begin<ChatStream>[],
   head: OpenAI.Head,
-  usage: boolean,
+  withUsage: boolean,
 ): OpenAI.Chunks<OpenAI.ChatCompletionChunk> {
   const chunk = (
+    index: number,
     delta: OpenAI.ChatCompletionDelta,
     finish_reason: OpenAI.FinishReason | null = null,
   ): OpenAI.ChatCompletionChunk => ({
     ...head,
     object: 'chat.completion.chunk',
-    choices: [{ index: 0, delta, logprobs: null, finish_reason }],
-    ...(usage && { usage: null }),
+    choices: [{ index, delta, logprobs: null, finish_reason }],
+    ...(withUsage && { usage: null }),
   });
-  let calls = 0;
-  yield chunk({ role: 'assistant', content: '' });
-  for await (const part of answer.parts()) {
-    if (part.type === 'call') yield chunk({ tool_calls: [{ index: calls++, ...callOf(part) }] });
-    else yield chunk(part.type === 'text' ? { content: part.text } : { reasoning_content: part.text });
+  const usage = new Usage();
+  for (const [index, begin] of answers.entries()) {
+    const answer = begin();
+    let calls = 0;
+    yield chunk(index, { role: 'assistant', content: '' });
+    for await (const part of answer.parts()) {
+      if (part.type === 'call') yield chunk(index, { tool_calls: [{ index: calls++, ...callOf(part) }] });
+      else yield chunk(index, part.type === 'text' ? { content: part.text } : { reasoning_content: part.text });
+    }
+    const result = await answer.result;
+    usage.add(result);
+    yield chunk(index, {}, finishOfChat(result, calls));
   }
-  const result = await answer.result;
-  yield chunk({}, finishOfChat(result, calls));
-  if (usage) yield { ...chunk({}), choices: [], usage: usageOf(result) };
+  if (withUsage) yield { ...chunk(0, {}), choices: [], usage: usage.sum };
 }
 
-async function completion(text: GenerationStream, head: OpenAI.Head): Promise<OpenAI.Completion> {
-  const choice = { index: 0, text: await text.text(), logprobs: null };
-  const result = await text.result;
-  return {
-    ...{ ...head, object: 'text_completion', usage: usageOf(result) },
-    choices: [{ ...choice, finish_reason: finishOf(result) }],
-  };
+async function completion(texts: Begin<GenerationStream>[], head: OpenAI.Head): Promise<OpenAI.Completion> {
+  const choices: OpenAI.Completion['choices'] = [];
+  const usage = new Usage();
+  for (const [index, begin] of texts.entries()) {
+    const text = begin();
+    const choice = { index, text: await text.text(), logprobs: null };
+    const result = await text.result;
+    choices.push({ ...choice, finish_reason: finishOf(result) });
+    usage.add(result);
+  }
+  return { ...head, object: 'text_completion', choices, usage: usage.sum };
 }
 
 async function* textChunks(
-  text: GenerationStream,
+  texts: Begin<GenerationStream>[],
   head: OpenAI.Head,
-  usage: boolean,
+  withUsage: boolean,
 ): OpenAI.Chunks<OpenAI.CompletionChunk> {
-  const chunk = (text: string, finish_reason: OpenAI.TextFinish | null = null): OpenAI.CompletionChunk => ({
+  const chunk = (
+    index: number,
+    text: string,
+    finish_reason: OpenAI.TextFinish | null = null,
+  ): OpenAI.CompletionChunk => ({
     ...head,
     object: 'text_completion',
-    choices: [{ index: 0, text, logprobs: null, finish_reason }],
-    ...(usage && { usage: null }),
+    choices: [{ index, text, logprobs: null, finish_reason }],
+    ...(withUsage && { usage: null }),
   });
-  for await (const piece of text) yield chunk(piece);
-  const result = await text.result;
-  yield chunk('', finishOf(result));
-  if (usage) yield { ...chunk(''), choices: [], usage: usageOf(result) };
+  const usage = new Usage();
+  for (const [index, begin] of texts.entries()) {
+    const text = begin();
+    for await (const piece of text) yield chunk(index, piece);
+    const result = await text.result;
+    usage.add(result);
+    yield chunk(index, '', finishOf(result));
+  }
+  if (withUsage) yield { ...chunk(0, ''), choices: [], usage: usage.sum };
 }
 
 const callOf = ({ id, name, arguments: values }: Omit<CallPart, 'type'>): OpenAI.ChatCompletionToolCall => ({
@@ -159,12 +186,25 @@ const finishOfChat = (result: GenerationResult, calls: number): OpenAI.FinishRea
   return calls > 0 && finish === 'stop' ? 'tool_calls' : finish;
 };
 
-/** The token that ends a text is in the sequence, and not among the text's tokens. */
-function usageOf({ position, promptTokens, tokens, end }: GenerationResult): OpenAI.CompletionUsage {
-  const completion_tokens = tokens.length + (end === 'eos' ? 1 : 0);
-  const prompt_tokens = position - completion_tokens;
-  return {
-    ...{ prompt_tokens, completion_tokens, total_tokens: position },
-    prompt_tokens_details: { cached_tokens: prompt_tokens - promptTokens },
-  };
+/** Adds up the tokens of choices, whose prompt counts once. */
+class Usage {
+  #prompt = 0;
+  #cached = 0;
+  #completion = 0;
+
+  add({ position, promptTokens, tokens, end }: GenerationResult): void {
+    // The token that ends a text is in the sequence, and not among the text's tokens.
+    const made = tokens.length + (end === 'eos' ? 1 : 0);
+    if (this.#prompt === 0) this.#cached = position - made - promptTokens;
+    this.#prompt = position - made;
+    this.#completion += made;
+  }
+
+  get sum(): OpenAI.CompletionUsage {
+    return {
+      ...{ prompt_tokens: this.#prompt, completion_tokens: this.#completion },
+      total_tokens: this.#prompt + this.#completion,
+      prompt_tokens_details: { cached_tokens: this.#cached },
+    };
+  }
 }
