@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "native/cli/command_line.h"
-#include "native/run/json.h"
 #include "native/run/measure.h"
+#include "native/run/plan_json.h"
 #include "qsf/base/try.h"
 #include "system/memory.h"
 

@@ -1,15 +1,16 @@
-// JSON: the plan of a session for receipts and benchmarks, and files that options name.
+// JSON files that options name.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
-#include "qsf/engine.h"
+#include "qsf/base/result.h"
 
 namespace qsf::run {
 
 using Json = nlohmann::ordered_json;
-
-Json plan_of(const Session& session);
 
 /// Returns the value in a file of at most `limit` bytes, which `option` names. Errors: those of read_text(); bad_input
 /// if its lists are nested too deep, or if it is not JSON, which `instead` describes as what it is not.

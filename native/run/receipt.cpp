@@ -1,7 +1,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "native/run/json.h"
+#include "native/run/plan_json.h"
 #include "native/run/report.h"
 #include "native/sources/address.h"
 #include "system/memory.h"
