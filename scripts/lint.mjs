@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { buildFolder } from './lib/build.mjs';
+import { installLocked } from './lib/npm.mjs';
 import { Stop, capture, isMain, main, root, run, runTool } from './lib/process.mjs';
 import { clangTidy } from './lib/tidy.mjs';
 
@@ -27,6 +28,7 @@ export async function typeScript(fix) {
   const written = files('*.ts', '*.mjs', '*.js', '*.css', '*.html', 'package.json', '*tsconfig.json');
   await runTool('prettier', [fix ? '--write' : '--check', '--log-level=warn', ...written]);
   await runTool('eslint', [...(fix ? ['--fix'] : []), '--max-warnings=0', '.']);
+  await installLocked(join(root, 'tests', 'adapters')); // whose types its tests are compared with
   for (const config of files('*tsconfig.json')) await runTool('tsc', ['--noEmit', '-p', config]);
 }
 

@@ -70,6 +70,13 @@ async function checkPackage() {
   await vitest('package', '--config', 'tests/package/vitest.config.ts');
 }
 
+/** Runs the tests of the adapters with the published packages that they are for. */
+async function adapters() {
+  await installLocked(join(root, 'tests', 'adapters'));
+  await vitest('adapters', '--config', 'tests/adapters/vitest.config.ts');
+}
+
+const types = 'Types and layout of the TypeScript';
 const native = 'Native build, with benchmarks';
 const model = 'Built-in model';
 const wasm = 'WebAssembly build';
@@ -84,12 +91,19 @@ const windows = 'Windows build';
  */
 const parts = [
   { title: native, body: () => buildPreset('release', { tests: true, bench: true }), quick: true },
-  { title: 'Types and layout of the TypeScript', body: () => typeScript(), quick: true },
+  { title: types, body: () => typeScript(), quick: true },
   { title: 'Layout of the C++', body: () => clangFormat(), quick: true },
   {
     title: 'TypeScript unit tests and structure (Vitest)',
     body: () => vitest('vitest'),
     results: vitestCases('vitest'),
+    quick: true,
+  },
+  {
+    title: 'Adapters with the published packages (Vitest)',
+    body: adapters,
+    results: vitestCases('adapters'),
+    needs: [types], // which installs the packages too
     quick: true,
   },
   { title: wasm, body: () => buildWasm({ tests: true }), quick: buildModules },

@@ -16,12 +16,18 @@ export function repositoryOf(env = process.env) {
   return host && `https://${host}/${rest}`;
 }
 
+/** The entries that give a model the interface of another program; each is one module that imports nothing. */
+export const adapters = ['fetch'];
+
 /** The package's files by condition. Types are first, because TypeScript uses the first match. */
 const places = {
   '.': { types: './types/index.d.ts', node: './node.js', default: './index.js' },
   './worker': { node: './node-worker.js', default: './worker.js' },
   './worker.js': './worker.js',
   './offline': { types: './types/offline.d.ts', default: './offline.js' },
+  ...Object.fromEntries(
+    adapters.map((name) => [`./${name}`, { types: `./types/${name}.d.ts`, default: `./${name}.js` }]),
+  ),
   './*.wasm': './*.wasm',
   './package.json': './package.json',
 };

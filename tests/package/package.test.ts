@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { wasmFiles } from '../../scripts/lib/build.mjs';
-import { manifestOf, repositoryOf } from '../../scripts/lib/manifest.mjs';
+import { adapters, manifestOf, repositoryOf } from '../../scripts/lib/manifest.mjs';
 import { buildPackage, dist } from '../../scripts/lib/package.mjs';
 import { root } from '../../scripts/lib/process.mjs';
 
@@ -54,7 +54,17 @@ describe('the packed package', () => {
 
   it('has types that are right for every way to import it (are the types wrong)', async () => {
     // ES modules alone: what CommonJS asks for by require() is told so by name. The .wasm files have no types.
-    const args = [tarball, '--profile', 'esm-only', '--entrypoints', '.', '--format', 'ascii', '--no-color'];
+    const args = [
+      tarball,
+      '--profile',
+      'esm-only',
+      '--entrypoints',
+      '.',
+      ...adapters,
+      '--format',
+      'ascii',
+      '--no-color',
+    ];
     const { ok, text } = await said(join(checks, 'attw'), args);
     for (const way of ['node16 (from ESM): 🟢', 'bundler: 🟢']) expect(text).toContain(way);
     expect(ok, text).toBe(true);
@@ -75,7 +85,7 @@ describe('the packed package', () => {
   });
 
   it('asks for nothing by name, but for what Node has itself', () => {
-    for (const name of ['index.js', 'worker.js', 'offline.js'])
+    for (const name of ['index.js', 'worker.js', 'offline.js', ...adapters.map((name) => `${name}.js`)])
       expect(read(name)).not.toMatch(/(^|;)\s*(import|export)\b[^;]*\bfrom\s*["'`]/m);
     for (const name of ['node.js', 'node-worker.js'])
       for (const [, from] of read(name).matchAll(/(?:^|;)import\b[^;]*?from\s*["'`]([^"'`]+)["'`]/gm))
@@ -116,6 +126,11 @@ describe('the packed package', () => {
     const loaded = ['index.js', 'worker.js', module];
     const bytes = loaded.map((name) => gzipSync(readFileSync(join(folder, 'package', name)), { level: 9 }).length);
     expect(bytes.reduce((sum, n) => sum + n)).toBeLessThanOrEqual(400_000);
+  });
+
+  it.each(adapters)('has an entry %s that is small, because it has nothing of the main entry', (name) => {
+    expect(gzipSync(readFileSync(join(folder, 'package', `${name}.js`)), { level: 9 }).length).toBeLessThan(6_000);
+    expect(read('index.js')).not.toContain(`${name}.js`);
   });
 
   it('has no dead links in its README', () => {

@@ -6,8 +6,9 @@ import { chatOptions, eachChoice, generateOptions, inputsOf, messagesOf, modelOf
 import { promptOf, refusal, streamingOf } from './openai-params.js';
 import type { Params } from './openai-params.js';
 import { chatRequest, generateRequest } from './requests.js';
+import { Usage, finishOf, finishOfChat } from './usage.js';
 import type * as OpenAI from '../openai-types.js';
-import type { ChatMessage, ChatOptions, EmbedOptions, GenerateOptions, GenerationResult } from '../types.js';
+import type { ChatMessage, ChatOptions, EmbedOptions, GenerateOptions } from '../types.js';
 import type { GenerationStream, Prompt, Stats } from '../types.js';
 
 /** The methods of a model that answer in OpenAI's shapes. */
@@ -176,35 +177,3 @@ async function* textChunks(
 const callOf = ({ id, name, arguments: values }: Omit<CallPart, 'type'>): OpenAI.ChatCompletionToolCall => ({
   ...{ id, type: 'function', function: { name, arguments: JSON.stringify(values) } },
 });
-
-const finishOf = ({ end }: GenerationResult): OpenAI.TextFinish =>
-  end === 'length' || end === 'context' ? 'length' : 'stop';
-
-/** Returns the reason for the end of an answer with calls. */
-const finishOfChat = (result: GenerationResult, calls: number): OpenAI.FinishReason => {
-  const finish = finishOf(result);
-  return calls > 0 && finish === 'stop' ? 'tool_calls' : finish;
-};
-
-/** Adds up the tokens of choices, whose prompt counts once. */
-class Usage {
-  #prompt = 0;
-  #cached = 0;
-  #completion = 0;
-
-  add({ position, promptTokens, tokens, end }: GenerationResult): void {
-    // The token that ends a text is in the sequence, and not among the text's tokens.
-    const made = tokens.length + (end === 'eos' ? 1 : 0);
-    if (this.#prompt === 0) this.#cached = position - made - promptTokens;
-    this.#prompt = position - made;
-    this.#completion += made;
-  }
-
-  get sum(): OpenAI.CompletionUsage {
-    return {
-      ...{ prompt_tokens: this.#prompt, completion_tokens: this.#completion },
-      total_tokens: this.#prompt + this.#completion,
-      prompt_tokens_details: { cached_tokens: this.#cached },
-    };
-  }
-}

@@ -1,0 +1,152 @@
+// The entry `qsf/fetch`: a fetch() for clients of OpenAI's interface, answered by a model in the page.
+import { inTurn, streamInTurn } from './adapters/turns.js';
+import type { ErrorName, QSFError } from './errors.js';
+import type { ChatCompletionCreateParams, CompletionCreateParams, EmbeddingCreateParams } from './openai-types.js';
+import type { QSF } from './page/qsf.js';
+
+/** The calls of a model that answer requests. */
+export type ServedModel = Pick<QSF, 'chat' | 'completions' | 'embeddings'>;
+
+/** The status of an error by its code. Every other error has 500, or 503 if it may pass. */
+const STATUS: Partial<Record<ErrorName, number>> = {
+  bad_argument: 400,
+  unsupported: 400,
+  bad_token: 400,
+  context_full: 400,
+  bad_template: 400,
+  template_refusal: 400,
+  bad_state: 409,
+};
+/** Chunks before a stream is a response: the role, which computes nothing, and the first part of the answer. */
+const AHEAD = 2;
+
+/** The error of a response, in OpenAI's shape. */
+class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly code: string,
+    /** Whether the same request may succeed later. */
+    readonly mayPass = false,
+  ) {
+    super(message);
+  }
+
+  get body(): object {
+    const type = this.status < 500 ? 'invalid_request_error' : 'server_error';
+    return { error: { message: this.message, type, param: null, code: this.code } };
+  }
+}
+
+/**
+ * Returns a fetch() that answers OpenAI's requests by a model and sends nothing: `/chat/completions`, `/completions`,
+ * `/embeddings`, `/models` and `/models/NAME`, at the end of any address. One model answers for every name. An object
+ * has a model for each name, and another name is refused with 404. Requests to one model take turns. Errors are
+ * responses with a status and OpenAI's error object; an abort rejects with the signal's reason.
+ */
+export function openaiFetch(models: ServedModel | Readonly<Record<string, ServedModel>>): typeof fetch {
+  const created = Math.floor(Date.now() / 1000);
+  const only = 'embeddings' in models && 'completions' in models ? (models as ServedModel) : undefined;
+  const served = new Map(Object.entries(only ? { qsf: only } : (models as Record<string, ServedModel>)));
+  const about = (id: string) => ({ id, object: 'model', created, owned_by: 'qsf' });
+
+  const named = (name: unknown): ServedModel => {
+    const model = only ?? served.get(String(name));
+    if (model) return model;
+    throw new Refusal(
+      404,
+      `The model ${JSON.stringify(name)} does not exist; known are ${[...served.keys()].join(', ')}.`,
+      'model_not_found',
+    );
+  };
+
+  const answer = async (request: Request, signal: AbortSignal | undefined): Promise<Response> => {
+    const { pathname } = new URL(request.url);
+    const [, path = '', name] = /\/(chat\/completions|completions|embeddings|models(?:\/(.+))?)$/.exec(pathname) ?? [];
+    if (path === '') throw new Refusal(404, `${request.method} ${pathname} is not served.`, 'unknown_url');
+    const method = path.startsWith('models') ? 'GET' : 'POST';
+    if (request.method !== method)
+      throw new Refusal(405, `${pathname} is for ${method}, not ${request.method}.`, 'method_not_allowed');
+    if (path === 'models') return json({ object: 'list', data: [...served.keys()].map(about) });
+    if (name !== undefined) {
+      const id = decodeURIComponent(name);
+      named(id);
+      return json(about(id));
+    }
+    const params = await paramsOf(request);
+    const model = named(params.model);
+    if (path === 'embeddings')
+      return json(
+        await inTurn(model, signal, () =>
+          model.embeddings.create(params as unknown as EmbeddingCreateParams, { signal }),
+        ),
+      );
+    const create = (signal: AbortSignal | undefined): Promise<object> =>
+      path === 'completions'
+        ? model.completions.create(params as unknown as CompletionCreateParams, { signal })
+        : model.chat.completions.create(params as unknown as ChatCompletionCreateParams, { signal });
+    if (params.stream !== true) return json(await inTurn(model, signal, () => create(signal)));
+    const events = await streamInTurn(model, signal, AHEAD, async (own) =>
+      eventsOf((await create(own)) as AsyncIterable<object>, own),
+    );
+    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };
+    return new Response(events.pipeThrough(new TextEncoderStream()), { headers });
+  };
+
+  return async (input, init) => {
+    const given = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+    given?.throwIfAborted();
+    // The signal of a Request follows another one only as long as that Request is used.
+    const { signal: _, ...rest } = init ?? {};
+    const request = new Request(input, rest);
+    try {
+      return await answer(request, given);
+    } catch (error) {
+      if (given?.aborted) throw given.reason;
+      const refusal = refusalOf(error);
+      return json(refusal.body, refusal.status, { 'x-should-retry': String(refusal.mayPass) });
+    }
+  };
+}
+
+const json = (value: object, status = 200, headers: Record<string, string> = {}) =>
+  new Response(JSON.stringify(value), { status, headers: { 'content-type': 'application/json', ...headers } });
+
+/** Returns the parameters in a request's body. */
+async function paramsOf(request: Request): Promise<Record<string, unknown>> {
+  const text = await request.text();
+  try {
+    const params: unknown = JSON.parse(text);
+    if (typeof params === 'object' && params !== null && !Array.isArray(params))
+      return params as Record<string, unknown>;
+  } catch {
+    // The refusal is the same for text that is not JSON.
+  }
+  throw new Refusal(400, 'The body is not an object in JSON.', 'bad_argument');
+}
+
+/** Yields chunks as events. An error after the first events is an event too, because the status was sent before. */
+async function* eventsOf(chunks: AsyncIterable<object>, signal: AbortSignal): AsyncGenerator<string> {
+  const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`;
+  let count = 0;
+  try {
+    for await (const chunk of chunks) {
+      yield event(chunk);
+      count++;
+    }
+  } catch (error) {
+    if (signal.aborted || count < AHEAD) throw error;
+    yield event(refusalOf(error).body);
+    return;
+  }
+  yield 'data: [DONE]\n\n';
+}
+
+/** Returns any error as one of a response. */
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  const { name, code, message, mayPass } = error as Partial<QSFError>;
+  if (name !== 'QSFError' || code === undefined) return new Refusal(500, String(error), 'internal');
+  const status = STATUS[code] ?? (mayPass ? 503 : 500);
+  return new Refusal(status, message ?? code, code, mayPass === true || code === 'bad_state');
+}
