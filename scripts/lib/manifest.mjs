@@ -17,7 +17,7 @@ export function repositoryOf(env = process.env) {
 }
 
 /** The entries that give a model the interface of another program; each is one module that imports nothing. */
-export const adapters = ['fetch', 'ai-sdk'];
+export const adapters = ['fetch', 'ai-sdk', 'prompt-api'];
 
 /** The package's files by condition. Types are first, because TypeScript uses the first match. */
 const places = {
