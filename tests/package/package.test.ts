@@ -189,7 +189,7 @@ describe('the packed package', () => {
 
 /** Calls as they are to compile, and as they are not to. */
 const CALLS = `
-import { QSF, QSFError } from 'qsf';
+import { Conversation, QSF, QSFError } from 'qsf';
 import type { EmbedOptions, GenerateOptions, LoadOptions, NetworkOptions } from 'qsf';
 import { digestsIn, serveOffline } from 'qsf/offline';
 
@@ -210,6 +210,10 @@ for await (const piece of llm.generate('a', generate)) piece.trim();
 export const text: string = await llm.generate('a', generate);
 export const answer: string = await llm.chat('a', { signal, maxTokens: size });
 export const later: Promise<string> = llm.chat([{ role: 'user', content: 'a' }]).text();
+const talk = llm.conversation({ system: 'a', whenFull: 'drop', maxTokens: size, tools: undefined });
+export const said: string = await talk.send('a', { signal });
+export const kept: Conversation = Conversation.from(llm, talk.toJSON());
+export const left: number = (await talk.countTokens()).left;
 const { choices } = await llm.chat.completions.create({ messages: [{ role: 'user', content: 'a' }], seed: size });
 export const content: string | null | undefined = choices[0]?.message.content;
 for await (const chunk of await llm.completions.create({ prompt: 'a', stream: true })) chunk.choices[0]?.text.trim();

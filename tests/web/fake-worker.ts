@@ -45,6 +45,7 @@ export class Backend {
     stop: async (): Promise<Reply<void>> => done,
     rewind: async (): Promise<Reply<void>> => done,
     close: async (): Promise<Reply<void>> => done,
+    render: async ({ values }: ChatRequest): Promise<Reply<string>> => ({ ok: true, value: values }),
     stats: async (): Promise<Reply<Stats>> => ({ ok: true, value: { position: 5 } as Stats }),
   };
 
@@ -92,7 +93,7 @@ export class Backend {
       }),
       trace: noted('trace', () => ({ ok: true, value: { now: 1, spans: [] } })),
       stats: noted('stats', () => this.answers.stats()),
-      render: noted('render', ({ values }: ChatRequest) => ({ ok: true, value: values })),
+      render: noted('render', (chat: ChatRequest) => this.answers.render(chat)),
       tokenize: noted('tokenize', (text: string) => ({
         ok: true,
         value: Uint32Array.from(text, (c) => c.charCodeAt(0)),

@@ -1,5 +1,6 @@
 // The package's public surface.
 export { QSF } from './page/qsf.js';
+export { Conversation } from './page/conversation.js';
 export { QSFError } from './errors.js';
 export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
@@ -14,6 +15,7 @@ export type {
   TextPart,
   ToolCall,
 } from './answer-types.js';
+export type { ConversationData, ConversationOptions, TokenCount } from './conversation-types.js';
 export type {
   ChatCompletion,
   ChatCompletionChunk,

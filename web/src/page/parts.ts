@@ -1,5 +1,5 @@
 // The parts of an answer on the page: text, thoughts and calls, and the message that they make.
-import type { AnswerPart, AssistantMessage, ChatResult, ToolCall } from '../answer-types.js';
+import type { AnswerPart, AssistantMessage, ChatResult, TextPart, ToolCall } from '../answer-types.js';
 import type { AnswerPiece } from '../boundary.gen.js';
 import type { GenerationResult } from '../types.js';
 
@@ -9,44 +9,49 @@ const ID_LENGTH = 9;
 
 /** Collects the parts of one answer. */
 export class Answer {
-  #content = '';
-  #thought = '';
-  readonly #calls: ToolCall[] = [];
+  readonly #parts: AnswerPart[] = [];
   #name = '';
 
   /** Returns parts of the engine in the page's form. */
   add(pieces: readonly AnswerPiece[]): AnswerPart[] {
-    return pieces.flatMap(({ kind, text }): AnswerPart[] => {
+    const parts = pieces.flatMap(({ kind, text }): AnswerPart[] => {
       switch (kind) {
         case 'text':
-          this.#content += text;
-          return [{ type: 'text', text }];
         case 'thought':
-          this.#thought += text;
-          return [{ type: 'thought', text }];
+          return [{ type: kind, text }];
         case 'call':
           this.#name = text;
           return [];
-        case 'arguments': {
-          const call = { name: this.#name, arguments: JSON.parse(text) as Record<string, unknown> };
-          const id = newId();
-          this.#calls.push({ id, type: 'function', function: call });
-          return [{ type: 'call', id, ...call }];
-        }
+        case 'arguments':
+          return [
+            { type: 'call', id: newId(), name: this.#name, arguments: JSON.parse(text) as Record<string, unknown> },
+          ];
       }
     });
+    this.#parts.push(...parts);
+    return parts;
   }
 
   /** Returns the result of a generation with the message. */
   finish(ended: GenerationResult): ChatResult {
-    const message: AssistantMessage = {
-      role: 'assistant',
-      content: this.#content,
-      ...(this.#thought !== '' && { reasoning_content: this.#thought }),
-      ...(this.#calls.length > 0 && { tool_calls: [...this.#calls] }),
-    };
-    return { ...ended, message };
+    return { ...ended, message: messageOf(this.#parts) };
   }
+}
+
+/** Returns the message that the parts of an answer make. */
+export function messageOf(parts: readonly AnswerPart[]): AssistantMessage {
+  const joined = (type: TextPart['type']) => parts.map((part) => (part.type === type ? part.text : '')).join('');
+  const thought = joined('thought');
+  const calls = parts.flatMap((part): ToolCall[] => {
+    if (part.type !== 'call') return [];
+    return [{ id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments } }];
+  });
+  return {
+    role: 'assistant',
+    content: joined('text'),
+    ...(thought !== '' && { reasoning_content: thought }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
 }
 
 /** Returns the text of a part for the user, or undefined if it has none. */

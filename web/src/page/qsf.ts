@@ -6,7 +6,10 @@ import { cache } from './cache.js';
 import { unwrap } from '../contract.js';
 import type { AnswerPiece } from '../boundary.gen.js';
 import type { Batch, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
+import { Conversation } from './conversation.js';
+import type { ConversationOptions } from '../conversation-types.js';
 import { QSFError, errorInfo } from '../errors.js';
+import { guarded } from './guarded.js';
 import { ownWorker } from './host.js';
 import type { Host } from './host.js';
 import { chatCompletions, completions, embeddings } from './openai.js';
@@ -155,6 +158,11 @@ export class QSF {
     this.#checkOpen();
     const request = renderRequest(messages, options);
     return this.#ask((worker) => worker.render(request));
+  }
+
+  /** Returns a new conversation, which keeps its messages. Throws bad_argument. */
+  conversation(options: ConversationOptions = {}): Conversation {
+    return new Conversation(this, options);
   }
 
   #answer(messages: string | readonly ChatMessage[], options: ChatOptions): ChatStream {
@@ -367,22 +375,6 @@ export class QSF {
 
 /** Returns the reply of a worker that got no message, such as an argument that no message can carry. */
 const told = (error: unknown) => ({ ok: false, error: errorInfo(error) }) as const;
-
-/**
- * Returns a caller's function whose exceptions become uncaught errors of the page, as in a listener of an event. The
- * worker does not see them.
- */
-function guarded<T>(tell: (what: T) => void): (what: T) => void {
-  return (what) => {
-    try {
-      tell(what);
-    } catch (error) {
-      setTimeout(() => {
-        throw error;
-      });
-    }
-  };
-}
 
 /** Returns a promise that rejects with the signal's reason when it aborts; `react` is called first. */
 function onAbort(signal: AbortSignal | undefined, react?: () => void) {

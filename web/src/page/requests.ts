@@ -8,6 +8,7 @@ import { QSFError, messageOf } from '../errors.js';
 import { absolute, keepsModels, ownFile } from '../platform.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
+import type { ConversationOptions } from '../conversation-types.js';
 import type {
   ChatMessage,
   ChatOptions,
@@ -47,6 +48,8 @@ const TEMPLATE = { template: true, templateArgs: true, tools: true } satisfies {
 const BY_TEMPLATE = ['continue', 'addBos', 'special'];
 /** Options that only the package itself sets. */
 const OWN = ['allLogits', 'logitsFrom'];
+const CONVERSATION = { system: true, messages: true, whenFull: true, onDrop: true };
+const WHEN_FULL = ['end', 'drop'] as const;
 const EMBED = { ...embeddingOptions, pooling: true, normalize: true, signal: true } satisfies {
   [K in keyof EmbedOptions]-?: unknown;
 };
@@ -134,32 +137,59 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
   };
 }
 
-export function chatRequest(messages: string | readonly ChatMessage[], options: ChatOptions): GenerateRequest {
-  checkKnown('chat()', options, { ...GENERATE, ...TEMPLATE }, [...OWN, ...BY_TEMPLATE]);
+/** Throws bad_argument for an option that `what`, which answers conversations, does not have. */
+export function checkChatOptions(what: string, options: ChatOptions): void {
+  checkKnown(what, options, { ...GENERATE, ...TEMPLATE }, [...OWN, ...BY_TEMPLATE]);
+}
+
+export function chatRequest(given: string | readonly ChatMessage[], options: ChatOptions): GenerateRequest {
+  checkChatOptions('chat()', options);
   const { template, templateArgs, tools, ...rest } = options;
-  return { ...generateRequest('', rest), prompt: conversation(messages, { template, templateArgs, tools }) };
+  const messages = messagesOf(given);
+  if (endsWithAnswer(messages))
+    throw new QSFError('bad_argument', 'The conversation ends with an answer, so there is nothing to answer.');
+  return { ...generateRequest('', rest), prompt: chatTexts(messages, { template, templateArgs, tools }) };
 }
 
 export function renderRequest(messages: string | readonly ChatMessage[], options: TemplateOptions): ChatRequest {
   checkKnown('render()', options, TEMPLATE);
-  return conversation(messages, options);
+  return chatTexts(messagesOf(messages), options);
 }
 
-function conversation(
-  given: string | readonly ChatMessage[],
-  { template, templateArgs, tools }: TemplateOptions,
-): ChatRequest {
-  const messages: unknown = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
+/** Returns what begins a conversation, and the options of its answers. Throws bad_argument. */
+export function conversationRequest(options: ConversationOptions): { messages: ChatMessage[]; chat: ChatOptions } {
+  const known = { ...GENERATE, ...TEMPLATE, ...CONVERSATION };
+  checkKnown('conversation()', options, known, [...OWN, ...BY_TEMPLATE, 'signal']);
+  const { system, messages = [], whenFull, onDrop, ...chat } = options;
+  checkName('whenFull', WHEN_FULL, whenFull);
+  checkKind('onDrop', 'function', onDrop);
+  chatRequest('', chat);
+  if (system !== undefined && typeof system !== 'string')
+    throw new QSFError('bad_argument', `system is ${kindOf(system)}; it must be a text.`);
+  const given = Array.isArray(messages) && messages.length === 0 ? [] : messagesOf(messages);
+  if (system === undefined) return { messages: given, chat };
+  if (given[0]?.role === 'system')
+    throw new QSFError('bad_argument', 'The conversation has two system messages: system, and the first of messages.');
+  return { messages: [{ role: 'system', content: system }, ...given], chat };
+}
+
+/** Returns a copy of the messages as templates get them, or of one message of the user. Throws bad_argument. */
+export function messagesOf(given: string | readonly ChatMessage[]): ChatMessage[] {
+  const all: unknown = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
+  const messages: unknown = Array.isArray(all) ? JSON.parse(json('The conversation', all)) : all;
   const isMessage = (one: unknown) => typeof (one as ChatMessage | null | undefined)?.role === 'string';
-  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isMessage)) {
-    const what = Array.isArray(messages) ? 'a list that is empty or has other values' : kindOf(messages);
-    throw new QSFError(
-      'bad_argument',
-      `The messages are ${what}; they must be a text, or a list of objects with a role.`,
-    );
-  }
-  if ((messages.at(-1) as ChatMessage).role === 'assistant')
-    throw new QSFError('bad_argument', 'The conversation ends with an answer, so there is nothing to answer.');
+  if (Array.isArray(messages) && messages.length > 0 && messages.every(isMessage)) return messages as ChatMessage[];
+  const what = Array.isArray(messages) ? 'a list that is empty or has other values' : kindOf(messages);
+  throw new QSFError(
+    'bad_argument',
+    `The messages are ${what}; they must be a text, or a list of objects with a role.`,
+  );
+}
+
+const endsWithAnswer = (messages: readonly ChatMessage[]) => messages.at(-1)?.role === 'assistant';
+
+/** Returns the texts for the template. A conversation that ends with an answer gets no beginning of another. */
+function chatTexts(messages: readonly ChatMessage[], { template, templateArgs, tools }: TemplateOptions): ChatRequest {
   if (template !== undefined && typeof template !== 'string')
     throw new QSFError('bad_argument', `template is ${kindOf(template)}; it must be the text of a template.`);
   if (tools !== undefined && !Array.isArray(tools))
@@ -167,7 +197,9 @@ function conversation(
   checkKind('templateArgs', 'object', templateArgs);
   return {
     template: template ?? '',
-    values: json('The conversation', { messages, ...(tools && { tools }), add_generation_prompt: true }),
+    values: json('The conversation', {
+      ...{ messages, ...(tools && { tools }), add_generation_prompt: !endsWithAnswer(messages) },
+    }),
     more: templateArgs ? json('templateArgs', templateArgs) : '',
   };
 }
