@@ -202,7 +202,7 @@ const load: LoadOptions = {
   ...{ signal, network, memory: size, maxSeqLen: size, streamAll: flag, shared: flag, kv: undefined, variant: undefined },
   ...{ onProgress: undefined, onWarning: undefined, workerUrl: undefined, wasmUrl: undefined, wasmBinary: undefined },
 };
-const generate: GenerateOptions = { signal, seed: size, stop: undefined, continue: flag, maxTokens: size };
+const generate: GenerateOptions = { signal, onPromptProgress: undefined, seed: size, stop: undefined, continue: flag, maxTokens: size };
 const embed: EmbedOptions = { signal, pooling: undefined, normalize: flag, addBos: flag };
 
 const llm: QSF = await QSF.load('a.qsf', load);

@@ -60,6 +60,7 @@ export class FakeSession implements Session {
   script: Script = {};
   /** Of the plan. */
   warning = '';
+  tokenRate = 0;
   /** open(), start() and complete() refuse with these, as long as they are set. */
   refuse: {
     open?: Failure;
@@ -99,6 +100,8 @@ export class FakeSession implements Session {
   length = 0;
   #fed = 0;
   #sum = createHash('sha256');
+  /** Tokens that were fed before the last prompt. */
+  #begun = 0;
   #end: End = 'none';
   #failure: Failure | undefined;
   #told: Failure | undefined;
@@ -141,7 +144,7 @@ export class FakeSession implements Session {
   }
 
   #generate(): Step {
-    const { work = 0, reads, end, fails } = this.script;
+    const { work = 0, reads, end, fails, fed } = this.script;
     const n = this.#made;
     if (fails?.before === n) {
       this.#failure = fails.error;
@@ -149,7 +152,10 @@ export class FakeSession implements Session {
     }
     if (end?.after === n) return this.#finish(end.why);
     if (n === this.options!.maxTokens) return this.#finish('length');
-    if (this.#worked++ < work) return 'working';
+    if (this.#worked++ < work) {
+      if (n === 0 && fed) this.#fed = this.#begun + fed(this.#worked);
+      return 'working';
+    }
     if (reads?.(n) && this.#asked !== n) {
       this.#asked = n;
       this.#ask(this.table[2]!.offset, this.table[2]!.size, this.table[2]!.crc);
@@ -245,6 +251,7 @@ export class FakeSession implements Session {
       .split('\0')
       .slice(0, -1);
     this.length += PROMPT;
+    this.#begun = this.#fed;
     this.#phase = 'generating';
     this.#end = 'none';
     this.#made = this.#worked = 0;
@@ -380,7 +387,7 @@ export class FakeSession implements Session {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
     const one = { ringBytes: 0, maxSeqLen: 64, modelSeqLen: 64, chunk: 1, sequences: 1, vocabSize: 512, layers: 1 };
     const tokenBytes = this.table.reduce((sum, { size, pinned }) => sum + (pinned ? 0 : size), 0);
-    const expected = { tokenBytes, tokenRate: 0, residentBudget: 0, residentRate: 0 };
+    const expected = { tokenBytes, tokenRate: this.tokenRate, residentBudget: 9, residentRate: 2 * this.tokenRate };
     const experts = { expertsChosen: 0, expertsFound: 0, expertBytes: 0 };
     const told = { contextReason: "the model's own", kvReason: "the model's own", moreContext: 'a shorter text' };
     return {

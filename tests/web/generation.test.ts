@@ -47,6 +47,49 @@ async function drain(generation: Generation): Promise<string[]> {
 }
 
 describe('a generation', () => {
+  it('reports the progress of its prompt if it is asked for, ten times a second at most', async () => {
+    let now = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    instance.script = { work: 1000, fed: (n) => Math.floor(n / 200), piece: (n) => `<${String(n)}>` };
+    const steps = instance.step.bind(instance);
+    vi.spyOn(instance, 'step').mockImplementation(() => {
+      now++; // a millisecond
+      return steps();
+    });
+    const reports: unknown[] = [];
+    const generation = begin({ promptProgress: true, maxTokens: 2 });
+    for (;;) {
+      const { prompt, result } = await generation.next();
+      if (prompt) reports.push(prompt);
+      if (result) break;
+    }
+    expect(reports.length).toBeGreaterThan(2);
+    expect(reports.length).toBeLessThanOrEqual(11);
+    expect(reports.at(-1)).toEqual({ done: 7, total: 7 });
+    const done = (reports as { done: number; total: number }[]).map((report) => report.done);
+    expect(done).toEqual([...done].sort((a, b) => a - b));
+    expect(done.slice(0, -1).every((n) => n < 7)).toBe(true);
+    expect(generation.stats().tokens).toHaveLength(2);
+  });
+
+  it('counts only the tokens of the prompt that it computes', async () => {
+    await drain(begin());
+    instance.script = { work: 1, fed: () => 3 };
+    const generation = begin({ promptProgress: true, continue: true });
+    expect(await generation.next()).toMatchObject({ pieces: [], prompt: { done: 3, total: 7 } });
+    await generation.stop();
+  });
+
+  it('reports no progress otherwise', async () => {
+    instance.script = { work: 5, fed: () => 3 };
+    const generation = begin();
+    for (;;) {
+      const batch = await generation.next();
+      expect(batch).not.toHaveProperty('prompt');
+      if (batch.result) break;
+    }
+  });
+
   it('hands every piece over and tells of itself', async () => {
     const generation = begin({ logitsHash: true, stop: ['end', '…'] });
     expect(instance).toMatchObject({ text: 'Once', stops: ['end', '…'] });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { HEAD_BYTES, HttpFile, MERGE } from '../../web/src/sources/http.js';
 import type { HttpOptions, Want } from '../../web/src/sources/http.js';
+import type { Retry } from '../../web/src/types.js';
 import { until } from './fake-engine.js';
 import { FakeServer, noise } from './fake-server.js';
 
@@ -148,13 +149,26 @@ describe('opening', () => {
   it('tells of each try that is made again, once for all requests of an outage', async () => {
     const told: string[] = [];
     const server = new FakeServer(noise(SIZE), { chunk: 1000 });
-    const file = await opened(server, { parallel: 3, retryDelay: 20, retries: 2, onRetry: (what) => told.push(what) });
+    const retries: Retry[] = [];
+    const onRetry = (what: string, retry: Retry) => {
+      told.push(what);
+      retries.push(retry);
+    };
+    const file = await opened(server, { parallel: 3, retryDelay: 20, retries: 2, onRetry });
     expect(told).toEqual([]);
     let failing = 6;
     server.fault = () => (failing-- > 0 ? { kind: 'status', status: 503 } : undefined);
     await Promise.all([0, 1, 2].map((i) => read(file, 100_000 * i, 5000)));
     const again = (which: string) => `${URL_} answered 503; it is asked again in 0.0 s (try ${which}).`;
     expect(told).toEqual([again('2 of 3'), again('3 of 3')]);
+    expect(retries).toMatchObject([
+      { attempt: 2, tries: 3 },
+      { attempt: 3, tries: 3 },
+    ]);
+    for (const [i, { seconds }] of retries.entries()) {
+      expect(seconds).toBeGreaterThanOrEqual(0.01 * 2 ** i);
+      expect(seconds).toBeLessThanOrEqual(0.02 * 2 ** i);
+    }
     failing = 1;
     server.fault = () => (failing-- > 0 ? { kind: 'refuse' } : undefined);
     await read(file, 0, 10);

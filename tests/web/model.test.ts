@@ -70,10 +70,31 @@ describe('load()', () => {
     expect(instance.calls).toEqual([`open ${String(source.size)}`, 'preload']);
     expect(source.calls).toEqual(['accepted', 'keep']);
     expect(source.kept).toBe(instance.table);
-    expect(progress.map(({ phase }) => phase)).toEqual(['download', 'ready']);
+    expect(progress.map(({ phase }) => phase)).toEqual(['open', 'plan', 'download', 'ready']);
     expect(progress.at(-1)).toEqual({ phase: 'ready', loaded: 500, total: source.size, network: 0, cache: 0 });
     expect(model.stats().model.hash).toBe('m0de1');
     expect(model.stats().io.engine).toBe(128 + 2000);
+  });
+
+  it('reports the expected speed with the plan, before a weight is fetched', async () => {
+    const model = create();
+    instance.tokenRate = 20;
+    let keptBefore = false;
+    const push = progress.push.bind(progress);
+    vi.spyOn(progress, 'push').mockImplementation((one) => {
+      if (one.phase === 'plan') keptBefore = source.calls.includes('keep');
+      return push(one);
+    });
+    await model.load();
+    const expected = { tokensPerSecond: 20, residentMemory: 9, residentTokensPerSecond: 40 };
+    expect(progress.map((one) => one.expected)).toEqual([undefined, expected, expected, expected]);
+    expect(keptBefore).toBe(false);
+  });
+
+  it('reports one plan though a watched source has two', async () => {
+    source.isWatched = true;
+    await create().load();
+    expect(progress.map(({ phase }) => phase)).toEqual(['open', 'plan', 'download', 'download', 'ready']);
   });
 
   it('waits until everything is kept', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Batch, Reply } from '../../web/src/contract.js';
 import { QSF } from '../../web/src/page/qsf.js';
@@ -155,6 +155,41 @@ describe('generate()', () => {
     const stream = llm.generate('Once');
     await expect(stream.next()).rejects.toMatchObject({ code: 'context_full' });
     await expect(stream.result).rejects.toMatchObject({ code: 'context_full' });
+  });
+
+  it('passes the progress of the prompt on, and its exceptions to the page only', async () => {
+    backend.batches = [
+      { pieces: [], prompt: { done: 1, total: 3 } },
+      { pieces: ['a'], prompt: { done: 3, total: 3 } },
+      { pieces: [], result },
+    ];
+    const seen: unknown[] = [];
+    const thrown: unknown[] = [];
+    const later = setTimeout;
+    const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms?: number) =>
+      later(() => {
+        try {
+          work();
+        } catch (error) {
+          thrown.push(error);
+        }
+      }, ms)) as typeof setTimeout);
+    const onPromptProgress = (progress: unknown) => {
+      seen.push(progress);
+      throw new Error('mine');
+    };
+    expect(await collect(llm, { onPromptProgress })).toEqual(['a']);
+    expect(seen).toEqual([
+      { done: 1, total: 3 },
+      { done: 3, total: 3 },
+    ]);
+    await until(() => thrown.length === 2);
+    timers.mockRestore();
+    expect(thrown).toEqual([new Error('mine'), new Error('mine')]);
+    expect(backend.starts[0]).toMatchObject({ promptProgress: true });
+    await expect(collect(llm, { onPromptProgress: 5 as never })).rejects.toMatchObject({
+      message: 'onPromptProgress is 5; it must be a function',
+    });
   });
 
   it('refuses what is no token id', async () => {

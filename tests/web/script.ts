@@ -17,6 +17,8 @@ export interface Script {
   lastParts?: AnswerPiece[];
   /** Steps of mere work before each token. */
   work?: number;
+  /** Tokens of the prompt that are computed after the n-th of the steps before the first token. */
+  fed?: (n: number) => number;
   /** A segment is read before these tokens. */
   reads?: (n: number) => boolean;
   /** The generation ends so after so many tokens, unless `maxTokens` comes first. */

@@ -13,7 +13,16 @@ import type {
 } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
-import type { GenerationResult, ModelInfo, NetworkOptions, Progress, Stats, Trace, Variant } from './types.js';
+import type {
+  GenerationResult,
+  ModelInfo,
+  NetworkOptions,
+  Progress,
+  PromptProgress,
+  Stats,
+  Trace,
+  Variant,
+} from './types.js';
 
 export type Reply<T> = { ok: true; value: T } | { ok: false; error: ErrorInfo };
 
@@ -75,6 +84,8 @@ export interface GenerateRequest extends SamplerOptions, PromptOptions {
   lists?: SamplingLists | undefined;
   stop: string[];
   continue: boolean;
+  /** Whether next() also gives the progress of the prompt. */
+  promptProgress?: boolean;
 }
 
 export interface EmbedRequest extends EmbeddingOptions {
@@ -85,11 +96,12 @@ export interface EmbedRequest extends EmbeddingOptions {
 }
 
 /**
- * The pieces made since the last call, at least one. At the end of a generation it has the result, and may have no
- * piece.
+ * The pieces made since the last call: at least one, except with the result at the end of a generation, or with new
+ * progress of the prompt.
  */
 export interface Batch {
   pieces: string[];
+  prompt?: PromptProgress;
   /** For an answer, the parts that came with each piece, whose text may be empty. */
   parts?: AnswerPiece[][];
   result?: GenerationResult;

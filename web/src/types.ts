@@ -31,19 +31,47 @@ export type Variant = 'relaxed' | 'relaxedpairs' | 'simd';
 
 export interface Progress {
   /**
-   * `open`: tables are read and the memory plan is made. `download`: weights arrive. `ready`: load() is about to
-   * resolve.
+   * `open`: tables are read and the memory plan is made. `plan`: the plan is made, and no weight was requested yet.
+   * `download`: weights arrive. `ready`: load() is about to resolve.
    */
-  phase: 'open' | 'download' | 'ready';
-  /** Bytes of the model that are present and verified, of `total` bytes. */
+  phase: 'open' | 'plan' | 'download' | 'ready';
+  /** Bytes of the model that are present and verified, of `total` bytes. Both are 0 before the server has answered. */
   loaded: number;
   total: number;
+  /** Bytes for each second of the download, as a mean of the last seconds; and the seconds until all are present. */
+  rate?: number;
+  secondsLeft?: number;
+  /** The next request of a server that failed, until bytes arrive. */
+  retry?: Retry;
+  /** The expected speed, from the phase `plan` on, if `computeRate` was given. */
+  expected?: Expected;
   /** Bytes read from the network and from the cache since load() began. */
   network: number;
   cache: number;
 }
 
-export interface LoadOptions extends Given<Pick<OpenOptions, 'maxSeqLen' | 'streamAll' | 'textBytes'>> {
+/** A request that is made again after a failure. */
+export interface Retry {
+  /** The number of this try, from 2 to `tries`. */
+  attempt: number;
+  /** Tries after which the failure is final. */
+  tries: number;
+  /** Seconds from the report to this try. */
+  seconds: number;
+}
+
+/** The speed that the memory plan makes expect. */
+export interface Expected {
+  /** Tokens for each second of a generation, early in the context. */
+  tokensPerSecond: number;
+  /** Bytes of `memory` with which all weights stay in memory, and the speed with them. */
+  residentMemory: number;
+  residentTokensPerSecond: number;
+}
+
+export interface LoadOptions extends Given<
+  Pick<OpenOptions, 'maxSeqLen' | 'streamAll' | 'textBytes' | 'readRate' | 'computeRate'>
+> {
   /**
    * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
    * KiB. Default 256 MiB. load() rejects with budget_too_small if the model needs more, and with out_of_memory if the
@@ -164,6 +192,8 @@ export interface GenerateOptions extends Given<SamplerOptions>, Given<Omit<Promp
   drySequenceBreakers?: readonly string[] | undefined;
   /** Texts that may be generated. A model's text ends when it is one of them. Default: any. */
   responseFormat?: ResponseFormat | undefined;
+  /** Gets the progress of the prompt, ten times a second at most, and when it is computed. */
+  onPromptProgress?: ((progress: PromptProgress) => void) | undefined;
   /** Generation ends before any of these strings; at most 8. */
   stop?: string | readonly string[] | undefined;
   /** An abort ends the generation within 50 ms and rejects with the signal's reason. */
@@ -204,6 +234,13 @@ export interface TemplateOptions {
 
 /** The template says what begins and continues a text, so those options are absent. */
 export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos' | 'special'>, TemplateOptions {}
+
+/** Progress of the passes over a prompt. */
+export interface PromptProgress {
+  /** Tokens that are computed, of `total` tokens. Tokens that the sequence already had are not counted. */
+  done: number;
+  total: number;
+}
 
 /** Text, or token ids to which nothing is added. */
 export type Prompt = string | readonly number[] | Uint32Array;

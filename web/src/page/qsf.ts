@@ -49,7 +49,7 @@ import type {
 /** Milliseconds in which a worker must release the cache and end the workers that it started. */
 const CLOSE_PATIENCE = 500;
 
-type Aborted = Pick<GenerateOptions, 'signal'>;
+type Listening = Pick<GenerateOptions, 'signal' | 'onPromptProgress'>;
 
 /** What a generation's pieces and its result become. */
 interface Reading<T, R> {
@@ -175,7 +175,7 @@ export class QSF {
 
   async *#items<T, R extends GenerationResult>(
     requested: () => GenerateRequest,
-    options: Aborted,
+    options: Listening,
     reading: Reading<T, R>,
     outcome: Outcome<R>,
   ): Items<T, R> {
@@ -195,9 +195,12 @@ export class QSF {
       await Promise.race([this.#stopping, abort.rejection]);
       await this.#ask((worker) => worker.start(request), abort.rejection);
       shown = 0;
+      const report = guarded(options.onPromptProgress ?? (() => {}));
       for (;;) {
         signal?.throwIfAborted();
-        const { pieces, parts = [], result }: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
+        const batch: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
+        const { pieces, parts = [], prompt, result } = batch;
+        if (prompt) report(prompt);
         for (const [i, piece] of pieces.entries()) {
           signal?.throwIfAborted();
           shown++;

@@ -35,9 +35,11 @@ const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
   ...{ variant: true, threads: true, network: true, maxSeqLen: true, streamAll: true, workerUrl: true, wasmUrl: true },
   ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true, sha256: true },
-  lazy: true,
+  ...{ lazy: true, readRate: true, computeRate: true },
 } satisfies Names<LoadOptions>;
-const OF_GENERATION = { ...LISTS, stop: true, signal: true, continue: true, responseFormat: true };
+const OF_GENERATION = {
+  ...{ ...LISTS, stop: true, signal: true, continue: true, responseFormat: true, onPromptProgress: true },
+};
 const GENERATE = { ...samplerOptions, ...promptOptions, ...OF_GENERATION } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
 };
@@ -84,6 +86,8 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
       maxSeqLen: options.maxSeqLen,
       streamAll: options.streamAll,
       textBytes: options.textBytes,
+      readRate: options.readRate,
+      computeRate: options.computeRate,
     }),
     kv: checkName('kv', kvTypes, options.kv),
     sha256: digestOf(options.sha256),
@@ -134,6 +138,7 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
     lists: samplingLists(options),
     stop: stopsOf(options.stop ?? []),
     continue: checkKind('continue', 'boolean', options.continue) ?? false,
+    ...(checkKind('onPromptProgress', 'function', options.onPromptProgress) && { promptProgress: true }),
   };
 }
 

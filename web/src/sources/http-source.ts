@@ -14,12 +14,13 @@ import type { Range } from './ranges.js';
 import { sleep } from './retry.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from './source.js';
 import { WholeFile } from './whole.js';
+import type { Retry } from '../types.js';
 
 /** Milliseconds that a complete cache waits for the server's answer whether the file is unchanged. */
 const REVALIDATION = 3000;
 
-/** Gets sentences about delays that the user may notice. */
-export type Warn = (sentence: string) => void;
+/** Gets sentences about delays that the user may notice; with a retry, if a server is asked again. */
+export type Warn = (sentence: string, retry?: Retry) => void;
 
 export class HttpSource implements ByteSource {
   size = 0;

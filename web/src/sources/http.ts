@@ -8,6 +8,7 @@ import { evidenceOf } from './refusal.js';
 import { release } from './release.js';
 import { DEFAULT_RETRY, isTransient, retryDelay, sleep } from './retry.js';
 import type { RetryPolicy } from './retry.js';
+import type { Retry } from '../types.js';
 
 /** Bytes of the first request, enough for most files' tables. */
 export const HEAD_BYTES = 64 * KiB;
@@ -43,8 +44,8 @@ export interface HttpOptions extends Access {
   origin?: string;
   /** Passed to fetch(). */
   cacheMode?: RequestCache;
-  /** Gets a sentence about each failure after which the server is asked again. */
-  onRetry?: ((sentence: string) => void) | undefined;
+  /** Gets a sentence about each failure after which the server is asked again, and the next try. */
+  onRetry?: ((sentence: string, retry: Retry) => void) | undefined;
 }
 
 export class HttpFile {
@@ -159,15 +160,15 @@ export class HttpFile {
     if (attempt > this.#policy.retries) throw await this.#givenUp(error, attempt);
     const wait = retryDelay(this.#policy, attempt, error.retryAfter);
     // Several requests may fail together.
-    if (attempt > this.#told) this.#options.onRetry?.(this.#again(error, attempt, wait));
+    const retry = { attempt: attempt + 1, tries: this.#policy.retries + 1, seconds: wait / 1000 };
+    if (attempt > this.#told) this.#options.onRetry?.(this.#again(error, retry), retry);
     this.#told = Math.max(this.#told, attempt);
     await sleep(wait, this.#closing.signal);
   }
 
-  #again({ message, status }: Transient, attempt: number, wait: number): string {
+  #again({ message, status }: Transient, { attempt, tries, seconds }: Retry): string {
     const what = status === undefined ? `could not be read: ${message}` : `answered ${status}`;
-    const which = `try ${attempt + 1} of ${this.#policy.retries + 1}`;
-    return `${this.url} ${what}; it is asked again in ${(wait / 1000).toFixed(1)} s (${which}).`;
+    return `${this.url} ${what}; it is asked again in ${seconds.toFixed(1)} s (try ${attempt} of ${tries}).`;
   }
 
   /** Returns the error after the last try. */

@@ -4,10 +4,12 @@ import type { Batch, GenerateRequest } from '../contract.js';
 import { SEQUENCE, isChat } from '../wasm/engine.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
-import type { GenerationResult, GenerationStats } from '../types.js';
+import type { GenerationResult, GenerationStats, PromptProgress } from '../types.js';
 
 /** Pieces that may wait for the page; more of them pause the computation. */
 const AHEAD = 16;
+/** Milliseconds between two reports of the prompt's progress. */
+const REPORT_INTERVAL = 100;
 
 /** Text for the page, the number of tokens that had been generated when it was complete, and the parts of an answer. */
 interface Piece {
@@ -41,6 +43,9 @@ export class Generation {
   /** Milliseconds between the first token and the last in which the page did not take pieces. */
   #heldBack = 0;
   #promptTokens = 0;
+  /** Progress of the prompt that the page has not taken, and the time of the last one. */
+  #progress: PromptProgress | undefined;
+  #reported = -Infinity;
   #logitsHash: string | undefined;
   readonly #finished: Promise<void>;
 
@@ -57,13 +62,15 @@ export class Generation {
 
   /** Returns the next pieces, and waits for at least one. Throws the error that ended the generation. */
   async next(): Promise<Batch> {
-    while (this.#waiting === 0 && this.#end === 'none') await this.#changed.wait();
+    while (this.#waiting === 0 && this.#end === 'none' && !this.#progress) await this.#changed.wait();
     if (this.#end === 'error' && this.#waiting === 0) throw this.#error;
     const taken = this.#pieces.slice(this.#taken);
     const batch: Batch = {
       pieces: taken.map(({ text }) => text),
       ...(isChat(this.#request.prompt) && { parts: taken.map(({ parts }) => parts) }),
+      ...(this.#progress && { prompt: this.#progress }),
     };
+    this.#progress = undefined;
     this.#taken = this.#pieces.length;
     this.#changed.notify();
     if (this.#end === 'none' || this.#end === 'error') return batch;
@@ -109,7 +116,8 @@ export class Generation {
     const isAnswer = isChat(this.#request.prompt);
     try {
       for (;;) {
-        const step = await this.#runner.run(signal);
+        const step = await this.#runner.run(signal, this.#firstToken === undefined ? () => this.#report() : undefined);
+        if (this.#firstToken === undefined) this.#report(step === 'token' || step === 'done');
         if (step === 'token') this.#count(session.token());
         const text = session.piece();
         const parts = isAnswer ? session.parts() : [];
@@ -137,6 +145,18 @@ export class Generation {
         this.#finish('error');
       }
     }
+  }
+
+  /** Reports how much of the prompt is computed, if the page asked for it. */
+  #report(isComputed = false): void {
+    if (this.#request.promptProgress !== true) return;
+    const now = performance.now();
+    if (!isComputed && now - this.#reported < REPORT_INTERVAL) return;
+    this.#reported = now;
+    const { position } = this.#runner.engine.session.sequenceStats(SEQUENCE);
+    const total = this.#promptTokens;
+    this.#progress = { done: isComputed ? total : total - (this.#promptEnd - position), total };
+    this.#changed.notify();
   }
 
   #count(token: number): void {

@@ -9,6 +9,7 @@ import type { ModuleStarter } from '../wasm/engine.js';
 import { QSFError } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { Generation } from './generation.js';
+import { ProgressReport } from './progress.js';
 import { OF_FILE, Runner } from './runner.js';
 import { hideSecrets } from '../secrets.js';
 import { BlobSource } from '../sources/blob.js';
@@ -17,11 +18,9 @@ import type { Warn } from '../sources/http-source.js';
 import { BytesSource } from '../sources/local.js';
 import { openCache } from '../sources/model-cache.js';
 import type { ByteSource } from '../sources/source.js';
-import type { Progress, Stats, Trace } from '../types.js';
+import type { Expected, Progress, Stats, Trace } from '../types.js';
 import { fetchFile, openFile } from './worker-platform.js';
 
-/** Milliseconds between two reports of progress. */
-const REPORT_INTERVAL = 100;
 /** Errors that a damaged or outdated cache can cause; the file is then read anew, once. */
 const STALE: readonly ErrorName[] = ['file_changed', ...OF_FILE];
 /** Bytes of a file's header, layout.h's kHeaderSize. */
@@ -58,12 +57,13 @@ export class Model {
   readonly #request: LoadRequest;
   readonly #tell: Listeners;
   readonly #warn: Warn;
-  #phase: Progress['phase'] = 'open';
-  #lastReport = 0;
+  readonly #progress: ProgressReport;
   #generation: Generation | undefined;
   /** The embedding under way: its stop, and a promise that settles at its end. */
   #embedding: { stopping: AbortController; ended: Promise<unknown> } | undefined;
   #modelHash = '';
+  /** Whether the page knows the plan. */
+  #isPlanned = false;
   /** Whether the session was opened for a source that others watch. */
   #watched = false;
 
@@ -75,18 +75,26 @@ export class Model {
     const { memory: budget, wasm } = request;
     const shared = threads > 1 || detectSharing(wasm);
     const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start);
-    const source = await openSource(request, warner(tell));
-    return new Model(request, engine, source, tell);
+    const progress = new ProgressReport((now) => tell.progress(now));
+    const source = await openSource(request, warner(tell, progress));
+    return new Model(request, engine, source, tell, progress);
   }
 
-  constructor(request: LoadRequest, engine: Engine, source: ByteSource, tell: Listeners) {
+  constructor(
+    request: LoadRequest,
+    engine: Engine,
+    source: ByteSource,
+    tell: Listeners,
+    progress = new ProgressReport((now) => tell.progress(now)),
+  ) {
     this.#request = request;
     this.engine = engine;
     this.#source = source;
     this.#runner = new Runner(engine, source, typeof request.source === 'string' ? request.source : undefined);
     this.#tell = tell;
-    this.#warn = warner(tell);
-    source.onLoaded = () => this.#report();
+    this.#warn = warner(tell, progress);
+    this.#progress = progress;
+    progress.watch(source);
   }
 
   /**
@@ -100,10 +108,10 @@ export class Model {
       if (!(error instanceof QSFError) || !STALE.includes(error.code) || !this.#mayBeStale(error)) throw error;
       await this.#runner.settled();
       await this.#source.restart();
+      this.#isPlanned = false;
       await this.#open();
     }
-    this.#phase = 'ready';
-    this.#report(true);
+    this.#progress.begin('ready');
     const { warning } = this.engine.session.stats();
     if (warning !== '') this.#tell.warning(warning);
     this.#warnOfCache();
@@ -274,15 +282,16 @@ export class Model {
 
   async #plan(watched: boolean): Promise<void> {
     const { open, kv } = this.#request;
-    this.#phase = 'open';
+    if (!this.#isPlanned) this.#progress.begin('open');
     this.#watched = watched;
     if (this.#source.size < HEADER) throw await this.#tooShort();
     this.engine.open({ ...open, watched, fileSize: this.#source.size, kv });
     await this.#runner.run();
     this.#source.accepted();
     this.#modelHash = this.engine.session.modelHash();
-    this.#phase = 'download';
-    this.#report(true);
+    if (!this.#isPlanned) this.#progress.begin('plan', this.#expected());
+    this.#isPlanned = true;
+    this.#progress.begin('download');
   }
 
   /** Returns the error of a file that is shorter than a header, whose bytes the engine does not request. */
@@ -329,12 +338,11 @@ export class Model {
     return error.code === 'file_changed' || this.#source.stats().cache > 0;
   }
 
-  #report(always = false): void {
-    const now = performance.now();
-    if (!always && now - this.#lastReport < REPORT_INTERVAL) return;
-    this.#lastReport = now;
-    const { loaded, network, cache } = this.#source.stats();
-    this.#tell.progress({ phase: this.#phase, loaded, total: this.#source.size, network, cache });
+  /** Returns the plan's expected speed, if the caller measured what it takes. */
+  #expected(): Expected | undefined {
+    const { tokenRate, residentBudget, residentRate } = this.engine.session.stats();
+    if (tokenRate === 0) return undefined;
+    return { tokensPerSecond: tokenRate, residentMemory: residentBudget, residentTokensPerSecond: residentRate };
   }
 }
 
@@ -343,9 +351,11 @@ const isRemote = (source: LoadRequest['source']): source is string =>
   typeof source === 'string' && !source.startsWith('file:');
 
 const warner =
-  ({ warning }: Listeners): Warn =>
-  (sentence) =>
+  ({ warning }: Listeners, progress: ProgressReport): Warn =>
+  (sentence, retry) => {
     warning(hideSecrets(sentence));
+    if (retry) progress.retries(retry);
+  };
 
 async function openSource({ source, cache, cacheLimit, network }: LoadRequest, warn: Warn): Promise<ByteSource> {
   if (source instanceof Uint8Array) return new BytesSource(source);

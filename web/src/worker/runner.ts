@@ -48,8 +48,11 @@ export class Runner {
     this.#address = address;
   }
 
-  /** Steps until the engine has a result. Throws the engine's error, or the signal's reason soon after an abort. */
-  async run(signal?: AbortSignal): Promise<Step> {
+  /**
+   * Steps until the engine has a result. Calls `working` after each step without one. Throws the engine's error, or the
+   * signal's reason soon after an abort.
+   */
+  async run(signal?: AbortSignal, working?: () => void): Promise<Step> {
     const wake = () => this.#wake.notify();
     signal?.addEventListener('abort', wake);
     this.#sliceEnd = performance.now() + SLICE;
@@ -76,6 +79,7 @@ export class Runner {
         } else if (step !== 'working' && step !== 'logits') {
           return step;
         }
+        working?.();
         await this.turn();
       }
     } finally {
