@@ -216,7 +216,7 @@ describe('lists of sampling', () => {
     [{ logitBias: { 4294967296: 1 } }, `logitBias has "4294967296": 1; ${bias}`],
     [{ logitBias: { 5: NaN } }, `logitBias has "5": NaN; ${bias}`],
     [{ logitBias: { 5: Infinity } }, `logitBias has "5": Infinity; ${bias}`],
-    [{ logitBias: { 5: '1' } }, `logitBias has "5": 1; ${bias}`],
+    [{ logitBias: { 5: '1' } }, `logitBias has "5": "1"; ${bias}`],
     [{ samplers: 'top_k' }, 'samplers is "top_k"; it must be a list'],
     [{ samplers: ['topK'] }, `A name in samplers is "topK"; it must be one of ${samplerKinds.join(', ')}`],
     [{ samplers: [undefined] }, `A name in samplers is undefined; it must be one of ${samplerKinds.join(', ')}`],

@@ -113,7 +113,7 @@ describe('load()', () => {
     [{ kv: 'q8' }, 'kv is "q8"; it must be one of f32, f16, 8bit, 4bit, 2bit'],
     [{ variant: 'fast' }, 'variant is "fast"; it must be one of relaxed, relaxedpairs, simd'],
     [{ memory: 4096 * MiB }, 'memory is 4294967296 bytes; it must be more than 0 and at most 4294901760'],
-    [{ memory: '64' }, 'memory is 64 bytes'],
+    [{ memory: '64' }, 'memory is "64" bytes'],
     [{ threads: 9 }, 'threads is 9; it must be a whole number from 1 to 8'],
     [{ threads: 1.5 }, 'threads is 1.5'],
     [{ sha256: 5 }, 'sha256 is 5; it must be 64 hexadecimal digits'],

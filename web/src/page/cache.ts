@@ -1,6 +1,6 @@
 // The models that this browser keeps, from the page's side.
 import { QSFError } from '../errors.js';
-import { checkKnown, checkOption } from './options.js';
+import { checkKnown, checkOption, shown } from './options.js';
 import { absolute } from '../platform.js';
 import { hideSecrets } from '../secrets.js';
 import { parseJournal } from '../sources/journal.js';
@@ -77,7 +77,7 @@ export const cache = {
 
 function addressOf(url: string | URL): string {
   if (typeof url === 'string' || url instanceof URL) return absolute(url);
-  throw new QSFError('bad_argument', `The address is ${String(url)}; it must be a string or a URL.`);
+  throw new QSFError('bad_argument', `The address is ${shown(url)}; it must be a string or a URL.`);
 }
 
 /** Bytes and milliseconds. The defaults exceed every possible value. */

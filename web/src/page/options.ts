@@ -86,9 +86,11 @@ function words({ type, least, most }: OptionRule<unknown>): string {
   return `${type === 'real' ? '' : 'a whole number from '}${least} to ${most}`;
 }
 
-/** Returns a value as text, and text in quotes, so that '1' does not look like 1. */
-function shown(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+/** Returns a value as text, and text in quotes, so that '1' does not look like 1. Objects and functions are named. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  const hasNoText = typeof value === 'function' || (typeof value === 'object' && value !== null);
+  return hasNoText ? kindOf(value) : String(value);
 }
 
 /** Returns the kind of a value, because not every value can be shown. */

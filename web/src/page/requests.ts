@@ -6,7 +6,7 @@ import { GiB, MAX_THREADS, MiB, PAGE } from '../constants.js';
 import type { ChatRequest, EmbedRequest, GenerateRequest, LoadRequest, Network, WasmSource } from '../contract.js';
 import { QSFError, messageOf } from '../errors.js';
 import { absolute, keepsModels, ownFile } from '../platform.js';
-import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf } from './options.js';
+import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, shown } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
 import type { ConversationOptions } from '../conversation-types.js';
 import type {
@@ -27,6 +27,8 @@ const DEFAULT_MEMORY = 256 * MiB;
 /** The most memory. With one page more, its size would not fit 32 bits. */
 const MOST_MEMORY = 4 * GiB - PAGE;
 const MOST_STOPS = 8;
+/** Tokens of the longest context that a plan can have. */
+const MOST_TOKENS = openOptions.maxSeqLen.most;
 const VARIANTS: readonly Variant[] = ['relaxed', 'relaxedpairs', 'simd'];
 const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'include'];
 
@@ -76,6 +78,8 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   checkKind('shared', 'boolean', options.shared);
   checkKind('persist', 'boolean', options.persist);
   checkSignal(options.signal);
+  addressOf('workerUrl', options.workerUrl);
+  addressOf('wasmUrl', options.wasmUrl);
   const { cacheLimit } = options;
   // A single module is for one thread or for several, not both.
   const single = options.wasmBinary !== undefined || (options.wasmUrl !== undefined && !folder(options.wasmUrl));
@@ -106,24 +110,32 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
 function digestOf(sha256: string | undefined): string | undefined {
   if (sha256 === undefined || (typeof sha256 === 'string' && /^[0-9a-f]{64}$/i.test(sha256)))
     return sha256?.toLowerCase();
-  throw new QSFError('bad_argument', `sha256 is ${JSON.stringify(sha256)}; it must be 64 hexadecimal digits`);
+  throw new QSFError('bad_argument', `sha256 is ${shown(sha256)}; it must be 64 hexadecimal digits`);
 }
 
-const folder = (url: string | URL) => String(url).endsWith('/');
+const folder = (url: string | URL) => (url instanceof URL ? url.href : url).endsWith('/');
+
+/** Returns the address of a file of the package, if one is given. Throws bad_argument for another kind of value. */
+function addressOf(name: string, given: string | URL | undefined): string | URL | undefined {
+  if (given === undefined || typeof given === 'string' || given instanceof URL) return given;
+  throw new QSFError('bad_argument', `${name} is ${kindOf(given)}; it must be an address.`);
+}
 
 function wasmOf({ wasmUrl, wasmBinary }: LoadOptions): WasmSource {
   if (wasmUrl !== undefined && wasmBinary !== undefined)
     throw new QSFError('bad_argument', 'wasmUrl and wasmBinary are both given; give one of them.');
   if (wasmUrl !== undefined) return ownFile('wasmUrl', wasmUrl);
   if (wasmBinary === undefined) return undefined;
-  if (wasmBinary instanceof ArrayBuffer || ArrayBuffer.isView(wasmBinary)) return bytesOf(wasmBinary);
+  if (wasmBinary instanceof ArrayBuffer || ArrayBuffer.isView(wasmBinary))
+    return bytesOf(present('wasmBinary', wasmBinary));
   throw new QSFError(
     'bad_argument',
     `wasmBinary is ${kindOf(wasmBinary)}; it must be an ArrayBuffer or a view of one.`,
   );
 }
 
-const CACHE_LIMIT = { type: 'real', fallback: 0, least: 0, most: Number.MAX_SAFE_INTEGER } as const;
+const MOST = Number.MAX_SAFE_INTEGER;
+const CACHE_LIMIT = { type: 'real', fallback: MOST, least: 0, most: MOST } as const;
 export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS } as const;
 
 export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
@@ -284,6 +296,8 @@ function tokenIds(tokens: ArrayLike<number>): Uint32Array {
   if (typeof tokens !== 'object' || typeof (tokens as ArrayLike<number> | null)?.length !== 'number') {
     throw new QSFError('bad_argument', `The tokens are ${kindOf(tokens)}; they must be a list of token ids.`);
   }
+  if (tokens.length > MOST_TOKENS)
+    throw new QSFError('bad_argument', `There are ${tokens.length} tokens; there can be ${MOST_TOKENS}.`);
   return Uint32Array.from(tokens, (id) => {
     if (Number.isInteger(id) && id >= 0 && id <= 0xffffffff) return id;
     throw new QSFError('bad_token', `${kindOf(id)} is not a token id.`);
@@ -314,11 +328,11 @@ function stopsOf(stop: string | readonly string[]): string[] {
 }
 
 function memoryOf(given = DEFAULT_MEMORY): number {
-  const memory = Math.ceil(Number(given) / PAGE) * PAGE;
-  if (typeof given === 'number' && memory > 0 && memory <= MOST_MEMORY) return memory;
+  const memory = typeof given === 'number' ? Math.ceil(given / PAGE) * PAGE : NaN;
+  if (memory > 0 && memory <= MOST_MEMORY) return memory;
   throw new QSFError(
     'bad_argument',
-    `memory is ${String(given)} bytes; it must be more than 0 and at most ${MOST_MEMORY} (4 GiB - 64 KiB).`,
+    `memory is ${shown(given)} bytes; it must be more than 0 and at most ${MOST_MEMORY} (4 GiB - 64 KiB).`,
   );
 }
 
@@ -353,7 +367,7 @@ export function checkSignal(signal: AbortSignal | undefined): void {
 async function sourceOf(source: ModelSource): Promise<LoadRequest['source']> {
   if (source instanceof Blob) return source;
   if (typeof source === 'string' || source instanceof URL) return fetchable(absolute(notOfHub(source)));
-  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(source);
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present('The model', source));
   if (typeof (source as FileSystemFileHandle | undefined)?.getFile === 'function') return fileOf(source);
   const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
   const advice = INSTEAD[kind];
@@ -394,6 +408,16 @@ function notOfHub(source: string | URL): string | URL {
     'bad_argument',
     `"${String(source)}" is no address that can be fetched; write https://huggingface.co/${address.join('/')}.`,
   );
+}
+
+/** Returns a buffer or a view. Throws bad_argument if a message took its memory. */
+function present<T extends ArrayBuffer | ArrayBufferView>(what: string, given: T): T {
+  try {
+    new Uint8Array(given instanceof ArrayBuffer ? given : given.buffer, 0, 0);
+    return given;
+  } catch {
+    throw new QSFError('bad_argument', `${what} has no memory any more, because it was transferred.`);
+  }
 }
 
 /**

@@ -2,7 +2,7 @@
 import { samplerKinds } from '../boundary.gen.js';
 import type { SamplingLists } from '../contract.js';
 import { QSFError } from '../errors.js';
-import { checkKind, oneOf } from './options.js';
+import { checkKind, oneOf, shown } from './options.js';
 import type { GenerateOptions } from '../types.js';
 
 const MOST_BREAKERS = 16;
@@ -37,19 +37,19 @@ function checked(option: string, [name, value]: [string, number]): [number, numb
   if (isToken && isBias) return [id, value];
   throw new QSFError(
     'bad_argument',
-    `${option} has ${JSON.stringify(name)}: ${String(value)}; it must have a number or -Infinity for each token id`,
+    `${option} has ${JSON.stringify(name)}: ${shown(value)}; it must have a number or -Infinity for each token id`,
   );
 }
 
 function listOf<T>(name: string, list: readonly T[] | undefined): readonly T[] | undefined {
   if (list === undefined || Array.isArray(list)) return list;
-  throw new QSFError('bad_argument', `${name} is ${JSON.stringify(list)}; it must be a list`);
+  throw new QSFError('bad_argument', `${name} is ${shown(list)}; it must be a list`);
 }
 
 function breaker(text: string, _: number, all: readonly string[]): string {
   if (typeof text === 'string' && text !== '' && !text.includes('\0') && all.length <= MOST_BREAKERS) return text;
   throw new QSFError(
     'bad_argument',
-    `drySequenceBreakers is ${JSON.stringify(all)}; it must be a list of at most ${MOST_BREAKERS} texts, none empty`,
+    `drySequenceBreakers is [${all.map(shown).join(',')}]; it must be a list of at most ${MOST_BREAKERS} texts, none empty`,
   );
 }
