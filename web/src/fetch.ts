@@ -97,8 +97,7 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
     const given = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     given?.throwIfAborted();
     // The signal of a Request follows another one only as long as that Request is used.
-    const { signal: _, ...rest } = init ?? {};
-    const request = new Request(input, rest);
+    const request = new Request(input, { ...init, signal: null });
     try {
       return await answer(request, given);
     } catch (error) {

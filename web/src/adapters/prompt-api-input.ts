@@ -7,7 +7,7 @@ import type {
   PromptOptions,
   SamplingMode,
 } from './prompt-api-types.js';
-import type { QSFError } from '../errors.js';
+import type { ErrorName, QSFError } from '../errors.js';
 import type { ChatMessage, ChatOptions, ResponseFormat } from '../types.js';
 
 /** Temperatures of the modes. */
@@ -83,26 +83,22 @@ export function quotaExceeded(requested: number, quota: number): DOMException {
   return own ? new own(sentence, numbers) : Object.assign(new DOMException(sentence, 'QuotaExceededError'), numbers);
 }
 
+/** Names of DOMExceptions by the codes of errors; UnknownError for all others. */
+const NAMES: Partial<Record<ErrorName, string>> = {
+  context_full: 'QuotaExceededError',
+  unsupported: 'NotSupportedError',
+  bad_argument: 'NotSupportedError',
+  bad_template: 'NotSupportedError',
+  template_refusal: 'NotSupportedError',
+  bad_state: 'InvalidStateError',
+  cancelled: 'AbortError',
+  network_error: 'NetworkError',
+  http_status: 'NetworkError',
+};
+
 /** Returns the Prompt API's form of any error of a model. Errors of others stay as they are. */
 export function asDomException(error: unknown): unknown {
   const { name, code, message = '' } = error as Partial<QSFError>;
   if (name !== 'QSFError') return error;
-  switch (code) {
-    case 'context_full':
-      return new DOMException(message, 'QuotaExceededError');
-    case 'unsupported':
-    case 'bad_argument':
-    case 'bad_template':
-    case 'template_refusal':
-      return new DOMException(message, 'NotSupportedError');
-    case 'bad_state':
-      return new DOMException(message, 'InvalidStateError');
-    case 'cancelled':
-      return new DOMException(message, 'AbortError');
-    case 'network_error':
-    case 'http_status':
-      return new DOMException(message, 'NetworkError');
-    default:
-      return new DOMException(message, 'UnknownError');
-  }
+  return new DOMException(message, (code && NAMES[code]) ?? 'UnknownError');
 }
