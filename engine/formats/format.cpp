@@ -18,47 +18,6 @@ float weight(const Format& f, const BlockValues& values, std::size_t i) {
   return f.has_min() ? product + values.minima[sub] : product;
 }
 
-// A number of a block that precedes the codes in a tile: its offset in a block, its offset in a tile, and its width.
-struct Number {
-  std::uint32_t at;
-  std::uint32_t tile_at;
-  std::uint32_t width;  // bytes
-};
-
-template <class F>
-void for_each_number(const Format& f, F body) {
-  if (f.scale.type != Scale::none) body(Number{f.scale.at, 0, scale_bytes(f.scale.type)});
-  if (f.has_min()) body(Number{f.minimum.at, tile_minimum_at(f), scale_bytes(f.minimum.type)});
-  for (std::uint32_t k = 0; k < sub_bytes(f.sub.kind); ++k) {
-    body(Number{f.sub.at + k, tile_sub_at(f) + k * kTileRows, 1});
-  }
-}
-
-void put_codes(const Format& f, const BlockValues& values, std::uint32_t row, std::byte* codes) {
-  for (const TilePlane& plane : tile_planes(f.code_bits, f.block)) {
-    if (plane.width == 0) break;
-    const unsigned mask = (1u << plane.width) - 1;
-    for (std::uint32_t k = 0; k < f.block; ++k) {
-      const TileField field = tile_field(plane, row, k);
-      codes[plane.offset + field.byte] |=
-          static_cast<std::byte>((values.codes[k] >> plane.shift & mask) << field.shift);
-    }
-  }
-}
-
-void put_trits(const Format& f, const BlockValues& values, std::uint32_t row, std::byte* codes) {
-  for (std::uint32_t k = 0; k < f.block; k += kTileGroup * kTrits) {
-    for (std::uint32_t column = 0; column < kTileGroup; ++column) {
-      unsigned number = 0;
-      for (std::uint32_t n = 0; n < kTrits; ++n) {
-        const std::uint32_t i = k + n * kTileGroup + column;
-        number = number * 3 + (i < f.block ? values.codes[i] : 0u);
-      }
-      codes[tile_trit(row, k + column).byte] = trit_byte(number);
-    }
-  }
-}
-
 std::uint8_t tile_code(const Format& f, const std::byte* codes, std::uint32_t row, std::uint32_t k) {
   if (f.packing == Packing::trits) {
     const TileTrit at = tile_trit(row, k);
@@ -153,34 +112,12 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
   }
 }
 
-void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
-                std::span<std::byte> strip) {
-  std::ranges::fill(strip, std::byte{0});
-  const std::size_t n_blocks = (static_cast<std::size_t>(cols) + f.block - 1) / f.block;
-  BlockValues values;
-  for (std::size_t b = 0; b < n_blocks; ++b) {
-    std::byte* const tile = strip.data() + b * tile_bytes(f);
-    for (std::uint32_t row = 0; row < n_rows; ++row) {
-      const std::byte* const block = rows.data() + (row * n_blocks + b) * f.block_bytes;
-      for_each_number(f, [&](const Number& n) {
-        std::copy_n(block + n.at, n.width, tile + n.tile_at + std::size_t{row} * n.width);
-      });
-      unpack_codes(f, block, values.codes);
-      if (f.packing == Packing::trits) {
-        put_trits(f, values, row, tile + tile_codes_at(f));
-      } else {
-        put_codes(f, values, row, tile + tile_codes_at(f));
-      }
-    }
-  }
-}
-
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out) {
   BlockValues values;
   std::array<std::byte, kMaxBlockBytes> numbers{};  // a block without its codes
   for (std::size_t k = 0; k < out.size(); k += f.block) {
     const std::byte* const tile = strip.data() + k / f.block * tile_bytes(f);
-    for_each_number(f, [&](const Number& n) {
+    for_each_number(f, [&](const TileNumber& n) {
       std::copy_n(tile + n.tile_at + std::size_t{row} * n.width, n.width, numbers.data() + n.at);
     });
     unpack_scales(f, numbers.data(), values);

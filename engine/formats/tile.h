@@ -62,6 +62,24 @@ constexpr TileField tile_field(const TilePlane& plane, std::uint32_t row, std::u
   return {group / fields * kTileLoad + row * kTileGroup + column % kTileGroup, group % fields * plane.width};
 }
 
+/// A number of a block that precedes the codes in a tile: its offset in a block, that of the first row's in a tile, and
+/// its width.
+struct TileNumber {
+  std::uint32_t at;
+  std::uint32_t tile_at;
+  std::uint32_t width;  // bytes
+};
+
+/// Calls body(TileNumber) for each number of a block.
+template <class F>
+void for_each_number(const Format& f, F body) {
+  if (f.scale.type != Scale::none) body(TileNumber{f.scale.at, 0, scale_bytes(f.scale.type)});
+  if (f.has_min()) body(TileNumber{f.minimum.at, tile_minimum_at(f), scale_bytes(f.minimum.type)});
+  for (std::uint32_t k = 0; k < sub_bytes(f.sub.kind); ++k) {
+    body(TileNumber{f.sub.at + k, tile_sub_at(f) + k * kTileRows, 1});
+  }
+}
+
 /// The byte of a trit, and the trit's index among the five of that byte.
 struct TileTrit {
   std::uint32_t byte;
