@@ -16,7 +16,7 @@ Result<Conversion> Conversion::begin(const ModelSource& model, const Options& op
   TypeNotes notes;
   QSF_LET(source, plan_file(model, options, &notes));
   Summary summary;
-  for (const TensorSource& tensor : source.tensors) {
+  for (const TensorSpec& tensor : source.tensors) {
     summary.weights += std::uint64_t{tensor.rows} * tensor.cols;
     summary.weight_bits += 8 * written_bytes(tensor);
   }

@@ -21,6 +21,7 @@ struct Input {
   std::uint64_t size = 0;
   /// Fills `into` with the bytes from `offset` on. The range must be within the size.
   std::function<Status(std::uint64_t offset, std::span<std::byte> into)> read_at;
+  std::uint32_t number = 0;  // of the file, as in InputRun
 
   /// Reads any range. Returns truncated, with the input's name, if the range passes the end.
   Status read(std::uint64_t offset, std::span<std::byte> into) const;

@@ -21,6 +21,8 @@ class LocalFile {
   ~LocalFile() { sys::close_file(fd_); }
 
   std::uint64_t size() const { return info_.size; }
+  const std::string& path() const { return path_; }
+  const sys::FileInfo& info() const { return info_; }
   bool is(const sys::FileInfo& other) const { return info_.is(other); }
 
   Status read(std::uint64_t offset, std::span<std::byte> into) const {
@@ -72,7 +74,8 @@ Result<Input> LocalFiles::open(const std::string& path) {
   const auto file = std::make_shared<const LocalFile>(path, fd, info);
   files_.push_back(file);
   const auto read = [file](std::uint64_t offset, std::span<std::byte> into) { return file->read(offset, into); };
-  return Input{sys::text_of(sys::path_of(path).filename()), file->size(), read};
+  Input input{sys::text_of(sys::path_of(path).filename()), file->size(), read, count() - 1};
+  return wrap_ ? wrap_(std::move(input)) : std::move(input);
 }
 
 Result<std::optional<Input>> LocalFiles::find(const std::string& path) {
@@ -92,6 +95,12 @@ Status LocalFiles::unchanged() const {
   for (const auto& file : files_) QSF_TRY(file->unchanged());
   return {};
 }
+
+Status LocalFiles::unchanged(std::uint32_t number) const { return files_[number]->unchanged(); }
+
+const std::string& LocalFiles::path(std::uint32_t number) const { return files_[number]->path(); }
+
+const sys::FileInfo& LocalFiles::info(std::uint32_t number) const { return files_[number]->info(); }
 
 Result<ModelPlace> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files) {
   std::error_code error;

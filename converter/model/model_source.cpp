@@ -11,19 +11,31 @@
 namespace qsf::convert {
 
 RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std::uint64_t row_size) {
-  return [=](std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
+  const auto read = [=](std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
     const std::uint64_t at = first * row_size;
     if (at > size || n * row_size > size - at || out.size() != n * row_size) {
       return make_error(ErrorCode::internal, "rows {} + {} were asked of a tensor of {} bytes", first, n, size);
     }
     return input.read(begin + at, out);
   };
+  const auto runs = [begin, row_size, number = input.number](std::uint32_t first, std::uint32_t n,
+                                                             std::vector<InputRun>& out) {
+    out.push_back({number, begin + first * row_size, n * row_size});
+    return RowsFrom::stored;
+  };
+  return {read, runs};
+}
+
+RowsOf::Runs same_runs(RowsOf rows) {
+  return [rows = std::move(rows)](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& out) {
+    return weaker(rows.runs(begin, n, out), RowsFrom::runs);
+  };
 }
 
 RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
-                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of) {
-  return [format, cols, name = std::move(name), weights_of = std::move(weights_of)](
-             std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
+                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of, RowsOf::Runs runs) {
+  auto read = [format, cols, name = std::move(name), weights_of = std::move(weights_of)](
+                  std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
     const Format& to = *find_format(format);
     const std::uint64_t size = row_bytes(to, cols);
     if (out.size() != n * size) {
@@ -37,6 +49,7 @@ RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
     }
     return {};
   };
+  return {std::move(read), std::move(runs)};
 }
 
 Status check_finite(std::string_view name, std::uint32_t row, std::span<const float> weights) {

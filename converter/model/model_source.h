@@ -2,12 +2,15 @@
 #pragma once
 
 #include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include "converter/files/local_files.h"
 #include "converter/recipes/recipes.h"
 #include "qsf/base/result.h"
+#include "qsf/file/file_plan.h"
 #include "qsf/file/layout.h"
 #include "qsf/text/tokenizer_builder.h"
 
@@ -42,8 +46,40 @@ struct ModelConfig {
   Activation activation = Activation::silu;
 };
 
-/// Reads the row-major bytes of rows [begin, begin + n) into `out`, which has exactly their size.
-using RowsOf = std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)>;
+/// A way to read rows, and the runs of bytes that it reads, if they are known.
+class RowsOf {
+ public:
+  /// Reads the row-major bytes of rows [begin, begin + n) into `out`, which has exactly their size.
+  using Read = std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)>;
+  /// Appends the runs that Read reads for these rows, and returns their relation to the rows.
+  using Runs = std::function<RowsFrom(std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& runs)>;
+
+  RowsOf() = default;
+  RowsOf(std::nullptr_t) {}
+  /// Makes rows that may come from anywhere.
+  template <class F>
+    requires(!std::same_as<F, RowsOf> &&
+             std::is_invocable_r_v<Status, F&, std::uint32_t, std::uint32_t, std::span<std::byte>>)
+  RowsOf(F read) : read_(std::move(read)) {}
+  RowsOf(Read read, Runs runs) : read_(std::move(read)), runs_(std::move(runs)) {}
+
+  explicit operator bool() const { return static_cast<bool>(read_); }
+  Status operator()(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) const {
+    return read_(begin, n, out);
+  }
+  RowsFrom runs(std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& out) const {
+    return runs_ ? runs_(begin, n, out) : RowsFrom::anywhere;
+  }
+
+ private:
+  Read read_;
+  Runs runs_;
+};
+
+/// Returns the relation of rows some of which have the relation `a` and the others `b`.
+constexpr RowsFrom weaker(RowsFrom a, RowsFrom b) { return a < b ? a : b; }
+/// Returns the runs of `rows` for rows that are computed from them one by one.
+RowsOf::Runs same_runs(RowsOf rows);
 
 struct SourceTensor {
   std::string name;
@@ -77,9 +113,9 @@ RowsOf rows_in(const Input& input, std::uint64_t begin, std::uint64_t size, std:
 inline constexpr FormatId kScaledTernary = own_type(21);
 
 /// Returns rows in `format`, made from the `cols` weights that weights_of(row, weights) computes. Errors use `name`;
-/// check_finite's is one of them.
+/// check_finite's is one of them. `runs` are the runs that weights_of reads, if they are known.
 RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
-                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of);
+                 std::function<Status(std::uint32_t row, std::span<float> weights)> weights_of, RowsOf::Runs runs = {});
 
 /// Returns bad_input, with tensor, row and column, if a weight is not finite.
 Status check_finite(std::string_view name, std::uint32_t row, std::span<const float> weights);

@@ -271,7 +271,8 @@ Result<Tensors> whole_tensors(const Frame& frame) {
 
 /// Returns a tensor of experts as rows of one matrix. All lines that take parts of it must agree.
 Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const std::shared_ptr<const SourceTensor>& from,
-                                                    std::span<const TensorPlace> places) {
+                                                    std::span<const TensorPlace> places,
+                                                    const std::shared_ptr<TurnedWindow>& window) {
   const auto rule = [](const TensorPlace& place) { return rule_of(place.line->role); };
   const auto turned = [&](const TensorPlace& place) {
     return part_for(*from, *place.line, frame.model.naming).transposed;
@@ -286,10 +287,10 @@ Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const st
     return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are of experts and of others", from->name);
   }
   if (!of_experts(rule(first))) return from;
-  return stack_experts(from, rule(first).matrix, turned(first));
+  return stack_experts(from, rule(first).matrix, turned(first), window);
 }
 
-Result<Placed> place_all(const Frame& frame) {
+Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>& window) {
   Placed placed;
   const ModelSource& model = frame.model;
   QSF_LET(tensors, whole_tensors(frame));
@@ -306,7 +307,7 @@ Result<Placed> place_all(const Frame& frame) {
       return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", whole->name,
                         whole->type);
     }
-    QSF_LET(tensor, stacked(frame, whole, places));
+    QSF_LET(tensor, stacked(frame, whole, places, window));
     std::vector<std::pair<std::uint32_t, Role>> keys;
     for (const TensorPlace& place : places) {
       keys.emplace_back(section_of(frame.header, place), place.line->role);
@@ -390,15 +391,16 @@ Result<LayerTableSource> layers_of_file(const ModelSource& model) {
   return std::move(layers.table);
 }
 
-Result<FileSource> plan_file(const ModelSource& model, const Options& options, TypeNotes* notes) {
+Result<FileSpec> plan_file(const ModelSource& model, const Options& options, TypeNotes* notes) {
   const ModelConfig& config = model.config;
-  FileSource out;
+  FileSpec out;
   out.header = header_of(model);
   QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
   QSF_LET(layers, layers_of(model, out.header));
   Frame frame{model, out.header, layers.table.view(), {}};
   for (const SourceTensor& tensor : model.tensors) frame.names.insert(tensor.name);
-  QSF_LET(placed, place_all(frame));
+  const auto window = std::make_shared<TurnedWindow>();
+  QSF_LET(placed, place_all(frame, window));
   const std::pair head{config.n_layers + 1, Role::head};
   const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));
   if (tied) placed.erase(head);
@@ -413,6 +415,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options, T
   out.least_saved = options.least_saved;
   out.importance = options.importance;
   const auto costs = std::make_shared<Costs>(options.calibration);
+  const auto rooms = std::make_shared<RowRooms>();
   for (const auto& [key, piece] : placed) {
     const auto& [section, role] = key;
     const LayerKind& kind = frame.kind(section);
@@ -421,7 +424,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options, T
     std::shared_ptr<const SourceTensor> tensor = piece.tensor;
     if (!piece.part.whole()) {
       QSF_LET(range, rows_of_part(*tensor, piece.part, out.header, kind));
-      tensor = std::make_shared<const SourceTensor>(part_of(*tensor, piece.part, range));
+      tensor = std::make_shared<const SourceTensor>(part_of(*tensor, piece.part, range, window));
     }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
@@ -429,7 +432,7 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options, T
       return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
                         tensor->name, text, rows, cols);
     }
-    TensorSource target;
+    TensorSpec target;
     target.section = section;
     target.role = role;
     const auto own = options.types.find(key);
@@ -445,13 +448,25 @@ Result<FileSource> plan_file(const ModelSource& model, const Options& options, T
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
     const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
-    RowWork work{{}, options.workers};
+    RowWork work{{}, options.workers, rooms};
     if (options.search) {
       work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
     }
-    target.rows_of = [whole = piece.tensor, tensor, as = rows_as(*tensor, target.format, rows, cols, heads, work)](
-                         std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
-      return as(begin, n, bytes);
+    // The functions share the tensors that they read.
+    struct Kept {
+      std::shared_ptr<const SourceTensor> whole, part;
+      ConvertedRows rows;
+    };
+    const auto kept = std::make_shared<const Kept>(
+        Kept{piece.tensor, tensor, rows_as(*tensor, target.format, rows, cols, heads, work)});
+    target.rows_of = [kept](std::uint32_t begin, std::uint32_t n, std::span<std::byte> bytes) {
+      return kept->rows.rows_of(begin, n, bytes);
+    };
+    target.runs_of = [kept](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& runs) {
+      return kept->rows.rows_of.runs(begin, n, runs);
+    };
+    target.check = [kept](std::uint32_t begin, std::uint32_t n, std::span<const std::byte> bytes) {
+      return kept->rows.check(begin, n, bytes);
     };
     if (role == Role::final_norm && target.format == FormatId::f32) out.header.flags |= kFlagFinalNormF32;
     out.tensors.push_back(std::move(target));

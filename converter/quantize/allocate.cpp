@@ -30,23 +30,23 @@ constexpr std::uint32_t kSampledRows = 48;
 /// Returns whether the role's type can be chosen. Routers are never rounded; see is_router().
 bool has_choice(Role role) { return rule_of(role).matrix && !is_router(role); }
 
-bool chosen_by_size(const TensorSource& tensor, const Options& options) {
+bool chosen_by_size(const TensorSpec& tensor, const Options& options) {
   return has_choice(tensor.role) && !options.types.contains({tensor.section, tensor.role});
 }
 
 /// Returns the matrices whose types are chosen, each with every type and its bytes.
-std::vector<TensorChoice> all_types(const FileSource& file, const Options& options) {
+std::vector<TensorChoice> all_types(const FileSpec& file, const Options& options) {
   std::vector<std::string_view> candidates(kCandidates.begin(), kCandidates.end());
   if (options.gguf) candidates.insert(candidates.end(), kGgmlCandidates.begin(), kGgmlCandidates.end());
   std::vector<TensorChoice> out;
-  for (const TensorSource& tensor : file.tensors) {
+  for (const TensorSpec& tensor : file.tensors) {
     if (!chosen_by_size(tensor, options)) continue;
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
     for (const std::string_view name : candidates) {
       const FormatId type = *written_id(name);
       const bool in_rows = options.gguf || !written_type(type).quantized();
       if (find_format(type) == nullptr && *ggml_form(type, tensor.cols) != type) continue;  // whole blocks only
-      TensorSource as = tensor;
+      TensorSpec as = tensor;
       as.format = type;
       as.layout = in_rows ? Layout::rows : Layout::tiles;
       choice.types.push_back({type, written_bytes(as), 0});
@@ -106,7 +106,7 @@ double cost_in(const WrittenType& type, const RowCost& cost, std::span<const flo
 }
 
 /// Returns the cost of some rows' errors in every type, relative to that of the rows themselves.
-Result<std::vector<double>> relative_errors(const TensorSource& tensor, const RowCost& cost,
+Result<std::vector<double>> relative_errors(const TensorSpec& tensor, const RowCost& cost,
                                             std::span<const TypeChoice> types, const Workers& workers) {
   const std::uint32_t step = std::max(1u, tensor.rows / kSampledRows);
   std::vector<double> errors(types.size()), of_row(types.size());
@@ -179,10 +179,10 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   Options exact;
   exact.matrices = FormatId::f32;
   QSF_LET(file, plan_file(model, exact));
-  std::erase_if(file.tensors, [&](const TensorSource& tensor) { return !chosen_by_size(tensor, options); });
+  std::erase_if(file.tensors, [&](const TensorSpec& tensor) { return !chosen_by_size(tensor, options); });
   std::vector<TensorChoice> out = all_types(file, options);
   for (std::size_t k = 0; k < out.size(); ++k) {
-    const TensorSource& tensor = file.tensors[k];
+    const TensorSpec& tensor = file.tensors[k];
     TensorChoice& choice = out[k];
     const std::pair key{tensor.section, tensor.role};
     const auto at = calibration.find(key);
@@ -204,7 +204,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
 
 Status check_bytes(const ModelSource& model, const Options& options, std::uint64_t bytes) {
   QSF_LET(file, plan_file(model, options));
-  std::erase_if(file.tensors, [&](const TensorSource& tensor) { return !chosen_by_size(tensor, options); });
+  std::erase_if(file.tensors, [&](const TensorSpec& tensor) { return !chosen_by_size(tensor, options); });
   std::vector<TensorChoice> choices = all_types(file, options);
   std::uint64_t least = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -222,9 +222,9 @@ Status mix_types(const ModelSource& model, const Mixture& mixture, Options& opti
   MixedModel facts{file.header.n_heads / std::max(1u, file.header.n_kv_heads), 0};
   for (const LayerKind& kind : layers.kinds) facts.n_experts = std::max<std::uint32_t>(facts.n_experts, kind.n_experts);
   std::map<Role, std::uint32_t> count, index;
-  for (const TensorSource& tensor : file.tensors) ++count[tensor.role];
+  for (const TensorSpec& tensor : file.tensors) ++count[tensor.role];
   const bool tied = !count.contains(Role::head);
-  for (const TensorSource& tensor : file.tensors) {
+  for (const TensorSpec& tensor : file.tensors) {
     const Role role = tied && tensor.role == Role::token_embd ? Role::head : tensor.role;
     if (!has_choice(tensor.role)) continue;
     const auto type = type_in(mixture, facts, role, index[tensor.role]++, count[tensor.role]);
@@ -250,7 +250,7 @@ Status fix_types(const ModelSource& model, std::span<const std::string> wishes, 
     }
     if (!format) return make_error(ErrorCode::bad_argument, "{:.60} is no type of {:.60}", type, name);
     bool found = false;
-    for (const TensorSource& tensor : file.tensors) {
+    for (const TensorSpec& tensor : file.tensors) {
       if (tensor.role != rule->role) continue;
       options.types[{tensor.section, tensor.role}] = *format;
       found = true;
@@ -263,7 +263,7 @@ Status fix_types(const ModelSource& model, std::span<const std::string> wishes, 
 Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options) {
   QSF_LET(file, plan_file(model, options));
   std::uint64_t bytes = 0;
-  for (const TensorSource& tensor : file.tensors) {
+  for (const TensorSpec& tensor : file.tensors) {
     if (chosen_by_size(tensor, options)) continue;
     bytes += written_bytes(tensor);
   }
@@ -273,7 +273,7 @@ Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& optio
 Result<std::uint64_t> weights_of(const ModelSource& model, const Options& options) {
   QSF_LET(file, plan_file(model, options));
   std::uint64_t weights = 0;
-  for (const TensorSource& tensor : file.tensors) weights += std::uint64_t{tensor.rows} * tensor.cols;
+  for (const TensorSpec& tensor : file.tensors) weights += std::uint64_t{tensor.rows} * tensor.cols;
   return weights;
 }
 

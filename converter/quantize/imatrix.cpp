@@ -39,7 +39,7 @@ Result<Targets> targets_of(const ModelSource& model) {
   QSF_LET(layers, layers_of_file(model));
   const LayerTable table = layers.view();
   Targets out;
-  for (const TensorSource& tensor : file.tensors) {
+  for (const TensorSpec& tensor : file.tensors) {
     const RoleRule& rule = rule_of(tensor.role);
     if (!rule.matrix || is_router(tensor.role)) continue;
     const std::uint32_t n_experts = kind_of_section(file.header, table, tensor.section).n_experts;

@@ -1,6 +1,8 @@
 #include "converter/readers/inputs.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "converter/recipes/recipe_json.h"
 #include "converter/tokenizers/tokenizers.h"
@@ -68,13 +70,16 @@ Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
                     place.file ? place.file->name : place.name);
 }
 
+bool is_recognised(const ModelPlace& place) {
+  return std::ranges::any_of(kInputKinds, [&](const InputKind& kind) { return kind.recognise(place); });
+}
+
 Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe,
-                               TernaryLayout ternary) {
+                               TernaryLayout ternary, std::shared_ptr<LocalFiles> files) {
   std::error_code error;
   if (!std::filesystem::exists(sys::path_of(path), error)) {
     return make_error(ErrorCode::io_error, "there is no file or directory {:.160}", path);
   }
-  const auto files = std::make_shared<LocalFiles>();
   QSF_LET(place, local_place(path, files));
   place.ternary = ternary;
   if (!recipe.empty()) {
@@ -84,7 +89,7 @@ Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, con
     place.recipe = std::make_shared<const Recipe>(std::move(read));
   }
   QSF_LET(model, open_place(place, with_tokenizer));
-  model.files = files;
+  model.files = std::move(files);
   return std::move(model);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 
 #include "converter/model/model_source.h"
@@ -32,10 +33,13 @@ inline constexpr std::array kInputKinds{
 };
 
 /// Opens the model at `path`, with its own tokenizer or without one. `recipe` is the path of a recipe that replaces the
-/// compiled-in ones, or empty. `ternary` is the layout of I2_S tensors. Returns io_error if nothing is there,
-/// unsupported if no kind recognises it.
+/// compiled-in ones, or empty. `ternary` is the layout of I2_S tensors. `files` opens all files. Returns io_error if
+/// nothing is there, unsupported if no kind recognises it.
 Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true, const std::string& recipe = {},
-                               TernaryLayout ternary = TernaryLayout::automatic);
+                               TernaryLayout ternary = TernaryLayout::automatic,
+                               std::shared_ptr<LocalFiles> files = std::make_shared<LocalFiles>());
+/// Whether a kind recognises the place.
+bool is_recognised(const ModelPlace& place);
 
 /// The same for any file or folder.
 Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer);

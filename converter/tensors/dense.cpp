@@ -28,7 +28,7 @@ struct Product {
       return make_error(ErrorCode::internal, "{} rows of {:.80} were asked of {} bytes", n, last.name, out.size());
     }
     std::vector<float> rows(std::size_t{n} * inner), result(cols);
-    const RowsOf floats = rows_as(last, FormatId::f32, static_cast<std::uint32_t>(last.shape[0]), inner, {});
+    const RowsOf floats = rows_as(last, FormatId::f32, static_cast<std::uint32_t>(last.shape[0]), inner, {}).rows_of;
     QSF_TRY(floats(first, n, std::as_writable_bytes(std::span(rows))));
     for (std::uint32_t r = 0; r < n; ++r) {
       const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(std::size_t{r} * inner);
@@ -80,8 +80,8 @@ Result<SourceTensor> fold_dense(std::string name, std::vector<SourceTensor> matr
     for (auto matrix = matrices.rbegin(); matrix != matrices.rend(); ++matrix) {
       Floats floats{static_cast<std::uint32_t>(matrix->shape[0]), static_cast<std::uint32_t>(matrix->shape[1]), {}};
       floats.values.resize(std::size_t{floats.rows} * floats.cols);
-      QSF_TRY(rows_as(*matrix, FormatId::f32, floats.rows, floats.cols, {})(
-          0, floats.rows, std::as_writable_bytes(std::span(floats.values))));
+      QSF_TRY(rows_as(*matrix, FormatId::f32, floats.rows, floats.cols, {})
+                  .rows_of(0, floats.rows, std::as_writable_bytes(std::span(floats.values))));
       product.before.push_back(std::move(floats));
     }
     // All copies share the matrices, because rows are read in many pieces.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "converter/tensors/parts.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
@@ -28,6 +27,7 @@ Status read_runs(std::uint64_t rows, std::uint32_t begin, std::uint32_t n, std::
 /// Transposed matrices of experts, one at a time.
 struct TurnedExperts {
   std::shared_ptr<const SourceTensor> from;  // [experts, rows, cols]
+  std::shared_ptr<TurnedWindow> window;
   std::uint64_t expert = ~std::uint64_t{0};
   SourceTensor stored = {}, turned = {};
 
@@ -43,7 +43,7 @@ struct TurnedExperts {
       stored.rows_of = [this, first](std::uint32_t row, std::uint32_t count, std::span<std::byte> to) {
         return from->rows_of(first + row, count, to);
       };
-      turned = part_of(stored, {.transposed = true}, {0, tensor.shape[2]});
+      turned = part_of(stored, {.transposed = true}, {0, tensor.shape[2]}, window);
     }
     return turned.rows_of(begin, n, out);
   }
@@ -66,18 +66,29 @@ Result<std::shared_ptr<const SourceTensor>> join_experts(std::string name,
   out->shape = first.shape;
   out->shape.insert(out->shape.begin(), experts.size());
   const std::uint64_t rows = first.shape.size() > 1 ? first.shape.front() : 1;
-  out->rows_of = [all = std::vector(experts.begin(), experts.end()), rows](std::uint32_t begin, std::uint32_t n,
-                                                                           std::span<std::byte> to) -> Status {
+  const auto all = std::make_shared<const std::vector<const SourceTensor*>>(experts.begin(), experts.end());
+  const auto read = [all, rows](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
     return read_runs(rows, begin, n, to,
                      [&](std::uint64_t expert, std::uint32_t row, std::uint32_t count, std::span<std::byte> part) {
-                       return all[expert]->rows_of(row, count, part);
+                       return (*all)[expert]->rows_of(row, count, part);
                      });
   };
+  const auto runs = [all, rows](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& to) {
+    RowsFrom from = RowsFrom::stored;
+    for (std::uint32_t done = 0; done < n;) {
+      const std::uint64_t at = std::uint64_t{begin} + done, within = at % rows;
+      const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(n - done, rows - within));
+      from = weaker(from, (*all)[at / rows]->rows_of.runs(static_cast<std::uint32_t>(within), count, to));
+      done += count;
+    }
+    return from;
+  };
+  out->rows_of = {read, runs};
   return std::shared_ptr<const SourceTensor>(std::move(out));
 }
 
 std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const SourceTensor>& tensor, bool matrix,
-                                                  bool transposed) {
+                                                  bool transposed, const std::shared_ptr<TurnedWindow>& window) {
   const std::vector<std::uint64_t>& shape = tensor->shape;
   if (shape.size() != (matrix ? 3u : 2u)) return tensor;
   auto out = std::make_shared<SourceTensor>();
@@ -87,9 +98,12 @@ std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const So
   const std::uint64_t experts = shape[0];
   if (!matrix) {
     out->shape = {experts * shape[1]};
-    out->rows_of = [tensor, experts](std::uint32_t, std::uint32_t, std::span<std::byte> to) {
-      return tensor->rows_of(0, static_cast<std::uint32_t>(experts), to);
-    };
+    const auto all = static_cast<std::uint32_t>(experts);
+    out->rows_of = {
+        [tensor, all](std::uint32_t, std::uint32_t, std::span<std::byte> to) { return tensor->rows_of(0, all, to); },
+        [tensor, all](std::uint32_t, std::uint32_t, std::vector<InputRun>& runs) {
+          return tensor->rows_of.runs(0, all, runs);
+        }};
   } else if (!transposed) {
     out->shape = {experts * shape[1], shape[2]};
     out->rows_of = tensor->rows_of;
@@ -97,7 +111,7 @@ std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const So
   } else {
     out->shape = {experts * shape[2], shape[1]};
     out->format = FormatId::f32;
-    out->rows_of = [turned = std::make_shared<TurnedExperts>(TurnedExperts{tensor}), rows = shape[2]](
+    out->rows_of = [turned = std::make_shared<TurnedExperts>(TurnedExperts{tensor, window}), rows = shape[2]](
                        std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
       return read_runs(rows, begin, n, to,
                        [&](std::uint64_t expert, std::uint32_t row, std::uint32_t count, std::span<std::byte> part) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/model/model_source.h"
+#include "converter/tensors/parts.h"
 
 namespace qsf::convert {
 
@@ -17,8 +18,9 @@ Result<std::shared_ptr<const SourceTensor>> join_experts(std::string name,
                                                          std::span<const SourceTensor* const> experts);
 
 /// Returns [experts, rows, cols] as [experts * rows, cols], or for a vector's role [experts, n] as [experts * n]. If
-/// `transposed`, every expert's matrix is transposed first. A tensor without this dimension is returned as it is.
+/// `transposed`, every expert's matrix is transposed first, through the window. A tensor without this dimension is
+/// returned as it is.
 std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const SourceTensor>& tensor, bool matrix,
-                                                  bool transposed);
+                                                  bool transposed, const std::shared_ptr<TurnedWindow>& window);
 
 }  // namespace qsf::convert

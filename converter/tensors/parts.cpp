@@ -16,12 +16,6 @@ namespace {
 constexpr std::uint64_t kReadBytes = 256 << 10;  // bytes of rows that are read together
 constexpr std::uint64_t kTurnedBytes = 8 << 20;  // of transposed rows, to save reads
 
-/// Rows [begin, begin + n) of a transposed tensor, until the last row is read.
-struct TurnedRows {
-  std::uint32_t begin = 0, n = 0;
-  std::vector<float> values;
-};
-
 /// Calls visit(row, its values) for rows [begin, begin + n) of the source, read run by run.
 template <class Visit>
 Status visit_rows(const SourceTensor& tensor, std::uint32_t begin, std::uint32_t n, std::uint32_t cols, Visit visit) {
@@ -62,7 +56,8 @@ SourceTensor flat_part(const SourceTensor& tensor, bool turned) {
   const auto [rows, cols] = *flat_shape(tensor.shape);
   const std::uint64_t all = std::uint64_t{rows} * cols;
   SourceTensor out{tensor.name, tensor.type, FormatId::f32, {all}, {}};
-  out.rows_of = [&tensor, turned, rows, cols, all](std::uint32_t, std::uint32_t, std::span<std::byte> to) -> Status {
+  const auto read = [&tensor, turned, rows, cols, all](std::uint32_t, std::uint32_t,
+                                                       std::span<std::byte> to) -> Status {
     if (to.size() != all * sizeof(float)) {
       return make_error(ErrorCode::internal, "{} values of a part were asked of {} bytes", all, to.size());
     }
@@ -73,6 +68,10 @@ SourceTensor flat_part(const SourceTensor& tensor, bool turned) {
       }
     });
   };
+  const auto runs = [&tensor, rows](std::uint32_t, std::uint32_t, std::vector<InputRun>& to) {
+    return weaker(tensor.rows_of.runs(0, rows, to), RowsFrom::runs);
+  };
+  out.rows_of = {read, runs};
   return out;
 }
 
@@ -102,7 +101,8 @@ Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part
                     tensor.name, all, range.begin, range.end);
 }
 
-SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range) {
+SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range,
+                     const std::shared_ptr<TurnedWindow>& window) {
   if (part.flat) return flat_part(tensor, part.transposed);
   const auto [rows, cols] = *matrix_shape(tensor.shape);
   const bool vector = tensor.shape.size() == 1;
@@ -117,24 +117,42 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   }
   if (!vector && !part.transposed && !part.plus_one && !part.minus_exp) {
     out.format = tensor.format;
-    out.rows_of = [&tensor, range, size = row_bytes(*find_format(tensor.format), cols)](
-                      std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+    // Calls visit(row of the tensor, n, rows before them) for each run of neighbours.
+    const auto visit = [range](std::uint32_t begin, std::uint32_t n, const auto& each) {
       const std::uint64_t group = range.end - range.begin;
       for (std::uint32_t done = 0; done < n;) {
         const auto left = static_cast<std::uint32_t>(group - (begin + done) % group), run = std::min(n - done, left);
-        QSF_TRY(tensor.rows_of(static_cast<std::uint32_t>(range.source(begin + done)), run,
-                               to.subspan(done * size, run * size)));
+        if (!each(static_cast<std::uint32_t>(range.source(begin + done)), run, done)) return;
         done += run;
       }
-      return {};
     };
+    const auto read = [&tensor, visit, size = row_bytes(*find_format(tensor.format), cols)](
+                          std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+      Status status;
+      visit(begin, n, [&](std::uint32_t row, std::uint32_t run, std::uint32_t done) {
+        status = tensor.rows_of(row, run, to.subspan(done * size, run * size));
+        return static_cast<bool>(status);
+      });
+      return status;
+    };
+    const auto runs = [&tensor, visit](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& to) {
+      RowsFrom from = RowsFrom::stored;
+      visit(begin, n, [&](std::uint32_t row, std::uint32_t run, std::uint32_t) {
+        from = weaker(from, tensor.rows_of.runs(row, run, to));
+        return true;
+      });
+      return from;
+    };
+    out.rows_of = {read, runs};
     return out;
   }
   out.format = FormatId::f32;
   const auto width = static_cast<std::uint32_t>(out.shape.back());
-  out.rows_of = [&tensor, vector, range, width, cols, source_rows = rows, n_rows,
-                 kept = part.transposed ? std::make_shared<TurnedRows>() : nullptr, add = part.plus_one ? 1.0f : 0.0f,
-                 minus_exp = part.minus_exp](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
+  const std::shared_ptr<const void> owner = std::make_shared<char>();
+  const auto read = [&tensor, vector, range, width, cols, source_rows = rows, n_rows, owner,
+                     kept = part.transposed ? window : nullptr, add = part.plus_one ? 1.0f : 0.0f,
+                     minus_exp = part.minus_exp](std::uint32_t begin, std::uint32_t n,
+                                                 std::span<std::byte> to) -> Status {
     if (to.size() != std::uint64_t{n} * width * sizeof(float)) {
       return make_error(ErrorCode::internal, "{} rows of a part were asked of {} bytes", n, to.size());
     }
@@ -143,7 +161,8 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
       std::memcpy(to.data() + at * sizeof(float), &sum, sizeof sum);
     };
     if (kept) {
-      if (begin < kept->begin || begin + n > kept->begin + kept->n) {
+      if (kept->owner != owner || begin < kept->begin || begin + n > kept->begin + kept->n) {
+        kept->owner = nullptr;
         const std::uint64_t fit = std::max<std::uint64_t>(n, kTurnedBytes / sizeof(float) / width);
         kept->begin = begin;
         kept->n = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, n_rows - begin));
@@ -153,6 +172,7 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
             kept->values[std::uint64_t{i} * width + r] = row[range.source(begin + i)];
           }
         }));
+        kept->owner = owner;
       }
       const std::uint64_t skipped = std::uint64_t{begin - kept->begin} * width;
       for (std::uint64_t i = 0; i < std::uint64_t{n} * width; ++i) put(i, kept->values[skipped + i]);
@@ -172,6 +192,15 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
     }
     return {};
   };
+  const auto runs = [&tensor, vector, range](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& to) {
+    if (vector) return weaker(tensor.rows_of.runs(0, 1, to), RowsFrom::runs);
+    RowsFrom from = RowsFrom::runs;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      from = weaker(from, tensor.rows_of.runs(static_cast<std::uint32_t>(range.source(begin + i)), 1, to));
+    }
+    return from;
+  };
+  out.rows_of = part.transposed ? RowsOf(read) : RowsOf(read, runs);
   return out;
 }
 

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "converter/model/model_source.h"
 
@@ -34,8 +36,18 @@ struct RowRange {
 Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,
                               const LayerKind& kind);
 
+/// Rows of one transposed tensor, kept until others are read, because each takes a pass over the whole tensor. All
+/// tensors that share a window keep the rows of one of them at a time.
+struct TurnedWindow {
+  std::shared_ptr<const void> owner;
+  std::uint32_t begin = 0, n = 0;  // of its rows
+  std::vector<float> values;
+};
+
 /// Returns the part as a tensor of its own: in the source's format if it consists of whole rows that do not change,
-/// otherwise f32. `range` is the result of rows_of_part(). `tensor` must outlive the result.
-SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range);
+/// otherwise f32. `range` is the result of rows_of_part(). `tensor` must outlive the result. Rows of a transposed part
+/// pass through the window.
+SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range,
+                     const std::shared_ptr<TurnedWindow>& window);
 
 }  // namespace qsf::convert

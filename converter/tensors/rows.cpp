@@ -62,10 +62,10 @@ struct RowConversion {
   std::uint32_t rows, cols;
   RotatedHeads heads = {};
   const RowCost* cost = nullptr;
-  std::uint32_t end = 0;            // of the source's rows that will be read
-  bool copies = false;              // rows already have their type
-  std::uint64_t from_size = 0;      // bytes of a row that is read
-  std::vector<std::byte> raw = {};  // of the source's rows [raw_begin, raw_begin + n_raw)
+  std::uint32_t end = 0;        // of the source's rows that will be read
+  bool copies = false;          // rows already have their type
+  std::uint64_t from_size = 0;  // bytes of a row that is read
+  RowRoom* room = nullptr;      // its `raw` has the source's rows [raw_begin, raw_begin + n_raw)
   std::uint32_t raw_begin = 0, n_raw = 0;
 
   /// Returns one row of the source, which is read together with later ones.
@@ -75,10 +75,10 @@ struct RowConversion {
       const std::uint64_t fit = std::max<std::uint64_t>(1, kReadBytes / std::max<std::uint64_t>(1, size));
       raw_begin = r;
       n_raw = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, end - r));
-      raw.resize(n_raw * size);
-      QSF_TRY((to.stored != nullptr && copies ? tensor.stored_rows : tensor.rows_of)(raw_begin, n_raw, raw));
+      room->raw.resize(n_raw * size);
+      QSF_TRY((to.stored != nullptr && copies ? tensor.stored_rows : tensor.rows_of)(raw_begin, n_raw, room->raw));
     }
-    return std::span<const std::byte>(raw).subspan((r - raw_begin) * size, size);
+    return std::span<const std::byte>(room->raw).subspan((r - raw_begin) * size, size);
   }
   /// Returns the row of the source for row r of the file.
   std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : source_row(r, heads); }
@@ -96,7 +96,7 @@ struct RowConversion {
     return {};
   }
 
-  /// Checks a row of blocks that are copied: their scales and minima, or their weights if these are packed.
+  /// Checks a row that is copied: the scales and minima of its blocks, or its weights if they are floats or packed.
   Status check_blocks(std::uint32_t row, std::span<const std::byte> blocks) const {
     if (to.stored != nullptr) {
       std::vector<float> weights(cols);
@@ -104,6 +104,11 @@ struct RowConversion {
       return check_finite(tensor.name, row, weights);
     }
     const Format& format = *to.format;
+    if (!format.quantized()) {
+      std::vector<float> weights(cols);
+      dequantize_row(format, blocks, weights);
+      return check_finite(tensor.name, row, weights);
+    }
     const float reach = reach_of(format);
     for (std::uint32_t column = 0; !blocks.empty(); column += format.block) {
       const float scale = number_of(format.scale, blocks.data()), minimum = number_of(format.minimum, blocks.data());
@@ -117,15 +122,16 @@ struct RowConversion {
     return {};
   }
 
-  /// Converts rows [r, r + n) of the file from the bytes that were read. May run on any thread.
-  Status some(std::uint32_t r, std::uint32_t n, std::span<const std::byte> stored, std::span<std::byte> out) const {
+  /// Converts rows [r, r + n) of the file from the bytes that were read. May run on any thread that has its own `all`.
+  Status some(std::uint32_t r, std::uint32_t n, std::span<const std::byte> stored, std::span<std::byte> out,
+              std::vector<float>& all) const {
     const std::size_t size = from_size, to_size = to.row_bytes(cols);
     if (copies) {
       for (std::uint32_t i = 0; i < n; ++i) QSF_TRY(check_blocks(r + i, stored.subspan(i * size, size)));
       std::ranges::copy(stored, out.begin());
       return {};
     }
-    std::vector<float> all(std::size_t{n} * cols);
+    all.resize(std::size_t{n} * cols);
     for (std::uint32_t i = 0; i < n; ++i) {
       const std::span<float> floats = std::span(all).subspan(std::size_t{i} * cols, cols);
       dequantize_row(from, stored.subspan(i * size, size), floats);
@@ -154,8 +160,10 @@ struct RowConversion {
   Status all(std::uint32_t begin, std::uint32_t n, const Workers& workers, std::span<std::byte> out) {
     const std::uint64_t size = to.row_bytes(cols);
     const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
-    std::vector<std::byte> read(std::min(most, n) * from_size);
-    std::vector<Status> done(std::min(most, n) / kTogether + 1);
+    std::vector<std::byte>& read = room->read;
+    std::vector<Status>& done = room->done;
+    read.resize(std::min(most, n) * from_size);
+    done.resize(std::max<std::size_t>(done.size(), std::min(most, n) / kTogether + 1));
     for (std::uint32_t at = 0; at < n; at += most) {
       const std::uint32_t here = std::min(most, n - at);
       for (std::uint32_t i = 0; i < here; ++i) {
@@ -165,9 +173,10 @@ struct RowConversion {
       const std::uint32_t parts = (here + kTogether - 1) / kTogether;
       parallel_for(workers, parts, [&](std::uint32_t part) {
         const std::uint32_t i = part * kTogether, together = std::min(kTogether, here - i);
+        std::vector<float> own;
         done[part] = some(begin + at + i, together,
                           std::span<const std::byte>(read).subspan(i * from_size, together * from_size),
-                          out.subspan((at + i) * size, together * size));
+                          out.subspan((at + i) * size, together * size), workers.count < 2 ? room->floats : own);
       });
       for (std::uint32_t part = 0; part < parts; ++part) QSF_TRY(done[part]);
     }
@@ -176,6 +185,19 @@ struct RowConversion {
 };
 
 }  // namespace
+
+RowRoom RowRooms::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return {};
+  RowRoom room = std::move(free_.back());
+  free_.pop_back();
+  return room;
+}
+
+void RowRooms::give(RowRoom room) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(room));
+}
 
 std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
   switch (role) {
@@ -193,21 +215,51 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
   }
 }
 
-RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               RotatedHeads interleaved, RowWork work) {
+ConvertedRows rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
+                      RotatedHeads interleaved, RowWork work) {
   const Format& from = *find_format(tensor.format);
-  return [&tensor, &from, to = written_type(target), target, rows, cols, interleaved, work = std::move(work)](
-             std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
-    const std::uint32_t head = rows == 1 ? 0 : interleaved.dim;
-    const std::uint64_t end = head == 0 ? begin + n : (std::uint64_t{begin} + n + head - 1) / head * head;
-    RowConversion conversion{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
-    conversion.heads = interleaved;
-    conversion.cost = work.cost_of && to.quantized() ? work.cost_of() : nullptr;
-    conversion.copies = to.stored != nullptr ? stored_id(tensor) == target : &from == to.format && from.quantized();
-    conversion.from_size = std::max<std::uint64_t>(1, conversion.copies ? to.row_bytes(cols) : row_bytes(from, cols));
-    conversion.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, rows));
-    return conversion.all(begin, n, work.workers, out);
+  const WrittenType to = written_type(target);
+  const bool vector = rows == 1, turned = vector && interleaved.dim != 0;
+  const bool copies = to.stored != nullptr ? stored_id(tensor) == target : &from == to.format && !turned;
+  const std::uint32_t head = vector ? 0 : interleaved.dim;
+  // The rows of a head are read together, because their order changes.
+  const auto end_of = [rows, head](std::uint32_t begin, std::uint32_t n) {
+    const std::uint64_t end = std::uint64_t{begin} + n;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(head == 0 ? end : (end + head - 1) / head * head, rows));
   };
+  const auto conversion = [&tensor, &from, to, rows, cols, interleaved, copies] {
+    RowConversion out{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
+    out.heads = interleaved;
+    out.copies = copies;
+    out.from_size = std::max<std::uint64_t>(1, copies ? to.row_bytes(cols) : row_bytes(from, cols));
+    return out;
+  };
+  const auto read = [conversion, end_of, work = std::move(work)](std::uint32_t begin, std::uint32_t n,
+                                                                 std::span<std::byte> out) -> Status {
+    RowConversion rows_of = conversion();
+    RowRoom room = work.rooms->take();
+    rows_of.room = &room;
+    rows_of.cost = work.cost_of && rows_of.to.quantized() ? work.cost_of() : nullptr;
+    rows_of.end = end_of(begin, n);
+    const Status status = rows_of.all(begin, n, work.workers, out);
+    work.rooms->give(std::move(room));
+    return status;
+  };
+  const RowsOf& stored = copies && to.stored != nullptr ? tensor.stored_rows : tensor.rows_of;
+  const auto runs = [&stored, copies, head, end_of](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& out) {
+    const std::uint32_t first = head == 0 ? begin : begin / head * head;
+    const RowsFrom read_from = stored.runs(first, end_of(begin, n) - first, out);
+    return copies && head == 0 ? read_from : weaker(read_from, RowsFrom::runs);
+  };
+  const auto check = [conversion](std::uint32_t begin, std::uint32_t n, std::span<const std::byte> bytes) -> Status {
+    const RowConversion rows_of = conversion();
+    const std::size_t size = rows_of.from_size;
+    for (std::uint32_t r = 0; r < n; ++r) {
+      QSF_TRY(rows_of.check_blocks(begin + r, bytes.subspan(r * size, size)));
+    }
+    return {};
+  };
+  return {{read, runs}, check};
 }
 
 }  // namespace qsf::convert

@@ -3,6 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
 
 #include "converter/model/model_source.h"
 #include "converter/rounding/measure.h"
@@ -22,17 +26,41 @@ struct RotatedHeads {
 /// Returns the cost of errors in the rows of a tensor, or null if they are rounded weight by weight.
 using CostOf = std::function<const RowCost*()>;
 
-/// The cost and the threads that rows are converted with.
+/// Memory for conversions, which keeps its size, so that a later conversion allocates nothing.
+struct RowRoom {
+  std::vector<std::byte> raw, read;
+  std::vector<float> floats;
+  std::vector<Status> done;
+};
+class RowRooms {
+ public:
+  /// Any thread. Returns a room that no other thread has.
+  RowRoom take();
+  void give(RowRoom room);
+
+ private:
+  std::mutex mutex_;
+  std::vector<RowRoom> free_;
+};
+
+/// The cost, the threads and the memory that rows are converted with.
 struct RowWork {
   CostOf cost_of = {};
   Workers workers = {};  // rows are divided among them; the bytes do not depend on them
+  std::shared_ptr<RowRooms> rooms = std::make_shared<RowRooms>();
+};
+
+/// Rows that are converted, and the check that copies of their runs need.
+struct ConvertedRows {
+  RowsOf rows_of;
+  std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<const std::byte> rows)> check;
 };
 
 /// Returns the rows of `tensor` in `target`. The same format is copied; any other is converted through floats.
 /// `interleaved` undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i.
 /// `target` must be an id that written_type() knows. `tensor` must outlive the result. Reading returns bad_input, with
 /// tensor and row, for weights, scales and minima that are not finite, and for weights that `target` cannot represent.
-RowsOf rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
-               RotatedHeads interleaved, RowWork work = {});
+ConvertedRows rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
+                      RotatedHeads interleaved, RowWork work = {});
 
 }  // namespace qsf::convert

@@ -195,8 +195,9 @@ void place_rows(const StoredType& type, const Input& input, std::uint64_t begin,
   }
   out.format = FormatId::f32;
   out.stored_rows = stored;
-  out.rows_of = [&type, stored = std::move(stored), row_size, cols, name = out.name](
-                    std::uint32_t first, std::uint32_t n, std::span<std::byte> to) -> Status {
+  RowsOf::Runs runs = same_runs(stored);
+  auto read = [&type, stored = std::move(stored), row_size, cols, name = out.name](std::uint32_t first, std::uint32_t n,
+                                                                                   std::span<std::byte> to) -> Status {
     if (to.size() != n * cols * sizeof(float)) {
       return make_error(ErrorCode::internal, "{} rows of {:.80} do not fit in {} bytes", n, name, to.size());
     }
@@ -213,6 +214,7 @@ void place_rows(const StoredType& type, const Input& input, std::uint64_t begin,
     }
     return {};
   };
+  out.rows_of = {std::move(read), std::move(runs)};
 }
 
 }  // namespace qsf::convert

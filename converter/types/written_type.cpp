@@ -81,7 +81,7 @@ std::vector<std::string> written_names() {
   return names;
 }
 
-std::uint64_t written_bytes(const TensorSource& tensor) {
+std::uint64_t written_bytes(const TensorSpec& tensor) {
   const WrittenType type = written_type(tensor.format);
   if (type.stored != nullptr) return tensor.rows * type.row_bytes(tensor.cols);
   return tensor_bytes(*type.format, tensor.layout, tensor.rows, tensor.cols);

@@ -41,6 +41,6 @@ std::vector<std::string> written_names();
 std::string lowered(std::string_view text);
 
 /// Returns the bytes of a tensor's data in its file.
-std::uint64_t written_bytes(const TensorSource& tensor);
+std::uint64_t written_bytes(const TensorSpec& tensor);
 
 }  // namespace qsf::convert

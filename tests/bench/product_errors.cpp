@@ -24,7 +24,7 @@ using convert::Calibration;
 using convert::Moments;
 
 /// A model's matrices as floats, in the order of rows that files have.
-Result<FileSource> floats_of(const convert::ModelSource& model) {
+Result<FileSpec> floats_of(const convert::ModelSource& model) {
   convert::Options options;
   options.matrices = FormatId::f32;
   return convert::plan_file(model, options);
@@ -61,7 +61,7 @@ Result<Matrix> matrix_of(const convert::Input& file, const convert::Tables& tabl
   return out;
 }
 
-Result<std::vector<float>> rows_of(const TensorSource& tensor) {
+Result<std::vector<float>> rows_of(const TensorSpec& tensor) {
   std::vector<float> rows(std::size_t{tensor.rows} * tensor.cols);
   QSF_TRY(tensor.rows_of(0, tensor.rows, std::as_writable_bytes(std::span(rows))));
   return rows;
@@ -96,19 +96,19 @@ Result<std::vector<Matrix>> matrices_of(const std::string& path) {
   }
   QSF_LET(model, convert::open_model(path, false));
   QSF_LET(file, floats_of(model));
-  for (const TensorSource& tensor : file.tensors) {
+  for (const TensorSpec& tensor : file.tensors) {
     QSF_LET(weights, rows_of(tensor));
     out.push_back({tensor.section, tensor.role, tensor.rows, tensor.cols, std::move(weights)});
   }
   return out;
 }
 
-Status print_errors(const FileSource& exact, const Calibration& calibration, const std::string& path) {
+Status print_errors(const FileSpec& exact, const Calibration& calibration, const std::string& path) {
   QSF_LET(matrices, matrices_of(path));
   for (Matrix& matrix : matrices) {
     const auto seen = calibration.find({matrix.section, matrix.role});
     if (seen == calibration.end()) continue;
-    const auto of = std::ranges::find_if(exact.tensors, [&](const TensorSource& other) {
+    const auto of = std::ranges::find_if(exact.tensors, [&](const TensorSpec& other) {
       return other.section == matrix.section && other.role == matrix.role;
     });
     if (of == exact.tensors.end() || of->rows != matrix.rows || of->cols != matrix.cols) {

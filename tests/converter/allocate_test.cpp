@@ -116,9 +116,9 @@ TEST(Allocate, GgufFilesMayHaveTypesThatAreNoFormats) {
   for (const bool gguf : {true, false}) {
     convert::Options options;
     options.gguf = gguf;
-    const Result<FileSource> file = convert::plan_file(*model, options);
+    const Result<FileSpec> file = convert::plan_file(*model, options);
     ASSERT_TRUE(file) << file.error().sentence;
-    for (const TensorSource& tensor : file->tensors) {
+    for (const TensorSpec& tensor : file->tensors) {
       if (std::pair(tensor.section, tensor.role) != open) options.types[{tensor.section, tensor.role}] = ggml_type(8);
     }
     const auto measure = [](auto, FormatId type, auto, auto) -> Result<double> {

@@ -44,7 +44,7 @@ convert::ModelPlace folder_of(const std::map<std::string, Bytes>& files) {
 Status plan(const convert::ModelPlace& place) {
   const Result<convert::ModelSource> model = convert::open_place(place, true);
   if (!model) return model.error();
-  const Result<FileSource> file = convert::plan_file(*model, {});
+  const Result<FileSpec> file = convert::plan_file(*model, {});
   return file ? Status() : Status(file.error());
 }
 

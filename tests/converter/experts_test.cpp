@@ -30,13 +30,13 @@ SourceTensor& tensor(ModelSource& model, std::string_view name) {
 }
 
 std::string refusal(const ModelSource& model) {
-  const Result<FileSource> plan = plan_file(model, {});
+  const Result<FileSpec> plan = plan_file(model, {});
   return plan ? std::string() : std::string(plan.error().sentence);
 }
 
 /// A file's tensor as floats.
-std::vector<float> floats(const FileSource& file, std::uint32_t section, Role role) {
-  for (const TensorSource& t : file.tensors) {
+std::vector<float> floats(const FileSpec& file, std::uint32_t section, Role role) {
+  for (const TensorSpec& t : file.tensors) {
     if (t.section != section || t.role != role) continue;
     std::vector<float> out(std::size_t{t.rows} * t.cols);
     EXPECT_EQ(t.format, FormatId::f32);
@@ -65,7 +65,7 @@ TEST(Experts, OneTensorForEachIsJoined) {
   ModelSource model = opened("mixtral");
   Options options;
   options.matrices = FormatId::f32;
-  const Result<FileSource> file = plan_file(model, options);
+  const Result<FileSpec> file = plan_file(model, options);
   ASSERT_TRUE(file) << file.error().sentence;
   const std::vector<float> up = floats(*file, 2, Role::expert_up);
   for (std::uint32_t e = 0; e < 8; ++e) {
@@ -80,7 +80,7 @@ TEST(Experts, TurnedAndInterleavedOnesAreTakenApart) {
   ModelSource model = opened("gpt-oss");
   Options options;
   options.matrices = FormatId::f32;
-  const Result<FileSource> file = plan_file(model, options);
+  const Result<FileSpec> file = plan_file(model, options);
   ASSERT_TRUE(file) << file.error().sentence;
   const std::vector<float> gate = floats(*file, 2, Role::expert_gate), up = floats(*file, 2, Role::expert_up);
   const std::vector<float> both = stored(tensor(model, "model.layers.1.mlp.experts.gate_up_proj"), 8 * 128);
@@ -128,7 +128,7 @@ SourceTensor fused(ModelSource& model, std::string name, const std::vector<std::
 void expect_same_experts(const ModelSource& one, const ModelSource& other) {
   Options options;
   options.matrices = FormatId::f32;
-  const Result<FileSource> a = plan_file(one, options), b = plan_file(other, options);
+  const Result<FileSpec> a = plan_file(one, options), b = plan_file(other, options);
   ASSERT_TRUE(a) << a.error().sentence;
   ASSERT_TRUE(b) << b.error().sentence;
   ASSERT_EQ(a->tensors.size(), b->tensors.size());
@@ -193,9 +193,9 @@ TEST(Experts, RunsOfRowsMayCrossExperts) {
     const ModelSource model = opened(name);
     Options options;
     options.matrices = FormatId::f32;
-    const Result<FileSource> file = plan_file(model, options);
+    const Result<FileSpec> file = plan_file(model, options);
     ASSERT_TRUE(file) << file.error().sentence;
-    for (const TensorSource& t : file->tensors) {
+    for (const TensorSpec& t : file->tensors) {
       if (t.section != 1 || !of_experts(rule_of(t.role)) || !rule_of(t.role).matrix) continue;
       const std::vector<float> all = floats(*file, 1, t.role);
       for (std::uint32_t begin = 0; begin < t.rows; begin += 75) {
@@ -233,9 +233,9 @@ TEST(Experts, ARouterIsNotRounded) {
     const ModelSource model = opened(name);
     Options options;
     options.matrices = FormatId::q4;
-    const Result<FileSource> file = plan_file(model, options);
+    const Result<FileSpec> file = plan_file(model, options);
     ASSERT_TRUE(file) << file.error().sentence;
-    for (const TensorSource& t : file->tensors) {
+    for (const TensorSpec& t : file->tensors) {
       EXPECT_TRUE(t.role != Role::router || t.format == format);
       EXPECT_TRUE(t.role != Role::expert_up || t.format == FormatId::q4);
     }

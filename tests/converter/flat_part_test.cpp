@@ -30,7 +30,7 @@ std::vector<float> values_of(const SourceTensor& tensor, const TensorPart& part)
   const Result<RowRange> range = rows_of_part(tensor, part, {}, {});
   EXPECT_TRUE(range) << range.error().sentence;
   if (!range) return {};
-  const SourceTensor out = part_of(tensor, part, *range);
+  const SourceTensor out = part_of(tensor, part, *range, nullptr);
   EXPECT_EQ(out.shape, std::vector<std::uint64_t>{range->count()});
   std::vector<float> values(out.shape[0]);
   EXPECT_TRUE(out.rows_of(0, 1, std::as_writable_bytes(std::span(values))));

@@ -86,11 +86,11 @@ TEST_F(Oddities, AModelsChatTemplateStaysWithAnotherTokenizer) {
     convert::ModelSource given = open(path, false);
     ASSERT_TRUE(convert::read_tokenizer_file(hf + "/tokenizer.json", given));
     EXPECT_EQ(given.chat, own.chat) << path;
-    const Result<FileSource> file = convert::plan_file(given, {});
+    const Result<FileSpec> file = convert::plan_file(given, {});
     ASSERT_TRUE(file);
     const auto is_template = [](const MetaEntry& entry) { return entry.key == kMetaChatTemplate; };
     EXPECT_TRUE(std::ranges::any_of(file->meta, is_template)) << path;
-    const Result<FileSource> without = convert::plan_file(open(path, false), {});
+    const Result<FileSpec> without = convert::plan_file(open(path, false), {});
     ASSERT_TRUE(without);
     EXPECT_TRUE(std::ranges::none_of(without->meta, is_template)) << path << ": no tokenizer, no template";
   }

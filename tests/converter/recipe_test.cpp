@@ -150,7 +150,7 @@ class ToyRecipe : public ::testing::Test {
   const std::string model_ = folder_.path("model"), file_ = folder_.path("recipe.json");
   SmallOptions options_;
   SmallFile small_;
-  FileSource source_;
+  FileSpec source_;
   json config_, recipe_;
   Tensors tensors_;
 };
@@ -446,7 +446,8 @@ TEST(Parts, ATurnedTensorIsReadOnce) {
   };
   convert::TensorPart part;
   part.transposed = part.plus_one = true;
-  const convert::SourceTensor turned = convert::part_of(tensor, part, {1, 6});
+  const convert::SourceTensor turned =
+      convert::part_of(tensor, part, {1, 6}, std::make_shared<convert::TurnedWindow>());
   EXPECT_EQ(turned.shape, (std::vector<std::uint64_t>{5, kRows}));
   const auto check = [&](std::uint32_t begin, std::uint32_t n) {
     std::vector<float> rows(std::size_t{n} * kRows);

@@ -24,7 +24,7 @@ Status read(convert::SourceTensor tensor, FormatId type, std::uint32_t cols, con
   Bytes out(rows.size());
   tensor.name = kName;
   tensor.shape = {kRows, cols};
-  const convert::RowsOf as = convert::rows_as(tensor, type, kRows, cols, {});
+  const convert::RowsOf as = convert::rows_as(tensor, type, kRows, cols, {}).rows_of;
   const Status status = as(0, kRows, out);
   if (status) {
     EXPECT_EQ(out, rows);

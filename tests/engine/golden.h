@@ -42,7 +42,7 @@ inline std::vector<std::byte> converted(const std::string& path, std::optional<F
   if (!model) return bytes;
   convert::Options options;
   options.matrices = format;
-  Result<FileSource> source = convert::plan_file(*model, options);
+  Result<FileSpec> source = convert::plan_file(*model, options);
   EXPECT_TRUE(source) << path << ": " << source.error().sentence;
   if (!source) return bytes;
   const Result<std::uint64_t> size = write_file(*source, testing::memory_sink(bytes), {});

@@ -145,7 +145,7 @@ TEST(Mixture, AChunkReadsAnExpertOnce) {
 /// Routers of zeros, which choose the first experts always.
 SmallFile impartial() {
   SmallFile small;
-  FileSource source = testing::small_source(mixture(), small);
+  FileSpec source = testing::small_source(mixture(), small);
   for (auto& [tensor, weights] : small.weights) {
     if (tensor.second == Role::router) std::ranges::fill(weights, 0.0f);
   }
@@ -361,7 +361,7 @@ TEST(Mixture, AFailedReadCanBeTriedAgain) {
 // are.
 TEST(Mixture, LogitsThatAreNoNumbers) {
   SmallFile small;
-  FileSource source = testing::small_source(mixture(FormatId::f32), small);
+  FileSpec source = testing::small_source(mixture(FormatId::f32), small);
   std::ranges::fill(small.weights.at({2, Role::router}), std::numeric_limits<float>::quiet_NaN());
   ASSERT_TRUE(write_file(source, testing::memory_sink(small.bytes), {}));
   const auto ids = some_tokens(5, 40);

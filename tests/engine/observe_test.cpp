@@ -109,7 +109,7 @@ double cosine(std::span<const float> a, std::span<const float> b) {
 TEST(Observe, CosinesOfLayers) {
   const testing::SmallOptions small;
   testing::SmallFile file;
-  const FileSource source = testing::small_source(small, file);
+  const FileSpec source = testing::small_source(small, file);
   std::ranges::fill(file.weights.at({small.n_layers + 1, Role::final_norm}), 1.0f);
   ASSERT_TRUE(write_file(source, testing::memory_sink(file.bytes), {}));
   OpenOptions options;
@@ -144,7 +144,7 @@ TEST(Observe, ASkippedLayerAddsNothing) {
   prompt.all_logits = true;
   for (const std::uint32_t layer : {0u, 1u}) {
     testing::SmallFile without;
-    const FileSource source = testing::small_source({}, without);
+    const FileSpec source = testing::small_source({}, without);
     const testing::SmallFile file = testing::small_file({});
     for (const Role role : {Role::attn_o, Role::ffn_down})
       std::ranges::fill(without.weights.at({layer + 1, role}), 0.0f);

@@ -319,7 +319,7 @@ TEST(Decompress, InPlaceWithNothingToSpare) {
       options.compression = Compression::lz4hc;
       options.segment_bytes = 1 << 20;
       SmallFile file;
-      const FileSource source = small_source(options, file);
+      const FileSpec source = small_source(options, file);
       auto& head = file.weights.at({2, Role::head});
       std::fill_n(head.end() - zeros * 4, zeros * 4, 0.0f);
       const Result<std::uint64_t> size = write_file(source, memory_sink(file.bytes), {});

@@ -26,7 +26,7 @@ std::vector<std::byte> example_file() {
   options.n_heads = options.n_kv_heads = 1;
   options.max_seq_len = 16;
   options.format = options.vectors = FormatId::f16;
-  FileSource source = small_source(options, file);
+  FileSpec source = small_source(options, file);
   source.header.bos = 0;
   source.header.eos = 1;
   source.meta = {{"norm.epsilon", MetaType::f32, 0, 0.5f, {}}};

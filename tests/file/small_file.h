@@ -75,8 +75,8 @@ inline LayerKind usual_kind(const SmallOptions& o) {
 }
 
 /// Everything write_file needs; `file.weights` must outlive the source.
-inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
-  FileSource source;
+inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
+  FileSpec source;
   source.header = small_header(o);
   const Header& h = source.header;
   source.meta = {{"norm.epsilon", MetaType::f32, 0, 1e-5f, {}},
@@ -111,7 +111,7 @@ inline FileSource small_source(const SmallOptions& o, SmallFile& file) {
     return o.repetitive ? static_cast<float>(z >> 62) * 0.5f - 0.75f : static_cast<float>(z >> 40) * 0x1p-23f - 1.0f;
   };
   const auto add = [&](std::uint32_t section, const RoleRule& rule) {
-    TensorSource t;
+    TensorSpec t;
     t.section = section;
     t.role = rule.role;
     t.format = rule.matrix ? o.format : o.vectors;
@@ -165,7 +165,7 @@ inline FileSink memory_sink(std::vector<std::byte>& out) {
 /// of the writer or of the options.
 inline SmallFile small_file(const SmallOptions& options = {}, const std::function<void(SmallFile&)>& change = {}) {
   SmallFile file;
-  const FileSource source = small_source(options, file);
+  const FileSpec source = small_source(options, file);
   if (change) change(file);
   const Result<std::uint64_t> size = write_file(source, memory_sink(file.bytes), {});
   if (!size || *size != file.bytes.size()) {

@@ -11,7 +11,7 @@ namespace qsf::testing {
 namespace {
 
 /// Writes a source that must be refused before a byte is written.
-void expect_refused(const FileSource& source, ErrorCode code, const char* part_of_sentence) {
+void expect_refused(const FileSpec& source, ErrorCode code, const char* part_of_sentence) {
   std::size_t writes = 0;
   const FileSink sink{[&](std::uint64_t, std::span<const std::byte>) -> Status {
     ++writes;
@@ -27,32 +27,32 @@ void expect_refused(const FileSource& source, ErrorCode code, const char* part_o
 
 TEST(Writer, RefusesWhatCannotBeRead) {
   SmallFile file;
-  const FileSource good = small_source({}, file);
+  const FileSpec good = small_source({}, file);
   const auto refused = [&](auto change, ErrorCode code, const char* part) {
-    FileSource source = good;
+    FileSpec source = good;
     change(source);
     expect_refused(source, code, part);
   };
-  refused([](FileSource& s) { s.tensors.pop_back(); }, ErrorCode::bad_tensor, "section 0 has no tensors");
-  refused([](FileSource& s) { s.tensors.erase(s.tensors.begin() + 1); }, ErrorCode::bad_tensor, "lacks");
-  refused([](FileSource& s) { s.tensors.push_back(s.tensors[3]); }, ErrorCode::bad_tensor, "twice");
-  refused([](FileSource& s) { ++s.tensors[3].rows; }, ErrorCode::bad_tensor, "the model's sizes make it");
-  refused([](FileSource& s) { s.tensors[3].format = FormatId::mixed; }, ErrorCode::unsupported, "type 5");
-  refused([](FileSource& s) { s.tensors[3].layout = Layout::tiles; }, ErrorCode::bad_tensor, "layout 1");
-  refused([](FileSource& s) { s.header.n_layers = 0; }, ErrorCode::bad_header, "n_layers is 0");
-  refused([](FileSource& s) { s.header.n_layers = kMaxLayers + 1; }, ErrorCode::bad_argument, "n_layers");
-  refused([](FileSource& s) { s.header.eos = s.header.vocab_size; }, ErrorCode::bad_header, "eos is 40");
-  refused([](FileSource& s) { s.meta.push_back(s.meta[0]); }, ErrorCode::bad_section, "ascending");
-  refused([](FileSource& s) { s.meta[1].text.assign(kMaxMetaText + 1, 'x'); }, ErrorCode::bad_argument, "longer");
-  refused([](FileSource& s) { s.rope_divisors = {1}; }, ErrorCode::bad_section, "ROPE has 4 bytes");
-  refused([](FileSource& s) { s.rope_divisors = {1, 1, 1, 0}; }, ErrorCode::bad_section, "divisor 3");
+  refused([](FileSpec& s) { s.tensors.pop_back(); }, ErrorCode::bad_tensor, "section 0 has no tensors");
+  refused([](FileSpec& s) { s.tensors.erase(s.tensors.begin() + 1); }, ErrorCode::bad_tensor, "lacks");
+  refused([](FileSpec& s) { s.tensors.push_back(s.tensors[3]); }, ErrorCode::bad_tensor, "twice");
+  refused([](FileSpec& s) { ++s.tensors[3].rows; }, ErrorCode::bad_tensor, "the model's sizes make it");
+  refused([](FileSpec& s) { s.tensors[3].format = FormatId::mixed; }, ErrorCode::unsupported, "type 5");
+  refused([](FileSpec& s) { s.tensors[3].layout = Layout::tiles; }, ErrorCode::bad_tensor, "layout 1");
+  refused([](FileSpec& s) { s.header.n_layers = 0; }, ErrorCode::bad_header, "n_layers is 0");
+  refused([](FileSpec& s) { s.header.n_layers = kMaxLayers + 1; }, ErrorCode::bad_argument, "n_layers");
+  refused([](FileSpec& s) { s.header.eos = s.header.vocab_size; }, ErrorCode::bad_header, "eos is 40");
+  refused([](FileSpec& s) { s.meta.push_back(s.meta[0]); }, ErrorCode::bad_section, "ascending");
+  refused([](FileSpec& s) { s.meta[1].text.assign(kMaxMetaText + 1, 'x'); }, ErrorCode::bad_argument, "longer");
+  refused([](FileSpec& s) { s.rope_divisors = {1}; }, ErrorCode::bad_section, "ROPE has 4 bytes");
+  refused([](FileSpec& s) { s.rope_divisors = {1, 1, 1, 0}; }, ErrorCode::bad_section, "divisor 3");
   if (!can_decompress(Compression::zstd)) {
-    refused([](FileSource& s) { s.compression = Compression::zstd; }, ErrorCode::unsupported, "3");
+    refused([](FileSpec& s) { s.compression = Compression::zstd; }, ErrorCode::unsupported, "3");
   }
-  refused([](FileSource& s) { s.compression = static_cast<Compression>(4); }, ErrorCode::unsupported, "4");
-  refused([](FileSource& s) { s.segment_bytes = kMaxSegmentRaw + 1; }, ErrorCode::bad_argument, "segment size");
+  refused([](FileSpec& s) { s.compression = static_cast<Compression>(4); }, ErrorCode::unsupported, "4");
+  refused([](FileSpec& s) { s.segment_bytes = kMaxSegmentRaw + 1; }, ErrorCode::bad_argument, "segment size");
   refused(
-      [](FileSource& s) {
+      [](FileSpec& s) {
         s.header.vocab_size = kMaxVocab;
         s.header.dim = kMaxDim;
         s.tensors.back().rows = kMaxVocab;
@@ -63,7 +63,7 @@ TEST(Writer, RefusesWhatCannotBeRead) {
 
 TEST(Writer, PassesErrorsOn) {
   SmallFile file;
-  FileSource source = small_source({}, file);
+  FileSpec source = small_source({}, file);
   const FileSink full{[](std::uint64_t, std::span<const std::byte>) -> Status {
     return make_error(ErrorCode::io_error, "the disk is full");
   }};
@@ -103,7 +103,7 @@ TEST(Writer, LeavesNoHoles) {
   options.repetitive = true;
   for (const bool aligned : {false, true}) {
     options.aligned = aligned;
-    const FileSource source = small_source(options, file);
+    const FileSpec source = small_source(options, file);
     std::vector<int> times;
     const FileSink sink{[&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
       times.resize(std::max<std::size_t>(times.size(), offset + bytes.size()));
@@ -173,7 +173,7 @@ TEST(Writer, AlignsLargeSegments) {
 
 TEST(Writer, ReportsProgressUpToTheTotal) {
   SmallFile file;
-  const FileSource source = small_source({}, file);
+  const FileSpec source = small_source({}, file);
   std::uint64_t last = 0, all = 0;
   const Result<std::uint64_t> size =
       write_file(source, memory_sink(file.bytes), [&](std::uint64_t done, std::uint64_t total) {
@@ -220,7 +220,7 @@ TEST(Writer, SaysWhichTypeTheMatricesShare) {
   SmallOptions options;
   options.format = FormatId::f16;
   SmallFile file;
-  FileSource source = small_source(options, file);
+  FileSpec source = small_source(options, file);
   Result<std::uint64_t> size = write_file(source, memory_sink(file.bytes), {});
   ASSERT_TRUE(size) << size.error().sentence;
   Result<OpenFile> f = open_file(file.bytes);
@@ -229,7 +229,7 @@ TEST(Writer, SaysWhichTypeTheMatricesShare) {
 
   SmallFile other;
   options.format = FormatId::f32;
-  FileSource f32 = small_source(options, other);
+  FileSpec f32 = small_source(options, other);
   for (std::size_t i = 0; i < source.tensors.size(); ++i) {
     if (source.tensors[i].role == Role::ffn_down && source.tensors[i].section == 2) source.tensors[i] = f32.tensors[i];
   }

@@ -312,13 +312,15 @@ Result<std::uint64_t> parse_front(std::uint64_t file_size, Gguf& out, std::vecto
   return reader.at();
 }
 
-/// Reads as much of the file as the front needs.
+/// Reads as much of the file as the front needs, each byte once.
 Result<std::uint64_t> read_front(const Input& file, Gguf& out, std::vector<TensorInfo>& infos) {
-  for (std::uint64_t size = kFirstFront;; size *= 4) {
-    const std::uint64_t most = std::min(file.size, kMaxFront);
+  std::vector<std::byte> front;
+  for (std::uint64_t size = kFirstFront;; size *= 2) {
+    const std::uint64_t most = std::min(file.size, kMaxFront), had = front.size();
+    front.resize(std::min(size, most));
+    QSF_TRY(file.read(had, std::span(front).subspan(had)));
     out = {};
     infos.clear();
-    QSF_LET(front, read_head(file, std::min(size, most)));
     out.front = std::move(front);
     const Result<std::uint64_t> end = parse_front(file.size, out, infos);
     if (end || end.error().code != ErrorCode::truncated || out.front.size() == file.size) return end;
@@ -326,6 +328,7 @@ Result<std::uint64_t> read_front(const Input& file, Gguf& out, std::vector<Tenso
       return make_error(ErrorCode::unsupported, "GGUF: keys, values and the list of tensors have more than {} bytes",
                         most);
     }
+    front = std::move(out.front);
   }
 }
 

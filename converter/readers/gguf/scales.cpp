@@ -62,8 +62,10 @@ Status fold_gguf_scales(std::vector<SourceTensor>& tensors) {
       return make_error(ErrorCode::bad_input, "GGUF: tensor {:.100} is {}", scale.name, factor);
     }
     const FormatId target = is_ternary(*format) ? kScaledTernary : FormatId::f32;
+    RowsOf::Runs runs = same_runs(tensor.rows_of);
     tensor.rows_of = rows_made(target, (*shape)[1], tensor.name,
-                               ScaledWeights{std::move(tensor.rows_of), tensor.format, target, factor, tensor.name});
+                               ScaledWeights{std::move(tensor.rows_of), tensor.format, target, factor, tensor.name},
+                               std::move(runs));
     tensor.stored_rows = nullptr;
     tensor.format = target;
     scale.rows_of = nullptr;  // it is used

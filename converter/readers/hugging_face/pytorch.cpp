@@ -42,6 +42,7 @@ struct Reader {
   const Input& file;
   const Pickle& pickle;
   bool legacy = false;  // persistent ids have a sixth value, a view
+  std::shared_ptr<TurnedWindow> window = std::make_shared<TurnedWindow>();
 
   Error damaged(std::string_view tensor, const char* what) const {
     return make_error(ErrorCode::bad_input, "{:.100}: tensor {:.80}: {}", file.name, tensor, what);
@@ -103,14 +104,14 @@ bool same_strides(std::span<const std::uint64_t> shape, std::span<const std::uin
 
 /// Places the rows of a tensor that is stored transposed, as [cols, rows].
 void place_transposed(const StoredType& type, const Input& input, std::uint64_t begin, std::uint64_t size,
-                      SourceTensor& out) {
+                      const std::shared_ptr<TurnedWindow>& window, SourceTensor& out) {
   auto stored = std::make_shared<SourceTensor>();
   stored->name = out.name;
   stored->type = out.type;
   stored->shape = {out.shape[1], out.shape[0]};
   place_rows(type, input, begin, size, *stored);
   const auto turned =
-      std::make_shared<const SourceTensor>(part_of(*stored, {.transposed = true}, {0, stored->shape[1]}));
+      std::make_shared<const SourceTensor>(part_of(*stored, {.transposed = true}, {0, stored->shape[1]}, window));
   out.format = turned->format;
   out.rows_of = [stored, turned](std::uint32_t first, std::uint32_t n, std::span<std::byte> to) {
     return turned->rows_of(first, n, to);
@@ -161,7 +162,7 @@ Result<SourceTensor> Reader::tensor(std::string_view name, PickleId id, const St
   }
   if (out.shape.size() == 2 && matrix_shape(out.shape) &&
       same_strides(out.shape, *strides, std::array{std::uint64_t{1}, out.shape[0]})) {
-    place_transposed(*type, file, data, *size, out);
+    place_transposed(*type, file, data, *size, window, out);
     return out;
   }
   return make_error(ErrorCode::unsupported,

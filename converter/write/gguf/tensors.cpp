@@ -29,7 +29,7 @@ const TensorName* line_of(const Recipe& recipe, Role role) {
   return nullptr;
 }
 
-std::vector<std::uint64_t> shape_of(const TensorSource& tensor, const LayerKind& kind) {
+std::vector<std::uint64_t> shape_of(const TensorSpec& tensor, const LayerKind& kind) {
   const RoleRule& rule = rule_of(tensor.role);
   const std::uint64_t n = of_experts(rule) ? kind.n_experts : 1;
   std::vector<std::uint64_t> shape;
@@ -40,7 +40,7 @@ std::vector<std::uint64_t> shape_of(const TensorSource& tensor, const LayerKind&
 }
 
 struct Taken {
-  const TensorSource* tensor;
+  const TensorSpec* tensor;
   RowRange range;
 };
 
@@ -70,12 +70,12 @@ Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_
   return {};
 }
 
-Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSource& file,
+Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpec& file,
                                              const LayerTableSource& layers) {
   std::map<std::string, std::vector<Taken>> by_name;
   std::vector<std::string> names;  // in the file's order
   const LayerTable table = layers.view();
-  for (const TensorSource& tensor : file.tensors) {
+  for (const TensorSpec& tensor : file.tensors) {
     const TensorName* line = line_of(recipe, tensor.role);
     if (line == nullptr) {
       return make_error(ErrorCode::unsupported, "the recipe {:.60} has no name for {} in GGUF", recipe.name,
@@ -102,14 +102,14 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSou
     std::ranges::sort(all, {}, [](const Taken& taken) { return taken.range.begin; });
     GgufTensor tensor;
     tensor.name = name;
-    const TensorSource& first = *all.front().tensor;
+    const TensorSpec& first = *all.front().tensor;
     const LayerKind& kind = kind_of_section(file.header, table, first.section);
     const bool matrix = rule_of(first.role).matrix;
     tensor.format = first.format;
     tensor.cols = first.cols;
     std::uint64_t covered = 0;
     for (const Taken& taken : all) {
-      const TensorSource& each = *taken.tensor;
+      const TensorSpec& each = *taken.tensor;
       const bool joins = matrix && each.cols == first.cols && !of_experts(rule_of(each.role));
       if (taken.range.begin != covered || (all.size() > 1 && !joins)) return cannot(recipe, each.role);
       covered = taken.range.end;

@@ -16,7 +16,7 @@ struct GgufTensor {
   FormatId format = FormatId::f32;
   std::uint32_t rows = 0, cols = 0;  // of all parts
   struct Part {
-    const TensorSource* tensor = nullptr;
+    const TensorSpec* tensor = nullptr;
     RotatedHeads heads;  // heads that RoPE rotates over neighbouring pairs in GGUF
   };
   std::vector<Part> parts;  // one after the other
@@ -27,7 +27,7 @@ struct GgufTensor {
 
 /// Returns the tensors, or unsupported if the recipe has no GGUF name for a tensor, or takes it from GGUF in a way that
 /// cannot be undone. `file` must outlive the result.
-Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSource& file,
+Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpec& file,
                                              const LayerTableSource& layers);
 
 }  // namespace qsf::convert

@@ -96,11 +96,11 @@ Status same_tokenizer(const ModelSource& model, const ModelSource& back, std::ve
   return cannot_say("the tokenizer");
 }
 
-Status same_model(const ModelSource& model, const FileSource& file, const LayerTableSource& layers,
+Status same_model(const ModelSource& model, const FileSpec& file, const LayerTableSource& layers,
                   const ModelSource& back, std::vector<std::string>& warnings) {
   Options options;
   options.gguf = true;
-  for (const TensorSource& tensor : file.tensors) {  // these are read as floats
+  for (const TensorSpec& tensor : file.tensors) {  // these are read as floats
     if (find_format(tensor.format) == nullptr) options.types[{tensor.section, tensor.role}] = tensor.format;
   }
   QSF_LET(other, plan_file(back, options));
@@ -118,7 +118,7 @@ Status same_model(const ModelSource& model, const FileSource& file, const LayerT
   if (a.bos != b.bos || a.eos != b.eos) return cannot_say("the begin and end tokens");
   if (!std::ranges::equal(file.rope_divisors, other.rope_divisors, near)) return cannot_say("RoPE's scaling");
   if (back.interleaved_rope != model.recipe->gguf_interleaved) return cannot_say("the order of rows");
-  const auto same_tensor = [](const TensorSource& one, const TensorSource& two) {
+  const auto same_tensor = [](const TensorSpec& one, const TensorSpec& two) {
     return one.section == two.section && one.role == two.role && one.format == two.format && one.rows == two.rows &&
            one.cols == two.cols;
   };
@@ -143,7 +143,7 @@ std::optional<std::uint32_t> usual_file_type(std::span<const GgufTensor> tensors
 }  // namespace
 
 struct GgufWriter::Work {
-  FileSource file;
+  FileSpec file;
   FileSink sink;
   std::vector<GgufTensor> tensors;
   std::vector<std::byte> front;        // with the tensor of frequencies
@@ -164,7 +164,7 @@ GgufWriter::GgufWriter(std::unique_ptr<Work> work) : work_(std::move(work)) {}
 GgufWriter::GgufWriter(GgufWriter&&) noexcept = default;
 GgufWriter::~GgufWriter() = default;
 
-Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSource file, FileSink sink,
+Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSpec file, FileSink sink,
                                     std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
                                     ReadGguf read) {
   const Recipe& recipe = *model.recipe;

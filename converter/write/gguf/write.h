@@ -30,7 +30,7 @@ class GgufWriter {
   /// reads the front back. Returns unsupported, with the difference, if the file would not be read as the same model.
   /// Losses in a tokenizer's normalizer, further ends of texts and the last norm's epsilon go to `warnings`.
   /// `file_type` is llama.cpp's number of such files; empty: the number of the type that most weights have.
-  static Result<GgufWriter> plan(const ModelSource& model, FileSource file, FileSink sink,
+  static Result<GgufWriter> plan(const ModelSource& model, FileSpec file, FileSink sink,
                                  std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
                                  ReadGguf read);
   GgufWriter(GgufWriter&&) noexcept;

@@ -12,46 +12,10 @@
 
 #include "qsf/base/result.h"
 #include "qsf/base/try.h"
+#include "qsf/file/file_plan.h"
 #include "qsf/file/layout.h"
-#include "qsf/file/reader.h"
 
 namespace qsf {
-
-struct MetaEntry {
-  std::string key;
-  MetaType type = MetaType::u32;
-  std::uint32_t u32 = 0;
-  float f32 = 0;
-  std::string text;
-};
-
-/// One tensor to write: its stage, its shape, and the source of its rows.
-struct TensorSource {
-  std::uint32_t section = 0;  // as in TensorEntry
-  Role role = Role::attn_q;
-  FormatId format = FormatId::f32;
-  Layout layout = Layout::rows;
-  std::uint32_t rows = 0;
-  std::uint32_t cols = 0;
-  /// Writes the row-major bytes of rows [begin, begin + n) in `format` to `out`, whose size is n * row_bytes(format,
-  /// cols). The writer makes tiles of them.
-  std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)> rows_of;
-};
-
-struct FileSource {
-  Header header;                      // the writer fills in offsets, CRCs, sizes, quant and kFlagAligned
-  std::vector<TensorSource> tensors;  // in any order; the writer sorts them
-  std::vector<MetaEntry> meta;
-  std::vector<std::byte> tokenizer;  // the TOKN section; empty: none
-  std::vector<float> rope_divisors;  // [head_dim / 2], the ROPE section; empty: none
-  LayerTableSource layers;           // written as a LAYR section if a kind differs from that of header and meta
-  std::vector<float> importance;     // [n_layers]; empty: not measured
-  Compression compression = Compression::none;
-  /// Least percentage that compression must save of a segment, and the savings must also exceed in_place_margin().
-  /// Other segments are stored uncompressed. 0: any saving is enough.
-  std::uint32_t least_saved = 0;
-  std::uint32_t segment_bytes = 0;  // target raw size of a segment; 0: derived from the model's size
-};
 
 /// Compresses `raw` to fewer bytes and returns their number, or 0 if that is not possible. out.size() must be at least
 /// raw.size().
@@ -69,7 +33,7 @@ class FileWriter {
  public:
   enum class Step : std::uint8_t { working, done };
 
-  FileWriter(FileSource source, FileSink sink);
+  FileWriter(FileSpec spec, FileSink sink);
   FileWriter(FileWriter&&) noexcept;
   ~FileWriter();
 
@@ -93,8 +57,8 @@ class FileWriter {
 using WriteProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 /// Calls every step. Returns the file's size in bytes.
-inline Result<std::uint64_t> write_file(FileSource source, const FileSink& sink, const WriteProgress& progress) {
-  FileWriter writer(std::move(source), sink);
+inline Result<std::uint64_t> write_file(FileSpec spec, const FileSink& sink, const WriteProgress& progress) {
+  FileWriter writer(std::move(spec), sink);
   for (FileWriter::Progress shown;;) {
     QSF_LET(step, writer.step());
     if (step == FileWriter::Step::done) return writer.file_size();
