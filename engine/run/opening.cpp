@@ -39,12 +39,13 @@ Status Opening::reserve(Take take) {
   return take(*arena_);
 }
 
+std::uint64_t Opening::outside() const { return kHostReserve + model_->options.host_bytes; }
+
 Error Opening::too_small(std::uint64_t arena_bytes) const {
   return make_error(ErrorCode::budget_too_small,
                     "this model needs at least {:.2f} MiB for its tables and tokenizer alone, and the budget is {:.2f} "
                     "MiB",
-                    static_cast<double>(kHostReserve + arena_bytes) / kMiB + 0.005,
-                    static_cast<double>(budget_) / kMiB);
+                    static_cast<double>(outside() + arena_bytes) / kMiB + 0.005, static_cast<double>(budget_) / kMiB);
 }
 
 Status Opening::begin(Arena& arena, std::uint64_t budget, std::uint64_t file_size, Model& model) {
@@ -172,8 +173,8 @@ Result<Config> Opening::read_model() {
 }
 
 Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& by, std::span<const bool> pinned) {
-  QSF_TRY(
-      streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(), opened.recheck, opened.mapped));
+  QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(),
+                        {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
   QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk));
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences);
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
@@ -237,7 +238,7 @@ std::uint64_t Opening::bytes_of(const Plan& plan, const OpenOptions& options) co
   Arena dry = Arena::dry(*arena_);
   // This changes nothing but counts, because a dry arena has no memory.
   const Status status = model_->init_planned(dry, options, plan, {});
-  return status ? kHostReserve + dry.used() : ~std::uint64_t{0};
+  return status ? outside() + dry.used() : ~std::uint64_t{0};
 }
 
 Status Opening::plan_memory() {
@@ -287,7 +288,7 @@ Status Opening::plan_memory() {
     }
   }
   PlanInput in;
-  in.budget = kHostReserve + arena_->size();
+  in.budget = outside() + arena_->size();
   in.segments = needs_;
   in.measure = {this, [](const void* context, const Plan& plan) {
                   const Opening& o = *static_cast<const Opening*>(context);
@@ -354,10 +355,10 @@ void Opening::finish() {
   m.hash = hex(sha.digest());
   for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
     const auto region = static_cast<Region>(i);
-    const std::uint64_t bytes = region == Region::host ? kHostReserve : arena_->used(region);
+    const std::uint64_t bytes = region == Region::host ? outside() : arena_->used(region);
     if (bytes != 0) m.map[m.n_map++] = {region, bytes};
   }
-  m.map[m.n_map++] = {Region::free, budget_ - kHostReserve - arena_->used()};
+  m.map[m.n_map++] = {Region::free, budget_ - outside() - arena_->used()};
 }
 
 std::optional<ReadRequest> Opening::next_request() {

@@ -51,6 +51,8 @@ class Opening {
   template <class Take>
   Status reserve(Take take);
   Error too_small(std::uint64_t arena_bytes) const;
+  /// Returns the bytes of the budget that are not the arena's.
+  std::uint64_t outside() const;
 
   Arena* arena_ = nullptr;
   Model* model_ = nullptr;

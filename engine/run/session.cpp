@@ -68,14 +68,14 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_si
   if (file_size < kHeaderSize) {
     return make_error(ErrorCode::truncated, "the file has {} bytes, less than a QSF header", file_size);
   }
-  const std::uint64_t budget = kHostReserve + memory.size();
+  const std::uint64_t reserve = kHostReserve + options.host_bytes, budget = reserve + memory.size();
   Arena arena(memory);
   const auto session = arena.take<Session>(1, Region::session);
   const auto impl = arena.take<Session::Impl>(1, Region::session);
   if (!session || !impl) {
     constexpr double kMiB = 1 << 20;
     return make_error(ErrorCode::budget_too_small, "any model needs at least {:.2f} MiB, and the budget is {:.2f} MiB",
-                      static_cast<double>(kHostReserve + arena.refused()) / kMiB + 0.005,
+                      static_cast<double>(reserve + arena.refused()) / kMiB + 0.005,
                       static_cast<double>(budget) / kMiB);
   }
   Session::Impl& s = impl->front();

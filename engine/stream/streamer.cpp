@@ -81,7 +81,7 @@ std::uint64_t segment_buffer_bytes(const FileTables& tables, std::uint32_t segme
 }
 
 Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-                      std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck,
+                      std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, Checks checks,
                       std::span<const std::byte> mapped) {
   if (plan.ring_slots > kMaxSlots) {
     return make_error(ErrorCode::bad_argument, "a ring of {} slots is more than the {} that are possible",
@@ -89,7 +89,7 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   }
   tables_ = tables;
   schedule_ = schedule;
-  recheck_ = recheck;
+  checks_ = checks;
   in_block_ = (tables.header.flags & kFlagAligned) != 0 && plan.ring_slots != 0 ? kBlock - 1 : 0;
   QSF_TRY(arena.take(places_, tables.segments.size(), Region::tables));
   n_ring_ = std::min(plan.ring_slots * kPlacesOfSlot, kMaxSlots);
@@ -440,14 +440,14 @@ Status Streamer::unpack_at(std::span<std::byte> desk, std::uint32_t segment) {
   const std::span<std::byte> bytes(at, s.raw_size);
   const std::span<const std::byte> stored(this->stored(segment), s.stored_size);
   bool& checked = places_[segment].checked;
-  if (const std::uint32_t crc = checked ? s.crc : crc32(stored); crc != s.crc) {
+  if (const std::uint32_t crc = checked || checks_.vouched ? s.crc : crc32(stored); crc != s.crc) {
     return make_error(ErrorCode::bad_checksum,
                       "segment {} ({} bytes at {}) has CRC-32 {:08x}, not the {:08x} that the file states", segment,
                       s.stored_size, s.offset, crc, s.crc);
   }
   if (s.compression != Compression::none) QSF_TRY(decompress(s.compression, stored, bytes, desk));
   if (!checked) QSF_TRY(check_inline_headers(tables_.header, tables_.tensors, tables_.segments, segment, bytes));
-  checked = !recheck_;
+  checked = !checks_.recheck;
   const TensorEntry* matrix = matrix_of(tables_, segment);
   if (!needs_tiling(matrix)) return {};
   const Format& format = *find_format(matrix->format);

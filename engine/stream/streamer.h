@@ -51,13 +51,17 @@ struct Choice {
 /// same time.
 class Streamer {
  public:
+  /// The checks of a segment's bytes: at every read, not only at the first; and whether the host vouches for them, so
+  /// that checksums are not compared.
+  struct Checks {
+    bool recheck = false, vouched = false;
+  };
   /// `pinned`: whether each segment is pinned. If it is empty, vectors are, and all segments if there are no slots.
   /// `schedule`: the segments of a whole pass in order of use, each once, except one run of segments that occurs twice
   /// in the same order; it must outlive this object. `chosen`: ascending ranges of the schedule whose segments are used
-  /// only after choose(). With `recheck`, a segment's checksum is checked at every read, not only at the first.
-  /// `mapped`: as in OpenOptions. Fails with bad_argument above kMaxSlots slots, or out_of_memory.
+  /// only after choose(). `mapped`: as in OpenOptions. Fails with bad_argument above kMaxSlots slots, or out_of_memory.
   Status init(Arena& arena, const FileTables& tables, const Plan& plan, std::span<const bool> pinned,
-              std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, bool recheck,
+              std::span<const std::uint32_t> schedule, std::span<const ScheduleRange> chosen, Checks checks,
               std::span<const std::byte> mapped = {});
 
   enum class Use : std::uint8_t { in_order, lookup };
@@ -175,7 +179,8 @@ class Streamer {
   std::uint32_t held_ = kNone;
   std::uint32_t attempt_ = 0;  // recover() calls so far
   std::atomic<std::uint32_t> in_flight_{0};
-  bool recheck_ = false, failed_ = false;
+  bool failed_ = false;
+  Checks checks_;
   std::uint32_t in_block_ = 0;  // kBlock - 1 if ring buffers are whole blocks, for aligned files; else 0
   std::uint64_t bytes_requested_ = 0, chosen_bytes_requested_ = 0;
   std::atomic_flag keeping_;  // lets only the first failure write error_, until recover()

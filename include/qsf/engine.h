@@ -56,7 +56,11 @@ struct OpenOptions {
   /// whose time grows with a text. Any thread or signal handler may set it at any time.
   const std::atomic<bool>* cancel = nullptr;
   Observe observe = Observe::nothing;
-  ObservedRoom observed_room;  // required for Observe::products
+  /// Whether the host computes the file's bytes and checks them itself. Checksums of segments are then not compared,
+  /// because the tables may not have them yet.
+  bool vouched = false;
+  std::uint32_t host_bytes = 0;  // of the budget, taken by the host in addition to kHostReserve
+  ObservedRoom observed_room;    // required for Observe::products
   Workers workers;
 };
 

@@ -55,7 +55,7 @@ class Slots {
     plan.slot_bytes = plan.chosen_slot_bytes = align_up(plan.slot_bytes);
     pinned_.reset(new bool[file_.segments.size()]());
     const std::span<const bool> pinned(pinned_.get(), file_.segments.size());
-    EXPECT_TRUE(streamer_.init(arena_, tables, plan, pinned, schedule_, chosen_, false));
+    EXPECT_TRUE(streamer_.init(arena_, tables, plan, pinned, schedule_, chosen_, {}));
   }
 
   const std::vector<std::uint32_t>& layer(std::uint32_t i) const { return layers_[i]; }
