@@ -47,6 +47,21 @@ std::string shown(std::string_view address) {
 }  // namespace
 
 bool is_url(std::string_view where) { return begins(where, kHttp) || begins(where, kHttps); }
+bool is_hub(std::string_view where) { return where.starts_with("hf:"); }
+
+bool same_origin(std::string_view a, std::string_view b) {
+  const auto origin = [](std::string_view url) {
+    const std::size_t host = url.find("://") + 3, end = std::min(url.find_first_of("/?#", host), url.size());
+    const std::size_t user = url.substr(0, end).rfind('@');
+    std::string out(url.substr(0, host));
+    out += url.substr(user == url.npos || user < host ? host : user + 1);
+    out.resize(out.size() - (url.size() - end));
+    std::ranges::transform(out, out.begin(), lower);
+    return out;
+  };
+  return is_url(a) && is_url(b) && origin(a) == origin(b);
+}
+
 bool is_https(std::string_view where) { return begins(where, kHttps); }
 
 std::string without_secrets(std::string_view text) {

@@ -8,6 +8,12 @@ namespace qsf {
 
 /// Whether this is an http(s) URL, in letters of either case, and not a path.
 bool is_url(std::string_view where);
+/// Whether this is an address in the Hugging Face Hub: "hf:owner/name".
+bool is_hub(std::string_view where);
+/// Whether this is an address of a model on a server: either of both.
+inline bool is_address(std::string_view where) { return is_url(where) || is_hub(where); }
+/// Whether two URLs have the same scheme, host and port.
+bool same_origin(std::string_view a, std::string_view b);
 /// Whether this is a URL with an encrypted connection.
 bool is_https(std::string_view where);
 

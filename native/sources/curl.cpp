@@ -35,7 +35,8 @@ Loaded load() {
   decltype(&::curl_global_init) global_init = nullptr;
   const bool complete =
       find(library, "curl_global_init", global_init) && find(library, "curl_easy_init", c.easy_init) &&
-      find(library, "curl_easy_setopt", c.easy_setopt) && find(library, "curl_easy_cleanup", c.easy_cleanup) &&
+      find(library, "curl_easy_setopt", c.easy_setopt) && find(library, "curl_easy_getinfo", c.easy_getinfo) &&
+      find(library, "curl_easy_perform", c.easy_perform) && find(library, "curl_easy_cleanup", c.easy_cleanup) &&
       find(library, "curl_easy_strerror", c.easy_strerror) && find(library, "curl_slist_append", c.slist_append) &&
       find(library, "curl_slist_free_all", c.slist_free_all) && find(library, "curl_multi_init", c.multi_init) &&
       find(library, "curl_multi_add_handle", c.multi_add_handle) &&

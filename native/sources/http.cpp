@@ -147,9 +147,23 @@ Result<void*> open(const std::string& where, const SourceOptions& options, std::
   return static_cast<void*>(http.release());
 }
 
+std::string identity(void* state) {
+  const HttpIdentity& known = static_cast<Http*>(state)->server.identity;
+  return known.etag + "\n" + known.last_modified + "\n" + std::to_string(known.size);
+}
+
 }  // namespace
 
 extern const SourceKind kHttpSource;
-const SourceKind kHttpSource{"http", true, open, submit, reap, cancel, close};
+const SourceKind kHttpSource{
+    .name = "http",
+    .url = true,
+    .open = open,
+    .submit = submit,
+    .reap = reap,
+    .cancel = cancel,
+    .close = close,
+    .identity = identity,
+};
 
 }  // namespace qsf

@@ -55,6 +55,18 @@ bool HttpTransfer::open(HttpShared& server) {
          set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall.count())) && set(CURLOPT_USERAGENT, "qsf");
 }
 
+/// Sets the address of the next attempt. A token goes to the origin of the first address only: curl sends none to
+/// those that it redirects to, and none is given to it for an address that a redirection has led to.
+void HttpTransfer::take_address() {
+  const Curl& c = *server_->curl;
+  directly_ = !server_->direct.empty();
+  const std::string& token = server_->options.token;
+  const bool named = !token.empty() && (!directly_ || same_origin(server_->url, server_->direct));
+  c.easy_setopt(easy_, CURLOPT_URL, (directly_ ? server_->direct : server_->url).c_str());
+  c.easy_setopt(easy_, CURLOPT_HTTPAUTH, named ? CURLAUTH_BEARER : CURLAUTH_BASIC);
+  c.easy_setopt(easy_, CURLOPT_XOAUTH2_BEARER, named ? token.c_str() : nullptr);
+}
+
 bool HttpTransfer::add(const ReadRequest& request) {
   if (n_ == parts_.size()) return false;
   if (n_ > 0 && (request.offset != offset_ + left_ || left_ + request.size > kMaxBytes)) return false;
@@ -88,6 +100,7 @@ void HttpTransfer::attempt() {
   std::snprintf(range, sizeof range, "%llu-%llu", static_cast<unsigned long long>(offset_),
                 static_cast<unsigned long long>(offset_ + left_ - 1));
   c.easy_setopt(easy_, CURLOPT_RANGE, range);
+  take_address();
   if (server_->headers != nullptr) c.easy_setopt(easy_, CURLOPT_HTTPHEADER, server_->headers);
   answer_ = {};
   judged_ = {};
@@ -182,11 +195,22 @@ void HttpTransfer::end_attempt(CURLcode code) {
   server_->curl->multi_remove_handle(server_->multi, easy_);
   state_ = State::idle;
   Judged judged = outcome(code);
+  // The address that a redirection leads to may hold for some minutes.
+  const bool expired = directly_ && answer_.status >= 400 && answer_.status < 500 && judged.verdict == Verdict::refuse;
+  if (expired) {
+    server_->direct.clear();
+    judged.verdict = Verdict::retry;
+  }
   if (judged.verdict == Verdict::refuse) return fail(judged.error);
+  if (judged.verdict == Verdict::take && !directly_) {
+    char* at = nullptr;
+    const bool known = server_->curl->easy_getinfo(easy_, CURLINFO_EFFECTIVE_URL, &at) == CURLE_OK && at != nullptr;
+    if (known && server_->url != at) server_->direct = at;
+  }
   const bool whole = judged.verdict == Verdict::take;  // all announced bytes, which may be fewer than requested
   const bool slow = too_slow();
   const bool progress = offset_ != first_ && !slow;
-  const std::uint32_t counts = code == CURLE_OPERATION_TIMEDOUT ? (server_->options.attempts + 1) / 2 : 1;
+  const std::uint32_t counts = expired ? 1 : code == CURLE_OPERATION_TIMEDOUT ? (server_->options.attempts + 1) / 2 : 1;
   failures_ = (progress ? 0 : failures_) + (progress && whole ? 0 : counts);
   if (left_ == 0 || (whole && progress)) return attempt();
   if (slow) {
@@ -213,6 +237,7 @@ bool HttpTransfer::too_slow() {
 }
 
 void HttpTransfer::fail(const Error& reason) {
+  if (server_->options.status != nullptr) *server_->options.status = answer_.status;
   const Error error = reason.code == ErrorCode::cancelled
                           ? reason
                           : make_error(reason.code, "{} ({:.200})", reason.sentence, without_secrets(server_->url));

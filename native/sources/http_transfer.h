@@ -18,6 +18,7 @@ namespace qsf {
 /// The state that one source's transfers share. Belongs to the reaping thread once the source is open.
 struct HttpShared {
   std::string url;
+  std::string direct;  // where `url` has led to; empty: nowhere else, or not known
   SourceOptions options;
   const Curl* curl = nullptr;
   CURLM* multi = nullptr;
@@ -62,11 +63,13 @@ class HttpTransfer {
   Clock::time_point due() const { return due_; }
   /// Handles an attempt that libcurl has ended. Requests complete, or another attempt will follow.
   void end_attempt(CURLcode code);
-  /// Fails all requests that are not complete. Adds the address to the sentence, without its secrets.
+  /// Fails all requests that are not complete. Adds the address to the sentence, without its secrets. Sets
+  /// SourceOptions::status.
   void fail(const Error& reason);
 
  private:
   void attempt();
+  void take_address();
   void judge_once();
   void fill(std::span<const std::byte> bytes);
   void complete_filled();
@@ -94,6 +97,7 @@ class HttpTransfer {
   std::uint64_t discarded_ = 0;    // bytes of an error page
   std::uint32_t failures_ = 0;     // in a row without progress; a time-out counts as half of the allowed ones
   std::uint32_t attempts_ = 0;
+  bool directly_ = false;            // this attempt asks at HttpShared::direct
   Clock::time_point due_;            // when the next attempt may start
   Clock::time_point window_;         // the rate is measured from this time
   std::uint64_t window_offset_ = 0;  // and from this offset on

@@ -96,8 +96,14 @@ void IoThread::tell() {
   news_.notify_one();
 }
 
-void IoThread::settle(const Completion& done) {
+void IoThread::settle(const Completion& arrived) {
   const Clock::time_point begin = Clock::now();
+  Completion done = arrived;
+  if (!source_.finish(done)) {
+    unpacking_.fetch_add(seconds_since(begin));
+    if (source_.at_hand() != 0) pool_.call();
+    return;
+  }
   if (done.status) {
     // The session reports a failed check: its next step() ends with that error.
     (void)session_.complete(done.ticket);

@@ -48,7 +48,7 @@ class IoThread {
   void run();
   void take_read(std::chrono::milliseconds at_most);
   bool settle_arrived();
-  void settle(const Completion& done);
+  void settle(const Completion& arrived);
   void tell();
 
   Session& session_;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "native/sources/address.h"
+#include "native/sources/http_text.h"
 #include "system/file.h"
 #include "system/memory.h"
 
@@ -58,6 +59,12 @@ const SourceKind* choose_kind(const std::string& where, const SourceOptions& opt
 
 std::span<const SourceKind* const> source_kinds() { return kKinds; }
 
+#ifndef QSF_HAVE_CURL
+Result<std::string> http_text(const std::string&, const SourceOptions&, std::uint64_t) {
+  return make_error(ErrorCode::unsupported_host, "this build reads files only: it was made without libcurl");
+}
+#endif
+
 Result<Source> Source::open(const std::string& where, const SourceOptions& options) {
   const bool chosen = options.kind.empty() && !is_url(where);
   const SourceKind* kind = chosen ? choose_kind(where, options) : find_kind(options.kind, is_url(where));
@@ -78,10 +85,11 @@ Result<Source> Source::open(const std::string& where, const SourceOptions& optio
     state = kind->open(where, options, size);
   }
   if (!state) return state.error();
-  return Source(kind, *state, size);
+  return of(*kind, *state, size, options);
 }
 
-Source::Source(Source&& other) noexcept : kind_(other.kind_), state_(other.state_), size_(other.size_) {
+Source::Source(Source&& other) noexcept
+    : kind_(other.kind_), state_(other.state_), size_(other.size_), leaves_finishing_(other.leaves_finishing_) {
   other.state_ = nullptr;
 }
 
@@ -99,8 +107,21 @@ std::size_t Source::submit(std::span<const ReadRequest> requests) {
 
 std::size_t Source::reap(std::span<Completion> out, std::chrono::milliseconds timeout) {
   const std::size_t n = kind_->reap(state_, out, timeout);
-  under_way_.fetch_sub(n, std::memory_order_release);
-  return n;
+  std::size_t kept = 0, finished = 0;
+  for (Completion& done : out.first(n)) {
+    const bool whole = done.job == Completion::kFinished || (!leaves_finishing_ && kind_->finish(state_, done));
+    if (whole) ++finished;
+    if (whole || leaves_finishing_) out[kept++] = done;
+  }
+  under_way_.fetch_sub(finished, std::memory_order_release);
+  return kept;
+}
+
+bool Source::finish(Completion& done) {
+  if (done.job == Completion::kFinished) return true;
+  if (!kind_->finish(state_, done)) return false;
+  under_way_.fetch_sub(1, std::memory_order_release);
+  return true;
 }
 
 Helped Source::read_cached(Completion& out) {

@@ -1,5 +1,5 @@
 // The source of a model's bytes: requests go in, completions come out. A kind of source is one SourceKind: a row in
-// source.cpp's table and nothing else.
+// source.cpp's table and nothing else. native/made/ has sources over other sources.
 //
 // A source has one submitting and one reaping thread, which may be the same. A request's memory belongs to the source
 // from submit() until reap() has returned its completion, and to the caller otherwise.
@@ -22,8 +22,13 @@ namespace qsf {
 struct SourceOptions {
   std::string_view kind;     // one of source_kinds(); empty: http for a URL, otherwise by choose_kind()
   std::uint64_t beside = 0;  // bytes of memory that the page cache cannot have: the model's budget
-  /// The caller reads requests that are at_hand() by read_cached() whenever it waits; threads of the source do not.
+  /// The caller reads requests that are at_hand() by read_cached() whenever it waits, and passes completions to
+  /// finish(); threads of the source do neither.
   bool helped = false;
+  std::string_view
+      quant_type;  // of the matrices of a model that is no .qsf file, as qsf-convert has it; empty: its own
+  /// The folder that keeps the fronts of such models; empty: none is kept.
+  std::string_view cache;
   // http only
   std::uint32_t attempts = 6;                      // in a row without progress before the error is final
   std::chrono::milliseconds first_wait{250};       // before the second attempt; doubled for each further one
@@ -32,6 +37,8 @@ struct SourceOptions {
   std::chrono::seconds stall{20};                  // time below the least rate, after which the attempt has failed
   std::uint32_t least_rate = 1000;                 // bytes per second; a lower rate is no progress
   bool leave_https = false;                        // follow a server that leads from https to http
+  std::string token;                               // sent to the origin of the address as a bearer's; empty: none
+  std::uint32_t* status = nullptr;                 // set to the status of a server that refuses
   std::atomic<std::uint64_t>* received = nullptr;  // counts the arriving bytes; must outlive the source
 };
 
@@ -41,7 +48,10 @@ inline constexpr std::size_t kSourceDepth = 64;
 /// The outcome of a request.
 struct Completion {
   std::uint32_t ticket = 0;
-  Status status;  // io_error, network_error, http_status, no_ranges, truncated, file_changed or cancelled
+  Status status;  // io_error, network_error, http_status, no_ranges, truncated, file_changed or cancelled; see finish()
+  std::uint32_t job = kFinished;  // of the source: what finish() has to do
+
+  static constexpr std::uint32_t kFinished = ~0u;
 };
 using Completions = Ring<Completion, kSourceDepth>;
 
@@ -66,6 +76,10 @@ struct SourceKind {
   /// May be nullptr. As in Source.
   std::span<const std::byte> (*mapped)(void* state) = nullptr;
   Status (*intact)(void* state) = nullptr;
+  bool (*finish)(void* state, Completion& done) = nullptr;
+  std::string (*identity)(void* state) = nullptr;
+  std::uint64_t (*memory)(void* state) = nullptr;
+  bool makes = false;  // computes the file and checks it: OpenOptions::vouched
 };
 /// Returns all kinds, in the order of the table.
 std::span<const SourceKind* const> source_kinds();
@@ -76,6 +90,10 @@ class Source {
   /// `where` is a path or an http(s) URL. Errors: io_error, network_error, http_status, no_ranges, truncated (an empty
   /// file), unsupported_host (no libcurl), bad_argument (a kind that does not fit).
   static Result<Source> open(const std::string& where, const SourceOptions& options);
+  /// Takes the state that a kind outside the table has made.
+  static Source of(const SourceKind& kind, void* state, std::uint64_t size, const SourceOptions& options) {
+    return Source(&kind, state, size, options.helped);
+  }
   /// Must precede the first submit().
   Source(Source&& other) noexcept;
   Source& operator=(Source&&) = delete;
@@ -109,16 +127,27 @@ class Source {
   /// Returns truncated once after parts of mapped() were lost and read as zeros: results since the last call may be
   /// wrong. The file is then mapped again. Must be called while nothing is computed.
   Status intact();
+  /// Any thread. Makes the requested bytes of those that have arrived. With SourceOptions::helped it must be called for
+  /// every completion of reap() before the bytes are used; otherwise reap() calls it. Returns false if more must be
+  /// read first: the request is then not complete, and reap() will return it again. May change the status to any error
+  /// of the model's files.
+  bool finish(Completion& done);
+  /// Returns a text that differs for another content of the same address; empty for files. Reaping thread.
+  std::string identity() const { return kind_->identity == nullptr ? std::string() : kind_->identity(state_); }
+  /// Returns the bytes of memory that the source holds in addition to those of other kinds.
+  std::uint64_t memory() const { return kind_->memory == nullptr ? 0 : kind_->memory(state_); }
   /// Any thread, not a signal handler. Cancels for good: requests under way and later ones complete with `cancelled`,
   /// unless their bytes have arrived, and must still be reaped before their memory is used again.
   void cancel();
 
  private:
-  Source(const SourceKind* kind, void* state, std::uint64_t size) : kind_(kind), state_(state), size_(size) {}
+  Source(const SourceKind* kind, void* state, std::uint64_t size, bool helped)
+      : kind_(kind), state_(state), size_(size), leaves_finishing_(helped && kind->finish != nullptr) {}
 
   const SourceKind* kind_;
   void* state_;
   std::uint64_t size_;
+  bool leaves_finishing_;
   std::atomic<std::size_t> under_way_{0};
 };
 

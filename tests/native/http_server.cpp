@@ -87,6 +87,14 @@ void HttpServer::set_ranges(bool ranges) {
   const std::lock_guard lock(mutex_);
   ranges_ = ranges;
 }
+void HttpServer::set_files(std::map<std::string, std::vector<std::byte>> files) {
+  const std::lock_guard lock(mutex_);
+  files_ = std::make_shared<const std::map<std::string, std::vector<std::byte>>>(std::move(files));
+}
+void HttpServer::set_reply(std::function<std::optional<std::string>(const HttpRequest&)> reply) {
+  const std::lock_guard lock(mutex_);
+  reply_ = std::move(reply);
+}
 void HttpServer::set_fault(std::function<Fault(const HttpRequest&)> fault) {
   const std::lock_guard lock(mutex_);
   fault_ = std::move(fault);
@@ -124,6 +132,9 @@ void HttpServer::serve(int socket, int connection) {
     HttpRequest request;
     request.connection = connection;
     request.if_range = header(head, "If-Range");
+    request.authorization = header(head, "Authorization");
+    const std::size_t path = head.find(' ') + 1;
+    request.path = head.substr(path, head.find(' ', path) - path);
     unsigned long long first = 0, last = 0;
     if (std::sscanf(header(head, "Range").c_str(), "bytes=%llu-%llu", &first, &last) == 2) {
       request.has_range = true;
@@ -146,15 +157,26 @@ bool HttpServer::answer(int socket, const HttpRequest& request) {
   std::string etag;
   bool ranges = false;
   std::function<Fault(const HttpRequest&)> ask;
+  std::function<std::optional<std::string>(const HttpRequest&)> reply;
+  std::shared_ptr<const std::map<std::string, std::vector<std::byte>>> files;
   {
     const std::lock_guard lock(mutex_);
     held = content_;
+    reply = reply_;
+    files = files_;
     etag = etag_;
     ranges = ranges_;
     ask = fault_;
   }
+  const std::optional<std::string> replied = reply ? reply(request) : std::nullopt;
+  if (replied) return send_text(socket, *replied);
   const Fault fault = ask ? ask(request) : Fault::none;
-  const std::vector<std::byte>& content = *held;
+  const auto file = files ? files->find(request.path.substr(0, request.path.find('?')))
+                          : std::map<std::string, std::vector<std::byte>>::const_iterator();
+  if (files && file == files->end()) {
+    return send_text(socket, "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone");
+  }
+  const std::vector<std::byte>& content = files ? file->second : *held;
   const std::uint64_t total = content.size();
   const std::string tag = etag.empty() ? "" : "ETag: " + etag + "\r\n";
   switch (fault) {

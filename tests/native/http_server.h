@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +21,8 @@ struct HttpRequest {
   bool has_range = false;
   std::uint64_t first = 0, last = 0;
   std::string if_range;
+  std::string path;           // with its query
+  std::string authorization;  // the header's value
 };
 
 enum class Fault {
@@ -44,12 +48,17 @@ class HttpServer {
  public:
   explicit HttpServer(std::vector<std::byte> content);
   ~HttpServer();
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/model.qsf"; }
+  std::string origin() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string url() const { return origin() + "/model.qsf"; }
 
   // Set these before the requests they are for.
   void set_content(std::vector<std::byte> content, const std::string& etag);
   void set_etag(const std::string& etag);
   void set_ranges(bool ranges);
+  /// Serves these by their paths, in place of the content.
+  void set_files(std::map<std::string, std::vector<std::byte>> files);
+  /// Asked for every request: a whole answer, or nothing.
+  void set_reply(std::function<std::optional<std::string>(const HttpRequest&)> reply);
   /// Asked for every request; called on the server's threads.
   void set_fault(std::function<Fault(const HttpRequest&)> fault);
 
@@ -65,6 +74,8 @@ class HttpServer {
   std::shared_ptr<const std::vector<std::byte>> content_;
   std::string etag_ = "\"v1\"";
   bool ranges_ = true;
+  std::shared_ptr<const std::map<std::string, std::vector<std::byte>>> files_;
+  std::function<std::optional<std::string>(const HttpRequest&)> reply_;
   std::function<Fault(const HttpRequest&)> fault_;
   std::vector<HttpRequest> requests_;
   std::vector<int> sockets_;
