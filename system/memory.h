@@ -23,6 +23,9 @@ std::uint64_t memory_room();
 /// Returns the largest resident memory of this process so far, in bytes; 0 if the system does not report it.
 std::uint64_t peak_resident_bytes();
 
+/// Returns memory that was allocated and freed to the system, as far as whole pages are free.
+void give_back_heap();
+
 /// Releases the pages of code and constants of every loaded library. They are unchanged pages of files and are loaded
 /// again when used, so that code which ran only at start stays out of memory.
 void drop_code_pages();

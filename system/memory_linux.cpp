@@ -1,4 +1,7 @@
 #include <link.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -96,6 +99,12 @@ std::uint64_t peak_resident_bytes() {
     std::fclose(file);
   }
   return kilobytes * 1024;
+}
+
+void give_back_heap() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 void drop_code_pages() {

@@ -27,6 +27,8 @@ std::uint64_t peak_resident_bytes() {
   return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) : 0;  // bytes here
 }
 
+void give_back_heap() {}
+
 void drop_code_pages() {}
 
 }  // namespace qsf

@@ -32,6 +32,8 @@ std::uint64_t peak_resident_bytes() {
 }
 
 // Pages of code leave the working set by themselves if memory is short, and no call releases those of one range.
+void give_back_heap() {}
+
 void drop_code_pages() {}
 
 }  // namespace qsf

@@ -40,16 +40,17 @@ Pages::~Pages() {
 Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
                                          const std::atomic<bool>& cancel) {
   bool planned = false;
-  if (options.budget > kHostReserve) {
-    Result<std::unique_ptr<Host>> host = try_open(model, options, cancel, planned);
-    if (host || planned || host.error().code != ErrorCode::budget_too_small) return host;
-  }
-  return find_budget(model, options, cancel);
+  SourceOptions finding = options.source;
+  finding.beside = options.budget;
+  QSF_LET(found, find_model(model, finding));
+  Result<std::unique_ptr<Host>> host = try_open(found, options, cancel, planned);
+  if (host || planned || host.error().code != ErrorCode::budget_too_small) return host;
+  return find_budget(found, options, cancel);
 }
 
 /// Returns the refusal of a budget without room for the tables that a plan needs. It names a budget that would do,
 /// found by trying.
-Error Host::find_budget(const std::string& model, const HostOptions& options, const std::atomic<bool>& cancel) {
+Error Host::find_budget(const FoundModel& found, const HostOptions& options, const std::atomic<bool>& cancel) {
   HostOptions trial = options;
   trial.threads = 1;
   trial.deepen = trial.expect = false;
@@ -57,7 +58,7 @@ Error Host::find_budget(const std::string& model, const HostOptions& options, co
   const auto refusal = [&](std::uint64_t budget) {
     bool planned = false;
     trial.budget = budget;
-    const Result<std::unique_ptr<Host>> host = try_open(model, trial, cancel, planned);
+    const Result<std::unique_ptr<Host>> host = try_open(found, trial, cancel, planned);
     return host ? Error() : host.error();
   };
   std::uint64_t refused = options.budget, enough = std::max(options.budget, kHostReserve);
@@ -77,7 +78,7 @@ Error Host::find_budget(const std::string& model, const HostOptions& options, co
 }
 
 /// Sets `planned` if a refusal of the budget is the plan's, which names a budget that would do.
-Result<std::unique_ptr<Host>> Host::try_open(const std::string& model, const HostOptions& options,
+Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const HostOptions& options,
                                              const std::atomic<bool>& cancel, bool& planned) {
   const Clock::time_point begin = Clock::now();
   SourceOptions reading = options.source;
@@ -85,9 +86,13 @@ Result<std::unique_ptr<Host>> Host::try_open(const std::string& model, const Hos
   // If a core is to spare, a thread of the source copies ahead. Otherwise it would only take time from the computing
   // threads.
   reading.helped = (options.threads != 0 ? options.threads : usable_cores()) >= usable_cores();
-  Result<Source> source = Source::open(model, reading);
+  Result<Source> source = open_source(found, reading);
   if (!source) return source.error();
-  Result<Pages> pages = Pages::take(options.budget - kHostReserve);
+  const auto host_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(source->memory(), UINT32_MAX));
+  if (options.budget <= kHostReserve + host_bytes) {
+    return make_error(ErrorCode::budget_too_small, "no room for an arena");
+  }
+  Result<Pages> pages = Pages::take(options.budget - kHostReserve - host_bytes);
   if (!pages) return pages.error();
   std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
   OpenOptions open = options.open;
@@ -95,6 +100,9 @@ Result<std::unique_ptr<Host>> Host::try_open(const std::string& model, const Hos
   open.cancel = &cancel;
   if (!open.stream_all) open.mapped = host->source_.mapped();
   open.watched = host->source_.kind().url;
+  open.vouched = host->source_.kind().makes;
+  open.host_bytes = host_bytes;
+  host->found_ = found;
   QSF_TRY(host->measure(options, open));
   const Result<Session*> session = open_session(host->pages_.bytes(), host->source_.size(), open);
   if (!session) return session.error();
@@ -107,7 +115,7 @@ Result<std::unique_ptr<Host>> Host::try_open(const std::string& model, const Hos
     again.deepen = false;
     again.expect = true;
     host.reset();
-    return try_open(model, again, cancel, planned);
+    return try_open(found, again, cancel, planned);
   }
   planned = host->session_->stats().weight_bytes != 0;  // counted right before the plan is made
   if (!step) return step.error();

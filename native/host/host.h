@@ -14,6 +14,7 @@
 
 #include "native/host/kernel_speeds.h"
 #include "native/host/speed.h"
+#include "native/made/open_model.h"
 #include "native/sources/io_thread.h"
 #include "native/sources/source.h"
 #include "qsf/engine.h"
@@ -35,7 +36,7 @@ struct HostOptions {
   bool deepen = true;                 // deepen the ring if reads past the page cache take long
   KernelSpeeds* kernels = nullptr;    // use the fastest kernels for products, and measure those that are not settled
   SourceOptions source;
-  OpenOptions open;  // the host sets workers, cancel, mapped and watched
+  OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched and host_bytes
 };
 
 /// The time of a host, in seconds.
@@ -79,6 +80,10 @@ class Host {
   bool measured_kernels() const { return measured_kernels_; }
   /// Returns the seconds that opening took.
   double open_seconds() const { return open_seconds_; }
+  /// Returns the model if it is no .qsf file; null if it is one.
+  MadeModel* made() const { return found_.made.get(); }
+  /// Returns sentences on what was chosen, on the model, and on types that change.
+  const std::vector<std::string>& notes() const { return found_.notes; }
 
   /// Steps until there is something to report: logits, token, embedding, done or ready. Fails with the session's error,
   /// or with `cancelled` soon after the flag is set; the session can then be stopped and used again.
@@ -97,13 +102,14 @@ class Host {
     if (options.pin) pin_to_cores(pool_.handles());
   }
 
-  static Result<std::unique_ptr<Host>> try_open(const std::string& model, const HostOptions& options,
+  static Result<std::unique_ptr<Host>> try_open(const FoundModel& found, const HostOptions& options,
                                                 const std::atomic<bool>& cancel, bool& planned);
-  static Error find_budget(const std::string& model, const HostOptions& options, const std::atomic<bool>& cancel);
+  static Error find_budget(const FoundModel& found, const HostOptions& options, const std::atomic<bool>& cancel);
   Result<Step> step();
   Status measure(const HostOptions& options, OpenOptions& open);
   Status measure_rates(const HostOptions& options, std::span<const FormatShare> formats, OpenOptions& open);
 
+  FoundModel found_;
   Pages pages_;
   Source source_;
   ThreadPool pool_;

@@ -55,7 +55,9 @@ class Reads {
       return;
     }
     const std::size_t n = source_.reap(done_, std::chrono::seconds(1));
-    for (const Completion& c : std::span(done_).first(n)) settle(c);
+    for (Completion& c : std::span(done_).first(n)) {
+      if (source_.finish(c)) settle(c);
+    }
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "native/made/open_model.h"
 #include "native/sources/address.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
@@ -91,7 +92,10 @@ bool is_digest(std::string_view text) {
 
 Status check_digest(const std::string& model, const std::string& digest, const SourceOptions& options,
                     const std::atomic<bool>& cancel) {
-  QSF_LET(source, Source::open(model, options));
+  QSF_LET(located, locate_model(model, options));
+  SourceOptions reading = options;
+  reading.token = located.token;
+  QSF_LET(source, Source::open(located.where, reading));
   Parts parts(source, cancel);
   const Result<Sha256Digest> found = parts.digest();
   source.cancel();  // after an error others are under way, which write to the memory of the parts

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -80,7 +81,7 @@ struct Outputs {
 
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
-  if (!o.model.empty() && !is_url(o.model)) inputs.push_back(o.model);
+  if (!o.model.empty() && !is_address(o.model)) inputs.push_back(o.model);
   for (const std::string& file :
        {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file, o.tools_file}) {
     if (!file.empty()) inputs.push_back(file);
@@ -88,8 +89,9 @@ std::vector<std::string> inputs_of(const Options& o) {
   return inputs;
 }
 
-Status open_outputs(const Options& o, Outputs& out) {
-  const std::vector<std::string> inputs = inputs_of(o);
+Status open_outputs(const Options& o, const Host& host, Outputs& out) {
+  std::vector<std::string> inputs = inputs_of(o);
+  if (host.made() != nullptr) std::ranges::move(host.made()->paths(), std::back_inserter(inputs));
   const auto open = [&](const std::string& path, std::optional<OutputFile>& to) -> Status {
     if (path.empty()) return {};
     Result<OutputFile> file = OutputFile::create(path, inputs);
@@ -106,11 +108,18 @@ Status open_outputs(const Options& o, Outputs& out) {
   return {};
 }
 
+/// Returns the hash of the model's tables. The checksums of a made file that are not known are computed first.
+Result<std::string> model_hash(Host& host) {
+  if (host.made() == nullptr) return std::string(host.session().model_hash());
+  return host.made()->hash(cancelled());
+}
+
 template <class Made>
 Status finish_outputs(const Options& o, Host& host, const Made& made, Outputs& out) {
   if (out.logits) QSF_TRY(out.logits->commit());
   if (!out.receipt) return {};
-  const std::string receipt = receipt_of(o, host, made);
+  QSF_LET(hash, model_hash(host));
+  const std::string receipt = receipt_of(o, host, made, hash);
   QSF_TRY(out.receipt->write(std::as_bytes(std::span(receipt))));
   return out.receipt->commit();
 }
@@ -119,7 +128,7 @@ Status finish_outputs(const Options& o, Host& host, const Made& made, Outputs& o
 int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerParts* parts, chat::Guide* guide,
              Progress* progress) {
   Outputs outputs;
-  if (const Status opened = open_outputs(o, outputs); !opened) return fail(opened.error());
+  if (const Status opened = open_outputs(o, host, outputs); !opened) return fail(opened.error());
   const auto begun = [progress] {
     if (progress != nullptr) progress->end();
   };
@@ -152,7 +161,7 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerPar
 
 int run_perplexity(const Options& o, Host& host, Measured& measured, Progress* progress) {
   Outputs outputs;
-  if (const Status opened = open_outputs(o, outputs); !opened) return fail(opened.error());
+  if (const Status opened = open_outputs(o, host, outputs); !opened) return fail(opened.error());
   if (progress != nullptr) progress->end();
   const Result<Perplexity> made = measure_perplexity(o, host, measured, outputs.logits ? &*outputs.logits : nullptr);
   if (!made) return fail(made.error());
@@ -239,7 +248,7 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
   const Stats s = host.session().stats();
   if (o.verbose) print_setting(stderr, o, host);
   if (o.memory_map) print_memory_map(o.generates() ? stderr : stdout, host);
-  if (is_url(o.model) && o.generates()) note_watched_experts(host.session());
+  if (is_address(o.model) && o.generates()) note_watched_experts(host.session());
   const bool refused = measured && !measured->context_asked && s.max_seq_len > s.model_seq_len;  // by run_perplexity()
   if (!s.warning.empty() && !refused) note(s.warning);
   if (!o.render_file.empty()) return render(o, &host.session());
@@ -302,7 +311,7 @@ int run(int argc, char** argv) {
   std::atomic<std::uint64_t> received{0};
   o.host.source.received = &received;
   std::optional<Progress> progress;
-  if (is_url(o.model)) progress.emplace(o.model, received, o.verbose);
+  if (is_address(o.model)) progress.emplace(o.model, received, o.verbose);
   if (!o.sha256.empty()) {
     const Status same = check_digest(o.model, o.sha256, o.host.source, cancelled());
     if (!same && progress) progress->end();
@@ -324,6 +333,7 @@ int run(int argc, char** argv) {
     const Status kept = write_kernel_speeds(kernel_file, kernels);
     if (!kept && o.verbose) note(kept.error().sentence);
   }
+  for (const std::string& sentence : (*opened)->notes()) note(printable(sentence));
   catch_signals();
   return run_opened(o, **opened, measured, progress ? &*progress : nullptr);
 }

@@ -14,12 +14,15 @@
 #include "native/run/sampling_options.h"
 #include "native/sources/address.h"
 #include "qsf/base/utf8.h"
+#include "qsf/formats/format.h"
+#include "system/file.h"
 #include "system/program.h"
 
 namespace qsf::run {
 namespace {
 
 constexpr std::uint32_t kMaxThreads = 1024;
+constexpr std::string_view kUsualCache = "~/.cache/qsf/fronts", kNoCache = "none";
 constexpr double kMiB = 1 << 20;
 
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
@@ -61,6 +64,19 @@ std::vector<std::string_view> source_names() {
     if (!kind->url) names.push_back(kind->name);
   }
   return names;
+}
+
+std::vector<std::string_view> format_names() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
+}
+
+/// Returns the folder of fronts: a given one, or the usual one. Empty for none.
+std::string cache_of(const std::string& given) {
+  if (!given.empty()) return given == kNoCache ? "" : given;
+  const std::string folder = sys::cache_folder();
+  return folder.empty() ? "" : folder + "/qsf/fronts";
 }
 
 bool contains(const std::vector<std::string_view>& names, std::string_view name) {
@@ -160,18 +176,22 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     if (!utf8::is_valid(argument)) return "--template-arg takes UTF-8, not '" + argument + "'";
   }
   if (o.model.empty() && (!renders || o.template_file.empty())) {
-    return renders ? "--render needs MODEL or --chat-template" : "MODEL is needed: a .qsf file, or its http(s) URL";
+    return renders ? "--render needs MODEL or --chat-template"
+                   : "MODEL is needed: a .qsf file or its http(s) URL, a GGUF file, or a Hugging Face directory";
   }
   if (!o.sha256.empty() && !is_digest(o.sha256)) return "--sha256 takes 64 hexadecimal digits, not '" + o.sha256 + "'";
   if (o.isa.empty()) o.isa = isa_from_environment();
   if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
     return "there is no instruction set '" + o.isa + "' here, only " + joined(instruction_sets());
   }
+  if (!o.quant_type.empty() && !contains(format_names(), o.quant_type)) {
+    return "there is no type '" + o.quant_type + "', only " + joined(format_names());
+  }
   if (!o.source.empty()) {
     if (!contains(source_names(), o.source)) {
       return "there is no source '" + o.source + "', only " + joined(source_names());
     }
-    if (is_url(o.model)) return "--source is for files, and the model is a URL";
+    if (is_address(o.model)) return "--source is for files, and the model is on a server";
   }
   if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
   const bool text = o.prompt || !o.prompt_file.empty();
@@ -223,6 +243,18 @@ struct Words {
 class Table {
  public:
   Table(CLI::App& app, Options& options, Words& words) : app_(app), o_(options), w_(words) {}
+
+  /// The options of models that are no .qsf files.
+  void conversion() {
+    choice(text("--quant-type", o_.quant_type,
+                "The format of all matrices of a model that is no .qsf file; else its own, or 8bit for float weights",
+                "TYPE"),
+           format_names());
+    text("--cache", o_.cache,
+         "A folder that keeps what was made of such models' tokenizers and settings; else " + std::string(kUsualCache) +
+             "; " + std::string(kNoCache) + ": none",
+         "DIR");
+  }
 
   void generation() {
     begin("Generation");
@@ -363,7 +395,10 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   app.option_defaults()->always_capture_default();
   app.allow_windows_style_options(false);  // so that a path may begin with a slash everywhere
   app.option_defaults()->group("Model");
-  app.add_option("-m,--model,MODEL", o.model, "A .qsf file, or its http(s) URL")->type_name("FILE");
+  app.add_option(
+         "-m,--model,MODEL", o.model,
+         "A .qsf file, its http(s) URL, or any model that qsf-convert reads: a GGUF file, a Hugging Face directory")
+      ->type_name("FILE");
   app.add_option("--sha256", o.sha256, "What the model's bytes must have as SHA-256; they are read once more for it")
       ->type_name("HEX");
   // Texts follow the model only with --embed.
@@ -371,6 +406,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     app.add_option("TEXT", o.texts, "A text to embed")->default_str("");
   }
   Table table(app, o, words);
+  table.conversion();
   table.generation();
   table.conversations();
   table.memory();
@@ -413,6 +449,9 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   o.host.open.isa = o.isa;
   o.host.open.all_logits = (!o.logits_file.empty() && !o.embed) || !o.perplexity_file.empty();
   o.host.source.kind = o.source;
+  o.host.source.quant_type = o.quant_type;
+  o.cache = cache_of(o.cache);
+  o.host.source.cache = o.cache;
   o.host.expect = o.memory_map || o.verbose || o.bench;
   return std::nullopt;
 }

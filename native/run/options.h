@@ -15,9 +15,10 @@ namespace qsf::run {
 struct Options {
   std::string model;
   HostOptions host;
-  std::string isa, source;  // the texts that host.open.isa and host.source.kind view
-  std::string kernel_file;  // as given
-  std::string sha256;       // of the model's bytes, in hexadecimal; empty if it is not checked
+  std::string isa, source;        // the texts that host.open.isa and host.source.kind view
+  std::string kernel_file;        // as given
+  std::string quant_type, cache;  // the texts that host.source.quant_type and cache view
+  std::string sha256;             // of the model's bytes, in hexadecimal; empty if it is not checked
 
   std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open
   std::string prompt_file;

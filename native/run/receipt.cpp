@@ -60,17 +60,16 @@ Json sampler_of(const SamplerOptions& options) {
 }
 
 /// Returns the first fields of every receipt.
-Json setting_of(const Options& options, Host& host) {
+Json setting_of(const Options& options, Host& host, const std::string& hash) {
   const Session& session = host.session();
   const Stats s = session.stats();
-  return {
-      {"program", "qsf-run " QSF_VERSION},
-      {"model", {{"file", without_secrets(options.model)}, {"bytes", s.model_bytes}, {"hash", session.model_hash()}}},
-      {"isa", s.isa},
-      {"token_kernels", chosen_kernels_of(host, Batch::one)},
-      {"prompt_kernels", chosen_kernels_of(host, Batch::many)},
-      {"threads", host.threads()},
-      {"source", host.source().kind().name}};
+  return {{"program", "qsf-run " QSF_VERSION},
+          {"model", {{"file", without_secrets(options.model)}, {"bytes", s.model_bytes}, {"hash", hash}}},
+          {"isa", s.isa},
+          {"token_kernels", chosen_kernels_of(host, Batch::one)},
+          {"prompt_kernels", chosen_kernels_of(host, Batch::many)},
+          {"threads", host.threads()},
+          {"source", host.source().kind().name}};
 }
 
 /// Returns the receipt with the last fields of every receipt.
@@ -91,8 +90,8 @@ std::string finished(Json receipt, Host& host, const Json& work) {
 
 }  // namespace
 
-std::string receipt_of(const Options& options, Host& host, const Generation& g) {
-  Json receipt = setting_of(options, host);
+std::string receipt_of(const Options& options, Host& host, const Generation& g, const std::string& hash) {
+  Json receipt = setting_of(options, host, hash);
   receipt.update({{"sampler", sampler_of(options.sampling())},
                   {"prompt_tokens", g.prompt_ids},
                   {"generated_tokens", g.generated_ids},
@@ -102,8 +101,8 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g) 
   return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
 }
 
-std::string receipt_of(const Options& options, Host& host, const Perplexity& p) {
-  Json receipt = setting_of(options, host);
+std::string receipt_of(const Options& options, Host& host, const Perplexity& p, const std::string& hash) {
+  Json receipt = setting_of(options, host, hash);
   receipt.update({{"text_file", options.perplexity_file},
                   {"window", p.window},
                   {"windows", p.windows},

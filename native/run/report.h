@@ -17,8 +17,9 @@ void print_setting(std::FILE* to, const Options& options, Host& host);
 void print_speed(std::FILE* to, const Generation& generation, Host& host);
 
 /// Returns JSON of a run; docs/reference/cli.md describes the fields.
-std::string receipt_of(const Options& options, Host& host, const Generation& generation);
-std::string receipt_of(const Options& options, Host& host, const Perplexity& perplexity);
+/// `hash` is the model's.
+std::string receipt_of(const Options& options, Host& host, const Generation& generation, const std::string& hash);
+std::string receipt_of(const Options& options, Host& host, const Perplexity& perplexity, const std::string& hash);
 /// Prints the figures, one on each line.
 void print_perplexity(std::FILE* to, const Perplexity& perplexity);
 

@@ -62,8 +62,12 @@ TEST(Programs, NothingIsAllocatedAfterOpening) {
   const Ran made =
       run({program("qsf-convert"), source_dir() + "/tests/data/qwen3-moe", experts, "--quant-type", "f16"});
   ASSERT_EQ(made.code, 0) << made.err;
+  const std::string gguf = dir / "q4_0.gguf";
+  const Ran written = run({program("qsf-convert"), source_dir() + "/models/stories", gguf, "--quant-type", "q4_0"});
+  ASSERT_EQ(written.code, 0) << written.err;
   // In MiB, the first of which is too little for all weights.
-  for (const auto& [model, least] : {std::pair(stories("8bit", "lz4"), "4"), std::pair(experts, "3")}) {
+  for (const auto& [model, least] :
+       {std::pair(stories("8bit", "lz4"), "4"), std::pair(experts, "3"), std::pair(gguf, "4")}) {
     const Ran ran = run({program("no_alloc_test"), model, least, "32"});
     EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   }

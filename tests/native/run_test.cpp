@@ -161,8 +161,18 @@ TEST(Run, TellsWhereWeightsAre) {
   EXPECT_GT(used, 4);
 }
 
+/// models/stories as a GGUF of this type.
+std::string stories_gguf(const TempDir& dir, const std::string& type) {
+  const std::string path = dir / (type + ".gguf");
+  const Ran ran = run({program("qsf-convert"), source_dir() + "/models/stories", path, "--quant-type", type});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return path;
+}
+
 TEST(Run, StaysInsideItsBudget) {
   HttpServer server(read_bytes(stories("8bit")));
+  const TempDir dir;
+  const std::string gguf = stories_gguf(dir, "q8_0"), cache = dir / "fronts";
   const std::string ids = joined(kPrompts.at(0).at("fed_ids").get<Ids>());
   struct Case {
     std::string model;
@@ -178,6 +188,11 @@ TEST(Run, StaysInsideItsBudget) {
       {stories("8bit"), 200, {}},
       {stories("f32"), 12, {"--threads", "8"}},
       {stories("f32"), 24, {"--source", "mmap"}},
+      {gguf, 4.4, {"--cache", "none"}},
+      {gguf, 4.4, {"--cache", cache}},
+      {gguf, 4.4, {"--cache", cache, "--source", "uring"}},
+      {source_dir() + "/models/stories", 4.3, {"--cache", "none"}},
+      {source_dir() + "/models/stories", 12, {"--cache", cache, "--quant-type", "f32", "--threads", "8"}},
   };
   for (const Case& c : cases) {
     std::vector<std::string> arguments{"--tokens",           ids, "--max-tokens", "100", "--ignore-eos", "--ram-budget",

@@ -23,7 +23,8 @@ const ofNative = declaredBy('native/CMakeLists.txt', 'qsf_native_room');
 const hosts = new Map([
   ['threads', new Set(['threads'])],
   ['system', new Set(['system'])],
-  ['native', new Set(['native', 'threads', 'system'])],
+  // Made files are the converter's.
+  ['native', new Set(['native', 'converter', 'threads', 'system'])],
   ['wasm', new Set(['wasm', 'threads'])],
   // Calibration runs the model as a host does.
   ['converter', new Set(['converter', 'native', 'threads', 'system'])],
@@ -139,6 +140,19 @@ describe('the converter', () => {
     const rooms = new Map<string, Set<string>>(ofConverter);
     expect(rooms.get('readers')).not.toContain('write');
     expect(rooms.get('write')).not.toContain('readers');
+  });
+
+  it('is included by one room of the hosts, which knows none of its writers', () => {
+    const names = ofConverter.map(([name]) => name);
+    const making = names.slice(0, names.indexOf('made') + 1);
+    const ofHosts = includes().filter(
+      ({ path, target }) => path.startsWith('native/') && target.startsWith('converter/'),
+    );
+    expect(ofHosts.length).toBeGreaterThan(3);
+    const wrong = ofHosts.filter(
+      ({ path, target }) => !path.startsWith('native/made/') || !making.includes(target.split('/')[1] ?? ''),
+    );
+    expect(wrong.map(({ path, line }) => `${path}: ${line}`)).toEqual([]);
   });
 });
 

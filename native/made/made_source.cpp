@@ -1,0 +1,490 @@
+#include "native/made/made_source.h"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "native/sources/clock.h"
+#include "native/sources/refused_memory.h"
+#include "native/sources/ring.h"
+#include "qsf/base/try.h"
+
+namespace qsf {
+namespace {
+
+using convert::MadeFile;
+using std::chrono::milliseconds;
+
+// Bytes of a step that are staged: from files, and from servers, whose answers take as long as many bytes.
+constexpr std::uint64_t kStageOfFile = 256u << 10, kStageOfServer = 1u << 20;
+constexpr std::uint32_t kStages = 2;  // steps that stage bytes at a time: one arrives while the other is converted
+constexpr milliseconds kTurn{5};      // longest wait for one thing while others may happen
+constexpr std::uint32_t kNone = ~0u;
+
+/// A request. Its slot belongs to the thread that finishes it, from the arrival of the last run until then.
+struct Job {
+  ReadRequest request;
+  std::uint32_t segment = kNone;  // none: bytes that are not a whole segment
+  MadeFile::Step step;
+  bool planned = false;            // the step is the one to do
+  std::vector<std::byte*> into;    // of each run of the step
+  std::vector<StagedRun> staged;   // of the step
+  std::uint32_t stage = kNone;     // index in stages_
+  std::size_t sent = 0, left = 0;  // runs that the inner source has got; runs that have not arrived
+  Status status;
+
+  std::span<std::byte> raw() const { return {request.into, request.size}; }
+};
+
+/// The state of the kind. The inner sources are submitted to under the mutex, and reaped by the reaping thread.
+class Made {
+ public:
+  Made(std::shared_ptr<MadeModel> model, std::vector<Source> inners);
+
+  void submit(std::span<const ReadRequest> requests);
+  std::size_t reap(std::span<Completion> out, milliseconds timeout);
+  void cancel();
+  Helped read_cached(Completion& out);
+  std::size_t at_hand() const;
+  Status intact();
+  bool finish(Completion& done);
+  std::uint64_t memory() const;
+
+ private:
+  using Slots = Ring<std::uint8_t, kSourceDepth>;
+
+  std::uint32_t segment_at(const ReadRequest& request) const;
+  std::size_t under_way() const;
+  void begin_waiting();
+  bool begin(std::uint8_t slot);
+  bool begin_step(std::uint8_t slot);
+  void send();
+  bool arrived(const Completion& run);
+  void leave_out(std::uint8_t slot);
+  void give_up();
+  Status make_step(std::uint8_t slot);
+  Status make_whole(Job& job);
+  Status make_range(std::uint64_t offset, std::span<std::byte> out);
+  void free(std::uint8_t slot);
+  FilePlan::Room take_room();
+  void give_room(FilePlan::Room room);
+
+  std::shared_ptr<MadeModel> model_;
+  MadeFile& file_;
+  const FilePlan& plan_;
+  std::vector<Source> inners_;
+  const std::uint64_t stage_;  // bytes
+  std::mutex mutex_;           // guards all members below
+  std::condition_variable news_;
+  std::array<Job, kSourceDepth> jobs_;
+  Slots free_, waiting_, sending_;  // waiting_: for memory to stage bytes; sending_: with runs to submit
+  Slots arrived_, whole_;           // arrived_: to be finished; whole_: to be made by the reaping thread
+  std::array<std::vector<std::byte>, kStages> stages_;
+  Ring<std::uint8_t, kStages> free_stages_;
+  std::vector<FilePlan::Room> rooms_;
+  bool cancelled_ = false;
+};
+
+Error cancelled() { return make_error(ErrorCode::cancelled, "reading was cancelled"); }
+
+Made::Made(std::shared_ptr<MadeModel> model, std::vector<Source> inners)
+    : model_(std::move(model)),
+      file_(model_->file()),
+      plan_(file_.plan()),
+      inners_(std::move(inners)),
+      stage_(inners_[0].kind().url ? kStageOfServer : kStageOfFile) {
+  for (std::size_t i = 0; i < jobs_.size(); ++i) free_.push(static_cast<std::uint8_t>(i));
+  for (std::uint8_t i = 0; i < kStages; ++i) free_stages_.push(i);
+  rooms_.reserve(kSourceDepth);
+}
+
+std::size_t Made::at_hand() const {
+  std::size_t n = 0;
+  for (const Source& inner : inners_) n += inner.at_hand();
+  return n;
+}
+
+Status Made::intact() {
+  Status first;
+  for (Source& inner : inners_) {
+    const Status status = inner.intact();
+    if (first && !status) first = status;
+  }
+  return first;
+}
+
+std::size_t Made::under_way() const {
+  std::size_t n = 0;
+  for (const Source& inner : inners_) n += inner.under_way();
+  return n;
+}
+
+std::uint64_t Made::memory() const {
+  constexpr std::uint64_t kThreads = 4;  // that make segments at a time
+  constexpr std::uint64_t kCopies = 3;   // of staged bytes, while they are converted
+  constexpr std::uint64_t kWhole =
+      10u << 20;  // of rows that may come from anywhere: a window, and what it is made from
+  const std::uint64_t staged = file_.least_staged() == 0 ? 0 : std::max(stage_, file_.least_staged());
+  return model_->memory() + kStages * (1 + kCopies) * staged + kThreads * plan_.room_bytes() +
+         (file_.reads_anywhere() ? kWhole : 0) + sizeof(Made);
+}
+
+/// Returns the segment that the request wants wholly.
+std::uint32_t Made::segment_at(const ReadRequest& request) const {
+  const std::span<const SegmentEntry> segments = plan_.segments();
+  const auto at = std::ranges::lower_bound(segments, request.offset, {}, &SegmentEntry::offset);
+  const bool whole = at != segments.end() && at->offset == request.offset && at->raw_size == request.size;
+  return whole ? static_cast<std::uint32_t>(at - segments.begin()) : kNone;
+}
+
+void Made::submit(std::span<const ReadRequest> requests) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const ReadRequest& request : requests) {
+      const std::uint8_t slot = free_.front();
+      free_.pop();
+      Job& job = jobs_[slot];
+      job.request = request;
+      job.segment = segment_at(request);
+      job.step.parts.clear();
+      job.planned = false;
+      job.status = {};
+      waiting_.push(slot);
+    }
+    begin_waiting();
+  }
+  news_.notify_one();
+}
+
+/// Begins the jobs that there is memory for, in order.
+void Made::begin_waiting() {
+  while (!waiting_.empty() && begin(waiting_.front())) waiting_.pop();
+  send();
+}
+
+/// Returns false if a job has to wait for memory that others stage in. A job for which the system refuses memory ends.
+bool Made::begin(std::uint8_t slot) {
+  Job& job = jobs_[slot];
+  if (job.segment == kNone) {
+    whole_.push(slot);
+    return true;
+  }
+  bool begun = true;
+  const Status memory = with_memory([&] {
+    if (!job.planned) file_.next_step(job.segment, stage_, job.step);
+    job.planned = true;
+    begun = begin_step(slot);
+  });
+  if (memory) return begun;
+  job.status = memory;
+  arrived_.push(slot);
+  return true;
+}
+
+bool Made::begin_step(std::uint8_t slot) {
+  Job& job = jobs_[slot];
+  if (job.step.anywhere) {
+    whole_.push(slot);
+    return true;
+  }
+  if (job.step.staged != 0 && job.stage == kNone) {
+    if (free_stages_.empty()) return false;
+    job.stage = free_stages_.front();
+    free_stages_.pop();
+  }
+  if (job.step.staged != 0) stages_[job.stage].resize(std::max(stages_[job.stage].size(), job.step.staged));
+  std::byte* stage = job.step.staged != 0 ? stages_[job.stage].data() : nullptr;
+  job.into.clear();
+  job.staged.clear();
+  for (const MadeFile::Part& part : job.step.parts) {
+    std::byte* at = part.from == RowsFrom::stored ? job.request.into + part.at : stage;
+    for (const InputRun& run : std::span(job.step.runs).subspan(part.first_run, part.n_runs)) {
+      job.into.push_back(at);
+      if (part.from != RowsFrom::stored) job.staged.push_back({run.input, run.offset, {at, run.size}});
+      at += run.size;
+    }
+    if (part.from != RowsFrom::stored) stage = at;
+  }
+  job.sent = 0;
+  job.left = job.step.runs.size();
+  (job.left == 0 ? arrived_ : sending_).push(slot);
+  return true;
+}
+
+/// Submits runs as far as the inner sources take them.
+void Made::send() {
+  for (; !sending_.empty(); sending_.pop()) {
+    Job& job = jobs_[sending_.front()];
+    for (; job.sent < job.step.runs.size(); ++job.sent) {
+      const InputRun& run = job.step.runs[job.sent];
+      const MadeModel::Place place = model_->place_of(run.input);
+      Source& inner = inners_[place.source];
+      if (inner.room() == 0) return;
+      ReadRequest request;
+      request.offset = place.begin + run.offset;
+      request.size = static_cast<std::uint32_t>(run.size);
+      request.ticket = sending_.front();
+      request.into = job.into[job.sent];
+      inner.submit({&request, 1});
+    }
+  }
+}
+
+/// Takes a run of a job. Returns whether it was the last.
+bool Made::arrived(const Completion& run) {
+  Job& job = jobs_[run.ticket];
+  --job.left;
+  if (!run.status && job.status) job.status = run.status;
+  if (!job.status) leave_out(static_cast<std::uint8_t>(run.ticket));
+  return job.left == 0;
+}
+
+/// Leaves out the runs of a job that were not submitted.
+void Made::leave_out(std::uint8_t slot) {
+  Job& job = jobs_[slot];
+  job.left -= job.step.runs.size() - job.sent;
+  job.sent = job.step.runs.size();
+  for (std::size_t n = sending_.size(); n > 0; --n) {
+    const std::uint8_t each = sending_.front();
+    sending_.pop();
+    if (each != slot) sending_.push(each);
+  }
+}
+
+/// Ends the jobs of which no run is under way.
+void Made::give_up() {
+  for (Slots* const slots : {&waiting_, &whole_}) {
+    for (; !slots->empty(); slots->pop()) {
+      jobs_[slots->front()].status = cancelled();
+      arrived_.push(slots->front());
+    }
+  }
+  while (!sending_.empty()) {
+    const std::uint8_t slot = sending_.front();
+    jobs_[slot].status = cancelled();
+    leave_out(slot);
+    if (jobs_[slot].left == 0) arrived_.push(slot);
+  }
+}
+
+std::size_t Made::reap(std::span<Completion> out, milliseconds timeout) {
+  const Clock::time_point end = Clock::now() + timeout;
+  std::array<Completion, kSourceDepth> runs;
+  std::unique_lock lock(mutex_);
+  for (std::size_t n = 0;;) {
+    if (cancelled_) give_up();
+    for (; n < out.size() && !arrived_.empty(); arrived_.pop()) {
+      const std::uint8_t slot = arrived_.front();
+      out[n++] = {jobs_[slot].request.ticket, jobs_[slot].status, slot};
+    }
+    if (n != 0) return n;
+    if (!whole_.empty()) {
+      const std::uint8_t slot = whole_.front();
+      whole_.pop();
+      lock.unlock();
+      Status status;
+      const Status memory = with_memory([&] { status = make_whole(jobs_[slot]); });
+      out[0] = {jobs_[slot].request.ticket, memory ? status : memory};
+      lock.lock();
+      free(slot);
+      return 1;
+    }
+    const Clock::time_point now = Clock::now();
+    if (under_way() == 0) {
+      if (cancelled_ || now >= end) return 0;
+      news_.wait_until(lock, std::min(end, now + std::chrono::hours(1)));
+      continue;
+    }
+    const auto most = std::clamp(std::chrono::ceil<milliseconds>(end - now), milliseconds(0), kTurn);
+    for (Source& inner : inners_) {
+      if (inner.under_way() == 0) continue;
+      lock.unlock();
+      const std::size_t n_runs = inner.reap(runs, most);
+      lock.lock();
+      for (const Completion& run : std::span(runs).first(n_runs)) {
+        if (arrived(run)) arrived_.push(static_cast<std::uint8_t>(run.ticket));
+      }
+    }
+    send();
+    if (arrived_.empty() && whole_.empty() && Clock::now() >= end) return 0;
+  }
+}
+
+void Made::cancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  }
+  for (Source& inner : inners_) inner.cancel();
+  news_.notify_one();
+}
+
+Helped Made::read_cached(Completion& out) {
+  Completion run;
+  Helped helped = Helped::nothing;
+  for (std::size_t i = 0; i < inners_.size() && helped == Helped::nothing; ++i) helped = inners_[i].read_cached(run);
+  if (helped != Helped::last) return helped;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool whole = arrived(run);
+    send();
+    if (!whole) return Helped::some;
+  }
+  const auto slot = static_cast<std::uint8_t>(run.ticket);
+  Completion done{jobs_[slot].request.ticket, jobs_[slot].status, slot};
+  if (!finish(done)) return Helped::some;
+  out = {done.ticket, done.status};
+  return Helped::last;
+}
+
+bool Made::finish(Completion& done) {
+  const auto slot = static_cast<std::uint8_t>(done.job);
+  Job& job = jobs_[slot];
+  if (done.status) {
+    const Status memory = with_memory([&] { done.status = make_step(slot); });
+    if (!memory) done.status = memory;
+    model_->staged().remove(slot);
+  }
+  bool goes_on = false;
+  {
+    const std::lock_guard lock(mutex_);
+    goes_on = done.status && !job.step.last && !cancelled_;
+    if (done.status && !job.step.last && cancelled_) done.status = cancelled();
+    if (goes_on) {
+      // At once, because others may wait for the memory that this job has.
+      job.planned = false;
+      if (!begin(slot)) waiting_.push(slot);
+      send();
+    } else {
+      free(slot);
+    }
+  }
+  news_.notify_one();
+  return !goes_on;
+}
+
+void Made::free(std::uint8_t slot) {
+  Job& job = jobs_[slot];
+  if (job.stage != kNone) free_stages_.push(static_cast<std::uint8_t>(job.stage));
+  job.stage = kNone;
+  free_.push(slot);
+  begin_waiting();
+}
+
+Status Made::make_step(std::uint8_t slot) {
+  Job& job = jobs_[slot];
+  std::uint32_t last = kNone;
+  for (const InputRun& run : job.step.runs) {
+    if (run.input != std::exchange(last, run.input)) QSF_TRY(model_->unchanged(run.input));
+  }
+  FilePlan::Room room = take_room();
+  model_->staged().offer(slot, job.staged);
+  Status status = file_.make(job.segment, job.step, job.raw(), room);
+  give_room(std::move(room));
+  if (status && job.step.last) status = file_.seal(job.segment, job.raw());
+  return status;
+}
+
+/// Makes a segment some of whose rows may come from anywhere, or any other bytes. The reaping thread.
+Status Made::make_whole(Job& job) {
+  const ReadRequest& r = job.request;
+  if (job.segment == kNone) {
+    QSF_TRY(check_range(r, plan_.size()));
+    QSF_TRY(make_range(r.offset, job.raw()));
+    return model_->unchanged();
+  }
+  FilePlan::Room room = take_room();
+  Status status = model_->make_whole(job.segment, job.raw(), room);
+  give_room(std::move(room));
+  if (status) status = model_->unchanged();
+  return status ? file_.seal(job.segment, job.raw()) : status;
+}
+
+Status Made::make_range(std::uint64_t offset, std::span<std::byte> out) {
+  if (offset < plan_.front_size()) {
+    const std::size_t n = std::min<std::uint64_t>(plan_.front_size() - offset, out.size());
+    QSF_TRY(model_->read_front(offset, out.first(n)));
+    offset += n;
+    out = out.subspan(n);
+  }
+  FilePlan::Room room = take_room();
+  const std::span<const SegmentEntry> segments = plan_.segments();
+  auto segment = std::ranges::upper_bound(segments, offset, {}, &SegmentEntry::offset);
+  if (segment != segments.begin()) --segment;
+  Status status;
+  for (; status && !out.empty(); ++segment) {
+    const auto gap = segment->offset > offset ? segment->offset - offset : 0;
+    const std::size_t zeros = std::min<std::uint64_t>(gap, out.size());
+    std::ranges::fill(out.first(zeros), std::byte{0});
+    offset += zeros;
+    out = out.subspan(zeros);
+    const std::uint64_t within = offset - std::min(offset, segment->offset);
+    if (out.empty() || within >= segment->raw_size) continue;
+    const std::size_t n = std::min<std::uint64_t>(segment->raw_size - within, out.size());
+    status = plan_.read(static_cast<std::uint32_t>(segment - segments.begin()), within, out.first(n), room);
+    offset += n;
+    out = out.subspan(n);
+  }
+  give_room(std::move(room));
+  return status;
+}
+
+FilePlan::Room Made::take_room() {
+  const std::lock_guard lock(mutex_);
+  if (rooms_.empty()) return {};
+  FilePlan::Room room = std::move(rooms_.back());
+  rooms_.pop_back();
+  return room;
+}
+
+void Made::give_room(FilePlan::Room room) {
+  const std::lock_guard lock(mutex_);
+  rooms_.push_back(std::move(room));
+}
+
+Made& made_of(void* state) { return *static_cast<Made*>(state); }
+
+/// Returns the kind over an inner kind, with its name and properties.
+const SourceKind& kind_over(const SourceKind& inner) {
+  static std::deque<SourceKind> kinds;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto known = std::ranges::find_if(kinds, [&](const SourceKind& kind) {
+    return kind.name == inner.name && kind.past_cache == inner.past_cache && kind.url == inner.url;
+  });
+  if (known != kinds.end()) return *known;
+  SourceKind kind{
+      .name = inner.name,
+      .url = inner.url,
+      .open = nullptr,
+      .submit = [](void* state, std::span<const ReadRequest> requests) { made_of(state).submit(requests); },
+      .reap = [](void* state, std::span<Completion> out,
+                 milliseconds timeout) { return made_of(state).reap(out, timeout); },
+      .cancel = [](void* state) { made_of(state).cancel(); },
+      .close = [](void* state) { delete static_cast<Made*>(state); },
+      .read_cached = [](void* state, Completion& out) { return made_of(state).read_cached(out); },
+      .at_hand = [](void* state) { return made_of(state).at_hand(); },
+      .past_cache = inner.past_cache,
+      .intact = [](void* state) { return made_of(state).intact(); },
+      .finish = [](void* state, Completion& done) { return made_of(state).finish(done); },
+      .memory = [](void* state) { return made_of(state).memory(); },
+      .makes = true,
+  };
+  return kinds.emplace_back(kind);
+}
+
+}  // namespace
+
+Result<Source> open_made(std::shared_ptr<MadeModel> model, const SourceOptions& options) {
+  QSF_TRY(model->refresh());
+  QSF_LET(inners, model->open_sources(options));
+  const SourceKind& kind = kind_over(inners[0].kind());
+  const std::uint64_t size = model->file().plan().size();
+  return Source::of(kind, new Made(std::move(model), std::move(inners)), size, options);
+}
+
+}  // namespace qsf
