@@ -328,11 +328,15 @@ Helped Made::read_cached(Completion& out) {
   Helped helped = Helped::nothing;
   for (std::size_t i = 0; i < inners_.size() && helped == Helped::nothing; ++i) helped = inners_[i].read_cached(run);
   if (helped != Helped::last) return helped;
+  bool whole = false;
   {
     const std::lock_guard lock(mutex_);
-    const bool whole = arrived(run);
+    whole = arrived(run);
     send();
-    if (!whole) return Helped::some;
+  }
+  if (!whole) {
+    news_.notify_one();  // the reaping thread may have seen that nothing was under way
+    return Helped::some;
   }
   const auto slot = static_cast<std::uint8_t>(run.ticket);
   Completion done{jobs_[slot].request.ticket, jobs_[slot].status, slot};

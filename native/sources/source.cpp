@@ -110,7 +110,10 @@ std::size_t Source::reap(std::span<Completion> out, std::chrono::milliseconds ti
   std::size_t kept = 0, finished = 0;
   for (Completion& done : out.first(n)) {
     const bool whole = done.job == Completion::kFinished || (!leaves_finishing_ && kind_->finish(state_, done));
-    if (whole) ++finished;
+    if (whole) {
+      done.job = Completion::kFinished;
+      ++finished;
+    }
     if (whole || leaves_finishing_) out[kept++] = done;
   }
   under_way_.fetch_sub(finished, std::memory_order_release);
@@ -120,6 +123,7 @@ std::size_t Source::reap(std::span<Completion> out, std::chrono::milliseconds ti
 bool Source::finish(Completion& done) {
   if (done.job == Completion::kFinished) return true;
   if (!kind_->finish(state_, done)) return false;
+  done.job = Completion::kFinished;
   under_way_.fetch_sub(1, std::memory_order_release);
   return true;
 }
