@@ -17,6 +17,7 @@
 #include "native/source_reads.h"
 #include "native/temp.h"
 #include "tests/support/error_of.h"
+#include "tests/support/gguf.h"
 #include "tests/support/paths.h"
 
 namespace qsf::test {
@@ -150,20 +151,29 @@ TEST(MadeSource, EveryKindGivesTheFilesBytes) {
 
 TEST(MadeSource, DividedFilesAreRead) {
   const TempDir dir;
-  convert_to(kStories, dir / "m.gguf", "q8_0");
-  // A directory with several files of weights.
-  const std::string sharded = source_dir() + "/../shared/data/derived/stories260K-hf-bf16-sharded";
-  if (!fs::exists(sharded)) return;
-  convert_to(sharded, dir / "m.qsf");
-  const std::vector<std::byte> file = read_bytes(dir / "m.qsf");
-  const Result<std::shared_ptr<MadeModel>> model = MadeModel::open(sharded, {});
-  ASSERT_TRUE(model && *model);
-  for (const bool helped : {false, true}) {
-    SourceOptions options;
-    options.helped = helped;
-    Result<Source> source = open_made(*model, options);
-    ASSERT_TRUE(source);
-    expect_segments(*source, (*model)->file().plan(), file);
+  const std::vector<GgufWriter> parts = GgufWriter::of(read_bytes(kData + "gguf/llama.gguf")).parts(3);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    write_bytes(dir / ("m-0000" + std::to_string(i + 1) + "-of-00003.gguf"), parts[i].file());
+  }
+  // Any part stands for all; a directory with several files of weights.
+  for (const auto& [from, same] : std::initializer_list<std::pair<std::string, std::string>>{
+           {dir / "m-00001-of-00003.gguf", kData + "gguf/llama.gguf"},
+           {dir / "m-00003-of-00003.gguf", kData + "gguf/llama.gguf"},
+           {kData + "qwen3", kData + "qwen3"}}) {
+    SCOPED_TRACE(from);
+    convert_to(same, dir / "m.qsf");
+    const std::vector<std::byte> file = read_bytes(dir / "m.qsf");
+    const Result<std::shared_ptr<MadeModel>> model = MadeModel::open(from, {});
+    ASSERT_TRUE(model) << model.error().sentence;
+    ASSERT_TRUE(*model);
+    EXPECT_GE((*model)->paths().size(), 3u);
+    for (const bool helped : {false, true}) {
+      SourceOptions options;
+      options.helped = helped;
+      Result<Source> source = open_made(*model, options);
+      ASSERT_TRUE(source);
+      expect_segments(*source, (*model)->file().plan(), file);
+    }
   }
 }
 

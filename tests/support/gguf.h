@@ -135,6 +135,41 @@ class GgufWriter {
     return out;
   }
 
+  /// Returns the writer of a sound file with the usual alignment.
+  static GgufWriter of(const Bytes& file) {
+    GgufWriter out;
+    std::size_t at = 8;
+    const auto n_tensors = get<std::uint64_t>(file, at), n_values = get<std::uint64_t>(file, at);
+    const std::size_t begin = at;
+    for (std::uint64_t i = 0; i < n_values; ++i) {
+      skip_text(file, at);
+      const auto type = get<std::uint32_t>(file, at);
+      skip_value(file, at, type);
+    }
+    out.values_.assign(file.begin() + offset(begin), file.begin() + offset(at));
+    out.n_values_ = n_values;
+    std::vector<std::uint64_t> offsets;
+    for (std::uint64_t i = 0; i < n_tensors; ++i) {
+      Tensor tensor;
+      const auto length = get<std::uint64_t>(file, at);
+      tensor.name.assign(reinterpret_cast<const char*>(file.data() + at), length);
+      at += length;
+      tensor.shape.resize(get<std::uint32_t>(file, at));
+      for (std::uint64_t& extent : tensor.shape) extent = get<std::uint64_t>(file, at);
+      tensor.type = get<GgmlType>(file, at);
+      offsets.push_back(get<std::uint64_t>(file, at));
+      out.tensors_.push_back(std::move(tensor));
+    }
+    const std::uint64_t data = aligned(at);
+    offsets.push_back(file.size() - data);
+    for (std::size_t i = 0; i < n_tensors; ++i) {  // with its padding
+      out.tensors_[i].size = offsets[i + 1] - offsets[i];
+      out.tensors_[i].data.assign(file.begin() + offset(data + offsets[i]),
+                                  file.begin() + offset(data + offsets[i + 1]));
+    }
+    return out;
+  }
+
   static std::uint64_t aligned(std::uint64_t size) {
     return (size + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
   }
@@ -143,11 +178,35 @@ class GgufWriter {
   static constexpr std::uint32_t kText = 8, kArray = 9;
   struct Tensor {
     std::string name;
-    GgmlType type;
+    GgmlType type = GgmlType::f32;
     std::vector<std::uint64_t> shape;
-    std::uint64_t size;
+    std::uint64_t size = 0;
     Bytes data;
   };
+
+  static std::ptrdiff_t offset(std::uint64_t at) { return static_cast<std::ptrdiff_t>(at); }
+  template <class T>
+  static T get(const Bytes& from, std::size_t& at) {
+    T value;
+    std::memcpy(&value, from.data() + at, sizeof value);
+    at += sizeof value;
+    return value;
+  }
+  static void skip_text(const Bytes& file, std::size_t& at) {
+    const auto length = get<std::uint64_t>(file, at);
+    at += length;
+  }
+  static void skip_value(const Bytes& file, std::size_t& at, std::uint32_t type) {
+    constexpr std::size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    if (type == kText) {
+      skip_text(file, at);
+    } else if (type == kArray) {
+      const auto of_each = get<std::uint32_t>(file, at);
+      for (auto n = get<std::uint64_t>(file, at); n > 0; --n) skip_value(file, at, of_each);
+    } else {
+      at += kSizes[type];
+    }
+  }
 
   void key(const std::string& name, std::uint32_t type) {
     put_text(values_, name);
