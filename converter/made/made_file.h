@@ -72,7 +72,7 @@ class MadeFile {
   void next_step(std::uint32_t segment, std::uint64_t most, Step& step) const;
   /// Returns the most bytes that a step stages which is asked to stage none.
   std::uint64_t least_staged() const { return least_staged_; }
-  /// Makes a whole segment and reads what it needs, in place of steps one of which may read anything. One thread at a
+  /// Makes a whole segment and reads its rows, in place of steps one of which may read anything. One thread at a
   /// time.
   Status make_whole(std::uint32_t segment, std::span<std::byte> raw, FilePlan::Room& room) const {
     return plan_.read(segment, 0, raw, room);
