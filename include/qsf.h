@@ -44,9 +44,9 @@ void qsf_config_free(QSFConfig*);
 
 /* Engine lifecycle */
 
-/* Opens a model by a path, an http(s) URL, or hf:OWNER/NAME[/FILE][@REVISION]: a .qsf file, or a GGUF file, Hugging Face
- * directory or other model that qsf-convert reads, as it is. A server does not see the text, except by the experts that
- * are read if the budget does not hold all of a mixture. The config (NULL: the default) is copied. The environment
+/* Opens a model by a path, an http(s) URL, or hf:OWNER/NAME[/FILE][@REVISION]: a .qsf file, or a GGUF file, Hugging
+ * Face directory or other model that qsf-convert reads, as it is. A server does not see the text, except by the experts
+ * that are read if the budget does not hold all of a mixture. The config (NULL: the default) is copied. The environment
  * variable QSF_ISA names the instruction set; without it, the best is used. NULL on failure. */
 QSFEngine* qsf_load(const char* model_path, QSFConfig* config);
 /* Frees an engine; NULL is ignored. An engine whose callback is running stays: bad_state. */
