@@ -331,7 +331,7 @@ TEST(MadeModel, WhatIsNoModelIsRefusedAsBefore) {
        std::initializer_list<std::pair<const char*, ErrorCode>>{{"absent", ErrorCode::io_error},
                                                                 {"noise", ErrorCode::bad_magic},
                                                                 {"cut.gguf", ErrorCode::truncated},
-                                                                {"empty", ErrorCode::unsupported}}) {
+                                                                {"empty", ErrorCode::bad_input}}) {
     const Result<std::unique_ptr<Host>> host = open(dir / name, {}, cancel);
     ASSERT_FALSE(host) << name;
     EXPECT_EQ(host.error().code, code) << name << ": " << host.error().sentence;
