@@ -84,7 +84,7 @@ class CallReader {
     return written;
   }
 
-  /// Copies an object, or what a text with an object in it has.
+  /// Copies an object, or the one that a text contains.
   std::optional<Written> object_or_text() {
     in_.skip_blanks();
     if (in_.take("null")) {

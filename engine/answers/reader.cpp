@@ -131,7 +131,7 @@ void Reader::match(char c) {
   }
 }
 
-/// Takes the first byte of what was held back.
+/// Takes the first of the bytes that may begin a mark.
 char Reader::take_pending() {
   const char first = pending_[0];
   --n_pending_;

@@ -16,7 +16,7 @@
 namespace qsf::answers {
 
 /// Takes text in pieces of any size, and marks that are tokens. Gives parts to the sink of each call. Blanks next to
-/// marks belong to no part. What is no call in the end is text, with its marks.
+/// marks belong to no part. A body that ends as no call is text, with its marks.
 class Reader {
  public:
   /// The least memory.
@@ -33,7 +33,7 @@ class Reader {
   /// Whether a mark that came as a token has a meaning here. The bytes of one without a meaning are text.
   bool takes(std::size_t mark) const;
   void mark(std::size_t mark, const PartSink& sink);
-  /// Gives what was held back.
+  /// Gives the rest.
   void end(const PartSink& sink);
 
  private:

@@ -1,4 +1,4 @@
-// What is added to logits of single tokens: biases, and penalties on tokens of the context.
+// Numbers that are added to the logits of single tokens: biases, and penalties on tokens of the context.
 #include <algorithm>
 #include <limits>
 

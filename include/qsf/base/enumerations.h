@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-// Before the arrays below in every source: GCC for Windows places an array by what was defined before it.
+// Before the arrays below in every source: GCC for Windows places an array by the definitions before it.
 #include "qsf/base/kv_type.h"
 
 namespace qsf {
