@@ -15,11 +15,18 @@ namespace fs = std::filesystem;
 
 class LocalFile {
  public:
-  LocalFile(std::string path, int fd, const sys::FileInfo& info) : path_(std::move(path)), fd_(fd), info_(info) {}
+  explicit LocalFile(std::string path) : path_(std::move(path)) {}
   LocalFile(const LocalFile&) = delete;
   LocalFile& operator=(const LocalFile&) = delete;
-  ~LocalFile() { sys::close_file(fd_); }
+  ~LocalFile() {
+    if (fd_ >= 0) sys::close_file(fd_);
+  }
 
+  /// Returns false if the system refuses.
+  bool open() {
+    fd_ = sys::open_file(path_);
+    return fd_ >= 0 && sys::look(fd_, info_);
+  }
   std::uint64_t size() const { return info_.size; }
   const std::string& path() const { return path_; }
   const sys::FileInfo& info() const { return info_; }
@@ -47,7 +54,7 @@ class LocalFile {
 
  private:
   std::string path_;
-  int fd_;
+  int fd_ = -1;
   sys::FileInfo info_;
 };
 
@@ -63,15 +70,14 @@ Result<Input> LocalFiles::open(const std::string& path) {
   // The path is checked first, because opening a device can change its state.
   sys::FileInfo info;
   if (!sys::look(path, info)) return cannot_open(path);
-  if (info.kind != sys::FileKind::regular)
-    return make_error(ErrorCode::io_error, "{:.120} is not a regular file", path);
-  const int fd = sys::open_file(path);
-  if (fd < 0) return cannot_open(path);
-  if (!sys::look(fd, info) || info.kind != sys::FileKind::regular) {
-    sys::close_file(fd);
+  const auto file = std::make_shared<LocalFile>(path);  // owns the descriptor
+  if (info.kind == sys::FileKind::regular) {
+    if (!file->open()) return cannot_open(path);
+    info = file->info();
+  }
+  if (info.kind != sys::FileKind::regular) {
     return make_error(ErrorCode::io_error, "{:.120} is not a regular file", path);
   }
-  const auto file = std::make_shared<const LocalFile>(path, fd, info);
   files_.push_back(file);
   const auto read = [file](std::uint64_t offset, std::span<std::byte> into) { return file->read(offset, into); };
   Input input{sys::text_of(sys::path_of(path).filename()), file->size(), read, count() - 1};

@@ -10,6 +10,7 @@
 #include "converter/types/written_type.h"
 #include "native/sources/address.h"
 #include "native/sources/files.h"
+#include "native/sources/refused_memory.h"
 #include "native/sources/regular_file.h"
 #include "qsf/base/align.h"
 #include "qsf/base/checksum.h"
@@ -209,11 +210,15 @@ void MadeModel::take(Front front) {
 }
 
 MadeModel::~MadeModel() {
+  (void)with_memory([this] { keep_checksums(); });  // what is not kept costs time only
+}
+
+void MadeModel::keep_checksums() {
   if (!file_ || cache_.empty() || file_->n_unchecked() == unchecked_ || !unchanged() || !refresh()) return;
   const std::size_t rest = file_->plan().front_size() - front_.bytes.size(), had = front_.bytes.size();
   front_.bytes.resize(had + rest);
   if (rest != 0 && !read_all(front_.file.fd(), front_.at + had, std::span(front_.bytes).subspan(had))) return;
-  (void)cache_.keep(key_, front_);  // a cache that cannot be written costs time only
+  (void)cache_.keep(key_, front_);
 }
 
 /// Places files one after the other in one source, and those on servers each in a source of its own.

@@ -80,6 +80,7 @@ class MadeModel {
   void take(Front front);
   void place_files();
   Status same_files() const;
+  void keep_checksums();
 
   Staged staged_;  // before the files, whose inputs refer to it
   std::string where_;

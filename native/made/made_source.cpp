@@ -174,7 +174,7 @@ bool Made::begin(std::uint8_t slot) {
     return true;
   }
   bool begun = true;
-  const Status memory = with_memory([&] {
+  const Status memory = with_kept_memory([&] {
     if (!job.planned) file_.next_step(job.segment, stage_, job.step);
     job.planned = true;
     begun = begin_step(slot);
@@ -349,7 +349,7 @@ bool Made::finish(Completion& done) {
   const auto slot = static_cast<std::uint8_t>(done.job);
   Job& job = jobs_[slot];
   if (done.status) {
-    const Status memory = with_memory([&] { done.status = make_step(slot); });
+    const Status memory = with_kept_memory([&] { done.status = make_step(slot); });
     if (!memory) done.status = memory;
     model_->staged().remove(slot);
   }

@@ -397,7 +397,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   app.option_defaults()->group("Model");
   app.add_option(
          "-m,--model,MODEL", o.model,
-         "A .qsf file, its http(s) URL, or any model that qsf-convert reads: a GGUF file, a Hugging Face directory")
+         "A .qsf or GGUF file, a Hugging Face directory, http(s) URLs of them, or hf:OWNER/NAME[/FILE][@REVISION]")
       ->type_name("FILE");
   app.add_option("--sha256", o.sha256, "What the model's bytes must have as SHA-256; they are read once more for it")
       ->type_name("HEX");

@@ -83,7 +83,7 @@ TEST(Errors, OfUsage) {
       {{m, "--prompt", "x", "--threads", "2000"}, 2, "bad_argument", "--threads"},
       {{m, "--prompt", "x", "--kv", "3bit"}, 2, "bad_argument", "only f32, f16, 8bit, 4bit, 2bit"},
       {{m, "--prompt", "x", "--source", "http"}, 2, "bad_argument", "only pread, mmap"},
-      {{"http://127.0.0.1:1/m", "--prompt", "x", "--source", "mmap"}, 2, "bad_argument", "URL"},
+      {{"http://127.0.0.1:1/m", "--prompt", "x", "--source", "mmap"}, 2, "bad_argument", "on a server"},
       {{m, "--prompt", "x", "--isa", "mmx"}, 2, "bad_argument", "only scalar"},
       {{m, "--tokens", "1,,2"}, 2, "bad_argument", "1,,2"},
       {{m, "--tokens", "1,2,"}, 2, "bad_argument", "1,2,"},
@@ -104,7 +104,7 @@ TEST(Errors, OfRunning) {
   const TempDir dir;
   const Case cases[] = {
       {{dir / "absent.qsf", "--prompt", "x"}, 1, "io_error", "absent.qsf"},
-      {{dir / "", "--prompt", "x"}, 1, "io_error", "regular file"},
+      {{dir / "", "--prompt", "x"}, 1, "bad_input", "no config.json"},
       {{source_dir() + "/models/stories/tokenizer.json", "--prompt", "x"}, 1, "bad_magic", "magic"},
       {{m, "--prompt", "x", "--ram-budget", "0.5"}, 1, "budget_too_small", "budget"},
       {{m, "--prompt", "x", "--ram-budget", "1.1"}, 1, "budget_too_small", "budget"},

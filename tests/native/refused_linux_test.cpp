@@ -145,7 +145,8 @@ TEST(Refused, EachAllocationOfTheLibrary) {
   const TempDir dir;
   const std::string model = stories("8bit");
   HttpServer server(read_bytes(model));
-  const Ran ran = run({program("refused_memory_test"), model, chat_model(dir, kChatMl), server.url()});
+  const Ran ran = run({program("refused_memory_test"), model, chat_model(dir, kChatMl), server.url(),
+                       source_dir() + "/tests/data/gguf/llama.gguf"});
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
 }
 

@@ -1,6 +1,6 @@
-// refused_memory_test MODEL CHAT_MODEL URL: of every call of the C API, and of opening by every source, each allocation
-// is refused once. The call fails with out_of_memory, what comes after it works, and nothing stays: no memory, no file,
-// no thread.
+// refused_memory_test MODEL CHAT_MODEL URL GGUF: of every call of the C API, and of opening by every source, each
+// allocation is refused once. The call fails with out_of_memory, what comes after it works, and nothing stays: no
+// memory, no file, no thread.
 #include "native/sources/refused_memory.h"
 
 #include <atomic>
@@ -198,13 +198,13 @@ void check_conversation(const char* model) {
   });
 }
 
-void check_source(const std::string& where, std::string_view kind) {
+void check_source(const std::string& where, std::string_view kind, const std::string& what = "") {
   HostOptions options;
   options.budget = 16u << 20;
   options.threads = 3;
   options.source.kind = kind;
   const std::atomic<bool> cancel{false};
-  refuse_each("reading by " + std::string(kind), [&] {
+  refuse_each("reading " + what + "by " + std::string(kind), [&] {
     bool done = false;
     const Status status = with_memory([&] {
       const Result<std::unique_ptr<Host>> host = Host::open(where, options, cancel);
@@ -218,9 +218,10 @@ void check_source(const std::string& where, std::string_view kind) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
   check_calls(argv[1]);
   check_conversation(argv[2]);
   for (const SourceKind* kind : source_kinds()) check_source(kind->url ? argv[3] : argv[1], kind->name);
+  check_source(argv[4], "pread", "a GGUF ");
   return failures == 0 ? 0 : 1;
 }
