@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +35,11 @@ class Host {
   /// Opens the file's bytes; they must outlive the host.
   Host(std::span<const std::byte> file, std::uint64_t budget, const OpenOptions& options,
        std::function<bool(const ReadRequest&)> is_late = {})
-      : late(std::move(is_late)), file_(file), memory_(budget > kHostReserve ? budget - kHostReserve : 0) {
-    const Result<Session*> opened = open_session(memory_, file.size(), options);
+      : late(std::move(is_late)), file_(file) {
+    const std::uint64_t bytes = budget > kHostReserve ? budget - kHostReserve : 0;
+    memory_.resize((bytes + sizeof(Line) - 1) / sizeof(Line));
+    const Result<Session*> opened = open_session(std::as_writable_bytes(std::span(memory_)).first(bytes), file.size(),
+                                                 options);
     if (!opened) {
       error = opened.error();
       return;
@@ -142,7 +146,11 @@ class Host {
   }
 
   std::span<const std::byte> file_;
-  std::vector<std::byte> memory_;
+  /// An arena leaves out the bytes before its alignment, so that a plan would depend on what the allocator returns.
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> memory_;
   std::vector<ReadRequest> waiting_;
 };
 
