@@ -1,28 +1,22 @@
-// A file that appears complete or not at all: it has a temporary name in the same folder until the end.
+// The converter's output: a file that appears whole or not at all.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "qsf/base/result.h"
-#include "system/unfinished.h"
+#include "system/new_file.h"
 
 namespace qsf::convert {
 
 class OutputFile {
  public:
-  /// Creates a temporary file in the folder of `path`, or in the folder of the file that a link at `path` leads to. Its
-  /// name cannot be predicted, and it gets the permissions of the file that it will replace. Returns io_error if that
-  /// fails, or if `path` exists and does not lead to a regular file.
+  /// Creates a file for `path` (see sys::NewFile). Returns io_error if that fails, or if `path` exists and does not
+  /// lead to a regular file.
   static Result<OutputFile> create(const std::string& path);
-
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  /// Removes the temporary file unless commit() succeeded.
-  ~OutputFile();
 
   Status write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Writes the data to the disk.
@@ -31,11 +25,9 @@ class OutputFile {
   Status commit();
 
  private:
-  OutputFile(std::string path, sys::Unfinished temporary, int fd);
+  explicit OutputFile(sys::NewFile file) : file_(std::move(file)) {}
 
-  std::string path_;
-  sys::Unfinished temporary_;
-  int fd_ = -1;
+  sys::NewFile file_;
 };
 
 }  // namespace qsf::convert

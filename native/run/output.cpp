@@ -13,8 +13,7 @@
 namespace qsf::run {
 namespace {
 
-constexpr int kAttempts = 100;  // names of temporary files, which may be taken
-constexpr int kUnread = 141;    // exit code of a program that the signal of a broken pipe ended
+constexpr int kUnread = 141;  // exit code of a program that the signal of a broken pipe ended
 const std::string kStandardOutput = "standard output";
 
 bool unread = false;  // whether standard output failed because nobody reads it
@@ -56,17 +55,6 @@ Status write_all(int file, std::span<const std::byte> bytes, const std::string& 
   return write_all(bytes, name, [file](std::span<const std::byte> left) { return sys::write_some(file, left); });
 }
 
-/// Creates a new file in the folder of `path`. Returns its name, and its descriptor or -1.
-std::pair<std::string, int> create_beside(const std::string& path) {
-  const std::string folder = sys::folder_of(path);
-  for (int i = 0; i < kAttempts; ++i) {
-    std::string name = folder + ".qsf-run-" + std::to_string(sys::process_number()) + "-" + std::to_string(i) + ".tmp";
-    const int file = sys::create_file(name);
-    if (file >= 0 || errno != EEXIST) return {std::move(name), file};
-  }
-  return {"", -1};
-}
-
 }  // namespace
 
 Status check_output(std::span<const std::string> inputs) {
@@ -102,39 +90,34 @@ Result<OutputFile> OutputFile::create(const std::string& path, std::span<const s
   if (exists && target.kind != sys::FileKind::regular) {
     const int file = sys::open_output(path);
     if (file < 0) return cannot_write(path);
-    return OutputFile(path, {}, file);
+    return OutputFile(path, file);
   }
   if (exists) QSF_TRY(check_inputs(target, path, inputs));
   if (exists && sys::look(sys::kOutput, other) && other.kind == target.kind && target.is(other)) {
     return make_error(ErrorCode::bad_argument, "cannot write {}: standard output goes there", path);
   }
   if (exists && !sys::is_writable(path)) return cannot_write(path);
-  const std::string at = exists ? sys::resolved(path) : path;
-  auto [temporary, file] = create_beside(at);
-  if (file < 0) return cannot_write(path);
-  if (exists) sys::copy_mode(file, target);
-  return OutputFile(at, sys::Unfinished(std::move(temporary)), file);
+  sys::NewFile file = sys::NewFile::create(path);
+  if (!file) return cannot_write(path);
+  return OutputFile(std::move(file));
 }
 
 OutputFile::~OutputFile() {
-  if (file_ >= 0) sys::close_file(file_);
+  if (device_ >= 0) sys::close_file(device_);
 }
 
-Status OutputFile::write(std::span<const std::byte> bytes) { return write_all(file_, bytes, path_); }
+Status OutputFile::write(std::span<const std::byte> bytes) { return write_all(file(), bytes, path_); }
 
 Status OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::byte* begin = bytes.data();
   return write_all(bytes, path_, [&](std::span<const std::byte> left) {
-    return sys::write_at(file_, offset + static_cast<std::uint64_t>(left.data() - begin), left);
+    return sys::write_at(file(), offset + static_cast<std::uint64_t>(left.data() - begin), left);
   });
 }
 
 Status OutputFile::commit() {
-  if (!sys::close_file(std::exchange(file_, -1))) return cannot_write(path_);
-  if (temporary_.path().empty()) return {};
-  if (!sys::replace_file(temporary_.path(), path_)) return cannot_write(path_);
-  temporary_.keep();
-  return {};
+  const bool good = new_file_ ? new_file_.commit() : sys::close_file(std::exchange(device_, -1));
+  return good ? Status() : cannot_write(path_);
 }
 
 }  // namespace qsf::run

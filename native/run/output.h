@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "qsf/base/result.h"
-#include "system/unfinished.h"
+#include "system/new_file.h"
 
 namespace qsf::run {
 
@@ -30,7 +30,9 @@ class OutputFile {
   /// Opens a file for `path`. bad_argument if it is one of the files `inputs`, or standard output's; io_error.
   static Result<OutputFile> create(const std::string& path, std::span<const std::string> inputs);
   OutputFile(OutputFile&& other) noexcept
-      : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), file_(std::exchange(other.file_, -1)) {}
+      : path_(std::move(other.path_)),
+        new_file_(std::move(other.new_file_)),
+        device_(std::exchange(other.device_, -1)) {}
   OutputFile& operator=(OutputFile&&) = delete;
   /// Removes the file unless commit() succeeded.
   ~OutputFile();
@@ -44,12 +46,13 @@ class OutputFile {
   Status commit();
 
  private:
-  OutputFile(std::string path, sys::Unfinished temporary, int file)
-      : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
+  explicit OutputFile(sys::NewFile file) : path_(file.path()), new_file_(std::move(file)) {}
+  OutputFile(std::string path, int device) : path_(std::move(path)), device_(device) {}
+  int file() const { return new_file_ ? new_file_.file() : device_; }
 
   std::string path_;
-  sys::Unfinished temporary_;  // empty for a device
-  int file_;
+  sys::NewFile new_file_;  // none for a device
+  int device_ = -1;
 };
 
 }  // namespace qsf::run

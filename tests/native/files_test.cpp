@@ -88,6 +88,39 @@ TEST(Files, AnOutputIsThereWholeOrAsItWas) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST(Files, ASavedSequenceIsThereWholeOrAsItWas) {
+  const TempDir dir;
+  const std::vector<std::string> how{"-p", "Once upon a time", "-n", "64", "--ignore-eos", "--session", dir / "s"};
+  ASSERT_EQ(run_model(stories("8bit"), how).code, 0);
+  const std::vector<std::byte> before = read_bytes(dir / "s");
+  // Writing fails after a few KiB, as on a full disk.
+  std::vector<std::string> limited{
+      "/bin/sh",         "-c",  "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"", program("qsf-run"), stories("8bit"),
+      "--kernel-speeds", "none"};
+  limited.insert(limited.end(), how.begin(), how.end());
+  const Ran full = run(limited);
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_NE(full.err.find("io_error: cannot write"), std::string::npos) << full.err;
+  EXPECT_TRUE(read_bytes(dir / "s") == before);
+  EXPECT_EQ(names_in(dir), std::vector<std::string>{"s"});
+  // Killed while it writes, or right before or after.
+  for (int i = 0; i < 3; ++i) {
+    const auto kill_it = [&](pid_t pid) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);  // if it does not write at all
+      for (bool writes = false; !writes && std::chrono::steady_clock::now() < end;) {
+        writes = names_in(dir).size() > 1 || read_bytes(dir / "s") != before;
+      }
+      ::kill(pid, SIGKILL);
+    };
+    (void)run_model(stories("8bit"), how, {.input = "", .environment = {}, .meanwhile = kill_it, .out = {}});
+    for (const std::string& name : names_in(dir)) {
+      if (name != "s") fs::remove(dir / name);
+    }
+    EXPECT_EQ(run_model(stories("8bit"), {"-p", "", "-n", "1", "--session", dir / "s"}).code, 0);
+    write_bytes(dir / "s", before);
+  }
+}
+
 TEST(Files, AnOutputIsTriedBeforeAnythingIsComputed) {
   const TempDir dir;
   for (const char* option : {"--logits", "--receipt"}) {
