@@ -81,6 +81,7 @@ const records = [
   { macro: 'QSF_KERNEL_FIELD', title: 'Calls of a kernel, in WebAssembly', type: 'KernelCount' },
   { macro: 'QSF_TIME_FIELD', title: 'A local time, in WebAssembly', type: 'LocalTime' },
   { macro: 'QSF_PART_FIELD', title: 'A part of an answer, in WebAssembly', type: 'AnswerPiece' },
+  { macro: 'QSF_SAVED_FIELD', title: 'A saved sequence, in WebAssembly', type: 'SavedHeader' },
   { macro: 'QSF_FAILURE_FIELD', title: 'What failed, in WebAssembly', type: 'Failure' },
 ];
 
@@ -116,6 +117,9 @@ const callTypes = {
   values: 'Float32Array',
   tokens: 'Uint32Array | Failure',
   ids: 'Uint32Array',
+  piece: 'Uint8Array | Failure',
+  saved: 'SavedHeader | Failure',
+  done: 'boolean | Failure',
   stats: 'SessionStats',
   sequence_stats: 'SequenceStats',
   regions: 'RegionBytes[]',

@@ -44,6 +44,9 @@ using bytes = Bytes;
 using values = std::span<const float>;
 using tokens = Result<std::span<const std::uint32_t>>;
 using ids = std::span<const std::uint32_t>;
+using piece = Result<Bytes>;
+using saved = Result<Saved>;
+using done = Result<bool>;
 using stats = Stats;
 using sequence_stats = SequenceStats;
 using regions = std::span<const MemoryRegion>;
@@ -154,6 +157,9 @@ void bind_records() {
 #include "qsf/base/boundary.def"
   emscripten::value_object<chat::Part> part("AnswerPiece");
 #define QSF_PART_FIELD(type, name, js, meaning) field<&chat::Part::name>(part, #js);
+#include "qsf/base/boundary.def"
+  emscripten::value_object<Saved> saved("SavedHeader");
+#define QSF_SAVED_FIELD(type, name, js, meaning) field<&Saved::name>(saved, #js);
 #include "qsf/base/boundary.def"
   emscripten::value_object<Error> failure("Failure");
 #define QSF_FAILURE_FIELD(type, name, js, meaning) field<&Error::name>(failure, #js);

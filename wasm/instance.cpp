@@ -202,10 +202,10 @@ Status Instance::answer(std::uint32_t sequence, std::uint32_t stops_size, const 
                         const Prompt& options) {
   if (conversation_.ids.empty() || !parts_)
     return make_error(ErrorCode::bad_state, "there is no conversation to answer");
-  QSF_LET(rest, chat::feed_on(*session_, conversation_.ids, sequence));
   Prompt prompt = options;
   prompt.sampler = with_lists(sampler, sequence);
-  prompt.tokens = rest;
+  prompt.tokens = conversation_.ids;
+  prompt.anew = true;
   prompt.end_tokens = answer_form_.end_tokens();
   return generate(prompt, 0, stops_size, &*parts_, sequence);
 }
@@ -227,6 +227,25 @@ Status Instance::embed(std::uint32_t sequence, std::uint32_t text_size, std::uin
   prompt.normalize = normalize;
   return session_->embed(prompt, sequence);
 }
+
+Result<Bytes> Instance::begin_save(std::uint32_t sequence, std::uint32_t note_bytes, std::uint32_t note_crc) {
+  QSF_LET(header, session_->begin_save({note_bytes, note_crc}, kAllTokens, sequence));
+  saved_header_ = header;
+  return Bytes{{reinterpret_cast<const char*>(saved_header_.data()), saved_header_.size()}};
+}
+
+Result<Bytes> Instance::save() {
+  QSF_LET(n, session_->save(staging()));
+  return Bytes{staged(0, n)};
+}
+
+Result<Saved> Instance::begin_restore(std::uint32_t sequence, std::uint64_t file_size) {
+  QSF_LET(header, read_saved_header(staging()));
+  QSF_TRY(session_->begin_restore(staging(), file_size, sequence));
+  return Saved{header.n_tokens, header.note.bytes, header.note.crc};
+}
+
+Result<bool> Instance::restore(std::uint32_t size) { return session_->restore(staged_bytes(size)); }
 
 Result<std::span<const std::uint32_t>> Instance::tokenize(std::uint32_t text_size, bool special) {
   const std::string_view text = staged(0, text_size);

@@ -30,6 +30,11 @@ struct Segment : SegmentEntry {
   bool pinned, by_text;
 };
 
+/// Numbers of a SavedHeader.
+struct Saved {
+  std::uint32_t n_tokens, note_bytes, note_crc;
+};
+
 /// The segments of a session's file.
 class Segments {
  public:
@@ -89,6 +94,10 @@ class Instance {
   Status answer(std::uint32_t sequence, std::uint32_t stops_size, const SamplerOptions& sampler, const Prompt& options);
   NewParts parts() { return NewParts(*this); }
   std::string_view metadata(std::uint32_t size) const { return session_->metadata(staged(0, size)); }
+  Result<Bytes> begin_save(std::uint32_t sequence, std::uint32_t note_bytes, std::uint32_t note_crc);
+  Result<Bytes> save();
+  Result<Saved> begin_restore(std::uint32_t sequence, std::uint64_t file_size);
+  Result<bool> restore(std::uint32_t size);
   Result<std::span<const std::uint32_t>> tokenize(std::uint32_t text_size, bool special);
   Segments segments() const { return Segments(*session_); }
 
@@ -116,6 +125,10 @@ class Instance {
   bool answers() const { return reading_ && session_->end(answering_) == End::none; }
   /// Returns the memory for texts that the guide leaves.
   std::span<std::byte> text_memory() const { return guide_ ? guide_->free() : session_->text_memory(); }
+  /// Returns at most `size` staged bytes.
+  std::span<const std::byte> staged_bytes(std::size_t size) const {
+    return staging().first(std::min(size, staging_size_));
+  }
   /// Returns at most `size` staged bytes from `begin` on.
   std::string_view staged(std::size_t begin, std::size_t size) const;
   std::span<const std::uint32_t> staged_tokens(std::size_t n) const;
@@ -139,6 +152,7 @@ class Instance {
   std::optional<chat::Guide> guide_;        // in that memory too
   std::optional<Error> guide_error_;
   enum class Guiding : std::uint8_t { no, next, now } guiding_ = Guiding::no;  // which generation the guide is for
+  SavedHeaderBytes saved_header_{};
   std::optional<ReadRequest> request_;  // taken from the session, but not by JavaScript yet
   std::uint32_t steps_ = 1;             // between two readings of the clock
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cstring>
 
 #include "qsf/base/try.h"
 
@@ -28,6 +29,9 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
     const std::uint32_t owner = need.from != 0 ? need.from : s;
     Ring ring{};
     ring.state = slot_floats_;
+    ring.state_floats = need.state_floats;
+    ring.own = owner == s;
+    ring.sees = need.window;
     slot_floats_ += align_up(need.state_floats * sizeof(float)) / sizeof(float);
     if (need.n_kv_heads != 0) {
       // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another
@@ -47,7 +51,9 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
         sequence_bytes_ += bytes;
       }
     }
-    if (!arena.is_dry()) rings_[s] = owner == s ? ring : rings_[owner];
+    if (arena.is_dry()) continue;
+    rings_[s] = owner == s ? ring : rings_[owner];
+    rings_[s].own = owner == s;
   }
   sequence_bytes_ = align_up(sequence_bytes_);
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
@@ -86,25 +92,139 @@ void Lanes::commit(std::uint32_t sequence, std::uint32_t position, bool keep) {
 /// Whether the window of a token at `position` is still in every ring. The token sees window - 1 earlier positions; a
 /// ring keeps the last `capacity` positions ever written.
 bool Lanes::held(const Standing& standing, std::uint32_t position) const {
-  return std::ranges::all_of(rings_, [&](const Ring& ring) {
-    return ring.capacity == 0 || standing.high <= ring.capacity ||
-           position + ring.capacity >= standing.high + ring.window - 1;
-  });
+  return position >= standing.low && std::ranges::all_of(rings_, [&](const Ring& ring) {
+           return ring.capacity == 0 || standing.high <= ring.capacity ||
+                  position + ring.capacity >= standing.high + ring.window - 1;
+         });
+}
+
+std::uint32_t Lanes::reach(std::uint32_t sequence, std::uint32_t position) const {
+  const Standing& standing = standings_[sequence];
+  if (slot_floats_ != 0 && position != standing.now.position) {
+    const std::uint32_t checkpoint = standing.checkpoint.position;
+    position = checkpoint <= position ? checkpoint : 0;
+  }
+  return held(standing, position) ? position : 0;
 }
 
 std::uint32_t Lanes::rewind(std::uint32_t sequence, std::uint32_t position) {
   Standing& standing = standings_[sequence];
-  if (slot_floats_ != 0 && position != standing.now.position) {
-    const bool kept = standing.checkpoint.position != 0 && standing.checkpoint.position <= position;
-    position = kept ? standing.checkpoint.position : 0;
-    if (kept) standing.now = standing.checkpoint;
-  }
-  if (!held(standing, position)) position = 0;
+  position = reach(sequence, position);
   if (position == 0) {
-    standing.high = 0;
+    standing.high = standing.low = 0;
     standing.now.position = standing.checkpoint.position = 0;
+  } else if (slot_floats_ != 0 && position != standing.now.position) {
+    standing.now = standing.checkpoint;
   }
   return position;
+}
+
+Snapshot Lanes::snapshot(std::uint32_t sequence, std::uint32_t position) const {
+  const Standing& standing = standings_[sequence];
+  if (position == 0) return {};
+  Snapshot snapshot{position, position, 0};
+  const std::uint32_t least = position - std::min(position, kGoBack);
+  while (snapshot.from > least && held(standing, snapshot.from - 1)) --snapshot.from;
+  const std::uint32_t checkpoint = standing.checkpoint.position;
+  if (slot_floats_ != 0 && checkpoint != 0 && checkpoint < position && held(standing, checkpoint)) {
+    snapshot.checkpoint = checkpoint;
+    snapshot.from = std::min(snapshot.from, checkpoint);
+  }
+  const bool is_whole = std::ranges::all_of(rings_, [&](const Ring& ring) { return ring.first(snapshot.from) == 0; });
+  if (is_whole) snapshot.from = 0;
+  return snapshot;
+}
+
+bool Lanes::is_possible(const Snapshot& snapshot) const {
+  if (snapshot.from > snapshot.position) return false;
+  if (snapshot.checkpoint == 0) return true;
+  return slot_floats_ != 0 && snapshot.from <= snapshot.checkpoint && snapshot.checkpoint < snapshot.position;
+}
+
+std::uint64_t Lanes::position_bytes(const Snapshot& snapshot) const {
+  std::uint64_t bytes = 0;
+  for (const Ring& ring : rings_) {
+    const std::uint32_t n = ring.own ? snapshot.position - ring.first(snapshot.from) : 0;
+    bytes += 2ull * ring.n_heads * n * ring.position_bytes;
+  }
+  return bytes;
+}
+
+std::uint64_t Lanes::state_bytes(const Snapshot& snapshot) const {
+  std::uint64_t floats = 0;
+  for (const Ring& ring : rings_) floats += ring.own ? ring.state_floats : 0;
+  return floats * sizeof(float) * ((snapshot.position != 0 ? 1 : 0) + (snapshot.checkpoint != 0 ? 1 : 0));
+}
+
+LanePieces Lanes::pieces(std::uint32_t sequence, const Snapshot& snapshot) const {
+  const Standing& standing = standings_[sequence];
+  const bool is_now = standing.now.position == snapshot.position;
+  return {*this, sequence, snapshot, is_now ? standing.now.index : standing.checkpoint.index,
+          standing.checkpoint.index};
+}
+
+LanePieces Lanes::prepare(std::uint32_t sequence, const Snapshot& snapshot) {
+  Standing& standing = standings_[sequence];
+  standing = {};
+  standing.checkpoint.index = 1;
+  return {*this, sequence, snapshot, standing.now.index, standing.checkpoint.index};
+}
+
+void Lanes::settle(std::uint32_t sequence, const Snapshot& snapshot) {
+  Standing& standing = standings_[sequence];
+  standing.high = snapshot.position;
+  standing.low = snapshot.from;
+  standing.now.position = snapshot.position;
+  standing.checkpoint.position = snapshot.checkpoint;
+}
+
+void Lanes::copy(std::uint32_t from, std::uint32_t to, const Snapshot& snapshot) {
+  LanePieces source = pieces(from, snapshot), target = prepare(to, snapshot);
+  for (LanePieces::Piece piece = source.next(); piece.size != 0; piece = source.next()) {
+    std::memcpy(target.next().data, piece.data, piece.size);  // the rings are alike, so the pieces are
+  }
+  settle(to, snapshot);
+}
+
+LanePieces::Piece LanePieces::next() {
+  Piece piece{};
+  if (part_ == Part::positions) piece = next_positions();
+  if (part_ == Part::states && piece.size == 0) piece = next_state(slots_[0]);
+  if (part_ == Part::checkpoint && piece.size == 0) piece = next_state(slots_[1]);
+  return piece;
+}
+
+LanePieces::Piece LanePieces::next_positions() {
+  for (; stage_ < lanes_->rings_.size(); ++stage_, head_ = 0) {
+    const Lanes::Ring& ring = lanes_->rings_[stage_];
+    const std::uint32_t first = ring.first(snapshot_.from), n = snapshot_.position - first;
+    if (!ring.own || n == 0) continue;
+    for (; head_ < 2 * ring.n_heads; ++head_, done_ = 0) {
+      if (done_ == n) continue;
+      const std::uint32_t at = first + done_, left = n - done_;
+      const bool is_kept = left <= ring.capacity;
+      // A run ends where the ring does, and with the positions that the ring does not keep.
+      const std::uint32_t run = is_kept ? std::min(left, ring.capacity - at % ring.capacity) : left - ring.capacity;
+      done_ += run;
+      const KvLane lane = lanes_->kv(sequence_, stage_);
+      return {is_kept ? lane.keys(head_) + lane.place(at) : nullptr, std::size_t{run} * ring.position_bytes};
+    }
+  }
+  stage_ = 1;
+  part_ = Part::states;
+  return {};
+}
+
+LanePieces::Piece LanePieces::next_state(std::uint8_t slot) {
+  while (stage_ < lanes_->rings_.size()) {
+    const Lanes::Ring& ring = lanes_->rings_[stage_++];
+    if (!ring.own || ring.state_floats == 0) continue;
+    float* const state = lanes_->slot(sequence_, slot) + ring.state;
+    return {reinterpret_cast<std::byte*>(state), static_cast<std::size_t>(ring.state_floats) * sizeof(float)};
+  }
+  stage_ = 1;
+  part_ = part_ == Part::states && snapshot_.checkpoint != 0 ? Part::checkpoint : Part::end;
+  return {};
 }
 
 }  // namespace qsf

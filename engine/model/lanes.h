@@ -3,6 +3,8 @@
 // back.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -14,6 +16,9 @@ namespace qsf {
 
 /// The most tokens of one sequence that share a read of its memory, if that is a window's ring or a state.
 inline constexpr std::uint32_t kTogether = 16;
+
+/// The most positions before its own to which a snapshot lets a sequence go back if it has windows.
+inline constexpr std::uint32_t kGoBack = 16;
 
 /// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes].
 struct KvLane {
@@ -33,6 +38,47 @@ struct KvLane {
 struct StateLane {
   const float* before = nullptr;
   float* now = nullptr;
+};
+
+/// The part of a sequence's memory with which it continues at a position, as it is saved and copied.
+struct Snapshot {
+  std::uint32_t position = 0;    // tokens whose keys, values and states it has
+  std::uint32_t from = 0;        // the earliest position to go back to, at most `position`
+  std::uint32_t checkpoint = 0;  // position of the checkpoint of its states, below `position`; 0: none
+};
+
+class Lanes;
+
+/// The memory of a snapshot, piece by piece: keys and values of each layer that has its own, [K, V][KV head][position],
+/// then the states of all layers, then those of the checkpoint.
+class LanePieces {
+ public:
+  struct Piece {
+    std::byte* data;   // null: positions that the ring of this plan does not keep
+    std::size_t size;  // 0: the end
+  };
+  LanePieces() = default;
+  Piece next();
+
+ private:
+  friend Lanes;
+  enum class Part : std::uint8_t { positions, states, checkpoint, end };
+  LanePieces(const Lanes& lanes, std::uint32_t sequence, const Snapshot& snapshot, std::uint8_t now, std::uint8_t kept)
+      : lanes_(&lanes),
+        sequence_(sequence),
+        snapshot_(snapshot),
+        slots_{now, kept},
+        part_(snapshot.position == 0 ? Part::end : Part::positions) {}
+  Piece next_positions();
+  Piece next_state(std::uint8_t slot);
+
+  const Lanes* lanes_ = nullptr;
+  std::uint32_t sequence_ = 0;
+  Snapshot snapshot_;
+  std::array<std::uint8_t, 2> slots_{};  // of the states and of the checkpoint
+  Part part_ = Part::end;
+  std::uint32_t stage_ = 1, head_ = 0;  // the next piece: [2 * n_heads] in the stage
+  std::uint32_t done_ = 0;              // positions of this head so far
 };
 
 class Lanes {
@@ -55,14 +101,40 @@ class Lanes {
   /// Goes back to `position`, or to the nearest earlier position that is possible, and returns it. A state can only be
   /// the current one or the checkpoint; a ring needs the window of the position. Position 0 is always possible.
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);
+  /// Returns the position that rewind() would return.
+  std::uint32_t reach(std::uint32_t sequence, std::uint32_t position) const;
+
+  /// Returns the snapshot of a sequence at a position that reach() returned. It does not depend on the plan, except
+  /// that the plan decides how far the sequence can go back.
+  Snapshot snapshot(std::uint32_t sequence, std::uint32_t position) const;
+  /// Whether some plan for this model can have the snapshot.
+  bool is_possible(const Snapshot& snapshot) const;
+  /// Return the bytes of a snapshot: of keys and values, and of states with those of the checkpoint.
+  std::uint64_t position_bytes(const Snapshot& snapshot) const;
+  std::uint64_t state_bytes(const Snapshot& snapshot) const;
+  /// Returns the pieces of a sequence's snapshot, to read.
+  LanePieces pieces(std::uint32_t sequence, const Snapshot& snapshot) const;
+  /// Empties the sequence, and returns the pieces of its memory for a snapshot, to write.
+  LanePieces prepare(std::uint32_t sequence, const Snapshot& snapshot);
+  /// Moves the sequence to the snapshot's position, once the pieces of prepare() are written.
+  void settle(std::uint32_t sequence, const Snapshot& snapshot);
+  /// Makes another sequence one with the snapshot of this sequence.
+  void copy(std::uint32_t from, std::uint32_t to, const Snapshot& snapshot);
 
  private:
+  friend LanePieces;
   static constexpr std::uint64_t kShared = ~std::uint64_t{0};
   struct Ring {
     std::uint64_t offset;  // in a sequence's bytes; kShared: memory that layers and sequences use in turn
     std::uint32_t n_heads, capacity, window;
     std::uint32_t position_bytes;
+    std::uint32_t sees;   // positions that a token of the model sees; 0: all
+    bool own;             // no other layer's
     std::uint64_t state;  // offset in a slot's floats
+    std::uint64_t state_floats;
+
+    /// Returns the first position that a token at `from` sees.
+    std::uint32_t first(std::uint32_t from) const { return sees == 0 || from < sees ? 0 : from - (sees - 1); }
   };
   /// A slot has all states of a sequence. One slot has the current states, one the states that a pass writes, and one
   /// the checkpoint.
@@ -73,6 +145,7 @@ class Lanes {
   };
   struct Standing {
     std::uint32_t high = 0;  // positions written since the sequence began
+    std::uint32_t low = 0;   // the earliest position that a sequence which was settled can go back to
     Slot now, checkpoint;
     std::uint8_t making = 0;
   };

@@ -27,8 +27,11 @@ struct Model {
   std::span<const std::byte> meta;  // the META section
   std::span<Candidate> candidates;  // [vocab_size]
   std::span<Sequence> sequences;
-  std::span<Column> columns;  // [chunk]
-  std::array<char, 65> hash{};
+  std::span<Column> columns;             // [chunk]
+  std::span<const Column> in_pass;       // those of the current pass
+  std::span<std::uint32_t> prompt_room;  // [max_seq_len], for a prompt that begins a sequence anew
+  Sha256Digest digest{};
+  std::array<char, 65> hash{};  // the digest in hexadecimal
   std::array<MemoryRegion, kRegionNames.size()> map{};
   std::size_t n_map = 0;
   std::uint64_t weight_bytes = 0;

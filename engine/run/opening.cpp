@@ -180,6 +180,7 @@ Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& 
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
   QSF_TRY(pass.observe(arena, opened.observe, opened.observed_room));
   QSF_TRY(arena.take(columns, by.chunk, Region::activations));
+  QSF_TRY(arena.take(prompt_room, by.max_seq_len, Region::session));
   QSF_TRY(arena.take(sequences, opened.sequences, Region::session));
   for (std::uint32_t i = 0; i < opened.sequences; ++i) {
     std::span<std::uint32_t> tokens;
@@ -352,7 +353,8 @@ void Opening::finish() {
   for (const std::span<std::byte> bytes : {header_, directory_, index_, bytes_[kTensors], bytes_[kSegments]}) {
     sha.update(bytes);
   }
-  m.hash = hex(sha.digest());
+  m.digest = sha.digest();
+  m.hash = hex(m.digest);
   for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
     const auto region = static_cast<Region>(i);
     const std::uint64_t bytes = region == Region::host ? outside() : arena_->used(region);

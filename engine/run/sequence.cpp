@@ -48,9 +48,10 @@ Status check_rows(const char* what, std::span<const float> rows, std::size_t wid
 
 }  // namespace
 
-/// Writes the prompt's tokens after the sequence's tokens and returns their number.
-Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) {
-  const std::span<std::uint32_t> out = room_.subspan(n_tokens_);
+/// Writes the prompt's tokens to `out`, which is in the context's end, and returns their number. `begins`: they are the
+/// first of the sequence.
+Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt, std::span<std::uint32_t> out,
+                                            bool begins) {
   const Config& config = model.config;
   if (!prompt.tokens.empty()) {
     if (prompt.tokens.size() > out.size()) {
@@ -66,8 +67,8 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt) 
   if (!model.tokenizer.open_for_use()) {
     return make_error(ErrorCode::bad_text, "the file has no tokenizer: give token ids instead of text");
   }
-  const bool begins = n_tokens_ == 0 && prompt.add_bos && model.tokenizer.add_bos() && config.bos < config.vocab_size;
-  const std::uint32_t added = begins && !out.empty() ? 1 : 0;
+  const bool adds_bos = begins && prompt.add_bos && model.tokenizer.add_bos() && config.bos < config.vocab_size;
+  const std::uint32_t added = adds_bos && !out.empty() ? 1 : 0;
   if (added != 0) out[0] = config.bos;
   const Result<std::uint32_t> encoded = model.tokenizer.encode(prompt.text, prompt.special, out.subspan(added),
                                                                model.tokenizer_scratch, {}, model.options.cancel);
@@ -109,14 +110,22 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
     return make_error(ErrorCode::bad_argument, "{} end tokens were given, {} are possible", prompt.end_tokens.size(),
                       end_tokens_.size());
   }
-  // Tokens that have not been fed, such as the last sampled one, are fed first.
-  QSF_LET(added, read_prompt(model, prompt));
-  if (n_tokens_ + added == 0) return make_error(ErrorCode::bad_argument, "the prompt is empty");
+  const std::uint32_t before = prompt.anew ? 0 : n_tokens_;
+  const std::span<std::uint32_t> out = prompt.anew ? model.prompt_room : room_.subspan(before);
+  QSF_LET(added, read_prompt(model, prompt, out, before == 0));
+  if (before + added == 0) return make_error(ErrorCode::bad_argument, "the prompt is empty");
   QSF_TRY(text_.begin(prompt.stops));
-  // Logits follow from a token that is fed: with no new one, as after rewind(), the last one is fed again.
-  if (n_tokens_ + added == position_) position_ = model.lanes.rewind(id_, position_ - 1);
-  n_tokens_ += added;
-  n_prompt_ = n_tokens_ - position_;
+  ++changes_;
+  n_reused_ = 0;
+  if (prompt.anew) {
+    begin_anew(model, out.first(added), prompt.all_logits ? prompt.logits_from : kNoLogits);
+  } else {
+    // Tokens that have not been fed, such as the last sampled one, are fed first. Logits follow from a token that is
+    // fed: with no new one, as after rewind(), the last one is fed again.
+    if (before + added == position_) position_ = model.lanes.rewind(id_, position_ - 1);
+    n_tokens_ += added;
+  }
+  n_prompt_ = n_tokens_ - position_ + n_reused_;
   max_tokens_ = prompt.max_tokens;
   n_generated_ = 0;
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
@@ -134,6 +143,57 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   return {};
 }
 
+/// Makes the prompt the sequence's tokens. Those at the beginning that a sequence has computed are not fed again: at
+/// most the first `most`, and not the last one, whose logits are wanted. Another sequence's memory is copied if it has
+/// more of them.
+void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, std::uint32_t most) {
+  const auto n = static_cast<std::uint32_t>(prompt.size());
+  most = std::min(most, n - 1);
+  const auto shared = [&](const Sequence& other) {
+    const std::span<const std::uint32_t> fed = other.tokens().first(other.position_);
+    const auto end = std::ranges::mismatch(fed, prompt).in1;
+    const auto common = std::min(static_cast<std::uint32_t>(end - fed.begin()), most);
+    return model.lanes.reach(other.id_, common);
+  };
+  const Sequence* best = this;
+  std::uint32_t reused = shared(*this);
+  const auto is_of_this = [&](const Column& column) { return column.sequence == id_; };
+  if (std::ranges::none_of(model.in_pass, is_of_this)) {  // such a column still writes to this sequence's memory
+    for (const Sequence& other : model.sequences) {
+      // Copying a token's memory takes a small part of the time that computing the token takes.
+      constexpr std::uint32_t kCopiedInOne = 64;
+      const std::uint32_t there = shared(other);
+      if (there > reused + there / kCopiedInOne) {
+        best = &other;
+        reused = there;
+      }
+    }
+  }
+  if (best == this) {
+    position_ = model.lanes.rewind(id_, reused);
+  } else {
+    model.lanes.copy(best->id_, id_, model.lanes.snapshot(best->id_, reused));
+    position_ = reused;
+  }
+  std::ranges::copy(prompt, room_.begin());
+  n_tokens_ = n;
+  n_reused_ = position_;
+}
+
+void Sequence::clear(Lanes& lanes) {
+  ++changes_;
+  n_tokens_ = 0;
+  position_ = lanes.rewind(id_, 0);
+}
+
+void Sequence::settle(std::uint32_t n_tokens, std::uint32_t position) {
+  ++changes_;
+  n_tokens_ = n_tokens;
+  position_ = position;
+  n_prompt_ = n_generated_ = n_reused_ = 0;
+  end_ = End::none;
+}
+
 Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
   QSF_TRY(rewind(model.lanes, 0));
   embeds_ = true;
@@ -142,14 +202,14 @@ Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
   text.tokens = prompt.tokens;
   text.add_bos = prompt.add_bos;
   text.special = prompt.special;
-  QSF_LET(added, read_prompt(model, text));
+  QSF_LET(added, read_prompt(model, text, room_, true));
   if (added == 0) return make_error(ErrorCode::bad_argument, "the text to embed is empty");
   const ModelKind& kind = model.config.table.model;
   pooling_ = prompt.pooling.value_or(kind.pooling);
   normalize_ = prompt.normalize.value_or(kind.normalize != 0 && pooling_ != Pooling::none);
   one_pass_ = model.config.table.bidirectional();
   n_tokens_ = n_prompt_ = added;
-  n_generated_ = max_tokens_ = 0;
+  n_generated_ = n_reused_ = max_tokens_ = 0;
   end_ = End::none;
   piece_ = {};
   shown_ = {};
@@ -179,6 +239,7 @@ void Sequence::finish_pool() {
 
 void Sequence::stop(Lanes& lanes, End why) {
   if (state_ == State::idle) return;
+  ++changes_;
   position_ = lanes.rewind(id_, position_);
   end_ = why;
   state_ = State::idle;
@@ -186,6 +247,7 @@ void Sequence::stop(Lanes& lanes, End why) {
 
 Status Sequence::rewind(Lanes& lanes, std::uint32_t n) {
   if (n > n_tokens_) return make_error(ErrorCode::bad_argument, "the sequence has {} tokens, not {}", n_tokens_, n);
+  ++changes_;
   n_tokens_ = n;
   position_ = lanes.rewind(id_, std::min(position_, n));
   return {};
@@ -206,7 +268,10 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, s
     n_hidden_ += wants_hidden ? 1 : 0;
     room[i] = {room_[position], position, id_, wants_logits, wants_hidden};
   }
-  if (n_columns_ > 0) state_ = State::passing;
+  if (n_columns_ > 0) {
+    ++changes_;
+    state_ = State::passing;
+  }
   return n_columns_;
 }
 
@@ -226,6 +291,7 @@ Status Sequence::check_given(const Model& model) const {
 
 Status Sequence::leave(Model& model) {
   QSF_TRY(check_given(model));
+  ++changes_;
   position_ += n_columns_;
   // An answer follows, and a later turn of the conversation may return to this position.
   model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
@@ -278,6 +344,7 @@ Step Sequence::choose(Model& model) {
   exclude(allowed_, row);
   const std::optional<std::uint32_t> sampled = sampler_.sample(row, tokens());
   if (!sampled) return finish(End::stop);
+  ++changes_;
   token_ = *sampled;
   room_[n_tokens_++] = token_;
   ++n_generated_;

@@ -44,7 +44,19 @@ class Sequence {
   /// Keeps only the first n tokens. No generation may be active. Fails with bad_argument if there are fewer.
   Status rewind(Lanes& lanes, std::uint32_t n);
 
+  std::uint32_t id() const { return id_; }
   State state() const { return state_; }
+  bool is_idle() const { return state_ == State::idle; }
+  /// Returns the number of tokens that are fed.
+  std::uint32_t position() const { return position_; }
+  /// Returns a number that every change of the tokens or of their memory changes.
+  std::uint32_t changes() const { return changes_; }
+  /// Forgets all tokens. No generation may be active.
+  void clear(Lanes& lanes);
+  /// Writes the tokens of an empty sequence one by one. They are its own once settle() states how many are known and
+  /// how many of those are in the lanes.
+  void set_token(std::uint32_t i, std::uint32_t token) { room_[i] = token; }
+  void settle(std::uint32_t n_tokens, std::uint32_t position);
   /// Returns the number of tokens that have not been fed.
   std::uint32_t n_unfed() const { return n_tokens_ - position_; }
   /// Writes the next columns of a pass into `room` and returns their number: 0 if the rest of a text must be one pass
@@ -64,11 +76,12 @@ class Sequence {
   std::span<const float> embedding() const { return shown_; }
   std::span<const std::uint32_t> tokens() const { return room_.first(n_tokens_); }
   End end() const { return end_; }
-  SequenceStats stats() const { return {position_, n_prompt_, n_generated_}; }
+  SequenceStats stats() const { return {position_, n_prompt_, n_generated_, n_reused_}; }
   std::string_view logits_hash();
 
  private:
-  Result<std::uint32_t> read_prompt(Model& model, const Prompt& prompt);
+  Result<std::uint32_t> read_prompt(Model& model, const Prompt& prompt, std::span<std::uint32_t> out, bool begins);
+  void begin_anew(Model& model, std::span<const std::uint32_t> prompt, std::uint32_t most);
   Status check_given(const Model& model) const;
   void add_hidden(std::span<float> rows);
   void finish_pool();
@@ -80,6 +93,7 @@ class Sequence {
   std::uint32_t id_ = 0;
   std::uint32_t n_tokens_ = 0;  // known tokens, fed or not
   std::uint32_t position_ = 0;  // tokens fed, which are in `Lanes`
+  std::uint32_t changes_ = 0;
   State state_ = State::idle;
 
   // The generation or embedding, and its current pass.
@@ -88,7 +102,7 @@ class Sequence {
   Pooling pooling_ = Pooling::mean;
   Pool pool_;
   std::span<const float> shown_;
-  std::uint32_t max_tokens_ = 0, n_generated_ = 0, n_prompt_ = 0;
+  std::uint32_t max_tokens_ = 0, n_generated_ = 0, n_prompt_ = 0, n_reused_ = 0;
   std::array<std::uint32_t, kMaxEndTokens> end_tokens_{};
   std::uint32_t n_end_tokens_ = 0;
   std::span<const std::uint64_t> allowed_;

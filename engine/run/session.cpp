@@ -5,11 +5,12 @@
 #include "qsf/base/try.h"
 #include "run/model.h"
 #include "run/opening.h"
+#include "run/saved.h"
 
 namespace qsf {
 
 struct Session::Impl {
-  static constexpr std::size_t kArenaBytes = 9216;
+  static constexpr std::size_t kArenaBytes = 9728;
   enum class Phase : std::uint8_t { opening, ready, preloading, failed };
 
   Arena arena;
@@ -24,11 +25,14 @@ struct Session::Impl {
   std::uint32_t current = 0;    // the sequence of the last step
   std::uint32_t turn = 0;       // the sequence that is asked first
   Work work = Work::embed;
+  Saving saving;
+  Restoring restoring;
 
   Step fail(const Error& e);
   Step run();
   bool begin_pass();
   Status end_pass();
+  void drop_pass();
   /// Return sequence `id`. find() fails with bad_state before the model is open, or bad_argument; at() returns an empty
   /// sequence.
   Result<Sequence*> find(std::uint32_t id);
@@ -93,7 +97,7 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_si
 Step Session::Impl::fail(const Error& e) {
   error = e;
   phase = Phase::failed;
-  passing = false;
+  drop_pass();
   for (Sequence& sequence : model.sequences) sequence.stop(model.lanes, End::error);
   return Step::error;
 }
@@ -179,13 +183,19 @@ bool Session::Impl::begin_pass() {
   if (n_columns == 0) return false;
   turn = (turn + 1) % n;
   work = Work::embed;
-  model.pass.begin(model.columns.first(n_columns));
+  model.in_pass = model.columns.first(n_columns);
+  model.pass.begin(model.in_pass);
   passing = true;
   return true;
 }
 
-Status Session::Impl::end_pass() {
+void Session::Impl::drop_pass() {
   passing = false;
+  model.in_pass = {};
+}
+
+Status Session::Impl::end_pass() {
+  drop_pass();
   for (Sequence& sequence : model.sequences) {
     if (sequence.state() == Sequence::State::passing) QSF_TRY(sequence.leave(model));
   }
@@ -196,9 +206,8 @@ Status Session::Impl::end_pass() {
 /// vain.
 void Session::Impl::stop(Sequence& sequence, End why) {
   sequence.stop(model.lanes, why);
-  passing = passing && std::ranges::any_of(model.sequences, [](const Sequence& other) {
-              return other.state() == Sequence::State::passing;
-            });
+  const auto is_in_pass = [](const Sequence& other) { return other.state() == Sequence::State::passing; };
+  if (std::ranges::none_of(model.sequences, is_in_pass)) drop_pass();
 }
 
 Result<Sequence*> Session::Impl::find(std::uint32_t id) {
@@ -239,6 +248,21 @@ Status Session::rewind(std::uint32_t n, std::uint32_t sequence) {
   impl_->stop(*found, End::cancelled);
   return found->rewind(impl_->model.lanes, n);
 }
+
+Result<SavedHeaderBytes> Session::begin_save(const NoteSum& note, std::uint32_t n_tokens, std::uint32_t sequence) {
+  QSF_LET(found, impl_->find(sequence));
+  return impl_->saving.begin(impl_->model, *found, note, n_tokens);
+}
+
+Result<std::size_t> Session::save(std::span<std::byte> into) { return impl_->saving.next(into); }
+
+Status Session::begin_restore(std::span<const std::byte> header, std::uint64_t file_bytes, std::uint32_t sequence) {
+  QSF_LET(found, impl_->find(sequence));
+  QSF_TRY(impl_->resume());
+  return impl_->restoring.begin(impl_->model, *found, header, file_bytes);
+}
+
+Result<bool> Session::restore(std::span<const std::byte> bytes) { return impl_->restoring.take(impl_->model, bytes); }
 
 Status Session::preload() {
   Impl& s = *impl_;

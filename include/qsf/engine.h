@@ -31,6 +31,7 @@
 #include "qsf/model/observed.h"
 #include "qsf/model/work.h"
 #include "qsf/run/sampling.h"
+#include "qsf/run/saved.h"
 #include "qsf/stream/read_request.h"
 #include "qsf/text/tokenizer.h"
 
@@ -134,7 +135,9 @@ class Session {
   Status complete(std::uint32_t ticket);
   void fail(std::uint32_t ticket, const Error& error);
 
-  /// Begins a generation that continues the sequence. Stops a generation of the same sequence; other sequences go on.
+  /// Begins a generation that continues the sequence, or begins it anew (Prompt::anew) and then reuses the computed
+  /// tokens that the prompt begins with, also those of another sequence. A refused prompt changes no token. Stops a
+  /// generation of the same sequence; other sequences go on.
   Status start(const Prompt& prompt, std::uint32_t sequence = 0);
   /// Clears the sequence and begins an embedding of a text. Steps return Step::embedding once, or without pooling once
   /// for each pass, and then Step::done.
@@ -144,6 +147,24 @@ class Session {
   /// Forgets all tokens of the sequence except the first n, and stops its generation. Fails with bad_argument if it has
   /// fewer.
   Status rewind(std::uint32_t n, std::uint32_t sequence = 0);
+  /// Begins to save the first n tokens of a sequence, with the memory of those that are computed and can be returned
+  /// to. The file is the returned header, the host's note, and the payload that save() gives. Errors:
+  /// bad_argument for more tokens than there are or a note of more than kMaxNoteBytes; unsupported for a model that
+  /// only makes embeddings.
+  Result<SavedHeaderBytes> begin_save(const NoteSum& note = {}, std::uint32_t n_tokens = kAllTokens,
+                                      std::uint32_t sequence = 0);
+  /// Writes the next bytes of the payload and returns their number, which is less than `into` has room for at the end,
+  /// and then 0. Fails with bad_state if the sequence has changed since begin_save().
+  Result<std::size_t> save(std::span<std::byte> into);
+  /// Begins to replace a sequence by a saved one, whose file begins with `header` and has `file_bytes`. Nothing changes
+  /// yet. Errors: those of read_saved_header(); mismatch for another model, KV type or kind of context; context_full
+  /// for more tokens than the context; bad_state while the sequence is computed.
+  Status begin_restore(std::span<const std::byte> header, std::uint64_t file_bytes, std::uint32_t sequence = 0);
+  /// Takes the next bytes of the payload, which come twice in pieces of any size that do not cross its end: first to be
+  /// checked, then to be kept. Returns true once the sequence is restored. A failure of the check changes nothing;
+  /// after a later one the sequence is empty. Errors: bad_checksum, bad_token, bad_argument for more bytes than there
+  /// are, bad_state if the sequence has changed since begin_restore().
+  Result<bool> restore(std::span<const std::byte> bytes);
   /// Requests every pinned segment; step() returns Step::ready when they are resident. Ends all generations.
   Status preload();
 

@@ -251,6 +251,8 @@ export interface PromptOptions {
   allLogits: boolean;
   /** With all logits: the first position of the sequence whose logits are returned. Default 0; a whole number from 0 to 4294967295. */
   logitsFrom: number;
+  /** The prompt begins the sequence anew. Tokens at its beginning that this or another sequence has computed are not computed again, except those whose logits are returned. Default false. */
+  anew: boolean;
 }
 
 export const promptOptions: OptionRules<PromptOptions> = {
@@ -261,6 +263,7 @@ export const promptOptions: OptionRules<PromptOptions> = {
   logitsHash: { type: 'flag', fallback: false, least: 0, most: 1 },
   allLogits: { type: 'flag', fallback: false, least: 0, most: 1 },
   logitsFrom: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
+  anew: { type: 'flag', fallback: false, least: 0, most: 1 },
 };
 
 /** Options of an embedding. */

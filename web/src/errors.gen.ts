@@ -62,4 +62,6 @@ export const errorNumbers = {
   bad_template: 30,
   /** A chat template refuses the messages; the sentence is its own. */
   template_refusal: 31,
+  /** A saved sequence does not fit the open session, because it is of another model, KV type or kind of context. */
+  mismatch: 32,
 } as const;

@@ -44,6 +44,18 @@ void expect(bool holds, const char* what) {
   ++failures;
 }
 
+/// Saves the sequence and restores it, through memory that is there already.
+bool saves_and_restores(Session& session) {
+  static std::byte file[16 << 20];
+  const Result<SavedHeaderBytes> header = session.begin_save();
+  if (!header) return false;
+  const Result<std::size_t> size = session.save(file);
+  if (!size || !session.begin_restore(*header, kSavedHeaderSize + *size)) return false;
+  const Result<bool> checked = session.restore(std::span(file).first(*size));
+  const Result<bool> restored = checked ? session.restore(std::span(file).first(*size)) : checked;
+  return restored && *restored;
+}
+
 /// Prefill and 40 tokens; `next` gives the next step that is neither working nor need_bytes. The allocations it made.
 template <class Next>
 std::uint64_t count_generation(Session& session, const Next& next) {
@@ -77,6 +89,7 @@ std::uint64_t count_generation(Session& session, const Next& next) {
     text += session.piece().size();
   }
   (void)session.logits_hash();
+  expect(saves_and_restores(session), "saving and restoring");
   expect(tokens == 40 && text > 0, "40 tokens with text");
   EmbedPrompt embedded;
   embedded.text = "Once upon a time";
