@@ -11,12 +11,12 @@
 #include "native/run/answer.h"
 #include "native/run/output.h"
 #include "native/run/report.h"
+#include "native/run/turns.h"
 #include "qsf/base/try.h"
 
 namespace qsf::run {
 namespace {
 
-constexpr std::string_view kSystem = "system", kUser = "user", kAssistant = "assistant", kTool = "tool";
 constexpr std::size_t kLongestTools = 1 << 20;     // bytes
 constexpr std::size_t kLongestTemplate = 1 << 20;  // bytes
 constexpr std::string_view kHelp =
@@ -25,18 +25,23 @@ constexpr std::string_view kHelp =
 
 class Conversation {
  public:
-  Conversation(const Options& options, Host& host, const Chat& chat, const Prompt& prompt, chat::Guide* guide)
-      : o_(options), host_(host), chat_(chat), prompt_(prompt), guide_(guide) {
-    if (o_.system_prompt) turns_.push_back({kSystem, *o_.system_prompt});
-    n_first_ = turns_.size();
+  Conversation(const Options& options, Host& host, const Chat& chat, const Prompt& prompt, const Extras& extras,
+               std::vector<Turn>& turns)
+      : o_(options), host_(host), chat_(chat), prompt_(prompt), extras_(extras), turns_(turns) {
+    prompt_.anew = true;
     prompt_.end_tokens = chat_.answers().end_tokens();
   }
 
-  /// Fails if the template refuses the turns before the first message.
+  /// Fails if --system-prompt is not that of the turns, or if the template refuses them before another message.
   Status begin() {
-    asked_.push_back({kUser, "x"});
-    QSF_TRY(question());
+    QSF_TRY(begin_turns(o_, turns_));
+    while (n_first_ < turns_.size() && turns_[n_first_].role == kSystem) ++n_first_;
+    n_calls_ = count_calls(turns_);
+    while (!add_line(turns_, "x", asked_).empty()) continue;
+    const Result<Question> asking = question();
     asked_.clear();
+    if (!asking && asking.error().code != ErrorCode::context_full) return asking.error();  // /undo makes room
+    note_result(last_calls(turns_));
     return {};
   }
 
@@ -64,18 +69,9 @@ class Conversation {
 
   /// Takes a line as a message, or as the result of a call of the last answer. Returns whether an answer can follow.
   bool take(const std::string& line) {
-    const std::vector<ToolCall>& calls = turns_.empty() ? none_ : turns_.back().calls;
-    if (calls.empty()) {
-      asked_ = {{kUser, line}};
-      return true;
-    }
-    const ToolCall& call = calls[asked_.size()];
-    std::string more = "\"tool_call_id\":\"" + call.id + "\",\"name\":";
-    append_json(more, call.name);
-    asked_.push_back({kTool, line, std::move(more)});
-    if (asked_.size() == calls.size()) return true;
-    note_result(calls[asked_.size()]);
-    return false;
+    const std::vector<ToolCall> open = add_line(turns_, line, asked_);
+    note_result(open);
+    return open.empty();
   }
 
   Result<Generation> answer() {
@@ -83,36 +79,30 @@ class Conversation {
     Result<Question> asking = question();
     asked_.clear();
     if (!asking) return asking.error();
-    QSF_LET(rest, chat::feed_on(host_.session(), asking->ids));
-    prompt_.tokens = rest;
+    prompt_.tokens = asking->ids;
     Answer answer(o_, n_calls_);
     Sinks sinks;
     sinks.parts = &asking->parts;
     sinks.part = [&answer](const chat::Part& part) { return answer.add(part); };
-    QSF_LET(made, generate(host_, prompt_, sinks, guide_));
+    QSF_LET(made, generate(host_, prompt_, sinks, extras_));
     QSF_TRY(answer.end());
     turns_.insert(turns_.end(), asked.begin(), asked.end());
-    turns_.push_back({kAssistant, answer.content(), answer.more(), answer.calls()});
+    add_answer(answer, turns_);
     n_calls_ += answer.calls().size();
-    if (!answer.calls().empty()) note_result(answer.calls().front());
+    note_result(answer.calls());
     return made;
   }
 
  private:
-  struct Turn {
-    std::string_view role;
-    std::string content;
-    std::string more = {};  // further members in JSON
-    std::vector<ToolCall> calls = {};
-  };
-
   static bool is_word(std::string_view line) {
     return line.size() > 1 && line.front() == '/' &&
            std::ranges::all_of(line.substr(1), [](char c) { return c >= 'a' && c <= 'z'; });
   }
-  static void note_result(const ToolCall& call) {
-    note(make_error(ErrorCode::none, "the next message is the result of {:.60}; /undo forgets the call", call.name)
-             .sentence);
+  /// Asks for the result of the first call, if there is one.
+  static void note_result(std::span<const ToolCall> calls) {
+    if (calls.empty()) return;
+    constexpr const char* kNext = "the next message is the result of {:.60}; /undo forgets the call";
+    note(make_error(ErrorCode::none, kNext, calls.front().name).sentence);
   }
 
   void forget(std::size_t n) {
@@ -122,21 +112,16 @@ class Conversation {
 
   /// Asks for an answer to what was asked after the turns.
   Result<Question> question() const {
-    std::vector<ChatMessage> messages;
-    for (const std::vector<Turn>* turns : {&turns_, &asked_}) {
-      for (const Turn& turn : *turns) messages.push_back({turn.role, turn.content, turn.more});
-    }
-    return chat_.ask(host_.session(), messages, prompt_.stops);
+    return chat_.ask(host_.session(), messages_of(turns_, asked_), prompt_.stops);
   }
 
   const Options& o_;
   Host& host_;
   const Chat& chat_;
   Prompt prompt_;
-  chat::Guide* guide_;
-  std::vector<Turn> turns_;
+  Extras extras_;
+  std::vector<Turn>& turns_;
   std::vector<Turn> asked_;  // a message, or results of calls, that no answer follows yet
-  const std::vector<ToolCall> none_;
   std::size_t n_first_ = 0;  // turns that no command removes
   std::size_t n_calls_ = 0;  // so far
 };
@@ -197,21 +182,28 @@ Result<Chat> open_chat(const Options& options, Session& session, const chat::Gui
   return Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory);
 }
 
-Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops) {
-  std::vector<ChatMessage> messages;
-  if (options.system_prompt) messages.push_back({kSystem, *options.system_prompt});
-  messages.push_back({kUser, *options.prompt});
-  return chat.ask(host.session(), messages, stops);
+Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
+                     std::vector<Turn>& turns) {
+  QSF_TRY(begin_turns(options, turns));
+  std::vector<Turn> asked;
+  if (const std::size_t open = add_line(turns, *options.prompt, asked).size(); open != 0) {
+    return make_error(ErrorCode::bad_argument,
+                      "the last answer of --session has {} calls, and --message gives the result of one: --chat takes "
+                      "all of them",
+                      open + 1);
+  }
+  turns.insert(turns.end(), asked.begin(), asked.end());
+  return chat.ask(host.session(), messages_of(turns, {}), stops);
 }
 
-int converse(const Options& o, Host& host, Prompt prompt, chat::Guide* guide) {
+int converse(const Options& o, Host& host, Prompt prompt, const Extras& extras, std::vector<Turn>& turns) {
   Session& session = host.session();
-  const Result<Chat> chat = open_chat(o, session, guide);
+  const Result<Chat> chat = open_chat(o, session, extras.guide);
   if (!chat) return fail(chat.error());
   std::vector<std::string_view> stops(prompt.stops.begin(), prompt.stops.end());
   if (!chat->answers().stop().empty()) stops.push_back(chat->answers().stop());
   prompt.stops = stops;
-  Conversation talk(o, host, *chat, prompt, guide);
+  Conversation talk(o, host, *chat, prompt, extras, turns);
   if (const Status begun = talk.begin(); !begun) return fail(begun.error());
   Messages messages(longest_text(session));
   std::string line;

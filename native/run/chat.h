@@ -10,6 +10,7 @@
 #include "native/run/generate.h"
 #include "native/run/json.h"
 #include "native/run/options.h"
+#include "native/run/session_file.h"
 
 namespace qsf::run {
 
@@ -20,12 +21,14 @@ Json arguments_of(const Options& options);
 /// Opens the chat template of the options, or the model's own, in the memory that the guide leaves.
 Result<Chat> open_chat(const Options& options, Session& session, const chat::Guide* guide);
 
-/// Asks for the answer to the prompt as the user's message, after --system-prompt if there is one.
-Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops);
+/// Adds the prompt to a conversation, as the user's message or as the result of the call that the last answer made, and
+/// asks for the answer. --system-prompt begins a conversation. Fails with bad_argument if the conversation has another
+/// one, or if the last answer made several calls.
+Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
+                     std::vector<Turn>& turns);
 
-/// Answers messages from standard input, one on each line, until its end or a signal. After an answer with calls the
-/// next lines are their results. Each answer follows the guide's grammar, if there is one. Returns the process's exit
-/// code.
-int converse(const Options& options, Host& host, Prompt prompt, chat::Guide* guide);
+/// Answers messages from standard input, one on each line, until its end or a signal, and adds both to the conversation.
+/// After an answer with calls the next lines are their results. Returns the process's exit code.
+int converse(const Options& options, Host& host, Prompt prompt, const Extras& extras, std::vector<Turn>& turns);
 
 }  // namespace qsf::run

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "native/cli/terminal.h"
 #include "native/sources/clock.h"
 #include "qsf/base/try.h"
 
@@ -34,25 +35,38 @@ class PartReader {
   Status status_;
 };
 
+/// Starts a prompt, after its beginning was restored if the cache has more of it than the session.
+Status start(Session& session, const Prompt& prompt, const PromptCache* cache) {
+  QSF_TRY(session.start(prompt));
+  if (cache == nullptr || !prompt.anew || prompt.all_logits) return {};
+  const std::vector<std::uint32_t> ids(session.tokens().begin(), session.tokens().end());
+  session.stop();
+  QSF_TRY(cache->restore(session, ids, session.sequence_stats().reused_tokens));
+  return session.start(prompt);
+}
+
 }  // namespace
 
-Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks, chat::Guide* guide) {
+Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks, const Extras& extras) {
   Session& session = host.session();
   Prompt prompt = asked;
+  chat::Guide* const guide = extras.guide;
   if (guide != nullptr) {
     QSF_TRY(guide->begin(prompt.end_tokens));
     prompt.allowed = guide->allowed();
     prompt.ignore_eos = false;
   }
-  const std::size_t known = session.tokens().size();
+  const std::size_t known = prompt.anew ? 0 : session.tokens().size();
   Generation out;
-  if (const Status started = session.start(prompt); !started) {
+  if (const Status started = start(session, prompt, extras.cache); !started) {
     if (started.error().code != ErrorCode::cancelled) return started.error();
     out.ended = end_name(End::cancelled);
     return out;
   }
   const std::size_t with_prompt = session.tokens().size();
-  std::uint64_t rows_left = session.sequence_stats().prompt_tokens;
+  const SequenceStats fed = session.sequence_stats();
+  out.n_reused = fed.reused_tokens;
+  std::uint64_t rows_left = fed.prompt_tokens - fed.reused_tokens;
   host.take_profile();
   Clock::time_point begin = Clock::now();
   bool in_prompt = true;
@@ -80,6 +94,11 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
       in_prompt = false;
       out.prompt_seconds = seconds_since(begin);
       out.prompt_profile = host.take_profile();
+      if (extras.cache != nullptr && prompt.anew) {
+        const auto n = static_cast<std::uint32_t>(with_prompt);
+        const Status saved = extras.cache->save(session, n, n - out.n_reused);
+        if (!saved) note(saved.error().sentence);
+      }
       begin = Clock::now();
     }
     if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));

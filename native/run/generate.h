@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "native/host/host.h"
+#include "native/host/prompt_cache.h"
 #include "qsf/chat/answer_parts.h"
 #include "qsf/chat/guide.h"
 
@@ -15,6 +16,7 @@ namespace qsf::run {
 
 struct Generation {
   std::vector<std::uint32_t> prompt_ids, generated_ids;
+  std::uint32_t n_reused = 0;  // tokens of the prompt that were computed before
   std::string text;
   std::string ended;        // a name of End
   std::string logits_hash;  // empty unless requested
@@ -30,9 +32,16 @@ struct Sinks {
   chat::AnswerParts* parts = nullptr;
 };
 
+struct Extras {
+  /// Begins with the generation and replaces Prompt::allowed; the model's ends are then never ignored.
+  chat::Guide* guide = nullptr;
+  /// Gives the beginning of a prompt that begins a sequence anew, and gets the computed prompt.
+  const PromptCache* cache = nullptr;
+};
+
 /// Starts a generation and runs it to its end. A cancelled one is stopped and is not an error. An error of a sink ends
-/// it. A guide begins with it and replaces Prompt::allowed; the model's ends are then never ignored.
-Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks, chat::Guide* guide = nullptr);
+/// it.
+Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks, const Extras& extras = {});
 
 /// Whether a conversation can go on after this error of one of its lines.
 bool is_of_a_line(ErrorCode code);

@@ -22,6 +22,8 @@
 #include "native/run/perplexity.h"
 #include "native/run/render.h"
 #include "native/run/report.h"
+#include "native/run/session_file.h"
+#include "native/run/turns.h"
 #include "native/sources/address.h"
 #include "qsf/base/try.h"
 #include "system/out_of_memory.h"
@@ -39,6 +41,7 @@ namespace {
 Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
   Prompt prompt;
   prompt.tokens = o.tokens;
+  prompt.anew = !o.continues() && !o.interactive;
   if (o.prompt) prompt.text = *o.prompt;
   prompt.max_tokens = o.max_tokens;
   prompt.all_logits = !o.logits_file.empty();
@@ -82,8 +85,8 @@ struct Outputs {
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
   if (!o.model.empty() && !is_address(o.model)) inputs.push_back(o.model);
-  for (const std::string& file :
-       {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file, o.tools_file}) {
+  for (const std::string& file : {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file,
+                                  o.tools_file, o.session_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;
@@ -124,16 +127,16 @@ Status finish_outputs(const Options& o, Host& host, const Made& made, Outputs& o
   return out.receipt->commit();
 }
 
-/// Runs one generation. `parts` reads the answer, if the prompt is a conversation.
-int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerParts* parts, chat::Guide* guide,
-             Progress* progress) {
+/// Runs one generation. `parts` reads the answer, if the prompt is a conversation, and the answer is added to `turns`.
+int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerParts* parts, const Extras& extras,
+             std::vector<Turn>& turns, Progress* progress) {
   Outputs outputs;
   if (const Status opened = open_outputs(o, host, outputs); !opened) return fail(opened.error());
   const auto begun = [progress] {
     if (progress != nullptr) progress->end();
   };
   Sinks sinks;
-  Answer answer(o, 0);
+  Answer answer(o, count_calls(turns));
   if (parts != nullptr) {
     sinks.parts = parts;
     sinks.part = [&](const chat::Part& part) {
@@ -149,9 +152,10 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerPar
   if (outputs.logits) {
     sinks.all_logits = [&](std::span<const float> rows) { return outputs.logits->write(std::as_bytes(rows)); };
   }
-  const Result<Generation> made = generate(host, prompt, sinks, guide);
+  const Result<Generation> made = generate(host, prompt, sinks, extras);
   begun();
   if (!made) return fail(made.error());
+  if (parts != nullptr) add_answer(answer, turns);
   if (sys::is_terminal(sys::kOutput)) (void)show("\n");
   note_full_context(*made, host.session().stats());
   if (o.verbose) print_speed(stderr, *made, host);
@@ -181,17 +185,18 @@ Status check_alone(Session& session, std::string_view line) {
 }
 
 /// Continues the sequence by a line, or begins anew with it if the context is full.
-Result<Generation> answer(Host& host, const Prompt& prompt, chat::Guide* guide) {
+Result<Generation> answer(Host& host, const Prompt& prompt, const Extras& extras) {
   Session& session = host.session();
-  Result<Generation> made = generate(host, prompt, {show, nullptr}, guide);
+  Result<Generation> made = generate(host, prompt, {show, nullptr}, extras);
   if (made || made.error().code != ErrorCode::context_full || session.tokens().empty()) return made;
   QSF_TRY(check_alone(session, prompt.text));
   note("the context is full; the text begins anew");
   QSF_TRY(session.rewind(0));
-  return generate(host, prompt, {show, nullptr}, guide);
+  return generate(host, prompt, {show, nullptr}, extras);
 }
 
-int run_interactive(const Options& o, Host& host, Prompt prompt, chat::Guide* guide) {
+/// `rest` is text before the first line.
+int run_interactive(const Options& o, Host& host, Prompt prompt, const Extras& extras, std::string& rest) {
   Session& session = host.session();
   Messages messages(longest_text(session));
   std::string line;
@@ -202,14 +207,16 @@ int run_interactive(const Options& o, Host& host, Prompt prompt, chat::Guide* gu
       continue;
     }
     if (line.empty()) continue;
-    prompt.text = line;
-    const Result<Generation> made = answer(host, prompt, guide);
+    const std::string text = rest + line;
+    prompt.text = text;
+    const Result<Generation> made = answer(host, prompt, extras);
     if (!made && made.error().code != ErrorCode::cancelled) {
       const Error& e = made.error();
       if (!is_of_a_line(e.code)) return fail(e);
       tell(make_error(e.code, "{}; the line is left out", e.sentence));
       continue;
     }
+    rest.clear();
     if (const Status shown = show("\n"); !shown) return fail(shown.error());
     if (made) note_full_context(*made, session.stats());
     if (made && o.verbose) print_speed(stderr, *made, host);
@@ -244,6 +251,62 @@ Status print_text(const Session& session, std::span<const std::uint32_t> ids) {
 
 int exit_code(const Status& status) { return status ? 0 : fail(status.error()); }
 
+/// Puts the text that the file of --session ends with before the prompt.
+Status add_rest(Options& o, Session& session, SessionFile& file) {
+  if (file.note.rest.empty() || o.interactive) return {};
+  if (o.prompt) o.prompt->insert(0, file.note.rest);
+  if (!o.tokens.empty()) {
+    std::vector<std::uint32_t> ids(file.note.rest.size() + 8);
+    QSF_LET(n, session.tokenize(file.note.rest, false, ids));
+    o.tokens.insert(o.tokens.begin(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  file.note.rest.clear();
+  return {};
+}
+
+/// Generates texts that continue the sequence and the conversation of `file`.
+int run_texts(Options& o, Host& host, SessionFile& file, const Extras& extras, Progress* progress) {
+  Session& session = host.session();
+  std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
+  if (o.chat) return converse(o, host, prompt_of(o, stops), extras, file.note.turns);
+  std::optional<Chat> chat;
+  std::optional<Question> question;
+  if (o.system_prompt || o.as_message) {
+    Result<Chat> opened = open_chat(o, session, extras.guide);
+    if (!opened) return fail(opened.error());
+    chat.emplace(std::move(*opened));
+    if (!chat->answers().stop().empty()) stops.push_back(chat->answers().stop());
+    Result<Question> asked = ask(o, host, *chat, stops, file.note.turns);
+    if (!asked) return fail(asked.error());
+    question.emplace(std::move(*asked));
+    o.tokens = std::move(question->ids);
+  }
+  if (o.tokenize) return exit_code(print_tokens(session, *o.prompt, o.tokens));
+  if (o.detokenize) return exit_code(print_text(session, o.tokens));
+  if (!o.generates()) return 0;
+  if (const Status added = add_rest(o, session, file); !added) return fail(added.error());
+  Prompt prompt = prompt_of(o, stops);
+  if (chat) prompt.end_tokens = chat->answers().end_tokens();
+  if (o.interactive) return run_interactive(o, host, prompt, extras, file.note.rest);
+  if (o.bench) return exit_code(bench(stdout, o, host));
+  return run_once(o, host, prompt, question ? &question->parts : nullptr, extras, file.note.turns, progress);
+}
+
+/// Does the same from the file of --session and to it, if there is one. An error leaves the file of a text as it was,
+/// because the prompt can be given again. A conversation is saved with the answers that it has.
+int run_session(Options& o, Host& host, const Extras& extras, Progress* progress) {
+  if (o.session_file.empty()) {
+    SessionFile none;
+    return run_texts(o, host, none, extras, progress);
+  }
+  Result<SessionFile> file = SessionFile::open(o.session_file, host.session(), o.converses());
+  if (!file) return fail(file.error());
+  const int code = run_texts(o, host, *file, extras, progress);
+  if (code != 0 && !cancelled() && !o.chat) return code;
+  const Status saved = file->save(host.session());
+  return saved ? code : fail(saved.error());
+}
+
 int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progress* progress) {
   const Stats s = host.session().stats();
   if (o.verbose) print_setting(stderr, o, host);
@@ -262,7 +325,6 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
     if (!text) return fail(text.error());
     o.prompt = std::move(*text);
   }
-  std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
   std::optional<chat::Guide> follows;
   if (o.has_grammar()) {
     const Result<GrammarFile> grammar = read_grammar(o);
@@ -272,28 +334,13 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
     follows = *built;
     if (const Status set = follows->set(grammar->view()); !set) return fail(set.error());
   }
-  chat::Guide* const guide = follows ? &*follows : nullptr;
-  if (o.chat) return converse(o, host, prompt_of(o, stops), guide);
-  std::optional<Chat> chat;
-  std::optional<Question> question;
-  if (o.system_prompt || o.as_message) {
-    Result<Chat> opened = open_chat(o, host.session(), guide);
+  std::optional<PromptCache> cache;
+  if (!o.prompt_cache.empty()) {
+    Result<PromptCache> opened = PromptCache::open(o.prompt_cache, o.prompt_cache_bytes);
     if (!opened) return fail(opened.error());
-    chat.emplace(std::move(*opened));
-    if (!chat->answers().stop().empty()) stops.push_back(chat->answers().stop());
-    Result<Question> asked = ask(o, host, *chat, stops);
-    if (!asked) return fail(asked.error());
-    question.emplace(std::move(*asked));
-    o.tokens = std::move(question->ids);
+    cache.emplace(std::move(*opened));
   }
-  if (o.tokenize) return exit_code(print_tokens(host.session(), *o.prompt, o.tokens));
-  if (o.detokenize) return exit_code(print_text(host.session(), o.tokens));
-  if (!o.generates()) return 0;
-  Prompt prompt = prompt_of(o, stops);
-  if (chat) prompt.end_tokens = chat->answers().end_tokens();
-  if (o.interactive) return run_interactive(o, host, prompt, guide);
-  if (o.bench) return exit_code(bench(stdout, o, host));
-  return run_once(o, host, prompt, question ? &question->parts : nullptr, guide, progress);
+  return run_session(o, host, {follows ? &*follows : nullptr, cache ? &*cache : nullptr}, progress);
 }
 
 int run(int argc, char** argv) {

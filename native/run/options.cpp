@@ -159,9 +159,21 @@ std::optional<std::string> grammar_mistake(const Options& o) {
   return std::nullopt;
 }
 
+std::optional<std::string> saving_mistake(const Options& o) {
+  if (o.tokenize || o.detokenize || o.bench || o.embed || !(o.perplexity_file + o.render_file).empty()) {
+    if (!o.session_file.empty()) return "--session is for texts and conversations that are generated";
+    if (!o.prompt_cache.empty()) return "--prompt-cache is for texts and conversations that are generated";
+  }
+  if (!o.prompt_cache.empty() && (o.continues() || o.interactive)) {
+    return "--prompt-cache is for prompts that begin a text, and these continue one";
+  }
+  return std::nullopt;
+}
+
 /// Makes the checks that CLI11 cannot make.
 std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (const std::optional<std::string> wrong = grammar_mistake(o)) return wrong;
+  if (const std::optional<std::string> wrong = saving_mistake(o)) return wrong;
   reserve_texts(o);
   const bool renders = !o.render_file.empty();
   if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts)) {
@@ -235,8 +247,8 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
 
 /// Option values that are not fields of Options.
 struct Words {
-  std::string budget, kv, keys, values, tokens, prompt, message, system_prompt,
-      color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]);
+  std::string budget, cache_limit = "1G", kv, keys, values, tokens, prompt, message, system_prompt,
+                      color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]);
   SamplingOptions sampling;
 };
 
@@ -263,6 +275,13 @@ class Table {
     message = text("--message", w_.message, "A message to answer, in the model's chat template", "TEXT");
     system_prompt = text("--system-prompt", w_.system_prompt,
                          "The system prompt: the prompt becomes a message in the chat template", "TEXT");
+    text("--session", o_.session_file,
+         "A file to continue the text or conversation from, if it is there, and to save it to", "FILE");
+    text("--prompt-cache", o_.prompt_cache, "A folder that keeps computed prompts, of which others need only the rest",
+         "FOLDER");
+    text("--prompt-cache-limit", w_.cache_limit, "What they may take; the one used longest ago is removed first",
+         "SIZE")
+        ->check(size());
     text("--chat-template", o_.template_file, "A chat template to use instead of the model's own", "FILE");
     app_.add_option("--template-arg", o_.template_arguments,
                     "A variable of the chat template, such as enable_thinking=false; may be given again")
@@ -415,6 +434,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (parsed.what == Parsed::What::told) return 0;
   if (parsed.what == Parsed::What::mistake) return refuse(parsed.sentence);
   o.host.budget = read_size(words.budget, kMiB).value_or(0);
+  o.prompt_cache_bytes = read_size(words.cache_limit, kMiB).value_or(0);
   const auto* color = std::find(kColors.begin(), kColors.end(), words.color);
   if (color == kColors.end()) return refuse("--color is one of " + joined(kColors) + ", not '" + words.color + "'");
   use_color(static_cast<Color>(color - kColors.begin()));

@@ -43,6 +43,9 @@ struct Options {
   bool shows_thoughts = true;
   std::string grammar_file, schema_file, regex;  // one of them at most: what a text may be
   std::string accepts_file;                      // a text that is only checked
+  std::string session_file;                      // where the sequence comes from and goes to
+  std::string prompt_cache;                      // a folder of computed prompts
+  std::uint64_t prompt_cache_bytes = 0;          // that it may have
   std::string perplexity_file;                   // the text to measure with
   std::string kl_file, save_logits_file;
   std::uint32_t window = 512, windows = 0;
@@ -54,6 +57,8 @@ struct Options {
   /// Whether a prompt must still be read.
   bool reads_prompt() const { return prompt_from_input || !prompt_file.empty(); }
   bool has_grammar() const { return !grammar_file.empty() || !schema_file.empty() || !regex.empty(); }
+  /// Whether the text continues the sequence of --session, instead of a conversation.
+  bool continues() const { return !session_file.empty() && !converses(); }
   /// Whether the chat template is used.
   bool converses() const { return chat || as_message || system_prompt || !render_file.empty(); }
   /// Whether there is anything to compute, not only something to show.

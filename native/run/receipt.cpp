@@ -94,6 +94,7 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g, 
   Json receipt = setting_of(options, host, hash);
   receipt.update({{"sampler", sampler_of(options.sampling())},
                   {"prompt_tokens", g.prompt_ids},
+                  {"reused_tokens", g.n_reused},
                   {"generated_tokens", g.generated_ids},
                   {"text", g.text},
                   {"ended", g.ended},

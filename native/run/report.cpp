@@ -66,8 +66,11 @@ void print_setting(std::FILE* to, const Options& options, Host& host) {
 
 void print_speed(std::FILE* to, const Generation& g, Host& host) {
   const Stats s = host.session().stats();
-  std::fprintf(to, "prompt     %zu tokens in %.3f s, %.1f tokens/s\n", g.prompt_ids.size(), g.prompt_seconds,
-               rate(g.prompt_ids.size(), g.prompt_seconds));
+  const std::size_t computed = g.prompt_ids.size() - g.n_reused;
+  std::fprintf(to, "prompt     %zu tokens in %.3f s, %.1f tokens/s", computed, g.prompt_seconds,
+               rate(computed, g.prompt_seconds));
+  if (g.n_reused != 0) std::fprintf(to, "; %u others were computed before", g.n_reused);
+  std::fprintf(to, "\n");
   std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ended by %s\n", g.generated_ids.size(),
                g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), g.ended.c_str());
   for (const KernelCount& count : host.session().kernel_counts()) {
@@ -78,7 +81,7 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
   }
   if (s.experts_chosen != 0) {
     const auto chosen = static_cast<double>(s.experts_chosen);
-    const auto tokens = static_cast<double>(g.prompt_ids.size() + g.generated_ids.size());
+    const auto tokens = static_cast<double>(computed + g.generated_ids.size());
     std::fprintf(to, "experts    %llu chosen, %.1f %% found in memory; %.3f MiB read, %.3f for each token\n",
                  static_cast<unsigned long long>(s.experts_chosen), 100 * static_cast<double>(s.experts_found) / chosen,
                  mib(s.expert_bytes), mib(s.expert_bytes) / std::max(tokens, 1.0));

@@ -83,6 +83,35 @@ TEST_F(ToolsTest, TheNextMessagesAreTheResults) {
   EXPECT_EQ(ran.out, line + line + line + line) << "after /undo the message is one of the user";
 }
 
+/// The template shows what the second run gives it by refusing it.
+TEST_F(ToolsTest, ConversationsWithCallsGoOnInAnotherRun) {
+  const std::string path = file(
+      "shows_saved.jinja",
+      "{% set m = messages %}{% if m | length >= 3 %}{{ raise_exception((m | map(attribute='role') | join(' ')) ~ ' ' "
+      "~ m[1].tool_calls[0].function.arguments.city ~ ' ' ~ m[1].reasoning_content ~ ' ' ~ (m[2:] | "
+      "map(attribute='content') | join(' ')) ~ ' ' ~ (m[2].tool_call_id == m[1].tool_calls[0].id) ~ ' ' ~ m[2].name) "
+      "}}{% endif %}" +
+          kTemplate);
+  const std::string call = R"(<tool_call>\{"name": "get_weather", "arguments": \{"city": "Rome"\}\}</tool_call>)";
+  const auto with = [&](const std::string& saved, const std::string& pattern, std::vector<std::string> more,
+                        const std::string& input = "") {
+    more.insert(more.end(), {"--chat-template", path, "--tools", file("tools.json", kTools), "--regex", pattern,
+                             "--text-bytes", "26000000", "--session", dir() / saved});
+    return run_with(more, input);
+  };
+  for (const int n : {1, 2}) {
+    const std::string saved = "calls-" + std::to_string(n);
+    const Ran first = with(saved, "<think>hm</think>(" + call + "){" + std::to_string(n) + "}", {"--message", "Once"});
+    ASSERT_EQ(first.code, 0) << first.err;
+    const Ran message = with(saved, call, {"--message", "sunny"}), chat = with(saved, call, {"--chat"}, "sunny\n");
+    const std::string one = "user assistant tool Rome hm sunny True get_weather", all = "tool tool Rome hm x x True";
+    EXPECT_EQ(message.code, 1);
+    EXPECT_TRUE(has(message.err, n == 1 ? one : "has 2 calls, and --message gives the result of one")) << message.err;
+    EXPECT_EQ(chat.code, 1);
+    EXPECT_TRUE(has(chat.err, n == 1 ? "user assistant tool Rome hm x True get_weather" : all)) << chat.err;
+  }
+}
+
 TEST_F(ToolsTest, FilesThatAreNoToolsAreRefusedInASentence) {
   for (const char* wrong : {"{}", "[1]", "[{\"name\": 1}]", "[{\"function\": {}}]", "[", "", "null"}) {
     const Ran ran = run_with({"--message", "x", "--tools", file("wrong.json", wrong)});
