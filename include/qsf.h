@@ -57,13 +57,15 @@ void qsf_free(QSFEngine*);
 /* Takes a token and the text that can be shown now. `text` is UTF-8, zero-terminated, valid during the call, and empty
  * while a character is incomplete. Text that is left at the end comes in one last call with token_id -1. From a
  * callback, calls that run, change or free the sequence fail with `bad_state`, and the generation goes on:
- * qsf_generate(), qsf_chat_generate(), qsf_forward(), qsf_rewind(), qsf_embed(), qsf_embed_tokens() and qsf_free(), and
- * those that set its sampling. All others are allowed. NULL: no callback. */
+ * qsf_generate(), qsf_chat_generate(), qsf_forward(), qsf_rewind(), qsf_session_save(), qsf_session_load(),
+ * qsf_embed(), qsf_embed_tokens() and qsf_free(), and those that set its sampling. All others are allowed. NULL: no
+ * callback. */
 typedef void (*QSFTokenCallback)(int token_id, const char* text, void* user_data);
 
 /* Begins a new sequence with `prompt` and calls back for every token until max_tokens, the model's end token,
  * qsf_stop() or a failure. After the last two, qsf_last_error_code() is not 0. temperature 0: always the most likely
- * token; top_p 1: sample from all tokens. */
+ * token; top_p 1: sample from all tokens. Tokens at the prompt's beginning that the sequence has computed
+ * are not computed again. */
 void qsf_generate(QSFEngine*, const char* prompt, int max_tokens, float temperature, float top_p,
                   QSFTokenCallback callback, void* user_data);
 /* Ends the running generation, qsf_forward() or embedding with `cancelled`, or else the next one at its beginning, so
@@ -117,6 +119,17 @@ int qsf_chat_ends(QSFEngine*, int token_id);
  * conversation, so that every turn computes only its new tokens. */
 void qsf_chat_generate(QSFEngine*, const QSFChatMessage* messages, int num_messages, int max_tokens, float temperature,
                        float top_p, QSFTokenCallback callback, void* user_data);
+
+/* Saved sequences */
+
+/* Saves the sequence, with its keys and values, to a file that appears whole or not at all; an earlier file stays until
+ * then. The same model, KV type and a context of that length continue from it with the same bits, in this or another
+ * program or in a page. The messages of a conversation are the caller's to keep. Returns 0, or -1 on failure. */
+int qsf_session_save(QSFEngine*, const char* path);
+/* Replaces the sequence by a saved one. qsf_forward() continues it, and qsf_generate() and qsf_chat_generate() do not
+ * compute the tokens again that it has computed. Returns 0, or -1 on failure, such as `mismatch` for another model or
+ * KV type, context_full and bad_checksum, which leave the sequence as it was. */
+int qsf_session_load(QSFEngine*, const char* path);
 
 /* Embeddings. Each call begins the sequence anew with its text. */
 

@@ -101,6 +101,7 @@ Status generate(QSFEngine& engine, Prompt& start, const Limits& limits, const Ca
   start.sampler.top_p = limits.top_p;
   start.sampler.seed = engine.config.seed;
   QSF_TRY(session.start(start));
+  engine.rest.clear();
   Started started(session);
   const double begin = now();
   double first = 0;
@@ -217,9 +218,8 @@ void generate_text(QSFEngine* engine, const char* prompt, int max_tokens, float 
   const Run run(*engine);
   Prompt start;
   start.text = prompt;
-  Status status = engine->host->session().rewind(0);
-  if (status) status = generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
-  tell(status);
+  start.anew = true;
+  tell(generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data}));
 }
 
 int* tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
@@ -322,10 +322,10 @@ void chat_generate(QSFEngine* engine, const QSFChatMessage* messages, int num_me
   if (chat == nullptr) return;
   const auto answer = [&]() -> Status {
     QSF_LET(ids, chat_ids(*engine, *chat, messages, num_messages));
-    QSF_LET(rest, chat::feed_on(engine->host->session(), ids));
     const std::array stops{chat->answers().stop()};
     Prompt start;
-    start.tokens = rest;
+    start.tokens = ids;
+    start.anew = true;
     start.end_tokens = chat->answers().end_tokens();
     if (!stops[0].empty()) start.stops = stops;
     return generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
@@ -343,6 +343,15 @@ float* forward(QSFEngine* engine, const int* tokens, int num_tokens) {
   const Run run(*engine);
   if (!read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
   Session& session = engine->host->session();
+  if (!engine->rest.empty()) {
+    std::vector<std::uint32_t> rest(engine->rest.size() + 8);
+    const Result<std::uint32_t> n = session.tokenize(engine->rest, false, rest);
+    if (!n) {
+      fail(n.error());
+      return nullptr;
+    }
+    ids.insert(ids.begin(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(*n));
+  }
   Prompt prompt;
   prompt.tokens = ids;
   prompt.max_tokens = 0;
@@ -350,6 +359,7 @@ float* forward(QSFEngine* engine, const int* tokens, int num_tokens) {
     fail(s.error());
     return nullptr;
   }
+  engine->rest.clear();
   Started started(session);
   const Result<Step> step = engine->host->next();
   if (!step || *step != Step::done) {
@@ -470,6 +480,7 @@ int qsf_rewind(QSFEngine* engine, int num_tokens) {
     fail(s.error());
     return -1;
   }
+  engine->rest.clear();
   return 0;
 }
 

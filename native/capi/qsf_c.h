@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "native/host/chat.h"
@@ -28,6 +29,7 @@ struct QSFEngine {
   std::optional<qsf::Chat> chat;
   qsf::SamplerOptions sampler;  // without its lists, seed, temperature and top_p
   qsf::SamplerLists sampler_lists;
+  std::string rest;  // text that follows the tokens of a loaded sequence
   double prompt_seconds = 0, generation_seconds = 0;
 };
 

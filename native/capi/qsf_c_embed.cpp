@@ -12,6 +12,7 @@ using namespace qsf::c_api;
 /// Returns [rows, dim] that the caller releases; nullptr, with an error, on failure.
 float* embed(QSFEngine& engine, const EmbedPrompt& prompt) {
   Session& session = engine.host->session();
+  engine.rest.clear();
   if (const Status s = session.embed(prompt); !s) {
     fail(s.error());
     return nullptr;

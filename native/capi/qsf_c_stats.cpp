@@ -26,7 +26,8 @@ void qsf_print_stats(QSFEngine* engine) {
   std::fprintf(stderr, "context     %u of %u tokens (%s), keys and values in %s (%s)\n", sequence.position,
                s.max_seq_len, s.context_reason.data(), kv_name(s.kv).data(), s.kv_reason.data());
   if (!s.warning.empty()) std::fprintf(stderr, "warning     %s\n", s.warning.data());
-  std::fprintf(stderr, "prompt      %.1f tokens/s\n", rate(sequence.prompt_tokens, engine->prompt_seconds));
+  std::fprintf(stderr, "prompt      %.1f tokens/s\n",
+               rate(sequence.prompt_tokens - sequence.reused_tokens, engine->prompt_seconds));
   std::fprintf(stderr, "generation  %.1f tokens/s\n", rate(sequence.generated_tokens, engine->generation_seconds));
   std::fprintf(stderr, "host        %.*s kernels, %u threads, %.1f MiB read\n", static_cast<int>(s.isa.size()),
                s.isa.data(), engine->host->threads(), mib(s.bytes_read));

@@ -244,6 +244,18 @@ static void rewind_with_null(QSFEngine* engine) {
 }
 static void rewind_in_callback(QSFEngine* engine) { REFUSED(qsf_rewind(engine, 0) == -1, kBadState); }
 
+static void session_save_with_null(QSFEngine* engine) {
+  REFUSED(qsf_session_save(NULL, "x") == -1, kBadArgument);
+  REFUSED(qsf_session_save(engine, NULL) == -1, kBadArgument);
+}
+static void session_save_in_callback(QSFEngine* engine) { REFUSED(qsf_session_save(engine, "x") == -1, kBadState); }
+
+static void session_load_with_null(QSFEngine* engine) {
+  REFUSED(qsf_session_load(NULL, "x") == -1, kBadArgument);
+  REFUSED(qsf_session_load(engine, NULL) == -1, kBadArgument);
+}
+static void session_load_in_callback(QSFEngine* engine) { REFUSED(qsf_session_load(engine, "x") == -1, kBadState); }
+
 static void sample_with_null(QSFEngine* engine) {
   (void)engine;
   REFUSED(qsf_sample(NULL, 4, 0.5f, 0.5f, 0) == -1, kBadArgument);
@@ -309,6 +321,8 @@ static const struct Function kFunctions[] = {
     {"qsf_detokenize", detokenize_with_null, detokenize_in_callback},
     {"qsf_forward", forward_with_null, forward_in_callback},
     {"qsf_rewind", rewind_with_null, rewind_in_callback},
+    {"qsf_session_save", session_save_with_null, session_save_in_callback},
+    {"qsf_session_load", session_load_with_null, session_load_in_callback},
     {"qsf_sample", sample_with_null, sample_in_callback},
     {"qsf_vocab_size", vocab_size_with_null, vocab_size_in_callback},
     {"qsf_release", release_with_null, release_in_callback},

@@ -18,6 +18,7 @@
 enum {
   kVocab = 2048,
   kBadArgument = 1,
+  kBadMagic = 3,
   kBudgetTooSmall = 15,
   kContextFull = 16,
   kBadToken = 17,
@@ -159,9 +160,57 @@ static void check_sampling(QSFEngine* engine) {
   EXPECT(qsf_sampling_set(engine, "min_p", 0) == 0 && qsf_sampling_set(engine, "top_k", 40) == 0);
 }
 
+static QSFEngine* load(const char* model, int max_seq_len) {
+  QSFConfig* config = qsf_config_default();
+  qsf_config_set_ram_budget(config, 20);
+  qsf_config_set_threads(config, 1);
+  qsf_config_set_max_seq_len(config, max_seq_len);
+  QSFEngine* engine = qsf_load(model, config);
+  qsf_config_free(config);
+  EXPECT(engine != NULL);
+  return engine;
+}
+
+/* A saved sequence goes on in another engine with the same numbers. */
+static void check_sessions(const char* model) {
+  static const int ids[] = {0, 1700, 328, 625, 259, 531}, more[] = {17, 18, 19};
+  char path[4096];
+  snprintf(path, sizeof path, "%s.saved", model);
+  QSFEngine *engine = load(model, 128), *other = load(model, 64), *small = load(model, 4);
+  const size_t row = sizeof(float) * kVocab;
+  float* kept = malloc(row);
+  EXPECT(kept != NULL && qsf_forward(engine, ids, 6) != NULL && qsf_session_save(engine, path) == 0);
+  const float* logits = qsf_forward(engine, more, 3);
+  EXPECT(logits != NULL);
+  memcpy(kept, logits, row);
+  EXPECT(qsf_forward(other, more, 2) != NULL && qsf_session_load(other, path) == 0);
+  logits = qsf_forward(other, more, 3);
+  EXPECT(logits != NULL && memcmp(logits, kept, row) == 0);
+  EXPECT(qsf_rewind(other, 9) == 0 && qsf_rewind(other, 10) == -1);
+  EXPECT(qsf_session_load(small, path) == -1 && qsf_last_error_code() == kContextFull);
+  EXPECT(strstr(qsf_last_error(), path) != NULL || strlen(path) > 300);
+  EXPECT(qsf_session_load(other, model) == -1 && qsf_last_error_code() == kBadMagic);
+  EXPECT(qsf_session_load(other, "no/such/file") == -1 && qsf_last_error_code() == kIoError);
+  EXPECT(qsf_session_save(other, "no/such/folder/file") == -1 && qsf_last_error_code() == kIoError);
+  EXPECT(qsf_rewind(other, 9) == 0); /* what failed changed nothing */
+  /* A prompt that the sequence has already gives what it gives alone. */
+  const struct Seen alone = generate(engine, "Once upon a time", 8, 0.0f, 0);
+  EXPECT(qsf_session_save(engine, path) == 0 && qsf_session_load(other, path) == 0);
+  for (int i = 0; i < 2; ++i) {
+    const struct Seen seen = generate(other, "Once upon a time", 8, 0.0f, 0);
+    EXPECT(seen.n == 8 && memcmp(seen.ids, alone.ids, sizeof seen.ids) == 0);
+  }
+  remove(path);
+  free(kept);
+  qsf_free(engine);
+  qsf_free(other);
+  qsf_free(small);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   check_failures(argv[1]);
+  check_sessions(argv[1]);
 
   QSFConfig* config = qsf_config_default();
   qsf_config_set_ram_budget(config, 4); /* less than the weights */
