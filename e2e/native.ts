@@ -44,13 +44,23 @@ export async function convert(quantType: string, ...options: string[]): Promise<
   }
 }
 
-/** Runs a model from an address, which a server sees read, or from a file of these bytes. The plans may differ. */
-export async function runNatively(model: string | Buffer, budgetMiB: number, options: string[]): Promise<Receipt> {
+/**
+ * Runs a model from an address, which a server sees read, or from a file of these bytes, and continues a saved sequence if
+ * there is one. The plans may differ.
+ */
+export async function runNatively(
+  model: string | Buffer,
+  budgetMiB: number,
+  options: string[],
+  session?: Buffer,
+): Promise<Receipt> {
   const folder = mkdtempSync(join(tmpdir(), 'qsf-native-'));
   try {
     const receipt = join(folder, 'receipt.json');
     const file = join(folder, 'model.qsf');
     if (typeof model !== 'string') writeFileSync(file, model);
+    const saved = join(folder, 'session');
+    if (session) writeFileSync(saved, session);
     const args = [
       typeof model === 'string' ? model : file,
       '--ram-budget',
@@ -58,6 +68,7 @@ export async function runNatively(model: string | Buffer, budgetMiB: number, opt
       '--receipt',
       receipt,
       ...options,
+      ...(session ? ['--session', saved] : []),
     ];
     await run(join(bin, 'qsf-run'), args);
     return JSON.parse(readFileSync(receipt, 'utf8')) as Receipt;

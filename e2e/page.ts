@@ -11,6 +11,9 @@ import type {
   LoadOptions,
   Progress,
   PruneOptions,
+  Restored,
+  SaveOptions,
+  SavedEntry,
   Stats,
 } from '../web/src/index.js';
 
@@ -190,6 +193,17 @@ const actions = {
   },
 
   stats: (name: string): Promise<Stats> => model(name).stats(),
+  /** Gives the file in base64. */
+  async save(name: string, options: SaveOptions): Promise<string> {
+    const bytes = new Uint8Array(await (await model(name).save(options)).arrayBuffer());
+    let text = '';
+    for (const byte of bytes) text += String.fromCharCode(byte);
+    return btoa(text);
+  },
+  restore: (name: string, from: string): Promise<Restored> => model(name).restore(from),
+  savedList: (): Promise<SavedEntry[]> => QSF.saved.list(),
+  savedRemove: (name: string): Promise<void> => QSF.saved.remove(name),
+
   tokenize: (name: string, text: string): Promise<number[]> => model(name).tokenize(text),
   detokenize: (name: string, tokens: number[]): Promise<string> => model(name).detokenize(tokens),
   cacheState: (url: string): Promise<CacheEntry> => QSF.cache.state(url),

@@ -57,7 +57,7 @@ async function answer(model: Model, tokens: Uint32Array): Promise<GenerationResu
   model.start({
     ...checkOptions(samplerOptions, { temperature: 0 }),
     ...checkOptions(promptOptions, { maxTokens: 5, ignoreEos: true, logitsHash: true }),
-    ...{ prompt: tokens, stop: [], continue: false },
+    ...{ prompt: tokens, stop: [], anew: true },
   });
   for (;;) {
     const { result } = await model.next();

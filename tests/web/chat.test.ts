@@ -30,7 +30,7 @@ describe('chat() and render()', () => {
     backend.will([]);
     const tools = [{ type: 'function', function: { name: 'f' } }];
     await llm.chat(hello, { tools, templateArgs: { enable_thinking: false }, stop: 'x', seed: 1 }).next();
-    expect(backend.starts[0]).toMatchObject({ continue: false, stop: ['x'], seed: 1 });
+    expect(backend.starts[0]).toMatchObject({ anew: true, stop: ['x'], seed: 1 });
     const values = JSON.stringify({ messages: hello, tools, add_generation_prompt: true });
     expect(backend.starts[0]!.prompt).toEqual({ template: '', values, more: '{"enable_thinking":false}' });
     expect(await llm.render(hello)).toBe(JSON.stringify({ messages: hello, add_generation_prompt: true }));
@@ -221,14 +221,14 @@ describe('the engine', () => {
   it('gets a conversation, its grammar and stop strings, and keeps the sequence', () => {
     const { engine, instance } = fakeEngine();
     const grammar = { kind: 'regex', text: 'ä' } as const;
-    engine.start({ ...options, prompt: chat, grammar, continue: false });
+    engine.start({ ...options, prompt: chat, grammar, anew: true });
     expect(instance.chat).toEqual(chat);
     expect(instance.grammar).toEqual(grammar);
     expect(instance.stops).toEqual(['end']);
     expect(instance.calls).toEqual(['start 0']);
-    engine.start({ ...options, prompt: 'x', continue: false });
+    engine.start({ ...options, prompt: 'x', anew: true });
     expect(instance.grammar).toBeUndefined();
-    expect(instance.calls.slice(1)).toEqual(['rewind 0 0', 'start 0']);
+    expect(instance.calls.slice(1)).toEqual(['start 0']);
     expect(engine.render(chat)).toBe(chat.values);
   });
 
@@ -238,7 +238,7 @@ describe('the engine', () => {
     const lastParts: AnswerPiece[] = [{ kind: 'text', text: ' ' }];
     instance.script = { piece: (n) => (n < 2 ? 'a' : ''), parts: (n) => parts[n]!, lastParts };
     const generation = new Generation(new Runner(engine, new FakeSource()), {
-      ...{ ...options, maxTokens: 4, seed: 1, prompt: chat, continue: false },
+      ...{ ...options, maxTokens: 4, seed: 1, prompt: chat, anew: true },
     });
     const all: Batch = { pieces: [], parts: [] };
     for (;;) {
@@ -249,7 +249,7 @@ describe('the engine', () => {
     }
     expect(all).toEqual({ pieces: ['a', 'a', '', ''], parts: [parts[0], parts[1], parts[3], lastParts] });
     const plain = new Generation(new Runner(engine, new FakeSource()), {
-      ...{ ...options, maxTokens: 1, seed: 1, prompt: 'x', continue: false },
+      ...{ ...options, maxTokens: 1, seed: 1, prompt: 'x', anew: true },
     });
     expect(await plain.next()).not.toHaveProperty('parts');
     await plain.stop();

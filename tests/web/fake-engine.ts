@@ -15,6 +15,7 @@ import type {
   Region,
   RegionBytes,
   SamplerOptions,
+  SavedHeader,
   Segment,
   SequenceStats,
   Session,
@@ -26,27 +27,23 @@ import { Engine } from '../../web/src/wasm/engine.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
-import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
 import type { Failure, Script } from './script.js';
 import { stagedLists } from './staged.js';
 import type { StagedSizes } from './staged.js';
-import { pause } from './waiting.js';
 
+export { FakeSource, byteAt } from './fake-source.js';
 export { pause, stays, until } from './waiting.js';
 
 /** Where the fake puts what it reads and what is staged, and how much that may be. */
 const ARENA = 65_536;
-const STAGING = 4096;
+const STAGING = 196_608;
 const EMBEDDING = 2048;
-const STAGED = 32_768;
+const STAGED = 65_536;
 const HEADER = 128;
 /** Tokens of every prompt. */
 const PROMPT = 7;
 
 const unscripted = (n: number) => `<${String(n)}>`;
-
-/** The byte of every file at an offset. */
-export const byteAt = (offset: number) => (offset * 31 + 7) & 0xff;
 
 /** What an embedding leaves to the model if it is undefined. */
 interface Chosen {
@@ -66,6 +63,8 @@ export class FakeSession implements Session {
     open?: Failure;
     start?: Failure;
     embed?: Failure;
+    save?: Failure;
+    restore?: Failure;
     complete?: Failure | ((ticket: number) => Failure | undefined);
   } = {};
   table: Segment[] = [0, 1, 2].map((i) => ({
@@ -103,6 +102,13 @@ export class FakeSession implements Session {
   /** Tokens that were fed before the last prompt. */
   #begun = 0;
   #end: End = 'none';
+  /** Bytes that a saved sequence has after its note, and those that restore() was given. */
+  saved = 100_000;
+  restored: number[] = [];
+  #unsaved = 0;
+  #restoring = 0;
+  /** Bytes that are staged. */
+  #staged = 0;
   #failure: Failure | undefined;
   #told: Failure | undefined;
 
@@ -223,6 +229,7 @@ export class FakeSession implements Session {
   }
 
   stage(size: number): Uint8Array | undefined {
+    this.#staged = size;
     return size <= STAGED ? this.#bytes.subarray(STAGING, STAGING + size) : undefined;
   }
 
@@ -250,6 +257,7 @@ export class FakeSession implements Session {
     this.stops = this.#text(size + 4 * tokens, stops)
       .split('\0')
       .slice(0, -1);
+    if (options.anew) this.length = this.#fed = 0;
     this.length += PROMPT;
     this.#begun = this.#fed;
     this.#phase = 'generating';
@@ -325,6 +333,37 @@ export class FakeSession implements Session {
     this.length = n;
     this.#fed = Math.min(this.#fed, n);
     return undefined;
+  }
+
+  /** A header of the note's numbers and of the number of bytes of the rest, which count up. */
+  beginSave(sequence: number, size: number, crc: number): Uint8Array | Failed {
+    this.calls.push(`save ${String(sequence)}`);
+    if (this.refuse.save) return failed(this.refuse.save);
+    this.#unsaved = this.saved;
+    const header = new Uint8Array(this.memory.buffer, EMBEDDING, HEADER);
+    new Uint32Array(header.buffer, EMBEDDING, 4).set([this.length, size, crc, this.saved]);
+    return header;
+  }
+
+  save(): Uint8Array | Failed {
+    const n = Math.min(this.#unsaved, this.#staged);
+    const begin = this.saved - this.#unsaved;
+    for (let i = 0; i < n; i++) this.#bytes[STAGING + i] = (begin + i) & 0xff;
+    this.#unsaved -= n;
+    return this.#bytes.subarray(STAGING, STAGING + n);
+  }
+
+  beginRestore(sequence: number, size: number): SavedHeader | Failed {
+    this.calls.push(`restore ${String(sequence)} ${String(size)}`);
+    if (this.refuse.restore) return failed(this.refuse.restore);
+    const [tokens, noteBytes, noteCrc, rest] = new Uint32Array(this.#bytes.slice(STAGING, STAGING + 16).buffer);
+    [this.#restoring, this.restored] = [rest!, []];
+    return { tokens: tokens!, noteBytes: noteBytes!, noteCrc: noteCrc! };
+  }
+
+  restore(size: number): boolean | Failed {
+    this.restored.push(...this.#bytes.slice(STAGING, STAGING + size));
+    return this.restored.length === 2 * this.#restoring;
   }
 
   preload(): undefined {
@@ -405,7 +444,7 @@ export class FakeSession implements Session {
     };
   }
   sequenceStats(): SequenceStats {
-    return { position: this.#fed, promptTokens: PROMPT, generatedTokens: this.#made };
+    return { position: this.#fed, promptTokens: PROMPT, generatedTokens: this.#made, reusedTokens: 0 };
   }
   memoryMap(): RegionBytes[] {
     return this.map.map(([region, bytes]) => ({ region, bytes }));
@@ -423,77 +462,4 @@ const failed = ({ code, sentence }: Failure): Failed => ({ code: errorNumbers[co
 export function fakeEngine(): { engine: Engine; instance: FakeSession } {
   const instance = new FakeSession();
   return { engine: new Engine('simd', 1, instance, instance.memory), instance };
-}
-
-export class FakeSource implements ByteSource {
-  size = HEADER + 3000;
-  isWatched = false;
-  keeps = true;
-  byteAt = byteAt;
-  onLoaded: (() => void) | undefined;
-  /** How reads end: at once, after a while, when release() is called, or not at all. */
-  mode: 'now' | 'later' | 'held' = 'now';
-  /** Reads reject with this. */
-  error: unknown;
-  /** Calls by name, in order. */
-  readonly calls: string[] = [];
-  kept: readonly Piece[] | undefined;
-  hidden: readonly Piece[] | undefined;
-  readonly pieces: ReadPiece[] = [];
-  /** What keep() gives. */
-  keeping: Promise<void> = Promise.resolve();
-  loaded = 0;
-  fromCache = 0;
-  cacheState: SourceStats['cacheState'] = 'partial';
-  onRestart: () => void = () => undefined;
-  readonly #held: (() => void)[] = [];
-
-  read(piece: ReadPiece): Promise<void> | undefined {
-    const { offset, into } = piece;
-    this.pieces.push(piece);
-    const fill = () => {
-      if (this.error !== undefined) throw this.error;
-      for (let i = 0; i < into.length; i++) into[i] = this.byteAt(offset + i);
-    };
-    if (this.mode === 'held') return new Promise<void>((resolve) => this.#held.push(resolve)).then(fill);
-    if (this.mode === 'later' || this.error !== undefined) return pause().then(fill);
-    fill();
-    return undefined;
-  }
-
-  get held(): number {
-    return this.#held.length;
-  }
-
-  /** Ends the reads that are held, or the first so many. */
-  release(most = Infinity): void {
-    for (const resolve of this.#held.splice(0, Math.min(most, this.#held.length))) resolve();
-  }
-
-  accepted(): void {
-    this.calls.push('accepted');
-  }
-  rejected(offset: number, size: number): void {
-    this.calls.push(`rejected ${String(offset)} ${String(size)}`);
-  }
-  keep(pieces: readonly Piece[]): Promise<void> {
-    this.calls.push('keep');
-    this.kept = pieces;
-    return this.keeping;
-  }
-  hide(pieces: readonly Piece[]): void {
-    this.hidden = pieces;
-  }
-  async restart(): Promise<void> {
-    this.calls.push('restart');
-    this.onRestart();
-  }
-  stats(): SourceStats {
-    const none = { network: 0, blob: 0, requests: 0, cachedBytes: 0 };
-    return { ...none, cacheState: this.cacheState, cache: this.fromCache, loaded: this.loaded };
-  }
-  async close(): Promise<void> {
-    this.calls.push('close');
-    this.release();
-  }
 }

@@ -48,7 +48,9 @@ type Change = { at: number; bytes: Uint8Array } | { size: number };
 
 export class FakeFile {
   readonly kind = 'file';
-  readonly name: string;
+  name: string;
+  /** The folder that it is in. */
+  readonly folder: FakeFolder;
   changed: number;
   /** Handles that are open. */
   open = 0;
@@ -66,10 +68,20 @@ export class FakeFile {
   #flushed = new Uint8Array();
   #unflushed: Change[] = [];
 
-  constructor(name: string, disk: Disk) {
+  constructor(name: string, folder: FakeFolder) {
     this.name = name;
-    this.#disk = disk;
-    this.changed = disk.now();
+    this.folder = folder;
+    this.#disk = folder.disk;
+    this.changed = folder.disk.now();
+  }
+
+  /** As in a browser, nothing that is open, and nothing onto another file. */
+  async move(into: FakeFolder, name: string): Promise<void> {
+    this.#disk.change();
+    if (this.open > 0 || into.inside.has(name)) throw new DOMException('taken', 'NoModificationAllowedError');
+    this.folder.inside.delete(this.name);
+    this.name = name;
+    into.inside.set(name, this);
   }
 
   /** As handles see them. */
@@ -180,7 +192,7 @@ export class FakeFolder {
 
   async getFileHandle(name: string, { create = false } = {}): Promise<FakeFile> {
     const make = () => {
-      const file = new FakeFile(name, this.disk);
+      const file = new FakeFile(name, this);
       this.disk.files.push(file);
       return file;
     };

@@ -11,13 +11,21 @@ import type {
   GenerateRequest,
   LoadRequest,
   Reply,
+  SaveRequest,
 } from '../../web/src/contract.js';
-import type { GenerationResult, Progress, Stats } from '../../web/src/types.js';
+import type { GenerationResult, Progress, Restored, Stats } from '../../web/src/types.js';
 
 const done: Reply<void> = { ok: true, value: undefined };
 
 /** What a generation ends with. */
-export const result: GenerationResult = { end: 'length', promptTokens: 2, tokens: [1, 2], position: 4, seed: 7 };
+export const result: GenerationResult = {
+  end: 'length',
+  promptTokens: 2,
+  reusedTokens: 0,
+  tokens: [1, 2],
+  position: 4,
+  seed: 7,
+};
 
 /** The worker's side: each call is noted, and answered as its member of `answers` says. */
 export class Backend {
@@ -25,6 +33,8 @@ export class Backend {
   loads: LoadRequest[] = [];
   starts: GenerateRequest[] = [];
   embeds: EmbedRequest[] = [];
+  saves: SaveRequest[] = [];
+  restores: (Blob | string)[] = [];
   batches: Batch[] = [];
   /** What each stop() and each rewind() was given. */
   readonly shown: (number | undefined)[] = [];
@@ -44,6 +54,8 @@ export class Backend {
     }),
     stop: async (): Promise<Reply<void>> => done,
     rewind: async (): Promise<Reply<void>> => done,
+    save: async (): Promise<Reply<Blob>> => ({ ok: true, value: new Blob(['saved']) }),
+    restore: async (): Promise<Reply<Restored>> => ({ ok: true, value: { position: 3 } }),
     close: async (): Promise<Reply<void>> => done,
     render: async ({ values }: ChatRequest): Promise<Reply<string>> => ({ ok: true, value: values }),
     stats: async (): Promise<Reply<Stats>> => ({ ok: true, value: { position: 5 } as Stats }),
@@ -90,6 +102,14 @@ export class Backend {
       rewind: noted('rewind', (position: number) => {
         this.rewound.push(position);
         return this.answers.rewind();
+      }),
+      save: noted('save', (request: SaveRequest) => {
+        this.saves.push(request);
+        return this.answers.save();
+      }),
+      restore: noted('restore', (from: Blob | string) => {
+        this.restores.push(from);
+        return this.answers.restore();
       }),
       trace: noted('trace', () => ({ ok: true, value: { now: 1, spans: [] } })),
       stats: noted('stats', () => this.answers.stats()),

@@ -14,7 +14,7 @@ import type { FakeSession } from './fake-engine.js';
 const request: GenerateRequest = {
   ...checkOptions(samplerOptions, { temperature: 0, topK: 0, topP: 1, seed: 42 }),
   ...checkOptions(promptOptions, { maxTokens: 5 }),
-  ...{ prompt: 'Once', stop: [], continue: false },
+  ...{ prompt: 'Once', stop: [], anew: true },
 };
 /** As many pieces as may wait for the page. */
 const AHEAD = 16;
@@ -75,7 +75,7 @@ describe('a generation', () => {
   it('counts only the tokens of the prompt that it computes', async () => {
     await drain(begin());
     instance.script = { work: 1, fed: () => 3 };
-    const generation = begin({ promptProgress: true, continue: true });
+    const generation = begin({ promptProgress: true, anew: false });
     expect(await generation.next()).toMatchObject({ pieces: [], prompt: { done: 3, total: 7 } });
     await generation.stop();
   });
@@ -93,7 +93,14 @@ describe('a generation', () => {
   it('hands every piece over and tells of itself', async () => {
     const generation = begin({ logitsHash: true, stop: ['end', '…'] });
     expect(instance).toMatchObject({ text: 'Once', stops: ['end', '…'] });
-    expect(generation.stats()).toEqual({ promptTokens: 7, tokens: [], position: 7, running: true, seed: 42 });
+    expect(generation.stats()).toEqual({
+      promptTokens: 7,
+      reusedTokens: 0,
+      tokens: [],
+      position: 7,
+      running: true,
+      seed: 42,
+    });
     expect(await drain(generation)).toEqual(['<0>', '<1>', '<2>', '<3>', '<4>']);
     const stats = generation.stats();
     expect(stats).toMatchObject({ promptTokens: 7, tokens: [100, 101, 102, 103, 104], running: false, end: 'length' });
@@ -112,8 +119,10 @@ describe('a generation', () => {
 
   it('begins a sequence anew unless it goes on', async () => {
     await drain(begin());
-    await drain(begin({ continue: true }));
-    expect(instance.calls).toEqual(['rewind 0 0', 'start 0', 'start 0']);
+    expect(instance.options).toMatchObject({ anew: true });
+    await drain(begin({ anew: false }));
+    expect(instance.options).toMatchObject({ anew: false });
+    expect(instance.calls).toEqual(['start 0', 'start 0']);
   });
 
   it('takes token ids as they are', async () => {
@@ -139,7 +148,7 @@ describe('a generation', () => {
       expect.objectContaining({ code: 'context_full', message: 'The prompt is too long.' }) as Error,
     );
     expect(() => begin({ stop: ['a\0b'] })).toThrow(expect.objectContaining({ code: 'bad_argument' }) as Error);
-    expect(() => begin({ prompt: 'x'.repeat(40_000) })).toThrow(
+    expect(() => begin({ prompt: 'x'.repeat(80_000) })).toThrow(
       expect.objectContaining({ code: 'bad_argument' }) as Error,
     );
   });
@@ -282,24 +291,24 @@ describe('the sequence of a generation that was stopped', () => {
     expect(generation.stats()).toMatchObject({ end: 'stop', tokens: [100], position: 8 });
     expect(instance.length).toBe(8);
     instance.refuse.start = { code: 'context_full', sentence: 'Too long.' };
-    expect(() => begin({ prompt: ' came', continue: true })).toThrow(/Too long/);
+    expect(() => begin({ prompt: ' came', anew: false })).toThrow(/Too long/);
     delete instance.refuse.start;
     instance.script = {};
-    await drain(begin({ prompt: ' came', continue: true }));
+    await drain(begin({ prompt: ' came', anew: false }));
     expect(instance.text).toBe(' day came');
-    await drain(begin({ prompt: ' and', continue: true }));
+    await drain(begin({ prompt: ' and', anew: false }));
     expect(instance.text).toBe(' and');
   });
 
   it('gets that as ids before ids', async () => {
     instance.script = { text: () => 'ab', piece: () => 'a', end: { after: 1, why: 'stop' } };
     await drain(begin({ stop: ['b'] }));
-    await drain(begin({ prompt: Uint32Array.of(5, 6), continue: true }));
+    await drain(begin({ prompt: Uint32Array.of(5, 6), anew: false }));
     expect(instance).toMatchObject({ text: '', ids: [97, 5, 6] });
   });
 
   it('loses what it has of a token when it begins anew or goes back', async () => {
-    for (const leave of [() => begin(), () => (runner.engine.rewind(3), begin({ continue: true }))]) {
+    for (const leave of [() => begin(), () => (runner.engine.rewind(3), begin({ anew: false }))]) {
       instance.script = { text: () => 'ab', piece: () => 'a', end: { after: 1, why: 'stop' } };
       await drain(begin({ stop: ['b'] }));
       await drain(leave());
@@ -316,7 +325,7 @@ describe('the sequence of a generation that was stopped', () => {
     await generation.stop(1);
     expect(generation.stats()).toMatchObject({ tokens: [], position: 7 });
     instance.script = {};
-    await drain(begin({ prompt: 'c', continue: true }));
+    await drain(begin({ prompt: 'c', anew: false }));
     expect(instance.text).toBe('ac');
   });
 });

@@ -66,7 +66,7 @@ describe('embed() of a worker', () => {
         ...checkOptions(promptOptions, {}),
         prompt: 'a',
         stop: [],
-        continue: false,
+        anew: true,
       }),
     ).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
     await model.stop();

@@ -27,7 +27,7 @@ const loadRequest: LoadRequest = {
 const generateRequest: GenerateRequest = {
   ...checkOptions(samplerOptions, {}),
   ...checkOptions(promptOptions, { maxTokens: 100 }),
-  ...{ prompt: 'Once', stop: [], continue: false },
+  ...{ prompt: 'Once', stop: [], anew: true },
 };
 
 let instance: FakeSession;
@@ -394,7 +394,7 @@ describe('one generation at a time', () => {
     expect(() => model.rewind(11)).toThrow(expect.objectContaining({ code: 'bad_argument' }) as Error);
     model.rewind(8);
     expect(instance.length).toBe(8);
-    model.start({ ...generateRequest, maxTokens: 1, continue: true });
+    model.start({ ...generateRequest, maxTokens: 1, anew: false });
     expect(instance.calls.slice(-2)).toEqual(['rewind 8 0', 'start 0']);
   });
 
@@ -405,8 +405,7 @@ describe('one generation at a time', () => {
     instance.refuse.start = { code: 'bad_token', sentence: 'No such token.' };
     expect(() => model.start(generateRequest)).toThrow(expect.objectContaining({ code: 'bad_token' }) as Error);
     expect(model.stats().generation).toMatchObject({ end: 'length', tokens: [100, 101] });
-    // The sequence was begun anew before the engine looked at the request.
-    expect(model.stats().position).toBe(0);
+    expect(model.stats().position).toBe(8);
   });
 });
 

@@ -121,13 +121,13 @@ describe('chat.completions.create()', () => {
   });
 
   it('counts the token that ends a text, and tokens of the prompt that were there already', async () => {
-    const ends = { promptTokens: 5, tokens: [1, 2], seed: 1 };
+    const ends = { promptTokens: 17, reusedTokens: 12, tokens: [1, 2], seed: 1 };
     const endedBy = async (end: Exclude<End, 'none'>, position: number) => {
       backend.answers.start = async () => ({ ok: true, value: undefined });
       backend.answers.next = async () => ({ ok: true, value: { pieces: ['a'], result: { ...ends, end, position } } });
       return (await create()).usage;
     };
-    // A sequence of 12 tokens was there; 5 of the prompt were computed; the text has 2.
+    // Twelve tokens of the prompt were there already; 5 were computed; the text has 2.
     const details = { prompt_tokens_details: { cached_tokens: 12 } };
     expect(await endedBy('eos', 20)).toEqual({
       ...{ prompt_tokens: 17, completion_tokens: 3, total_tokens: 20, ...details },
@@ -156,7 +156,7 @@ describe('chat.completions.create()', () => {
     ]);
     await create({ response_format: { type: 'text' } });
     expect(backend.starts[3]!.grammar).toBeUndefined();
-    expect(backend.starts[3]).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40, stop: [], continue: false });
+    expect(backend.starts[3]).toMatchObject({ temperature: 0.7, topP: 0.9, topK: 40, stop: [], anew: true });
   });
 
   it('gives several choices of one prompt, with seeds that follow one another', async () => {

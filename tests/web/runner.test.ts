@@ -41,7 +41,7 @@ const start = (options: object = {}) =>
   runner.engine.start({
     ...checkOptions(samplerOptions, { temperature: 0, topK: 0, topP: 1 }),
     ...checkOptions(promptOptions, { maxTokens: 5 }),
-    ...{ prompt: 'Once', stop: [], continue: false },
+    ...{ prompt: 'Once', stop: [], anew: true },
     ...options,
   });
 

@@ -327,6 +327,21 @@ describe('turns', () => {
     expect(backend.shown).toEqual([]);
   });
 
+  it('let a tab save its own sequence only, restore any, and are over with it', async () => {
+    const [, second, third] = [await loaded(), await loaded(), await loaded()];
+    backend.will(['a']);
+    expect(await second.start()).toEqual(done);
+    await second.remote.next();
+    backend.answers.save = async () => ({ ok: true, value: 'a file' as unknown as Blob }); // Node's channels carry no Blobs
+    const request = { messages: '', name: undefined };
+    expect(await third.remote.save(request)).toMatchObject({ ok: false, error: { code: 'bad_state' } });
+    expect(await second.remote.save(request)).toMatchObject({ ok: true });
+    expect(await third.remote.restore('talk')).toEqual({ ok: true, value: { position: 3 } });
+    expect(await second.remote.save(request)).toMatchObject({ ok: false, error: { code: 'bad_state' } });
+    expect(await third.remote.save(request)).toMatchObject({ ok: true });
+    expect(backend.saves).toHaveLength(2);
+  });
+
   it('are their owner’s to stop, and end with a start that fails', async () => {
     const [, second, third] = [await loaded(), await loaded(), await loaded()];
     expect(await second.start()).toEqual(done);

@@ -19,6 +19,7 @@ import type {
   NetworkOptions,
   Progress,
   PromptProgress,
+  Restored,
   Stats,
   Trace,
   Variant,
@@ -83,7 +84,6 @@ export interface GenerateRequest extends SamplerOptions, PromptOptions {
   grammar?: { kind: GrammarKind; text: string } | undefined;
   lists?: SamplingLists | undefined;
   stop: string[];
-  continue: boolean;
   /** Whether next() also gives the progress of the prompt. */
   promptProgress?: boolean;
 }
@@ -93,6 +93,13 @@ export interface EmbedRequest extends EmbeddingOptions {
   /** Undefined: as the model's files say. */
   pooling: Pooling | undefined;
   normalize: boolean | undefined;
+}
+
+export interface SaveRequest {
+  /** The messages of a conversation as JSON; empty: none. */
+  messages: string;
+  /** The name under which the file is stored. */
+  name: string | undefined;
 }
 
 /**
@@ -126,6 +133,10 @@ export interface EngineWorker {
   stop(shown?: number): Promise<void>;
   /** Ends the sequence after `position` tokens. */
   rewind(position: number): void;
+  /** Returns the file of the sequence, and stores it under a name if one is given. */
+  save(request: SaveRequest): Promise<Blob>;
+  /** Replaces the sequence by that of a file, or of the stored file of that name. */
+  restore(from: Blob | string): Promise<Restored>;
   stats(): Stats;
   trace(): Trace;
   /** Returns the text of a conversation. */

@@ -83,6 +83,8 @@ export interface SequenceStats {
   promptTokens: number;
   /** Tokens that the current or last generation has made. */
   generatedTokens: number;
+  /** Tokens of that prompt that were computed before and not computed again. */
+  reusedTokens: number;
 }
 
 /** A request to read, in WebAssembly. */
@@ -159,6 +161,16 @@ export interface AnswerPiece {
   text: string;
 }
 
+/** A saved sequence, in WebAssembly. */
+export interface SavedHeader {
+  /** Tokens of the saved sequence. */
+  tokens: number;
+  /** Bytes of the host's note, which follow the header. */
+  noteBytes: number;
+  /** CRC-32 of the note. */
+  noteCrc: number;
+}
+
 /** What failed, in WebAssembly. */
 export interface Failure {
   /** The error's number in errors.def. */
@@ -228,6 +240,14 @@ export interface Session {
   stop(sequence: number): void;
   /** Forgets all tokens of the sequence except the first n. */
   rewind(n: number, sequence: number): Failure | undefined;
+  /** Begins to save the sequence, and returns the header of its file. Size and CRC-32 are those of a note, which the host writes after the header. */
+  beginSave(sequence: number, size: number, crc: number): Uint8Array | Failure;
+  /** Returns the next bytes of the file, as many as are staged, fewer at the end and then none. They are in the staged memory. */
+  save(): Uint8Array | Failure;
+  /** Begins to replace the sequence by a saved one, the header of whose file of that many bytes is staged. */
+  beginRestore(sequence: number, size: number): SavedHeader | Failure;
+  /** Takes the next staged bytes of the file after the note, which come twice. Returns whether the sequence is restored. */
+  restore(size: number): boolean | Failure;
   /** Requests every pinned segment; step() returns ready when they are resident. Ends all generations. */
   preload(): Failure | undefined;
   /** Returns the reason after the step error. */

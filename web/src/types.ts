@@ -172,7 +172,8 @@ export type ResponseFormat =
   | { type: 'regex'; pattern: string }
   | { type: 'gbnf'; grammar: string };
 
-export interface GenerateOptions extends Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom'>> {
+export interface GenerateOptions
+  extends Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom' | 'anew'>> {
   /** Same model, options and seed: same tokens, on every machine. Default: random. */
   seed?: number | undefined;
   /**
@@ -200,7 +201,8 @@ export interface GenerateOptions extends Given<SamplerOptions>, Given<Omit<Promp
   signal?: AbortSignal | undefined;
   /**
    * Append to the sequence of the last generation instead of beginning a new one. The sequence ends with the text that
-   * was shown. It does not contain text that was generated ahead, nor the stop string that was reached. Default false.
+   * was shown. It does not contain text that was generated ahead, nor the stop string that was reached. Default false:
+   * tokens at the prompt's beginning that the sequence has already are not computed again.
    */
   continue?: boolean | undefined;
 }
@@ -235,6 +237,32 @@ export interface TemplateOptions {
 /** The template says what begins and continues a text, so those options are absent. */
 export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos' | 'special'>, TemplateOptions {}
 
+export interface SaveOptions {
+  /** The messages of the conversation that the sequence is of. restore() returns them. */
+  messages?: readonly ChatMessage[] | undefined;
+  /**
+   * A name under which the file is also stored in the browser's private file system, in place of an earlier one. The
+   * earlier file stays if the browser ends in between or has no room.
+   */
+  name?: string | undefined;
+}
+
+/** A sequence that restore() put in place. */
+export interface Restored {
+  /** Tokens of the sequence; `rewind()` can return to this position later. */
+  position: number;
+  /** The messages that save() was given. */
+  messages?: ChatMessage[];
+}
+
+/** A file that save() stored under a name. */
+export interface SavedEntry {
+  name: string;
+  bytes: number;
+  /** Time of the saving in milliseconds since 1970. */
+  saved: number;
+}
+
 /** Progress of the passes over a prompt. */
 export interface PromptProgress {
   /** Tokens that are computed, of `total` tokens. Tokens that the sequence already had are not counted. */
@@ -258,6 +286,8 @@ export interface GenerationStats {
    * stopped, by the caller or at a stop string, has the ids of the text that was shown.
    */
   promptTokens: number;
+  /** Tokens of the prompt that the sequence had already, so that they were not computed again. */
+  reusedTokens: number;
   tokens: number[];
   /** Tokens of the sequence including these; `rewind()` can return to this position later. */
   position: number;

@@ -9,6 +9,7 @@ export async function openQsf({ qsf, memory, threads, variant, cache = false }: 
   const llm = await QSF.load(qsf, { memory, threads, cache, ...(variant && { variant }) });
 
   async function generate(prompt: number[], maxTokens: number) {
+    await llm.rewind(0); // computed tokens would not be measured
     const pieces = llm.generate(prompt, { ...greedy, maxTokens });
     while (!(await pieces.next()).done);
     const { generation, io } = await llm.stats();

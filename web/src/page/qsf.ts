@@ -3,6 +3,7 @@
 import { streamOf } from './answer.js';
 import type { Items, Outcome } from './answer.js';
 import { cache } from './cache.js';
+import { saved } from './saved.js';
 import { unwrap } from '../contract.js';
 import type { AnswerPiece } from '../boundary.gen.js';
 import type { Batch, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
@@ -24,6 +25,8 @@ import {
   loadRequest,
   positionOf,
   renderRequest,
+  restoreRequest,
+  saveRequest,
   tokenizeRequest,
 } from './requests.js';
 import { canShare, sharedEngine } from './shared.js';
@@ -41,6 +44,8 @@ import type {
   ModelSource,
   Progress,
   Prompt,
+  Restored,
+  SaveOptions,
   Stats,
   TemplateOptions,
   Trace,
@@ -82,6 +87,8 @@ async function end(host: Host): Promise<void> {
 export class QSF {
   /** Models kept in the browser's private file system. */
   static readonly cache = cache;
+  /** Sequences that save() stored under names in the browser's private file system. */
+  static readonly saved = saved;
 
   /** Answers conversations: `llm.chat(messages)`, and `llm.chat.completions.create(…)` in OpenAI's shape. */
   readonly chat: Chat = Object.assign(
@@ -236,13 +243,28 @@ export class QSF {
    */
   async rewind(position: number): Promise<void> {
     const n = positionOf(position);
-    this.#claim();
-    try {
-      await this.#stopping;
-      await this.#ask((worker) => worker.rewind(n));
-    } finally {
-      if (this.#isOpen()) this.#state = 'idle';
-    }
+    await this.#alone((worker) => worker.rewind(n));
+  }
+
+  /**
+   * Saves the sequence: its tokens, and the keys, values and states that were computed. The file continues in another
+   * page, or in a native program, with the same bits. Rejects with bad_state while something is computed, and with
+   * io_error if the browser does not store it under the name that was given.
+   */
+  async save(options: SaveOptions = {}): Promise<Blob> {
+    const request = saveRequest(options);
+    return this.#alone((worker) => worker.save(request));
+  }
+
+  /**
+   * Replaces the sequence by a saved one: a file of save() or of a native program, or the name under which save() stored
+   * it. generate() with `continue` continues it, and chat() computes only what follows it. A file that does not fit or
+   * is damaged leaves the sequence as it was: rejects with mismatch for another model or KV type, context_full for a
+   * context that is too short, and bad_checksum for damage.
+   */
+  async restore(from: Blob | string): Promise<Restored> {
+    const request = restoreRequest(from);
+    return this.#alone((worker) => worker.restore(request));
   }
 
   /**
@@ -347,6 +369,17 @@ export class QSF {
   async #ask<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>, ...others: Promise<never>[]): Promise<T> {
     const reply = this.#isOpen() ? question(this.#remote).catch(told) : this.#closed;
     return unwrap(await Promise.race([reply, this.#failed, this.#closed, ...others]));
+  }
+
+  /** Asks when the last generation has ended, and lets no other begin before the reply. */
+  async #alone<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>): Promise<T> {
+    this.#claim();
+    try {
+      await this.#stopping;
+      return await this.#ask(question);
+    } finally {
+      if (this.#isOpen()) this.#state = 'idle';
+    }
   }
 
   #claim(): void {

@@ -3,9 +3,18 @@
 import { embeddingOptions, kvTypes, openOptions, poolings, promptOptions, samplerOptions } from '../boundary.gen.js';
 import type { OptionRules } from '../boundary.gen.js';
 import { GiB, MAX_THREADS, MiB, PAGE } from '../constants.js';
-import type { ChatRequest, EmbedRequest, GenerateRequest, LoadRequest, Network, WasmSource } from '../contract.js';
+import type {
+  ChatRequest,
+  EmbedRequest,
+  GenerateRequest,
+  LoadRequest,
+  Network,
+  SaveRequest,
+  WasmSource,
+} from '../contract.js';
 import { QSFError, messageOf } from '../errors.js';
 import { absolute, keepsModels, ownFile } from '../platform.js';
+import { savedName } from '../sources/saved-files.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, shown } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
 import type { ConversationOptions } from '../conversation-types.js';
@@ -19,6 +28,7 @@ import type {
   NetworkOptions,
   Prompt,
   ResponseFormat,
+  SaveOptions,
   TemplateOptions,
   Variant,
 } from '../types.js';
@@ -51,7 +61,8 @@ const TEMPLATE = { template: true, templateArgs: true, tools: true } satisfies {
 /** Options of a generation that a conversation's template decides. */
 const BY_TEMPLATE = ['continue', 'addBos', 'special'];
 /** Options that only the package itself sets. */
-const OWN = ['allLogits', 'logitsFrom'];
+const OWN = ['allLogits', 'logitsFrom', 'anew'];
+const SAVE = { messages: true, name: true } satisfies { [K in keyof SaveOptions]-?: unknown };
 const CONVERSATION = { system: true, messages: true, whenFull: true, onDrop: true };
 const WHEN_FULL = ['end', 'drop'] as const;
 const EMBED = { ...embeddingOptions, pooling: true, normalize: true, signal: true } satisfies {
@@ -141,15 +152,15 @@ export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS }
 export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
   checkKnown('generate()', options, GENERATE, OWN);
   checkSignal(options.signal);
+  const goesOn = checkKind('continue', 'boolean', options.continue) ?? false;
   const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
   return {
     ...checkOptions(samplerOptions, { ...options, seed }),
-    ...checkOptions(promptOptions, { ...options, allLogits: false, logitsFrom: 0 }),
+    ...checkOptions(promptOptions, { ...options, allLogits: false, logitsFrom: 0, anew: !goesOn }),
     prompt: promptOf(prompt),
     grammar: grammarOf(options.responseFormat),
     lists: samplingLists(options),
     stop: stopsOf(options.stop ?? []),
-    continue: checkKind('continue', 'boolean', options.continue) ?? false,
     ...(checkKind('onPromptProgress', 'function', options.onPromptProgress) && { promptProgress: true }),
   };
 }
@@ -191,16 +202,16 @@ export function conversationRequest(options: ConversationOptions): { messages: C
 }
 
 /** Returns a copy of the messages as templates get them, or of one message of the user. Throws bad_argument. */
-export function messagesOf(given: string | readonly ChatMessage[]): ChatMessage[] {
+export function messagesOf(
+  given: string | readonly ChatMessage[],
+  wanted = 'a text, or a list of objects with a role',
+): ChatMessage[] {
   const all: unknown = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
   const messages: unknown = Array.isArray(all) ? JSON.parse(json('The conversation', all)) : all;
   const isMessage = (one: unknown) => typeof (one as ChatMessage | null | undefined)?.role === 'string';
   if (Array.isArray(messages) && messages.length > 0 && messages.every(isMessage)) return messages as ChatMessage[];
   const what = Array.isArray(messages) ? 'a list that is empty or has other values' : kindOf(messages);
-  throw new QSFError(
-    'bad_argument',
-    `The messages are ${what}; they must be a text, or a list of objects with a role.`,
-  );
+  throw new QSFError('bad_argument', `The messages are ${what}; they must be ${wanted}.`);
 }
 
 const endsWithAnswer = (messages: readonly ChatMessage[]) => messages.at(-1)?.role === 'assistant';
@@ -271,6 +282,25 @@ export function embedRequest(texts: readonly Prompt[], options: EmbedOptions): E
     pooling: checkName('pooling', poolings.slice(1), pooling),
     normalize: checkKind('normalize', 'boolean', normalize),
   };
+}
+
+export function saveRequest(options: SaveOptions): SaveRequest {
+  checkKnown('save()', options, SAVE);
+  const { messages, name } = options;
+  const wanted = 'a list of objects with a role';
+  if (messages !== undefined && !Array.isArray(messages))
+    throw new QSFError('bad_argument', `The messages are ${kindOf(messages)}; they must be ${wanted}.`);
+  return {
+    messages: messages === undefined ? '' : json('The conversation', messagesOf(messages, wanted)),
+    name: name === undefined ? undefined : savedName(name),
+  };
+}
+
+/** Returns the argument of the worker's restore(). */
+export function restoreRequest(from: Blob | string): Blob | string {
+  if (from instanceof Blob) return from;
+  if (typeof from === 'string') return savedName(from);
+  throw new QSFError('bad_argument', `The saved sequence is ${kindOf(from)}; it must be a Blob or a name.`);
 }
 
 /** Returns the arguments of the worker's tokenize(). */

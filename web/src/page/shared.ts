@@ -21,6 +21,8 @@ const METHODS: readonly Method[] = [
   'embed',
   'stop',
   'rewind',
+  'save',
+  'restore',
   'stats',
   'trace',
   'render',
@@ -29,7 +31,9 @@ const METHODS: readonly Method[] = [
   'info',
 ];
 /** Calls that take a turn. */
-const BEGIN: readonly Method[] = ['start', 'embed', 'rewind'];
+const BEGIN: readonly Method[] = ['start', 'embed', 'rewind', 'save', 'restore'];
+/** Those of them whose turn ends with their answer. */
+const END: readonly Method[] = ['embed', 'rewind', 'save', 'restore', 'stop'];
 type Answer = Reply<unknown>;
 
 /** Messages between tabs. */
@@ -253,7 +257,7 @@ class Leader {
     });
     const answer: Answer = result.ok ? result.value : result;
     const { result: end } = (answer.ok ? (answer.value ?? {}) : {}) as { result?: unknown };
-    const isOver = method === 'embed' || method === 'rewind' || method === 'stop' || end !== undefined;
+    const isOver = END.includes(method) || end !== undefined;
     const hasFailed = (method === 'start' || method === 'next') && !answer.ok;
     if (turn !== undefined && (isOver || hasFailed)) this.#turns.give(from, turn);
     return answer;
@@ -274,7 +278,7 @@ class Leader {
 }
 
 const startsAnew = (method: Method, args: unknown[]): boolean =>
-  method === 'embed' || (method === 'start' && (args[0] as { continue?: boolean }).continue !== true);
+  method === 'embed' || method === 'restore' || (method === 'start' && (args[0] as { anew?: boolean }).anew === true);
 
 const tabLock = (id: string) => `qsf:tab:${id}`;
 

@@ -17,10 +17,10 @@ export class Usage {
   #cached = 0;
   #completion = 0;
 
-  add({ position, promptTokens, tokens, end }: GenerationResult): this {
+  add({ position, reusedTokens, tokens, end }: GenerationResult): this {
     // The token that ends a text is in the sequence, and not among the text's tokens.
     const made = tokens.length + (end === 'eos' ? 1 : 0);
-    if (this.#prompt === 0) this.#cached = position - made - promptTokens;
+    if (this.#prompt === 0) this.#cached = reusedTokens;
     this.#prompt = position - made;
     this.#completion += made;
     return this;

@@ -1,15 +1,19 @@
 // The engine in this worker: a session in a WebAssembly module. Texts go in as bytes, failures come out as errors.
 import { regionNames } from '../boundary.gen.js';
-import type { Failure, KvType, LocalTime, OpenOptions, ReadRequest, Session } from '../boundary.gen.js';
-import { MiB, PAGE } from '../constants.js';
+import type { Failure, KvType, LocalTime, OpenOptions, ReadRequest, SavedHeader, Session } from '../boundary.gen.js';
+import { KiB, MiB, PAGE } from '../constants.js';
 import type { ChatRequest, EmbedRequest, GenerateRequest, SamplingLists, WasmSource } from '../contract.js';
 import { QSFError, errorName } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { errorNumbers } from '../errors.gen.js';
+import { crc32 } from '../sources/crc32.js';
 import type { MemoryRegion, ModelInfo, SpecialToken, Variant } from '../types.js';
 
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
+
+/** Bytes of a saved sequence that one call moves. */
+const PIECE = 64 * KiB;
 
 /** The only sequence of a page's session. */
 export const SEQUENCE = 0;
@@ -136,11 +140,8 @@ export class Engine {
     this.#session.fail(ticket, errorNumbers[error.code], sentence.length);
   }
 
-  /**
-   * Begins a generation. It continues the sequence if `continue` is set, and begins it anew otherwise. The answer to a
-   * conversation continues the part of the sequence that begins the conversation.
-   */
-  start({ prompt, grammar, lists = NO_LISTS, stop, continue: goesOn, ...options }: GenerateRequest): void {
+  /** Begins a generation. The answer to a conversation always begins the sequence anew. */
+  start({ prompt, grammar, lists = NO_LISTS, stop, ...options }: GenerateRequest): void {
     if (stop.some((text) => text.includes('\0'))) {
       throw new QSFError('bad_argument', 'A stop string holds a zero character.');
     }
@@ -156,8 +157,8 @@ export class Engine {
       this.#rest = '';
       return;
     }
-    if (!goesOn) this.rewind(0);
-    const { body, size, tokens } = this.#body(this.#rest === '' ? prompt : this.#withRest(prompt));
+    const goesOn = !options.anew && this.#rest !== '';
+    const { body, size, tokens } = this.#body(goesOn ? this.#withRest(prompt) : prompt);
     this.#stage([body, stops]);
     check(this.#session.start(SEQUENCE, size, tokens, stops.length, options, options));
     this.#rest = '';
@@ -167,6 +168,47 @@ export class Engine {
   rewind(n: number, rest = ''): void {
     check(this.#session.rewind(n, SEQUENCE));
     this.#rest = rest;
+  }
+
+  /** Text that follows the sequence's tokens and is fed before the next prompt. */
+  get rest(): string {
+    return this.#rest;
+  }
+
+  /** Begins to save the sequence. Returns the header of its file, which the note follows. */
+  beginSave(note: Uint8Array): Uint8Array<ArrayBuffer> {
+    return copied(this.#session.beginSave(SEQUENCE, note.length, crc32(note)));
+  }
+
+  /** Returns the next bytes of the file; none at its end. */
+  savedPiece(): Uint8Array<ArrayBuffer> {
+    this.#stage([], PIECE);
+    return copied(this.#session.save());
+  }
+
+  /** Begins to replace the sequence by a saved one. Nothing changes yet. */
+  beginRestore(header: Uint8Array, size: number): SavedHeader {
+    this.#stage([header]);
+    const saved = this.#session.beginRestore(SEQUENCE, size);
+    if ('code' in saved) throw errorOf(saved);
+    return saved;
+  }
+
+  /**
+   * Takes the next bytes of the file after the note, which come twice. Returns whether the sequence is restored, which
+   * `rest` then follows.
+   */
+  restore(bytes: Uint8Array, rest: string): boolean {
+    let isDone = false;
+    for (let at = 0; at < bytes.length; at += PIECE) {
+      const piece = bytes.subarray(at, at + PIECE);
+      this.#stage([piece]);
+      const done = this.#session.restore(piece.length);
+      if (typeof done === 'object') throw errorOf(done);
+      isDone = done;
+    }
+    if (isDone) this.#rest = rest;
+    return isDone;
   }
 
   /** Begins the embedding of one text, with which the sequence begins anew. */
@@ -304,6 +346,14 @@ function localTime(): LocalTime {
 }
 
 const errorOf = ({ code, sentence }: Failure): QSFError => new QSFError(errorName(code), sentence);
+
+/** Returns a copy of bytes in the module's memory. */
+function copied(bytes: Uint8Array | Failure): Uint8Array<ArrayBuffer> {
+  if ('code' in bytes) throw errorOf(bytes);
+  const copy = new Uint8Array(bytes.length);
+  copy.set(bytes);
+  return copy;
+}
 
 function check(failure: Failure | undefined): void {
   if (failure) throw errorOf(failure);

@@ -43,6 +43,7 @@ export class Generation {
   /** Milliseconds between the first token and the last in which the page did not take pieces. */
   #heldBack = 0;
   #promptTokens = 0;
+  readonly #reusedTokens: number;
   /** Progress of the prompt that the page has not taken, and the time of the last one. */
   #progress: PromptProgress | undefined;
   #reported = -Infinity;
@@ -54,9 +55,10 @@ export class Generation {
     this.#runner = runner;
     this.#request = request;
     runner.engine.start(request);
-    const { position, promptTokens } = runner.engine.session.sequenceStats(SEQUENCE);
+    const { position, promptTokens, reusedTokens } = runner.engine.session.sequenceStats(SEQUENCE);
     this.#promptTokens = promptTokens;
-    this.#promptEnd = this.#position = position + promptTokens;
+    this.#reusedTokens = reusedTokens;
+    this.#promptEnd = this.#position = position + promptTokens - reusedTokens;
     this.#finished = this.#run();
   }
 
@@ -101,6 +103,7 @@ export class Generation {
     const seconds = (this.#lastToken - (this.#firstToken ?? 0) - this.#heldBack) / 1000;
     return {
       promptTokens: this.#promptTokens,
+      reusedTokens: this.#reusedTokens,
       tokens: [...this.#tokens],
       seed: this.#request.seed,
       ...(this.#firstToken !== undefined && { firstTokenMs: this.#firstToken - this.#begun }),
@@ -154,7 +157,7 @@ export class Generation {
     if (!isComputed && now - this.#reported < REPORT_INTERVAL) return;
     this.#reported = now;
     const { position } = this.#runner.engine.session.sequenceStats(SEQUENCE);
-    const total = this.#promptTokens;
+    const total = this.#promptTokens - this.#reusedTokens;
     this.#progress = { done: isComputed ? total : total - (this.#promptEnd - position), total };
     this.#changed.notify();
   }

@@ -1,7 +1,7 @@
 // An open model in the worker: engine, source and the current generation.
 import type { Region } from '../boundary.gen.js';
 import { makeRoom } from '../page/cache.js';
-import type { Batch, EmbedRequest, GenerateRequest, LoadRequest } from '../contract.js';
+import type { Batch, EmbedRequest, GenerateRequest, LoadRequest, SaveRequest } from '../contract.js';
 import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
 import { fileDigest } from './file-digest.js';
 import { Engine, SEQUENCE } from '../wasm/engine.js';
@@ -18,7 +18,9 @@ import type { Warn } from '../sources/http-source.js';
 import { BytesSource } from '../sources/local.js';
 import { openCache } from '../sources/model-cache.js';
 import type { ByteSource } from '../sources/source.js';
-import type { Expected, Progress, Stats, Trace } from '../types.js';
+import { storeSaved, storedFile } from '../sources/saved-files.js';
+import type { Expected, Progress, Restored, Stats, Trace } from '../types.js';
+import { restoreSequence, savedSequence } from './saved.js';
 import { fetchFile, openFile } from './worker-platform.js';
 
 /** Errors that a damaged or outdated cache can cause; the file is then read anew, once. */
@@ -61,6 +63,7 @@ export class Model {
   #generation: Generation | undefined;
   /** The embedding under way: its stop, and a promise that settles at its end. */
   #embedding: { stopping: AbortController; ended: Promise<unknown> } | undefined;
+  #isRestoring = false;
   #modelHash = '';
   /** Whether the page knows the plan. */
   #isPlanned = false;
@@ -150,6 +153,23 @@ export class Model {
     this.engine.rewind(position);
   }
 
+  async save({ messages, name }: SaveRequest): Promise<Blob> {
+    this.#checkIdle();
+    const file = savedSequence(this.engine, messages);
+    if (name !== undefined) await storeSaved(name, file);
+    return file;
+  }
+
+  async restore(from: Blob | string): Promise<Restored> {
+    this.#checkIdle();
+    this.#isRestoring = true;
+    try {
+      return await restoreSequence(this.engine, typeof from === 'string' ? await storedFile(from) : from);
+    } finally {
+      this.#isRestoring = false;
+    }
+  }
+
   /** Ends the computation. The sequence of a generation ends with its first `shown` pieces. */
   async stop(shown?: number): Promise<void> {
     await this.#generation?.stop(shown);
@@ -224,6 +244,7 @@ export class Model {
   }
 
   #checkIdle(): void {
+    if (this.#isRestoring) throw new QSFError('bad_state', 'A sequence is being restored into this model.');
     if (this.#embedding) throw new QSFError('bad_state', 'Texts are being embedded by this model.');
     if (this.#generation?.stats().running) throw new QSFError('bad_state', 'A generation is running on this model.');
   }
