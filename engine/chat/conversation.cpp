@@ -137,13 +137,4 @@ Result<Tokens> tokenize(Session& session, const Conversation& conversation, std:
   return Tokens{out, rendered};
 }
 
-Result<std::span<const std::uint32_t>> feed_on(Session& session, std::span<const std::uint32_t> ids,
-                                               std::uint32_t sequence) {
-  const std::span<const std::uint32_t> known = session.tokens(sequence);
-  const auto [differs, here] = std::ranges::mismatch(known, ids);
-  const auto common = std::min<std::size_t>(static_cast<std::size_t>(here - ids.begin()), ids.size() - 1);
-  QSF_TRY(session.rewind(static_cast<std::uint32_t>(common), sequence));
-  return ids.subspan(common);
-}
-
 }  // namespace qsf::chat

@@ -118,21 +118,6 @@ TEST(Conversation, MistakesHaveTheirOwnErrors) {
             ErrorCode::context_full);
 }
 
-TEST(Conversation, IsFedFromWhereItDiffers) {
-  const SmallFile file = talking_model(kChatMl);
-  Host host(file.bytes, 8 * kMiB, {});
-  const std::vector<std::uint32_t> first = ids_of("abcdef"), second = ids_of("abcxyz");
-  (void)host.generate(greedy(first, 0));
-  const auto rest = feed_on(*host.session, second);
-  ASSERT_TRUE(rest);
-  EXPECT_EQ(vector_of(*rest), ids_of("xyz"));
-  EXPECT_EQ(host.session->tokens().size(), 3u);
-  (void)host.generate(greedy(*rest, 0));
-  const auto same = feed_on(*host.session, second);
-  ASSERT_TRUE(same);
-  EXPECT_EQ(vector_of(*same), ids_of("z")) << "at least one token is fed";
-}
-
 TEST(AnswerForm, ReadsHowATemplateEndsAnAnswer) {
   const SmallFile file = talking_model(kChatMl);
   Host host(file.bytes, 8 * kMiB, {});

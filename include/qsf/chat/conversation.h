@@ -51,8 +51,4 @@ struct Tokens {
 /// a tokenizer.
 Result<Tokens> tokenize(Session& session, const Conversation& conversation, std::span<std::byte> memory);
 
-/// Takes the sequence back to the tokens that `ids` begins with too. Returns the rest of `ids`, at least one.
-Result<std::span<const std::uint32_t>> feed_on(Session& session, std::span<const std::uint32_t> ids,
-                                               std::uint32_t sequence = 0);
-
 }  // namespace qsf::chat
