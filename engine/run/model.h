@@ -32,6 +32,7 @@ struct Model {
   std::span<std::uint32_t> prompt_room;  // [max_seq_len], for a prompt that begins a sequence anew
   Sha256Digest digest{};
   std::array<char, 65> hash{};  // the digest in hexadecimal
+  bool knows_hash = true;       // the file's checksums were all known
   std::array<MemoryRegion, kRegionNames.size()> map{};
   std::size_t n_map = 0;
   std::uint64_t weight_bytes = 0;

@@ -355,6 +355,7 @@ void Opening::finish() {
   }
   m.digest = sha.digest();
   m.hash = hex(m.digest);
+  m.knows_hash = !m.options.vouched;
   for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
     const auto region = static_cast<Region>(i);
     const std::uint64_t bytes = region == Region::host ? outside() : arena_->used(region);

@@ -18,6 +18,9 @@ bool rotates_as_long(const Model& model) {
 }
 
 Status check_saves(const Model& model) {
+  if (!model.knows_hash) {
+    return make_error(ErrorCode::bad_state, "the model's checksums are not all known, and a saved sequence names them");
+  }
   if (!model.config.table.bidirectional()) return {};
   return make_error(ErrorCode::unsupported,
                     "this model makes embeddings, of which a sequence keeps nothing that could be saved");

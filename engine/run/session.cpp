@@ -1,6 +1,8 @@
 // A session: an opening, then a model and its sequences, whose columns the session collects into passes.
 #include <algorithm>
+#include <charconv>
 #include <new>
+#include <optional>
 
 #include "qsf/base/try.h"
 #include "run/model.h"
@@ -8,6 +10,20 @@
 #include "run/saved.h"
 
 namespace qsf {
+namespace {
+
+/// Reads 64 hexadecimal digits.
+std::optional<Sha256Digest> read_digest(std::string_view text) {
+  Sha256Digest digest{};
+  if (text.size() != 2 * digest.size()) return std::nullopt;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const char* const end = text.data() + 2 * i + 2;
+    if (std::from_chars(end - 2, end, digest[i], 16).ptr != end) return std::nullopt;
+  }
+  return digest;
+}
+
+}  // namespace
 
 struct Session::Impl {
   static constexpr std::size_t kArenaBytes = 9728;
@@ -298,6 +314,15 @@ End Session::end(std::uint32_t sequence) const { return impl_->at(sequence).end(
 SequenceStats Session::sequence_stats(std::uint32_t sequence) const { return impl_->at(sequence).stats(); }
 Work Session::work() const { return impl_->work; }
 std::string_view Session::model_hash() const { return impl_->model.hash.data(); }
+
+Status Session::know_hash(std::string_view hash) {
+  const std::optional<Sha256Digest> digest = read_digest(hash);
+  if (!digest) return make_error(ErrorCode::bad_argument, "{:.70} is no SHA-256 in hexadecimal", hash);
+  impl_->model.digest = *digest;
+  impl_->model.hash = hex(*digest);
+  impl_->model.knows_hash = true;
+  return {};
+}
 std::span<const MemoryRegion> Session::memory_map() const {
   return std::span(impl_->model.map).first(impl_->model.n_map);
 }

@@ -203,6 +203,10 @@ class Session {
   /// Whether the segment is read when a text needs it, instead of by every pass.
   bool is_by_text(std::uint32_t segment) const;
   std::string_view model_hash() const;  // hex SHA-256 over header, index, directory and tables
+  /// Replaces the hash by that of the whole file. A file whose checksums were not all known when it was opened
+  /// (OpenOptions::vouched) needs this before its sequences are saved or restored. Fails with bad_argument for a text
+  /// that is no SHA-256 in hexadecimal.
+  Status know_hash(std::string_view hash);
   /// Does what Tokenizer::encode() does. Fails with bad_text if the file has no tokenizer.
   Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
                                  std::span<const TextRange> plain = {});

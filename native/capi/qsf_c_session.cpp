@@ -10,6 +10,7 @@ using namespace qsf;
 using namespace qsf::c_api;
 
 Status save(QSFEngine& engine, const char* path) {
+  QSF_TRY(engine.host->know_hash());
   const SavedNote note{{}, engine.rest};
   return save_to_file(engine.host->session(), path, note.text());
 }
@@ -19,6 +20,7 @@ Status load(QSFEngine& engine, const char* path) {
   QSF_LET(file, SavedFile::open(path));
   QSF_LET(text, file.note());
   QSF_LET(note, SavedNote::read(text));
+  QSF_TRY(engine.host->know_hash());
   QSF_TRY(file.restore(engine.host->session()));
   engine.rest = std::move(note.rest);
   return {};

@@ -127,6 +127,12 @@ Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const Host
   return host;
 }
 
+Status Host::know_hash() {
+  if (made() == nullptr) return {};
+  QSF_LET(hash, made()->hash(cancel_));
+  return session_->know_hash(hash);
+}
+
 Result<Step> Host::next() {
   if (!tuner_) return step();
   const Clock::time_point begin = Clock::now();

@@ -85,6 +85,10 @@ class Host {
   /// Returns sentences on what was chosen, on the model, and on types that change.
   const std::vector<std::string>& notes() const { return found_.notes; }
 
+  /// Gives the session the hash of the whole model, which saved sequences name. Reads a made model whose checksums are
+  /// not all known, which takes as long as reading it for tokens. Errors: those of MadeModel::hash().
+  Status know_hash();
+
   /// Steps until there is something to report: logits, token, embedding, done or ready. Fails with the session's error,
   /// or with `cancelled` soon after the flag is set; the session can then be stopped and used again.
   Result<Step> next();

@@ -334,6 +334,9 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
     follows = *built;
     if (const Status set = follows->set(grammar->view()); !set) return fail(set.error());
   }
+  if (!o.session_file.empty() || !o.prompt_cache.empty()) {
+    if (const Status known = host.know_hash(); !known) return fail(known.error());
+  }
   std::optional<PromptCache> cache;
   if (!o.prompt_cache.empty()) {
     Result<PromptCache> opened = PromptCache::open(o.prompt_cache, o.prompt_cache_bytes);

@@ -148,6 +148,29 @@ TEST(Session, AFileThatDoesNotFitIsRefused) {
   EXPECT_NE(run_with(model, {"-p", "x", "--session", dir / ""}).code, 0);
 }
 
+/// A GGUF states no checksums of its own; the files are those of the .qsf file that would be made of it.
+TEST(Session, AModelThatIsNoQsfFileHasTheSameFiles) {
+  const TempDir dir;
+  const auto convert = [&](const std::string& from, const std::string& to, const std::string& type) {
+    const Ran ran = run({program("qsf-convert"), from, dir / to, "--quant-type", type});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return dir / to;
+  };
+  const std::string gguf = convert(source_dir() + "/models/stories", "m.gguf", "q8_0"),
+                    qsf = convert(gguf, "m.qsf", "q8_0"),
+                    coarse = convert(source_dir() + "/models/stories", "q4.gguf", "q4_0"),
+                    other = convert(coarse, "other.gguf", "q8_0"), file = dir / "story";
+  const std::string whole = out_of(qsf, {"-p", "Once upon a time", "-n", "32"});
+  std::string text = out_of(gguf, {"-p", "Once upon a time", "--session", file, "--cache", "none"});
+  text += out_of(qsf, {"-p", "", "--session", file});
+  for (int i = 0; i < 2; ++i) text += out_of(gguf, {"-p", "", "--session", file, "--cache", dir / "fronts"});
+  EXPECT_EQ(text, whole);
+  // The same tables, except for the checksums of the weights.
+  const Ran refused = run_with(other, {"-p", "x", "--session", file, "--cache", "none"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(has(refused.err, "mismatch: ")) << refused.err;
+}
+
 TEST(Session, ATextIsNoConversationAndTheOtherWayRound) {
   const TempDir dir;
   const std::string model = chat_model(dir, kChatMl);

@@ -136,6 +136,7 @@ void with_host(const char* path, std::uint64_t budget, std::string_view source) 
   options.source.kind = source;
   const Result<std::unique_ptr<Host>> host = Host::open(path, options, cancel);
   expect(static_cast<bool>(host), "host");
+  expect(static_cast<bool>((*host)->know_hash()), "hash");
   const auto next = [&] {
     const Result<Step> step = (*host)->next();
     return step ? *step : Step::error;
