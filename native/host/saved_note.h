@@ -20,8 +20,8 @@ struct SavedNote {
   std::vector<Turn> turns;  // empty for a text
   std::string rest;         // text that follows the sequence's tokens and precedes the next prompt
 
-  /// Reads a note, which may be empty. Fails with bad_input if it is not one, or if the role or the content of a message
-  /// is no text.
+  /// Reads a note, which may be empty. Fails with bad_input if it is not one, or if the role or the content of a
+  /// message is no text.
   static Result<SavedNote> read(std::string_view text);
   /// Returns the note as text; empty if there is nothing to note.
   std::string text() const;

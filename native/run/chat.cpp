@@ -101,8 +101,9 @@ class Conversation {
   /// Asks for the result of the first call, if there is one.
   static void note_result(std::span<const ToolCall> calls) {
     if (calls.empty()) return;
-    constexpr const char* kNext = "the next message is the result of {:.60}; /undo forgets the call";
-    note(make_error(ErrorCode::none, kNext, calls.front().name).sentence);
+    note(make_error(ErrorCode::none, "the next message is the result of {:.60}; /undo forgets the call",
+                    calls.front().name)
+             .sentence);
   }
 
   void forget(std::size_t n) {
@@ -111,9 +112,7 @@ class Conversation {
   }
 
   /// Asks for an answer to what was asked after the turns.
-  Result<Question> question() const {
-    return chat_.ask(host_.session(), messages_of(turns_, asked_), prompt_.stops);
-  }
+  Result<Question> question() const { return chat_.ask(host_.session(), messages_of(turns_, asked_), prompt_.stops); }
 
   const Options& o_;
   Host& host_;

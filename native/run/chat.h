@@ -27,8 +27,8 @@ Result<Chat> open_chat(const Options& options, Session& session, const chat::Gui
 Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
                      std::vector<Turn>& turns);
 
-/// Answers messages from standard input, one on each line, until its end or a signal, and adds both to the conversation.
-/// After an answer with calls the next lines are their results. Returns the process's exit code.
+/// Answers messages from standard input, one on each line, until its end or a signal, and adds both to the
+/// conversation. After an answer with calls the next lines are their results. Returns the process's exit code.
 int converse(const Options& options, Host& host, Prompt prompt, const Extras& extras, std::vector<Turn>& turns);
 
 }  // namespace qsf::run

@@ -85,8 +85,8 @@ struct Outputs {
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
   if (!o.model.empty() && !is_address(o.model)) inputs.push_back(o.model);
-  for (const std::string& file : {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file,
-                                  o.tools_file, o.session_file}) {
+  for (const std::string& file :
+       {o.prompt_file, o.perplexity_file, o.kl_file, o.render_file, o.template_file, o.tools_file, o.session_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;

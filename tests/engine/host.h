@@ -38,8 +38,8 @@ class Host {
       : late(std::move(is_late)), file_(file) {
     const std::uint64_t bytes = budget > kHostReserve ? budget - kHostReserve : 0;
     memory_.resize((bytes + sizeof(Line) - 1) / sizeof(Line));
-    const Result<Session*> opened = open_session(std::as_writable_bytes(std::span(memory_)).first(bytes), file.size(),
-                                                 options);
+    const Result<Session*> opened =
+        open_session(std::as_writable_bytes(std::span(memory_)).first(bytes), file.size(), options);
     if (!opened) {
       error = opened.error();
       return;

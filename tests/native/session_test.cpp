@@ -201,7 +201,8 @@ TEST(Session, AnErrorLeavesTheFileAsItWas) {
 }
 
 TEST(SavedNote, IsReadAsItWasWritten) {
-  constexpr const char* kMore = R"("reasoning_content":"\u0001","tool_calls":[{"z":[],"a":{"k":-1.50e2,"l":[true,null]}}])";
+  constexpr const char* kMore =
+      R"("reasoning_content":"\u0001","tool_calls":[{"z":[],"a":{"k":-1.50e2,"l":[true,null]}}])";
   const SavedNote note{{{"user", "a \"quoted\"\nline \\ \x01"}, {"assistant", "Größe", kMore}}, " re\tst"};
   const Result<SavedNote> read = SavedNote::read(note.text());
   ASSERT_TRUE(read) << read.error().sentence;
