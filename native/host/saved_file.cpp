@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "qsf/base/try.h"
 #include "system/file.h"
@@ -17,18 +18,32 @@ Error cannot(const char* what, const std::string& path) {
   return make_error(ErrorCode::io_error, "cannot {} {:.300}: {}", what, path, std::strerror(errno));
 }
 
-}  // namespace
-
-Status save_to_file(Session& session, const std::string& path, std::string_view note, std::uint32_t n_tokens,
-                    bool flush) {
-  const auto note_bytes = std::as_bytes(std::span(note));
-  QSF_LET(header, session.begin_save(sum_of_note(note_bytes), n_tokens));
+/// Returns a file that commit() puts in the place of `path`.
+Result<sys::NewFile> new_file(const std::string& path) {
   sys::FileInfo info;
   if (sys::look(path, info) && info.kind != sys::FileKind::regular) {
     return make_error(ErrorCode::io_error, "cannot write {:.300}: it is not a regular file", path);
   }
   sys::NewFile file = sys::NewFile::create(path);
-  if (!file || !file.write(header) || !file.write(note_bytes)) return cannot("write", path);
+  if (!file) return cannot("write", path);
+  return file;
+}
+
+}  // namespace
+
+Status check_writable(const std::string& path) {
+  const Result<sys::NewFile> file = new_file(path);
+  return file ? Status() : file.error();
+}
+
+Status save_to_file(Session& session, const std::string& path, std::string_view note, std::uint32_t n_tokens,
+                    bool flush) {
+  const auto note_bytes = std::as_bytes(std::span(note));
+  QSF_LET(header, session.begin_save(sum_of_note(note_bytes), n_tokens));
+  Result<sys::NewFile> made = new_file(path);
+  if (!made) return made.error();
+  sys::NewFile file = std::move(*made);
+  if (!file.write(header) || !file.write(note_bytes)) return cannot("write", path);
   std::vector<std::byte> buffer(kBuffer);
   for (std::size_t n = buffer.size(); n == buffer.size();) {
     QSF_LET(written, session.save(buffer));

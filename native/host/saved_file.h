@@ -12,6 +12,8 @@
 
 namespace qsf {
 
+/// Returns io_error unless save_to_file() can write a file of this path.
+Status check_writable(const std::string& path);
 /// Saves the first n tokens of a sequence to a file that appears whole or not at all; an earlier file stays until then.
 /// With `flush`, the disk has it before the earlier file is replaced. Errors: those of Session::begin_save(), io_error.
 Status save_to_file(Session& session, const std::string& path, std::string_view note,

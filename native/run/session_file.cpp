@@ -9,7 +9,10 @@ namespace qsf::run {
 Result<SessionFile> SessionFile::open(const std::string& path, Session& session, bool converses) {
   SessionFile out{path, {}};
   sys::FileInfo info;
-  if (!sys::look(path, info)) return out;
+  if (!sys::look(path, info)) {
+    QSF_TRY(check_writable(path));
+    return out;
+  }
   QSF_LET(file, SavedFile::open(path));
   QSF_LET(text, file.note());
   Result<SavedNote> note = SavedNote::read(text);
@@ -23,6 +26,7 @@ Result<SessionFile> SessionFile::open(const std::string& path, Session& session,
     return make_error(ErrorCode::bad_argument, "{:.300} has a conversation, which continues with --chat or --message",
                       path);
   }
+  QSF_TRY(check_writable(path));
   QSF_TRY(file.restore(session));
   return out;
 }

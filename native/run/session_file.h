@@ -13,7 +13,8 @@ struct SessionFile {
   SavedNote note;
 
   /// Restores the sequence if the file is there. A conversation goes on as a conversation only, and a text as a text:
-  /// bad_argument otherwise. Other errors: those of SavedFile and SavedNote.
+  /// bad_argument otherwise. Other errors: those of SavedFile and SavedNote, and io_error if save() has no place for
+  /// its file.
   static Result<SessionFile> open(const std::string& path, Session& session, bool converses);
   Status save(Session& session) const;
 };

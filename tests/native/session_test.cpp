@@ -198,6 +198,7 @@ TEST(Session, AnErrorLeavesTheFileAsItWas) {
   const Ran folder = run_with(model, {"-p", "x", "--session", dir / "no/folder"});
   EXPECT_EQ(folder.code, 1);
   EXPECT_TRUE(has(folder.err, "io_error: cannot write")) << folder.err;
+  EXPECT_EQ(folder.out, "") << "a text that could not be saved";
 }
 
 TEST(SavedNote, IsReadAsItWasWritten) {
