@@ -35,14 +35,18 @@ class PartReader {
   Status status_;
 };
 
-/// Starts a prompt, after its beginning was restored if the cache has more of it than the session.
-Status start(Session& session, const Prompt& prompt, const PromptCache* cache) {
+/// Starts a prompt, after its beginning was restored if the cache has more of it than the session. Returns the seconds
+/// that restoring took.
+Result<double> start(Session& session, const Prompt& prompt, const PromptCache* cache) {
   QSF_TRY(session.start(prompt));
-  if (cache == nullptr || !prompt.anew || prompt.all_logits) return {};
+  if (cache == nullptr || !prompt.anew || prompt.all_logits) return 0.0;
+  const Clock::time_point begin = Clock::now();
   const std::vector<std::uint32_t> ids(session.tokens().begin(), session.tokens().end());
   session.stop();
-  QSF_TRY(cache->restore(session, ids, session.sequence_stats().reused_tokens));
-  return session.start(prompt);
+  QSF_LET(is_restored, cache->restore(session, ids, session.sequence_stats().reused_tokens));
+  const double seconds = is_restored ? seconds_since(begin) : 0.0;
+  QSF_TRY(session.start(prompt));
+  return seconds;
 }
 
 }  // namespace
@@ -58,11 +62,13 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
   }
   const std::size_t known = prompt.anew ? 0 : session.tokens().size();
   Generation out;
-  if (const Status started = start(session, prompt, extras.cache); !started) {
+  const Result<double> started = start(session, prompt, extras.cache);
+  if (!started) {
     if (started.error().code != ErrorCode::cancelled) return started.error();
     out.ended = end_name(End::cancelled);
     return out;
   }
+  out.restore_seconds = *started;
   const std::size_t with_prompt = session.tokens().size();
   const SequenceStats fed = session.sequence_stats();
   out.n_reused = fed.reused_tokens;

@@ -18,8 +18,9 @@ struct Generation {
   std::vector<std::uint32_t> prompt_ids, generated_ids;
   std::uint32_t n_reused = 0;  // tokens of the prompt that were computed before
   std::string text;
-  std::string ended;        // a name of End
-  std::string logits_hash;  // empty unless requested
+  std::string ended;           // a name of End
+  std::string logits_hash;     // empty unless requested
+  double restore_seconds = 0;  // of the prompt's beginning from the cache
   double prompt_seconds = 0;
   double generation_seconds = 0;
   Profile prompt_profile, generation_profile;  // if the host profiles

@@ -70,6 +70,7 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
   std::fprintf(to, "prompt     %zu tokens in %.3f s, %.1f tokens/s", computed, g.prompt_seconds,
                rate(computed, g.prompt_seconds));
   if (g.n_reused != 0) std::fprintf(to, "; %u others were computed before", g.n_reused);
+  if (g.restore_seconds > 0) std::fprintf(to, " and read in %.4f s", g.restore_seconds);
   std::fprintf(to, "\n");
   std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ended by %s\n", g.generated_ids.size(),
                g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), g.ended.c_str());
