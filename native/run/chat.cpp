@@ -55,7 +55,7 @@ class Conversation {
     } else if (line == "/undo" && turns_.size() == n_first_) {
       note("there is nothing to undo");
     } else if (line == "/undo") {
-      std::size_t n = turns_.size() - 1;  // the answer, and what it answers
+      std::size_t n = turns_.size() - 1;  // the answer and its question
       while (n > n_first_ && turns_[n - 1].role != kAssistant) --n;
       forget(n);
       note("the last message and its answer are forgotten");
@@ -111,7 +111,7 @@ class Conversation {
     asked_.clear();
   }
 
-  /// Asks for an answer to what was asked after the turns.
+  /// Asks for an answer to the request after the turns.
   Result<Question> question() const { return chat_.ask(host_.session(), messages_of(turns_, asked_), prompt_.stops); }
 
   const Options& o_;

@@ -43,7 +43,7 @@ struct Options {
   bool shows_thoughts = true;
   std::string grammar_file, schema_file, regex;  // one of them at most: what a text may be
   std::string accepts_file;                      // a text that is only checked
-  std::string session_file;                      // where the sequence comes from and goes to
+  std::string session_file;                      // read at the start if it is there, replaced at the end
   std::string prompt_cache;                      // a folder of computed prompts
   std::uint64_t prompt_cache_bytes = 0;          // that it may have
   std::string perplexity_file;                   // the text to measure with

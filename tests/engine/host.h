@@ -146,7 +146,7 @@ class Host {
   }
 
   std::span<const std::byte> file_;
-  /// An arena leaves out the bytes before its alignment, so that a plan would depend on what the allocator returns.
+  /// An arena leaves out the bytes before its alignment, so that a plan would depend on the allocator.
   struct alignas(64) Line {
     std::byte bytes[64];
   };

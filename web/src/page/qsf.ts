@@ -258,7 +258,7 @@ export class QSF {
 
   /**
    * Replaces the sequence by a saved one: a file of save() or of a native program, or the name under which save() stored
-   * it. generate() with `continue` continues it, and chat() computes only what follows it. A file that does not fit or
+   * it. generate() with `continue` continues it, and chat() computes only the rest. A file that does not fit or
    * is damaged leaves the sequence as it was: rejects with mismatch for another model or KV type, context_full for a
    * context that is too short, and bad_checksum for damage.
    */
