@@ -15,6 +15,8 @@ import { convert, folder, moduleCreator, program } from './module.js';
 
 const MiB = 1024 * 1024;
 const BUDGET = 32;
+/** Tokens of a pass. A state goes back to the beginning of the prompt's last pass, so prompts have several. */
+const CHUNK = 16;
 
 interface Receipt {
   generated_tokens: number[];
@@ -43,7 +45,11 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
       create({ wasmMemory, threads, wasmBinary });
     model = await Model.create(
       {
-        ...{ source: new Blob([readFileSync(path)]), memory: BUDGET * MiB, open: checkOptions(openOptions, {}) },
+        ...{
+          source: new Blob([readFileSync(path)]),
+          memory: BUDGET * MiB,
+          open: checkOptions(openOptions, { chunk: CHUNK }),
+        },
         ...{ kv: undefined, network: {}, cache: false, cacheLimit: undefined, background: false },
         ...{ variant: 'simd', threads: 1 },
       },
@@ -61,6 +67,7 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
       [
         ...[path, '--tokens', asNative(tokens), '--session', session, '--receipt', receipt, '-n', String(n)],
         ...['--temperature', '0', '--ignore-eos', '--ram-budget', String(BUDGET), '--threads', '1'],
+        ...['--chunk', String(CHUNK)],
       ],
       { stdio: 'ignore' },
     );
