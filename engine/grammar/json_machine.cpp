@@ -355,26 +355,26 @@ bool JsonMachine::any_name_possible(const State& s) {
   return false;
 }
 
-/// Whether some end of the text is possible if the string ends here.
-bool JsonMachine::text_ends(const State& s) const {
-  std::array<Status3, kMaxRoots> roots;
+/// Writes the status of each root if the string ends here.
+void JsonMachine::string_roots(const State& s, Status3* roots) const {
   Facts facts;
   facts.type = Type::string;
   facts.final = true;
   facts.strings = checks_->verdicts(s.text);
   facts.chars = s.chars;
-  profiles_->evaluate((*profiles_)[s.profile], facts, roots.data());
+  profiles_->evaluate((*profiles_)[s.profile], facts, roots);
+}
+
+/// Whether some end of the text is possible if the string ends here.
+bool JsonMachine::text_ends(const State& s) const {
+  std::array<Status3, kMaxRoots> roots;
+  string_roots(s, roots.data());
   return supports(s.frame, roots.data(), s.strict);
 }
 
 bool JsonMachine::end_string(State& s) {
   std::array<Status3, kMaxRoots> roots;
-  Facts facts;
-  facts.type = Type::string;
-  facts.final = true;
-  facts.strings = checks_->verdicts(s.text);
-  facts.chars = s.chars;
-  profiles_->evaluate((*profiles_)[s.profile], facts, roots.data());
+  string_roots(s, roots.data());
   return complete(s, roots.data());
 }
 

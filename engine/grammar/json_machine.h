@@ -154,6 +154,7 @@ class JsonMachine {
   bool text_possible(const State& s, Type type, const Verdicts& v, std::uint32_t chars) const;
   bool string_alive(const State& s);
   bool any_name_possible(const State& s);
+  void string_roots(const State& s, Status3* roots) const;
   bool text_ends(const State& s) const;
   bool key_alive(const State& s);
   bool end_string(State& s);
