@@ -10,24 +10,28 @@ import { pages } from './lib/doc-api.mjs';
 import { documents, filled } from './lib/doc-tables.mjs';
 import { Stop, isMain, main, root } from './lib/process.mjs';
 
+/** Steps that return the text of generated files by their paths. The API pages read the TypeScript of the first one. */
+const steps = [
+  () => ({ ...errors(), ...boundary() }),
+  () => Object.fromEntries(documents.map((path) => [path, filled(path)])),
+  pages,
+];
+
 /** Returns the text of each generated file, by its path. */
-export const generated = async () => ({
-  ...errors(),
-  ...boundary(),
-  ...Object.fromEntries(documents.map((path) => [path, filled(path)])),
-  ...(await pages()),
-});
+export const generated = async () => Object.assign({}, ...(await Promise.all(steps.map((step) => step()))));
 
 if (isMain(import.meta.url)) {
   await main(async () => {
     const check = process.argv.includes('--check');
-    for (const [path, text] of Object.entries(await generated())) {
-      const file = join(root, path);
-      if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
-      if (check) throw new Stop(`${path} is not what the sources give; run \`npm run docs\`.`);
-      mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, text);
-      console.log(path);
+    for (const step of steps) {
+      for (const [path, text] of Object.entries(await step())) {
+        const file = join(root, path);
+        if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
+        if (check) throw new Stop(`${path} is not what the sources give; run \`npm run docs\`.`);
+        mkdirSync(dirname(file), { recursive: true });
+        writeFileSync(file, text);
+        console.log(path);
+      }
     }
   });
 }
