@@ -41,7 +41,7 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
                                          const std::atomic<bool>& cancel) {
   bool planned = false;
   SourceOptions finding = options.source;
-  finding.beside = options.budget;
+  finding.budget = options.budget;
   QSF_LET(found, find_model(model, finding));
   Result<std::unique_ptr<Host>> host = try_open(found, options, cancel, planned);
   if (host || planned || host.error().code != ErrorCode::budget_too_small) return host;
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const Host
                                              const std::atomic<bool>& cancel, bool& planned) {
   const Clock::time_point begin = Clock::now();
   SourceOptions reading = options.source;
-  reading.beside = options.budget;
+  reading.budget = options.budget;
   // If a core is to spare, a thread of the source copies ahead. Otherwise it would only take time from the computing
   // threads.
   reading.helped = (options.threads != 0 ? options.threads : usable_cores()) >= usable_cores();

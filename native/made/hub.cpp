@@ -316,7 +316,7 @@ Result<HubModel> find_in_hub(const std::string& where, const SourceOptions& opti
   }
   bool fits = false;
   if (!models.empty()) {
-    const Entry& chosen = best_of(models, options.beside, fits);
+    const Entry& chosen = best_of(models, options.budget, fits);
     out.note = note_on(address, chosen, models.size(), fits);
     if (is_in(snapshot, chosen.name) || !text) {
       out.path = snapshot + "/" + chosen.name;

@@ -16,11 +16,11 @@ struct HubModel {
   std::string url;                 // of the file, or of the folder, which ends with a slash
   std::vector<std::string> names;  // of the folder's files
   std::string token;               // for the URL
-  std::string note;                // what was chosen, for people; empty if the address names a file
+  std::string note;                // the choice of a file, for people; empty if the address names a file
 };
 
 /// Finds a model by an address such as "hf:owner/name", "hf:owner/name/model.gguf" or "hf:owner/name@revision". An
-/// address without a file means the largest GGUF or .qsf file that fits in SourceOptions::beside, else the smallest
+/// address without a file means the largest GGUF or .qsf file that fits in SourceOptions::budget, else the smallest
 /// one, or the folder itself if it has none. The server is HF_ENDPOINT or https://huggingface.co; the token HF_TOKEN,
 /// or that of the file HF_TOKEN_PATH or HF_HOME/token; the cache HF_HUB_CACHE or HF_HOME/hub. Files of the cache are
 /// taken first. Errors: bad_argument (no such form of address), http_status with advice for 401, 403, 404 and 429, and

@@ -17,11 +17,11 @@ struct FoundModel {
   std::vector<std::string> names;   // of the files of a folder at a URL, if they are known
   std::string token;                // SourceOptions::token for it
   std::shared_ptr<MadeModel> made;  // null for a .qsf file
-  std::vector<std::string> notes;   // sentences on what was chosen, on the model, and on types that change
+  std::vector<std::string> notes;   // sentences on the choices made, on the model, and on types that change
 };
 
 /// Finds the place of the model that `where` names: a path, an http(s) URL, or hf:OWNER/NAME[/FILE][@REVISION]. Opens
-/// nothing. SourceOptions::beside is the budget. Errors are those of find_in_hub.
+/// nothing. SourceOptions::budget is the budget. Errors are those of find_in_hub.
 Result<FoundModel> locate_model(const std::string& where, const SourceOptions& options);
 
 /// Locates the model and opens it as a made file if it is no .qsf file. Errors are those of locate_model,

@@ -25,7 +25,7 @@ FileSource::FileSource(OpenFile open_file, std::uint64_t bytes, bool behind, Rea
 Result<std::unique_ptr<FileSource>> FileSource::open(const std::string& where, const SourceOptions& options,
                                                      std::uint64_t& size, ReadThread::Read read) {
   QSF_LET(file, open_regular(where, size));
-  const bool drops = memory_room() < options.beside + size;
+  const bool drops = memory_room() < options.budget + size;
   return std::make_unique<FileSource>(std::move(file), size, drops, read, options.helped);
 }
 

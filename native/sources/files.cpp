@@ -95,7 +95,7 @@ Result<Source> open_files(std::span<const FilePart> parts, const SourceOptions& 
     end = part.begin + size;
     bytes += size;
   }
-  files->drops = memory_room() < options.beside + bytes;
+  files->drops = memory_room() < options.budget + bytes;
   files->thread.emplace(read, cached, ahead, files.get(), options.helped);
   return Source::of(kFiles, files.release(), end, options);
 }

@@ -52,7 +52,7 @@ constexpr const SourceKind& kPastCache = kDirectSource;
 const SourceKind* choose_kind(const std::string& where, const SourceOptions& options) {
   sys::FileInfo file;
   if (!sys::look(where, file)) return &kPreadSource;  // which reports the reason
-  return memory_room() < options.beside + file.size ? &kPastCache : &kPreadSource;
+  return memory_room() < options.budget + file.size ? &kPastCache : &kPreadSource;
 }
 
 }  // namespace

@@ -21,13 +21,13 @@ namespace qsf {
 
 struct SourceOptions {
   std::string_view kind;     // one of source_kinds(); empty: http for a URL, otherwise by choose_kind()
-  std::uint64_t beside = 0;  // bytes of memory that the page cache cannot have: the model's budget
+  std::uint64_t budget = 0;  // bytes of the model, which the page cache cannot have
   /// The caller reads requests that are at_hand() by read_cached() whenever it waits, and passes completions to
   /// finish(); threads of the source do neither.
   bool helped = false;
-  std::string_view
-      quant_type;  // of the matrices of a model that is no .qsf file, as qsf-convert has it; empty: its own
-  /// The folder that keeps the fronts of such models; empty: none is kept.
+  /// The type of the matrices of a model that is no .qsf file, as qsf-convert has it; empty: its own.
+  std::string_view quant_type;
+  /// The folder that caches the fronts of such models; empty: none.
   std::string_view cache;
   // http only
   std::uint32_t attempts = 6;                      // in a row without progress before the error is final
@@ -49,7 +49,7 @@ inline constexpr std::size_t kSourceDepth = 64;
 struct Completion {
   std::uint32_t ticket = 0;
   Status status;  // io_error, network_error, http_status, no_ranges, truncated, file_changed or cancelled; see finish()
-  std::uint32_t job = kFinished;  // of the source: what finish() has to do
+  std::uint32_t job = kFinished;  // of the source: the work of finish()
 
   static constexpr std::uint32_t kFinished = ~0u;
 };

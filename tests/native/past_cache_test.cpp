@@ -267,9 +267,9 @@ bool refuse(long call, int error) {
 }
 
 /// Opens the file by `kind`, reads it and says whether that was by `by` and right.
-int reads_by(const SomeFile& file, const char* kind, const char* by, std::uint64_t beside = 0) {
+int reads_by(const SomeFile& file, const char* kind, const char* by, std::uint64_t budget = 0) {
   SourceOptions options;
-  options.beside = beside;
+  options.budget = budget;
   options.kind = kind;
   Result<Source> source = Source::open(file.path, options);
   if (!source) return 2;
@@ -322,14 +322,14 @@ TEST(PastCache, AColdFileAndAWarmOneAreTheSame) {
 TEST(PastCache, WhatHasNoRoomIsGivenBack) {
   const SomeFile file;
   for (const char* kind : {"pread", "mmap"}) {
-    for (const std::uint64_t beside : {std::uint64_t{0}, std::uint64_t{1} << 60}) {
+    for (const std::uint64_t budget : {std::uint64_t{0}, std::uint64_t{1} << 60}) {
       bool as_told = false;
       for (int i = 0; i < 20 && !as_told; ++i) {  // the system may keep and drop pages as it likes
         drop_cached(file.fd);
-        EXPECT_EQ(reads_by(file, kind, kind, beside), 0);
-        as_told = is_cached(file.fd, 1 << 20, 1 << 20) == (beside == 0);
+        EXPECT_EQ(reads_by(file, kind, kind, budget), 0);
+        as_told = is_cached(file.fd, 1 << 20, 1 << 20) == (budget == 0);
       }
-      EXPECT_TRUE(as_told) << kind << " " << beside;
+      EXPECT_TRUE(as_told) << kind << " " << budget;
     }
   }
 }
@@ -343,7 +343,7 @@ TEST(PastCache, MemoryDecidesWhoReads) {
   Result<Source> much = Source::open(dir / "file", options);
   ASSERT_TRUE(much);
   EXPECT_EQ(much->kind().name, "pread");
-  options.beside = std::uint64_t{1} << 60;
+  options.budget = std::uint64_t{1} << 60;
   Result<Source> little = Source::open(dir / "file", options);
   ASSERT_TRUE(little);
   EXPECT_NE(little->kind().name, "pread");
