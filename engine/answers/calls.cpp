@@ -43,7 +43,7 @@ class CallReader {
   }
 
  private:
-  /// Skips blanks, fences with their word, and what separates calls.
+  /// Skips blanks, fences with their word, and separators of calls.
   void skip() {
     while (true) {
       in_.skip_blanks();
@@ -330,7 +330,7 @@ class CallReader {
     return number && number->is_integer() ? types::kNumber | types::kInteger : types::kNumber;
   }
 
-  /// Returns a tool's name without what some families write around it.
+  /// Returns a tool's name without the prefixes and indexes that some families add.
   std::string_view known(std::string_view name) const {
     if (tools_.has(name)) return name;
     constexpr std::string_view kPrefix = "functions.", kSuffix = ".call";

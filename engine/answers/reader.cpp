@@ -222,7 +222,7 @@ void Reader::plain_body(char c) {
       break;
   }
   const std::size_t from = scan_.wrong_from(body());
-  std::array<char, 16> again{};  // what may begin a mark
+  std::array<char, 16> again{};  // a text that may begin a mark
   const std::size_t n = body().substr(from).copy(again.data(), again.size());
   n_body_ = n_front_ + from;
   give_up();

@@ -1,4 +1,4 @@
-// The reader of an answer while it streams: it tells text, thoughts and calls apart by the marks around them.
+// The reader of an answer while it streams: it separates text, thoughts and calls by the marks around them.
 #pragma once
 
 #include <array>
@@ -101,7 +101,7 @@ class Reader {
       0;  // bytes of body_ in front of it: the tool's name from a header, or the prompt's part of one
   Out out_;
 
-  std::array<char, 48> pending_{};  // what may begin a mark
+  std::array<char, 48> pending_{};  // a text that may begin a mark
   std::size_t n_pending_ = 0;
   std::array<char, 64> blanks_{};  // that are text unless a mark follows
   std::size_t n_blanks_ = 0;

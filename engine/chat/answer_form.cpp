@@ -8,8 +8,8 @@
 namespace qsf::chat {
 namespace {
 
-/// The token that ends an answer in templates with headers. There, what ends an answer in an earlier turn ends a
-/// thought too.
+/// The token that ends an answer in templates with headers. There, the token that ends an answer in an earlier turn
+/// ends a thought too.
 constexpr std::string_view kHeaders = "<|channel|>final<|message|>", kHeaderEnd = "<|return|>";
 /// An answer that is found again in a rendered conversation.
 constexpr std::string_view kProbe = "QSFPROBE";

@@ -23,7 +23,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::string_view kMagic = "QSFFRNT1";
 constexpr std::size_t kCrcAt = kMagic.size(), kBodyAt = kCrcAt + sizeof(std::uint32_t);
 constexpr std::string_view kEnding = ".front";
-constexpr std::uint64_t kMostOfOne = 192u << 20;  // a larger front is not kept
+constexpr std::uint64_t kMostOfOne = 192u << 20;  // a larger front is not stored
 
 class Out {
  public:

@@ -1,4 +1,4 @@
-// Fronts of made files, kept in a folder, so that later processes open the same models without reading their
+// Fronts of made files, cached in a folder, so that later processes open the same models without reading their
 // tokenizers again.
 #pragma once
 
@@ -49,7 +49,7 @@ class FrontCache {
   static constexpr std::uint64_t kMostBytes = 256u << 20;
   static constexpr std::size_t kMostFronts = 64;
 
-  /// `folder` need not exist. Empty: nothing is kept or found.
+  /// `folder` need not exist. Empty: nothing is stored or found.
   explicit FrontCache(std::string folder) : folder_(std::move(folder)) {}
   bool empty() const { return folder_.empty(); }
 

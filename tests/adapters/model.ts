@@ -36,7 +36,7 @@ export interface Fake {
   hold(): void;
   /** Resolves when a held answer waits. */
   waits(): Promise<void>;
-  /** Ends what hold() began. */
+  /** Ends the generation that hold() began. */
   release(): void;
 }
 

@@ -1,4 +1,4 @@
-// The reader's rules: which text is text, how values are converted, and what hostile answers do.
+// The reader's rules: which text is text, how values are converted, and how hostile answers end.
 #include "answers/reader.h"
 
 #include <gtest/gtest.h>

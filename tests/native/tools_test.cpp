@@ -62,7 +62,7 @@ TEST_F(ToolsTest, WithoutToolsACallIsText) {
   EXPECT_TRUE(std::regex_match(ran.out, std::regex(kCall))) << ran.out;
 }
 
-/// The template shows what it is given by refusing it.
+/// The template refuses its variables, and its sentence shows them.
 TEST_F(ToolsTest, TheNextMessagesAreTheResults) {
   const std::string path = file(
       "shows.jinja",

@@ -91,7 +91,7 @@ export class Fed {
     return step;
   }
 
-  /** Sets the lists of sampling; gives what failed. */
+  /** Sets the lists of sampling; returns the error, if any. */
   sampling({ biases, samplers, breakers }: SamplingLists): Failure | undefined {
     const [names, texts] = [samplers, breakers].map((all) => zeroEnded(all ?? []));
     const pairs = biases.flatMap(([id, bias]) => [ids([id]), new Uint8Array(Float32Array.of(bias).buffer)]);

@@ -1,4 +1,4 @@
-// JSON schemas hold what a model writes: every whole text parses and is valid for ajv, whatever the seed.
+// JSON schemas hold the texts of a model: every whole text parses and is valid for ajv, with every seed.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';

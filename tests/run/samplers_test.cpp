@@ -425,7 +425,7 @@ TEST(Samplers, MirostatReplacesWhatOnlyRemoves) {
   EXPECT_EQ(left.logits, (std::vector<float>{2, 3, 2}));
 }
 
-/// The mean surprise comes near to the target, whatever the distribution (section 5 of the paper).
+/// The mean surprise comes near to the target, for every distribution (section 5 of the paper).
 TEST(Samplers, MirostatKeepsTheSurprise) {
   std::vector<float> zipf(2000);
   for (std::size_t i = 0; i < zipf.size(); ++i) zipf[i] = -1.1f * std::log(static_cast<float>(i + 1));

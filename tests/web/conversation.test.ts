@@ -1,4 +1,4 @@
-// Conversations that are kept: what each call makes of the messages, and what the model gets.
+// Conversations that are kept: the messages after each call, and the model's input.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import type { AnswerPiece } from '../../web/src/boundary.gen.js';

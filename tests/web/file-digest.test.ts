@@ -1,4 +1,4 @@
-// The digest of a whole file: what is read for it, and what load() does with it.
+// The digest of a whole file: the bytes read for it, and its use in load().
 import './fair-channel.js';
 
 import { createHash } from 'node:crypto';

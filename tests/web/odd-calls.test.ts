@@ -36,7 +36,7 @@ const endOf = async (call: () => unknown): Promise<unknown> => {
   }
 };
 
-/** What an odd value may not end in: any error but the package's own. */
+/** An error that an odd value may not end in: any but the package's own. */
 async function expectOwnError(call: () => unknown): Promise<void> {
   const end = await endOf(call);
   if (end instanceof Error) expect(end).toBeInstanceOf(QSFError);

@@ -1,4 +1,4 @@
-// The progress of an opening: what the page gets of it, and how often.
+// The progress of an opening: the reports to the page, and their rate.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ProgressReport } from '../../web/src/worker/progress.js';

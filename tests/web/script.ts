@@ -1,4 +1,4 @@
-// What a fake session does in a generation.
+// The script of a fake session's generation.
 import type { AnswerPiece, End } from '../../web/src/boundary.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 
@@ -7,7 +7,7 @@ export interface Failure {
   sentence: string;
 }
 
-/** What the n-th token of a generation comes with. */
+/** The texts and parts of the n-th token of a generation. */
 export interface Script {
   piece?: (n: number) => string;
   /** The text that the n-th token stands for, if its piece is another. */

@@ -1,4 +1,4 @@
-// Waiting for what a test has set off.
+// Waiting for events that a test has set off.
 import { expect } from 'vitest';
 
 import { tick } from '../../web/src/worker/tick.js';

@@ -2,7 +2,7 @@
 import type { ChatCompletions } from './openai-types.js';
 import type { ChatMessage, ChatOptions, GenerationResult, GenerationStream } from './types.js';
 
-/** A part of an answer's text for the user, or of what the model thinks before. Each continues the last of its type. */
+/** A part of an answer's text for the user, or of the thoughts before it. Each continues the last of its type. */
 export interface TextPart {
   type: 'text' | 'thought';
   text: string;
@@ -36,7 +36,7 @@ export interface AssistantMessage extends ChatMessage {
   role: 'assistant';
   /** The text for the user. */
   content: string;
-  /** What the model thought, if it did. */
+  /** The model's thoughts, if it had some. */
   reasoning_content?: string;
   /** The calls, if there are any. Messages with the role `tool` tell their results, by `tool_call_id`. */
   tool_calls?: ToolCall[];

@@ -8,7 +8,7 @@ export interface ConversationOptions extends Omit<ChatOptions, 'signal'> {
   /** Messages that were already exchanged. Default: none. */
   messages?: readonly ChatMessage[] | undefined;
   /**
-   * What happens when the context has no room for the conversation and an answer. `end`: the answer rejects with
+   * The effect of a context that has no room for the conversation and an answer. `end`: the answer rejects with
    * context_full. `drop`: the oldest turns are removed. Default: `end`.
    */
   whenFull?: 'end' | 'drop' | undefined;

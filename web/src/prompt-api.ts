@@ -34,7 +34,7 @@ export type PromptSource = PromptedModel | ((onProgress: (progress: Progress) =>
 /** Rounds of calls in one answer, so that a model which only calls tools ends. */
 const MOST_ROUNDS = 16;
 
-/** What a session consists of, and a clone takes over. */
+/** The state of a session, which a clone takes over. */
 interface State {
   readonly llm: PromptedModel;
   readonly contextWindow: number;
@@ -285,7 +285,7 @@ class Monitor extends EventTarget implements CreateMonitor {
   }
 }
 
-/** What `LanguageModel` has itself. */
+/** The members of `LanguageModel` itself. */
 export interface LanguageModelFactory {
   /**
    * Returns a session. Rejects with NotSupportedError for anything but texts, with RangeError or TypeError for options

@@ -121,7 +121,7 @@ export interface LoadOptions extends Given<
    */
   background?: boolean | undefined;
   /**
-   * Resolve as soon as the memory plan is made, and fetch what is asked for only: tokenize(), render() and info() need
+   * Resolve as soon as the memory plan is made, and fetch only the bytes that a call needs: tokenize(), render() and info() need
    * no weights, and a generation fetches those that it needs. Reads as with `background`. Default false.
    */
   lazy?: boolean | undefined;
@@ -182,7 +182,7 @@ export interface GenerateOptions
    */
   logitBias?: Readonly<Record<number, number>> | undefined;
   /**
-   * The samplers in the order in which they are applied; one that is absent does nothing, whatever its options are.
+   * The samplers in the order in which they are applied; one that is absent does nothing, even if its options are set.
    * Default: all of them.
    */
   samplers?: readonly SamplerKind[] | undefined;

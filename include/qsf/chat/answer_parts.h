@@ -37,7 +37,7 @@ class AnswerParts {
   Status begin(const RenderedText& rendered, std::span<const std::string_view> stops);
   /// Takes a token after Step::token, and gives the parts that it completes.
   void token(std::uint32_t id, const PartSink& sink);
-  /// Gives what was held back, after Step::done or Session::stop().
+  /// Gives the text that was held back, after Step::done or Session::stop().
   void end(const PartSink& sink);
 
  private:

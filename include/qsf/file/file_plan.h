@@ -118,7 +118,7 @@ class FilePlan {
   std::optional<Rows> rows_of(std::uint32_t segment) const;
   /// Returns the index of the first tensor that begins in the segment, or of the matrix that it continues.
   std::uint32_t first_tensor(std::uint32_t segment) const;
-  /// Writes what surrounds the data of a tensor in its first segment, whose raw bytes are `raw`: its header, or the
+  /// Writes the bytes around the data of a tensor in its first segment, whose raw bytes are `raw`: its header, or the
   /// flag byte after the final norm.
   void put_frame(std::uint32_t tensor, std::span<std::byte> raw) const;
   /// Arranges rows of a matrix, from the first row of a strip on, as its layout says. `data` begins with their

@@ -32,7 +32,7 @@ struct SamplerOptions {
 #define QSF_SAMPLER_OPTION(type, name, js, fallback, least, most, meaning) boundary::type name = fallback;
 #include "qsf/base/boundary.def"
   // Lists, which must outlive the generation.
-  /// The samplers in the order in which they are applied. One that is absent does nothing, whatever its options are.
+  /// The samplers in the order in which they are applied. One that is absent does nothing, even if its options are set.
   std::span<const SamplerKind> samplers = kAllSamplers;
   std::span<const TokenBias> logit_bias = {};  // added before the first sampler
   /// Texts that end repetitions: no repetition of `dry` extends over one. At most kMaxDryBreakers.

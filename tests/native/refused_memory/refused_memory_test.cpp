@@ -1,5 +1,5 @@
 // refused_memory_test MODEL CHAT_MODEL URL GGUF: of every call of the C API, and of opening by every source, each
-// allocation is refused once. The call fails with out_of_memory, what comes after it works, and nothing stays: no
+// allocation is refused once. The call fails with out_of_memory, the calls after it work, and nothing stays: no
 // memory, no file, no thread.
 #include "native/sources/refused_memory.h"
 

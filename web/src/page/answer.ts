@@ -38,7 +38,7 @@ export function streamOf<T, R extends GenerationResult>(
       return true;
     }));
 
-  /** Yields what `view` makes of each item, except undefined. */
+  /** Yields the value of `view` for each item, except undefined. */
   async function* read<V>(view: (item: T) => V | undefined): AsyncGenerator<V, R, undefined> {
     try {
       for (let i = 0; ;) {

@@ -23,7 +23,7 @@ const SYSTEM: readonly string[] = ['system', 'developer'];
 type Model = Pick<QSF, 'chat' | 'render' | 'tokenize' | 'stats'>;
 type Messages = readonly ChatMessage[];
 
-/** What an answer changes. */
+/** The state that an answer changes. */
 interface State {
   readonly messages: Messages;
   /** Messages that were removed because the context was full. */
@@ -68,7 +68,7 @@ export class Conversation {
     return conversation;
   }
 
-  /** The messages, which nobody can change. Each change of the conversation makes a new list. */
+  /** The messages, frozen. Each change of the conversation makes a new list. */
   get messages(): readonly ChatMessage[] {
     return this.#state.messages;
   }
@@ -131,7 +131,7 @@ export class Conversation {
   }
 
   /**
-   * Returns the tokens of the conversation, with a further message if one is given, and what the context has left.
+   * Returns the tokens of the conversation, with a further message if one is given, and the tokens that the context has left.
    * Rejects with context_full if they do not fit in the context.
    */
   async countTokens(next?: string | ChatMessage): Promise<TokenCount> {
@@ -306,7 +306,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Returns the value, which nobody can change any more, its members included. */
+/** Freezes the value and its members, and returns it. */
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const member of Object.values(value) as unknown[]) frozen(member);

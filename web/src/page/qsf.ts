@@ -56,7 +56,7 @@ const CLOSE_PATIENCE = 500;
 
 type Listening = Pick<GenerateOptions, 'signal' | 'onPromptProgress'>;
 
-/** What a generation's pieces and its result become. */
+/** The mapping of a generation's pieces and of its result. */
 interface Reading<T, R> {
   /** Returns the items of a piece, which came with these parts of an answer. */
   add(parts: readonly AnswerPiece[], piece: string): readonly T[];

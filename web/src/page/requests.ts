@@ -165,7 +165,7 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
   };
 }
 
-/** Throws bad_argument for an option that `what`, which answers conversations, does not have. */
+/** Throws bad_argument for an option that conversations do not have; `what` names the call. */
 export function checkChatOptions(what: string, options: ChatOptions): void {
   checkKnown(what, options, { ...GENERATE, ...TEMPLATE }, [...OWN, ...BY_TEMPLATE]);
 }
@@ -184,7 +184,7 @@ export function renderRequest(messages: string | readonly ChatMessage[], options
   return chatTexts(messagesOf(messages), options);
 }
 
-/** Returns what begins a conversation, and the options of its answers. Throws bad_argument. */
+/** Returns the first messages of a conversation, and the options of its answers. Throws bad_argument. */
 export function conversationRequest(options: ConversationOptions): { messages: ChatMessage[]; chat: ChatOptions } {
   const known = { ...GENERATE, ...TEMPLATE, ...CONVERSATION };
   checkKnown('conversation()', options, known, [...OWN, ...BY_TEMPLATE, 'signal']);

@@ -2,14 +2,13 @@
 import type { AnswerPiece, End } from '../boundary.gen.js';
 import type { Batch, GenerateRequest } from '../contract.js';
 import { SEQUENCE, isChat } from '../wasm/engine.js';
+import { REPORT_INTERVAL } from './progress.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
 import type { GenerationResult, GenerationStats, PromptProgress } from '../types.js';
 
 /** Pieces that may wait for the page; more of them pause the computation. */
 const AHEAD = 16;
-/** Milliseconds between two reports of the prompt's progress. */
-const REPORT_INTERVAL = 100;
 
 /** Text for the page, the number of tokens that had been generated when it was complete, and the parts of an answer. */
 interface Piece {

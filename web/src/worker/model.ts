@@ -359,7 +359,7 @@ export class Model {
     return error.code === 'file_changed' || this.#source.stats().cache > 0;
   }
 
-  /** Returns the plan's expected speed, if the caller measured what it takes. */
+  /** Returns the plan's expected speed, if the caller measured its inputs. */
   #expected(): Expected | undefined {
     const { tokenRate, residentBudget, residentRate } = this.engine.session.stats();
     if (tokenRate === 0) return undefined;

@@ -2,8 +2,8 @@
 import type { ByteSource } from '../sources/source.js';
 import type { Progress, Retry } from '../types.js';
 
-/** Milliseconds between two reports. */
-const INTERVAL = 100;
+/** Least milliseconds between two reports to the page. */
+export const REPORT_INTERVAL = 100;
 /** Milliseconds over which the rate is a mean. With more, it is steadier and follows a change later. */
 const SMOOTHING = 4000;
 
@@ -47,7 +47,7 @@ export class ProgressReport {
 
   #report(always: boolean): void {
     const now = performance.now();
-    if (!always && now - this.#last < INTERVAL) return;
+    if (!always && now - this.#last < REPORT_INTERVAL) return;
     this.#last = now;
     const { loaded, network, cache } = this.#source?.stats() ?? { loaded: 0, network: 0, cache: 0 };
     const total = this.#source?.size ?? 0;
@@ -61,7 +61,7 @@ export class ProgressReport {
     });
   }
 
-  /** Adds what arrived since the last report to the rate, with a weight that grows with the time since then. */
+  /** Adds the bytes since the last report to the rate, with a weight that grows with the time since then. */
   #measure(bytes: number, now: number): void {
     const seen = this.#seen;
     if (seen && now <= seen.at) return;
