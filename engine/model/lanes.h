@@ -98,6 +98,8 @@ class Lanes {
   /// Ends a pass, after which the sequence is at `position`. Without this call the sequence stays at its old position.
   /// `keep` makes the state before the pass the checkpoint.
   void commit(std::uint32_t sequence, std::uint32_t position, bool keep);
+  /// Whether a layer has a recurrent state.
+  bool has_states() const { return slot_floats_ != 0; }
   /// Goes back to `position`, or to the nearest earlier position that is possible, and returns it. A state can only be
   /// the current one or the checkpoint; a ring needs the window of the position. Position 0 is always possible.
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);

@@ -37,7 +37,8 @@ struct Model {
   std::size_t n_map = 0;
   std::uint64_t weight_bytes = 0;
   std::uint32_t n_pinned = 0;
-  Error warning;  // about the plan; an empty sentence: none
+  std::uint32_t guesses = 0;  // most guessed tokens of a sequence in a pass
+  Error warning;              // about the plan; an empty sentence: none
 
   /// Takes all memory whose size depends on the plan, for a session with these options. A dry arena and no pins measure
   /// a plan.

@@ -176,7 +176,9 @@ Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& 
   QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(),
                         {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
   QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk));
-  const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences);
+  // A recurrence cannot go back over wrong guesses.
+  guesses = lanes.has_states() ? 0 : std::min(opened.guesses, by.chunk - 1);
+  const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
   QSF_TRY(pass.observe(arena, opened.observe, opened.observed_room));
   QSF_TRY(arena.take(columns, by.chunk, Region::activations));

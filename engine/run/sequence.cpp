@@ -127,7 +127,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   }
   n_prompt_ = n_tokens_ - position_ + n_reused_;
   max_tokens_ = prompt.max_tokens;
-  n_generated_ = 0;
+  n_generated_ = n_guessed_ = n_right_ = 0;
+  guesser_.begin(model.guesses);
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
@@ -209,7 +210,7 @@ Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
   normalize_ = prompt.normalize.value_or(kind.normalize != 0 && pooling_ != Pooling::none);
   one_pass_ = model.config.table.bidirectional();
   n_tokens_ = n_prompt_ = added;
-  n_generated_ = n_reused_ = max_tokens_ = 0;
+  n_generated_ = n_guessed_ = n_right_ = n_reused_ = max_tokens_ = 0;
   end_ = End::none;
   piece_ = {};
   shown_ = {};
@@ -240,6 +241,7 @@ void Sequence::finish_pool() {
 void Sequence::stop(Lanes& lanes, End why) {
   if (state_ == State::idle) return;
   ++changes_;
+  n_guesses_ = 0;
   position_ = lanes.rewind(id_, position_);
   end_ = why;
   state_ = State::idle;
@@ -253,9 +255,17 @@ Status Sequence::rewind(Lanes& lanes, std::uint32_t n) {
   return {};
 }
 
-std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, std::uint32_t first_hidden) {
+std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std::uint32_t first_row,
+                              std::uint32_t first_hidden) {
   n_columns_ = std::min(n_unfed(), static_cast<std::uint32_t>(room.size()));
   if (embeds_ && one_pass_ && n_columns_ < n_unfed()) n_columns_ = 0;
+  n_guesses_ = n_right_in_pass_ = 0;
+  if (!embeds_ && n_generated_ > 0 && n_columns_ == 1 && logits_from_ == kNoLogits) {
+    const auto most = std::min({guesses, static_cast<std::uint32_t>(room.size()) - 1, max_tokens_ - n_generated_ - 1,
+                                static_cast<std::uint32_t>(room_.size()) - n_tokens_});
+    n_guesses_ = guesser_.guess(tokens(), room_.subspan(n_tokens_, most));
+    n_guessed_ += n_guesses_;
+  }
   first_row_ = first_row;
   first_hidden_ = first_hidden;
   n_rows_ = n_hidden_ = 0;
@@ -268,11 +278,15 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t first_row, s
     n_hidden_ += wants_hidden ? 1 : 0;
     room[i] = {room_[position], position, id_, wants_logits, wants_hidden};
   }
+  for (std::uint32_t i = 0; i < n_guesses_; ++i) {
+    const std::uint32_t position = n_tokens_ + i;
+    room[n_columns_ + i] = {room_[position], position, id_, true, false};
+  }
   if (n_columns_ > 0) {
     ++changes_;
     state_ = State::passing;
   }
-  return n_columns_;
+  return n_columns_ + n_guesses_;
 }
 
 /// Checks logits and hidden states before anything samples, returns, hashes or pools them.
@@ -292,6 +306,12 @@ Status Sequence::check_given(const Model& model) const {
 Status Sequence::leave(Model& model) {
   QSF_TRY(check_given(model));
   ++changes_;
+  const std::size_t vocab_size = model.config.vocab_size;
+  for (std::uint32_t i = 0; i < n_guesses_; ++i) {
+    // Such a guess is computed again if it is right, and is an error then.
+    const std::size_t row = first_row_ + n_rows_ + i;
+    if (!all_finite(model.pass.logits().subspan(row * vocab_size, vocab_size))) n_guesses_ = i;
+  }
   position_ += n_columns_;
   // An answer follows, and a later turn of the conversation may return to this position.
   model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
@@ -305,8 +325,7 @@ Status Sequence::leave(Model& model) {
     return {};
   }
   if (hash_logits_) {
-    const std::size_t row = model.config.vocab_size;
-    logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * row, n_rows_ * row)));
+    logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * vocab_size, n_rows_ * vocab_size)));
   }
   state_ = position_ > logits_from_ ? State::showing : n_unfed() == 0 ? State::choosing : State::feeding;
   return {};
@@ -334,6 +353,28 @@ Step Sequence::next(Model& model) {
   return Step::working;
 }
 
+/// Returns the state after a token that the generation continues with. A guessed token counts as fed, and its row of
+/// logits is the next to sample from. Other guesses are forgotten.
+Sequence::State Sequence::go_on(Model& model, bool guessed) {
+  if (n_guesses_ == 0) return State::feeding;
+  if (!guessed) {
+    guesser_.judge(n_right_in_pass_, false);
+    n_guesses_ = 0;
+    position_ = model.lanes.rewind(id_, position_);
+    return State::feeding;
+  }
+  ++position_;
+  ++first_row_;
+  --n_guesses_;
+  ++n_right_;
+  if (++n_right_in_pass_; n_guesses_ == 0) guesser_.judge(n_right_in_pass_, true);
+  if (hash_logits_) {
+    const std::size_t vocab_size = model.config.vocab_size;
+    logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * vocab_size, vocab_size)));
+  }
+  return State::choosing;
+}
+
 /// Samples from the last row. The token is fed next, unless the generation ends with it.
 Step Sequence::choose(Model& model) {
   if (n_generated_ == max_tokens_) return finish(End::length);
@@ -345,6 +386,7 @@ Step Sequence::choose(Model& model) {
   const std::optional<std::uint32_t> sampled = sampler_.sample(row, tokens());
   if (!sampled) return finish(End::stop);
   ++changes_;
+  const bool guessed = n_guesses_ > 0 && room_[n_tokens_] == *sampled;
   token_ = *sampled;
   room_[n_tokens_++] = token_;
   ++n_generated_;
@@ -353,12 +395,13 @@ Step Sequence::choose(Model& model) {
   if (ended && !ignore_eos_) return finish(End::eos);
   piece_ = text_.push(model.tokenizer.open_for_use() ? model.tokenizer.bytes(token_) : std::string_view{});
   const bool full = n_generated_ == max_tokens_ || position_ == room_.size();
-  state_ = text_.stopped() || full ? State::ending : State::feeding;
+  state_ = text_.stopped() || full ? State::ending : go_on(model, guessed);
   return Step::token;
 }
 
 Step Sequence::finish(End why) {
   end_ = why;
+  n_guesses_ = 0;
   piece_ = embeds_ || text_.stopped() ? std::string_view{} : text_.finish();
   state_ = State::idle;
   return Step::done;

@@ -9,6 +9,7 @@
 #include "model/pass.h"
 #include "qsf/base/checksum.h"
 #include "qsf/engine.h"
+#include "run/guesser.h"
 #include "run/sampler.h"
 #include "text/text_stream.h"
 
@@ -60,10 +61,15 @@ class Sequence {
   /// Returns the number of tokens that have not been fed.
   std::uint32_t n_unfed() const { return n_tokens_ - position_; }
   /// Writes the next columns of a pass into `room` and returns their number: 0 if the rest of a text must be one pass
-  /// and does not fit. The sequence's rows of logits begin at `first_row`, its hidden states at `first_hidden`.
-  std::uint32_t enter(std::span<Column> room, std::uint32_t first_row, std::uint32_t first_hidden);
-  std::uint32_t n_rows() const { return n_rows_; }
+  /// and does not fit. The sequence's rows of logits begin at `first_row`, its hidden states at `first_hidden`. A
+  /// generation that feeds one token adds at most `guesses` columns of guessed tokens.
+  std::uint32_t enter(std::span<Column> room, std::uint32_t guesses, std::uint32_t first_row,
+                      std::uint32_t first_hidden);
+  /// Return the rows of the sequence in its pass.
+  std::uint32_t n_pass_rows() const { return n_rows_ + n_guesses_; }
   std::uint32_t n_hidden() const { return n_hidden_; }
+  /// Returns the rows of logits of known tokens, from first_row() on.
+  std::uint32_t n_rows() const { return n_rows_; }
   /// Takes the results of the model's pass. Fails with not_finite if a number is not finite; the pass then does not
   /// count.
   Status leave(Model& model);
@@ -76,7 +82,7 @@ class Sequence {
   std::span<const float> embedding() const { return shown_; }
   std::span<const std::uint32_t> tokens() const { return room_.first(n_tokens_); }
   End end() const { return end_; }
-  SequenceStats stats() const { return {position_, n_prompt_, n_generated_, n_reused_}; }
+  SequenceStats stats() const { return {position_, n_prompt_, n_generated_, n_reused_, n_guessed_, n_right_}; }
   std::string_view logits_hash();
 
  private:
@@ -86,6 +92,7 @@ class Sequence {
   void add_hidden(std::span<float> rows);
   void finish_pool();
   Step choose(Model& model);
+  State go_on(Model& model, bool guessed);
   Step finish(End why);
   static constexpr std::uint32_t kNoLogits = ~std::uint32_t{0};  // after the last position
 
@@ -99,10 +106,16 @@ class Sequence {
   // The generation or embedding, and its current pass.
   std::uint32_t n_columns_ = 0, first_row_ = 0, n_rows_ = 0, first_hidden_ = 0, n_hidden_ = 0;
   bool embeds_ = false, one_pass_ = false, normalize_ = false;
+  // Guessed tokens of the pass, which room_ has after the known ones. Their rows of logits follow those of known
+  // tokens.
+  std::uint32_t n_guesses_ = 0;        // that may still be right
+  std::uint32_t n_right_in_pass_ = 0;  // of this pass
+  Guesser guesser_;
   Pooling pooling_ = Pooling::mean;
   Pool pool_;
   std::span<const float> shown_;
   std::uint32_t max_tokens_ = 0, n_generated_ = 0, n_prompt_ = 0, n_reused_ = 0;
+  std::uint32_t n_guessed_ = 0, n_right_ = 0;
   std::array<std::uint32_t, kMaxEndTokens> end_tokens_{};
   std::uint32_t n_end_tokens_ = 0;
   std::span<const std::uint64_t> allowed_;

@@ -184,13 +184,19 @@ bool Session::Impl::begin_pass() {
   const auto n = static_cast<std::uint32_t>(model.sequences.size());
   std::uint32_t rows = 0, hidden = 0;
   n_columns = 0;
+  const auto is_decoding = [](const Sequence& s) { return s.state() == Sequence::State::feeding && s.n_unfed() == 1; };
+  const auto decoding = static_cast<std::size_t>(std::ranges::count_if(model.sequences, is_decoding));
+  std::size_t free = model.columns.size() - std::min(decoding, model.columns.size());  // for guesses
   for (const bool prompts : {false, true}) {
     for (std::uint32_t i = 0; i < n; ++i) {
       Sequence& sequence = model.sequences[(turn + i) % n];
       if (sequence.state() != Sequence::State::feeding || (sequence.n_unfed() > 1) != prompts) continue;
-      n_columns += sequence.enter(model.columns.subspan(n_columns), rows, hidden);
+      const auto guesses = static_cast<std::uint32_t>(std::min<std::size_t>(model.guesses, free));
+      const std::uint32_t entered = sequence.enter(model.columns.subspan(n_columns), guesses, rows, hidden);
+      n_columns += entered;
       if (sequence.state() != Sequence::State::passing) continue;
-      rows += sequence.n_rows();
+      if (!prompts) free -= entered - 1;
+      rows += sequence.n_pass_rows();
       hidden += sequence.n_hidden();
       if (n_columns == model.columns.size()) break;
     }
@@ -420,6 +426,7 @@ Stats Session::stats() const {
   out.model_seq_len = m.config.max_seq_len;
   out.chunk = m.plan.chunk;
   out.sequences = m.options.sequences;
+  out.guesses = m.guesses;
   out.vocab_size = m.config.vocab_size;
   out.n_layers = m.config.n_layers;
   out.dim = m.config.dim;

@@ -28,6 +28,8 @@ constexpr double kMiB = 1 << 20;
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 constexpr std::array<std::string_view, 2> kYesNo{"no", "yes"};
 constexpr std::array<std::string_view, 2> kReasoning{"show", "hide"};
+constexpr std::array<std::string_view, 2> kSpeculation{"none", "ngram"};
+constexpr std::uint32_t kUsualGuesses = 7;
 
 /// Names that llama.cpp's programs have for options, in addition to the options' own names.
 constexpr std::array kWords{Word{"-ctk", "--cache-type-k"}, Word{"-ctv", "--cache-type-v"},
@@ -248,7 +250,8 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
 /// Option values that are not fields of Options.
 struct Words {
   std::string budget, cache_limit = "1G", kv, keys, values, tokens, prompt, message, system_prompt,
-                      color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]);
+                      color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]),
+                      speculate = std::string(kSpeculation[0]);
   SamplingOptions sampling;
 };
 
@@ -314,6 +317,13 @@ class Table {
     text("--ram-budget", w_.budget, "Memory for everything: MiB, or with K, M or G", "SIZE")->check(size());
     number("-c,--max-seq-len,--ctx-size", o_.host.open.max_seq_len,
            "Tokens of context; 0: as many as fit after all weights, or a few while these are streamed");
+    choice(text("--speculate", w_.speculate,
+                "Guess tokens ahead, which changes no text: " + joined(kSpeculation) +
+                    "; ngram: as after earlier occurrences of the last tokens",
+                "KIND"),
+           kSpeculation);
+    number("--guesses", o_.host.open.guesses, "With --speculate: most tokens that are guessed for a pass")
+        ->check(CLI::Range(1u, 15u));
     number("--chunk", o_.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
     number("--text-bytes", o_.host.open.text_bytes,
            "Bytes for chat templates, conversations and grammars; 0: as many as they usually need");
@@ -411,6 +421,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   CLI::App app("Runs a language model inside a fixed memory budget.", "qsf-run");
   Words words;
   words.budget = std::to_string(o.host.budget >> 20);
+  o.host.open.guesses = kUsualGuesses;
   app.option_defaults()->always_capture_default();
   app.allow_windows_style_options(false);  // so that a path may begin with a slash everywhere
   app.option_defaults()->group("Model");
@@ -442,6 +453,10 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     return refuse("--reasoning is one of " + joined(kReasoning) + ", not '" + words.reasoning + "'");
   }
   o.shows_thoughts = words.reasoning == kReasoning[0];
+  if (std::ranges::find(kSpeculation, words.speculate) == kSpeculation.end()) {
+    return refuse("--speculate is one of " + joined(kSpeculation) + ", not '" + words.speculate + "'");
+  }
+  if (words.speculate == kSpeculation[0]) o.host.open.guesses = 0;
   if (table.prompt->count() > 0) o.prompt = words.prompt;
   o.as_message = table.message->count() > 0;
   if (o.as_message && o.prompt) return refuse("--message and --prompt exclude each other");

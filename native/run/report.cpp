@@ -74,6 +74,9 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
   std::fprintf(to, "\n");
   std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ended by %s\n", g.generated_ids.size(),
                g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), g.ended.c_str());
+  if (const SequenceStats sequence = host.session().sequence_stats(); s.guesses != 0) {
+    std::fprintf(to, "guessed    %u tokens, %u of them right\n", sequence.guessed_tokens, sequence.right_tokens);
+  }
   for (const KernelCount& count : host.session().kernel_counts()) {
     if (count.calls == 0) continue;
     std::fprintf(to, "kernel     %.*s%s%.*s: %llu calls\n", static_cast<int>(count.op.size()), count.op.data(),

@@ -57,6 +57,7 @@ export class FakeSession implements Session {
   script: Script = {};
   /** Of the plan. */
   warning = '';
+  guesses = { made: 0, right: 0 };
   tokenRate = 0;
   /** open(), start() and complete() refuse with these, as long as they are set. */
   refuse: {
@@ -424,7 +425,16 @@ export class FakeSession implements Session {
   }
   stats(): SessionStats {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
-    const one = { ringBytes: 0, maxSeqLen: 64, modelSeqLen: 64, chunk: 1, sequences: 1, vocabSize: 512, layers: 1 };
+    const one = {
+      ringBytes: 0,
+      maxSeqLen: 64,
+      modelSeqLen: 64,
+      chunk: 1,
+      sequences: 1,
+      vocabSize: 512,
+      layers: 1,
+      guesses: 0,
+    };
     const tokenBytes = this.table.reduce((sum, { size, pinned }) => sum + (pinned ? 0 : size), 0);
     const expected = { tokenBytes, tokenRate: this.tokenRate, residentBudget: 9, residentRate: 2 * this.tokenRate };
     const experts = { expertsChosen: 0, expertsFound: 0, expertBytes: 0 };
@@ -444,7 +454,8 @@ export class FakeSession implements Session {
     };
   }
   sequenceStats(): SequenceStats {
-    return { position: this.#fed, promptTokens: PROMPT, generatedTokens: this.#made, reusedTokens: 0 };
+    const guesses = { guessedTokens: this.guesses.made, rightTokens: this.guesses.right };
+    return { position: this.#fed, promptTokens: PROMPT, generatedTokens: this.#made, reusedTokens: 0, ...guesses };
   }
   memoryMap(): RegionBytes[] {
     return this.map.map(([region, bytes]) => ({ region, bytes }));

@@ -109,6 +109,18 @@ describe('a generation', () => {
     expect(stats.tokensPerSecond).toBeGreaterThan(0);
   });
 
+  it('has the guesses of the engine at its end', async () => {
+    instance.guesses = { made: 9, right: 6 };
+    const generation = begin();
+    expect(generation.stats()).not.toHaveProperty('guesses');
+    await drain(generation);
+    expect(generation.stats().guesses).toEqual({ made: 9, right: 6 });
+    instance.guesses = { made: 0, right: 0 };
+    const unguessed = begin();
+    await drain(unguessed);
+    expect(unguessed.stats()).not.toHaveProperty('guesses');
+  });
+
   it('hashes no logits unasked, and hands over no empty piece', async () => {
     instance.script = { piece: (n) => (n % 2 ? `${String(n)} ` : '') };
     const generation = begin();

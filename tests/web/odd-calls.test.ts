@@ -44,7 +44,18 @@ async function expectOwnError(call: () => unknown): Promise<void> {
 
 describe('an odd value', () => {
   const ofLoad = [
-    ...['memory', 'maxSeqLen', 'streamAll', 'textBytes', 'readRate', 'computeRate', 'kv', 'cache', 'cacheLimit'],
+    ...[
+      'memory',
+      'maxSeqLen',
+      'guesses',
+      'streamAll',
+      'textBytes',
+      'readRate',
+      'computeRate',
+      'kv',
+      'cache',
+      'cacheLimit',
+    ],
     ...['shared', 'persist', 'background', 'variant', 'threads', 'network', 'workerUrl', 'wasmUrl', 'wasmBinary'],
     ...['onProgress', 'onWarning', 'signal', 'unknown'],
   ];

@@ -35,6 +35,7 @@ describe('load()', () => {
         memory: 256 * MiB,
         open: {
           maxSeqLen: 0,
+          guesses: 0,
           sequences: 1,
           chunk: 0,
           ringSlots: 0,

@@ -128,6 +128,8 @@ export interface OpenOptions {
   maxSeqLen: number;
   /** Sequences that the session has at once. Default 1; a whole number from 1 to 64. */
   sequences: number;
+  /** Most tokens that a pass guesses ahead from earlier occurrences of the last tokens. The text stays the same; a right guess saves a pass. Takes a row of logits for each. Default 0; a whole number from 0 to 15. */
+  guesses: number;
   /** Columns of a pass; 0: the plan's choice. Default 0; a whole number from 0 to 4096. */
   chunk: number;
   /** Slots of the ring; 0: the plan's choice. Default 0; a whole number from 0 to 64. */
@@ -151,6 +153,7 @@ export interface OpenOptions {
 export const openOptions: OptionRules<OpenOptions> = {
   maxSeqLen: { type: 'u32', fallback: 0, least: 0, most: 16777216 },
   sequences: { type: 'u32', fallback: 1, least: 1, most: 64 },
+  guesses: { type: 'u32', fallback: 0, least: 0, most: 15 },
   chunk: { type: 'u32', fallback: 0, least: 0, most: 4096 },
   ringSlots: { type: 'u32', fallback: 0, least: 0, most: 64 },
   streamAll: { type: 'flag', fallback: false, least: 0, most: 1 },

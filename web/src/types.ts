@@ -70,7 +70,7 @@ export interface Expected {
 }
 
 export interface LoadOptions extends Given<
-  Pick<OpenOptions, 'maxSeqLen' | 'streamAll' | 'textBytes' | 'readRate' | 'computeRate'>
+  Pick<OpenOptions, 'maxSeqLen' | 'guesses' | 'streamAll' | 'textBytes' | 'readRate' | 'computeRate'>
 > {
   /**
    * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
@@ -298,6 +298,8 @@ export interface GenerationStats {
   firstTokenMs?: number;
   /** Tokens per second after the first token, waiting for a slow consumer excluded. */
   tokensPerSecond?: number;
+  /** Tokens that were guessed ahead, and those that were right, once the generation has ended. Absent if none was. */
+  guesses?: { made: number; right: number };
   /** Hex SHA-256 over the rows of logits, if it was requested. */
   logitsHash?: string;
   seed: number;

@@ -47,6 +47,7 @@ export class Generation {
   #progress: PromptProgress | undefined;
   #reported = -Infinity;
   #logitsHash: string | undefined;
+  #guesses: GenerationStats['guesses'];
   readonly #finished: Promise<void>;
 
   /** Throws if the engine refuses the request. */
@@ -108,6 +109,7 @@ export class Generation {
       ...(this.#firstToken !== undefined && { firstTokenMs: this.#firstToken - this.#begun }),
       position: this.#position,
       ...(this.#made > 1 && seconds > 0 && { tokensPerSecond: (this.#made - 1) / seconds }),
+      ...(this.#guesses && { guesses: this.#guesses }),
       ...(this.#logitsHash !== undefined && { logitsHash: this.#logitsHash }),
     };
   }
@@ -199,6 +201,8 @@ export class Generation {
 
   #finish(end: End): void {
     if (this.#request.logitsHash) this.#logitsHash = this.#runner.engine.session.logitsHash(SEQUENCE);
+    const { guessedTokens: made, rightTokens: right } = this.#runner.engine.session.sequenceStats(SEQUENCE);
+    if (made > 0) this.#guesses = { made, right };
     this.#end = end;
     this.#changed.notify();
   }

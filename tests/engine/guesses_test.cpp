@@ -1,0 +1,221 @@
+// Guessed tokens: text, logits and their order are those of one token at a time, for every shape of model.
+#include <array>
+
+#include "engine/host.h"
+#include "engine/variants.h"
+#include "tests/support/error_of.h"
+
+namespace qsf::test {
+namespace {
+
+/// A prompt that repeats itself, so that guesses are found at once.
+std::vector<std::uint32_t> repeating(std::uint32_t vocab) {
+  std::vector<std::uint32_t> ids = some_tokens(9, vocab);
+  const std::vector<std::uint32_t> once = ids;
+  ids.insert(ids.end(), once.begin(), once.end());
+  return ids;
+}
+
+OpenOptions guessing(std::uint32_t guesses) {
+  OpenOptions options;
+  options.guesses = guesses;
+  return options;
+}
+
+std::array<Prompt, 3> prompts(std::span<const std::uint32_t> ids) {
+  const Prompt greedy = test::greedy(ids, 40);
+  Prompt sampled = greedy, loose = greedy;
+  sampled.sampler = {.temperature = 0.4f, .top_k = 5, .seed = 3};
+  sampled.sampler.repetition_penalty = 1.05f;
+  loose.sampler = {.temperature = 2, .top_k = 0, .top_p = 1, .seed = 11};
+  return {greedy, sampled, loose};
+}
+
+/// The shapes whose states cannot go back, so that nothing is guessed.
+constexpr std::string_view kRecurrent[] = {"short convolutions", "delta nets, gated attention", "Mamba-2"};
+
+TEST(Guesses, ChangeNoBit) {
+  std::uint32_t right = 0, wrong = 0;
+  for (const Named& variant : variants()) {
+    const SmallFile file = small_file(variant.options);
+    const auto ids = repeating(40);
+    Host alone(file.bytes, 8 * kMiB, {});
+    const bool recurrent = std::ranges::count(kRecurrent, std::string_view(variant.name)) == 1;
+    std::uint32_t guessed = 0;
+    for (const std::uint32_t guesses : {1u, 4u, 15u}) {
+      for (const std::uint32_t chunk : {0u, 3u}) {
+        OpenOptions options = guessing(guesses);
+        options.chunk = chunk;
+        options.stream_all = chunk == 3;
+        Host host(file.bytes, 8 * kMiB, options);
+        EXPECT_EQ(host.session->stats().guesses == 0, recurrent) << variant.name;
+        for (const Prompt& prompt : prompts(ids)) {
+          ASSERT_TRUE(alone.session->rewind(0));
+          ASSERT_TRUE(host.session->rewind(0));
+          const Generation expected = alone.generate(prompt), run = host.generate(prompt);
+          EXPECT_EQ(run.tokens, expected.tokens) << variant.name << guesses << " " << chunk;
+          EXPECT_EQ(run.hash, expected.hash) << variant.name << guesses << " " << chunk;
+          EXPECT_EQ(run.text, expected.text) << variant.name << guesses << " " << chunk;
+          const SequenceStats stats = host.session->sequence_stats(), plain = alone.session->sequence_stats();
+          EXPECT_EQ(stats.position, plain.position) << variant.name << guesses << " " << chunk;
+          EXPECT_EQ(stats.generated_tokens, plain.generated_tokens);
+          EXPECT_EQ(plain.guessed_tokens, 0u);
+          EXPECT_LE(stats.right_tokens, stats.guessed_tokens);
+          guessed += stats.guessed_tokens;
+          right += stats.right_tokens;
+          wrong += stats.guessed_tokens - stats.right_tokens;
+          const auto last = host.session->logits(), last_alone = alone.session->logits();
+          EXPECT_TRUE(std::ranges::equal(last, last_alone)) << variant.name << guesses << " " << chunk;
+        }
+      }
+    }
+    EXPECT_EQ(guessed == 0, recurrent) << variant.name;
+  }
+  EXPECT_GT(right, 1000u);
+  EXPECT_GT(wrong, 1000u);
+}
+
+// A right guess saves a pass, which for streamed weights is a reading of all of them.
+TEST(Guesses, SaveReading) {
+  SmallOptions shape;
+  shape.n_layers = 4;
+  const SmallFile file = small_file(shape);
+  const auto ids = repeating(40);
+  std::array<std::uint64_t, 2> read{};
+  std::uint64_t one_pass = 0;
+  std::uint32_t right = 0;
+  for (const bool guesses : {false, true}) {
+    OpenOptions options = guessing(guesses ? 7 : 0);
+    options.stream_all = true;
+    Host host(file.bytes, 8 * kMiB, options);
+    const std::uint64_t before = host.session->stats().bytes_read;
+    (void)host.generate(greedy(ids, 60));
+    read[guesses ? 1 : 0] = host.session->stats().bytes_read - before;
+    right = host.session->sequence_stats().right_tokens;
+    one_pass = host.session->stats().token_bytes;
+  }
+  ASSERT_GT(right, 20u);
+  EXPECT_EQ(read[0] - read[1], right * one_pass);
+}
+
+// Whatever ends a generation while guesses are left, the sequence continues as one without guesses does.
+TEST(Guesses, AreForgottenAtEveryEnd) {
+  for (const std::uint32_t window : {0u, 6u}) {
+    SmallOptions shape;
+    shape.window = window;
+    const SmallFile file = small_file(shape);
+    const auto ids = repeating(40);
+    for (std::size_t stop = 1; stop < 30; ++stop) {
+      for (const bool rewinds : {false, true}) {
+        std::array<Generation, 2> after;
+        for (const bool guesses : {false, true}) {
+          Host host(file.bytes, 8 * kMiB, guessing(guesses ? 15 : 0));
+          std::size_t n = 0;
+          host.stop_when = [&] { return host.session->sequence_stats().generated_tokens == stop && ++n == 1; };
+          (void)host.generate(greedy(ids, 40));
+          host.stop_when = nullptr;
+          host.session->stop();
+          ASSERT_EQ(host.session->tokens().size(), ids.size() + stop);
+          if (rewinds) {
+            ASSERT_TRUE(host.session->rewind(static_cast<std::uint32_t>(ids.size() + stop / 2)));
+          }
+          const std::uint32_t more[] = {3, 1, 4};
+          after[guesses ? 1 : 0] = host.generate(greedy(more, 12));
+        }
+        EXPECT_EQ(after[0].tokens, after[1].tokens) << window << " " << stop << rewinds;
+        EXPECT_EQ(after[0].hash, after[1].hash) << window << " " << stop << rewinds;
+      }
+    }
+  }
+}
+
+// The host chooses the tokens that are allowed after each one, also those after a guess.
+TEST(Guesses, FollowTheHostsSets) {
+  const SmallFile file = small_file();
+  const auto ids = repeating(40);
+  std::array<std::vector<std::uint32_t>, 2> tokens;
+  std::uint32_t right = 0;
+  for (const bool guesses : {false, true}) {
+    Host host(file.bytes, 8 * kMiB, guessing(guesses ? 7 : 0));
+    std::uint64_t allowed = 0b1111;
+    Prompt prompt = greedy(ids, 45);
+    prompt.allowed = std::span(&allowed, 1);
+    std::uint32_t seen = 0;
+    host.stop_when = [&] {
+      const std::uint32_t n = host.session->sequence_stats().generated_tokens;
+      if (n != seen) allowed = std::uint64_t{0b1111} << 4 * (n / 9 % 3);
+      seen = n;
+      return false;
+    };
+    tokens[guesses ? 1 : 0] = host.generate(prompt).tokens;
+    right = host.session->sequence_stats().right_tokens;
+  }
+  EXPECT_EQ(tokens[0], tokens[1]);
+  EXPECT_EQ(tokens[1].size(), 45u);
+  for (std::size_t i = 0; i < tokens[1].size(); ++i) EXPECT_EQ(tokens[1][i] / 4, i / 9 % 3) << i;
+  EXPECT_GT(right, 5u);
+}
+
+TEST(Guesses, EndWithTheContext) {
+  const SmallFile file = small_file();
+  const auto ids = repeating(40);
+  for (std::uint32_t context = 19; context < 40; ++context) {
+    std::array<Generation, 2> runs;
+    for (const bool guesses : {false, true}) {
+      OpenOptions options = guessing(guesses ? 15 : 0);
+      options.max_seq_len = context;
+      Host host(file.bytes, 8 * kMiB, options);
+      runs[guesses ? 1 : 0] = host.generate(greedy(ids, 100));
+      EXPECT_EQ(host.session->end(), End::context);
+    }
+    EXPECT_EQ(runs[0].tokens, runs[1].tokens) << context;
+    EXPECT_EQ(runs[0].hash, runs[1].hash) << context;
+  }
+}
+
+// Sequences that decode share the columns of a pass; guesses take only those that no sequence needs.
+TEST(Guesses, LeaveRoomForOtherSequences) {
+  const SmallFile file = small_file();
+  const auto ids = repeating(40);
+  const Generation expected = Host(file.bytes, 8 * kMiB, {}).generate(greedy(ids, 30));
+  for (const std::uint32_t chunk : {2u, 4u, 5u, 0u}) {
+    OpenOptions options = guessing(7);
+    options.sequences = 4;
+    options.chunk = chunk;
+    std::vector<std::byte> memory(8 * kMiB);
+    const Result<Session*> opened = open_session(memory, file.bytes.size(), options);
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    Session& session = **opened;
+    std::array<std::vector<std::uint32_t>, 4> tokens;
+    std::array<std::string, 4> hashes;
+    const auto run = [&] {
+      for (Step step = Step::working; step != Step::ready;) {
+        step = session.step();
+        ASSERT_NE(step, Step::error) << session.error().sentence;
+        while (const auto r = session.next_request()) {
+          std::memcpy(r->into, file.bytes.data() + r->offset, r->size);
+          ASSERT_TRUE(session.complete(r->ticket));
+        }
+        if (step == Step::token) tokens[session.sequence()].push_back(session.token());
+        if (step == Step::done) hashes[session.sequence()] = session.logits_hash(session.sequence());
+      }
+    };
+    run();
+    for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(session.start(greedy(ids, 30), i));
+    run();
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(tokens[i], expected.tokens) << chunk << " " << i;
+      EXPECT_EQ(hashes[i], expected.hash) << chunk << " " << i;
+    }
+  }
+}
+
+TEST(Guesses, AreAtMostFifteen) {
+  const SmallFile file = small_file();
+  std::vector<std::byte> memory(kMiB);
+  EXPECT_STREQ(error_of(open_session(memory, file.bytes.size(), guessing(16))).sentence,
+               "guesses is 16; it must be a whole number from 0 to 15");
+}
+
+}  // namespace
+}  // namespace qsf::test
