@@ -51,6 +51,7 @@ using stats = Stats;
 using sequence_stats = SequenceStats;
 using regions = std::span<const MemoryRegion>;
 using kernels = std::span<const KernelCount>;
+using logprobs = std::span<const TokenLogprob>;
 using segments = Segments;
 using parts = NewParts;
 using kv_choice = std::optional<KvType>;
@@ -151,6 +152,9 @@ void bind_records() {
 #include "qsf/base/boundary.def"
   emscripten::value_object<KernelCount> kernel("KernelCount");
 #define QSF_KERNEL_FIELD(type, name, js, meaning) field<&KernelCount::name>(kernel, #js);
+#include "qsf/base/boundary.def"
+  emscripten::value_object<TokenLogprob> logprob("TokenLogprob");
+#define QSF_LOGPROB_FIELD(type, name, js, meaning) field<&TokenLogprob::name>(logprob, #js);
 #include "qsf/base/boundary.def"
   emscripten::value_object<templates::Time> time("LocalTime");
 #define QSF_TIME_FIELD(type, name, js, meaning) field<&templates::Time::name>(time, #js);

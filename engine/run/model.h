@@ -7,6 +7,7 @@
 #include "model/pass.h"
 #include "qsf/engine.h"
 #include "qsf/text/tokenizer.h"
+#include "run/logprobs.h"
 #include "run/sequence.h"
 
 namespace qsf {
@@ -26,6 +27,7 @@ struct Model {
   std::span<std::byte> tokenizer_scratch;
   std::span<const std::byte> meta;  // the META section
   std::span<Candidate> candidates;  // [vocab_size]
+  Logprobs logprobs;                // of the last token
   std::span<Sequence> sequences;
   std::span<Column> columns;             // [chunk]
   std::span<const Column> in_pass;       // those of the current pass

@@ -180,6 +180,9 @@ Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& 
   guesses = lanes.has_states() ? 0 : std::min(opened.guesses, by.chunk - 1);
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
+  std::span<float> row;
+  QSF_TRY(arena.take(row, opened.logprobs ? config.vocab_size : 0, Region::logits));
+  logprobs.init(row);
   QSF_TRY(pass.observe(arena, opened.observe, opened.observed_room));
   QSF_TRY(arena.take(columns, by.chunk, Region::activations));
   QSF_TRY(arena.take(prompt_room, by.max_seq_len, Region::session));

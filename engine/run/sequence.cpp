@@ -99,6 +99,14 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   if (prompt.all_logits && !model.options.all_logits) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
+  if (prompt.logprobs && !model.options.logprobs) {
+    return make_error(ErrorCode::bad_argument, "log-probabilities need a model that was opened with the option logprobs");
+  }
+  if (prompt.top_logprobs > kMostTopLogprobs) {
+    return make_error(ErrorCode::bad_argument,
+                      "the log-probabilities of {} tokens were asked for; at most {} are possible", prompt.top_logprobs,
+                      kMostTopLogprobs);
+  }
   QSF_TRY(check(prompt.sampler));
   for (const TokenBias& bias : prompt.sampler.logit_bias) QSF_TRY(check_token(bias.token, model.config.vocab_size));
   const std::size_t n_words = (model.config.vocab_size + 63) / 64;
@@ -132,6 +140,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
+  logprobs_ = prompt.logprobs;
+  top_logprobs_ = prompt.top_logprobs;
   allowed_ = prompt.allowed;
   std::ranges::copy(prompt.end_tokens, end_tokens_.begin());
   n_end_tokens_ = static_cast<std::uint32_t>(prompt.end_tokens.size());
@@ -382,11 +392,14 @@ Step Sequence::choose(Model& model) {
   const std::span<float> rows = model.pass.logits();
   const std::size_t vocab_size = model.config.vocab_size;
   const std::span<float> row = rows.subspan((first_row_ + n_rows_ - 1) * vocab_size, vocab_size);
+  model.logprobs.clear();
+  if (logprobs_) model.logprobs.keep(row);
   exclude(allowed_, row);
   const std::optional<std::uint32_t> sampled = sampler_.sample(row, tokens());
   if (!sampled) return finish(End::stop);
   ++changes_;
   const bool guessed = n_guesses_ > 0 && room_[n_tokens_] == *sampled;
+  if (logprobs_) model.logprobs.find(*sampled, top_logprobs_, model.candidates, *model.kernels);
   token_ = *sampled;
   room_[n_tokens_++] = token_;
   ++n_generated_;

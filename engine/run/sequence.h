@@ -120,7 +120,8 @@ class Sequence {
   std::uint32_t n_end_tokens_ = 0;
   std::span<const std::uint64_t> allowed_;
   std::uint32_t logits_from_ = kNoLogits;  // first position whose logits are returned
-  bool hash_logits_ = false, ignore_eos_ = false;
+  bool hash_logits_ = false, ignore_eos_ = false, logprobs_ = false;
+  std::uint32_t top_logprobs_ = 0;
   End end_ = End::none;
   std::uint32_t token_ = 0;
   std::string_view piece_;

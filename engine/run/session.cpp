@@ -314,6 +314,7 @@ void Session::fail(std::uint32_t ticket, const Error& error) {
 const Error& Session::error() const { return impl_->error; }
 std::uint32_t Session::sequence() const { return impl_->current; }
 std::uint32_t Session::token() const { return impl_->at(impl_->current).token(); }
+std::span<const TokenLogprob> Session::logprobs() const { return impl_->model.logprobs.found(); }
 std::string_view Session::piece() const { return impl_->at(impl_->current).piece(); }
 std::span<const std::uint32_t> Session::tokens(std::uint32_t sequence) const { return impl_->at(sequence).tokens(); }
 End Session::end(std::uint32_t sequence) const { return impl_->at(sequence).end(); }

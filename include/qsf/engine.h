@@ -30,6 +30,7 @@
 #include "qsf/formats/kv.h"
 #include "qsf/model/observed.h"
 #include "qsf/model/work.h"
+#include "qsf/run/logprobs.h"
 #include "qsf/run/sampling.h"
 #include "qsf/run/saved.h"
 #include "qsf/stream/read_request.h"
@@ -168,8 +169,11 @@ class Session {
   /// Requests every pinned segment; step() returns Step::ready when they are resident. Ends all generations.
   Status preload();
 
-  const Error& error() const;             // after Step::error; every generation has ended
-  std::uint32_t token() const;            // after Step::token
+  const Error& error() const;   // after Step::error; every generation has ended
+  std::uint32_t token() const;  // after Step::token
+  /// After Step::token, if the prompt asked for them: the log-probability of the token, and then those of the likeliest
+  /// tokens in their order. They are the model's own, before `allowed`, biases and samplers.
+  std::span<const TokenLogprob> logprobs() const;
   std::string_view piece() const;         // after Step::token or Step::done: text that may be shown now
   std::span<const float> logits() const;  // [n, vocab_size]: after Step::logits; after Step::done the last computed row
   /// After Step::embedding, until the next step(): [dim]; without pooling [n, dim], the last hidden states of the next

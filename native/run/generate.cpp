@@ -107,6 +107,10 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
       }
       begin = Clock::now();
     }
+    if (*step == Step::token && prompt.logprobs) {
+      const std::span<const TokenLogprob> found = session.logprobs();
+      out.logprobs.emplace_back(found.begin(), found.end());
+    }
     if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));
     if (*step == Step::token) QSF_TRY(parts.token(session.token()));
     if (*step == Step::token || *step == Step::done) QSF_TRY(show(session.piece()));

@@ -47,6 +47,8 @@ Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
   prompt.all_logits = !o.logits_file.empty();
   prompt.hash_logits = !o.receipt_file.empty();
   prompt.ignore_eos = o.ignore_eos;
+  prompt.logprobs = o.logprobs.has_value();
+  prompt.top_logprobs = o.logprobs.value_or(0);
   prompt.sampler = o.sampling();
   prompt.stops = stops;
   return prompt;

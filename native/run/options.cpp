@@ -244,6 +244,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   }
   if (!o.logits_file.empty() && (o.chat || o.interactive || o.bench || perplexity)) return "--logits needs one prompt";
   if (!o.receipt_file.empty() && (o.chat || o.interactive)) return "--receipt needs one prompt";
+  if (o.logprobs && (o.receipt_file.empty() || perplexity)) return "--logprobs are written by --receipt for one prompt";
   return std::nullopt;
 }
 
@@ -386,6 +387,10 @@ class Table {
          "Write the prompt's logits: float32 [tokens][vocabulary]; with --embed the embeddings: float32 [rows][width]",
          "FILE");
     text("--receipt", o_.receipt_file, "Write a record of the run as JSON", "FILE");
+    app_.add_option("--logprobs", o_.logprobs,
+                    "Log-probabilities in the receipt: of each token, and of as many of the likeliest ones")
+        ->type_name("N")
+        ->check(CLI::Range(0u, kMostTopLogprobs));
     app_.add_flag("-v,--verbose", o_.verbose, "Print the plan, the memory used and the measurements on stderr");
     choice(text("--color", w_.color, "Colours on stderr: " + joined(kColors), "WHEN"), kColors);
   }
@@ -483,6 +488,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   }
   o.host.open.isa = o.isa;
   o.host.open.all_logits = (!o.logits_file.empty() && !o.embed) || !o.perplexity_file.empty();
+  o.host.open.logprobs = o.logprobs.has_value();
   o.host.source.kind = o.source;
   o.host.source.quant_type = o.quant_type;
   o.cache = cache_of(o.cache);

@@ -32,7 +32,8 @@ struct Options {
   std::optional<bool> normalize;
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;
-  SamplerOptions sampler;  // without its lists
+  std::optional<std::uint32_t> logprobs;  // in the receipt, with those of so many likeliest tokens
+  SamplerOptions sampler;                 // without its lists
   SamplerLists sampler_lists;
   std::vector<std::string> stops;
 

@@ -59,6 +59,25 @@ Json sampler_of(const SamplerOptions& options) {
   return sampler;
 }
 
+/// Returns a token with its log-probability; a value that JSON does not have is null.
+Json logprob_of(const Session& session, const TokenLogprob& one) {
+  return {{"token", one.token},
+          {"text", session.detokenize(one.token, true)},
+          {"logprob", std::isfinite(one.logprob) ? Json(shortest(one.logprob)) : Json()}};
+}
+
+/// Returns the log-probabilities of each token and of the likeliest ones.
+Json logprobs_of(const Session& session, const std::vector<std::vector<TokenLogprob>>& tokens) {
+  Json all = Json::array();
+  for (const std::vector<TokenLogprob>& found : tokens) {
+    Json token = logprob_of(session, found.front());
+    token["top"] = Json::array();
+    for (const TokenLogprob& one : std::span(found).subspan(1)) token["top"].push_back(logprob_of(session, one));
+    all.push_back(std::move(token));
+  }
+  return all;
+}
+
 /// Returns the first fields of every receipt.
 Json setting_of(const Options& options, Host& host, const std::string& hash) {
   const Session& session = host.session();
@@ -99,6 +118,7 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g, 
                   {"text", g.text},
                   {"ended", g.ended},
                   {"logits_hash", g.logits_hash}});
+  if (options.logprobs) receipt["logprobs"] = logprobs_of(host.session(), g.logprobs);
   return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
 }
 

@@ -65,6 +65,28 @@ TEST(Run, WritesTheLogitsOfEveryPromptPosition) {
   }
 }
 
+// Transformers' largest logits differ as the log-probabilities of these tokens do.
+TEST(Run, LogprobsAreThoseOfTransformers) {
+  for (const Json& prompt : kPrompts) {
+    const RunResult r = generate(stories("f32"), {"--tokens", joined(prompt.at("fed_ids").get<Ids>()), "--max-tokens",
+                                                  "4", "--ignore-eos", "--logprobs", "5"});
+    const Json& tokens = r.receipt.at("logprobs");
+    ASSERT_EQ(tokens.size(), 4u);
+    const Json& first = tokens.at(0);
+    EXPECT_EQ(first.at("token"), prompt.at("greedy_ids").at(0));
+    EXPECT_EQ(first.at("logprob"), first.at("top").at(0).at("logprob"));
+    const Json& wanted = prompt.at("top10").back();
+    ASSERT_EQ(first.at("top").size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(first.at("top").at(i).at("token"), wanted.at("ids").at(i));
+      const auto below = [i](const Json& values) { return values.at(0).get<double>() - values.at(i).get<double>(); };
+      Json logprobs = Json::array();
+      for (const Json& one : first.at("top")) logprobs.push_back(one.at("logprob"));
+      EXPECT_NEAR(below(logprobs), below(wanted.at("logits")), 1e-3);
+    }
+  }
+}
+
 struct Way {
   const char* name;
   std::vector<std::string> arguments;
@@ -100,6 +122,8 @@ TEST(Run, EveryWayGivesTheSameBits) {
       {"streamed by it through many slots", {"--ram-budget", "6", "--source", "uring", "--ring", "9"}},
       {"a small budget", {"--ram-budget", "4"}},
       {"a short context", {"--max-seq-len", "64"}},
+      {"guesses", {"--speculate", "ngram"}},
+      {"guesses for streamed weights", {"--speculate", "ngram", "--guesses", "15", "--stream-all"}},
   };
   for (const Way& way : ways) {
     for (const std::string& file : {model, packed}) {

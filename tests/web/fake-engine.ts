@@ -18,6 +18,7 @@ import type {
   SavedHeader,
   Segment,
   SequenceStats,
+  TokenLogprob,
   Session,
   SessionStats,
   Step,
@@ -386,6 +387,15 @@ export class FakeSession implements Session {
   piece(): string {
     if (this.#phase !== 'generating') return '';
     return (this.script.piece ?? unscripted)(this.#made - 1);
+  }
+  /** The n-th token has the log-probability -n, and the others half a unit less. */
+  logprobs(): TokenLogprob[] {
+    const n = this.#made;
+    const top = Array.from({ length: this.options?.topLogprobs ?? 0 }, (_, k) => ({
+      token: 100 + k,
+      logprob: k === 1 ? -Infinity : -n - 0.5,
+    }));
+    return [{ token: this.token(), logprob: -n }, ...top];
   }
   parts(): AnswerPiece[] {
     const { parts, lastParts = [] } = this.script;

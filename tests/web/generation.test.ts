@@ -109,6 +109,26 @@ describe('a generation', () => {
     expect(stats.tokensPerSecond).toBeGreaterThan(0);
   });
 
+  it('has the log-probabilities of its tokens at its end', async () => {
+    instance.script = { piece: (n) => (n === 1 ? 'é' : 'b') };
+    const generation = begin({ logprobs: true, topLogprobs: 1, maxTokens: 2 });
+    expect(generation.stats()).not.toHaveProperty('logprobs');
+    await drain(generation);
+    const likely = { id: 100, text: 'b', bytes: [98] };
+    expect(generation.stats().logprobs).toEqual([
+      { id: 100, text: 'b', bytes: [98], logprob: -1, top: [{ ...likely, logprob: -1.5 }] },
+      { id: 101, text: 'é', bytes: [0xc3, 0xa9], logprob: -2, top: [{ ...likely, logprob: -2.5 }] },
+    ]);
+  });
+
+  it('has those of the tokens that were shown, after a stop', async () => {
+    instance.script = { end: { after: 4, why: 'stop' }, piece: (n) => (n < 2 ? 'a' : '') };
+    const generation = begin({ logprobs: true, topLogprobs: 0, stop: ['end'] });
+    await drain(generation);
+    const { tokens, logprobs } = generation.stats();
+    expect(logprobs?.map(({ id }) => id)).toEqual(tokens);
+  });
+
   it('has the guesses of the engine at its end', async () => {
     instance.guesses = { made: 9, right: 6 };
     const generation = begin();

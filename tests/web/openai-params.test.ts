@@ -21,8 +21,6 @@ describe('chat.completions.create()', () => {
   const create = (more: object) => llm.chat.completions.create({ messages, ...more } as ChatCompletionCreateParams);
 
   it.each<[object, string]>([
-    [{ logprobs: true }, 'logprobs is true'],
-    [{ top_logprobs: 3 }, 'top_logprobs is 3'],
     [{ audio: { voice: 'a' } }, 'audio is an object, which this package does not have; it must be omitted'],
     [{ modalities: ['text', 'audio'] }, 'modalities is a list'],
     [{ parallel_tool_calls: false }, 'parallel_tool_calls is false'],
@@ -110,7 +108,8 @@ describe('completions.create()', () => {
     [{ prompt: ['a', 'b'] }, 'unsupported', 'prompt is a list of 2; it must be one text, or token ids'],
     [{ prompt: 'a', echo: true }, 'unsupported', 'echo is true'],
     [{ prompt: 'a', suffix: 'b' }, 'unsupported', 'suffix is "b"'],
-    [{ prompt: 'a', logprobs: 1 }, 'unsupported', 'logprobs is 1'],
+    [{ prompt: 'a', logprobs: 21 }, 'bad_argument', 'logprobs is 21; it must be a whole number from 0 to 20'],
+    [{ prompt: 'a', logprobs: true }, 'bad_argument', 'logprobs is true'],
     [{ prompt: 'a', best_of: 3 }, 'unsupported', 'best_of is 3'],
     [{}, 'bad_argument', 'prompt is undefined; it must be a text, token ids, or a list of these'],
     [{ prompt: null }, 'bad_argument', 'prompt is undefined'],

@@ -98,6 +98,29 @@ describe('chat.completions.create()', () => {
     expect(new Set(chunks.map(({ id, created }) => `${id} ${String(created)}`)).size).toBe(1);
   });
 
+  const logprobs = {
+    content: [1, 2].map((n) => ({
+      ...{ token: `<${String(n - 1)}>`, bytes: [60, 47 + n, 62], logprob: -n },
+      top_logprobs: [
+        { token: '<0>', bytes: [60, 48, 62], logprob: -n - 0.5 },
+        { token: '<1>', bytes: [60, 49, 62], logprob: -9999 },
+      ],
+    })),
+    refusal: null,
+  };
+
+  it('gives log-probabilities, with the last chunk of a stream', async () => {
+    const how = { max_tokens: 2, logprobs: true, top_logprobs: 2 };
+    expect((await create(how)).choices[0]?.logprobs).toEqual(logprobs);
+    const chunks = await collect(await llm.chat.completions.create({ messages, ...how, stream: true }));
+    expect(chunks.map(({ choices }) => choices[0]?.logprobs)).toEqual([null, null, null, logprobs]);
+    expect((await create({ max_tokens: 1, logprobs: true })).choices[0]?.logprobs?.content[0]?.top_logprobs).toEqual(
+      [],
+    );
+    await expect(create({ top_logprobs: 3 })).rejects.toThrow('top_logprobs is given without logprobs: true');
+    await expect(create({ logprobs: true, top_logprobs: 21 })).rejects.toThrow('top_logprobs is 21');
+  });
+
   it('gives the usage after the chunks, if it is asked for', async () => {
     const how = { messages, max_tokens: 2, stream: true, stream_options: { include_usage: true } } as const;
     const chunks = await collect(await llm.chat.completions.create(how));
@@ -340,6 +363,21 @@ describe('completions.create()', () => {
       choices: [{ index: 0, text: '<0><1><2>', logprobs: null, finish_reason: 'length' }],
     });
     expect(backend.starts[0]).toMatchObject({ prompt: 'Once', maxTokens: 3, temperature: 0, stop: ['x'] });
+  });
+
+  it('gives log-probabilities, with the last chunk of a stream', async () => {
+    const how = { prompt: 'Once', max_tokens: 2, logprobs: 2 } as const;
+    const logprobs = {
+      ...{ tokens: ['<0>', '<1>'], token_logprobs: [-1, -2], text_offset: [0, 3] },
+      top_logprobs: [
+        { '<0>': -1.5, '<1>': -9999 },
+        { '<0>': -2.5, '<1>': -9999 },
+      ],
+    };
+    expect((await llm.completions.create(how)).choices[0]?.logprobs).toEqual(logprobs);
+    const chunks = await collect(await llm.completions.create({ ...how, stream: true }));
+    expect(chunks.map(({ choices }) => choices[0]?.logprobs)).toEqual([null, null, logprobs]);
+    expect((await llm.completions.create({ ...how, logprobs: 0 })).choices[0]?.logprobs?.top_logprobs).toBeNull();
   });
 
   it('gives chunks', async () => {

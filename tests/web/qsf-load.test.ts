@@ -36,6 +36,7 @@ describe('load()', () => {
         open: {
           maxSeqLen: 0,
           guesses: 0,
+          logprobs: false,
           sequences: 1,
           chunk: 0,
           ringSlots: 0,

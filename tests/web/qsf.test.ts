@@ -42,7 +42,7 @@ describe('generate()', () => {
     await collect(llm, { seed: 7 });
     expect(backend.starts[0]).toEqual({
       ...{ prompt: 'Once', stop: [], anew: true, maxTokens: 256, addBos: true, special: true, ignoreEos: false },
-      ...{ logitsHash: false, allLogits: false, logitsFrom: 0 },
+      ...{ logitsHash: false, logprobs: false, topLogprobs: 0, allLogits: false, logitsFrom: 0 },
       ...{ temperature: 0.7, topK: 40, topP: 0.9, minP: 0, typicalP: 1, topNSigma: -1, seed: 7 },
       ...{ repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0, repeatLastN: -1 },
       ...{ dryMultiplier: 0, dryBase: 1.75, dryAllowedLength: 2, dryPenaltyLastN: -1 },

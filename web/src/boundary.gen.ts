@@ -140,6 +140,8 @@ export interface OpenOptions {
   recheck: boolean;
   /** Reserve memory for the logits of a whole pass. Default false. */
   allLogits: boolean;
+  /** Reserve memory for log-probabilities: a row of logits. Default false. */
+  logprobs: boolean;
   /** Rate in MB/s at which the host reads the file, as it measured; 0: not known. For estimates only. Default 0; a whole number from 0 to 4294967295. */
   readRate: number;
   /** Rate in MB/s at which the kernels multiply weights, as the host measured; 0: not known. For estimates only. Default 0; a whole number from 0 to 4294967295. */
@@ -159,6 +161,7 @@ export const openOptions: OptionRules<OpenOptions> = {
   streamAll: { type: 'flag', fallback: false, least: 0, most: 1 },
   recheck: { type: 'flag', fallback: false, least: 0, most: 1 },
   allLogits: { type: 'flag', fallback: false, least: 0, most: 1 },
+  logprobs: { type: 'flag', fallback: false, least: 0, most: 1 },
   readRate: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
   computeRate: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
   watched: { type: 'flag', fallback: false, least: 0, most: 1 },
@@ -250,6 +253,10 @@ export interface PromptOptions {
   ignoreEos: boolean;
   /** Compute the SHA-256 of every row of logits, in order. Default false. */
   logitsHash: boolean;
+  /** Compute the log-probability of each generated token, by the model's logits before biases and samplers. Default false. */
+  logprobs: boolean;
+  /** With them: also those of as many of the likeliest tokens. Default 0; a whole number from 0 to 20. */
+  topLogprobs: number;
   /** Return Step::logits for every position, not only for those that a token is sampled from. Default false. */
   allLogits: boolean;
   /** With all logits: the first position of the sequence whose logits are returned. Default 0; a whole number from 0 to 4294967295. */
@@ -264,6 +271,8 @@ export const promptOptions: OptionRules<PromptOptions> = {
   special: { type: 'flag', fallback: true, least: 0, most: 1 },
   ignoreEos: { type: 'flag', fallback: false, least: 0, most: 1 },
   logitsHash: { type: 'flag', fallback: false, least: 0, most: 1 },
+  logprobs: { type: 'flag', fallback: false, least: 0, most: 1 },
+  topLogprobs: { type: 'u32', fallback: 0, least: 0, most: 20 },
   allLogits: { type: 'flag', fallback: false, least: 0, most: 1 },
   logitsFrom: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
   anew: { type: 'flag', fallback: false, least: 0, most: 1 },

@@ -26,6 +26,7 @@ export type {
   ChatCompletionTool,
   ChatCompletionToolCall,
   ChatCompletions,
+  ChatLogprobs,
   Chunks,
   Completion,
   CompletionChunk,
@@ -39,6 +40,8 @@ export type {
   FinishReason,
   RequestOptions,
   TextFinish,
+  TextLogprobs,
+  TokenLogprob,
 } from './openai-types.js';
 export type {
   CacheEntry,
@@ -49,6 +52,7 @@ export type {
   End,
   Expected,
   GenerateOptions,
+  GeneratedToken,
   GenerationResult,
   GenerationStats,
   GenerationStream,
@@ -74,6 +78,7 @@ export type {
   SpecialToken,
   Stats,
   TemplateOptions,
+  TokenProbability,
   Trace,
   Variant,
 } from './types.js';

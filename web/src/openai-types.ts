@@ -98,16 +98,18 @@ export interface ChatCompletionCreateParams extends Nullable<
     chat_template_kwargs: Record<string, unknown>;
     /** Only true. */
     parallel_tool_calls: boolean;
-    /** Only false. */
+    /** The log-probabilities of the answer's tokens. The model must have been opened with `logprobs`. */
     logprobs: boolean;
+    /** With them: also those of as many of the likeliest tokens, at most 20. */
+    top_logprobs: number;
   }
 > {
   readonly messages: readonly ChatCompletionMessageParam[];
 }
 
 /** The parameters of `completions.create()`. */
-export interface CompletionCreateParams extends Nullable<Sampling> {
-  /** A text, or token ids to which nothing is added; or a list of one of these. */
+export interface CompletionCreateParams extends Nullable<Sampling & { logprobs: number }> {
+  /** A text, or token ids to which nothing is added; or a list of one of these. `logprobs` is the number of likeliest tokens, at most 20. */
   readonly prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | null;
 }
 
@@ -154,6 +156,27 @@ export interface ChatCompletionToolCall {
   function: { name: string; arguments: string };
 }
 
+export interface TokenLogprob {
+  /** The token's text, in which bytes that are no whole character are U+FFFD. */
+  token: string;
+  logprob: number;
+  bytes: number[];
+}
+
+/** The log-probabilities of an answer's tokens, with marks of thoughts and calls. In a stream the last chunk has them. */
+export interface ChatLogprobs {
+  content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[];
+  refusal: null;
+}
+
+/** The log-probabilities of a continued text. */
+export interface TextLogprobs {
+  tokens: string[];
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[] | null;
+  text_offset: number[];
+}
+
 export interface ChatCompletionMessage {
   role: 'assistant';
   content: string | null;
@@ -165,7 +188,12 @@ export interface ChatCompletionMessage {
 
 export interface ChatCompletion extends Head {
   object: 'chat.completion';
-  choices: { index: number; message: ChatCompletionMessage; logprobs: null; finish_reason: FinishReason }[];
+  choices: {
+    index: number;
+    message: ChatCompletionMessage;
+    logprobs: ChatLogprobs | null;
+    finish_reason: FinishReason;
+  }[];
   usage: CompletionUsage;
 }
 
@@ -179,7 +207,12 @@ export interface ChatCompletionDelta {
 /** A part of an answer. The last one with a choice has the finish reason. */
 export interface ChatCompletionChunk extends Head {
   object: 'chat.completion.chunk';
-  choices: { index: number; delta: ChatCompletionDelta; logprobs: null; finish_reason: FinishReason | null }[];
+  choices: {
+    index: number;
+    delta: ChatCompletionDelta;
+    logprobs: ChatLogprobs | null;
+    finish_reason: FinishReason | null;
+  }[];
   /** With `include_usage`: null except in the last chunk, which has no choice. */
   usage?: CompletionUsage | null;
 }
@@ -187,14 +220,14 @@ export interface ChatCompletionChunk extends Head {
 /** A continued text. */
 export interface Completion extends Head {
   object: 'text_completion';
-  choices: { index: number; text: string; logprobs: null; finish_reason: TextFinish }[];
+  choices: { index: number; text: string; logprobs: TextLogprobs | null; finish_reason: TextFinish }[];
   usage: CompletionUsage;
 }
 
 /** A part of a continued text. The last one with a choice has the finish reason. */
 export interface CompletionChunk extends Head {
   object: 'text_completion';
-  choices: { index: number; text: string; logprobs: null; finish_reason: TextFinish | null }[];
+  choices: { index: number; text: string; logprobs: TextLogprobs | null; finish_reason: TextFinish | null }[];
   /** As of chat chunks. */
   usage?: CompletionUsage | null;
 }

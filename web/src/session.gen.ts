@@ -137,6 +137,14 @@ export interface KernelCount {
   calls: number;
 }
 
+/** The log-probability of a token, in WebAssembly. */
+export interface TokenLogprob {
+  /** The token's id. */
+  token: number;
+  /** The natural logarithm of its probability; -Infinity if the model excludes it. */
+  logprob: number;
+}
+
 /** A local time, in WebAssembly. */
 export interface LocalTime {
   /** The year. */
@@ -256,6 +264,8 @@ export interface Session {
   sequence(): number;
   /** Returns the id of the token, after the step token. */
   token(): number;
+  /** Returns the log-probabilities of the token and of the likeliest ones, after the step token, if they were asked for. */
+  logprobs(): TokenLogprob[];
   /** Returns the text that may be shown now, after the steps token and done. */
   piece(): string;
   /** Returns the values of the embedding, after the step embedding. */

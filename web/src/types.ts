@@ -70,7 +70,7 @@ export interface Expected {
 }
 
 export interface LoadOptions extends Given<
-  Pick<OpenOptions, 'maxSeqLen' | 'guesses' | 'streamAll' | 'textBytes' | 'readRate' | 'computeRate'>
+  Pick<OpenOptions, 'maxSeqLen' | 'guesses' | 'logprobs' | 'streamAll' | 'textBytes' | 'readRate' | 'computeRate'>
 > {
   /**
    * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
@@ -300,9 +300,26 @@ export interface GenerationStats {
   tokensPerSecond?: number;
   /** Tokens that were guessed ahead, and those that were right, once the generation has ended. Absent if none was. */
   guesses?: { made: number; right: number };
+  /** The log-probabilities of `tokens`, if `logprobs` was set; once the generation has ended. */
+  logprobs?: GeneratedToken[];
   /** Hex SHA-256 over the rows of logits, if it was requested. */
   logitsHash?: string;
   seed: number;
+}
+
+/** A token with the natural logarithm of the probability that the model gives it, before biases and samplers. */
+export interface TokenProbability {
+  id: number;
+  /** The token's text, in which bytes that are no whole character are U+FFFD. */
+  text: string;
+  /** Its bytes in UTF-8, which may be a part of a character. */
+  bytes: number[];
+  logprob: number;
+}
+
+/** A generated token, with the likeliest tokens at its place in their order, as many as `topLogprobs`. */
+export interface GeneratedToken extends TokenProbability {
+  top: TokenProbability[];
 }
 
 /** The result of a generation. */

@@ -22,8 +22,6 @@ const numbers = { ...samplerOptions, ...promptOptions };
 
 /** Parameters that the package does not have, with the values that ask for nothing. Every other value is refused. */
 const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
-  logprobs: [false],
-  top_logprobs: [0],
   best_of: [1],
   echo: [false],
   suffix: [],
@@ -45,9 +43,17 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
 const LABELS = ['model', 'user', 'metadata', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'];
 const OF_BOTH = [
   ...[...LABELS, 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', 'max_tokens'],
-  ...['stop', 'stream', 'stream_options', 'n'],
+  ...['stop', 'stream', 'stream_options', 'n', 'logprobs'],
 ];
-const OF_CHAT = ['messages', 'tools', 'tool_choice', 'response_format', 'reasoning_effort', 'max_completion_tokens'];
+const OF_CHAT = [
+  'messages',
+  'tools',
+  'tool_choice',
+  'response_format',
+  'reasoning_effort',
+  'max_completion_tokens',
+  'top_logprobs',
+];
 /** What other servers with OpenAI's interface have. */
 const OF_TEMPLATES = ['chat_template', 'chat_template_kwargs'];
 
@@ -149,6 +155,25 @@ export function generateOptions(params: Params): GenerateOptions {
   return options;
 }
 
+const top = numbers.topLogprobs;
+
+/** Returns the options for log-probabilities of an answer. */
+function chatLogprobsOf({ logprobs = false, top_logprobs }: Params): GenerateOptions {
+  checkKind('logprobs', 'boolean', logprobs);
+  if (top_logprobs === undefined) return logprobs === true ? { logprobs } : {};
+  const topLogprobs = checkOption('top_logprobs', top, top_logprobs as number);
+  if (logprobs !== true && topLogprobs > 0)
+    throw new QSFError('bad_argument', 'top_logprobs is given without logprobs: true');
+  return { logprobs: logprobs === true, topLogprobs };
+}
+
+/** Returns the options of a continued text. */
+export function textOptions({ logprobs, ...params }: Params): GenerateOptions {
+  if (logprobs === undefined) return generateOptions(params);
+  const topLogprobs = checkOption('logprobs', top, logprobs as number);
+  return { ...generateOptions(params), logprobs: true, topLogprobs };
+}
+
 /** Returns the options of an answer. */
 export function chatOptions(params: Params): ChatOptions {
   const { tools, tool_choice: choice = 'auto', response_format: format, reasoning_effort: effort } = params;
@@ -165,6 +190,7 @@ export function chatOptions(params: Params): ChatOptions {
   const isText = (format as { type?: unknown } | undefined)?.type === 'text';
   return {
     ...generateOptions(params),
+    ...chatLogprobsOf(params),
     ...(hasTools && { tools: tools as readonly object[] }),
     ...(format !== undefined && !isText && { responseFormat: format as ResponseFormat }),
     ...{ template: params.chat_template as string | undefined },

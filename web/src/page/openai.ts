@@ -2,9 +2,10 @@
 // OpenAI's answers.
 import type { CallPart, ChatStream } from '../answer-types.js';
 import { checkName } from './options.js';
-import { chatOptions, eachChoice, generateOptions, inputsOf, messagesOf, modelOf, paramsOf } from './openai-params.js';
-import { promptOf, refusal, streamingOf } from './openai-params.js';
+import { chatOptions, eachChoice, inputsOf, messagesOf, modelOf, paramsOf } from './openai-params.js';
+import { promptOf, refusal, streamingOf, textOptions } from './openai-params.js';
 import type { Params } from './openai-params.js';
+import { chatLogprobs, textLogprobs } from './logprobs.js';
 import { chatRequest, generateRequest } from './requests.js';
 import { Usage, finishOf, finishOfChat } from './usage.js';
 import type * as OpenAI from '../openai-types.js';
@@ -38,7 +39,7 @@ export function completions(model: Model): OpenAI.Completions {
     const params = paramsOf('completions', given, how);
     const head = headOf('cmpl', params);
     const { stream, usage } = streamingOf(params);
-    const [prompt, options] = [promptOf(params), generateOptions(params)];
+    const [prompt, options] = [promptOf(params), textOptions(params)];
     generateRequest(prompt, options); // as above
     const texts = eachChoice(params, options).map((of) => () => model.generate(prompt, of));
     return stream ? textChunks(texts, head, usage) : completion(texts, head);
@@ -98,7 +99,8 @@ async function chatCompletion(answers: Begin<ChatStream>[], head: OpenAI.Head): 
       ...(reasoning_content !== undefined && { reasoning_content }),
       ...(calls.length > 0 && { tool_calls: calls }),
     };
-    choices.push({ index, message, logprobs: null, finish_reason: finishOfChat(result, calls.length) });
+    const [logprobs, finish_reason] = [chatLogprobs(result), finishOfChat(result, calls.length)];
+    choices.push({ index, message, logprobs, finish_reason });
     usage.add(result);
   }
   return { ...head, object: 'chat.completion', choices, usage: usage.sum };
@@ -113,10 +115,11 @@ async function* chatChunks(
     index: number,
     delta: OpenAI.ChatCompletionDelta,
     finish_reason: OpenAI.FinishReason | null = null,
+    logprobs: OpenAI.ChatLogprobs | null = null,
   ): OpenAI.ChatCompletionChunk => ({
     ...head,
     object: 'chat.completion.chunk',
-    choices: [{ index, delta, logprobs: null, finish_reason }],
+    choices: [{ index, delta, logprobs, finish_reason }],
     ...(withUsage && { usage: null }),
   });
   const usage = new Usage();
@@ -130,7 +133,7 @@ async function* chatChunks(
     }
     const result = await answer.result;
     usage.add(result);
-    yield chunk(index, {}, finishOfChat(result, calls));
+    yield chunk(index, {}, finishOfChat(result, calls), chatLogprobs(result));
   }
   if (withUsage) yield { ...chunk(0, {}), choices: [], usage: usage.sum };
 }
@@ -140,9 +143,9 @@ async function completion(texts: Begin<GenerationStream>[], head: OpenAI.Head): 
   const usage = new Usage();
   for (const [index, begin] of texts.entries()) {
     const text = begin();
-    const choice = { index, text: await text.text(), logprobs: null };
+    const whole = await text.text();
     const result = await text.result;
-    choices.push({ ...choice, finish_reason: finishOf(result) });
+    choices.push({ index, text: whole, logprobs: textLogprobs(result), finish_reason: finishOf(result) });
     usage.add(result);
   }
   return { ...head, object: 'text_completion', choices, usage: usage.sum };
@@ -157,10 +160,11 @@ async function* textChunks(
     index: number,
     text: string,
     finish_reason: OpenAI.TextFinish | null = null,
+    logprobs: OpenAI.TextLogprobs | null = null,
   ): OpenAI.CompletionChunk => ({
     ...head,
     object: 'text_completion',
-    choices: [{ index, text, logprobs: null, finish_reason }],
+    choices: [{ index, text, logprobs, finish_reason }],
     ...(withUsage && { usage: null }),
   });
   const usage = new Usage();
@@ -169,7 +173,7 @@ async function* textChunks(
     for await (const piece of text) yield chunk(index, piece);
     const result = await text.result;
     usage.add(result);
-    yield chunk(index, '', finishOf(result));
+    yield chunk(index, '', finishOf(result), textLogprobs(result));
   }
   if (withUsage) yield { ...chunk(0, ''), choices: [], usage: usage.sum };
 }

@@ -45,7 +45,17 @@ const CREDENTIALS: readonly RequestCredentials[] = ['omit', 'same-origin', 'incl
 type Names<T> = Record<keyof T, true>;
 const LOAD = {
   ...{ memory: true, onProgress: true, onWarning: true, signal: true, kv: true, cache: true, background: true },
-  ...{ variant: true, threads: true, network: true, maxSeqLen: true, guesses: true, streamAll: true, workerUrl: true, wasmUrl: true },
+  ...{
+    variant: true,
+    threads: true,
+    network: true,
+    maxSeqLen: true,
+    guesses: true,
+    logprobs: true,
+    streamAll: true,
+    workerUrl: true,
+    wasmUrl: true,
+  },
   ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true, sha256: true },
   ...{ lazy: true, readRate: true, computeRate: true },
 } satisfies Names<LoadOptions>;
@@ -100,6 +110,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     open: checkOptions(openOptions, {
       maxSeqLen: options.maxSeqLen,
       guesses: options.guesses,
+      logprobs: options.logprobs,
       streamAll: options.streamAll,
       textBytes: options.textBytes,
       readRate: options.readRate,

@@ -7,7 +7,7 @@ import { QSFError, errorName } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { errorNumbers } from '../errors.gen.js';
 import { crc32 } from '../sources/crc32.js';
-import type { MemoryRegion, ModelInfo, SpecialToken, Variant } from '../types.js';
+import type { GeneratedToken, MemoryRegion, ModelInfo, SpecialToken, Variant } from '../types.js';
 
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;
@@ -249,6 +249,16 @@ export class Engine {
       text += decoder.decode(this.#session.detokenize(token, special).slice(), { stream: true });
     }
     return text + decoder.decode();
+  }
+
+  /** Returns the last token with its log-probability and the likeliest tokens. */
+  logprobs(): GeneratedToken {
+    const decoder = new TextDecoder();
+    const [token, ...top] = this.#session.logprobs().map(({ token: id, logprob }) => {
+      const bytes = this.#session.detokenize(id, true).slice();
+      return { id, text: decoder.decode(bytes), bytes: Array.from(bytes), logprob };
+    });
+    return { ...token!, top };
   }
 
   info(): ModelInfo {

@@ -5,7 +5,7 @@ import { SEQUENCE, isChat } from '../wasm/engine.js';
 import { REPORT_INTERVAL } from './progress.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
-import type { GenerationResult, GenerationStats, PromptProgress } from '../types.js';
+import type { GeneratedToken, GenerationResult, GenerationStats, PromptProgress } from '../types.js';
 
 /** Pieces that may wait for the page; more of them pause the computation. */
 const AHEAD = 16;
@@ -48,6 +48,7 @@ export class Generation {
   #reported = -Infinity;
   #logitsHash: string | undefined;
   #guesses: GenerationStats['guesses'];
+  readonly #logprobs: GeneratedToken[] = [];
   readonly #finished: Promise<void>;
 
   /** Throws if the engine refuses the request. */
@@ -109,6 +110,7 @@ export class Generation {
       ...(this.#firstToken !== undefined && { firstTokenMs: this.#firstToken - this.#begun }),
       position: this.#position,
       ...(this.#made > 1 && seconds > 0 && { tokensPerSecond: (this.#made - 1) / seconds }),
+      ...(this.#request.logprobs && this.#end !== 'none' && { logprobs: this.#logprobs }),
       ...(this.#guesses && { guesses: this.#guesses }),
       ...(this.#logitsHash !== undefined && { logitsHash: this.#logitsHash }),
     };
@@ -165,6 +167,7 @@ export class Generation {
 
   #count(token: number): void {
     this.#tokens.push(token);
+    if (this.#request.logprobs) this.#logprobs.push(this.#runner.engine.logprobs());
     this.#made++;
     this.#position = this.#promptEnd + this.#made;
     this.#lastToken = performance.now();
@@ -195,6 +198,7 @@ export class Generation {
     this.#tokens.length = this.#pieces.at(-1)?.tokens ?? 0;
     let whole: string;
     while (!text.startsWith((whole = engine.detokenize(Uint32Array.from(this.#tokens), false)))) this.#tokens.pop();
+    this.#logprobs.length = Math.min(this.#logprobs.length, this.#tokens.length);
     this.#position = this.#promptEnd + this.#tokens.length;
     engine.rewind(this.#position, text.slice(whole.length));
   }
