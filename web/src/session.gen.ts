@@ -39,6 +39,8 @@ export interface SessionStats {
   chunk: number;
   /** Sequences of the session. */
   sequences: number;
+  /** Most tokens that a pass guesses ahead; 0 for models with recurrent states. */
+  guesses: number;
   /** Tokens of the vocabulary. */
   vocabSize: number;
   /** Layers of the model. */
@@ -85,6 +87,10 @@ export interface SequenceStats {
   generatedTokens: number;
   /** Tokens of that prompt that were computed before and not computed again. */
   reusedTokens: number;
+  /** Tokens that the current or last generation has guessed. */
+  guessedTokens: number;
+  /** Guessed tokens that the text has. */
+  rightTokens: number;
 }
 
 /** A request to read, in WebAssembly. */

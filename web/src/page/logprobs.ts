@@ -12,12 +12,17 @@ export function chatLogprobs({ logprobs }: GenerationResult): OpenAI.ChatLogprob
   return { content: logprobs.map((token) => ({ ...one(token), top_logprobs: token.top.map(one) })), refusal: null };
 }
 
-const one = ({ text, logprob, bytes }: TokenProbability): OpenAI.TokenLogprob => ({ token: text, logprob: finite(logprob), bytes });
+const one = ({ text, logprob, bytes }: TokenProbability): OpenAI.TokenLogprob => ({
+  token: text,
+  logprob: finite(logprob),
+  bytes,
+});
 
 /** Returns those of a continued text, or null. */
 export function textLogprobs({ logprobs }: GenerationResult): OpenAI.TextLogprobs | null {
   if (!logprobs) return null;
-  const byText = ({ top }: GeneratedToken) => Object.fromEntries(top.map(({ text, logprob }) => [text, finite(logprob)]));
+  const byText = ({ top }: GeneratedToken) =>
+    Object.fromEntries(top.map(({ text, logprob }) => [text, finite(logprob)]));
   let offset = 0;
   return {
     tokens: logprobs.map(({ text }) => text),
