@@ -160,6 +160,9 @@ Status check_kind(const LayerKind& kind) {
   }
   QSF_TRY(check_network(kind));
   QSF_TRY(check_state(kind));
+  if (kind.query_growth != 0 && kind.query_span == 0) {
+    return make_error(ErrorCode::bad_section, "query_growth is {}, but query_span is 0", kind.query_growth);
+  }
   if (kind.norm_place == NormPlace::sum && kind.residual == Residual::parallel) {
     return make_error(ErrorCode::unsupported, "norm_place is sum, which a parallel layer has not");
   }

@@ -389,12 +389,13 @@ TEST(Mixture, KindsThatCannotBeAreRefused) {
   EXPECT_EQ(refused([](LayerKind& k) { k.experts_used = 17; }), "experts_used is 17; it must be 1 to n_experts 16");
   EXPECT_EQ(refused([](LayerKind& k) { k.experts_used = 0; }), "experts_used is 0; it must be 1 to n_experts 16");
   EXPECT_EQ(refused([](LayerKind& k) { k.n_experts = 5000; }), "n_experts is 5000; it must be 0 to 1024");
-  EXPECT_EQ(refused([](LayerKind& k) { k.router = Router{3}; }), "router is 3; it must be 0 to 2");
+  EXPECT_EQ(refused([](LayerKind& k) { k.router = Router{4}; }), "router is 4; it must be 0 to 3");
   EXPECT_EQ(refused([](LayerKind& k) {
               k.ffn = Ffn::plain;
               k.gate_limit = 7;
             }),
             "gate_limit, gate_slope and up_offset are of networks with a gate");
+  EXPECT_EQ(refused([](LayerKind& k) { k.query_growth = 0.5f; }), "query_growth is 0.5, but query_span is 0");
 }
 
 }  // namespace

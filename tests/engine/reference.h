@@ -114,10 +114,12 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
     const std::uint32_t hd = kind.head_dim;
     for (std::size_t h = 0; h < v.size() / hd; ++h) {
       double* x = &v[h * hd];
-      if (head_norm != nullptr) {
-        const Vec y = rms(x, *head_norm);
+      const auto normalize = [&] {
+        const std::size_t first = head_norm != nullptr && head_norm->size() > hd ? h * hd : 0;
+        const Vec y = norm(Vec(x, x + hd), {&(*head_norm)[first], &(*head_norm)[first] + hd}, nullptr, kind.norm);
         std::copy(y.begin(), y.end(), x);
-      }
+      };
+      if (head_norm != nullptr && kind.late_head_norm == 0) normalize();
       for (std::uint32_t i = 0; i < kind.rope_dims / 2; ++i) {
         double angle = static_cast<double>(position) * std::pow(double{kind.rope_theta}, -2.0 * i / hd);
         if (!o.rope_divisors.empty()) angle /= double{o.rope_divisors[i]};
@@ -125,6 +127,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         x[i] = a * std::cos(angle) - b * std::sin(angle);
         x[i + hd / 2] = b * std::cos(angle) + a * std::sin(angle);
       }
+      if (head_norm != nullptr && kind.late_head_norm != 0) normalize();
     }
   };
 
@@ -162,13 +165,18 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         if (kind.mixer != Mixer::attention) {
           return StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
         }
+        const bool by_head = kind.norms_by_head != 0;
         Vec q = product(*weight(s, Role::attn_q), in, weight(s, Role::attn_q_bias));
-        heads(q, position, weight(s, Role::attn_q_norm), kind);
+        heads(q, position, weight(s, by_head ? Role::attn_q_norm_all : Role::attn_q_norm), kind);
+        if (kind.query_growth != 0) {
+          const double spans = std::floor(static_cast<double>(position) / kind.query_span);
+          for (double& e : q) e *= 1 + double{kind.query_growth} * std::log(1 + spans);
+        }
         if (kind.kv_from == 0) {
           Vec k = product(*weight(s, Role::attn_k), in, weight(s, Role::attn_k_bias));
           Vec v = kind.v_from_k != 0 ? k : product(*weight(s, Role::attn_v), in, weight(s, Role::attn_v_bias));
           for (std::size_t h = 0; h < v.size() && kind.v_norm != 0; h += hd) unit_rms(&v[h], hd);
-          heads(k, position, weight(s, Role::attn_k_norm), kind);
+          heads(k, position, weight(s, by_head ? Role::attn_k_norm_all : Role::attn_k_norm), kind);
           for (Vec* kept : {&k, &v}) {
             for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
           }
@@ -254,6 +262,17 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         std::sort(order.begin(), order.end(),
                   [&](std::size_t a, std::size_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
         order.resize(kind.experts_used);
+        for (std::size_t k = 0; k < order.size() && kind.router == Router::softmax_near; ++k) {
+          const double most = logit[order[k]];
+          double near = 0;
+          for (std::size_t e = 0; e < logit.size(); ++e) {
+            const double far = 2 * double{kind.router_jitter} * std::max(std::fabs(logit[e]), most);
+            const bool taken = std::find(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), e) !=
+                               order.begin() + static_cast<std::ptrdiff_t>(k);
+            if (!taken && most - logit[e] <= far) near += std::exp(logit[e] - most);
+          }
+          weights[order[k]] = 1 / near;
+        }
         sum = 0;
         for (const std::size_t e : order) sum += weights[e];
         const bool whole = kind.router_norm != 0 || kind.router == Router::softmax_chosen;

@@ -132,6 +132,20 @@ inline std::vector<Named> variants() {
   });
   beside.n_layers = 3;
   beside.optional = {Role::router_expert_scale};
+  shaped("mixture of experts near the first, queries that grow", [=](std::uint32_t layer, LayerKind& k) {
+    mixture(k, 8, 2);
+    k.router = Router::softmax_near;
+    k.router_jitter = 0.3f;
+    k.router_scale = layer == 0 ? 1.0f : 0.5f;
+    k.query_growth = 0.4f;
+    k.query_span = 3;
+  });
+  shaped("heads with norms of their own", [](std::uint32_t, LayerKind& k) {
+    k.norm = Norm::layer_norm;
+    k.norms_by_head = 1;
+  }).optional = {Role::attn_q_norm_all, Role::attn_k_norm_all};
+  shaped("heads that are normed after RoPE", [](std::uint32_t, LayerKind& k) { k.late_head_norm = 1; }).optional = {
+      Role::attn_q_norm, Role::attn_k_norm};
   // Recurrences between layers of attention; a tail that is longer than most chunks of the tests.
   shaped("short convolutions", [](std::uint32_t layer, LayerKind& k) {
     k.mixer = layer == 1 ? Mixer::attention : Mixer::short_conv;

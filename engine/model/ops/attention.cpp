@@ -2,30 +2,57 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "model/pass.h"
 #include "model/state.h"
+#include "qsf/base/exact.h"
 
 namespace qsf {
 namespace {
 
-/// Normalizes every head, [head_dim], if the op has a weight, then applies RoPE, in place.
+/// Returns the factor of the queries of a position.
+float growth_of(const LayerKind& kind, std::uint32_t position) {
+  const double spans = position / kind.query_span;
+  return static_cast<float>(1 + double{kind.query_growth} * exact::log(1 + spans));
+}
+
+/// Normalizes every head, [head_dim], if the op has a weight, and applies RoPE, in place. Queries may then grow with
+/// their position.
 Advance rope_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::uint32_t head_dim = kind.head_dim, n_heads = pass.width(op.out) / head_dim;
   const float* weight = op.has_weight ? pass.vector(op.weight) : nullptr;
-  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
-    if (weight != nullptr) {
-      for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
-        float* head = pass.at(op.out, begin) + i * head_dim;
-        pass.kernels().rms_norm(head, weight, head, head_dim, kind.norm_epsilon);
+  const std::size_t next = kind.norms_by_head != 0 ? head_dim : 0;  // from a head's weights to the next head's
+  const bool late = kind.late_head_norm != 0, grows = op.out == Buf::q && kind.query_growth != 0;
+  const auto normalize = [&](std::uint32_t begin, std::uint32_t count) {
+    if (weight == nullptr) return;
+    for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
+      float* const head = pass.at(op.out, begin) + i * head_dim;
+      const float* const own = weight + i % n_heads * next;
+      if (kind.norm == Norm::rms_norm) {
+        pass.kernels().rms_norm(head, own, head, head_dim, kind.norm_epsilon);
+      } else {
+        pass.kernels().layer_norm(head, own, nullptr, head, head_dim, kind.norm_epsilon);
       }
     }
-    if (kind.rope_dims == 0) return;
-    pass.kernels().rope({pass.at(op.out, begin), count, pass.width(op.out), n_heads, head_dim, kind.rope_dims,
-                         pass.cosines(begin), pass.sines(begin)});
+  };
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    if (!late) normalize(begin, count);
+    if (kind.rope_dims != 0) {
+      pass.kernels().rope({pass.at(op.out, begin), count, pass.width(op.out), n_heads, head_dim, kind.rope_dims,
+                           pass.cosines(begin), pass.sines(begin)});
+    }
+    if (late) normalize(begin, count);
+    for (std::uint32_t t = begin; t < begin + count && grows; ++t) {
+      const std::uint32_t position = pass.columns()[t].position;
+      if (position >= kind.query_span) {
+        pass.kernels().scale(pass.at(op.out, t), growth_of(kind, position), pass.width(op.out));
+      }
+    }
   });
-  if (weight != nullptr) pass.count(op_rms_norm.name, {}, std::uint64_t{pass.n()} * n_heads);
+  const OpRow& norm = kind.norm == Norm::rms_norm ? op_rms_norm : op_layer_norm;
+  if (weight != nullptr) pass.count(norm.name, {}, std::uint64_t{pass.n()} * n_heads);
   if (kind.rope_dims != 0) pass.count(op_rope.name, {}, 1);
   return Advance::done;
 }
@@ -121,10 +148,12 @@ void emit(Builder& b, Buf in, Buf out) {
     if (kind.v_norm != 0) b.emit({.row = &op_value_norm, .in = Buf::v, .out = Buf::v});
   }
   if (gated) b.product(Role::attn_gate, Role::attn_gate, in, Buf::z);  // [n_heads * head_dim, dim]
-  if (b.has(Role::attn_q_norm_all)) b.norm(Role::attn_q_norm_all, Role::attn_q_norm_all, Buf::q, Buf::q);
-  if (b.has(Role::attn_k_norm_all)) b.norm(Role::attn_k_norm_all, Role::attn_k_norm_all, Buf::k, Buf::k);
-  b.in_place(op_rope, Role::attn_q_norm, Buf::q);  // [head_dim]
-  if (has_keys) b.in_place(op_rope, Role::attn_k_norm, Buf::k);
+  const bool by_head = kind.norms_by_head != 0;
+  for (const auto& [role, buf] : {std::pair(Role::attn_q_norm_all, Buf::q), std::pair(Role::attn_k_norm_all, Buf::k)}) {
+    if (!by_head && b.has(role)) b.norm(role, role, buf, buf);
+  }
+  b.in_place(op_rope, by_head ? Role::attn_q_norm_all : Role::attn_q_norm, Buf::q);  // [n_heads * head_dim], [head_dim]
+  if (has_keys) b.in_place(op_rope, by_head ? Role::attn_k_norm_all : Role::attn_k_norm, Buf::k);
   b.in_place(op_attend, Role::attn_sinks, Buf::q);  // [n_heads]
   if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
   if (gated) b.emit({.row = &op_sigmoid_gate, .in = Buf::q, .out = Buf::z});

@@ -1,9 +1,12 @@
 // Mixtures of experts: the selection of a column's experts, their outputs, and the weighted sum. Experts are computed
 // in any order, those in memory while others are read, and summed in ascending order. A column's sum therefore depends
 // on neither memory nor the other columns of its pass.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "model/ops/parts.h"
+#include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 
 namespace qsf {
@@ -51,11 +54,33 @@ void sigmoid(const Kernels& kernels, float* x, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) x[i] = 1.0f / x[i];
 }
 
+/// Selects experts one after the other. A weight is that of a softmax over the logits that are left and near the
+/// largest of them.
+void choose_near(const LayerKind& kind, std::span<const float> logits, std::span<std::uint32_t> chosen,
+                 std::span<float> weights) {
+  choose_experts(logits, nullptr, chosen);
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    const float most = logits[chosen[k]];
+    double sum = 0;
+    for (std::uint32_t e = 0; e < logits.size(); ++e) {
+      const float far = 2 * kind.router_jitter * std::max(std::fabs(logits[e]), most);
+      if (std::ranges::find(chosen.first(k), e) != chosen.first(k).end() || !(most - logits[e] <= far)) continue;
+      sum += exact::exp(double{logits[e]} - double{most});
+    }
+    weights[k] = static_cast<float>(1 / sum);
+  }
+}
+
 /// Selects a column's experts and computes their weights from its logits, which are overwritten. The bias changes only
 /// the selection, and the factors of experts only the weights; either may be null.
 void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const float* bias, const float* factors,
             std::span<std::uint32_t> chosen, std::span<float> weights) {
   const std::span<const float> keys(logits, kind.n_experts);
+  if (kind.router == Router::softmax_near) {
+    choose_near(kind, keys, chosen, weights);
+    for (float& weight : weights) weight *= kind.router_scale;
+    return;
+  }
   if (kind.router == Router::sigmoid) sigmoid(kernels, logits, kind.n_experts);
   // Without a bias, logits have the order of their softmax, and rounding does not make them equal.
   const bool late = kind.router == Router::softmax && bias == nullptr;
