@@ -27,6 +27,7 @@ namespace qsf::convert {
 struct ModelConfig {
   std::string name;  // for people
   std::uint32_t n_layers = 0;
+  std::uint32_t n_guessing = 0;  // layers after these that guess further tokens, which are left out
   std::uint32_t dim = 0;
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;

@@ -56,6 +56,8 @@ Result<RopeForm> proportional_form(double partial, double factor, std::uint32_t 
   return out;
 }
 
+double yarn_attention(double factor, double m) { return factor > 1 ? 0.1 * m * exact::log(factor) + 1 : 1; }
+
 Result<RopeForm> long_form(const LongScaling& s, std::uint32_t dims) {
   RopeForm out;
   for (const std::span<const double> factors : {s.short_factors, s.long_factors}) {

@@ -33,6 +33,8 @@ struct YarnScaling {
   double attention_factor = 0;  // 0: 0.1 ln(factor) + 1
   bool truncate = true;
 };
+/// Returns 0.1 m ln(factor) + 1, or 1 if the factor is at most 1.
+double yarn_attention(double factor, double m);
 /// Returns the form for `dims` rotated values, or bad_input if a parameter makes no sense.
 Result<RopeForm> yarn_form(const YarnScaling& scaling, double rope_theta, std::uint32_t dims);
 

@@ -75,6 +75,9 @@ Status read_sizes(const Recipe& recipe, Naming naming, const Lookup& lookup, std
     if (naming == Naming::gguf && found.is_array() && of_layers) {
       return size_of_layers(found, key, form, config.n_layers, file, counts, by_layer);
     }
+    if (value.less != 0 && naming == Naming::hugging_face && found.is_number()) {
+      return counts.take(found.get<double>() - value.less, key, form);
+    }
     return counts.take(found, key.empty() ? name : key, form);
   };
   config.n_layers = size("n_layers");

@@ -116,7 +116,9 @@ class RecipeReader {
       QSF_LET(name, word(json["gguf"], "gguf"));
       out.keys.gguf = std::move(name);
     }
-    for (const auto& [key, to] : {std::pair("rows_of", &out.rows_of), std::pair("gguf_over", &out.gguf_over)}) {
+    for (const auto& [key, to] :
+         {std::pair("rows_of", &out.rows_of), std::pair("gguf_over", &out.gguf_over),
+          std::pair("times", &out.times.hugging_face), std::pair("gguf_times", &out.times.gguf)}) {
       if (!json.contains(key)) continue;
       QSF_LET(name, word(json[key], key));
       *to = std::move(name);
@@ -124,6 +126,10 @@ class RecipeReader {
     if (json.contains("power")) {
       if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
       out.power = json["power"].get<double>();
+    }
+    if (json.contains("less")) {
+      QSF_LET(less, whole(json["less"], "less", 1, kMaxSeqLen));
+      out.less = less;
     }
     if (json.contains("one_where")) QSF_TRY(expected(json["one_where"], "one_where", out.one_where));
     if (!json.contains("default")) return {};
@@ -260,6 +266,7 @@ class RecipeReader {
       size.rows_of = std::move(setting.value.rows_of);
       size.also = std::move(setting.value.also);
       size.one_where = std::move(setting.value.one_where);
+      size.less = setting.value.less;
     }
     return {};
   }
@@ -316,8 +323,8 @@ class RecipeReader {
     return {};
   }
 
-  static constexpr auto kValueKeys =
-      std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over"});
+  static constexpr auto kValueKeys = std::to_array<std::string_view>(
+      {"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over", "times", "gguf_times", "less"});
   static constexpr auto kTensorKeys =
       std::to_array<std::string_view>({"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat",
                                        "minus_exp", "also", "spare", "beside", "without", "partial"});

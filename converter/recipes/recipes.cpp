@@ -215,17 +215,16 @@ Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture) 
     return std::shared_ptr<const Recipe>(std::shared_ptr<const Recipe>(), recipe);  // without an owner
   }
   constexpr std::size_t kShown = 60;
-  std::string known, nearest;
+  std::string nearest;
   std::size_t least = 3;  // a distance of 3 or more means another word
   for (const Recipe& recipe : known_recipes()) {
-    if (!known.empty()) known += ", ";
-    known += recipe.name;
     const std::size_t away = distance(architecture.substr(0, kShown), recipe.name);
     if (away < least) nearest = "; did you mean " + recipe.name + "?";
     least = std::min(least, away);
   }
-  return make_error(ErrorCode::unsupported, "the architecture \"{:.60}\" is not known{}; known are: {}", architecture,
-                    nearest, known);
+  return make_error(ErrorCode::unsupported,
+                    "the architecture \"{:.60}\" is not known{}; docs/reference/models.md lists those that are",
+                    architecture, nearest);
 }
 
 }  // namespace qsf::convert

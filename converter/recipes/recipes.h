@@ -78,6 +78,8 @@ struct Value {
   double times_dim = 0;                    // of a size: the fallback is this many times the model's width
   std::string rows_of = {};                // of a size: the tensor whose rows it counts, in Hugging Face's words
   std::string gguf_over = {};              // of a layer's key: the GGUF key whose number divides it
+  Words times = {};                        // of a layer's key: the keys whose number multiplies it
+  double less = 0;                         // of a size: subtracted from config.json's number
   /// Returns a size's value for a missing key, in any range.
   std::optional<double> without_key(std::optional<double> fallback, std::uint32_t dim) const;
 };
@@ -191,7 +193,7 @@ inline constexpr std::array<std::string_view, 4> kIgnoredEndings{
 std::span<const Recipe> known_recipes();
 /// Returns null if there is none.
 const Recipe* find_recipe(std::string_view name);
-/// Returns the compiled-in recipe of that name; unsupported, with the names that exist, if there is none.
+/// Returns the compiled-in recipe of that name; unsupported, with the nearest name, if there is none.
 Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture);
 
 /// Returns whether a stage has a tensor of the role. Its kind decides, and the recipe decides for optional roles.

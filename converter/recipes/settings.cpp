@@ -79,12 +79,23 @@ struct Source {
   std::string_view file;
 };
 
+/// Returns the number that multiplies a value; 1 if the recipe names none.
+Result<double> factor_of(const Value& value, const KeyForm& form, const Source& source) {
+  const std::string& key = value.times.in(source.naming);
+  if (key.empty()) return 1;
+  const Json found = source.lookup(key);
+  return read_value(found.is_null() ? Json(1) : found, form, source.file, source.lookup.in_file(key));
+}
+
 Result<double> resolve_value(const Value& value, const KeyForm& form, const Source& source) {
   const std::string& key = value.keys.in(source.naming);
   const std::string_view file = source.file;
   Json found = key.empty() ? Json(nullptr) : source.lookup(key);
   if (source.naming == Naming::hugging_face) {
     for (const std::string& other : value.also) found = found.is_null() ? source.lookup(other) : found;
+  }
+  if (found.is_array() && !found.empty() && std::ranges::count(found, found.front()) == std::ssize(found)) {
+    found = Json(found.front());  // the same in all layers
   }
   std::optional<double> number = value.number;
   if (source.naming == Naming::gguf && value.gguf_number) number = value.gguf_number;
@@ -103,7 +114,9 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
       found = found.get<double>() / over.get<double>();
     }
     QSF_LET(read, read_value(found, form, file, source.lookup.in_file(key)));
-    number = read;
+    QSF_LET(factor, factor_of(value, form, source));
+    number = read * factor;
+    if (factor != 1 && !form.holds(*number)) return read_value(*number, form, file, source.lookup.in_file(key)).error();
     if (value.power != 1) {
       number = exact::pow(read, value.power);
       if (!form.holds(*number)) return read_value(*number, form, file, source.lookup.in_file(key)).error();
@@ -190,6 +203,9 @@ std::span<const KeyForm> model_forms() {
 Lookup lookup_in(const Json& json) {
   return {.value = [&json](const std::string& key) {
     const Json* found = find(json, key);
+    const std::size_t point = key.find('.');
+    const Json* part = found || point == key.npos ? nullptr : find(json, key.substr(0, point));
+    if (part) found = find(*part, key.substr(point + 1));
     return found ? *found : Json(nullptr);
   }};
 }

@@ -53,7 +53,7 @@ struct Lookup {
   /// Returns the key as the file has it, for error sentences.
   std::string in_file(std::string_view key) const { return prefix + std::string(key); }
 };
-/// Returns a lookup in an object, which must outlive the result.
+/// Returns a lookup in an object, which must outlive the result. "a.b" is the key b of the object a.
 Lookup lookup_in(const Json& json);
 
 /// Returns the configuration's value if it is not one of the expected ones, otherwise an empty text.

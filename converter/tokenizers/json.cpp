@@ -152,12 +152,12 @@ Status read_normalizer(const Json& json, TokenizerSource& out) {
 Status read_template(const Json& json, TokenizerSource& out) {
   QSF_LET(steps, steps_of(find(json, "post_processor"), "processors"));
   for (const Json* step : steps) {
-    if (type_of(*step) == "BertProcessing") {
+    if (const std::string_view type = type_of(*step); type == "BertProcessing" || type == "RobertaProcessing") {
       out.add_bos = out.add_eos = true;
       for (const auto& [name, id] : {std::pair("cls", &out.bos), std::pair("sep", &out.eos)}) {
         const Json* pair = find(*step, name);
         const auto number = pair && pair->is_array() && pair->size() == 2 ? as_u64((*pair)[1]) : std::nullopt;
-        if (!number || *number >= kMaxVocab) return damaged("a BertProcessing without its tokens");
+        if (!number || *number >= kMaxVocab) return damaged("a post-processor without its tokens");
         *id = static_cast<std::uint32_t>(*number);
       }
     }

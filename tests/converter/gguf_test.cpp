@@ -1,6 +1,7 @@
 // GGUF: carried types, the order of q's and k's rows, scaling, damage.
 #include "converter/readers/gguf/gguf.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "converter/gguf_writer.h"
@@ -86,6 +87,39 @@ TEST(Gguf, LinearScalingDividesEveryFrequency) {
   writer.f32("llama.rope.scaling.factor", 4);
   write_bytes(folder.path("model.gguf"), writer.file());
   EXPECT_EQ(convert(folder.path("model.gguf"), {}).section_floats(kTagRope), std::vector<float>(16, 4.0f));
+}
+
+TEST(Gguf, LayersThatGuessAreLeftOut) {
+  const Folder folder;
+  const std::string path = folder.path("model.gguf");
+  const auto write = [&](std::uint32_t n_guessing) {
+    std::map<std::string, Weights> expected;
+    GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f16, expected);
+    writer.u32("llama.nextn_predict_layers", n_guessing);
+    write_bytes(path, writer.file());
+  };
+  write(0);
+  const std::uint32_t n = convert(path, {}).tables.header.n_layers;
+  write(1);
+  EXPECT_EQ(convert(path, {}).tables.header.n_layers, n - 1);
+  write(n);
+  EXPECT_NE(std::strstr(convert_error(path).sentence, "guess further tokens"), nullptr);
+}
+
+// As in DeepSeek's and Mistral's files: the factor is 1 for a multiplier of 1.
+TEST(Gguf, AYarnMultiplierDividesTheFactorOfAttention) {
+  for (const float m : {1.0f, 0.5f}) {
+    const Folder folder;
+    std::map<std::string, Weights> expected;
+    GgufWriter writer = gguf_of(kSource + "/tests/data/llama", GgmlType::f16, expected);
+    writer.text("llama.rope.scaling.type", "yarn");
+    writer.f32("llama.rope.scaling.factor", 4);
+    writer.f32("llama.rope.scaling.yarn_log_multiplier", m);
+    write_bytes(folder.path("model.gguf"), writer.file());
+    const double usual = 0.1 * std::log(4.0) + 1, all = 0.1 * double{m} * std::log(4.0) + 1;
+    const Written file = convert(folder.path("model.gguf"), {});
+    EXPECT_NEAR(file.layers().kinds.front().rope_scale, usual / all, 1e-6);
+  }
 }
 
 TEST(Gguf, BiasesOfInterleavedModelsAreReordered) {

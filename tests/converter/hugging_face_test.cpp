@@ -94,9 +94,13 @@ TEST_F(Directory, UnsupportedFeaturesAreNamed) {
   }
 }
 
-TEST_F(Directory, AnUnknownArchitectureIsToldEveryKnownOne) {
+TEST_F(Directory, AnUnknownArchitectureHasTheNearestNameAndThePageOfAll) {
   set("model_type", std::string(70, 'x'));
-  for (const convert::Recipe& recipe : convert::known_recipes()) expect(ErrorCode::unsupported, recipe.name.c_str());
+  expect(ErrorCode::unsupported, "docs/reference/models.md");
+  for (const convert::Recipe& recipe : convert::known_recipes()) {
+    set("model_type", recipe.name + "#");
+    expect(ErrorCode::unsupported, ("did you mean " + recipe.name + "?").c_str());
+  }
 }
 
 TEST_F(Directory, OldStyleRopeKeys) {

@@ -111,6 +111,19 @@ TEST_F(Multimodal, HeadsThatGuessAreLeftOut) {
   EXPECT_EQ(warnings(), std::vector<std::string>{"2 tensors of heads that guess further tokens are left out: mtp (2)"});
 }
 
+TEST_F(Multimodal, LayersThatGuessAreLeftOut) {
+  const std::uint32_t n = text_["num_hidden_layers"].get<std::uint32_t>() - 1;
+  const std::string last = "model.layers." + std::to_string(n);
+  text_["num_hidden_layers"] = n;
+  write_text(folder_.path("config.json"), text_.dump());
+  EXPECT_NE(std::strstr(convert_error(folder_.path()).sentence, (last + ".").c_str()), nullptr);
+  text_["num_nextn_predict_layers"] = 1;
+  write_text(folder_.path("config.json"), text_.dump());
+  EXPECT_EQ(convert(folder_.path(), {}).tables.header.n_layers, n);
+  EXPECT_EQ(warnings(),
+            std::vector<std::string>{"9 tensors of heads that guess further tokens are left out: " + last + " (9)"});
+}
+
 // What gemma-3-4b's config.json leaves to transformers.
 TEST(MultimodalGemma3, SizesHaveTheirDefaults) {
   const Folder folder;

@@ -9,6 +9,7 @@
 #include "converter/readers/chat_template.h"
 #include "converter/readers/gguf/gguf.h"
 #include "converter/readers/hugging_face/sentence_transformers.h"
+#include "converter/readers/hugging_face/text_part.h"
 #include "converter/recipes/settings.h"
 #include "converter/tokenizers/tokenizers.h"
 #include "converter/types/gguf_keys.h"
@@ -137,11 +138,13 @@ Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
     QSF_LET(divisors, linear_divisors(factor == 0 ? 1 : factor, rope_dims(config)));
     config.rope_divisors = std::move(divisors);
   } else if (type == "yarn") {
+    const double m = keys.number("rope.scaling.yarn_log_multiplier", 0);
+    const double stated = m > 0 ? yarn_attention(factor, 1) / yarn_attention(factor, m) : 0;
     const YarnScaling scaling{factor,
                               keys.number("rope.scaling.original_context_length", config.max_seq_len),
                               keys.number("rope.scaling.yarn_beta_fast", 32),
                               keys.number("rope.scaling.yarn_beta_slow", 1),
-                              0,
+                              stated,
                               keys.flag("rope.scaling.yarn_truncate", true)};
     const double attention = keys.number("rope.scaling.attn_factor", 1);
     QSF_TRY(keys.status());
@@ -236,8 +239,14 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   const std::uint32_t n_experts = count("expert_count", "n_experts", 0);
   AttentionRules rules;
   rules.window = count(kWindow, "window", 0);
+  config.n_guessing = counts.read("nextn_predict_layers", layers_form(), 0);
   if (!recipe.shared_kv.gguf.empty()) rules.n_shared = counts.read(recipe.shared_kv.gguf, layers_form(), 0);
   QSF_TRY(counts.status());
+  if (config.n_guessing >= config.n_layers) {
+    return make_error(ErrorCode::bad_input, "GGUF: {} of {} layers guess further tokens: none is left",
+                      config.n_guessing, config.n_layers);
+  }
+  config.n_layers -= config.n_guessing;  // which the file counts among its layers
   rules.local_theta = keys.number(kLocalRopeBase, recipe.local_theta);
   if (!recipe.sets("norm_epsilon")) {
     config.norm_epsilon = static_cast<float>(keys.number(kNormEpsilon));
@@ -437,6 +446,7 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
   QSF_TRY(read_vocab_size(gguf, *out.recipe, out.config));
   if (out.config.name.empty()) out.config.name = place.name;
   out.tensors = std::move(gguf.tensors);
+  leave_out_guessing(out);
   QSF_TRY(read_embedding(gguf, out));
   if (with_tokenizer) {
     Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(gguf);

@@ -8,6 +8,7 @@
 #include "converter/model/rope_scaling.h"
 #include "converter/model/sizes.h"
 #include "converter/recipes/settings.h"
+#include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 
 namespace qsf::convert {
@@ -24,6 +25,7 @@ struct Rope {
   double theta = 0;
   double partial = 1;  // the rotated part of a head
   RopeForm form;
+  double stretch = 1;  // factor of theta
   bool operator==(const Rope&) const = default;
 
   std::uint32_t dims(std::uint32_t head_dim) const {
@@ -61,14 +63,15 @@ Result<RopeForm> read_form(const Json& json, const std::string& type, double the
     QSF_LET(divisors, linear_divisors(factor, dims));
     form.divisors = std::move(divisors);
   } else if (type == "yarn") {
-    for (const char* key : {"mscale", "mscale_all_dim"}) {
-      if (fields.has(key)) return unsupported("YaRN with", key);
-    }
-    const YarnScaling scaling{fields.number("factor"),
+    const double factor = fields.number("factor");
+    const double m = fields.number("mscale", 0), m_all = fields.number("mscale_all_dim", 0);
+    const bool both = m > 0 && m_all > 0;
+    const double attention = both ? yarn_attention(factor, m) / yarn_attention(factor, m_all) : 0;
+    const YarnScaling scaling{factor,
                               original,
                               fields.number("beta_fast", 32),
                               fields.number("beta_slow", 1),
-                              fields.number("attention_factor", 0),
+                              fields.number("attention_factor", attention),
                               fields.flag("truncate", true)};
     QSF_TRY(fields.status());
     return yarn_form(scaling, theta, dims);
@@ -97,10 +100,15 @@ Result<Rope> read_rope(const Json& json, const Rope& usual, std::uint32_t head_d
   }
   Fields fields(json, kConfigFile);
   Rope rope{fields.number("rope_theta", usual.theta), fields.number("partial_rotary_factor", usual.partial), {}};
-  const std::string type = fields.text("rope_type", fields.text("type", "default"));
+  std::string type = fields.text("rope_type", fields.text("type", "default"));
+  const double alpha = fields.number("alpha", 0);
   if (!fields.status()) return fields.status().error();
   if (!(rope.partial > 0 && rope.partial <= 1)) {
     return make_error(ErrorCode::bad_input, "config.json: \"partial_rotary_factor\" is {}", rope.partial);
+  }
+  if (type == "dynamic" && alpha > 0) {  // stretched once, for any length of text
+    rope.stretch = exact::pow(alpha, head_dim / (head_dim - 2.0));
+    type = "default";
   }
   const double partial = rope.partial;
   if (type == "proportional") rope.partial = 1;  // its frequencies are those of whole heads
@@ -123,6 +131,7 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
   for (const char* key : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
     usual.partial = fields.number(key, usual.partial);
   }
+  if (fields.has("rotary_dim")) usual.partial = fields.number("rotary_dim") / config.head_dim;
   rules.local_theta = fields.number("rope_local_base_freq", fields.number("local_rope_theta", out.recipe->local_theta));
   QSF_TRY(fields.status());
   std::optional<Rope> rope;
@@ -147,7 +156,7 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
                       usual.theta, rope->theta);
   }
   if (rules.local_theta == rope->theta && rope->form == RopeForm{}) rules.local_theta = 0;
-  config.rope_theta = static_cast<float>(rope->theta);
+  config.rope_theta = static_cast<float>(rope->theta * rope->stretch);
   if (rope->partial != 1) config.rope_dims = rope->dims(config.head_dim);
   config.rope_scale = rope->form.scale;
   config.rope_divisors = std::move(rope->form.divisors);

@@ -75,6 +75,9 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   ModelConfig& config = out.config;
   std::vector<LayerException> by_layer;  // config.json lists no sizes
   QSF_TRY(read_sizes(recipe, out.naming, lookup, kConfigFile, config, by_layer));
+  Counts counts(lookup, kConfigFile);
+  config.n_guessing = counts.read("num_nextn_predict_layers", layers_form(), 0);
+  QSF_TRY(counts.status());
   config.norm_epsilon = static_cast<float>(fields.number("rms_norm_eps", 1e-6));
   if (fields.has("tie_word_embeddings")) config.tied = fields.flag("tie_word_embeddings", false);
   std::string activation = "silu";

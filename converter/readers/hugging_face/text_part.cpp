@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 20> kOtherParts{
     "patch_merger.",     "vision_encoder.",
 };
 /// Heads that predict several tokens ahead, in Qwen3-Next, Qwen3.5 and others.
-constexpr std::array<std::string_view, 2> kGuessingParts{"mtp.", "model.mtp."};
+constexpr std::array<std::string_view, 3> kGuessingParts{"mtp.", "model.mtp.", "model.mtp_"};
 
 /// Returns the prefix of `name` that is not the text's, up to its first point after "model."; empty if it is the
 /// text's.
@@ -89,10 +89,19 @@ void take_text_tensors(ModelSource& out) {
 }
 
 void leave_out_guessing(ModelSource& out) {
+  const std::string layers = name_of(*out.recipe, out.naming, Role::attn_q, out.config.n_layers);
+  const std::string first = std::to_string(out.config.n_layers);
+  const std::string_view before = std::string_view(layers).substr(0, layers.find(first));
   leave_out(out, "heads that guess further tokens", [&](std::string_view name) -> std::string_view {
+    for (std::uint32_t i = 0; i < out.config.n_guessing; ++i) {
+      const std::string layer = std::to_string(out.config.n_layers + i) + ".";
+      if (name.starts_with(before) && name.substr(before.size()).starts_with(layer)) {
+        return name.substr(0, before.size() + layer.size() - 1);
+      }
+    }
     for (const std::string_view part : kGuessingParts) {
       if (name.starts_with(part) && places_of_name(*out.recipe, out.naming, name).empty()) {
-        return part.substr(0, part.size() - 1);
+        return part.substr(0, part.find_last_not_of("._") + 1);
       }
     }
     return {};
