@@ -100,6 +100,24 @@ TEST(Encoders, TheSectionBehindTheLayersMayBeEmpty) {
   EXPECT_FALSE(file.weights.contains({2, Role::stream_bias}));
 }
 
+TEST(Encoders, RobertasPostProcessorAddsItsTokens) {
+  for (const char* type : {"BertProcessing", "RobertaProcessing"}) {
+    const Folder folder;
+    copy_folder(kSource + "/tests/data/roberta", folder.path());
+    const Bytes bytes = read_bytes(folder.path("tokenizer.json"));
+    const char* text = reinterpret_cast<const char*>(bytes.data());
+    Json tokenizer = Json::parse(text, text + bytes.size());
+    tokenizer["post_processor"] = {{"type", type}, {"sep", {"</s>", 2}}, {"cls", {"<s>", 7}}};
+    write_text(folder.path("tokenizer.json"), tokenizer.dump());
+    const Result<convert::ModelSource> model = convert::open_model(folder.path(), true);
+    ASSERT_TRUE(model) << model.error().sentence;
+    ASSERT_TRUE(model->tokenizer);
+    EXPECT_TRUE(model->tokenizer->add_bos && model->tokenizer->add_eos);
+    EXPECT_EQ(model->tokenizer->bos, 7u);
+    EXPECT_EQ(model->tokenizer->eos, 2u);
+  }
+}
+
 struct Module {
   const char* path;
   const char* type;
