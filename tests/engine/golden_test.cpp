@@ -99,23 +99,30 @@ std::string case_name(const ::testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
-                         ::testing::Values("bitnet", "cohere2", "ernie4_5", "exaone4", "falcon", "falcon-40b", "gemma2",
-                                           "gemma3", "gemma4", "gemma4-moe", "glm4", "gpt2", "gpt-neox", "gpt-oss",
-                                           "granite", "granite-hybrid", "granite-hybrid-moe", "granitemoe", "lfm2",
-                                           "lfm2-moe", "llama", "llama3-rope", "mistral", "mixtral", "olmo2", "olmoe",
-                                           "phi", "phi3", "phi4-mini", "qwen2", "qwen3", "qwen3-moe", "qwen3-next",
-                                           "qwen3.5", "qwen3.5-moe", "smollm3", "stablelm", "starcoder2", "yarn"),
+                         ::testing::Values("arcee", "bitnet", "bloom", "cohere", "cohere2", "dots1", "ernie4_5",
+                                           "ernie4_5-moe", "exaone-moe", "exaone4", "falcon", "falcon-40b", "gemma",
+                                           "gemma2", "gemma3", "gemma4", "gemma4-moe", "glm4", "glm4-moe", "gpt-neox",
+                                           "gpt-oss", "gpt2", "gptj", "granite", "granite-hybrid", "granite-hybrid-moe",
+                                           "granitemoe", "granitemoeshared", "helium", "hunyuan", "hunyuan-moe", "lfm2",
+                                           "lfm2-moe", "llama", "llama3-rope", "mamba2", "minimax-m2", "ministral3",
+                                           "mistral", "mixtral", "mpt", "nemotron", "olmo2", "olmo3", "olmoe", "phi",
+                                           "phi3", "phi4-mini", "phimoe", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe",
+                                           "qwen3-next", "qwen3.5", "qwen3.5-moe", "seed-oss", "smollm3", "solar-open",
+                                           "stablelm", "starcoder2", "yarn"),
                          case_name);
-INSTANTIATE_TEST_SUITE_P(Gguf, Fixture,
-                         ::testing::Values("cohere2.gguf", "ernie4_5.gguf", "exaone4.gguf", "falcon-40b.gguf",
-                                           "gemma4-moe.gguf", "gemma4.gguf", "glm4.gguf", "gpt-neox.gguf",
-                                           "gpt-oss.gguf", "gpt2.gguf", "granite-hybrid-moe.gguf",
-                                           "granite-hybrid.gguf", "granite.gguf", "granitemoe.gguf", "lfm2-moe.gguf",
-                                           "lfm2.gguf", "llama.gguf", "llama3-rope.gguf", "mixtral.gguf", "olmo2.gguf",
-                                           "olmoe.gguf", "phi.gguf", "phi3.gguf", "qwen2.gguf", "qwen3-moe.gguf",
-                                           "qwen3-next.gguf", "qwen3.5-moe.gguf", "qwen3.5.gguf", "qwen3.gguf",
-                                           "smollm3.gguf", "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Gguf, Fixture,
+    ::testing::Values("arcee.gguf", "bloom.gguf", "cohere.gguf", "cohere2.gguf", "dots1.gguf", "ernie4_5-moe.gguf",
+                      "ernie4_5.gguf", "exaone-moe.gguf", "exaone4.gguf", "falcon-40b.gguf", "gemma.gguf",
+                      "gemma4-moe.gguf", "gemma4.gguf", "glm4-moe.gguf", "glm4.gguf", "gpt-neox.gguf", "gpt-oss.gguf",
+                      "gpt2.gguf", "granite-hybrid-moe.gguf", "granite-hybrid.gguf", "granite.gguf", "granitemoe.gguf",
+                      "granitemoeshared.gguf", "hunyuan-moe.gguf", "hunyuan.gguf", "lfm2-moe.gguf", "lfm2.gguf",
+                      "llama.gguf", "llama3-rope.gguf", "mamba2.gguf", "minimax-m2.gguf", "ministral3.gguf",
+                      "mixtral.gguf", "nemotron.gguf", "olmo2.gguf", "olmo3.gguf", "olmoe.gguf", "phi.gguf",
+                      "phi3.gguf", "phimoe.gguf", "qwen2-moe.gguf", "qwen2.gguf", "qwen3-moe.gguf", "qwen3-next.gguf",
+                      "qwen3.5-moe.gguf", "qwen3.5.gguf", "qwen3.gguf", "seed-oss.gguf", "smollm3.gguf",
+                      "solar-open.gguf", "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
+    case_name);
 
 /// Gemma's GGUF says neither the scale of attention nor which layers have a window: what llama.cpp takes for granted is
 /// put into the directory's configuration instead.

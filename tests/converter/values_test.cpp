@@ -1,0 +1,94 @@
+// Values of recipes that are made of several of the configuration's, and settings of RoPE in config.json.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "converter/readers/inputs.h"
+#include "converter/recipes/recipe_json.h"
+#include "converter/recipes/settings.h"
+#include "converter/support.h"
+#include "qsf/base/try.h"
+
+namespace qsf::test {
+namespace {
+
+using convert::Naming;
+using nlohmann::json;
+
+/// Returns the value that a recipe's key has in a configuration.
+Result<double> value_of(const char* key, const json& value, Naming naming, const json& config) {
+  QSF_LET(recipe, convert::read_recipe(json{{"name", "toy"}, {"layer", {{key, value}}}}, "toy.json"));
+  QSF_LET(rules, convert::resolve(recipe, naming, convert::lookup_in(config), "config"));
+  return *rules.every.front().value.number;
+}
+
+double known(const char* key, const json& value, Naming naming, const json& config) {
+  const Result<double> found = value_of(key, value, naming, config);
+  EXPECT_TRUE(found) << found.error().sentence;
+  return found ? *found : -1;
+}
+
+TEST(RecipeValues, OneNumberTimesAnother) {
+  const json width{{"config", "width"}, {"times", "n"}, {"gguf", "inner"}, {"gguf_times", "count"}};
+  EXPECT_EQ(known("shared_dim", width, Naming::hugging_face, {{"width", 40}, {"n", 3}}), 120);
+  EXPECT_EQ(known("shared_dim", width, Naming::hugging_face, {{"width", 40}}), 40);
+  EXPECT_EQ(known("shared_dim", width, Naming::hugging_face, {{"width", 40}, {"n", 0}}), 0);
+  EXPECT_EQ(known("shared_dim", width, Naming::gguf, {{"inner", 24}, {"count", 2}, {"n", 9}}), 48);
+  EXPECT_FALSE(value_of("shared_dim", width, Naming::hugging_face, {{"width", 1048576}, {"n", 2}}));
+  EXPECT_FALSE(value_of("shared_dim", width, Naming::hugging_face, {{"width", 40}, {"n", "two"}}));
+}
+
+TEST(RecipeValues, AKeyInAnObject) {
+  const json growth{{"config", "rope.growth"}, {"default", 0}};
+  EXPECT_EQ(known("query_growth", growth, Naming::hugging_face, {{"rope", {{"growth", 0.5}}}}), 0.5);
+  EXPECT_EQ(known("query_growth", growth, Naming::hugging_face, {{"rope.growth", 0.25}}), 0.25);
+  EXPECT_EQ(known("query_growth", growth, Naming::hugging_face, {{"rope", 7}}), 0);
+  EXPECT_EQ(known("query_growth", growth, Naming::hugging_face, {{"growth", 0.5}}), 0);
+}
+
+TEST(RecipeValues, AListOfTheSameNumberIsThatNumber) {
+  const json used{{"config", "used"}};
+  EXPECT_EQ(known("experts_used", used, Naming::hugging_face, {{"used", {8, 8, 8}}}), 8);
+  EXPECT_FALSE(value_of("experts_used", used, Naming::hugging_face, {{"used", {8, 6, 8}}}));
+  EXPECT_FALSE(value_of("experts_used", used, Naming::hugging_face, {{"used", json::array()}}));
+}
+
+TEST(RecipeValues, PositionsThatNoTextHasAreLeftOut) {
+  const std::string folder = kSource + "/tests/data/roberta";
+  const Written file = convert(folder, {FormatId::f32, Compression::none, 0});
+  EXPECT_EQ(file.tables.header.max_seq_len, 510u);
+  const Weights source = hugging_face_weights(folder).at("embeddings.position_embeddings.weight");
+  const Weights& made = file.weights.at({0, Role::pos_embd});
+  ASSERT_EQ(made.values.size(), std::size_t{510} * source.cols);
+  EXPECT_TRUE(std::equal(made.values.begin(), made.values.end(), source.values.begin() + 2 * source.cols));
+}
+
+/// The kind of the first layer of a fixture with other RoPE parameters.
+LayerKind kind_with(const std::string& fixture, const json& changes) {
+  const Folder folder;
+  copy_folder(kSource + "/tests/data/" + fixture, folder.path());
+  json config = read_config(folder.path());
+  config.merge_patch(changes);
+  write_text(folder.path("config.json"), config.dump());
+  return convert(folder.path(), {}).layers().kinds.front();
+}
+
+TEST(RopeParameters, HunyuansAlphaStretchesTheBase) {
+  const json alpha{{"rope_parameters", {{"rope_type", "dynamic"}, {"alpha", 1000.0}}}};
+  EXPECT_NEAR(kind_with("hunyuan", alpha).rope_theta, 1e4 * std::pow(1000.0, 16.0 / 14.0), 100);
+}
+
+TEST(RopeParameters, ANumberOfRotatedValuesIsAPartOfAHead) {
+  EXPECT_EQ(kind_with("minimax-m2", {{"rotary_dim", 8}}).rope_dims, 8u);
+  EXPECT_EQ(kind_with("minimax-m2", json::object()).rope_dims, 16u);
+}
+
+TEST(RopeParameters, YarnWithTwoScalesHasTheirQuotient) {
+  const json other{{"rope_parameters", {{"mscale", 1.0}, {"mscale_all_dim", 0.5}}}};
+  const double log = 0.1 * std::log(16.0);
+  EXPECT_NEAR(kind_with("ministral3", other).rope_scale, (log + 1) / (0.5 * log + 1), 1e-6);
+  EXPECT_EQ(kind_with("ministral3", json::object()).rope_scale, 1.0f);
+}
+
+}  // namespace
+}  // namespace qsf::test
