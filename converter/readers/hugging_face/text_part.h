@@ -14,8 +14,8 @@ Json text_part(const Json& config);
 /// Leaves out those of images and sound, with a warning that counts them by kind.
 void take_text_tensors(ModelSource& out);
 
-/// Leaves out the tensors of heads and layers that predict several tokens ahead, with a warning, except tensors that the
-/// recipe names.
+/// Leaves out the tensors of heads and layers that predict several tokens ahead, with a warning, except tensors that
+/// the recipe names.
 void leave_out_guessing(ModelSource& out);
 
 }  // namespace qsf::convert

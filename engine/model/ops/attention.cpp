@@ -13,8 +13,8 @@ namespace {
 
 /// Returns the factor of the queries of a position.
 float growth_of(const LayerKind& kind, std::uint32_t position) {
-  const double spans = position / kind.query_span;
-  return static_cast<float>(1 + double{kind.query_growth} * exact::log(1 + spans));
+  const std::uint32_t spans = position / kind.query_span;
+  return static_cast<float>(1 + double{kind.query_growth} * exact::log(1.0 + spans));
 }
 
 /// Normalizes every head, [head_dim], if the op has a weight, and applies RoPE, in place. Queries may then grow with

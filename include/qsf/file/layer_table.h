@@ -26,8 +26,8 @@ enum class Mixer : std::uint8_t {
 /// sum of both, each with its own norms.
 enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3, gated_and_mixture = 4 };
 /// The weight of a selected expert: from the softmax over all logits, from the softmax over the selected logits, the
-/// sigmoid of its logit, or from the softmax over the logits near the largest one (router_jitter). In the last case each
-/// expert is selected among those that the ones before it left.
+/// sigmoid of its logit, or from the softmax over the logits near the largest one (router_jitter). In the last case
+/// each expert is selected among those that the ones before it left.
 enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2, softmax_near = 3 };
 /// The position of the norms: on the inputs of mixer and network, on their outputs, or both; or on the stream after the
 /// outputs are added to it (Vaswani et al. 2017).
