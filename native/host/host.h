@@ -82,7 +82,7 @@ class Host {
   double open_seconds() const { return open_seconds_; }
   /// Returns the model if it is no .qsf file; null if it is one.
   MadeModel* made() const { return found_.made.get(); }
-  /// Returns sentences on the choices made, on the model, and on types that change.
+  /// Returns sentences on the choices, on the model, and on types that change.
   const std::vector<std::string>& notes() const { return found_.notes; }
 
   /// Gives the session the hash of the whole model, which saved sequences name. Reads a made model whose checksums are

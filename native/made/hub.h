@@ -16,7 +16,7 @@ struct HubModel {
   std::string url;                 // of the file, or of the folder, which ends with a slash
   std::vector<std::string> names;  // of the folder's files
   std::string token;               // for the URL
-  std::string note;                // the choice of a file, for people; empty if the address names a file
+  std::string note;                // the choice, for people; empty if the address names a file
 };
 
 /// Finds a model by an address such as "hf:owner/name", "hf:owner/name/model.gguf" or "hf:owner/name@revision". An

@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kMagic = "QSF1";
 constexpr std::string_view kRevision = "made 1";  // another one for each change of the fronts that the code makes
 
-/// Whether the converter makes a file of these models.
+/// Whether the converter makes a file of the model.
 bool is_made(const convert::ModelPlace& place) {
   const std::span<const std::byte> head = place.head;
   if (head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0) return false;
@@ -112,7 +112,7 @@ Result<std::shared_ptr<MadeModel>> MadeModel::open_at(const std::string& url, co
   return model->file_ ? model : std::shared_ptr<MadeModel>();
 }
 
-/// Leaves file_ null for a URL of a .qsf file.
+/// Leaves file_ null for a URL that needs no conversion.
 Status MadeModel::make(const std::string& where, const SourceOptions& options) {
   QSF_LET(how, options_of(options));
   where_ = where;
@@ -135,7 +135,7 @@ Status MadeModel::make(const std::string& where, const SourceOptions& options) {
   return {};
 }
 
-/// Opens the model's files anew. Returns a model without a recipe for a URL of a .qsf file.
+/// Opens the model's files anew. Returns a model without a recipe for a URL that needs no conversion.
 Result<convert::ModelSource> MadeModel::open_files(bool with_tokenizer) {
   const auto wrap = [this](convert::Input input) { return with_staged(std::move(input), staged_); };
   if (!is_url(where_)) {
@@ -210,7 +210,7 @@ void MadeModel::take(Front front) {
 }
 
 MadeModel::~MadeModel() {
-  (void)with_memory([this] { keep_checksums(); });  // a failure costs time only
+  (void)with_memory([this] { keep_checksums(); });  // a checksum that is not kept costs time only
 }
 
 void MadeModel::keep_checksums() {

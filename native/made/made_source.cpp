@@ -124,10 +124,9 @@ std::size_t Made::under_way() const {
 }
 
 std::uint64_t Made::memory() const {
-  constexpr std::uint64_t kThreads = 4;  // that make segments at a time
-  constexpr std::uint64_t kCopies = 3;   // of staged bytes, while they are converted
-  constexpr std::uint64_t kWhole =
-      10u << 20;  // of rows that may come from anywhere: a window, and the bytes that it is made from
+  constexpr std::uint64_t kThreads = 4;        // that make segments at a time
+  constexpr std::uint64_t kCopies = 3;         // of staged bytes, while they are converted
+  constexpr std::uint64_t kWhole = 10u << 20;  // of rows that may come from anywhere: a window, and its inputs
   const std::uint64_t staged = file_.least_staged() == 0 ? 0 : std::max(stage_, file_.least_staged());
   return model_->memory() + kStages * (1 + kCopies) * staged + kThreads * plan_.room_bytes() +
          (file_.reads_anywhere() ? kWhole : 0) + sizeof(Made);

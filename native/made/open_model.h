@@ -17,7 +17,7 @@ struct FoundModel {
   std::vector<std::string> names;   // of the files of a folder at a URL, if they are known
   std::string token;                // SourceOptions::token for it
   std::shared_ptr<MadeModel> made;  // null for a .qsf file
-  std::vector<std::string> notes;   // sentences on the choices made, on the model, and on types that change
+  std::vector<std::string> notes;   // sentences on the choices, on the model, and on types that change
 };
 
 /// Finds the place of the model that `where` names: a path, an http(s) URL, or hf:OWNER/NAME[/FILE][@REVISION]. Opens

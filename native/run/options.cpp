@@ -267,8 +267,8 @@ class Table {
                 "TYPE"),
            format_names());
     text("--cache", o_.cache,
-         "A folder that keeps what was made of such models' tokenizers and settings; else " + std::string(kUsualCache) +
-             "; " + std::string(kNoCache) + ": none",
+         "A folder of such models' tokenizers and settings that were made; else " + std::string(kUsualCache) + "; " +
+             std::string(kNoCache) + ": none",
          "DIR");
   }
 
