@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { copyTestHeaders, neededByEmscripten, setUpEmscripten } from './lib/emscripten.mjs';
+import { copyHeaders, neededByEmscripten, setUpEmscripten } from './lib/emscripten.mjs';
 import { checkVersions, install, toBench, toBuild, toTest } from './lib/packages.mjs';
 import { Stop, elapsed, isMain, main, root, run } from './lib/process.mjs';
 
@@ -43,7 +43,7 @@ export async function setUp(options = {}) {
   const start = performance.now();
   await setUpMachine(options);
   await Promise.all([setUpEmscripten(), installNodePackages()]);
-  if (options.tests) copyTestHeaders();
+  copyHeaders();
   console.log(`set-up: everything is there (${elapsed(start)})`);
 }
 

@@ -180,4 +180,27 @@ struct Js<List> {
   }
 };
 
+// Fields of structures that cross by value.
+template <auto member, class T>
+auto get(const T& from) -> Js<std::remove_cvref_t<decltype(from.*member)>>::type {
+  return Js<std::remove_cvref_t<decltype(from.*member)>>::to(from.*member);
+}
+
+/// Does nothing for a type that only crosses to JavaScript.
+template <auto member, class T>
+void set(T& into, typename Js<std::remove_cvref_t<decltype(into.*member)>>::type value) {
+  using Field = Js<std::remove_cvref_t<decltype(into.*member)>>;
+  if constexpr (requires { Field::from(value); }) into.*member = Field::from(value);
+}
+
+template <auto member, class T>
+void field(emscripten::value_object<T>& object, const char* name) {
+  using Field = std::remove_cvref_t<decltype(std::declval<T>().*member)>;
+  if constexpr (std::is_same_v<typename Js<Field>::type, Field>) {
+    object.field(name, member);
+  } else {
+    object.field(name, &get<member, T>, &set<member, T>);
+  }
+}
+
 }  // namespace qsf::wasm

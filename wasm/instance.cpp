@@ -17,7 +17,7 @@ constexpr std::size_t kCallsRoom = 16 * 1024;
 
 }  // namespace
 
-Status Instance::open(std::uint64_t budget, std::uint64_t file_size, std::optional<KvType> kv,
+Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
                       const OpenOptions& given) {
   if (arena_ == nullptr) {
     const auto size = static_cast<std::size_t>(budget > kHostReserve ? budget - kHostReserve : 0);
@@ -30,6 +30,7 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, std::option
   }
   OpenOptions options = given;
   options.kv = kv;
+  options.vouched = vouched;
   options.workers = threads_.workers();
   QSF_LET(opened, open_session({arena_.get(), arena_size_}, file_size, options));
   session_ = opened;

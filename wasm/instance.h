@@ -72,7 +72,8 @@ class Instance {
   /// open() must have succeeded.
   Session& session() { return *session_; }
 
-  Status open(std::uint64_t budget, std::uint64_t file_size, std::optional<KvType> kv, const OpenOptions& options);
+  Status open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
+              const OpenOptions& options);
   void close() { threads_.end(); }
   Step step();
   std::optional<ReadRequest> next_request();

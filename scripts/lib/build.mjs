@@ -14,14 +14,18 @@ export const variants = ['simd', 'relaxedpairs', 'relaxed'];
 /** Returns a variant's modules: one, and its twin for memory that threads share. */
 const modules = (variant) => [`qsf-${variant}`, `qsf-${variant}-threads`];
 
+/** The module that makes .qsf files of other models. A page loads it for them only. */
+export const maker = 'qsf-maker';
+
 /**
- * The starter of a module, which is the same for all variants except for a name. The sources contain the first
+ * The starters of the modules. An engine's is the same for all variants except for a name. The sources contain the first
  * variant's.
  */
-const starters = modules(variants[0]).map((name) => `${name}.js`);
+const starters = [...modules(variants[0]), maker].map((name) => `${name}.js`);
 
-/** Every WebAssembly module. */
-export const wasmFiles = variants.flatMap(modules).map((name) => `${name}.wasm`);
+/** The targets of all WebAssembly modules, and their files. */
+const targets = [...variants.flatMap(modules), maker];
+export const wasmFiles = targets.map((name) => `${name}.wasm`);
 
 /** The folder of the package's sources, which also receives the WebAssembly modules. */
 export const packageSources = join(root, 'web', 'src');
@@ -110,7 +114,7 @@ export async function buildWasm({ tests = false } = {}) {
 
 /** Builds the modules only. Their tests stay included or excluded as they are. */
 export async function buildModules() {
-  await buildPreset('wasm', { ...configured(buildFolder('wasm')), targets: variants.flatMap(modules) });
+  await buildPreset('wasm', { ...configured(buildFolder('wasm')), targets });
   copyModules();
 }
 
@@ -138,9 +142,9 @@ function checkStarters(folder) {
  */
 export async function buildFirstWasm() {
   if (wasmFiles.some((name) => existsSync(join(packageSources, name)))) return false;
-  await buildPreset('wasm', { targets: ['qsf-simd', 'qsf-simd-threads'] });
+  await buildPreset('wasm', { targets: [...modules('simd'), maker] });
   const made = join(buildFolder('wasm'), 'bin');
-  for (const name of starters) copyIfNewer(join(made, name), join(packageSources, name));
+  for (const name of [...starters, `${maker}.wasm`]) copyIfNewer(join(made, name), join(packageSources, name));
   for (const name of modules('simd').map((module) => `${module}.wasm`)) {
     for (const stand of [...variants.slice(1).map((variant) => name.replace('simd', variant)), name])
       copyIfNewer(join(made, name), join(packageSources, stand));

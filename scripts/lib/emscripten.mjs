@@ -107,8 +107,8 @@ export function dependencies() {
   return Object.fromEntries(Object.entries(folders).filter(([, path]) => existsSync(path)));
 }
 
-/** Copies headers that tests and hosts include, and that the root and the cross compilers do not have. */
-export function copyTestHeaders() {
+/** Copies headers that the converter, tests and hosts include, and that the root and the cross compilers do not have. */
+export function copyHeaders() {
   for (const name of ['nlohmann', 'CLI']) {
     const from = ['/usr/include', '/usr/local/include'].map((path) => join(path, name)).find(existsSync);
     const to = join(headersFolder, name);

@@ -67,7 +67,7 @@ describe.each(['bert', 'modernbert', 'gemma-embedding', 'qwen3-embedding'])('%s'
     };
     engine.open({
       ...planned,
-      ...{ fileSize: file.length, kv: undefined, streamAll: true, recheck: false, allLogits: false },
+      ...{ fileSize: file.length, vouched: false, kv: undefined, streamAll: true, recheck: false, allLogits: false },
     });
     expect(advance(engine, file)).toBe('ready');
     for (const pooling of poolings) {

@@ -73,7 +73,7 @@ export class Fed {
 
   /** Opens the file with a budget; gives what failed. */
   open(budget: number, options: Partial<OpenOptions> = {}, kv?: KvType): Failure | undefined {
-    const failure = this.session.open(budget, this.#file.length, kv, checkOptions(openOptions, options));
+    const failure = this.session.open(budget, this.#file.length, false, kv, checkOptions(openOptions, options));
     if (failure) return failure;
     for (let step = this.step(); step !== 'ready'; step = this.step());
     return undefined;

@@ -7,7 +7,6 @@ import type {
   End,
   Failure as Failed,
   GrammarKind,
-  KvType,
   OpenOptions,
   Pooling,
   PromptOptions,
@@ -25,6 +24,7 @@ import type {
 } from '../../web/src/boundary.gen.js';
 import type { ChatRequest, SamplingLists } from '../../web/src/contract.js';
 import { Engine } from '../../web/src/wasm/engine.js';
+import type { OfFile } from '../../web/src/wasm/engine.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
@@ -76,7 +76,7 @@ export class FakeSession implements Session {
   /** Calls by name, in order. */
   readonly calls: string[] = [];
   /** Of each open(). */
-  readonly opened: (OpenOptions & { fileSize: number; kv: KvType | undefined })[] = [];
+  readonly opened: (OpenOptions & OfFile)[] = [];
   /** Of the last start(). */
   options: (SamplerOptions & PromptOptions) | undefined;
   text = '';
@@ -119,9 +119,9 @@ export class FakeSession implements Session {
     return this.#missing.size;
   }
 
-  open(_budget: number, size: number, kv: KvType | undefined, options: OpenOptions): Failed | undefined {
+  open(...[, size, vouched, kv, options]: Parameters<Session['open']>): Failed | undefined {
     this.calls.push(`open ${String(size)}`);
-    this.opened.push({ ...options, fileSize: size, kv });
+    this.opened.push({ ...options, fileSize: size, vouched, kv });
     if (this.refuse.open) return failed(this.refuse.open);
     this.#phase = 'opening';
     this.#failure = undefined;

@@ -23,7 +23,8 @@ beforeEach(() => {
 
 const open = () =>
   runner.engine.open({
-    ...{ fileSize: source.size, kv: undefined, maxSeqLen: 0, guesses: 0, logprobs: false, sequences: 1 },
+    ...{ fileSize: source.size, vouched: false, kv: undefined, maxSeqLen: 0 },
+    ...{ guesses: 0, logprobs: false, sequences: 1 },
     ...{
       chunk: 0,
       ringSlots: 0,

@@ -195,8 +195,14 @@ export interface Failure {
 
 /** Calls of a session, in WebAssembly. */
 export interface Session {
-  /** Begins a session with a file of that size and forgets an earlier session. The arena stays the same block. Without kv, the plan selects the type. */
-  open(budget: number, size: number, kv: KvType | undefined, options: OpenOptions): Failure | undefined;
+  /** Begins a session with a file of that size and forgets an earlier session. The arena stays the same block. If the host makes the file's bytes itself, it is vouched, and checksums of segments are not compared. Without kv, the plan selects the type. */
+  open(
+    budget: number,
+    size: number,
+    vouched: boolean,
+    kv: KvType | undefined,
+    options: OpenOptions,
+  ): Failure | undefined;
   /** Ends the threads, because a browser waits for them before it ends their workers. */
   close(): void;
   /** Steps for about a millisecond, or until a request or a result for the host. */

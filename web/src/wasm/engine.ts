@@ -51,6 +51,13 @@ export interface EngineOptions {
   wasm: WasmSource;
 }
 
+/** The arguments of an opening that callers do not choose as they are. */
+export interface OfFile {
+  fileSize: number;
+  vouched: boolean;
+  kv: KvType | undefined;
+}
+
 /** The calls that cannot fail. */
 export type SureCalls = { [K in keyof Session as Failure extends ReturnType<Session[K]> ? never : K]: Session[K] };
 
@@ -104,9 +111,12 @@ export class Engine {
     return this.#memory.buffer.byteLength;
   }
 
-  /** Begins a session and forgets an earlier one. No read of the earlier one may be under way. */
-  open({ fileSize, kv, ...options }: OpenOptions & { fileSize: number; kv: KvType | undefined }): void {
-    check(this.#session.open(this.memoryBytes, fileSize, kv, options));
+  /**
+   * Begins a session and forgets an earlier one. No read of the earlier one may be under way. Checksums of segments are
+   * not compared if the source vouches for them.
+   */
+  open({ fileSize, vouched, kv, ...options }: OpenOptions & OfFile): void {
+    check(this.#session.open(this.memoryBytes, fileSize, vouched, kv, options));
   }
 
   /** Returns the error of a step() that returned 'error'. */

@@ -306,7 +306,7 @@ export class Model {
     if (!this.#isPlanned) this.#progress.begin('open');
     this.#watched = watched;
     if (this.#source.size < HEADER) throw await this.#tooShort();
-    this.engine.open({ ...open, watched, fileSize: this.#source.size, kv });
+    this.engine.open({ ...open, watched, fileSize: this.#source.size, vouched: false, kv });
     await this.#runner.run();
     this.#source.accepted();
     this.#modelHash = this.engine.session.modelHash();
