@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { wasmFiles } from '../../scripts/lib/build.mjs';
+import { maker, wasmFiles } from '../../scripts/lib/build.mjs';
 import { adapters, manifestOf, repositoryOf } from '../../scripts/lib/manifest.mjs';
 import { buildPackage, dist } from '../../scripts/lib/package.mjs';
 import { root } from '../../scripts/lib/process.mjs';
@@ -131,6 +131,11 @@ describe('the packed package', () => {
   it.each(adapters)('has an entry %s that is small, because it has nothing of the main entry', (name) => {
     expect(gzipSync(readFileSync(join(folder, 'package', `${name}.js`)), { level: 9 }).length).toBeLessThan(6_000);
     expect(read('index.js')).not.toContain(`${name}.js`);
+  });
+
+  it('makes files of other models in a small module', () => {
+    const bytes = readFileSync(join(folder, 'package', `${maker}.wasm`));
+    expect(gzipSync(bytes, { level: 9 }).length).toBeLessThanOrEqual(250_000);
   });
 
   it('has no dead links in its README', () => {

@@ -11,9 +11,8 @@ import { checkOptions } from '../../web/src/page/options.js';
 import { chatRequest, generateRequest, renderRequest } from '../../web/src/page/requests.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
 import type { ChatMessage, ChatOptions, GenerationResult, ResponseFormat } from '../../web/src/types.js';
-import type { ModuleStarter } from '../../web/src/wasm/engine.js';
 import { Model } from '../../web/src/worker/model.js';
-import { convert, folder, moduleCreator, program } from './module.js';
+import { convert, folder, moduleCreator, program, starters } from './module.js';
 
 const MiB = 1024 * 1024;
 const TEMPLATE =
@@ -54,8 +53,7 @@ let model: Model;
 
 beforeAll(async () => {
   path = chatModel();
-  const { create, wasmBinary } = await moduleCreator();
-  const start: ModuleStarter = (_source, _variant, threads, wasmMemory) => create({ wasmMemory, threads, wasmBinary });
+  const start = starters(await moduleCreator());
   const open = checkOptions(openOptions, { textBytes: 12 * MiB });
   model = await Model.create(
     {

@@ -18,7 +18,9 @@ import type {
 } from '../../web/src/boundary.gen.js';
 import type { SamplingLists } from '../../web/src/contract.js';
 import type { EngineModule } from '../../web/src/wasm/engine.js';
+import type { CreateMaker, MakerStarter } from '../../web/src/wasm/maker.js';
 import type { CreateModule } from '../../web/src/wasm/wasm.js';
+import type { Starters } from '../../web/src/worker/model.js';
 
 const root = join(import.meta.dirname, '..', '..');
 const PAGE = 65_536;
@@ -40,16 +42,34 @@ export function convert(from: string, name: string): string {
 /** The built-in model's bytes. */
 export const stories = (): Uint8Array => readFileSync(convert('models/stories', 'stories-8bit.qsf'));
 
-/** Returns the function that starts the module, and its bytes; Node 20 has no relaxed SIMD by itself. */
-export async function moduleCreator(): Promise<{ create: CreateModule; wasmBinary: Uint8Array }> {
-  // The module is made for workers, which have an address.
+/** A function that starts a module, and the module's bytes. */
+interface Creator<Create> {
+  create: Create;
+  wasmBinary: Uint8Array;
+}
+
+async function creator<Create>(module: string): Promise<Creator<Create>> {
+  // The modules are made for workers, which have an address.
   Object.assign(globalThis, { self: { location: { href: 'https://page.test/' } } });
-  const name = join(root, 'build-wasm', 'bin', 'qsf-simd');
+  const name = join(root, 'build-wasm', 'bin', module);
   const { default: create } = (await import(/* @vite-ignore */ pathToFileURL(`${name}.js`).href)) as {
-    default: CreateModule;
+    default: Create;
   };
   return { create, wasmBinary: readFileSync(`${name}.wasm`) };
 }
+
+/** Node 20 has no relaxed SIMD by itself. */
+export const moduleCreator = () => creator<CreateModule>('qsf-simd');
+export const makerCreator = () => creator<CreateMaker>('qsf-maker');
+
+/** Returns the starters of a worker whose models are .qsf files, or are made by `maker`. */
+export const starters = (
+  { create, wasmBinary }: Creator<CreateModule>,
+  maker: MakerStarter = () => Promise.reject(new Error('there is no maker')),
+): Starters => ({
+  engine: (_source, _variant, threads, wasmMemory) => create({ wasmMemory, threads, wasmBinary }),
+  maker,
+});
 
 /** Returns the module with so much memory. */
 export async function startModule(bytes: number): Promise<{ module: EngineModule; memory: WebAssembly.Memory }> {

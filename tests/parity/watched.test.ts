@@ -6,24 +6,23 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 
 import { openOptions, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { LoadRequest } from '../../web/src/contract.js';
-import type { ModuleStarter } from '../../web/src/wasm/engine.js';
 import { Model } from '../../web/src/worker/model.js';
+import type { Starters } from '../../web/src/worker/model.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import type { GenerationResult } from '../../web/src/types.js';
 import { installFakeOpfs } from '../web/fake-opfs.js';
 import { FakeServer } from '../web/fake-server.js';
-import { convert, moduleCreator } from './module.js';
+import { convert, moduleCreator, starters } from './module.js';
 
 const MiB = 1024 * 1024;
 const PASSWORD = 'my password is fox';
 
 let file: Uint8Array<ArrayBuffer>;
-let start: ModuleStarter;
+let start: Starters;
 
 beforeAll(async () => {
   file = Uint8Array.from(readFileSync(convert('models/stories', 'watched.qsf')));
-  const { create, wasmBinary } = await moduleCreator();
-  start = (_source, _variant, threads, wasmMemory) => create({ wasmMemory, threads, wasmBinary });
+  start = starters(await moduleCreator());
 });
 
 let server: FakeServer;

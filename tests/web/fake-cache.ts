@@ -55,8 +55,8 @@ export class FakeCache implements ModelCache {
   }
 }
 
-export function piecesOf(bytes: Uint8Array): Piece[] {
-  const pieces: Piece[] = [];
+export function piecesOf(bytes: Uint8Array): (Piece & { crc: number })[] {
+  const pieces: (Piece & { crc: number })[] = [];
   for (let offset = TABLES; offset < bytes.length; offset += PIECE) {
     const piece = bytes.subarray(offset, offset + PIECE);
     pieces.push({ offset, size: piece.length, crc: crc32(piece) });

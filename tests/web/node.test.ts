@@ -21,6 +21,7 @@ describe('what is opened', () => {
     expect(absolute(new URL('https://models.test/m.qsf'))).toBe('https://models.test/m.qsf');
     expect(absolute('file:///models/m.qsf')).toBe('file:///models/m.qsf');
     expect(absolute('models/my model.qsf')).toBe(pathToFileURL(join(process.cwd(), 'models/my model.qsf')).href);
+    expect(absolute('models/dir/')).toBe(pathToFileURL(join(process.cwd(), 'models/dir/')).href);
     expect(() => absolute('ftp://models.test/m.qsf')).toThrow(/neither an http\(s\) nor a file: address, nor a path/);
     expect(() => absolute('http://[')).toThrow('"http://[" is not an address.');
   });

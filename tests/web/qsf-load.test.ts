@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { QSF } from '../../web/src/page/qsf.js';
+import type { NamedFile } from '../../web/src/contract.js';
 import type { LoadOptions, ModelSource, Progress } from '../../web/src/types.js';
 import { pause, stays, until } from './fake-engine.js';
 import { FakeWorker, failure, installFakeWorker, removeFakeWorker } from './fake-worker.js';
@@ -205,32 +206,51 @@ describe('load()', () => {
     await expect(QSF.load(source as unknown as string)).rejects.toMatchObject({
       code: 'bad_argument',
       message: expect.stringContaining(
-        'it must be an address, a File or Blob, a FileSystemFileHandle or an Array',
+        'it must be an address, a File or Blob, a list of files, a FileSystemHandle or an Array',
       ) as string,
     });
     expect(FakeWorker.made).toEqual([]);
   });
 
-  /** A value that says of itself what it is, as a browser's do. */
-  const told = (kind: string) => ({ [Symbol.toStringTag]: kind });
-
   it.each<[unknown, string]>([
-    ['hf:owner/repo/model-8bit.qsf', 'write https://huggingface.co/owner/repo/resolve/main/model-8bit.qsf.'],
-    ['hf://owner/repo/a/b.qsf', 'write https://huggingface.co/owner/repo/resolve/main/a/b.qsf.'],
-    ['hf:owner/repo', 'write https://huggingface.co/OWNER/REPOSITORY/resolve/main/FILE.qsf.'],
-    [
-      told('FileList'),
-      'The model is a FileList; it must be .* ArrayBuffer: give one of its files, such as files\\[0\\]',
-    ],
+    ['hf:owner', '"hf:owner" names no model of the Hub; write hf:OWNER/NAME, .* @REVISION'],
     [new Response('QSF1'), 'The model is a Response; .*: give its address, .* or the result of its blob\\(\\)'],
     [Promise.resolve('a.qsf'), 'The model is a Promise; .*: await it first'],
-    [['a-1.qsf', 'a-2.qsf'], 'The model is a list; .*: a model is one file, so join its parts'],
-    [[new Blob(['a']), new Blob(['b'])], 'The model is a list; .* new Blob\\(\\[first, second\\]\\)'],
+    [['a-1.gguf', 'a-2.gguf'], 'The model is a list; .*: a list has files only, and the address of one part'],
+    [[new Blob(['a'])], 'The model is a list; .*: a list has files only'],
+    [[], 'The model is a list; '],
   ])('says what to give in place of %o', async (source, sentence) => {
     await expect(QSF.load(source as never)).rejects.toMatchObject({
       ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringMatching(sentence) as string },
     });
     expect(FakeWorker.made).toEqual([]);
+  });
+
+  it.each([
+    ['hf:owner/repo/a/model-8bit.qsf', 'owner/repo/resolve/main/a/model-8bit.qsf'],
+    ['hf://owner/repo/model.gguf@v1/2', 'owner/repo/resolve/v1%2F2/model.gguf'],
+    ['huggingface:owner/repo', 'owner/repo/resolve/main/'],
+    ['hf:owner/repo@dev', 'owner/repo/resolve/dev/'],
+  ])('takes %s of the Hub', async (source, path) => {
+    await QSF.load(source);
+    expect(backend.loads[0]!.source).toBe(`https://huggingface.co/${path}`);
+  });
+
+  const files = [new File(['a'], 'config.json'), new File(['b'], 'model.safetensors')];
+  async function* entries() {
+    for (const file of files) yield { kind: 'file', getFile: async () => file };
+    yield { kind: 'directory' };
+  }
+  it.each<[string, unknown]>([
+    ['a list of files', files],
+    ['a FileList', { [Symbol.toStringTag]: 'FileList', [Symbol.iterator]: () => files.values() }],
+    ['a directory', { kind: 'directory', values: entries }],
+  ])('takes %s', async (_, source) => {
+    await QSF.load(source as never);
+    expect((backend.loads[0]!.source as NamedFile[]).map(({ name }) => name)).toEqual([
+      'config.json',
+      'model.safetensors',
+    ]);
   });
 
   it('tells of a file handle that gives no file', async () => {

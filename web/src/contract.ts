@@ -39,11 +39,18 @@ export interface Network extends Omit<NetworkOptions, 'headers'> {
   headers?: Record<string, string>;
 }
 
+/** A file of a model with its name, which Node's messages do not carry. */
+export interface NamedFile {
+  name: string;
+  file: Blob;
+}
+
 export interface LoadRequest {
   /**
-   * An absolute address, a file, or a model's bytes, which the worker then owns. Only Node takes the address of a file.
+   * An absolute address, a file, all files of a model, or a model's bytes, which the worker then owns. Only Node takes
+   * the address of a file.
    */
-  source: string | Blob | Uint8Array<ArrayBuffer>;
+  source: string | Blob | readonly NamedFile[] | Uint8Array<ArrayBuffer>;
   wasm?: WasmSource;
   memory: number;
   open: OpenOptions;

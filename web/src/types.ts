@@ -17,10 +17,22 @@ export type { End, KvType, Pooling, Region, SamplerKind };
 export type Given<T> = { [K in keyof T]?: T[K] | undefined };
 
 /**
- * The model: an http(s) address (a relative one is resolved against the page), a local file, or bytes. In Node, a text
+ * The model, a .qsf or GGUF file: an http(s) address (a relative one is resolved against the page), a local file, or
+ * bytes. The parts of a divided GGUF file, or the files of a Hugging Face directory, are a list of files, a handle of
+ * their directory, or the directory's address, which ends with a slash. `hf:OWNER/NAME[/FILE][@REVISION]` is a file or the
+ * directory of a repository of the Hugging Face Hub. In Node, a text
  * without http(s) is a file's path, and file: addresses are accepted too.
  */
-export type ModelSource = string | URL | Blob | FileSystemFileHandle | ArrayBuffer | ArrayBufferView;
+export type ModelSource =
+  | string
+  | URL
+  | Blob
+  | FileSystemFileHandle
+  | FileSystemDirectoryHandle
+  | FileList
+  | readonly File[]
+  | ArrayBuffer
+  | ArrayBufferView;
 
 /**
  * The WebAssembly builds. `relaxed` uses the relaxed dot product that sums four integer products. `relaxedpairs` uses
@@ -96,7 +108,7 @@ export interface LoadOptions extends Given<
   /**
    * The SHA-256 of the model's bytes in hexadecimal. load() rejects with bad_checksum for another file. The whole file
    * is read once before it is opened, and bytes that the browser does not keep are read again afterwards: a server can
-   * then answer differently without being noticed.
+   * then answer differently without being noticed. bad_argument for a model of another kind than .qsf.
    */
   sha256?: string | undefined;
   /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
@@ -371,8 +383,10 @@ export interface Stats {
   model: {
     bytes: number;
     weightBytes: number;
-    /** Hex SHA-256 over the header, index, directory and tables. */
+    /** Hex SHA-256 over the header, index, directory and tables. Empty for a file that was made when it was opened. */
     hash: string;
+    /** The kind of the model that the file was made from, such as `GGUF`. */
+    madeFrom?: string;
     layers: number;
     vocabSize: number;
     /** Width of the model: values of an embedding. */
@@ -383,6 +397,11 @@ export interface Stats {
     budget: number;
     /** Bytes of WebAssembly memory; always equal to `budget`. */
     wasm: number;
+    /**
+     * Bytes that making a file of another kind takes at the moment, in addition to the budget: the module's memory and
+     * the file's front. 0 for a .qsf file.
+     */
+    maker: number;
     /** The arena's regions. The rest of the budget is the module's own stack and static data. */
     map: MemoryRegion[];
   };

@@ -8,6 +8,7 @@ import { Model } from './worker/model.js';
 import { QSFError } from './errors.js';
 import { FILLER, serveFills } from './sources/filler.js';
 import { READER, serveReads } from './sources/reader.js';
+import { startMaker } from './wasm/maker.js';
 import { THREAD, startModule } from './wasm/wasm.js';
 import { afterOthers, beforeOthers, endWithStarter, tellUncaught } from './worker/worker-platform.js';
 
@@ -21,7 +22,8 @@ function opened(): Model {
 const worker: EngineWorker = {
   load: async (request, onProgress, onWarning) => {
     await beforeOthers();
-    model = await Model.create(request, { progress: onProgress, warning: onWarning }, startModule);
+    const listeners = { progress: onProgress, warning: onWarning };
+    model = await Model.create(request, listeners, { engine: startModule, maker: startMaker });
     await model.load();
     return model.isKept;
   },

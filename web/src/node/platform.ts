@@ -10,12 +10,12 @@ import { NodeWorker } from './thread.js';
 export const keepsModels = false;
 
 /**
- * Returns an http(s) or file: address without its fragment, and any other text as the file: address of a path. Throws
- * bad_argument for other schemes.
+ * Returns an http(s) or file: address without its fragment, and any other text as the file: address of a path, which is
+ * a directory's if it ends with a slash. Throws bad_argument for other schemes.
  */
 export function absolute(address: string | URL): string {
   const text = String(address);
-  if (!/^[a-z][a-z\d+.-]+:/i.test(text)) return pathToFileURL(resolve(text)).href;
+  if (!/^[a-z][a-z\d+.-]+:/i.test(text)) return pathToFileURL(resolve(text)).href + (/[/\\]$/.test(text) ? '/' : '');
   let url: URL;
   try {
     url = new URL(text);

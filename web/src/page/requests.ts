@@ -8,6 +8,7 @@ import type {
   EmbedRequest,
   GenerateRequest,
   LoadRequest,
+  NamedFile,
   Network,
   SaveRequest,
   WasmSource,
@@ -408,48 +409,72 @@ export function checkSignal(signal: AbortSignal | undefined): void {
 /** Returns an absolute address, a file, or a copy of bytes for the worker. */
 async function sourceOf(source: ModelSource): Promise<LoadRequest['source']> {
   if (source instanceof Blob) return source;
-  if (typeof source === 'string' || source instanceof URL) return fetchable(absolute(notOfHub(source)));
+  if (typeof source === 'string' || source instanceof URL) return fetchable(absolute(ofHub(source)));
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present('The model', source));
-  if (typeof (source as FileSystemFileHandle | undefined)?.getFile === 'function') return fileOf(source);
+  if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : named(await filesOf(source));
+  if (isFiles(source)) return named([...source]);
   const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
   const advice = INSTEAD[kind];
   const what = advice === undefined || kind === 'Array' ? kindOf(source) : `a ${kind}`;
   throw new QSFError(
     'bad_argument',
-    `The model is ${what}; it must be an address, a File or Blob, a FileSystemFileHandle or an ArrayBuffer` +
+    `The model is ${what}; it must be an address, a File or Blob, a list of files, a FileSystemHandle or an ArrayBuffer` +
       `${advice === undefined ? '' : `: ${advice}`}.`,
   );
 }
 
 /** Advice for values that callers take for a model, by JavaScript's name for their type. */
 const INSTEAD: Readonly<Record<string, string>> = {
-  Array: 'a model is one file, so join its parts, as by cat or new Blob([first, second])',
-  FileList: 'give one of its files, such as files[0]',
+  Array: 'a list has files only, and the address of one part of a model is enough',
+  FileList: 'it is empty',
   Response: 'give its address, of which parts can be read, or the result of its blob()',
   Promise: 'await it first',
 };
 
-async function fileOf(handle: FileSystemFileHandle): Promise<File> {
+const isHandle = (source: ModelSource): source is FileSystemFileHandle | FileSystemDirectoryHandle =>
+  ['file', 'directory'].includes((source as FileSystemHandle | undefined)?.kind as string);
+
+/** Whether a value is a list of files, at least one. */
+function isFiles(source: ModelSource): source is FileList | readonly File[] {
+  const isList = Array.isArray(source) || Object.prototype.toString.call(source) === '[object FileList]';
+  const files = isList ? [...(source as FileList)] : [];
+  return files.length > 0 && files.every((file) => file instanceof File);
+}
+
+const named = (files: readonly File[]): NamedFile[] => files.map((file) => ({ name: file.name, file }));
+
+const fileOf = (handle: FileSystemFileHandle): Promise<File> => given(handle, () => handle.getFile());
+
+/** Returns the files of a directory, not those of directories in it. */
+const filesOf = (handle: FileSystemDirectoryHandle): Promise<File[]> =>
+  given(handle, async () => {
+    const files: File[] = [];
+    for await (const entry of handle.values()) if (entry.kind === 'file') files.push(await entry.getFile());
+    return files;
+  });
+
+async function given<T>(handle: FileSystemHandle, get: () => Promise<T>): Promise<T> {
   try {
-    return await handle.getFile();
+    return await get();
   } catch (cause) {
     const why = messageOf(cause);
     const advice = "its permission may have to be asked for by the handle's requestPermission()";
-    throw new QSFError('io_error', `The FileSystemFileHandle gave no file: ${why}; ${advice}.`, { cause });
+    const what = handle.kind === 'file' ? 'FileSystemFileHandle' : 'FileSystemDirectoryHandle';
+    throw new QSFError('io_error', `The ${what} gave no file: ${why}; ${advice}.`, { cause });
   }
 }
 
-/** Throws bad_argument with the right address for a file that is named in the form of Hugging Face's own programs. */
-function notOfHub(source: string | URL): string | URL {
+/**
+ * Returns the address of a model that is named as qsf-run names those of the Hub, "hf:OWNER/NAME[/FILE][@REVISION]",
+ * and any other source as it is. Without a file it is that of the repository's directory.
+ */
+function ofHub(source: string | URL): string | URL {
   const [, path] = /^(?:hf|huggingface):(?:\/\/)?(.*)$/i.exec(String(source)) ?? [];
   if (path === undefined) return source;
-  const [owner, repository, ...file] = path.split('/');
-  const address =
-    file.length > 0 ? [owner, repository, 'resolve/main', ...file] : ['OWNER/REPOSITORY/resolve/main/FILE.qsf'];
-  throw new QSFError(
-    'bad_argument',
-    `"${String(source)}" is no address that can be fetched; write https://huggingface.co/${address.join('/')}.`,
-  );
+  const [, owner, name, file = '', revision = 'main'] = /^([^/@]+)\/([^/@]+)(?:\/([^@]*))?(?:@(.+))?$/.exec(path) ?? [];
+  if (owner && name) return `https://huggingface.co/${owner}/${name}/resolve/${encodeURIComponent(revision)}/${file}`;
+  const form = 'hf:OWNER/NAME, hf:OWNER/NAME/FILE or either with @REVISION';
+  throw new QSFError('bad_argument', `"${String(source)}" names no model of the Hub; write ${form}.`);
 }
 
 /** Returns a buffer or a view. Throws bad_argument if a message took its memory. */

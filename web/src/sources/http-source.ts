@@ -4,10 +4,12 @@
 import { QSFError } from '../errors.js';
 import { ReadAhead } from './ahead.js';
 import { Blocks } from './blocks.js';
-import { crc32 } from './crc32.js';
+import { badPiece, isRight } from './checks.js';
 import { HttpFile, MERGE } from './http.js';
 import type { Access, Want } from './http.js';
+import { sizeAt } from './journal.js';
 import type { Identity } from './journal.js';
+import { isOfOtherKind } from './kinds.js';
 import type { ModelCache } from './model-cache.js';
 import { RangeSet, endOf, takeRun } from './ranges.js';
 import type { Range } from './ranges.js';
@@ -27,7 +29,7 @@ export class HttpSource implements ByteSource {
   onLoaded: (() => void) | undefined;
   readonly #url: string;
   readonly #access: Access;
-  readonly #cache: ModelCache | undefined;
+  #cache: ModelCache | undefined;
   readonly #warn: Warn | undefined;
   #http!: HttpFile;
   #head: Uint8Array | undefined;
@@ -47,8 +49,8 @@ export class HttpSource implements ByteSource {
     gap: MERGE.gap,
     fetch: (offset, into) => this.#http.read(offset, into).then(() => into),
   });
-  /** Offsets of pieces that must not be requested from the server. */
-  #hidden = new Set<number>();
+  /** Ranges that must not be requested from the server. */
+  #hidden = new RangeSet();
   #pieces: readonly Piece[] = [];
   /** The number of leading pieces of `#pieces` that were found in the cache. */
   #first = 0;
@@ -100,8 +102,28 @@ export class HttpSource implements ByteSource {
     }
     this.size = remote.size!;
     this.#head = remote.head;
-    const same = kept?.validator === remote.validator && kept.size === remote.size;
-    if (!same) this.#cache?.reset({ url: this.#url, validator: remote.validator, size: this.size });
+    const same = kept?.validator === remote.validator && sizeAt(kept) === remote.size;
+    // A made file is kept only for the one who makes it.
+    if (!same || (this.isMade && !isOfOtherKind(remote.head!)))
+      this.#cache?.reset({ url: this.#url, validator: remote.validator, size: this.size });
+  }
+
+  /** Whether the cache has a made file, which is not the one at the address. */
+  get isMade(): boolean {
+    return this.#cache?.identity?.of !== undefined;
+  }
+
+  /** The first bytes, if the server answers ranges and the cache was not enough. */
+  get head(): Uint8Array | undefined {
+    return this.#head;
+  }
+
+  /** Gives the cache to another source, and keeps nothing from now on. Undefined if there is none that can be written. */
+  detach(): { cache: ModelCache; identity: Identity } | undefined {
+    const cache = this.#cache;
+    if (!cache?.owned || !cache.writable) return undefined;
+    this.#cache = undefined;
+    return { cache, identity: { url: this.#url, validator: this.#http.validator, size: this.size } };
   }
 
   /** Whether a complete cache still equals the server's file. Without an answer of the server it does. */
@@ -113,7 +135,7 @@ export class HttpSource implements ByteSource {
       giveUp.catch(() => {});
       const remote = await Promise.race([this.#http.check(), giveUp]);
       if (!remote) return true;
-      return remote.validator === kept.validator && (remote.size ?? kept.size) === kept.size;
+      return remote.validator === kept.validator && (remote.size ?? sizeAt(kept)) === sizeAt(kept);
     } catch (error) {
       // An answer that refuses for good: the real request reports the reason.
       return error instanceof QSFError && error.code === 'network_error';
@@ -174,18 +196,21 @@ export class HttpSource implements ByteSource {
   }
 
   hide(pieces: readonly Piece[]): void {
-    this.#hidden = new Set(pieces.map(({ offset }) => offset));
+    this.#hidden = new RangeSet();
+    for (const { offset, size } of pieces) this.#hidden.add(offset, size);
   }
 
   async restart(): Promise<void> {
     await this.#end();
-    this.#hidden = new Set();
+    this.#hidden = new RangeSet();
     this.#ahead.forget();
     this.#earlier = {
       network: this.#earlier.network + this.#http.bytes,
       requests: this.#earlier.requests + this.#http.requests,
     };
-    if (this.#cache?.identity) this.#cache.reset(this.#cache.identity);
+    const { isMade } = this;
+    this.#forgetCache();
+    if (isMade) throw this.#changed('The kept copy of', 'is damaged, and was removed: open the model again.');
     this.#head = this.#whole = undefined;
     this.#here = new RangeSet();
     this.#checked = new RangeSet();
@@ -217,9 +242,14 @@ export class HttpSource implements ByteSource {
 
   /** Closes the source and keeps nothing. */
   async forget(): Promise<void> {
-    const { identity } = this.#cache ?? {};
-    if (identity) this.#cache?.reset(identity);
+    this.#forgetCache();
     await this.close();
+  }
+
+  #forgetCache(): void {
+    if (!this.#cache?.identity) return;
+    const { of, ...identity } = this.#cache.identity;
+    this.#cache.reset({ ...identity, size: of ?? identity.size });
   }
 
   async close(): Promise<void> {
@@ -283,7 +313,7 @@ export class HttpSource implements ByteSource {
 
   async #fetch(piece: ReadPiece): Promise<void> {
     const { offset, into } = piece;
-    if (this.#hidden.has(offset) && !this.#whole) throw this.#lost(piece);
+    if (this.#isHidden(piece) && !this.#whole) throw this.#lost(piece);
     const flying = this.#flying.get(offset);
     if (flying) {
       await flying.catch(() => {});
@@ -304,18 +334,23 @@ export class HttpSource implements ByteSource {
     this.#take(piece);
   }
 
+  /** Whether bytes must not be requested: their reads would show parts of the text, or the server has other bytes there. */
+  #isHidden({ offset, into }: ReadPiece): boolean {
+    return this.isMade || (into.length > 0 && this.#hidden.covers(offset, into.length));
+  }
+
   /**
    * Returns the error for a hidden piece that is wrong or no longer cached. It is fetched when the model is opened
    * again.
    */
   #lost({ offset, into }: ReadPiece): QSFError {
     if (this.#cache?.verified.covers(offset, into.length)) this.#cache.drop(offset, into.length);
-    const url = this.#url;
-    return new QSFError(
-      'file_changed',
-      `A part of the kept copy of ${url} is lost: open the model again. A fetch now would show its server parts of the text.`,
-      { url },
-    );
+    const why = this.isMade ? '' : ' A fetch now would show its server parts of the text.';
+    return this.#changed('A part of the kept copy of', `is lost: open the model again.${why}`);
+  }
+
+  #changed(before: string, after: string): QSFError {
+    return new QSFError('file_changed', `${before} ${this.#url} ${after}`, { url: this.#url });
   }
 
   /** Fetches wrong bytes again once. Throws bad_checksum if they are wrong again. */
@@ -451,23 +486,10 @@ export class HttpSource implements ByteSource {
     const bytes = this.#blocks.take(size);
     try {
       whole.copy(offset, bytes);
-      if (crc32(bytes) !== crc) throw badPiece(this.#url, offset, size);
+      if (!isRight({ offset, into: bytes, crc })) throw badPiece(this.#url, offset, size);
       this.#keep(offset, bytes);
     } finally {
       this.#blocks.give(bytes);
     }
   }
-}
-
-/** Whether bytes have their CRC; true if it is not known. */
-function isRight({ into, crc, crc32: own }: ReadPiece): boolean {
-  return crc === undefined || (own?.() ?? crc32(into)) === crc;
-}
-
-function badPiece(url: string, offset: number, size: number): QSFError {
-  return new QSFError(
-    'bad_checksum',
-    `The ${size} bytes at ${offset} of ${url} do not have the checksum that the file states.`,
-    { url },
-  );
 }

@@ -116,6 +116,11 @@ export class HttpFile {
     }
   }
 
+  /** Returns the version that responses are bound to. */
+  get validator(): string | null {
+    return this.#validator;
+  }
+
   /** Binds later responses to this version of the file. */
   expect(size: number, validator: string | null): void {
     this.#size = size;

@@ -10,6 +10,8 @@ export interface Identity {
   /** ETag or Last-Modified; null if the server sends neither. */
   validator: string | null;
   size: number;
+  /** For a made file: the size of the file that it is made from, which is the one at the address. */
+  of?: number;
 }
 
 export interface Journal {
@@ -25,8 +27,8 @@ const VERSION = 1;
 export const COMPLETE_LINE = 'complete\n';
 
 export function headLine(identity: Identity): string {
-  const { url, validator, size } = identity;
-  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size })}\n`;
+  const { url, validator, size, of } = identity;
+  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size, of })}\n`;
 }
 
 export function rangeLine(kind: 'have' | 'drop', offset: number, size: number): string {
@@ -50,19 +52,23 @@ export function parseJournal(bytes: Uint8Array): Journal | undefined {
 function parseHead(line: Uint8Array): Identity | undefined {
   try {
     const head = JSON.parse(new TextDecoder().decode(line)) as Record<string, unknown>;
-    const { url, validator, size } = head;
+    const { url, validator, size, of } = head;
     const known =
       head['qsf'] === VERSION &&
       typeof url === 'string' &&
       (validator === null || typeof validator === 'string') &&
-      typeof size === 'number' &&
-      Number.isSafeInteger(size) &&
-      size >= 0;
-    return known ? { url: hideSecrets(url), validator, size } : undefined;
+      isSize(size) &&
+      (of === undefined || isSize(of));
+    return known ? { url: hideSecrets(url), validator, size, ...(of !== undefined && { of }) } : undefined;
   } catch {
     return undefined;
   }
 }
+
+/** Returns the size of the file at the address. */
+export const sizeAt = ({ size, of }: Identity): number => of ?? size;
+
+const isSize = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 function applyLine(journal: Journal, line: string): boolean {
   if (`${line}\n` === COMPLETE_LINE) {

@@ -13,7 +13,8 @@ export interface ReadPiece {
 export interface Piece {
   offset: number;
   size: number;
-  crc: number;
+  /** As ReadPiece's. */
+  crc: number | undefined;
 }
 
 export interface SourceStats extends Pick<
@@ -22,6 +23,8 @@ export interface SourceStats extends Pick<
 > {
   /** Bytes that are present and verified. */
   loaded: number;
+  /** For a made file: the kind of the model, and the bytes of memory that making takes. */
+  made?: { kind: string; bytes: number };
 }
 
 export interface ByteSource {
@@ -29,6 +32,8 @@ export interface ByteSource {
   readonly size: number;
   /** Whether others, such as a server, see which bytes are read from now on. */
   readonly isWatched: boolean;
+  /** Whether the source makes the bytes of segments itself, so that the file may not state their checksums. */
+  readonly makes?: boolean;
   /** Whether keep() has room for pieces, as far as is known. */
   readonly keeps: boolean;
   /** Called when stats().loaded has grown. */
@@ -48,6 +53,8 @@ export interface ByteSource {
   keep(pieces: readonly Piece[]): Promise<void>;
   /** Marks pieces whose reads depend on the text. Their reads fail if a server would see them. */
   hide?(pieces: readonly Piece[]): void;
+  /** Gives back memory that only further reads need. Such a read takes it again. */
+  rest?(): void;
   /** Forgets all kept bytes and begins the file again. Its size may differ. */
   restart(): Promise<void>;
   stats(): SourceStats;

@@ -1,27 +1,23 @@
 // An open model in the worker: engine, source and the current generation.
 import type { Region } from '../boundary.gen.js';
-import { makeRoom } from '../page/cache.js';
 import type { Batch, EmbedRequest, GenerateRequest, LoadRequest, SaveRequest } from '../contract.js';
 import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
 import { fileDigest } from './file-digest.js';
 import { Engine, SEQUENCE } from '../wasm/engine.js';
 import type { ModuleStarter } from '../wasm/engine.js';
+import type { MakerStarter } from '../wasm/maker.js';
 import { QSFError } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { Generation } from './generation.js';
+import { isRemote, openSource } from './open-source.js';
 import { ProgressReport } from './progress.js';
 import { OF_FILE, Runner } from './runner.js';
 import { hideSecrets } from '../secrets.js';
-import { BlobSource } from '../sources/blob.js';
-import { HttpSource } from '../sources/http-source.js';
 import type { Warn } from '../sources/http-source.js';
-import { BytesSource } from '../sources/local.js';
-import { openCache } from '../sources/model-cache.js';
 import type { ByteSource } from '../sources/source.js';
 import { storeSaved, storedFile } from '../sources/saved-files.js';
 import type { Expected, Progress, Restored, Stats, Trace } from '../types.js';
 import { restoreSequence, savedSequence } from './saved.js';
-import { fetchFile, openFile } from './worker-platform.js';
 
 /** Errors that a damaged or outdated cache can cause; the file is then read anew, once. */
 const STALE: readonly ErrorName[] = ['file_changed', ...OF_FILE];
@@ -52,6 +48,12 @@ export interface Listeners {
   warning(warning: string): void;
 }
 
+/** The modules of the worker. */
+export interface Starters {
+  engine: ModuleStarter;
+  maker: MakerStarter;
+}
+
 export class Model {
   readonly engine: Engine;
   readonly #source: ByteSource;
@@ -70,16 +72,16 @@ export class Model {
   /** Whether the session was opened for a source that others watch. */
   #watched = false;
 
-  static async create(request: LoadRequest, tell: Listeners, start: ModuleStarter): Promise<Model> {
+  static async create(request: LoadRequest, tell: Listeners, start: Starters): Promise<Model> {
     checkWebAssembly();
     const variant = request.variant ?? detectVariant();
     const threads = detectThreads(request.threads);
     const tuned = request.threads === undefined;
     const { memory: budget, wasm } = request;
     const shared = threads > 1 || detectSharing(wasm);
-    const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start);
+    const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start.engine);
     const progress = new ProgressReport((now) => tell.progress(now));
-    const source = await openSource(request, warner(tell, progress));
+    const source = await openSource(request, start.maker, warner(tell, progress));
     return new Model(request, engine, source, tell, progress);
   }
 
@@ -115,7 +117,8 @@ export class Model {
       await this.#open();
     }
     this.#progress.begin('ready');
-    const { warning } = this.engine.session.stats();
+    const { warning, tokenBytes } = this.engine.session.stats();
+    if (!this.#request.background && tokenBytes === 0) this.#source.rest?.();
     if (warning !== '') this.#tell.warning(warning);
     this.#warnOfCache();
     this.#warnOfExperts();
@@ -198,11 +201,12 @@ export class Model {
         bytes: s.modelBytes,
         weightBytes: s.weightBytes,
         hash: this.#modelHash,
+        ...(source.made && { madeFrom: source.made.kind }),
         layers: s.layers,
         vocabSize: s.vocabSize,
         dim: s.dim,
       },
-      memory: { budget: s.budget, wasm: engine.memoryBytes, map },
+      memory: { budget: s.budget, wasm: engine.memoryBytes, maker: source.made?.bytes ?? 0, map },
       plan: {
         ...figures,
         segments: s.segments,
@@ -306,10 +310,12 @@ export class Model {
     if (!this.#isPlanned) this.#progress.begin('open');
     this.#watched = watched;
     if (this.#source.size < HEADER) throw await this.#tooShort();
-    this.engine.open({ ...open, watched, fileSize: this.#source.size, vouched: false, kv });
+    const { size: fileSize, makes: vouched = false } = this.#source;
+    this.engine.open({ ...open, watched, fileSize, vouched, kv });
     await this.#runner.run();
     this.#source.accepted();
-    this.#modelHash = this.engine.session.modelHash();
+    // The tables of a made file do not have all checksums, so that their hash says nothing about the weights.
+    this.#modelHash = this.#source.makes ? '' : this.engine.session.modelHash();
     if (!this.#isPlanned) this.#progress.begin('plan', this.#expected());
     this.#isPlanned = true;
     this.#progress.begin('download');
@@ -367,35 +373,9 @@ export class Model {
   }
 }
 
-/** Whether a model comes from the network. */
-const isRemote = (source: LoadRequest['source']): source is string =>
-  typeof source === 'string' && !source.startsWith('file:');
-
 const warner =
   ({ warning }: Listeners, progress: ProgressReport): Warn =>
   (sentence, retry) => {
     warning(hideSecrets(sentence));
     if (retry) progress.retries(retry);
   };
-
-async function openSource({ source, cache, cacheLimit, network }: LoadRequest, warn: Warn): Promise<ByteSource> {
-  if (source instanceof Uint8Array) return new BytesSource(source);
-  if (typeof source !== 'string') return new BlobSource(source);
-  if (!isRemote(source)) return openFile(source);
-  const kept = cache ? await openCache(source) : undefined;
-  const access = { ...network, fetch: fetchFile };
-  let http: HttpSource;
-  try {
-    http = await HttpSource.open(source, kept, access, warn);
-  } catch (error) {
-    await kept?.close();
-    throw error;
-  }
-  if (!kept?.owned || cacheLimit === undefined) return http;
-  if (http.size <= cacheLimit) {
-    await makeRoom(cacheLimit - http.size, source);
-    return http;
-  }
-  await http.forget();
-  return HttpSource.open(source, undefined, access, warn);
-}
