@@ -32,13 +32,27 @@ export interface Receipt {
 }
 
 /** The built-in model, converted. */
-export async function convert(quantType: string, ...options: string[]): Promise<Buffer> {
+export const convert = (quantType: string, ...options: string[]): Promise<Buffer> =>
+  converted(join(root, 'models', 'stories'), 'model.qsf', '--quant-type', quantType, ...options);
+
+/** The built-in model as a GGUF file, and the .qsf file that is made of that. */
+export async function convertToGguf(quantType: string): Promise<{ gguf: Buffer; qsf: Buffer }> {
+  const gguf = await converted(join(root, 'models', 'stories'), 'model.gguf', '--quant-type', quantType);
+  const folder = mkdtempSync(join(tmpdir(), 'qsf-gguf-'));
+  try {
+    writeFileSync(join(folder, 'model.gguf'), gguf);
+    return { gguf, qsf: await converted(join(folder, 'model.gguf'), 'model.qsf') };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Converts a model to a file of that name; gives its bytes. */
+async function converted(model: string, name: string, ...options: string[]): Promise<Buffer> {
   const folder = mkdtempSync(join(tmpdir(), 'qsf-convert-'));
   try {
-    const out = join(folder, 'model.qsf');
-    const model = join(root, 'models', 'stories');
-    await run(join(bin, 'qsf-convert'), [model, out, '--quant-type', quantType, ...options]);
-    return readFileSync(out);
+    await run(join(bin, 'qsf-convert'), [model, join(folder, name), ...options]);
+    return readFileSync(join(folder, name));
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -91,7 +91,7 @@ const actions = {
   },
 
   async loadFile(name: string, url: string, options: Options<LoadOptions>): Promise<Stats> {
-    const file = new File([await (await fetch(url)).blob()], 'model.qsf');
+    const file = new File([await (await fetch(url)).blob()], url.split('/').at(-1)!);
     const llm = await QSF.load(file, options);
     open.set(name, llm);
     return llm.stats();

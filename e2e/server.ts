@@ -50,6 +50,8 @@ export class TestServer {
   /** Called with what a page tells by POST. */
   onTold: (told: unknown) => void = () => undefined;
   asked: Asked[] = [];
+  /** The names of the package's files that were sent. */
+  loaded: string[] = [];
   /** Decides on a model's request by its number since `asked` was last emptied. */
   fault: (n: number, asked: Asked) => Fault | undefined = () => undefined;
   #server: Server | undefined;
@@ -87,6 +89,7 @@ export class TestServer {
   /** Forgets what was asked and every fault. */
   calm(): void {
     this.asked = [];
+    this.loaded = [];
     this.fault = () => undefined;
   }
 
@@ -193,6 +196,7 @@ export class TestServer {
     }
     const found = fileFor(path);
     if (!found) return void response.writeHead(404).end();
+    this.loaded.push(path.split('/').at(-1)!);
     response.writeHead(200, { 'Content-Type': TYPES[extname(path)] ?? 'text/html; charset=utf-8' }).end(found);
   }
 }
