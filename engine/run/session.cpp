@@ -26,7 +26,7 @@ std::optional<Sha256Digest> read_digest(std::string_view text) {
 }  // namespace
 
 struct Session::Impl {
-  static constexpr std::size_t kArenaBytes = 9728;
+  static constexpr std::size_t kArenaBytes = 10240;
   enum class Phase : std::uint8_t { opening, ready, preloading, failed };
 
   Arena arena;
