@@ -3,7 +3,7 @@
 import type { Failure } from '../../web/src/boundary.gen.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
-import type { Maker, MakerFiles, MakerModule } from '../../web/src/wasm/maker.js';
+import type { MakerFiles, MakerModule } from '../../web/src/wasm/maker.js';
 import { noise } from './fake-server.js';
 
 /** Bytes of the model's front, which ends with the number of its other file; the made front; and of a segment. */
@@ -74,28 +74,23 @@ export class FakeMakers {
 
   readonly start = async (): Promise<MakerModule> => {
     this.started++;
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- for the class below
-    const all = this;
-    return {
-      Maker: class extends FakeMaker {
-        constructor(files: MakerFiles) {
-          super(all, files);
-        }
-      },
-    };
+    return new FakeMaker(this);
   };
 }
 
-class FakeMaker implements Maker {
+class FakeMaker implements MakerModule {
   readonly #all: FakeMakers;
-  readonly #files: MakerFiles;
+  #files!: MakerFiles;
   /** As plan() or restore() got it. */
   #front: Uint8Array = new Uint8Array();
   /** Results until the next call. */
   readonly #raw = new Uint8Array(SEGMENT);
 
-  constructor(all: FakeMakers, files: MakerFiles) {
+  constructor(all: FakeMakers) {
     this.#all = all;
+  }
+
+  begin(files: MakerFiles): void {
     this.#files = files;
   }
 

@@ -64,8 +64,8 @@ export class MadeSource implements ByteSource {
   async #plan(): Promise<void> {
     const held: Forget[] = [];
     try {
-      const { Maker } = await this.#making.start();
-      const maker = new Maker(this.#files);
+      const maker = await this.#making.start();
+      maker.begin(this.#files);
       await this.#files.complete(() => maker.plan(this.#name), held);
       this.#front = maker.front().slice();
       this.size = maker.size();
@@ -83,8 +83,8 @@ export class MadeSource implements ByteSource {
 
   /** Returns a maker that has not read the tokenizer. */
   async #restored(held: Forget[]): Promise<Maker> {
-    const { Maker } = await this.#making.start();
-    const maker = new Maker(this.#files);
+    const maker = await this.#making.start();
+    maker.begin(this.#files);
     const unchecked = new Uint8Array(this.#begins.length);
     await this.#files.complete(() => maker.restore(this.#name, this.#front, this.size, unchecked), held);
     return maker;

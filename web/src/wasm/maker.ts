@@ -43,8 +43,10 @@ export interface Maker {
   memory(): number;
 }
 
-export interface MakerModule {
-  Maker: new (files: MakerFiles) => Maker;
+/** A module, which has one model. */
+export interface MakerModule extends Maker {
+  /** Sets the model's files. */
+  begin(files: MakerFiles): void;
 }
 
 /** Starts the module anew, with a memory of its own. */
