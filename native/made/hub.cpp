@@ -82,17 +82,17 @@ std::string endpoint() {
 
 /// Returns the folder of the Hub's own programs; empty if none is known.
 std::string home() {
-  const std::string given = sys::environment("HF_HOME");
+  std::string given = sys::environment("HF_HOME");
   if (!given.empty()) return given;
   const std::string cache = sys::cache_folder();
   return cache.empty() ? "" : cache + "/huggingface";
 }
 
-std::string trimmed(std::string text) {
+std::string trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kSpace);
   if (begin == text.npos) return "";
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+  return std::string(text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin));
 }
 
 /// Returns a small file's text without space around it; empty if it cannot be read.

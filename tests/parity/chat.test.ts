@@ -10,7 +10,8 @@ import { openOptions } from '../../web/src/boundary.gen.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { chatRequest, generateRequest, renderRequest } from '../../web/src/page/requests.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
-import type { ChatMessage, ChatOptions, GenerationResult, ResponseFormat } from '../../web/src/types.js';
+import type { ResponseFormat } from '../../web/src/format-types.js';
+import type { ChatMessage, ChatOptions, GenerationResult } from '../../web/src/types.js';
 import { Model } from '../../web/src/worker/model.js';
 import { convert, folder, moduleCreator, program, starters } from './module.js';
 

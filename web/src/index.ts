@@ -43,6 +43,7 @@ export type {
   TextLogprobs,
   TokenLogprob,
 } from './openai-types.js';
+export type { ResponseFormat } from './format-types.js';
 export type {
   CacheEntry,
   CacheUsage,
@@ -52,7 +53,6 @@ export type {
   End,
   Expected,
   GenerateOptions,
-  GeneratedToken,
   GenerationResult,
   GenerationStats,
   GenerationStream,
@@ -68,7 +68,6 @@ export type {
   PromptProgress,
   PruneOptions,
   Region,
-  ResponseFormat,
   Restored,
   Retry,
   SamplerKind,
@@ -78,7 +77,7 @@ export type {
   SpecialToken,
   Stats,
   TemplateOptions,
-  TokenProbability,
   Trace,
   Variant,
 } from './types.js';
+export type { GeneratedToken, TokenProbability } from './token-types.js';

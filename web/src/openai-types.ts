@@ -1,6 +1,6 @@
 // The public types of OpenAI's shapes. Parameters accept what the published types of the `openai` package have, and
 // answers are values of those types. In all parameters null counts as omitted.
-import type { ResponseFormat } from './types.js';
+import type { ResponseFormat } from './format-types.js';
 
 /** Options of which each may be omitted, or null. */
 type Nullable<T> = { readonly [K in keyof T]?: T[K] | null | undefined };

@@ -1,4 +1,6 @@
 // The package's public types.
+import type { ResponseFormat } from './format-types.js';
+import type { GeneratedToken } from './token-types.js';
 import type {
   EmbeddingOptions,
   End,
@@ -172,18 +174,6 @@ export interface NetworkOptions {
   timeout?: number | undefined;
 }
 
-/**
- * Texts that a model may write: JSON that a schema of draft 2020-12 allows, any JSON object, texts of a regular
- * expression (of ECMAScript, for the whole text), or texts of a grammar in GBNF. The first two are also understood in
- * the form of OpenAI's interface.
- */
-export type ResponseFormat =
-  | { type: 'json_schema'; schema: object | boolean }
-  | { type: 'json_schema'; json_schema: { schema: object | boolean; name?: string; strict?: boolean } }
-  | { type: 'json_object' }
-  | { type: 'regex'; pattern: string }
-  | { type: 'gbnf'; grammar: string };
-
 export interface GenerateOptions
   extends Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom' | 'anew'>> {
   /** Same model, options and seed: same tokens, on every machine. Default: random. */
@@ -317,21 +307,6 @@ export interface GenerationStats {
   /** Hex SHA-256 over the rows of logits, if it was requested. */
   logitsHash?: string;
   seed: number;
-}
-
-/** A token with the natural logarithm of the probability that the model gives it, before biases and samplers. */
-export interface TokenProbability {
-  id: number;
-  /** The token's text, in which bytes that are no whole character are U+FFFD. */
-  text: string;
-  /** Its bytes in UTF-8, which may be a part of a character. */
-  bytes: number[];
-  logprob: number;
-}
-
-/** A generated token, with the likeliest tokens at its place in their order, as many as `topLogprobs`. */
-export interface GeneratedToken extends TokenProbability {
-  top: TokenProbability[];
 }
 
 /** The result of a generation. */

@@ -1,6 +1,7 @@
 // The AI SDK's options of a call as messages and options of chat().
 import type { CallOptions, ModelMessage, TextPart, ToolCallPart, ToolResultPart, Warning } from './ai-sdk-types.js';
-import type { ChatMessage, ChatOptions, ResponseFormat } from '../types.js';
+import type { ResponseFormat } from '../format-types.js';
+import type { ChatMessage, ChatOptions } from '../types.js';
 
 /** The AI SDK's names of options that chat() has under its own. */
 const NAMES = {

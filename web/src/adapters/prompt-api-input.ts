@@ -8,7 +8,8 @@ import type {
   SamplingMode,
 } from './prompt-api-types.js';
 import type { ErrorName, QSFError } from '../errors.js';
-import type { ChatMessage, ChatOptions, ResponseFormat } from '../types.js';
+import type { ResponseFormat } from '../format-types.js';
+import type { ChatMessage, ChatOptions } from '../types.js';
 
 /** Temperatures of the modes. */
 const MODES: Record<SamplingMode, number> = {

@@ -1,6 +1,7 @@
 // The log-probabilities of a result in OpenAI's shapes.
 import type * as OpenAI from '../openai-types.js';
-import type { GeneratedToken, GenerationResult, TokenProbability } from '../types.js';
+import type { GeneratedToken, TokenProbability } from '../token-types.js';
+import type { GenerationResult } from '../types.js';
 
 /** The least value in OpenAI's interface, since JSON has no infinity. */
 const LEAST = -9999;

@@ -6,7 +6,8 @@ import { checkKind, checkKnown, checkOption, kindOf } from './options.js';
 import { checkSignal } from './requests.js';
 import { biasesOf } from './sampling.js';
 import type { RequestOptions } from '../openai-types.js';
-import type { ChatMessage, ChatOptions, GenerateOptions, Prompt, ResponseFormat } from '../types.js';
+import type { ResponseFormat } from '../format-types.js';
+import type { ChatMessage, ChatOptions, GenerateOptions, Prompt } from '../types.js';
 
 /** OpenAI's names of numbers, and the package's. */
 const NUMBERS = {

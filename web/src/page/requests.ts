@@ -8,17 +8,18 @@ import type {
   EmbedRequest,
   GenerateRequest,
   LoadRequest,
-  NamedFile,
   Network,
   SaveRequest,
   WasmSource,
 } from '../contract.js';
 import { QSFError, messageOf } from '../errors.js';
-import { absolute, keepsModels, ownFile } from '../platform.js';
+import { keepsModels, ownFile } from '../platform.js';
 import { savedName } from '../sources/saved-files.js';
+import { bytesOf, present, sourceOf } from './model-source.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, shown } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
 import type { ConversationOptions } from '../conversation-types.js';
+import type { ResponseFormat } from '../format-types.js';
 import type {
   ChatMessage,
   ChatOptions,
@@ -28,7 +29,6 @@ import type {
   ModelSource,
   NetworkOptions,
   Prompt,
-  ResponseFormat,
   SaveOptions,
   TemplateOptions,
   Variant,
@@ -404,120 +404,4 @@ function headersOf(given: HeadersInit): Record<string, string> {
 export function checkSignal(signal: AbortSignal | undefined): void {
   if (signal === undefined || signal instanceof AbortSignal) return;
   throw new QSFError('bad_argument', `signal is ${kindOf(signal)}; it must be an AbortSignal.`);
-}
-
-/** Returns an absolute address, a file, or a copy of bytes for the worker. */
-async function sourceOf(source: ModelSource): Promise<LoadRequest['source']> {
-  if (source instanceof Blob) return source;
-  if (typeof source === 'string' || source instanceof URL) return fetchable(absolute(ofHub(source)));
-  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present('The model', source));
-  if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : named(await filesOf(source));
-  if (isFiles(source)) return named([...source]);
-  const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
-  const advice = INSTEAD[kind];
-  const what = advice === undefined || kind === 'Array' ? kindOf(source) : `a ${kind}`;
-  throw new QSFError(
-    'bad_argument',
-    `The model is ${what}; it must be an address, a File or Blob, a list of files, a FileSystemHandle or an ArrayBuffer` +
-      `${advice === undefined ? '' : `: ${advice}`}.`,
-  );
-}
-
-/** Advice for values that callers take for a model, by JavaScript's name for their type. */
-const INSTEAD: Readonly<Record<string, string>> = {
-  Array: 'a list has files only, and the address of one part of a model is enough',
-  FileList: 'it is empty',
-  Response: 'give its address, of which parts can be read, or the result of its blob()',
-  Promise: 'await it first',
-};
-
-const isHandle = (source: ModelSource): source is FileSystemFileHandle | FileSystemDirectoryHandle =>
-  ['file', 'directory'].includes((source as FileSystemHandle | undefined)?.kind as string);
-
-/** Whether a value is a list of files, at least one. */
-function isFiles(source: ModelSource): source is FileList | readonly File[] {
-  const isList = Array.isArray(source) || Object.prototype.toString.call(source) === '[object FileList]';
-  const files = isList ? [...(source as FileList)] : [];
-  return files.length > 0 && files.every((file) => file instanceof File);
-}
-
-const named = (files: readonly File[]): NamedFile[] => files.map((file) => ({ name: file.name, file }));
-
-const fileOf = (handle: FileSystemFileHandle): Promise<File> => given(handle, () => handle.getFile());
-
-/** Returns the files of a directory, not those of directories in it. */
-const filesOf = (handle: FileSystemDirectoryHandle): Promise<File[]> =>
-  given(handle, async () => {
-    const files: File[] = [];
-    for await (const entry of handle.values()) if (entry.kind === 'file') files.push(await entry.getFile());
-    return files;
-  });
-
-async function given<T>(handle: FileSystemHandle, get: () => Promise<T>): Promise<T> {
-  try {
-    return await get();
-  } catch (cause) {
-    const why = messageOf(cause);
-    const advice = "its permission may have to be asked for by the handle's requestPermission()";
-    const what = handle.kind === 'file' ? 'FileSystemFileHandle' : 'FileSystemDirectoryHandle';
-    throw new QSFError('io_error', `The ${what} gave no file: ${why}; ${advice}.`, { cause });
-  }
-}
-
-/**
- * Returns the address of a model that is named as qsf-run names those of the Hub, "hf:OWNER/NAME[/FILE][@REVISION]",
- * and any other source as it is. Without a file it is that of the repository's directory.
- */
-function ofHub(source: string | URL): string | URL {
-  const [, path] = /^(?:hf|huggingface):(?:\/\/)?(.*)$/i.exec(String(source)) ?? [];
-  if (path === undefined) return source;
-  const [, owner, name, file = '', revision = 'main'] = /^([^/@]+)\/([^/@]+)(?:\/([^@]*))?(?:@(.+))?$/.exec(path) ?? [];
-  if (owner && name) return `https://huggingface.co/${owner}/${name}/resolve/${encodeURIComponent(revision)}/${file}`;
-  const form = 'hf:OWNER/NAME, hf:OWNER/NAME/FILE or either with @REVISION';
-  throw new QSFError('bad_argument', `"${String(source)}" names no model of the Hub; write ${form}.`);
-}
-
-/** Returns a buffer or a view. Throws bad_argument if a message took its memory. */
-function present<T extends ArrayBuffer | ArrayBufferView>(what: string, given: T): T {
-  try {
-    new Uint8Array(given instanceof ArrayBuffer ? given : given.buffer, 0, 0);
-    return given;
-  } catch {
-    throw new QSFError('bad_argument', `${what} has no memory any more, because it was transferred.`);
-  }
-}
-
-/**
- * Returns the bytes of a buffer or a view. Copies them if their memory is shared, which neither a Blob nor a message
- * takes.
- */
-function bytesOf(given: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
-  if (given instanceof ArrayBuffer) return new Uint8Array(given);
-  const { buffer, byteOffset, byteLength } = given;
-  if (buffer instanceof ArrayBuffer) return new Uint8Array(buffer, byteOffset, byteLength);
-  return new Uint8Array(buffer, byteOffset, byteLength).slice();
-}
-
-/**
- * Returns bytes with memory of their own, so that a message can take it. Throws out_of_memory if the browser refuses
- * it.
- */
-function copyOf(given: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
-  try {
-    const bytes = bytesOf(given);
-    return ArrayBuffer.isView(given) && bytes.buffer !== given.buffer ? bytes : bytes.slice();
-  } catch (cause) {
-    const sentence = `The browser refused ${given.byteLength} bytes for a copy of the model; give it as a File or Blob.`;
-    throw new QSFError('out_of_memory', sentence, { cause });
-  }
-}
-
-/** Returns an address that fetch() accepts. Throws bad_argument for one with a user or a password. */
-function fetchable(address: string): string {
-  const { username, password } = new URL(address);
-  if (username === '' && password === '') return address;
-  throw new QSFError(
-    'bad_argument',
-    `${address} has a user or a password, which fetch() refuses; send them as network: { headers: { Authorization: 'Basic …' } }.`,
-  );
 }

@@ -7,7 +7,8 @@ import { QSFError, errorName } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { errorNumbers } from '../errors.gen.js';
 import { crc32 } from '../sources/crc32.js';
-import type { GeneratedToken, MemoryRegion, ModelInfo, SpecialToken, Variant } from '../types.js';
+import type { GeneratedToken } from '../token-types.js';
+import type { MemoryRegion, ModelInfo, SpecialToken, Variant } from '../types.js';
 
 /** engine.h's kHostReserve and one page: with less there is no arena at all. */
 const SMALLEST = MiB + PAGE;

@@ -5,7 +5,8 @@ import { SEQUENCE, isChat } from '../wasm/engine.js';
 import { REPORT_INTERVAL } from './progress.js';
 import type { Runner } from './runner.js';
 import { Signal } from './tick.js';
-import type { GeneratedToken, GenerationResult, GenerationStats, PromptProgress } from '../types.js';
+import type { GeneratedToken } from '../token-types.js';
+import type { GenerationResult, GenerationStats, PromptProgress } from '../types.js';
 
 /** Pieces that may wait for the page; more of them pause the computation. */
 const AHEAD = 16;
