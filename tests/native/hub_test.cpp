@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -181,9 +182,15 @@ TEST(Remote, ARedirectionIsFollowedOnce) {
   EXPECT_EQ(run(server.origin() + "/m.gguf", host_options()).hash, expected(kGguf));
   EXPECT_LE(asked, 4) << "once or twice for each connection";
   EXPECT_GT(store.requests().size(), static_cast<std::size_t>(asked));
-  // A signature that expires is asked for again.
-  store.set_reply([&, n = std::make_shared<std::atomic<int>>(0)](const HttpRequest&) -> std::optional<std::string> {
-    return (*n)++ % 5 == 3 ? std::optional(answer(403, "expired")) : std::nullopt;
+  // Each signature is good for four requests, and then asked for again.
+  server.set_reply([&](const HttpRequest&) -> std::optional<std::string> {
+    return answer(302, "", "Location: " + store.origin() + "/signed.gguf?key=" + std::to_string(++asked) + "\r\n");
+  });
+  std::mutex mutex;
+  std::map<std::string, int> uses;
+  store.set_reply([&](const HttpRequest& request) -> std::optional<std::string> {
+    const std::lock_guard lock(mutex);
+    return ++uses[request.path] > 4 ? std::optional(answer(403, "expired")) : std::nullopt;
   });
   asked = 0;
   EXPECT_EQ(run(server.origin() + "/m.gguf", host_options()).hash, expected(kGguf));
