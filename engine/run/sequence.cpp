@@ -100,7 +100,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
     return make_error(ErrorCode::bad_argument, "all logits were not asked for when the model was opened");
   }
   if (prompt.logprobs && !model.options.logprobs) {
-    return make_error(ErrorCode::bad_argument, "log-probabilities need a model that was opened with the option logprobs");
+    return make_error(ErrorCode::bad_argument,
+                      "log-probabilities need a model that was opened with the option logprobs");
   }
   if (prompt.top_logprobs > kMostTopLogprobs) {
     return make_error(ErrorCode::bad_argument,
