@@ -173,7 +173,7 @@ export interface ChatLogprobs {
 export interface TextLogprobs {
   tokens: string[];
   token_logprobs: number[];
-  top_logprobs: Record<string, number>[] | null;
+  top_logprobs?: Record<string, number>[];
   text_offset: number[];
 }
 

@@ -28,7 +28,7 @@ export function textLogprobs({ logprobs }: GenerationResult): OpenAI.TextLogprob
   return {
     tokens: logprobs.map(({ text }) => text),
     token_logprobs: logprobs.map(({ logprob }) => finite(logprob)),
-    top_logprobs: logprobs.some(({ top }) => top.length > 0) ? logprobs.map(byText) : null,
+    ...(logprobs.some(({ top }) => top.length > 0) && { top_logprobs: logprobs.map(byText) }),
     text_offset: logprobs.map(({ text }) => {
       const at = offset;
       offset += text.length;
