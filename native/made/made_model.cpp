@@ -76,9 +76,8 @@ Result<convert::ModelPlace> place_at(const std::string& url, const std::vector<s
 Result<convert::Options> options_of(const SourceOptions& options) {
   convert::Options out;
   if (options.quant_type.empty()) return out;
-  const std::optional<FormatId> type = convert::written_id(options.quant_type);
-  if (!type) return make_error(ErrorCode::bad_argument, "there is no type '{:.60}'", options.quant_type);
-  out.matrices = *type;
+  out.matrices = convert::written_id(options.quant_type);
+  if (!out.matrices) return make_error(ErrorCode::bad_argument, "there is no type '{:.60}'", options.quant_type);
   return out;
 }
 
