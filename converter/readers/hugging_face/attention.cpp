@@ -151,6 +151,10 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
     rope = std::move(stated);
   }
   if (!rope) rope = usual;
+  if (!(rope->partial >= 0 && rope->partial <= 1)) {
+    return make_error(ErrorCode::bad_input, "config.json: the rotated part of a head is {}, not from 0 to 1",
+                      rope->partial);
+  }
   if (has_theta && rope->theta != usual.theta) {
     return make_error(ErrorCode::bad_input, "config.json: \"rope_theta\" is {}, but the RoPE parameters say {}",
                       usual.theta, rope->theta);
