@@ -300,7 +300,7 @@ test('what cannot be done is refused with the right code', async () => {
   await expect(tab.call('load', 'x', url, { memory: -1 })).rejects.toEqual(refused('bad_argument'));
   await expect(tab.call('load', 'x', 'file:///etc/passwd', options)).rejects.toEqual(refused('bad_argument'));
   const gguf = pages.serve('other.gguf', Buffer.from(`GGUF${'x'.repeat(5000)}`));
-  await expect(tab.call('load', 'x', gguf, options)).rejects.toEqual(refused('bad_magic'));
+  await expect(tab.call('load', 'x', gguf, options)).rejects.toEqual(refused('bad_version'));
   const lost = pages.serve('lost.qsf', Buffer.from(`<!DOCTYPE html>${'<p>Not found</p>'.repeat(20)}`));
   const page = {
     code: 'bad_magic',
