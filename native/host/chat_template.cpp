@@ -32,16 +32,20 @@ templates::Time local_now() {
           .second = natural(now.tm_sec)};
 }
 
+void append_json(std::string& out, const ChatMessage& message) {
+  out += "{\"role\":";
+  append_json(out, message.role);
+  out += ",\"content\":";
+  append_json(out, message.content);
+  if (!message.more.empty()) (out += ',') += message.more;
+  out += '}';
+}
+
 std::string chat_variables(std::span<const ChatMessage> messages, std::string_view tools, bool add_generation_prompt) {
   std::string out = "{\"messages\":[";
   for (const ChatMessage& message : messages) {
     if (&message != messages.data()) out += ',';
-    out += "{\"role\":";
-    append_json(out, message.role);
-    out += ",\"content\":";
-    append_json(out, message.content);
-    if (!message.more.empty()) (out += ',') += message.more;
-    out += '}';
+    append_json(out, message);
   }
   out += ']';
   if (!tools.empty()) (out += ",\"tools\":") += tools;

@@ -23,6 +23,8 @@ Result<std::string> render_template(std::string_view text, const templates::Vari
 templates::Time local_now();
 /// Adds a text as a string in JSON.
 void append_json(std::string& out, std::string_view text);
+/// Adds a message as an object in JSON.
+void append_json(std::string& out, const ChatMessage& message);
 /// Returns the variables of a conversation as a JSON object. `tools` is a list in JSON, or empty.
 std::string chat_variables(std::span<const ChatMessage> messages, std::string_view tools, bool add_generation_prompt);
 

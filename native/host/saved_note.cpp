@@ -105,12 +105,8 @@ std::string SavedNote::text() const {
   if (!turns.empty()) {
     out += rest.empty() ? "\"messages\":[" : ",\"messages\":[";
     for (const Turn& turn : turns) {
-      out += &turn == turns.data() ? "{\"role\":" : ",{\"role\":";
-      append_json(out, turn.role);
-      out += ",\"content\":";
-      append_json(out, turn.content);
-      if (!turn.more.empty()) (out += ',') += turn.more;
-      out += '}';
+      if (&turn != turns.data()) out += ',';
+      append_json(out, ChatMessage{turn.role, turn.content, turn.more});
     }
     out += ']';
   }
