@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "native/host/saved_file.h"
 #include "qsf/base/try.h"
 
 namespace qsf::c_api {
@@ -344,13 +345,10 @@ float* forward(QSFEngine* engine, const int* tokens, int num_tokens) {
   if (!read_tokens(*engine, tokens, num_tokens, ids)) return nullptr;
   Session& session = engine->host->session();
   if (!engine->rest.empty()) {
-    std::vector<std::uint32_t> rest(engine->rest.size() + 8);
-    const Result<std::uint32_t> n = session.tokenize(engine->rest, false, rest);
-    if (!n) {
-      fail(n.error());
+    if (const Status put = put_before(session, engine->rest, ids); !put) {
+      fail(put.error());
       return nullptr;
     }
-    ids.insert(ids.begin(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(*n));
   }
   Prompt prompt;
   prompt.tokens = ids;

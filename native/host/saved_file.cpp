@@ -54,6 +54,13 @@ Status save_to_file(Session& session, const std::string& path, std::string_view 
   return file.commit() ? Status() : cannot("write", path);
 }
 
+Status put_before(Session& session, std::string_view rest, std::vector<std::uint32_t>& prompt) {
+  std::vector<std::uint32_t> ids(rest.size() + 8);
+  QSF_LET(n, session.tokenize(rest, false, ids));
+  prompt.insert(prompt.begin(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
+  return {};
+}
+
 Result<SavedFile> SavedFile::open(const std::string& path) {
   std::uint64_t size = 0;
   Result<OpenFile> file = open_regular(path, size);

@@ -19,6 +19,10 @@ Status check_writable(const std::string& path);
 Status save_to_file(Session& session, const std::string& path, std::string_view note,
                     std::uint32_t n_tokens = kAllTokens, bool flush = true);
 
+/// Puts the tokens of a text that follows a saved sequence before those of a prompt. Errors: those of
+/// Session::tokenize().
+Status put_before(Session& session, std::string_view rest, std::vector<std::uint32_t>& prompt);
+
 /// A file that is open for reading. Errors of its calls name the file.
 class SavedFile {
  public:

@@ -10,6 +10,7 @@
 #include "native/cli/messages.h"
 #include "native/cli/signal.h"
 #include "native/cli/terminal.h"
+#include "native/host/saved_file.h"
 #include "native/run/accepts.h"
 #include "native/run/answer.h"
 #include "native/run/chat.h"
@@ -257,11 +258,7 @@ int exit_code(const Status& status) { return status ? 0 : fail(status.error()); 
 Status add_rest(Options& o, Session& session, SessionFile& file) {
   if (file.note.rest.empty() || o.interactive) return {};
   if (o.prompt) o.prompt->insert(0, file.note.rest);
-  if (!o.tokens.empty()) {
-    std::vector<std::uint32_t> ids(file.note.rest.size() + 8);
-    QSF_LET(n, session.tokenize(file.note.rest, false, ids));
-    o.tokens.insert(o.tokens.begin(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n));
-  }
+  if (!o.tokens.empty()) QSF_TRY(put_before(session, file.note.rest, o.tokens));
   file.note.rest.clear();
   return {};
 }
