@@ -7,9 +7,6 @@
 
 namespace qsf {
 
-/// The most guesses in a pass: a window's ring lets a sequence go back over this many positions.
-inline constexpr std::uint32_t kMostGuesses = 15;
-
 /// Decides how many tokens are guessed from how many guesses were right.
 class Guesser {
  public:

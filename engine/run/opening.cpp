@@ -4,6 +4,7 @@
 
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "qsf/run/guesses.h"
 
 namespace qsf {
 namespace {
@@ -176,6 +177,7 @@ Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& 
   QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(),
                         {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
   QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk));
+  static_assert(kMostGuesses < kTogether);
   // A recurrence cannot go back over wrong guesses.
   guesses = lanes.has_states() ? 0 : std::min(opened.guesses, by.chunk - 1);
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));

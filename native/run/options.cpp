@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <limits>
 
 #include "native/cli/command_line.h"
@@ -15,6 +14,7 @@
 #include "native/sources/address.h"
 #include "qsf/base/utf8.h"
 #include "qsf/formats/format.h"
+#include "qsf/run/guesses.h"
 #include "system/file.h"
 #include "system/program.h"
 
@@ -324,7 +324,7 @@ class Table {
                 "KIND"),
            kSpeculation);
     number("--guesses", o_.host.open.guesses, "With --speculate: most tokens that are guessed for a pass")
-        ->check(CLI::Range(1u, 15u));
+        ->check(CLI::Range(1u, kMostGuesses));
     number("--chunk", o_.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
     number("--text-bytes", o_.host.open.text_bytes,
            "Bytes for chat templates, conversations and grammars; 0: as many as they usually need");
