@@ -21,7 +21,7 @@ struct Generation {
   std::string ended;           // a name of End
   std::string logits_hash;     // empty unless requested
   double restore_seconds = 0;  // of the prompt's beginning from the cache
-  /// Of each shown token, as Session::logprobs() gives them; empty unless requested.
+  /// The log-probabilities of each shown token, as Session::logprobs() gives them; empty unless requested.
   std::vector<std::vector<TokenLogprob>> logprobs;
   double prompt_seconds = 0;
   double generation_seconds = 0;

@@ -135,8 +135,8 @@ export interface LoadOptions extends Given<
    */
   background?: boolean | undefined;
   /**
-   * Resolve as soon as the memory plan is made, and fetch only the bytes that a call needs: tokenize(), render() and info() need
-   * no weights, and a generation fetches those that it needs. Reads as with `background`. Default false.
+   * Resolve as soon as the memory plan is made, and fetch only the bytes that a call needs: tokenize(), render() and
+   * info() need no weights, and a generation fetches those that it needs. Reads as with `background`. Default false.
    */
   lazy?: boolean | undefined;
   /** Force a WebAssembly build. Default: chosen by detection. */

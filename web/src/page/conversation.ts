@@ -131,7 +131,8 @@ export class Conversation {
   }
 
   /**
-   * Returns the tokens of the conversation, with a further message if one is given, and the tokens that the context has left.
+   * Returns the tokens of the conversation, with a further message if one is given, and the tokens that the context
+   * has left.
    * Rejects with context_full if they do not fit in the context.
    */
   async countTokens(next?: string | ChatMessage): Promise<TokenCount> {
