@@ -217,6 +217,7 @@ void MadeModel::keep_checksums() {
   const std::size_t rest = file_->plan().front_size() - front_.bytes.size(), had = front_.bytes.size();
   front_.bytes.resize(had + rest);
   if (rest != 0 && !read_all(front_.file.fd(), front_.at + had, std::span(front_.bytes).subspan(had))) return;
+  front_.file = OpenFile();  // Windows replaces no open file
   (void)cache_.keep(key_, front_);
 }
 
