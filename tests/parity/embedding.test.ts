@@ -5,7 +5,8 @@ import { join } from 'node:path';
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
-import { poolings } from '../../web/src/boundary.gen.js';
+import { openOptions, poolings } from '../../web/src/boundary.gen.js';
+import { checkOptions } from '../../web/src/page/options.js';
 import { Engine } from '../../web/src/wasm/engine.js';
 import { convert, folder, program, startModule } from './module.js';
 
@@ -55,19 +56,9 @@ describe.each(['bert', 'modernbert', 'gemma-embedding', 'qwen3-embedding'])('%s'
   it('has the same bits in WebAssembly', async () => {
     const file = readFileSync(model);
     const engine = await create();
-    const planned = {
-      maxSeqLen: 128,
-      sequences: 1,
-      chunk: 0,
-      ringSlots: 0,
-      readRate: 0,
-      computeRate: 0,
-      watched: false,
-      textBytes: 0,
-    };
     engine.open({
-      ...planned,
-      ...{ fileSize: file.length, vouched: false, kv: undefined, streamAll: true, recheck: false, allLogits: false },
+      ...checkOptions(openOptions, { maxSeqLen: 128, streamAll: true }),
+      ...{ fileSize: file.length, vouched: false, kv: undefined },
     });
     expect(advance(engine, file)).toBe('ready');
     for (const pooling of poolings) {

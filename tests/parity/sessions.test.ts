@@ -9,9 +9,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { openOptions } from '../../web/src/boundary.gen.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { generateRequest } from '../../web/src/page/requests.js';
-import type { ModuleStarter } from '../../web/src/wasm/engine.js';
 import { Model } from '../../web/src/worker/model.js';
-import { convert, folder, moduleCreator, program } from './module.js';
+import { convert, folder, moduleCreator, program, starters } from './module.js';
 
 const MiB = 1024 * 1024;
 const BUDGET = 32;
@@ -40,9 +39,7 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
     mkdirSync(own, { recursive: true });
     const golden = readFileSync(join(import.meta.dirname, '..', 'data', name, 'golden.json'), 'utf8');
     prompt = (JSON.parse(golden) as { prompts: { ids: number[] }[] }).prompts[0]!.ids.slice(0, 40);
-    const { create, wasmBinary } = await moduleCreator();
-    const start: ModuleStarter = (_source, _variant, threads, wasmMemory) =>
-      create({ wasmMemory, threads, wasmBinary });
+    const start = starters(await moduleCreator());
     model = await Model.create(
       {
         ...{
