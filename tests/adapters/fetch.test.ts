@@ -97,7 +97,7 @@ describe('the client of OpenAI', () => {
 
 describe('errors', () => {
   it.each([
-    ['a value that is not there', { best_of: 2 }, 'unsupported'],
+    ['a value that is not there', { store: true }, 'unsupported'],
     ['a value outside its range', { temperature: -1 }, 'bad_argument'],
     ['no messages', { messages: [] }, 'bad_argument'],
   ])('of the caller are bad requests: %s', async (_, more, code) => {
