@@ -59,7 +59,7 @@ bool HttpTransfer::open(HttpShared& server) {
 /// those that it redirects to, and none is given to it for an address that a redirection has led to.
 void HttpTransfer::take_address() {
   const Curl& c = *server_->curl;
-  directly_ = !server_->direct.empty();
+  directly_ = !server_->direct.empty() && !anew_;
   const std::string& token = server_->options.token;
   const bool named = !token.empty() && (!directly_ || same_origin(server_->url, server_->direct));
   c.easy_setopt(easy_, CURLOPT_URL, (directly_ ? server_->direct : server_->url).c_str());
@@ -78,6 +78,7 @@ bool HttpTransfer::add(const ReadRequest& request) {
 
 void HttpTransfer::start() {
   failures_ = attempts_ = 0;
+  anew_ = false;
   window_ = Clock::now();
   window_offset_ = offset_;
   complete_filled();  // requests of no bytes
@@ -195,10 +196,12 @@ void HttpTransfer::end_attempt(CURLcode code) {
   server_->curl->multi_remove_handle(server_->multi, easy_);
   state_ = State::idle;
   Judged judged = outcome(code);
-  // The address that a redirection leads to may hold for some minutes.
+  // The address that a redirection leads to may hold for some minutes. This transfer then takes a redirection of its
+  // own, because another transfer's address may expire before it is asked.
   const bool expired = directly_ && answer_.status >= 400 && answer_.status < 500 && judged.verdict == Verdict::refuse;
   if (expired) {
     server_->direct.clear();
+    anew_ = true;
     judged.verdict = Verdict::retry;
   }
   if (judged.verdict == Verdict::refuse) return fail(judged.error);
@@ -206,6 +209,7 @@ void HttpTransfer::end_attempt(CURLcode code) {
     char* at = nullptr;
     const bool known = server_->curl->easy_getinfo(easy_, CURLINFO_EFFECTIVE_URL, &at) == CURLE_OK && at != nullptr;
     if (known && server_->url != at) server_->direct = at;
+    anew_ = false;
   }
   const bool whole = judged.verdict == Verdict::take;  // all announced bytes, which may be fewer than requested
   const bool slow = too_slow();

@@ -98,6 +98,7 @@ class HttpTransfer {
   std::uint32_t failures_ = 0;     // in a row without progress; a time-out counts as half of the allowed ones
   std::uint32_t attempts_ = 0;
   bool directly_ = false;            // this attempt asks at HttpShared::direct
+  bool anew_ = false;                // the address at HttpShared::direct expired, and attempts ask at the first one
   Clock::time_point due_;            // when the next attempt may start
   Clock::time_point window_;         // the rate is measured from this time
   std::uint64_t window_offset_ = 0;  // and from this offset on
