@@ -74,10 +74,23 @@ void Reader::mark(std::size_t mark, const PartSink& sink) {
 void Reader::end(const PartSink& sink) {
   sink_ = &sink;
   drain();
-  if (mode_ == Mode::body && !take_calls(false)) give_up();
+  if (mode_ == Mode::call && !take_calls(false)) give_up();
   if (mode_ == Mode::header && strays_) give_up();
   if (mode_ == Mode::text) put_blanks(AnswerPart::text);
   flush();
+}
+
+Place Reader::place() const {
+  const bool in_call = mode_ == Mode::call;
+  Place place;
+  place.kind = mode_;
+  place.row = row_ == kNoRow ? kMarks : row_;
+  if (in_call || mode_ == Mode::header) place.body = in_call ? body() : std::string_view(body_.data(), n_body_);
+  if (in_call) place.name = {body_.data(), n_front_};
+  place.pending = {pending_.data(), n_pending_};
+  place.bodies = n_bodies_;
+  place.thought_has_begun = thought_has_begun_;
+  return place;
 }
 
 bool Reader::is_close(std::size_t mark) const {
@@ -92,7 +105,7 @@ bool Reader::takes(std::size_t mark) const {
       return use == Use::header;
     case Mode::thought:
       return row_ == kHeaderRow ? sections : is_close(mark);
-    case Mode::body:
+    case Mode::call:
       return scan_.takes(mark) && (row_ == kHeaderRow ? sections : use == Use::inside || is_close(mark));
     case Mode::text:
     case Mode::between:
@@ -160,7 +173,7 @@ void Reader::plain(char c) {
     case Mode::thought:
       if (!prompting_) plain_thought(c);
       return;
-    case Mode::body:
+    case Mode::call:
       return plain_body(c);
     case Mode::between:
       return plain_between(c);
@@ -251,7 +264,7 @@ void Reader::meet(std::size_t mark) {
       strays_ = false;
       (void)add_mark(mark);
       return;
-    case Mode::body:
+    case Mode::call:
       if (use_of(mark) == Use::inside) {
         const bool added = add_mark(mark);
         if (added && scan_.mark(body(), mark) != BodyScan::Verdict::wrong) return;
@@ -310,13 +323,15 @@ void Reader::meet_in_text(std::size_t mark) {
 
 void Reader::begin_thought(std::size_t row) {
   mode_ = Mode::thought;
+  thought_has_begun_ = true;
   row_ = row;
   leads_ = true;
   separate(has_thought_);
 }
 
 void Reader::begin_body(std::size_t row) {
-  mode_ = Mode::body;
+  mode_ = Mode::call;
+  ++n_bodies_;
   row_ = row;
   n_body_ = n_front_ = 0;
   scan_.begin(row == kNoRow);
@@ -392,7 +407,7 @@ bool Reader::take_calls(bool closed) {
 
 /// Gives the body or the header as text.
 void Reader::give_up() {
-  const bool is_call = mode_ == Mode::body;
+  const bool is_call = mode_ == Mode::call;
   mode_ = Mode::text;
   if (is_call && row_ != kNoRow && row_ != kHeaderRow && row_ != kTag / 2) {
     put_text(kSyntaxes[row_].open);

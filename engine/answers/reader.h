@@ -12,6 +12,7 @@
 #include "answers/tools.h"
 #include "qsf/answers/marks.h"
 #include "qsf/answers/part.h"
+#include "qsf/answers/place.h"
 
 namespace qsf::answers {
 
@@ -35,15 +36,10 @@ class Reader {
   void mark(std::size_t mark, const PartSink& sink);
   /// Gives the rest.
   void end(const PartSink& sink);
+  Place place() const;
 
  private:
-  enum class Mode : std::uint8_t {
-    text,
-    thought,
-    body,     // of a call
-    between,  // after a call, before its closing mark or the next call
-    header,
-  };
+  using Mode = PlaceKind;
   static constexpr std::size_t kNoRow = ~std::size_t{0};  // of a call without marks
 
   bool is_close(std::size_t mark) const;
@@ -92,6 +88,8 @@ class Reader {
   bool fresh_ = true;         // no text since the beginning, or since the last thought or call
   bool strays_ = false;       // a header without a mark that began it, which may be text in fact
   bool has_text_ = false, has_thought_ = false;
+  bool thought_has_begun_ = false;
+  std::uint32_t n_bodies_ = 0;
   bool fenced_ = false;       // the last call was in a fence of code
   std::string_view skipped_;  // a word after the opening mark of a thought that belongs to the mark
   BodyScan scan_;

@@ -27,6 +27,7 @@ struct AnswerParts::State {
   std::span<char> memory;  // for calls
   answers::Reader reader;
   TextStream stream;
+  std::size_t pushed = 0, shown = 0;  // bytes of the stream since the last mark
 };
 
 TextMemory AnswerParts::divide(std::span<std::byte> texts) {
@@ -50,6 +51,7 @@ Result<AnswerParts> AnswerParts::open(const Session& session, const AnswerForm& 
 
 Status AnswerParts::begin(const RenderedText& rendered, std::span<const std::string_view> stops) {
   State& s = *state_;
+  s.pushed = s.shown = 0;
   s.reader.begin(s.marks, s.tools, s.memory);
   const std::size_t end = rendered.plain.empty() ? 0 : rendered.plain.back().end;
   s.reader.prompt(rendered.text.substr(end), s.drops_space);
@@ -60,9 +62,13 @@ void AnswerParts::token(std::uint32_t id, const PartSink& sink) {
   State& s = *state_;
   const std::size_t mark = s.marks.find(id);
   if (mark == answers::kMarks || !s.reader.takes(mark)) {
-    return s.reader.text(s.stream.push(s.session->detokenize(id)), sink);
+    const std::string_view bytes = s.session->detokenize(id), text = s.stream.push(bytes);
+    s.pushed += bytes.size();
+    s.shown += text.size();
+    return s.reader.text(text, sink);
   }
   // No character and no stop string continues after a mark.
+  s.pushed = s.shown = 0;
   s.reader.text(s.stream.finish(), sink);
   if (!s.stream.stopped()) s.reader.mark(mark, sink);
 }
@@ -71,5 +77,11 @@ void AnswerParts::end(const PartSink& sink) {
   state_->reader.text(state_->stream.finish(), sink);
   state_->reader.end(sink);
 }
+
+answers::Place AnswerParts::place() const { return state_->reader.place(); }
+
+bool AnswerParts::lags() const { return state_->pushed != state_->shown; }
+
+const answers::Marks& AnswerParts::marks() const { return state_->marks; }
 
 }  // namespace qsf::chat

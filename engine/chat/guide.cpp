@@ -1,6 +1,7 @@
 #include "qsf/chat/guide.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chat/block.h"
 #include "qsf/base/try.h"
@@ -38,7 +39,20 @@ Result<Grammar> make_grammar(const GrammarText& text, std::span<std::byte> memor
   return Grammar::json_schema(text.text, memory);
 }
 
-Result<Guide> Guide::build(const Session& session, std::span<std::byte> memory) {
+Result<Guide> Guide::build_for_thoughts(Session& session, std::span<std::byte> memory) {
+  Guide made(session);
+  const std::uint32_t n = session.stats().vocab_size;
+  const std::size_t words = grammar::mask_words(n), kept = words * sizeof(std::uint64_t) + kAlignment;
+  if (memory.size() < kept) return too_little(kept, memory.size());
+  made.allowed_ = Block(memory.last(kept)).take<std::uint64_t>(words);
+  made.free_ = memory.first(memory.size() - kept);
+  for (std::uint32_t id = 0; id < n; ++id) {
+    if (session.is_end(id) && made.n_own_ends_ < kMaxEndTokens) made.ends_[made.n_own_ends_++] = id;
+  }
+  return made;
+}
+
+Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
   Guide made(session);
   const std::uint32_t n = session.stats().vocab_size;
   Block all(memory);
@@ -70,6 +84,7 @@ Result<Guide> Guide::build(const Session& session, std::span<std::byte> memory) 
   }
   QSF_LET(trie, TokenTrie::build(tokens, end.take<std::byte>(end.rest().size())));
   made.trie_ = trie;
+  made.trie_bytes_ = trie_bytes;
   const std::size_t of_grammar = std::min(Grammar::kMemory, front.size() - kLeastFree);
   made.free_ = front.first(front.size() - of_grammar);
   made.memory_ = front.last(of_grammar);
@@ -84,39 +99,134 @@ Status Guide::set(const GrammarText& text) {
   all.take<std::uint64_t>(0);
   const std::span<std::byte> rest = all.rest();
   const std::string_view source(copy.data(), copy.size());
-  is_json_ = text.kind == GrammarKind::json_schema;
-  QSF_LET(made, is_json_ ? Grammar::json_schema(source, rest, grammar::Integers::without_point)
-                         : make_grammar({text.kind, source}, rest));
+  text_is_json_ = text.kind == GrammarKind::json_schema;
+  QSF_LET(made, text_is_json_ ? Grammar::json_schema(source, rest, grammar::Integers::without_point)
+                              : make_grammar({text.kind, source}, rest));
   grammar_ = made;
+  held_ = Held::text;
+  calls_ = nullptr;
   return {};
 }
 
-Status Guide::begin(std::span<const std::uint32_t> end_tokens) {
+Status Guide::begin(std::span<const std::uint32_t> end_tokens, const AnswerParts* parts) {
   if (end_tokens.size() > kMaxEndTokens) {
     return make_error(ErrorCode::bad_argument, "{} end tokens; {} are possible", end_tokens.size(), kMaxEndTokens);
   }
-  grammar_.reset();
   n_ends_ = n_own_ends_ + end_tokens.size();
   std::ranges::copy(end_tokens, ends_.begin() + static_cast<std::ptrdiff_t>(n_own_ends_));
-  after_blank_ = true;
+  parts_ = parts;
+  stage_ = Stage::any;
+  n_thought_ = bodies_ = 0;
+  n_forced_ = at_forced_ = n_exits_ = n_name_ = 0;
+  called_ = leads_ = bare_ = false;
+  opening_.reset();
+  QSF_TRY(settle());
   return update();
 }
 
 Status Guide::follow(std::uint32_t token) {
   if (std::ranges::find(ends(), token) != ends().end()) return {};
-  QSF_LET(follows, grammar_.accept(session_->detokenize(token)));
+  bool follows = token / 64 < allowed_.size();
+  if (follows) QSF_TRY(grow(token, follows));
   if (!follows) return make_error(ErrorCode::bad_token, "token {} is not one that the grammar allows", token);
-  after_blank_ = (blanks_[token / 64] >> token % 64 & 1) != 0;
+  QSF_TRY(settle());
   return update();
 }
 
+/// Adds a token in its stage. `follows` becomes false if it was not allowed.
+Status Guide::grow(std::uint32_t token, bool& follows) {
+  const std::string_view bytes = session_->detokenize(token);
+  const std::optional<std::uint32_t> opening = std::exchange(opening_, {});
+  if (opening && token == *opening) {
+    stage_ = Stage::any;
+    return {};
+  }
+  switch (stage_) {
+    case Stage::any:
+      return {};
+    case Stage::forced:
+      follows = token == forced_[at_forced_];
+      if (!follows || ++at_forced_ < n_forced_) return {};
+      stage_ = next_;
+      return go_on();
+    case Stage::name: {
+      const std::span<const std::uint32_t> exits = std::span(exits_).first(n_exits_);
+      if (grammar_.can_end() && std::ranges::find(exits, token) != exits.end()) {
+        stage_ = next_;
+        if (n_forced_ <= 1) return go_on();
+        stage_ = Stage::forced;  // the exit is the first of these tokens
+        at_forced_ = 1;
+        return {};
+      }
+      QSF_LET(accepted, grammar_.accept(bytes));
+      follows = accepted && bytes.size() <= name_.size() - n_name_;
+      if (follows) n_name_ += bytes.copy(name_.data() + n_name_, bytes.size());
+      return {};
+    }
+    case Stage::text:
+    case Stage::arguments:
+      break;
+  }
+  QSF_LET(accepted, grammar_.accept(bytes));
+  const bool is_blank_token = (blanks_[token / 64] >> token % 64 & 1) != 0;
+  follows = accepted || (leads_ && is_blank_token);
+  leads_ = false;
+  after_blank_ = is_blank_token;
+  if (stage_ != Stage::arguments || !grammar_.can_end()) return {};
+  called_ = true;
+  stage_ = Stage::any;
+  bodies_ = place().bodies;
+  return {};
+}
+
+void Guide::mask_all(bool with_ends) {
+  std::ranges::fill(allowed_, ~std::uint64_t{0});
+  if (!with_ends) forbid_ends();
+}
+
+void Guide::forbid_ends() {
+  for (const std::uint32_t id : ends()) forbid(id);
+}
+
 Status Guide::update() {
+  switch (stage_) {
+    case Stage::any: {
+      const answers::Place at = place();
+      const bool waits = held_ == Held::text || (held_ == Held::calls && !called_ && required());
+      mask_all(!waits);
+      guard(at);
+      return {};
+    }
+    case Stage::forced:
+      std::ranges::fill(allowed_, 0);
+      allow(forced_[at_forced_]);
+      if (opening_) allow(*opening_);
+      return {};
+    case Stage::name:
+      QSF_TRY(grammar_.mask(trie_, allowed_));
+      forbid_ends();
+      for (std::size_t i = 0; grammar_.can_end() && i < n_exits_; ++i) allow(exits_[i]);
+      return {};
+    case Stage::text:
+    case Stage::arguments:
+      break;
+  }
+  QSF_TRY(mask_grammar());
+  if (opening_ && allows(*opening_)) opening_.reset();
+  if (opening_) allow(*opening_);
+  return {};
+}
+
+Status Guide::mask_grammar() {
   QSF_TRY(grammar_.mask(trie_, allowed_));
-  const bool can_end = grammar_.can_end();
+  const bool can_end = stage_ == Stage::text && grammar_.can_end();
   for (const std::uint32_t id : ends()) {
-    const std::uint64_t bit = std::uint64_t{1} << id % 64;
-    std::uint64_t& word = allowed_[id / 64];
-    word = can_end ? word | bit : word & ~bit;
+    forbid(id);
+    if (can_end) allow(id);
+  }
+  if (leads_) {
+    for (std::size_t w = 0; w < allowed_.size(); ++w) allowed_[w] |= blanks_[w];
+    return {};
   }
   if (!is_json_ || !after_blank_) return {};
   bool others = false;

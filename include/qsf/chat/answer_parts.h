@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "qsf/answers/part.h"
+#include "qsf/answers/place.h"
 #include "qsf/chat/answer_form.h"
 #include "qsf/chat/conversation.h"
 
@@ -39,6 +40,12 @@ class AnswerParts {
   void token(std::uint32_t id, const PartSink& sink);
   /// Gives the text that was held back, after Step::done or Session::stop().
   void end(const PartSink& sink);
+
+  /// Returns the place after the tokens so far.
+  answers::Place place() const;
+  /// Whether some of their text was not read yet, because it may begin a stop string or is a part of a character.
+  bool lags() const;
+  const answers::Marks& marks() const;
 
  private:
   struct State;  // in the caller's memory
