@@ -29,6 +29,11 @@ Result<Chat> Chat::open(Session& session, ChatSettings settings, std::span<std::
   return Chat(std::move(settings), divided, answers);
 }
 
+Status Chat::hold_calls(chat::Guide& guide, const chat::CallRules& rules) const {
+  const std::string values = chat_variables({}, settings_.tools, true);
+  return guide.set_calls(conversation(values), rules);
+}
+
 Result<std::string> Chat::render(const Session& session, std::span<const ChatMessage> messages) const {
   QSF_LET(values, question(messages, settings_.tools));
   QSF_LET(rendered, chat::render(session, conversation(values), memory_.conversations));

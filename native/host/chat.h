@@ -12,6 +12,7 @@
 #include "native/host/chat_template.h"
 #include "qsf/chat/answer_form.h"
 #include "qsf/chat/answer_parts.h"
+#include "qsf/chat/guide.h"
 #include "qsf/engine.h"
 
 namespace qsf {
@@ -37,6 +38,8 @@ class Chat {
   /// Returns the ends and marks of answers.
   const chat::AnswerForm& answers() const { return answers_; }
 
+  /// Holds the calls of a guide's answers to the tools of the settings. Fails as chat::Guide::set_calls() does.
+  Status hold_calls(chat::Guide& guide, const chat::CallRules& rules) const;
   /// Returns the text of a conversation and of what asks for an answer. Fails with bad_argument if there is no message,
   /// or if the last is an answer, with bad_text for a message that is not UTF-8, and as chat::render() does.
   Result<std::string> render(const Session& session, std::span<const ChatMessage> messages) const;

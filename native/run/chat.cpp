@@ -8,6 +8,7 @@
 #include "native/cli/messages.h"
 #include "native/cli/signal.h"
 #include "native/cli/terminal.h"
+#include "native/run/accepts.h"
 #include "native/run/answer.h"
 #include "native/run/output.h"
 #include "native/run/report.h"
@@ -15,6 +16,7 @@
 #include "qsf/base/try.h"
 
 namespace qsf::run {
+static_assert(kUnlimitedThoughts == chat::Guide::kUnlimited);
 namespace {
 
 constexpr std::size_t kLongestTools = 1 << 20;     // bytes
@@ -174,11 +176,29 @@ Result<std::string> read_tools(const Options& options) {
   return tools.dump();
 }
 
-Result<Chat> open_chat(const Options& options, Session& session, const chat::Guide* guide) {
+Result<std::optional<chat::Guide>> open_guide(const Options& options, Session& session) {
+  const bool holds = options.has_grammar() || !options.tool_choice.empty();
+  if (!holds && !options.limits_thoughts()) return std::optional<chat::Guide>();
+  const std::span<std::byte> memory = session.text_memory();
+  QSF_LET(guide, holds ? chat::Guide::build(session, memory) : chat::Guide::build_for_thoughts(session, memory));
+  guide.limit_thoughts(options.reasoning_budget);
+  if (options.has_grammar()) {
+    QSF_LET(grammar, read_grammar(options));
+    QSF_TRY(guide.set(grammar.view()));
+  }
+  return std::optional(guide);
+}
+
+Result<Chat> open_chat(const Options& options, Session& session, chat::Guide* guide) {
   QSF_LET(text, read_template(options));
   QSF_LET(tools, read_tools(options));
   const std::span<std::byte> memory = guide != nullptr ? guide->free() : session.text_memory();
-  return Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory);
+  QSF_LET(chat, Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory));
+  if (guide == nullptr || options.tool_choice.empty()) return std::move(chat);
+  const std::string_view choice = options.tool_choice;
+  const bool is_word = choice == "auto" || choice == "required";
+  QSF_TRY(chat.hold_calls(*guide, {.required = choice != "auto", .only = is_word ? std::string_view() : choice}));
+  return std::move(chat);
 }
 
 Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,

@@ -1,6 +1,7 @@
 // qsf-run --chat: a conversation in the form of the model's own template.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,11 @@ namespace qsf::run {
 Result<std::string> read_template(const Options& options);
 /// Returns the variables of --template-arg. A value that is not JSON is a text.
 Json arguments_of(const Options& options);
-/// Opens the chat template of the options, or the model's own, in the memory that the guide leaves.
-Result<Chat> open_chat(const Options& options, Session& session, const chat::Guide* guide);
+/// Opens the chat template of the options, or the model's own, in the memory that the guide leaves. The guide then
+/// holds calls as the options say.
+Result<Chat> open_chat(const Options& options, Session& session, chat::Guide* guide);
+/// Returns the guide of the options, or nothing if they hold no answer.
+Result<std::optional<chat::Guide>> open_guide(const Options& options, Session& session);
 
 /// Adds the prompt to a conversation, as the user's message or as the result of the call that the last answer made, and
 /// asks for the answer. --system-prompt begins a conversation. Fails with bad_argument if the conversation has another

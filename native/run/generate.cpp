@@ -56,7 +56,7 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
   Prompt prompt = asked;
   chat::Guide* const guide = extras.guide;
   if (guide != nullptr) {
-    QSF_TRY(guide->begin(prompt.end_tokens));
+    QSF_TRY(guide->begin(prompt.end_tokens, sinks.parts));
     prompt.allowed = guide->allowed();
     prompt.ignore_eos = false;
   }
@@ -111,8 +111,8 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
       const std::span<const TokenLogprob> found = session.logprobs();
       out.logprobs.emplace_back(found.begin(), found.end());
     }
-    if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));
     if (*step == Step::token) QSF_TRY(parts.token(session.token()));
+    if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));
     if (*step == Step::token || *step == Step::done) QSF_TRY(show(session.piece()));
     if (*step == Step::done) out.ended = end_name(session.end());
   }

@@ -324,15 +324,9 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
     if (!text) return fail(text.error());
     o.prompt = std::move(*text);
   }
-  std::optional<chat::Guide> follows;
-  if (o.has_grammar()) {
-    const Result<GrammarFile> grammar = read_grammar(o);
-    if (!grammar) return fail(grammar.error());
-    const Result<chat::Guide> built = chat::Guide::build(host.session(), host.session().text_memory());
-    if (!built) return fail(built.error());
-    follows = *built;
-    if (const Status set = follows->set(grammar->view()); !set) return fail(set.error());
-  }
+  Result<std::optional<chat::Guide>> opened_guide = open_guide(o, host.session());
+  if (!opened_guide) return fail(opened_guide.error());
+  chat::Guide* const guide = *opened_guide ? &**opened_guide : nullptr;
   if (!o.session_file.empty() || !o.prompt_cache.empty()) {
     if (const Status known = host.know_hash(); !known) return fail(known.error());
   }
@@ -342,7 +336,7 @@ int run_opened(Options& o, Host& host, std::optional<Measured>& measured, Progre
     if (!opened) return fail(opened.error());
     cache.emplace(std::move(*opened));
   }
-  return run_session(o, host, {follows ? &*follows : nullptr, cache ? &*cache : nullptr}, progress);
+  return run_session(o, host, {guide, cache ? &*cache : nullptr}, progress);
 }
 
 int run(int argc, char** argv) {

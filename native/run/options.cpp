@@ -147,7 +147,7 @@ void reserve_texts(Options& o) {
   constexpr std::uint32_t kOfTemplate = 4u << 20, kOfGrammar = 24u << 20;  // bytes
   if (o.host.open.text_bytes != 0) return;
   if (!o.template_file.empty()) o.host.open.text_bytes = kOfTemplate;
-  if (o.has_grammar()) o.host.open.text_bytes = kOfGrammar;
+  if (o.has_grammar() || !o.tool_choice.empty()) o.host.open.text_bytes = kOfGrammar;
 }
 
 std::optional<std::string> grammar_mistake(const Options& o) {
@@ -178,8 +178,12 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (const std::optional<std::string> wrong = saving_mistake(o)) return wrong;
   reserve_texts(o);
   const bool renders = !o.render_file.empty();
-  if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts)) {
-    return "--tools and --reasoning are for --chat, --message and --system-prompt";
+  if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {
+    return "--tools, --reasoning and --reasoning-budget are for --chat, --message and --system-prompt";
+  }
+  if (!o.tool_choice.empty() && o.tools_file.empty()) return "--tool-choice needs --tools";
+  if (!o.tool_choice.empty() && o.has_grammar()) {
+    return "--tool-choice holds calls, and --grammar, --json-schema and --regex hold texts: they exclude each other";
   }
   if (!o.converses() && !(o.template_file.empty() && o.template_arguments.empty())) {
     return "--chat-template and --template-arg are for --chat, --message, --system-prompt and --render";
@@ -295,8 +299,16 @@ class Table {
         ->expected(1)
         ->allow_extra_args(false);
     text("--tools", o_.tools_file, "Tools that answers may call: a JSON list, as OpenAI's interface has it", "FILE");
+    text("--tool-choice", o_.tool_choice,
+         "Hold calls to the schemas of their tools: auto, required for an answer that begins with a call, or the name "
+         "of the one tool to call",
+         "CHOICE");
     choice(text("--reasoning", w_.reasoning, "Thoughts of the model on stderr: " + joined(kReasoning), "WHETHER"),
            kReasoning);
+    app_.add_option("--reasoning-budget", o_.reasoning_budget,
+                    "Tokens after which a thought is ended; 0: at once; -1: never")
+        ->transform(natural_or(+[] { return kUnlimitedThoughts; }))
+        ->default_str("-1");
     text("--tokens", w_.tokens, "Token ids instead of text; nothing is added to them", "1,2,3");
     max_tokens =
         app_.add_option("-n,--max-tokens,--n-predict", o_.max_tokens,

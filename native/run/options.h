@@ -12,6 +12,8 @@
 
 namespace qsf::run {
 
+constexpr std::uint32_t kUnlimitedThoughts = 0xFFFFFFFF;
+
 struct Options {
   std::string model;
   HostOptions host;
@@ -41,13 +43,15 @@ struct Options {
        detokenize = false, embed = false;
   std::string render_file, template_file;  // the latter replaces the model's chat template
   std::string tools_file;                  // tools that answers may call
+  std::string tool_choice;                 // auto, required or a tool's name; empty: calls are not held
   bool shows_thoughts = true;
-  std::string grammar_file, schema_file, regex;  // one of them at most: what a text may be
-  std::string accepts_file;                      // a text that is only checked
-  std::string session_file;                      // read at the start if it is there, replaced at the end
-  std::string prompt_cache;                      // a folder of computed prompts
-  std::uint64_t prompt_cache_bytes = 0;          // that it may have
-  std::string perplexity_file;                   // the text to measure with
+  std::uint32_t reasoning_budget = kUnlimitedThoughts;  // tokens of a thought
+  std::string grammar_file, schema_file, regex;         // one of them at most: what a text may be
+  std::string accepts_file;                             // a text that is only checked
+  std::string session_file;                             // read at the start if it is there, replaced at the end
+  std::string prompt_cache;                             // a folder of computed prompts
+  std::uint64_t prompt_cache_bytes = 0;                 // that it may have
+  std::string perplexity_file;                          // the text to measure with
   std::string kl_file, save_logits_file;
   std::uint32_t window = 512, windows = 0;
   Color color = Color::automatic;
@@ -60,6 +64,7 @@ struct Options {
   bool has_grammar() const { return !grammar_file.empty() || !schema_file.empty() || !regex.empty(); }
   /// Whether the text continues the sequence of --session, instead of a conversation.
   bool continues() const { return !session_file.empty() && !converses(); }
+  bool limits_thoughts() const { return reasoning_budget != kUnlimitedThoughts; }
   /// Whether the chat template is used.
   bool converses() const { return chat || as_message || system_prompt || !render_file.empty(); }
   /// Whether there is anything to compute, not only something to show.

@@ -130,5 +130,71 @@ TEST_F(ToolsTest, FilesThatAreNoToolsAreRefusedInASentence) {
   }
 }
 
+/// A template that writes calls, and opens thoughts if asked.
+const std::string kCalling =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content }}{% for c in m.tool_calls %}<tool_call>"
+    "{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}"
+    "{{ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% if think %}{{ "
+    "'<think>\\n' }}{% endif %}{% endif %}{# <think></think> #}";
+const std::string kStrict =
+    R"([{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city":
+        {"enum": ["Rome", "Oslo"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}}, "required": ["city"],
+        "additionalProperties": false}}}, {"type": "function", "function": {"name": "get_time"}}])";
+
+class HeldTest : public ToolsTest {
+ protected:
+  static Ran hold(std::vector<std::string> more, const std::string& tokens = "160", const std::string& seed = "3") {
+    more.insert(more.begin(), {program("qsf-run"), model_, "-n", tokens, "--seed", seed, "--message", "Once upon",
+                               "--chat-template", file("calling.jinja", kCalling)});
+    return run(more);
+  }
+};
+
+TEST_F(HeldTest, RequiredCallsFollowTheirSchemas) {
+  const std::string tools = file("strict.json", kStrict);
+  const std::regex weather(
+      R"re(\{"name":"get_weather","arguments":\{("days":[1-9],)?"city":"(Rome|Oslo)"(,"days":[1-9])?\}\}\n[^]*)re"),
+      time(R"(\{"name":"get_time","arguments":\{\}\}\n[^]*)");
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const Ran any = hold({"--tools", tools, "--tool-choice", "required"}, "160", seed);
+    ASSERT_EQ(any.code, 0) << any.err;
+    EXPECT_TRUE(std::regex_match(any.out, weather) || std::regex_match(any.out, time)) << any.out;
+    const Ran named = hold({"--tools", tools, "--tool-choice", "get_weather"}, "160", seed);
+    EXPECT_TRUE(std::regex_match(named.out, weather)) << named.out << named.err;
+  }
+  EXPECT_EQ(hold({"--tools", tools, "--tool-choice", "auto"}).code, 0);
+}
+
+TEST_F(HeldTest, ThoughtsEndAfterTheirBudget) {
+  const std::vector<std::string> thinks{"--template-arg", "think=true"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), thinks.begin(), thinks.end());
+    return hold(more, "40");
+  };
+  const Ran unlimited = with({}), none = with({"--reasoning-budget", "0"}), some = with({"--reasoning-budget", "5"});
+  EXPECT_EQ(unlimited.out, "") << "this model never ends a thought";
+  EXPECT_EQ(none.err, "");
+  EXPECT_GT(none.out.size(), 20u);
+  EXPECT_TRUE(!some.err.empty() && some.err.size() < unlimited.err.size()) << some.err;
+  EXPECT_GT(some.out.size(), 20u);
+}
+
+TEST_F(HeldTest, AGrammarBeginsAfterTheThought) {
+  const Ran ran = hold({"--template-arg", "think=true", "--reasoning-budget", "6", "--regex", "yes|no"});
+  EXPECT_TRUE(std::regex_match(ran.out, std::regex("(yes|no)\n?"))) << ran.out;
+  EXPECT_NE(ran.err, "");
+}
+
+TEST_F(HeldTest, MistakesAreReported) {
+  const std::string tools = file("strict.json", kStrict);
+  EXPECT_EQ(hold({"--tool-choice", "auto"}).code, 2) << "without tools";
+  EXPECT_EQ(hold({"--tool-choice", "auto", "--tools", tools, "--regex", "x"}).code, 2);
+  EXPECT_EQ(run_with({"-p", "x", "--reasoning-budget", "3"}).code, 2);
+  const Ran none = hold({"--tool-choice", "get_price", "--tools", tools});
+  EXPECT_TRUE(none.code == 1 && has(none.err, "there is no tool get_price")) << none.err;
+  const Ran without = run_with({"--message", "x", "--tools", tools, "--tool-choice", "auto"});
+  EXPECT_TRUE(without.code == 1 && has(without.err, "writes no calls")) << without.err;
+}
+
 }  // namespace
 }  // namespace qsf::test
