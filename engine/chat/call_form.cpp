@@ -72,6 +72,16 @@ std::size_t after_thoughts(std::string_view text) {
   return at;
 }
 
+/// Returns the beginning of a text that is white space and a mark that closes a call; empty if there is none.
+std::string_view closing(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
+  for (const answers::Syntax& syntax : answers::kSyntaxes) {
+    const bool closes = syntax.use == answers::Use::call && !syntax.close.empty();
+    if (closes && text.substr(begin).starts_with(syntax.close)) return text.substr(0, begin + syntax.close.size());
+  }
+  return {};
+}
+
 bool read_object(std::string_view text, CallForm& form, std::span<std::byte> memory) {
   Store store(memory);
   const Result<json::Document> read = json::Document::read(text, store);
@@ -104,6 +114,8 @@ CallForm form_of(std::string_view answer, std::span<std::byte> memory) {
     const std::size_t last = before.find_last_not_of(" \n");
     form.list = last != before.npos && before[last] == '[';
     if (form.list) begin = last;
+    const std::string_view call = answer.substr(begin);
+    (void)form.tail.set(closing(call.substr(object_of(call).size())));
     if (form.lead.set(answer.substr(0, begin)) && read_object(object_of(answer.substr(brace)), form, memory)) {
       form.kind = CallKind::json;
     }
@@ -117,6 +129,7 @@ CallForm form_of(std::string_view answer, std::span<std::byte> memory) {
       after.substr(arguments + 1).find_first_not_of(" \n") == after.find("\"qsf_key\"") - arguments - 1;
   if (is_json && form.between.set(after.substr(0, arguments))) {
     form.kind = CallKind::named;
+    (void)form.tail.set(closing(after.substr(arguments + object_of(after.substr(arguments)).size())));
   } else if (form.between.set(after.substr(0, 1))) {
     form.kind = CallKind::other;
   }

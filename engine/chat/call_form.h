@@ -50,6 +50,7 @@ struct CallForm {
   CallKind kind = CallKind::none;
   ShortText lead;     // from the beginning of the answer to the object or list, or to the name
   ShortText between;  // from the name to the arguments; if kind is other, one byte
+  ShortText tail;     // from the end of the object, list or arguments to the end of a closing mark, if there is one
   ShortText name_key, arguments_key;
   std::array<ShortText, kMaxMembers> members;  // further members of the object, by name
   std::size_t n_members = 0;

@@ -122,7 +122,7 @@ void write_call(SchemaWriter& schema, Out& out, const CallForm& form, const Docu
   for (std::size_t i = 0; i < form.n_members; ++i) {
     out.put(',');
     schema.text(form.members[i].view());
-    out.put(R"(:{"type":["string","number"]})");
+    out.put(R"(:{"type":["string","number"],"maxLength":64})");
   }
   out.put(R"(},"required":[)");
   schema.text(form.name_key.view());

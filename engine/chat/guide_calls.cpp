@@ -245,6 +245,10 @@ Status Guide::settle_calls(const Place& at) {
     return begin_body(at);
   }
   bare_ = false;
+  if (at.kind == PlaceKind::between && at.row != answers::kMarks && at.row != kHeaderRow) {
+    const std::string_view close = answers::kSyntaxes[at.row].close, tail = form.tail.view();
+    if (!close.empty()) return force(tail.ends_with(close) ? tail : close, Stage::any);
+  }
   if (at.kind == PlaceKind::header) {
     const bool waits = calls_->required && !called_;
     if (waits && !at.thought_has_begun && most_thought_ != 0) return force(kThinks, Stage::any);
@@ -327,6 +331,19 @@ void Guide::forbid_beyond(std::string_view text, std::string_view mark) {
   }
 }
 
+/// Forbids tokens after a call that begin another one in another way than the grammar of calls.
+void Guide::forbid_other_calls() {
+  const std::uint32_t size = session_->stats().vocab_size;
+  for (std::uint32_t id = 0; id < size; ++id) {
+    const std::string_view bytes = session_->detokenize(id);
+    const std::size_t begin = std::min(bytes.find_first_not_of(" \t\r\n,;`"), bytes.size());
+    if (begin == bytes.size() || (bytes[begin] != '{' && bytes[begin] != '[')) continue;
+    grammar_.reset();
+    const Result<bool> follows = grammar_.accept(bytes.substr(begin));
+    if (calls_->form.kind != CallKind::json || !follows || !*follows) forbid(id);
+  }
+}
+
 /// Forbids tokens that begin a stage in their middle.
 void Guide::guard(const Place& at) {
   if (parts_ == nullptr || held_ == Held::nothing) return;
@@ -339,6 +356,7 @@ void Guide::guard(const Place& at) {
   }
   if (held_ != Held::calls) return;
   if (at.kind == PlaceKind::header) forbid_beyond(at.body, kTo);
+  if (at.kind == PlaceKind::between) forbid_other_calls();
   if (!bare_) return;
   // A token may end a tool's name only as the grammar allows.
   const std::uint32_t size = session_->stats().vocab_size;

@@ -153,8 +153,10 @@ TEST(HeldCalls, FreeTextIsFreeUntilACallBegins) {
   held.say("}");
   EXPECT_FALSE(held.allows("z") || held.allows(kEnd));
   held.say("}");
-  EXPECT_TRUE(held.allows("z") && held.allows("#7") && held.allows(kEnd));
-  held.say("\n#7 and #6{\"name\": \"now\", \"arguments\": {");
+  EXPECT_EQ(held.allowed(), "\n") << "the closing mark as the template writes it";
+  held.say("\n#7");
+  EXPECT_TRUE(held.allows("z") && held.allows("#6") && held.allows(kEnd));
+  held.say(" and #6{\"name\": \"now\", \"arguments\": {");
   EXPECT_EQ(held.allowed(), " }\n") << "no parameters";
 }
 
@@ -187,6 +189,7 @@ TEST(HeldCalls, ACallWithoutMarksIsHeldFromItsNameOn) {
   EXPECT_EQ(held.allowed(), " ,\n");
   held.say(", \"parameters\": {\"n\": 1}}");
   EXPECT_TRUE(held.allows(kEnd));
+  EXPECT_TRUE(held.allows("{") && !held.allows("[")) << "another call is an object too";
   held.begin();
   held.say("{\"name\": \"bob\", \"age\": 4}");
   ASSERT_TRUE(held.hold({.required = true}));

@@ -104,6 +104,7 @@ class Guide {
   bool allows(std::uint32_t id) const { return (allowed_[id / 64] >> id % 64 & 1) != 0; }
   void forbid_ends();
   void forbid_beyond(std::string_view text, std::string_view mark);
+  void forbid_other_calls();
   void guard(const answers::Place& place);
 
   Session* session_;
