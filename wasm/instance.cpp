@@ -40,6 +40,8 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
   unread_.reset();
   guide_.reset();
   guide_error_.reset();
+  unfollowed_.reset();
+  calls_.reset();
   guiding_ = Guiding::no;
   lists_.clear();
   request_.reset();
@@ -50,6 +52,11 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
 /// step.
 Step Instance::step() {
   constexpr double kMilliseconds = 1;
+  if (const Status followed = follow(); !followed) {
+    guide_error_ = followed.error();
+    session_->stop(session_->sequence());
+    return Step::error;
+  }
   const double begin = emscripten_get_now();
   double now = begin;
   Step step = session_->step();
@@ -65,12 +72,15 @@ Step Instance::step() {
   }
   threads_.stepped(step, (now - begin) / 1000);
   unread_ = step;
-  if (step != Step::token || guiding_ != Guiding::now) return step;
-  const Status followed = guide_->follow(session_->token());
-  if (followed) return step;
-  guide_error_ = followed.error();
-  session_->stop(session_->sequence());
-  return Step::error;
+  if (step == Step::token && guiding_ == Guiding::now) unfollowed_ = session_->token();
+  return step;
+}
+
+Status Instance::follow() {
+  const std::optional<std::uint32_t> token = std::exchange(unfollowed_, {});
+  if (!token) return {};
+  if (unread_) parts().read({nullptr, [](void*, const chat::Part&) {}});
+  return guide_->follow(*token);
 }
 
 std::optional<ReadRequest> Instance::next_request() {
@@ -126,9 +136,10 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, c
   reading_ = false;
   if (parts != nullptr) QSF_TRY(parts->begin(conversation_.rendered, prompt.stops));
   guide_error_.reset();
+  unfollowed_.reset();
   guiding_ = guiding_ == Guiding::next ? Guiding::now : Guiding::no;
   if (guiding_ == Guiding::now) {
-    QSF_TRY(guide_->begin(prompt.end_tokens));
+    QSF_TRY(guide_->begin(prompt.end_tokens, parts));
     prompt.allowed = guide_->allowed();
     prompt.ignore_eos = false;
   }
@@ -150,15 +161,38 @@ Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uin
 Status Instance::guide(std::optional<GrammarKind> kind, std::uint32_t size) {
   guiding_ = Guiding::no;
   if (!kind) return {};
+  QSF_TRY(build_guide(true));
+  QSF_TRY(guide_->set({*kind, staged(0, size)}));
+  guiding_ = Guiding::next;
+  return {};
+}
+
+Status Instance::hold(std::uint32_t thought, bool calls, bool required, std::uint32_t name) {
+  calls_.reset();
+  if (guide_) guide_->limit_thoughts(thought);
+  if (!calls && thought == chat::Guide::kUnlimited) return {};
+  if (calls && guiding_ == Guiding::next) {
+    return make_error(ErrorCode::bad_argument, "a grammar of the text and held calls exclude each other");
+  }
+  QSF_TRY(build_guide(calls));
+  guide_->limit_thoughts(thought);
+  if (guiding_ == Guiding::no) guide_->allow_all();
+  guiding_ = Guiding::next;
+  if (calls) calls_ = Calls{required, std::string(staged(0, name))};
+  return {};
+}
+
+Status Instance::build_guide(bool with_grammars) {
+  if (guide_ && (guide_has_grammars_ || !with_grammars)) return {};
   conversation_ = {};
   parts_.reset();
   reading_ = false;
-  if (!guide_) {
-    QSF_LET(built, chat::Guide::build(*session_, session_->text_memory()));
-    guide_ = built;
-  }
-  QSF_TRY(guide_->set({*kind, staged(0, size)}));
-  guiding_ = Guiding::next;
+  guide_.reset();
+  const std::span<std::byte> memory = session_->text_memory();
+  QSF_LET(built,
+          with_grammars ? chat::Guide::build(*session_, memory) : chat::Guide::build_for_thoughts(*session_, memory));
+  guide_ = built;
+  guide_has_grammars_ = with_grammars;
   return {};
 }
 
@@ -187,6 +221,13 @@ Status Instance::converse(std::uint32_t chat_template, std::uint32_t values, std
   const chat::TextMemory memory = chat::AnswerParts::divide(text_memory());
   const bool only_renders = answers();
   conversation_ = {};
+  if (!only_renders) {
+    parts_.reset();
+    reading_ = false;
+    unfollowed_.reset();
+    const std::optional<Calls> calls = std::exchange(calls_, {});
+    if (calls) QSF_TRY(guide_->set_calls(given, {.required = calls->required, .only = calls->only}));
+  }
   QSF_LET(form, chat::AnswerForm::read(*session_, given, memory.conversations));
   if (!only_renders) {
     QSF_LET(parts, chat::AnswerParts::open(*session_, form, given, memory.conversations, memory.parts));
@@ -221,6 +262,7 @@ void NewParts::read(const chat::PartSink& sink) const {
 
 Status Instance::embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
                        std::optional<Pooling> pooling, std::optional<bool> normalize, const EmbedPrompt& options) {
+  unfollowed_.reset();
   EmbedPrompt prompt = options;
   prompt.text = staged(0, text_size);
   prompt.tokens = staged_tokens(n_tokens);

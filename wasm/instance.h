@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -87,6 +88,7 @@ class Instance {
   Status embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens, std::optional<Pooling> pooling,
                std::optional<bool> normalize, const EmbedPrompt& options);
   Status guide(std::optional<GrammarKind> kind, std::uint32_t size);
+  Status hold(std::uint32_t thought, bool calls, bool required, std::uint32_t name);
   Status sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,
                   std::optional<std::uint32_t> breakers);
   Error error() const { return guide_error_ ? *guide_error_ : session_->error(); }
@@ -122,6 +124,10 @@ class Instance {
   /// answer if `parts` are to be read.
   Status generate(Prompt& prompt, std::size_t begin, std::size_t size, chat::AnswerParts* parts,
                   std::uint32_t sequence);
+  /// Builds the guide, with grammars or for thoughts only, if there is none.
+  Status build_guide(bool with_grammars);
+  /// Gives the guide the token of the last step, after the reader of the answer.
+  Status follow();
   /// Whether an answer is generated, whose parts are read in the memory for texts.
   bool answers() const { return reading_ && session_->end(answering_) == End::none; }
   /// Returns the memory for texts that the guide leaves.
@@ -151,7 +157,14 @@ class Instance {
   std::uint32_t answering_ = 0;             // its sequence
   std::optional<Step> unread_;              // the last step, if its parts were not read
   std::optional<chat::Guide> guide_;        // in that memory too
+  bool guide_has_grammars_ = false;
+  std::optional<std::uint32_t> unfollowed_;  // a token that the guide was not given
   std::optional<Error> guide_error_;
+  struct Calls {
+    bool required;
+    std::string only;
+  };
+  std::optional<Calls> calls_;                                                 // rules for the next conversation
   enum class Guiding : std::uint8_t { no, next, now } guiding_ = Guiding::no;  // which generation the guide is for
   SavedHeaderBytes saved_header_{};
   std::optional<ReadRequest> request_;  // taken from the session, but not by JavaScript yet

@@ -1,4 +1,4 @@
-// An engine and a source that do as a test says: a session's phases over real memory, without a model.
+// An engine that does as a test says: a session's phases over real memory, without a model.
 import { createHash } from 'node:crypto';
 
 import type {
@@ -28,6 +28,7 @@ import type { OfFile } from '../../web/src/wasm/engine.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
+import { HEADER } from './fake-source.js';
 import type { Failure, Script } from './script.js';
 import { stagedLists } from './staged.js';
 import type { StagedSizes } from './staged.js';
@@ -40,7 +41,6 @@ const ARENA = 65_536;
 const STAGING = 196_608;
 const EMBEDDING = 2048;
 const STAGED = 65_536;
-const HEADER = 128;
 /** Tokens of every prompt. */
 const PROMPT = 7;
 
@@ -82,6 +82,8 @@ export class FakeSession implements Session {
   text = '';
   ids: number[] = [];
   stops: string[] = [];
+  /** Of the last hold(). */
+  held: { thought: number; calls: boolean; required: boolean; only: string } | undefined;
   /** Of the last sampling(). */
   lists: SamplingLists = { biases: [], samplers: undefined, breakers: undefined };
   /** Of the last guide() and converse(). */
@@ -271,6 +273,10 @@ export class FakeSession implements Session {
 
   guide(kind: GrammarKind | undefined, size: number): undefined {
     this.grammar = kind && { kind, text: this.#text(0, size) };
+  }
+
+  hold(thought: number, calls: boolean, required: boolean, name: number): undefined {
+    this.held = { thought, calls, required, only: this.#text(0, name) };
   }
 
   sampling(_: number, ...sizes: StagedSizes): undefined {

@@ -2,7 +2,8 @@
 import type { ByteSource, Piece, ReadPiece, SourceStats } from '../../web/src/sources/source.js';
 import { pause } from './waiting.js';
 
-const HEADER = 128;
+/** Bytes that open() reads first. */
+export const HEADER = 128;
 
 /** The byte of every file at an offset. */
 export const byteAt = (offset: number) => (offset * 31 + 7) & 0xff;

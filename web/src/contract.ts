@@ -85,10 +85,19 @@ export interface SamplingLists {
   breakers: string[] | undefined;
 }
 
+/** The holds of an answer, in addition to a grammar. */
+export interface Hold {
+  /** Tokens after which a thought is ended; undefined: never. */
+  thought: number | undefined;
+  /** Calls follow the schemas of their tools. Undefined: they are free. */
+  calls: { required: boolean; only: string } | undefined;
+}
+
 export interface GenerateRequest extends SamplerOptions, PromptOptions {
   prompt: string | Uint32Array | ChatRequest;
   /** The grammar that the text follows. */
   grammar?: { kind: GrammarKind; text: string } | undefined;
+  hold?: Hold | undefined;
   lists?: SamplingLists | undefined;
   stop: string[];
   /** Whether next() also gives the progress of the prompt. */

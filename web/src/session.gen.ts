@@ -241,6 +241,8 @@ export interface Session {
   ): Failure | undefined;
   /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. */
   guide(kind: GrammarKind | undefined, size: number): Failure | undefined;
+  /** Holds the next answer, after guide(): its thoughts end after that many tokens, 4294967295 for never. With calls, those of the conversation that follows are held to the schemas of their tools, and an answer that is required to have one begins with it. Staged is the name of the one tool that may be called, or of 0 bytes. */
+  hold(thought: number, calls: boolean, required: boolean, name: number): Failure | undefined;
   /** Stops a generation of the sequence and sets the lists of sampling of those that follow. Staged are as many biases, each an id and a float of 32 bits, and then the names of the samplers in their order and the texts that end repetitions, each with a zero byte at its end. Without a size, the default. */
   sampling(
     sequence: number,

@@ -2,7 +2,7 @@
 import { regionNames } from '../boundary.gen.js';
 import type { Failure, KvType, LocalTime, OpenOptions, ReadRequest, SavedHeader, Session } from '../boundary.gen.js';
 import { KiB, MiB, PAGE } from '../constants.js';
-import type { ChatRequest, EmbedRequest, GenerateRequest, SamplingLists, WasmSource } from '../contract.js';
+import type { ChatRequest, EmbedRequest, GenerateRequest, Hold, SamplingLists, WasmSource } from '../contract.js';
 import { QSFError, errorName } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { errorNumbers } from '../errors.gen.js';
@@ -19,6 +19,8 @@ const PIECE = 64 * KiB;
 /** The only sequence of a page's session. */
 export const SEQUENCE = 0;
 
+/** The number of tokens after which a thought is never ended. */
+const UNLIMITED = 0xffffffff;
 const NO_LISTS: SamplingLists = { biases: [], samplers: undefined, breakers: undefined };
 
 /** A module as wasm/bindings.cpp makes it. It has as many sessions as its memory has room for. */
@@ -152,7 +154,7 @@ export class Engine {
   }
 
   /** Begins a generation. The answer to a conversation always begins the sequence anew. */
-  start({ prompt, grammar, lists = NO_LISTS, stop, ...options }: GenerateRequest): void {
+  start({ prompt, grammar, hold, lists = NO_LISTS, stop, ...options }: GenerateRequest): void {
     if (stop.some((text) => text.includes('\0'))) {
       throw new QSFError('bad_argument', 'A stop string holds a zero character.');
     }
@@ -160,6 +162,7 @@ export class Engine {
     const rules = this.#encoder.encode(grammar?.text ?? '');
     this.#stage([rules]);
     check(this.#session.guide(grammar?.kind, rules.length));
+    this.#hold(hold);
     const stops = this.#texts(stop);
     if (isChat(prompt)) {
       this.#converse(prompt);
@@ -296,6 +299,12 @@ export class Engine {
     const name = this.#encoder.encode(key);
     this.#stage([name]);
     return this.#session.metadata(name.length);
+  }
+
+  #hold({ thought, calls }: Hold = { thought: undefined, calls: undefined }): void {
+    const name = this.#encoder.encode(calls?.only ?? '');
+    this.#stage([name]);
+    check(this.#session.hold(thought ?? UNLIMITED, calls !== undefined, calls?.required ?? false, name.length));
   }
 
   #converse(chat: ChatRequest): void {
