@@ -217,6 +217,66 @@ describe('thoughts and calls', () => {
   });
 });
 
+describe('a held answer', () => {
+  const template =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content }}{% for c in m.tool_calls %}<tool_call>" +
+    '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}' +
+    "{{ '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}" +
+    "{% if think %}{{ '<think>\\n' }}{% endif %}{% endif %}{# </think> #}";
+  const parameters = {
+    type: 'object',
+    properties: { city: { enum: ['Rome', 'Oslo'] }, days: { type: 'integer', minimum: 1, maximum: 9 } },
+    ...{ required: ['city'], additionalProperties: false },
+  };
+  const held = ['weather', 'forecast'].map((name) => ({ type: 'function', function: { name, parameters } }));
+
+  /** Runs an answer in the page, and natively: its standard output and error. */
+  async function both(seed: number, options: ChatOptions, ...more: string[]) {
+    const how = { maxTokens: 150, temperature: 0.9, seed, ignoreEos: false, template };
+    const page = await chat(ask('Once upon'), { ...how, ...options });
+    writeFileSync(join(folder, 'held.jinja'), template);
+    const given = ['--message', 'Once upon', '-n', '150', '--temperature', '0.9', '--seed', `${seed}`];
+    const all = [path, ...given, '--chat-template', join(folder, 'held.jinja'), ...more];
+    const { stdout, stderr } = spawnSync(program('qsf-run'), all, { encoding: 'utf8' });
+    return { page, stdout, stderr };
+  }
+
+  it.each([1, 2, 3, 4])('begins with a call of its schema, as natively, seed %i', async (seed) => {
+    const given = ['--tools', file('held.json', held), '--tool-choice'];
+    const any = await both(seed, { tools: held, toolChoice: 'required' }, ...given, 'required');
+    expect(any.page.output).toBe(any.stdout);
+    const call = (names: string) =>
+      new RegExp(`^\\{"name":"(${names})","arguments":\\{("(city":"(Rome|Oslo)"|days":[1-9]),?){1,2}\\}\\}\n`);
+    expect(any.stdout).toMatch(call('weather|forecast'));
+    expect(any.stdout).toContain('"city"');
+    const one = await both(seed, { tools: held, toolChoice: { name: 'forecast' } }, ...given, 'forecast');
+    expect(one.page.output).toBe(one.stdout);
+    expect(one.stdout).toMatch(call('forecast'));
+  });
+
+  it('thinks as long as its budget, then follows its grammar', async () => {
+    const options: ChatOptions = { reasoningBudget: 6, responseFormat: { type: 'regex', pattern: 'yes|no' } };
+    const given = ['--template-arg', 'think=true', '--reasoning-budget', '6', '--regex', 'yes|no'];
+    const { page, stdout, stderr } = await both(1, { ...options, templateArgs: { think: true } }, ...given);
+    expect(page.output).toMatch(/^(yes|no)$/);
+    expect(stdout).toBe(page.output);
+    expect(page.thoughts).not.toBe('');
+    expect(stderr).toContain(page.thoughts);
+  });
+
+  it('that fails holds nothing afterwards', async () => {
+    const none = { tools: held, toolChoice: { name: 'rain' }, template } as const;
+    await expect(chat(ask('x'), none)).rejects.toMatchObject({ code: 'bad_argument' });
+    const refused = { tools: held, toolChoice: 'required' } as const;
+    await expect(chat([{ role: 'tool', content: 'x' }], refused)).rejects.toThrow();
+    await expect(chat(ask('x'), refused)).rejects.toMatchObject({ code: 'unsupported' });
+    expect(model.engine.render(renderRequest(ask('x'), {}))).toContain('x');
+    expect((await chat(ask('Once upon'))).text).toBe(
+      native('--message', 'Once upon', '-n', '12', '--temperature', '0', '--ignore-eos'),
+    );
+  });
+});
+
 describe('a grammar', () => {
   const schema = {
     type: 'object',

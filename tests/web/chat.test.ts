@@ -6,10 +6,10 @@ import type { AnswerPiece } from '../../web/src/boundary.gen.js';
 import type { Batch, ChatRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { QSF } from '../../web/src/page/qsf.js';
-import { generateRequest } from '../../web/src/page/requests.js';
+import { chatRequest, generateRequest } from '../../web/src/page/requests.js';
 import type { AnswerPart } from '../../web/src/answer-types.js';
 import type { ResponseFormat } from '../../web/src/format-types.js';
-import type { GenerateOptions } from '../../web/src/types.js';
+import type { ChatOptions, GenerateOptions } from '../../web/src/types.js';
 import { Generation } from '../../web/src/worker/generation.js';
 import { Runner } from '../../web/src/worker/runner.js';
 import { FakeSource, fakeEngine } from './fake-engine.js';
@@ -151,6 +151,36 @@ describe('chat() and render()', () => {
 
   it('refuse options of generations where there is none', async () => {
     await expect(llm.render(hello, { maxTokens: 3 } as never)).rejects.toMatchObject({ code: 'bad_argument' });
+  });
+});
+
+describe('toolChoice and reasoningBudget', () => {
+  const tools = [{ name: 'f' }];
+  const held = (options: ChatOptions) => chatRequest('x', options).hold;
+
+  it('hold nothing by default', () => {
+    expect(held({})).toBeUndefined();
+    expect(held({ tools, reasoningBudget: -1 })).toBeUndefined();
+  });
+
+  it('hold calls and thoughts', () => {
+    expect(held({ reasoningBudget: 0 })).toEqual({ thought: 0, calls: undefined });
+    expect(held({ tools, toolChoice: 'auto' })).toEqual({ thought: undefined, calls: { required: false, only: '' } });
+    expect(held({ tools, toolChoice: 'required', reasoningBudget: 9 })).toEqual({
+      ...{ thought: 9, calls: { required: true, only: '' } },
+    });
+    expect(held({ tools, toolChoice: { name: 'f' } })).toMatchObject({ calls: { required: true, only: 'f' } });
+  });
+
+  it.each<[unknown, string]>([
+    [{ toolChoice: 'auto' }, 'toolChoice is given without tools'],
+    [{ tools, toolChoice: 'f' }, 'toolChoice is "f"; it must be'],
+    [{ tools, toolChoice: {} }, 'toolChoice is an object'],
+    [{ tools, toolChoice: 'auto', responseFormat: { type: 'json_object' } }, 'are both given'],
+    [{ reasoningBudget: -2 }, 'reasoningBudget is -2'],
+    [{ reasoningBudget: 1.5 }, 'reasoningBudget is 1.5'],
+  ])('%j are refused', (options, sentence) => {
+    expect(() => chatRequest('x', options as ChatOptions)).toThrow(sentence);
   });
 });
 

@@ -86,6 +86,16 @@ describe('a conversation', () => {
     expect(talk.messages).toEqual([]);
   });
 
+  it('holds each answer by its options, and by those of the call first', async () => {
+    const talk = llm.conversation({ tools: [{ name: 'f' }], toolChoice: { name: 'f' }, reasoningBudget: 9 });
+    backend.will(['A']);
+    await talk.send('a');
+    expect(backend.starts[0]!.hold).toEqual({ thought: 9, calls: { required: true, only: 'f' } });
+    backend.will(['B']);
+    await talk.send('b', { toolChoice: 'auto', reasoningBudget: -1 });
+    expect(backend.starts[1]!.hold).toEqual({ thought: undefined, calls: { required: false, only: '' } });
+  });
+
   it('has copies that nobody changes, in lists that are new with each change', async () => {
     const given = user('a');
     const talk = llm.conversation({ messages: [given] });
@@ -296,6 +306,7 @@ describe('a conversation', () => {
     [{ onDrop: true }, 'onDrop is true; it must be a function'],
     [{ temperature: -1 }, 'temperature is -1'],
     [{ tools: {} }, 'tools is an object'],
+    [{ toolChoice: 'auto' }, 'toolChoice is given without tools'],
   ])('is not made of %o', (options, sentence) => {
     const refused = { code: 'bad_argument', message: expect.stringContaining(sentence) as string };
     expect(() => llm.conversation(options as ConversationOptions)).toThrow(expect.objectContaining(refused) as Error);

@@ -237,7 +237,16 @@ export interface TemplateOptions {
 }
 
 /** The template says what begins and continues a text, so those options are absent. */
-export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos' | 'special'>, TemplateOptions {}
+export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos' | 'special'>, TemplateOptions {
+  /**
+   * Holds calls to the schemas of `tools`: `auto` for calls that the model makes by itself, `required` for an answer
+   * that begins with a call, or the one tool to call. The grammars take up to 24 MiB of `textBytes`. Default: calls are
+   * free.
+   */
+  toolChoice?: 'auto' | 'required' | { name: string } | undefined;
+  /** Tokens after which a thought is ended; 0: at once; -1: never, which is the default. */
+  reasoningBudget?: number | undefined;
+}
 
 export interface SaveOptions {
   /** The messages of the conversation that the sequence is of. restore() returns them. */

@@ -15,6 +15,7 @@ import type {
 import { QSFError, messageOf } from '../errors.js';
 import { keepsModels, ownFile } from '../platform.js';
 import { savedName } from '../sources/saved-files.js';
+import { HOLDING, holdOf } from './holding.js';
 import { bytesOf, present, sourceOf } from './model-source.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, shown } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
@@ -180,16 +181,18 @@ export function generateRequest(prompt: Prompt, options: GenerateOptions): Gener
 
 /** Throws bad_argument for an option that conversations do not have; `what` names the call. */
 export function checkChatOptions(what: string, options: ChatOptions): void {
-  checkKnown(what, options, { ...GENERATE, ...TEMPLATE }, [...OWN, ...BY_TEMPLATE]);
+  checkKnown(what, options, { ...GENERATE, ...TEMPLATE, ...HOLDING }, [...OWN, ...BY_TEMPLATE]);
 }
 
 export function chatRequest(given: string | readonly ChatMessage[], options: ChatOptions): GenerateRequest {
   checkChatOptions('chat()', options);
-  const { template, templateArgs, tools, ...rest } = options;
+  const { template, templateArgs, tools, toolChoice, reasoningBudget, ...rest } = options;
   const messages = messagesOf(given);
   if (endsWithAnswer(messages))
     throw new QSFError('bad_argument', 'The conversation ends with an answer, so there is nothing to answer.');
-  return { ...generateRequest('', rest), prompt: chatTexts(messages, { template, templateArgs, tools }) };
+  const prompt = chatTexts(messages, { template, templateArgs, tools });
+  const hold = holdOf({ toolChoice, reasoningBudget, tools, responseFormat: rest.responseFormat });
+  return { ...generateRequest('', rest), prompt, ...(hold && { hold }) };
 }
 
 export function renderRequest(messages: string | readonly ChatMessage[], options: TemplateOptions): ChatRequest {
@@ -199,7 +202,7 @@ export function renderRequest(messages: string | readonly ChatMessage[], options
 
 /** Returns the first messages of a conversation, and the options of its answers. Throws bad_argument. */
 export function conversationRequest(options: ConversationOptions): { messages: ChatMessage[]; chat: ChatOptions } {
-  const known = { ...GENERATE, ...TEMPLATE, ...CONVERSATION };
+  const known = { ...GENERATE, ...TEMPLATE, ...HOLDING, ...CONVERSATION };
   checkKnown('conversation()', options, known, [...OWN, ...BY_TEMPLATE, 'signal']);
   const { system, messages = [], whenFull, onDrop, ...chat } = options;
   checkName('whenFull', WHEN_FULL, whenFull);
