@@ -17,6 +17,8 @@ beforeEach(async () => {
 });
 afterEach(removeFakeWorker);
 
+const tools = [{ type: 'function', function: { name: 'f' } }];
+
 describe('chat.completions.create()', () => {
   const create = (more: object) => llm.chat.completions.create({ messages, ...more } as ChatCompletionCreateParams);
 
@@ -24,8 +26,8 @@ describe('chat.completions.create()', () => {
     [{ audio: { voice: 'a' } }, 'audio is an object, which this package does not have; it must be omitted'],
     [{ modalities: ['text', 'audio'] }, 'modalities is a list'],
     [{ parallel_tool_calls: false }, 'parallel_tool_calls is false'],
-    [{ tool_choice: 'required' }, 'tool_choice is "required"'],
-    [{ tool_choice: { type: 'function', function: { name: 'f' } } }, 'tool_choice is an object'],
+    [{ tool_choice: 'always' }, 'tool_choice is "always"'],
+    [{ tool_choice: { type: 'custom', custom: { name: 'f' } } }, 'tool_choice is an object'],
     [{ tools: [{ type: 'custom', custom: { name: 'f' } }] }, 'tools[0].type is "custom"'],
     [{ tools: [null] }, 'tools[0].type is undefined'],
     [{ functions: [] }, 'functions is a list'],
@@ -62,6 +64,9 @@ describe('chat.completions.create()', () => {
     [{ messages, top_p: 0 }, 'top_p is 0; it must be above 0 and at most 1'],
     [{ messages, max_completion_tokens: 1.5 }, 'max_completion_tokens is 1.5; it must be a whole number'],
     [{ messages, max_tokens: 5, max_completion_tokens: 6 }, 'max_completion_tokens is 6, but max_tokens is 5'],
+    [{ messages, tool_choice: 'required' }, 'tool_choice asks for a call, and there are no tools'],
+    [{ messages, tools, tool_choice: 'required', response_format: { type: 'json_object' } }, 'give one of them'],
+    [{ messages, reasoning_budget: -2 }, 'reasoning_budget is -2; it must be a whole number from -1'],
     [{ messages, seed: 'x' }, 'seed is "x"'],
     [{ messages, n: 0 }, 'n is 0; it must be a whole number from 1 to 128'],
     [{ messages, n: '1' }, 'n is "1"; it must be a whole number from 1 to 128'],

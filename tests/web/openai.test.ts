@@ -276,6 +276,33 @@ describe('chat.completions.create()', () => {
     expect(chat()).not.toHaveProperty('tools');
   });
 
+  it('holds calls that are required, and all if a tool is strict', async () => {
+    const free = { thought: 0xffffffff, calls: false, required: false, only: '' };
+    const tool = { type: 'function', function: { name: 'f', parameters: {} } };
+    await create({ tools: [tool], tool_choice: 'auto' });
+    expect(instance.held).toEqual(free);
+    await create({ tools: [tool], tool_choice: 'required' });
+    expect(instance.held).toEqual({ ...free, calls: true, required: true });
+    await create({ tools: [tool], tool_choice: { type: 'function', function: { name: 'f' } } });
+    expect(instance.held).toEqual({ ...free, calls: true, required: true, only: 'f' });
+    await create({ tools: [{ ...tool, function: { ...tool.function, strict: true } }] });
+    expect(instance.held).toEqual({ ...free, calls: true });
+    await create({ tools: [tool], tool_choice: 'none' });
+    expect(instance.held).toEqual(free);
+  });
+
+  it('ends thoughts after a budget, and holds the text after them', async () => {
+    const free = { calls: false, required: false, only: '' };
+    const tool = { type: 'function', function: { name: 'f', strict: true } };
+    await create({ reasoning_budget: 0 });
+    expect(instance.held).toEqual({ ...free, thought: 0 });
+    await create({ reasoning_budget: -1 });
+    expect(instance.held).toEqual({ ...free, thought: 0xffffffff });
+    await create({ reasoning_budget: 20, response_format: { type: 'json_object' }, tools: [tool] });
+    expect(instance.held).toEqual({ ...free, thought: 20 });
+    expect(instance.grammar!.kind).toBe('json_schema');
+  });
+
   it('gives the effort of thinking and further variables to the template, or to another one', async () => {
     await create({ reasoning_effort: 'low' });
     expect(instance.chat!.more).toBe('{"reasoning_effort":"low"}');

@@ -74,7 +74,10 @@ export interface ChatCompletionTool {
 export interface ChatCompletionCreateParams extends Nullable<
   Sampling & {
     tools: readonly ChatCompletionTool[];
-    /** `auto`, or `none`, with which the template gets no tools. */
+    /**
+     * `auto`; `none`, with which the template gets no tools; `required` for an answer that begins with a call; or the
+     * one function to call, as `{ type: 'function', function: { name } }`.
+     */
     tool_choice: string | object;
     /** Texts that may be written: OpenAI's forms, and those of `responseFormat`. */
     response_format:
@@ -91,6 +94,8 @@ export interface ChatCompletionCreateParams extends Nullable<
         };
     /** The same as `max_tokens`. */
     max_completion_tokens: number;
+    /** Tokens after which a thought is ended; 0: at once; -1: never, which is the default. Other servers have it too. */
+    reasoning_budget: number;
     /** The template's variable `reasoning_effort`; `none` also sets `enable_thinking` to false. */
     reasoning_effort: string;
     /** The options `template` and `templateArgs` of chat(), by the names that other servers have for them. */

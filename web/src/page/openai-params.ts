@@ -2,6 +2,7 @@
 // refused by its name.
 import { promptOptions, samplerOptions } from '../boundary.gen.js';
 import { QSFError } from '../errors.js';
+import { BUDGET } from './holding.js';
 import { checkKind, checkKnown, checkOption, kindOf } from './options.js';
 import { checkSignal } from './requests.js';
 import { biasesOf } from './sampling.js';
@@ -56,11 +57,11 @@ const OF_CHAT = [
   'top_logprobs',
 ];
 /** What other servers with OpenAI's interface have. */
-const OF_TEMPLATES = ['chat_template', 'chat_template_kwargs'];
+const OF_OTHERS = ['chat_template', 'chat_template_kwargs', 'reasoning_budget'];
 
 /** The shapes, with the parameters that each has and those that it refuses. */
 const SHAPES = {
-  'chat.completions': { known: [...OF_BOTH, ...OF_CHAT, ...OF_TEMPLATES], refused: REFUSED },
+  'chat.completions': { known: [...OF_BOTH, ...OF_CHAT, ...OF_OTHERS], refused: REFUSED },
   completions: { known: [...OF_BOTH, 'prompt'], refused: REFUSED },
   embeddings: { known: ['model', 'user', 'input', 'encoding_format', 'dimensions'], refused: {} },
 } as const;
@@ -178,7 +179,6 @@ export function textOptions({ logprobs, ...params }: Params): GenerateOptions {
 /** Returns the options of an answer. */
 export function chatOptions(params: Params): ChatOptions {
   const { tools, tool_choice: choice = 'auto', response_format: format, reasoning_effort: effort } = params;
-  if (choice !== 'auto' && choice !== 'none') throw refusal('tool_choice', choice, ['auto', 'none']);
   if (effort !== undefined && typeof effort !== 'string')
     throw new QSFError('bad_argument', `reasoning_effort is ${kindOf(effort)}; it must be a text`);
   for (const [i, tool] of Array.isArray(tools) ? tools.entries() : []) {
@@ -187,16 +187,40 @@ export function chatOptions(params: Params): ChatOptions {
   }
   const thinking = { reasoning_effort: effort, ...(effort === 'none' && { enable_thinking: false }) };
   const args = checkKind('chat_template_kwargs', 'object', params.chat_template_kwargs as object | undefined);
-  const hasTools = choice === 'auto' && tools !== undefined && !(Array.isArray(tools) && tools.length === 0);
+  const hasTools = choice !== 'none' && tools !== undefined && !(Array.isArray(tools) && tools.length === 0);
   const isText = (format as { type?: unknown } | undefined)?.type === 'text';
+  const hasFormat = format !== undefined && !isText;
+  const toolChoice = toolChoiceOf(choice, tools, hasFormat);
+  const budget = params.reasoning_budget as number | undefined;
   return {
     ...generateOptions(params),
     ...chatLogprobsOf(params),
     ...(hasTools && { tools: tools as readonly object[] }),
-    ...(format !== undefined && !isText && { responseFormat: format as ResponseFormat }),
+    ...(toolChoice !== undefined && { toolChoice }),
+    ...(hasFormat && { responseFormat: format as ResponseFormat }),
+    ...(budget !== undefined && { reasoningBudget: checkOption('reasoning_budget', BUDGET, budget) }),
     ...{ template: params.chat_template as string | undefined },
     ...((effort ?? args) !== undefined && { templateArgs: { ...(effort !== undefined && thinking), ...args } }),
   };
+}
+
+/**
+ * Returns the calls that are held: required ones, and all if a tool is strict. A format holds the whole answer, which
+ * then has no calls.
+ */
+function toolChoiceOf(choice: unknown, tools: unknown, hasFormat: boolean): ChatOptions['toolChoice'] {
+  const isStrict = (tool: unknown) => (tool as { function?: { strict?: unknown } | null }).function?.strict === true;
+  if (choice === 'none') return undefined;
+  if (choice === 'auto') return !hasFormat && Array.isArray(tools) && tools.some(isStrict) ? 'auto' : undefined;
+  const { type, function: named } = choice as { type?: unknown; function?: { name?: unknown } };
+  const name = type === 'function' && typeof named?.name === 'string' ? named.name : undefined;
+  if (choice !== 'required' && name === undefined)
+    throw refusal('tool_choice', choice, ['none', 'auto', 'required', { type: 'function', function: { name: '…' } }]);
+  if (hasFormat)
+    throw new QSFError('bad_argument', 'tool_choice asks for a call, and response_format for a text; give one of them');
+  if (!Array.isArray(tools) || tools.length === 0)
+    throw new QSFError('bad_argument', 'tool_choice asks for a call, and there are no tools');
+  return name === undefined ? 'required' : { name };
 }
 
 /** Returns the messages as templates expect them. */
