@@ -109,15 +109,39 @@ describe('generateText()', () => {
     const warned = async (more: Partial<LanguageModelV4CallOptions>) =>
       (await model.doGenerate({ prompt, maxOutputTokens: 1, ...more })).warnings;
     expect(await warned({ tools: [own] })).toEqual([]);
-    expect(await warned({ tools: [own, foreign], toolChoice: { type: 'required' } })).toMatchObject([
-      { type: 'unsupported', feature: 'toolChoice required' },
+    expect(await warned({ tools: [own, foreign] })).toMatchObject([
       { type: 'unsupported', feature: 'provider tool search' },
     ]);
-    expect(await warned({ tools: [own], responseFormat: { type: 'json' } })).toMatchObject([{ type: 'compatibility' }]);
-    const other = { ...own, name: 'g' };
-    expect(await warned({ tools: [own, other], toolChoice: { type: 'tool', toolName: 'g' } })).toHaveLength(1);
-    expect(fake.values().tools).toMatchObject([{ function: { name: 'g' } }]);
-    expect(await warned({ tools: [own], toolChoice: { type: 'none' } })).toEqual([]);
+    const format = { tools: [own], responseFormat: { type: 'json' as const } };
+    expect(await warned(format)).toMatchObject([
+      { type: 'compatibility', details: expect.stringContaining('calls no tool') as string },
+    ]);
+    expect(fake.instance.held).toMatchObject({ calls: false });
+    expect(await warned({ ...format, toolChoice: { type: 'required' } })).toMatchObject([
+      { type: 'compatibility', details: expect.stringContaining('follows no format') as string },
+    ]);
+    expect(fake.instance.held).toMatchObject({ calls: true, required: true });
+    expect(fake.instance.grammar).toBeUndefined();
+  });
+
+  it('holds calls as toolChoice and strict tools ask', async () => {
+    const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello' }] }];
+    const f = { type: 'function' as const, name: 'f', inputSchema: { type: 'object' as const } };
+    const tools = [f, { ...f, name: 'g' }];
+    const held = async (more: Partial<LanguageModelV4CallOptions>) => {
+      expect((await model.doGenerate({ prompt, maxOutputTokens: 1, tools, ...more })).warnings).toEqual([]);
+      return fake.instance.held;
+    };
+    const free = { thought: 0xffffffff, calls: false, required: false, only: '' };
+    expect(await held({})).toEqual(free);
+    expect(await held({ toolChoice: { type: 'auto' } })).toEqual(free);
+    expect(await held({ tools: [{ ...f, strict: true }] })).toEqual({ ...free, calls: true });
+    expect(await held({ toolChoice: { type: 'required' } })).toEqual({ ...free, calls: true, required: true });
+    const named = { toolChoice: { type: 'tool' as const, toolName: 'g' } };
+    expect(await held(named)).toEqual({ ...free, calls: true, required: true, only: 'g' });
+    expect(fake.values().tools).toMatchObject([{ function: { name: 'f' } }, { function: { name: 'g' } }]);
+    expect(await held({ providerOptions: { qsf: { reasoningBudget: 7 } } })).toEqual({ ...free, thought: 7 });
+    expect(await held({ toolChoice: { type: 'none' } })).toEqual(free);
     expect(fake.values()).not.toHaveProperty('tools');
   });
 

@@ -26,11 +26,15 @@ export function optionsOf(
   const thinking = { reasoning_effort: reasoning, ...(reasoning === 'none' && { enable_thinking: false }) };
   const own = (call.providerOptions?.[provider] ?? {}) as ChatOptions;
   const responseFormat = formatOf(call.responseFormat);
+  const toolChoice = tools && choiceOf(call);
+  const isForced = toolChoice !== undefined && toolChoice !== 'auto';
   if (responseFormat && tools)
     warnings.push({
       type: 'compatibility',
       feature: 'tools with responseFormat',
-      details: 'The format holds the whole answer, so the model calls no tool.',
+      details: isForced
+        ? 'The answer begins with a call, so its text follows no format.'
+        : 'The format holds the whole answer, so the model calls no tool.',
     });
   const named = Object.entries(NAMES).map(([name, ours]) => [ours, call[name as keyof typeof NAMES]]);
   return {
@@ -38,7 +42,8 @@ export function optionsOf(
     chat: {
       ...(Object.fromEntries(named) as ChatOptions),
       ...(tools && { tools }),
-      ...(responseFormat && { responseFormat }),
+      ...(responseFormat && !isForced && { responseFormat }),
+      ...(toolChoice && (isForced || !responseFormat) && { toolChoice }),
       ...own,
       ...(reasoning !== 'provider-default' && { templateArgs: { ...thinking, ...own.templateArgs } }),
     },
@@ -52,24 +57,22 @@ function formatOf(format: CallOptions['responseFormat']): ResponseFormat | undef
   return { type: 'json_schema', schema: format.schema as object };
 }
 
+/** Returns the calls that are held: required ones, and all if a tool is strict. */
+function choiceOf({ tools = [], toolChoice }: CallOptions): ChatOptions['toolChoice'] {
+  if (toolChoice?.type === 'required') return 'required';
+  if (toolChoice?.type === 'tool') return { name: toolChoice.toolName };
+  return tools.some((tool) => tool.type === 'function' && tool.strict === true) ? 'auto' : undefined;
+}
+
 /** Returns the tools in the form of templates, or undefined if there are none. */
 function toolsOf({ tools = [], toolChoice }: CallOptions, warnings: Warning[]): object[] | undefined {
-  const choice = toolChoice?.type ?? 'auto';
-  if (choice === 'none') return undefined;
-  if (choice !== 'auto')
-    warnings.push({
-      type: 'unsupported',
-      feature: `toolChoice ${choice}`,
-      details: 'The model may answer without a call.',
-    });
-  const only = toolChoice?.type === 'tool' ? toolChoice.toolName : undefined;
+  if (toolChoice?.type === 'none') return undefined;
   const functions = tools.flatMap((tool) => {
     if (tool.type !== 'function') {
       warnings.push({ type: 'unsupported', feature: `provider tool ${tool.name}` });
       return [];
     }
     const { name, description, inputSchema: parameters } = tool;
-    if (only !== undefined && only !== name) return [];
     return [{ type: 'function', function: { name, ...(description !== undefined && { description }), parameters } }];
   });
   return functions.length > 0 ? functions : undefined;

@@ -39,6 +39,8 @@ export interface FunctionTool {
   name: string;
   description?: string | undefined;
   inputSchema: object;
+  /** Whether calls follow the schema in any case. */
+  strict?: boolean | undefined;
 }
 
 /** A tool that a provider runs itself, which a local model has not. */
