@@ -1,0 +1,205 @@
+#include "native/run/option_rules.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "native/cli/scores.h"
+#include "native/run/digest.h"
+#include "native/run/kernels.h"
+#include "native/sources/address.h"
+#include "qsf/base/utf8.h"
+#include "qsf/formats/format.h"
+
+namespace qsf::run {
+namespace {
+
+/// Names that they have for types of keys and values.
+constexpr std::array<std::pair<std::string_view, KvType>, 3> kCacheTypes{
+    {{"q8_0", KvType::q8}, {"q4_0", KvType::q4}, {"q4_1", KvType::q4}}};
+
+bool contains(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Reads ids such as "1,2,3".
+bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {
+  while (true) {
+    std::uint32_t id = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (error != std::errc()) return false;
+    out.push_back(id);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) return true;
+    if (text.front() != ',') return false;
+    text.remove_prefix(1);
+  }
+}
+
+/// Reserves the usual bytes of a grammar over a large vocabulary, or of a template that the file does not have.
+void reserve_texts(Options& o) {
+  constexpr std::uint32_t kOfTemplate = 4u << 20, kOfGrammar = 24u << 20;  // bytes
+  if (o.host.open.text_bytes != 0) return;
+  if (!o.template_file.empty()) o.host.open.text_bytes = kOfTemplate;
+  if (o.has_grammar() || !o.tool_choice.empty()) o.host.open.text_bytes = kOfGrammar;
+}
+
+std::optional<std::string> saving_mistake(const Options& o) {
+  if (o.tokenize || o.detokenize || o.bench || o.embed || !(o.perplexity_file + o.render_file).empty()) {
+    if (!o.session_file.empty()) return "--session is for texts and conversations that are generated";
+    if (!o.prompt_cache.empty()) return "--prompt-cache is for texts and conversations that are generated";
+  }
+  if (!o.prompt_cache.empty() && (o.continues() || o.interactive)) {
+    return "--prompt-cache is for prompts that begin a text, and these continue one";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string_view> source_names() {
+  std::vector<std::string_view> names;
+  for (const SourceKind* kind : source_kinds()) {
+    if (!kind->url) names.push_back(kind->name);
+  }
+  return names;
+}
+
+std::vector<std::string_view> format_names() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
+}
+
+std::optional<std::string> embedding_mistake(Options& o, const std::string& pooling, const std::string& normalize) {
+  if (!pooling.empty()) {
+    const auto* at = std::find(kPoolingNames.begin(), kPoolingNames.end(), pooling);
+    if (at == kPoolingNames.end()) return "there is no pooling '" + pooling + "', only " + joined(kPoolingNames);
+    o.pooling = static_cast<Pooling>(at - kPoolingNames.begin());
+  }
+  if (!normalize.empty()) {
+    const auto* at = std::find(kYesNo.begin(), kYesNo.end(), normalize);
+    if (at == kYesNo.end()) return "--normalize is yes or no, not '" + normalize + "'";
+    o.normalize = at != kYesNo.begin();
+  }
+  if (!o.embed) {
+    if (o.pooling || o.normalize) return "--pooling and --normalize are for --embed";
+    return std::nullopt;
+  }
+  if (o.tokenize || o.detokenize || o.chat || o.interactive || o.bench || o.system_prompt || !o.receipt_file.empty() ||
+      !o.perplexity_file.empty()) {
+    return "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
+  }
+  const int ways = (o.texts.empty() ? 0 : 1) + (o.prompt ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1);
+  if (ways + (o.tokens.empty() ? 0 : 1) > 1) return "--embed takes texts in one way only";
+  return std::nullopt;
+}
+
+std::optional<std::string> cache_mistake(Options& o, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (name.empty()) continue;
+    const auto own = std::ranges::find(kKvNames, name);
+    const auto other =
+        std::ranges::find(kCacheTypes, std::string_view(name), &decltype(kCacheTypes)::value_type::first);
+    if (own == kKvNames.end() && other == kCacheTypes.end()) {
+      return "there is no KV type '" + name + "', only " + joined(kKvNames);
+    }
+    const KvType type = other != kCacheTypes.end() ? other->second : static_cast<KvType>(own - kKvNames.begin());
+    if (o.host.open.kv && *o.host.open.kv != type)
+      return "keys and values have the same type: give both options the same one";
+    o.host.open.kv = type;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> grammar_mistake(const Options& o) {
+  const int grammars = (o.grammar_file.empty() ? 0 : 1) + (o.schema_file.empty() ? 0 : 1) + (o.regex.empty() ? 0 : 1);
+  if (grammars > 1) return "--grammar, --json-schema and --regex exclude each other";
+  if (grammars == 0 && !o.accepts_file.empty()) return "--accepts needs --grammar, --json-schema or --regex";
+  if (o.has_grammar() &&
+      (o.tokenize || o.detokenize || o.bench || o.embed || !(o.perplexity_file + o.render_file).empty())) {
+    return "--grammar, --json-schema and --regex are for texts that are generated, and for --accepts";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> mistake(Options& o, const std::string& tokens) {
+  if (const std::optional<std::string> wrong = grammar_mistake(o)) return wrong;
+  if (const std::optional<std::string> wrong = saving_mistake(o)) return wrong;
+  reserve_texts(o);
+  const bool renders = !o.render_file.empty();
+  if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {
+    return "--tools, --reasoning and --reasoning-budget are for --chat, --message and --system-prompt";
+  }
+  if (!o.tool_choice.empty() && o.tools_file.empty()) return "--tool-choice needs --tools";
+  if (!o.tool_choice.empty() && o.has_grammar()) {
+    return "--tool-choice holds calls, and --grammar, --json-schema and --regex hold texts: they exclude each other";
+  }
+  if (!o.converses() && !(o.template_file.empty() && o.template_arguments.empty())) {
+    return "--chat-template and --template-arg are for --chat, --message, --system-prompt and --render";
+  }
+  for (const std::string& argument : o.template_arguments) {
+    const std::size_t at = argument.find('=');
+    if (at == 0 || at == std::string::npos) return "--template-arg takes NAME=VALUE, not '" + argument + "'";
+    if (!utf8::is_valid(argument)) return "--template-arg takes UTF-8, not '" + argument + "'";
+  }
+  if (o.model.empty() && (!renders || o.template_file.empty())) {
+    return renders ? "--render needs MODEL or --chat-template"
+                   : "MODEL is needed: a .qsf file or its http(s) URL, a GGUF file, or a Hugging Face directory";
+  }
+  if (!o.sha256.empty() && !is_digest(o.sha256)) return "--sha256 takes 64 hexadecimal digits, not '" + o.sha256 + "'";
+  if (o.isa.empty()) o.isa = isa_from_environment();
+  if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
+    return "there is no instruction set '" + o.isa + "' here, only " + joined(instruction_sets());
+  }
+  if (!o.quant_type.empty() && !contains(format_names(), o.quant_type)) {
+    return "there is no type '" + o.quant_type + "', only " + joined(format_names());
+  }
+  if (!o.source.empty()) {
+    if (!contains(source_names(), o.source)) {
+      return "there is no source '" + o.source + "', only " + joined(source_names());
+    }
+    if (is_address(o.model)) return "--source is for files, and the model is on a server";
+  }
+  if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
+  const bool text = o.prompt || !o.prompt_file.empty();
+  if (o.interactive && (text || !o.tokens.empty())) return "--interactive reads its prompts from standard input";
+  if (o.chat && (text || !o.tokens.empty())) return "--chat reads its messages from standard input";
+  if (o.interactive && o.bench) return "--interactive and --bench exclude each other";
+  if (o.as_message && (o.interactive || o.bench || o.detokenize || o.embed)) return "--message asks for an answer";
+  if (o.prompt && !o.prompt_file.empty()) return "--prompt and --prompt-file exclude each other";
+  if (text && !o.tokens.empty()) return "--prompt and --tokens exclude each other";
+  const bool perplexity = !o.perplexity_file.empty();
+  if (renders && (text || !o.tokens.empty() || o.system_prompt || o.tokenize || o.detokenize || o.chat ||
+                  o.interactive || o.bench || o.embed || perplexity || !(o.logits_file + o.receipt_file).empty())) {
+    return "--render shows the text of its messages only: it goes with a model and --chat-template";
+  }
+  if (o.tokenize + o.detokenize + o.chat + o.interactive + o.bench + perplexity > 1) {
+    return "--tokenize, --detokenize, --chat, --interactive, --bench and --perplexity exclude each other";
+  }
+  if (!perplexity && (o.window != Options().window || o.windows != 0 || o.host.open.sequences != 1)) {
+    return "--window, --windows and --sequences are for --perplexity";
+  }
+  if (!perplexity && !(o.kl_file + o.save_logits_file).empty()) return "--kl and --save-logits are for --perplexity";
+  if (perplexity && (text || o.system_prompt || !o.tokens.empty())) return "--perplexity takes its text from a file";
+  if (perplexity && o.window < kLeastWindow) {
+    return "--window takes at least " + std::to_string(kLeastWindow) + " tokens, of which one is counted";
+  }
+  if (perplexity && o.host.open.max_seq_len != 0 && o.window > o.host.open.max_seq_len) {
+    return "--window is longer than --max-seq-len";
+  }
+  if (o.system_prompt && (o.interactive || o.bench || o.detokenize || !o.tokens.empty())) {
+    return "--system-prompt is for --chat or one prompt of text";
+  }
+  if (o.tokenize && !o.tokens.empty()) return "--tokenize takes a text, not --tokens";
+  if (o.detokenize && (text || o.tokens.empty())) return "--detokenize takes --tokens";
+  if ((o.tokenize || o.detokenize) && !(o.logits_file + o.receipt_file).empty()) {
+    return "--logits and --receipt need something to compute";
+  }
+  if (!o.logits_file.empty() && (o.chat || o.interactive || o.bench || perplexity)) return "--logits needs one prompt";
+  if (!o.receipt_file.empty() && (o.chat || o.interactive)) return "--receipt needs one prompt";
+  if (o.logprobs && (o.receipt_file.empty() || perplexity)) return "--logprobs are written by --receipt for one prompt";
+  return std::nullopt;
+}
+
+}  // namespace qsf::run
