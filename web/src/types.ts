@@ -22,8 +22,8 @@ export type Given<T> = { [K in keyof T]?: T[K] | undefined };
  * The model, a .qsf or GGUF file: an http(s) address (a relative one is resolved against the page), a local file, or
  * bytes. The parts of a divided GGUF file, or the files of a Hugging Face directory, are a list of files, a handle of
  * their directory, or the directory's address, which ends with a slash. `hf:OWNER/NAME[/FILE][@REVISION]` is a file or the
- * directory of a repository of the Hugging Face Hub. In Node, a text
- * without http(s) is a file's path, and file: addresses are accepted too.
+ * directory of a repository of the Hugging Face Hub. In Node, a text without http(s) is a file's path, and file:
+ * addresses are accepted too.
  */
 export type ModelSource =
   | string
@@ -240,8 +240,7 @@ export interface TemplateOptions {
 export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos' | 'special'>, TemplateOptions {
   /**
    * Holds calls to the schemas of `tools`: `auto` for calls that the model makes by itself, `required` for an answer
-   * that begins with a call, or the one tool to call. The grammars take up to 24 MiB of `textBytes`. Default: calls are
-   * free.
+   * that begins with a call, or the one tool to call. Takes up to 24 MiB of `textBytes`. Default: calls are free.
    */
   toolChoice?: 'auto' | 'required' | { name: string } | undefined;
   /** Tokens after which a thought is ended; 0: at once; -1: never, which is the default. */
