@@ -60,7 +60,7 @@ void FilePlan::arrange(std::uint32_t tensor, std::uint32_t n, std::span<std::byt
   }
 }
 
-std::uint64_t FilePlan::room_bytes() const {
+std::pair<std::uint64_t, std::uint64_t> FilePlan::room_sizes() const {
   std::uint64_t strip = 0, part = 0;
   for (const TensorEntry& t : tensors_) {
     const std::uint64_t size = strip_rows(t.layout) * row_bytes(*find_format(t.format), t.cols);
@@ -70,7 +70,20 @@ std::uint64_t FilePlan::room_bytes() const {
   for (const SegmentEntry& s : segments_) {
     if ((s.flags & kSegmentVectors) != 0) part = std::max<std::uint64_t>(part, s.raw_size);
   }
+  return {strip, part};
+}
+
+std::uint64_t FilePlan::room_bytes() const {
+  const auto [strip, part] = room_sizes();
   return strip + part;
+}
+
+FilePlan::Room FilePlan::make_room() const {
+  const auto [strip, part] = room_sizes();
+  Room room;
+  room.strip.reserve(strip);
+  room.part.reserve(part);
+  return room;
 }
 
 /// Fills in the tensors of a segment of vectors.

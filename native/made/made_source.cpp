@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "native/made/made_job.h"
 #include "native/sources/clock.h"
 #include "native/sources/refused_memory.h"
 #include "native/sources/ring.h"
@@ -21,24 +22,9 @@ using std::chrono::milliseconds;
 
 // Bytes of a step that are staged: from files, and from servers, whose answers take as long as many bytes.
 constexpr std::uint64_t kStageOfFile = 256u << 10, kStageOfServer = 1u << 20;
-constexpr std::uint32_t kStages = 2;  // steps that stage bytes at a time: one arrives while the other is converted
-constexpr milliseconds kTurn{5};      // longest wait for one thing while others may happen
-constexpr std::uint32_t kNone = ~0u;
-
-/// A request. Its slot belongs to the thread that finishes it, from the arrival of the last run until then.
-struct Job {
-  ReadRequest request;
-  std::uint32_t segment = kNone;  // none: bytes that are not a whole segment
-  MadeFile::Step step;
-  bool planned = false;            // the step is the one to do
-  std::vector<std::byte*> into;    // of each run of the step
-  std::vector<StagedRun> staged;   // of the step
-  std::uint32_t stage = kNone;     // index in stages_
-  std::size_t sent = 0, left = 0;  // runs that the inner source has got; runs that have not arrived
-  Status status;
-
-  std::span<std::byte> raw() const { return {request.into, request.size}; }
-};
+constexpr std::uint32_t kStages = 2;   // steps that stage bytes at a time: one arrives while the other is converted
+constexpr std::uint32_t kThreads = 4;  // that make segments at a time
+constexpr milliseconds kTurn{5};       // longest wait for one thing while others may happen
 
 /// The state of the kind. The inner sources are submitted to under the mutex, and reaped by the reaping thread.
 class Made {
@@ -59,6 +45,7 @@ class Made {
 
   std::uint32_t segment_at(const ReadRequest& request) const;
   std::size_t under_way() const;
+  void reserve();
   void begin_waiting();
   bool begin(std::uint8_t slot);
   bool begin_step(std::uint8_t slot);
@@ -67,7 +54,7 @@ class Made {
   void leave_out(std::uint8_t slot);
   void give_up();
   Status make_step(std::uint8_t slot);
-  Status make_whole(Job& job);
+  Status make_whole(MadeJob& job);
   Status make_range(std::uint64_t offset, std::span<std::byte> out);
   void free(std::uint8_t slot);
   FilePlan::Room take_room();
@@ -80,7 +67,7 @@ class Made {
   const std::uint64_t stage_;  // bytes
   std::mutex mutex_;           // guards all members below
   std::condition_variable news_;
-  std::array<Job, kSourceDepth> jobs_;
+  std::array<MadeJob, kSourceDepth> jobs_;
   Slots free_, waiting_, sending_;  // waiting_: for memory to stage bytes; sending_: with runs to submit
   Slots arrived_, whole_;           // arrived_: to be finished; whole_: to be made by the reaping thread
   std::array<std::vector<std::byte>, kStages> stages_;
@@ -100,6 +87,23 @@ Made::Made(std::shared_ptr<MadeModel> model, std::vector<Source> inners)
   for (std::size_t i = 0; i < jobs_.size(); ++i) free_.push(static_cast<std::uint8_t>(i));
   for (std::uint8_t i = 0; i < kStages; ++i) free_stages_.push(i);
   rooms_.reserve(kSourceDepth);
+  reserve();
+}
+
+/// Takes the memory that any order of requests needs, so that none is taken while tokens are made.
+void Made::reserve() {
+  MadeFile::Step step;
+  std::uint64_t staged = 0;
+  for (std::uint32_t i = 0; i < plan_.segments().size(); ++i) {
+    step.parts.clear();
+    do {
+      file_.next_step(i, stage_, step);
+      staged = std::max(staged, step.anywhere ? 0 : step.staged);
+    } while (!step.last && !step.anywhere);
+  }
+  for (MadeJob& job : jobs_) job.reserve(step);
+  for (std::vector<std::byte>& stage : stages_) stage.resize(staged);
+  for (std::uint32_t i = 0; i < kThreads; ++i) rooms_.push_back(plan_.make_room());
 }
 
 std::size_t Made::at_hand() const {
@@ -124,12 +128,11 @@ std::size_t Made::under_way() const {
 }
 
 std::uint64_t Made::memory() const {
-  constexpr std::uint64_t kThreads = 4;        // that make segments at a time
   constexpr std::uint64_t kCopies = 3;         // of staged bytes, while they are converted
   constexpr std::uint64_t kWhole = 10u << 20;  // of rows that may come from anywhere: a window, and its inputs
   const std::uint64_t staged = file_.least_staged() == 0 ? 0 : std::max(stage_, file_.least_staged());
   return model_->memory() + kStages * (1 + kCopies) * staged + kThreads * plan_.room_bytes() +
-         (file_.reads_anywhere() ? kWhole : 0) + sizeof(Made);
+         (file_.reads_anywhere() ? kWhole : 0) + jobs_.size() * jobs_[0].bytes() + sizeof(Made);
 }
 
 /// Returns the segment that the request wants wholly.
@@ -137,7 +140,7 @@ std::uint32_t Made::segment_at(const ReadRequest& request) const {
   const std::span<const SegmentEntry> segments = plan_.segments();
   const auto at = std::ranges::lower_bound(segments, request.offset, {}, &SegmentEntry::offset);
   const bool whole = at != segments.end() && at->offset == request.offset && at->raw_size == request.size;
-  return whole ? static_cast<std::uint32_t>(at - segments.begin()) : kNone;
+  return whole ? static_cast<std::uint32_t>(at - segments.begin()) : MadeJob::kNone;
 }
 
 void Made::submit(std::span<const ReadRequest> requests) {
@@ -146,7 +149,7 @@ void Made::submit(std::span<const ReadRequest> requests) {
     for (const ReadRequest& request : requests) {
       const std::uint8_t slot = free_.front();
       free_.pop();
-      Job& job = jobs_[slot];
+      MadeJob& job = jobs_[slot];
       job.request = request;
       job.segment = segment_at(request);
       job.step.parts.clear();
@@ -167,8 +170,8 @@ void Made::begin_waiting() {
 
 /// Returns false if a job has to wait for memory that others stage in. A job for which the system refuses memory ends.
 bool Made::begin(std::uint8_t slot) {
-  Job& job = jobs_[slot];
-  if (job.segment == kNone) {
+  MadeJob& job = jobs_[slot];
+  if (job.segment == MadeJob::kNone) {
     whole_.push(slot);
     return true;
   }
@@ -185,18 +188,17 @@ bool Made::begin(std::uint8_t slot) {
 }
 
 bool Made::begin_step(std::uint8_t slot) {
-  Job& job = jobs_[slot];
+  MadeJob& job = jobs_[slot];
   if (job.step.anywhere) {
     whole_.push(slot);
     return true;
   }
-  if (job.step.staged != 0 && job.stage == kNone) {
+  if (job.step.staged != 0 && job.stage == MadeJob::kNone) {
     if (free_stages_.empty()) return false;
     job.stage = free_stages_.front();
     free_stages_.pop();
   }
-  if (job.step.staged != 0) stages_[job.stage].resize(std::max(stages_[job.stage].size(), job.step.staged));
-  std::byte* stage = job.step.staged != 0 ? stages_[job.stage].data() : nullptr;
+  std::byte* stage = job.stage != MadeJob::kNone ? stages_[job.stage].data() : nullptr;
   job.into.clear();
   job.staged.clear();
   for (const MadeFile::Part& part : job.step.parts) {
@@ -217,7 +219,7 @@ bool Made::begin_step(std::uint8_t slot) {
 /// Submits runs as far as the inner sources take them.
 void Made::send() {
   for (; !sending_.empty(); sending_.pop()) {
-    Job& job = jobs_[sending_.front()];
+    MadeJob& job = jobs_[sending_.front()];
     for (; job.sent < job.step.runs.size(); ++job.sent) {
       const InputRun& run = job.step.runs[job.sent];
       const MadeModel::Place place = model_->place_of(run.input);
@@ -235,7 +237,7 @@ void Made::send() {
 
 /// Takes a run of a job. Returns whether it was the last.
 bool Made::arrived(const Completion& run) {
-  Job& job = jobs_[run.ticket];
+  MadeJob& job = jobs_[run.ticket];
   --job.left;
   if (!run.status && job.status) job.status = run.status;
   if (!job.status) leave_out(static_cast<std::uint8_t>(run.ticket));
@@ -244,7 +246,7 @@ bool Made::arrived(const Completion& run) {
 
 /// Leaves out the runs of a job that were not submitted.
 void Made::leave_out(std::uint8_t slot) {
-  Job& job = jobs_[slot];
+  MadeJob& job = jobs_[slot];
   job.left -= job.step.runs.size() - job.sent;
   job.sent = job.step.runs.size();
   for (std::size_t n = sending_.size(); n > 0; --n) {
@@ -346,7 +348,7 @@ Helped Made::read_cached(Completion& out) {
 
 bool Made::finish(Completion& done) {
   const auto slot = static_cast<std::uint8_t>(done.job);
-  Job& job = jobs_[slot];
+  MadeJob& job = jobs_[slot];
   if (done.status) {
     const Status memory = with_kept_memory([&] { done.status = make_step(slot); });
     if (!memory) done.status = memory;
@@ -371,16 +373,16 @@ bool Made::finish(Completion& done) {
 }
 
 void Made::free(std::uint8_t slot) {
-  Job& job = jobs_[slot];
-  if (job.stage != kNone) free_stages_.push(static_cast<std::uint8_t>(job.stage));
-  job.stage = kNone;
+  MadeJob& job = jobs_[slot];
+  if (job.stage != MadeJob::kNone) free_stages_.push(static_cast<std::uint8_t>(job.stage));
+  job.stage = MadeJob::kNone;
   free_.push(slot);
   begin_waiting();
 }
 
 Status Made::make_step(std::uint8_t slot) {
-  Job& job = jobs_[slot];
-  std::uint32_t last = kNone;
+  MadeJob& job = jobs_[slot];
+  std::uint32_t last = MadeJob::kNone;
   for (const InputRun& run : job.step.runs) {
     if (run.input != std::exchange(last, run.input)) QSF_TRY(model_->unchanged(run.input));
   }
@@ -393,9 +395,9 @@ Status Made::make_step(std::uint8_t slot) {
 }
 
 /// Makes a segment some of whose rows may come from anywhere, or any other bytes. The reaping thread.
-Status Made::make_whole(Job& job) {
+Status Made::make_whole(MadeJob& job) {
   const ReadRequest& r = job.request;
-  if (job.segment == kNone) {
+  if (job.segment == MadeJob::kNone) {
     QSF_TRY(check_range(r, plan_.size()));
     QSF_TRY(make_range(r.offset, job.raw()));
     return model_->unchanged();

@@ -105,6 +105,8 @@ class FilePlan {
     std::vector<std::byte> strip, part;
   };
   std::uint64_t room_bytes() const;
+  /// Returns a room that does not grow.
+  Room make_room() const;
   /// Writes bytes [begin, begin + out.size()) of a segment's raw bytes to `out`. They must be within the segment.
   /// Errors are those of rows_of.
   Status read(std::uint32_t segment, std::uint64_t begin, std::span<std::byte> out, Room& room) const;
@@ -140,6 +142,8 @@ class FilePlan {
   Status check(const Header& header, std::uint64_t size, std::span<const LayerEntry> layers,
                std::span<const SegmentEntry> segments) const;
   Status fill_vectors(std::uint32_t segment, std::span<std::byte> raw) const;
+  /// Returns the most bytes of Room::strip and Room::part.
+  std::pair<std::uint64_t, std::uint64_t> room_sizes() const;
   Status fill_strips(std::uint32_t tensor, std::uint32_t begin, std::span<std::byte> data, Room& room) const;
 
   Header header_;
