@@ -8,6 +8,8 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
 import { buildFolder, buildModules, buildPreset, buildPrograms, buildWasm, convertModel } from './lib/build.mjs';
+import { compilerCache } from './lib/compiler-cache.mjs';
+import { cache } from './lib/emscripten.mjs';
 import { installLocked } from './lib/npm.mjs';
 import { Stop, elapsed, main, root, run, runTool } from './lib/process.mjs';
 import { Report, logs } from './lib/report.mjs';
@@ -16,10 +18,14 @@ import { clangTidy } from './lib/tidy.mjs';
 import { clangFormat, typeScript } from './lint.mjs';
 import { setUp } from './setup.mjs';
 
-/** Runs the GoogleTest programs of a build: WebAssembly in Node, ARM under qemu, Windows under wine. */
+/**
+ * Runs the GoogleTest programs of a build: WebAssembly in Node, ARM under qemu, Windows under wine. Tests that build copies
+ * of the sources use the compiler cache.
+ */
 async function ctest(preset, ...options) {
   rmSync(join(buildFolder(preset), 'results'), { recursive: true, force: true });
-  await run('ctest', ['--preset', preset, '-j', String(availableParallelism()), ...options], { name: 'ctest' });
+  const env = { ...process.env, ...compilerCache(cache) };
+  await run('ctest', ['--preset', preset, '-j', String(availableParallelism()), ...options], { name: 'ctest', env });
 }
 
 const cases = (preset) => () => googleTestResults(join(buildFolder(preset), 'results'));
