@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 
 #include "qsf/base/checksum.h"
@@ -35,14 +36,15 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
   QSF_LET(opened, open_session({arena_.get(), arena_size_}, file_size, options));
   session_ = opened;
   conversation_ = {};
-  parts_.reset();
-  reading_ = false;
+  answers_ = std::vector<Answer>(options.sequences);
+  of_parts_ = {};
   unread_.reset();
   guide_.reset();
   guide_error_.reset();
   unfollowed_.reset();
   calls_.reset();
-  guiding_ = Guiding::no;
+  guides_next_ = false;
+  guided_.reset();
   lists_.clear();
   request_.reset();
   return {};
@@ -52,9 +54,10 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
 /// step.
 Step Instance::step() {
   constexpr double kMilliseconds = 1;
+  guide_error_.reset();
   if (const Status followed = follow(); !followed) {
     guide_error_ = followed.error();
-    session_->stop(session_->sequence());
+    session_->stop(*guided_);
     return Step::error;
   }
   const double begin = emscripten_get_now();
@@ -71,8 +74,8 @@ Step Instance::step() {
     last = now;
   }
   threads_.stepped(step, (now - begin) / 1000);
-  unread_ = step;
-  if (step == Step::token && guiding_ == Guiding::now) unfollowed_ = session_->token();
+  unread_ = {step, session_->sequence()};
+  if (step == Step::token && guided_ == session_->sequence()) unfollowed_ = session_->token();
   return step;
 }
 
@@ -125,28 +128,33 @@ std::span<const std::uint32_t> Instance::staged_tokens(std::size_t n) const {
   return {reinterpret_cast<const std::uint32_t*>(staging_.get()), std::min(n, staging_size_ / 4)};
 }
 
-Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, chat::AnswerParts* parts,
-                          std::uint32_t sequence) {
+Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, bool is_answer, std::uint32_t sequence) {
   std::array<std::string_view, 16> stops;  // more than the engine allows, which reports the excess
   std::size_t n_stops = 0;
-  if (parts != nullptr && !answer_form_.stop().empty()) stops[n_stops++] = answer_form_.stop();
+  if (is_answer && !answer_form_.stop().empty()) stops[n_stops++] = answer_form_.stop();
   n_stops += split_texts(staged(begin, size), std::span(stops).subspan(n_stops));
   prompt.stops = {stops.data(), n_stops};
-  unread_.reset();
-  reading_ = false;
-  if (parts != nullptr) QSF_TRY(parts->begin(conversation_.rendered, prompt.stops));
-  guide_error_.reset();
-  unfollowed_.reset();
-  guiding_ = guiding_ == Guiding::next ? Guiding::now : Guiding::no;
-  if (guiding_ == Guiding::now) {
+  forget(sequence);
+  chat::AnswerParts* const parts = is_answer ? &*answers_[sequence].parts : nullptr;
+  if (is_answer) QSF_TRY(parts->begin(conversation_.rendered, prompt.stops));
+  const bool is_guided = std::exchange(guides_next_, false);
+  if (is_guided) {
     QSF_TRY(guide_->begin(prompt.end_tokens, parts));
     prompt.allowed = guide_->allowed();
     prompt.ignore_eos = false;
   }
   QSF_TRY(session_->start(prompt, sequence));
-  reading_ = parts != nullptr;
-  answering_ = sequence;
+  if (is_answer) answers_[sequence].reading = true;
+  if (is_guided) guided_ = sequence;
   return {};
+}
+
+void Instance::forget(std::uint32_t sequence) {
+  if (unread_ && unread_->sequence == sequence) unread_.reset();
+  if (sequence < answers_.size()) answers_[sequence].reading = false;
+  if (guided_ != sequence) return;
+  guided_.reset();
+  unfollowed_.reset();
 }
 
 Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
@@ -155,40 +163,46 @@ Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uin
   prompt.sampler = with_lists(sampler, sequence);
   prompt.text = staged(0, text_size);
   prompt.tokens = staged_tokens(n_tokens);
-  return generate(prompt, text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size, nullptr, sequence);
+  return generate(prompt, text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size, false, sequence);
 }
 
 Status Instance::guide(std::optional<GrammarKind> kind, std::uint32_t size) {
-  guiding_ = Guiding::no;
+  guides_next_ = false;
   if (!kind) return {};
-  QSF_TRY(build_guide(true));
+  QSF_TRY(take_guide(true));
   QSF_TRY(guide_->set({*kind, staged(0, size)}));
-  guiding_ = Guiding::next;
+  guide_->limit_thoughts(chat::Guide::kUnlimited);
+  guides_next_ = true;
   return {};
 }
 
 Status Instance::hold(std::uint32_t thought, bool calls, bool required, std::uint32_t name) {
   calls_.reset();
-  if (guide_) guide_->limit_thoughts(thought);
   if (!calls && thought == chat::Guide::kUnlimited) return {};
-  if (calls && guiding_ == Guiding::next) {
+  if (calls && guides_next_) {
     return make_error(ErrorCode::bad_argument, "a grammar of the text and held calls exclude each other");
   }
-  QSF_TRY(build_guide(calls));
+  QSF_TRY(take_guide(calls));
   guide_->limit_thoughts(thought);
-  if (guiding_ == Guiding::no) guide_->allow_all();
-  guiding_ = Guiding::next;
+  if (!guides_next_) guide_->allow_all();
+  guides_next_ = true;
   if (calls) calls_ = Calls{required, std::string(staged(0, name))};
   return {};
 }
 
-Status Instance::build_guide(bool with_grammars) {
+Status Instance::take_guide(bool with_grammars) {
+  if (guided_ && runs(*guided_)) {
+    return make_error(
+        ErrorCode::bad_state,
+        "one generation at a time follows a grammar, held calls or a budget of thoughts; sequence {} does", *guided_);
+  }
+  guided_.reset();
+  unfollowed_.reset();
   if (guide_ && (guide_has_grammars_ || !with_grammars)) return {};
   conversation_ = {};
-  parts_.reset();
-  reading_ = false;
   guide_.reset();
-  const std::span<std::byte> memory = session_->text_memory();
+  std::span<std::byte> memory = session_->text_memory();
+  if (answers()) memory = memory.subspan(of_parts_.size());
   QSF_LET(built,
           with_grammars ? chat::Guide::build(*session_, memory) : chat::Guide::build_for_thoughts(*session_, memory));
   guide_ = built;
@@ -214,55 +228,73 @@ SamplerOptions Instance::with_lists(const SamplerOptions& numbers, std::uint32_t
   return has_lists ? lists_[sequence]->lists.with(numbers) : numbers;
 }
 
-Status Instance::converse(std::uint32_t chat_template, std::uint32_t values, std::uint32_t more,
-                          const templates::Time& now) {
+Status Instance::converse(std::optional<std::uint32_t> sequence, std::uint32_t chat_template, std::uint32_t values,
+                          std::uint32_t more, const templates::Time& now) {
   const chat::Conversation given{staged(0, chat_template), staged(chat_template, values),
                                  staged(std::size_t{chat_template} + values, more), now};
-  const chat::TextMemory memory = chat::AnswerParts::divide(text_memory());
-  const bool only_renders = answers();
   conversation_ = {};
-  if (!only_renders) {
-    parts_.reset();
-    reading_ = false;
-    unfollowed_.reset();
+  if (sequence && *sequence >= answers_.size()) sequence.reset();  // answer() refuses it
+  if (sequence) {
+    session_->stop(*sequence);
+    forget(*sequence);
+    answers_[*sequence].parts.reset();
     const std::optional<Calls> calls = std::exchange(calls_, {});
     if (calls) QSF_TRY(guide_->set_calls(given, {.required = calls->required, .only = calls->only}));
   }
+  const chat::TextMemory memory = texts();
   QSF_LET(form, chat::AnswerForm::read(*session_, given, memory.conversations));
-  if (!only_renders) {
-    QSF_LET(parts, chat::AnswerParts::open(*session_, form, given, memory.conversations, memory.parts));
-    parts_ = parts;
+  if (sequence) {
+    const std::size_t share = memory.parts.size() / answers_.size() / kAlignment * kAlignment;
+    const std::span<std::byte> own = memory.parts.subspan(*sequence * share, share);
+    QSF_LET(parts, chat::AnswerParts::open(*session_, form, given, memory.conversations, own));
+    answers_[*sequence].parts = parts;
     answer_form_ = form;
   }
   QSF_LET(tokens, chat::tokenize(*session_, given, memory.conversations));
   conversation_ = tokens;
-  if (only_renders) conversation_.ids = {};
+  if (!sequence) conversation_.ids = {};
   return {};
+}
+
+bool Instance::answers() const {
+  for (std::uint32_t i = 0; i < answers_.size(); ++i) {
+    if (answers_[i].reading && runs(i)) return true;
+  }
+  return false;
+}
+
+chat::TextMemory Instance::texts() {
+  const std::span<std::byte> all = session_->text_memory();
+  const std::span<std::byte> left = guide_ ? std::span(all.data(), std::to_address(guide_->free().end())) : all;
+  if (!answers()) of_parts_ = chat::AnswerParts::divide(left, answers_.size()).parts;
+  return {left.subspan(of_parts_.size()), of_parts_};
 }
 
 Status Instance::answer(std::uint32_t sequence, std::uint32_t stops_size, const SamplerOptions& sampler,
                         const Prompt& options) {
-  if (conversation_.ids.empty() || !parts_)
+  if (conversation_.ids.empty() || sequence >= answers_.size() || !answers_[sequence].parts)
     return make_error(ErrorCode::bad_state, "there is no conversation to answer");
   Prompt prompt = options;
   prompt.sampler = with_lists(sampler, sequence);
   prompt.tokens = conversation_.ids;
   prompt.anew = true;
   prompt.end_tokens = answer_form_.end_tokens();
-  return generate(prompt, 0, stops_size, &*parts_, sequence);
+  return generate(prompt, 0, stops_size, true, sequence);
 }
 
 void NewParts::read(const chat::PartSink& sink) const {
   Instance& i = *instance_;
-  const std::optional<Step> step = std::exchange(i.unread_, {});
-  if (!step || !i.reading_ || i.session_->sequence() != i.answering_) return;
-  if (*step == Step::token) i.parts_->token(i.session_->token(), sink);
-  if (*step == Step::done) i.parts_->end(sink);
+  const auto last = std::exchange(i.unread_, {});
+  if (!last || last->sequence >= i.answers_.size()) return;
+  Instance::Answer& answer = i.answers_[last->sequence];
+  if (!answer.reading) return;
+  if (last->step == Step::token) answer.parts->token(i.session_->token(), sink);
+  if (last->step == Step::done) answer.parts->end(sink);
 }
 
 Status Instance::embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
                        std::optional<Pooling> pooling, std::optional<bool> normalize, const EmbedPrompt& options) {
-  unfollowed_.reset();
+  forget(sequence);
   EmbedPrompt prompt = options;
   prompt.text = staged(0, text_size);
   prompt.tokens = staged_tokens(n_tokens);
@@ -285,6 +317,7 @@ Result<Bytes> Instance::save() {
 Result<Saved> Instance::begin_restore(std::uint32_t sequence, std::uint64_t file_size) {
   QSF_LET(header, read_saved_header(staging()));
   QSF_TRY(session_->begin_restore(staging(), file_size, sequence));
+  forget(sequence);
   return Saved{header.n_tokens, header.note.bytes, header.note.crc};
 }
 

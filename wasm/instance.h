@@ -92,7 +92,8 @@ class Instance {
   Status sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,
                   std::optional<std::uint32_t> breakers);
   Error error() const { return guide_error_ ? *guide_error_ : session_->error(); }
-  Status converse(std::uint32_t chat_template, std::uint32_t values, std::uint32_t more, const templates::Time& now);
+  Status converse(std::optional<std::uint32_t> sequence, std::uint32_t chat_template, std::uint32_t values,
+                  std::uint32_t more, const templates::Time& now);
   Bytes conversation() const { return {conversation_.rendered.text}; }
   Status answer(std::uint32_t sequence, std::uint32_t stops_size, const SamplerOptions& sampler, const Prompt& options);
   NewParts parts() { return NewParts(*this); }
@@ -118,20 +119,33 @@ class Instance {
     SamplerLists lists;
   };
 
+  /// The reader of a sequence's answer.
+  struct Answer {
+    std::optional<chat::AnswerParts> parts;
+    bool reading = false;  // the last generation of the sequence is an answer, whose parts are read
+  };
+  struct LastStep {
+    Step step;
+    std::uint32_t sequence;
+  };
+
   /// Returns the options with the sequence's lists.
   SamplerOptions with_lists(const SamplerOptions& numbers, std::uint32_t sequence) const;
-  /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation, which is an
-  /// answer if `parts` are to be read.
-  Status generate(Prompt& prompt, std::size_t begin, std::size_t size, chat::AnswerParts* parts,
-                  std::uint32_t sequence);
-  /// Builds the guide, with grammars or for thoughts only, if there is none.
-  Status build_guide(bool with_grammars);
+  /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation, which may be an
+  /// answer.
+  Status generate(Prompt& prompt, std::size_t begin, std::size_t size, bool is_answer, std::uint32_t sequence);
+  /// Makes the guide free for the next generation, and builds it, with grammars or for thoughts only, if there is none.
+  /// Fails with bad_state while a generation is held.
+  Status take_guide(bool with_grammars);
   /// Gives the guide the token of the last step, after the reader of the answer.
   Status follow();
+  bool runs(std::uint32_t sequence) const { return session_->end(sequence) == End::none; }
+  /// Forgets the reader and the guide of the sequence's last generation.
+  void forget(std::uint32_t sequence);
   /// Whether an answer is generated, whose parts are read in the memory for texts.
-  bool answers() const { return reading_ && session_->end(answering_) == End::none; }
-  /// Returns the memory for texts that the guide leaves.
-  std::span<std::byte> text_memory() const { return guide_ ? guide_->free() : session_->text_memory(); }
+  bool answers() const;
+  /// Divides the memory for texts that the guide leaves. While answers are generated, the memory of parts stays.
+  chat::TextMemory texts();
   /// Returns at most `size` staged bytes.
   std::span<const std::byte> staged_bytes(std::size_t size) const {
     return staging().first(std::min(size, staging_size_));
@@ -150,22 +164,22 @@ class Instance {
   std::vector<std::unique_ptr<Lists>> lists_;  // by sequence; null: the default
   std::size_t staging_size_ = 0;
   Session* session_ = nullptr;
-  chat::Tokens conversation_;               // in the session's memory for texts
-  chat::AnswerForm answer_form_;            // of its template
-  std::optional<chat::AnswerParts> parts_;  // of its answer
-  bool reading_ = false;                    // the parts of the last generation are read, which is an answer
-  std::uint32_t answering_ = 0;             // its sequence
-  std::optional<Step> unread_;              // the last step, if its parts were not read
-  std::optional<chat::Guide> guide_;        // in that memory too
+  chat::Tokens conversation_;         // in the session's memory for texts
+  chat::AnswerForm answer_form_;      // of its template
+  std::vector<Answer> answers_;       // by sequence
+  std::span<std::byte> of_parts_;     // the memory for their parts, an equal share for each
+  std::optional<LastStep> unread_;    // the last step, if its parts were not read
+  std::optional<chat::Guide> guide_;  // in that memory too
   bool guide_has_grammars_ = false;
-  std::optional<std::uint32_t> unfollowed_;  // a token that the guide was not given
-  std::optional<Error> guide_error_;
+  bool guides_next_ = false;                 // the guide is for the next generation
+  std::optional<std::uint32_t> guided_;      // the sequence of the last generation that it was for
+  std::optional<std::uint32_t> unfollowed_;  // that sequence's token that the guide was not given
+  std::optional<Error> guide_error_;         // of the last step
   struct Calls {
     bool required;
     std::string only;
   };
-  std::optional<Calls> calls_;                                                 // rules for the next conversation
-  enum class Guiding : std::uint8_t { no, next, now } guiding_ = Guiding::no;  // which generation the guide is for
+  std::optional<Calls> calls_;  // rules for the next conversation
   SavedHeaderBytes saved_header_{};
   std::optional<ReadRequest> request_;  // taken from the session, but not by JavaScript yet
   std::uint32_t steps_ = 1;             // between two readings of the clock

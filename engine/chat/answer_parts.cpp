@@ -4,6 +4,7 @@
 #include <new>
 
 #include "answers/reader.h"
+#include "qsf/base/align.h"
 #include "qsf/base/store.h"
 #include "qsf/base/try.h"
 #include "text/text_stream.h"
@@ -30,9 +31,9 @@ struct AnswerParts::State {
   std::size_t pushed = 0, shown = 0;  // bytes of the stream since the last mark
 };
 
-TextMemory AnswerParts::divide(std::span<std::byte> texts) {
-  const std::size_t parts = std::min(texts.size() / 4, kMostForParts);
-  return {texts.first(texts.size() - parts), texts.last(parts)};
+TextMemory AnswerParts::divide(std::span<std::byte> texts, std::size_t answers) {
+  const std::size_t parts = std::min(texts.size() / 4, answers * kMostForParts) / kAlignment * kAlignment;
+  return {texts.subspan(parts), texts.first(parts)};
 }
 
 Result<AnswerParts> AnswerParts::open(const Session& session, const AnswerForm& form, const Conversation& conversation,

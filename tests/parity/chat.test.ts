@@ -13,6 +13,7 @@ import type { GenerateRequest } from '../../web/src/contract.js';
 import type { ResponseFormat } from '../../web/src/format-types.js';
 import type { ChatMessage, ChatOptions, GenerationResult } from '../../web/src/types.js';
 import { Model } from '../../web/src/worker/model.js';
+import { CALL } from '../web/call.js';
 import { convert, folder, moduleCreator, program, starters } from './module.js';
 
 const MiB = 1024 * 1024;
@@ -87,11 +88,11 @@ interface Run {
 }
 
 async function run(request: GenerateRequest): Promise<Run> {
-  model.start(request);
+  await model.start(CALL, request);
   const out = { text: '', thoughts: '', output: '' };
   let name = '';
   for (;;) {
-    const { pieces, parts = [], result } = await model.next();
+    const { pieces, parts = [], result } = await model.next(CALL.id);
     out.text += pieces.join('');
     for (const { kind, text } of parts.flat()) {
       if (kind === 'thought') out.thoughts += text;
@@ -205,10 +206,10 @@ describe('thoughts and calls', () => {
 
   it('stay while another conversation is rendered', async () => {
     const responseFormat: ResponseFormat = { type: 'regex', pattern: `[a-z]{9} ${call}` };
-    model.start(chatRequest(ask('Once upon'), { tools: known, responseFormat, maxTokens: 200, seed: 5 }));
+    await model.start(CALL, chatRequest(ask('Once upon'), { tools: known, responseFormat, maxTokens: 200, seed: 5 }));
     const kinds: string[] = [];
     for (let isOver = false; !isOver;) {
-      const { parts, result } = await model.next();
+      const { parts, result } = await model.next(CALL.id);
       model.engine.render(renderRequest(ask('x'.repeat(300)), { tools }));
       kinds.push(...parts!.flat().map(({ kind }) => kind));
       isOver = result !== undefined;

@@ -62,7 +62,7 @@ describe.each(['bert', 'modernbert', 'gemma-embedding', 'qwen3-embedding'])('%s'
     });
     expect(advance(engine, file)).toBe('ready');
     for (const pooling of poolings) {
-      engine.embed(Uint32Array.from(ids), { pooling, normalize: undefined, addBos: true, special: true });
+      engine.embed(Uint32Array.from(ids), { pooling, normalize: undefined, addBos: true, special: true }, 0);
       const values: number[] = [];
       for (let step = advance(engine, file); step !== 'done'; step = advance(engine, file)) {
         if (step === 'embedding') values.push(...engine.session.embedding());

@@ -15,6 +15,7 @@ import { MadeSource } from '../../web/src/sources/made-source.js';
 import type { GenerationResult } from '../../web/src/types.js';
 import type { Starters } from '../../web/src/worker/model.js';
 import { Model } from '../../web/src/worker/model.js';
+import { CALL } from '../web/call.js';
 import { installFakeOpfs } from '../web/fake-opfs.js';
 import { FakeServer } from '../web/fake-server.js';
 import { divided } from './gguf-parts.js';
@@ -82,13 +83,13 @@ async function load(source: LoadRequest['source'], request: Partial<LoadRequest>
 }
 
 async function answer(model: Model): Promise<GenerationResult> {
-  model.start({
+  await model.start(CALL, {
     ...checkOptions(samplerOptions, { temperature: 0 }),
     ...checkOptions(promptOptions, { maxTokens: 8, ignoreEos: true, logitsHash: true }),
     ...{ prompt: Uint32Array.of(5, 9, 3, 7), stop: [], continue: false },
   });
   for (;;) {
-    const { result } = await model.next();
+    const { result } = await model.next(CALL.id);
     if (result) return result;
   }
 }

@@ -10,6 +10,7 @@ import { openOptions } from '../../web/src/boundary.gen.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { generateRequest } from '../../web/src/page/requests.js';
 import { Model } from '../../web/src/worker/model.js';
+import { CALL } from '../web/call.js';
 import { convert, folder, moduleCreator, program, starters } from './module.js';
 
 const MiB = 1024 * 1024;
@@ -72,14 +73,15 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
   }
 
   async function inPage(tokens: number[], goesOn: boolean, maxTokens = 6): Promise<Receipt> {
-    model.start(generateRequest(tokens, { ...greedy, maxTokens, continue: goesOn }));
+    await model.start(CALL, generateRequest(tokens, { ...greedy, maxTokens, continue: goesOn }));
     for (;;) {
-      const { result } = await model.next();
+      const { result } = await model.next(CALL.id);
       if (result) return { generated_tokens: result.tokens, logits_hash: result.logitsHash! };
     }
   }
 
-  const saved = async () => Buffer.from(await (await model.save({ messages: '', name: undefined })).arrayBuffer());
+  const saved = async () =>
+    Buffer.from(await (await model.save(CALL, { messages: '', name: undefined })).arrayBuffer());
 
   const same = ({ generated_tokens, logits_hash }: Receipt, other: Receipt) =>
     expect({ generated_tokens, logits_hash }).toEqual({
@@ -97,7 +99,7 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
     copyFileSync(first, second);
     const expected = native(more, second);
     await inPage([1, 2, 3], false); // another sequence
-    await model.restore(new Blob([readFileSync(first)]));
+    await model.restore(CALL, new Blob([readFileSync(first)]));
     expect((await saved()).equals(readFileSync(first))).toBe(true);
     same(await inPage(more, true), expected);
     const page = await saved();
@@ -106,7 +108,7 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
     const third = join(own, 'third');
     writeFileSync(third, page);
     same(native([11], third), native([11], second));
-    await model.restore(new Blob([readFileSync(third)]));
+    await model.restore(CALL, new Blob([readFileSync(third)]));
     expect(model.stats().position).toBeGreaterThan(prompt.length + more.length);
   });
 
@@ -123,7 +125,7 @@ describe.each(['llama', 'mistral', 'gemma3', 'lfm2', 'qwen3.5', 'granite-hybrid'
     const session = join(own, 'other');
     execFileSync(program('qsf-run'), [file, '--tokens', '3,4', '-n', '2', '--session', session], { stdio: 'ignore' });
     const before = await saved();
-    await expect(model.restore(new Blob([readFileSync(session)]))).rejects.toMatchObject({ code: 'mismatch' });
+    await expect(model.restore(CALL, new Blob([readFileSync(session)]))).rejects.toMatchObject({ code: 'mismatch' });
     expect((await saved()).equals(before)).toBe(true);
   });
 });

@@ -7,6 +7,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { openOptions, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { LoadRequest } from '../../web/src/contract.js';
 import { Model } from '../../web/src/worker/model.js';
+import { CALL } from '../web/call.js';
 import type { Starters } from '../../web/src/worker/model.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import type { GenerationResult } from '../../web/src/types.js';
@@ -53,13 +54,13 @@ async function load(request: Partial<LoadRequest>): Promise<Model> {
 }
 
 async function answer(model: Model, tokens: Uint32Array): Promise<GenerationResult> {
-  model.start({
+  await model.start(CALL, {
     ...checkOptions(samplerOptions, { temperature: 0 }),
     ...checkOptions(promptOptions, { maxTokens: 5, ignoreEos: true, logitsHash: true }),
     ...{ prompt: tokens, stop: [], anew: true },
   });
   for (;;) {
-    const { result } = await model.next();
+    const { result } = await model.next(CALL.id);
     if (result) return result;
   }
 }

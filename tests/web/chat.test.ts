@@ -11,7 +11,9 @@ import type { AnswerPart } from '../../web/src/answer-types.js';
 import type { ResponseFormat } from '../../web/src/format-types.js';
 import type { ChatOptions, GenerateOptions } from '../../web/src/types.js';
 import { Generation } from '../../web/src/worker/generation.js';
+import { Passes } from '../../web/src/worker/passes.js';
 import { Runner } from '../../web/src/worker/runner.js';
+import { turnIn } from './call.js';
 import { FakeSource, fakeEngine } from './fake-engine.js';
 import { installFakeWorker, removeFakeWorker, result } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
@@ -116,10 +118,7 @@ describe('chat() and render()', () => {
 
   it.each(['text', 'parts'])('end with what was yielded when a loop over %s is left', async (which) => {
     backend.willAnswer(...answer);
-    backend.answers.stop = async () => {
-      backend.batches = [{ pieces: [], result: { ...result, end: 'cancelled' } }];
-      return { ok: true, value: undefined };
-    };
+    backend.answers.stop = async () => ({ ok: true, value: { ...result, end: 'cancelled' } });
     const stream = llm.chat(hello);
     for await (const part of which === 'text' ? stream : stream.parts())
       if (typeof part === 'string' || part.type === 'text') break;
@@ -228,7 +227,7 @@ describe('the engine', () => {
   it('gets the lists of sampling of each generation', () => {
     const { engine, instance } = fakeEngine();
     const start = (given: GenerateOptions) => {
-      engine.start(generateRequest('x', given));
+      engine.start(generateRequest('x', given), 0);
     };
     start({ logitBias: { 5: -Infinity, 9: 1.5 }, samplers: ['top_k', 'xtc'], drySequenceBreakers: ['ä', '\n'] });
     expect(instance.lists).toEqual({
@@ -252,12 +251,12 @@ describe('the engine', () => {
   it('gets a conversation, its grammar and stop strings, and keeps the sequence', () => {
     const { engine, instance } = fakeEngine();
     const grammar = { kind: 'regex', text: 'ä' } as const;
-    engine.start({ ...options, prompt: chat, grammar, anew: true });
+    engine.start({ ...options, prompt: chat, grammar, anew: true }, 0);
     expect(instance.chat).toEqual(chat);
     expect(instance.grammar).toEqual(grammar);
     expect(instance.stops).toEqual(['end']);
     expect(instance.calls).toEqual(['start 0']);
-    engine.start({ ...options, prompt: 'x', anew: true });
+    engine.start({ ...options, prompt: 'x', anew: true }, 0);
     expect(instance.grammar).toBeUndefined();
     expect(instance.calls.slice(1)).toEqual(['start 0']);
     expect(engine.render(chat)).toBe(chat.values);
@@ -268,7 +267,8 @@ describe('the engine', () => {
     const parts: AnswerPiece[][] = [[], [{ kind: 'text', text: 'a' }], [], [{ kind: 'call', text: 'now' }]];
     const lastParts: AnswerPiece[] = [{ kind: 'text', text: ' ' }];
     instance.script = { piece: (n) => (n < 2 ? 'a' : ''), parts: (n) => parts[n]!, lastParts };
-    const generation = new Generation(new Runner(engine, new FakeSource()), {
+    const passes = new Passes(new Runner(engine, new FakeSource()));
+    const generation = new Generation(engine, passes, turnIn(), {
       ...{ ...options, maxTokens: 4, seed: 1, prompt: chat, anew: true },
     });
     const all: Batch = { pieces: [], parts: [] };
@@ -279,10 +279,10 @@ describe('the engine', () => {
       if (batch.result) break;
     }
     expect(all).toEqual({ pieces: ['a', 'a', '', ''], parts: [parts[0], parts[1], parts[3], lastParts] });
-    const plain = new Generation(new Runner(engine, new FakeSource()), {
+    const plain = new Generation(engine, passes, turnIn(), {
       ...{ ...options, maxTokens: 1, seed: 1, prompt: 'x', anew: true },
     });
     expect(await plain.next()).not.toHaveProperty('parts');
-    await plain.stop();
+    plain.stop();
   });
 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
 import { answering, remoteEngine } from '../../web/src/contract.js';
-import type { EngineWorker } from '../../web/src/contract.js';
+import type { EngineWorker, GenerateRequest } from '../../web/src/contract.js';
 import { QSFError } from '../../web/src/errors.js';
+import { CALL } from './call.js';
 
 describe('a remote engine', () => {
   const asked: unknown[] = [];
@@ -14,10 +15,10 @@ describe('a remote engine', () => {
   it('asks for every call by its name, with its arguments', async () => {
     const remote = remoteEngine(ask);
     expect(await remote.tokenize('a', true)).toEqual({ ok: true, value: 7 });
-    await remote.stop();
+    await remote.stop('a');
     expect(asked.splice(0)).toEqual([
       ['tokenize', ['a', true]],
-      ['stop', []],
+      ['stop', ['a']],
     ]);
   });
 
@@ -45,8 +46,8 @@ describe('a worker', () => {
   });
 
   it('answers with what they throw, at once or later', async () => {
-    const answer = await remote.start({} as Parameters<EngineWorker['start']>[0]);
+    const answer = await remote.start(CALL, {} as GenerateRequest);
     expect(answer).toEqual({ ok: false, error: { code: 'bad_state', sentence: 'A generation is running.' } });
-    expect(await remote.next()).toMatchObject({ ok: false, error: { code: 'internal' } });
+    expect(await remote.next('a')).toMatchObject({ ok: false, error: { code: 'internal' } });
   });
 });

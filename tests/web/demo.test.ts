@@ -15,7 +15,7 @@ function after(tokens: number, times: readonly number[]): GenerationStats {
   const took = (times[tokens - 1] ?? 0) - times[0]!;
   const ids = times.slice(0, tokens).map((_, i) => i);
   return {
-    ...{ promptTokens: 3, reusedTokens: 0, tokens: ids, position: 3 + tokens, running: true, seed: 1 },
+    ...{ promptTokens: 3, reusedTokens: 0, tokens: ids, position: 3 + tokens, sequence: 0, running: true, seed: 1 },
     ...(tokens > 1 && { tokensPerSecond: (1000 * (tokens - 1)) / took }),
   };
 }

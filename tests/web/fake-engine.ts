@@ -283,7 +283,7 @@ export class FakeSession implements Session {
     this.lists = stagedLists(this.#bytes.slice(STAGING), ...sizes);
   }
 
-  converse(template: number, values: number, more: number): undefined {
+  converse(_: number | undefined, template: number, values: number, more: number): undefined {
     const at = [0, template, template + values];
     const [a, b, c] = [template, values, more].map((size, i) => this.#text(at[i]!, size));
     this.chat = { template: a!, values: b!, more: c! };

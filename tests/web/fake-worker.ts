@@ -5,6 +5,7 @@ import { vi } from 'vitest';
 import type { AnswerPiece } from '../../web/src/boundary.gen.js';
 import type {
   Batch,
+  Call,
   ChatRequest,
   EmbedRequest,
   EngineWorker,
@@ -24,6 +25,7 @@ export const result: GenerationResult = {
   reusedTokens: 0,
   tokens: [1, 2],
   position: 4,
+  sequence: 0,
   seed: 7,
 };
 
@@ -36,6 +38,9 @@ export class Backend {
   saves: SaveRequest[] = [];
   restores: (Blob | string)[] = [];
   batches: Batch[] = [];
+  /** The calls that take a sequence, and the ids of those that were stopped. */
+  readonly taken: Call[] = [];
+  readonly stopped: string[] = [];
   /** What each stop() and each rewind() was given. */
   readonly shown: (number | undefined)[] = [];
   readonly rewound: number[] = [];
@@ -52,10 +57,13 @@ export class Backend {
       ok: true,
       value: texts.map((text) => Float32Array.of(text.length, 0.5)),
     }),
-    stop: async (): Promise<Reply<void>> => done,
+    stop: async (): Promise<Reply<GenerationResult | undefined>> => ({
+      ok: true,
+      value: { ...result, end: 'cancelled' },
+    }),
     rewind: async (): Promise<Reply<void>> => done,
     save: async (): Promise<Reply<Blob>> => ({ ok: true, value: new Blob(['saved']) }),
-    restore: async (): Promise<Reply<Restored>> => ({ ok: true, value: { position: 3 } }),
+    restore: async (): Promise<Reply<Restored>> => ({ ok: true, value: { position: 3, sequence: 0 } }),
     close: async (): Promise<Reply<void>> => done,
     render: async ({ values }: ChatRequest): Promise<Reply<string>> => ({ ok: true, value: values }),
     stats: async (): Promise<Reply<Stats>> => ({ ok: true, value: { position: 5 } as Stats }),
@@ -86,28 +94,34 @@ export class Backend {
           return this.answers.load(report, warn);
         },
       ),
-      start: noted('start', (request: GenerateRequest) => {
+      start: noted('start', (call: Call, request: GenerateRequest) => {
+        this.taken.push(call);
         this.starts.push(request);
         return this.answers.start();
       }),
       next: noted('next', async () => withParts(await this.answers.next())),
-      embed: noted('embed', (request: EmbedRequest) => {
+      embed: noted('embed', (call: Call, request: EmbedRequest) => {
+        this.taken.push(call);
         this.embeds.push(request);
         return this.answers.embed(request);
       }),
-      stop: noted('stop', (shown?: number) => {
+      stop: noted('stop', (id: string, shown?: number) => {
+        this.stopped.push(id);
         this.shown.push(shown);
         return this.answers.stop();
       }),
-      rewind: noted('rewind', (position: number) => {
+      rewind: noted('rewind', (call: Call, position: number) => {
+        this.taken.push(call);
         this.rewound.push(position);
         return this.answers.rewind();
       }),
-      save: noted('save', (request: SaveRequest) => {
+      save: noted('save', (call: Call, request: SaveRequest) => {
+        this.taken.push(call);
         this.saves.push(request);
         return this.answers.save();
       }),
-      restore: noted('restore', (from: Blob | string) => {
+      restore: noted('restore', (call: Call, from: Blob | string) => {
+        this.taken.push(call);
         this.restores.push(from);
         return this.answers.restore();
       }),

@@ -7,7 +7,9 @@ import type { End } from '../../web/src/boundary.gen.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { Generation } from '../../web/src/worker/generation.js';
+import { Passes } from '../../web/src/worker/passes.js';
 import { Runner } from '../../web/src/worker/runner.js';
+import { turnIn } from './call.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
 
@@ -22,19 +24,22 @@ const AHEAD = 16;
 let instance: FakeSession;
 let source: FakeSource;
 let runner: Runner;
+let passes: Passes;
 
 beforeEach(() => {
   const fake = fakeEngine();
   instance = fake.instance;
   source = new FakeSource();
   runner = new Runner(fake.engine, source);
+  passes = new Passes(runner);
 });
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const begin = (options: Partial<GenerateRequest> = {}) => new Generation(runner, { ...request, ...options });
+const begin = (options: Partial<GenerateRequest> = {}, turn = turnIn()) =>
+  new Generation(runner.engine, passes, turn, { ...request, ...options });
 
 /** Takes pieces until the end. */
 async function drain(generation: Generation): Promise<string[]> {
@@ -77,7 +82,7 @@ describe('a generation', () => {
     instance.script = { work: 1, fed: () => 3 };
     const generation = begin({ promptProgress: true, anew: false });
     expect(await generation.next()).toMatchObject({ pieces: [], prompt: { done: 3, total: 7 } });
-    await generation.stop();
+    generation.stop();
   });
 
   it('reports no progress otherwise', async () => {
@@ -98,6 +103,7 @@ describe('a generation', () => {
       reusedTokens: 0,
       tokens: [],
       position: 7,
+      sequence: 0,
       running: true,
       seed: 42,
     });
@@ -221,6 +227,7 @@ describe('stop()', () => {
   /** What holds for a generation that was stopped, wherever it was. */
   async function expectStopped(generation: Generation): Promise<void> {
     expect(generation.stats()).toMatchObject({ end: 'cancelled', running: false });
+    await passes.passed();
     const { stepped } = instance;
     await stays(() => instance.stepped === stepped);
     const { position, tokens } = generation.stats();
@@ -236,7 +243,7 @@ describe('stop()', () => {
 
   it('before the first step', async () => {
     const generation = begin();
-    await generation.stop();
+    generation.stop();
     expect(generation.stats().tokens.length).toBeLessThan(2);
     await expectStopped(generation);
   });
@@ -245,7 +252,7 @@ describe('stop()', () => {
     instance.script = { work: Infinity };
     const generation = begin();
     await until(() => instance.stepped > 20);
-    await generation.stop();
+    generation.stop();
     await expectStopped(generation);
   });
 
@@ -255,7 +262,7 @@ describe('stop()', () => {
     const generation = begin();
     await until(() => source.held === 1);
     expect((await generation.next()).pieces).toEqual(['<0>']);
-    await generation.stop();
+    generation.stop();
     expect(generation.stats().tokens).toEqual([100]);
     source.release();
     await expectStopped(generation);
@@ -264,7 +271,7 @@ describe('stop()', () => {
   it('while the page holds it back', async () => {
     const generation = begin({ maxTokens: 100 });
     await until(() => generation.stats().tokens.length === AHEAD);
-    await generation.stop();
+    generation.stop();
     expect(generation.stats().tokens).toEqual([]);
     await expectStopped(generation);
   });
@@ -274,14 +281,14 @@ describe('stop()', () => {
     const generation = begin();
     const next = generation.next();
     await until(() => instance.stepped > 20);
-    await generation.stop();
+    generation.stop();
     expect(await next).toMatchObject({ pieces: [], result: { end: 'cancelled' } });
   });
 
   it('after the end changes nothing', async () => {
     const generation = begin();
     await drain(generation);
-    await generation.stop();
+    generation.stop();
     expect(generation.stats().end).toBe('length');
     expect(instance.calls).not.toContain('stop 0');
   });
@@ -293,14 +300,14 @@ describe('the sequence of a generation that was stopped', () => {
     await until(() => generation.stats().tokens.length === AHEAD);
     expect((await generation.next()).pieces).toHaveLength(AHEAD);
     await until(() => generation.stats().tokens.length === 2 * AHEAD);
-    await generation.stop(6);
+    generation.stop(6);
     const tokens = [100, 101, 102, 103, 104, 105];
     expect(generation.stats()).toMatchObject({ end: 'cancelled', tokens, position: 13 });
     expect(instance.length).toBe(13);
     expect(await generation.next()).toMatchObject({ pieces: [], result: { tokens, position: 13 } });
     // A second stop, as of an embedding that is aborted later, changes nothing.
     instance.length = 5;
-    await generation.stop();
+    generation.stop();
     expect(instance.length).toBe(5);
   });
 
@@ -309,7 +316,7 @@ describe('the sequence of a generation that was stopped', () => {
     await until(() => !generation.stats().running);
     await generation.next();
     expect(instance.length).toBe(12);
-    await generation.stop(2);
+    generation.stop(2);
     expect(generation.stats()).toMatchObject({ end: 'cancelled', tokens: [100, 101], position: 9 });
     expect(instance.length).toBe(9);
   });
@@ -340,7 +347,7 @@ describe('the sequence of a generation that was stopped', () => {
   });
 
   it('loses what it has of a token when it begins anew or goes back', async () => {
-    for (const leave of [() => begin(), () => (runner.engine.rewind(3), begin({ anew: false }))]) {
+    for (const leave of [() => begin(), () => (runner.engine.rewind(3, 0), begin({ anew: false }))]) {
       instance.script = { text: () => 'ab', piece: () => 'a', end: { after: 1, why: 'stop' } };
       await drain(begin({ stop: ['b'] }));
       await drain(leave());
@@ -354,7 +361,7 @@ describe('the sequence of a generation that was stopped', () => {
     instance.script = { text: (n) => texts[n]!, piece: (n) => shown[n]!, end: { after: 2, why: 'length' } };
     const generation = begin();
     await until(() => !generation.stats().running);
-    await generation.stop(1);
+    generation.stop(1);
     expect(generation.stats()).toMatchObject({ tokens: [], position: 7 });
     instance.script = {};
     await drain(begin({ prompt: 'c', anew: false }));
@@ -383,6 +390,6 @@ describe('an error', () => {
     source.release();
     await expect(next).rejects.toMatchObject({ code: 'internal', message: 'Error: gone' });
     expect(generation.stats().end).toBe('error');
-    await generation.stop();
+    expect(() => generation.stop()).toThrow('gone');
   });
 });

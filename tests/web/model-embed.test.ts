@@ -2,11 +2,12 @@ import './fair-channel.js';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { embeddingOptions, openOptions, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
+import { embeddingOptions, openOptions } from '../../web/src/boundary.gen.js';
 import type { EmbedRequest } from '../../web/src/contract.js';
 import { Model } from '../../web/src/worker/model.js';
+import { CALL } from './call.js';
 import { checkOptions } from '../../web/src/page/options.js';
-import { FakeSource, fakeEngine, stays } from './fake-engine.js';
+import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
 
 describe('embed() of a worker', () => {
@@ -34,7 +35,7 @@ describe('embed() of a worker', () => {
 
   it('embeds text after text and gives copies', async () => {
     instance.script = { work: 3 };
-    const embeddings = await model.embed(request);
+    const embeddings = await model.embed(CALL, request);
     expect(embeddings).toEqual([Float32Array.of(1, 0.5), Float32Array.of(2, 0.5)]);
     expect(instance.embeds.map(({ text }) => text)).toEqual(['one', '']);
     expect(instance.embeds[1]!.ids).toEqual([5, 6]);
@@ -44,37 +45,29 @@ describe('embed() of a worker', () => {
   });
 
   it('tells the engine what was chosen', async () => {
-    await model.embed({ ...request, pooling: 'last', normalize: false });
+    await model.embed(CALL, { ...request, pooling: 'last', normalize: false });
     expect(instance.embeds[0]!.options).toMatchObject({ pooling: 'last', normalize: false });
-    await model.embed({ ...request, pooling: 'first', normalize: true });
+    await model.embed(CALL, { ...request, pooling: 'first', normalize: true });
     expect(instance.embeds[2]!.options).toMatchObject({ pooling: 'first', normalize: true });
   });
 
   it("ends with the engine's error, and goes on after it", async () => {
     instance.refuse.embed = { code: 'context_full', sentence: 'Too long.' };
-    await expect(model.embed(request)).rejects.toMatchObject({ code: 'context_full' });
+    await expect(model.embed(CALL, request)).rejects.toMatchObject({ code: 'context_full' });
     delete instance.refuse.embed;
-    expect(await model.embed(request)).toHaveLength(2);
+    expect(await model.embed(CALL, request)).toHaveLength(2);
   });
 
   it('is stopped on its way', async () => {
     instance.script = { work: 1e9 };
-    const embedding = expect(model.embed(request)).rejects.toMatchObject({ code: 'cancelled' });
-    expect(() =>
-      model.start({
-        ...checkOptions(samplerOptions, {}),
-        ...checkOptions(promptOptions, {}),
-        prompt: 'a',
-        stop: [],
-        anew: true,
-      }),
-    ).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
-    await model.stop();
+    const embedding = expect(model.embed(CALL, request)).rejects.toMatchObject({ code: 'cancelled' });
+    await until(() => instance.stepped > 20);
+    model.stop(CALL.id);
     await embedding;
     const { stepped } = instance;
-    await stays(() => instance.stepped === stepped);
+    await stays(() => instance.stepped <= stepped + 1); // the step that finds nothing to do
     expect(instance.calls.at(-1)).toBe('stop 0');
     instance.script = {};
-    expect(await model.embed(request)).toHaveLength(2);
+    expect(await model.embed(CALL, request)).toHaveLength(2);
   });
 });

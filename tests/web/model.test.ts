@@ -7,6 +7,7 @@ import type { GenerateRequest, LoadRequest } from '../../web/src/contract.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import { QSFError } from '../../web/src/errors.js';
 import { Model } from '../../web/src/worker/model.js';
+import { CALL } from './call.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import type { Progress } from '../../web/src/types.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
@@ -123,8 +124,8 @@ describe('load()', () => {
     expect(source.calls).toContain('keep');
     expect(instance.calls).not.toContain('preload');
     expect(progress.at(-1)!.phase).toBe('ready');
-    model.start(generateRequest);
-    expect((await model.next()).pieces[0]).toBe('<0>');
+    await model.start(CALL, generateRequest);
+    expect((await model.next(CALL.id)).pieces[0]).toBe('<0>');
   });
 
   it('lazily fetches nothing but what is asked for', async () => {
@@ -134,8 +135,8 @@ describe('load()', () => {
     expect(instance.calls).toEqual([`open ${String(source.size)}`]);
     expect(instance.opened[0]).toMatchObject({ watched: false });
     expect(source.pieces).toHaveLength(1);
-    model.start(generateRequest);
-    expect((await model.next()).pieces[0]).toBe('<0>');
+    await model.start(CALL, generateRequest);
+    expect((await model.next(CALL.id)).pieces[0]).toBe('<0>');
   });
 
   it('says what the file is instead, and of which address', async () => {
@@ -177,9 +178,12 @@ describe('load()', () => {
   it('tells the address also when a later read finds it so', async () => {
     const model = await loaded();
     instance.script = { fails: { before: 1, error: { code: 'bad_checksum', sentence: 'Wrong bytes.' } } };
-    model.start(generateRequest);
-    await model.next();
-    await expect(model.next()).rejects.toMatchObject({ code: 'bad_checksum', url: 'https://example.org/model.qsf' });
+    await model.start(CALL, generateRequest);
+    await model.next(CALL.id);
+    await expect(model.next(CALL.id)).rejects.toMatchObject({
+      code: 'bad_checksum',
+      url: 'https://example.org/model.qsf',
+    });
   });
 
   it.each([
@@ -373,42 +377,6 @@ describe('what may come from a stale cache', () => {
   });
 });
 
-describe('one generation at a time', () => {
-  it('is started when none runs', async () => {
-    const model = await loaded();
-    expect(() => model.next()).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
-    await model.stop();
-    model.start(generateRequest);
-    expect(() => model.start(generateRequest)).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
-    await model.stop();
-    model.start({ ...generateRequest, maxTokens: 1 });
-    expect(await model.next()).toMatchObject({ pieces: ['<0>'] });
-  });
-
-  it('keeps the sequence from going back', async () => {
-    const model = await loaded();
-    model.start({ ...generateRequest, maxTokens: 3 });
-    expect(() => model.rewind(2)).toThrow(expect.objectContaining({ code: 'bad_state' }) as Error);
-    await until(() => model.stats().generation?.running === false);
-    expect(model.stats().generation).toMatchObject({ position: 10 });
-    expect(() => model.rewind(11)).toThrow(expect.objectContaining({ code: 'bad_argument' }) as Error);
-    model.rewind(8);
-    expect(instance.length).toBe(8);
-    model.start({ ...generateRequest, maxTokens: 1, anew: false });
-    expect(instance.calls.slice(-2)).toEqual(['rewind 8 0', 'start 0']);
-  });
-
-  it('that was refused leaves the last one to be told of', async () => {
-    const model = await loaded();
-    model.start({ ...generateRequest, maxTokens: 2 });
-    await until(() => model.stats().generation?.running === false);
-    instance.refuse.start = { code: 'bad_token', sentence: 'No such token.' };
-    expect(() => model.start(generateRequest)).toThrow(expect.objectContaining({ code: 'bad_token' }) as Error);
-    expect(model.stats().generation).toMatchObject({ end: 'length', tokens: [100, 101] });
-    expect(model.stats().position).toBe(8);
-  });
-});
-
 describe('stats()', () => {
   it('count every region once, and the host none', async () => {
     const model = await loaded();
@@ -442,8 +410,8 @@ describe('close()', () => {
   it('ends a generation that computes before the source is closed', async () => {
     const model = await loaded();
     instance.script = { work: Infinity };
-    model.start(generateRequest);
-    const next = model.next();
+    await model.start(CALL, generateRequest);
+    const next = model.next(CALL.id);
     await until(() => instance.stepped > 20);
     await model.close();
     expect(await next).toMatchObject({ pieces: [], result: { end: 'cancelled' } });
@@ -456,7 +424,7 @@ describe('close()', () => {
     const model = await loaded();
     instance.script = { reads: (n) => n === 0 };
     source.mode = 'held';
-    model.start(generateRequest);
+    await model.start(CALL, generateRequest);
     await until(() => source.held === 1);
     await model.close();
     expect(model.stats().generation).toMatchObject({ end: 'cancelled' });

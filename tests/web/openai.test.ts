@@ -12,7 +12,9 @@ import type {
 } from '../../web/src/openai-types.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { Generation } from '../../web/src/worker/generation.js';
+import { Passes } from '../../web/src/worker/passes.js';
 import { Runner } from '../../web/src/worker/runner.js';
+import { turnIn } from './call.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
 import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
@@ -29,10 +31,10 @@ beforeEach(async () => {
   const fake = fakeEngine();
   instance = fake.instance;
   source = new FakeSource();
-  const runner = new Runner(fake.engine, source);
+  const passes = new Passes(new Runner(fake.engine, source));
   let generation: Generation;
   Object.assign(backend.answers, {
-    start: () => reply(() => void (generation = new Generation(runner, backend.starts.at(-1)!))),
+    start: () => reply(() => void (generation = new Generation(fake.engine, passes, turnIn(), backend.starts.at(-1)!))),
     next: () => reply(() => generation.next()),
     stop: () => reply(() => generation.stop(backend.shown.at(-1))),
   });
@@ -144,7 +146,7 @@ describe('chat.completions.create()', () => {
   });
 
   it('counts the token that ends a text, and tokens of the prompt that were there already', async () => {
-    const ends = { promptTokens: 17, reusedTokens: 12, tokens: [1, 2], seed: 1 };
+    const ends = { promptTokens: 17, reusedTokens: 12, tokens: [1, 2], seed: 1, sequence: 0 };
     const endedBy = async (end: Exclude<End, 'none'>, position: number) => {
       backend.answers.start = async () => ({ ok: true, value: undefined });
       backend.answers.next = async () => ({ ok: true, value: { pieces: ['a'], result: { ...ends, end, position } } });
@@ -362,15 +364,6 @@ describe('chat.completions.create()', () => {
     await stream.return(undefined);
     await stays(() => backend.calls.length === 0);
     expect((await create()).choices[0]!.message.content).toBe('<0><1><2>');
-  });
-
-  it('is one at a time', async () => {
-    const stream = await llm.chat.completions.create({ messages, max_tokens: 3, stream: true });
-    await stream.next();
-    await stream.next();
-    await expect(create()).rejects.toMatchObject({ name: 'QSFError', code: 'bad_state' });
-    const rest = await collect(stream);
-    expect(rest.map(({ choices }) => choices[0]!.delta.content)).toEqual(['<1>', '<2>', undefined]);
   });
 
   it("rejects with the engine's errors", async () => {

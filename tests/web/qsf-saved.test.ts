@@ -32,8 +32,8 @@ describe('save() and restore()', () => {
       { messages: JSON.stringify(messages), name: 'talk' },
     ]);
     const file = new Blob(['x']);
-    backend.answers.restore = async () => ({ ok: true, value: { position: 3, messages } });
-    expect(await llm.restore(file)).toEqual({ position: 3, messages });
+    backend.answers.restore = async () => ({ ok: true, value: { position: 3, sequence: 1, messages } });
+    expect(await llm.restore(file)).toEqual({ position: 3, sequence: 1, messages });
     await llm.restore('talk');
     expect(backend.restores.map((from) => typeof from)).toEqual(['object', 'string']);
     backend.answers.restore = async () => failure('mismatch', 'the saved sequence is of another model');
@@ -42,14 +42,21 @@ describe('save() and restore()', () => {
     await expect(llm.save({ name: 'talk' })).rejects.toMatchObject({ code: 'io_error' });
   });
 
-  it('wait for nothing and begin nothing while something is computed', async () => {
+  it('are asked for while something is computed, with their sequence, and not after close()', async () => {
     const llm = await QSF.load(URL_);
     backend.answers.next = () => new Promise(() => undefined);
     const abort = new AbortController();
     const generation = textOf(llm.generate('Once', { signal: abort.signal }));
     await until(() => backend.calls.includes('next'));
-    await expect(llm.save()).rejects.toMatchObject({ code: 'bad_state' });
-    await expect(llm.restore('talk')).rejects.toMatchObject({ code: 'bad_state' });
+    await llm.save({ sequence: 2 });
+    await llm.restore('talk', { sequence: 1 });
+    await llm.rewind(3, { sequence: 3 });
+    expect(backend.taken.map(({ sequence }) => sequence)).toEqual([undefined, 2, 1, 3]);
+    expect(new Set(backend.taken.map(({ id }) => id)).size).toBe(4);
+    expect(new Set(backend.taken.map(({ caller }) => caller)).size).toBe(1);
+    await expect(llm.save({ sequence: 64 })).rejects.toMatchObject({ code: 'bad_argument' });
+    await expect(llm.restore('talk', { sequence: -1 })).rejects.toMatchObject({ code: 'bad_argument' });
+    await expect(llm.rewind(3, { sequenc: 3 } as never)).rejects.toThrow('did you mean sequence?');
     abort.abort(new Error('enough'));
     await expect(generation).rejects.toThrow('enough');
     await llm.save();

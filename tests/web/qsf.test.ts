@@ -128,10 +128,7 @@ describe('generate()', () => {
 
   it('left by its loop promises how far it came', async () => {
     backend.will(['a'], ['b']);
-    backend.answers.stop = async () => {
-      backend.batches = [{ pieces: [], result: { ...result, end: 'cancelled' } }];
-      return { ok: true, value: undefined };
-    };
+    backend.answers.stop = async () => ({ ok: true, value: { ...result, end: 'cancelled' } });
     const stream = llm.generate('Once');
     await stream.next();
     await stream.return({ ...result });
@@ -140,10 +137,7 @@ describe('generate()', () => {
 
   it('left within its last pieces promises it too, and tells how many were shown', async () => {
     backend.will(['a'], ['b', 'c', 'd']);
-    backend.answers.stop = async () => {
-      backend.batches = [{ pieces: [], result: { ...result, end: 'cancelled' } }];
-      return { ok: true, value: undefined };
-    };
+    backend.answers.stop = async () => ({ ok: true, value: { ...result, end: 'cancelled' } });
     const stream = llm.generate('Once');
     for await (const piece of stream) if (piece === 'c') break;
     expect(await stream.result).toMatchObject({ end: 'cancelled' });
@@ -212,18 +206,30 @@ describe('generate()', () => {
     expect(await collect(llm)).toEqual(['z']);
   });
 
-  it('is one at a time', async () => {
+  it('begins while another runs, in its sequence or as the worker lets it', async () => {
     const next = open<Reply<Batch>>();
     backend.answers.next = () => next.promise;
-    const first = collect(llm);
-    await until(() => backend.calls.includes('next'));
-    await expect(collect(llm)).rejects.toMatchObject({ code: 'bad_state' });
+    const both = [collect(llm), collect(llm, { sequence: 1, continue: true })];
+    await until(() => backend.calls.filter((call) => call === 'next').length === 2);
+    expect(backend.taken.map(({ sequence }) => sequence)).toEqual([undefined, 1]);
+    expect(backend.starts.map(({ anew }) => anew)).toEqual([true, false]);
     next.resolve({ ok: true, value: { pieces: ['a'], result } });
-    expect(await first).toEqual(['a']);
+    expect(await Promise.all(both)).toEqual([['a'], ['a']]);
+    await expect(collect(llm, { sequence: 1.5 })).rejects.toMatchObject({
+      message: 'sequence is 1.5; it must be a whole number from 0 to 63',
+    });
+  });
+
+  it('settles its result also if the worker does not know it any more', async () => {
+    backend.will(['a'], ['b']);
+    backend.answers.stop = async () => ({ ok: true, value: undefined });
+    const stream = llm.generate('Once');
+    for await (const piece of stream) if (piece) break;
+    await expect(stream.result).rejects.toMatchObject({ code: 'cancelled' });
   });
 
   it('left by its loop stops the computation before the loop is over', async () => {
-    const stop = open<Reply<void>>();
+    const stop = open<Reply<undefined>>();
     backend.answers.stop = () => stop.promise;
     backend.will(['a', 'b'], ['c']);
     let left = false;
@@ -248,7 +254,7 @@ describe('generate()', () => {
 
     /** Rejects with the reason at once; the worker is told once; the next generation waits until it has stopped. */
     async function expectAborted(generation: Promise<unknown>): Promise<void> {
-      const stop = open<Reply<void>>();
+      const stop = open<Reply<undefined>>();
       backend.answers.stop = () => stop.promise;
       const before = backend.calls.filter((call) => call === 'start').length;
       abort.abort(reason);
@@ -325,7 +331,7 @@ describe('generate()', () => {
       backend.answers.next = () => new Promise(() => undefined);
       const generation = collect(llm, { signal: abort.signal });
       await until(() => backend.calls.includes('next'));
-      const stop = open<Reply<void>>();
+      const stop = open<Reply<undefined>>();
       backend.answers.stop = () => stop.promise;
       abort.abort(reason);
       await expect(generation).rejects.toBe(reason);
@@ -351,17 +357,16 @@ describe('generate()', () => {
 });
 
 describe('rewind()', () => {
-  it('asks the worker, one thing at a time, once what was aborted has ended', async () => {
+  it('asks the worker, once what was aborted has ended', async () => {
     const llm = await QSF.load(URL_);
     await llm.rewind(3);
     expect(backend.rewound).toEqual([3]);
-    const stop = open<Reply<void>>();
+    const stop = open<Reply<undefined>>();
     backend.answers.stop = () => stop.promise;
     backend.answers.next = () => new Promise(() => undefined);
     const abort = new AbortController();
     const generation = collect(llm, { signal: abort.signal });
     await until(() => backend.calls.includes('next'));
-    await expect(llm.rewind(1)).rejects.toMatchObject({ code: 'bad_state' });
     abort.abort(new Error('enough'));
     await expect(generation).rejects.toThrow('enough');
     const rewinding = llm.rewind(2);
@@ -410,7 +415,6 @@ describe('close()', () => {
     ['does not answer', () => new Promise<never>(() => undefined)],
   ])('while generating cancels, whether the worker %s', async (_, answer) => {
     backend.answers.close = answer;
-    backend.answers.stop = answer;
     const generation = collect(llm);
     await until(() => backend.calls.includes('next'));
     const closing = llm.close();

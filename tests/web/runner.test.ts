@@ -39,12 +39,15 @@ const open = () =>
   });
 
 const start = (options: object = {}) =>
-  runner.engine.start({
-    ...checkOptions(samplerOptions, { temperature: 0, topK: 0, topP: 1 }),
-    ...checkOptions(promptOptions, { maxTokens: 5 }),
-    ...{ prompt: 'Once', stop: [], anew: true },
-    ...options,
-  });
+  runner.engine.start(
+    {
+      ...checkOptions(samplerOptions, { temperature: 0, topK: 0, topP: 1 }),
+      ...checkOptions(promptOptions, { maxTokens: 5 }),
+      ...{ prompt: 'Once', stop: [], anew: true },
+      ...options,
+    },
+    0,
+  );
 
 describe.each(['now', 'later'] as const)('reads that end %s', (mode) => {
   it('land where the engine wants them', async () => {
@@ -149,59 +152,36 @@ it('gives messages a turn while it computes', async () => {
   instance.script = { work: Infinity };
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
-  const stopping = new AbortController();
-  const running = runner.run(stopping.signal);
+  const running = runner.run();
   await until(() => turns > 3);
   clearInterval(timer);
-  stopping.abort(new Error('Enough.'));
-  await expect(running).rejects.toThrow('Enough.');
+  instance.script = {};
+  expect(await running).toBe('token');
 });
 
-it('ends while it waits for bytes with the reason of its signal', async () => {
+it('steps again when it is woken while it waits for bytes', async () => {
+  start();
+  instance.script = { reads: (n) => n === 0 };
   source.mode = 'held';
-  open();
-  const stopping = new AbortController();
-  const running = runner.run(stopping.signal);
+  const running = runner.run();
   await until(() => source.held > 0);
-  stopping.abort(new Error('Enough.'));
-  await expect(running).rejects.toThrow('Enough.');
-});
-
-it('takes no step with a signal that has aborted, and goes on without it', async () => {
-  start({ maxTokens: 2 });
-  const before = instance.stepped;
-  await expect(runner.run(AbortSignal.abort(new Error('Enough.')))).rejects.toThrow('Enough.');
-  expect(instance.stepped).toBe(before);
-  const stopping = new AbortController();
-  expect(await runner.run(stopping.signal)).toBe('token');
-  stopping.abort();
-  expect(await runner.run()).toBe('token');
-  expect(await runner.run()).toBe('done');
-});
-
-it('leaves nothing with a signal that outlives it', async () => {
-  start({ maxTokens: 2 });
-  const { signal } = new AbortController();
-  const listening = new Set<unknown>();
-  signal.addEventListener = (_: string, listener: unknown) => void listening.add(listener);
-  signal.removeEventListener = (_: string, listener: unknown) => void listening.delete(listener);
-  expect(await runner.run(signal)).toBe('token');
-  expect(listening.size).toBe(0);
+  instance.stop(0);
+  runner.wake();
+  expect(await running).toBe('ready');
+  source.release();
 });
 
 it('is settled when the last read has landed', async () => {
   await runner.settled();
   source.mode = 'held';
   open();
-  const stopping = new AbortController();
-  const running = runner.run(stopping.signal);
+  const running = runner.run();
   await until(() => source.held > 0);
-  stopping.abort();
-  await running.catch(() => {});
   let settled = false;
   const settling = runner.settled().then(() => (settled = true));
   await stays(() => !settled);
   source.release();
   await settling;
+  await running;
   expect(instance.missing).toBe(0);
 });

@@ -22,7 +22,7 @@ describe('a saved sequence', () => {
     const { engine, instance } = fakeEngine();
     instance.saved = size;
     instance.length = 9;
-    const file = savedSequence(engine, MESSAGES);
+    const file = savedSequence(engine, 0, MESSAGES);
     const note = new TextEncoder().encode(`{"messages":${MESSAGES}}`);
     expect(file.size).toBe(HEADER + note.length + size);
     const bytes = await bytesOf(file);
@@ -30,43 +30,46 @@ describe('a saved sequence', () => {
     const rest = bytes.subarray(HEADER + note.length);
     expect(rest.every((byte, i) => byte === (i & 0xff))).toBe(true);
     if (size > 1_000_000) return;
-    const restored = await restoreSequence(engine, file);
-    expect(restored).toEqual({ position: 9, messages: JSON.parse(MESSAGES) as unknown });
+    const restored = await restoreSequence(engine, 0, file);
+    expect(restored).toEqual({ position: 9, sequence: 0, messages: JSON.parse(MESSAGES) as unknown });
     expect(instance.restored).toEqual([...counting(size), ...counting(size)]);
   });
 
   it('has the text that follows its tokens, and no note without anything to note', async () => {
     const { engine, instance } = fakeEngine();
     instance.saved = 10;
-    expect(savedSequence(engine, '').size).toBe(HEADER + 10);
-    engine.rewind(0, ' ca');
-    const file = savedSequence(engine, '');
-    engine.rewind(0);
-    expect(await restoreSequence(engine, file)).toEqual({ position: 0 });
-    expect(engine.rest).toBe(' ca');
+    expect(savedSequence(engine, 0, '').size).toBe(HEADER + 10);
+    engine.rewind(0, 0, ' ca');
+    const file = savedSequence(engine, 0, '');
+    engine.rewind(0, 0);
+    expect(await restoreSequence(engine, 0, file)).toEqual({ position: 0, sequence: 0 });
+    expect(engine.rest(0)).toBe(' ca');
   });
 
   it('is refused as the engine says, and changes nothing', async () => {
     const { engine, instance } = fakeEngine();
-    const file = savedSequence(engine, '');
-    engine.rewind(0, 'rest');
+    const file = savedSequence(engine, 0, '');
+    engine.rewind(0, 0, 'rest');
     instance.refuse.restore = { code: 'mismatch', sentence: 'another model' };
-    await expect(restoreSequence(engine, file)).rejects.toMatchObject({ code: 'mismatch', message: 'another model' });
+    await expect(restoreSequence(engine, 0, file)).rejects.toMatchObject({
+      code: 'mismatch',
+      message: 'another model',
+    });
     instance.refuse.save = { code: 'unsupported', sentence: 'not this one' };
-    expect(() => savedSequence(engine, '')).toThrow('not this one');
-    expect(engine.rest).toBe('rest');
+    expect(() => savedSequence(engine, 0, '')).toThrow('not this one');
+    expect(engine.rest(0)).toBe('rest');
   });
 
   it('is refused with a note that is damaged or is none', async () => {
     const { engine, instance } = fakeEngine();
     instance.saved = 10;
-    const bytes = await bytesOf(savedSequence(engine, MESSAGES));
+    const bytes = await bytesOf(savedSequence(engine, 0, MESSAGES));
     bytes[HEADER + 3]! ^= 1;
-    await expect(restoreSequence(engine, new Blob([bytes]))).rejects.toMatchObject({ code: 'bad_checksum' });
+    await expect(restoreSequence(engine, 0, new Blob([bytes]))).rejects.toMatchObject({ code: 'bad_checksum' });
     for (const note of ['x', ']', '{"rest":1}', '{"messages":{}}', 'null']) {
       const text = new TextEncoder().encode(note);
-      const file = new Blob([engine.beginSave(text), text, Uint8Array.from(counting(10))]);
-      await expect(restoreSequence(engine, file), note).rejects.toMatchObject({ code: 'bad_input' });
+      const file = new Blob([engine.beginSave(text, 0), text, Uint8Array.from(counting(10))]);
+      await expect(restoreSequence(engine, 0, file), note).rejects.toMatchObject({ code: 'bad_input' });
     }
     expect(instance.restored).toEqual([]);
   });

@@ -1,12 +1,12 @@
 // One engine for several tabs: here they are of one thread, each with its locks and its channel.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { GenerateRequest, Reply } from '../../web/src/contract.js';
+import type { Batch, Call, Reply } from '../../web/src/contract.js';
 import type { Host } from '../../web/src/page/host.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { generateRequest, loadRequest } from '../../web/src/page/requests.js';
 import { sharedEngine } from '../../web/src/page/shared.js';
-import type { LoadOptions, Progress, Stats } from '../../web/src/types.js';
+import type { GenerationResult, LoadOptions, Progress, Stats } from '../../web/src/types.js';
 import { stays, until } from './fake-engine.js';
 import { FakeLocks } from './fake-locks.js';
 import type { FakeLock } from './fake-locks.js';
@@ -44,6 +44,8 @@ class Tab {
   readonly #host: Host;
   readonly #locks: FakeLock[];
   readonly #channel: BroadcastChannel;
+  #calls = 0;
+  id = '';
 
   constructor(host: Host, its: FakeLock[], channel: BroadcastChannel) {
     this.#host = host;
@@ -59,8 +61,20 @@ class Tab {
   load(report = (_: Progress): void => undefined, warn = (_: string): void => undefined): Promise<Reply<boolean>> {
     return this.#host.remote.load(undefined as never, report, warn);
   }
-  start(request: Partial<GenerateRequest> = {}): Promise<Reply<void>> {
-    return this.#host.remote.start({ ...generateRequest('Once', {}), ...request });
+  /** Returns a further call of this tab. Its id is that of next() and stop(). */
+  call(): Call {
+    const caller = this.names[0]!;
+    this.id = `${caller} ${String(++this.#calls)}`;
+    return { id: this.id, caller };
+  }
+  start(): Promise<Reply<void>> {
+    return this.#host.remote.start(this.call(), generateRequest('Once', {}));
+  }
+  next(): Promise<Reply<Batch>> {
+    return this.#host.remote.next(this.id);
+  }
+  stop(shown?: number, id = this.id): Promise<Reply<GenerationResult | undefined>> {
+    return this.#host.remote.stop(id, shown);
   }
   get remote() {
     return this.#host.remote;
@@ -197,13 +211,13 @@ describe('a tab that is gone', () => {
     const [first, second, third] = [await loaded(), await loaded(), await loaded()];
     expect(await second.start()).toEqual(done);
     backend.answers.next = () => new Promise(() => undefined);
-    void second.remote.next();
+    void second.next();
     await until(() => backend.calls.includes('next'));
     second.kill();
     await until(() => backend.calls.includes('stop'));
     expect(await third.start()).toEqual(done);
     backend.answers.next = async () => ({ ok: true, value: { pieces: ['a'], result } });
-    expect(await third.remote.next()).toMatchObject({ value: { pieces: ['a'] } });
+    expect(await third.next()).toMatchObject({ value: { pieces: ['a'] } });
     expect(await first.start()).toEqual(done);
   });
 
@@ -305,7 +319,7 @@ describe('a tab that leads', () => {
     const [first, second] = [await loaded(), await loaded()];
     expect(await second.start()).toEqual(done);
     backend.answers.next = () => new Promise(() => undefined);
-    const next = second.remote.next();
+    const next = second.next();
     await until(() => backend.calls.includes('next'));
     await first.remote.close();
     expect(await next).toMatchObject({ ok: false, error: { code: 'cancelled' } });
@@ -313,69 +327,65 @@ describe('a tab that leads', () => {
   });
 });
 
-describe('turns', () => {
-  it('let a tab go back in its own sequence only, and are over with it', async () => {
-    const [, second, third] = [await loaded(), await loaded(), await loaded()];
-    backend.will(['a']);
-    expect(await second.start()).toEqual(done);
-    await second.remote.next();
-    expect(await third.remote.rewind(2)).toMatchObject({ ok: false, error: { code: 'bad_state' } });
-    expect(await second.remote.rewind(2)).toEqual(done);
-    expect(backend.rewound).toEqual([2]);
-    expect(await third.start()).toEqual(done);
-    expect(await second.remote.stop(1)).toEqual(done);
-    expect(backend.shown).toEqual([]);
-  });
-
-  it('let a tab save its own sequence only, restore any, and are over with it', async () => {
-    const [, second, third] = [await loaded(), await loaded(), await loaded()];
-    backend.will(['a']);
-    expect(await second.start()).toEqual(done);
-    await second.remote.next();
-    backend.answers.save = async () => ({ ok: true, value: 'a file' as unknown as Blob }); // Node's channels carry no Blobs
+describe('calls of several tabs', () => {
+  it('reach the worker as they come, each with its own id and caller', async () => {
+    const [first, second] = [await loaded(), await loaded()];
+    const held = open<Reply<void>>();
+    backend.answers.start = () => held.promise;
+    const starts = [first.start(), second.start()];
+    await until(() => count('start') === 2);
+    expect(await second.remote.rewind(second.call(), 2)).toEqual(done);
     const request = { messages: '', name: undefined };
-    expect(await third.remote.save(request)).toMatchObject({ ok: false, error: { code: 'bad_state' } });
-    expect(await second.remote.save(request)).toMatchObject({ ok: true });
-    expect(await third.remote.restore('talk')).toEqual({ ok: true, value: { position: 3 } });
-    expect(await second.remote.save(request)).toMatchObject({ ok: false, error: { code: 'bad_state' } });
-    expect(await third.remote.save(request)).toMatchObject({ ok: true });
-    expect(backend.saves).toHaveLength(2);
+    backend.answers.save = async () => ({ ok: true, value: 'a file' as unknown as Blob }); // Node's channels carry no Blobs
+    expect(await first.remote.save(first.call(), request)).toMatchObject({ ok: true });
+    expect(await second.remote.restore(second.call(), 'talk')).toMatchObject({ ok: true, value: { position: 3 } });
+    held.resolve(done);
+    expect(await Promise.all(starts)).toEqual([done, done]);
+    const [a, b] = [first.names[0], second.names[0]];
+    expect(backend.taken.map(({ caller }) => caller)).toEqual([a, b, b, a, b]);
   });
 
-  it('are their owner’s to stop, and end with a start that fails', async () => {
+  it('are their tab’s to read and to stop', async () => {
     const [, second, third] = [await loaded(), await loaded(), await loaded()];
     expect(await second.start()).toEqual(done);
-    expect(await third.remote.stop()).toEqual(done);
-    expect(count('stop')).toBe(0);
-    await second.remote.stop();
-    expect(count('stop')).toBe(1);
+    expect(await third.stop(undefined, second.id)).toEqual(done);
+    expect(await third.remote.next(second.id)).toMatchObject({ ok: false, error: { code: 'cancelled' } });
+    expect([count('stop'), count('next')]).toEqual([0, 0]);
+    await second.stop(1);
+    expect([backend.stopped, backend.shown]).toEqual([[second.id], [1]]);
+    expect(await second.next()).toMatchObject({ ok: false, error: { code: 'cancelled' } });
+    // Whoever is over is forgotten.
     backend.answers.start = async () => failure('context_full', 'The prompt is too long.');
     expect(await second.start()).toMatchObject({ ok: false, error: { code: 'context_full' } });
+    await second.stop();
     backend.answers.start = async () => done;
-    expect(await third.start()).toEqual(done);
+    backend.batches = [{ pieces: ['a'] }, { pieces: [], result }];
+    await second.start();
+    expect(await second.next()).toMatchObject({ ok: true, value: { pieces: ['a'] } });
+    expect(await second.next()).toMatchObject({ ok: true, value: { result } });
+    expect(await second.next()).toMatchObject({ ok: false, error: { code: 'cancelled' } });
+    expect(count('stop')).toBe(1);
   });
 
-  it('are not lost by a call that was refused, or is of an earlier turn', async () => {
+  it('end with it, also those that wait', async () => {
     const [, second, third] = [await loaded(), await loaded(), await loaded()];
-    const late = open<Reply<{ pieces: string[]; result: typeof result }>>();
-    expect(await second.start()).toEqual(done);
-    backend.answers.next = () => late.promise;
-    void second.remote.next();
-    await until(() => count('next') === 1);
-    await second.remote.stop();
-    expect(await second.start()).toEqual(done);
-    expect(await second.start()).toMatchObject({ ok: false, error: { code: 'bad_state' } });
-    late.resolve({ ok: true, value: { pieces: [], result } });
-    let entered = false;
-    void third.start().then(() => (entered = true));
-    await stays(() => !entered);
-    await second.remote.stop();
-    await until(() => entered);
+    backend.answers.embed = () => new Promise(() => undefined);
+    const texts = { texts: ['a'], addBos: true, special: true, pooling: undefined, normalize: undefined };
+    void third.remote.embed(third.call(), texts);
+    const embedding = third.id;
+    await until(() => count('embed') === 1);
+    backend.answers.start = () => new Promise(() => undefined);
+    void third.start();
+    void second.start();
+    await until(() => count('start') === 2);
+    third.kill();
+    await until(() => count('stop') === 2);
+    expect(backend.stopped).toEqual([embedding, third.id]);
   });
 });
 
 describe('models of a shared engine', () => {
-  it("are awaited, and have OpenAI's shapes, in turns", async () => {
+  it("are awaited, and have OpenAI's shapes", async () => {
     const first = await QSF.load(URL_, { shared: true });
     const second = await QSF.load(URL_, { shared: true });
     expect(FakeWorker.made).toHaveLength(1);
@@ -384,10 +394,8 @@ describe('models of a shared engine', () => {
       return done;
     };
     const messages = [{ role: 'user', content: 'Hello' }];
-    const [text, { choices }] = await Promise.all([
-      first.chat('Hello'),
-      second.chat.completions.create({ messages, stream: false }),
-    ]);
+    const text = await first.chat('Hello');
+    const { choices } = await second.chat.completions.create({ messages, stream: false });
     expect([text, choices[0]!.message.content]).toEqual(['Hi!', 'Hi!']);
     expect(backend.starts).toHaveLength(2);
     expect((await second.embeddings.create({ input: 'four' })).data[0]!.embedding).toEqual([4, 0.5]);

@@ -118,9 +118,22 @@ export interface SaveRequest {
   name: string | undefined;
 }
 
+/** A call that takes a sequence. */
+export interface Call {
+  /** No other call of any caller has it. */
+  id: string;
+  /** The model of a page. Several tabs may have one engine. */
+  caller: string;
+  /**
+   * Its sequence. Undefined: for a call that begins anew one that is free, and otherwise that of the caller's last
+   * generation or restored file.
+   */
+  sequence?: number | undefined;
+}
+
 /**
- * The pieces made since the last call: at least one, except with the result at the end of a generation, or with new
- * progress of the prompt.
+ * The pieces made since the last call: at least one, except with new progress of the prompt, or with the result after
+ * the last piece.
  */
 export interface Batch {
   pieces: string[];
@@ -130,7 +143,10 @@ export interface Batch {
   result?: GenerationResult;
 }
 
-/** One model in one worker. The page pulls pieces, so a slow consumer holds the worker back. */
+/**
+ * One model in one worker. A call that takes a sequence waits for its turn. The page pulls pieces, so a slow consumer
+ * holds the worker back while no other call waits.
+ */
 export interface EngineWorker {
   /** Opens the model. Resolves with whether this browser keeps the model, or has begun to. */
   load(
@@ -138,21 +154,23 @@ export interface EngineWorker {
     onProgress: (progress: Progress) => void,
     onWarning: (warning: string) => void,
   ): Promise<boolean>;
-  start(request: GenerateRequest): void;
-  next(): Promise<Batch>;
+  /** Resolves when the generation has begun. Its result must be taken by next() or stop(). */
+  start(call: Call, request: GenerateRequest): Promise<void>;
+  next(id: string): Promise<Batch>;
   /** Computes the embedding of each text, one after the other, and returns them in the order of the texts. */
-  embed(request: EmbedRequest): Promise<Float32Array[]>;
+  embed(call: Call, request: EmbedRequest): Promise<Float32Array[]>;
   /**
-   * Resolves once nothing is computed any more. The sequence of a generation then ends with its first `shown` pieces,
-   * by default those that next() gave.
+   * Ends a call, which may wait for its turn, and forgets it. Returns the result of a generation. Its text, and its
+   * sequence if no later call has changed it, then ends with its first `shown` pieces, by default those that next()
+   * gave.
    */
-  stop(shown?: number): Promise<void>;
+  stop(id: string, shown?: number): GenerationResult | undefined;
   /** Ends the sequence after `position` tokens. */
-  rewind(position: number): void;
+  rewind(call: Call, position: number): Promise<void>;
   /** Returns the file of the sequence, and stores it under a name if one is given. */
-  save(request: SaveRequest): Promise<Blob>;
+  save(call: Call, request: SaveRequest): Promise<Blob>;
   /** Replaces the sequence by that of a file, or of the stored file of that name. */
-  restore(from: Blob | string): Promise<Restored>;
+  restore(call: Call, from: Blob | string): Promise<Restored>;
   stats(): Stats;
   trace(): Trace;
   /** Returns the text of a conversation. */

@@ -44,6 +44,7 @@ export type {
   TokenLogprob,
 } from './openai-types.js';
 export type { ResponseFormat } from './format-types.js';
+export type { InSequence, SequenceOptions } from './sequence-types.js';
 export type {
   CacheEntry,
   CacheUsage,

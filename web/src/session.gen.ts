@@ -239,7 +239,7 @@ export interface Session {
     normalize: boolean | undefined,
     options: EmbeddingOptions,
   ): Failure | undefined;
-  /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. */
+  /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. One generation at a time is held by guide() or hold(): while it runs, others are refused with bad_state. */
   guide(kind: GrammarKind | undefined, size: number): Failure | undefined;
   /** Holds the next answer, after guide(): its thoughts end after that many tokens, 4294967295 for never. With calls, those of the conversation that follows are held to the schemas of their tools, and an answer that is required to have one begins with it. Staged is the name of the one tool that may be called, or of 0 bytes. */
   hold(thought: number, calls: boolean, required: boolean, name: number): Failure | undefined;
@@ -250,8 +250,14 @@ export interface Session {
     samplers: number | undefined,
     breakers: number | undefined,
   ): Failure | undefined;
-  /** Renders a conversation and computes its token ids. Staged are a template of that many bytes, or of 0 for the file's own, and two JSON objects with its variables; the second may have 0 bytes. While an answer is generated, the conversation can only be rendered. */
-  converse(chat_template: number, values: number, more: number, now: LocalTime): Failure | undefined;
+  /** Renders a conversation and computes its token ids. Staged are a template of that many bytes, or of 0 for the file's own, and two JSON objects with its variables; the second may have 0 bytes. With a sequence, answer() can follow for it, and an answer under way in that sequence ends. */
+  converse(
+    sequence: number | undefined,
+    chat_template: number,
+    values: number,
+    more: number,
+    now: LocalTime,
+  ): Failure | undefined;
   /** Returns the text of the last conversation. */
   conversation(): Uint8Array;
   /** Begins a generation that answers the last conversation and ends as its template says. The sequence keeps the tokens that begin the conversation. The stop strings are staged as for start(). The answer has calls if the conversation has tools. */

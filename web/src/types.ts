@@ -1,5 +1,6 @@
 // The package's public types.
 import type { ResponseFormat } from './format-types.js';
+import type { InSequence, SequenceOptions } from './sequence-types.js';
 import type { GeneratedToken } from './token-types.js';
 import type {
   EmbeddingOptions,
@@ -83,9 +84,9 @@ export interface Expected {
   residentTokensPerSecond: number;
 }
 
-export interface LoadOptions extends Given<
-  Pick<OpenOptions, 'maxSeqLen' | 'guesses' | 'logprobs' | 'streamAll' | 'textBytes' | 'readRate' | 'computeRate'>
-> {
+type Planned = 'maxSeqLen' | 'sequences' | 'guesses' | 'logprobs' | 'streamAll' | 'textBytes';
+
+export interface LoadOptions extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>> {
   /**
    * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
    * KiB. Default 256 MiB. load() rejects with budget_too_small if the model needs more, and with out_of_memory if the
@@ -122,8 +123,7 @@ export interface LoadOptions extends Given<
   cacheLimit?: number | undefined;
   /**
    * Share one engine among all tabs of this origin that open the same address with the same options. Its memory is
-   * allocated once, and generations take turns. If the browser cannot do this, each tab has its own engine. Default
-   * false.
+   * allocated once. If the browser cannot do this, each tab has its own engine. Default false.
    */
   shared?: boolean | undefined;
   /** Ask the browser to keep the model even when the disk is full; Firefox asks its user. Default true. */
@@ -175,7 +175,7 @@ export interface NetworkOptions {
 }
 
 export interface GenerateOptions
-  extends Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom' | 'anew'>> {
+  extends SequenceOptions, Given<SamplerOptions>, Given<Omit<PromptOptions, 'allLogits' | 'logitsFrom' | 'anew'>> {
   /** Same model, options and seed: same tokens, on every machine. Default: random. */
   seed?: number | undefined;
   /**
@@ -247,7 +247,7 @@ export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos'
   reasoningBudget?: number | undefined;
 }
 
-export interface SaveOptions {
+export interface SaveOptions extends SequenceOptions {
   /** The messages of the conversation that the sequence is of. restore() returns them. */
   messages?: readonly ChatMessage[] | undefined;
   /**
@@ -258,7 +258,7 @@ export interface SaveOptions {
 }
 
 /** A sequence that restore() put in place. */
-export interface Restored {
+export interface Restored extends InSequence {
   /** Tokens of the sequence; `rewind()` can return to this position later. */
   position: number;
   /** The messages that save() was given. */
@@ -290,7 +290,7 @@ export interface MemoryRegion {
   bytes: number;
 }
 
-export interface GenerationStats {
+export interface GenerationStats extends InSequence {
   /**
    * Tokens of the prompt, and ids generated so far; both stay after the end of the generation. A generation that was
    * stopped, by the caller or at a stop string, has the ids of the text that was shown.
@@ -412,6 +412,7 @@ export interface Stats {
     /** Changes that make room for more tokens, as part of a sentence. */
     moreContext: string;
     chunk: number;
+    sequences: number;
   };
   engine: {
     variant: Variant;
@@ -425,9 +426,7 @@ export interface Stats {
     kernels: { op: string; type: string; calls: number }[];
   };
   io: {
-    /**
-     * Bytes since load(): received from the network, read from the cache, read from a Blob, and handed to the engine.
-     */
+    /** Bytes since load(): received from the network, read from the cache, read from a Blob, given to the engine. */
     network: number;
     cache: number;
     blob: number;
@@ -444,9 +443,9 @@ export interface Stats {
     /** Bytes that each token reads from the network: the streamed bytes of a pass. 0 if a cache has the whole model. */
     networkPerToken: number;
   };
-  /** The current or last generation. */
+  /** The generation that began last. */
   generation?: GenerationStats;
-  /** Tokens in the KV cache. */
+  /** Tokens in the KV cache of the sequence that was used last. */
   position: number;
 }
 

@@ -25,8 +25,9 @@ struct TextMemory {
 /// answer has calls only if its conversation has `tools`. Blanks next to marks belong to no part.
 class AnswerParts {
  public:
-  /// Returns the division of a session's memory for texts that hosts use: at most 1 MiB for parts.
-  static TextMemory divide(std::span<std::byte> texts);
+  /// Returns the division of a session's memory for texts that hosts use: its beginning for the parts of as many
+  /// answers at once, at most a quarter of the memory and 1 MiB for each.
+  static TextMemory divide(std::span<std::byte> texts, std::size_t answers = 1);
 
   /// Reads the tools of a conversation with the form of its template. `scratch` is used during the call; `memory` and
   /// the session must outlive the object, and later objects in the same memory replace it. A call whose arguments need

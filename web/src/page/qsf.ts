@@ -6,7 +6,7 @@ import { cache } from './cache.js';
 import { saved } from './saved.js';
 import { unwrap } from '../contract.js';
 import type { AnswerPiece } from '../boundary.gen.js';
-import type { Batch, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
+import type { Batch, Call, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
 import { Conversation } from './conversation.js';
 import type { ConversationOptions } from '../conversation-types.js';
 import { QSFError, errorInfo } from '../errors.js';
@@ -27,6 +27,7 @@ import {
   renderRequest,
   restoreRequest,
   saveRequest,
+  sequenceOf,
   tokenizeRequest,
 } from './requests.js';
 import { canShare, sharedEngine } from './shared.js';
@@ -50,11 +51,12 @@ import type {
   TemplateOptions,
   Trace,
 } from '../types.js';
+import type { SequenceOptions } from '../sequence-types.js';
 
 /** Milliseconds in which a worker must release the cache and end the workers that it started. */
 const CLOSE_PATIENCE = 500;
 
-type Listening = Pick<GenerateOptions, 'signal' | 'onPromptProgress'>;
+type Listening = Pick<GenerateOptions, 'signal' | 'onPromptProgress' | 'sequence'>;
 
 /** The mapping of a generation's pieces and of its result. */
 interface Reading<T, R> {
@@ -106,7 +108,10 @@ export class QSF {
   /** Rejects when the model is closed. */
   readonly #closed: Promise<never>;
   #reject!: (error: QSFError) => void;
-  #state: 'idle' | 'generating' | 'closed' = 'idle';
+  #isClosed = false;
+  /** The name of this model among those of all tabs, and the number of its calls that took a sequence. */
+  readonly #caller = Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-');
+  #calls = 0;
   /** Settles once the stopped generation has ended. */
   #stopping: Promise<unknown> = Promise.resolve();
 
@@ -152,8 +157,8 @@ export class QSF {
 
   /**
    * Generates text piece by piece. Leaving the loop or aborting stops the computation, and the sequence ends with the
-   * last piece that was yielded. The next generation begins a fresh sequence unless `continue` is set. One generation
-   * at a time: a second one rejects with bad_state.
+   * last piece that was yielded. The next generation begins a sequence anew unless `continue` is set. If no sequence is
+   * free, a generation waits for its turn.
    */
   generate(prompt: Prompt, options: GenerateOptions = {}): GenerationStream {
     const request = () => generateRequest(prompt, options);
@@ -189,6 +194,7 @@ export class QSF {
     let signal: AbortSignal | undefined;
     let abort: ReturnType<typeof onAbort> | undefined;
     let running = true;
+    let call: Call | undefined;
     /** Pieces yielded so far; undefined until the worker has begun the generation. */
     let shown: number | undefined;
     /** Settles the result, once the model is free for the next call. */
@@ -197,15 +203,16 @@ export class QSF {
       const request = requested(); // throws for options that are none
       ({ signal } = options);
       signal?.throwIfAborted();
-      this.#claim();
-      abort = onAbort(signal, () => void this.#stop(shown));
+      const { id } = (call = this.#call(options));
+      const begun = call;
+      abort = onAbort(signal, () => void this.#stop(id, shown));
       await Promise.race([this.#stopping, abort.rejection]);
-      await this.#ask((worker) => worker.start(request), abort.rejection);
+      await this.#ask((worker) => worker.start(begun, request), abort.rejection);
       shown = 0;
       const report = guarded(options.onPromptProgress ?? (() => {}));
       for (;;) {
         signal?.throwIfAborted();
-        const batch: Batch = await this.#ask((worker) => worker.next(), abort.rejection);
+        const batch: Batch = await this.#ask((worker) => worker.next(id), abort.rejection);
         const { pieces, parts = [], prompt, result } = batch;
         if (prompt) report(prompt);
         for (const [i, piece] of pieces.entries()) {
@@ -223,53 +230,53 @@ export class QSF {
       settle = () => outcome.reject(error);
       throw error;
     } finally {
-      if (abort) {
-        abort.dispose();
-        // An abort has sent the worker a stop and does not wait for it; the next generation does.
-        if (running && !signal?.aborted) settle = await this.#leave(reading, outcome, shown, settle);
-        if (this.#isOpen()) this.#state = 'idle';
-      }
+      abort?.dispose();
+      // An abort has sent the worker a stop and does not wait for it; the next generation does.
+      if (call && running && !signal?.aborted) settle = await this.#leave(call.id, reading, outcome, shown, settle);
       if (settle) settle();
       else outcome.reject(signal?.reason); // the loop was left after an abort
     }
   }
 
   /**
-   * Ends the sequence after its first `position` tokens, such as the `position` of an earlier result. The next
-   * generation continues from there if `continue` is set. Rejects with bad_argument if the sequence has fewer tokens,
-   * and with bad_state while something is computed. Layers with a recurrent state, and windows that have moved on,
+   * Ends a sequence, by default that of the last generation, after its first `position` tokens, such as the `position` of
+   * an earlier result. The next generation continues from there if `continue` is set. Waits for its turn. Rejects with
+   * bad_argument if the sequence has fewer tokens. Layers with a recurrent state, and windows that have moved on,
    * cannot return to every position. The next generation then computes earlier tokens again, which takes time and gives
    * the same text.
    */
-  async rewind(position: number): Promise<void> {
+  async rewind(position: number, options: SequenceOptions = {}): Promise<void> {
     const n = positionOf(position);
-    await this.#alone((worker) => worker.rewind(n));
+    const call = this.#call(sequenceOf('rewind()', options));
+    await this.#inTurn((worker) => worker.rewind(call, n));
   }
 
   /**
-   * Saves the sequence: its tokens, and the keys, values and states that were computed. The file continues in another
-   * page, or in a native program, with the same bits. Rejects with bad_state while something is computed, and with
-   * io_error if the browser does not store it under the name that was given.
+   * Saves a sequence, by default that of the last generation: its tokens, and the keys, values and states that were
+   * computed. The file continues in another page, or in a native program, with the same bits. Waits for its turn.
+   * Rejects with io_error if the browser does not store it under the name that was given.
    */
   async save(options: SaveOptions = {}): Promise<Blob> {
     const request = saveRequest(options);
-    return this.#alone((worker) => worker.save(request));
+    const call = this.#call(options);
+    return this.#inTurn((worker) => worker.save(call, request));
   }
 
   /**
-   * Replaces the sequence by a saved one: a file of save() or of a native program, or the name under which save() stored
-   * it. generate() with `continue` continues it, and chat() computes only the rest. A file that does not fit or
-   * is damaged leaves the sequence as it was: rejects with mismatch for another model or KV type, context_full for a
-   * context that is too short, and bad_checksum for damage.
+   * Replaces a sequence, by default one that is free, by a saved one: a file of save() or of a native program, or the
+   * name under which save() stored it. generate() with `continue` continues it, and chat() computes only the rest. A
+   * file that does not fit or is damaged leaves the sequence as it was: rejects with mismatch for another model or KV
+   * type, context_full for a context that is too short, and bad_checksum for damage.
    */
-  async restore(from: Blob | string): Promise<Restored> {
+  async restore(from: Blob | string, options: SequenceOptions = {}): Promise<Restored> {
     const request = restoreRequest(from);
-    return this.#alone((worker) => worker.restore(request));
+    const call = this.#call(sequenceOf('restore()', options));
+    return this.#inTurn((worker) => worker.restore(call, request));
   }
 
   /**
-   * Returns the embeddings of texts, each of `stats().model.dim` values, in the order of the texts. The next generation
-   * begins a fresh sequence. Rejects with bad_state while something is computed.
+   * Returns the embeddings of texts, each of `stats().model.dim` values, in the order of the texts. They are computed in
+   * a sequence that is free, which then has no text to continue. Waits for its turn.
    */
   embed(text: string, options?: EmbedOptions): Promise<Float32Array>;
   embed(texts: readonly Prompt[], options?: EmbedOptions): Promise<Float32Array[]>;
@@ -278,15 +285,13 @@ export class QSF {
     const request = embedRequest(typeof texts === 'string' ? [texts] : texts, options);
     const { signal } = options;
     signal?.throwIfAborted();
-    this.#claim();
-    const abort = onAbort(signal, () => void this.#stop());
+    const call = this.#call({});
+    const abort = onAbort(signal, () => void this.#stop(call.id));
     try {
-      await Promise.race([this.#stopping, abort.rejection]);
-      const embeddings = await this.#ask((worker) => worker.embed(request), abort.rejection);
+      const embeddings = await this.#inTurn((worker) => worker.embed(call, request), abort.rejection);
       return typeof texts === 'string' ? embeddings[0]! : embeddings;
     } finally {
       abort.dispose();
-      if (this.#isOpen()) this.#state = 'idle';
     }
   }
 
@@ -334,8 +339,8 @@ export class QSF {
    * generation included, reject with `cancelled`.
    */
   async close(): Promise<void> {
-    if (this.#state === 'closed') return;
-    this.#state = 'closed';
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#reject(new QSFError('cancelled', 'The model was closed.'));
     abandoned.unregister(this);
     await end(this.#host);
@@ -343,15 +348,16 @@ export class QSF {
 
   /** Ends a generation after its loop was left, or failed. Returns the function that settles its result. */
   async #leave<T, R extends GenerationResult>(
+    id: string,
     reading: Reading<T, R>,
     outcome: Outcome<R>,
     shown: number | undefined,
     failed: (() => void) | undefined,
   ): Promise<() => void> {
-    await this.#stop(shown);
     try {
-      const { result } = await this.#ask((worker) => worker.next());
-      return failed ?? (() => result && outcome.resolve(reading.finish(result)));
+      const result = await this.#stop(id, shown);
+      if (!result) throw new QSFError('cancelled', 'The generation was stopped.');
+      return failed ?? (() => outcome.resolve(reading.finish(result)));
     } catch (error) {
       return failed ?? (() => outcome.reject(error));
     }
@@ -367,45 +373,31 @@ export class QSF {
    * rejects.
    */
   async #ask<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>, ...others: Promise<never>[]): Promise<T> {
-    const reply = this.#isOpen() ? question(this.#remote).catch(told) : this.#closed;
+    const reply = this.#isClosed ? this.#closed : question(this.#remote).catch(told);
     return unwrap(await Promise.race([reply, this.#failed, this.#closed, ...others]));
   }
 
-  /** Asks when the last generation has ended, and lets no other begin before the reply. */
-  async #alone<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>): Promise<T> {
-    this.#claim();
-    try {
-      await this.#stopping;
-      return await this.#ask(question);
-    } finally {
-      if (this.#isOpen()) this.#state = 'idle';
-    }
+  /** Asks for a call that takes a sequence, after the end of aborted ones. */
+  async #inTurn<T>(question: (engine: RemoteEngine) => Promise<Reply<T>>, ...others: Promise<never>[]): Promise<T> {
+    await Promise.race([this.#stopping, ...others]);
+    return this.#ask(question, ...others);
   }
 
-  #claim(): void {
+  /** Returns the names of a further call that takes a sequence. */
+  #call({ sequence }: SequenceOptions): Call {
     this.#checkOpen();
-    if (this.#state === 'generating') {
-      throw new QSFError(
-        'bad_state',
-        'A generation is running on this model: finish it, break out of its loop or abort it first.',
-      );
-    }
-    this.#state = 'generating';
-  }
-
-  #isOpen(): boolean {
-    return this.#state !== 'closed';
+    return { id: `${this.#caller} ${++this.#calls}`, caller: this.#caller, sequence };
   }
 
   #checkOpen(): void {
-    if (!this.#isOpen()) throw new QSFError('bad_state', 'The model was closed.');
+    if (this.#isClosed) throw new QSFError('bad_state', 'The model was closed.');
   }
 
-  async #stop(shown?: number): Promise<void> {
-    if (!this.#isOpen()) return;
-    const stopped = Promise.race([this.#remote.stop(shown), this.#failed, this.#closed]).catch(() => {});
-    this.#stopping = stopped;
-    await stopped;
+  /** Ends a call. Resolves with the result of a generation, also of one that has ended already. */
+  #stop(id: string, shown?: number): Promise<GenerationResult | undefined> {
+    const stopped = this.#ask((worker) => worker.stop(id, shown));
+    this.#stopping = stopped.catch(() => {});
+    return stopped;
   }
 }
 

@@ -21,6 +21,7 @@ import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, sh
 import { LISTS, samplingLists } from './sampling.js';
 import type { ConversationOptions } from '../conversation-types.js';
 import type { ResponseFormat } from '../format-types.js';
+import type { SequenceOptions } from '../sequence-types.js';
 import type {
   ChatMessage,
   ChatOptions,
@@ -53,6 +54,7 @@ const LOAD = {
     network: true,
     maxSeqLen: true,
     guesses: true,
+    sequences: true,
     logprobs: true,
     streamAll: true,
     workerUrl: true,
@@ -62,7 +64,15 @@ const LOAD = {
   ...{ lazy: true, readRate: true, computeRate: true },
 } satisfies Names<LoadOptions>;
 const OF_GENERATION = {
-  ...{ ...LISTS, stop: true, signal: true, continue: true, responseFormat: true, onPromptProgress: true },
+  ...{
+    ...LISTS,
+    stop: true,
+    signal: true,
+    continue: true,
+    responseFormat: true,
+    onPromptProgress: true,
+    sequence: true,
+  },
 };
 const GENERATE = { ...samplerOptions, ...promptOptions, ...OF_GENERATION } satisfies {
   [K in keyof GenerateOptions]-?: unknown;
@@ -74,8 +84,9 @@ const TEMPLATE = { template: true, templateArgs: true, tools: true } satisfies {
 const BY_TEMPLATE = ['continue', 'addBos', 'special'];
 /** Options that only the package itself sets. */
 const OWN = ['allLogits', 'logitsFrom', 'anew'];
-const SAVE = { messages: true, name: true } satisfies { [K in keyof SaveOptions]-?: unknown };
+const SAVE = { messages: true, name: true, sequence: true } satisfies { [K in keyof SaveOptions]-?: unknown };
 const CONVERSATION = { system: true, messages: true, whenFull: true, onDrop: true };
+const SEQUENCE = { type: 'u32', fallback: 0, least: 0, most: openOptions.sequences.most - 1 } as const;
 const WHEN_FULL = ['end', 'drop'] as const;
 const EMBED = { ...embeddingOptions, pooling: true, normalize: true, signal: true } satisfies {
   [K in keyof EmbedOptions]-?: unknown;
@@ -112,6 +123,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     open: checkOptions(openOptions, {
       maxSeqLen: options.maxSeqLen,
       guesses: options.guesses,
+      sequences: options.sequences,
       logprobs: options.logprobs,
       streamAll: options.streamAll,
       textBytes: options.textBytes,
@@ -166,6 +178,7 @@ export const THREADS = { type: 'u32', fallback: 1, least: 1, most: MAX_THREADS }
 export function generateRequest(prompt: Prompt, options: GenerateOptions): GenerateRequest {
   checkKnown('generate()', options, GENERATE, OWN);
   checkSignal(options.signal);
+  sequenceIn(options);
   const goesOn = checkKind('continue', 'boolean', options.continue) ?? false;
   const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
   return {
@@ -302,6 +315,7 @@ export function embedRequest(texts: readonly Prompt[], options: EmbedOptions): E
 
 export function saveRequest(options: SaveOptions): SaveRequest {
   checkKnown('save()', options, SAVE);
+  sequenceIn(options);
   const { messages, name } = options;
   const wanted = 'a list of objects with a role';
   if (messages !== undefined && !Array.isArray(messages))
@@ -310,6 +324,17 @@ export function saveRequest(options: SaveOptions): SaveRequest {
     messages: messages === undefined ? '' : json('The conversation', messagesOf(messages, wanted)),
     name: name === undefined ? undefined : savedName(name),
   };
+}
+
+/** Checks the options of a call that has no others. Throws bad_argument. */
+export function sequenceOf(what: string, options: SequenceOptions): SequenceOptions {
+  checkKnown(what, options, { sequence: true });
+  return sequenceIn(options);
+}
+
+function sequenceIn(options: SequenceOptions): SequenceOptions {
+  if (options.sequence !== undefined) checkOption('sequence', SEQUENCE, options.sequence);
+  return options;
 }
 
 /** Returns the argument of the worker's restore(). */

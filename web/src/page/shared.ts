@@ -4,13 +4,12 @@
 // digests of the request, whose headers may be secret. The channel's name is another digest of it, so that only a tab
 // with the same request and headers finds the channel.
 import { remoteEngine, reply } from '../contract.js';
-import type { LoadRequest, Method, RemoteEngine, Reply } from '../contract.js';
+import type { Batch, Call, LoadRequest, Method, RemoteEngine, Reply } from '../contract.js';
 import { digestOf } from '../digest.js';
 import { QSFError, errorInfo } from '../errors.js';
 import { ownWorker } from './host.js';
 import type { Host } from './host.js';
 import { keepsModels } from '../platform.js';
-import { Turns } from './turns.js';
 import type { Progress } from '../types.js';
 
 /** Calls that a tab may make of another tab's engine. */
@@ -30,10 +29,10 @@ const METHODS: readonly Method[] = [
   'detokenize',
   'info',
 ];
-/** Calls that take a turn. */
+/** Calls that take a sequence. */
 const BEGIN: readonly Method[] = ['start', 'embed', 'rewind', 'save', 'restore'];
-/** Those of them whose turn ends with their answer. */
-const END: readonly Method[] = ['embed', 'rewind', 'save', 'restore', 'stop'];
+/** Calls about one that has begun. */
+const LATER: readonly Method[] = ['next', 'stop'];
 type Answer = Reply<unknown>;
 
 /** Messages between tabs. */
@@ -64,6 +63,11 @@ export const canShare = ({ source, wasm }: LoadRequest): boolean =>
 const lost = (): Answer => ({
   ok: false,
   error: errorInfo(new QSFError('cancelled', 'The tab that computed for this one was closed; ask again.')),
+});
+
+const lostGeneration = (): Answer => ({
+  ok: false,
+  error: errorInfo(new QSFError('cancelled', 'The tab that computed this generation was closed; ask again.')),
 });
 
 /** Returns the engine of all tabs with this request. */
@@ -198,7 +202,8 @@ class Leader {
   readonly #host: Host;
   readonly #say: (message: Message) => void;
   readonly #loaded: ReturnType<RemoteEngine['load']>;
-  readonly #turns = new Turns();
+  /** The tabs of the calls that take a sequence, by the ids of the calls. */
+  readonly #tabs = new Map<string, string>();
   readonly #known = new Set<string>();
   /** Closed tabs; their later messages are ignored. */
   readonly #gone = new Set<string>();
@@ -247,23 +252,17 @@ class Leader {
     if (method === 'load' || !loaded.ok) return loaded;
     if (this.#gone.has(from)) return lost();
     const ask = this.#host.remote[method] as (...args: unknown[]) => Promise<Answer>;
-    let turn: number | undefined;
-    const result = await reply(async () => {
-      if (BEGIN.includes(method)) await this.#turns.take(from, startsAnew(method, args));
-      else if (method === 'next') this.#turns.check(from);
-      turn = this.#turns.turn;
-      if (method === 'stop' && !this.#turns.owns(from)) return { ok: true, value: undefined } as const;
-      return ask(...args);
-    });
-    const answer: Answer = result.ok ? result.value : result;
-    const { result: end } = (answer.ok ? (answer.value ?? {}) : {}) as { result?: unknown };
-    const isOver = END.includes(method) || end !== undefined;
-    const hasFailed = (method === 'start' || method === 'next') && !answer.ok;
-    if (turn !== undefined && (isOver || hasFailed)) this.#turns.give(from, turn);
+    const id = idOf(method, args);
+    if (id === undefined) return flat(await reply(() => ask(...args)));
+    if (BEGIN.includes(method)) this.#tabs.set(id, from);
+    else if (this.#tabs.get(id) !== from) return method === 'stop' ? { ok: true, value: undefined } : lostGeneration();
+    const answer = flat(await reply(() => ask(...args)));
+    const goesOn = method === 'start' || (method === 'next' && answer.ok && !(answer.value as Batch).result);
+    if (!goesOn || !answer.ok) this.#tabs.delete(id);
     return answer;
   }
 
-  /** Ends a tab's turn, and its computation, when the tab is closed. */
+  /** Ends a tab's calls when the tab is closed, also those that wait. */
   #watch(tab: string): void {
     if (this.#known.has(tab)) return;
     this.#known.add(tab);
@@ -271,14 +270,22 @@ class Leader {
     void navigator.locks.request(tabLock(tab), async () => {
       this.#known.delete(tab);
       this.#gone.add(tab);
-      if (this.#turns.owns(tab)) await this.#host.remote.stop();
-      this.#turns.give(tab);
+      for (const [id, owner] of [...this.#tabs]) {
+        if (owner !== tab) continue;
+        this.#tabs.delete(id);
+        await this.#host.remote.stop(id);
+      }
     });
   }
 }
 
-const startsAnew = (method: Method, args: unknown[]): boolean =>
-  method === 'embed' || method === 'restore' || (method === 'start' && (args[0] as { anew?: boolean }).anew === true);
+/** Returns the id of the call that takes a sequence, if the method is about one. */
+function idOf(method: Method, [first]: unknown[]): string | undefined {
+  if (LATER.includes(method)) return String(first);
+  return BEGIN.includes(method) ? String((first as Partial<Call> | undefined)?.id) : undefined;
+}
+
+const flat = (reply: Reply<Answer>): Answer => (reply.ok ? reply.value : reply);
 
 const tabLock = (id: string) => `qsf:tab:${id}`;
 

@@ -16,9 +16,6 @@ const SMALLEST = MiB + PAGE;
 /** Bytes of a saved sequence that one call moves. */
 const PIECE = 64 * KiB;
 
-/** The only sequence of a page's session. */
-export const SEQUENCE = 0;
-
 /** The number of tokens after which a thought is never ended. */
 const UNLIMITED = 0xffffffff;
 const NO_LISTS: SamplingLists = { biases: [], samplers: undefined, breakers: undefined };
@@ -71,8 +68,8 @@ export class Engine {
   readonly #session: Session;
   readonly #memory: WebAssembly.Memory;
   readonly #encoder = new TextEncoder();
-  /** Text that follows the sequence's tokens and is fed before the next prompt. */
-  #rest = '';
+  /** By sequence: text that follows its tokens and is fed before the next prompt. */
+  readonly #rests: string[] = [];
 
   constructor(variant: Variant, threads: number, session: Session, memory: WebAssembly.Memory) {
     this.variant = variant;
@@ -154,44 +151,44 @@ export class Engine {
   }
 
   /** Begins a generation. The answer to a conversation always begins the sequence anew. */
-  start({ prompt, grammar, hold, lists = NO_LISTS, stop, ...options }: GenerateRequest): void {
+  start({ prompt, grammar, hold, lists = NO_LISTS, stop, ...options }: GenerateRequest, sequence: number): void {
     if (stop.some((text) => text.includes('\0'))) {
       throw new QSFError('bad_argument', 'A stop string holds a zero character.');
     }
-    this.#setLists(lists);
+    this.#setLists(lists, sequence);
     const rules = this.#encoder.encode(grammar?.text ?? '');
     this.#stage([rules]);
     check(this.#session.guide(grammar?.kind, rules.length));
     this.#hold(hold);
     const stops = this.#texts(stop);
     if (isChat(prompt)) {
-      this.#converse(prompt);
+      this.#converse(prompt, sequence);
       this.#stage([stops]);
-      check(this.#session.answer(SEQUENCE, stops.length, options, options));
-      this.#rest = '';
+      check(this.#session.answer(sequence, stops.length, options, options));
+      this.#rests[sequence] = '';
       return;
     }
-    const goesOn = !options.anew && this.#rest !== '';
-    const { body, size, tokens } = this.#body(goesOn ? this.#withRest(prompt) : prompt);
+    const rest = options.anew ? '' : this.rest(sequence);
+    const { body, size, tokens } = this.#body(rest === '' ? prompt : this.#withRest(rest, prompt));
     this.#stage([body, stops]);
-    check(this.#session.start(SEQUENCE, size, tokens, stops.length, options, options));
-    this.#rest = '';
+    check(this.#session.start(sequence, size, tokens, stops.length, options, options));
+    this.#rests[sequence] = '';
   }
 
   /** Ends the sequence after its first `n` tokens; `rest` is text that follows them. */
-  rewind(n: number, rest = ''): void {
-    check(this.#session.rewind(n, SEQUENCE));
-    this.#rest = rest;
+  rewind(n: number, sequence: number, rest = ''): void {
+    check(this.#session.rewind(n, sequence));
+    this.#rests[sequence] = rest;
   }
 
-  /** Text that follows the sequence's tokens and is fed before the next prompt. */
-  get rest(): string {
-    return this.#rest;
+  /** Returns the text that follows the sequence's tokens and is fed before the next prompt. */
+  rest(sequence: number): string {
+    return this.#rests[sequence] ?? '';
   }
 
   /** Begins to save the sequence. Returns the header of its file, which the note follows. */
-  beginSave(note: Uint8Array): Uint8Array<ArrayBuffer> {
-    return copied(this.#session.beginSave(SEQUENCE, note.length, crc32(note)));
+  beginSave(note: Uint8Array, sequence: number): Uint8Array<ArrayBuffer> {
+    return copied(this.#session.beginSave(sequence, note.length, crc32(note)));
   }
 
   /** Returns the next bytes of the file; none at its end. */
@@ -201,18 +198,18 @@ export class Engine {
   }
 
   /** Begins to replace the sequence by a saved one. Nothing changes yet. */
-  beginRestore(header: Uint8Array, size: number): SavedHeader {
+  beginRestore(header: Uint8Array, size: number, sequence: number): SavedHeader {
     this.#stage([header]);
-    const saved = this.#session.beginRestore(SEQUENCE, size);
+    const saved = this.#session.beginRestore(sequence, size);
     if ('code' in saved) throw errorOf(saved);
     return saved;
   }
 
   /**
-   * Takes the next bytes of the file after the note, which come twice. Returns whether the sequence is restored, which
-   * `rest` then follows.
+   * Takes the next bytes of the file after the note, which come twice. Returns whether the sequence of beginRestore() is
+   * restored, which `rest` then follows.
    */
-  restore(bytes: Uint8Array, rest: string): boolean {
+  restore(bytes: Uint8Array, sequence: number, rest: string): boolean {
     let isDone = false;
     for (let at = 0; at < bytes.length; at += PIECE) {
       const piece = bytes.subarray(at, at + PIECE);
@@ -221,16 +218,20 @@ export class Engine {
       if (typeof done === 'object') throw errorOf(done);
       isDone = done;
     }
-    if (isDone) this.#rest = rest;
+    if (isDone) this.#rests[sequence] = rest;
     return isDone;
   }
 
   /** Begins the embedding of one text, with which the sequence begins anew. */
-  embed(text: string | Uint32Array, { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts'>): void {
+  embed(
+    text: string | Uint32Array,
+    { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts'>,
+    sequence: number,
+  ): void {
     const { body, size, tokens } = this.#body(text);
     this.#stage([body]);
-    this.#rest = '';
-    check(this.#session.embed(SEQUENCE, size, tokens, pooling, normalize, options));
+    this.#rests[sequence] = '';
+    check(this.#session.embed(sequence, size, tokens, pooling, normalize, options));
   }
 
   preload(): void {
@@ -307,16 +308,17 @@ export class Engine {
     check(this.#session.hold(thought ?? UNLIMITED, calls !== undefined, calls?.required ?? false, name.length));
   }
 
-  #converse(chat: ChatRequest): void {
+  /** Makes a conversation's text, and for a sequence also its tokens, which answer() of it then takes. */
+  #converse(chat: ChatRequest, sequence?: number): void {
     const parts = [chat.template, chat.values, chat.more].map((text) => this.#encoder.encode(text));
     this.#stage(parts);
     const [template = 0, values = 0, more = 0] = parts.map(({ length }) => length);
-    check(this.#session.converse(template, values, more, localTime()));
+    check(this.#session.converse(sequence, template, values, more, localTime()));
   }
 
-  #withRest(prompt: string | Uint32Array): string | Uint32Array {
-    if (typeof prompt === 'string') return this.#rest + prompt;
-    return Uint32Array.from([...this.tokenize(this.#rest, false), ...prompt]);
+  #withRest(rest: string, prompt: string | Uint32Array): string | Uint32Array {
+    if (typeof prompt === 'string') return rest + prompt;
+    return Uint32Array.from([...this.tokenize(rest, false), ...prompt]);
   }
 
   /** Returns a text's bytes and their number, or the bytes of ids and the number of ids. */
@@ -329,7 +331,7 @@ export class Engine {
     return { body, size: body.length, tokens: 0 };
   }
 
-  #setLists({ biases, samplers, breakers }: SamplingLists): void {
+  #setLists({ biases, samplers, breakers }: SamplingLists, sequence: number): void {
     const ids = new Uint32Array(2 * biases.length);
     const values = new Float32Array(ids.buffer);
     for (const [i, [id, bias]] of biases.entries()) {
@@ -339,7 +341,7 @@ export class Engine {
     const [names, texts] = [this.#texts(samplers ?? []), this.#texts(breakers ?? [])];
     this.#stage([new Uint8Array(ids.buffer), names, texts]);
     const [namesSize, textsSize] = [samplers && names.length, breakers && texts.length];
-    check(this.#session.sampling(SEQUENCE, biases.length, namesSize, textsSize));
+    check(this.#session.sampling(sequence, biases.length, namesSize, textsSize));
   }
 
   /** Returns the bytes of texts, each with a zero byte at its end. */

@@ -1,14 +1,16 @@
-// One generation in the worker. Its pieces wait here until the page takes them.
-import type { AnswerPiece, End } from '../boundary.gen.js';
+// One generation in the worker. Its pieces stay here until the page takes them.
+import type { AnswerPiece, End, Step } from '../boundary.gen.js';
 import type { Batch, GenerateRequest } from '../contract.js';
-import { SEQUENCE, isChat } from '../wasm/engine.js';
+import { isChat } from '../wasm/engine.js';
+import type { Engine } from '../wasm/engine.js';
+import type { Passes, Work } from './passes.js';
 import { REPORT_INTERVAL } from './progress.js';
-import type { Runner } from './runner.js';
+import type { Turn } from './sequences.js';
 import { Signal } from './tick.js';
 import type { GeneratedToken } from '../token-types.js';
 import type { GenerationResult, GenerationStats, PromptProgress } from '../types.js';
 
-/** Pieces that may wait for the page; more of them pause the computation. */
+/** Pieces that the page has not taken, of which more pause the computation. */
 const AHEAD = 16;
 
 /** Text for the page, the number of tokens that had been generated when it was complete, and the parts of an answer. */
@@ -18,8 +20,10 @@ interface Piece {
   parts: AnswerPiece[];
 }
 
-export class Generation {
-  readonly #runner: Runner;
+export class Generation implements Work {
+  readonly #engine: Engine;
+  readonly #passes: Passes;
+  readonly #turn: Turn;
   readonly #request: GenerateRequest;
   readonly #changed = new Signal();
   readonly #tokens: number[] = [];
@@ -32,12 +36,9 @@ export class Generation {
   /** Tokens of the sequence before the first generated one, and at the end. */
   readonly #promptEnd: number;
   #position: number;
-  /** Pieces after which the sequence ends if the generation is stopped. */
-  #shown = 0;
   /** 'none' while it runs. */
   #end: End = 'none';
   #error: unknown;
-  readonly #stopping = new AbortController();
   #firstToken: number | undefined;
   #lastToken = 0;
   /** Milliseconds between the first token and the last in which the page did not take pieces. */
@@ -50,18 +51,21 @@ export class Generation {
   #logitsHash: string | undefined;
   #guesses: GenerationStats['guesses'];
   readonly #logprobs: GeneratedToken[] = [];
-  readonly #finished: Promise<void>;
+  readonly #isAnswer: boolean;
 
-  /** Throws if the engine refuses the request. */
-  constructor(runner: Runner, request: GenerateRequest) {
-    this.#runner = runner;
+  /** Begins a generation in the sequence of a turn, which ends with it. Throws if the engine refuses the request. */
+  constructor(engine: Engine, passes: Passes, turn: Turn, request: GenerateRequest) {
+    this.#engine = engine;
+    this.#passes = passes;
+    this.#turn = turn;
     this.#request = request;
-    runner.engine.start(request);
-    const { position, promptTokens, reusedTokens } = runner.engine.session.sequenceStats(SEQUENCE);
+    this.#isAnswer = isChat(request.prompt);
+    engine.start(request, turn.sequence);
+    const { position, promptTokens, reusedTokens } = engine.session.sequenceStats(turn.sequence);
     this.#promptTokens = promptTokens;
     this.#reusedTokens = reusedTokens;
     this.#promptEnd = this.#position = position + promptTokens - reusedTokens;
-    this.#finished = this.#run();
+    passes.begin(turn.sequence, this);
   }
 
   /** Returns the next pieces, and waits for at least one. Throws the error that ended the generation. */
@@ -71,34 +75,40 @@ export class Generation {
     const taken = this.#pieces.slice(this.#taken);
     const batch: Batch = {
       pieces: taken.map(({ text }) => text),
-      ...(isChat(this.#request.prompt) && { parts: taken.map(({ parts }) => parts) }),
+      ...(this.#isAnswer && { parts: taken.map(({ parts }) => parts) }),
       ...(this.#progress && { prompt: this.#progress }),
     };
     this.#progress = undefined;
     this.#taken = this.#pieces.length;
-    this.#changed.notify();
-    if (this.#end === 'none' || this.#end === 'error') return batch;
-    return { ...batch, result: { ...this.#account(), end: this.#end } };
+    this.#passes.notify();
+    if (taken.length > 0) return batch; // after which the page may stop the generation
+    return this.#end === 'none' ? batch : { ...batch, result: this.#result() };
   }
 
   /**
-   * Resolves once nothing is computed any more. The sequence then ends with the text of the first `shown` pieces, by
-   * default of those that the page has taken, and the others are dropped.
+   * Ends the computation. The text, and the sequence if no later call has changed it, then ends with the first `shown`
+   * pieces, by default with those that the page has taken. Throws the error that ended the generation before.
    */
-  async stop(shown = this.#taken): Promise<void> {
+  stop(shown = this.#taken): GenerationResult {
     if (this.#end === 'none') {
-      this.#shown = shown;
-      this.#stopping.abort();
-      this.#changed.notify();
+      this.#passes.stop(this.#turn.sequence);
+      this.#cut(shown);
+      this.#finish('cancelled');
+    } else if (this.#end === 'error') {
+      throw this.#error;
+    } else if (shown < this.#pieces.length) {
+      this.#cut(shown);
+      this.#end = 'cancelled';
     }
-    await this.#finished;
-    if (shown >= this.#pieces.length || this.#end === 'error') return;
-    this.#cut(shown);
-    this.#end = 'cancelled';
+    return this.#result();
   }
 
   stats(): GenerationStats {
     return { ...this.#account(), running: this.#end === 'none', ...(this.#end !== 'none' && { end: this.#end }) };
+  }
+
+  #result(): GenerationResult {
+    return { ...this.#account(), end: this.#end as GenerationResult['end'] };
   }
 
   #account(): Omit<GenerationResult, 'end'> {
@@ -110,6 +120,7 @@ export class Generation {
       seed: this.#request.seed,
       ...(this.#firstToken !== undefined && { firstTokenMs: this.#firstToken - this.#begun }),
       position: this.#position,
+      sequence: this.#turn.sequence,
       ...(this.#made > 1 && seconds > 0 && { tokensPerSecond: (this.#made - 1) / seconds }),
       ...(this.#request.logprobs && this.#end !== 'none' && { logprobs: this.#logprobs }),
       ...(this.#guesses && { guesses: this.#guesses }),
@@ -117,41 +128,40 @@ export class Generation {
     };
   }
 
-  async #run(): Promise<void> {
-    const { session } = this.#runner.engine;
-    const { signal } = this.#stopping;
-    const isAnswer = isChat(this.#request.prompt);
-    try {
-      for (;;) {
-        const step = await this.#runner.run(signal, this.#firstToken === undefined ? () => this.#report() : undefined);
-        if (this.#firstToken === undefined) this.#report(step === 'token' || step === 'done');
-        if (step === 'token') this.#count(session.token());
-        const text = session.piece();
-        const parts = isAnswer ? session.parts() : [];
-        if (text || parts.length > 0) {
-          this.#pieces.push({ text, tokens: this.#tokens.length, parts });
-          this.#changed.notify();
-        }
-        if (step === 'done') {
-          const end = session.end(SEQUENCE);
-          if (end === 'stop') this.#cut(this.#pieces.length);
-          else this.#position = this.#promptEnd + session.sequenceStats(SEQUENCE).generatedTokens;
-          this.#finish(end);
-          return;
-        }
-        await this.#heldBackByPage();
-        await this.#runner.turn();
-      }
-    } catch (error) {
-      session.stop(SEQUENCE);
-      if (error === signal.reason) {
-        this.#cut(this.#shown);
-        this.#finish(session.end(SEQUENCE));
-      } else {
-        this.#error = error;
-        this.#finish('error');
-      }
+  take(step: Step): boolean {
+    const { session } = this.#engine;
+    if (this.#firstToken === undefined) this.#report(true);
+    if (step === 'token') this.#count(session.token());
+    const text = session.piece();
+    const parts = this.#isAnswer ? session.parts() : [];
+    if (text || parts.length > 0) {
+      this.#pieces.push({ text, tokens: this.#tokens.length, parts });
+      this.#changed.notify();
     }
+    if (step !== 'done') return true;
+    const { sequence } = this.#turn;
+    const end = session.end(sequence);
+    if (end === 'stop') this.#cut(this.#pieces.length);
+    else this.#position = this.#promptEnd + session.sequenceStats(sequence).generatedTokens;
+    this.#finish(end);
+    return false;
+  }
+
+  progress(): void {
+    if (this.#firstToken === undefined) this.#report();
+  }
+
+  fail(error: unknown): void {
+    this.#error = error;
+    this.#finish('error');
+  }
+
+  get isAhead(): boolean {
+    return this.#waiting >= AHEAD;
+  }
+
+  paused(ms: number): void {
+    if (this.#firstToken !== undefined) this.#heldBack += ms;
   }
 
   /** Reports how much of the prompt is computed, if the page asked for it. */
@@ -160,7 +170,7 @@ export class Generation {
     const now = performance.now();
     if (!isComputed && now - this.#reported < REPORT_INTERVAL) return;
     this.#reported = now;
-    const { position } = this.#runner.engine.session.sequenceStats(SEQUENCE);
+    const { position } = this.#engine.session.sequenceStats(this.#turn.sequence);
     const total = this.#promptTokens - this.#reusedTokens;
     this.#progress = { done: isComputed ? total : total - (this.#promptEnd - position), total };
     this.#changed.notify();
@@ -168,18 +178,11 @@ export class Generation {
 
   #count(token: number): void {
     this.#tokens.push(token);
-    if (this.#request.logprobs) this.#logprobs.push(this.#runner.engine.logprobs());
+    if (this.#request.logprobs) this.#logprobs.push(this.#engine.logprobs());
     this.#made++;
     this.#position = this.#promptEnd + this.#made;
     this.#lastToken = performance.now();
     this.#firstToken ??= this.#lastToken;
-  }
-
-  async #heldBackByPage(): Promise<void> {
-    if (this.#waiting < AHEAD) return;
-    const since = performance.now();
-    while (this.#waiting >= AHEAD && !this.#stopping.signal.aborted) await this.#changed.wait();
-    this.#heldBack += performance.now() - since;
   }
 
   /** Pieces that the page has not taken. */
@@ -188,11 +191,12 @@ export class Generation {
   }
 
   /**
-   * Ends the sequence at the end of the first `shown` pieces. A token of which they have only a part, such as one that
-   * also begins a stop string, leaves the sequence, and the part becomes text before the next prompt.
+   * Ends the text at the end of the first `shown` pieces, and the sequence too, unless a later call has changed it. A
+   * token of which they have only a part, such as one that also begins a stop string, leaves the sequence, and the part
+   * becomes text before the next prompt.
    */
   #cut(shown: number): void {
-    const { engine } = this.#runner;
+    const engine = this.#engine;
     this.#pieces.length = Math.min(shown, this.#pieces.length);
     this.#taken = Math.min(this.#taken, shown);
     const text = this.#pieces.map((piece) => piece.text).join('');
@@ -201,14 +205,17 @@ export class Generation {
     while (!text.startsWith((whole = engine.detokenize(Uint32Array.from(this.#tokens), false)))) this.#tokens.pop();
     this.#logprobs.length = Math.min(this.#logprobs.length, this.#tokens.length);
     this.#position = this.#promptEnd + this.#tokens.length;
-    engine.rewind(this.#position, text.slice(whole.length));
+    if (this.#turn.isLast) engine.rewind(this.#position, this.#turn.sequence, text.slice(whole.length));
   }
 
   #finish(end: End): void {
-    if (this.#request.logitsHash) this.#logitsHash = this.#runner.engine.session.logitsHash(SEQUENCE);
-    const { guessedTokens: made, rightTokens: right } = this.#runner.engine.session.sequenceStats(SEQUENCE);
+    const { session } = this.#engine;
+    const { sequence } = this.#turn;
+    if (this.#request.logitsHash) this.#logitsHash = session.logitsHash(sequence);
+    const { guessedTokens: made, rightTokens: right } = session.sequenceStats(sequence);
     if (made > 0) this.#guesses = { made, right };
     this.#end = end;
     this.#changed.notify();
+    this.#turn.end();
   }
 }

@@ -1,23 +1,27 @@
-// An open model in the worker: engine, source and the current generation.
+// An open model in the worker: engine, source, and the calls that compute.
 import type { Region } from '../boundary.gen.js';
-import type { Batch, EmbedRequest, GenerateRequest, LoadRequest, SaveRequest } from '../contract.js';
+import type { Batch, Call, EmbedRequest, GenerateRequest, LoadRequest, SaveRequest } from '../contract.js';
 import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
+import { Embedding } from './embedding.js';
 import { fileDigest } from './file-digest.js';
-import { Engine, SEQUENCE } from '../wasm/engine.js';
+import { Engine } from '../wasm/engine.js';
 import type { ModuleStarter } from '../wasm/engine.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { QSFError } from '../errors.js';
 import type { ErrorName } from '../errors.js';
 import { Generation } from './generation.js';
 import { isRemote, openSource } from './open-source.js';
+import { Passes } from './passes.js';
 import { ProgressReport } from './progress.js';
 import { OF_FILE, Runner } from './runner.js';
 import { hideSecrets } from '../secrets.js';
 import type { Warn } from '../sources/http-source.js';
 import type { ByteSource } from '../sources/source.js';
 import { storeSaved, storedFile } from '../sources/saved-files.js';
-import type { Expected, Progress, Restored, Stats, Trace } from '../types.js';
+import type { Expected, GenerationResult, Progress, Restored, Stats, Trace } from '../types.js';
 import { restoreSequence, savedSequence } from './saved.js';
+import { Sequences } from './sequences.js';
+import type { Claim, Turn } from './sequences.js';
 
 /** Errors that a damaged or outdated cache can cause; the file is then read anew, once. */
 const STALE: readonly ErrorName[] = ['file_changed', ...OF_FILE];
@@ -62,10 +66,13 @@ export class Model {
   readonly #tell: Listeners;
   readonly #warn: Warn;
   readonly #progress: ProgressReport;
+  readonly #passes: Passes;
+  readonly #sequences: Sequences;
+  /** By the ids of their calls: generations whose results the page has not taken, and embeddings under way. */
+  readonly #works = new Map<string, Generation | Embedding>();
+  /** The generation that began last, and the sequence of the last turn. */
   #generation: Generation | undefined;
-  /** The embedding under way: its stop, and a promise that settles at its end. */
-  #embedding: { stopping: AbortController; ended: Promise<unknown> } | undefined;
-  #isRestoring = false;
+  #sequence = 0;
   #modelHash = '';
   /** Whether the page knows the plan. */
   #isPlanned = false;
@@ -96,6 +103,8 @@ export class Model {
     this.engine = engine;
     this.#source = source;
     this.#runner = new Runner(engine, source, typeof request.source === 'string' ? request.source : undefined);
+    const passes = (this.#passes = new Passes(this.#runner));
+    this.#sequences = new Sequences(request.open.sequences, (waits) => (passes.isHurried = waits));
     this.#tell = tell;
     this.#warn = warner(tell, progress);
     this.#progress = progress;
@@ -129,56 +138,79 @@ export class Model {
     return this.#source.stats().cacheState !== 'off';
   }
 
-  start(request: GenerateRequest): void {
-    this.#checkIdle();
-    this.#generation = new Generation(this.#runner, request);
+  async start(call: Call, request: GenerateRequest): Promise<void> {
+    const turn = await this.#take({ ...call, kind: 'generation', request });
+    const generation = begun(turn, () => new Generation(this.engine, this.#passes, turn, request));
+    this.#works.set(call.id, generation);
+    this.#generation = generation;
   }
 
-  next(): Promise<Batch> {
-    if (!this.#generation) throw new QSFError('bad_state', 'No generation was started.');
-    return this.#generation.next();
-  }
-
-  async embed(request: EmbedRequest): Promise<Float32Array[]> {
-    this.#checkIdle();
-    const stopping = new AbortController();
-    const ended = this.#embedAll(request, stopping.signal);
-    this.#embedding = { stopping, ended };
+  async next(id: string): Promise<Batch> {
+    const generation = this.#works.get(id);
+    if (!(generation instanceof Generation)) throw new QSFError('bad_state', 'There is no such generation.');
     try {
-      return await ended;
-    } finally {
-      this.#embedding = undefined;
+      const batch = await generation.next();
+      if (batch.result) this.#works.delete(id);
+      return batch;
+    } catch (error) {
+      this.#works.delete(id);
+      throw error;
     }
   }
 
-  rewind(position: number): void {
-    this.#checkIdle();
-    this.engine.rewind(position);
-  }
-
-  async save({ messages, name }: SaveRequest): Promise<Blob> {
-    this.#checkIdle();
-    const file = savedSequence(this.engine, messages);
-    if (name !== undefined) await storeSaved(name, file);
-    return file;
-  }
-
-  async restore(from: Blob | string): Promise<Restored> {
-    this.#checkIdle();
-    this.#isRestoring = true;
+  async embed(call: Call, request: EmbedRequest): Promise<Float32Array[]> {
+    const turn = await this.#take({ ...call, kind: 'embedding' });
+    const embedding = begun(turn, () => new Embedding(this.engine, this.#passes, turn, request));
+    this.#works.set(call.id, embedding);
     try {
-      return await restoreSequence(this.engine, typeof from === 'string' ? await storedFile(from) : from);
+      return await embedding.finished;
     } finally {
-      this.#isRestoring = false;
+      this.#works.delete(call.id);
     }
   }
 
-  /** Ends the computation. The sequence of a generation ends with its first `shown` pieces. */
-  async stop(shown?: number): Promise<void> {
-    await this.#generation?.stop(shown);
-    if (!this.#embedding) return;
-    this.#embedding.stopping.abort(new QSFError('cancelled', 'The embedding was stopped.'));
-    await this.#embedding.ended.catch(() => {});
+  async rewind(call: Call, position: number): Promise<void> {
+    const turn = await this.#take({ ...call, kind: 'rewind' });
+    try {
+      this.engine.rewind(position, turn.sequence);
+    } finally {
+      turn.end();
+    }
+  }
+
+  async save(call: Call, { messages, name }: SaveRequest): Promise<Blob> {
+    const turn = await this.#take({ ...call, kind: 'save' });
+    try {
+      const file = savedSequence(this.engine, turn.sequence, messages);
+      if (name !== undefined) await storeSaved(name, file);
+      return file;
+    } finally {
+      turn.end();
+    }
+  }
+
+  async restore(call: Call, from: Blob | string): Promise<Restored> {
+    const turn = await this.#take({ ...call, kind: 'restore' });
+    try {
+      const file = typeof from === 'string' ? await storedFile(from) : from;
+      await this.#passes.passed();
+      return await restoreSequence(this.engine, turn.sequence, file);
+    } finally {
+      turn.end();
+    }
+  }
+
+  /**
+   * Ends a call, which may wait for its turn, and forgets it. Returns the result of a generation, whose text ends with
+   * its first `shown` pieces.
+   */
+  stop(id: string, shown?: number): GenerationResult | undefined {
+    this.#sequences.withdraw(id);
+    const work = this.#works.get(id);
+    this.#works.delete(id);
+    if (work instanceof Generation) return work.stop(shown);
+    work?.stop();
+    return undefined;
   }
 
   stats(): Stats {
@@ -220,6 +252,7 @@ export class Model {
         contextReason: s.contextReason,
         moreContext: s.moreContext,
         chunk: s.chunk,
+        sequences: s.sequences,
       },
       engine: { variant: engine.variant, isa: s.isa, threads: engine.threads, kernels: engine.session.kernelCounts() },
       io: {
@@ -233,7 +266,7 @@ export class Model {
         networkPerToken: this.#networkPerToken(),
       },
       ...(this.#generation && { generation: this.#generation.stats() }),
-      position: engine.session.sequenceStats(SEQUENCE).position,
+      position: engine.session.sequenceStats(this.#sequence).position,
     };
   }
 
@@ -242,32 +275,16 @@ export class Model {
   }
 
   async close(): Promise<void> {
-    await this.stop();
+    this.#sequences.withdrawAll();
+    for (const work of this.#works.values()) if (work instanceof Embedding || work.stats().running) work.stop();
     this.engine.session.close();
     await this.#source.close();
   }
 
-  #checkIdle(): void {
-    if (this.#isRestoring) throw new QSFError('bad_state', 'A sequence is being restored into this model.');
-    if (this.#embedding) throw new QSFError('bad_state', 'Texts are being embedded by this model.');
-    if (this.#generation?.stats().running) throw new QSFError('bad_state', 'A generation is running on this model.');
-  }
-
-  async #embedAll({ texts, ...how }: EmbedRequest, signal: AbortSignal): Promise<Float32Array[]> {
-    const embeddings: Float32Array[] = [];
-    try {
-      for (const text of texts) {
-        this.engine.embed(text, how);
-        for (let step = await this.#runner.run(signal); step !== 'done'; step = await this.#runner.run(signal)) {
-          if (step === 'embedding') embeddings.push(this.engine.session.embedding().slice());
-        }
-        await this.#runner.turn();
-      }
-    } catch (error) {
-      this.engine.session.stop(SEQUENCE);
-      throw error;
-    }
-    return embeddings;
+  async #take(claim: Claim): Promise<Turn> {
+    const turn = await this.#sequences.take(claim);
+    this.#sequence = turn.sequence;
+    return turn;
   }
 
   /**
@@ -370,6 +387,16 @@ export class Model {
     const { tokenRate, residentBudget, residentRate } = this.engine.session.stats();
     if (tokenRate === 0) return undefined;
     return { tokensPerSecond: tokenRate, residentMemory: residentBudget, residentTokensPerSecond: residentRate };
+  }
+}
+
+/** Returns the work that a turn begins. The turn ends if it cannot begin. */
+function begun<T>(turn: Turn, begin: () => T): T {
+  try {
+    return begin();
+  } catch (error) {
+    turn.end();
+    throw error;
   }
 }
 

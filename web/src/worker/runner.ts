@@ -48,18 +48,12 @@ export class Runner {
     this.#address = address;
   }
 
-  /**
-   * Steps until the engine has a result. Calls `working` after each step without one. Throws the engine's error, or the
-   * signal's reason soon after an abort.
-   */
-  async run(signal?: AbortSignal, working?: () => void): Promise<Step> {
-    const wake = () => this.#wake.notify();
-    signal?.addEventListener('abort', wake);
+  /** Steps until the engine has a result. Calls `working` after each step without one. Throws the engine's error. */
+  async run(working?: () => void): Promise<Step> {
     this.#sliceEnd = performance.now() + SLICE;
     let computing = this.tracer.begin('compute');
     try {
       for (;;) {
-        signal?.throwIfAborted();
         const broken = this.#broken;
         this.#broken = undefined;
         if (broken) throw broken;
@@ -84,8 +78,12 @@ export class Runner {
       }
     } finally {
       this.tracer.end(computing);
-      signal?.removeEventListener('abort', wake);
     }
+  }
+
+  /** Ends a wait for bytes, which nothing may need any more. */
+  wake(): void {
+    this.#wake.notify();
   }
 
   /** Lets messages in when the slice of computing is over. */

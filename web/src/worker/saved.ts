@@ -10,16 +10,16 @@ const HEADER = 128;
 /** Bytes that are in JavaScript's memory at once; a browser may keep the rest of a Blob on the disk. */
 const AT_ONCE = 4 * MiB;
 
-/** Returns the file of the sequence, with messages as JSON in its note if there are any. */
-export function savedSequence(engine: Engine, messages: string): Blob {
-  const { rest } = engine;
+/** Returns the file of a sequence, with messages as JSON in its note if there are any. */
+export function savedSequence(engine: Engine, sequence: number, messages: string): Blob {
+  const rest = engine.rest(sequence);
   const note = {
     ...(rest !== '' && { rest }),
     ...(messages !== '' && { messages: JSON.parse(messages) as unknown }),
   };
   const bytes = new TextEncoder().encode(Object.keys(note).length > 0 ? JSON.stringify(note) : '');
   const blobs: Blob[] = [];
-  let parts: Uint8Array<ArrayBuffer>[] = [engine.beginSave(bytes), bytes];
+  let parts: Uint8Array<ArrayBuffer>[] = [engine.beginSave(bytes, sequence), bytes];
   for (let size = 0; ;) {
     const piece = engine.savedPiece();
     parts.push(piece);
@@ -32,17 +32,17 @@ export function savedSequence(engine: Engine, messages: string): Blob {
   }
 }
 
-/** Replaces the engine's sequence by that of a file. */
-export async function restoreSequence(engine: Engine, file: Blob): Promise<Restored> {
-  const { tokens, noteBytes, noteCrc } = engine.beginRestore(await read(file, 0, HEADER), file.size);
+/** Replaces a sequence by that of a file. */
+export async function restoreSequence(engine: Engine, sequence: number, file: Blob): Promise<Restored> {
+  const { tokens, noteBytes, noteCrc } = engine.beginRestore(await read(file, 0, HEADER), file.size, sequence);
   const bytes = await read(file, HEADER, noteBytes);
   if (crc32(bytes) !== noteCrc)
     throw new QSFError('bad_checksum', "the saved sequence's note does not have the CRC-32 that its header states");
   const { rest, messages } = noteOf(bytes);
   for (;;) {
     for (let at = HEADER + noteBytes; at < file.size; at += AT_ONCE) {
-      if (!engine.restore(await read(file, at, AT_ONCE), rest)) continue;
-      return { position: tokens, ...(messages && { messages }) };
+      if (!engine.restore(await read(file, at, AT_ONCE), sequence, rest)) continue;
+      return { position: tokens, sequence, ...(messages && { messages }) };
     }
   }
 }

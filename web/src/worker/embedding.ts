@@ -1,0 +1,69 @@
+// The embeddings of texts, computed one after the other in one sequence.
+import type { Step } from '../boundary.gen.js';
+import type { EmbedRequest } from '../contract.js';
+import { QSFError } from '../errors.js';
+import type { Engine } from '../wasm/engine.js';
+import type { Passes, Work } from './passes.js';
+import type { Turn } from './sequences.js';
+
+export class Embedding implements Work {
+  readonly isAhead = false;
+  /** The embedding of each text. */
+  readonly finished: Promise<Float32Array[]>;
+  readonly #engine: Engine;
+  readonly #passes: Passes;
+  readonly #turn: Turn;
+  readonly #request: EmbedRequest;
+  readonly #embeddings: Float32Array[] = [];
+  #begun = 0;
+  #resolve!: (embeddings: Float32Array[]) => void;
+  #reject!: (error: unknown) => void;
+
+  /** Begins in the sequence of a turn, which ends with it. Throws if the engine refuses the first text. */
+  constructor(engine: Engine, passes: Passes, turn: Turn, request: EmbedRequest) {
+    this.#engine = engine;
+    this.#passes = passes;
+    this.#turn = turn;
+    this.#request = request;
+    this.finished = new Promise((resolve, reject) => ([this.#resolve, this.#reject] = [resolve, reject]));
+    this.finished.catch(() => {});
+    if (this.#goesOn()) passes.begin(turn.sequence, this);
+  }
+
+  take(step: Step): boolean {
+    if (step !== 'embedding') return this.#goesOn();
+    this.#embeddings.push(this.#engine.session.embedding().slice());
+    return true;
+  }
+
+  progress(): void {
+    // Nobody listens.
+  }
+
+  paused(): void {
+    // Nothing is measured.
+  }
+
+  fail(error: unknown): void {
+    this.#reject(error);
+    this.#turn.end();
+  }
+
+  /** Ends the computation. `finished` then rejects with cancelled, if it is not settled. */
+  stop(): void {
+    this.#passes.stop(this.#turn.sequence);
+    this.fail(new QSFError('cancelled', 'The embedding was stopped.'));
+  }
+
+  /** Begins the next text. Returns whether there was one. */
+  #goesOn(): boolean {
+    const { texts, ...how } = this.#request;
+    if (this.#begun < texts.length) {
+      this.#engine.embed(texts[this.#begun++]!, how, this.#turn.sequence);
+      return true;
+    }
+    this.#resolve(this.#embeddings);
+    this.#turn.end();
+    return false;
+  }
+}
