@@ -12,9 +12,10 @@ namespace {
 constexpr std::uint32_t kLeastContext = 256;  // positions that a plan keeps before all else: a question and its answer
 constexpr std::uint32_t kLastContext = 16;    // positions; with room for fewer, a plan is refused
 constexpr std::uint64_t kContextShare = 16;   // a context takes, and adds to reading, a 16th of the weights
-constexpr KvType kCoarsestKv = KvType::q4;    // without a wish: 2 bits cost more quality than a shorter context
-constexpr std::uint32_t kWidestChunk = 256;   // columns; the widest chunk that a plan chooses if it streams
-constexpr std::uint32_t kWidestResident = 128;  // and if everything is resident
+constexpr std::uint32_t kMostBeforeWeights = 2048;  // positions; the context grows further once all weights stay
+constexpr KvType kCoarsestKv = KvType::q4;          // without a wish: 2 bits cost more quality than a shorter context
+constexpr std::uint32_t kWidestChunk = 256;         // columns; the widest chunk that a plan chooses if it streams
+constexpr std::uint32_t kWidestResident = 128;      // and if everything is resident
 
 /// A set of reductions. The sets are tried in order, once the context is at its least.
 struct Stage {
@@ -187,9 +188,11 @@ class Precisions {
   std::uint64_t finest_budget_ = 0;
 };
 
-/// Returns the number of positions in [least, most] that takes a sixteenth of `bytes`.
+/// Returns the number of positions in [least, most] that takes a sixteenth of `bytes`, at most kMostBeforeWeights or
+/// `least`.
 std::uint32_t usual_context(const PlanInput& in, KvType kv, std::uint64_t bytes, std::uint32_t least,
                             std::uint32_t most) {
+  most = std::min(most, std::max(least, kMostBeforeWeights));
   if (least >= most) return most;
   Plan p;
   p.kv = kv;

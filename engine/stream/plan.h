@@ -102,8 +102,8 @@ struct PlanInput {
 /// 1. A context: the wish, else 256 positions, or the model's own number if that is smaller.
 /// 2. Keys and values of the finest type with which the smallest `plain` session has room for that context, else the
 ///    smallest type, down to 4 bits. Only the model, the budget and the wishes for context and precision decide this.
-/// 3. Without a wish, a context that takes a sixteenth of the weights, or of the budget if that is smaller. A plan that
-///    streams reads at most a sixteenth more for it.
+/// 3. Without a wish, a context of up to 2,048 that takes a sixteenth of the weights, or of the budget if that is
+///    smaller. A plan that streams reads at most a sixteenth more for it.
 /// 4. All weights resident.
 /// 5. If all weights are: wider passes and room for more scores, each for at most a 32nd of the rest, then the longest
 ///    context that fits, up to the model's own. If not: pinned segments, first those that a pass uses more than once,

@@ -96,8 +96,8 @@ TEST(Plan, BudgetAndContextAloneDecideThePrecision) {
   EXPECT_EQ(seen, (std::set<KvType>{KvType::f16, KvType::q8, KvType::q4}));
 }
 
-/// More memory never shortens a context. It grows beyond a small part of the weights once all of these stay, and then
-/// as far as it goes; what everything needs to stay comes before that.
+/// More memory never shortens a context. It grows beyond a small part of the weights, and beyond 2,048, once all of
+/// these stay, and then as far as it goes; what everything needs to stay comes before that.
 TEST(Plan, WeightsComeBeforeALongerContext) {
   Sizes all = sizes();
   all.kv_per_position = {256, 128, 72, 48, 32};
@@ -116,9 +116,10 @@ TEST(Plan, WeightsComeBeforeALongerContext) {
     EXPECT_EQ(p.kv, KvType::f16);
     EXPECT_GE(p.max_seq_len, before) << budget;
     before = p.max_seq_len;
-    const auto share = static_cast<std::uint32_t>(std::min(weights, budget) / 16 / position) + 1;
+    const auto share = std::min(2048u, static_cast<std::uint32_t>(std::min(weights, budget) / 16 / position) + 1);
     Plan least = p;  // with all weights, at the context that a part of them allows
-    least.max_seq_len = static_cast<std::uint32_t>(weights / 16 / position) + 1;
+    least.max_seq_len = 2048;
+    ASSERT_GT(weights / 16 / position, 2048u);
     least.ring_slots = least.embedding_rows = 0;
     least.chunk = 32;
     least.scored_tokens = kFewestScored;
@@ -144,6 +145,53 @@ TEST(Plan, WeightsComeBeforeALongerContext) {
   EXPECT_GT(streaming, 20);
   EXPECT_GT(growing, 20);
   EXPECT_GT(whole, 20);
+}
+
+/// The context and whether weights are streamed, for models and budgets, worked out by hand. All weights are 10,272
+/// KiB, and a session takes 1,024 KiB, 8 KiB for each of at least 32 columns, and 132 or 4,100 bytes for each position.
+TEST(Plan, WeightsFirstThenTheContext) {
+  struct Row {
+    const char* name;
+    bool small;           // 132 bytes
+    std::uint32_t model;  // positions
+    std::uint32_t asked;
+    std::uint64_t budget;
+    std::uint32_t context;
+    bool streamed;
+  };
+  constexpr std::uint64_t kWhole = (10'272 + 1024 + 256) * kKiB + 2048 * 132;  // all weights and 2,048 positions
+  constexpr Row kRows[] = {
+      {"a 16th of the budget", true, 100'000, 0, 3 * kMiB, 1490, true},
+      {"2,048 is less than a 16th", true, 100'000, 0, 8 * kMiB, 2048, true},
+      {"a byte less than all weights need", true, 100'000, 0, kWhole - 1, 2048, true},
+      {"all weights", true, 100'000, 0, kWhole, 2048, false},
+      {"a position more, and two 32nds", true, 100'000, 0, kWhole + 143, 2049, false},
+      {"as far as the budget goes", true, 100'000, 0, 24 * kMiB, 94'848, false},
+      {"as far as the model's positions go", true, 100'000, 0, 64 * kMiB, 100'000, false},
+      {"a model of fewer", true, 512, 0, 8 * kMiB, 512, true},
+      {"and with all weights", true, 512, 0, 64 * kMiB, 512, false},
+      {"large positions", false, 1024, 0, 12 * kMiB, 256, true},
+      {"the same with all weights", false, 1024, 0, 12'577 * kKiB, 256, false},
+      {"a wish comes before weights", true, 100'000, 8000, kWhole, 8000, true},
+      {"and stays below what fits", true, 100'000, 300, 24 * kMiB, 300, false},
+      {"and may be above the model's", true, 512, 3000, 24 * kMiB, 3000, false},
+  };
+  for (const Row& row : kRows) {
+    Sizes all = sizes();
+    if (row.small) all.kv_per_position = {256, 128, 72, 48, 32};
+    PlanInput in = input(all, row.budget);
+    in.model_seq_len = row.model;
+    in.max_seq_len = row.asked;
+    const Made made = make(in);
+    ASSERT_TRUE(made.plan) << row.name;
+    EXPECT_EQ(made.plan->max_seq_len, row.context) << row.name;
+    EXPECT_EQ(made.plan->ring_slots != 0, row.streamed) << row.name;
+    const Why why = row.asked != 0             ? Why::asked
+                    : row.context == row.model ? Why::model
+                    : row.streamed             ? Why::weights
+                                               : Why::budget;
+    EXPECT_EQ(made.plan->context_why, why) << row.name;
+  }
 }
 
 /// What was asked for is told as such, and so is what was not and is not the model's own.

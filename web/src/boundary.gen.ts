@@ -124,7 +124,7 @@ export const regionNames: Readonly<Record<Region, string>> = {
 
 /** Options of an opening. */
 export interface OpenOptions {
-  /** Longest context in tokens. 0: as many as fit next to all weights, at most the model's own; if weights are streamed, as many as fit in a sixteenth of the weights' bytes or of the budget, whichever is smaller, but at least 256. Default 0; a whole number from 0 to 16777216. */
+  /** Longest context in tokens. 0: as many as fit next to all weights, at most the model's own; if weights are streamed, as many as fit in a sixteenth of the weights' bytes or of the budget, whichever is smaller, but 256 to 2,048. Default 0; a whole number from 0 to 16777216. */
   maxSeqLen: number;
   /** Sequences that the session has at once. Default 1; a whole number from 1 to 64. */
   sequences: number;
