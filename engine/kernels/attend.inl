@@ -13,10 +13,10 @@ template <class Kv>
 QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::uint32_t n,
                       std::size_t stride, float* tile) {
   const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  std::uint32_t slot = first % a.capacity;
+  std::uint32_t slot = a.slot(first);
   for (std::uint32_t i = 0; i < n; ++i) {
     Kv::widen(ring + slot * bytes, a.head_dim, tile + i * stride);
-    if (++slot == a.capacity) slot = 0;
+    if (++slot == a.capacity) slot = a.first_kept;
   }
 }
 
@@ -30,9 +30,12 @@ struct Query {
   const float* q;
   float* out;
   float* scores;
-  std::uint32_t oldest;  // the first position that the query sees; scores[0] is its score
+  std::uint32_t oldest;  // the first position that the query sees after the first_kept ones
+  std::uint32_t unseen;  // positions before it that the query does not see
 
-  QSF_INLINE float* score(std::uint32_t position) const { return scores + (position - oldest); }
+  QSF_INLINE float* score(std::uint32_t position) const {
+    return scores + (position < oldest ? position : position - unseen);
+  }
 };
 
 /// Iterates over queries in order of positions, then heads, from a position on.
@@ -46,7 +49,8 @@ class Queries {
 
   QSF_INLINE Query next() {
     const std::size_t at = position_ * a_.stride + std::size_t{head_} * a_.head_dim;
-    const Query query{a_.q + at, a_.out + at, scores_, a_.oldest(position_)};
+    const std::uint32_t oldest = a_.oldest(position_), end = a_.end(position_);
+    const Query query{a_.q + at, a_.out + at, scores_, oldest, end - a_.n_seen(position_)};
     scores_ += seen_;
     if (++head_ == a_.n_heads) {
       head_ = 0;
@@ -98,7 +102,7 @@ QSF_INLINE V add_product(V sum, V a, V b) {
 class AskedAhead {
  public:
   QSF_INLINE void begin(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::size_t bytes) {
-    at_ = ring + first % a.capacity * bytes;
+    at_ = ring + a.slot(first) * bytes;
     end_ = ring + a.capacity * bytes;
   }
   QSF_INLINE void ask() {
@@ -112,16 +116,21 @@ class AskedAhead {
   const std::byte* end_ = nullptr;
 };
 
-/// Splits the positions that queries see into tiles of at most `most`. Calls enter(first, n) for each tile, then
-/// visible(seen) for each run of queries that see the same positions of it.
+/// Splits the positions that queries see into tiles of at most `most`, first the first_kept ones, then those of
+/// windows. Calls enter(first, n) for each tile, then visible(seen) for each run of queries that see the same positions
+/// of it.
 template <class Enter, class Visible>
 QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, Visible visible) {
-  const std::uint32_t end = a.end(a.n_positions - 1);
-  for (std::uint32_t first = a.oldest(0), n = 0; first < end; first += n) {
-    n = end - first < most ? end - first : most;
+  const std::uint32_t end = a.end(a.n_positions - 1), oldest_of_all = a.oldest(0);
+  const std::uint32_t kept = a.first_kept, windows = oldest_of_all > kept ? oldest_of_all : kept;
+  std::uint32_t first = kept == 0 ? windows : 0, n = 0;
+  for (; first < end; first = first + n == kept ? windows : first + n) {
+    const bool in_windows = first >= kept;
+    const std::uint32_t last = in_windows || end < kept ? end : kept;
+    n = last - first < most ? last - first : most;
     enter(first, n);
     const auto seen_by = [&](std::uint32_t t) __attribute__((always_inline)) {
-      const std::uint32_t oldest = a.oldest(t), seen = a.end(t);
+      const std::uint32_t oldest = in_windows ? a.oldest(t) : 0, seen = a.end(t);
       return Seen{t, t + 1, oldest > first ? oldest : first, seen < first + n ? seen : first + n};
     };
     for (std::uint32_t t = 0; t < a.n_positions;) {
@@ -342,12 +351,12 @@ QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
 template <class Kv>
 QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint32_t n, float* tile) {
   const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  std::uint32_t slot = first % a.capacity;
+  std::uint32_t slot = a.slot(first);
   for (std::uint32_t i = 0; i < n; i += kLanes, tile += a.head_dim * std::size_t{kLanes}) {
     const std::byte* keys[kLanes];
     for (std::uint32_t j = 0; j < kLanes; ++j) {
       keys[j] = a.k + slot * bytes;
-      if (i + j + 1 < n && ++slot == a.capacity) slot = 0;
+      if (i + j + 1 < n && ++slot == a.capacity) slot = a.first_kept;
     }
     for (std::size_t d = 0; d < a.head_dim; d += kLanes) {
       FloatPart turned[kLanes];
@@ -427,7 +436,7 @@ void attend(const AttendArgs& args) {
   }
   Queries queries(a, 0);
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
-    const std::uint32_t n = a.end(t) - a.oldest(t);
+    const std::uint32_t n = a.n_seen(t);
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
       const Query query = queries.next();
       if (a.slopes != nullptr) bias_by_distance(query.scores, n, a.slopes[head]);

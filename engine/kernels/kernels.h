@@ -64,9 +64,10 @@ struct MatmulArgs {
   std::uint32_t y_stride;
 };
 
-/// The query heads that share one KV head, at one or several consecutive positions. Position p is cached in slot p %
-/// capacity. A query sees its own position and earlier ones, `window` in total, and `ahead` later ones. The oldest
-/// position that the first query sees must still be cached when the last query's position is.
+/// The query heads that share one KV head, at one or several consecutive positions. The first `first_kept` positions
+/// are cached in the first slots, and the others in the remaining slots in turn. A query sees its own position and
+/// earlier ones, `window` in total, those first positions, and `ahead` later ones. The oldest position of its window
+/// that the first query sees must still be cached when the last query's position is.
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
@@ -74,7 +75,7 @@ struct AttendArgs {
   const std::byte* v;             // the same
   std::uint32_t n_heads;          // query heads
   std::uint32_t head_dim;         // at most kMaxHeadDim
-  std::uint32_t capacity;         // at least window + n_positions - 1, or the number of all positions
+  std::uint32_t capacity;         // at least first_kept + window + n_positions - 1, or the number of all positions
   std::uint32_t position;         // of the first query
   std::uint32_t n_positions;      // positions that have a query
   std::uint32_t window;           // most visible positions
@@ -86,21 +87,31 @@ struct AttendArgs {
   float* out;                     // shape of q; may be q
   std::uint32_t ahead = 0;        // later positions that a query sees; if not 0, all positions are cached
   std::uint32_t length = 0;       // with `ahead`: cached positions
+  std::uint32_t first_kept = 0;   // positions from 0 on that every query sees, if they are not later than it
 
-  /// Returns the first position that query t sees.
+  /// Returns the first position that query t sees after the first_kept ones.
   std::uint32_t oldest(std::uint32_t t) const {
-    const std::uint32_t seen = position + t + 1;
-    return seen > window ? seen - window : 0;
+    const std::uint32_t seen = position + t + 1, first = seen > window ? seen - window : 0;
+    return first > first_kept ? first : seen < first_kept ? seen : first_kept;
+  }
+  /// Returns the slot of a position.
+  std::uint32_t slot(std::uint32_t at) const {
+    return at < first_kept ? at : first_kept + (at - first_kept) % (capacity - first_kept);
   }
   /// Returns the position after the last one that query t sees.
   std::uint32_t end(std::uint32_t t) const {
     const std::uint32_t own = position + t + 1;
     return ahead == 0 || ahead < length - own ? own + ahead : length;
   }
+  /// Returns the number of positions that query t sees.
+  std::uint32_t n_seen(std::uint32_t t) const {
+    const std::uint32_t first = oldest(t);
+    return end(t) - first + (first < first_kept ? first : first_kept);
+  }
   /// Returns a number of positions that no query sees more of, at most `capacity`.
   std::uint32_t most_seen() const {
-    const std::uint32_t last = end(n_positions - 1);
-    return last < window + ahead ? last : window + ahead;
+    const std::uint32_t last = end(n_positions - 1), most = first_kept + window + ahead;
+    return last < most ? last : most;
   }
 };
 

@@ -9,9 +9,10 @@
 namespace qsf {
 
 Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-                   std::uint32_t max_seq_len, std::uint32_t chunk) {
+                   std::uint32_t max_seq_len, std::uint32_t chunk, const KvPolicy& policy) {
   type_ = type;
   sequence_bytes_ = slot_floats_ = scores_ = 0;
+  chooses_ = false;
   std::uint64_t shared = 0;
   const std::uint32_t n_sections = program.head_section() + 1;
   QSF_TRY(arena.take(rings_, n_sections, Region::tables));
@@ -31,17 +32,33 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
     ring.state = slot_floats_;
     ring.state_floats = need.state_floats;
     ring.own = owner == s;
-    ring.sees = need.window;
+    const bool evicts = need.window == 0 && !need.one_pass;  // a layer with a window is bounded by it
+    ring.sees = evicts ? policy.window : need.window;
+    ring.sees_first = evicts ? policy.sinks : 0;
     slot_floats_ += align_up(need.state_floats * sizeof(float)) / sizeof(float);
     if (need.n_kv_heads != 0) {
       // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another
       // layer reads this memory. The ring still has the window of the first of these queries.
-      const bool all = need.window == 0 || need.window >= max_seq_len;
+      const std::uint64_t most = std::uint64_t{ring.sees} + ring.sees_first;
+      const bool all = ring.sees == 0 || most >= max_seq_len;
       const std::uint32_t ahead = seen_by_others[owner] ? std::max(chunk, kTogether) : kTogether;
       ring.offset = need.one_pass ? kShared : sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
-      ring.capacity = all || need.one_pass ? max_seq_len : std::min(need.window + ahead - 1, max_seq_len);
-      ring.window = std::min(all ? max_seq_len : need.window, ring.capacity);
+      ring.capacity = all || need.one_pass
+                          ? max_seq_len
+                          : static_cast<std::uint32_t>(std::min<std::uint64_t>(most + ahead - 1, max_seq_len));
+      ring.window = std::min(all ? max_seq_len : ring.sees, ring.capacity);
+      ring.first_kept = all ? 0 : ring.sees_first;
+      if (evicts && !all && policy.choice != KvChoice::none) {
+        ring.choice = policy.choice;
+        ring.capacity = policy.window;
+        ring.first_kept = policy.window / 2;
+        ring.window = ring.capacity - ring.first_kept;
+        chooses_ = true;
+        ring.sums = sequence_bytes_ = align_up(sequence_bytes_);
+        sequence_bytes_ += std::uint64_t{ring.n_heads} * ring.capacity * sizeof(double);
+        ring.offset = sequence_bytes_;
+      }
       ring.position_bytes = kv_bytes(type, need.head_dim);
       scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
       const std::uint64_t bytes = 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
@@ -65,7 +82,12 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
 KvLane Lanes::kv(std::uint32_t sequence, std::uint32_t section) const {
   const Ring& ring = rings_[section];
   const std::uint64_t at = ring.offset == kShared ? shared_ : sequence * sequence_bytes_ + ring.offset;
-  return {memory_.data() + at, ring.n_heads, ring.capacity, ring.window, ring.position_bytes};
+  KvLane lane{memory_.data() + at, ring.n_heads, ring.capacity, ring.window, ring.first_kept, ring.position_bytes};
+  lane.choice = ring.choice;
+  if (ring.choice != KvChoice::none) {
+    lane.sums = reinterpret_cast<double*>(memory_.data() + sequence * sequence_bytes_ + ring.sums);
+  }
+  return lane;
 }
 
 StateLane Lanes::state(std::uint32_t sequence, std::uint32_t section) const {
@@ -90,11 +112,12 @@ void Lanes::commit(std::uint32_t sequence, std::uint32_t position, bool keep) {
 }
 
 /// Whether the window of a token at `position` is still in every ring. The token sees window - 1 earlier positions; a
-/// ring keeps the last `capacity` positions ever written.
+/// ring keeps the first ones and the last ones ever written, `capacity` in total.
 bool Lanes::held(const Standing& standing, std::uint32_t position) const {
+  if (chooses_) return position == standing.high;
   return position >= standing.low && std::ranges::all_of(rings_, [&](const Ring& ring) {
            return ring.capacity == 0 || standing.high <= ring.capacity ||
-                  position + ring.capacity >= standing.high + ring.window - 1;
+                  position + ring.capacity >= standing.high + ring.first_kept + ring.window - 1;
          });
 }
 
@@ -144,7 +167,8 @@ bool Lanes::is_possible(const Snapshot& snapshot) const {
 std::uint64_t Lanes::position_bytes(const Snapshot& snapshot) const {
   std::uint64_t bytes = 0;
   for (const Ring& ring : rings_) {
-    const std::uint32_t n = ring.own ? snapshot.position - ring.first(snapshot.from) : 0;
+    const std::uint32_t first = ring.first(snapshot.from);
+    const std::uint32_t n = ring.own ? ring.kept(snapshot.from) + snapshot.position - first : 0;
     bytes += 2ull * ring.n_heads * n * ring.position_bytes;
   }
   return bytes;
@@ -197,14 +221,20 @@ LanePieces::Piece LanePieces::next() {
 LanePieces::Piece LanePieces::next_positions() {
   for (; stage_ < lanes_->rings_.size(); ++stage_, head_ = 0) {
     const Lanes::Ring& ring = lanes_->rings_[stage_];
-    const std::uint32_t first = ring.first(snapshot_.from), n = snapshot_.position - first;
+    const std::uint32_t first = ring.first(snapshot_.from), kept = ring.kept(snapshot_.from);
+    const std::uint32_t n = kept + snapshot_.position - first, in_turn = ring.capacity - ring.first_kept;
     if (!ring.own || n == 0) continue;
     for (; head_ < 2 * ring.n_heads; ++head_, done_ = 0) {
       if (done_ == n) continue;
-      const std::uint32_t at = first + done_, left = n - done_;
-      const bool is_kept = left <= ring.capacity;
-      // A run ends where the ring does, and with the positions that the ring does not keep.
-      const std::uint32_t run = is_kept ? std::min(left, ring.capacity - at % ring.capacity) : left - ring.capacity;
+      const std::uint32_t at = done_ < kept ? done_ : first - kept + done_, left = n - done_;
+      // A run ends with the positions that stay, where the ring does, and with those that the ring does not keep.
+      const bool stays = done_ < kept || at < ring.first_kept, is_kept = stays || left <= in_turn;
+      std::uint32_t run = left - in_turn;
+      if (stays) {
+        run = done_ < kept ? kept - done_ : std::min(left, ring.first_kept - at);
+      } else if (is_kept) {
+        run = std::min(left, in_turn - (at - ring.first_kept) % in_turn);
+      }
       done_ += run;
       const KvLane lane = lanes_->kv(sequence_, stage_);
       return {is_kept ? lane.keys(head_) + lane.place(at) : nullptr, std::size_t{run} * ring.position_bytes};

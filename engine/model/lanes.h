@@ -3,12 +3,14 @@
 // back.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "base/arena.h"
+#include "model/choice.h"
 #include "model/program.h"
 #include "qsf/formats/kv.h"
 
@@ -20,17 +22,38 @@ inline constexpr std::uint32_t kTogether = 16;
 /// The most positions before its own to which a snapshot lets a sequence go back if it has windows.
 inline constexpr std::uint32_t kGoBack = 16;
 
-/// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes].
+/// The positions that layers without a window of their own keep: the last ones and the first ones, or those that
+/// attention chooses.
+struct KvPolicy {
+  std::uint32_t window = 0;  // 0: all
+  std::uint32_t sinks = 0;   // in addition
+  KvChoice choice = KvChoice::none;
+};
+
+/// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes]. The first positions have slots of
+/// their own, and the others the rest in turn.
 struct KvLane {
   std::byte* data = nullptr;
   std::uint32_t n_heads = 0, capacity = 0;
-  std::uint32_t window = 0;  // positions that a token sees, at most `capacity`
+  std::uint32_t window = 0;      // positions that a token sees after the first ones, at most `capacity`
+  std::uint32_t first_kept = 0;  // slots of positions that stay or are chosen, fewer than `capacity`
   std::size_t position_bytes = 0;
+  KvChoice choice = KvChoice::none;
+  double* sums = nullptr;  // [n_heads, capacity] of attention to each slot, if there is a choice
 
   std::byte* keys(std::uint32_t head) const { return data + std::size_t{head} * capacity * position_bytes; }
   std::byte* values(std::uint32_t head) const { return keys(n_heads + head); }
+  std::uint32_t slot(std::uint32_t position) const {
+    return position < first_kept ? position : first_kept + (position - first_kept) % (capacity - first_kept);
+  }
   /// Returns the offset of a position in the bytes of a head.
-  std::size_t place(std::uint32_t position) const { return position % capacity * position_bytes; }
+  std::size_t place(std::uint32_t position) const { return slot(position) * position_bytes; }
+  std::span<double> sums_of(std::uint32_t head) const { return {sums + std::size_t{head} * capacity, capacity}; }
+  /// Returns the number of tokens, from a position on, whose keys and values need no other choice than the first's.
+  std::uint32_t until_choice(std::uint32_t position) const {
+    if (position < capacity) return capacity - position;
+    return choice == KvChoice::h2o ? 1 : capacity - slot(position);
+  }
 };
 
 /// A layer's state of one sequence in a pass: the state before the pass, null at position 0, and the memory for the new
@@ -85,7 +108,7 @@ class Lanes {
  public:
   /// Takes the memory from `arena`; fails with out_of_memory. `chunk` is the most columns of a pass.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether);
+              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {});
 
   KvType type() const { return type_; }
   KvLane kv(std::uint32_t sequence, std::uint32_t section) const;
@@ -100,6 +123,8 @@ class Lanes {
   void commit(std::uint32_t sequence, std::uint32_t position, bool keep);
   /// Whether a layer has a recurrent state.
   bool has_states() const { return slot_floats_ != 0; }
+  /// Whether attention chooses positions. Such memory has no snapshots, and goes back to position 0 only.
+  bool chooses() const { return chooses_; }
   /// Goes back to `position`, or to the nearest earlier position that is possible, and returns it. A state can only be
   /// the current one or the checkpoint; a ring needs the window of the position. Position 0 is always possible.
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);
@@ -129,14 +154,20 @@ class Lanes {
   struct Ring {
     std::uint64_t offset;  // in a sequence's bytes; kShared: memory that layers and sequences use in turn
     std::uint32_t n_heads, capacity, window;
+    std::uint32_t first_kept;  // slots of first positions
     std::uint32_t position_bytes;
-    std::uint32_t sees;   // positions that a token of the model sees; 0: all
-    bool own;             // no other layer's
-    std::uint64_t state;  // offset in a slot's floats
+    KvChoice choice;
+    std::uint64_t sums;        // offset as `offset`, if there is a choice
+    std::uint32_t sees;        // positions that a token sees in any plan; 0: all
+    std::uint32_t sees_first;  // and first positions in addition
+    bool own;                  // no other layer's
+    std::uint64_t state;       // offset in a slot's floats
     std::uint64_t state_floats;
 
-    /// Returns the first position that a token at `from` sees.
+    /// Returns the first position that a token at `from` sees in its window.
     std::uint32_t first(std::uint32_t from) const { return sees == 0 || from < sees ? 0 : from - (sees - 1); }
+    /// Returns the number of positions before those of `from`'s window that a snapshot has.
+    std::uint32_t kept(std::uint32_t from) const { return std::min(sees_first, first(from)); }
   };
   /// A slot has all states of a sequence. One slot has the current states, one the states that a pass writes, and one
   /// the checkpoint.
@@ -163,6 +194,7 @@ class Lanes {
   std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]
   std::uint64_t sequence_bytes_ = 0, shared_ = 0, slot_floats_ = 0, scores_ = 0;
   KvType type_ = KvType::f16;
+  bool chooses_ = false;
 };
 
 }  // namespace qsf

@@ -22,6 +22,8 @@ constexpr std::array kWanted{
 
 constexpr double kMiB = 1 << 20;
 
+KvPolicy policy_of(const OpenOptions& o) { return {o.kv_window, o.kv_sinks, static_cast<KvChoice>(o.kv_chosen)}; }
+
 /// Returns the read of this number if it was handed out and has not been completed, or null.
 template <class Read>
 Read* under_way(std::span<Read> reads, std::uint32_t i) {
@@ -176,10 +178,10 @@ Result<Config> Opening::read_model() {
 Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& by, std::span<const bool> pinned) {
   QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(),
                         {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
-  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk));
+  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk, policy_of(opened)));
   static_assert(kMostGuesses < kTogether);
-  // A recurrence cannot go back over wrong guesses.
-  guesses = lanes.has_states() ? 0 : std::min(opened.guesses, by.chunk - 1);
+  // A recurrence cannot go back over wrong guesses, nor can a choice.
+  guesses = lanes.has_states() || lanes.chooses() ? 0 : std::min(opened.guesses, by.chunk - 1);
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));
   QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
   std::span<float> row;
@@ -257,6 +259,7 @@ Status Opening::plan_memory() {
                       m.config.max_seq_len, m.options.max_seq_len);
   }
   QSF_TRY(m.program.init(*arena_, m.config, m.weights, m.options.watched));
+  QSF_TRY(check_policy());
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
                  segments_[i].section == 0};
@@ -306,7 +309,11 @@ Status Opening::plan_memory() {
                 const Opening& o = *static_cast<const Opening*>(context);
                 Plan plain = plan;
                 plain.slot_bytes = align_up(o.largest_);
-                return o.bytes_of(plain, OpenOptions());
+                OpenOptions options;
+                options.kv_window = o.model_->options.kv_window;
+                options.kv_sinks = o.model_->options.kv_sinks;
+                options.kv_chosen = o.model_->options.kv_chosen;
+                return o.bytes_of(plain, options);
               }};
   in.one_pass = m.config.table.bidirectional();
   in.finest_kv = finest_kv();
@@ -326,6 +333,42 @@ Status Opening::plan_memory() {
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
   warn();
   return m.init_planned(*arena_, m.options, plan, pinned_);
+}
+
+/// Checks that the model has something to evict, and that the policy is exact for it.
+Status Opening::check_policy() const {
+  const OpenOptions& o = model_->options;
+  const bool chooses = o.kv_chosen != 0;
+  if (o.kv_window == 0 && o.kv_sinks == 0 && !chooses) return {};
+  if (o.kv_window == 0 || (chooses && (o.kv_sinks != 0 || o.kv_window < kFewestChosen))) {
+    return make_error(
+        ErrorCode::bad_argument,
+        "kv_window is {}, kv_sinks {} and kv_chosen {}: kv_sinks and kv_chosen exclude each other and need "
+        "kv_window, of at least {} for kv_chosen",
+        o.kv_window, o.kv_sinks, o.kv_chosen, kFewestChosen);
+  }
+  if (model_->config.table.bidirectional()) {
+    return make_error(ErrorCode::unsupported, "a text is one pass in this model, from which no position is evicted");
+  }
+  bool evicts = false;
+  for (const LayerKind& kind : kinds_) {
+    if (kind.mixer != Mixer::attention || kind.window != 0) continue;
+    evicts = true;
+    if (kind.alibi != 0 && (o.kv_sinks != 0 || chooses)) {
+      return make_error(ErrorCode::unsupported,
+                        "this model scores positions by their distances (ALiBi), which need a whole window: only the "
+                        "last positions can be kept");
+    }
+    if (kind.kv_from != 0 && chooses) {
+      return make_error(
+          ErrorCode::unsupported,
+          "layers of this model share keys and values, which only one of them could choose: the first and "
+          "last positions can be kept");
+    }
+  }
+  if (evicts) return {};
+  return make_error(ErrorCode::unsupported,
+                    "no layer of this model keeps all positions, so there is nothing for a policy to evict");
 }
 
 /// Notes losses of quality that the caller did not ask for, or may not know.

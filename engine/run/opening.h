@@ -43,6 +43,7 @@ class Opening {
   Result<Config> read_model();
   Status plan_memory();
   std::uint64_t bytes_of(const Plan& plan, const OpenOptions& options) const;
+  Status check_policy() const;
   KvType finest_kv() const;
   void warn();
   void finish();

@@ -21,6 +21,11 @@ Status check_saves(const Model& model) {
   if (!model.knows_hash) {
     return make_error(ErrorCode::bad_state, "the model's checksums are not all known, and a saved sequence names them");
   }
+  if (model.lanes.chooses()) {
+    return make_error(ErrorCode::unsupported,
+                      "this session keeps positions that attention chose, and only sequences that keep the first and "
+                      "last ones can be saved");
+  }
   if (!model.config.table.bidirectional()) return {};
   return make_error(ErrorCode::unsupported,
                     "this model makes embeddings, of which a sequence keeps nothing that could be saved");
@@ -86,6 +91,8 @@ Result<SavedHeaderBytes> Saving::begin(const Model& model, const Sequence& seque
                      .position = snapshot.position,
                      .from = snapshot.from,
                      .checkpoint = snapshot.checkpoint,
+                     .kv_window = model.options.kv_window,
+                     .kv_sinks = model.options.kv_sinks,
                      .long_rope = rotates_as_long(model),
                      .note = note,
                      .position_bytes = model.lanes.position_bytes(snapshot),
@@ -141,6 +148,13 @@ Status Restoring::check(const Model& model) const {
                       "the saved sequence has keys and values in {}, and this session in {}: a session with kv {} "
                       "would do",
                       kv_name(h.kv), kv_name(model.plan.kv), kv_name(h.kv));
+  }
+  if (const OpenOptions& o = model.options; h.kv_window != o.kv_window || h.kv_sinks != o.kv_sinks) {
+    return make_error(
+        ErrorCode::mismatch,
+        "the saved sequence keeps the last {} positions and the first {} (0 and 0: all), and this session "
+        "{} and {}: a session with the same policy would do",
+        h.kv_window, h.kv_sinks, o.kv_window, o.kv_sinks);
   }
   if (h.long_rope != rotates_as_long(model)) {
     const std::uint32_t from = model.config.table.model.long_rope_from;

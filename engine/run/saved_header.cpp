@@ -25,6 +25,8 @@ void each_field(Header& h, Visit visit) {
   visit(72, h.note.crc);
   visit(80, h.position_bytes);
   visit(88, h.state_bytes);
+  visit(104, h.kv_window);
+  visit(108, h.kv_sinks);
 }
 
 Error contradiction(const char* what, std::uint64_t value) {
@@ -78,7 +80,7 @@ Result<SavedHeader> read_saved_header(std::span<const std::byte> bytes) {
   h.kv = static_cast<KvType>(kv);
   h.long_rope = (flags & kLongRope) != 0;
   const auto is_zero = [](std::byte b) { return b == std::byte{0}; };
-  if (!std::all_of(at + 76, at + 80, is_zero) || !std::all_of(at + 104, at + kCrcOffset, is_zero)) {
+  if (!std::all_of(at + 76, at + 80, is_zero) || !std::all_of(at + 112, at + kCrcOffset, is_zero)) {
     return make_error(ErrorCode::bad_header, "reserved bytes of the saved sequence's header are not 0");
   }
   if (h.n_tokens > kMostTokens) return contradiction("the number of tokens", h.n_tokens);
@@ -87,6 +89,8 @@ Result<SavedHeader> read_saved_header(std::span<const std::byte> bytes) {
   if (h.checkpoint != 0 && (h.checkpoint >= h.position || h.checkpoint < h.from)) {
     return contradiction("the checkpoint's position", h.checkpoint);
   }
+  if (h.kv_window > kMostTokens) return contradiction("the window", h.kv_window);
+  if (h.kv_sinks > (h.kv_window == 0 ? 0 : kMostTokens)) return contradiction("the number of sinks", h.kv_sinks);
   if (h.note.bytes > kMaxNoteBytes) return contradiction("the note's size", h.note.bytes);
   if (h.position_bytes > kMostBytes) return contradiction("the size of keys and values", h.position_bytes);
   if (h.state_bytes > kMostBytes) return contradiction("the size of the states", h.state_bytes);

@@ -428,6 +428,9 @@ Stats Session::stats() const {
   out.chunk = m.plan.chunk;
   out.sequences = m.options.sequences;
   out.guesses = m.guesses;
+  out.kv_window = m.options.kv_window;
+  out.kv_sinks = m.options.kv_sinks;
+  out.kv_chosen = m.options.kv_chosen;
   out.vocab_size = m.config.vocab_size;
   out.n_layers = m.config.n_layers;
   out.dim = m.config.dim;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/reference_policy.h"
 #include "engine/reference_states.h"
 #include "file/small_file.h"
 #include "kernels/kernels.h"
@@ -64,7 +65,8 @@ inline Vec alibi_slopes(std::uint32_t n) {
 
 /// Logits [tokens, vocab] of a small file's model, from the weights it was made from.
 inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const testing::SmallFile& file,
-                                         const std::vector<std::uint32_t>& tokens, KvType kv_type) {
+                                         const std::vector<std::uint32_t>& tokens, KvType kv_type,
+                                         const ReferencePolicy& policy = {}) {
   const auto weight = [&](std::uint32_t section, Role role) -> const std::vector<float>* {
     const auto found = file.weights.find({section, role});
     return found == file.weights.end() ? nullptr : &found->second;
@@ -133,6 +135,11 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
 
   std::vector<std::vector<Vec>> keys(o.n_layers), values(o.n_layers);
   std::vector<ReferenceState> states(o.n_layers);
+  std::vector<std::vector<ReferenceKept>> kept(o.n_layers);  // of each KV head
+  for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
+    const std::uint32_t window = kinds[layer].window;
+    kept[layer].assign(kinds[layer].n_kv_heads, ReferenceKept(window != 0 ? ReferencePolicy{window} : policy));
+  }
   std::vector<Vec> logits;
   const std::vector<float>& embedding = *weight(0, Role::token_embd);
   for (std::size_t position = 0; position < tokens.size(); ++position) {
@@ -188,12 +195,13 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         const double scale =
             kind.attention_scale != 0 ? double{kind.attention_scale} : 1 / std::sqrt(static_cast<double>(hd));
         Vec attended(q.size());
+        std::vector<std::size_t> seen;
         for (std::uint32_t h = 0; h < kind.n_heads; ++h) {
-          const std::uint32_t kv = h / (kind.n_heads / kind.n_kv_heads);
-          const std::size_t first = kind.window != 0 && position + 1 > kind.window ? position + 1 - kind.window : 0;
+          const std::uint32_t group = kind.n_heads / kind.n_kv_heads, kv = h / group;
+          if (h % group == 0) seen = kept[layer][kv].next(position);
           Vec p;
           double most = -1e300, sum = 0;
-          for (std::size_t t = first; t <= position; ++t) {
+          for (const std::size_t t : seen) {
             double dot = 0;
             for (std::uint32_t i = 0; i < hd; ++i) dot += taken(q[h * hd + i], kv_type) * keys[from][t][kv * hd + i];
             const double slope = slopes[h] * (kind.alibi_scale != 0 ? double{kind.alibi_scale} : scale);
@@ -205,11 +213,11 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
             sum = std::exp(double{(*sinks)[h]} - most);
           }
           for (double& e : p) sum += e = std::exp(e - most);
-          for (std::size_t t = first; t <= position; ++t) {
-            for (std::uint32_t i = 0; i < hd; ++i) {
-              attended[h * hd + i] += taken(p[t - first] / sum, kv_type) * values[from][t][kv * hd + i];
-            }
+          for (double& e : p) e = taken(e / sum, kv_type);
+          for (std::size_t at = 0; at < seen.size(); ++at) {
+            for (std::uint32_t i = 0; i < hd; ++i) attended[h * hd + i] += p[at] * values[from][seen[at]][kv * hd + i];
           }
+          kept[layer][kv].weigh(p);
         }
         if (kind.attention_gate != 0) {
           const Vec gate = product(*weight(s, Role::attn_gate), in, nullptr);

@@ -230,15 +230,23 @@ std::vector<float> query_taken(KvType type, std::span<const float> q) {
 }
 
 // Positions are fed some at a time into a ring no longer than they need; every query sees what the causal mask and the
-// window leave it.
+// window leave it, and the first positions that are kept for all.
 TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
   constexpr std::uint32_t kPositions = 90;
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
     const auto type = static_cast<KvType>(kv);
     for (const std::uint32_t head_dim : {2u, 10u, 16u, 48u, 64u, 72u, 128u, 1000u}) {
-      for (const std::uint32_t window : {1u, 7u, 23u, 70u, kPositions}) {
+      for (const auto& [window, kept] : {std::pair{1u, 0u},
+                                         {7u, 0u},
+                                         {23u, 0u},
+                                         {70u, 0u},
+                                         {kPositions, 0u},
+                                         {1u, 1u},
+                                         {7u, 18u},
+                                         {23u, 4u},
+                                         {70u, 33u}}) {
         const std::uint32_t together = 1 + (head_dim + window) % 17, n = 1 + head_dim % 5;
-        const std::uint32_t capacity = std::min(window + together - 1, kPositions);
+        const std::uint32_t capacity = std::min(kept + window + together - 1, kPositions);
         const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
         std::vector<std::vector<float>> keys(kPositions), values(kPositions);
         for (auto* const all : {&keys, &values}) {
@@ -247,7 +255,7 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
         for (std::uint32_t first = 0; first < kPositions; first += together) {
           const std::uint32_t count = std::min(together, kPositions - first);
           for (std::uint32_t position = first; position < first + count; ++position) {
-            const std::uint32_t slot = position % capacity;
+            const std::uint32_t slot = position < kept ? position : kept + (position - kept) % (capacity - kept);
             k.store(kernels(), unit_values(head_dim, position), slot);
             v.store(kernels(), unit_values(head_dim, position + 99), slot);
             for (std::uint32_t d = 0; d < head_dim; ++d) {
@@ -273,18 +281,21 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
                                 .window = window,
                                 .scale = 2.0f,
                                 .scores = scores.as<float>(),
-                                .out = out.as<float>()});
+                                .out = out.as<float>(),
+                                .first_kept = kept});
           for (std::uint32_t t = 0; t < count; ++t) {
             std::vector<bool> visible(kPositions);
             const std::uint32_t position = first + t;
-            for (std::uint32_t i = 0; i < kPositions; ++i) visible[i] = i <= position && position - i < window;
+            for (std::uint32_t i = 0; i < kPositions; ++i)
+              visible[i] = i <= position && (position - i < window || i < kept);
             for (std::uint32_t j = 0; j < n; ++j) {
               const std::size_t at = t * stride + j * head_dim;
               const Exact exact(query_taken(type, {q.as<float>() + at, head_dim}), keys, values, visible, 2.0,
                                 type == KvType::f16 ? 0x1p-13 + 0x1p-15 : 0.0);
               for (std::uint32_t d = 0; d < head_dim; ++d) {
                 ASSERT_NEAR(out.as<float>()[at + d], exact.out[d], exact.bound[d])
-                    << kKvNames[kv] << " " << head_dim << " window " << window << " at " << position;
+                    << kKvNames[kv] << " " << head_dim << " window " << window << " kept " << kept << " at "
+                    << position;
               }
             }
             // What lies between rows is not touched.

@@ -443,6 +443,7 @@ export class FakeSession implements Session {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
     const one = {
       ringBytes: 0,
+      ...{ kvWindow: 0, kvSinks: 0, kvChosen: 0 },
       maxSeqLen: 64,
       modelSeqLen: 64,
       chunk: 1,

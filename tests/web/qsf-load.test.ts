@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { QSF } from '../../web/src/page/qsf.js';
 import type { NamedFile } from '../../web/src/contract.js';
+import type { KvPolicy } from '../../web/src/kv-policy-types.js';
 import type { LoadOptions, ModelSource, Progress } from '../../web/src/types.js';
 import { pause, stays, until } from './fake-engine.js';
 import { FakeWorker, failure, installFakeWorker, removeFakeWorker } from './fake-worker.js';
@@ -47,6 +48,9 @@ describe('load()', () => {
           readRate: 0,
           computeRate: 0,
           watched: false,
+          kvWindow: 0,
+          kvSinks: 0,
+          kvChosen: 0,
           textBytes: 0,
         },
         kv: undefined,
@@ -103,6 +107,18 @@ describe('load()', () => {
     ]);
   });
 
+  it.each<[KvPolicy, number[]]>([
+    ['all', [0, 0, 0]],
+    ['window:1024', [1024, 0, 0]],
+    ['sinks:4+1020', [1020, 4, 0]],
+    ['h2o:512', [512, 0, 1]],
+    ['snapkv:512', [512, 0, 2]],
+  ])('asks the engine for the policy %s', async (kvPolicy, numbers) => {
+    await QSF.load('model.qsf', { kvPolicy });
+    const { kvWindow, kvSinks, kvChosen } = backend.loads.at(-1)!.open;
+    expect([kvWindow, kvSinks, kvChosen]).toEqual(numbers);
+  });
+
   it.each<[object, string]>([
     [{ wasmUrl: 'a.wasm', wasmBinary: new ArrayBuffer(8) }, 'wasmUrl and wasmBinary are both given'],
     [{ wasmBinary: 'a.wasm' }, 'wasmBinary is a string; it must be an ArrayBuffer or a view of one'],
@@ -114,6 +130,13 @@ describe('load()', () => {
     [{ maxSeqLen: 1.5 }, 'maxSeqLen is 1.5; it must be a whole number from 0 to 16777216'],
     [{ streamAll: 1 }, 'streamAll is 1; it must be true or false'],
     [{ kv: 'q8' }, 'kv is "q8"; it must be one of f32, f16, 8bit, 4bit, 2bit'],
+    [{ kvPolicy: 'lru:9' }, 'kvPolicy is "lru:9"; it must be all, window:N, sinks:A+N, h2o:N or snapkv:N'],
+    [{ kvPolicy: 'window:0' }, 'kvPolicy is "window:0"; it must be'],
+    [{ kvPolicy: 'window:1e3' }, 'kvPolicy is "window:1e3"; it must be'],
+    [{ kvPolicy: 'sinks:4' }, 'kvPolicy is "sinks:4"; it must be'],
+    [{ kvPolicy: ' all' }, 'kvPolicy is " all"; it must be'],
+    [{ kvPolicy: 9 }, 'kvPolicy is 9; it must be'],
+    [{ kvPolicy: 'window:16777217' }, 'kvWindow is 16777217; it must be a whole number from 0 to 16777216'],
     [{ variant: 'fast' }, 'variant is "fast"; it must be one of relaxed, relaxedpairs, simd'],
     [{ memory: 4096 * MiB }, 'memory is 4294967296 bytes; it must be more than 0 and at most 4294901760'],
     [{ memory: '64' }, 'memory is "64" bytes'],

@@ -24,6 +24,7 @@ beforeEach(() => {
 const open = () =>
   runner.engine.open({
     ...{ fileSize: source.size, vouched: false, kv: undefined, maxSeqLen: 0 },
+    ...{ kvWindow: 0, kvSinks: 0, kvChosen: 0 },
     ...{ guesses: 0, logprobs: false, sequences: 1 },
     ...{
       chunk: 0,

@@ -148,6 +148,12 @@ export interface OpenOptions {
   computeRate: number;
   /** Others, such as a server, see the reads of the file. Then no read depends on the text, except those of experts that are not resident. A pass reads the whole part of the embedding that the plan does not pin. Default false. */
   watched: boolean;
+  /** Positions whose keys and values layers without a window of their own keep, the last ones; 0: all. Default 0; a whole number from 0 to 16777216. */
+  kvWindow: number;
+  /** With kvWindow: first positions that they keep in addition. Default 0; a whole number from 0 to 16777216. */
+  kvSinks: number;
+  /** With kvWindow, instead of the last positions: 1: the last half, and of earlier ones those with the largest sums of attention so far (H2O); 2: half of them whenever that many are kept, the last ones and those with the most attention of these (SnapKV). Default 0; a whole number from 0 to 2. */
+  kvChosen: number;
   /** Bytes for chat templates, conversations and grammars, which may also use the free bytes of the plan; 0: if the file has a chat template, 512 KiB and 96 bytes for each token of context, else none. Default 0; a whole number from 0 to 1073741824. */
   textBytes: number;
 }
@@ -165,6 +171,9 @@ export const openOptions: OptionRules<OpenOptions> = {
   readRate: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
   computeRate: { type: 'u32', fallback: 0, least: 0, most: 4294967295 },
   watched: { type: 'flag', fallback: false, least: 0, most: 1 },
+  kvWindow: { type: 'u32', fallback: 0, least: 0, most: 16777216 },
+  kvSinks: { type: 'u32', fallback: 0, least: 0, most: 16777216 },
+  kvChosen: { type: 'u32', fallback: 0, least: 0, most: 2 },
   textBytes: { type: 'u32', fallback: 0, least: 0, most: 1073741824 },
 };
 

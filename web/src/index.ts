@@ -45,6 +45,7 @@ export type {
 } from './openai-types.js';
 export type { ResponseFormat } from './format-types.js';
 export type { InSequence, SequenceOptions } from './sequence-types.js';
+export type { KvKept, KvPolicy, KvPolicyOptions } from './kv-policy-types.js';
 export type {
   CacheEntry,
   CacheUsage,

@@ -39,8 +39,14 @@ export interface SessionStats {
   chunk: number;
   /** Sequences of the session. */
   sequences: number;
-  /** Most tokens that a pass guesses ahead; 0 for models with recurrent states. */
+  /** Most tokens that a pass guesses ahead; 0 for models with recurrent states, and if attention chooses positions. */
   guesses: number;
+  /** Positions that layers without a window of their own keep; 0: all. */
+  kvWindow: number;
+  /** First positions that they keep in addition. */
+  kvSinks: number;
+  /** The way in which attention chooses them, as the option. */
+  kvChosen: number;
   /** Tokens of the vocabulary. */
   vocabSize: number;
   /** Layers of the model. */

@@ -1,6 +1,7 @@
 // The package's public types.
 import type { ResponseFormat } from './format-types.js';
 import type { InSequence, SequenceOptions } from './sequence-types.js';
+import type { KvKept, KvPolicyOptions } from './kv-policy-types.js';
 import type { GeneratedToken } from './token-types.js';
 import type {
   EmbeddingOptions,
@@ -86,7 +87,7 @@ export interface Expected {
 
 type Planned = 'maxSeqLen' | 'sequences' | 'guesses' | 'logprobs' | 'streamAll' | 'textBytes';
 
-export interface LoadOptions extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>> {
+export interface LoadOptions extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>>, KvPolicyOptions {
   /**
    * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
    * KiB. Default 256 MiB. load() rejects with budget_too_small if the model needs more, and with out_of_memory if the
@@ -388,7 +389,7 @@ export interface Stats {
     /** The arena's regions. The rest of the budget is the module's own stack and static data. */
     map: MemoryRegion[];
   };
-  plan: {
+  plan: KvKept & {
     /** Bytes of the memory map by kind; with the host reserve they add up to the budget. */
     pinnedBytes: number;
     ringBytes: number;

@@ -64,6 +64,7 @@ void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n)
   const std::uint32_t position = pass.columns()[first].position;
   parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
     for (std::uint32_t t = 0; t < n; ++t) {
+      if (lane.choice != KvChoice::none) make_room(lane, head, position + t);
       const std::size_t place = lane.place(position + t), begin = std::size_t{head} * kind.head_dim;
       pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, kind.head_dim, lane.keys(head) + place);
       pass.kernels().kv_store[type](pass.at(Buf::v, first + t) + begin, kind.head_dim, lane.values(head) + place);
@@ -76,8 +77,8 @@ struct AttentionTasks {
   std::uint32_t heads;      // query heads of a task: those of one KV head if that keeps all threads busy, else 1
   std::uint32_t under_way;  // tasks at a time
 
-  AttentionTasks(const LayerKind& kind, std::uint32_t threads)
-      : heads(kind.n_kv_heads % threads == 0 ? kind.n_heads / kind.n_kv_heads : 1),
+  AttentionTasks(const LayerKind& kind, std::uint32_t threads, bool together)
+      : heads(together || kind.n_kv_heads % threads == 0 ? kind.n_heads / kind.n_kv_heads : 1),
         under_way(std::min(kind.n_heads / heads, threads)) {}
 };
 
@@ -91,11 +92,13 @@ Advance attend_step(Pass& pass, const Op& op) {
   const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
-  const AttentionTasks tasks(kind, pass.workers().count);
+  const bool chooses = lane.choice != KvChoice::none;
+  const AttentionTasks tasks(kind, pass.workers().count, chooses);
   const bool both_ways = kind.bidirectional != 0;
-  const std::uint32_t most = lane.window == lane.capacity ? kMostScored : kTogether;
+  std::uint32_t most = lane.window == lane.capacity ? kMostScored : kTogether;
+  if (chooses) most = std::min(most, lane.until_choice(column.position));
   std::uint32_t rest = run_of_sequence(pass.columns(), first, both_ways ? pass.n() : most);
-  // A token sees at most the positions that exist after this run.
+  // A token sees at most the positions that exist after this run, or all that are kept.
   const std::size_t seen = std::min(lane.capacity, column.position + rest);
   const std::size_t scored = pass.scores().size() / (std::size_t{tasks.under_way} * tasks.heads * seen);
   const std::uint32_t n = static_cast<std::uint32_t>(std::min<std::size_t>({scored, most, rest}));
@@ -112,6 +115,12 @@ Advance attend_step(Pass& pass, const Op& op) {
     args.position = column.position;
     args.n_positions = n;
     args.window = lane.window;
+    args.first_kept = lane.first_kept;
+    if (lane.choice == KvChoice::snapkv) {  // all slots up to the query's own
+      args.position = column.position < lane.capacity ? column.position : lane.slot(column.position);
+      args.window = lane.capacity;
+      args.first_kept = 0;
+    }
     args.scale = scale_of_scores(kind);
     if (both_ways) {
       args.ahead = lane.window - 1;
@@ -127,6 +136,7 @@ Advance attend_step(Pass& pass, const Op& op) {
       if (sinks != nullptr) args.sinks = sinks + head;
       if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
       pass.kernels().attend[type](args);
+      if (chooses) add_weights(lane, head / group, column.position, args);
     }
   });
   pass.count(op_attend.name, kKvNames[type], std::uint64_t{n} * kind.n_heads);

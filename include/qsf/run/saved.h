@@ -35,7 +35,8 @@ struct SavedHeader {
   std::uint32_t position = 0;    // tokens whose memory is saved
   std::uint32_t from = 0;        // the earliest position that the sequence can go back to without position 0
   std::uint32_t checkpoint = 0;  // position of the saved checkpoint of states; 0: none
-  bool long_rope = false;        // keys are rotated as in contexts that are longer than the model's usual one
+  std::uint32_t kv_window = 0, kv_sinks = 0;  // OpenOptions of the session, which decide the values
+  bool long_rope = false;  // keys are rotated as in contexts that are longer than the model's usual one
   NoteSum note;
   std::uint64_t position_bytes = 0, state_bytes = 0;
 

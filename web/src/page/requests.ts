@@ -16,6 +16,7 @@ import { QSFError, messageOf } from '../errors.js';
 import { keepsModels, ownFile } from '../platform.js';
 import { savedName } from '../sources/saved-files.js';
 import { HOLDING, holdOf } from './holding.js';
+import { kvPolicyOf } from './kv-policy.js';
 import { bytesOf, present, sourceOf } from './model-source.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, shown } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
@@ -53,6 +54,7 @@ const LOAD = {
     threads: true,
     network: true,
     maxSeqLen: true,
+    kvPolicy: true,
     guesses: true,
     sequences: true,
     logprobs: true,
@@ -121,6 +123,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   return {
     memory: memoryOf(options.memory),
     open: checkOptions(openOptions, {
+      ...kvPolicyOf(options.kvPolicy),
       maxSeqLen: options.maxSeqLen,
       guesses: options.guesses,
       sequences: options.sequences,

@@ -1,0 +1,99 @@
+#include "model/choice.h"
+
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "model/lanes.h"
+
+namespace qsf {
+namespace {
+
+constexpr std::size_t kNeighbours = 3;  // on each side
+
+void move_slot(const KvLane& lane, std::uint32_t head, std::size_t from, std::size_t to) {
+  for (std::byte* const all : {lane.keys(head), lane.values(head)}) {
+    std::memcpy(all + to * lane.position_bytes, all + from * lane.position_bytes, lane.position_bytes);
+  }
+}
+
+/// Replaces each sum by that of its neighbours and its own, in ascending order.
+void pool(std::span<double> sums) {
+  double before[kNeighbours] = {};  // as they were
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    double pooled = 0;
+    for (const double sum : before) pooled += sum;
+    const std::size_t end = std::min(i + kNeighbours + 1, sums.size());
+    for (std::size_t j = i; j < end; ++j) pooled += sums[j];
+    std::copy(before + 1, before + kNeighbours, before);
+    before[kNeighbours - 1] = sums[i];
+    sums[i] = pooled;
+  }
+}
+
+/// Returns the largest number that at least n of the sums reach. Numbers that are not negative order as their bits.
+double least_of_largest(std::span<const double> sums, std::size_t n) {
+  std::uint64_t least = 0;
+  for (std::uint64_t bit = std::uint64_t{1} << 62; bit != 0; bit >>= 1) {
+    const std::uint64_t larger = least | bit;
+    const auto reaches = [&](double sum) { return std::bit_cast<std::uint64_t>(sum) >= larger; };
+    if (static_cast<std::size_t>(std::ranges::count_if(sums, reaches)) >= n) least = larger;
+  }
+  return std::bit_cast<double>(least);
+}
+
+void choose_by_window(const KvLane& lane, std::uint32_t head) {
+  const std::uint32_t prefix = lane.capacity - observed_of(lane.capacity);
+  const std::span<double> sums = lane.sums_of(head).first(prefix);
+  pool(sums);
+  std::uint32_t left = lane.first_kept - observed_of(lane.capacity);
+  const double limit = least_of_largest(sums, left);
+  const auto above = static_cast<std::uint32_t>(std::ranges::count_if(sums, [&](double s) { return s > limit; }));
+  std::uint32_t equal = left - above, to = 0;  // of equal sums the earliest positions stay
+  for (std::uint32_t from = 0; from < lane.capacity; ++from) {
+    const bool stays = from >= prefix || sums[from] > limit || (sums[from] == limit && equal > 0 && equal-- > 0);
+    if (!stays) continue;
+    if (to != from) move_slot(lane, head, from, to);
+    ++to;
+  }
+}
+
+}  // namespace
+
+void make_room(const KvLane& lane, std::uint32_t head, std::uint32_t position) {
+  const std::span<double> sums = lane.sums_of(head);
+  const std::uint32_t slot = lane.slot(position);
+  if (lane.choice == KvChoice::snapkv) {
+    if (position >= lane.capacity && slot == lane.first_kept) choose_by_window(lane, head);
+    if (slot == lane.capacity - observed_of(lane.capacity)) std::ranges::fill(sums, 0.0);
+    return;
+  }
+  if (position >= lane.capacity) {
+    const auto least = std::ranges::min_element(sums.first(lane.first_kept));
+    if (sums[slot] > *least) {
+      move_slot(lane, head, slot, static_cast<std::size_t>(least - sums.begin()));
+      *least = sums[slot];
+    }
+  }
+  sums[slot] = 0;
+}
+
+void add_weights(const KvLane& lane, std::uint32_t head, std::uint32_t position, const AttendArgs& args) {
+  const std::span<double> sums = lane.sums_of(head);
+  const float* weights = args.scores;
+  for (std::uint32_t t = 0; t < args.n_positions; ++t) {
+    const std::uint32_t n = args.n_seen(t), first = position + t + 1 - n;
+    const bool counts =
+        lane.choice == KvChoice::h2o || lane.slot(position + t) >= lane.capacity - observed_of(lane.capacity);
+    for (std::uint32_t h = 0; h < args.n_heads; ++h, weights += args.most_seen()) {
+      if (!counts) continue;
+      // SnapKV's slots are in the order of weights. So are H2O's, after the chosen ones, but they begin anywhere.
+      for (std::uint32_t i = 0; i < n; ++i) {
+        const bool in_turn = lane.choice == KvChoice::h2o && i >= lane.first_kept;
+        sums[in_turn ? lane.slot(first + i) : i] += double{weights[i]};
+      }
+    }
+  }
+}
+
+}  // namespace qsf

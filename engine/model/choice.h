@@ -1,0 +1,37 @@
+// The positions that attention chooses to keep. The first half of a lane's slots has chosen positions, and the second
+// half has the last ones in turn.
+//
+// H2O (Zhang et al., 2023): the sums of all attention to a position decide. A position that leaves the second half
+// takes the slot of the chosen one with the smallest sum, if its own is larger.
+//
+// SnapKV (Li et al., 2024): whenever all slots are taken, the text so far is the paper's prompt. The last positions,
+// the observation window, stay. Of the others those stay whose attention from that window is largest, summed over a few
+// neighbours. Together they are the first half, in the order of positions.
+//
+// Each KV head chooses by the weights of all its query heads. A choice depends on the tokens only, not on passes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/kernels.h"
+
+namespace qsf {
+
+struct KvLane;
+
+enum class KvChoice : std::uint8_t { none, h2o, snapkv };
+
+/// The fewest positions among which attention can choose.
+inline constexpr std::uint32_t kFewestChosen = 16;
+
+/// Returns the positions of SnapKV's observation window.
+constexpr std::uint32_t observed_of(std::uint32_t capacity) { return std::min(32u, capacity / 4); }
+
+/// Prepares the slot of a position in the memory of a KV head, before its key and value are stored.
+void make_room(const KvLane& lane, std::uint32_t head, std::uint32_t position);
+
+/// Adds the weights that attention left in args.scores to the sums of a KV head. `position` is that of the first query.
+void add_weights(const KvLane& lane, std::uint32_t head, std::uint32_t position, const AttendArgs& args);
+
+}  // namespace qsf

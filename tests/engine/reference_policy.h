@@ -1,0 +1,76 @@
+// The positions that a KV head keeps under a policy, in double precision and by the definitions: a list of positions
+// and a sum of attention for each.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace qsf::test {
+
+struct ReferencePolicy {
+  std::uint32_t window = 0, sinks = 0, chosen = 0;  // as OpenOptions
+};
+
+class ReferenceKept {
+ public:
+  explicit ReferenceKept(const ReferencePolicy& policy) : policy_(policy) {}
+
+  /// Returns the positions that the token at `position`, the next one, sees.
+  std::vector<std::size_t> next(std::size_t position) {
+    const std::size_t n = policy_.window;
+    if (policy_.chosen == 0) {
+      kept_.push_back(position);
+      std::erase_if(kept_, [&](std::size_t t) { return n != 0 && position - t >= n && t >= policy_.sinks; });
+      return kept_;
+    }
+    if (kept_.size() == n && policy_.chosen == 1) evict(position + 1 - (n - n / 2));
+    if (kept_.size() == n) compress();
+    kept_.push_back(position);
+    sums_[position] = 0;
+    return kept_;
+  }
+
+  /// Adds the weights of a query head of the last token, in the order of the positions.
+  void weigh(const std::vector<double>& weights) {
+    if (policy_.chosen == 2 && kept_.size() <= policy_.window - observed()) return;
+    for (std::size_t i = 0; i < weights.size(); ++i) sums_[kept_[i]] += weights[i];
+  }
+
+ private:
+  std::size_t observed() const { return std::min(32u, policy_.window / 4); }
+
+  /// Of the positions before `recent`, evicts the one with the smallest sum.
+  void evict(std::size_t recent) {
+    const auto end = std::ranges::lower_bound(kept_, recent);
+    const auto least =
+        std::min_element(kept_.begin(), end, [&](std::size_t a, std::size_t b) { return sums_[a] < sums_[b]; });
+    sums_.erase(*least);
+    kept_.erase(least);
+  }
+
+  /// Keeps the observation window, and of the others those with the largest pooled sums, half of all in total.
+  void compress() {
+    const std::size_t prefix = kept_.size() - observed();
+    std::vector<std::pair<double, std::size_t>> pooled;  // the largest first, of equal ones the earliest
+    for (std::size_t i = 0; i < prefix; ++i) {
+      double sum = 0;
+      for (std::size_t j = i < 3 ? 0 : i - 3; j < std::min(i + 4, prefix); ++j) sum += sums_[kept_[j]];
+      pooled.emplace_back(-sum, i);
+    }
+    std::ranges::sort(pooled);
+    std::vector<std::size_t> stays;
+    for (std::size_t i = 0; i < kept_.size() / 2 - observed(); ++i) stays.push_back(kept_[pooled[i].second]);
+    stays.insert(stays.end(), kept_.begin() + static_cast<std::ptrdiff_t>(prefix), kept_.end());
+    std::ranges::sort(stays);
+    kept_ = stays;
+    sums_.clear();
+  }
+
+  ReferencePolicy policy_;
+  std::vector<std::size_t> kept_;  // ascending
+  std::map<std::size_t, double> sums_;
+};
+
+}  // namespace qsf::test
