@@ -36,6 +36,9 @@ void qsf_config_set_ram_budget(QSFConfig*, size_t megabytes);
 void qsf_config_set_threads(QSFConfig*, int num_threads);
 /* Sets the tokens of context; 0: as many as the model and the budget allow. */
 void qsf_config_set_max_seq_len(QSFConfig*, int max_seq_len);
+/* Sets the positions whose keys and values are kept: "all"; "window:N", the last ones; "sinks:A+N", the first ones too;
+ * "h2o:N" or "snapkv:N", chosen by attention. The text is copied; NULL: all. */
+void qsf_config_set_kv_policy(QSFConfig*, const char* policy);
 /* Sets the quality, 0.0-1.0, for engines that can trade it for speed; this one computes everything, as for 1.0. */
 void qsf_config_set_quality(QSFConfig*, float quality);
 /* Sets the seed of every random choice in qsf_generate() and qsf_chat_generate(); 0 at first. */

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "native/host/kv_policy.h"
 #include "native/host/saved_file.h"
 #include "qsf/base/try.h"
 
@@ -71,6 +72,7 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
   options.threads = static_cast<std::uint32_t>(config.threads);
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
+  QSF_TRY(set_kv_policy(config.kv_policy, options.open));
   options.open.isa = isa_from_environment();
   return options;
 }

@@ -1,4 +1,4 @@
-// Saved sequences in the C API.
+// Saved sequences in the C API, and the positions that sequences keep.
 #include "native/capi/qsf_c.h"
 #include "native/host/saved_file.h"
 #include "native/host/saved_note.h"
@@ -43,3 +43,8 @@ int do_with(QSFEngine* engine, const char* path, Status (*act)(QSFEngine&, const
 
 int qsf_session_save(QSFEngine* engine, const char* path) { return do_with(engine, path, save); }
 int qsf_session_load(QSFEngine* engine, const char* path) { return do_with(engine, path, load); }
+
+void qsf_config_set_kv_policy(QSFConfig* config, const char* policy) {
+  if (config == nullptr) return;
+  call([&] { config->kv_policy = policy == nullptr ? "all" : policy; });
+}

@@ -21,8 +21,10 @@ constexpr std::size_t kHashDigits = 16;  // of a name
 
 /// Returns the beginning of the names of a session's files.
 std::string prefix_of(const Session& session) {
-  return std::string(session.model_hash().substr(0, kHashDigits)) + "-" + std::string(kv_name(session.stats().kv)) +
-         "-";
+  const Stats s = session.stats();
+  const std::string policy =
+      s.kv_window == 0 ? "" : "-" + std::to_string(s.kv_sinks) + "+" + std::to_string(s.kv_window);
+  return std::string(session.model_hash().substr(0, kHashDigits)) + "-" + std::string(kv_name(s.kv)) + policy + "-";
 }
 
 std::string name_of(std::span<const std::uint32_t> ids) {

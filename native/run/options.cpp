@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "native/cli/command_line.h"
+#include "native/host/kv_policy.h"
 #include "native/run/kernels.h"
 #include "native/run/option_rules.h"
 #include "native/run/sampling_options.h"
@@ -57,7 +58,7 @@ std::string cache_of(const std::string& given) {
 struct Words {
   std::string budget, cache_limit = "1G", kv, keys, values, tokens, prompt, message, system_prompt,
                       color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]),
-                      speculate = std::string(kSpeculation[0]);
+                      speculate = std::string(kSpeculation[0]), kv_policy = "all";
   SamplingOptions sampling;
 };
 
@@ -92,13 +93,8 @@ class Table {
          "SIZE")
         ->check(size());
     text("--chat-template", o_.template_file, "A chat template to use instead of the model's own", "FILE");
-    app_.add_option("--template-arg", o_.template_arguments,
-                    "A variable of the chat template, such as enable_thinking=false; may be given again")
-        ->type_name("NAME=VALUE")
-        ->default_str("")
-        ->take_all()
-        ->expected(1)
-        ->allow_extra_args(false);
+    repeated("--template-arg", o_.template_arguments,
+             "A variable of the chat template, such as enable_thinking=false; may be given again", "NAME=VALUE");
     text("--tools", o_.tools_file, "Tools that answers may call: a JSON list, as OpenAI's interface has it", "FILE");
     text("--tool-choice", o_.tool_choice,
          "Hold calls to the schemas of their tools: auto, required for an answer that begins with a call, or the name "
@@ -115,12 +111,7 @@ class Table {
         app_.add_option("-n,--max-tokens,--n-predict", o_.max_tokens,
                         "Tokens to generate at most; 0: compute the prompt only; -1: as many as there is room for")
             ->transform(natural_or(+[] { return std::numeric_limits<std::uint32_t>::max(); }));
-    app_.add_option("-r,--stop,--reverse-prompt", o_.stops, "Stop at this text; may be given again")
-        ->type_name("TEXT")
-        ->default_str("")
-        ->take_all()
-        ->expected(1)
-        ->allow_extra_args(false);
+    repeated("-r,--stop,--reverse-prompt", o_.stops, "Stop at this text; may be given again", "TEXT");
     app_.add_flag("--ignore-eos", o_.ignore_eos, "Go on after the model's end token");
     begin("Sampling");
     w_.sampling.add(app_, o_);
@@ -149,6 +140,7 @@ class Table {
     text("--cache-type-k", w_.keys, "The same (-ctk), also as llama.cpp calls it: q8_0 for 8bit, q4_0 for 4bit",
          "TYPE");
     text("--cache-type-v", w_.values, "The same (-ctv)", "TYPE");
+    text("--kv-policy", w_.kv_policy, "Positions that stay: all, window:N, sinks:A+N, h2o:N, snapkv:N", "POLICY");
     choice(text("--source", o_.source, "How a file is read: " + joined(source_names()), "KIND"), source_names());
     app_.add_flag("--leave-https", o_.host.source.leave_https, "Follow a server that redirects from https to http");
     text("--isa", o_.isa,
@@ -218,6 +210,10 @@ class Table {
   CLI::Option* text(const char* name, std::string& to, const std::string& help, const char* type) {
     return app_.add_option(name, to, help)->type_name(type);
   }
+  void repeated(const char* name, std::vector<std::string>& to, const char* help, const char* type) {
+    CLI::Option* const option = app_.add_option(name, to, help)->type_name(type)->default_str("");
+    option->take_all()->expected(1)->allow_extra_args(false);
+  }
   template <class T>
   CLI::Option* number(const char* name, T& to, const char* help) {
     return app_.add_option(name, to, help)->check(natural<T>());
@@ -283,6 +279,10 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (o.chat && table.max_tokens->count() == 0) o.max_tokens = std::numeric_limits<std::uint32_t>::max();
   const std::array cache{words.kv, words.keys, words.values};
   if (const std::optional<std::string> wrong = cache_mistake(o, cache)) return refuse(*wrong);
+  if (const Status set = set_kv_policy(words.kv_policy, o.host.open); !set) return refuse(set.error().sentence);
+  if (o.host.open.kv_chosen != 0 && !(o.session_file + o.prompt_cache).empty()) {
+    return refuse("--session and --prompt-cache save all positions or the first and last ones, not chosen ones");
+  }
   if (!o.accepts_file.empty()) {
     const std::optional<std::string> wrong = grammar_mistake(o);
     return wrong ? std::optional(refuse(*wrong)) : std::nullopt;

@@ -49,6 +49,10 @@ void print_memory_map(std::FILE* to, Host& host) {
   if (s.token_rate > 0) std::fprintf(to, "\n");
   std::fprintf(to, "context    %u tokens (%s), KV as %s (%s); prompt in chunks of %u\n", s.max_seq_len,
                s.context_reason.data(), kv_name(s.kv).data(), s.kv_reason.data(), s.chunk);
+  if (s.kv_window == 0) return;
+  std::fprintf(to, "kept       %s %u positions", s.kv_chosen == 0 ? "the last" : "at most", s.kv_window);
+  if (s.kv_sinks != 0) std::fprintf(to, " and the first %u", s.kv_sinks);
+  std::fprintf(to, "; %s\n", s.kv_chosen == 0 ? "others are evicted" : "attention chooses them");
 }
 
 void print_setting(std::FILE* to, const Options& options, Host& host) {

@@ -1,5 +1,7 @@
 // Sequences that keep a part of their positions: against a reference in double precision that keeps the same ones, and
 // against themselves, because passes, instruction sets, guesses, reuse and saving must not change a bit.
+#include <thread>
+
 #include "engine/host.h"
 #include "engine/reference.h"
 #include "engine/variants.h"
@@ -95,6 +97,25 @@ TEST(Policies, SameBitsWhateverThePlan) {
   }
 }
 
+void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* argument, std::uint32_t n) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < n; ++i) threads.emplace_back(task, argument, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Policies, SameBitsOnAnyNumberOfThreads) {
+  const SmallFile file = small_file(longer());
+  const Ids ids = some_tokens(60, 40);
+  for (const Policy& policy : kPolicies) {
+    const std::string expected = Host(file.bytes, 8 * kMiB, policy.with({})).generate(greedy(ids, 20)).hash;
+    for (const std::uint32_t threads : {2u, 3u, 8u}) {
+      OpenOptions options = policy.with({});
+      options.workers = {run_on_threads, nullptr, threads};
+      EXPECT_EQ(Host(file.bytes, 8 * kMiB, options).generate(greedy(ids, 20)).hash, expected) << policy.name;
+    }
+  }
+}
+
 TEST(Policies, ChangeNothingBeforeTheLanesAreFull) {
   const SmallFile file = small_file(longer());
   const Ids ids = some_tokens(10, 40);
@@ -147,26 +168,27 @@ TEST(Policies, AConversationOfTenTimesTheCacheGoesOn) {
 TEST(Policies, GoBackAndBeginAnewWithTheSameBits) {
   const SmallFile file = small_file(longer());
   for (const Policy& policy : kPolicies) {
-    for (const std::uint32_t back : {0u, 1u, 3u, 9u, 30u}) {
+    for (const auto& [length, back] : std::initializer_list<std::pair<std::size_t, std::uint32_t>>{
+             {60, 0}, {60, 1}, {60, 2}, {60, 3}, {60, 9}, {60, 30}, {5, 2}, {5, 6}}) {
       OpenOptions options = policy.with({});
       options.sequences = 2;
       options.chunk = 5;
       Host host(file.bytes, 8 * kMiB, options);
-      (void)host.generate(greedy(some_tokens(60, 40), 10));
+      (void)host.generate(greedy(some_tokens(length, 40), 10));
       const auto n = static_cast<std::uint32_t>(host.session->tokens().size()) - back;
       ASSERT_TRUE(host.session->rewind(n));
       Ids all(host.session->tokens().begin(), host.session->tokens().end());
       const Ids more{3, 1, 4};
       all.insert(all.end(), more.begin(), more.end());
-      const std::string expected = Host(file.bytes, 8 * kMiB, policy.with({})).generate(greedy(all, 12)).hash;
-      EXPECT_EQ(host.generate(greedy(more, 12)).hash, expected) << policy.name << " " << back;
-      Prompt anew = greedy(all, 12);
+      const std::string expected = Host(file.bytes, 8 * kMiB, policy.with({})).generate(greedy(all, 40)).hash;
+      EXPECT_EQ(host.generate(greedy(more, 40)).hash, expected) << policy.name << " " << length << " back " << back;
+      Prompt anew = greedy(all, 40);
       anew.anew = true;
-      EXPECT_EQ(host.generate(anew).hash, expected) << policy.name << " " << back;
+      EXPECT_EQ(host.generate(anew).hash, expected) << policy.name << " " << length << " back " << back;
       const Status other = host.session->start(anew, 1);
       ASSERT_TRUE(other);
       (void)host.pump();
-      EXPECT_EQ(host.session->logits_hash(1), expected) << policy.name << " " << back;
+      EXPECT_EQ(host.session->logits_hash(1), expected) << policy.name << " " << length << " back " << back;
     }
   }
 }
