@@ -36,7 +36,7 @@ std::string name_in(const std::array<const char*, N>& names, std::uint32_t value
   return value < N ? names[value] : std::to_string(value);
 }
 constexpr std::array kArchNames{"gpt2", "llama", "mistral", "phi", "custom"};
-constexpr std::array kActivationNames{"gelu", "silu", "relu", "gelu_erf", "relu2"};
+constexpr std::array kActivationNames{"gelu", "silu", "relu", "gelu_erf", "relu2", "xielu"};
 constexpr std::array kNormNames{"layer norm", "rms norm"};
 constexpr std::array kPositionNames{"learned", "rope", "alibi"};
 constexpr std::array kCompressionNames{"none", "lz4", "lz4hc", "zstd"};

@@ -26,7 +26,7 @@ constexpr std::string_view enumerator() {
   return kSpelling.starts_with('(') ? std::string_view() : kSpelling.substr(kSpelling.rfind(':') + 1);
 }
 
-inline constexpr std::size_t kMostEnumerators = 32;
+inline constexpr std::size_t kMostEnumerators = 48;
 
 template <class E>
 inline constexpr auto kEnumerators = []<std::size_t... I>(std::index_sequence<I...>) {
@@ -35,7 +35,7 @@ inline constexpr auto kEnumerators = []<std::size_t... I>(std::index_sequence<I.
 
 }  // namespace detail
 
-/// Returns the value of that name among those below 32.
+/// Returns the value of that name among those below 48.
 template <class E>
 std::optional<E> enumerator_named(std::string_view name) {
   for (std::size_t i = 0; i < detail::kMostEnumerators; ++i) {

@@ -7,6 +7,7 @@
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"
+#include "qsf/formats/format.h"
 #include "qsf/formats/kv.h"
 
 namespace qsf {
@@ -61,6 +62,9 @@ Error out_of_range(ErrorCode code, const LayerKey& key, T value) {
 }
 
 Status check_network(const LayerKind& kind) {
+  if (kind.activation == Activation::xielu && (kind.has_experts() || kind.layer_input != 0)) {
+    return make_error(ErrorCode::unsupported, "the activation xielu is of networks alone, not of experts or inputs");
+  }
   const bool gates = kind.ffn == Ffn::gated || kind.has_experts();
   if (!gates && (kind.gate_limit != 0 || kind.gate_slope != 1 || kind.up_offset != 0)) {
     return make_error(ErrorCode::bad_section, "gate_limit, gate_slope and up_offset are of networks with a gate");
@@ -75,6 +79,16 @@ Status check_network(const LayerKind& kind) {
   if (kind.experts_used < 1 || kind.experts_used > kind.n_experts) {
     return make_error(ErrorCode::bad_section, "experts_used is {}; it must be 1 to n_experts {}", kind.experts_used,
                       kind.n_experts);
+  }
+  if (kind.router_groups == 0) return {};
+  const std::uint32_t size = kind.n_experts / kind.router_groups;
+  if (kind.n_experts % kind.router_groups != 0 || kind.router_groups_used > kind.router_groups ||
+      std::uint64_t{kind.router_groups_used} * size < kind.experts_used) {
+    return make_error(ErrorCode::bad_section, "{} of {} groups of {} experts do not have the {} that a token selects",
+                      kind.router_groups_used, kind.router_groups, kind.n_experts, kind.experts_used);
+  }
+  if (kind.router != Router::softmax && kind.router != Router::sigmoid) {
+    return make_error(ErrorCode::unsupported, "router {} has no groups of experts", kind.router);
   }
   return {};
 }
@@ -124,6 +138,41 @@ Status check_state(const LayerKind& kind) {
     return make_error(ErrorCode::bad_section, "{} heads of values of {} and {} of keys of {} are wider than {}",
                       kind.state_heads, kind.state_value_dim, kind.state_key_heads, kind.state_key_dim, kMaxDim);
   }
+  if (kind.mixer == Mixer::mamba && (kind.state_rank == 0 || kind.state_value_dim != 1 || kind.state_key_heads != 1 ||
+                                     std::uint64_t{kind.state_heads} * kind.state_key_dim > kMaxDim)) {
+    return make_error(ErrorCode::bad_section, "a mamba of {} channels of {}, {} key heads of {} and a rank of {}",
+                      kind.state_heads, kind.state_value_dim, kind.state_key_heads, kind.state_key_dim,
+                      kind.state_rank);
+  }
+  if (kind.mixer == Mixer::attention_and_mamba2 &&
+      (kind.residual == Residual::parallel || kind.attention_gate != 0 || kind.bidirectional != 0)) {
+    return make_error(ErrorCode::unsupported, "attention with mamba2 is neither parallel nor gated nor bidirectional");
+  }
+  return {};
+}
+
+/// Checks the sizes of latent attention.
+Status check_latent(const LayerKind& kind) {
+  if (kind.mixer != Mixer::latent) return {};
+  if (kind.n_kv_heads != 1 || kind.latent_dim == 0 || kind.head_dim != kind.latent_dim + kind.rope_dims) {
+    return make_error(ErrorCode::bad_section, "{} keys of {} are not one of latent_dim {} and rope_dims {}",
+                      kind.n_kv_heads, kind.head_dim, kind.latent_dim, kind.rope_dims);
+  }
+  if (kind.rope_dims == 0 || kind.latent_head_dim <= kind.rope_dims || kind.latent_value_dim == 0) {
+    return make_error(ErrorCode::bad_section, "latent heads of {} with rope_dims {} and values of {}",
+                      kind.latent_head_dim, kind.rope_dims, kind.latent_value_dim);
+  }
+  if (std::uint64_t{kind.n_heads} * std::max(kind.latent_head_dim, kind.latent_value_dim) > kMaxDim) {
+    return make_error(ErrorCode::bad_section, "n_heads {} times heads of {} and values of {} is more than {}",
+                      kind.n_heads, kind.latent_head_dim, kind.latent_value_dim, kMaxDim);
+  }
+  if (kind.latent_dim % kTileRows != 0 || kind.latent_value_dim % kTileRows != 0) {
+    return make_error(ErrorCode::unsupported, "latent_dim {} and latent_value_dim {} must be multiples of {}",
+                      kind.latent_dim, kind.latent_value_dim, kTileRows);
+  }
+  if (kind.bidirectional != 0 || kind.alibi != 0 || kind.kv_from != 0) {
+    return make_error(ErrorCode::unsupported, "latent attention has no alibi, no kv_from and no later positions");
+  }
   return {};
 }
 
@@ -160,6 +209,7 @@ Status check_kind(const LayerKind& kind) {
   }
   QSF_TRY(check_network(kind));
   QSF_TRY(check_state(kind));
+  QSF_TRY(check_latent(kind));
   if (kind.query_growth != 0 && kind.query_span == 0) {
     return make_error(ErrorCode::bad_section, "query_growth is {}, but query_span is 0", kind.query_growth);
   }
@@ -186,14 +236,14 @@ Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8
       return make_error(ErrorCode::bad_section, "layer {}: layer_input is {}, that of layer 0 is {}", layer,
                         kind.layer_input, kinds[of_layer[0]].layer_input);
     }
-    if (kind.mixer != Mixer::attention || kind.kv_from == 0) continue;
+    if (!kind.attends() || kind.kv_from == 0) continue;
     if (kind.kv_from > layer) {
       return make_error(ErrorCode::bad_section, "layer {}: kv_from is {}, which names no earlier layer", layer,
                         kind.kv_from);
     }
     const LayerKind& from = kinds[of_layer[kind.kv_from - 1]];
-    if (from.mixer != Mixer::attention || from.kv_from != 0 || from.n_kv_heads != kind.n_kv_heads ||
-        from.head_dim != kind.head_dim || from.window != kind.window) {
+    if (!from.attends() || from.kv_from != 0 || from.n_kv_heads != kind.n_kv_heads || from.head_dim != kind.head_dim ||
+        from.window != kind.window) {
       return make_error(ErrorCode::bad_section, "layer {} cannot see the keys and values of layer {}: it keeps others",
                         layer, kind.kv_from - 1);
     }

@@ -34,7 +34,7 @@ Status check_model(Header& h) {
   if (h.n_kv_heads == 0) h.n_kv_heads = h.n_heads;
   const Bounded fields[] = {
       {"architecture", static_cast<std::uint32_t>(h.arch), 0, static_cast<std::uint32_t>(Arch::custom)},
-      {"activation", static_cast<std::uint32_t>(h.activation), 0, static_cast<std::uint32_t>(Activation::relu2)},
+      {"activation", static_cast<std::uint32_t>(h.activation), 0, static_cast<std::uint32_t>(Activation::xielu)},
       {"norm", static_cast<std::uint32_t>(h.norm), 0, static_cast<std::uint32_t>(Norm::rms_norm)},
       {"position", static_cast<std::uint32_t>(h.position), 0, static_cast<std::uint32_t>(Position::alibi)},
   };

@@ -44,6 +44,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       const std::uint32_t ahead = seen_by_others[owner] ? std::max(chunk, kTogether) : kTogether;
       ring.offset = need.one_pass ? kShared : sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
+      ring.n_values = need.keys_only ? 0 : need.n_kv_heads;
       ring.capacity = all || need.one_pass
                           ? max_seq_len
                           : static_cast<std::uint32_t>(std::min<std::uint64_t>(most + ahead - 1, max_seq_len));
@@ -61,7 +62,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       }
       ring.position_bytes = kv_bytes(type, need.head_dim);
       scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
-      const std::uint64_t bytes = 2ull * ring.n_heads * ring.capacity * ring.position_bytes;
+      const std::uint64_t bytes = std::uint64_t{ring.rows()} * ring.capacity * ring.position_bytes;
       if (need.one_pass) {
         shared = std::max(shared, bytes);
       } else if (owner == s) {
@@ -82,7 +83,13 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
 KvLane Lanes::kv(std::uint32_t sequence, std::uint32_t section) const {
   const Ring& ring = rings_[section];
   const std::uint64_t at = ring.offset == kShared ? shared_ : sequence * sequence_bytes_ + ring.offset;
-  KvLane lane{memory_.data() + at, ring.n_heads, ring.capacity, ring.window, ring.first_kept, ring.position_bytes};
+  KvLane lane{.data = memory_.data() + at,
+              .n_heads = ring.n_heads,
+              .n_values = ring.n_values,
+              .capacity = ring.capacity,
+              .window = ring.window,
+              .first_kept = ring.first_kept,
+              .position_bytes = ring.position_bytes};
   lane.choice = ring.choice;
   if (ring.choice != KvChoice::none) {
     lane.sums = reinterpret_cast<double*>(memory_.data() + sequence * sequence_bytes_ + ring.sums);
@@ -169,7 +176,7 @@ std::uint64_t Lanes::position_bytes(const Snapshot& snapshot) const {
   for (const Ring& ring : rings_) {
     const std::uint32_t first = ring.first(snapshot.from);
     const std::uint32_t n = ring.own ? ring.kept(snapshot.from) + snapshot.position - first : 0;
-    bytes += 2ull * ring.n_heads * n * ring.position_bytes;
+    bytes += std::uint64_t{ring.rows()} * n * ring.position_bytes;
   }
   return bytes;
 }
@@ -224,7 +231,7 @@ LanePieces::Piece LanePieces::next_positions() {
     const std::uint32_t first = ring.first(snapshot_.from), kept = ring.kept(snapshot_.from);
     const std::uint32_t n = kept + snapshot_.position - first, in_turn = ring.capacity - ring.first_kept;
     if (!ring.own || n == 0) continue;
-    for (; head_ < 2 * ring.n_heads; ++head_, done_ = 0) {
+    for (; head_ < ring.rows(); ++head_, done_ = 0) {
       if (done_ == n) continue;
       const std::uint32_t at = done_ < kept ? done_ : first - kept + done_, left = n - done_;
       // A run ends with the positions that stay, where the ring does, and with those that the ring does not keep.

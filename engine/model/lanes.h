@@ -30,11 +30,13 @@ struct KvPolicy {
   KvChoice choice = KvChoice::none;
 };
 
-/// Keys and values of one layer and sequence: [2, n_heads, capacity, position_bytes]. The first positions have slots of
-/// their own, and the others the rest in turn.
+/// Keys and values of one layer and sequence: [n_heads + n_values, capacity, position_bytes]. The first positions have
+/// slots of their own, and the others the rest in turn.
 struct KvLane {
   std::byte* data = nullptr;
-  std::uint32_t n_heads = 0, capacity = 0;
+  std::uint32_t n_heads = 0;
+  std::uint32_t n_values = 0;  // n_heads, or 0 if values begin their keys
+  std::uint32_t capacity = 0;
   std::uint32_t window = 0;      // positions that a token sees after the first ones, at most `capacity`
   std::uint32_t first_kept = 0;  // slots of positions that stay or are chosen, fewer than `capacity`
   std::size_t position_bytes = 0;
@@ -42,7 +44,7 @@ struct KvLane {
   double* sums = nullptr;  // [n_heads, capacity] of attention to each slot, if there is a choice
 
   std::byte* keys(std::uint32_t head) const { return data + std::size_t{head} * capacity * position_bytes; }
-  std::byte* values(std::uint32_t head) const { return keys(n_heads + head); }
+  std::byte* values(std::uint32_t head) const { return keys(n_values + head); }
   std::uint32_t slot(std::uint32_t position) const {
     return position < first_kept ? position : first_kept + (position - first_kept) % (capacity - first_kept);
   }
@@ -100,7 +102,7 @@ class LanePieces {
   Snapshot snapshot_;
   std::array<std::uint8_t, 2> slots_{};  // of the states and of the checkpoint
   Part part_ = Part::end;
-  std::uint32_t stage_ = 1, head_ = 0;  // the next piece: [2 * n_heads] in the stage
+  std::uint32_t stage_ = 1, head_ = 0;  // the next piece: [n_heads + n_values] in the stage
   std::uint32_t done_ = 0;              // positions of this head so far
 };
 
@@ -153,7 +155,7 @@ class Lanes {
   static constexpr std::uint64_t kShared = ~std::uint64_t{0};
   struct Ring {
     std::uint64_t offset;  // in a sequence's bytes; kShared: memory that layers and sequences use in turn
-    std::uint32_t n_heads, capacity, window;
+    std::uint32_t n_heads, n_values, capacity, window;
     std::uint32_t first_kept;  // slots of first positions
     std::uint32_t position_bytes;
     KvChoice choice;
@@ -164,6 +166,7 @@ class Lanes {
     std::uint64_t state;       // offset in a slot's floats
     std::uint64_t state_floats;
 
+    std::uint32_t rows() const { return n_heads + n_values; }
     /// Returns the first position that a token at `from` sees in its window.
     std::uint32_t first(std::uint32_t from) const { return sees == 0 || from < sees ? 0 : from - (sees - 1); }
     /// Returns the number of positions before those of `from`'s window that a snapshot has.

@@ -43,6 +43,9 @@ enum class Buf : std::uint8_t {
   z,             // a gate: of a state [state_values], or of attention [n_heads * head_dim]
   decay,         // [state_heads]: the factor of a state
   rate,          // [state_heads]: the factor of the addition to a state
+  q2,            // of a second mixer, as q; of latent attention [n_heads, still_dims]
+  k2,            // the same as k
+  v2,            // the same as v; of latent attention [n_heads, latent_value_dim]
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
@@ -78,6 +81,7 @@ struct LaneNeed {
   std::uint64_t state_floats = 0;  // size of a state that each position changes
   bool one_pass = false;           // nothing is kept after the op: layers and sequences use the memory in turn
   std::uint32_t from = 0;          // the stage whose memory this layer reads; 0: its own
+  bool keys_only = false;          // a position's value is the start of its key
 };
 
 /// The way in which a layer's positions see each other.
@@ -123,6 +127,12 @@ extern const OpRow op_decay;
 extern const OpRow op_recur;
 extern const OpRow op_hidden;
 extern const OpRow op_value_norm;
+extern const OpRow op_group_norm;
+extern const OpRow op_steps;
+extern const OpRow op_scan;
+extern const OpRow op_xielu;
+extern const OpRow op_by_head;
+extern const OpRow op_latent_join;
 extern const OpRow op_copy;
 extern const OpRow op_scale_by;
 extern const OpRow op_layer_inputs;

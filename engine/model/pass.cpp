@@ -200,14 +200,24 @@ const float* Pass::vector(Role role, std::size_t which, std::uint32_t begin, std
 
 const QuantizedColumns& Pass::quantized(Buf buf, std::uint32_t n) {
   if (quantized_ == buf) return xq_;
-  xq_.padded = padded_cols(width(buf));
+  round(at(buf, 0), width(buf), width(buf), n);
+  quantized_ = buf;
+  return xq_;
+}
+
+const QuantizedColumns& Pass::quantized_part(const float* x, std::uint32_t stride, std::uint32_t cols) {
+  round(x, stride, cols, n_);
+  quantized_ = Buf::none;
+  return xq_;
+}
+
+void Pass::round(const float* x, std::uint32_t stride, std::uint32_t cols, std::uint32_t n) {
+  xq_.padded = padded_cols(cols);
   const ScaleOf scale_of = program().kind->column_scale != 0 ? ScaleOf::column : ScaleOf::group;
   for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
-    kernels_->quantize_columns(at(buf, begin), width(buf), width(buf), count, scale_of, xq_.from(begin));
+    kernels_->quantize_columns(x + std::size_t{begin} * stride, stride, cols, count, scale_of, xq_.from(begin));
   });
-  quantized_ = buf;
   count("quantize", {}, 1);
-  return xq_;
 }
 
 void Pass::count(std::string_view op, std::string_view type, std::uint64_t calls) {

@@ -117,6 +117,8 @@ class Pass {
   const QuantizedColumns& quantized(Buf buf) { return quantized(buf, n_); }
   /// The same for its first `n` columns. `n` must stay the same until the next write to the buffer.
   const QuantizedColumns& quantized(Buf buf, std::uint32_t n);
+  /// Returns `cols` values of each column, [n, stride] from `x` on, rounded. Discards other rounded columns.
+  const QuantizedColumns& quantized_part(const float* x, std::uint32_t stride, std::uint32_t cols);
   /// Returns the range of the schedule with the experts of the stage.
   ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
   /// Reports that the first `n` columns of `buf` enter the product with a tensor.
@@ -171,6 +173,7 @@ class Pass {
  private:
   const float* angle(std::span<float> of, std::uint32_t column) const;
   bool enter_section();
+  void round(const float* x, std::uint32_t stride, std::uint32_t cols, std::uint32_t n);
   void gather_outputs();
 
   const Config* config_ = nullptr;

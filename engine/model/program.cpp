@@ -66,6 +66,12 @@ void Builder::product(Role weight, Role bias, Buf in, Buf out) {
   emit(op);
 }
 
+void Builder::by_head(Role weight, Buf in, Buf out) {
+  Op op{.row = &op_by_head, .in = in, .out = out};
+  use(op, weight, weight);
+  emit(op);
+}
+
 void Builder::in_place(const OpRow& row, Role weight, Buf buf) {
   Op op{.row = &row, .in = buf, .out = buf};
   if (has(weight)) use(op, weight, weight);
@@ -129,7 +135,13 @@ void Builder::uses(Role role) {
 
 void Builder::activate(Buf gate, Buf up) {
   if (up != Buf::none && kind().limits_gates()) emit({.row = &op_limit, .in = up, .out = gate});
-  emit({.row = &activation_row(kind().activation), .in = up, .out = gate});
+  Op op{.row = &activation_row(kind().activation), .in = up, .out = gate};
+  if (kind().activation == Activation::xielu) {
+    op.row = &op_xielu;
+    use(op, Role::xielu_p, Role::xielu_p);
+    for (const Role role : {Role::xielu_n, Role::xielu_beta, Role::xielu_eps}) uses(role);
+  }
+  emit(op);
 }
 
 /// Emits the network on `in` and returns the buffer of its output, [dim], which may be `in`.
@@ -287,6 +299,7 @@ Status Program::build(SectionProgram& program, std::uint32_t section, std::span<
       return make_error(ErrorCode::internal, "a product in section {} writes the buffer that it reads", section);
     }
     if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[place(op.in)]);
+    if (op.row == &op_by_head) widest_input_ = std::max(widest_input_, weights_->find(section, op.weight)->cols);
     if (!op.row->chooses) continue;
     widest_input_ = std::max({widest_input_, program.widths[place(Buf::picked)], program.kind->expert_dim});
     most_experts_ = std::max(most_experts_, program.kind->n_experts);
@@ -363,7 +376,7 @@ Status Program::init_ropes(Arena& arena) {
 Status Program::init_slopes(Arena& arena) {
   for (SectionProgram& p : programs_) {
     const LayerKind& kind = *p.kind;
-    if (kind.mixer != Mixer::attention || kind.alibi == 0) continue;
+    if (!kind.attends() || kind.alibi == 0) continue;
     std::span<float> slopes;
     QSF_TRY(arena.take(slopes, kind.n_heads, Region::tables));
     const std::uint32_t below = std::bit_floor(kind.n_heads);

@@ -119,6 +119,9 @@ class Builder {
   void norm(Role weight, Role bias, Buf in, Buf out);
   /// Emits out = weight * in + bias, if the stage has the bias. weight: [out, in], bias: [out].
   void product(Role weight, Role bias, Buf in, Buf out);
+  /// Emits the product of each head's part of `in` with its rows of a matrix, to its part of `out`, whose width is
+  /// known.
+  void by_head(Role weight, Buf in, Buf out);
   /// Emits buf *= factor, except for a factor of 1.
   void scale(Buf buf, float factor);
   /// Emits out += in.

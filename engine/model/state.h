@@ -27,13 +27,20 @@ inline std::uint64_t state_floats(const LayerKind& kind, std::uint32_t dim) {
   return state_tail(kind, dim) + std::uint64_t{kind.state_values()} * kind.state_key_dim;
 }
 
+/// The buffers of a recurrent state's queries, keys and values.
+struct StateBufs {
+  Buf q = Buf::q, k = Buf::k, v = Buf::v;
+};
+constexpr StateBufs state_bufs(const LayerKind& kind) {
+  return kind.mixer == Mixer::attention_and_mamba2 ? StateBufs{Buf::q2, Buf::k2, Buf::v2} : StateBufs{};
+}
+
 /// Returns a buffer's first channel in the convolution. The order is queries, keys, values; in Mamba-2 it is values,
 /// keys, queries.
 inline std::uint32_t first_conv_channel(const LayerKind& kind, Buf buf) {
-  if (kind.mixer == Mixer::delta_net) return buf == Buf::q ? 0 : kind.state_keys() * (buf == Buf::k ? 1 : 2);
-  if (kind.mixer == Mixer::mamba2 && buf != Buf::v) {
-    return kind.state_values() + (buf == Buf::k ? 0 : kind.state_keys());
-  }
+  const StateBufs bufs = state_bufs(kind);
+  if (kind.mixer == Mixer::delta_net) return buf == bufs.q ? 0 : kind.state_keys() * (buf == bufs.k ? 1 : 2);
+  if (kind.has_mamba2() && buf != bufs.v) return kind.state_values() + (buf == bufs.k ? 0 : kind.state_keys());
   return 0;
 }
 

@@ -395,6 +395,19 @@ TEST(Mixture, KindsThatCannotBeAreRefused) {
               k.gate_limit = 7;
             }),
             "gate_limit, gate_slope and up_offset are of networks with a gate");
+  const auto groups = [&](std::uint32_t n, std::uint32_t used, Router router = Router::softmax) {
+    return refused([=](LayerKind& k) {
+      k.router_groups = n;
+      k.router_groups_used = used;
+      k.router = router;
+    });
+  };
+  EXPECT_EQ(groups(4, 2), "");
+  EXPECT_EQ(groups(3, 3), "3 of 3 groups of 16 experts do not have the 4 that a token selects");
+  EXPECT_EQ(groups(4, 0), "0 of 4 groups of 16 experts do not have the 4 that a token selects");
+  EXPECT_EQ(groups(4, 5), "5 of 4 groups of 16 experts do not have the 4 that a token selects");
+  EXPECT_EQ(groups(8, 1), "1 of 8 groups of 16 experts do not have the 4 that a token selects");
+  EXPECT_EQ(groups(4, 2, Router::softmax_near), "router softmax_near has no groups of experts");
   EXPECT_EQ(refused([](LayerKind& k) { k.query_growth = 0.5f; }), "query_growth is 0.5, but query_span is 0");
 }
 

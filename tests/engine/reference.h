@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/reference_latent.h"
 #include "engine/reference_policy.h"
 #include "engine/reference_states.h"
 #include "file/small_file.h"
@@ -168,10 +169,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         if (after) what = norm(what, *weight(s, post_norm), nullptr, kind.norm);
         for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i] * double{kind.residual_scale};
       };
-      const auto mix = [&](const Vec& in) {
-        if (kind.mixer != Mixer::attention) {
-          return StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
-        }
+      const auto attend = [&](const Vec& in) {
         const bool by_head = kind.norms_by_head != 0;
         Vec q = product(*weight(s, Role::attn_q), in, weight(s, Role::attn_q_bias));
         heads(q, position, weight(s, by_head ? Role::attn_q_norm_all : Role::attn_q_norm), kind);
@@ -225,6 +223,20 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         }
         return product(*weight(s, Role::attn_o), attended, weight(s, Role::attn_o_bias));
       };
+      const auto mix = [&](const Vec& in) {
+        if (kind.mixer == Mixer::latent) {
+          const auto round = [&](double* key, std::size_t n) { keep({key, n}, kv_type); };
+          return LatentReference{kind, [&](Role role) { return weight(s, role); }, keys[layer], round,
+                                 [&](double e) { return taken(e, kv_type); }}
+              .mix(in, position);
+        }
+        if (kind.mixer == Mixer::attention) return attend(in);
+        Vec out = StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
+        if (kind.mixer != Mixer::attention_and_mamba2) return out;
+        const Vec other = attend(in);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] += other[i];
+        return out;
+      };
       const auto gated = [&](Vec gate, Vec up) {
         const double most = kind.gate_limit != 0 ? double{kind.gate_limit} : 1e300, slope = double{kind.gate_slope};
         for (std::size_t i = 0; i < up.size(); ++i) {
@@ -264,6 +276,20 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
         Vec keys = weights;
         if (const auto* bias = weight(s, Role::router_choice_bias)) {
           for (std::size_t e = 0; e < keys.size(); ++e) keys[e] += double{(*bias)[e]};
+        }
+        if (kind.router_groups != 0) {
+          const std::size_t size = keys.size() / kind.router_groups;
+          std::vector<std::pair<double, std::size_t>> groups;  // best first
+          for (std::size_t g = 0; g < kind.router_groups; ++g) {
+            Vec own(keys.begin() + static_cast<std::ptrdiff_t>(g * size),
+                    keys.begin() + static_cast<std::ptrdiff_t>((g + 1) * size));
+            std::sort(own.rbegin(), own.rend());
+            groups.emplace_back(-(own[0] + (kind.router == Router::sigmoid && size > 1 ? own[1] : 0)), g);
+          }
+          std::sort(groups.begin(), groups.end());
+          for (std::size_t g = kind.router_groups_used; g < groups.size(); ++g) {
+            for (std::size_t e = 0; e < size; ++e) keys[groups[g].second * size + e] = -1e300;
+          }
         }
         std::vector<std::size_t> order(keys.size());
         for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
@@ -311,6 +337,14 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
           hidden = gated(gate, up);
         } else {
           for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(up[i], kind.activation);
+          const auto number = [&](Role role) { return double{weight(s, role)->front()}; };
+          for (std::size_t i = 0; i < up.size() && kind.activation == Activation::xielu; ++i) {
+            const double beta = number(Role::xielu_beta), x = up[i];
+            const double above = std::log1p(std::exp(number(Role::xielu_p)));
+            const double below = beta + std::log1p(std::exp(number(Role::xielu_n)));
+            const double curve = below * (std::expm1(std::min(x, number(Role::xielu_eps))) - x);
+            hidden[i] = (x > 0 ? above * x * x : curve) + beta * x;
+          }
         }
         return product(*weight(s, Role::ffn_down), hidden, weight(s, Role::ffn_bias));
       };

@@ -1,6 +1,6 @@
 // Mixers that keep a state instead of keys and values, one position after the other in double precision, from the
 // papers' formulas and independent of the engine: gated short convolutions (LFM2), the gated delta rule (Yang et al.
-// 2024), Mamba-2 (Dao and Gu 2024).
+// 2024), Mamba-2 (Dao and Gu 2024), Mamba (Gu and Dao 2023).
 #pragma once
 
 #include <cmath>
@@ -111,20 +111,55 @@ struct StateReference {
         if (!delta) out[h * columns + c] += value * double{(*weight(Role::state_skip))[h]};
       }
     }
-    // Normed by heads and then gated, or gated and then normed as a whole.
-    const std::vector<float>& scale = *weight(delta ? Role::state_norm : Role::state_norm_all);
-    for (std::size_t i = 0; !delta && i < values; ++i) out[i] *= gate[i];
-    for (std::size_t begin = 0; begin < values; begin += scale.size()) {
+    // Normed by heads and then gated, or gated and then normed, as a whole or by groups.
+    const std::vector<float>* scale = weight(delta ? Role::state_norm : Role::state_norm_all);
+    const bool late = delta || kind.state_norm_first != 0;
+    for (std::size_t i = 0; !late && i < values; ++i) out[i] *= gate[i];
+    const std::size_t size = delta ? columns : kind.state_group_norm != 0 ? values / kind.state_key_heads : values;
+    for (std::size_t begin = 0; begin < values && scale != nullptr; begin += size) {
       double sum = 0;
-      for (std::size_t i = 0; i < scale.size(); ++i) sum += out[begin + i] * out[begin + i];
-      const double inverse = 1 / std::sqrt(sum / static_cast<double>(scale.size()) + double{kind.norm_epsilon});
-      for (std::size_t i = 0; i < scale.size(); ++i) out[begin + i] *= inverse * double{scale[i]};
+      for (std::size_t i = 0; i < size; ++i) sum += out[begin + i] * out[begin + i];
+      const double inverse = 1 / std::sqrt(sum / static_cast<double>(size) + double{kind.norm_epsilon});
+      for (std::size_t i = 0; i < size; ++i) out[begin + i] *= inverse * double{(*scale)[(begin + i) % scale->size()]};
     }
-    for (std::size_t i = 0; delta && i < values; ++i) out[i] *= gate[i];
+    for (std::size_t i = 0; late && i < values; ++i) out[i] *= gate[i];
     return product(Role::state_out, out);
   }
 
-  Vec mix(const Vec& in) const { return kind.mixer == Mixer::short_conv ? short_conv(in) : recurrence(in); }
+  /// Mamba (Gu and Dao 2023): a state of state_key_dim numbers for each channel.
+  Vec scan(const Vec& in) const {
+    Vec x = convolve(product(Role::state_v, in)), gate = product(Role::state_z, in);
+    for (double& e : x) e *= sigmoid(e);
+    const auto made = [&](Role role, Role norm) {
+      Vec y = product(role, x);
+      double sum = 0;
+      for (const double e : y) sum += e * e;
+      const double inverse = 1 / std::sqrt(sum / static_cast<double>(y.size()) + double{kind.norm_epsilon});
+      const auto* scale = weight(norm);
+      for (std::size_t i = 0; scale != nullptr && i < y.size(); ++i) y[i] *= inverse * double{(*scale)[i]};
+      return y;
+    };
+    const Vec key = made(Role::state_in_k, Role::state_k_norm), query = made(Role::state_in_q, Role::state_q_norm);
+    const Vec steps = product(Role::state_step, made(Role::state_in_rank, Role::state_rank_norm));
+    kept.state.resize(x.size() * key.size());
+    for (std::size_t c = 0; c < x.size(); ++c) {
+      const double step = std::log1p(std::exp(steps[c] + double{(*weight(Role::state_dt_bias))[c]}));
+      double sum = double{(*weight(Role::state_skip))[c]} * x[c];
+      for (std::size_t i = 0; i < key.size(); ++i) {
+        double& state = kept.state[c * key.size() + i];
+        state =
+            state * std::exp(double{(*weight(Role::state_decays))[c * key.size() + i]} * step) + key[i] * step * x[c];
+        sum += state * query[i];
+      }
+      x[c] = sum * gate[c] * sigmoid(gate[c]);
+    }
+    return product(Role::state_out, x);
+  }
+
+  Vec mix(const Vec& in) const {
+    if (kind.mixer == Mixer::short_conv) return short_conv(in);
+    return kind.mixer == Mixer::mamba ? scan(in) : recurrence(in);
+  }
 };
 
 }  // namespace qsf::test

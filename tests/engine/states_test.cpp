@@ -49,7 +49,7 @@ Ids joined(Ids a, const Ids& b) {
   return a;
 }
 
-TEST(States, AreThereForEveryMixerThatHasThem) { EXPECT_EQ(with_states().size(), 6u); }
+TEST(States, AreThereForEveryMixerThatHasThem) { EXPECT_EQ(with_states().size(), 10u); }
 
 TEST(States, SameBitsOnAnyNumberOfThreads) {
   const auto run_on_threads = [](void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {

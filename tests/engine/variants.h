@@ -170,6 +170,49 @@ inline std::vector<Named> variants() {
   });
   mamba.n_layers = 3;
   mamba.optional = {Role::conv_bias};
+  SmallOptions& both = shaped("attention with Mamba-2, xIELU", [state](std::uint32_t layer, LayerKind& k) {
+    state(k, Mixer::attention_and_mamba2, 12);
+    k.window = layer == 1 ? 5 : 0;
+    k.state_group_norm = layer == 0 ? 0 : 1;
+    k.state_norm_first = layer == 2 ? 1 : 0;
+    k.ffn = Ffn::plain;
+    k.activation = Activation::xielu;
+  });
+  both.n_layers = 3;
+  both.optional = {Role::state_norm_all};
+  SmallOptions& scans = shaped("Mamba", [](std::uint32_t layer, LayerKind& k) {
+    if (layer == 1) return;
+    k.mixer = Mixer::mamba;
+    k.conv_taps = layer == 0 ? 4 : 2;
+    k.state_heads = 70;
+    k.state_key_heads = k.state_value_dim = 1;
+    k.state_key_dim = layer == 0 ? 8 : 5;
+    k.state_rank = 6;
+  });
+  scans.n_layers = 3;
+  scans.optional = {Role::conv_bias, Role::state_rank_norm, Role::state_k_norm, Role::state_q_norm};
+  const auto latent = [](LayerKind& k) {
+    k.mixer = Mixer::latent;
+    k.n_heads = 3;
+    k.n_kv_heads = 1;
+    k.latent_dim = 32;
+    k.rope_dims = 6;
+    k.head_dim = 38;
+    k.latent_head_dim = 14;
+    k.latent_value_dim = 16;
+  };
+  SmallOptions& latents = shaped("latent attention, groups of experts", [=](std::uint32_t layer, LayerKind& k) {
+    if (layer != 1) latent(k);
+    if (layer == 0) return;
+    k.query_rank = layer == 2 ? 10 : 0;
+    k.window = layer == 2 ? 5 : 0;
+    mixture(k, 8, 2);
+    k.router = layer == 1 ? Router::softmax : Router::sigmoid;
+    k.router_groups = 4;
+    k.router_groups_used = 2;
+  });
+  latents.n_layers = 3;
+  latents.seed = 2;
   shaped("scores that fall with distance", [](std::uint32_t layer, LayerKind& k) {
     k.alibi = 1;
     k.alibi_scale = layer == 0 ? 0 : 0.7f;

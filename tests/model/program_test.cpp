@@ -71,6 +71,38 @@ TEST(Program, MixersWithStates) {
                                                  "attend", "sigmoid_gate", "matmul"}));
 }
 
+TEST(Program, LatentAttentionAndMamba) {
+  SmallOptions options;
+  options.n_layers = 3;
+  options.shape = [](std::uint32_t layer, LayerKind& kind) {
+    kind.ffn = Ffn::none;
+    kind.mixer = layer == 0 ? Mixer::latent : layer == 1 ? Mixer::mamba : Mixer::attention_and_mamba2;
+    if (layer == 0) {
+      kind.n_kv_heads = 1;
+      kind.latent_dim = 16;
+      kind.head_dim = 24;
+      kind.latent_head_dim = 20;
+      kind.latent_value_dim = 16;
+      kind.query_rank = 12;
+      return;
+    }
+    kind.conv_taps = 4;
+    kind.state_heads = 8;
+    kind.state_key_heads = 1;
+    kind.state_key_dim = 8;
+    kind.state_value_dim = layer == 1 ? 1 : 16;
+    kind.state_rank = 4;
+  };
+  const Opened o(options);
+  EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "rms_norm", "matmul", "matmul", "matmul", "matmul", "rms_norm",
+                             "matmul", "rope", "attend", "matmul", "matmul", "add"}));
+  EXPECT_EQ(o.ops(2), (Names{"rms_norm", "matmul", "matmul", "convolve", "silu", "matmul", "matmul", "matmul", "matmul",
+                             "steps", "scan", "silu", "matmul", "add"}));
+  EXPECT_EQ(o.ops(3), (Names{"rms_norm", "matmul", "matmul", "matmul", "matmul", "matmul", "convolve", "silu",
+                             "silu",     "silu",   "decay",  "recur",  "silu",   "matmul", "matmul",   "matmul",
+                             "matmul",   "rope",   "rope",   "attend", "matmul", "add",    "add"}));
+}
+
 TEST(Program, LayersWithOtherOptionalTensorsHaveOtherOps) {
   SmallOptions options;
   options.biases = true;

@@ -67,6 +67,7 @@ void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n)
       if (lane.choice != KvChoice::none) make_room(lane, head, position + t);
       const std::size_t place = lane.place(position + t), begin = std::size_t{head} * kind.head_dim;
       pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, kind.head_dim, lane.keys(head) + place);
+      if (lane.n_values == 0) continue;
       pass.kernels().kv_store[type](pass.at(Buf::v, first + t) + begin, kind.head_dim, lane.values(head) + place);
     }
   });
@@ -181,7 +182,8 @@ LaneNeed no_lane(const LayerKind&, std::uint32_t) { return {}; }
 
 float scale_of_scores(const LayerKind& kind) {
   if (kind.attention_scale != 0) return kind.attention_scale;
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(kind.head_dim)));
+  const std::uint32_t width = kind.mixer == Mixer::latent ? kind.latent_head_dim : kind.head_dim;
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(width)));
 }
 
 const OpRow op_rope{"rope", Work::rope, rope_step};

@@ -81,8 +81,8 @@ Advance conv_step(Pass& pass, const Op& op) {
     all.n = run_of_sequence(pass.columns(), first, pass.n());
     const StateLane lane = pass.lanes().state(pass.columns()[first].sequence, pass.section());
     convolve(pass, op.out, first, all, lane);
-    if (!kind.has_state()) continue;
-    for (const Buf buf : {Buf::q, Buf::k}) convolve(pass, buf, first, all, lane);
+    if (!kind.has_state() || kind.mixer == Mixer::mamba) continue;
+    for (const Buf buf : {state_bufs(kind).q, state_bufs(kind).k}) convolve(pass, buf, first, all, lane);
   }
   pass.count(op_conv.name, {}, pass.n());
   return Advance::done;

@@ -49,6 +49,22 @@ Advance head_norm_step(Pass& pass, const Op& op) {
   return heads_step(pass, op, kind.state_value_dim, pass.vector(op.weight), kind.norm_epsilon);
 }
 
+/// Normalizes the values of each key head of a state, which have weights of their own.
+Advance group_norm_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const float* const weight = pass.vector(op.weight);
+  const std::uint32_t size = kind.heads_of_key() * kind.state_value_dim;
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count * kind.state_key_heads; ++i) {
+      float* const group = pass.at(op.out, begin) + std::size_t{i} * size;
+      pass.kernels().rms_norm(group, weight + std::size_t{i % kind.state_key_heads} * size, group, size,
+                              kind.norm_epsilon);
+    }
+  });
+  pass.count(op.row->name, {}, std::uint64_t{pass.n()} * kind.state_key_heads);
+  return Advance::done;
+}
+
 /// Normalizes the heads of the values without weights.
 Advance value_norm_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
@@ -70,6 +86,7 @@ Advance unit_step(Pass& pass, const Op& op) {
 const OpRow op_rms_norm{"rms_norm", Work::norm, rms_step};
 const OpRow op_layer_norm{"layer_norm", Work::norm, layer_step};
 const OpRow op_value_norm{"rms_norm", Work::norm, value_norm_step};
+const OpRow op_group_norm{"head_norm", Work::norm, group_norm_step};
 const OpRow op_head_norm{"head_norm", Work::norm, head_norm_step};
 const OpRow op_unit_heads{"unit_heads", Work::norm, unit_step};
 

@@ -10,6 +10,9 @@ namespace qsf {
 void multiply_rows(Pass& pass, const TensorEntry& tensor, std::uint32_t segment, const std::byte* raw, MatmulArgs args,
                    std::uint32_t first_row);
 
+/// Multiplies rows of `tensor`, as all fields of `args` state, on the workers.
+void multiply(Pass& pass, const TensorEntry& tensor, const MatmulArgs& args);
+
 bool is_quantized(const TensorEntry& tensor);
 
 Activate* activation_of(const Kernels& kernels, Activation activation);

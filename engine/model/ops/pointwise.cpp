@@ -3,6 +3,7 @@
 #include <array>
 
 #include "model/ops/parts.h"
+#include "qsf/base/exact.h"
 
 namespace qsf {
 namespace {
@@ -136,8 +137,33 @@ const ActivationLine& line_of(Activation activation) {
   return line != kActivations.end() ? *line : kActivations.front();
 }
 
+/// xIELU (Huang and Schlag 2024): a x^2 + beta x above 0, else b (e^min(x, eps) - 1 - x) + beta x, where a is
+/// softplus(xielu_p) and b is beta + softplus(xielu_n). The result is multiplied by `in`, if the op has it.
+Advance xielu(Pass& pass, const Op& op) {
+  const auto number = [&](Role role) { return *pass.vector(role); };
+  const auto softplus = [](float x) { return static_cast<float>(exact::log(1 + exact::exp(double{x}))); };
+  const float beta = number(Role::xielu_beta), eps = number(Role::xielu_eps);
+  const float above = softplus(number(op.weight)), below = beta + softplus(number(Role::xielu_n));
+  return pointwise(pass, op, [&](std::uint32_t begin, std::uint32_t n) {
+    float* const x = pass.at(op.out, begin);
+    const float* const up = op.in == Buf::none ? nullptr : pass.at(op.in, begin);
+    constexpr std::uint32_t kBlock = 64;
+    for (std::uint32_t at = 0; at < n; at += kBlock) {
+      std::array<float, kBlock> power{};
+      const std::uint32_t block = std::min(n - at, kBlock);
+      for (std::uint32_t i = 0; i < block; ++i) power[i] = std::min(x[at + i], eps);
+      pass.kernels().exp(power.data(), block);
+      for (std::uint32_t i = 0; i < block; ++i) {
+        const float v = x[at + i], curve = v > 0 ? above * v * v : below * (power[i] - 1 - v);
+        x[at + i] = (curve + beta * v) * (up != nullptr ? up[at + i] : 1.0f);
+      }
+    }
+  });
+}
+
 }  // namespace
 
+const OpRow op_xielu{"xielu", Work::activate, xielu};
 const OpRow& activation_row(Activation activation) { return *line_of(activation).row; }
 Activate* activation_of(const Kernels& kernels, Activation activation) { return kernels.*line_of(activation).kernel; }
 

@@ -40,23 +40,27 @@ Advance step(Pass& pass, const Op& op) {
 
 bool is_quantized(const TensorEntry& tensor) { return find_format(tensor.format)->quantized(); }
 
-void multiply_rows(Pass& pass, const TensorEntry& tensor, std::uint32_t segment, const std::byte* raw, MatmulArgs whole,
+void multiply_rows(Pass& pass, const TensorEntry& tensor, std::uint32_t segment, const std::byte* raw, MatmulArgs args,
                    std::uint32_t first_row) {
-  const auto format = static_cast<std::size_t>(format_index(tensor.format));
   const Weights::Rows rows = pass.weights().rows_in(tensor, segment);
+  args.weights = raw + rows.offset;
+  args.rows = rows.count;
+  args.cols = tensor.cols;
+  args.y += rows.begin - first_row;
+  multiply(pass, tensor, args);
+}
+
+void multiply(Pass& pass, const TensorEntry& tensor, const MatmulArgs& whole) {
+  const auto format = static_cast<std::size_t>(format_index(tensor.format));
   const std::uint64_t row = row_bytes(kFormats[format], tensor.cols);
-  whole.weights = raw + rows.offset;
-  whole.rows = rows.count;
-  whole.cols = tensor.cols;
-  whole.y += rows.begin - first_row;
   const Kernels& kernels = pass.product_kernels(format, whole.n);
-  const std::uint32_t tasks = pass.workers().count > 1 ? std::max(rows.count / kMinRows, 1u) : 1;
-  const auto per_task = static_cast<std::uint32_t>(align_up((rows.count + tasks - 1) / tasks, kTileRows));
-  parallel_for(pass.workers(), (rows.count + per_task - 1) / per_task, [&](std::uint32_t task) {
+  const std::uint32_t tasks = pass.workers().count > 1 ? std::max(whole.rows / kMinRows, 1u) : 1;
+  const auto per_task = static_cast<std::uint32_t>(align_up((whole.rows + tasks - 1) / tasks, kTileRows));
+  parallel_for(pass.workers(), (whole.rows + per_task - 1) / per_task, [&](std::uint32_t task) {
     const std::uint32_t begin = task * per_task;
     MatmulArgs args = whole;
     args.weights += begin * row;
-    args.rows = std::min(per_task, rows.count - begin);
+    args.rows = std::min(per_task, whole.rows - begin);
     args.y += begin;
     kernels.matmul[format](args);
   });

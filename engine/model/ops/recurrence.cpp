@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "model/pass.h"
 #include "model/state.h"
 #include "qsf/base/exact.h"
+#include "qsf/formats/kv.h"
 
 namespace qsf {
 namespace {
@@ -70,6 +72,7 @@ Advance recur_step(Pass& pass, const Op& op) {
   const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
   const StateLane lane = pass.lanes().state(columns[first].sequence, pass.section());
   const float* const skip = op.has_weight ? pass.vector(op.weight) : nullptr;
+  const StateBufs bufs = state_bufs(kind);
   parallel_for(pass.workers(), kind.state_heads, [&](std::uint32_t head) {
     const std::size_t size = std::size_t{kind.state_key_dim} * kind.state_value_dim;
     const std::uint32_t key_head = kind.state_tiled != 0 ? head % kind.state_key_heads : head / kind.heads_of_key();
@@ -77,8 +80,8 @@ Advance recur_step(Pass& pass, const Op& op) {
     const float* before = goes_on || lane.before == nullptr ? now : lane.before + tail + head * size;
     if (!goes_on && lane.before == nullptr) std::fill_n(now, size, 0.0f);
     for (std::uint32_t t = first; t < first + n; ++t) {
-      recur({before, now, pass.at(Buf::q, t) + std::size_t{key_head} * kind.state_key_dim,
-             pass.at(Buf::k, t) + std::size_t{key_head} * kind.state_key_dim,
+      recur({before, now, pass.at(bufs.q, t) + std::size_t{key_head} * kind.state_key_dim,
+             pass.at(bufs.k, t) + std::size_t{key_head} * kind.state_key_dim,
              pass.at(op.out, t) + std::size_t{head} * kind.state_value_dim, kind.state_key_dim, kind.state_value_dim,
              pass.at(Buf::decay, t)[head], pass.at(Buf::rate, t)[head], skip != nullptr ? skip[head] : 0.0f,
              kind.mixer == Mixer::delta_net});
@@ -115,18 +118,74 @@ Advance decay_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
+/// Makes the products' steps, [n, state_heads], softplus(step + bias).
+Advance steps_step(Pass& pass, const Op& op) {
+  const float* const bias = pass.vector(op.weight);
+  const std::uint32_t width = pass.width(op.out);
+  pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
+    for (std::uint32_t t = begin; t < begin + count; ++t) {
+      float* const step = pass.at(op.out, t);
+      for (std::uint32_t c = 0; c < width; ++c)
+        step[c] = static_cast<float>(softplus(double{step[c]} + double{bias[c]}));
+    }
+  });
+  pass.count(op.row->name, {}, pass.n());
+  return Advance::done;
+}
+
+/// The selective scan of Mamba (Gu and Dao 2023), channel by channel: state = e^(decays * step) * before + key * step *
+/// value, [state_key_dim]. The query's product with the state, and the value times the skip, replace the value.
+Advance scan_step(Pass& pass, const Op& op) {
+  const LayerKind& kind = *pass.program().kind;
+  const std::span<const Column> columns = pass.columns();
+  const std::uint32_t first = pass.item(), n = run_of_sequence(columns, first, kTogether), keys = kind.state_key_dim;
+  const bool goes_on = first > 0 && columns[first - 1].sequence == columns[first].sequence;
+  const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
+  const StateLane lane = pass.lanes().state(columns[first].sequence, pass.section());
+  const float* const decays = pass.vector(op.weight, 0);
+  const float* const skip = pass.vector(op.bias, 1);
+  const std::uint32_t blocks = (kind.state_heads + kBlock - 1) / kBlock;
+  parallel_for(pass.workers(), blocks, [&](std::uint32_t block) {
+    std::array<float, kMaxHeadDim> decay;
+    for (std::uint32_t c = block * kBlock; c < std::min((block + 1) * kBlock, kind.state_heads); ++c) {
+      float* const now = lane.now + tail + std::size_t{c} * keys;
+      const float* before = goes_on || lane.before == nullptr ? now : lane.before + tail + std::size_t{c} * keys;
+      if (!goes_on && lane.before == nullptr) std::fill_n(now, keys, 0.0f);
+      for (std::uint32_t t = first; t < first + n; ++t, before = now) {
+        float& value = pass.at(op.out, t)[c];
+        const float step = pass.at(Buf::rate, t)[c], added = step * value;
+        const float* const key = pass.at(Buf::k, t);
+        const float* const query = pass.at(Buf::q, t);
+        for (std::uint32_t i = 0; i < keys; ++i) decay[i] = decays[std::size_t{c} * keys + i] * step;
+        pass.kernels().exp(decay.data(), keys);
+        float sum = 0;
+        for (std::uint32_t i = 0; i < keys; ++i) {
+          now[i] = before[i] * decay[i] + key[i] * added;
+          sum += now[i] * query[i];
+        }
+        value = sum + skip[c] * value;
+      }
+    }
+  });
+  pass.count(op_scan.name, {}, std::uint64_t{n} * kind.state_heads);
+  pass.item() += n;
+  return pass.item() < pass.n() ? Advance::working : Advance::done;
+}
+
 void project(Builder& b, Buf in) {
-  b.product(Role::state_q, Role::state_q, in, Buf::q);      // [state_keys, dim]
-  b.product(Role::state_k, Role::state_k, in, Buf::k);      // [state_keys, dim]
-  b.product(Role::state_v, Role::state_v, in, Buf::v);      // [state_values, dim]
+  const StateBufs bufs = state_bufs(b.kind());
+  b.product(Role::state_q, Role::state_q, in, bufs.q);      // [state_keys, dim]
+  b.product(Role::state_k, Role::state_k, in, bufs.k);      // [state_keys, dim]
+  b.product(Role::state_v, Role::state_v, in, bufs.v);      // [state_values, dim]
   b.product(Role::state_z, Role::state_z, in, Buf::z);      // [state_values, dim]
   b.product(Role::state_a, Role::state_a, in, Buf::decay);  // [state_heads, dim]
 }
 
 /// Emits the convolutions of the products, and the decays.
 void prepare(Builder& b) {
-  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);  // [taps, channels], [channels]
-  for (const Buf buf : {Buf::q, Buf::k, Buf::v}) b.emit({.row = &op_silu, .out = buf});
+  const StateBufs bufs = state_bufs(b.kind());
+  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, bufs.v);  // [taps, channels], [channels]
+  for (const Buf buf : {bufs.q, bufs.k, bufs.v}) b.emit({.row = &op_silu, .out = buf});
   b.with_weights(op_decay, Role::state_decay, Role::state_dt_bias, Buf::decay);  // [state_heads] each
 }
 
@@ -144,22 +203,65 @@ void emit_delta_net(Builder& b, Buf in, Buf out) {
 }
 
 void emit_mamba2(Builder& b, Buf in, Buf out) {
+  const Buf values = state_bufs(b.kind()).v;
   project(b, in);
   b.set_width(Buf::rate, b.width(Buf::decay));
   prepare(b);
-  b.in_place(op_recur, Role::state_skip, Buf::v);  // [state_heads]
+  b.in_place(op_recur, Role::state_skip, values);  // [state_heads]
+  const bool first = b.kind().state_norm_first != 0;
+  const Buf normed = first ? values : Buf::z;
+  if (!first) b.emit({.row = &op_silu, .in = values, .out = Buf::z});
+  if (b.has(Role::state_norm_all) && b.kind().state_group_norm != 0) {
+    b.in_place(op_group_norm, Role::state_norm_all, normed);  // [state_values]
+  } else if (b.has(Role::state_norm_all)) {
+    b.norm(Role::state_norm_all, Role::state_norm_all, normed, normed);  // [state_values]
+  }
+  if (first) b.emit({.row = &op_silu, .in = values, .out = Buf::z});
+  b.product(Role::state_out, Role::state_out, Buf::z, out);  // [dim, state_values]
+}
+
+void emit_both(Builder& b, Buf in, Buf out) {
+  emit_mamba2(b, in, Buf::mixed);
+  mixer_attention.emit(b, in, out);
+  b.add(Buf::mixed, out);
+}
+
+void emit_mamba(Builder& b, Buf in, Buf out) {
+  b.product(Role::state_v, Role::state_v, in, Buf::v);                  // [state_values, dim]
+  b.product(Role::state_z, Role::state_z, in, Buf::z);                  // [state_values, dim]
+  b.with_weights(op_conv, Role::conv_weight, Role::conv_bias, Buf::v);  // [taps, state_values], [state_values]
+  b.emit({.row = &op_silu, .out = Buf::v});
+  b.product(Role::state_in_rank, Role::state_in_rank, Buf::v, Buf::decay);  // [state_rank, state_values]
+  b.product(Role::state_in_k, Role::state_in_k, Buf::v, Buf::k);            // [state_key_dim, state_values]
+  b.product(Role::state_in_q, Role::state_in_q, Buf::v, Buf::q);            // [state_key_dim, state_values]
+  for (const auto& [role, buf] : {std::pair(Role::state_rank_norm, Buf::decay), std::pair(Role::state_k_norm, Buf::k),
+                                  std::pair(Role::state_q_norm, Buf::q)}) {
+    if (b.has(role)) b.norm(role, role, buf, buf);
+  }
+  b.product(Role::state_step, Role::state_step, Buf::decay, Buf::rate);  // [state_values, state_rank]
+  b.in_place(op_steps, Role::state_dt_bias, Buf::rate);                  // [state_values]
+  b.with_weights(op_scan, Role::state_decays, Role::state_skip,
+                 Buf::v);  // [state_values, state_key_dim], [state_values]
   b.emit({.row = &op_silu, .in = Buf::v, .out = Buf::z});
-  b.norm(Role::state_norm_all, Role::state_norm_all, Buf::z, Buf::z);  // [state_values]
-  b.product(Role::state_out, Role::state_out, Buf::z, out);            // [dim, state_values]
+  b.product(Role::state_out, Role::state_out, Buf::z, out);  // [dim, state_values]
 }
 
 LaneNeed lane(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_floats(kind, dim)}; }
+LaneNeed lane_of_both(const LayerKind& kind, std::uint32_t dim) {
+  LaneNeed need = mixer_attention.lane(kind, dim);
+  need.state_floats = state_floats(kind, dim);
+  return need;
+}
 
 }  // namespace
 
 const OpRow op_decay{"decay", Work::activate, decay_step};
 const OpRow op_recur{"recur", Work::attention, recur_step};
 const MixerRow mixer_delta_net{emit_delta_net, lane};
+const OpRow op_steps{"steps", Work::activate, steps_step};
+const OpRow op_scan{"scan", Work::attention, scan_step};
 const MixerRow mixer_mamba2{emit_mamba2, lane};
+const MixerRow mixer_attention_and_mamba2{emit_both, lane_of_both};
+const MixerRow mixer_mamba{emit_mamba, lane};
 
 }  // namespace qsf

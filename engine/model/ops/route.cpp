@@ -2,6 +2,7 @@
 // in any order, those in memory while others are read, and summed in ascending order. A column's sum therefore depends
 // on neither memory nor the other columns of its pass.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -71,6 +72,29 @@ void choose_near(const LayerKind& kind, std::span<const float> logits, std::span
   }
 }
 
+/// Makes the keys of experts outside the selected groups NaN. A group's score is the largest key of its experts, or
+/// with a router of sigmoids the sum of the two largest; the bias counts.
+void keep_groups(const LayerKind& kind, std::span<float> keys, const float* bias) {
+  const std::uint32_t size = kind.n_experts / kind.router_groups;
+  std::array<float, kMaxExperts> scores;
+  for (std::uint32_t group = 0; group < kind.router_groups; ++group) {
+    float first = -__builtin_inff(), second = first;
+    for (std::uint32_t e = group * size; e < (group + 1) * size; ++e) {
+      const float key = bias != nullptr ? keys[e] + bias[e] : keys[e];
+      second = std::max(second, std::min(first, key));
+      first = std::max(first, key);
+    }
+    scores[group] = kind.router == Router::sigmoid && size > 1 ? first + second : first;
+  }
+  const std::span<const float> of_groups(scores.data(), kind.router_groups);
+  std::array<std::uint32_t, kMaxExperts> chosen;
+  const std::span<std::uint32_t> kept(chosen.data(), kind.router_groups_used);
+  choose_experts(of_groups, nullptr, kept);
+  for (std::uint32_t e = 0; e < kind.n_experts; ++e) {
+    if (std::ranges::find(kept, e / size) == kept.end()) keys[e] = __builtin_nanf("");
+  }
+}
+
 /// Selects a column's experts and computes their weights from its logits, which are overwritten. The bias changes only
 /// the selection, and the factors of experts only the weights; either may be null.
 void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const float* bias, const float* factors,
@@ -83,8 +107,9 @@ void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const 
   }
   if (kind.router == Router::sigmoid) sigmoid(kernels, logits, kind.n_experts);
   // Without a bias, logits have the order of their softmax, and rounding does not make them equal.
-  const bool late = kind.router == Router::softmax && bias == nullptr;
+  const bool late = kind.router == Router::softmax && bias == nullptr && kind.router_groups == 0;
   if (kind.router == Router::softmax && !late) kernels.softmax(logits, kind.n_experts, 1);
+  if (kind.router_groups != 0) keep_groups(kind, {logits, kind.n_experts}, bias);
   choose_experts(keys, bias, chosen);
   if (late) kernels.softmax(logits, kind.n_experts, 1);
   float sum = 0;

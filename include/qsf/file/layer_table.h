@@ -57,14 +57,19 @@ struct LayerKind {
   constexpr bool has_dense() const { return ffn != Ffn::none && ffn != Ffn::mixture; }
   /// Whether gates and up values are limited, scaled or shifted.
   bool limits_gates() const { return gate_limit != 0 || gate_slope != 1 || up_offset != 0; }
-  constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba2; }
+  constexpr bool attends() const { return mixer == Mixer::attention || mixer == Mixer::attention_and_mamba2; }
+  constexpr bool has_mamba2() const { return mixer == Mixer::mamba2 || mixer == Mixer::attention_and_mamba2; }
+  constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba || has_mamba2(); }
+  /// Returns the values of a latent query that RoPE does not rotate.
+  constexpr std::uint32_t still_dims() const { return latent_head_dim - rope_dims; }
   constexpr std::uint32_t state_keys() const { return state_key_heads * state_key_dim; }
   constexpr std::uint32_t state_values() const { return state_heads * state_value_dim; }
   /// Returns the number of heads that share a key head.
   constexpr std::uint32_t heads_of_key() const { return state_key_heads == 0 ? 0 : state_heads / state_key_heads; }
   /// Returns the channels of the mixer's convolution in a model of width `dim`; 0 without a convolution.
   constexpr std::uint32_t conv_channels(std::uint32_t dim) const {
-    return mixer == Mixer::short_conv ? dim : has_state() ? 2 * state_keys() + state_values() : 0;
+    if (mixer == Mixer::short_conv) return dim;
+    return !has_state() ? 0 : state_values() + (mixer == Mixer::mamba ? 0 : 2 * state_keys());
   }
   bool operator==(const LayerKind&) const = default;
 };

@@ -27,8 +27,9 @@ inline constexpr std::uint32_t kMaxExperts = 1024;  // of a layer
 inline constexpr std::uint32_t kMaxSections = 64;
 
 enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // for display only
-/// gelu: its tanh form; gelu_erf: with the error function; relu2: the square of relu.
-enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2, gelu_erf = 3, relu2 = 4 };
+/// gelu: its tanh form; gelu_erf: with the error function; relu2: the square of relu;
+/// xielu: Huang and Schlag 2024, with numbers of each layer.
+enum class Activation : std::uint8_t { gelu = 0, silu = 1, relu = 2, gelu_erf = 3, relu2 = 4, xielu = 5 };
 enum class Norm : std::uint8_t { layer_norm = 0, rms_norm = 1 };
 enum class Position : std::uint8_t { learned = 0, rope = 1, alibi = 2 };
 enum class Compression : std::uint8_t { none = 0, lz4 = 1, lz4hc = 2, zstd = 3 };
@@ -214,6 +215,28 @@ enum class Role : std::uint8_t {
   dense_post_norm = 102,
   expert_post_norm = 103,
   router_expert_scale = 104,
+  latent_q_down = 110,
+  latent_q_norm = 111,
+  latent_q = 112,
+  latent_q_rope = 113,
+  latent_kv = 114,
+  latent_kv_norm = 115,
+  latent_k_rope = 116,
+  latent_k_up = 117,
+  latent_v_up = 118,
+  latent_out = 119,
+  xielu_p = 120,
+  xielu_n = 121,
+  xielu_beta = 122,
+  xielu_eps = 123,
+  state_in_rank = 124,
+  state_in_k = 125,
+  state_in_q = 126,
+  state_rank_norm = 127,
+  state_k_norm = 128,
+  state_q_norm = 129,
+  state_step = 130,
+  state_decays = 131,
 };
 
 /// A tensor of a stage. `section` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,

@@ -40,6 +40,18 @@ enum class Extent : std::uint8_t {
   group,         // the values of the query heads that share a KV head
   layer_input,   // the input of one layer
   layer_inputs,  // the inputs of all layers
+  query_rank,
+  query_input,  // query_rank, or dim
+  rope_dims,
+  still_dims,  // of a latent query, those that RoPE does not rotate
+  latent_dim,
+  latent_value_dim,
+  all_rope_dims,  // of every head, head after head, as the next
+  all_still_dims,
+  all_latent_dims,
+  all_latent_value_dims,
+  state_rank,
+  state_cells,  // numbers of a state
 };
 /// Whether a stage must not have, may have or must have a tensor of a role.
 enum class Presence : std::uint8_t { never, optional, always };
@@ -86,17 +98,11 @@ constexpr Presence head_may(const RoleContext& c) { return may(!c.headless); }
 /// In models that make only embeddings.
 constexpr Presence headless_may(const RoleContext& c) { return may(c.headless); }
 constexpr Presence before_head(const RoleContext& c) { return c.headless ? Presence::optional : Presence::always; }
-constexpr Presence attention(const RoleContext& c) { return when(c.kind.mixer == Mixer::attention); }
-constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.mixer == Mixer::attention); }
-constexpr Presence own_keys(const RoleContext& c) {
-  return when(c.kind.mixer == Mixer::attention && c.kind.kv_from == 0);
-}
-constexpr Presence own_keys_may(const RoleContext& c) {
-  return may(c.kind.mixer == Mixer::attention && c.kind.kv_from == 0);
-}
-constexpr bool has_values(const LayerKind& k) {
-  return k.mixer == Mixer::attention && k.kv_from == 0 && k.v_from_k == 0;
-}
+constexpr Presence attention(const RoleContext& c) { return when(c.kind.attends()); }
+constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.attends()); }
+constexpr Presence own_keys(const RoleContext& c) { return when(c.kind.attends() && c.kind.kv_from == 0); }
+constexpr Presence own_keys_may(const RoleContext& c) { return may(c.kind.attends() && c.kind.kv_from == 0); }
+constexpr bool has_values(const LayerKind& k) { return k.attends() && k.kv_from == 0 && k.v_from_k == 0; }
 constexpr Presence own_values(const RoleContext& c) { return when(has_values(c.kind)); }
 constexpr Presence own_values_may(const RoleContext& c) { return may(has_values(c.kind)); }
 constexpr Presence layer_input(const RoleContext& c) { return when(c.kind.layer_input != 0); }
@@ -124,17 +130,31 @@ constexpr Presence network_norm_bias(const RoleContext& c) { return may(layer_no
 constexpr Presence may_be(const RoleContext&) { return Presence::optional; }
 constexpr Presence layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
 constexpr bool delta(const RoleContext& c) { return c.kind.mixer == Mixer::delta_net; }
-constexpr bool mamba(const RoleContext& c) { return c.kind.mixer == Mixer::mamba2; }
+constexpr bool mamba(const RoleContext& c) { return c.kind.mixer == Mixer::mamba; }
 constexpr Presence short_conv(const RoleContext& c) { return when(c.kind.mixer == Mixer::short_conv); }
 constexpr Presence convolves(const RoleContext& c) {
   return when(c.kind.mixer == Mixer::short_conv || c.kind.has_state());
 }
-constexpr Presence mamba_may(const RoleContext& c) { return may(mamba(c)); }
+constexpr Presence mambas_may(const RoleContext& c) { return may(mamba(c) || c.kind.has_mamba2()); }
 constexpr Presence recurrent(const RoleContext& c) { return when(c.kind.has_state()); }
+constexpr Presence keyed(const RoleContext& c) { return when(c.kind.has_state() && !mamba(c)); }
+constexpr Presence mamba1(const RoleContext& c) { return when(mamba(c)); }
+constexpr Presence mamba1_may(const RoleContext& c) { return may(mamba(c)); }
+/// A mamba2 next to attention may have no norm.
+constexpr Presence mamba2_norm(const RoleContext& c) {
+  return c.kind.mixer == Mixer::attention_and_mamba2 ? Presence::optional : when(c.kind.mixer == Mixer::mamba2);
+}
+constexpr Presence xielu(const RoleContext& c) {
+  return when(c.kind.activation == Activation::xielu && c.kind.has_dense());
+}
 constexpr Presence delta_net(const RoleContext& c) { return when(delta(c)); }
-constexpr Presence mamba2(const RoleContext& c) { return when(mamba(c)); }
+constexpr Presence mambas(const RoleContext& c) { return when(mamba(c) || c.kind.has_mamba2()); }
 constexpr Presence gated_attention(const RoleContext& c) {
-  return when(c.kind.mixer == Mixer::attention && c.kind.attention_gate != 0);
+  return when(c.kind.attends() && c.kind.attention_gate != 0);
+}
+constexpr Presence latent(const RoleContext& c) { return when(c.kind.mixer == Mixer::latent); }
+constexpr Presence latent_rank(const RoleContext& c) {
+  return when(c.kind.mixer == Mixer::latent && c.kind.query_rank != 0);
 }
 constexpr bool on_sum(const RoleContext& c) { return layer_norm(c) && c.kind.norm_place == NormPlace::sum; }
 constexpr Presence mixer_sum_bias(const RoleContext& c) { return may(on_sum(c) && mixes(c)); }
@@ -199,18 +219,18 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::conv_x,          "conv_x",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
     RoleRule{Role::conv_out,        "conv_out",        Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
     RoleRule{Role::conv_weight,     "conv_weight",     Place::layer,     false, Extent::one,       Extent::conv_weights, presence::convolves},
-    RoleRule{Role::conv_bias,       "conv_bias",       Place::layer,     false, Extent::one,       Extent::conv_channels, presence::mamba_may},
-    RoleRule{Role::state_q,         "state_q",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::recurrent},
-    RoleRule{Role::state_k,         "state_k",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::recurrent},
+    RoleRule{Role::conv_bias,       "conv_bias",       Place::layer,     false, Extent::one,       Extent::conv_channels, presence::mambas_may},
+    RoleRule{Role::state_q,         "state_q",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::keyed},
+    RoleRule{Role::state_k,         "state_k",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::keyed},
     RoleRule{Role::state_v,         "state_v",         Place::layer,     true,  Extent::state_values, Extent::dim,      presence::recurrent},
     RoleRule{Role::state_z,         "state_z",         Place::layer,     true,  Extent::state_values, Extent::dim,      presence::recurrent},
-    RoleRule{Role::state_a,         "state_a",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::recurrent},
+    RoleRule{Role::state_a,         "state_a",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::keyed},
     RoleRule{Role::state_b,         "state_b",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::delta_net},
-    RoleRule{Role::state_decay,     "state_decay",     Place::layer,     false, Extent::one,       Extent::state_heads, presence::recurrent},
+    RoleRule{Role::state_decay,     "state_decay",     Place::layer,     false, Extent::one,       Extent::state_heads, presence::keyed},
     RoleRule{Role::state_dt_bias,   "state_dt_bias",   Place::layer,     false, Extent::one,       Extent::state_heads, presence::recurrent},
-    RoleRule{Role::state_skip,      "state_skip",      Place::layer,     false, Extent::one,       Extent::state_heads, presence::mamba2},
+    RoleRule{Role::state_skip,      "state_skip",      Place::layer,     false, Extent::one,       Extent::state_heads, presence::mambas},
     RoleRule{Role::state_norm,      "state_norm",      Place::layer,     false, Extent::one,       Extent::state_value_dim, presence::delta_net},
-    RoleRule{Role::state_norm_all,  "state_norm_all",  Place::layer,     false, Extent::one,       Extent::state_values, presence::mamba2},
+    RoleRule{Role::state_norm_all,  "state_norm_all",  Place::layer,     false, Extent::one,       Extent::state_values, presence::mamba2_norm},
     RoleRule{Role::state_out,       "state_out",       Place::layer,     true,  Extent::dim,       Extent::state_values, presence::recurrent},
     RoleRule{Role::attn_gate,       "attn_gate",       Place::layer,     true,  Extent::heads,     Extent::dim,      presence::gated_attention},
     RoleRule{Role::stream_norm,     "stream_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::stream_norm},
@@ -231,6 +251,28 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::dense_post_norm, "dense_post_norm", Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
     RoleRule{Role::expert_post_norm, "expert_post_norm", Place::layer,   false, Extent::one,      Extent::dim,      presence::side_by_side},
     RoleRule{Role::router_expert_scale, "router_expert_scale", Place::layer, false, Extent::one,  Extent::experts,  presence::experts_may},
+    RoleRule{Role::latent_q_down,   "latent_q_down",   Place::layer,     true,  Extent::query_rank, Extent::dim,    presence::latent_rank},
+    RoleRule{Role::latent_q_norm,   "latent_q_norm",   Place::layer,     false, Extent::one,      Extent::query_rank, presence::latent_rank},
+    RoleRule{Role::latent_q,        "latent_q",        Place::layer,     true,  Extent::all_still_dims, Extent::query_input, presence::latent},
+    RoleRule{Role::latent_q_rope,   "latent_q_rope",   Place::layer,     true,  Extent::all_rope_dims, Extent::query_input, presence::latent},
+    RoleRule{Role::latent_kv,       "latent_kv",       Place::layer,     true,  Extent::latent_dim, Extent::dim,    presence::latent},
+    RoleRule{Role::latent_kv_norm,  "latent_kv_norm",  Place::layer,     false, Extent::one,      Extent::latent_dim, presence::latent},
+    RoleRule{Role::latent_k_rope,   "latent_k_rope",   Place::layer,     true,  Extent::rope_dims, Extent::dim,     presence::latent},
+    RoleRule{Role::latent_k_up,     "latent_k_up",     Place::layer,     true,  Extent::all_latent_dims, Extent::still_dims, presence::latent},
+    RoleRule{Role::latent_v_up,     "latent_v_up",     Place::layer,     true,  Extent::all_latent_value_dims, Extent::latent_dim, presence::latent},
+    RoleRule{Role::latent_out,      "latent_out",      Place::layer,     true,  Extent::dim,      Extent::all_latent_value_dims, presence::latent},
+    RoleRule{Role::xielu_p,         "xielu_p",         Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
+    RoleRule{Role::xielu_n,         "xielu_n",         Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
+    RoleRule{Role::xielu_beta,      "xielu_beta",      Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
+    RoleRule{Role::xielu_eps,       "xielu_eps",       Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
+    RoleRule{Role::state_in_rank,   "state_in_rank",   Place::layer,     true,  Extent::state_rank, Extent::state_values, presence::mamba1},
+    RoleRule{Role::state_in_k,      "state_in_k",      Place::layer,     true,  Extent::state_key_dim, Extent::state_values, presence::mamba1},
+    RoleRule{Role::state_in_q,      "state_in_q",      Place::layer,     true,  Extent::state_key_dim, Extent::state_values, presence::mamba1},
+    RoleRule{Role::state_rank_norm, "state_rank_norm", Place::layer,     false, Extent::one,      Extent::state_rank, presence::mamba1_may},
+    RoleRule{Role::state_k_norm,    "state_k_norm",    Place::layer,     false, Extent::one,      Extent::state_key_dim, presence::mamba1_may},
+    RoleRule{Role::state_q_norm,    "state_q_norm",    Place::layer,     false, Extent::one,      Extent::state_key_dim, presence::mamba1_may},
+    RoleRule{Role::state_step,      "state_step",      Place::layer,     true,  Extent::state_values, Extent::state_rank, presence::mamba1},
+    RoleRule{Role::state_decays,    "state_decays",    Place::layer,     false, Extent::one,      Extent::state_cells, presence::mamba1},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -317,10 +359,38 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.layer_input;
     case Extent::layer_inputs:
       return h.n_layers * kind.layer_input;
+    case Extent::query_rank:
+      return kind.query_rank;
+    case Extent::query_input:
+      return kind.query_rank != 0 ? kind.query_rank : h.dim;
+    case Extent::rope_dims:
+      return kind.rope_dims;
+    case Extent::still_dims:
+      return kind.still_dims();
+    case Extent::latent_dim:
+      return kind.latent_dim;
+    case Extent::latent_value_dim:
+      return kind.latent_value_dim;
+    case Extent::all_rope_dims:
+      return kind.n_heads * kind.rope_dims;
+    case Extent::all_still_dims:
+      return kind.n_heads * kind.still_dims();
+    case Extent::all_latent_dims:
+      return kind.n_heads * kind.latent_dim;
+    case Extent::all_latent_value_dims:
+      return kind.n_heads * kind.latent_value_dim;
+    case Extent::state_rank:
+      return kind.state_rank;
+    case Extent::state_cells:
+      return kind.state_values() * kind.state_key_dim;
   }
   return 0;
 }
 
+/// Whether the rows of a matrix belong to heads, head after head, which each multiply their own part of the input.
+constexpr bool of_heads(const RoleRule& rule) {
+  return rule.rows == Extent::all_latent_dims || rule.rows == Extent::all_latent_value_dims;
+}
 /// Whether the rows of a matrix, or the elements of a vector, belong to all experts, expert after expert.
 constexpr bool of_experts(const RoleRule& rule) {
   const Extent all = rule.matrix ? rule.rows : rule.cols;

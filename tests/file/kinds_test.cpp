@@ -1,0 +1,85 @@
+// Kinds of layers that cannot be: latent attention, recurrent states and activations.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/file/small_file.h"
+
+namespace qsf::testing {
+namespace {
+
+using Change = std::function<void(LayerKind&)>;
+
+std::string refusal(LayerKind kind, const Change& change) {
+  change(kind);
+  const Status status = check_kind(kind);
+  return status ? std::string() : std::string(status.error().sentence);
+}
+
+LayerKind latent() {
+  LayerKind kind = usual_kind({});
+  kind.mixer = Mixer::latent;
+  kind.n_kv_heads = 1;
+  kind.latent_dim = 32;
+  kind.rope_dims = 8;
+  kind.head_dim = 40;
+  kind.latent_head_dim = 24;
+  kind.latent_value_dim = 16;
+  return kind;
+}
+
+TEST(Kinds, OfLatentAttention) {
+  const auto refused = [](const Change& change) { return refusal(latent(), change); };
+  EXPECT_EQ(refused([](LayerKind&) {}), "");
+  EXPECT_EQ(refused([](LayerKind& k) { k.n_kv_heads = 2; }),
+            "2 keys of 40 are not one of latent_dim 32 and rope_dims 8");
+  EXPECT_EQ(refused([](LayerKind& k) { k.head_dim = 41; }),
+            "1 keys of 41 are not one of latent_dim 32 and rope_dims 8");
+  EXPECT_EQ(refused([](LayerKind& k) { k.latent_head_dim = 8; }),
+            "latent heads of 8 with rope_dims 8 and values of 16");
+  EXPECT_EQ(refused([](LayerKind& k) { k.latent_value_dim = 0; }),
+            "latent heads of 24 with rope_dims 8 and values of 0");
+  EXPECT_EQ(refused([](LayerKind& k) { k.latent_head_dim = kMaxDim; }),
+            "n_heads 4 times heads of 1048576 and values of 16 is more than 1048576");
+  EXPECT_EQ(refused([](LayerKind& k) { k.latent_value_dim = 20; }),
+            "latent_dim 32 and latent_value_dim 20 must be multiples of 16");
+  EXPECT_EQ(refused([](LayerKind& k) { k.alibi = 1; }),
+            "latent attention has no alibi, no kv_from and no later positions");
+  EXPECT_EQ(refused([](LayerKind& k) { k.latent_dim = kMaxDim + 1; }),
+            "latent_dim is 1048577; it must be 0 to 1048576");
+}
+
+TEST(Kinds, OfStates) {
+  LayerKind kind = usual_kind({});
+  kind.mixer = Mixer::mamba;
+  kind.conv_taps = 4;
+  kind.state_heads = 64;
+  kind.state_key_heads = kind.state_value_dim = 1;
+  kind.state_key_dim = 8;
+  kind.state_rank = 4;
+  const auto refused = [&](const Change& change) { return refusal(kind, change); };
+  const std::string none;
+  EXPECT_EQ(refused([](LayerKind&) {}), "");
+  EXPECT_EQ(refused([](LayerKind& k) { k.state_rank = 0; }),
+            "a mamba of 64 channels of 1, 1 key heads of 8 and a rank of 0");
+  EXPECT_NE(refused([](LayerKind& k) { k.state_value_dim = 2; }), none);
+  EXPECT_NE(refused([](LayerKind& k) { k.state_key_heads = 2; }), none);
+  EXPECT_NE(refused([](LayerKind& k) {
+              k.state_heads = 1u << 18;
+              k.state_key_dim = 16;
+            }),
+            none);
+  kind.mixer = Mixer::attention_and_mamba2;
+  EXPECT_EQ(refused([](LayerKind&) {}), "");
+  EXPECT_NE(refused([](LayerKind& k) { k.residual = Residual::parallel; }), none);
+  EXPECT_NE(refused([](LayerKind& k) { k.attention_gate = 1; }), none);
+  EXPECT_NE(refused([](LayerKind& k) {
+              k.activation = Activation::xielu;
+              k.layer_input = 8;
+            }),
+            none);
+}
+
+}  // namespace
+}  // namespace qsf::testing
