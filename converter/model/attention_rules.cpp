@@ -1,6 +1,7 @@
 #include "converter/model/attention_rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "converter/recipes/settings.h"
 #include "qsf/base/try.h"
@@ -75,6 +76,12 @@ Status apply_rules(const AttentionRules& rules, ModelSource& model) {
                                          {layer_setting("rope_theta", rules.local_theta),
                                           layer_setting("rope_scaled", 0), layer_setting("rope_scale", 1)}));
     }
+  }
+  if (model.recipe->yarn_scores && model.config.score_factor != 1) {
+    LayerKind every;
+    apply_settings(model.layers.every, every);
+    const double width = every.latent_head_dim != 0 ? every.latent_head_dim : model.config.head_dim;
+    model.layers.every.push_back(layer_setting("attention_scale", model.config.score_factor / std::sqrt(width)));
   }
   const bool by_window = model.recipe->no_rope == NoRope::full_layers && rules.window != 0;
   if (const auto& no_rope = by_window ? rules.full : rules.no_rope; std::ranges::any_of(no_rope, is)) {

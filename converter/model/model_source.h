@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,7 @@ struct ModelConfig {
   std::optional<bool> tied;                // empty: tied if there is no tensor for the head
   std::optional<std::uint32_t> rope_dims;  // number of values of a head that RoPE rotates; empty: all
   float rope_scale = 1;                    // factor of RoPE's cosines and sines
+  double score_factor = 1;                 // factor of scores, for recipes with yarn_scores
   std::vector<float> rope_divisors;        // [rope_dims / 2] divisors of RoPE's inverse frequencies; empty: ones
   Activation activation = Activation::silu;
 };
@@ -97,7 +99,8 @@ struct ModelSource {
   std::shared_ptr<const Recipe> recipe;
   Naming naming = Naming::hugging_face;
   ModelConfig config;
-  LayerRules layers;  // the recipe's rules, resolved with the source's configuration
+  LayerRules layers;                      // the recipe's rules, resolved with the source's configuration
+  std::map<std::string, double> factors;  // of the recipe's tensors, by keys of the configuration
   std::vector<SourceTensor> tensors;
   bool interleaved_rope = false;  // rows of q and k are stored for RoPE over neighbouring pairs
   bool carry_formats = false;     // every matrix keeps its format by default

@@ -22,6 +22,7 @@ struct RopeForm {
   std::vector<float> divisors;  // [dims / 2]; with long_from [dims], the last half for long contexts
   float scale = 1;              // factor of cosines and sines
   std::uint32_t long_from = 0;
+  double scores = 1;  // factor of scores, for recipes with yarn_scores
   bool operator==(const RopeForm&) const = default;
 };
 

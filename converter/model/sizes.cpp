@@ -70,6 +70,9 @@ Status read_sizes(const Recipe& recipe, Naming naming, const Lookup& lookup, std
     const Json found = key.empty() ? Json(nullptr) : lookup(key);
     const std::optional<double> number = value.without_key(fallback, config.dim);
     if (found.is_null() && number) return counts.take(*number, name, form);
+    if (name == "n_layers" && naming == Naming::hugging_face && found.is_array()) {
+      return counts.take(found.size(), key, form);  // a list with an entry for each layer
+    }
     const bool of_layers =
         std::ranges::any_of(layer_forms(), [&](const KeyForm& layer_form) { return layer_form.key.name == name; });
     if (naming == Naming::gguf && found.is_array() && of_layers) {
@@ -78,7 +81,9 @@ Status read_sizes(const Recipe& recipe, Naming naming, const Lookup& lookup, std
     if (value.less != 0 && naming == Naming::hugging_face && found.is_number()) {
       return counts.take(found.get<double>() - value.less, key, form);
     }
-    return counts.take(found, key.empty() ? name : key, form);
+    const std::uint32_t number_found = counts.take(found, key.empty() ? name : key, form);
+    if (value.plus.empty() || naming == Naming::gguf) return number_found;
+    return counts.take(static_cast<double>(number_found) + counts.read(value.plus, form), key, form);
   };
   config.n_layers = size("n_layers");
   config.dim = size("dim");

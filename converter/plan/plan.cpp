@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "converter/model/layer_tensors.h"
 #include "converter/plan/type_notes.h"
 #include "converter/recipes/settings.h"
 #include "converter/tensors/experts.h"
@@ -110,7 +111,8 @@ Result<Layers> layers_of(const ModelSource& model, Header& header) {
   for (std::uint32_t layer = 0; layer < header.n_layers; ++layer) {
     LayerKind kind = every;
     for (const LayerException& exception : rules.exceptions) {
-      if (exception.holds_for(layer)) apply_settings(exception.settings, kind);
+      const bool has = exception.with && has_tensor(model, *exception.with, layer);
+      if (has || exception.holds_for(layer)) apply_settings(exception.settings, kind);
     }
     const auto found = std::ranges::find(table.kinds, kind);
     table.of_layer.push_back(static_cast<std::uint8_t>(found - table.kinds.begin()));
@@ -286,6 +288,7 @@ Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const st
     if (!of_experts(rule(place)) && !of_experts(rule(first))) continue;
     return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are of experts and of others", from->name);
   }
+  if (of_heads(rule(first))) return stack_experts(from, true, false, window);
   if (!of_experts(rule(first))) return from;
   return stack_experts(from, rule(first).matrix, turned(first), window);
 }
@@ -314,6 +317,10 @@ Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>
       const auto [at, is_new] = placed.try_emplace(keys.back());
       if (!is_new) return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
       at->second = {tensor, place.line, part_for(*tensor, *place.line, model.naming)};
+      for (const std::string& key : at->second.part.factors) {
+        const auto factor = model.factors.find(key);
+        if (factor != model.factors.end()) at->second.part.factor *= factor->second;
+      }
       if (of_experts(rule_of(place.line->role))) at->second.part.transposed = false;  // it is already transposed
     }
     QSF_TRY(check_parts(frame, placed, *tensor, keys));
@@ -447,7 +454,7 @@ Result<FileSpec> plan_file(const ModelSource& model, const Options& options, Typ
     target.rows = rows;
     target.cols = cols;
     const bool turns = model.interleaved_rope && kind.rope_dims != 0;
-    const RotatedHeads heads{turns ? rotated_heads(role, kind.head_dim) : 0, kind.rope_dims};
+    const RotatedHeads heads{turns ? rotated_heads(role, kind) : 0, kind.rope_dims};
     RowWork work{{}, options.workers, rooms};
     if (options.search) {
       work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };

@@ -57,6 +57,14 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     QSF_LET(other, word(json["with_experts"], "with_experts"));
     out.with_experts = std::move(other);
   }
+  if (json.contains("yarn_scores")) {
+    QSF_LET(is, truth(json["yarn_scores"], "yarn_scores"));
+    out.yarn_scores = is;
+  }
+  if (json.contains("rope_width")) {
+    QSF_LET(key, word(json["rope_width"], "rope_width"));
+    out.rope_width = std::move(key);
+  }
   if (json.contains("layer_types")) QSF_TRY(layer_types(json["layer_types"], out.types));
   if (json.contains("no_rope")) {
     QSF_LET(which, choice<NoRope>(json["no_rope"], "no_rope"));

@@ -117,7 +117,7 @@ class RecipeReader {
       out.keys.gguf = std::move(name);
     }
     for (const auto& [key, to] :
-         {std::pair("rows_of", &out.rows_of), std::pair("gguf_over", &out.gguf_over),
+         {std::pair("rows_of", &out.rows_of), std::pair("gguf_over", &out.gguf_over), std::pair("plus", &out.plus),
           std::pair("times", &out.times.hugging_face), std::pair("gguf_times", &out.times.gguf)}) {
       if (!json.contains(key)) continue;
       QSF_LET(name, word(json[key], key));
@@ -126,6 +126,13 @@ class RecipeReader {
     if (json.contains("power")) {
       if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
       out.power = json["power"].get<double>();
+    }
+    if (json.contains("named")) {
+      if (!json["named"].is_object()) return wrong("{:.80}: \"named\" must be an object");
+      for (const auto& [name, of_name] : json["named"].items()) {
+        QSF_LET(number, read_value(of_name, form, file_));
+        out.named.emplace_back(name, number);
+      }
     }
     if (json.contains("less")) {
       QSF_LET(less, whole(json["less"], "less", 1, kMaxSeqLen));
@@ -182,6 +189,16 @@ class RecipeReader {
     if (layers->contains("first")) {
       QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "first"; }));
       QSF_TRY(value((*layers)["first"], layers_form(), out.first.emplace()));
+      return out;
+    }
+    if (layers->contains("with")) {
+      QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "with"; }));
+      QSF_LET(name, word((*layers)["with"], "with"));
+      const auto rule = std::ranges::find(kRoleRules, std::string_view(name), &RoleRule::name);
+      if (rule == kRoleRules.end() || rule->place != Place::layer) {
+        return wrong<std::string>("{:.80}: layers have no role \"{:.60}\"", name);
+      }
+      out.with = rule->role;
       return out;
     }
     QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "every" || key == "from"; }));
@@ -267,6 +284,7 @@ class RecipeReader {
       size.also = std::move(setting.value.also);
       size.one_where = std::move(setting.value.one_where);
       size.less = setting.value.less;
+      size.plus = std::move(setting.value.plus);
     }
     return {};
   }
@@ -323,17 +341,18 @@ class RecipeReader {
     return {};
   }
 
-  static constexpr auto kValueKeys = std::to_array<std::string_view>(
-      {"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over", "times", "gguf_times", "less"});
-  static constexpr auto kTensorKeys =
-      std::to_array<std::string_view>({"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat",
-                                       "minus_exp", "also", "spare", "beside", "without", "partial"});
+  static constexpr auto kValueKeys =
+      std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over",
+                                       "times", "gguf_times", "less", "plus", "named"});
+  static constexpr auto kTensorKeys = std::to_array<std::string_view>(
+      {"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat", "minus_exp", "also", "spare", "beside",
+       "without", "partial", "turned_groups", "factors"});
   static constexpr auto kKeys = std::to_array<std::string_view>(
       {"layer_types",   "name",           "arch",         "tensors",    "ignored",    "interleaved_rope",
        "window_rule",   "default_window", "layer",        "exceptions", "model",      "sizes",
        "also",          "gguf_name",      "prefixes",     "expected",   "full_every", "no_rope",
        "no_rope_every", "local_theta",    "with_experts", "windowed",   "shared_kv",  "gguf_scale_layers",
-       "default_theta"});
+       "default_theta", "rope_width",     "yarn_scores"});
 
   std::string_view file_;
 };

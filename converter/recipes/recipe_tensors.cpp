@@ -25,17 +25,26 @@ Status RecipeReader::part(const Json& json, TensorPart& out) const {
     QSF_LET(is, truth(json["transposed"], "transposed"));
     out.transposed = is;
   }
-  for (const auto& [key, to] : {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat),
-                                std::pair("minus_exp", &out.minus_exp), std::pair("partial", &out.partial)}) {
+  for (const auto& [key, to] :
+       {std::pair("plus_one", &out.plus_one), std::pair("flat", &out.flat), std::pair("minus_exp", &out.minus_exp),
+        std::pair("partial", &out.partial), std::pair("turned_groups", &out.turned_groups)}) {
     if (!json.contains(key)) continue;
     QSF_LET(is, truth(json[key], key));
     *to = is;
   }
   if (out.flat && json.contains("rows")) return wrong("{:.80}: a tensor that is laid flat has no \"rows\"");
+  if (json.contains("factors")) {
+    QSF_LET(keys, words(json["factors"], "factors"));
+    out.factors = std::move(keys);
+  }
   if (json.contains("every")) {
     if (!json.contains("rows")) return wrong("{:.80}: \"every\" is possible with \"rows\" only");
     QSF_LET(every, row_sum(json["every"]));
     out.every = std::move(every);
+  }
+  const bool changes = out.transposed || out.plus_one || out.minus_exp || !out.factors.empty();
+  if (out.turned_groups && (!json.contains("every") || changes)) {
+    return wrong("{:.80}: \"turned_groups\" needs \"every\", and no other change");
   }
   if (!json.contains("rows")) return {};
   const Json& rows = json["rows"];

@@ -45,10 +45,13 @@ struct TensorPart {
   std::optional<std::pair<RowSum, RowSum>> rows = {};  // [begin, end) of a fused tensor; elements of a vector
   RowSum every = {};                                   // if not empty, rows are those of each group of so many
   bool plus_one = false;                               // stored minus one
-  bool flat = false;       // a matrix of any number of extents becomes a vector, row after row
-  bool minus_exp = false;  // a vector; its numbers become minus the powers of e
-  bool partial = false;    // rows that no part takes are left out
-  bool whole() const { return !transposed && !rows && !plus_one && !flat && !minus_exp; }
+  bool flat = false;                      // a matrix of any number of extents becomes a vector, row after row
+  bool minus_exp = false;                 // a vector; its numbers become minus the powers of e
+  bool turned_groups = false;             // of each group, the rows become columns
+  std::vector<std::string> factors = {};  // keys of config.json whose numbers multiply it; missing ones are 1
+  double factor = 1;                      // their product, once the configuration is read
+  bool partial = false;                   // rows that no part takes are left out
+  bool whole() const { return !transposed && !rows && !plus_one && !flat && !minus_exp && factor == 1; }
 };
 
 struct TensorName {
@@ -74,12 +77,14 @@ struct Value {
   std::vector<std::string> also = {};      // other keys of config.json; the first that is present counts
   std::optional<double> gguf_number = {};  // the value in GGUF, which has no key for it
   std::vector<Expected> one_where = {};    // of a size: it is 1 if config.json contradicts none of these
-  double power = 1;                        // the configuration's number is raised to this power
-  double times_dim = 0;                    // of a size: the fallback is this many times the model's width
-  std::string rows_of = {};                // of a size: the tensor whose rows it counts, in Hugging Face's words
-  std::string gguf_over = {};              // of a layer's key: the GGUF key whose number divides it
-  Words times = {};                        // of a layer's key: the keys whose number multiplies it
-  double less = 0;                         // of a size: subtracted from config.json's number
+  std::vector<std::pair<std::string, double>> named = {};  // values by the configuration's words or whole numbers
+  double power = 1;                                        // the configuration's number is raised to this power
+  double times_dim = 0;        // of a size: the fallback is this many times the model's width
+  std::string rows_of = {};    // of a size: the tensor whose rows it counts, in Hugging Face's words
+  std::string gguf_over = {};  // of a layer's key: the GGUF key whose number divides it
+  Words times = {};            // of a layer's key: the keys whose number multiplies it
+  double less = 0;             // of a size: subtracted from config.json's number
+  std::string plus = {};       // a key of config.json whose number is added to config.json's number
   /// Returns a size's value for a missing key, in any range.
   std::optional<double> without_key(std::optional<double> fallback, std::uint32_t dim) const;
 };
@@ -95,6 +100,7 @@ struct LayerException {
   std::vector<std::uint32_t> layers = {};  // these, or every n-th from one on
   std::uint32_t every = 0, from = 0;
   std::optional<Value> first = {};  // or the first so many
+  std::optional<Role> with = {};    // or those whose source has a tensor of this role
   std::vector<Setting> settings = {};
   bool holds_for(std::uint32_t layer) const;
 };
@@ -154,6 +160,8 @@ struct Recipe {
   WindowRule window = WindowRule::none;
   std::uint32_t default_window = 0;  // if the key is missing, as in transformers
   double default_theta = 10000;      // RoPE's base if config.json does not state it, as in transformers
+  bool yarn_scores = false;          // YaRN's factor for whole contexts multiplies scores, squared
+  std::string rope_width = {};       // a key of config.json: the width of the part that RoPE rotates; empty: a head's
   double local_theta = 0;            // of layers with a window; 0: one base
   /// The last of each group of so many layers has no window if the source does not say which (with local_attention, the
   /// first). 0: all layers have it.

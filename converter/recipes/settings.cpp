@@ -87,6 +87,12 @@ Result<double> factor_of(const Value& value, const KeyForm& form, const Source& 
   return read_value(found.is_null() ? Json(1) : found, form, source.file, source.lookup.in_file(key));
 }
 
+/// Returns the number that is added to a value; 0 if the recipe names none.
+Result<double> added_to(const Value& value, const KeyForm& form, const Source& source) {
+  if (value.plus.empty() || source.naming == Naming::gguf) return 0;
+  return read_value(source.lookup(value.plus), form, source.file, source.lookup.in_file(value.plus));
+}
+
 Result<double> resolve_value(const Value& value, const KeyForm& form, const Source& source) {
   const std::string& key = value.keys.in(source.naming);
   const std::string_view file = source.file;
@@ -96,6 +102,16 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
   }
   if (found.is_array() && !found.empty() && std::ranges::count(found, found.front()) == std::ssize(found)) {
     found = Json(found.front());  // the same in all layers
+  }
+  if (!value.named.empty() && !found.is_null()) {
+    const std::string* text = as_text(found);
+    char digits[32] = "?";
+    if (found.is_number()) std::snprintf(digits, sizeof digits, "%.17g", found.get<double>());
+    const std::string name = text ? *text : digits;
+    const auto named = std::ranges::find(value.named, name, &std::pair<std::string, double>::first);
+    if (named != value.named.end()) return named->second;
+    return make_error(ErrorCode::unsupported, "{}: \"{:.60}\" is {:.40}, which is not supported", file,
+                      source.lookup.in_file(key), name);
   }
   std::optional<double> number = value.number;
   if (source.naming == Naming::gguf && value.gguf_number) number = value.gguf_number;
@@ -115,8 +131,10 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
     }
     QSF_LET(read, read_value(found, form, file, source.lookup.in_file(key)));
     QSF_LET(factor, factor_of(value, form, source));
-    number = read * factor;
-    if (factor != 1 && !form.holds(*number)) return read_value(*number, form, file, source.lookup.in_file(key)).error();
+    QSF_LET(more, added_to(value, form, source));
+    number = read * factor + more;
+    if ((factor != 1 || more != 0) && !form.holds(*number))
+      return read_value(*number, form, file, source.lookup.in_file(key)).error();
     if (value.power != 1) {
       number = exact::pow(read, value.power);
       if (!form.holds(*number)) return read_value(*number, form, file, source.lookup.in_file(key)).error();
@@ -205,7 +223,12 @@ Lookup lookup_in(const Json& json) {
     const Json* found = find(json, key);
     const std::size_t point = key.find('.');
     const Json* part = found || point == key.npos ? nullptr : find(json, key.substr(0, point));
-    if (part) found = find(*part, key.substr(point + 1));
+    const std::string rest = part ? key.substr(point + 1) : "";
+    if (part) found = find(*part, rest);
+    if (part && part->is_array() && rest.size() == 1 && rest[0] >= '0' &&
+        static_cast<std::size_t>(rest[0] - '0') < part->size()) {
+      found = &(*part)[static_cast<std::size_t>(rest[0] - '0')];
+    }
     return found ? *found : Json(nullptr);
   }};
 }
@@ -254,7 +277,8 @@ Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lo
   out.windowed = std::move(with_window);
   for (const LayerException& exception : recipe.layers.exceptions) {
     QSF_LET(settings, all(exception.settings, layer_forms()));
-    out.exceptions.push_back({exception.layers, exception.every, exception.from, {}, std::move(settings)});
+    out.exceptions.push_back(
+        {exception.layers, exception.every, exception.from, {}, exception.with, std::move(settings)});
     if (!exception.first) continue;
     QSF_LET(n, resolve_value(*exception.first, layers_form(), source));
     for (std::uint32_t layer = 0; layer < n; ++layer) out.exceptions.back().layers.push_back(layer);

@@ -51,20 +51,21 @@ std::optional<std::array<std::uint32_t, 2>> flat_shape(std::span<const std::uint
              : std::optional(std::array{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(shape.back())});
 }
 
-/// Returns one vector of floats: the rows one after the other, or the columns if `turned`.
-SourceTensor flat_part(const SourceTensor& tensor, bool turned) {
+/// Returns one vector of floats: the rows one after the other, or the columns if `turned`; or minus their powers of e.
+SourceTensor flat_part(const SourceTensor& tensor, bool turned, bool minus_exp) {
   const auto [rows, cols] = *flat_shape(tensor.shape);
   const std::uint64_t all = std::uint64_t{rows} * cols;
   SourceTensor out{tensor.name, tensor.type, FormatId::f32, {all}, {}};
-  const auto read = [&tensor, turned, rows, cols, all](std::uint32_t, std::uint32_t,
-                                                       std::span<std::byte> to) -> Status {
+  const auto read = [&tensor, turned, minus_exp, rows, cols, all](std::uint32_t, std::uint32_t,
+                                                                  std::span<std::byte> to) -> Status {
     if (to.size() != all * sizeof(float)) {
       return make_error(ErrorCode::internal, "{} values of a part were asked of {} bytes", all, to.size());
     }
     return visit_rows(tensor, 0, rows, cols, [&](std::uint32_t r, std::span<const float> row) {
       for (std::size_t c = 0; c < cols; ++c) {
         const std::size_t at = turned ? c * rows + r : std::size_t{r} * cols + c;
-        std::memcpy(to.data() + at * sizeof(float), &row[c], sizeof(float));
+        const float value = minus_exp ? static_cast<float>(-exact::exp(double{row[c]})) : row[c];
+        std::memcpy(to.data() + at * sizeof(float), &value, sizeof value);
       }
     });
   };
@@ -72,6 +73,40 @@ SourceTensor flat_part(const SourceTensor& tensor, bool turned) {
     return weaker(tensor.rows_of.runs(0, rows, to), RowsFrom::runs);
   };
   out.rows_of = {read, runs};
+  return out;
+}
+
+/// Returns the rows of each group as columns: [groups * cols, rows of a group].
+SourceTensor turned_groups(const SourceTensor& tensor, const RowRange& range,
+                           const std::shared_ptr<TurnedWindow>& window) {
+  const auto cols = (*matrix_shape(tensor.shape))[1], width = static_cast<std::uint32_t>(range.end - range.begin);
+  SourceTensor out{tensor.name, tensor.type, FormatId::f32, {range.n_groups * cols, width}, {}};
+  const std::shared_ptr<const void> owner = std::make_shared<char>();
+  out.rows_of = [&tensor, range, window, owner, cols, width](std::uint32_t begin, std::uint32_t n,
+                                                             std::span<std::byte> to) -> Status {
+    if (to.size() != std::uint64_t{n} * width * sizeof(float)) {
+      return make_error(ErrorCode::internal, "{} rows of a part were requested in {} bytes", n, to.size());
+    }
+    TurnedWindow& kept = *window;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t row = begin + i, group = row / cols;
+      if (kept.owner != owner || row < kept.begin || row - kept.begin >= kept.n) {
+        kept.owner = nullptr;
+        kept.begin = group * cols;
+        kept.n = cols;
+        kept.values.resize(std::uint64_t{cols} * width);
+        const auto first = static_cast<std::uint32_t>(group * range.every + range.begin);
+        QSF_TRY(visit_rows(tensor, first, width, cols, [&](std::uint32_t r, std::span<const float> values) {
+          for (std::uint32_t c = 0; c < cols; ++c) kept.values[std::uint64_t{c} * width + r] = values[c];
+        }));
+        kept.owner = owner;
+      }
+      std::memcpy(to.data() + std::uint64_t{i} * width * sizeof(float),
+                  &kept.values[std::uint64_t{row - kept.begin} * width], width * sizeof(float));
+    }
+    if (begin + n == range.n_groups * cols) kept = {};
+    return {};
+  };
   return out;
 }
 
@@ -103,7 +138,8 @@ Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part
 
 SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range,
                      const std::shared_ptr<TurnedWindow>& window) {
-  if (part.flat) return flat_part(tensor, part.transposed);
+  if (part.flat) return flat_part(tensor, part.transposed, part.minus_exp);
+  if (part.turned_groups) return turned_groups(tensor, range, window);
   const auto [rows, cols] = *matrix_shape(tensor.shape);
   const bool vector = tensor.shape.size() == 1;
   const std::uint64_t n_rows = range.count();
@@ -115,7 +151,7 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   } else {
     out.shape = {n_rows, part.transposed ? rows : cols};
   }
-  if (!vector && !part.transposed && !part.plus_one && !part.minus_exp) {
+  if (!vector && !part.transposed && !part.plus_one && !part.minus_exp && part.factor == 1) {
     out.format = tensor.format;
     // Calls visit(row of the tensor, n, rows before them) for each run of neighbours.
     const auto visit = [range](std::uint32_t begin, std::uint32_t n, const auto& each) {
@@ -151,13 +187,13 @@ SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const R
   const std::shared_ptr<const void> owner = std::make_shared<char>();
   const auto read = [&tensor, vector, range, width, cols, source_rows = rows, n_rows, owner,
                      kept = part.transposed ? window : nullptr, add = part.plus_one ? 1.0f : 0.0f,
-                     minus_exp = part.minus_exp](std::uint32_t begin, std::uint32_t n,
-                                                 std::span<std::byte> to) -> Status {
+                     by = static_cast<float>(part.factor), minus_exp = part.minus_exp](
+                        std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
     if (to.size() != std::uint64_t{n} * width * sizeof(float)) {
       return make_error(ErrorCode::internal, "{} rows of a part were asked of {} bytes", n, to.size());
     }
     const auto put = [&](std::uint64_t at, float value) {
-      const float sum = minus_exp ? static_cast<float>(-exact::exp(double{value})) : value + add;
+      const float sum = minus_exp ? static_cast<float>(-exact::exp(double{value})) : (value + add) * by;
       std::memcpy(to.data() + at * sizeof(float), &sum, sizeof sum);
     };
     if (kept) {

@@ -199,7 +199,7 @@ void RowRooms::give(RowRoom room) {
   free_.push_back(std::move(room));
 }
 
-std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
+std::uint32_t rotated_heads(Role role, const LayerKind& kind) {
   switch (role) {
     case Role::attn_q:
     case Role::attn_k:
@@ -209,7 +209,10 @@ std::uint32_t rotated_heads(Role role, std::uint32_t head_dim) {
     case Role::attn_k_norm:
     case Role::attn_q_norm_all:
     case Role::attn_k_norm_all:
-      return head_dim;
+      return kind.head_dim;
+    case Role::latent_q_rope:
+    case Role::latent_k_rope:
+      return kind.rope_dims;
     default:
       return 0;
   }

@@ -14,8 +14,8 @@
 
 namespace qsf::convert {
 
-/// Returns head_dim for roles whose rows RoPE rotates (queries, keys, their biases), 0 for all others.
-std::uint32_t rotated_heads(Role role, std::uint32_t head_dim);
+/// Returns a head's width for roles whose rows RoPE rotates (queries, keys, their biases), 0 for all others.
+std::uint32_t rotated_heads(Role role, const LayerKind& kind);
 
 /// Heads whose first values RoPE rotates.
 struct RotatedHeads {

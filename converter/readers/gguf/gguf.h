@@ -55,6 +55,10 @@ Status join_gguf_parts(const ModelPlace& place, Gguf& gguf);
 /// scales. Ternary tensors become i2_s, others f32. Returns bad_input if a number is not finite.
 Status fold_gguf_scales(std::vector<SourceTensor>& tensors);
 
+/// Adds a tensor of one number for each layer that a list such as xielu.alpha_p has: blk.0.xielu.alpha_p. Returns
+/// bad_input if it is no list of finite numbers.
+Status add_gguf_lists(Gguf& gguf);
+
 /// Empty if the file has no tokenizer.
 Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf);
 

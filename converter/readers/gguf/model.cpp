@@ -13,6 +13,7 @@
 #include "converter/recipes/settings.h"
 #include "converter/tokenizers/tokenizers.h"
 #include "converter/types/gguf_keys.h"
+#include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 
 namespace qsf::convert {
@@ -139,7 +140,9 @@ Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
     config.rope_divisors = std::move(divisors);
   } else if (type == "yarn") {
     const double m = keys.number("rope.scaling.yarn_log_multiplier", 0);
-    const double stated = m > 0 ? yarn_attention(factor, 1) / yarn_attention(factor, m) : 0;
+    const bool scores = m > 0 && out.recipe->yarn_scores;  // m is then a tenth, and RoPE itself has no factor
+    if (scores) config.score_factor = exact::pow(yarn_attention(factor, 10 * m), 2);
+    const double stated = scores ? 1 : m > 0 ? yarn_attention(factor, 1) / yarn_attention(factor, m) : 0;
     const YarnScaling scaling{factor,
                               keys.number("rope.scaling.original_context_length", config.max_seq_len),
                               keys.number("rope.scaling.yarn_beta_fast", 32),
@@ -253,11 +256,6 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   }
   config.rope_theta = static_cast<float>(keys.number(kRopeBase, 10000));
   QSF_TRY(keys.status());
-  if (value_dim != config.head_dim) {
-    return make_error(ErrorCode::unsupported,
-                      "GGUF: keys of {} and values of {} dimensions are not supported: they must be equal",
-                      config.head_dim, value_dim);
-  }
   if (rope_dim != config.head_dim) config.rope_dims = rope_dim;
   if (n_experts != 0 && !recipe.has_experts()) {
     return make_error(ErrorCode::unsupported, "GGUF: a mixture of {} experts, which the recipe {:.60} does not have",
@@ -265,6 +263,13 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
   }
   QSF_LET(layers, resolve(recipe, out.naming, lookup, "GGUF"));
   out.layers = std::move(layers);
+  LayerKind every;
+  apply_settings(out.layers.every, every);
+  const std::uint32_t value_of_key = every.mixer == Mixer::latent ? every.latent_dim : config.head_dim;
+  if (value_dim != value_of_key) {
+    return make_error(ErrorCode::unsupported, "GGUF: values of {} dimensions are not supported: keys have {}",
+                      value_dim, value_of_key);
+  }
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, "GGUF"));
   out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
   out.layers.exceptions.insert(out.layers.exceptions.begin(), by_layer.begin(), by_layer.end());
@@ -280,8 +285,6 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
     }
   }
   QSF_TRY(tokens.status());
-  LayerKind every;
-  apply_settings(out.layers.every, every);
   if (every.bidirectional != 0 && rules.window != 0) rules.window = one_side(rules.window);
   QSF_TRY(read_layers(gguf, prefix, recipe, config.n_layers, rules));
   QSF_TRY(read_scaling(gguf, keys, out));
@@ -437,6 +440,7 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
   QSF_LET(gguf, read_gguf(*place.file, place.ternary));
   QSF_TRY(join_gguf_parts(place, gguf));
   QSF_TRY(fold_gguf_scales(gguf.tensors));
+  QSF_TRY(add_gguf_lists(gguf));
   ModelSource out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;

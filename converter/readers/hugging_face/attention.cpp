@@ -74,7 +74,9 @@ Result<RopeForm> read_form(const Json& json, const std::string& type, double the
                               fields.number("attention_factor", attention),
                               fields.flag("truncate", true)};
     QSF_TRY(fields.status());
-    return yarn_form(scaling, theta, dims);
+    QSF_LET(made, yarn_form(scaling, theta, dims));
+    form = std::move(made);
+    form.scores = exact::pow(yarn_attention(factor, m_all), 2);
   } else if (type == "proportional") {
     return proportional_form(partial, fields.number("factor", 1), dims);
   } else if (type == "longrope") {
@@ -131,7 +133,16 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
   for (const char* key : {"partial_rotary_factor", "rotary_pct", "rope_pct"}) {
     usual.partial = fields.number(key, usual.partial);
   }
-  if (fields.has("rotary_dim")) usual.partial = fields.number("rotary_dim") / config.head_dim;
+  for (const char* key : {"rotary_dim", "attn_rotary_emb"}) {
+    if (fields.has(key)) usual.partial = fields.number(key) / config.head_dim;
+  }
+  std::uint32_t width = config.head_dim;
+  if (!out.recipe->rope_width.empty()) {
+    const Lookup lookup = lookup_in(json);
+    Counts counts(lookup, kConfigFile);
+    width = counts.read(out.recipe->rope_width, count_form("head_dim"));
+    QSF_TRY(counts.status());
+  }
   rules.local_theta = fields.number("rope_local_base_freq", fields.number("local_rope_theta", out.recipe->local_theta));
   QSF_TRY(fields.status());
   std::optional<Rope> rope;
@@ -140,11 +151,11 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
     if (!found) continue;
     const Json* full = find(*found, kFull);
     if (const Json* local = find(*found, kSliding); local && full) {
-      QSF_LET(stated, read_rope(*local, usual, config.head_dim, json));
+      QSF_LET(stated, read_rope(*local, usual, width, json));
       if (stated.form != RopeForm{}) return unsupported("scaled RoPE in layers of", kSliding);
       rules.local_theta = stated.theta;
     }
-    QSF_LET(stated, read_rope(full ? *full : *found, rope ? *rope : usual, config.head_dim, json));
+    QSF_LET(stated, read_rope(full ? *full : *found, rope ? *rope : usual, width, json));
     if (rope && stated != *rope) {
       return make_error(ErrorCode::bad_input, "config.json: \"rope_scaling\" contradicts \"rope_parameters\"");
     }
@@ -161,9 +172,10 @@ Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) 
   }
   if (rules.local_theta == rope->theta && rope->form == RopeForm{}) rules.local_theta = 0;
   config.rope_theta = static_cast<float>(rope->theta * rope->stretch);
-  if (rope->partial != 1) config.rope_dims = rope->dims(config.head_dim);
+  if (rope->partial != 1 || width != config.head_dim) config.rope_dims = rope->dims(width);
   config.rope_scale = rope->form.scale;
   config.rope_divisors = std::move(rope->form.divisors);
+  config.score_factor = rope->form.scores;
   if (rope->form.long_from != 0) {
     out.layers.model.push_back(model_setting("long_rope_from", rope->form.long_from));
   }

@@ -1,6 +1,7 @@
 // The sizes, activation and token ids of config.json; attention.cpp reads windows and RoPE.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "converter/model/layer_types.h"
 #include "converter/model/sizes.h"
@@ -97,6 +98,18 @@ Status read_config(const Json& json, const Json& generation, ModelSource& out) {
   const bool has_names = !name_of(recipe, out.naming, Role::ffn_up_bias, 0).empty();
   if (mlp_bias && !has_names) return unsupported("a model with", "mlp_bias");
   QSF_TRY(check_packing(json));
+  for (const TensorName& line : recipe.tensors) {
+    for (const std::string& key : line.part.factors) {
+      const Json found = lookup(key);
+      if (found.is_null()) continue;
+      const double factor = found.is_number() ? found.get<double>() : 0;
+      if (!(std::fabs(factor) > 1e-6 && std::fabs(factor) < 1e6)) {
+        return make_error(ErrorCode::bad_input, "config.json: \"{:.60}\" is {:.40}, which is no factor of weights", key,
+                          shown(found));
+      }
+      out.factors[key] = factor;
+    }
+  }
   QSF_LET(layers, resolve(recipe, out.naming, lookup, kConfigFile));
   out.layers = std::move(layers);
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, kConfigFile));

@@ -39,6 +39,7 @@ struct Reader {
       if (!number) return fail(name, "\"shape\" holds something other than whole numbers");
       out.shape.push_back(*number);
     }
+    if (out.shape.empty()) out.shape.push_back(1);  // a number
     const std::optional<std::uint64_t> begin = as_u64((*offsets)[0]);
     const std::optional<std::uint64_t> end = as_u64((*offsets)[1]);
     if (!begin || !end || *begin > *end) return fail(name, "\"data_offsets\" is not an ascending pair of numbers");

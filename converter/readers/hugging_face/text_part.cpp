@@ -89,7 +89,11 @@ void take_text_tensors(ModelSource& out) {
 }
 
 void leave_out_guessing(ModelSource& out) {
-  const std::string layers = name_of(*out.recipe, out.naming, Role::attn_q, out.config.n_layers);
+  std::string layers;
+  for (const TensorName& line : out.recipe->tensors) {
+    const bool of_layers = layers.empty() && rule_of(line.role).place == Place::layer;
+    if (of_layers) layers = of_layer(line.names.in(out.naming), out.config.n_layers);
+  }
   const std::string first = std::to_string(out.config.n_layers);
   const std::string_view before = std::string_view(layers).substr(0, layers.find(first));
   leave_out(out, "heads that guess further tokens", [&](std::string_view name) -> std::string_view {

@@ -119,7 +119,7 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpe
       }
       const LayerKind& own = kind_of_section(file.header, table, each.section);
       const bool turns = recipe.gguf_interleaved && own.rope_dims != 0;
-      tensor.parts.push_back({&each, {turns ? rotated_heads(each.role, own.head_dim) : 0, own.rope_dims}});
+      tensor.parts.push_back({&each, {turns ? rotated_heads(each.role, own) : 0, own.rope_dims}});
       tensor.rows += each.rows;
     }
     if (all.size() == 1) {
