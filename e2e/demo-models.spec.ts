@@ -3,9 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import { expect, test } from '@playwright/test';
-import type { Page } from '@playwright/test';
 
-import { Demo, patience, planned, setOption, stop, write, writeStory } from './demo.js';
+import { Demo, openAt, patience, planned, setOption, stop, write, writeStory } from './demo.js';
 
 let demo: Demo;
 test.beforeAll(async () => {
@@ -14,13 +13,6 @@ test.beforeAll(async () => {
 test.afterAll(async () => {
   await demo.stop();
 });
-
-/** Opens the model at an address that is typed. */
-async function openAt(page: Page, address: string): Promise<void> {
-  if ((await page.locator('#own').getAttribute('open')) === null) await page.locator('#own summary').click();
-  await page.getByLabel('or its address').fill(address);
-  await page.getByRole('button', { name: 'Open', exact: true }).click();
-}
 
 const model = () => `${demo.address}models/stories-8bit.qsf`;
 
@@ -45,8 +37,8 @@ test('an address is taken in any case of letters, and no secret of it is shown',
   await planned(page);
   await expect(page.locator('#model-name')).toHaveText(`${model()}?key=***`);
   expect(await writeStory(page)).toBe(text);
-  await page.locator('#own summary').click();
-  await page.getByRole('button', { name: 'Back to the built-in model' }).click();
+  await page.locator('#model-button').click();
+  await page.getByRole('button', { name: 'Open Stories' }).first().click();
   await planned(page);
   await expect(page.locator('#honest')).toBeVisible();
 });
@@ -62,6 +54,11 @@ test('a user and a password are neither shown nor shared', async ({ page }) => {
   expect(decodeURIComponent(page.url())).toContain('models/stories-8bit.qsf');
   await openAt(page, 'ann:s3cret@models.test');
   await expect(notice).toContainText('This is none');
+  await page.keyboard.press('Escape');
+  await expect(notice).toBeHidden();
+  await page.locator('#model-button').click();
+  await page.getByLabel('Name on the Hub, or address').fill('');
+  await page.keyboard.press('Escape');
   expect(await page.locator('body').innerText()).not.toMatch(/s3cret|ann/);
   expect(page.url()).not.toMatch(/s3cret|ann/);
 });

@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
-import { Demo, patience, planned, setOption, slider, stop, story, write, writeStory } from './demo.js';
+import { Demo, patience, planned, setOption, slider, stop, story, unfold, write, writeStory } from './demo.js';
 
 const MiB = 1024 * 1024;
 
@@ -144,12 +144,14 @@ test('keeps the model in the browser until told to remove it', async ({ page }) 
   await expect(page.locator('#cache-text')).toContainText('Kept in this browser');
 });
 
-for (const width of [360, 390, 768, 1280]) {
+for (const width of [320, 360, 390, 768, 1280]) {
   test(`a window of ${width} pixels does not scroll sideways`, async ({ page }) => {
     await page.setViewportSize({ width, height: 800 });
     await visit(page);
     await setOption(page, 'Length', '30');
     await writeStory(page);
+    expect(await scrollsSideways(page)).toBe(false);
+    await unfold(page);
     expect(await scrollsSideways(page)).toBe(false);
     await slider(page).focus();
     await page.keyboard.press('Home');

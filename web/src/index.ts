@@ -5,6 +5,7 @@ export { QSFError } from './errors.js';
 export type { ErrorName } from './errors.js';
 export { GiB, KiB, MiB } from './constants.js';
 export { hideSecrets } from './secrets.js';
+export type { SuggestedModel } from './models.js';
 export type {
   AnswerPart,
   AssistantMessage,

@@ -1,9 +1,30 @@
 // Addresses of models, as visitors and links give them.
 
-/** Returns the http(s) address that a text is, in any case of letters; undefined for every other text. */
+/** The address of a file, or of a directory, on the Hugging Face Hub. */
+const HUB = /^https:\/\/huggingface\.co\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/([^?#]*)$/;
+
+/**
+ * Returns the http(s) address that a text is, in any case of letters, or its name on the Hub as `hf:owner/name`, with a
+ * file if it has one. Undefined for every other text.
+ */
 export function modelAddress(text: string): string | undefined {
+  if (/^(hf|huggingface):[^@\s]+\/[^@\s]+(@\S+)?$/i.test(text)) return text;
+  if (/^[\w-]+\/[\w.-]+(\/[\w./-]*)?$/.test(text)) return `hf:${text.replace(/\/$/, '')}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url && /^https?:$/.test(url.protocol) ? url.href : undefined;
+}
+
+/** Returns the name of a model of the Hub as `hf:owner/name`, with a file if it has one, and any other address as it is. */
+export function hubName(address: string): string {
+  const [, model, revision, file] = HUB.exec(address) ?? [];
+  if (model === undefined) return address;
+  return `hf:${model}${file ? `/${file}` : ''}${revision === 'main' ? '' : `@${decodeURIComponent(revision!)}`}`;
+}
+
+/** Returns the last name in an address: of a file, or of a directory. */
+export function lastName(address: string): string {
+  const path = hubName(address).replace(/[?#].*$/, '');
+  return decodeURI(path.split('/').findLast((part) => part !== '') ?? path);
 }
 
 /** Returns an address without its user and its password. */

@@ -32,3 +32,18 @@ export function rate(perSecond: number): string {
 export function milliseconds(ms: number): string {
   return ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
 }
+
+/** Returns a time such as "45 s" or "3 min". */
+export function duration(seconds: number): string {
+  return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
+}
+
+/** Returns a size of a file as the Hub states it, such as "145 MB". */
+export function fileSize(n: number): string {
+  return n >= 1e9 ? `${(n / 1e9).toFixed(2)} GB` : `${(n / 1e6).toFixed(n < 10e6 ? 1 : 0)} MB`;
+}
+
+/** Returns a number of weights, such as "135 M". */
+export function weights(n: number): string {
+  return n >= 1e9 ? `${Number((n / 1e9).toFixed(2))} B` : `${Math.round(n / 1e6)} M`;
+}

@@ -1,46 +1,43 @@
-// The page: a prompt, a story streamed while it is written, a budget, and the engine's work with it.
+// The page: a model with a budget, the story or the conversation that it writes, and the engine's work with it.
 
-import { QSFError } from 'qsf';
-import type { QSF, Stats } from 'qsf';
+import { QSF, QSFError, hideSecrets } from 'qsf';
+import type { Progress, Stats, SuggestedModel } from 'qsf';
 import { ALL, FEW, budgetAt, stopFor } from './budget.js';
 import { onRemove, showCache, showDownload } from './cache.js';
-import { byId, isOff, make, setOff } from './dom.js';
+import type { ChatMode } from './chat.js';
+import { byId } from './dom.js';
+import { hideEnding } from './ending.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
 import { drawMap, drawStrip } from './map.js';
 import { hideNotice, showFailure, showNotice } from './notice.js';
 import type { Place } from './notice.js';
-import { hideEnding, showEnding, showWriting } from './ending.js';
 import { keepOffline } from './offline.js';
+import { hideOpening, showOpening } from './opening.js';
 import { OptionFields } from './options.js';
-import type { Options } from './options.js';
-import { setUpOwn, showSource } from './own.js';
-import { tooLong } from './room.js';
-import { noteRun } from './runs.js';
+import { setUpPicker, titleOf } from './picker.js';
 import { linkTo, readLink } from './share.js';
 import { ModelSlot } from './slot.js';
-import { addToStory, beginStory, endStory, resumeStory } from './story.js';
-import { beginWork, clearWork, drawWork } from './work.js';
+import { isCancelled } from './stage.js';
+import type { Stage } from './stage.js';
+import { TaleMode } from './tale.js';
+import { clearWork, drawWork } from './work.js';
 
 const MODEL = new URL('models/stories-8bit.qsf', document.baseURI).href;
 
 /** In bytes: less than the built-in model's weights, so that the first story is streamed. */
 const FIRST_BUDGET = 4 * 1024 * 1024;
 
-const IDEAS = ['In the forest', 'The old king', '“Come in,” said'];
-
-/** Milliseconds between updates of the figures while a story is written. */
-const REFRESH = 200;
+/** In bytes: the first budget of a model of unknown size. A refused budget is followed by the next larger one. */
+const OWN_BUDGET = 256 * 1024 * 1024;
 
 /** Milliseconds that the slider must rest before the model is opened again. */
 const REST = 250;
 
-const form = byId('form', HTMLFormElement);
-const prompt = byId('prompt', HTMLTextAreaElement);
-const writeButton = byId('write', HTMLButtonElement);
-const stopButton = byId('stop', HTMLButtonElement);
 const slider = byId('budget', HTMLInputElement);
 const status = byId('status', HTMLElement);
+const side = byId('side', HTMLElement);
+const fold = byId('fold', HTMLButtonElement);
 const [bar, map, strip] = ['bar', 'map', 'strip'].map((id) => byId(id, HTMLElement)) as [
   HTMLElement,
   HTMLElement,
@@ -55,8 +52,29 @@ let opened: Promise<QSF | undefined> | undefined;
 let isOpening = false;
 let refused = false;
 let writing: AbortController | undefined;
-/** The prompt and options of the story on the page, and the number of its parts. */
-let written: { prompt: string; options: Options; parts: number } | undefined;
+
+const stage: Stage = {
+  model: () => opened ?? open(),
+  isOpen: (llm) => slot.llm === llm,
+  stop,
+  async write(place, again, work) {
+    if (writing) return;
+    const { signal } = (writing = new AbortController());
+    updateButtons();
+    hideNotice();
+    try {
+      await work(signal);
+    } catch (error) {
+      if (!signal.aborted && !isCancelled(error)) showFailure(place, error, () => void again());
+    } finally {
+      writing = undefined;
+      updateButtons();
+    }
+  },
+};
+const tale = new TaleMode(stage, options);
+/** Loaded for the first model with a chat template. */
+let chat: ChatMode | undefined;
 
 const chosenBudget = (): number => budgetAt(slider.valueAsNumber);
 const lastStop = (): number => Number(slider.max);
@@ -70,15 +88,18 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
   isOpening = true;
   updateButtons();
   const memory = chosenBudget();
+  const { source } = slot;
   status.textContent = `Planning for ${format.budget(memory)} …`;
-  showSource(slot.source, MODEL);
+  showSource();
   const opening = slot
     .open(memory, (progress) => {
-      if (progress.phase === 'download') showDownload(progress);
+      if (opened === opening) report(progress);
     })
     .then(async (llm) => {
-      drawPlan(await llm.stats());
-      drawWork(await llm.stats(), await llm.trace());
+      const stats = await llm.stats();
+      drawPlan(stats);
+      drawWork(stats, await llm.trace());
+      await chooseMode(llm);
       return llm;
     })
     .catch((error: unknown) => {
@@ -91,9 +112,49 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
     .finally(() => {
       if (opened !== opening) return;
       isOpening = false;
+      hideOpening();
       updateButtons();
     });
-  return (opened = opening);
+  opened = opening;
+  if (source !== MODEL) showOpening(titleOf(source, MODEL));
+  return opening;
+}
+
+function report(progress: Progress): void {
+  if (progress.phase === 'download') showDownload(progress);
+  if (slot.source !== MODEL) showOpening(titleOf(slot.source, MODEL), progress);
+}
+
+/** Shows the mode of the model that was opened: a conversation if it has a chat template. */
+async function chooseMode(llm: QSF): Promise<void> {
+  const { chatTemplate } = await llm.info();
+  const chats = chatTemplate !== undefined;
+  if (chats) {
+    const { ChatMode } = await import('./chat.js');
+    chat ??= new ChatMode(stage, options);
+    chat.open(llm, titleOf(slot.source, MODEL));
+  }
+  showMode(chats);
+}
+
+function showMode(chats: boolean): void {
+  for (const id of ['form', 'story-card', 'intro']) byId(id, HTMLElement).hidden = chats;
+  byId('chat', HTMLElement).hidden = !chats;
+  byId(chats ? 'chat-options' : 'form', HTMLElement).append(byId('options', HTMLElement));
+  document.body.dataset['mode'] = chats ? 'chat' : 'story';
+  options.suit(chats ? 'chat' : 'story');
+}
+
+function showSource(): void {
+  const { source } = slot;
+  byId('model-title', HTMLElement).textContent = titleOf(source, MODEL);
+  byId('honest', HTMLElement).hidden = source !== MODEL;
+  byId('model-name', HTMLElement).textContent =
+    source === MODEL
+      ? 'The built-in model: stories, 8 bits a weight.'
+      : typeof source === 'string'
+        ? hideSecrets(source)
+        : source.name;
 }
 
 function drawPlan(stats: Stats): void {
@@ -111,6 +172,7 @@ function drawPlan(stats: Stats): void {
 function clearPlan(words: string): void {
   for (const drawn of [bar, map, strip]) drawn.replaceChildren();
   clearWork('Nothing is open.');
+  hideOpening();
   status.textContent = words;
   void showCache(slot.source);
 }
@@ -129,96 +191,6 @@ function refuse(error: unknown, larger: boolean): void {
   }
 }
 
-/** Writes a story from the prompt, once the model is open. */
-function write(): Promise<void> {
-  const begin = prompt.value;
-  if (begin.trim() === '') {
-    complain('Nothing to begin with', 'Write a few words above: the story goes on from them.');
-    return Promise.resolve();
-  }
-  const opening = opened ?? open();
-  prompt.removeAttribute('aria-invalid');
-  return whileWriting(write, async (signal) => {
-    const llm = await unlessAborted(opening, signal);
-    if (llm === undefined) return;
-    const { plan } = await llm.stats();
-    const { length } = await llm.tokenize(begin, { special: false });
-    const wrong = tooLong(length, plan);
-    if (wrong !== undefined) {
-      complain('This beginning is too long', wrong);
-      return;
-    }
-    beginStory(begin);
-    written = { prompt: begin, options: options.read(), parts: 0 };
-    await writePart(llm, begin, written, signal);
-  });
-}
-
-/** Writes another part of the story, as long as the model that wrote it is open. */
-function goOn(llm: QSF, story: NonNullable<typeof written>): Promise<void> {
-  if (writing) return Promise.resolve();
-  const again = () => goOn(llm, story);
-  return whileWriting(again, (signal) => {
-    resumeStory();
-    return writePart(llm, '', story, signal);
-  });
-}
-
-/** Runs `work`, which writes. `again` repeats it after a failure that may pass. */
-async function whileWriting(again: () => Promise<void>, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const { signal } = (writing = new AbortController());
-  updateButtons();
-  hideNotice();
-  try {
-    await work(signal);
-  } catch (error) {
-    hideEnding();
-    if (!signal.aborted && !isCancelled(error)) showFailure('form', error, () => void again());
-  } finally {
-    endStory();
-    if (writing.signal === signal) writing = undefined;
-    updateButtons();
-  }
-}
-
-/** Writes from `text`, or from the end of a story that has parts. Then shows the reason for the end. */
-async function writePart(
-  llm: QSF,
-  text: string,
-  story: NonNullable<typeof written>,
-  signal: AbortSignal,
-): Promise<void> {
-  const model = opened;
-  showWriting(stop);
-  const before = await llm.stats();
-  beginWork(before);
-  const show = async () => {
-    const stats = await llm.stats();
-    drawFigures(stats);
-    drawWork(stats, await llm.trace());
-    return stats;
-  };
-  const refresh = setInterval(() => void show().catch(() => undefined), REFRESH);
-  const goesOn = story.parts++ > 0;
-  try {
-    const how = { ...story.options, special: false, signal, continue: goesOn, addBos: !goesOn };
-    for await (const piece of llm.generate(text, how)) addToStory(piece);
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  } finally {
-    clearInterval(refresh);
-  }
-  const stats = await show();
-  if (!signal.aborted) noteRun(before, stats);
-  if (opened === model) showEnding(stats, () => void goOn(llm, story));
-}
-
-/** Shows the fault of the beginning. */
-function complain(title: string, text: string): void {
-  prompt.setAttribute('aria-invalid', 'true');
-  showNotice('form', { title, text });
-}
-
 /** Stops writing, opening, or both. */
 function stop(): void {
   writing?.abort();
@@ -231,19 +203,10 @@ function stop(): void {
 }
 
 function updateButtons(): void {
-  setOff(writeButton, refused || writing !== undefined);
-  setOff(stopButton, writing === undefined && !isOpening);
+  const [cannotWrite, cannotStop] = [refused || writing !== undefined, writing === undefined && !isOpening];
+  tale.update(cannotWrite, cannotStop);
+  chat?.update(refused, writing !== undefined);
 }
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-    promise.then(resolve, reject);
-  });
-}
-
-const isCancelled = (error: unknown): boolean =>
-  error instanceof Error && (error.name === 'AbortError' || (error instanceof QSFError && error.code === 'cancelled'));
 
 const tooSmall = (error: unknown): boolean => error instanceof QSFError && error.code === 'budget_too_small';
 
@@ -267,42 +230,38 @@ function setUpBudget(stops: number, budget: number): void {
   showBudget();
 }
 
-function setUpWriting(): void {
+function setUpControls(): void {
   let rest: ReturnType<typeof setTimeout>;
   slider.addEventListener('input', () => {
     showBudget();
     clearTimeout(rest);
     rest = setTimeout(() => void open(), REST);
   });
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    if (!isOff(writeButton)) void write();
-  });
-  prompt.addEventListener('input', () => prompt.removeAttribute('aria-invalid'));
-  stopButton.addEventListener('click', stop);
   byId('modifier', HTMLElement).textContent = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘' : 'Ctrl';
+  byId('opening-stop', HTMLButtonElement).addEventListener('click', stop);
   document.addEventListener('keydown', (event) => {
+    if (document.querySelector('dialog[open]')) return;
     if (event.key === 'Escape') stop();
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+      byId(document.body.dataset['mode'] === 'chat' ? 'composer' : 'form', HTMLFormElement).requestSubmit();
+    }
   });
-  byId('ideas', HTMLElement).append(
-    ...IDEAS.map((idea) => {
-      const chip = make('button', { type: 'button' }, `${idea} …`);
-      chip.addEventListener('click', () => {
-        prompt.value = idea;
-        prompt.focus();
-      });
-      return chip;
-    }),
-  );
+  fold.addEventListener('click', () => {
+    const isShown = side.classList.toggle('is-open');
+    fold.setAttribute('aria-expanded', String(isShown));
+  });
 }
 
-/** Opens another model. Its size is unknown, so a refused budget is followed by the next larger one. */
-function use(source: string | File): void {
+/**
+ * Opens another model. A suggested one gets the memory in which its weights stay. Of others the size is unknown, so that
+ * a refused budget is followed by the next larger one.
+ */
+function use(source: string | File, suggested?: SuggestedModel): void {
   slot.source = source;
-  const own = source !== MODEL;
-  setUpBudget(own ? ALL : FEW, own ? chosenBudget() : Math.min(chosenBudget(), budgetAt(FEW)));
-  void open({ climb: own });
+  if (source === MODEL) setUpBudget(FEW, Math.min(chosenBudget(), budgetAt(FEW)));
+  else setUpBudget(ALL, suggested?.memory ?? Math.max(chosenBudget(), OWN_BUDGET));
+  if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
+  void open({ climb: source !== MODEL });
 }
 
 async function share(): Promise<void> {
@@ -311,7 +270,7 @@ async function share(): Promise<void> {
     shareText.textContent = 'This story was written by a file of your own, which a link cannot hold.';
     return;
   }
-  const what = written ?? { prompt: prompt.value, options: options.read(), parts: 0 };
+  const what = tale.tale;
   const text = what.parts > 1 ? 'this text up to where you went on' : 'this text';
   const secrets = new URL(source).search === '' ? '' : ' It holds all of the model’s address, keys in it too.';
   const model = source === MODEL ? {} : { model: source };
@@ -330,7 +289,7 @@ async function share(): Promise<void> {
 function takeLink(): boolean {
   const link = readLink(location.hash);
   if (!link) return false;
-  prompt.value = link.prompt ?? '';
+  tale.beginning = link.prompt ?? '';
   options.fill(link.options);
   if (link.model !== undefined) slot.source = link.model;
   setUpBudget(link.model === undefined ? FEW : ALL, link.budget ?? FIRST_BUDGET);
@@ -340,21 +299,24 @@ function takeLink(): boolean {
 
 const told = (place: Place) => (error: unknown) => showNotice(place, error);
 
-onRemove(async () => {
+/** Closes the model and removes the cached bytes of its file. */
+async function forget(): Promise<void> {
   stop();
   opened = undefined;
   hideEnding();
   try {
     await slot.forget();
-    clearPlan('Removed. The next story fetches the model again.');
+    clearPlan('Removed. The next text fetches the model again.');
   } catch (error) {
     clearPlan('');
     showNotice('file', error, 'Open it again', () => void open());
   }
-});
+}
+
+onRemove(forget);
 setUpBudget(FEW, FIRST_BUDGET);
-setUpWriting();
-setUpOwn(MODEL, use, told('file'));
+setUpControls();
+setUpPicker({ builtIn: MODEL, current: () => slot.source, use, forget, refuse: told('pick') });
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => {
   if (takeLink()) void open();

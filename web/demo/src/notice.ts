@@ -8,7 +8,7 @@ import { byId } from './dom.js';
 /** Titles by error code; other codes get OTHERWISE. */
 const TITLES: Partial<Record<ErrorName, string>> = {
   budget_too_small: 'This budget is too small for the model',
-  context_full: 'The story no longer fits into the context',
+  context_full: 'The text no longer fits into the context',
   network_error: 'The model could not be fetched',
   http_status: 'The model could not be fetched',
   no_ranges: 'The server does not send parts of files',
@@ -21,7 +21,13 @@ const TITLES: Partial<Record<ErrorName, string>> = {
 const OTHERWISE = 'That did not work';
 
 /** The places of a failure, and the control that belongs to each. */
-const HOMES = { form: 'prompt', budget: 'budget', file: 'own-address' } as const;
+const HOMES = {
+  form: 'prompt',
+  chat: 'message',
+  budget: 'budget',
+  file: 'model-button',
+  pick: 'own-address',
+} as const;
 export type Place = keyof typeof HOMES;
 
 /** A text of the page's own in place of an error. */

@@ -12,6 +12,9 @@ interface Field {
   start: number;
 }
 
+/** The length of a story and of an answer in tokens: at most, and at first. */
+const LENGTHS = { story: { max: 480, start: 200 }, chat: { max: 8192, start: 1024 } } as const;
+
 const FIELDS: readonly Field[] = [
   {
     id: 'temperature',
@@ -27,9 +30,9 @@ const FIELDS: readonly Field[] = [
     label: 'Length',
     hint: 'tokens at most; a token is about ¾ of a word',
     min: 1,
-    max: 480,
+    max: LENGTHS.story.max,
     step: 1,
-    start: 200,
+    start: LENGTHS.story.start,
   },
   {
     id: 'topK',
@@ -92,6 +95,15 @@ export class OptionFields {
     this.#fresh = byId('fresh', HTMLInputElement);
     this.#seed = byId('seed', HTMLInputElement);
     this.#seed.addEventListener('input', () => (this.#fresh.checked = false));
+  }
+
+  /** Sets the length for stories or for answers, when that changes. */
+  suit(mode: keyof typeof LENGTHS): void {
+    const { max, start } = LENGTHS[mode];
+    const length = byId('maxTokens', HTMLInputElement);
+    if (length.max === String(max)) return;
+    length.max = String(max);
+    length.value = String(start);
   }
 
   /** Takes options from a link, and moves each into its range. A seed is used for the next story. */

@@ -1,5 +1,6 @@
 // The models that this browser keeps, from the page's side.
 import { QSFError } from '../errors.js';
+import { ofHub } from './hub.js';
 import { checkKnown, checkOption, shown } from './options.js';
 import { absolute } from '../platform.js';
 import { hideSecrets } from '../secrets.js';
@@ -76,7 +77,7 @@ export const cache = {
 };
 
 function addressOf(url: string | URL): string {
-  if (typeof url === 'string' || url instanceof URL) return absolute(url);
+  if (typeof url === 'string' || url instanceof URL) return absolute(ofHub(url));
   throw new QSFError('bad_argument', `The address is ${shown(url)}; it must be a string or a URL.`);
 }
 

@@ -1,6 +1,7 @@
 // Models that callers give: addresses, files, lists and directories of files, and bytes.
 import type { LoadRequest, NamedFile } from '../contract.js';
 import { QSFError, messageOf } from '../errors.js';
+import { ofHub } from './hub.js';
 import { absolute } from '../platform.js';
 import { kindOf } from './options.js';
 import type { ModelSource } from '../types.js';
@@ -61,19 +62,6 @@ async function given<T>(handle: FileSystemHandle, get: () => Promise<T>): Promis
     const what = handle.kind === 'file' ? 'FileSystemFileHandle' : 'FileSystemDirectoryHandle';
     throw new QSFError('io_error', `The ${what} gave no file: ${why}; ${advice}.`, { cause });
   }
-}
-
-/**
- * Returns the address of a model that is named as qsf-run names those of the Hub, "hf:OWNER/NAME[/FILE][@REVISION]",
- * and any other source as it is. Without a file it is that of the repository's directory.
- */
-function ofHub(source: string | URL): string | URL {
-  const [, path] = /^(?:hf|huggingface):(?:\/\/)?(.*)$/i.exec(String(source)) ?? [];
-  if (path === undefined) return source;
-  const [, owner, name, file = '', revision = 'main'] = /^([^/@]+)\/([^/@]+)(?:\/([^@]*))?(?:@(.+))?$/.exec(path) ?? [];
-  if (owner && name) return `https://huggingface.co/${owner}/${name}/resolve/${encodeURIComponent(revision)}/${file}`;
-  const form = 'hf:OWNER/NAME, hf:OWNER/NAME/FILE or either with @REVISION';
-  throw new QSFError('bad_argument', `"${String(source)}" names no model of the Hub; write ${form}.`);
 }
 
 /** Returns a buffer or a view. Throws bad_argument if a message took its memory. */

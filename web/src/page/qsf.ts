@@ -14,6 +14,7 @@ import { guarded } from './guarded.js';
 import { ownWorker } from './host.js';
 import type { Host } from './host.js';
 import { chatCompletions, completions, embeddings } from './openai.js';
+import { models } from '../models.js';
 import { Answer, textOf } from './parts.js';
 import { askToPersist } from './persist.js';
 import { ownFile } from '../platform.js';
@@ -89,6 +90,8 @@ async function end(host: Host): Promise<void> {
 export class QSF {
   /** Models kept in the browser's private file system. */
   static readonly cache = cache;
+  /** Small models of the Hugging Face Hub, smallest first for each use. load() takes any other model too. */
+  static readonly models = models;
   /** Sequences that save() stored under names in the browser's private file system. */
   static readonly saved = saved;
 

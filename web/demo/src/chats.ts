@@ -1,0 +1,108 @@
+// The conversations that this browser keeps, as JSON and as Markdown.
+
+import type { ChatMessage, ConversationData } from 'qsf';
+
+const PREFIX = 'qsf.chat.';
+/** Letters of a title. */
+const TITLE = 60;
+
+export interface SavedChat {
+  id: string;
+  title: string;
+  /** The name of the model that answered last. */
+  model: string;
+  /** Milliseconds since 1970 at the last change. */
+  time: number;
+  data: ConversationData;
+}
+
+/** Returns all kept conversations, the last one first. Damaged ones are left out. */
+export function allChats(): SavedChat[] {
+  const keys = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i) ?? '');
+  return keys
+    .filter((key) => key.startsWith(PREFIX))
+    .flatMap((key) => chatOf(parsed(localStorage.getItem(key) ?? '')) ?? [])
+    .sort((a, b) => b.time - a.time);
+}
+
+/** Keeps a conversation. Throws if the browser has no room. */
+export function keepChat(chat: SavedChat): void {
+  localStorage.setItem(PREFIX + chat.id, JSON.stringify(chat));
+}
+
+export function removeChat(id: string): void {
+  localStorage.removeItem(PREFIX + id);
+}
+
+export const newId = (): string => crypto.randomUUID();
+
+export const textOf = ({ content }: ChatMessage): string => (typeof content === 'string' ? content : '');
+
+/** Returns the beginning of the first message of the user, in one line. */
+export function titleOfChat({ messages, dropped = [] }: ConversationData): string {
+  const first = [...dropped, ...messages].find(({ role }) => role === 'user');
+  const line = first ? textOf(first).trim().replace(/\s+/g, ' ') : '';
+  return line.length > TITLE ? `${line.slice(0, TITLE - 1).trimEnd()}…` : line;
+}
+
+/** Whether a conversation has a text, in any case of letters. */
+export function hasText({ title, data }: SavedChat, text: string): boolean {
+  const all = [title, ...(data.dropped ?? []).map(textOf), ...data.messages.map(textOf)];
+  return all.some((part) => part.toLowerCase().includes(text.toLowerCase()));
+}
+
+export const toJson = (chats: readonly SavedChat[]): string => JSON.stringify({ version: 1, chats }, undefined, 1);
+
+/** Returns the conversations of a text that toJson() made. Throws a sentence for any other text. */
+export function fromJson(text: string): SavedChat[] {
+  const data = parsed(text) as { version?: unknown; chats?: unknown } | undefined;
+  if (data?.version !== 1 || !Array.isArray(data.chats)) throw new Error('The file has no conversations of this page.');
+  return data.chats.map((chat: unknown, i) => {
+    const valid = chatOf(chat);
+    if (valid === undefined) throw new Error(`Conversation ${i + 1} of the file is damaged.`);
+    return valid;
+  });
+}
+
+/** Returns a conversation as Markdown. */
+export function toMarkdown({ title, model, data }: SavedChat): string {
+  const parts = [...(data.dropped ?? []), ...data.messages].flatMap((message) => {
+    const calls = (message['tool_calls'] as { function: { name: string; arguments: unknown } }[] | undefined) ?? [];
+    const call = calls.map(({ function: f }) => `\`${f.name}(${JSON.stringify(f.arguments)})\``);
+    const name = { user: 'You', assistant: model, system: 'System', tool: `Result of ${String(message['name'])}` };
+    const text = [textOf(message), ...call].filter((part) => part !== '').join('\n\n');
+    return text === '' ? [] : [`## ${name[message.role as keyof typeof name] ?? message.role}\n\n${text}`];
+  });
+  return [`# ${title}`, ...parts].join('\n\n') + '\n';
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns a value as a kept conversation; undefined if it is none. */
+function chatOf(value: unknown): SavedChat | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { id, title, model, time, data } = value as Record<string, unknown>;
+  const texts = [id, title, model].every((text) => typeof text === 'string');
+  if (!texts || !Number.isFinite(time) || typeof data !== 'object' || data === null) return undefined;
+  const { version, messages, dropped = [] } = data as Record<string, unknown>;
+  if (version !== 1 || !isMessages(messages) || !isMessages(dropped)) return undefined;
+  return value as SavedChat;
+}
+
+const isMessages = (value: unknown): value is ChatMessage[] =>
+  Array.isArray(value) &&
+  value.every((message: unknown) => {
+    if (typeof message !== 'object' || message === null) return false;
+    const { role, content, tool_calls: calls = [] } = message as Record<string, unknown>;
+    return typeof role === 'string' && ['string', 'undefined'].includes(typeof content) && isCalls(calls);
+  });
+
+const isCalls = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.every((call: unknown) => typeof (call as { function?: { name?: unknown } })?.function?.name === 'string');

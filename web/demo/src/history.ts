@@ -1,0 +1,98 @@
+// The list of kept conversations: opened, removed, searched, exported and imported.
+
+import { allChats, fromJson, hasText, keepChat, removeChat, toJson, toMarkdown } from './chats.js';
+import type { SavedChat } from './chats.js';
+import { byId, make } from './dom.js';
+import { smallButton } from './message.js';
+import { openSheet, setUpSheet } from './sheet.js';
+
+const sheet = byId('history', HTMLDialogElement);
+const rows = byId('history-rows', HTMLElement);
+const search = byId('history-search', HTMLInputElement);
+const text = byId('history-text', HTMLElement);
+const file = byId('import-json', HTMLInputElement);
+
+const when = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+export interface HistoryUse {
+  open(chat: SavedChat): void;
+  removed(id: string): void;
+  /** The id of the conversation on the page. */
+  current(): string;
+}
+
+export function setUpHistory(use: HistoryUse): void {
+  setUpSheet(sheet);
+  byId('chat-list', HTMLButtonElement).addEventListener('click', () => {
+    search.value = '';
+    show(use);
+    openSheet(sheet);
+  });
+  search.addEventListener('input', () => show(use));
+  byId('export-json', HTMLButtonElement).addEventListener('click', () =>
+    download('conversations.json', 'application/json', toJson(allChats())),
+  );
+  file.addEventListener('change', () => void take(use));
+}
+
+function show(use: HistoryUse): void {
+  const all = allChats();
+  const found = all.filter((chat) => hasText(chat, search.value.trim()));
+  text.textContent =
+    all.length === 0
+      ? 'None yet. They are kept in this browser only.'
+      : `${found.length} of ${all.length}, kept in this browser only.`;
+  search.hidden = all.length === 0;
+  rows.replaceChildren(...found.map((chat) => row(chat, use)));
+}
+
+function row(chat: SavedChat, use: HistoryUse): HTMLElement {
+  const { id, title, model, time } = chat;
+  const open = make('button', { type: 'button', class: 'row-title' }, title);
+  if (id === use.current()) open.setAttribute('aria-current', 'true');
+  open.addEventListener('click', () => {
+    sheet.close();
+    use.open(chat);
+  });
+  const named = (button: HTMLButtonElement, words: string) => {
+    button.setAttribute('aria-label', `${words} ${title}`);
+    return button;
+  };
+  const markdown = smallButton('Markdown', () => download(`${nameOf(title)}.md`, 'text/markdown', toMarkdown(chat)));
+  const remove = smallButton('Remove', () => {
+    removeChat(id);
+    use.removed(id);
+    show(use);
+    search.focus();
+  });
+  return make(
+    'li',
+    {},
+    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${when.format(time)}`)),
+    make('div', { class: 'row-actions' }, named(markdown, 'Export as Markdown:'), named(remove, 'Remove')),
+  );
+}
+
+/** Keeps the conversations of a file. */
+async function take(use: HistoryUse): Promise<void> {
+  const [chosen] = file.files ?? [];
+  if (!chosen) return;
+  try {
+    const chats = fromJson(await chosen.text());
+    for (const chat of chats) keepChat(chat);
+    show(use);
+    text.textContent =
+      chats.length === 1 ? 'One conversation was imported.' : `${chats.length} conversations were imported.`;
+  } catch (error) {
+    text.textContent = error instanceof Error ? error.message : String(error);
+  }
+  file.value = '';
+}
+
+const nameOf = (title: string) => title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '') || 'conversation';
+
+function download(name: string, type: string, content: string): void {
+  const href = URL.createObjectURL(new Blob([content], { type }));
+  make('a', { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+}

@@ -1,0 +1,152 @@
+// The choice of a model: suggested ones of the Hub, one of the visitor's own, and those that this browser keeps.
+
+import { QSF, hideSecrets } from 'qsf';
+import type { CacheEntry, SuggestedModel } from 'qsf';
+import { hubName, lastName, modelAddress } from './address.js';
+import { byId, make } from './dom.js';
+import * as format from './format.js';
+import { expectedSpeed } from './rate.js';
+import { openSheet, setUpSheet } from './sheet.js';
+
+const sheet = byId('picker', HTMLDialogElement);
+const suggested = byId('suggested', HTMLElement);
+const kept = byId('kept', HTMLElement);
+const keptText = byId('kept-text', HTMLElement);
+const file = byId('own-file', HTMLInputElement);
+const address = byId('own-address', HTMLInputElement);
+
+export interface Picking {
+  /** The address of the built-in model. */
+  builtIn: string;
+  current(): string | File;
+  use(source: string | File, suggested?: SuggestedModel): void;
+  /** Closes the current model and removes its cached bytes. */
+  forget(): Promise<void>;
+  /** Shows the fault of an address. */
+  refuse(told: { title: string; text: string } | unknown): void;
+}
+
+const named = (source: string | File): SuggestedModel | undefined =>
+  typeof source === 'string' ? QSF.models.find((model) => model.source === hubName(source)) : undefined;
+
+/** Returns the name of a model for readers, without the secret parts of its address. */
+export function titleOf(source: string | File, builtIn: string): string {
+  if (source === builtIn) return 'Stories';
+  if (typeof source !== 'string') return source.name;
+  return named(source)?.title ?? lastName(hideSecrets(source));
+}
+
+export function setUpPicker(picking: Picking): void {
+  const choose = (source: string | File) => {
+    sheet.close();
+    picking.use(source, named(source));
+  };
+  const show = () => {
+    showSuggested(picking, choose);
+    void showKept(picking, choose);
+    openSheet(sheet);
+  };
+  setUpSheet(sheet);
+  for (const id of ['model-button', 'honest-more']) byId(id, HTMLButtonElement).addEventListener('click', show);
+  file.addEventListener('change', () => {
+    const [chosen] = file.files ?? [];
+    file.value = '';
+    if (chosen) choose(chosen);
+  });
+  byId('own-form', HTMLFormElement).addEventListener('submit', (event) => {
+    event.preventDefault();
+    const given = address.value.trim();
+    const model = modelAddress(given);
+    if (model !== undefined) {
+      choose(model);
+    } else {
+      const fault = given === '' ? 'Nothing was given' : 'This is none';
+      picking.refuse({
+        title: 'This needs a name or an address',
+        text: `${fault}; write owner/name or owner/name/file.gguf, or an address that begins with https://.`,
+      });
+    }
+  });
+}
+
+function showSuggested({ builtIn, current }: Picking, choose: (source: string) => void): void {
+  const isOpen = (source: string) => hubName(String(current())) === source;
+  const rows = QSF.models
+    .filter(({ use }) => use === 'chat')
+    .map((model) => {
+      const speed = expectedSpeed(model.weightBytes);
+      const facts = [
+        `${format.weights(model.parameters)} weights`,
+        format.fileSize(model.bytes),
+        `${Math.round(model.memory / 2 ** 20)} MiB of memory`,
+        ...(speed === undefined ? [] : [`about ${format.rate(speed)} tokens/s here`]),
+        model.licence,
+      ];
+      return row(
+        model.title,
+        model.about,
+        facts,
+        openButton(model.title, isOpen(model.source), () => choose(model.source)),
+      );
+    });
+  const stories = openButton('Stories', current() === builtIn, () => choose(builtIn));
+  suggested.replaceChildren(
+    row('Stories', 'Built in: continues old children’s tales, at once.', ['4.5 M weights', '4.9 MB', 'MIT'], stories),
+    ...rows,
+  );
+}
+
+async function showKept(picking: Picking, choose: (source: string) => void): Promise<void> {
+  const { builtIn, current } = picking;
+  const [entries, usage] = await Promise.all([QSF.cache.list(), QSF.cache.usage()]);
+  const isCurrent = (url: string) =>
+    typeof current() === 'string' && hubName(hideSecrets(current() as string)) === hubName(url);
+  const remove = async (entry: CacheEntry) => {
+    try {
+      if (isCurrent(entry.url)) await picking.forget();
+      else await QSF.cache.remove(entry.url);
+    } catch (error) {
+      picking.refuse(error);
+    }
+    await showKept(picking, choose);
+    address.focus({ preventScroll: true });
+  };
+  keptText.textContent =
+    entries.length === 0
+      ? 'Nothing yet.'
+      : `${format.fileSize(usage.bytes)} in all${usage.persisted ? '' : '; the browser may remove them when the disk is full'}.`;
+  kept.replaceChildren(
+    ...entries.map((entry) => {
+      const title = titleOf(entry.url, builtIn);
+      const part = entry.complete ? '' : ` of ${format.fileSize(entry.total)}`;
+      const button = make('button', { type: 'button', class: 'quiet', 'aria-label': `Remove ${title}` }, 'Remove');
+      button.addEventListener('click', () => void remove(entry));
+      const canOpen = !entry.url.includes('***');
+      const open = openButton(title, isCurrent(entry.url), () =>
+        choose(entry.url === builtIn ? builtIn : hubName(entry.url)),
+      );
+      return row(title, '', [`${format.fileSize(entry.bytes)}${part}`], button, ...(canOpen ? [open] : []));
+    }),
+  );
+}
+
+function openButton(title: string, isOpen: boolean, open: () => void): HTMLElement {
+  if (isOpen) return make('span', { class: 'small now' }, 'Open now');
+  const button = make('button', { type: 'button', 'aria-label': `Open ${title}` }, 'Open');
+  button.addEventListener('click', open);
+  return button;
+}
+
+const row = (title: string, about: string, facts: string[], ...actions: HTMLElement[]): HTMLElement =>
+  make(
+    'li',
+    {},
+    make(
+      'div',
+      { class: 'row-text' },
+      make('strong', {}, title),
+      ...(about === '' ? [] : [make('span', {}, about)]),
+      make('small', {}, facts.join(' · ')),
+    ),
+    make('div', { class: 'row-actions' }, ...actions),
+  );
