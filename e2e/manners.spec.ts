@@ -4,7 +4,7 @@ import { expect, test } from '@playwright/test';
 import type { Locator, Page } from '@playwright/test';
 
 import { contrast } from './contrast.js';
-import { Demo, patience, planned, setOption, slider, stop, story, write, writeStory } from './demo.js';
+import { Demo, openAt, patience, planned, setOption, slider, stop, story, unfold, write, writeStory } from './demo.js';
 
 const wide = { width: 1280, height: 800 };
 const phone = { width: 390, height: 844 };
@@ -48,9 +48,11 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await stop(page).click();
       await expect(write(page)).toBeEnabled();
       await page.locator('#options summary').click();
-      await page.locator('#own summary').click();
-      await page.getByRole('button', { name: 'Open', exact: true }).click();
+      await openAt(page, '');
+      await expect(page.getByRole('dialog').getByRole('alert')).toBeFocused();
       await expectClean(page, 'no address');
+      await page.keyboard.press('Escape');
+      await unfold(page);
       await slider(page).focus();
       await page.keyboard.press('Home');
       await expect(page.getByRole('alert')).toContainText('too small');
@@ -94,10 +96,17 @@ test('speed, budget and story are in view while it writes', async ({ page }) => 
   await expect(page.locator('.span.read').first()).toBeAttached();
 });
 
-test('on a phone the budget comes before the fold', async ({ page }) => {
+test('on a phone the story is written in view, and the memory is folded', async ({ page }) => {
   await page.setViewportSize(phone);
   await demo.visit(page);
-  for (const id of ['#write', '#budget', '#budget-text', '#bar']) expect(await inView(page.locator(id)), id).toBe(true);
+  for (const id of ['#model-button', '#write', '#story-title', '.placeholder'])
+    expect(await inView(page.locator(id)), id).toBe(true);
+  await expect(slider(page)).toBeHidden();
+  await unfold(page);
+  await expect(slider(page)).toBeVisible();
+  await expect(page.locator('#map')).toBeVisible();
+  await page.getByRole('button', { name: 'Memory and speed' }).click();
+  await expect(slider(page)).toBeHidden();
 });
 
 test('the focus is never lost', async ({ page }) => {
@@ -162,17 +171,17 @@ test('a link gives the same text elsewhere, and says so', async ({ page, browser
 test('a model of one’s own opens by file and by address', async ({ page }) => {
   await demo.visit(page);
   await setOption(page, 'Length', '20');
-  await page.locator('#own summary').click();
+  await page.locator('#model-button').click();
   await page.getByLabel(/\.qsf file/).setInputFiles(`${demo.folder}/models/stories-8bit.qsf`);
   await planned(page);
   await expect(page.locator('#model-name')).toHaveText('stories-8bit.qsf');
   await expect(page.locator('#cache-text')).toContainText('Read from your file');
   expect((await writeStory(page)).length).toBeGreaterThan(50);
-  await page.getByLabel('or its address').fill(`${demo.address}favicon.svg`);
-  await page.getByRole('button', { name: 'Open', exact: true }).click();
+  await openAt(page, `${demo.address}favicon.svg`);
   await expect(page.getByRole('alert')).toContainText('This is no QSF file');
   await expect(page.getByRole('alert')).toBeFocused();
-  await page.getByRole('button', { name: 'Back to the built-in model' }).click();
+  await page.locator('#model-button').click();
+  await page.getByRole('button', { name: 'Open Stories' }).first().click();
   await planned(page);
   await expect(story(page)).toBeVisible();
 });

@@ -1,6 +1,6 @@
 // The native twin: the same model, prompt and seed through qsf-run, and the models that the tests use.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,6 +34,19 @@ export interface Receipt {
 /** The built-in model, converted. */
 export const convert = (quantType: string, ...options: string[]): Promise<Buffer> =>
   converted(join(root, 'models', 'stories'), 'model.qsf', '--quant-type', quantType, ...options);
+
+/** The built-in model with a chat template, as a GGUF file. */
+export async function convertForChat(template: string): Promise<Buffer> {
+  const folder = mkdtempSync(join(tmpdir(), 'qsf-chat-'));
+  try {
+    const stories = join(root, 'models', 'stories');
+    cpSync(stories, folder, { recursive: true });
+    writeFileSync(join(folder, 'chat_template.jinja'), template);
+    return await converted(folder, 'model.gguf', '--quant-type', 'q8_0');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 /** The built-in model as a GGUF file, and the .qsf file that is made of that. */
 export async function convertToGguf(quantType: string): Promise<{ gguf: Buffer; qsf: Buffer }> {

@@ -61,6 +61,21 @@ async function read(address: string, asked: Record<string, string> = {}): Promis
   }
 }
 
+/** The answer of a page that chats, after its end. */
+async function answer(address: string): Promise<string> {
+  const page = await context.newPage();
+  try {
+    await page.goto(`${address}?${new URLSearchParams({ model: await modelAddress() }).toString()}`);
+    await page.getByLabel('Message').fill('Once upon a time');
+    await page.getByRole('button', { name: 'Send', disabled: false }).click({ timeout: 120_000 });
+    const list = page.locator('ol[aria-busy=false]:has(.assistant)');
+    await list.waitFor({ timeout: 120_000 });
+    return (await list.locator('.assistant').textContent()) ?? '';
+  } finally {
+    await page.close();
+  }
+}
+
 /** What a page does with files that lie elsewhere; as text, since the test's own imports are not the page's. */
 const TELL_FROM = `async ([place, source]) => {
   const { QSF, MiB } = await import('/qsf/index.js');
@@ -116,6 +131,12 @@ describe('in a page', () => {
     stopApps();
     writeFileSync(join(app.folder, 'vite.config.js'), `export default { ${line} };\n`);
     await told(await isolate(await app.serve('dev', '--port')));
+  });
+
+  it.each(['react', 'vue'])('a chat with %s: build and preview', async (framework) => {
+    const app = await App.install(framework);
+    await app.script('build');
+    expect(await answer(await isolate(await app.serve('preview', '--port')))).toBe(story);
   });
 
   it('webpack, without a circular module', async () => {

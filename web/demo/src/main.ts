@@ -138,7 +138,8 @@ async function chooseMode(llm: QSF): Promise<void> {
 }
 
 function showMode(chats: boolean): void {
-  for (const id of ['form', 'story-card', 'intro']) byId(id, HTMLElement).hidden = chats;
+  for (const id of ['form', 'story-card']) byId(id, HTMLElement).hidden = chats;
+  byId('intro', HTMLElement).classList.toggle('visually-hidden', chats);
   byId('chat', HTMLElement).hidden = !chats;
   byId(chats ? 'chat-options' : 'form', HTMLElement).append(byId('options', HTMLElement));
   document.body.dataset['mode'] = chats ? 'chat' : 'story';

@@ -1,0 +1,270 @@
+// Conversations in the demo page: with a model that has a chat template, of a file, an address and the Hub.
+import { readFileSync, writeFileSync } from 'node:fs';
+
+import { AxeBuilder } from '@axe-core/playwright';
+import { expect, test } from '@playwright/test';
+import type { Page } from '@playwright/test';
+
+import { Demo, openAt, patience, planned } from './demo.js';
+import { convertForChat } from './native.js';
+
+const TEMPLATE =
+  '{% for m in messages %}{{ m.role ~ ": " ~ m.content ~ "\\n" }}{% endfor %}' +
+  '{% if add_generation_prompt %}Once upon a time{% endif %}';
+
+let demo: Demo;
+let model: Buffer;
+
+test.beforeAll(async () => {
+  demo = await Demo.start();
+  model = await convertForChat(TEMPLATE);
+  writeFileSync(`${demo.folder}/models/chat.gguf`, model);
+});
+test.afterAll(async () => {
+  await demo.stop();
+});
+
+const transcript = (page: Page) => page.getByRole('log', { name: 'The conversation' });
+const message = (page: Page) => page.getByLabel('Message', { exact: true });
+const send = (page: Page) => page.locator('#send');
+const answers = (page: Page) => transcript(page).locator('.answer');
+const questions = (page: Page) => transcript(page).locator('.bubble');
+
+/** Opens the page with the model, whose answers have at most so many tokens. */
+async function visit(page: Page, tokens: number): Promise<string[]> {
+  const complaints = await demo.visit(page);
+  await openAt(page, `${demo.address}models/chat.gguf`);
+  await expect(message(page)).toBeVisible(patience);
+  await planned(page);
+  await page
+    .locator('#maxTokens')
+    .evaluate((field, length) => ((field as HTMLInputElement).value = length), `${tokens}`);
+  return complaints;
+}
+
+/** Waits for the end of an answer. Gives the text of the last one. */
+async function answered(page: Page): Promise<string> {
+  await expect(answers(page).last().getByRole('button', { name: 'Retry' })).toBeVisible(patience);
+  return (await answers(page).last().locator('.prose').last().textContent()) ?? '';
+}
+
+async function ask(page: Page, text: string): Promise<string> {
+  await message(page).fill(text);
+  await page.keyboard.press('Enter');
+  await expect(questions(page).last()).toHaveText(text);
+  return answered(page);
+}
+
+/** A conversation with everything that an answer may have, as the page exports it. */
+const RICH = {
+  version: 1,
+  chats: [
+    {
+      ...{ id: 'rich', title: 'A table and some code', model: 'Another', time: 1_700_000_000_000 },
+      data: {
+        version: 1,
+        messages: [
+          { role: 'user', content: 'A table and <b>some</b> code' },
+          {
+            ...{ role: 'assistant', content: '', reasoning_content: 'I think of **tables**.' },
+            tool_calls: [
+              { id: 'abcdefghi', type: 'function', function: { name: 'calculator', arguments: { expression: '6*7' } } },
+            ],
+          },
+          { role: 'tool', name: 'calculator', tool_call_id: 'abcdefghi', content: '42' },
+          {
+            role: 'assistant',
+            content: [
+              '# Title\n\n- one\n- two\n\n| a | b |\n|--:|---|\n| 1 | 2 |\n\n```js\nconst a = 1 < 2;\n```',
+              '<img src="/none.png" onerror="document.title=1"> ![p](https://other.test/p.png)',
+              '[bad](javascript:alert(1)) [good](https://other.test/)',
+            ].join('\n\n'),
+          },
+        ],
+      },
+    },
+  ],
+};
+
+async function openRich(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'History' }).click();
+  const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(RICH)) };
+  await page.getByLabel('Import JSON').setInputFiles(file);
+  await expect(page.locator('#history-text')).toHaveText('One conversation was imported.');
+  await page.getByRole('button', { name: 'A table and some code', exact: true }).click();
+}
+
+test('a conversation is answered, goes on, is edited, retried, stopped, and there after a reload', async ({ page }) => {
+  const complaints = await visit(page, 24);
+  await expect(page.locator('#form')).toBeHidden();
+  const first = await ask(page, 'Tell me of a king.');
+  expect(first.length).toBeGreaterThan(10);
+  await ask(page, 'And of a fox.');
+  await expect(answers(page)).toHaveCount(2);
+  await expect(answers(page).last()).toContainText(
+    /24 tokens · [\d.]+ tokens\/s · first after .* · at the length limit/,
+  );
+  await expect(transcript(page).getByRole('button', { name: 'Retry' })).toHaveCount(1);
+
+  await answers(page).last().getByRole('button', { name: 'Retry' }).click();
+  await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);
+  await answered(page);
+  await expect(answers(page)).toHaveCount(2);
+
+  await transcript(page).getByRole('button', { name: 'Edit' }).first().click();
+  await page.getByLabel('Your message').fill('Tell me of an owl.');
+  await page.getByRole('button', { name: 'Send again' }).click();
+  await expect(questions(page)).toHaveText(['Tell me of an owl.']);
+  await answered(page);
+
+  await page.locator('#maxTokens').evaluate((field) => ((field as HTMLInputElement).value = '400'));
+  await message(page).fill('A long story.');
+  await page.keyboard.press('Enter');
+  await expect(answers(page).last().locator('.prose')).not.toBeEmpty(patience);
+  await page.keyboard.press('Escape');
+  const kept = await answered(page);
+  await expect(answers(page).last()).toContainText('stopped');
+  await expect(send(page)).toHaveText('Send');
+  expect(complaints).toEqual([]);
+
+  await page.reload();
+  await planned(page);
+  await openAt(page, `${demo.address}models/chat.gguf`);
+  await page.getByRole('button', { name: 'History' }).click(patience);
+  await page.getByRole('button', { name: 'Tell me of an owl.', exact: true }).click();
+  await expect(questions(page)).toHaveText(['Tell me of an owl.', 'A long story.']);
+  await expect(answers(page).last().locator('.prose')).toHaveText(kept);
+  await page.getByRole('button', { name: 'New', exact: true }).click();
+  await expect(questions(page)).toHaveCount(0);
+});
+
+test('a budget opens the model anew, and the conversation goes on', async ({ page }) => {
+  await visit(page, 12);
+  await ask(page, 'Tell me of a king.');
+  await page.getByRole('slider', { name: 'Memory budget' }).focus();
+  await page.keyboard.press('ArrowLeft');
+  await expect(page.locator('#status')).toContainText('Planning', patience);
+  await planned(page);
+  await ask(page, 'And of a fox.');
+  await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);
+});
+
+test('the parts of an answer are shown, and nothing of a text becomes an element of its own', async ({ page }) => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const complaints = await visit(page, 12);
+  await openRich(page);
+  await expect(questions(page)).toHaveText(['A table and <b>some</b> code']);
+  const answer = answers(page);
+  await expect(answer).toHaveCount(1);
+  await expect(answer.locator('.thoughts')).not.toHaveAttribute('open');
+  await expect(answer.locator('.call')).toHaveText('calculator({"expression":"6*7"})→42');
+  await expect(answer.getByRole('heading', { name: 'Title', level: 3 })).toBeVisible();
+  await expect(answer.getByRole('listitem')).toHaveText(['one', 'two']);
+  await expect(answer.getByRole('cell', { name: '1' })).toHaveCSS('text-align', 'right');
+  await expect(answer.locator('img')).toHaveCount(0);
+  await expect(answer).toContainText('<img src="/none.png"');
+  await expect(answer.getByRole('link')).toHaveCount(2);
+  await expect(answer.getByRole('link', { name: 'good' })).toHaveAttribute('rel', 'noopener noreferrer');
+  await answer.locator('.code').getByRole('button', { name: 'Copy' }).click();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('const a = 1 < 2;\n');
+  await answer.locator('.thoughts summary').click();
+  await expect(answer.locator('.thoughts strong')).toHaveText('tables');
+  expect(complaints).toEqual([]);
+});
+
+test('conversations are found, exported and removed, and a file of another kind is refused', async ({ page }) => {
+  await visit(page, 8);
+  await ask(page, 'Tell me of a king.');
+  await openRich(page);
+  await page.getByRole('button', { name: 'History' }).click();
+  const history = page.getByRole('dialog', { name: 'Conversations' });
+  const rows = history.getByRole('listitem');
+  await expect(rows).toHaveCount(2);
+  await history.getByLabel('Search conversations').fill('CONST A');
+  await expect(rows).toHaveCount(1);
+
+  const saved = async (name: string | RegExp) => {
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      history.getByRole('button', { name }).click(),
+    ]);
+    return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
+  };
+  const markdown = await saved(/^Export as Markdown/);
+  expect(markdown.name).toBe('A-table-and-some-code.md');
+  expect(markdown.text).toMatch(
+    /^# A table and some code\n\n## You\n[^]*## Result of calculator\n\n42\n\n## Another\n\n# Title/,
+  );
+  const all = JSON.parse((await saved('Export all as JSON')).text) as typeof RICH;
+  expect(all.chats.map(({ title }) => title).sort()).toEqual(['A table and some code', 'Tell me of a king.']);
+  expect(all.chats.find(({ id }) => id === 'rich')).toEqual(RICH.chats[0]);
+
+  await history.getByRole('button', { name: 'Remove A table and some code' }).click();
+  await history.getByLabel('Search conversations').fill('');
+  await expect(rows).toHaveCount(1);
+  const wrong = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from('{"version":1,"chats":[{}]}') };
+  await page.getByLabel('Import JSON').setInputFiles(wrong);
+  await expect(page.locator('#history-text')).toHaveText('Conversation 1 of the file is damaged.');
+  await expect(rows).toHaveCount(1);
+});
+
+test('a suggested model comes from the Hub, is kept, and is removed', async ({ page }) => {
+  await demo.visit(page);
+  const headers = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': '*', ETag: '"1"' };
+  const file =
+    'https://huggingface.co/bartowski/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct-Q8_0.gguf';
+  let sent = 0;
+  await page.context().route('https://huggingface.co/**', (route) => {
+    if (route.request().url() !== file) return route.fulfill({ status: 404, headers });
+    const [, from, to] = /bytes=(\d+)-(\d*)/.exec(route.request().headers()['range'] ?? '') ?? [];
+    if (from === undefined) return route.fulfill({ status: 200, headers, body: model });
+    const end = Math.min(to ? Number(to) : Infinity, model.length - 1);
+    const range = `bytes ${from}-${end}/${model.length}`;
+    const body = model.subarray(Number(from), end + 1);
+    sent += body.length;
+    return route.fulfill({ status: 206, headers: { ...headers, 'Content-Range': range }, body });
+  });
+  await page.locator('#model-button').click();
+  await page.getByRole('button', { name: 'Open SmolLM2 135M' }).click();
+  await expect(message(page)).toBeVisible(patience);
+  await expect.poll(() => sent, patience).toBeGreaterThanOrEqual(model.length);
+  await expect(page.locator('#model-title')).toHaveText('SmolLM2 135M');
+  await expect(page.locator('#budget-text')).not.toHaveText('4 MiB');
+
+  await page.locator('#model-button').click();
+  const kept = page.locator('#kept').getByRole('listitem');
+  await expect(kept).toHaveCount(2);
+  await kept.filter({ hasText: 'SmolLM2 135M' }).getByRole('button', { name: 'Remove' }).click();
+  await expect(kept).toHaveCount(1);
+  await kept.getByRole('button', { name: 'Open Stories' }).click();
+  await expect(page.locator('#form')).toBeVisible(patience);
+  await expect(page.locator('#budget-text')).toHaveText('64 MiB');
+});
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing in a conversation, and a small window is enough (${colorScheme})`, async ({ page }) => {
+    const expectClean = async (state: string) => {
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      expect(
+        violations.map(({ id, nodes }) => `${state}: ${id} at ${nodes.map((n) => n.target.join(' ')).join()}`),
+      ).toEqual([]);
+    };
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: 320, height: 640 });
+    await visit(page, 12);
+    await expectClean('before');
+    await ask(page, 'Tell me of a king.');
+    for (const part of [answers(page).last().locator('.prose'), message(page), send(page)])
+      await expect(part).toBeInViewport({ ratio: 1 });
+    await openRich(page);
+    await page.locator('.thoughts summary').click();
+    await page.locator('#options summary').click();
+    await expectClean('an answer with all parts');
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+    await page.getByRole('button', { name: 'History' }).click();
+    await expectClean('history');
+    await page.keyboard.press('Escape');
+    await page.locator('#model-button').click();
+    await expectClean('picker');
+  });
+}

@@ -1,0 +1,5 @@
+import { createApp } from 'vue';
+
+import Chat from './chat.vue';
+
+createApp(Chat).mount('#root');

@@ -1,0 +1,221 @@
+// The parts of the demo's conversations that need no page: tools, rounds of calls, Markdown, kept conversations.
+import { describe, expect, it } from 'vitest';
+
+import type { AnswerPart, ChatMessage, ChatResult, ChatStream, Conversation } from '../../web/src/index.js';
+import { calculate } from '../../web/demo/src/calculator.js';
+import { hubName, lastName, modelAddress } from '../../web/demo/src/address.js';
+import { fromJson, hasText, titleOfChat, toJson, toMarkdown } from '../../web/demo/src/chats.js';
+import { converse } from '../../web/demo/src/converse.js';
+import { htmlOf, lastBlock } from '../../web/demo/src/markdown.js';
+import { inWords } from '../../web/demo/src/progress.js';
+import { runTool } from '../../web/demo/src/tools.js';
+
+describe('the calculator', () => {
+  it('computes expressions by their usual order', () => {
+    const cases: [string, number][] = [
+      ['2 + 3 * 4', 14],
+      ['(2 + 3) * 4', 20],
+      ['17 / 100 * 4250', 722.5],
+      ['-2 ^ 2', -4],
+      ['2 ^ 3 ^ 2', 512],
+      ['2 ^ -1', 0.5],
+      ['10 - 4 - 3', 3],
+      ['7 % 4', 3],
+      ['0.1 + 0.2', 0.3],
+      ['sqrt(16) + abs(-2) × 3 ÷ 2', 7],
+      ['1.5e3 - .5', 1499.5],
+      ['2 * PI', 6.28318530718],
+    ];
+    for (const [expression, value] of cases) expect(calculate(expression), expression).toBe(value);
+  });
+
+  it('refuses anything else', () => {
+    for (const wrong of [
+      '',
+      '2 +',
+      '2 2',
+      '(1',
+      '1)',
+      'alert(1)',
+      'constructor',
+      'a = 1',
+      '2 // 3',
+      '"1"',
+      '('.repeat(1000),
+    ])
+      expect(() => calculate(wrong), wrong).toThrow();
+  });
+});
+
+describe('tools', () => {
+  it('answer, and report a failure as text', () => {
+    expect(runTool('calculator', { expression: '6*7' })).toBe('42');
+    expect(runTool('calculator', { expression: 'x' })).toMatch(/^Error: .*x/);
+    expect(runTool('clock', { time_zone: 'Asia/Tokyo' })).toMatch(/\d{4}.*(GMT\+9|JST)/);
+    expect(runTool('clock', {})).toMatch(/\d{4}/);
+    expect(runTool('clock', { time_zone: 'Nowhere' })).toMatch(/^Error: /);
+    expect(runTool('toString', {})).toBe('Error: there is no tool toString');
+  });
+});
+
+/** An answer with these parts. */
+function answerOf(...parts: AnswerPart[]): ChatStream {
+  const calls = parts.flatMap((part) =>
+    part.type === 'call'
+      ? [{ id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments } }]
+      : [],
+  );
+  const result = { message: { role: 'assistant', content: '', ...(calls.length > 0 && { tool_calls: calls }) } };
+  return {
+    async *parts() {
+      yield* parts;
+    },
+    result: Promise.resolve(result),
+  } as unknown as ChatStream;
+}
+
+describe('an answer with calls', () => {
+  const call = (id: string, expression: string): AnswerPart => ({
+    type: 'call',
+    id,
+    name: 'calculator',
+    arguments: { expression },
+  });
+
+  async function run(next: () => ChatStream, first: ChatStream) {
+    const seen: string[] = [];
+    const sent: ChatMessage[] = [];
+    const result: ChatResult = await converse(first, {
+      part: (part) => seen.push(part.type),
+      called: (id, value) => seen.push(`${id}=${value}`),
+      extend: (messages) => {
+        sent.push(...messages);
+        return {} as Conversation;
+      },
+      send: (_, message) => {
+        sent.push(message);
+        return next();
+      },
+    });
+    return { seen, sent, result };
+  }
+
+  it('runs them in their order, and sends each result by its id', async () => {
+    const text: AnswerPart = { type: 'text', text: 'It is 42 and 3.' };
+    const { seen, sent } = await run(() => answerOf(text), answerOf(call('one', '6*7'), call('two', '1+2')));
+    expect(seen).toEqual(['call', 'call', 'one=42', 'two=3', 'text']);
+    expect(sent).toEqual([
+      { role: 'tool', name: 'calculator', tool_call_id: 'one', content: '42' },
+      { role: 'tool', name: 'calculator', tool_call_id: 'two', content: '3' },
+    ]);
+  });
+
+  it('ends if the model calls for ever', async () => {
+    const { seen } = await run(() => answerOf(call('more', '1')), answerOf(call('first', '1')));
+    expect(seen.filter((what) => what === 'call')).toHaveLength(5);
+  });
+});
+
+describe('Markdown', () => {
+  it('has no element, address or style of the text', () => {
+    const html = htmlOf(
+      '<script>alert(1)</script> <img src=x onerror=a> [a](javascript:b) ![i](https://c.test/d.png)\n\n```"><b>\n</code><i>\n```\n\n|a|\n|-:|\n|1|',
+    );
+    expect(html).not.toMatch(/<script|<img|<i>|<b>|javascript:b"|style=/);
+    expect(html).toContain('&lt;script&gt;');
+    expect(html).toContain('<th class="right">');
+  });
+
+  it('has one level of headings', () => {
+    expect(htmlOf('# A\n\n###### B')).toBe('<h3 class="level-1">A</h3><h3 class="level-6">B</h3>');
+  });
+
+  it('grows by its last block', () => {
+    expect(lastBlock('One block\nwith two lines')).toBe(0);
+    expect(lastBlock('One\n\nTwo')).toBe(2);
+    expect(lastBlock('One\n\n- two\n- three\n\n  four')).toBe(2);
+    expect(lastBlock('One\n\n```js\na\n\nb\n')).toBe(2);
+    expect(lastBlock('')).toBe(0);
+  });
+});
+
+describe('kept conversations', () => {
+  const messages = [
+    { role: 'user', content: '  What\nis  17 % of 4,250? Please write the answer with all of its digits. ' },
+    {
+      role: 'assistant',
+      content: '722.5',
+      tool_calls: [{ function: { name: 'calculator', arguments: { expression: '1' } } }],
+    },
+    { role: 'tool', name: 'calculator', content: '1' },
+  ];
+  const chat = { id: 'a', title: 'A sum', model: 'Some model', time: 1, data: { version: 1 as const, messages } };
+
+  it('come back from JSON', () => {
+    expect(fromJson(toJson([chat]))).toEqual([chat]);
+  });
+
+  it('are refused if they are damaged', () => {
+    expect(() => fromJson('{')).toThrow('no conversations');
+    expect(() => fromJson('{"version":2,"chats":[]}')).toThrow('no conversations');
+    const wrong: unknown[] = [
+      { ...chat, id: 1 },
+      { ...chat, time: '1' },
+      { ...chat, data: { version: 2, messages } },
+      { ...chat, data: { version: 1, messages: [{ content: 'a' }] } },
+      { ...chat, data: { version: 1, messages: [{ role: 'user', content: [] }] } },
+      { ...chat, data: { version: 1, messages: [{ role: 'assistant', tool_calls: [{}] }] } },
+    ];
+    for (const one of wrong)
+      expect(() => fromJson(JSON.stringify({ version: 1, chats: [chat, one] }))).toThrow(
+        'Conversation 2 of the file is damaged',
+      );
+  });
+
+  it('have a title in one line, and are found by their texts', () => {
+    expect(titleOfChat(chat.data)).toBe('What is 17 % of 4,250? Please write the answer with all of…');
+    expect(titleOfChat({ version: 1, messages: [] })).toBe('');
+    expect(hasText(chat, 'DIGITS')).toBe(true);
+    expect(hasText(chat, 'letters')).toBe(false);
+  });
+
+  it('are Markdown for readers', () => {
+    expect(toMarkdown(chat)).toMatch(
+      /^# A sum\n\n## You\n\n[^]*## Some model\n\n722\.5\n\n`calculator\(\{"expression":"1"\}\)`\n\n## Result of calculator\n\n1\n$/,
+    );
+  });
+});
+
+describe('names of models', () => {
+  it('are those of the Hub, or addresses', () => {
+    expect(modelAddress('owner/name')).toBe('hf:owner/name');
+    expect(modelAddress('owner/name/a/b.gguf')).toBe('hf:owner/name/a/b.gguf');
+    expect(modelAddress('hf:owner/name@v1')).toBe('hf:owner/name@v1');
+    expect(modelAddress('models.test/a.qsf')).toBeUndefined();
+    expect(modelAddress('hf:owner')).toBeUndefined();
+  });
+
+  it('are found in addresses of the Hub', () => {
+    const hub = 'https://huggingface.co/owner/name/resolve';
+    expect(hubName(`${hub}/main/a.gguf`)).toBe('hf:owner/name/a.gguf');
+    expect(hubName(`${hub}/main/`)).toBe('hf:owner/name');
+    expect(hubName(`${hub}/v1/a.gguf`)).toBe('hf:owner/name/a.gguf@v1');
+    expect(hubName('https://models.test/a.gguf')).toBe('https://models.test/a.gguf');
+    expect(lastName(`${hub}/main/`)).toBe('name');
+    expect(lastName('https://models.test/a%20b.gguf?key=***')).toBe('a b.gguf');
+  });
+});
+
+describe('the line about an opening', () => {
+  it('has bytes, rate and time, or the next try', () => {
+    const progress = { phase: 'download' as const, loaded: 1 << 20, total: 4 << 20, network: 0, cache: 0 };
+    expect(inWords('A model')).toBe('Asking for A model …');
+    expect(inWords('A model', { ...progress, rate: 1 << 19, secondsLeft: 6.2 })).toBe(
+      'A model: 1.00 MiB of 4.00 MiB · 512.0 KiB/s · 6 s left',
+    );
+    expect(inWords('A model', { ...progress, retry: { attempt: 2, tries: 6, seconds: 0.4 } })).toMatch(
+      /Try 2 of 6 in 1 s/,
+    );
+    expect(inWords('A model', { ...progress, phase: 'plan' })).toBe('Opening A model …');
+  });
+});
