@@ -169,6 +169,19 @@ describe('the cache', () => {
     expect(folders()).toBe(0);
   });
 
+  it('takes names of models of the Hub as load() does', async () => {
+    const hub = 'https://huggingface.co/owner/name/resolve/main/a.gguf';
+    const kept = (await openCache(hub))!;
+    kept.reset({ url: hub, validator: '"1"', size: 40 });
+    kept.write(0, new Uint8Array(40));
+    kept.mark(0, 40);
+    await kept.close();
+    expect(await cache.state('hf:owner/name/a.gguf')).toMatchObject({ url: hub, bytes: 40 });
+    await cache.remove('hf:owner/name/a.gguf');
+    expect(await names()).toEqual([]);
+    await expect(cache.state('hf:owner')).rejects.toMatchObject({ code: 'bad_argument' });
+  });
+
   it('keeps a part of a model whose tab was closed', async () => {
     const kept = (await openCache(address('part')))!;
     kept.reset({ url: address('part'), validator: null, size: 100 });

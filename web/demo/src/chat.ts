@@ -331,7 +331,7 @@ export class ChatMode {
     try {
       keepChat({ id: this.#id, title, model: this.#model, time: Date.now(), data });
     } catch {
-      const why = 'The browser has no room for it. Older conversations can be removed in the history.';
+      const why = 'The browser has no room for it, or does not allow it. The history can remove older conversations.';
       showNotice('chat', { title: 'This conversation is not kept', text: why });
     }
   }

@@ -18,20 +18,30 @@ export interface SavedChat {
 
 /** Returns all kept conversations, the last one first. Damaged ones are left out. */
 export function allChats(): SavedChat[] {
-  const keys = Array.from({ length: localStorage.length }, (_, i) => localStorage.key(i) ?? '');
+  const kept = storage();
+  const keys = Array.from({ length: kept?.length ?? 0 }, (_, i) => kept?.key(i) ?? '');
   return keys
     .filter((key) => key.startsWith(PREFIX))
-    .flatMap((key) => chatOf(parsed(localStorage.getItem(key) ?? '')) ?? [])
+    .flatMap((key) => chatOf(parsed(kept?.getItem(key) ?? '')) ?? [])
     .sort((a, b) => b.time - a.time);
 }
 
-/** Keeps a conversation. Throws if the browser has no room. */
+/** Keeps a conversation. Throws if the browser has no room, or its user does not allow it. */
 export function keepChat(chat: SavedChat): void {
   localStorage.setItem(PREFIX + chat.id, JSON.stringify(chat));
 }
 
 export function removeChat(id: string): void {
-  localStorage.removeItem(PREFIX + id);
+  storage()?.removeItem(PREFIX + id);
+}
+
+/** Returns the browser's storage; undefined if its user does not allow it. */
+function storage(): Storage | undefined {
+  try {
+    return localStorage;
+  } catch {
+    return undefined;
+  }
 }
 
 export const newId = (): string => crypto.randomUUID();

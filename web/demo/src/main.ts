@@ -11,7 +11,6 @@ import { drawFigures } from './figures.js';
 import * as format from './format.js';
 import { drawMap, drawStrip } from './map.js';
 import { hideNotice, showFailure, showNotice } from './notice.js';
-import type { Place } from './notice.js';
 import { keepOffline } from './offline.js';
 import { hideOpening, showOpening } from './opening.js';
 import { OptionFields } from './options.js';
@@ -298,8 +297,6 @@ function takeLink(): boolean {
   return true;
 }
 
-const told = (place: Place) => (error: unknown) => showNotice(place, error);
-
 /** Closes the model and removes the cached bytes of its file. */
 async function forget(): Promise<void> {
   stop();
@@ -317,7 +314,7 @@ async function forget(): Promise<void> {
 onRemove(forget);
 setUpBudget(FEW, FIRST_BUDGET);
 setUpControls();
-setUpPicker({ builtIn: MODEL, current: () => slot.source, use, forget, refuse: told('pick') });
+setUpPicker({ builtIn: MODEL, current: () => slot.source, use, forget, refuse: (fault) => showNotice('pick', fault) });
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => {
   if (takeLink()) void open();

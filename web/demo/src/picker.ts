@@ -22,8 +22,8 @@ export interface Picking {
   use(source: string | File, suggested?: SuggestedModel): void;
   /** Closes the current model and removes its cached bytes. */
   forget(): Promise<void>;
-  /** Shows the fault of an address. */
-  refuse(told: { title: string; text: string } | unknown): void;
+  /** Shows the fault of an address, or an error. */
+  refuse(fault: unknown): void;
 }
 
 const named = (source: string | File): SuggestedModel | undefined =>

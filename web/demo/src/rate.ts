@@ -3,7 +3,7 @@
 import type { Stats } from 'qsf';
 
 const KEY = 'qsf.rate';
-/** Bytes of weights that tell of a machine's memory. Smaller models are in its caches. */
+/** Bytes of weights whose speed is that of a machine's memory. Smaller models are in its caches. */
 const LEAST_BYTES = 32e6;
 /** Tokens of a text that has a speed. */
 const LEAST_TOKENS = 12;
