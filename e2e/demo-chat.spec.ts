@@ -234,6 +234,7 @@ test('a suggested model comes from the Hub, is kept, and is removed', async ({ p
   await page.locator('#model-button').click();
   const kept = page.locator('#kept').getByRole('listitem');
   await expect(kept).toHaveCount(2);
+  await expect(page.locator('#suggested')).toContainText('kept here');
   await kept.filter({ hasText: 'SmolLM2 135M' }).getByRole('button', { name: 'Remove' }).click();
   await expect(kept).toHaveCount(1);
   await kept.getByRole('button', { name: 'Open Stories' }).click();

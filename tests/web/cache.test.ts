@@ -169,6 +169,19 @@ describe('the cache', () => {
     expect(folders()).toBe(0);
   });
 
+  it('has nothing of a model that is removed while it is looked up', async () => {
+    await (await keep('a', 40)).close();
+    const root = top.inside.get('qsf') as FakeFolder;
+    const [folder] = [...root.inside.keys()];
+    const get = root.getDirectoryHandle.bind(root);
+    vi.spyOn(root, 'getDirectoryHandle').mockImplementationOnce(async (name) => {
+      const found = await get(name);
+      root.inside.delete(folder!);
+      return found;
+    });
+    expect(await cache.state(address('a'))).toMatchObject({ bytes: 0, total: 0 });
+  });
+
   it('takes names of models of the Hub as load() does', async () => {
     const hub = 'https://huggingface.co/owner/name/resolve/main/a.gguf';
     const kept = (await openCache(hub))!;

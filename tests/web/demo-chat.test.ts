@@ -211,8 +211,10 @@ describe('the line about an opening', () => {
     const progress = { phase: 'download' as const, loaded: 1 << 20, total: 4 << 20, network: 0, cache: 0 };
     expect(inWords('A model')).toBe('Asking for A model …');
     expect(inWords('A model', { ...progress, rate: 1 << 19, secondsLeft: 6.2 })).toBe(
-      'A model: 1.00 MiB of 4.00 MiB · 512.0 KiB/s · 6 s left',
+      'A model: 1.0 of 4.2 MB · 0.5 MB/s · 6 s left',
     );
+    const expected = { tokensPerSecond: 21.4, residentMemory: 1, residentTokensPerSecond: 30 };
+    expect(inWords('A model', { ...progress, expected })).toBe('A model: 1.0 of 4.2 MB · about 21.4 tokens/s');
     expect(inWords('A model', { ...progress, retry: { attempt: 2, tries: 6, seconds: 0.4 } })).toMatch(
       /Try 2 of 6 in 1 s/,
     );

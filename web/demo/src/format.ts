@@ -43,6 +43,11 @@ export function fileSize(n: number): string {
   return n >= 1e9 ? `${(n / 1e9).toFixed(2)} GB` : `${(n / 1e6).toFixed(n < 10e6 ? 1 : 0)} MB`;
 }
 
+/** Returns a part of a file and its size in one unit, such as "34.0 of 145 MB". */
+export function partOf(part: number, whole: number): string {
+  return `${whole >= 1e9 ? (part / 1e9).toFixed(2) : (part / 1e6).toFixed(1)} of ${fileSize(whole)}`;
+}
+
 /** Returns a number of weights, such as "135 M". */
 export function weights(n: number): string {
   return n >= 1e9 ? `${Number((n / 1e9).toFixed(2))} B` : `${Math.round(n / 1e6)} M`;

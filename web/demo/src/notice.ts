@@ -76,5 +76,6 @@ const titleOf = (error: unknown): string => (error instanceof QSFError && TITLES
 
 function sentenceOf(error: unknown): string {
   const sentence = hideSecrets(error instanceof Error ? error.message : String(error));
-  return sentence.charAt(0).toUpperCase() + sentence.slice(1) + (/[.!?]$/.test(sentence) ? '' : '.');
+  const begin = /^https?:/.test(sentence) ? sentence.charAt(0) : sentence.charAt(0).toUpperCase();
+  return begin + sentence.slice(1) + (/[.!?]$/.test(sentence) ? '' : '.');
 }

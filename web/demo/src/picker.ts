@@ -42,7 +42,7 @@ export function setUpPicker(picking: Picking): void {
     picking.use(source, named(source));
   };
   const show = () => {
-    showSuggested(picking, choose);
+    showSuggested(picking, choose, new Set());
     void showKept(picking, choose);
     openSheet(sheet);
   };
@@ -69,7 +69,8 @@ export function setUpPicker(picking: Picking): void {
   });
 }
 
-function showSuggested({ builtIn, current }: Picking, choose: (source: string) => void): void {
+/** Shows the suggested models. `here` are the sources of those that the browser keeps whole. */
+function showSuggested({ builtIn, current }: Picking, choose: (source: string) => void, here: Set<string>): void {
   const isOpen = (source: string) => hubName(String(current())) === source;
   const rows = QSF.models
     .filter(({ use }) => use === 'chat')
@@ -77,7 +78,7 @@ function showSuggested({ builtIn, current }: Picking, choose: (source: string) =
       const speed = expectedSpeed(model.weightBytes);
       const facts = [
         `${format.weights(model.parameters)} weights`,
-        format.fileSize(model.bytes),
+        here.has(model.source) ? 'kept here' : format.fileSize(model.bytes),
         `${Math.round(model.memory / 2 ** 20)} MiB of memory`,
         ...(speed === undefined ? [] : [`about ${format.rate(speed)} tokens/s here`]),
         model.licence,
@@ -111,6 +112,8 @@ async function showKept(picking: Picking, choose: (source: string) => void): Pro
     await showKept(picking, choose);
     address.focus({ preventScroll: true });
   };
+  const whole = entries.filter(({ complete }) => complete).map(({ url }) => hubName(url));
+  showSuggested(picking, choose, new Set(whole));
   keptText.textContent =
     entries.length === 0
       ? 'Nothing yet.'

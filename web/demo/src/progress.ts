@@ -6,15 +6,16 @@ import * as format from './format.js';
 /** Returns the progress as a line of text. */
 export function inWords(title: string, progress?: Progress): string {
   if (progress === undefined || progress.total === 0) return `Asking for ${title} …`;
-  const { phase, loaded, total, rate, secondsLeft, retry } = progress;
+  const { phase, loaded, total, rate, secondsLeft, retry, expected } = progress;
   if (retry) {
     const seconds = Math.ceil(retry.seconds);
     return `${title}: the server does not answer. Try ${retry.attempt} of ${retry.tries} in ${seconds} s.`;
   }
   if (phase !== 'download') return `Opening ${title} …`;
   return [
-    `${title}: ${format.bytes(loaded)} of ${format.bytes(total)}`,
-    ...(rate === undefined ? [] : [`${format.bytes(rate)}/s`]),
+    `${title}: ${format.partOf(loaded, total)}`,
+    ...(rate === undefined ? [] : [`${format.fileSize(rate)}/s`]),
     ...(secondsLeft === undefined ? [] : [`${format.duration(secondsLeft)} left`]),
+    ...(expected === undefined ? [] : [`about ${format.rate(expected.tokensPerSecond)} tokens/s`]),
   ].join(' · ');
 }

@@ -21,12 +21,18 @@ export function noteRate({ model, plan, generation }: Stats): void {
   }
 }
 
-/** Returns the expected tokens for each second of a model whose weights stay in memory; undefined without a rate. */
-export function expectedSpeed(weightBytes: number): number | undefined {
+/** Returns the megabytes of weights for each second of the last text, a whole number; undefined without one. */
+export function computeRate(): number | undefined {
   try {
-    const rate = Number(localStorage.getItem(KEY));
-    return rate > 0 ? rate / weightBytes : undefined;
+    const rate = Math.round(Number(localStorage.getItem(KEY)) / 1e6);
+    return rate > 0 ? rate : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Returns the expected tokens for each second of a model whose weights stay in memory; undefined without a rate. */
+export function expectedSpeed(weightBytes: number): number | undefined {
+  const rate = computeRate();
+  return rate === undefined ? undefined : (1e6 * rate) / weightBytes;
 }

@@ -3,6 +3,7 @@
 
 import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
+import { computeRate } from './rate.js';
 
 export class ModelSlot {
   /** An address, or a file of the visitor's. */
@@ -28,7 +29,7 @@ export class ModelSlot {
     return this.#after(async () => {
       await this.#close();
       signal.throwIfAborted();
-      return (this.#llm = await QSF.load(source, { memory, onProgress, signal }));
+      return (this.#llm = await QSF.load(source, { memory, computeRate: computeRate(), onProgress, signal }));
     });
   }
 

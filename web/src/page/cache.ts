@@ -49,7 +49,8 @@ export const cache = {
     const address = addressOf(url);
     const root = await cacheRoot(false);
     const [name] = root ? await namesOf(root, address) : [];
-    const entry = name === undefined ? undefined : await readEntry(await root!.getDirectoryHandle(name));
+    const folder = name === undefined ? undefined : await unlessGone(root!.getDirectoryHandle(name));
+    const entry = folder && (await readEntry(folder));
     return entry ?? { url: hideSecrets(address), bytes: 0, total: 0, complete: false };
   },
 
@@ -156,6 +157,15 @@ async function namesOf(root: FileSystemDirectoryHandle, address: string): Promis
   return (await folders(root)).filter(({ entry }) => entry?.url === address).map(({ name }) => name);
 }
 
+/** Resolves with undefined if the folder was removed in between, as by the worker of a file that is no model. */
+const unlessGone = (folder: Promise<FileSystemDirectoryHandle>): Promise<FileSystemDirectoryHandle | undefined> =>
+  folder.catch((error: unknown) => {
+    if (isGone(error)) return undefined;
+    throw error;
+  });
+
+const isGone = (error: unknown) => error instanceof DOMException && error.name === 'NotFoundError';
+
 async function readEntry(folder: FileSystemDirectoryHandle): Promise<CacheEntry | undefined> {
   const file = await readWhole(folder, JOURNAL_FILE);
   const journal = parseJournal(file.bytes);
@@ -176,7 +186,7 @@ async function removeFolder(
   try {
     await root.removeEntry(name, { recursive: true });
   } catch (error) {
-    if (!(error instanceof DOMException && error.name === 'NotFoundError')) {
+    if (!isGone(error)) {
       throw new QSFError('io_error', `The browser did not remove ${url} from its cache: ${String(error)}`, {
         cause: error,
       });
