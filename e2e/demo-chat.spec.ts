@@ -94,7 +94,7 @@ async function openRich(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'A table and some code', exact: true }).click();
 }
 
-test('a conversation is answered, goes on, is edited, retried, stopped, and there after a reload', async ({ page }) => {
+test('a conversation is answered, branched, retried, edited, stopped, and there after a reload', async ({ page }) => {
   const complaints = await visit(page, 24);
   await expect(page.locator('#form')).toBeHidden();
   const first = await ask(page, 'Tell me of a king.');
@@ -105,6 +105,12 @@ test('a conversation is answered, goes on, is edited, retried, stopped, and ther
     /24 tokens · [\d.]+ tokens\/s · first after .* · at the length limit/,
   );
   await expect(transcript(page).getByRole('button', { name: 'Retry' })).toHaveCount(1);
+
+  await answers(page).first().getByRole('button', { name: 'Branch' }).click();
+  await expect(questions(page)).toHaveText(['Tell me of a king.']);
+  await page.getByRole('button', { name: 'History' }).click();
+  await page.getByRole('listitem').filter({ hasText: '2 messages' }).getByRole('button').first().click();
+  await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);
 
   await answers(page).last().getByRole('button', { name: 'Retry' }).click();
   await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);

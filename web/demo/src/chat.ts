@@ -174,7 +174,7 @@ export class ChatMode {
 
   /** Takes the buttons from the last answer that are for the last one only. */
   #endLast(): void {
-    this.#last?.keepOneButton();
+    this.#last?.endLast();
   }
 
   /** Reads an answer to its end. Returns a line about it. */
@@ -204,12 +204,27 @@ export class ChatMode {
     return inWords(stats);
   }
 
+  /** Ends an answer to message `i` with its buttons. A message that was dropped has a negative index. */
   #endAnswer(view: AnswerView, i: number, words: string): void {
     const copies = smallButton('Copy', () => void copy(view.text, copies));
     copies.classList.add('copies');
-    const retry = smallButton('Retry', () => void this.#again(i, textOf(this.#conversation.messages[i]!)));
-    view.end(words, copies, retry);
+    const others = i < 0 ? [] : [smallButton('Branch', () => void this.#branch(i)), this.#retryButton(i)];
+    view.end(words, copies, ...others);
     this.#last = view;
+  }
+
+  #retryButton(i: number): HTMLElement {
+    const button = smallButton('Retry', () => void this.#again(i, textOf(this.#conversation.messages[i]!)));
+    button.classList.add('last-only');
+    return button;
+  }
+
+  /** Goes on with a copy of the conversation that ends with the answer to message `i`. */
+  async #branch(i: number): Promise<void> {
+    const { messages } = this.#conversation;
+    const next = messages.findIndex(({ role }, at) => at > i && role === 'user');
+    await this.#change(newId(), this.#conversation.fork(next < 0 ? messages.length : next).toJSON());
+    this.#keep();
   }
 
   #userView(i: number, text: string): HTMLElement {
@@ -260,7 +275,6 @@ export class ChatMode {
       }
     }
     end();
-    if (user < 0) this.#endLast();
     toEnd();
   }
 

@@ -47,7 +47,9 @@ function show(use: HistoryUse): void {
 }
 
 function row(chat: SavedChat, use: HistoryUse): HTMLElement {
-  const { id, title, model, time } = chat;
+  const { id, title, model, time, data } = chat;
+  const said = data.messages.filter(({ role }) => role === 'user').length;
+  const messages = said === 1 ? 'one message' : `${said} messages`;
   const open = make('button', { type: 'button', class: 'row-title' }, title);
   if (id === use.current()) open.setAttribute('aria-current', 'true');
   open.addEventListener('click', () => {
@@ -68,7 +70,7 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
   return make(
     'li',
     {},
-    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${when.format(time)}`)),
+    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${messages} · ${when.format(time)}`)),
     make('div', { class: 'row-actions' }, named(markdown, 'Export as Markdown:'), named(remove, 'Remove')),
   );
 }

@@ -123,9 +123,9 @@ export class AnswerView {
     this.#shown();
   }
 
-  /** Takes the buttons from an answer that is not the last one any more, except the first. */
-  keepOneButton(): void {
-    for (const button of [...this.#foot.querySelectorAll('button')].slice(1)) button.remove();
+  /** Takes the buttons from the answer that are for the last one only. */
+  endLast(): void {
+    for (const button of this.#foot.querySelectorAll('.last-only')) button.remove();
   }
 
   #textBlock() {
