@@ -170,8 +170,8 @@ void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, s
   const Sequence* best = this;
   std::uint32_t reused = shared(*this);
   const auto is_of_this = [&](const Column& column) { return column.sequence == id_; };
-  if (!model.lanes.chooses() &&
-      std::ranges::none_of(model.in_pass, is_of_this)) {  // such a column still writes to this sequence's memory
+  // A column in the pass still writes to this sequence's memory.
+  if (!model.lanes.chooses() && std::ranges::none_of(model.in_pass, is_of_this)) {
     for (const Sequence& other : model.sequences) {
       // Copying a token's memory takes a small part of the time that computing the token takes.
       constexpr std::uint32_t kCopiedInOne = 64;
