@@ -403,11 +403,11 @@ TEST(Mixture, KindsThatCannotBeAreRefused) {
     });
   };
   EXPECT_EQ(groups(4, 2), "");
-  EXPECT_EQ(groups(3, 3), "3 of 3 groups of 16 experts do not have the 4 that a token selects");
-  EXPECT_EQ(groups(4, 0), "0 of 4 groups of 16 experts do not have the 4 that a token selects");
-  EXPECT_EQ(groups(4, 5), "5 of 4 groups of 16 experts do not have the 4 that a token selects");
-  EXPECT_EQ(groups(8, 1), "1 of 8 groups of 16 experts do not have the 4 that a token selects");
-  EXPECT_EQ(groups(4, 2, Router::softmax_near), "router softmax_near has no groups of experts");
+  EXPECT_EQ(groups(3, 3), "3 of 3 groups of 16 experts do not have the 3 that a token selects");
+  EXPECT_EQ(groups(4, 0), "0 of 4 groups of 16 experts do not have the 3 that a token selects");
+  EXPECT_EQ(groups(4, 5), "5 of 4 groups of 16 experts do not have the 3 that a token selects");
+  EXPECT_EQ(groups(8, 1), "1 of 8 groups of 16 experts do not have the 3 that a token selects");
+  EXPECT_EQ(groups(4, 2, Router::softmax_near), "router 3 has no groups of experts");
   EXPECT_EQ(refused([](LayerKind& k) { k.query_growth = 0.5f; }), "query_growth is 0.5, but query_span is 0");
 }
 

@@ -110,7 +110,7 @@ TEST_F(HeaderTest, Ranges) {
   expect({{36, 4, (1 << 24) + 1}}, ErrorCode::bad_header, "max_seq_len is 16777217");
   expect({{40, 4, 0}}, ErrorCode::bad_header, "ffn_dim is 0");
   expect({{44, 4, 0}}, ErrorCode::bad_header, "head_dim is 0");
-  expect({{49, 1, 5}}, ErrorCode::bad_header, "activation is 5");
+  expect({{49, 1, 6}}, ErrorCode::bad_header, "activation is 6");
   expect({{50, 1, 2}}, ErrorCode::bad_header, "norm is 2");
   expect({{51, 1, 3}}, ErrorCode::bad_header, "position is 3");
   expect({{108, 4, 0}}, ErrorCode::bad_header, "n_sections is 0");
