@@ -3,7 +3,9 @@ import type { AnswerPiece, End } from '../../web/src/boundary.gen.js';
 import { reply } from '../../web/src/contract.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { Generation } from '../../web/src/worker/generation.js';
+import { Passes } from '../../web/src/worker/passes.js';
 import { Runner } from '../../web/src/worker/runner.js';
+import { turnIn } from '../web/call.js';
 import { FakeSource, fakeEngine, until } from '../web/fake-engine.js';
 import type { FakeSession } from '../web/fake-engine.js';
 import { installFakeWorker } from '../web/fake-worker.js';
@@ -45,10 +47,10 @@ export async function fakeModel(): Promise<Fake> {
   const backend = installFakeWorker();
   const { engine, instance } = fakeEngine();
   const source = new FakeSource();
-  const runner = new Runner(engine, source);
+  const passes = new Passes(new Runner(engine, source));
   let generation: Generation;
   Object.assign(backend.answers, {
-    start: () => reply(() => void (generation = new Generation(runner, backend.starts.at(-1)!))),
+    start: () => reply(() => void (generation = new Generation(engine, passes, turnIn(), backend.starts.at(-1)!))),
     next: () => reply(() => generation.next()),
     stop: () => reply(() => generation.stop(backend.shown.at(-1))),
   });
