@@ -38,7 +38,9 @@ std::vector<Named> evicting(const Policy& policy) {
     variant.options.max_seq_len = 200;
     Host host(small_file(variant.options).bytes, 8 * kMiB, policy.with(with_logits()));
     if (host.error.code == ErrorCode::none) all.push_back(variant);
-    if (host.error.code != ErrorCode::none) EXPECT_EQ(host.error.code, ErrorCode::unsupported) << host.error.sentence;
+    if (host.error.code != ErrorCode::none) {
+      EXPECT_EQ(host.error.code, ErrorCode::unsupported) << host.error.sentence;
+    }
   }
   return all;
 }
@@ -228,7 +230,9 @@ TEST(Policies, GuessesChangeNothing) {
     EXPECT_EQ(made.tokens, expected.tokens) << policy.name;
     EXPECT_EQ(made.hash, expected.hash) << policy.name;
     EXPECT_EQ(host.session->stats().guesses, chooses(policy) ? 0u : 15u);
-    if (!chooses(policy)) EXPECT_GT(host.session->sequence_stats().guessed_tokens, 0u) << policy.name;
+    if (!chooses(policy)) {
+      EXPECT_GT(host.session->sequence_stats().guessed_tokens, 0u) << policy.name;
+    }
   }
 }
 
