@@ -70,8 +70,10 @@ Status read_sizes(const Recipe& recipe, Naming naming, const Lookup& lookup, std
     const Json found = key.empty() ? Json(nullptr) : lookup(key);
     const std::optional<double> number = value.without_key(fallback, config.dim);
     if (found.is_null() && number) return counts.take(*number, name, form);
-    if (name == "n_layers" && naming == Naming::hugging_face && found.is_array()) {
-      return counts.take(found.size(), key, form);  // a list with an entry for each layer
+    const auto is_word = [](const Json& each) { return each.is_string(); };
+    if (name == "n_layers" && naming == Naming::hugging_face && found.is_array() &&
+        std::ranges::all_of(found, is_word)) {
+      return counts.take(found.size(), key, form);  // a list with a word for each layer
     }
     const bool of_layers =
         std::ranges::any_of(layer_forms(), [&](const KeyForm& layer_form) { return layer_form.key.name == name; });

@@ -226,8 +226,8 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
       const auto mix = [&](const Vec& in) {
         if (kind.mixer == Mixer::latent) {
           const auto round = [&](double* key, std::size_t n) { keep({key, n}, kv_type); };
-          return LatentReference{kind, [&](Role role) { return weight(s, role); }, keys[layer], round,
-                                 [&](double e) { return taken(e, kv_type); }}
+          return LatentReference{kind,  [&](Role role) { return weight(s, role); },  keys[layer],
+                                 round, [&](double e) { return taken(e, kv_type); }, kept[layer][0]}
               .mix(in, position);
         }
         if (kind.mixer == Mixer::attention) return attend(in);

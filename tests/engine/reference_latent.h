@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/reference_policy.h"
 #include "qsf/file/roles.h"
 
 namespace qsf::test {
@@ -20,6 +21,7 @@ struct LatentReference {
   std::vector<Vec>& keys;                          // of all positions: [latent_dim + rope_dims]
   std::function<void(double*, std::size_t)> keep;  // rounds a key as the cache does
   std::function<double(double)> taken;             // rounds a query's value, or a weight
+  ReferenceKept& kept;                             // the positions that a token sees
 
   Vec product(Role role, const Vec& x) const { return part(role, x, 0, 1); }
   /// The product with the rows of one of `n` heads.
@@ -60,26 +62,28 @@ struct LatentReference {
     if (kind.query_rank != 0) queries = norm(product(Role::latent_q_down, in), Role::latent_q_norm);
     const double scale = kind.attention_scale != 0 ? double{kind.attention_scale}
                                                    : 1 / std::sqrt(static_cast<double>(kind.latent_head_dim));
+    const std::vector<std::size_t> seen = kept.next(position);
     Vec out;
     for (std::size_t head = 0; head < kind.n_heads; ++head) {
       Vec q = part(Role::latent_k_up, part(Role::latent_q, queries, head, kind.n_heads), head, kind.n_heads);
       Vec last = part(Role::latent_q_rope, queries, head, kind.n_heads);
       rotate(last.data(), position);
       q.insert(q.end(), last.begin(), last.end());
-      const std::size_t first = kind.window != 0 && position + 1 > kind.window ? position + 1 - kind.window : 0;
       Vec scores;
       double most = -1e300, sum = 0;
-      for (std::size_t t = first; t <= position; ++t) {
+      for (const std::size_t t : seen) {
         double dot = 0;
         for (std::size_t i = 0; i < latent + turned; ++i) dot += taken(q[i]) * keys[t][i];
         scores.push_back(dot * scale);
         most = std::max(most, scores.back());
       }
       for (double& e : scores) sum += e = std::exp(e - most);
+      for (double& e : scores) e = taken(e / sum);
       Vec value(latent);
-      for (std::size_t t = first; t <= position; ++t) {
-        for (std::size_t i = 0; i < latent; ++i) value[i] += taken(scores[t - first] / sum) * keys[t][i];
+      for (std::size_t at = 0; at < seen.size(); ++at) {
+        for (std::size_t i = 0; i < latent; ++i) value[i] += scores[at] * keys[seen[at]][i];
       }
+      kept.weigh(scores);
       const Vec made = part(Role::latent_v_up, value, head, kind.n_heads);
       out.insert(out.end(), made.begin(), made.end());
     }

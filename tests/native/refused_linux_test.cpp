@@ -78,7 +78,7 @@ std::vector<std::uint64_t> address_spaces() {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = 4 * kMiB; size < 200 * kMiB;) {
     sizes.push_back(size);
-    size += size < 10 * kMiB ? kMiB : size < 14 * kMiB ? kMiB / 8 : size < 64 * kMiB ? 4 * kMiB : 32 * kMiB;
+    size += size < 12 * kMiB ? kMiB : size < 18 * kMiB ? kMiB / 8 : size < 64 * kMiB ? 4 * kMiB : 32 * kMiB;
   }
   return sizes;
 }
