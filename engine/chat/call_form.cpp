@@ -89,13 +89,14 @@ bool read_object(std::string_view text, CallForm& form, std::span<std::byte> mem
   const json::Document& d = *read;
   for (std::uint32_t i = d[json::Document::kRoot].first; i != 0; i = d[i].next) {
     const json::Value& value = d[i];
-    bool kept = true;
+    bool kept = false;
     if (value.kind == json::Kind::string && value.text == kName) {
       kept = form.name_key.set(value.name);
     } else if (value.kind == json::Kind::object && d.member(i, kKey) != 0) {
       kept = form.arguments_key.set(value.name);
-    } else {
-      kept = form.n_members < form.members.size() && form.members[form.n_members++].set(value.name);
+    } else if (form.n_members < form.members.size()) {
+      kept = form.members[form.n_members].set(value.name);
+      ++form.n_members;
     }
     if (!kept) return false;
   }

@@ -51,8 +51,10 @@ void choose_by_window(const KvLane& lane, std::uint32_t head) {
   const auto above = static_cast<std::uint32_t>(std::ranges::count_if(sums, [&](double s) { return s > limit; }));
   std::uint32_t equal = left - above, to = 0;  // of equal sums the earliest positions stay
   for (std::uint32_t from = 0; from < lane.capacity; ++from) {
-    const bool stays = from >= prefix || sums[from] > limit || (sums[from] == limit && equal > 0 && equal-- > 0);
-    if (!stays) continue;
+    const bool is_larger = from >= prefix || sums[from] > limit;
+    const bool is_equal = !is_larger && sums[from] == limit && equal > 0;
+    if (is_equal) --equal;
+    if (!is_larger && !is_equal) continue;
     if (to != from) move_slot(lane, head, from, to);
     ++to;
   }
