@@ -243,9 +243,8 @@ TEST(Policies, SavedSequencesContinueUnderTheSamePolicyOnly) {
     options.chunk = 4;
     Host host(file.bytes, 8 * kMiB, options);
     for (const std::uint32_t length : {5u, 14u, 40u, 111u}) {
-      Prompt anew = greedy(some_tokens(length, 40), 6);
-      const Ids ids(anew.tokens.begin(), anew.tokens.end());
-      anew.tokens = ids;
+      const Ids ids = some_tokens(length, 40);
+      Prompt anew = greedy(ids, 6);
       anew.anew = true;
       (void)host.generate(anew);
       const auto bytes = saved(*host.session);
