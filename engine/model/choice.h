@@ -5,8 +5,8 @@
 // takes the slot of the chosen one with the smallest sum, if its own is larger.
 //
 // SnapKV (Li et al., 2024): whenever all slots are taken, the text so far is the paper's prompt. The last positions,
-// the observation window, stay. Of the others those stay whose attention from that window is largest, summed over a few
-// neighbours. Together they are the first half, in the order of positions.
+// the observation window, stay. Another position stays if its attention from that window, summed over a few neighbours,
+// is among the largest. Together they are the first half, in the order of positions.
 //
 // Each KV head chooses by the weights of all its query heads. A choice depends on the tokens only, not on passes.
 #pragma once

@@ -46,7 +46,7 @@ struct Options {
   std::string tool_choice;                 // auto, required or a tool's name; empty: calls are not held
   bool shows_thoughts = true;
   std::uint32_t reasoning_budget = kUnlimitedThoughts;  // tokens of a thought
-  std::string grammar_file, schema_file, regex;         // one of them at most: what a text may be
+  std::string grammar_file, schema_file, regex;         // rules of a text, of which one at most is given
   std::string accepts_file;                             // a text that is only checked
   std::string session_file;                             // read at the start if it is there, replaced at the end
   std::string prompt_cache;                             // a folder of computed prompts

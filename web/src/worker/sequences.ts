@@ -61,7 +61,7 @@ export class Sequences {
   readonly #all: Sequence[];
   /** The sequence of each caller's last generation or restored file. */
   readonly #latest = new Map<string, number>();
-  #waiting: Waiting[] = [];
+  readonly #waiting: Waiting[] = [];
   readonly #onWaiting: (waits: boolean) => void;
   #turns = 0;
 
@@ -88,7 +88,7 @@ export class Sequences {
   withdraw(id: string): void {
     const found = this.#waiting.find(({ claim }) => claim.id === id);
     if (!found) return;
-    this.#waiting = this.#waiting.filter((other) => other !== found);
+    this.#remove(found);
     found.refuse(new QSFError('cancelled', 'The call was stopped before its turn.'));
     this.#admit();
   }
@@ -155,7 +155,7 @@ export class Sequences {
     if (single && this.#all.some(({ holder }) => holder && singleOf(holder) === single)) return undefined;
     if (chosen === undefined && isAnew(claim)) return this.#free(claim);
     if (chosen === undefined && isAfterOther) return undefined;
-    // Later generations of the caller do not change what this one continues.
+    // Later generations of the caller do not change the sequence that this call continues.
     const sequence = (claim.sequence ??= this.#last(claim.caller));
     const found = this.#all[sequence];
     if (!found || found.holder) return undefined;
@@ -191,14 +191,14 @@ export class Sequences {
 
 const nothing = () => new QSFError('bad_state', 'Another tab used the sequence, so there is nothing to continue.');
 
-/** Whether the call replaces what a sequence has, so that any will do. */
+/** Whether the call replaces the content of a sequence, so that any sequence will do. */
 const isAnew = ({ kind, request }: Claim) =>
   kind === 'embedding' || kind === 'restore' || (request !== undefined && (request.anew || isChat(request.prompt)));
 
 /** Whether later calls of the caller continue its sequence. */
 const leads = ({ kind }: Claim) => kind === 'generation' || kind === 'restore';
 
-/** Returns what the engine has once: a guide for texts that are held, and the file that it restores. */
+/** Returns the part that the engine has once and the call needs: the guide of held texts, or the restored file. */
 function singleOf({ kind, request }: Claim): 'guide' | 'file' | undefined {
   if (kind === 'restore') return 'file';
   return request?.grammar !== undefined || request?.hold !== undefined ? 'guide' : undefined;
