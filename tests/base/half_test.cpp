@@ -11,7 +11,7 @@
 namespace qsf::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 // IEEE 754-2008, 3.4: sign, 5 bits of exponent, 10 of significand.
 double f16_value(std::uint32_t h) {
@@ -31,7 +31,7 @@ TEST(HalfTest, EveryF16WidensExactly) {
       ASSERT_EQ(static_cast<double>(f), f16_value(h)) << h;
       ASSERT_EQ(f32_to_f16(f), h);
     } else if ((h & 0x3ffu) == 0) {
-      ASSERT_EQ(std::fabs(f), kInfinity);
+      ASSERT_EQ(std::fabs(f), kFloatInfinity);
       ASSERT_EQ(f32_to_f16(f), h);
     } else {
       ASSERT_TRUE(std::isnan(f));
@@ -50,7 +50,7 @@ TEST(HalfTest, F16RoundsHalfToEven) {
       const std::uint32_t even = (h & 1) == 0 ? h : h + 1;
       ASSERT_EQ(f32_to_f16(middle), even | sign) << h;
       ASSERT_EQ(f32_to_f16(std::nextafter(middle, 0.0f)), h | sign) << h;
-      ASSERT_EQ(f32_to_f16(std::nextafter(middle, sign != 0 ? -kInfinity : kInfinity)), (h + 1) | sign) << h;
+      ASSERT_EQ(f32_to_f16(std::nextafter(middle, sign != 0 ? -kFloatInfinity : kFloatInfinity)), (h + 1) | sign) << h;
     }
   }
   EXPECT_EQ(f32_to_f16(1e30f), 0x7c00u);

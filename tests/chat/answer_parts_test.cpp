@@ -8,7 +8,7 @@ namespace {
 
 using qsf::test::Host;
 using qsf::test::kMiB;
-using testing::SmallFile;
+using qsf::test::SmallFile;
 
 constexpr std::string_view kQwen =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + ':' + m.content + '<|im_end|>' }}{% endfor %}"

@@ -12,12 +12,12 @@ namespace {
 using qsf::test::greedy;
 using qsf::test::Host;
 using qsf::test::kMiB;
-using testing::SmallFile;
+using qsf::test::SmallFile;
 
 std::vector<std::uint32_t> vector_of(std::span<const std::uint32_t> ids) { return {ids.begin(), ids.end()}; }
 
 TEST(TextMemory, IsTheHosts) {
-  const SmallFile file = testing::small_file();
+  const SmallFile file = qsf::test::small_file();
   const std::vector<std::uint32_t> prompt{1, 2, 3};
   Host plain(file.bytes, 8 * kMiB, {});
   ASSERT_TRUE(plain.session->start(greedy(prompt, 8)));

@@ -10,7 +10,7 @@ namespace {
 
 using qsf::test::Host;
 using qsf::test::kMiB;
-using testing::SmallFile;
+using qsf::test::SmallFile;
 
 OpenOptions with_texts(std::uint32_t bytes) {
   OpenOptions options;

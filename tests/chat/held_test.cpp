@@ -11,7 +11,7 @@ namespace {
 
 using qsf::test::Host;
 using qsf::test::kMiB;
-using testing::SmallFile;
+using qsf::test::SmallFile;
 
 /// A template whose calls are `call`.
 std::string with_calls(const std::string& call, const std::string& prompt = "<|im_start|>assistant:") {

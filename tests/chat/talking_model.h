@@ -22,7 +22,7 @@ inline constexpr std::string_view kChatMl =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + ':' + m.content + '<|im_end|>' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}";
 
-inline testing::SmallFile talking_model(std::string_view chat_template, bool add_bos = false) {
+inline qsf::test::SmallFile talking_model(std::string_view chat_template, bool add_bos = false) {
   TokenizerSource source;
   source.kind = TokenizerKind::spm_bpe;
   source.add_bos = add_bos;
@@ -32,7 +32,7 @@ inline testing::SmallFile talking_model(std::string_view chat_template, bool add
     source.tokens.push_back({std::string(mark), 0, printed ? TokenType::user_defined : TokenType::control});
   }
   for (const char c : kLetters) source.tokens.push_back({c == ' ' ? "▁" : std::string(1, c)});
-  testing::SmallOptions options;
+  qsf::test::SmallOptions options;
   options.vocab_size = static_cast<std::uint32_t>((source.tokens.size() + 15) / 16 * 16);
   options.max_seq_len = 128;
   while (source.tokens.size() < options.vocab_size) source.tokens.push_back({"", 0, TokenType::unused});

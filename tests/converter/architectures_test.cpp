@@ -12,9 +12,9 @@ namespace qsf::test {
 namespace {
 
 using nlohmann::json;
-using qsf::testing::small_file;
-using qsf::testing::SmallFile;
-using qsf::testing::SmallOptions;
+using qsf::test::small_file;
+using qsf::test::SmallFile;
+using qsf::test::SmallOptions;
 
 struct Stored {
   std::string name;
@@ -60,9 +60,9 @@ std::vector<Stored> stored(const SmallFile& file, const SmallOptions& o, const c
     const std::uint32_t layer = section == 0 ? 0 : section - 1;
     const std::string name = name_of(recipe, naming, role, layer);
     EXPECT_FALSE(name.empty()) << role_name(role);
-    LayerKind kind = qsf::testing::usual_kind(o);
+    LayerKind kind = qsf::test::usual_kind(o);
     if (o.shape) o.shape(layer < o.n_layers ? layer : 0, kind);
-    const std::uint64_t cols = extent(qsf::testing::small_header(o), kind, rule_of(role).cols);
+    const std::uint64_t cols = extent(qsf::test::small_header(o), kind, rule_of(role).cols);
     out.push_back({name, rule_of(role).matrix ? values.size() / cols : 0, cols, values});
   }
   return out;
@@ -276,7 +276,7 @@ void expect_gemma4(const Written& written, const SmallOptions& o, const SmallFil
   const LayerTableSource table = written.layers();
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     const LayerKind& kind = table.view().kind(layer);
-    LayerKind want = qsf::testing::usual_kind(o);
+    LayerKind want = qsf::test::usual_kind(o);
     o.shape(layer, want);
     EXPECT_EQ(kind.window, want.window) << layer;
     EXPECT_EQ(kind.n_kv_heads, want.n_kv_heads) << layer;

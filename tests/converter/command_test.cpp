@@ -34,8 +34,6 @@ void expect(const Outcome& outcome, int status, const std::string& part) {
   EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
 }
 
-const std::string kLlama = kSource + "/tests/data/llama";
-
 TEST(Command, ConvertsAndInspects) {
   const Folder folder;
   const std::string out = folder.path("llama.qsf");

@@ -8,8 +8,6 @@
 namespace qsf::test {
 namespace {
 
-const std::string kLlama = kSource + "/tests/data/llama";
-
 class FirstChecks : public testing::Test {
  protected:
   void SetUp() override {

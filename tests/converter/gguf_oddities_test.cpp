@@ -10,7 +10,6 @@
 namespace qsf::test {
 namespace {
 
-const std::string kLlama = kSource + "/tests/data/llama";
 const std::string kGguf = kSource + "/tests/data/gguf/llama.gguf";
 
 /// Whether some warning has these words.

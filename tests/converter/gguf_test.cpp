@@ -13,13 +13,13 @@
 namespace qsf::test {
 namespace {
 
-struct Case {
+struct CarriedType {
   GgmlType type;
   FormatId carried;
 };
-constexpr std::array kCases{Case{GgmlType::f32, FormatId::f32}, Case{GgmlType::f16, FormatId::f16},
-                            Case{GgmlType::bf16, FormatId::bf16}, Case{GgmlType::q8_0, ggml_type(8)},
-                            Case{GgmlType::q4_0, ggml_type(2)}};
+constexpr std::array kCases{CarriedType{GgmlType::f32, FormatId::f32}, CarriedType{GgmlType::f16, FormatId::f16},
+                            CarriedType{GgmlType::bf16, FormatId::bf16}, CarriedType{GgmlType::q8_0, ggml_type(8)},
+                            CarriedType{GgmlType::q4_0, ggml_type(2)}};
 
 TEST(Gguf, EveryTypeIsCarriedWithoutLoss) {
   const std::array fixtures{"/tests/data/llama", "/tests/data/qwen2", "/tests/data/qwen3"};

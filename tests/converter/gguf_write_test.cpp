@@ -50,7 +50,6 @@ void expect_same(const Written& one, const Written& other, const std::string& wh
   }
 }
 
-const std::string kData = kSource + "/tests/data/";
 const std::string kStories = kSource + "/models/stories";  // whose rows are whole blocks
 
 TEST(GgufWrite, IsReadBackToTheSameModel) {

@@ -11,12 +11,10 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kData = kSource + "/tests/data/";
-
 /// A copy of a fixture with other values in its configuration; null removes a key.
-class Changed {
+class Patched {
  public:
-  Changed(const std::string& fixture, const json& changes) {
+  Patched(const std::string& fixture, const json& changes) {
     copy_folder(kData + fixture, folder_.path());
     json config = read_config(folder_.path());
     config.merge_patch(changes);
@@ -30,7 +28,7 @@ class Changed {
 };
 
 void expect_refused(const std::string& fixture, const json& changes, const std::string& part) {
-  const std::string sentence = convert_error(Changed(fixture, changes).path()).sentence;
+  const std::string sentence = convert_error(Patched(fixture, changes).path()).sentence;
   EXPECT_NE(sentence.find(part), std::string::npos) << changes << ": " << sentence;
 }
 
@@ -77,15 +75,15 @@ TEST(Latent, YarnScalesScores) {
                     {"mscale", 1.0},
                     {"mscale_all_dim", 1.0},
                     {"original_max_position_embeddings", 64}}}};
-  const LayerKind kind = Changed("deepseek-v3", yarn).last_kind();
+  const LayerKind kind = Patched("deepseek-v3", yarn).last_kind();
   const double m = 0.1 * std::log(40.0) + 1;
   EXPECT_NEAR(kind.attention_scale, m * m / std::sqrt(32.0), 1e-6);
   EXPECT_EQ(kind.rope_scale, 1.0f);
-  EXPECT_EQ(Changed("deepseek-v3", json::object()).last_kind().attention_scale, 0.0f);
+  EXPECT_EQ(Patched("deepseek-v3", json::object()).last_kind().attention_scale, 0.0f);
 }
 
 TEST(Latent, LayersThatGuessAreLeftOut) {
-  const Changed folder("deepseek-v3", {{"num_hidden_layers", 3}, {"num_nextn_predict_layers", 1}});
+  const Patched folder("deepseek-v3", {{"num_hidden_layers", 3}, {"num_nextn_predict_layers", 1}});
   EXPECT_EQ(convert(folder.path(), {}).tables.header.n_layers, 3u);
 }
 
@@ -109,7 +107,7 @@ TEST(Latent, ConfigurationsThatMakeNoSense) {
 }
 
 TEST(States, MultipliersBecomeWeights) {
-  const Changed folder("falcon-h1", {{"ssm_in_multiplier", 0.5},
+  const Patched folder("falcon-h1", {{"ssm_in_multiplier", 0.5},
                                      {"ssm_multipliers", {2, 4, 8, 16, 32}},
                                      {"key_multiplier", 0.25},
                                      {"attention_in_multiplier", 2},

@@ -85,7 +85,7 @@ Bytes written(const std::string& path, const convert::Options& options) {
   Result<FileSpec> spec = convert::plan_file(*opened.model, options);
   EXPECT_TRUE(spec) << path << ": " << spec.error().sentence;
   if (!spec) return bytes;
-  const Result<std::uint64_t> size = write_file(std::move(*spec), qsf::testing::memory_sink(bytes), {});
+  const Result<std::uint64_t> size = write_file(std::move(*spec), qsf::test::memory_sink(bytes), {});
   EXPECT_TRUE(size) << path << ": " << size.error().sentence;
   return bytes;
 }

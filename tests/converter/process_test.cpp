@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kLlama = kSource + "/tests/data/llama";
 const std::string kQwen = kSource + "/tests/data/qwen2";
 
 Ran qsf_convert(std::vector<std::string> arguments, const Around& around = {}) {
@@ -246,7 +245,7 @@ TEST_F(Output, SaysWhatAModelLosesByItsTypes) {
     EXPECT_LT(loss, 1) << ran.out;
   }
   const Ran inspected = qsf_convert({"--inspect", folder_.path("m.qsf")});
-  const auto file = testing::open_file(read_bytes(folder_.path("m.qsf")));
+  const auto file = open_file(read_bytes(folder_.path("m.qsf")));
   ASSERT_TRUE(file);
   for (const LayerEntry& layer : file->layers) {
     EXPECT_GT(layer.importance, 0.0f);

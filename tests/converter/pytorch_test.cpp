@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using convert::SourceTensor;
 using nlohmann::json;
 
-const std::string kData = kSource + "/tests/data/pytorch";
+const std::string kPickles = kSource + "/tests/data/pytorch";
 
 json read_json(const std::string& path) {
   const Bytes bytes = read_bytes(path);
@@ -87,7 +87,7 @@ Bytes legacy(const Bytes& pickle, const std::vector<std::pair<std::string, Bytes
 class RealPickles : public testing::Test {
  protected:
   void SetUp() override {
-    facts_ = read_json(kData + "/tensors.json");
+    facts_ = read_json(kPickles + "/tensors.json");
     Random random(7);
     for (const json& fact : facts_["tensors"]) {
       Bytes& bytes = storages_[fact["key"]];
@@ -118,11 +118,11 @@ class RealPickles : public testing::Test {
 
 TEST_F(RealPickles, InAnArchive) {
   const std::vector<std::pair<std::string, Bytes>> storages(storages_.begin(), storages_.end());
-  for (const bool in64 : {false, true}) expect_tensors(archive(read_bytes(kData + "/data.pkl"), storages, in64));
+  for (const bool in64 : {false, true}) expect_tensors(archive(read_bytes(kPickles + "/data.pkl"), storages, in64));
 }
 
 TEST_F(RealPickles, InTheOlderLayout) {
-  Bytes file = read_bytes(kData + "/legacy.front");
+  Bytes file = read_bytes(kPickles + "/legacy.front");
   for (const std::string key : facts_["legacy_order"]) {
     const Bytes& bytes = legacy_.at(key);
     put(file, bytes.size() / 4);

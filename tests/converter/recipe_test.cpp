@@ -17,10 +17,10 @@ namespace qsf::test {
 namespace {
 
 using nlohmann::json;
-using qsf::testing::memory_sink;
-using qsf::testing::small_source;
-using qsf::testing::SmallFile;
-using qsf::testing::SmallOptions;
+using qsf::test::memory_sink;
+using qsf::test::small_source;
+using qsf::test::SmallFile;
+using qsf::test::SmallOptions;
 
 const std::string kToy = kSource + "/tests/data/recipes/toy.json";
 

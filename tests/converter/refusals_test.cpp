@@ -17,8 +17,6 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-const std::string kLlama = kSource + "/tests/data/llama";
-
 void expect(const Error& error, ErrorCode code, const std::string& part) {
   EXPECT_EQ(error.code, code) << error.sentence;
   EXPECT_NE(std::strstr(error.sentence, part.c_str()), nullptr) << error.sentence << "\nlacks: " << part;

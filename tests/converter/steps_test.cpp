@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kLlama = kSource + "/tests/data/llama";
-
 std::size_t n_files(const Folder& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
 }

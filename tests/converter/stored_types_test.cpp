@@ -23,15 +23,15 @@ using convert::StoredType;
 struct Scale {
   std::size_t begin, end;
 };
-struct Written {
+struct WrittenType {
   const char* name;
   Scale scale;
   double most;  // of their squares that normal weights lose
 };
 constexpr std::array kWritten{
-    Written{"IQ1_S", {0, 2}, 0.25},  Written{"IQ1_M", {48, 56}, 0.22}, Written{"IQ2_XXS", {0, 2}, 0.11},
-    Written{"IQ2_XS", {0, 2}, 0.09}, Written{"IQ2_S", {0, 2}, 0.07},   Written{"IQ3_XXS", {0, 2}, 0.035},
-    Written{"IQ3_S", {0, 2}, 0.02},  Written{"NVFP4", {0, 0}, 0.012},
+    WrittenType{"IQ1_S", {0, 2}, 0.25},  WrittenType{"IQ1_M", {48, 56}, 0.22}, WrittenType{"IQ2_XXS", {0, 2}, 0.11},
+    WrittenType{"IQ2_XS", {0, 2}, 0.09}, WrittenType{"IQ2_S", {0, 2}, 0.07},   WrittenType{"IQ3_XXS", {0, 2}, 0.035},
+    WrittenType{"IQ3_S", {0, 2}, 0.02},  WrittenType{"NVFP4", {0, 0}, 0.012},
 };
 
 std::vector<float> decoded(const StoredType& type, std::span<const std::byte> block) {
@@ -72,7 +72,7 @@ TEST(StoredTypes, AreWhatCanBeWritten) {
 
 TEST(StoredTypes, LoseLittle) {
   const std::vector<float> weights = spread_weights(Spread::normal, 2048);
-  for (const Written& each : kWritten) {
+  for (const WrittenType& each : kWritten) {
     const StoredType& type = *convert::find_stored_type(each.name);
     const std::vector<float> ones(type.block, 1.0f), zeros(type.block, 0.0f);
     double lost = 0, whole = 0;
@@ -90,7 +90,7 @@ TEST(StoredTypes, LoseLittle) {
 // No other value of any byte costs less, but for those of the scale itself: points, signs, forms and sub-scales are
 // the best ones for it.
 TEST(StoredTypes, NoByteCouldBeBetter) {
-  for (const Written& each : kWritten) {
+  for (const WrittenType& each : kWritten) {
     const StoredType& type = *convert::find_stored_type(each.name);
     for (const Spread spread : kSpreads) {
       const std::vector<float> weights = spread_weights(spread, type.block), cost = costs(type.block);
@@ -113,7 +113,7 @@ TEST(StoredTypes, NoByteCouldBeBetter) {
 }
 
 TEST(StoredTypes, WhatIsThereStays) {
-  for (const Written& each : kWritten) {
+  for (const WrittenType& each : kWritten) {
     const StoredType& type = *convert::find_stored_type(each.name);
     for (const float scale : {0.0f, 1e-30f, 1e-6f, 1.0f, 60000.0f}) {
       std::vector<float> weights = spread_weights(Spread::uniform, type.block);
@@ -138,7 +138,7 @@ TEST(StoredTypes, ErrorsAreMadeUpFor) {
   std::vector<float> own;
   for (std::uint32_t i = 0; i < kCols; ++i) own.push_back(static_cast<float>(moments.of(i, i)));
   const RowCost single = RowCost::of({kCols, 1, moments.n, std::make_shared<const std::vector<float>>(own)});
-  for (const Written& each : kWritten) {
+  for (const WrittenType& each : kWritten) {
     const StoredType& type = *convert::find_stored_type(each.name);
     const auto lost = [&](const RowCost& by) {
       std::vector<std::byte> rows(kRows * kCols / type.block * type.block_bytes);

@@ -26,15 +26,6 @@ Folder::~Folder() {
   fs::remove_all(path_, error);
 }
 
-Bytes read_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  EXPECT_TRUE(in.good()) << path;
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  Bytes out(text.size());
-  std::memcpy(out.data(), text.data(), text.size());
-  return out;
-}
-
 void write_bytes(const std::string& path, const void* data, std::size_t size) {
   std::ofstream out(path, std::ios::binary);
   out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));

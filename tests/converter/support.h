@@ -14,6 +14,7 @@
 
 #include "converter/cli/inspect.h"
 #include "converter/conversion/conversion.h"
+#include "native/temp.h"
 #include "qsf/file/layout.h"
 #include "support/gguf.h"
 #include "tests/support/paths.h"
@@ -21,6 +22,8 @@
 namespace qsf::test {
 
 inline const std::string kSource = source_dir();
+inline const std::string kData = kSource + "/tests/data/";
+inline const std::string kLlama = kData + "llama";
 inline const std::string kShared = kSource + "/../shared/data";
 inline const std::array<std::string, 6> kFixtures{"tests/data/llama", "tests/data/llama3-rope", "tests/data/mistral",
                                                   "tests/data/qwen2", "tests/data/qwen3",       "models/stories"};
@@ -39,9 +42,7 @@ class Folder {
   std::string path_;
 };
 
-Bytes read_bytes(const std::string& path);
 void write_bytes(const std::string& path, const void* data, std::size_t size);
-inline void write_bytes(const std::string& path, const Bytes& bytes) { write_bytes(path, bytes.data(), bytes.size()); }
 inline void write_text(const std::string& path, const std::string& text) {
   write_bytes(path, text.data(), text.size());
 }

@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kLlama = kSource + "/tests/data/llama";
-
 class Usage : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.path(name); }
@@ -33,8 +31,6 @@ class Usage : public testing::Test {
 
   Folder folder_;
 };
-
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
 TEST_F(Usage, ErrorsOfTheCommandLineHaveACodeInOneLine) {
   for (const std::vector<std::string>& wrong :

@@ -87,12 +87,6 @@ TEST_P(Sentences, EmbeddingsAreWhatTheModelsModulesMake) {
   }
 }
 
-void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
-  std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < n; ++i) threads.emplace_back(task, context, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST_P(Embedder, BitsDoNotDependOnThreadsMemoryOrInstructions) {
   for (const FormatId format : {FormatId::f32, FormatId::q8}) {
     const std::vector<std::byte> file = this->file(format);

@@ -45,7 +45,7 @@ inline std::vector<std::byte> converted(const std::string& path, std::optional<F
   Result<FileSpec> source = convert::plan_file(*model, options);
   EXPECT_TRUE(source) << path << ": " << source.error().sentence;
   if (!source) return bytes;
-  const Result<std::uint64_t> size = write_file(*source, testing::memory_sink(bytes), {});
+  const Result<std::uint64_t> size = write_file(*source, memory_sink(bytes), {});
   EXPECT_TRUE(size) << path << ": " << size.error().sentence;
   return bytes;
 }

@@ -10,6 +10,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct Generation {
   std::string hash;  // of the logits, when asked for
   Error error;
 };
+
+/// Lends real threads, each task on the next of them.
+inline void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* argument, std::uint32_t n) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < n; ++i) threads.emplace_back(task, argument, i);
+  for (std::thread& thread : threads) thread.join();
+}
 
 class Host {
  public:

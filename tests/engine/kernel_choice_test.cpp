@@ -12,7 +12,7 @@ namespace {
 /// By batch; empty for none.
 using Chosen = std::array<std::string_view, kBatchNames.size()>;
 
-Generation run_with(const testing::SmallFile& file, FormatId format, std::string_view isa, const Chosen& chosen) {
+Generation run_with(const SmallFile& file, FormatId format, std::string_view isa, const Chosen& chosen) {
   OpenOptions options = with_logits();
   options.isa = isa;
   Host host(file.bytes, 16 * kMiB, options);
@@ -25,9 +25,9 @@ Generation run_with(const testing::SmallFile& file, FormatId format, std::string
 
 TEST(KernelChoice, AnyInstructionSetGivesTheSameBits) {
   for (const Format& format : kFormats) {
-    testing::SmallOptions small;
+    SmallOptions small;
     small.format = format.id;
-    const testing::SmallFile file = testing::small_file(small);
+    const SmallFile file = small_file(small);
     const Generation expected = run_with(file, format.id, "scalar", {});
     ASSERT_EQ(expected.error.code, ErrorCode::none) << format.name << ": " << expected.error.sentence;
     for (std::size_t i = 0; !instruction_set(i).empty(); ++i) {
@@ -42,7 +42,7 @@ TEST(KernelChoice, AnyInstructionSetGivesTheSameBits) {
 }
 
 TEST(KernelChoice, UnknownOnesAreRefused) {
-  const testing::SmallFile file = testing::small_file({});
+  const SmallFile file = small_file({});
   Host host(file.bytes, 16 * kMiB, {});
   for (const Batch batch : {Batch::one, Batch::many}) {
     EXPECT_TRUE(host.session->use_kernel(FormatId::f32, batch, "scalar"));

@@ -24,16 +24,10 @@ SmallOptions mixture(FormatId format = FormatId::q8) {
   return o;
 }
 
-void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
-  std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < n; ++i) threads.emplace_back(task, context, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 bool is_experts(Role role) { return role >= Role::expert_gate && role <= Role::expert_down; }
 
 /// The experts' segments: which expert of which section each is of.
-std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> segments_of_experts(const testing::OpenFile& file) {
+std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> segments_of_experts(const OpenFile& file) {
   std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> out;
   for (const TensorEntry& t : file.tensors) {
     if (!is_experts(t.role)) continue;
@@ -93,7 +87,7 @@ TEST(Mixture, SameBitsCompressedAndRowMajor) {
 /// Of one token, with nothing kept: at most the experts that it took are read.
 TEST(Mixture, WhatWasNotChosenIsNotRead) {
   const SmallFile file = small_file(mixture());
-  const auto opened = testing::open_file(file.bytes);
+  const auto opened = open_file(file.bytes);
   ASSERT_TRUE(opened);
   const auto experts = segments_of_experts(*opened);
   std::map<std::uint64_t, std::uint32_t> by_offset;
@@ -125,7 +119,7 @@ TEST(Mixture, WhatWasNotChosenIsNotRead) {
 /// A chunk reads an expert that it takes once, however many of its columns take it.
 TEST(Mixture, AChunkReadsAnExpertOnce) {
   const SmallFile file = small_file(mixture());
-  const auto opened = testing::open_file(file.bytes);
+  const auto opened = open_file(file.bytes);
   ASSERT_TRUE(opened);
   std::map<std::uint64_t, int> times;
   for (const auto& [segment, of] : segments_of_experts(*opened)) times[opened->segments[segment].offset] = 0;
@@ -145,11 +139,11 @@ TEST(Mixture, AChunkReadsAnExpertOnce) {
 /// Routers of zeros, which choose the first experts always.
 SmallFile impartial() {
   SmallFile small;
-  FileSpec source = testing::small_source(mixture(), small);
+  FileSpec source = small_source(mixture(), small);
   for (auto& [tensor, weights] : small.weights) {
     if (tensor.second == Role::router) std::ranges::fill(weights, 0.0f);
   }
-  EXPECT_TRUE(write_file(source, testing::memory_sink(small.bytes), {}));
+  EXPECT_TRUE(write_file(source, memory_sink(small.bytes), {}));
   return small;
 }
 
@@ -166,7 +160,7 @@ TEST(Mixture, WhatIsFoundAndReadIsCounted) {
   options.max_seq_len = 64;
   options.chunk = 1;
   const SmallFile file = impartial();
-  const auto opened = testing::open_file(file.bytes);
+  const auto opened = open_file(file.bytes);
   ASSERT_TRUE(opened);
   std::uint64_t bytes = 0;  // of the first three experts
   for (const auto& [segment, of] : segments_of_experts(*opened)) {
@@ -201,7 +195,7 @@ TEST(Mixture, CountsOfChunksAndOfWhatIsRead) {
     ASSERT_EQ(chunks.generate(greedy(some_tokens(20, 40), 0)).error.code, ErrorCode::none);
     EXPECT_EQ(chunks.session->stats().experts_chosen, 3u * 3 * 3);
 
-    const auto opened = testing::open_file(random.bytes);
+    const auto opened = open_file(random.bytes);
     ASSERT_TRUE(opened);
     std::set<std::uint64_t> offsets;
     for (const auto& [segment, of] : segments_of_experts(*opened)) offsets.insert(opened->segments[segment].offset);
@@ -226,7 +220,7 @@ TEST(Mixture, CountsOfChunksAndOfWhatIsRead) {
 /// memory are computed, whichever of the layer's they are.
 TEST(Mixture, WhatIsThereIsComputedBeforeWaiting) {
   const SmallFile file = small_file(mixture());
-  const auto opened = testing::open_file(file.bytes);
+  const auto opened = open_file(file.bytes);
   ASSERT_TRUE(opened);
   std::set<std::uint64_t> offsets;
   for (const auto& [segment, of] : segments_of_experts(*opened)) offsets.insert(opened->segments[segment].offset);
@@ -361,9 +355,9 @@ TEST(Mixture, AFailedReadCanBeTriedAgain) {
 // are.
 TEST(Mixture, LogitsThatAreNoNumbers) {
   SmallFile small;
-  FileSpec source = testing::small_source(mixture(FormatId::f32), small);
+  FileSpec source = small_source(mixture(FormatId::f32), small);
   std::ranges::fill(small.weights.at({2, Role::router}), std::numeric_limits<float>::quiet_NaN());
-  ASSERT_TRUE(write_file(source, testing::memory_sink(small.bytes), {}));
+  ASSERT_TRUE(write_file(source, memory_sink(small.bytes), {}));
   const auto ids = some_tokens(5, 40);
   OpenOptions streamed = with_logits();
   streamed.stream_all = true;
@@ -375,7 +369,7 @@ TEST(Mixture, LogitsThatAreNoNumbers) {
 }
 
 TEST(Mixture, KindsThatCannotBeAreRefused) {
-  LayerKind good = testing::usual_kind({});
+  LayerKind good = usual_kind({});
   mixture().shape(0, good);
   ASSERT_TRUE(check_kind(good));
   const auto refused = [&](auto change) {

@@ -16,7 +16,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-std::vector<Seen> observe(const testing::SmallFile& file, std::uint32_t chunk, const std::vector<std::uint32_t>& tokens,
+std::vector<Seen> observe(const SmallFile& file, std::uint32_t chunk, const std::vector<std::uint32_t>& tokens,
                           bool stream_all, Generation& run) {
   OpenOptions options;
   options.observe = Observe::products;
@@ -44,7 +44,7 @@ std::vector<Seen> observe(const testing::SmallFile& file, std::uint32_t chunk, c
 }
 
 TEST(Observe, SumsDoNotDependOnChunksOrStreaming) {
-  const testing::SmallFile file = testing::small_file({});
+  const SmallFile file = small_file({});
   const std::vector<std::uint32_t> tokens = some_tokens(23, 40);
   Generation whole, parts;
   const std::vector<Seen> all = observe(file, 32, tokens, false, whole);
@@ -56,8 +56,8 @@ TEST(Observe, SumsDoNotDependOnChunksOrStreaming) {
 }
 
 TEST(Observe, FirstProductSeesTheNormedEmbeddings) {
-  const testing::SmallOptions options;
-  const testing::SmallFile file = testing::small_file(options);
+  const SmallOptions options;
+  const SmallFile file = small_file(options);
   const std::vector<std::uint32_t> tokens = some_tokens(9, 40);
   const std::vector<float>& embedding = file.weights.at({0, Role::token_embd});
   const std::vector<float>& norm = file.weights.at({1, Role::attn_norm});
@@ -107,11 +107,11 @@ double cosine(std::span<const float> a, std::span<const float> b) {
 
 // Behind a norm without weights of its own, hidden states point to where the residual does.
 TEST(Observe, CosinesOfLayers) {
-  const testing::SmallOptions small;
-  testing::SmallFile file;
-  const FileSpec source = testing::small_source(small, file);
+  const SmallOptions small;
+  SmallFile file;
+  const FileSpec source = small_source(small, file);
   std::ranges::fill(file.weights.at({small.n_layers + 1, Role::final_norm}), 1.0f);
-  ASSERT_TRUE(write_file(source, testing::memory_sink(file.bytes), {}));
+  ASSERT_TRUE(write_file(source, memory_sink(file.bytes), {}));
   OpenOptions options;
   options.observe = Observe::layers;
   Host host(file.bytes, 16 * kMiB, options);
@@ -143,12 +143,12 @@ TEST(Observe, ASkippedLayerAddsNothing) {
   prompt.max_tokens = 0;
   prompt.all_logits = true;
   for (const std::uint32_t layer : {0u, 1u}) {
-    testing::SmallFile without;
-    const FileSpec source = testing::small_source({}, without);
-    const testing::SmallFile file = testing::small_file({});
+    SmallFile without;
+    const FileSpec source = small_source({}, without);
+    const SmallFile file = small_file({});
     for (const Role role : {Role::attn_o, Role::ffn_down})
       std::ranges::fill(without.weights.at({layer + 1, role}), 0.0f);
-    ASSERT_TRUE(write_file(source, testing::memory_sink(without.bytes), {}));
+    ASSERT_TRUE(write_file(source, memory_sink(without.bytes), {}));
     OpenOptions options;
     options.all_logits = true;
     const Generation expected = Host(without.bytes, 16 * kMiB, options).generate(prompt);

@@ -99,12 +99,6 @@ TEST(Policies, SameBitsWhateverThePlan) {
   }
 }
 
-void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* argument, std::uint32_t n) {
-  std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < n; ++i) threads.emplace_back(task, argument, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST(Policies, SameBitsOnAnyNumberOfThreads) {
   const SmallFile file = small_file(longer());
   const Ids ids = some_tokens(60, 40);

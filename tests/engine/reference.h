@@ -65,7 +65,7 @@ inline Vec alibi_slopes(std::uint32_t n) {
 }
 
 /// Logits [tokens, vocab] of a small file's model, from the weights it was made from.
-inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const testing::SmallFile& file,
+inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile& file,
                                          const std::vector<std::uint32_t>& tokens, KvType kv_type,
                                          const ReferencePolicy& policy = {}) {
   const auto weight = [&](std::uint32_t section, Role role) -> const std::vector<float>* {
@@ -111,7 +111,7 @@ inline std::vector<Vec> reference_logits(const testing::SmallOptions& o, const t
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
   };
   const std::uint32_t final_section = o.n_layers + 1;
-  std::vector<LayerKind> kinds(o.n_layers, testing::usual_kind(o));
+  std::vector<LayerKind> kinds(o.n_layers, usual_kind(o));
   for (std::uint32_t layer = 0; layer < o.n_layers && o.shape; ++layer) o.shape(layer, kinds[layer]);
   const auto heads = [&](Vec& v, std::size_t position, const std::vector<float>* head_norm, const LayerKind& kind) {
     const std::uint32_t hd = kind.head_dim;

@@ -178,13 +178,6 @@ TEST(Session, SameBitsWhereTheFlagIsWrong) {
   }
 }
 
-/// Lends real threads, each task on the next of them.
-void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
-  std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < n; ++i) threads.emplace_back(task, context, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST(Session, SameBitsOnAnyNumberOfThreads) {
   SmallOptions o;
   o.format = FormatId::q8;
@@ -325,7 +318,7 @@ TEST(Session, RefusesHeadsWiderThanKernelsTake) {
   EXPECT_EQ(opened.generate(greedy(some_tokens(5, 40), 3)).tokens.size(), 3u);
   o.head_dim = kMaxHeadDim + 2;
   SmallFile wider;  // by the check that opening makes too
-  const auto written = write_file(testing::small_source(o, wider), testing::memory_sink(wider.bytes), {});
+  const auto written = write_file(small_source(o, wider), memory_sink(wider.bytes), {});
   ASSERT_FALSE(written);
   EXPECT_EQ(error_of(written).code, ErrorCode::unsupported);
   EXPECT_STREQ(error_of(written).sentence, "head_dim 1026 is more than 1024");
@@ -382,7 +375,7 @@ std::vector<std::byte> with_split_vectors(const std::vector<std::byte>& file) {
   store_le(segs + 16, static_cast<std::uint32_t>(table.size()));
   out.insert(out.end(), table.begin(), table.end());
   store_le(&out[92], static_cast<std::uint32_t>(out.size()));
-  testing::repair(out, testing::Inside::weights);
+  repair(out, Inside::weights);
   return out;
 }
 

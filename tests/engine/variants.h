@@ -9,10 +9,6 @@
 
 namespace qsf::test {
 
-using testing::small_file;
-using testing::SmallFile;
-using testing::SmallOptions;
-
 /// Of three layers, whose segments shrink when they are compressed.
 inline SmallOptions compressible(FormatId format) {
   SmallOptions o;

@@ -69,7 +69,7 @@ Seen watch(const SmallFile& file, const Way& way, bool watched, std::uint32_t vo
 }
 
 bool has_role(const SmallFile& file, Role role) {
-  const auto opened = testing::open_file(file.bytes);
+  const auto opened = open_file(file.bytes);
   return std::ranges::any_of(opened->tensors, [&](const TensorEntry& t) { return t.role == role; });
 }
 
@@ -153,7 +153,7 @@ TEST(Watched, SoDoTheyInAnyBudget) {
 }
 
 /// The segments of a tensor of the first section, by offset.
-std::vector<std::uint64_t> offsets_of(const testing::OpenFile& file, Role role) {
+std::vector<std::uint64_t> offsets_of(const OpenFile& file, Role role) {
   std::vector<std::uint64_t> offsets;
   for (const TensorEntry& t : file.tensors) {
     if (t.role != role || t.section != 0) continue;
@@ -172,7 +172,7 @@ TEST(Watched, APassReadsTheEmbeddingInOrder) {
     o.segment_bytes = 256;
     o.vocab_size = 400;  // several segments
     const SmallFile file = small_file(o);
-    const auto opened = testing::open_file(file.bytes);
+    const auto opened = open_file(file.bytes);
     ASSERT_TRUE(opened);
     const std::vector<std::uint64_t> table = offsets_of(*opened, Role::token_embd);
     ASSERT_GT(table.size(), 3u);
@@ -206,7 +206,7 @@ TEST(Watched, APassReadsTheEmbeddingInOrder) {
 TEST(Watched, WhatTheTextDecidesIsTold) {
   for (const Named& variant : variants()) {
     const SmallFile file = small_file(variant.options);
-    const auto opened = testing::open_file(file.bytes);
+    const auto opened = open_file(file.bytes);
     ASSERT_TRUE(opened);
     for (const bool watched : {true, false}) {
       for (const bool stream_all : {true, false}) {

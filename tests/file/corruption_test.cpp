@@ -9,7 +9,7 @@
 #include "tests/file/small_file.h"
 #include "tests/support/error_of.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -311,4 +311,4 @@ INSTANTIATE_TEST_SUITE_P(Files, Corruption, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -11,7 +11,7 @@
 #include "tests/file/small_file.h"
 #include "tests/support/error_of.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 class Entries : public ::testing::Test {
@@ -337,4 +337,4 @@ TEST(Decompress, InPlaceWithNothingToSpare) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -12,7 +12,7 @@
 #include "tests/file/small_file.h"
 #include "tests/support/paths.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 std::string document_path() { return source_dir() + "/docs/reference/format.md"; }
@@ -113,4 +113,4 @@ TEST(FormatDocument, ListsEveryTypeRoleAndTag) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

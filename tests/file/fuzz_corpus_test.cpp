@@ -8,7 +8,7 @@
 #include "tests/fuzz/file_fuzz.h"
 #include "tests/support/paths.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 TEST(FuzzCorpus, EveryFile) {
@@ -31,4 +31,4 @@ TEST(FuzzCorpus, EveryFile) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

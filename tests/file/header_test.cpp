@@ -11,10 +11,10 @@
 #include "tests/file/small_file.h"
 #include "tests/support/error_of.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
-struct Change {
+struct FieldChange {
   std::uint32_t at;
   std::uint32_t size;
   std::uint64_t value;
@@ -22,9 +22,9 @@ struct Change {
 
 class HeaderTest : public ::testing::Test {
  protected:
-  void expect(std::initializer_list<Change> changes, ErrorCode code, const char* part_of_sentence) {
+  void expect(std::initializer_list<FieldChange> changes, ErrorCode code, const char* part_of_sentence) {
     std::vector<std::byte> bytes(file_.begin(), file_.begin() + kHeaderSize);
-    for (const Change& c : changes) std::memcpy(bytes.data() + c.at, &c.value, c.size);
+    for (const FieldChange& c : changes) std::memcpy(bytes.data() + c.at, &c.value, c.size);
     repair(bytes, Inside::header);
     const Result<Header> header = read_header(bytes, file_.size());
     EXPECT_EQ(error_name(header ? ErrorCode::none : header.error().code), error_name(code));
@@ -32,7 +32,7 @@ class HeaderTest : public ::testing::Test {
     EXPECT_NE(std::string(error_of(header).sentence).find(part_of_sentence), std::string::npos)
         << header.error().sentence;
   }
-  void expect_good(std::initializer_list<Change> changes) { expect(changes, ErrorCode::none, ""); }
+  void expect_good(std::initializer_list<FieldChange> changes) { expect(changes, ErrorCode::none, ""); }
 
   const std::vector<std::byte> file_ = small_file().bytes;  // 4 heads of 8, 2 for keys and values, 40 tokens
 };
@@ -168,4 +168,4 @@ TEST_F(HeaderTest, Places) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -6,7 +6,7 @@
 
 #include "tests/file/small_file.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 using Change = std::function<void(LayerKind&)>;
@@ -82,4 +82,4 @@ TEST(Kinds, OfStates) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

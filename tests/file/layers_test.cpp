@@ -7,7 +7,7 @@
 #include "tests/file/small_file.h"
 #include "tests/support/error_of.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 class Layers : public ::testing::Test {
@@ -61,4 +61,4 @@ TEST_F(Layers, InputsAreAsWideInAll) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

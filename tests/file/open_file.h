@@ -9,7 +9,7 @@
 #include "qsf/base/checksum.h"
 #include "qsf/file/reader.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 
 struct OpenFile {
   Header header;
@@ -105,4 +105,4 @@ inline Result<OpenFile> open_file(std::span<const std::byte> file) {
   return f;
 }
 
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -9,7 +9,7 @@
 #include "qsf/base/checksum.h"
 #include "qsf/file/layout.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 
 /// How far inside a change lies: everything around it is repaired, itself it stays as it is.
 enum class Inside { header, tables, sections, weights };
@@ -71,4 +71,4 @@ inline void repair(std::span<std::byte> file, Inside inside) {
   put(file, 124, crc32(piece(file, 100, 24)));
 }
 
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -3,7 +3,7 @@
 #include "tests/file/open_file.h"
 #include "tests/file/small_file.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 /// Rows of a tensor in an opened file, as floats.
@@ -94,4 +94,4 @@ TEST(RoundTrip, EveryCompressionAndSegmentSize) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -15,7 +15,7 @@
 #include "qsf/file/roles.h"
 #include "qsf/file/writer.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 
 struct SmallOptions {
   std::uint32_t n_layers = 2, dim = 32, n_heads = 4, n_kv_heads = 2, head_dim = 8, ffn_dim = 48, vocab_size = 40;
@@ -175,4 +175,4 @@ inline SmallFile small_file(const SmallOptions& options = {}, const std::functio
   return file;
 }
 
-}  // namespace qsf::testing
+}  // namespace qsf::test

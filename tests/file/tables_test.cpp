@@ -11,7 +11,7 @@
 #include "tests/file/small_file.h"
 #include "tests/support/error_of.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 class Tables : public ::testing::Test {
@@ -348,4 +348,4 @@ TEST_F(Directory, NeededSectionsMissing) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

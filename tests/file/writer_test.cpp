@@ -7,7 +7,7 @@
 #include "tests/file/small_file.h"
 #include "tests/support/error_of.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 namespace {
 
 /// Writes a source that must be refused before a byte is written.
@@ -254,4 +254,4 @@ TEST(Writer, KeepsMetadataSorted) {
 }
 
 }  // namespace
-}  // namespace qsf::testing
+}  // namespace qsf::test

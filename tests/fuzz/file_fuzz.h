@@ -6,7 +6,7 @@
 #include "tests/file/open_file.h"
 #include "tests/file/repair.h"
 
-namespace qsf::testing {
+namespace qsf::test {
 
 inline void fuzz_file(std::span<const std::byte> bytes) {
   const Result<OpenFile> as_it_is = open_file(bytes);
@@ -21,4 +21,4 @@ inline void fuzz_file(std::span<const std::byte> bytes) {
   if (as_it_is && (!opened || opened->raw != as_it_is->raw)) std::abort();
 }
 
-}  // namespace qsf::testing
+}  // namespace qsf::test

@@ -39,8 +39,8 @@ class SavedFuzzer {
   Session* session = nullptr;
 
  private:
-  static testing::SmallFile model() {
-    testing::SmallOptions options;
+  static SmallFile model() {
+    SmallOptions options;
     options.n_layers = 3;
     options.shape = [](std::uint32_t layer, LayerKind& kind) {
       kind.window = layer == 1 ? 5 : 0;
@@ -48,10 +48,10 @@ class SavedFuzzer {
       kind.mixer = Mixer::short_conv;
       kind.conv_taps = 3;
     };
-    return testing::small_file(options);
+    return small_file(options);
   }
 
-  testing::SmallFile file_;
+  SmallFile file_;
   std::vector<std::byte> memory_;
 };
 

@@ -11,15 +11,6 @@
 namespace qsf::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-std::vector<float> unit_values(std::size_t n, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(n);
-  for (float& v : values) v = random.symmetric();
-  return values;
-}
-
 template <class T>
 T read(const std::byte* at) {
   T value;

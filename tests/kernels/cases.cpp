@@ -14,6 +14,13 @@
 
 namespace qsf::test {
 
+std::vector<float> unit_values(std::size_t n, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(n);
+  for (float& v : values) v = random.symmetric();
+  return values;
+}
+
 std::vector<float> make_values(Values kind, std::size_t n, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> values(n);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,12 @@
 #include "support/seeded.h"
 
 namespace qsf::test {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// Returns `n` values from -1 to 1.
+std::vector<float> unit_values(std::size_t n, std::uint64_t seed);
 
 enum class Values { zero, largest, subnormal, random };
 inline constexpr Values kAllValues[] = {Values::zero, Values::largest, Values::subnormal, Values::random};

@@ -11,9 +11,6 @@
 namespace qsf::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 /// The distance of a float of x's magnitude to the next.
 double ulp_of(long double x) { return std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23); }
 

@@ -18,13 +18,6 @@ std::uint64_t hash_of(const std::vector<T>& values) {
   return hash.value();
 }
 
-std::vector<float> unit_values(std::size_t n, std::uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(n);
-  for (float& v : values) v = random.symmetric();
-  return values;
-}
-
 std::uint64_t matmul_hash(const Kernels& kernels, const Format& f) {
   Hash hash;
   for (const std::uint32_t cols : {64u, 172u, 320u}) {

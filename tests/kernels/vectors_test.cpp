@@ -13,9 +13,6 @@
 namespace qsf::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 class VectorsTest : public testing::TestWithParam<const Kernels*> {
  protected:
   const Kernels& kernels() const { return *GetParam(); }

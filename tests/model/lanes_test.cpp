@@ -5,8 +5,6 @@
 namespace qsf::test {
 namespace {
 
-using testing::SmallOptions;
-
 TEST(Lanes, LieApart) {
   Opened o;
   Lanes lanes;

@@ -15,8 +15,8 @@ namespace qsf::test {
 
 /// What it holds points into itself: it stays where it is.
 struct Opened {
-  explicit Opened(const testing::SmallOptions& options = {})
-      : file(testing::small_file(options)), read(testing::open_file(file.bytes)), memory(4 << 20), arena(memory) {
+  explicit Opened(const SmallOptions& options = {})
+      : file(small_file(options)), read(open_file(file.bytes)), memory(4 << 20), arena(memory) {
     EXPECT_TRUE(read) << read.error().sentence;
     tables = {read->header, read->layers, read->tensors, read->segments};
     const std::vector<std::byte> no_meta(4);
@@ -36,8 +36,8 @@ struct Opened {
     return names;
   }
 
-  testing::SmallFile file;
-  Result<testing::OpenFile> read;
+  SmallFile file;
+  Result<OpenFile> read;
   std::vector<std::byte> memory;
   Arena arena;
   FileTables tables;

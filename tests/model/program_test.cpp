@@ -6,7 +6,6 @@ namespace qsf::test {
 namespace {
 
 using Names = std::vector<std::string_view>;
-using testing::SmallOptions;
 
 TEST(Program, ALayerOfTheUsualKind) {
   const Opened o;

@@ -13,8 +13,6 @@
 namespace qsf::test {
 namespace {
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 class ChatTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { model_ = chat_model(dir(), kChatMl); }

@@ -28,8 +28,6 @@ std::string refusal(std::vector<std::string> more) {
   return ran.err;
 }
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 /// Lines to --interactive with greedy answers of 8 tokens.
 Ran talk(const std::string& input, std::vector<std::string> more = {}) {
   more.insert(more.begin(),
@@ -414,10 +412,10 @@ TEST(Cli, ATokenizerThatMakesEndlessWorkIsRefused) {
   while (source.tokens.size() < 40) source.tokens.push_back({"", 0, TokenType::unused});
   for (int i = 0; i < 4; ++i) source.normalizer.push_back({NormalizerOp::replace, "a", std::string(0xffff, 'a')});
   source.normalizer.push_back({NormalizerOp::replace, "a", ""});
-  testing::SmallOptions options;
+  SmallOptions options;
   options.tokenizer = *build_tokenizer(source);
   const TempDir dir;
-  write_bytes(dir / "model.qsf", testing::small_file(options).bytes);
+  write_bytes(dir / "model.qsf", small_file(options).bytes);
   std::ofstream(dir / "text") << "a text of several words";
   const std::string why = "unsupported: this tokenizer takes more than ";
   const std::vector<std::vector<std::string>> ways{{"--prompt", "a"},

@@ -11,9 +11,7 @@
 namespace qsf::test {
 namespace {
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
-Ran run_with(std::vector<std::string> arguments) {
+Ran two_tokens(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), program("qsf-run"));
   arguments.insert(arguments.end(), {"-p", "Once", "-n", "2", "--temperature", "0"});
   return run(arguments);
@@ -28,21 +26,21 @@ TEST(Digest, IsCheckedBeforeTheFirstToken) {
   for (char& c : upper) c = c >= 'a' && c <= 'f' ? static_cast<char>(c - 'a' + 'A') : c;
   wrong.back() = wrong.back() == '0' ? '1' : '0';
   HttpServer server(bytes);
-  const std::string plain = run_with({stories("8bit")}).out;
+  const std::string plain = two_tokens({stories("8bit")}).out;
   for (const std::string& model : {stories("8bit"), server.url()}) {
     for (const std::string& digest : {right, upper}) {
-      const Ran ran = run_with({model, "--sha256", digest});
+      const Ran ran = two_tokens({model, "--sha256", digest});
       EXPECT_EQ(ran.code, 0) << ran.err;
       EXPECT_EQ(ran.out, plain);
     }
-    const Ran refused = run_with({model, "--sha256", wrong});
+    const Ran refused = two_tokens({model, "--sha256", wrong});
     EXPECT_EQ(refused.code, 1);
     EXPECT_EQ(refused.out, "");
     EXPECT_EQ(refused.err, "qsf-run: bad_checksum: " + model + " has the SHA-256 " + right +
                                ", not that of --sha256: it is another file\n");
   }
   for (const std::string& no : {std::string("x"), right.substr(1), right + "0", std::string(64, 'g'), std::string()}) {
-    const Ran ran = run_with({stories("8bit"), "--sha256=" + no});
+    const Ran ran = two_tokens({stories("8bit"), "--sha256=" + no});
     EXPECT_EQ(ran.code, no.empty() ? ran.code : 2) << ran.err;
     EXPECT_NE(ran.code, 0) << no;
   }
@@ -59,7 +57,7 @@ TEST(Digest, EachByteCounts) {
     bytes[at] ^= std::byte{1};
     write_bytes(dir / "model", bytes);
     bytes[at] ^= std::byte{1};
-    const Ran ran = run_with({dir / "model", "--sha256", right});
+    const Ran ran = two_tokens({dir / "model", "--sha256", right});
     EXPECT_TRUE(ran.err.starts_with("qsf-run: bad_checksum: ")) << at << ran.err;
   }
 }
@@ -68,7 +66,7 @@ TEST(HttpMessages, ErrorsHaveTheirAddress) {
   HttpServer server(read_bytes(stories("8bit")));
   for (const Fault fault : {Fault::missing, Fault::no_range_told, Fault::compressed}) {
     server.set_fault([fault](const HttpRequest&) { return fault; });
-    const Ran ran = run_with({server.url()});
+    const Ran ran = two_tokens({server.url()});
     EXPECT_EQ(ran.code, 1);
     EXPECT_TRUE(has(ran.err, " (" + server.url() + ")\n")) << ran.err;
   }
@@ -80,7 +78,7 @@ TEST(HttpMessages, ALogHasNoProgress) {
     if (r.number == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1700));
     return Fault::none;
   });
-  const Ran ran = run_with({server.url()});
+  const Ran ran = two_tokens({server.url()});
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.err, "");
 }

@@ -9,10 +9,10 @@ namespace qsf::test {
 namespace {
 
 /// What the final norm multiplies by is so large that logits are: infinite, or finite and beyond all sense.
-testing::SmallFile scaled(float factor) {
-  testing::SmallOptions o;
+SmallFile scaled(float factor) {
+  SmallOptions o;
   o.tokenizer = letters(true);
-  return testing::small_file(o, [&](testing::SmallFile& file) {
+  return small_file(o, [&](SmallFile& file) {
     for (auto& [of, weights] : file.weights) {
       for (float& weight : weights) weight *= of.second == Role::final_norm ? factor : 1;
     }

@@ -165,7 +165,7 @@ Made generate(const std::string& path, std::string_view kind, std::uint32_t thre
 
 // A model of large segments, aligned and not, compressed and not, streamed and resident, by every source.
 TEST(InPlace, LogitsAreTheSame) {
-  testing::SmallOptions o;
+  SmallOptions o;
   o.n_layers = 3;
   o.dim = 256;
   o.ffn_dim = 688;
@@ -182,7 +182,7 @@ TEST(InPlace, LogitsAreTheSame) {
     for (const Compression compression : {Compression::none, Compression::lz4, Compression::zstd}) {
       if (!can_decompress(compression)) continue;
       o.compression = compression;
-      write_bytes(path, testing::small_file(o).bytes);
+      write_bytes(path, small_file(o).bytes);
       if (expected.empty()) expected = generate(path, "pread", 1, 0).hash;
       for (const SourceKind* kind : source_kinds()) {
         if (kind->url) continue;

@@ -99,7 +99,7 @@ TEST(KernelSpeeds, MeasuresUntilAllAreSettled) {
 const std::string& large() {
   static const TempDir dir;
   static const std::string path = [] {
-    testing::SmallOptions small;
+    SmallOptions small;
     small.dim = 1024;
     small.ffn_dim = 4096;
     small.n_layers = 3;
@@ -108,7 +108,7 @@ const std::string& large() {
     small.vocab_size = 64;
     small.format = kF16;
     small.segment_bytes = 1 << 20;
-    write_bytes(dir / "m.qsf", testing::small_file(small).bytes);
+    write_bytes(dir / "m.qsf", small_file(small).bytes);
     return dir / "m.qsf";
   }();
   return path;

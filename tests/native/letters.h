@@ -49,7 +49,7 @@ struct Measurable {
   TempDir dir;
   std::string model = dir / "model.qsf", text = dir / "text";
 
-  void write(const testing::SmallFile& file, std::string_view words) {
+  void write(const SmallFile& file, std::string_view words) {
     write_bytes(model, file.bytes);
     std::ofstream(text, std::ios::binary) << words;
   }

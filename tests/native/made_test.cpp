@@ -182,7 +182,7 @@ struct Generated {
   std::string sentence, hash;
 };
 
-Generated generate(Host& host, bool headless = false) {
+Generated generated(Host& host, bool headless = false) {
   const std::uint32_t ids[] = {3, 17, 5};
   Session& session = host.session();
   if (headless) {
@@ -231,7 +231,7 @@ TEST(MadeModel, LogitsAreThoseOfTheConvertedFile) {
     Result<std::unique_ptr<Host>> host = open(path, options, cancel);
     ASSERT_TRUE(host) << host.error().sentence;
     EXPECT_EQ((*host)->made(), nullptr);
-    const std::string expected = generate(**host, c.headless).hash, model_hash((*host)->session().model_hash());
+    const std::string expected = generated(**host, c.headless).hash, model_hash((*host)->session().model_hash());
     for (const SourceKind* kind : source_kinds()) {
       if (kind->url) continue;
       for (const bool streams : {false, true}) {
@@ -242,7 +242,7 @@ TEST(MadeModel, LogitsAreThoseOfTheConvertedFile) {
         host = open(c.path, options, cancel);
         ASSERT_TRUE(host) << host.error().sentence;
         ASSERT_NE((*host)->made(), nullptr);
-        for (int i = 0; i < 2; ++i) EXPECT_EQ(generate(**host, c.headless).hash, expected) << kind->name << streams;
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(generated(**host, c.headless).hash, expected) << kind->name << streams;
       }
     }
     const Result<std::string> hash = (*host)->made()->hash(cancel);
@@ -268,11 +268,11 @@ TEST(MadeModel, AFileThatIsCutOrWrittenAnewEndsTheGeneration) {
       Result<std::unique_ptr<Host>> host = open(path, options, cancel);
       ASSERT_TRUE(host) << host.error().sentence;
       EXPECT_NE((*host)->session().stats().ring_slots, 0u);
-      const Generated before = generate(**host);
+      const Generated before = generated(**host);
       ASSERT_EQ(before.code, ErrorCode::none) << before.sentence;
       fs::resize_file(path, content.size() / 3);
       for (int i = 0; i < 2; ++i) {
-        const ErrorCode code = generate(**host).code;
+        const ErrorCode code = generated(**host).code;
         EXPECT_TRUE(code == ErrorCode::truncated || code == ErrorCode::file_changed) << kind->name;
       }
       // The same size with other weights: only the date tells.
@@ -280,14 +280,14 @@ TEST(MadeModel, AFileThatIsCutOrWrittenAnewEndsTheGeneration) {
       std::ranges::fill(std::span(other).last(content.size() / 2), std::byte{0x11});
       write_bytes(path, other);
       fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds(5));
-      EXPECT_EQ(generate(**host).code, ErrorCode::file_changed) << kind->name;
+      EXPECT_EQ(generated(**host).code, ErrorCode::file_changed) << kind->name;
       // Another file of the name changes nothing, because the first one is still open.
       host = open(path, options, cancel);
       if (!host) continue;
-      const Generated anew = generate(**host);
+      const Generated anew = generated(**host);
       write_bytes(dir / "new", content);
       if (sys::replace_file(dir / "new", path)) {
-        EXPECT_EQ(generate(**host).hash, anew.hash);
+        EXPECT_EQ(generated(**host).hash, anew.hash);
       }
     }
   }
@@ -312,7 +312,7 @@ TEST(MadeModel, ABudgetThatIsTooSmallIsRefusedWithOneThatWorks) {
     options.budget = static_cast<std::uint64_t>(needed * (1 << 20));
     host = open(kData + "gguf/llama.gguf", options, cancel);
     ASSERT_TRUE(host) << sentence << "; then: " << host.error().sentence;
-    EXPECT_EQ(generate(**host).code, ErrorCode::none);
+    EXPECT_EQ(generated(**host).code, ErrorCode::none);
   }
 }
 

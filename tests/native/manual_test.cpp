@@ -10,8 +10,6 @@ namespace {
 
 const std::vector<std::string> kPrograms{"qsf-run", "qsf-convert", "qsf-parity"};
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 std::string said(const std::string& name, const std::vector<std::string>& arguments) {
   std::vector<std::string> command{program(name)};
   command.insert(command.end(), arguments.begin(), arguments.end());

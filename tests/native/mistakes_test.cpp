@@ -16,8 +16,6 @@ Ran run_with(std::vector<std::string> arguments, const std::string& input = "") 
   return run(arguments, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
 }
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 /// What qsf-run says of a mistake among these arguments.
 std::string refusal(std::vector<std::string> more) {
   more.insert(more.begin(), {stories("8bit"), "--prompt", "x"});

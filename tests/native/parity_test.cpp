@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::uint32_t kWindow = 20, kCounted = 9, kVocabulary = 40;
 
-testing::SmallFile model(std::uint32_t seed, FormatId format = FormatId::f32) {
-  testing::SmallOptions o;
+SmallFile model(std::uint32_t seed, FormatId format = FormatId::f32) {
+  SmallOptions o;
   o.tokenizer = letters(true);
   o.seed = seed;
   o.format = format;
-  return testing::small_file(o);
+  return small_file(o);
 }
 
 /// The windows' ids as they are fed.
@@ -58,9 +58,9 @@ Json parity(const std::string& a, const std::string& b, int code, std::vector<st
 }
 
 TEST(Divergence, IsThatOfTwoModelsInDoubles) {
-  testing::SmallOptions o;
+  SmallOptions o;
   const std::string text = some_text(200);
-  const testing::SmallFile one = model(1), other = model(2);
+  const SmallFile one = model(1), other = model(2);
   Measurable a, b;
   a.write(one, text);
   b.write(other, text);

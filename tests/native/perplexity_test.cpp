@@ -54,9 +54,9 @@ void expect_near(const Json& receipt, const Expected& e, const std::string& what
 
 TEST(Perplexity, IsThatOfAModelInDoubles) {
   for (const bool begins : {false, true}) {
-    testing::SmallOptions o;
+    SmallOptions o;
     o.tokenizer = letters(begins);
-    const testing::SmallFile file = testing::small_file(o);
+    const SmallFile file = small_file(o);
     const std::string words = some_text(150);
     Measurable files;
     files.write(file, words + "\n");
@@ -75,11 +75,11 @@ TEST(Perplexity, IsThatOfAModelInDoubles) {
 
 // However windows share passes and wherever weights stay, it is the same number to the last bit.
 TEST(Perplexity, DoesNotDependOnTheWay) {
-  testing::SmallOptions o;
+  SmallOptions o;
   o.tokenizer = letters(true);
   o.format = FormatId::q8;
   Measurable files;
-  files.write(testing::small_file(o), some_text(200));
+  files.write(small_file(o), some_text(200));
   const Json base = files.measure({"--window", "20", "--kv", "f16"}).receipt;
   EXPECT_EQ(base.at("windows"), 10);
   EXPECT_EQ(base.at("logits_hash").get<std::string>().size(), 64u);
@@ -179,10 +179,10 @@ std::string refusal(std::vector<std::string> arguments, int code) {
 }
 
 TEST(Perplexity, WhatDoesNotFitIsRefusedInASentence) {
-  testing::SmallOptions o;
+  SmallOptions o;
   o.tokenizer = letters(true);
   Measurable files;
-  files.write(testing::small_file(o), some_text(99));
+  files.write(small_file(o), some_text(99));
   const auto told = [&](const std::string& text, std::vector<std::string> more, int code = 1) {
     std::ofstream(files.dir / "words", std::ios::binary) << text;
     more.insert(more.begin(), {files.model, "--perplexity", files.dir / "words"});
@@ -213,7 +213,7 @@ TEST(Perplexity, WhatDoesNotFitIsRefusedInASentence) {
   refusal({files.model, "--perplexity", files.dir / "none"}, 1);
   EXPECT_EQ(refusal({files.model, "--perplexity", files.text, "--receipt", files.text}, 1).substr(0, 21),
             "qsf-run: bad_argument");
-  write_bytes(files.dir / "bare.qsf", testing::small_file().bytes);
+  write_bytes(files.dir / "bare.qsf", small_file().bytes);
   EXPECT_EQ(refusal({files.dir / "bare.qsf", "--perplexity", files.text, "--window", "20"}, 1),
             "qsf-run: bad_text: the file has no tokenizer\n");
 }

@@ -8,8 +8,6 @@
 namespace qsf::test {
 namespace {
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 /// The exit code of a command whose standard output nobody reads, and what it said.
 Ran unread(const std::string& command) {
   return run({"/bin/bash", "-c", command + " | head -c 3; exit ${PIPESTATUS[0]}"});

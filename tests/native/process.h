@@ -18,7 +18,7 @@ struct Ran {
 
 struct Around {
   std::string input;                     // standard input, then its end
-  std::vector<std::string> environment;  // NAME=value beside the caller's own
+  std::vector<std::string> environment;  // NAME=value, in addition to the caller's own
   std::function<void(pid_t)> meanwhile;  // called while the program runs
   std::string out = {};                  // where standard output goes instead of to Ran::out; "-": nowhere, closed
 };
@@ -30,5 +30,8 @@ Ran measured(std::vector<std::string> command, const Around& around = {});
 
 /// A program of this build.
 std::string program(const std::string& name);
+
+/// Returns whether a text has these words.
+inline bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
 }  // namespace qsf::test

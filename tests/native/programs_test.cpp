@@ -30,9 +30,9 @@ TEST(Programs, CApiOfConversations) {
 /// Every function that the header declares, with NULL and from inside the callback.
 TEST(Programs, CApiOfWrongCalls) {
   const TempDir dir;
-  testing::SmallOptions options;
+  SmallOptions options;
   options.tokenizer = letters(false);
-  const testing::SmallFile hostile = testing::small_file(options, [](testing::SmallFile& file) {
+  const SmallFile hostile = small_file(options, [](SmallFile& file) {
     for (auto& [of, weights] : file.weights) {
       if (of.second == Role::final_norm) std::ranges::fill(weights, 3e38f);
     }

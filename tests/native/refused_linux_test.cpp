@@ -41,8 +41,6 @@ Ran limited(const Limits& limits, std::vector<std::string> command) {
   return run(command, {.input = "", .environment = {}, .meanwhile = watch});
 }
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 std::vector<std::string> generating(std::vector<std::string> more = {}) {
   more.insert(more.begin(), {program("qsf-run"), stories("8bit"), "-p", "Once upon a time", "-n", "8", "--temperature",
                              "0", "--threads", "4", "--kernel-speeds", "none", "--ram-budget", "32"});

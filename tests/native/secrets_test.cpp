@@ -12,8 +12,6 @@
 namespace qsf::test {
 namespace {
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 TEST(Secrets, AreInNothingThatIsToldOrStored) {
   HttpServer server(read_bytes(stories("8bit")));
   // Slow enough for a line of progress.

@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 Ran run_with(const std::string& model, std::vector<std::string> more, const std::string& input = "") {
   if (std::ranges::find(more, "-n") == more.end()) more.insert(more.end(), {"-n", "8"});
   more.insert(more.begin(), {program("qsf-run"), model, "--temperature", "0", "--ignore-eos"});

@@ -1,6 +1,8 @@
 // Folders that go away, files of known bytes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -42,6 +44,7 @@ inline std::vector<std::byte> some_bytes(std::size_t n) {
 
 inline std::vector<std::byte> read_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};

@@ -14,8 +14,6 @@ const std::string kTools =
 const std::string kCall =
     R"(<tool_call>\{"name": "get_weather", "arguments": \{"city": "[A-Z][a-z]{2,6}"\}\}</tool_call>)";
 
-bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
-
 class ToolsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { model_ = chat_model(dir(), kTemplate); }

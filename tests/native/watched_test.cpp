@@ -19,8 +19,8 @@ namespace {
 constexpr std::string_view kPassword = "my password is fox", kOther = "we live by the sea";
 static_assert(kPassword.size() == kOther.size());
 
-testing::SmallOptions options_of(bool tied) {
-  testing::SmallOptions o;
+SmallOptions options_of(bool tied) {
+  SmallOptions o;
   o.format = FormatId::q8;
   o.tied = tied;
   o.segment_bytes = 1;  // a strip of 16 rows: the finest that a file can be cut
@@ -30,14 +30,14 @@ testing::SmallOptions options_of(bool tied) {
 }
 
 /// A model whose layers have inputs of their own, of each token.
-testing::SmallOptions with_layer_inputs() {
-  testing::SmallOptions o = options_of(true);
+SmallOptions with_layer_inputs() {
+  SmallOptions o = options_of(true);
   o.shape = [](std::uint32_t, LayerKind& k) { k.layer_input = 32; };
   return o;
 }
 
-testing::SmallOptions mixture() {
-  testing::SmallOptions o = options_of(true);
+SmallOptions mixture() {
+  SmallOptions o = options_of(true);
   o.shape = [](std::uint32_t, LayerKind& k) {
     k.ffn = Ffn::mixture;
     k.n_experts = 16;
@@ -50,7 +50,7 @@ testing::SmallOptions mixture() {
 
 /// How often each segment was asked for since request number `from`: neighbours that are asked for together are one
 /// range, and which of them are depends on what waits at the moment.
-std::vector<int> times_read(const HttpServer& server, const testing::OpenFile& file, std::size_t from) {
+std::vector<int> times_read(const HttpServer& server, const OpenFile& file, std::size_t from) {
   std::vector<int> times(file.segments.size());
   const std::vector<HttpRequest> requests = server.requests();
   for (std::size_t n = from; n < requests.size(); ++n) {
@@ -92,7 +92,7 @@ struct Told {
 
 /// What the server's log tells of two texts, the second of which goes on behind the first.
 Told tell_of(const std::vector<std::byte>& bytes, bool stream_all, std::string_view first, std::string_view second) {
-  const auto file = testing::open_file(bytes);
+  const auto file = open_file(bytes);
   EXPECT_TRUE(file);
   HttpServer server(bytes);
   const std::atomic<bool> cancel{false};
@@ -118,8 +118,8 @@ Told tell_of(const std::vector<std::byte>& bytes, bool stream_all, std::string_v
 class Watched : public ::testing::TestWithParam<bool> {};  // whether as much as can be is streamed
 
 TEST_P(Watched, ALogTellsNothingButTheNumberOfTokens) {
-  for (const testing::SmallOptions& options : {options_of(true), options_of(false), with_layer_inputs()}) {
-    const testing::SmallFile file = testing::small_file(options);
+  for (const SmallOptions& options : {options_of(true), options_of(false), with_layer_inputs()}) {
+    const SmallFile file = small_file(options);
     const Told password = tell_of(file.bytes, GetParam(), kPassword, kOther);
     EXPECT_EQ(password, tell_of(file.bytes, GetParam(), kOther, kPassword));
     EXPECT_EQ(password, tell_of(file.bytes, GetParam(), kOther, kOther));
@@ -133,13 +133,13 @@ INSTANTIATE_TEST_SUITE_P(Plans, Watched, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "streamed" : "resident"; });
 
 TEST(WatchedExperts, ThatStayAreReadBeforeTheText) {
-  const testing::SmallFile file = testing::small_file(mixture());
+  const SmallFile file = small_file(mixture());
   EXPECT_EQ(tell_of(file.bytes, false, kPassword, kOther), tell_of(file.bytes, false, kOther, kPassword));
   EXPECT_NE(tell_of(file.bytes, true, kPassword, kOther), tell_of(file.bytes, true, kOther, kPassword));
 }
 
 TEST(WatchedExperts, AreWarnedOf) {
-  const testing::SmallFile file = testing::small_file(mixture()), dense = testing::small_file(options_of(false));
+  const SmallFile file = small_file(mixture()), dense = small_file(options_of(false));
   HttpServer server(file.bytes), of_dense(dense.bytes);
   const TempDir dir;
   write_bytes(dir / "m.qsf", file.bytes);

@@ -21,7 +21,7 @@ constexpr std::uint32_t kLayers = 3, kOfLayer = 48;  // segments of experts
 class Slots {
  public:
   explicit Slots(std::uint32_t n_slots, std::uint32_t ring = 2, bool aligned = false) {
-    testing::SmallOptions o;
+    qsf::test::SmallOptions o;
     o.aligned = aligned;
     o.n_layers = kLayers;
     o.format = FormatId::q8;
@@ -32,8 +32,8 @@ class Slots {
       k.experts_used = 1;
       k.expert_dim = 48;
     };
-    small_ = testing::small_file(o);
-    file_ = *testing::open_file(small_.bytes);
+    small_ = qsf::test::small_file(o);
+    file_ = *qsf::test::open_file(small_.bytes);
     for (const TensorEntry& t : file_.tensors) {
       if (t.role < Role::expert_gate || t.role > Role::expert_down) continue;
       std::vector<std::uint32_t> run(t.n_segments);
@@ -111,8 +111,8 @@ class Slots {
     ++in_place;
   }
 
-  testing::SmallFile small_;
-  testing::OpenFile file_;
+  qsf::test::SmallFile small_;
+  qsf::test::OpenFile file_;
   std::vector<std::vector<std::uint32_t>> layers_;
   std::vector<std::uint32_t> schedule_;
   std::vector<ScheduleRange> chosen_;

@@ -14,10 +14,8 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-const std::string kRoot = source_dir();
-
 TokenizerSource byte_source() {
-  TokenizerSource source = from_tokenizer_json(kRoot + "/tests/data/llama/tokenizer.json");
+  TokenizerSource source = from_tokenizer_json(source_dir() + "/tests/data/llama/tokenizer.json");
   source.ignore_merges = true;  // so that all tables are there
   source.tokens.push_back({"<|user|>", 0, TokenType::user_defined});
   source.tokens.push_back({"<|use", 0, TokenType::control});

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Role kToy = static_cast<Role>(200);
 
-testing::SmallOptions with_toy() {
-  testing::SmallOptions o;
+SmallOptions with_toy() {
+  SmallOptions o;
   o.shape = [](std::uint32_t layer, LayerKind& kind) {
     if (layer != 1) kind.mixer = Mixer::toy;
   };
@@ -19,13 +19,13 @@ testing::SmallOptions with_toy() {
 }
 
 TEST(Toy, IsComputed) {
-  testing::SmallOptions o = with_toy();
+  SmallOptions o = with_toy();
   o.n_layers = 1;
   o.shape = [](std::uint32_t, LayerKind& kind) {
     kind.mixer = Mixer::toy;
     kind.ffn = Ffn::none;
   };
-  const testing::SmallFile file = testing::small_file(o);
+  const SmallFile file = small_file(o);
   OpenOptions options;
   options.all_logits = true;
   Host host(file.bytes, 8 * kMiB, options);
@@ -59,7 +59,7 @@ TEST(Toy, IsComputed) {
 }
 
 TEST(Toy, StreamsEverySegmentOncePerPass) {
-  const testing::SmallFile file = testing::small_file(with_toy());
+  const SmallFile file = small_file(with_toy());
   const std::vector<std::uint32_t> ids{1, 2, 3};
   const std::string resident = Host(file.bytes, 8 * kMiB, {}).generate(greedy(ids, 20)).hash;
   OpenOptions options;
