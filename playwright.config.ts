@@ -2,12 +2,18 @@ import { defineConfig } from '@playwright/test';
 
 import { chromiumArgs, chromiumPath } from './e2e/chromium.mjs';
 
+/** Tests that measure time or memory, or count threads, while no other browser runs. */
+const alone = /\/(ahead|lighthouse|memory|threads)\.spec\.ts$/;
+
 export default defineConfig({
   testDir: 'e2e',
   globalSetup: './e2e/setup.ts',
   outputDir: 'test-results',
-  // Browsers are heavy and some tests measure time.
-  workers: 1,
+  workers: 2,
+  projects: [
+    { name: 'together', testIgnore: alone },
+    { name: 'alone', testMatch: alone, workers: 1 },
+  ],
   timeout: 120_000,
   use: {
     browserName: 'chromium',

@@ -39,11 +39,11 @@ async function vitest(name, ...options) {
 
 const vitestCases = (name) => () => vitestResults(join(logs, `${name}.json`));
 
-/** Runs the end-to-end tests, or those of some projects of playwright.config.ts. */
-async function playwright(...options) {
+/** Runs the end-to-end tests of a project of playwright.config.ts. */
+async function playwright(project, ...options) {
   await installLocked(join(root, 'e2e'));
-  const env = { ...process.env, PLAYWRIGHT_JSON_OUTPUT_NAME: join(logs, 'playwright.json'), CI: '1' };
-  await runTool('playwright', ['test', '--reporter=list,json', ...options], { env });
+  const env = { ...process.env, PLAYWRIGHT_JSON_OUTPUT_NAME: join(logs, `${project}.json`), CI: '1' };
+  await runTool('playwright', ['test', '--project', project, '--reporter=list,json', ...options], { env });
 }
 
 /** The tests with several threads: the session, the hosts' sources of bytes, and the threads themselves. */
@@ -170,11 +170,18 @@ const parts = [
   },
   {
     title: 'Browsers, end to end (Playwright)',
-    body: () => playwright(),
-    results: () => playwrightResults(join(logs, 'playwright.json')),
+    body: () => playwright('together'),
+    results: () => playwrightResults(join(logs, 'together.json')),
     needs: [native, wasm, model],
     alone: true,
-    quick: () => playwright('generate.spec.ts'),
+    quick: () => playwright('together', 'generate.spec.ts'),
+  },
+  {
+    title: 'Browsers one at a time (Playwright)',
+    body: () => playwright('alone'),
+    results: () => playwrightResults(join(logs, 'alone.json')),
+    needs: [native, wasm, model],
+    alone: true,
   },
 ];
 
