@@ -23,6 +23,7 @@
 #include "converter/tokenizers/tokenizers.h"
 #include "converter/types/written_type.h"
 #include "native/cli/command_line.h"
+#include "native/cli/exit_status.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -38,8 +39,6 @@ using namespace qsf;
 using namespace qsf::convert;
 
 constexpr int kFailed = 1;
-constexpr int kUsage = 2;
-constexpr int kUnread = 141;  // the exit code of a program that SIGPIPE ended
 constexpr const char* kNoTokenizer = "none";
 constexpr const char* kMixed = "mixed";  // a separate type for every matrix
 constexpr double kMixedBits = 4.5;
@@ -113,10 +112,6 @@ std::string footer() {
   return text;
 }
 
-constexpr ManualSection kExitStatus{
-    "Exit status",
-    "0: done.\n\n1: an error.\n\n2: a mistake on the command line.\n\n141: nobody reads standard output any "
-    "more.\n\n128 and a signal's number: stopped by it; nothing is left behind."};
 constexpr ManualSection kSeeAlso{"See also", "qsf-run(1), qsf-parity(1), and the installed documentation."};
 
 std::string fixed(double number, int digits) {
@@ -133,7 +128,7 @@ int fail(const Error& error) {
 
 int usage(std::string_view sentence) {
   fail(make_error(ErrorCode::bad_argument, "{} (see --help)", sentence));
-  return kUsage;
+  return kMistaken;
 }
 
 /// Returns the exit code of a run, or reports lost output. Is silent if nobody reads the output any more: whoever ended
@@ -428,7 +423,8 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--quiet", arguments.quiet, "Print errors only");
   const std::string inputs = footer();
-  const std::array manual{ManualSection{"Inputs", inputs}, kExitStatus, kSeeAlso};
+  const std::string status = exit_status("an error", "; nothing is left behind");
+  const std::array manual{ManualSection{"Inputs", inputs}, ManualSection{"Exit status", status}, kSeeAlso};
   const Parsed parsed = parse(app, argc, argv, {.choices = choices, .manual = manual});
   if (parsed.what == Parsed::What::told) return finish(0);
   if (parsed.what == Parsed::What::mistake) return usage(parsed.sentence);

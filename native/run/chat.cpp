@@ -128,11 +128,11 @@ class Conversation {
 };
 
 void note_end(const Options& o, const Generation& made, std::uint32_t max_seq_len) {
-  if (made.ended == end_name(End::context)) {
+  if (made.ended == End::context) {
     note(
         make_error(ErrorCode::context_full, "the context of {} tokens is full: /undo or /reset makes room", max_seq_len)
             .sentence);
-  } else if (made.ended == end_name(End::length)) {
+  } else if (made.ended == End::length) {
     note(make_error(ErrorCode::none, "the answer was cut after {} tokens (see --max-tokens)", o.max_tokens).sentence);
   }
 }

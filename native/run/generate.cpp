@@ -65,7 +65,7 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
   const Result<double> started = start(session, prompt, extras.cache);
   if (!started) {
     if (started.error().code != ErrorCode::cancelled) return started.error();
-    out.ended = end_name(End::cancelled);
+    out.ended = End::cancelled;
     return out;
   }
   out.restore_seconds = *started;
@@ -82,12 +82,12 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
     return {};
   };
   PartReader parts(sinks);
-  while (out.ended.empty()) {
+  while (out.ended == End::none) {
     const Result<Step> step = host.next();
     if (!step) {
       if (step.error().code != ErrorCode::cancelled) return step.error();
       session.stop();
-      out.ended = end_name(session.end());
+      out.ended = session.end();
       break;
     }
     if (*step == Step::logits && rows_left > 0 && sinks.all_logits) {
@@ -114,7 +114,7 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
     if (*step == Step::token) QSF_TRY(parts.token(session.token()));
     if (*step == Step::token && guide != nullptr) QSF_TRY(guide->follow(session.token()));
     if (*step == Step::token || *step == Step::done) QSF_TRY(show(session.piece()));
-    if (*step == Step::done) out.ended = end_name(session.end());
+    if (*step == Step::done) out.ended = session.end();
   }
   QSF_TRY(parts.end());
   (in_prompt ? out.prompt_seconds : out.generation_seconds) = seconds_since(begin);

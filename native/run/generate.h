@@ -18,7 +18,7 @@ struct Generation {
   std::vector<std::uint32_t> prompt_ids, generated_ids;
   std::uint32_t n_reused = 0;  // tokens of the prompt that were computed before
   std::string text;
-  std::string ended;           // a name of End
+  End ended = End::none;
   std::string logits_hash;     // empty unless requested
   double restore_seconds = 0;  // of the prompt's beginning from the cache
   /// The log-probabilities of each shown token, as Session::logprobs() gives them; empty unless requested.

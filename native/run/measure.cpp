@@ -27,7 +27,7 @@ Result<Round> measure(Host& host, const Prompt& prompt) {
   const Stats before = session.stats();
   Result<Generation> made = generate(host, prompt, {});
   if (!made) return made.error();
-  if (made->ended == "cancelled") return make_error(ErrorCode::cancelled, "stopped by the caller");
+  if (made->ended == End::cancelled) return make_error(ErrorCode::cancelled, "stopped by the caller");
   const Stats after = session.stats();
   return Round{std::move(*made), after.bytes_read - before.bytes_read, after.experts_chosen - before.experts_chosen,
                after.experts_found - before.experts_found, after.expert_bytes - before.expert_bytes};

@@ -44,17 +44,6 @@ void reserve_texts(Options& o) {
   if (o.has_grammar() || !o.tool_choice.empty()) o.host.open.text_bytes = kOfGrammar;
 }
 
-std::optional<std::string> saving_mistake(const Options& o) {
-  if (o.tokenize || o.detokenize || o.bench || o.embed || !(o.perplexity_file + o.render_file).empty()) {
-    if (!o.session_file.empty()) return "--session is for texts and conversations that are generated";
-    if (!o.prompt_cache.empty()) return "--prompt-cache is for texts and conversations that are generated";
-  }
-  if (!o.prompt_cache.empty() && (o.continues() || o.interactive)) {
-    return "--prompt-cache is for prompts that begin a text, and these continue one";
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::vector<std::string_view> source_names() {
@@ -82,16 +71,6 @@ std::optional<std::string> embedding_mistake(Options& o, const std::string& pool
     if (at == kYesNo.end()) return "--normalize is yes or no, not '" + normalize + "'";
     o.normalize = at != kYesNo.begin();
   }
-  if (!o.embed) {
-    if (o.pooling || o.normalize) return "--pooling and --normalize are for --embed";
-    return std::nullopt;
-  }
-  if (o.tokenize || o.detokenize || o.chat || o.interactive || o.bench || o.system_prompt || !o.receipt_file.empty() ||
-      !o.perplexity_file.empty()) {
-    return "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
-  }
-  const int ways = (o.texts.empty() ? 0 : 1) + (o.prompt ? 1 : 0) + (o.prompt_file.empty() ? 0 : 1);
-  if (ways + (o.tokens.empty() ? 0 : 1) > 1) return "--embed takes texts in one way only";
   return std::nullopt;
 }
 
@@ -115,19 +94,17 @@ std::optional<std::string> cache_mistake(Options& o, std::span<const std::string
 std::optional<std::string> grammar_mistake(const Options& o) {
   const int grammars = (o.grammar_file.empty() ? 0 : 1) + (o.schema_file.empty() ? 0 : 1) + (o.regex.empty() ? 0 : 1);
   if (grammars > 1) return "--grammar, --json-schema and --regex exclude each other";
-  if (grammars == 0 && !o.accepts_file.empty()) return "--accepts needs --grammar, --json-schema or --regex";
-  if (o.has_grammar() &&
-      (o.tokenize || o.detokenize || o.bench || o.embed || !(o.perplexity_file + o.render_file).empty())) {
-    return "--grammar, --json-schema and --regex are for texts that are generated, and for --accepts";
-  }
+  if (grammars == 0 && o.mode == Mode::accepts) return "--accepts needs --grammar, --json-schema or --regex";
   return std::nullopt;
 }
 
 std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (const std::optional<std::string> wrong = grammar_mistake(o)) return wrong;
-  if (const std::optional<std::string> wrong = saving_mistake(o)) return wrong;
+  if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
+  if (const std::optional<std::string> wrong = group_mistake(o)) return wrong;
+  if (!o.prompt_cache.empty() && o.continues()) return kBeginsText;
   reserve_texts(o);
-  const bool renders = !o.render_file.empty();
+  const bool renders = o.mode == Mode::render;
   if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {
     return "--tools, --reasoning and --reasoning-budget are for --chat, --message and --system-prompt";
   }
@@ -161,44 +138,20 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     }
     if (is_address(o.model)) return "--source is for files, and the model is on a server";
   }
-  if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
-  const bool text = o.prompt || !o.prompt_file.empty();
-  if (o.interactive && (text || !o.tokens.empty())) return "--interactive reads its prompts from standard input";
-  if (o.chat && (text || !o.tokens.empty())) return "--chat reads its messages from standard input";
-  if (o.interactive && o.bench) return "--interactive and --bench exclude each other";
-  if (o.as_message && (o.interactive || o.bench || o.detokenize || o.embed)) return "--message asks for an answer";
   if (o.prompt && !o.prompt_file.empty()) return "--prompt and --prompt-file exclude each other";
+  const bool text = o.prompt || !o.prompt_file.empty();
   if (text && !o.tokens.empty()) return "--prompt and --tokens exclude each other";
-  const bool perplexity = !o.perplexity_file.empty();
-  if (renders && (text || !o.tokens.empty() || o.system_prompt || o.tokenize || o.detokenize || o.chat ||
-                  o.interactive || o.bench || o.embed || perplexity || !(o.logits_file + o.receipt_file).empty())) {
-    return "--render shows the text of its messages only: it goes with a model and --chat-template";
-  }
-  if (o.tokenize + o.detokenize + o.chat + o.interactive + o.bench + perplexity > 1) {
-    return "--tokenize, --detokenize, --chat, --interactive, --bench and --perplexity exclude each other";
-  }
-  if (!perplexity && (o.window != Options().window || o.windows != 0 || o.host.open.sequences != 1)) {
-    return "--window, --windows and --sequences are for --perplexity";
-  }
-  if (!perplexity && !(o.kl_file + o.save_logits_file).empty()) return "--kl and --save-logits are for --perplexity";
-  if (perplexity && (text || o.system_prompt || !o.tokens.empty())) return "--perplexity takes its text from a file";
-  if (perplexity && o.window < kLeastWindow) {
+  const int ways = (text ? 1 : 0) + (o.tokens.empty() ? 0 : 1) + (o.texts.empty() ? 0 : 1);
+  if (ways > 1) return "--embed takes texts in one way only";
+  if (o.system_prompt && !o.tokens.empty()) return kSystemTakes;
+  if (o.mode == Mode::perplexity && o.window < kLeastWindow) {
     return "--window takes at least " + std::to_string(kLeastWindow) + " tokens, of which one is counted";
   }
-  if (perplexity && o.host.open.max_seq_len != 0 && o.window > o.host.open.max_seq_len) {
+  if (o.mode == Mode::perplexity && o.host.open.max_seq_len != 0 && o.window > o.host.open.max_seq_len) {
     return "--window is longer than --max-seq-len";
   }
-  if (o.system_prompt && (o.interactive || o.bench || o.detokenize || !o.tokens.empty())) {
-    return "--system-prompt is for --chat or one prompt of text";
-  }
-  if (o.tokenize && !o.tokens.empty()) return "--tokenize takes a text, not --tokens";
-  if (o.detokenize && (text || o.tokens.empty())) return "--detokenize takes --tokens";
-  if ((o.tokenize || o.detokenize) && !(o.logits_file + o.receipt_file).empty()) {
-    return "--logits and --receipt need something to compute";
-  }
-  if (!o.logits_file.empty() && (o.chat || o.interactive || o.bench || perplexity)) return "--logits needs one prompt";
-  if (!o.receipt_file.empty() && (o.chat || o.interactive)) return "--receipt needs one prompt";
-  if (o.logprobs && (o.receipt_file.empty() || perplexity)) return "--logprobs are written by --receipt for one prompt";
+  if (o.mode == Mode::detokenize && o.tokens.empty()) return kDetokenizeTakes;
+  if (o.logprobs && o.receipt_file.empty()) return kLogprobsNeed;
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "native/cli/command_line.h"
+#include "native/cli/exit_status.h"
 #include "native/host/kv_policy.h"
 #include "native/run/kernels.h"
 #include "native/run/option_rules.h"
@@ -32,19 +33,12 @@ constexpr std::uint32_t kUsualGuesses = 7;
 /// Names that llama.cpp's programs have for options, in addition to the options' own names.
 constexpr std::array kWords{Word{"-ctk", "--cache-type-k"}, Word{"-ctv", "--cache-type-v"},
                             Word{"-sys", "--system-prompt"}};
-constexpr std::array kManual{
-    ManualSection{"Environment", "QSF_ISA is the instruction set, as of --isa. NO_COLOR, if set, means no colours."},
-    ManualSection{
-        "Exit status",
-        "0: done.\n\n1: an error while opening, reading, generating or writing.\n\n2: a mistake on the command "
-        "line.\n\n141: nobody reads standard output any more.\n\n128 and a signal's number: stopped by it."},
-    ManualSection{"Examples",
-                  " qsf-run model.qsf --prompt \"Once upon a time\" --ram-budget 64M\n qsf-run model.qsf --chat\n"},
-    ManualSection{"See also", "qsf-convert(1), qsf-parity(1), and the installed documentation."}};
+constexpr ManualSection kExamples{
+    "Examples", " qsf-run model.qsf --prompt \"Once upon a time\" --ram-budget 64M\n qsf-run model.qsf --chat\n"};
 
 int refuse(std::string_view sentence) {
   tell(make_error(ErrorCode::bad_argument, "{}", sentence));
-  return 2;
+  return kMistaken;
 }
 
 /// Returns the folder of fronts: a given one, or the usual one. Empty for none.
@@ -60,6 +54,8 @@ struct Words {
                       color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]),
                       speculate = std::string(kSpeculation[0]), kv_policy = "all";
   SamplingOptions sampling;
+  std::array<bool, kModes> modes{};  // whose flags are given
+  std::array<std::string, kModes> mode_files;
 };
 
 class Table {
@@ -156,29 +152,24 @@ class Table {
 
   void conversations() {
     begin("Instead of one prompt");
-    app_.add_flag("--chat", o_.chat, "Each line of standard input is a message of a conversation");
-    app_.add_flag("--interactive", o_.interactive, "Each line of standard input continues the text");
-    app_.add_flag("--bench", o_.bench, "Measure tokens per second of prompt and generation, and exit");
-    app_.add_flag("--tokenize", o_.tokenize, "Print the token ids of the prompt, and exit");
-    app_.add_flag("--detokenize", o_.detokenize, "Print the text of --tokens, and exit");
-    text("--render", o_.render_file,
-         "Print the text that the messages of a JSON file become by the chat template, and exit", "FILE");
+    for (const Mode each :
+         {Mode::chat, Mode::interactive, Mode::bench, Mode::tokenize, Mode::detokenize, Mode::render}) {
+      mode(each);
+    }
     begin("Allowed texts");
     text("--json-schema", o_.schema_file, "A file with a JSON schema", "FILE");
     text("--grammar", o_.grammar_file, "A file with a grammar in GBNF", "FILE");
     text("--regex", o_.regex, "A regular expression of the whole text", "TEXT");
-    text("--accepts", o_.accepts_file, "Check the text of a file, and exit: 0 if it may be written, 1 if not", "FILE");
+    mode(Mode::accepts);
     begin("Measuring a model");
-    text("--perplexity", o_.perplexity_file, "Measure how well the model knows the text of a file", "FILE");
+    mode(Mode::perplexity);
     text("--save-logits", o_.save_logits_file, "Save the logits of the tokens that --perplexity counts", "FILE");
     text("--kl", o_.kl_file, "Compare with logits that another model saved of the same text", "FILE");
     number("--window", o_.window, "Tokens of a window of that text; its second half is counted");
     number("--windows", o_.windows, "Windows to measure with; 0: all");
     number("--sequences", o_.host.open.sequences, "Windows that share the passes");
     begin("Embeddings");
-    app_.add_flag("--embed", o_.embed,
-                  "Print the embedding of each text that follows, of the prompt, or of each line of a file or of "
-                  "standard input, as a line of JSON");
+    mode(Mode::embed);
     choice(text("--pooling", w_.pooling, "Of embeddings: " + joined(kPoolingNames) + "; else the model's own", "KIND"),
            kPoolingNames);
     choice(text("--normalize", w_.normalize, "Embeddings of length 1: yes, no; else as in the model", "WHETHER"),
@@ -207,6 +198,13 @@ class Table {
  private:
   /// Puts options that are added from now on into a group.
   void begin(const char* group) { app_.option_defaults()->group(group); }
+  /// Adds the flag of a mode.
+  void mode(Mode each) {
+    const ModeRow& row = row_of(each);
+    const auto at = static_cast<std::size_t>(each);
+    if (row.takes_file) text(row.flag, w_.mode_files[at], row.help, "FILE");
+    if (!row.takes_file) app_.add_flag(row.flag, w_.modes[at], row.help);
+  }
   CLI::Option* text(const char* name, std::string& to, const std::string& help, const char* type) {
     return app_.add_option(name, to, help)->type_name(type);
   }
@@ -229,6 +227,19 @@ class Table {
   Choices choices_;
 };
 
+/// Selects the mode. Returns a sentence if flags of several were given.
+std::optional<std::string> read_mode(const Words& w, Options& o) {
+  std::vector<Mode> selected;
+  for (std::size_t i = 0; i < kModes; ++i) {
+    if (w.modes[i] || !w.mode_files[i].empty()) selected.push_back(static_cast<Mode>(i));
+  }
+  if (const std::optional<std::string> wrong = mode_mistake(selected)) return wrong;
+  if (selected.empty()) return std::nullopt;
+  o.mode = selected.front();
+  o.mode_file = w.mode_files[static_cast<std::size_t>(o.mode)];
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& o) {
@@ -246,7 +257,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   app.add_option("--sha256", o.sha256, "What the model's bytes must have as SHA-256; they are read once more for it")
       ->type_name("HEX");
   // Texts follow the model only with --embed.
-  if (std::find(argv, argv + argc, std::string_view("--embed")) != argv + argc) {
+  if (std::find(argv, argv + argc, std::string_view(row_of(Mode::embed).flag)) != argv + argc) {
     app.add_option("TEXT", o.texts, "A text to embed")->default_str("");
   }
   Table table(app, o, words);
@@ -255,9 +266,15 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   table.conversations();
   table.memory();
   table.telling();
-  const Parsed parsed = qsf::parse(app, argc, argv, {kWords, table.choices(), kManual});
+  const std::string status = exit_status("an error while opening, reading, generating or writing");
+  const std::array manual{
+      ManualSection{"Environment", "QSF_ISA is the instruction set, as of --isa. NO_COLOR, if set, means no colours."},
+      ManualSection{"Exit status", status}, kExamples,
+      ManualSection{"See also", "qsf-convert(1), qsf-parity(1), and the installed documentation."}};
+  const Parsed parsed = qsf::parse(app, argc, argv, {kWords, table.choices(), manual});
   if (parsed.what == Parsed::What::told) return 0;
   if (parsed.what == Parsed::What::mistake) return refuse(parsed.sentence);
+  if (const std::optional<std::string> wrong = read_mode(words, o)) return refuse(*wrong);
   o.host.budget = read_size(words.budget, kMiB).value_or(0);
   o.prompt_cache_bytes = read_size(words.cache_limit, kMiB).value_or(0);
   const auto* color = std::find(kColors.begin(), kColors.end(), words.color);
@@ -276,37 +293,40 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (o.as_message && o.prompt) return refuse("--message and --prompt exclude each other");
   if (o.as_message) o.prompt = words.message;
   if (table.system_prompt->count() > 0) o.system_prompt = words.system_prompt;
-  if (o.chat && table.max_tokens->count() == 0) o.max_tokens = std::numeric_limits<std::uint32_t>::max();
+  if (o.mode == Mode::chat && table.max_tokens->count() == 0) o.max_tokens = std::numeric_limits<std::uint32_t>::max();
   const std::array cache{words.kv, words.keys, words.values};
   if (const std::optional<std::string> wrong = cache_mistake(o, cache)) return refuse(*wrong);
   if (const Status set = set_kv_policy(words.kv_policy, o.host.open); !set) return refuse(set.error().sentence);
   if (o.host.open.kv_chosen != 0 && !(o.session_file + o.prompt_cache).empty()) {
     return refuse("--session and --prompt-cache save all positions or the first and last ones, not chosen ones");
   }
-  if (!o.accepts_file.empty()) {
+  if (o.mode == Mode::accepts) {
     const std::optional<std::string> wrong = grammar_mistake(o);
     return wrong ? std::optional(refuse(*wrong)) : std::nullopt;
   }
-  if (const std::optional<std::string> wrong = mistake(o, words.tokens)) return refuse(*wrong);
-  if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
     return refuse(*wrong);
   }
-  const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty() || o.chat ||
-                          o.interactive || o.bench || !o.perplexity_file.empty() || !o.render_file.empty();
-  if (!has_prompt && (o.tokenize || !o.memory_map)) {
-    if (sys::is_terminal(sys::kInput))
+  if (const std::optional<std::string> wrong = mistake(o, words.tokens)) return refuse(*wrong);
+  if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
+  const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty();
+  if (row_of(o.mode).needs_prompt && !has_prompt) {
+    if (o.memory_map && o.mode != Mode::tokenize) {
+      o.mode = Mode::plan;
+    } else if (sys::is_terminal(sys::kInput)) {
       return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive, --bench or --perplexity");
-    o.prompt_from_input = true;
+    } else {
+      o.prompt_from_input = true;
+    }
   }
   o.host.open.isa = o.isa;
-  o.host.open.all_logits = (!o.logits_file.empty() && !o.embed) || !o.perplexity_file.empty();
+  o.host.open.all_logits = (!o.logits_file.empty() && o.mode != Mode::embed) || o.mode == Mode::perplexity;
   o.host.open.logprobs = o.logprobs.has_value();
   o.host.source.kind = o.source;
   o.host.source.quant_type = o.quant_type;
   o.cache = cache_of(o.cache);
   o.host.source.cache = o.cache;
-  o.host.expect = o.memory_map || o.verbose || o.bench;
+  o.host.expect = o.memory_map || o.verbose || o.mode == Mode::bench;
   return std::nullopt;
 }
 

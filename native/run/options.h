@@ -9,6 +9,7 @@
 #include "native/cli/terminal.h"
 #include "native/host/host.h"
 #include "native/host/sampler_lists.h"
+#include "native/run/modes.h"
 
 namespace qsf::run {
 
@@ -39,19 +40,18 @@ struct Options {
   SamplerLists sampler_lists;
   std::vector<std::string> stops;
 
-  bool chat = false, interactive = false, bench = false, verbose = false, memory_map = false, tokenize = false,
-       detokenize = false, embed = false;
-  std::string render_file, template_file;  // the latter replaces the model's chat template
-  std::string tools_file;                  // tools that answers may call
-  std::string tool_choice;                 // auto, required or a tool's name; empty: calls are not held
+  Mode mode = Mode::generate;
+  std::string mode_file;  // the file of its flag, if that takes one
+  bool verbose = false, memory_map = false;
+  std::string template_file;  // replaces the model's chat template
+  std::string tools_file;     // tools that answers may call
+  std::string tool_choice;    // auto, required or a tool's name; empty: calls are not held
   bool shows_thoughts = true;
   std::uint32_t reasoning_budget = kUnlimitedThoughts;  // tokens of a thought
   std::string grammar_file, schema_file, regex;         // rules of a text, of which one at most is given
-  std::string accepts_file;                             // a text that is only checked
   std::string session_file;                             // read at the start if it is there, replaced at the end
   std::string prompt_cache;                             // a folder of computed prompts
   std::uint64_t prompt_cache_bytes = 0;                 // that it may have
-  std::string perplexity_file;                          // the text to measure with
   std::string kl_file, save_logits_file;
   std::uint32_t window = 512, windows = 0;
   Color color = Color::automatic;
@@ -66,13 +66,9 @@ struct Options {
   bool continues() const { return !session_file.empty() && !converses(); }
   bool limits_thoughts() const { return reasoning_budget != kUnlimitedThoughts; }
   /// Whether the chat template is used.
-  bool converses() const { return chat || as_message || system_prompt || !render_file.empty(); }
+  bool converses() const { return mode == Mode::chat || as_message || system_prompt || mode == Mode::render; }
   /// Whether there is anything to compute, not only something to show.
-  bool generates() const {
-    return !tokenize && !detokenize &&
-           (prompt || !texts.empty() || reads_prompt() || !tokens.empty() || chat || interactive || bench ||
-            !perplexity_file.empty());
-  }
+  bool computes() const { return row_of(mode).computes; }
 };
 
 /// Reads the arguments and QSF_ISA. Returns an exit code if the program must end now: 0 after --help, --version and

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "native/cli/exit_status.h"
 #include "native/cli/signal.h"
 #include "native/cli/terminal.h"
 #include "qsf/base/try.h"
@@ -13,7 +14,6 @@
 namespace qsf::run {
 namespace {
 
-constexpr int kUnread = 141;  // exit code of a program that the signal of a broken pipe ended
 const std::string kStandardOutput = "standard output";
 
 bool unread = false;  // whether standard output failed because nobody reads it

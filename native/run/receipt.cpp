@@ -116,7 +116,7 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g, 
                   {"reused_tokens", g.n_reused},
                   {"generated_tokens", g.generated_ids},
                   {"text", g.text},
-                  {"ended", g.ended},
+                  {"ended", end_name(g.ended)},
                   {"logits_hash", g.logits_hash}});
   if (options.logprobs) receipt["logprobs"] = logprobs_of(host.session(), g.logprobs);
   return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
@@ -124,7 +124,7 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g, 
 
 std::string receipt_of(const Options& options, Host& host, const Perplexity& p, const std::string& hash) {
   Json receipt = setting_of(options, host, hash);
-  receipt.update({{"text_file", options.perplexity_file},
+  receipt.update({{"text_file", options.mode_file},
                   {"window", p.window},
                   {"windows", p.windows},
                   {"ids_crc", p.ids_crc},

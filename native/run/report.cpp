@@ -77,7 +77,7 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
   if (g.restore_seconds > 0) std::fprintf(to, " and read in %.4f s", g.restore_seconds);
   std::fprintf(to, "\n");
   std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ended by %s\n", g.generated_ids.size(),
-               g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), g.ended.c_str());
+               g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), end_name(g.ended).data());
   if (const SequenceStats sequence = host.session().sequence_stats(); s.guesses != 0) {
     std::fprintf(to, "guessed    %u tokens, %u of them right\n", sequence.guessed_tokens, sequence.right_tokens);
   }

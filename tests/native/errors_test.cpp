@@ -96,7 +96,15 @@ TEST(Errors, OfUsage) {
       {{m, "--interactive", "--prompt", "x"}, 2, "bad_argument", "--interactive"},
       {{m, "--interactive", "--bench"}, 2, "bad_argument", "--bench"},
       {{m, "--interactive", "--receipt", "r"}, 2, "bad_argument", "--receipt"},
-      {{m, "--bench", "--logits", "l"}, 2, "bad_argument", "--logits"},
+      {{m, "--bench", "--logits", "l"}, 2, "bad_argument", "--logits needs one prompt"},
+      {{m, "--bench", "--receipt", "r"}, 2, "bad_argument", "--receipt needs one prompt"},
+      {{m, "--tokenize", "--receipt", "r"}, 2, "bad_argument", "--logits and --receipt need something to compute"},
+      {{m, "--chat", "--perplexity", "t"}, 2, "bad_argument", "--tokenize, --detokenize, --chat, --interactive, --be"},
+      {{m, "--render", "t", "--bench"}, 2, "bad_argument", "--render shows the text of its messages only"},
+      {{m, "--accepts", "t", "--regex", "a", "--chat"}, 2, "bad_argument", "--accepts only checks a text"},
+      {{m, "--detokenize", "--message", "x"}, 2, "bad_argument", "--message asks for an answer"},
+      {{m, "--detokenize"}, 2, "bad_argument", "--detokenize takes --tokens"},
+      {{m, "-p", "x", "--pooling", "mean"}, 2, "bad_argument", "--pooling and --normalize are for --embed"},
   };
   for (const Case& c : cases) expect_error(c);
   expect_error({{m, "--prompt", "x"}, 2, "bad_argument", "neon9"},
