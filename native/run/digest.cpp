@@ -9,6 +9,7 @@
 
 #include "native/made/open_model.h"
 #include "native/sources/address.h"
+#include "native/sources/ring.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
 
@@ -31,11 +32,11 @@ class Parts {
 
   Result<Sha256Digest> digest() {
     for (std::size_t i = 0; i < kParts; ++i) ask();
-    while (next_ < source_.size()) {
-      Part& part = parts_[(next_ / kPart) % kParts];
-      while (!part.come) QSF_TRY(wait());
+    while (!under_way_.empty()) {
+      const Part part = under_way_.front();
+      while (!has_come_[part.slot]) QSF_TRY(wait());
       sum_.update(bytes_of(part));
-      next_ += part.size;
+      under_way_.pop();
       ask();
     }
     return sum_.digest();
@@ -44,7 +45,6 @@ class Parts {
  private:
   struct Part {
     std::uint32_t slot = 0, size = 0;
-    bool come = false;
   };
 
   std::span<std::byte> bytes_of(const Part& part) { return std::span(memory_).subspan(part.slot * kPart, part.size); }
@@ -53,8 +53,9 @@ class Parts {
   void ask() {
     if (asked_ >= source_.size()) return;
     const auto slot = static_cast<std::uint32_t>((asked_ / kPart) % kParts);
-    Part& part = parts_[slot];
-    part = {slot, static_cast<std::uint32_t>(std::min<std::uint64_t>(kPart, source_.size() - asked_))};
+    const Part part{slot, static_cast<std::uint32_t>(std::min<std::uint64_t>(kPart, source_.size() - asked_))};
+    under_way_.push(part);
+    has_come_[slot] = false;
     ReadRequest request;
     request.offset = asked_;
     request.size = part.size;
@@ -70,7 +71,7 @@ class Parts {
     const std::size_t n = source_.reap(done, kPatience);
     for (const Completion& each : std::span(done).first(n)) {
       QSF_TRY(each.status);
-      parts_[each.ticket].come = true;
+      has_come_[each.ticket] = true;
     }
     if (cancel_) return make_error(ErrorCode::cancelled, "stopped while the model's digest was computed");
     return {};
@@ -79,9 +80,10 @@ class Parts {
   Source& source_;
   const std::atomic<bool>& cancel_;
   std::vector<std::byte> memory_;
-  std::array<Part, kParts> parts_;
+  Ring<Part, kParts> under_way_;
+  std::array<bool, kParts> has_come_{};  // by slot
   Sha256 sum_;
-  std::uint64_t next_ = 0, asked_ = 0;  // offsets
+  std::uint64_t asked_ = 0;  // bytes
 };
 
 }  // namespace

@@ -27,14 +27,11 @@ function withExamples(text, language) {
     if (/^ {2,}\S/.test(line)) {
       if (example.length === 0 && out.at(-1) !== '') out.push('');
       example.push(line.slice(2));
-    } else {
-      if (example.length > 0 && line !== '') flush();
-      else if (example.length > 0) {
-        flush();
-        continue;
-      }
-      out.push(line);
+      continue;
     }
+    const ends = example.length > 0;
+    flush();
+    if (!ends || line !== '') out.push(line); // a block is followed by an empty line already
   }
   flush();
   return out.join('\n').trim();
@@ -52,6 +49,15 @@ function nameOf(declaration) {
   return (call && (!value || call.index <= value.index) ? call[1] : value?.[1]) ?? line;
 }
 
+/** Returns the kind of a line outside declarations. An `#if` leaves the comment before it to the declaration after it. */
+function kindOf(line) {
+  if (/^\/[*/]/.test(line)) return 'comment';
+  if (line.trim() === '') return 'empty';
+  if (/^#if/.test(line)) return 'condition';
+  const frame = /^#|^namespace\b|^}  ?\/\/ namespace|^extern "C" \{|^}$|^friend\b|^(?:class|struct) \w+;$/;
+  return frame.test(line) ? 'frame' : 'declaration';
+}
+
 /**
  * Returns the declarations of a C or C++ header in order, up to `private:`, as `{doc, lines}` with unchanged lines. A
  * comment without a declaration is `{section}`.
@@ -67,26 +73,18 @@ function declarations(text) {
   for (const line of lines) {
     const bare = line.replace(/\/\/.*$/, '').replace(/"(?:[^"\\]|\\.)*"/g, '""');
     if (!current) {
-      if (inComment || /^\/\*/.test(line)) {
+      const kind = inComment ? 'comment' : kindOf(line);
+      if (kind === 'comment') {
         comment.push(line);
-        inComment = !/\*\//.test(line);
+        inComment = (inComment || /^\/\*/.test(line)) && !/\*\//.test(line);
         continue;
       }
-      if (/^\/\//.test(line)) {
-        comment.push(line);
-        continue;
-      }
-      if (line.trim() === '') {
-        if (comment.length > 0) found.push({ section: prose(comment) });
-        comment = [];
-        continue;
-      }
-      if (/^#|^namespace\b|^}  ?\/\/ namespace|^extern "C" \{|^}$|^friend\b|^(?:class|struct) \w+;$/.test(line)) {
-        if (!/^#if/.test(line)) comment = [];
-        continue;
-      }
-      current = { doc: prose(comment), lines: [] };
+      if (kind === 'empty' && comment.length > 0) found.push({ section: prose(comment) });
+      if (kind === 'condition') continue;
+      const doc = prose(comment);
       comment = [];
+      if (kind !== 'declaration') continue;
+      current = { doc, lines: [] };
       depth = 0;
       hidden = false;
     }
