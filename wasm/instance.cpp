@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "qsf/base/budget.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
 
@@ -21,7 +22,7 @@ constexpr std::size_t kCallsRoom = 16 * 1024;
 Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
                       const OpenOptions& given) {
   if (arena_ == nullptr) {
-    const auto size = static_cast<std::size_t>(budget > kHostReserve ? budget - kHostReserve : 0);
+    const auto size = static_cast<std::size_t>(Budget::within(budget, kHostReserve).arena());
     void* block = size != 0 ? std::aligned_alloc(kAlignment, size) : nullptr;
     if (block == nullptr) {
       return make_error(ErrorCode::budget_too_small, "a budget of {} bytes leaves no room for an arena", budget);

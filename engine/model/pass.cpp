@@ -7,38 +7,16 @@
 
 namespace qsf {
 
-Status Pass::RowCache::init(Arena& arena, std::uint32_t rows, std::uint32_t dim) {
-  dim_ = dim;
-  stride_ = static_cast<std::uint32_t>(align_up(dim * sizeof(float)) / sizeof(float));
-  QSF_TRY(arena.take(data_, std::uint64_t{rows} * stride_, Region::embedding_rows));
-  return arena.take(rows_, rows, Region::embedding_rows);
-}
-
-bool Pass::RowCache::get(std::uint32_t token, float* to) {
-  const auto row = std::ranges::find(rows_, token + 1, &Row::token);
-  if (row == rows_.end()) return false;
-  std::memcpy(to, &data_[static_cast<std::size_t>(row - rows_.begin()) * stride_], dim_ * sizeof(float));
-  row->used = ++lookups_;
-  return true;
-}
-
-void Pass::RowCache::put(std::uint32_t token, const float* row) {
-  if (rows_.empty()) return;
-  const auto oldest = std::ranges::min_element(rows_, {}, &Row::used);
-  *oldest = {token + 1, ++lookups_};
-  std::memcpy(&data_[static_cast<std::size_t>(oldest - rows_.begin()) * stride_], row, dim_ * sizeof(float));
-}
-
-Status Pass::init(Arena& arena, const Config& config, const Weights& weights, const Program& program,
-                  Streamer& streamer, Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
-                  std::uint32_t logits_rows) {
-  config_ = &config;
-  weights_ = &weights;
+Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memory, const Machine& machine,
+                  const Plan& plan, std::uint32_t logits_rows) {
+  const Program& program = model.program;
+  config_ = &model.config;
+  weights_ = &model.weights;
   program_ = &program;
-  streamer_ = &streamer;
-  lanes_ = &lanes;
-  kernels_ = &kernels;
-  workers_ = workers;
+  streamer_ = &memory.streamer;
+  lanes_ = &memory.lanes;
+  kernels_ = &machine.kernels;
+  workers_ = machine.workers;
   chunk_ = plan.chunk;
   for (std::size_t i = 0; i < kBufs; ++i) {
     const bool logits = i == static_cast<std::size_t>(Buf::logits);
@@ -62,12 +40,12 @@ Status Pass::init(Arena& arena, const Config& config, const Weights& weights, co
   }
   QSF_TRY(arena.take(cos_, n_angles, Region::activations));
   QSF_TRY(arena.take(sin_, n_angles, Region::activations));
-  QSF_TRY(arena.take(scores_, std::min(chunk_, plan.scored_tokens) * lanes.scores(), Region::activations));
+  QSF_TRY(arena.take(scores_, std::min(chunk_, plan.scored_tokens) * lanes_->scores(), Region::activations));
   QSF_TRY(routing_.init(arena, chunk_, program.most_experts(), program.most_used()));
   for (std::span<float>& vector : vectors_) {
     QSF_TRY(arena.take(vector, program.longest_vector(), Region::activations));
   }
-  return rows_.init(arena, plan.embedding_rows, config.dim);
+  return rows_.init(arena, plan.embedding_rows, config_->dim);
 }
 
 void Pass::begin(std::span<const Column> columns) {

@@ -13,6 +13,7 @@
 #include "model/observer.h"
 #include "model/program.h"
 #include "model/routing.h"
+#include "model/row_cache.h"
 #include "qsf/base/workers.h"
 #include "qsf/model/work.h"
 #include "stream/plan.h"
@@ -35,12 +36,30 @@ struct Column {
   bool wants_hidden = false;  // its last hidden state, after the final norm; excludes logits
 };
 
+/// The model that a pass computes.
+struct ModelView {
+  const Config& config;
+  const Weights& weights;
+  const Program& program;
+};
+
+/// The memory of a model's weights and of its sequences.
+struct ModelMemory {
+  Streamer& streamer;
+  Lanes& lanes;
+};
+
+/// The means to compute.
+struct Machine {
+  const Kernels& kernels;
+  const Workers& workers;
+};
+
 class Pass {
  public:
-  /// Takes memory for plan.chunk columns and `logits_rows` rows of logits; fails with out_of_memory. All arguments must
-  /// outlive this object.
-  Status init(Arena& arena, const Config& config, const Weights& weights, const Program& program, Streamer& streamer,
-              Lanes& lanes, const Kernels& kernels, const Workers& workers, const Plan& plan,
+  /// Takes memory for plan.chunk columns and `logits_rows` rows of logits; fails with out_of_memory. All parts must
+  /// outlive this object, except the workers, which are copied.
+  Status init(Arena& arena, const ModelView& model, const ModelMemory& memory, const Machine& machine, const Plan& plan,
               std::uint32_t logits_rows);
   /// Takes memory for an observer, which sums from now on.
   Status observe(Arena& arena, Observe what, const ObservedRoom& room) {
@@ -64,7 +83,7 @@ class Pass {
   /// Uses the kernels at `isa` in available_kernels() for products with weights of a format (index in kFormats).
   void use_kernel(std::size_t format, Batch batch, std::size_t isa) {
     if constexpr (kChoosesKernels)
-      chosen_[static_cast<std::size_t>(batch)][format] = static_cast<std::uint8_t>(isa + 1);
+      kernel_overrides_[static_cast<std::size_t>(batch)][format] = static_cast<std::uint8_t>(isa + 1);
   }
   /// Return the number of experts selected, each once for a layer of a pass, and found in memory then.
   std::uint64_t experts_chosen() const { return routing_.n_chosen; }
@@ -77,8 +96,8 @@ class Pass {
   /// Returns the kernels for a product of `n` columns.
   const Kernels& product_kernels(std::size_t format, std::uint32_t n) const {
     if constexpr (!kChoosesKernels) return *kernels_;
-    const std::uint8_t place = chosen_[static_cast<std::size_t>(n == 1 ? Batch::one : Batch::many)][format];
-    return place == 0 ? *kernels_ : *available_kernels()[place - 1u];
+    const std::uint8_t at = kernel_overrides_[static_cast<std::size_t>(n == 1 ? Batch::one : Batch::many)][format];
+    return at == 0 ? *kernels_ : *available_kernels()[at - 1u];
   }
   const Workers& workers() const { return workers_; }
   const Lanes& lanes() const { return *lanes_; }
@@ -151,23 +170,7 @@ class Pass {
     });
   }
 
-  /// The rows of the embedding that were used last, as floats.
-  class RowCache {
-   public:
-    Status init(Arena& arena, std::uint32_t rows, std::uint32_t dim);
-    /// Copies the row of a token, or returns false if it is not there.
-    bool get(std::uint32_t token, float* to);
-    void put(std::uint32_t token, const float* row);
-
-   private:
-    struct Row {
-      std::uint32_t token;  // 1 + id, 0 for none
-      std::uint32_t used;   // the look-up of the last use
-    };
-    std::span<float> data_;  // [rows, stride_]
-    std::span<Row> rows_;
-    std::uint32_t stride_ = 0, dim_ = 0, lookups_ = 0;
-  };
+  /// The rows of the embedding that were used last.
   RowCache& embedding_rows() { return rows_; }
 
  private:
@@ -183,7 +186,7 @@ class Pass {
   Lanes* lanes_ = nullptr;
   const Kernels* kernels_ = nullptr;
   /// [batch][format]: 1 + index in available_kernels(), or 0 for kernels_
-  std::array<std::array<std::uint8_t, kFormats.size()>, kBatchNames.size()> chosen_{};
+  std::array<std::array<std::uint8_t, kFormats.size()>, kBatchNames.size()> kernel_overrides_{};
   Workers workers_;
   std::array<std::span<float>, kBufs> bufs_;  // each [chunk, widest], logits [logits_rows, vocab_size]
   QuantizedColumns xq_;

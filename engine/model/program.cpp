@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostOps = 48;  // in one stage
 
-std::size_t place(Buf buf) { return static_cast<std::size_t>(buf); }
+std::size_t index_of(Buf buf) { return static_cast<std::size_t>(buf); }
 
 std::bitset<kRoles> tensors_of(const Weights& weights, std::uint32_t section) {
   std::bitset<kRoles> has;
@@ -46,7 +46,7 @@ void Builder::emit(const Op& op) {
   ++n_;
 }
 
-void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[place(buf)] = width; }
+void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[index_of(buf)] = width; }
 
 void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
   const float of_head = section_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
@@ -298,10 +298,10 @@ Status Program::build(SectionProgram& program, std::uint32_t section, std::span<
     if (op.row == &op_product && op.in == op.out) {
       return make_error(ErrorCode::internal, "a product in section {} writes the buffer that it reads", section);
     }
-    if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[place(op.in)]);
+    if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[index_of(op.in)]);
     if (op.row == &op_by_head) widest_input_ = std::max(widest_input_, weights_->find(section, op.weight)->cols);
     if (!op.row->chooses) continue;
-    widest_input_ = std::max({widest_input_, program.widths[place(Buf::picked)], program.kind->expert_dim});
+    widest_input_ = std::max({widest_input_, program.widths[index_of(Buf::picked)], program.kind->expert_dim});
     most_experts_ = std::max(most_experts_, program.kind->n_experts);
     most_used_ = std::max(most_used_, program.kind->experts_used);
   }

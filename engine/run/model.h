@@ -12,7 +12,49 @@
 
 namespace qsf {
 
-struct Model {
+struct Model;
+
+/// The hash of a file's tables, which saved sequences name.
+struct ModelHash {
+  Sha256Digest digest{};
+  std::array<char, 65> text{};  // the digest in hexadecimal
+  bool is_known = true;         // the file's checksums were all known
+
+  void set(const Sha256Digest& to) {
+    digest = to;
+    text = hex(to);
+  }
+};
+
+/// The bytes of each region, in the order of Region.
+class MemoryMap {
+ public:
+  void add(Region region, std::uint64_t bytes) { regions_[n_++] = {region, bytes}; }
+  std::span<const MemoryRegion> regions() const { return std::span(regions_).first(n_); }
+
+ private:
+  std::array<MemoryRegion, kRegionNames.size()> regions_{};
+  std::size_t n_ = 0;
+};
+
+/// The parts of a model whose memory depends on the plan.
+struct Planned {
+  Streamer streamer;
+  Lanes lanes;
+  Pass pass;
+  Logprobs logprobs;  // of the last token
+  std::span<Sequence> sequences;
+  std::span<Column> columns;             // [chunk]
+  std::span<std::uint32_t> prompt_room;  // [max_seq_len], for a prompt that begins a sequence anew
+  std::uint32_t guesses = 0;             // most guessed tokens of a sequence in a pass
+
+  /// Takes all that memory, for a session with these options. A dry arena and no pins measure a plan. The model must
+  /// outlive this object.
+  Status init(Arena& arena, const Model& model, const OpenOptions& opened, const Plan& by,
+              std::span<const bool> pinned);
+};
+
+struct Model : Planned {
   const Kernels* kernels = nullptr;
   OpenOptions options;
   FileTables tables;
@@ -20,31 +62,17 @@ struct Model {
   Weights weights;
   Program program;
   Plan plan;
-  Streamer streamer;
-  Lanes lanes;
-  Pass pass;
   Tokenizer tokenizer;
   std::span<std::byte> tokenizer_scratch;
   std::span<const std::byte> meta;  // the META section
   std::span<Candidate> candidates;  // [vocab_size]
-  Logprobs logprobs;                // of the last token
-  std::span<Sequence> sequences;
-  std::span<Column> columns;             // [chunk]
-  std::span<const Column> in_pass;       // those of the current pass
-  std::span<std::uint32_t> prompt_room;  // [max_seq_len], for a prompt that begins a sequence anew
-  Sha256Digest digest{};
-  std::array<char, 65> hash{};  // the digest in hexadecimal
-  bool knows_hash = true;       // the file's checksums were all known
-  std::array<MemoryRegion, kRegionNames.size()> map{};
-  std::size_t n_map = 0;
+  std::span<const Column> in_pass;  // those of the current pass
+  ModelHash hash;
+  MemoryMap map;
   std::uint64_t weight_bytes = 0;
   std::uint32_t n_pinned = 0;
-  std::uint32_t guesses = 0;  // most guessed tokens of a sequence in a pass
-  Error warning;              // about the plan; an empty sentence: none
+  Error warning;  // about the plan; an empty sentence: none
 
-  /// Takes all memory whose size depends on the plan, for a session with these options. A dry arena and no pins measure
-  /// a plan.
-  Status init_planned(Arena& arena, const OpenOptions& opened, const Plan& by, std::span<const bool> pinned);
   /// Returns a text of the metadata, or an empty text.
   std::string_view metadata(std::string_view key) const;
   std::uint64_t text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const;

@@ -4,7 +4,6 @@
 
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
-#include "qsf/run/guesses.h"
 
 namespace qsf {
 namespace {
@@ -19,10 +18,6 @@ constexpr std::array kWanted{
     Wanted{kTagMeta, Region::tables, true},    Wanted{kTagRope, Region::tables, false},
     Wanted{kTagLayers, Region::tables, false}, Wanted{kTagTokenizer, Region::tokenizer, false},
 };
-
-constexpr double kMiB = 1 << 20;
-
-KvPolicy policy_of(const OpenOptions& o) { return {o.kv_window, o.kv_sinks, static_cast<KvChoice>(o.kv_chosen)}; }
 
 /// Returns the read of this number if it was handed out and has not been completed, or null.
 template <class Read>
@@ -42,16 +37,11 @@ Status Opening::reserve(Take take) {
   return take(*arena_);
 }
 
-std::uint64_t Opening::outside() const { return kHostReserve + model_->options.host_bytes; }
-
 Error Opening::too_small(std::uint64_t arena_bytes) const {
-  return make_error(ErrorCode::budget_too_small,
-                    "this model needs at least {:.2f} MiB for its tables and tokenizer alone, and the budget is {:.2f} "
-                    "MiB",
-                    static_cast<double>(outside() + arena_bytes) / kMiB + 0.005, static_cast<double>(budget_) / kMiB);
+  return budget_.refusal("this model", budget_.outside() + arena_bytes, " for its tables and tokenizer alone");
 }
 
-Status Opening::begin(Arena& arena, std::uint64_t budget, std::uint64_t file_size, Model& model) {
+Status Opening::begin(Arena& arena, const Budget& budget, std::uint64_t file_size, Model& model) {
   arena_ = &arena;
   model_ = &model;
   budget_ = budget;
@@ -79,19 +69,19 @@ Result<Step> Opening::step() {
   const Status status = advance();
   if (!status && status.error().code == ErrorCode::out_of_memory) return too_small(arena_->refused());
   QSF_TRY(status);
-  return stage_ == Stage::done ? Step::ready : Step::working;
+  return phase_ == Phase::done ? Step::ready : Step::working;
 }
 
 Status Opening::advance() {
-  switch (stage_) {
-    case Stage::header:
-      stage_ = Stage::front;
+  switch (phase_) {
+    case Phase::header:
+      phase_ = Phase::front;
       return ask_front();
-    case Stage::front:
-      stage_ = Stage::sections;
+    case Phase::front:
+      phase_ = Phase::sections;
       return ask_sections();
-    case Stage::sections:
-    case Stage::done:
+    case Phase::sections:
+    case Phase::done:
       break;
   }
   QSF_TRY(read_tables());
@@ -99,7 +89,7 @@ Status Opening::advance() {
   model_->config = config;
   QSF_TRY(plan_memory());
   finish();
-  stage_ = Stage::done;
+  phase_ = Phase::done;
   return {};
 }
 
@@ -175,80 +165,12 @@ Result<Config> Opening::read_model() {
   return config;
 }
 
-Status Model::init_planned(Arena& arena, const OpenOptions& opened, const Plan& by, std::span<const bool> pinned) {
-  QSF_TRY(streamer.init(arena, tables, by, pinned, program.schedule(), program.chosen(),
-                        {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
-  QSF_TRY(lanes.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk, policy_of(opened)));
-  static_assert(kMostGuesses < kTogether);
-  // A recurrence cannot go back over wrong guesses, nor can a choice.
-  guesses = lanes.has_states() || lanes.chooses() ? 0 : std::min(opened.guesses, by.chunk - 1);
-  const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));
-  QSF_TRY(pass.init(arena, config, weights, program, streamer, lanes, *kernels, opened.workers, by, rows));
-  std::span<float> row;
-  QSF_TRY(arena.take(row, opened.logprobs ? config.vocab_size : 0, Region::logits));
-  logprobs.init(row);
-  QSF_TRY(pass.observe(arena, opened.observe, opened.observed_room));
-  QSF_TRY(arena.take(columns, by.chunk, Region::activations));
-  QSF_TRY(arena.take(prompt_room, by.max_seq_len, Region::session));
-  QSF_TRY(arena.take(sequences, opened.sequences, Region::session));
-  for (std::uint32_t i = 0; i < opened.sequences; ++i) {
-    std::span<std::uint32_t> tokens;
-    QSF_TRY(arena.take(tokens, by.max_seq_len, Region::session));
-    std::span<double> sums;
-    std::span<float> embedding;
-    QSF_TRY(arena.take(sums, config.dim, Region::session));
-    QSF_TRY(arena.take(embedding, config.dim, Region::session));
-    if (!arena.is_dry()) sequences[i].init(i, tokens, {sums, embedding});
-  }
-  // The last piece, because the memory after it is free.
-  std::span<std::byte> texts;
-  return arena.take(texts, text_bytes(opened, by.max_seq_len), Region::texts);
-}
-
-std::string_view Model::metadata(std::string_view key) const {
-  Result<MetaReader> reader = MetaReader::open(meta);
-  for (MetaValue value; reader;) {
-    const Result<bool> more = reader->next(value);
-    if (!more || !*more) break;
-    if (value.key == key && value.type == MetaType::text) return value.text;
-  }
-  return {};
-}
-
-/// Returns the bytes of texts: as asked for, or enough for a conversation that fills the context.
-std::uint64_t Model::text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const {
-  if (opened.text_bytes != 0) return opened.text_bytes;
-  return metadata(kMetaChatTemplate).empty() ? 0 : (512u << 10) + std::uint64_t{96} * max_seq_len;
-}
-
-std::string_view Model::more_context() const {
-  const bool finer = plan.kv < KvType::q8;
-  switch (plan.context_why) {
-    case Why::model:
-      if (plan.max_seq_len == config.max_seq_len) return "a shorter text";
-      break;
-    case Why::weights:
-      return finer ? "a longer context (max_seq_len), a larger budget, keys and values in 8bit (kv) or a shorter text"
-                   : "a longer context (max_seq_len), a larger budget or a shorter text";
-    case Why::budget:
-      return finer ? "a larger budget, keys and values in 8bit (kv) or a shorter text"
-                   : "a larger budget or a shorter text";
-    case Why::asked:
-      break;
-  }
-  return "a longer context (max_seq_len) or a shorter text";
-}
-
-Error Model::too_long(const char* sentence) const {
-  return make_error(ErrorCode::context_full, "{}: {} would help", sentence, more_context());
-}
-
 /// Returns the bytes of a session with these options and this plan, before pins.
 std::uint64_t Opening::bytes_of(const Plan& plan, const OpenOptions& options) const {
   Arena dry = Arena::dry(*arena_);
-  // This changes nothing but counts, because a dry arena has no memory.
-  const Status status = model_->init_planned(dry, options, plan, {});
-  return status ? outside() + dry.used() : ~std::uint64_t{0};
+  Planned measured;
+  const Status status = measured.init(dry, *model_, options, plan, {});
+  return status ? budget_.outside() + dry.used() : ~std::uint64_t{0};
 }
 
 Status Opening::plan_memory() {
@@ -299,7 +221,7 @@ Status Opening::plan_memory() {
     }
   }
   PlanInput in;
-  in.budget = outside() + arena_->size();
+  in.budget = budget_;
   in.segments = needs_;
   in.measure = {this, [](const void* context, const Plan& plan) {
                   const Opening& o = *static_cast<const Opening*>(context);
@@ -332,7 +254,7 @@ Status Opening::plan_memory() {
   m.program.set_context(plan.max_seq_len);
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
   warn();
-  return m.init_planned(*arena_, m.options, plan, pinned_);
+  return m.init(*arena_, m, m.options, plan, pinned_);
 }
 
 /// Checks that the model has something to evict, and that the policy is exact for it.
@@ -381,8 +303,8 @@ void Opening::warn() {
         ErrorCode::budget_too_small,
         "keys and values are kept in {}, and text may get worse: in {} a context of {} needs {:.2f} MiB, and the "
         "budget is {:.2f} MiB",
-        kv_name(p.kv), kv_name(finest_kv()), p.kv_positions, static_cast<double>(p.finest_kv_budget) / kMiB + 0.005,
-        static_cast<double>(budget_) / kMiB);
+        kv_name(p.kv), kv_name(finest_kv()), p.kv_positions, Budget::enough_mib(p.finest_kv_budget),
+        Budget::mib(budget_.bytes()));
   }
   if (beyond) {
     m.warning = make_error(ErrorCode::bad_argument,
@@ -403,15 +325,14 @@ void Opening::finish() {
   for (const std::span<std::byte> bytes : {header_, directory_, index_, bytes_[kTensors], bytes_[kSegments]}) {
     sha.update(bytes);
   }
-  m.digest = sha.digest();
-  m.hash = hex(m.digest);
-  m.knows_hash = !m.options.vouched;
+  m.hash.set(sha.digest());
+  m.hash.is_known = !m.options.vouched;
   for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
     const auto region = static_cast<Region>(i);
-    const std::uint64_t bytes = region == Region::host ? outside() : arena_->used(region);
-    if (bytes != 0) m.map[m.n_map++] = {region, bytes};
+    const std::uint64_t bytes = region == Region::host ? budget_.outside() : arena_->used(region);
+    if (bytes != 0) m.map.add(region, bytes);
   }
-  m.map[m.n_map++] = {Region::free, budget_ - outside() - arena_->used()};
+  m.map.add(Region::free, arena_->size() - arena_->used());
 }
 
 std::optional<ReadRequest> Opening::next_request() {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/arena.h"
+#include "qsf/base/budget.h"
 #include "run/model.h"
 
 namespace qsf {
@@ -18,7 +19,7 @@ class Opening {
   static constexpr std::uint32_t kTicket = 1u << 31;  // the bit in tickets of an opening's reads
 
   /// The arena and the model must outlive this object. Fails with budget_too_small.
-  Status begin(Arena& arena, std::uint64_t budget, std::uint64_t file_size, Model& model);
+  Status begin(Arena& arena, const Budget& budget, std::uint64_t file_size, Model& model);
   /// Returns need_bytes, working, or ready once the model is open; or an error of the file or the plan.
   Result<Step> step();
 
@@ -26,9 +27,11 @@ class Opening {
   Status complete(std::uint32_t ticket);
   void fail(std::uint32_t ticket, const Error& error);
   std::uint64_t bytes_requested() const { return bytes_requested_; }
+  const Budget& budget() const { return budget_; }
+  std::uint64_t file_size() const { return file_size_; }
 
  private:
-  enum class Stage : std::uint8_t { header, front, sections, done };
+  enum class Phase : std::uint8_t { header, front, sections, done };
   struct Read {
     ReadRequest request;
     std::atomic<bool> issued{false}, done{false};
@@ -52,14 +55,13 @@ class Opening {
   template <class Take>
   Status reserve(Take take);
   Error too_small(std::uint64_t arena_bytes) const;
-  /// Returns the bytes of the budget that are not the arena's.
-  std::uint64_t outside() const;
 
   Arena* arena_ = nullptr;
   Model* model_ = nullptr;
-  std::uint64_t budget_ = 0, file_size_ = 0, bytes_requested_ = 0;
+  Budget budget_;
+  std::uint64_t file_size_ = 0, bytes_requested_ = 0;
   std::uint64_t largest_ = 0;  // bytes of the largest buffer of a matrix's segment, if no file is mapped
-  Stage stage_ = Stage::header;
+  Phase phase_ = Phase::header;
   std::array<Read, 8> reads_;
   std::uint32_t n_reads_ = 0;
   std::atomic<bool> failed_{false};

@@ -18,7 +18,7 @@ bool rotates_as_long(const Model& model) {
 }
 
 Status check_saves(const Model& model) {
-  if (!model.knows_hash) {
+  if (!model.hash.is_known) {
     return make_error(ErrorCode::bad_state, "the model's checksums are not all known, and a saved sequence names them");
   }
   if (model.lanes.chooses()) {
@@ -86,7 +86,7 @@ Result<SavedHeaderBytes> Saving::begin(const Model& model, const Sequence& seque
   const std::uint32_t position = model.lanes.reach(sequence.id(), std::min(sequence.position(), n_tokens_));
   const Snapshot snapshot = model.lanes.snapshot(sequence.id(), position);
   SavedHeader header{.kv = model.plan.kv,
-                     .model = model.digest,
+                     .model = model.hash.digest,
                      .n_tokens = n_tokens_,
                      .position = snapshot.position,
                      .from = snapshot.from,
@@ -137,11 +137,11 @@ Result<std::size_t> Saving::next(std::span<std::byte> into) {
 Status Restoring::check(const Model& model) const {
   QSF_TRY(check_saves(model));
   const SavedHeader& h = header_;
-  if (h.model != model.digest) {
+  if (h.model != model.hash.digest) {
     return make_error(ErrorCode::mismatch,
                       "the saved sequence is of another model: its hash begins with {:.12}, and this model's with "
                       "{:.12}",
-                      hex(h.model).data(), model.hash.data());
+                      hex(h.model).data(), model.hash.text.data());
   }
   if (h.kv != model.plan.kv) {
     return make_error(ErrorCode::mismatch,

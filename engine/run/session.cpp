@@ -30,13 +30,12 @@ struct Session::Impl {
   enum class Phase : std::uint8_t { opening, ready, preloading, failed };
 
   Arena arena;
-  std::uint64_t budget = 0, file_size = 0;
   Opening opening;
   Model model;
   Phase phase = Phase::opening;
   bool open = false;  // the plan is made
   Error error;
-  bool passing = false;
+  bool in_pass = false;
   std::uint32_t n_columns = 0;  // in the pass
   std::uint32_t current = 0;    // the sequence of the last step
   std::uint32_t turn = 0;       // the sequence that is asked first
@@ -88,20 +87,15 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_si
   if (file_size < kHeaderSize) {
     return make_error(ErrorCode::truncated, "the file has {} bytes, less than a QSF header", file_size);
   }
-  const std::uint64_t reserve = kHostReserve + options.host_bytes, budget = reserve + memory.size();
   Arena arena(memory);
+  const Budget budget(arena.size(), kHostReserve + options.host_bytes);
   const auto session = arena.take<Session>(1, Region::session);
   const auto impl = arena.take<Session::Impl>(1, Region::session);
   if (!session || !impl) {
-    constexpr double kMiB = 1 << 20;
-    return make_error(ErrorCode::budget_too_small, "any model needs at least {:.2f} MiB, and the budget is {:.2f} MiB",
-                      static_cast<double>(reserve + arena.refused()) / kMiB + 0.005,
-                      static_cast<double>(budget) / kMiB);
+    return budget.refusal("any model", budget.outside() + arena.refused(), "");
   }
   Session::Impl& s = impl->front();
   s.arena = arena;
-  s.budget = budget;
-  s.file_size = file_size;
   s.model.kernels = kernels;
   s.model.options = options;
   s.model.options.isa = kernels->isa;  // the caller's string may be freed after the call
@@ -154,7 +148,7 @@ Step Session::step() {
 
 /// Does one piece of the current pass; without a pass, returns a step of its sequences; else begins the next pass.
 Step Session::Impl::run() {
-  if (passing) {
+  if (in_pass) {
     const Advance advance = model.pass.advance();
     work = model.pass.work();
     if (advance == Advance::done) {
@@ -207,12 +201,12 @@ bool Session::Impl::begin_pass() {
   work = Work::embed;
   model.in_pass = model.columns.first(n_columns);
   model.pass.begin(model.in_pass);
-  passing = true;
+  in_pass = true;
   return true;
 }
 
 void Session::Impl::drop_pass() {
-  passing = false;
+  in_pass = false;
   model.in_pass = {};
 }
 
@@ -320,19 +314,16 @@ std::span<const std::uint32_t> Session::tokens(std::uint32_t sequence) const { r
 End Session::end(std::uint32_t sequence) const { return impl_->at(sequence).end(); }
 SequenceStats Session::sequence_stats(std::uint32_t sequence) const { return impl_->at(sequence).stats(); }
 Work Session::work() const { return impl_->work; }
-std::string_view Session::model_hash() const { return impl_->model.hash.data(); }
+std::string_view Session::model_hash() const { return impl_->model.hash.text.data(); }
 
 Status Session::know_hash(std::string_view hash) {
   const std::optional<Sha256Digest> digest = read_digest(hash);
   if (!digest) return make_error(ErrorCode::bad_argument, "{:.70} is no SHA-256 in hexadecimal", hash);
-  impl_->model.digest = *digest;
-  impl_->model.hash = hex(*digest);
-  impl_->model.knows_hash = true;
+  impl_->model.hash.set(*digest);
+  impl_->model.hash.is_known = true;
   return {};
 }
-std::span<const MemoryRegion> Session::memory_map() const {
-  return std::span(impl_->model.map).first(impl_->model.n_map);
-}
+std::span<const MemoryRegion> Session::memory_map() const { return impl_->model.map.regions(); }
 std::span<const KernelCount> Session::kernel_counts() const { return impl_->model.pass.counts(); }
 Status Session::use_kernel(FormatId format, Batch batch, std::string_view isa) {
   const std::span<const Kernels* const> all = available_kernels();
@@ -415,8 +406,8 @@ Stats Session::stats() const {
   const Impl& s = *impl_;
   const Model& m = s.model;
   Stats out;
-  out.budget = s.budget;
-  out.model_bytes = s.file_size;
+  out.budget = s.opening.budget().bytes();
+  out.model_bytes = s.opening.file_size();
   out.weight_bytes = m.weight_bytes;
   out.pinned_bytes = m.plan.pinned_bytes;
   out.n_segments = static_cast<std::uint32_t>(m.tables.segments.size());

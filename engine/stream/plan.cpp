@@ -18,16 +18,16 @@ constexpr std::uint32_t kWidestChunk = 256;         // columns; the widest chunk
 constexpr std::uint32_t kWidestResident = 128;      // and if everything is resident
 
 /// A set of reductions. The sets are tried in order, once the context is at its least.
-struct Stage {
+struct Reduction {
   std::uint32_t embedding_rows;
   std::uint32_t chunk;
   std::uint32_t ring_slots;
 };
-constexpr std::array kStages{
-    Stage{64, 32, 3},  // one slot in use, two being filled
-    Stage{0, 32, 3},   // no cache of embedding rows
-    Stage{0, 8, 2},    // narrower prefill, plain double buffering
-    Stage{0, 1, 1},    // no prefetch
+constexpr std::array kReductions{
+    Reduction{64, 32, 3},  // one slot in use, two being filled
+    Reduction{0, 32, 3},   // no cache of embedding rows
+    Reduction{0, 8, 2},    // narrower prefill, plain double buffering
+    Reduction{0, 1, 1},    // no prefetch
 };
 
 KvType coarser(KvType type) { return static_cast<KvType>(static_cast<int>(type) + 1); }
@@ -81,7 +81,7 @@ std::optional<Plan> with_context(const PlanInput& in, const Plan& p, std::uint32
   for (const Plan& stage : {resident(p), p}) {
     if (stage.ring_slots == 0 && in.stream_all) continue;
     const Plan candidate = measured(in, in.measure, stage, positions);
-    if (candidate.total <= in.budget) return candidate;
+    if (candidate.total <= in.budget.bytes()) return candidate;
   }
   return std::nullopt;
 }
@@ -110,12 +110,12 @@ std::optional<Plan> longest(const PlanInput& in, const Plan& p, std::uint32_t fl
 }
 
 /// Returns the streaming plan of a set of reductions, without a context.
-Plan begin(const PlanInput& in, const Weights& w, KvType kv, const Stage& stage) {
+Plan begin(const PlanInput& in, const Weights& w, KvType kv, const Reduction& reduction) {
   Plan p;
   p.kv = kv;
-  p.embedding_rows = in.keeps_rows ? stage.embedding_rows : 0;
-  p.chunk = in.chunk != 0 ? in.chunk : stage.chunk;
-  p.ring_slots = in.ring_slots != 0 ? in.ring_slots : stage.ring_slots;
+  p.embedding_rows = in.keeps_rows ? reduction.embedding_rows : 0;
+  p.chunk = in.chunk != 0 ? in.chunk : reduction.chunk;
+  p.ring_slots = in.ring_slots != 0 ? in.ring_slots : reduction.ring_slots;
   p.slot_bytes = w.largest;
   return p;
 }
@@ -150,7 +150,7 @@ class Precisions {
     plain.stream_all = false;
     std::uint64_t least = kAnyBudget;
     for (KvType type = in.finest_kv; type <= kCoarsestKv; type = coarser(type)) {
-      const Plan p = begin(plain, {}, type, kStages.back());
+      const Plan p = begin(plain, {}, type, kReductions.back());
       const std::uint64_t bytes = smallest(plain, in.plain, p, positions).total;
       if (bytes >= least) continue;  // with few values in a head, a coarser type can take more bytes
       all_[n_++] = {type, bytes, least};
@@ -209,7 +209,7 @@ struct Contexts {
 };
 
 /// Returns the plan's total and a 32nd of the rest of the budget, which a plan may take to share more.
-std::uint64_t with_a_32nd(const PlanInput& in, const Plan& p) { return p.total + (in.budget - p.total) / 32; }
+std::uint64_t with_a_32nd(const PlanInput& in, const Plan& p) { return p.total + (in.budget.bytes() - p.total) / 32; }
 
 /// Widens passes while that takes at most a 32nd of the rest of the budget. A few columns select nearly all experts and
 /// share them, so a chunk twice as wide reads half as much for each, from storage or, in a resident plan, from memory.
@@ -245,20 +245,20 @@ void lengthen(const PlanInput& in, const Weights& w, std::uint32_t longest, Plan
   Plan wide = p;
   if (in.chunk != 0) wide.chunk = in.chunk;
   p.max_seq_len = most_positions(p.max_seq_len, longest, [&](std::uint32_t positions) {
-    return measured(in, in.measure, narrow, positions).total + 2 * share <= in.budget &&
-           measured(in, in.measure, wide, positions).total + share <= in.budget;
+    return measured(in, in.measure, narrow, positions).total + 2 * share <= in.budget.bytes() &&
+           measured(in, in.measure, wide, positions).total + share <= in.budget.bytes();
   });
   p = measured(in, in.measure, wide, p.max_seq_len);
   if (of_scores != 0) score_more(in, p.total + of_scores, p);
 }
 
 /// Adds as many expert slots as fit in `left` bytes. Returns the bytes that they take.
-std::uint64_t add_chosen_slots(const PlanInput& in, const Weights& w, std::uint64_t left, Plan& p) {
+std::uint64_t add_expert_slots(const PlanInput& in, const Weights& w, std::uint64_t left, Plan& p) {
   const std::uint64_t without = in.measure(p);
   Plan with = p;
-  with.chosen_slot_bytes = w.largest_chosen;
+  with.expert_slot_bytes = w.largest_chosen;
   const auto bytes = [&](std::uint32_t slots) {
-    with.chosen_slots = slots;
+    with.expert_slots = slots;
     return in.measure(with) - without;
   };
   std::uint32_t fits = 0, beyond = w.n_chosen + 1;
@@ -305,10 +305,10 @@ std::uint64_t pin_evenly(const PlanInput& in, const Weights& w, const Plan& p, s
 
 /// Spends the rest of the budget: on pinning, on expert slots, on pinning look-ups.
 void pin_rest(const PlanInput& in, const Weights& w, Plan& p, std::span<bool> pinned) {
-  const std::uint64_t left = in.stream_all ? 0 : in.budget - p.total;
+  const std::uint64_t left = in.stream_all ? 0 : in.budget.bytes() - p.total;
   std::uint64_t used = pin_evenly(in, w, p, left, pinned);
   const bool keeps_chosen = p.ring_slots != 0 && w.n_chosen != 0;
-  const std::uint64_t slots = keeps_chosen ? add_chosen_slots(in, w, left - used, p) : 0;
+  const std::uint64_t slots = keeps_chosen ? add_expert_slots(in, w, left - used, p) : 0;
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
     const std::uint64_t bytes = align_up(in.segments[i].bytes);
     if (pinned[i] || !in.segments[i].lookup || used + slots + bytes > left) continue;
@@ -325,26 +325,27 @@ std::uint64_t resident_budget(const PlanInput& in, const Weights& w, const Conte
                               const Precisions& precisions, Plan p) {
   if (p.ring_slots == 0) {
     p.scored_tokens = kFewestScored;
-    if (in.chunk == 0) p.chunk = std::min(p.chunk, kStages.front().chunk);
+    if (in.chunk == 0) p.chunk = std::min(p.chunk, kReductions.front().chunk);
     return measured(in, in.measure, p, p.max_seq_len).total;
   }
   const auto usual = [&](KvType kv) {
     const std::uint32_t positions = usual_context(in, kv, w.all(), contexts.least, contexts.most);
-    return measured(in, in.measure, resident(begin(in, w, kv, kStages.front())), positions);
+    return measured(in, in.measure, resident(begin(in, w, kv, kReductions.front())), positions);
   };
-  return precisions.least(in.stream_all ? 0 : in.budget, usual).total;
+  return precisions.least(in.stream_all ? 0 : in.budget.bytes(), usual).total;
 }
 
 /// Fills in the expected bytes and rates. Pinned segments are not read, and expert slots save the share of experts'
 /// segments that they have room for.
-void expect(const PlanInput& in, const Weights& w, std::span<const bool> pinned, Plan& p) {
-  const double kept = w.n_chosen == 0 ? 0 : std::min(1.0, static_cast<double>(p.chosen_slots) / w.n_chosen);
+template <class Pinned>
+void expect(const PlanInput& in, const Weights& w, Pinned is_pinned, Plan& p) {
+  const double kept = w.n_chosen == 0 ? 0 : std::min(1.0, static_cast<double>(p.expert_slots) / w.n_chosen);
   p.bytes_read = p.bytes_computed = 0;
   double streamed = 0, n_streamed = 0;  // uses of streamed segments: bytes in the ring, and number
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
     const SegmentNeed& s = in.segments[i];
     p.bytes_computed += static_cast<double>(s.computed);
-    if (pinned[i]) continue;
+    if (is_pinned(i)) continue;
     p.bytes_read += static_cast<double>(s.read) * s.uses * (s.chosen ? 1 - kept : 1);
     if (s.lookup) continue;
     streamed += static_cast<double>(align_up(s.bytes)) * s.uses;
@@ -364,29 +365,26 @@ Why context_why(const PlanInput& in, const Contexts& contexts, const Plan& p) {
 }
 
 /// Returns the error for keys and values of type `kv`, if no plan with them fits.
-Error refusal(const PlanInput& in, const Weights& w, const Contexts& contexts, const Precisions& precisions, KvType kv,
-              std::span<bool> pinned) {
+Error refusal(const PlanInput& in, const Weights& w, const Contexts& contexts, const Precisions& precisions,
+              KvType kv) {
   const auto last = [&](KvType type) {
-    return smallest(in, in.measure, begin(in, w, type, kStages.back()), contexts.last);
+    return smallest(in, in.measure, begin(in, w, type, kReductions.back()), contexts.last);
   };
-  Plan least = precisions.least(in.budget, last);
+  Plan least = precisions.least(in.budget.bytes(), last);
   least.resident_budget = resident_budget(in, w, contexts, precisions, last(least.kv));
-  for (std::size_t i = 0; i < in.segments.size(); ++i) pinned[i] = in.segments[i].vectors;
-  expect(in, w, pinned, least);
-  const double mib = 1024.0 * 1024.0;
-  Error sentence =
-      make_error(ErrorCode::budget_too_small,
-                 "this model needs at least {:.2f} MiB (context {}, {} KV cache, {} slot{} of {:.2f} MiB), and the "
-                 "budget is {:.2f} MiB; with {:.2f} MiB everything stays",
-                 static_cast<double>(least.total) / mib + 0.005, least.max_seq_len, kv_name(least.kv), least.ring_slots,
-                 least.ring_slots == 1 ? "" : "s", static_cast<double>(w.largest) / mib,
-                 static_cast<double>(in.budget) / mib, static_cast<double>(least.resident_budget) / mib + 0.005);
+  expect(in, w, [&](std::size_t i) { return in.segments[i].vectors; }, least);
+  const Error why =
+      make_error(ErrorCode::none, " (context {}, {} KV cache, {} slot{} of {:.2f} MiB)", least.max_seq_len,
+                 kv_name(least.kv), least.ring_slots, least.ring_slots == 1 ? "" : "s", Budget::mib(w.largest));
+  Error sentence = make_error(ErrorCode::budget_too_small, "{}; with {:.2f} MiB everything stays",
+                              in.budget.refusal("this model", least.total, why.sentence).sentence,
+                              Budget::enough_mib(least.resident_budget));
   if (least.rate > 0) {
     sentence = make_error(ErrorCode::budget_too_small, "{}: about {:.1f} tokens/s instead of {:.1f}",
                           std::string_view(sentence.sentence), least.resident_rate, least.rate);
   }
   for (auto type = coarser(kv); type <= kCoarsestKv; type = coarser(type)) {
-    if (last(type).total > in.budget) continue;
+    if (last(type).total > in.budget.bytes()) continue;
     return make_error(ErrorCode::budget_too_small, "{}; keys and values in {} would fit",
                       std::string_view(sentence.sentence), kv_name(type));
   }
@@ -428,16 +426,16 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
   contexts.least = asked ? contexts.most : std::min(contexts.most, kLeastContext);
   const Precisions precisions(in, contexts.least);
   const std::uint32_t kv_positions = contexts.least;
-  const KvType kv = precisions.of(in.budget);
+  const KvType kv = precisions.of(in.budget.bytes());
   if (in.one_pass && in.chunk != 0) contexts.most = std::min(contexts.most, in.chunk);
   contexts.least = std::min(contexts.least, contexts.most);
   contexts.last = asked ? contexts.least : std::min(contexts.least, kLastContext);
-  contexts.usual = usual_context(in, kv, std::min(w.all(), in.budget), contexts.least, contexts.most);
+  contexts.usual = usual_context(in, kv, std::min(w.all(), in.budget.bytes()), contexts.least, contexts.most);
 
-  for (const Stage& stage : kStages) {
-    const std::uint32_t floor = &stage == &kStages.back() ? contexts.last : contexts.least;
-    const std::uint32_t wish = &stage == &kStages.front() ? contexts.usual : contexts.least;
-    const std::optional<Plan> found = longest(in, begin(in, w, kv, stage), floor, wish);
+  for (const Reduction& reduction : kReductions) {
+    const std::uint32_t floor = &reduction == &kReductions.back() ? contexts.last : contexts.least;
+    const std::uint32_t wish = &reduction == &kReductions.front() ? contexts.usual : contexts.least;
+    const std::optional<Plan> found = longest(in, begin(in, w, kv, reduction), floor, wish);
     if (!found) continue;
     Plan p = *found;
     if (p.ring_slots == 0 || in.stream_all) {
@@ -451,10 +449,10 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
     p.kv_positions = kv_positions;
     p.finest_kv_budget = precisions.finest_budget();
     pin_rest(in, w, p, pinned);
-    expect(in, w, pinned, p);
+    expect(in, w, [&](std::size_t i) { return pinned[i]; }, p);
     return p;
   }
-  return refusal(in, w, contexts, precisions, kv, pinned);
+  return refusal(in, w, contexts, precisions, kv);
 }
 
 }  // namespace qsf

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "qsf/base/budget.h"
 #include "qsf/base/result.h"
 #include "qsf/formats/kv.h"
 
@@ -53,8 +54,8 @@ struct Plan {
   std::uint32_t embedding_rows = 0;  // cached; 0 if the embedding is resident
   std::uint32_t ring_slots = 0;      // 0: everything is pinned
   std::uint64_t slot_bytes = 0;
-  std::uint32_t chosen_slots = 0;  // expert slots
-  std::uint64_t chosen_slot_bytes = 0;
+  std::uint32_t expert_slots = 0;  // expert slots
+  std::uint64_t expert_slot_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t total = 0;  // never above the budget
   // Expectations.
@@ -77,7 +78,7 @@ struct Measure {
 };
 
 struct PlanInput {
-  std::uint64_t budget = 0;  // bytes for everything
+  Budget budget;
   Measure measure;
   /// The same for a session of the same model that is opened without options, so that no file is mapped. Ignores the
   /// plan's slot_bytes: slots have room for that session's largest segment.
@@ -97,7 +98,8 @@ struct PlanInput {
   bool keeps_rows = true;  // the session caches the rows of the embedding that it used last
 };
 
-/// Returns a plan, and marks the pinned segments in `pinned` (one for each segment). The plan's goals, in order:
+/// Returns a plan, and marks the pinned segments in `pinned` (one for each segment), which a refusal leaves as it was.
+/// The plan's goals, in order:
 ///
 /// 1. A context: the wish, else 256 positions, or the model's own number if that is smaller.
 /// 2. Keys and values of the finest type with which the smallest `plain` session has room for that context, else the

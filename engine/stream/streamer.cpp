@@ -91,10 +91,10 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   schedule_ = schedule;
   checks_ = checks;
   in_block_ = (tables.header.flags & kFlagAligned) != 0 && plan.ring_slots != 0 ? kBlock - 1 : 0;
-  QSF_TRY(arena.take(places_, tables.segments.size(), Region::tables));
+  QSF_TRY(arena.take(states_, tables.segments.size(), Region::tables));
   n_ring_ = std::min(plan.ring_slots * kPlacesOfSlot, kMaxSlots);
   QSF_TRY(ring_.init(arena, plan.ring_slots * room(plan.slot_bytes), n_ring_));
-  QSF_TRY(arena.take(slots_, std::uint64_t{n_ring_} + plan.chosen_slots, Region::tables));
+  QSF_TRY(arena.take(slots_, std::uint64_t{n_ring_} + plan.expert_slots, Region::tables));
   QSF_TRY(arena.take(choices_, chosen.size(), Region::tables));
   std::uint32_t widest = 0;
   for (const ScheduleRange& range : chosen) widest = std::max(widest, range.end - range.begin);
@@ -112,12 +112,12 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
     const bool stays = pins && stays_in_file(tables_, i, mapped);
     if (pins && !stays) QSF_TRY(arena.take(buffer, segment_buffer_bytes(tables_, i), Region::pinned));
     if (arena.is_dry()) continue;
-    places_[i].pinned = pins;
-    places_[i].buffer = stays ? in_file(mapped, i) : buffer.data();
+    states_[i].pinned = pins;
+    states_[i].buffer = stays ? in_file(mapped, i) : buffer.data();
   }
-  const std::uint64_t of_ring = plan.ring_slots * room(plan.slot_bytes), of_chosen = room(plan.chosen_slot_bytes);
+  const std::uint64_t of_ring = plan.ring_slots * room(plan.slot_bytes), of_chosen = room(plan.expert_slot_bytes);
   std::span<std::byte> all;
-  QSF_TRY(arena.take(all, of_ring + plan.chosen_slots * of_chosen + in_block_, Region::ring));
+  QSF_TRY(arena.take(all, of_ring + plan.expert_slots * of_chosen + in_block_, Region::ring));
   if (arena.is_dry()) return {};
   ring_base_ = all.data() + ((0 - address_of(all.data())) & in_block_);
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
@@ -125,20 +125,20 @@ Status Streamer::init(Arena& arena, const FileTables& tables, const Plan& plan, 
   }
   const std::uint64_t n_choices = chosen.size();
   for (std::uint32_t i = 0; i < n_choices; ++i) {  // shares differ by one slot at most
-    const auto first = static_cast<std::uint32_t>(plan.chosen_slots * std::uint64_t{i} / n_choices);
-    const auto end = static_cast<std::uint32_t>(plan.chosen_slots * (std::uint64_t{i} + 1) / n_choices);
+    const auto first = static_cast<std::uint32_t>(plan.expert_slots * std::uint64_t{i} / n_choices);
+    const auto end = static_cast<std::uint32_t>(plan.expert_slots * (std::uint64_t{i} + 1) / n_choices);
     choices_[i] = {chosen[i], n_ring_ + first, end - first};
-    for (std::uint32_t p = chosen[i].begin; p < chosen[i].end; ++p) places_[schedule[p]].choice = i;
+    for (std::uint32_t p = chosen[i].begin; p < chosen[i].end; ++p) states_[schedule[p]].choice = i;
   }
   std::size_t n_streamed = 0;
   for (std::uint32_t p = 0; p < schedule.size(); ++p) {
-    Place& place = places_[schedule[p]];
-    place.again = place.position != kNone;
-    if (place.again)
-      again_after_ = p - place.position;
+    SegmentState& entry = states_[schedule[p]];
+    entry.again = entry.position != kNone;
+    if (entry.again)
+      again_after_ = p - entry.position;
     else
-      place.position = p;
-    if (!place.pinned && place.choice == kNone) streamed_[n_streamed++] = p;
+      entry.position = p;
+    if (!entry.pinned && entry.choice == kNone) streamed_[n_streamed++] = p;
   }
   streamed_ = streamed_.first(n_streamed);
   return {};
@@ -157,21 +157,21 @@ void Streamer::begin_choice(std::uint32_t position) {
   ++n_chosen_;
 }
 
-Streamer::Presence Streamer::choose(std::uint32_t segment) {
-  places_[segment].wanted = n_chosen_;
-  places_[segment].due = true;
+Streamer::Residency Streamer::choose(std::uint32_t segment) {
+  states_[segment].wanted = n_chosen_;
+  states_[segment].due = true;
   if (n_wanted_ < wanted_.size()) wanted_[n_wanted_++] = segment;
-  return presence(segment);
+  return residency(segment);
 }
 
 void Streamer::end_choice() {
   if (next_choice_ < choices_.size()) ++next_choice_;
 }
 
-Streamer::Presence Streamer::presence(std::uint32_t segment) const {
-  const Place& place = places_[segment];
-  if (place.state.load(std::memory_order_acquire) != State::ready) return Presence::none;
-  return !place.pinned && place.slot < n_ring_ ? Presence::passing : Presence::kept;
+Streamer::Residency Streamer::residency(std::uint32_t segment) const {
+  const SegmentState& entry = states_[segment];
+  if (entry.state.load(std::memory_order_acquire) != State::ready) return Residency::absent;
+  return !entry.pinned && entry.slot < n_ring_ ? Residency::in_ring : Residency::resident;
 }
 
 /// Returns the address that a segment's buffer would have if it is used in the mapped file. Nothing is written there.
@@ -181,7 +181,7 @@ std::byte* Streamer::in_file(std::span<const std::byte> mapped, std::uint32_t se
 }
 
 std::byte* Streamer::raw(std::uint32_t segment) const {
-  return places_[segment].buffer + (begins_with_header(tables_, segment) ? kLead : 0);
+  return states_[segment].buffer + (begins_with_header(tables_, segment) ? kLead : 0);
 }
 
 /// Returns the address for the segment's stored bytes. Bytes to be decompressed end with the buffer's margin. In a ring
@@ -190,7 +190,7 @@ std::byte* Streamer::stored(std::uint32_t segment) const {
   const SegmentEntry& s = tables_.segments[segment];
   const std::uint64_t margin = in_place_margin(s.compression, s.raw_size, s.stored_size);
   std::byte* const at = raw(segment) + s.raw_size - s.stored_size + margin;
-  return places_[segment].pinned ? at : at + ((s.offset - address_of(at)) & in_block_);
+  return states_[segment].pinned ? at : at + ((s.offset - address_of(at)) & in_block_);
 }
 
 /// Returns the bytes that a buffer of `bytes` takes in the ring.
@@ -199,48 +199,48 @@ std::uint64_t Streamer::room(std::uint64_t bytes) const {
 }
 
 const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
-  Place& place = places_[segment];
-  const State state = place.state.load(std::memory_order_acquire);
-  if (use == Use::in_order && !place.pinned) {
-    const bool again = place.again && at_ != kNone && at_ > place.position;
-    at_ = again ? place.position + again_after_ : place.position;
+  SegmentState& entry = states_[segment];
+  const State state = entry.state.load(std::memory_order_acquire);
+  if (use == Use::in_order && !entry.pinned) {
+    const bool again = entry.again && at_ != kNone && at_ > entry.position;
+    at_ = again ? entry.position + again_after_ : entry.position;
   }
   if (state == State::ready) {
     held_ = segment;
-    if (place.slot != kNone) slots_[place.slot].used = n_chosen_;
+    if (entry.slot != kNone) slots_[entry.slot].used = n_chosen_;
     return raw(segment);
   }
   if (state == State::failed) {
     // A segment that was requested before the last recover() gets another attempt.
-    if (place.attempt == attempt_)
+    if (entry.attempt == attempt_)
       failed_ = true;
     else
-      forget(place);
+      forget(entry);
   }
-  if (place.state.load(std::memory_order_relaxed) == State::absent) request(segment, true);
+  if (entry.state.load(std::memory_order_relaxed) == State::absent) request(segment, true);
   return nullptr;
 }
 
-void Streamer::forget(Place& place) {
-  if (place.slot != kNone) slots_[place.slot].segment = kNone;
-  if (place.slot < n_ring_) ring_.give_back(place.slot);
-  place.slot = kNone;
-  place.state.store(State::absent, std::memory_order_relaxed);
+void Streamer::forget(SegmentState& entry) {
+  if (entry.slot != kNone) slots_[entry.slot].segment = kNone;
+  if (entry.slot < n_ring_) ring_.give_back(entry.slot);
+  entry.slot = kNone;
+  entry.state.store(State::absent, std::memory_order_relaxed);
 }
 
 void Streamer::release(std::uint32_t segment) {
   held_ = kNone;
-  Place& place = places_[segment];
-  place.due = false;
-  const bool keeps = place.pinned || (place.slot != kNone && place.slot >= n_ring_);
-  if (!keeps) forget(place);
+  SegmentState& entry = states_[segment];
+  entry.due = false;
+  const bool keeps = entry.pinned || (entry.slot != kNone && entry.slot >= n_ring_);
+  if (!keeps) forget(entry);
 }
 
 bool Streamer::preload(Pinned which) {
   bool all = true;
-  for (std::uint32_t i = 0; i < places_.size(); ++i) {
-    if (!places_[i].pinned || (which == Pinned::chosen && places_[i].choice == kNone)) continue;
-    const State state = places_[i].state.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+    if (!states_[i].pinned || (which == Pinned::chosen && states_[i].choice == kNone)) continue;
+    const State state = states_[i].state.load(std::memory_order_acquire);
     all &= state == State::ready;
     if (state == State::failed) acquire(i, Use::lookup);
     if (state == State::absent && in_flight_.load(std::memory_order_relaxed) < kAhead) request(i, false);
@@ -250,11 +250,11 @@ bool Streamer::preload(Pinned which) {
 
 /// Returns the distance from the pass's position to the segment's next use, in this pass or the next; for a look-up,
 /// the length of the schedule.
-std::uint32_t Streamer::until_used(const Place& place) const {
+std::uint32_t Streamer::until_used(const SegmentState& entry) const {
   const auto n = static_cast<std::uint32_t>(schedule_.size());
-  if (place.position == kNone) return n;
-  const std::uint32_t to = n - (at_ == kNone ? 0 : at_), first = (place.position + to) % n;
-  return place.again ? std::min(first, (place.position + again_after_ + to) % n) : first;
+  if (entry.position == kNone) return n;
+  const std::uint32_t to = n - (at_ == kNone ? 0 : at_), first = (entry.position + to) % n;
+  return entry.again ? std::min(first, (entry.position + again_after_ + to) % n) : first;
 }
 
 /// Returns room in the ring, or null. With `evict`, evicts segments that are used last until there is room.
@@ -269,16 +269,16 @@ Streamer::Slot* Streamer::ring_slot(std::uint32_t segment, bool evict) {
 
 /// Evicts the ring's segment with the latest next use. Returns false if no segment can be evicted.
 bool Streamer::evict_last() {
-  Place* last = nullptr;
+  SegmentState* last = nullptr;
   std::uint32_t last_distance = 0;
   for (const Slot& slot : slots_.first(n_ring_)) {
     if (slot.segment == kNone || slot.segment == held_) continue;
-    Place& place = places_[slot.segment];
-    const State state = place.state.load(std::memory_order_acquire);
+    SegmentState& entry = states_[slot.segment];
+    const State state = entry.state.load(std::memory_order_acquire);
     if (state != State::ready && state != State::failed) continue;
-    const std::uint32_t distance = until_used(place);
+    const std::uint32_t distance = until_used(entry);
     if (last != nullptr && distance <= last_distance) continue;
-    last = &place;
+    last = &entry;
     last_distance = distance;
   }
   if (last != nullptr) forget(*last);
@@ -291,38 +291,38 @@ Streamer::Slot* Streamer::kept_slot(const Choice& choice) {
   Slot* oldest = nullptr;
   for (Slot& slot : slots_.subspan(choice.first_slot, choice.n_slots)) {
     if (slot.segment == kNone) return &slot;
-    const Place& place = places_[slot.segment];
-    const State state = place.state.load(std::memory_order_acquire);
+    const SegmentState& entry = states_[slot.segment];
+    const State state = entry.state.load(std::memory_order_acquire);
     const bool settled = state == State::ready || state == State::failed;
-    if (slot.segment == held_ || !settled || place.wanted == n_chosen_) continue;
+    if (slot.segment == held_ || !settled || entry.wanted == n_chosen_) continue;
     if (oldest == nullptr || slot.used < oldest->used) oldest = &slot;
   }
-  if (oldest != nullptr) forget(places_[oldest->segment]);
+  if (oldest != nullptr) forget(states_[oldest->segment]);
   return oldest;
 }
 
 bool Streamer::request(std::uint32_t segment, bool evict) {
   if (queue_count_ == queue_.size()) return false;
-  Place& place = places_[segment];
-  if (!place.pinned) {
-    Slot* slot = place.choice != kNone ? kept_slot(choices_[place.choice]) : nullptr;
+  SegmentState& entry = states_[segment];
+  if (!entry.pinned) {
+    Slot* slot = entry.choice != kNone ? kept_slot(choices_[entry.choice]) : nullptr;
     if (slot == nullptr) slot = ring_slot(segment, evict);
     if (slot == nullptr) return false;
     slot->segment = segment;
-    place.slot = static_cast<std::uint32_t>(slot - slots_.data());
-    place.buffer = slot->buffer;
+    entry.slot = static_cast<std::uint32_t>(slot - slots_.data());
+    entry.buffer = slot->buffer;
   }
   const SegmentEntry& s = tables_.segments[segment];
   std::byte* const into = stored(segment);
-  if (s.compression == Compression::none) place.buffer += into - raw(segment);
-  const bool blocks = in_block_ != 0 && !place.pinned;
+  if (s.compression == Compression::none) entry.buffer += into - raw(segment);
+  const bool blocks = in_block_ != 0 && !entry.pinned;
   queue_[(queue_first_ + queue_count_++) % queue_.size()] = {s.offset, s.stored_size, segment, into,
                                                              s.crc,    true,          blocks};
   bytes_requested_ += s.stored_size;
-  if (place.choice != kNone) chosen_bytes_requested_ += s.stored_size;
+  if (entry.choice != kNone) chosen_bytes_requested_ += s.stored_size;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
-  place.attempt = attempt_;
-  place.state.store(State::requested, std::memory_order_relaxed);
+  entry.attempt = attempt_;
+  entry.state.store(State::requested, std::memory_order_relaxed);
   return true;
 }
 
@@ -330,8 +330,8 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
 /// selection, then absent pinned segments.
 void Streamer::look_ahead() {
   for (; next_wanted_ < n_wanted_; ++next_wanted_) {
-    const Place& place = places_[wanted_[next_wanted_]];
-    if (!place.due || place.state.load(std::memory_order_acquire) != State::absent) continue;
+    const SegmentState& entry = states_[wanted_[next_wanted_]];
+    if (!entry.due || entry.state.load(std::memory_order_acquire) != State::absent) continue;
     if (in_flight_.load(std::memory_order_relaxed) >= n_ring_ + kAhead) return;
     if (!request(wanted_[next_wanted_], false)) return;
   }
@@ -361,11 +361,11 @@ void Streamer::look_ahead() {
     const std::uint32_t position = part[next++], segment = schedule_[position];
     if (position >= (range < n_ranges_ ? end : end_of_next)) break;
     ++asked;
-    if (places_[segment].state.load(std::memory_order_acquire) == State::absent && !request(segment, false)) break;
+    if (states_[segment].state.load(std::memory_order_acquire) == State::absent && !request(segment, false)) break;
   }
   for (; next_pinned_ < schedule_.size() && in_flight_.load(std::memory_order_relaxed) < kAhead; ++next_pinned_) {
-    const Place& place = places_[schedule_[next_pinned_]];
-    if (!place.pinned || place.state.load(std::memory_order_acquire) != State::absent) continue;
+    const SegmentState& entry = states_[schedule_[next_pinned_]];
+    if (!entry.pinned || entry.state.load(std::memory_order_acquire) != State::absent) continue;
     if (!request(schedule_[next_pinned_], false)) return;
   }
 }
@@ -380,21 +380,21 @@ std::optional<ReadRequest> Streamer::next_request() {
 }
 
 Status Streamer::complete(std::uint32_t ticket) {
-  if (ticket >= places_.size() || places_[ticket].state.load(std::memory_order_relaxed) != State::requested) {
+  if (ticket >= states_.size() || states_[ticket].state.load(std::memory_order_relaxed) != State::requested) {
     return make_error(ErrorCode::bad_argument, "ticket {} was not asked for", ticket);
   }
   const Status status = unpack(ticket);
   if (!status) keep_error(status.error());
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
-  places_[ticket].state.store(status ? State::ready : State::failed, std::memory_order_release);
+  states_[ticket].state.store(status ? State::ready : State::failed, std::memory_order_release);
   return status;
 }
 
 void Streamer::fail(std::uint32_t ticket, const Error& error) {
-  if (ticket >= places_.size() || places_[ticket].state.load(std::memory_order_relaxed) != State::requested) return;
+  if (ticket >= states_.size() || states_[ticket].state.load(std::memory_order_relaxed) != State::requested) return;
   keep_error(error);
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
-  places_[ticket].state.store(State::failed, std::memory_order_release);
+  states_[ticket].state.store(State::failed, std::memory_order_release);
 }
 
 void Streamer::keep_error(const Error& error) {
@@ -411,8 +411,8 @@ Error Streamer::error() const {
 void Streamer::recover() {
   failed_ = false;
   ++attempt_;
-  for (Place& place : places_) {
-    if (place.state.load(std::memory_order_acquire) == State::failed) forget(place);
+  for (SegmentState& entry : states_) {
+    if (entry.state.load(std::memory_order_acquire) == State::failed) forget(entry);
   }
   next_pinned_ = 0;
   if (error_kept_.exchange(false, std::memory_order_acquire)) keeping_.clear(std::memory_order_release);
@@ -439,7 +439,7 @@ Status Streamer::unpack_at(std::span<std::byte> desk, std::uint32_t segment) {
   std::byte* at = raw(segment);
   const std::span<std::byte> bytes(at, s.raw_size);
   const std::span<const std::byte> stored(this->stored(segment), s.stored_size);
-  bool& checked = places_[segment].checked;
+  bool& checked = states_[segment].checked;
   if (const std::uint32_t crc = checked || checks_.vouched ? s.crc : crc32(stored); crc != s.crc) {
     return make_error(ErrorCode::bad_checksum,
                       "segment {} ({} bytes at {}) has CRC-32 {:08x}, not the {:08x} that the file states", segment,

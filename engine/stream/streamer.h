@@ -73,13 +73,13 @@ class Streamer {
   /// Takes the ascending ranges of the schedule that a pass uses, so that the right segments are read ahead.
   void begin_pass(std::span<const ScheduleRange> ranges);
   /// The location of a segment: not (wholly) in memory, in the ring, or in a buffer that stays.
-  enum class Presence : std::uint8_t { none, passing, kept };
-  Presence presence(std::uint32_t segment) const;
+  enum class Residency : std::uint8_t { absent, in_ring, resident };
+  Residency residency(std::uint32_t segment) const;
   /// Selects segments of the range that begins at `position`. Each choose() names one, in the order of reading, and
   /// returns its location; end_choice() ends the selection. Each is then acquired once, in any order. Before
   /// end_choice(), no segment after the range is read ahead.
   void begin_choice(std::uint32_t position);
-  Presence choose(std::uint32_t segment);
+  Residency choose(std::uint32_t segment);
   void end_choice();
   /// Requests every pinned segment, or only those that passes select. Returns whether all are in memory.
   enum class Pinned : std::uint8_t { all, chosen };
@@ -97,10 +97,10 @@ class Streamer {
   /// Clears errors. Segments that were requested before and failed, or fail later, are requested again.
   void recover();
 
-  bool is_pinned(std::uint32_t segment) const { return places_[segment].pinned; }
+  bool is_pinned(std::uint32_t segment) const { return states_[segment].pinned; }
   /// Whether the segment is in the schedule and every pass uses it.
   bool is_in_order(std::uint32_t segment) const {
-    return places_[segment].position != kNone && places_[segment].choice == kNone;
+    return states_[segment].position != kNone && states_[segment].choice == kNone;
   }
   std::uint64_t bytes_requested() const { return bytes_requested_; }
   /// Returns the part of bytes_requested() for segments that passes select.
@@ -108,7 +108,7 @@ class Streamer {
 
  private:
   enum class State : std::uint8_t { absent, requested, ready, failed };
-  struct Place {
+  struct SegmentState {
     static constexpr std::size_t kArenaBytes = 32;
     std::atomic<State> state{State::absent};
     bool pinned : 1 = false, again : 1 = false;  // constant after init(); again: it is in schedule_ twice
@@ -146,16 +146,16 @@ class Streamer {
   Status unpack_at(std::span<std::byte> desk, std::uint32_t segment);
   Desk& take_desk();
   bool request(std::uint32_t segment, bool evict);
-  std::uint32_t until_used(const Place& place) const;
+  std::uint32_t until_used(const SegmentState& entry) const;
   Slot* ring_slot(std::uint32_t segment, bool evict);
   bool evict_last();
   Slot* kept_slot(const Choice& choice);
   void look_ahead();
-  void forget(Place& place);
+  void forget(SegmentState& entry);
   void keep_error(const Error& error);
 
   FileTables tables_;
-  std::span<Place> places_;
+  std::span<SegmentState> states_;
   ByteRing ring_;
   std::byte* ring_base_ = nullptr;
   std::span<Slot> slots_;     // the ring's places, then expert slots

@@ -7,6 +7,7 @@
 
 #include "native/host/speed.h"
 #include "native/sources/clock.h"
+#include "qsf/base/budget.h"
 #include "qsf/base/try.h"
 #include "system/memory.h"
 
@@ -71,10 +72,9 @@ Error Host::find_budget(const FoundModel& found, const HostOptions& options, con
     const std::uint64_t between = refused + (enough - refused) / 2;
     (refusal(between).code == ErrorCode::none ? enough : refused) = between;
   }
-  constexpr double kMiB = 1 << 20;
   return make_error(ErrorCode::budget_too_small,
                     "the budget of {:.2f} MiB is too small for this model: {:.2f} MiB would do",
-                    static_cast<double>(options.budget) / kMiB, static_cast<double>(enough) / kMiB + 0.005);
+                    Budget::mib(options.budget), Budget::enough_mib(enough));
 }
 
 /// Sets `planned` if a refusal of the budget is the plan's, which names a budget that would do.
@@ -89,10 +89,9 @@ Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const Host
   Result<Source> source = open_source(found, reading);
   if (!source) return source.error();
   const auto host_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(source->memory(), UINT32_MAX));
-  if (options.budget <= kHostReserve + host_bytes) {
-    return make_error(ErrorCode::budget_too_small, "no room for an arena");
-  }
-  Result<Pages> pages = Pages::take(options.budget - kHostReserve - host_bytes);
+  const Budget budget = Budget::within(options.budget, kHostReserve + host_bytes);
+  if (budget.arena() == 0) return make_error(ErrorCode::budget_too_small, "no room for an arena");
+  Result<Pages> pages = Pages::take(budget.arena());
   if (!pages) return pages.error();
   std::unique_ptr<Host> host(new Host(std::move(*pages), std::move(*source), options, cancel));
   OpenOptions open = options.open;

@@ -220,7 +220,7 @@ struct Setting {
 Status open_setting(Options& o, Host& host, Setting& out) {
   QSF_TRY(have_prompt(o, host.session()));
   QSF_LET(guide, open_guide(o, host.session()));
-  out.guide = std::move(guide);
+  out.guide = guide;
   if (!o.session_file.empty() || !o.prompt_cache.empty()) QSF_TRY(host.know_hash());
   if (!o.prompt_cache.empty()) {
     QSF_LET(cache, PromptCache::open(o.prompt_cache, o.prompt_cache_bytes));

@@ -37,8 +37,8 @@ struct Sizes {
            p.chunk * per_column + p.embedding_rows * embedding_row + p.scored_tokens * per_scored;
   }
   static std::uint64_t slots(const Plan& p) {
-    const std::uint64_t table = (p.chosen_slots * 24 + 63) / 64 * 64;
-    return p.ring_slots * p.slot_bytes + p.chosen_slots * p.chosen_slot_bytes + table;
+    const std::uint64_t table = (p.expert_slots * 24 + 63) / 64 * 64;
+    return p.ring_slots * p.slot_bytes + p.expert_slots * p.expert_slot_bytes + table;
   }
   static std::uint64_t bytes(const void* context, const Plan& p) {
     const Sizes& sizes = *static_cast<const Sizes*>(context);
@@ -57,7 +57,7 @@ inline std::uint64_t plain_bytes(const void* context, const Plan& p) {
 
 inline PlanInput input(const Sizes& sizes, std::uint64_t budget) {
   PlanInput in;
-  in.budget = budget;
+  in.budget = Budget(budget);
   in.segments = sizes.segments;
   in.measure = {&sizes, Sizes::bytes};
   in.plain = {&sizes, plain_bytes};

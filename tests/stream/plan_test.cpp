@@ -65,7 +65,7 @@ TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
   in.ring_slots = 2;
   const std::uint64_t base =
       all.fixed + 8 * 4 * kKiB + 2 * 256 * kKiB + 256 * (4 * kKiB + 4) + 8 * 8 * kKiB + 64 * kKiB;
-  in.budget = base + 20 * 256 * kKiB;  // room for half of the matrices
+  in.budget = Budget(base + 20 * 256 * kKiB);  // room for half of the matrices
   const Made made = make(in);
   ASSERT_TRUE(made.plan);
   int streamed = 0, run = 0, longest = 0;
@@ -94,7 +94,7 @@ TEST(Plan, KeepsWhatIsChosenBehindWhatEveryPassUses) {
     EXPECT_LE(p.total, budget);
     EXPECT_EQ(p.total, count(all, made)) << budget;
     if (p.ring_slots == 0) {
-      EXPECT_EQ(p.chosen_slots, 0u);
+      EXPECT_EQ(p.expert_slots, 0u);
       ++whole;
       continue;
     }
@@ -104,13 +104,13 @@ TEST(Plan, KeepsWhatIsChosenBehindWhatEveryPassUses) {
       EXPECT_FALSE(s.chosen && made.pinned[i]);
       if (!s.chosen && !s.lookup) dense &= made.pinned[i];
     }
-    EXPECT_TRUE(dense || p.chosen_slots <= 2) << "less than a dense segment may be left: " << budget;
-    EXPECT_TRUE(p.chosen_slots == 0 || p.chosen_slot_bytes >= 100 * kKiB);
+    EXPECT_TRUE(dense || p.expert_slots <= 2) << "less than a dense segment may be left: " << budget;
+    EXPECT_TRUE(p.expert_slots == 0 || p.expert_slot_bytes >= 100 * kKiB);
     // Another one would not have fitted.
     const std::uint64_t free = budget - p.total;
-    EXPECT_TRUE(p.chosen_slots == 100 || free < 101 * kKiB || !dense) << budget;
-    dense_only += p.chosen_slots == 0 ? 1 : 0;
-    some += p.chosen_slots > 2 ? 1 : 0;
+    EXPECT_TRUE(p.expert_slots == 100 || free < 101 * kKiB || !dense) << budget;
+    dense_only += p.expert_slots == 0 ? 1 : 0;
+    some += p.expert_slots > 2 ? 1 : 0;
   }
   EXPECT_GT(dense_only, 3);
   EXPECT_GT(some, 3);
@@ -147,7 +147,7 @@ TEST(Plan, WidensPassesThatChoose) {
       continue;
     }
     Plan bare = *narrow.plan;
-    bare.chosen_slots = 0;
+    bare.expert_slots = 0;
     expect_widened(all, p, budget - Sizes::bytes(&all, bare), 256);
   }
   EXPECT_EQ(seen, (std::set<std::uint32_t>{32, 64, 128}));
@@ -252,12 +252,12 @@ TEST(Plan, PinsToTheByte) {
     const std::uint64_t base = make(in).plan->total;
     in.stream_all = false;
     const auto taken = [&](std::uint64_t budget) {
-      in.budget = budget;
+      in.budget = Budget(budget);
       const Made made = make(in);
       EXPECT_TRUE(made.plan) << way.name;
       EXPECT_LE(made.plan->total, budget) << way.name;
       EXPECT_EQ(made.plan->total, count(all, made)) << way.name;
-      return std::ranges::count(made.pinned, true) - 8 + made.plan->chosen_slots;
+      return std::ranges::count(made.pinned, true) - 8 + made.plan->expert_slots;
     };
     for (std::uint64_t n = 1; n < 6; ++n) {
       const std::uint64_t table = all.segments[1].chosen ? (n * 24 + 63) / 64 * 64 : 0;  // of the slots
@@ -271,7 +271,7 @@ TEST(Plan, PinsToTheByte) {
 bool operator==(const Plan& a, const Plan& b) {
   const auto all = [](const Plan& p) {
     return std::tuple(p.kv, p.max_seq_len, p.context_why, p.chunk, p.scored_tokens, p.embedding_rows, p.ring_slots,
-                      p.slot_bytes, p.chosen_slots, p.pinned_bytes, p.total, p.rate, p.resident_budget);
+                      p.slot_bytes, p.expert_slots, p.pinned_bytes, p.total, p.rate, p.resident_budget);
   };
   return all(a) == all(b);
 }

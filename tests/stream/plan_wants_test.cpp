@@ -210,9 +210,9 @@ TEST(Plan, SaysWhy) {
   EXPECT_EQ(coarse.kv_why, Why::budget);
   EXPECT_EQ(coarse.kv_positions, 256u);
   // With the budget that is named they are as fine as the weights.
-  in.budget = coarse.finest_kv_budget;
+  in.budget = Budget(coarse.finest_kv_budget);
   EXPECT_EQ(make(in).plan->kv, KvType::f16);
-  in.budget = coarse.finest_kv_budget - 1;
+  in.budget = Budget(coarse.finest_kv_budget - 1);
   EXPECT_EQ(make(in).plan->kv, KvType::q8);
 }
 
@@ -220,9 +220,9 @@ TEST(Plan, SaysWhy) {
 TEST(Plan, TakesNoCoarserTypeThatIsLarger) {
   Sizes all = sizes();
   all.kv_per_position = {32, 16, 12, 20, 12};
-  PlanInput in = input(all, 2 * kMiB);
-  for (in.budget = 20 * kMiB; make(in).plan; in.budget -= 64 * kKiB) {
-    EXPECT_LE(make(in).plan->kv, KvType::q8) << in.budget;
+  PlanInput in = input(all, 20 * kMiB);
+  for (; make(in).plan; in.budget = Budget(in.budget.bytes() - 64 * kKiB)) {
+    EXPECT_LE(make(in).plan->kv, KvType::q8) << in.budget.bytes();
   }
 }
 
@@ -238,15 +238,16 @@ TEST(Plan, RefusalNamesABudgetThatDoes) {
         const Made made = make(in);
         if (made.plan) continue;
         ++refused;
+        EXPECT_EQ(std::ranges::count(made.pinned, true), 0) << "a refusal pins nothing";
         const std::string sentence = made.plan.error().sentence;
         double needed = 0;
         ASSERT_EQ(std::sscanf(sentence.c_str(), "this model needs at least %lf MiB", &needed), 1) << sentence;
-        in.budget = static_cast<std::uint64_t>(needed * kMiB);
+        in.budget = Budget(static_cast<std::uint64_t>(needed * kMiB));
         EXPECT_TRUE(make(in).plan) << sentence;
-        in.budget = std::max(budget, static_cast<std::uint64_t>((needed - 0.02) * kMiB));
+        in.budget = Budget(std::max(budget, static_cast<std::uint64_t>((needed - 0.02) * kMiB)));
         EXPECT_FALSE(make(in).plan) << sentence;
         // Where coarser keys and values would do, that is said.
-        in.budget = budget;
+        in.budget = Budget(budget);
         in.kv = static_cast<int>(KvType::q4);
         EXPECT_EQ(sentence.find("keys and values in ") != sentence.npos, static_cast<bool>(make(in).plan)) << sentence;
         hinted += make(in).plan ? 1 : 0;
@@ -304,12 +305,12 @@ TEST(Plan, SaysWhichBudgetHoldsEverything) {
     if (plan.ring_slots == 0) continue;
     ++streaming;
     EXPECT_LT(plan.rate, plan.resident_rate);
-    in.budget = plan.resident_budget;
+    in.budget = Budget(plan.resident_budget);
     const Made enough = make(in);
     ASSERT_TRUE(enough.plan);
     EXPECT_EQ(enough.plan->ring_slots, 0u);
     EXPECT_DOUBLE_EQ(enough.plan->rate, plan.resident_rate);
-    in.budget = plan.resident_budget - 1;
+    in.budget = Budget(plan.resident_budget - 1);
     const Made less = make(in);
     EXPECT_TRUE(less.plan && less.plan->ring_slots != 0);
   }
@@ -329,9 +330,9 @@ TEST(Plan, TheBudgetThatHoldsEverythingDoes) {
       const Made made = make(in);
       if (!made.plan || made.plan->ring_slots == 0) continue;
       ++streaming;
-      in.budget = made.plan->resident_budget;
+      in.budget = Budget(made.plan->resident_budget);
       EXPECT_EQ(make(in).plan->ring_slots, 0u) << budget;
-      in.budget = made.plan->resident_budget - 1;
+      in.budget = Budget(made.plan->resident_budget - 1);
       EXPECT_NE(make(in).plan->ring_slots, 0u) << budget;
     }
   }

@@ -44,7 +44,7 @@ class Slots {
     }
     Plan plan;
     plan.ring_slots = ring;
-    plan.chosen_slots = n_slots;
+    plan.expert_slots = n_slots;
     const FileTables tables{file_.header, file_.layers, file_.tensors, file_.segments};
     for (const auto& layer : layers_) {
       const auto begin = static_cast<std::uint32_t>(schedule_.size());
@@ -52,7 +52,7 @@ class Slots {
       chosen_.push_back({begin, static_cast<std::uint32_t>(schedule_.size())});
       for (const std::uint32_t s : layer) plan.slot_bytes = std::max(plan.slot_bytes, segment_buffer_bytes(tables, s));
     }
-    plan.slot_bytes = plan.chosen_slot_bytes = align_up(plan.slot_bytes);
+    plan.slot_bytes = plan.expert_slot_bytes = align_up(plan.slot_bytes);
     pinned_.reset(new bool[file_.segments.size()]());
     const std::span<const bool> pinned(pinned_.get(), file_.segments.size());
     EXPECT_TRUE(streamer_.init(arena_, tables, plan, pinned, schedule_, chosen_, {}));
@@ -68,7 +68,7 @@ class Slots {
   std::size_t use(std::uint32_t layer, std::span<const std::uint32_t> segments) {
     std::size_t found = 0;
     streamer_.begin_choice(chosen_[layer].begin);
-    for (const std::uint32_t s : segments) found += streamer_.choose(s) != Streamer::Presence::none ? 1 : 0;
+    for (const std::uint32_t s : segments) found += streamer_.choose(s) != Streamer::Residency::absent ? 1 : 0;
     streamer_.end_choice();
     for (const std::uint32_t s : segments) {
       const std::byte* at = streamer_.acquire(s);
@@ -203,7 +203,7 @@ TEST(Streamer, WhatIsHeldStays) {
       slots.serve();
       EXPECT_TRUE(slots.is_content(layer[0], at)) << n_slots;
     }
-    EXPECT_NE(slots.streamer().presence(layer[0]), Streamer::Presence::none);
+    EXPECT_NE(slots.streamer().residency(layer[0]), Streamer::Residency::absent);
   }
 }
 
@@ -219,13 +219,13 @@ TEST(Streamer, ChosenSegmentsAreUsedInAnyOrder) {
         std::size_t found = 0;
         slots.streamer().begin_choice(0);
         for (const std::uint32_t s : slots.layer(0)) {
-          found += slots.streamer().choose(s) != Streamer::Presence::none ? 1 : 0;
+          found += slots.streamer().choose(s) != Streamer::Residency::absent ? 1 : 0;
         }
         slots.streamer().end_choice();
         std::vector<std::uint32_t> left = order;
         while (!left.empty()) {  // what is there, in the order of the pass; else the first
           const auto there = std::ranges::find_if(
-              left, [&](std::uint32_t s) { return slots.streamer().presence(s) != Streamer::Presence::none; });
+              left, [&](std::uint32_t s) { return slots.streamer().residency(s) != Streamer::Residency::absent; });
           const auto next = there == left.end() ? std::ranges::min_element(left) : there;
           if (slots.streamer().acquire(*next) == nullptr) {
             slots.serve();
@@ -250,7 +250,7 @@ TEST(Streamer, MissesAreAskedForTogether) {
   slots.begin_pass();
   slots.streamer().begin_choice(0);
   const auto wanted = std::span(slots.layer(0)).first(9);
-  for (const std::uint32_t s : wanted) EXPECT_EQ(slots.streamer().choose(s), Streamer::Presence::none);
+  for (const std::uint32_t s : wanted) EXPECT_EQ(slots.streamer().choose(s), Streamer::Residency::absent);
   slots.streamer().end_choice();
   EXPECT_EQ(slots.streamer().acquire(wanted[0]), nullptr);
   std::set<std::uint32_t> asked;

@@ -144,7 +144,7 @@ Weights::Segments segments_of(Pass& pass, Role role, std::uint32_t expert) {
 
 /// Names the segments that the selected experts need.
 void begin_experts(Pass& pass) {
-  using Presence = Streamer::Presence;
+  using Residency = Streamer::Residency;
   const std::uint32_t n_experts = pass.program().kind->n_experts;
   Routing& routing = pass.routing();
   routing.matrix = routing.segment = routing.left = 0;
@@ -156,9 +156,9 @@ void begin_experts(Pass& pass) {
     for (const Role role : kExpertMatrices) {
       const Weights::Segments run = segments_of(pass, role, e);
       for (std::uint32_t i = 0; i < run.n; ++i) {
-        const Presence presence = pass.streamer().choose(run.first + i);
-        found &= presence != Presence::none;
-        kept &= presence == Presence::kept;
+        const Residency residency = pass.streamer().choose(run.first + i);
+        found &= residency != Residency::absent;
+        kept &= residency == Residency::resident;
       }
     }
     routing.stands[e] = kept ? Routing::Stand::there : Routing::Stand::awaited;
@@ -171,18 +171,18 @@ void begin_experts(Pass& pass) {
 
 /// Whether all segments of an expert are in memory, at least one of them in the ring.
 bool passes(Pass& pass, std::uint32_t expert) {
-  using Presence = Streamer::Presence;
-  bool passing = false;
+  using Residency = Streamer::Residency;
+  bool in_ring = false;
   for (const Role role : kExpertMatrices) {
     const Weights::Segments run = segments_of(pass, role, expert);
     for (std::uint32_t i = 0; i < run.n; ++i) {
-      const Presence presence = pass.streamer().presence(run.first + i);
-      if (presence == Presence::none) return false;
-      passing |= presence == Presence::passing;
+      const Residency residency = pass.streamer().residency(run.first + i);
+      if (residency == Residency::absent) return false;
+      in_ring |= residency == Residency::in_ring;
     }
   }
-  if (!passing) pass.routing().stands[expert] = Routing::Stand::there;
-  return passing;
+  if (!in_ring) pass.routing().stands[expert] = Routing::Stand::there;
+  return in_ring;
 }
 
 /// Returns one of the experts that are left: one that frees room in the ring for the next reads, else one that stays,
