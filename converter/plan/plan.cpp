@@ -178,7 +178,7 @@ struct Frame {
 
   const LayerKind& kind(std::uint32_t section) const { return kind_of_section(header, table, section); }
   Presence presence(std::uint32_t section, Role role, bool tied) const {
-    return presence_of(*model.recipe, role, {kind(section), tied, table.model.headless != 0});
+    return presence_of(*model.recipe, role, {kind(section), tied, table.model.headless != 0, table.model.score != 0});
   }
 };
 

@@ -294,7 +294,7 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
 
 Status TableWalk::check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const {
   const RoleContext context{kind_of_section(header, table, section), (header.flags & kFlagTied) != 0,
-                            table.model.headless != 0};
+                            table.model.headless != 0, table.model.score != 0};
   for (std::size_t i = 0; i < kRoles; ++i) {
     const RoleRule& rule = kRoleRules[i];
     if (rule.place != place_of(header, section)) continue;

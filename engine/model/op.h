@@ -40,6 +40,7 @@ enum class Buf : std::uint8_t {
   layer_gate,    // [layer_input]
   logits,        // [vocab_size]
   pooled,        // [dim]: hidden states for pooling, if a dense matrix changes them
+  score,         // [1]: the score of a pair of texts
   z,             // a gate: of a state [state_values], or of attention [n_heads * head_dim]
   decay,         // [state_heads]: the factor of a state
   rate,          // [state_heads]: the factor of the addition to a state
@@ -137,5 +138,8 @@ extern const OpRow op_copy;
 extern const OpRow op_scale_by;
 extern const OpRow op_layer_inputs;
 extern const OpRow op_layer_input;
+extern const OpRow op_add_by_text;
+extern const OpRow op_mean;
+extern const OpRow op_score;
 
 }  // namespace qsf

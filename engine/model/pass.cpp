@@ -96,8 +96,10 @@ std::span<float> Pass::hidden() const {
 
 std::span<float> Pass::pooled() const {
   const bool dense = program_->of_section(program_->head_section()).has[role_index(Role::dense)];
-  if (!dense) return hidden();
-  return bufs_[static_cast<std::size_t>(Buf::pooled)].first(std::size_t{n_hidden_} * config_->dim);
+  const bool scores = config_->table.model.score != 0;
+  if (!dense && !scores) return hidden();
+  const Buf rows = scores ? Buf::score : Buf::pooled;
+  return bufs_[static_cast<std::size_t>(rows)].first(std::size_t{n_hidden_} * pooled_width());
 }
 
 /// Reduces the stream to the columns that want an output: first those that want logits, then those that want hidden

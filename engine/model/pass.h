@@ -34,6 +34,7 @@ struct Column {
   std::uint32_t sequence = 0;
   bool wants_logits = false;
   bool wants_hidden = false;  // its last hidden state, after the final norm; excludes logits
+  bool second = false;        // it is of the second text of a pair
 };
 
 /// The model that a pass computes.
@@ -78,8 +79,10 @@ class Pass {
   std::span<float> logits() const;
   /// [rows, dim]: the same for columns that want hidden states.
   std::span<float> hidden() const;
-  /// [rows, dim]: these hidden states after the model's dense matrix, if it has one.
+  /// [rows, pooled_width()]: these hidden states after the model's dense matrix, if it has one, or their scores. The
+  /// rows of a text whose mean is scored all have the score.
   std::span<float> pooled() const;
+  std::uint32_t pooled_width() const { return config_->table.model.score != 0 ? 1 : config_->dim; }
   /// Uses the kernels at `isa` in available_kernels() for products with weights of a format (index in kFormats).
   void use_kernel(std::size_t format, Batch batch, std::size_t isa) {
     if constexpr (kChoosesKernels)

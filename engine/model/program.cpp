@@ -1,6 +1,7 @@
 #include "model/program.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "qsf/base/exact.h"
@@ -231,7 +232,11 @@ void Builder::blocks() {
   const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
   const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
   set_width(Buf::x, config_.dim);
-  if (has(Role::stream_bias)) in_place(op_add_vector, Role::stream_bias, Buf::x);
+  if (has(Role::second_bias)) {
+    with_weights(op_add_by_text, Role::stream_bias, Role::second_bias, Buf::x);
+  } else if (has(Role::stream_bias)) {
+    in_place(op_add_vector, Role::stream_bias, Buf::x);
+  }
   if (kind().stream_norm != 0) norm(Role::stream_norm, Role::stream_norm_bias, Buf::x, Buf::x);
   if (mixes) {
     const bool normed = before && kind().bare_mixer == 0;
@@ -247,13 +252,38 @@ void Builder::blocks() {
   post(Role::ffn_post_norm, Role::ffn_post_norm_bias, made);
 }
 
+/// Emits the score of the pooled hidden states in `last`. The mean comes first, because the rest is not linear.
+void Builder::score(Buf last) {
+  const ModelKind& model = config_.table.model;
+  if (model.pooling == Pooling::mean) {
+    set_width(Buf::mixed, config_.dim);
+    emit({.row = &op_mean, .in = last, .out = Buf::mixed});
+    last = Buf::mixed;
+  }
+  if (has(Role::dense)) {
+    product(Role::dense, Role::dense_bias, last, Buf::pooled);  // [dim, dim]
+    constexpr std::array kActivations{&op_soft_cap, &op_gelu_erf, &op_relu, &op_silu};
+    emit({.row = kActivations[model.score_activation], .out = Buf::pooled});  // c tanh(x / c) with c = 1
+    if (has(Role::score_norm)) norm(Role::score_norm, Role::score_norm, Buf::pooled, Buf::pooled);
+    last = Buf::pooled;
+  }
+  Op op{.row = &op_score, .in = last, .out = Buf::score};
+  use(op, Role::score, Role::score_bias);
+  set_width(Buf::score, 1);
+  emit(op);
+}
+
 void Builder::head() {
   set_width(Buf::x, config_.dim);
   if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // used by the embedding's stage
   if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   if (config_.table.model.headless != 0) {
     const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;
-    if (has(Role::dense)) product(Role::dense, Role::dense, last, Buf::pooled);  // [dim, dim]
+    if (config_.table.model.score != 0) {
+      score(last);
+    } else if (has(Role::dense)) {
+      product(Role::dense, Role::dense, last, Buf::pooled);  // [dim, dim]
+    }
     return;
   }
   emit({.row = &op_hidden});

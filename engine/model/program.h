@@ -161,6 +161,7 @@ class Builder {
   void layer_inputs();
   void layer_input();
   void post(Role norm, Role bias, Buf out);
+  void score(Buf last);
 
   const Config& config_;
   const Weights& weights_;

@@ -59,6 +59,7 @@ std::string_view Model::metadata(std::string_view key) const {
 /// Returns the bytes of texts: as asked for, or enough for a conversation that fills the context.
 std::uint64_t Model::text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const {
   if (opened.text_bytes != 0) return opened.text_bytes;
+  if (config.table.model.score != 0) return (64u << 10) + std::uint64_t{32} * max_seq_len;
   return metadata(kMetaChatTemplate).empty() ? 0 : (512u << 10) + std::uint64_t{96} * max_seq_len;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "qsf/base/exact.h"
 #include "qsf/base/finite.h"
 #include "qsf/base/try.h"
 #include "run/model.h"
@@ -208,6 +209,16 @@ void Sequence::settle(std::uint32_t n_tokens, std::uint32_t position) {
 }
 
 Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
+  const ModelKind& kind = model.config.table.model;
+  if (kind.score == 0 && prompt.second_from) {
+    return make_error(ErrorCode::unsupported, "this model scores no pairs of texts: it is no reranker");
+  }
+  if (kind.score != 0 && !prompt.second_from && prompt.pooling != Pooling::none) {
+    return make_error(ErrorCode::unsupported, "this model is a reranker: it scores pairs of texts, and embeds none");
+  }
+  if (prompt.second_from && (prompt.pooling || prompt.normalize)) {
+    return make_error(ErrorCode::bad_argument, "a score has no pooling and no normalization of its own");
+  }
   QSF_TRY(rewind(model.lanes, 0));
   embeds_ = true;
   Prompt text;
@@ -217,10 +228,10 @@ Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
   text.special = prompt.special;
   QSF_LET(added, read_prompt(model, text, room_, true));
   if (added == 0) return make_error(ErrorCode::bad_argument, "the text to embed is empty");
-  const ModelKind& kind = model.config.table.model;
   pooling_ = prompt.pooling.value_or(kind.pooling);
   normalize_ = prompt.normalize.value_or(kind.normalize != 0 && pooling_ != Pooling::none);
   one_pass_ = model.config.table.bidirectional();
+  second_from_ = prompt.second_from.value_or(added);
   n_tokens_ = n_prompt_ = added;
   n_generated_ = n_guessed_ = n_right_ = n_reused_ = max_tokens_ = 0;
   end_ = End::none;
@@ -248,6 +259,12 @@ void Sequence::finish_pool() {
   for (std::size_t i = 0; i < pool_.sums.size(); ++i) pool_.embedding[i] = static_cast<float>(pool_.sums[i] / n);
   if (normalize_) normalize(pool_.embedding);
   shown_ = pool_.embedding;
+}
+
+void Sequence::finish_score(const Model& model, float score) {
+  const bool sigmoid = model.config.table.model.score == 2;
+  pool_.embedding[0] = sigmoid ? static_cast<float>(1 / (1 + exact::exp(-double{score}))) : score;
+  shown_ = pool_.embedding.first(1);
 }
 
 void Sequence::stop(Lanes& lanes, End why) {
@@ -288,11 +305,12 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std
     const bool wants_logits = !embeds_ && (position >= logits_from_ || last), wants_hidden = embeds_ && pooled;
     n_rows_ += wants_logits ? 1 : 0;
     n_hidden_ += wants_hidden ? 1 : 0;
-    room[i] = {room_[position], position, id_, wants_logits, wants_hidden};
+    const bool second = embeds_ && position >= second_from_;
+    room[i] = {room_[position], position, id_, wants_logits, wants_hidden, second};
   }
   for (std::uint32_t i = 0; i < n_guesses_; ++i) {
     const std::uint32_t position = n_tokens_ + i;
-    room[n_columns_ + i] = {room_[position], position, id_, true, false};
+    room[n_columns_ + i] = {room_[position], position, id_, true, false, false};
   }
   if (n_columns_ > 0) {
     ++changes_;
@@ -301,17 +319,26 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std
   return n_columns_ + n_guesses_;
 }
 
+std::uint32_t Sequence::given_width(const Model& model) const {
+  return pooling_ == Pooling::none ? model.config.dim : model.pass.pooled_width();
+}
+
+std::span<float> Sequence::given(const Model& model) const {
+  const std::size_t width = given_width(model);
+  const std::span<float> rows = pooling_ == Pooling::none ? model.pass.hidden() : model.pass.pooled();
+  return rows.subspan(first_hidden_ * width, n_hidden_ * width);
+}
+
 /// Checks logits and hidden states before anything samples, returns, hashes or pools them.
 Status Sequence::check_given(const Model& model) const {
   // The rows belong to the last columns, except if only the first one is pooled.
   const std::uint32_t end = position_ + n_columns_;
-  const std::size_t vocab_size = model.config.vocab_size, dim = pool_.sums.size();
+  const std::size_t vocab_size = model.config.vocab_size;
   if (!embeds_) {
     return check_rows("the logits", model.pass.logits().subspan(first_row_ * vocab_size, n_rows_ * vocab_size),
                       vocab_size, end - n_rows_);
   }
-  const std::span<const float> hidden = pooling_ == Pooling::none ? model.pass.hidden() : model.pass.pooled();
-  return check_rows("the hidden states", hidden.subspan(first_hidden_ * dim, n_hidden_ * dim), dim,
+  return check_rows("the hidden states", given(model), given_width(model),
                     pooling_ == Pooling::first ? 0 : end - n_hidden_);
 }
 
@@ -328,11 +355,10 @@ Status Sequence::leave(Model& model) {
   // An answer follows, and a later turn of the conversation may return to this position.
   model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
   if (embeds_) {
-    const std::size_t dim = pool_.sums.size();
-    const std::span<float> hidden = pooling_ == Pooling::none ? model.pass.hidden() : model.pass.pooled();
-    add_hidden(hidden.subspan(first_hidden_ * dim, n_hidden_ * dim));
-    const bool whole = n_unfed() == 0;
-    if (whole && pooling_ != Pooling::none) finish_pool();
+    const bool whole = n_unfed() == 0, scores = model.config.table.model.score != 0 && pooling_ != Pooling::none;
+    if (!scores) add_hidden(given(model));
+    if (scores && n_hidden_ != 0) finish_score(model, given(model).front());
+    if (whole && !scores && pooling_ != Pooling::none) finish_pool();
     state_ = whole || pooling_ == Pooling::none ? State::showing : State::feeding;
     return {};
   }

@@ -88,9 +88,13 @@ class Sequence {
  private:
   Result<std::uint32_t> read_prompt(Model& model, const Prompt& prompt, std::span<std::uint32_t> out, bool begins);
   void begin_anew(Model& model, std::span<const std::uint32_t> prompt, std::uint32_t most);
+  /// Returns the rows that the pass computed for an embedding, [n_hidden_, width].
+  std::span<float> given(const Model& model) const;
+  std::uint32_t given_width(const Model& model) const;
   Status check_given(const Model& model) const;
   void add_hidden(std::span<float> rows);
   void finish_pool();
+  void finish_score(const Model& model, float score);
   Step choose(Model& model);
   State go_on(Model& model, bool guessed);
   Step finish(End why);
@@ -106,6 +110,7 @@ class Sequence {
   // The generation or embedding, and its current pass.
   std::uint32_t n_columns_ = 0, first_row_ = 0, n_rows_ = 0, first_hidden_ = 0, n_hidden_ = 0;
   bool embeds_ = false, one_pass_ = false, normalize_ = false;
+  std::uint32_t second_from_ = 0;  // the first position of a pair's second text
   // Guessed tokens of the pass, which room_ has after the known ones. Their rows of logits follow those of known
   // tokens.
   std::uint32_t n_guesses_ = 0;        // that may still be right

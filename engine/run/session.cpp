@@ -252,6 +252,8 @@ Status Session::embed(const EmbedPrompt& prompt, std::uint32_t sequence) {
   return found->embed(impl_->model, prompt);
 }
 
+bool Session::scores() const { return impl_->model.config.table.model.score != 0; }
+
 std::span<const float> Session::embedding() const { return impl_->at(impl_->current).embedding(); }
 
 void Session::stop(std::uint32_t sequence) {

@@ -88,6 +88,8 @@ struct EmbedPrompt {
 #include "qsf/base/boundary.def"
   std::optional<Pooling> pooling;  // empty: the model's own
   std::optional<bool> normalize;   // to length 1; empty: the model's own, and false without pooling
+  /// The number of tokens before the second text of a pair, whose score is wanted (see qsf/chat/rerank.h).
+  std::optional<std::uint32_t> second_from;
 };
 
 struct MemoryRegion {
@@ -141,8 +143,11 @@ class Session {
   /// generation of the same sequence; other sequences go on.
   Status start(const Prompt& prompt, std::uint32_t sequence = 0);
   /// Clears the sequence and begins an embedding of a text. Steps return Step::embedding once, or without pooling once
-  /// for each pass, and then Step::done.
+  /// for each pass, and then Step::done. A model that scores pairs of texts makes one value, the score,
+  /// of a prompt with `second_from`, and last hidden states without pooling.
   Status embed(const EmbedPrompt& prompt, std::uint32_t sequence = 0);
+  /// Whether the model scores pairs of texts, and makes no text.
+  bool scores() const;
   /// Stops a generation or an embedding. The sequence keeps its tokens, including those that are not fed yet.
   void stop(std::uint32_t sequence = 0);
   /// Forgets all tokens of the sequence except the first n, and stops its generation. Fails with bad_argument if it has

@@ -145,7 +145,7 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
       const bool asked = (bias && o.biases) || (qk_norm && o.qk_norm) ||
                          std::find(o.optional.begin(), o.optional.end(), rule.role) != o.optional.end();
       const Presence presence =
-          rule.presence({kind_of_section(h, table.view(), section), o.tied, o.model.headless != 0});
+          rule.presence({kind_of_section(h, table.view(), section), o.tied, o.model.headless != 0, o.model.score != 0});
       if (presence == Presence::always || (presence == Presence::optional && asked)) add(section, rule);
     }
   }

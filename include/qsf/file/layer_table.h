@@ -83,10 +83,12 @@ struct ModelKind {
   std::uint32_t headless = 0;
   Pooling pooling = Pooling::mean;
   std::uint32_t normalize = 0;
+  std::uint32_t score = 0;
   float layer_embd_scale = 1;
   float layer_proj_scale = 1;
   float layer_input_scale = 1;
   float final_epsilon = 0;
+  std::uint32_t score_activation = 0;
   bool operator==(const ModelKind&) const = default;
 };
 

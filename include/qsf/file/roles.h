@@ -62,6 +62,7 @@ struct RoleContext {
   const LayerKind& kind;
   bool tied;
   bool headless = false;
+  bool scores = false;
 };
 
 /// The rule of one role. A matrix has segments of its own, which can be streamed; the vectors of a stage share resident
@@ -97,6 +98,9 @@ constexpr Presence untied(const RoleContext& c) { return when(!c.tied && !c.head
 constexpr Presence head_may(const RoleContext& c) { return may(!c.headless); }
 /// In models that make only embeddings.
 constexpr Presence headless_may(const RoleContext& c) { return may(c.headless); }
+/// In models that make only scores.
+constexpr Presence scores(const RoleContext& c) { return when(c.scores); }
+constexpr Presence scores_may(const RoleContext& c) { return may(c.scores); }
 constexpr Presence before_head(const RoleContext& c) { return c.headless ? Presence::optional : Presence::always; }
 constexpr Presence attention(const RoleContext& c) { return when(c.kind.attends()); }
 constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.attends()); }
@@ -162,6 +166,7 @@ constexpr Presence network_sum_bias(const RoleContext& c) { return may(on_sum(c)
 constexpr Presence stream_norm(const RoleContext& c) { return when(c.kind.stream_norm != 0); }
 constexpr Presence stream_norm_bias(const RoleContext& c) { return may(layer_norm(c) && c.kind.stream_norm != 0); }
 constexpr Presence stream_norm_may(const RoleContext& c) { return may(c.kind.stream_norm != 0); }
+constexpr Presence second_may(const RoleContext& c) { return may(c.scores && c.kind.stream_norm != 0); }
 
 }  // namespace presence
 
@@ -246,6 +251,11 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", Place::layer, false, Extent::one, Extent::dim,   presence::layer_input},
     RoleRule{Role::layer_scale,     "layer_scale",     Place::layer,     false, Extent::one,      Extent::one,      presence::may_be},
     RoleRule{Role::dense,           "dense",           Place::final,     true,  Extent::dim,      Extent::dim,      presence::headless_may},
+    RoleRule{Role::dense_bias,      "dense_bias",      Place::final,     false, Extent::one,      Extent::dim,      presence::scores_may},
+    RoleRule{Role::score_norm,      "score_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::scores_may},
+    RoleRule{Role::score,           "score",           Place::final,     false, Extent::one,      Extent::dim,      presence::scores},
+    RoleRule{Role::score_bias,      "score_bias",      Place::final,     false, Extent::one,      Extent::one,      presence::scores_may},
+    RoleRule{Role::second_bias,     "second_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::second_may},
     RoleRule{Role::router_norm,     "router_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
     RoleRule{Role::expert_norm,     "expert_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
     RoleRule{Role::dense_post_norm, "dense_post_norm", Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
