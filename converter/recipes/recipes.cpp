@@ -80,6 +80,12 @@ std::vector<TensorName> usual_names() {
       {Role::final_norm, {"model.norm.weight", "output_norm.weight"}},
       {Role::head, {"lm_head.weight", "output.weight"}},
       {Role::dense, {"dense", "dense"}},  // made from the source's matrices; see dense.h
+      // Named by readers/reranker.cpp, whose source names them in several ways.
+      {Role::dense_bias, {"dense_bias", "dense_bias"}},
+      {Role::score_norm, {"score_norm", "score_norm"}},
+      {Role::score, {"score", "score"}},
+      {Role::score_bias, {"score_bias", "score_bias"}},
+      {Role::second_bias, {"second_bias", "second_bias"}},
   };
 }
 

@@ -10,6 +10,7 @@
 #include "converter/readers/gguf/gguf.h"
 #include "converter/readers/hugging_face/sentence_transformers.h"
 #include "converter/readers/hugging_face/text_part.h"
+#include "converter/readers/reranker.h"
 #include "converter/recipes/settings.h"
 #include "converter/tokenizers/tokenizers.h"
 #include "converter/types/gguf_keys.h"
@@ -451,7 +452,8 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
   if (out.config.name.empty()) out.config.name = place.name;
   out.tensors = std::move(gguf.tensors);
   leave_out_guessing(out);
-  QSF_TRY(read_embedding(gguf, out));
+  QSF_LET(reranker, read_reranker(gguf, out));
+  if (reranker == Reranker::none) QSF_TRY(read_embedding(gguf, out));
   if (with_tokenizer) {
     Result<std::optional<TokenizerSource>> tokenizer = read_gguf_tokenizer(gguf);
     if (!tokenizer) return tokenizer.error();
@@ -460,6 +462,7 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
     QSF_TRY(fit_tokenizer(out));
   }
   read_chat_template(gguf, out);
+  QSF_TRY(finish_reranker(reranker, out));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "converter/readers/hugging_face/safetensors.h"
 #include "converter/readers/hugging_face/sentence_transformers.h"
 #include "converter/readers/hugging_face/text_part.h"
+#include "converter/readers/reranker.h"
 #include "converter/tokenizers/tokenizers.h"
 #include "qsf/base/try.h"
 #include "system/file.h"
@@ -123,9 +124,11 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
   leave_out_guessing(out);
   QSF_TRY(join_packed(config, out));
   name_body(out);
-  QSF_TRY(read_sentence_transformers(place.folder, out));
+  QSF_LET(reranker, read_reranker(place, config, out));
+  if (reranker == Reranker::none) QSF_TRY(read_sentence_transformers(place.folder, out));
   QSF_LET(tokenizer, read_json(place.folder, "tokenizer_config.json"));
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, tokenizer, out));
+  QSF_TRY(finish_reranker(reranker, out));
   QSF_TRY(read_chat_template(place.folder, tokenizer, out));
   return out;
 }
