@@ -61,8 +61,8 @@ void qsf_free(QSFEngine*);
  * while a character is incomplete. Text that is left at the end comes in one last call with token_id -1. From a
  * callback, calls that run, change or free the sequence fail with `bad_state`, and the generation goes on:
  * qsf_generate(), qsf_chat_generate(), qsf_forward(), qsf_rewind(), qsf_session_save(), qsf_session_load(),
- * qsf_embed(), qsf_embed_tokens() and qsf_free(), and those that set its sampling. All others are allowed. NULL: no
- * callback. */
+ * qsf_embed(), qsf_embed_tokens(), qsf_rerank() and qsf_free(), and those that set its sampling. All others are
+ * allowed. NULL: no callback. */
 typedef void (*QSFTokenCallback)(int token_id, const char* text, void* user_data);
 
 /* Begins a new sequence with `prompt` and calls back for every token until max_tokens, the model's end token,
@@ -145,6 +145,13 @@ float* qsf_embed(QSFEngine*, const char* text);
  * hidden states of all positions, [num_tokens][qsf_embed_size()]; NULL: as the model states. normalize: 1 to length 1,
  * 0 not, below 0 as the model states, and not with "none". */
 float* qsf_embed_tokens(QSFEngine*, const int* tokens, int num_tokens, const char* pooling, int normalize);
+
+/* Rerankers: models that score how well a document answers a query. */
+
+/* Returns the scores of documents for a query, in their order: [num_documents], owned by the caller: qsf_release().
+ * A larger score is a better document for the same query. Scores of models that answer yes or no are from 0 to 1, others
+ * are any number. NULL on failure, such as `unsupported` for a model that is no reranker. */
+float* qsf_rerank(QSFEngine*, const char* query, const char* const* documents, int num_documents);
 
 /* Lower-level API. The caller releases memory that it owns with qsf_release(). */
 

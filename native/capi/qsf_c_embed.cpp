@@ -1,13 +1,25 @@
-// Embeddings in the C API.
+// Embeddings and scores in the C API.
 #include <algorithm>
 #include <cstdlib>
 
 #include "native/capi/qsf_c.h"
+#include "native/host/rerank.h"
 
 namespace {
 
 using namespace qsf;
 using namespace qsf::c_api;
+
+/// Returns a copy that the caller releases; nullptr, with an error, on failure.
+float* given(std::span<const float> values) {
+  auto* out = static_cast<float*>(std::malloc(sizeof(float) * values.size()));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} values", values.size()));
+    return nullptr;
+  }
+  std::ranges::copy(values, out);
+  return out;
+}
 
 /// Returns [rows, dim] that the caller releases; nullptr, with an error, on failure.
 float* embed(QSFEngine& engine, const EmbedPrompt& prompt) {
@@ -30,13 +42,7 @@ float* embed(QSFEngine& engine, const EmbedPrompt& prompt) {
     if (*step == Step::embedding) all.insert(all.end(), rows.begin(), rows.end());
   }
   started.ended();
-  auto* out = static_cast<float*>(std::malloc(sizeof(float) * all.size()));
-  if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for an embedding of {} values", all.size()));
-    return nullptr;
-  }
-  std::ranges::copy(all, out);
-  return out;
+  return given(all);
 }
 
 float* embed_text(QSFEngine* engine, const char* text) {
@@ -75,6 +81,27 @@ float* embed_tokens(QSFEngine* engine, const int* tokens, int num_tokens, const 
   return embed(*engine, prompt);
 }
 
+float* rerank_all(QSFEngine* engine, const char* query, const char* const* documents, int n) {
+  if (engine == nullptr || query == nullptr || documents == nullptr || n < 1 ||
+      std::any_of(documents, documents + n, [](const char* text) { return text == nullptr; })) {
+    fail(wrong("an engine, a query and documents are needed"));
+    return nullptr;
+  }
+  if (!is_idle(*engine)) return nullptr;
+  const Run run(*engine);
+  engine->rest.clear();
+  std::vector<float> scores;
+  for (const char* const text : std::span(documents, static_cast<std::size_t>(n))) {
+    const Result<float> score = rerank(*engine->host, query, text);
+    if (!score) {
+      fail(score.error());
+      return nullptr;
+    }
+    scores.push_back(*score);
+  }
+  return given(scores);
+}
+
 }  // namespace
 
 int qsf_embed_size(const QSFEngine* engine) {
@@ -87,4 +114,8 @@ float* qsf_embed(QSFEngine* engine, const char* text) {
 
 float* qsf_embed_tokens(QSFEngine* engine, const int* tokens, int num_tokens, const char* pooling, int normalize) {
   return call<float*>(nullptr, [&] { return embed_tokens(engine, tokens, num_tokens, pooling, normalize); });
+}
+
+float* qsf_rerank(QSFEngine* engine, const char* query, const char* const* documents, int num_documents) {
+  return call<float*>(nullptr, [&] { return rerank_all(engine, query, documents, num_documents); });
 }

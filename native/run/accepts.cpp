@@ -17,7 +17,7 @@ Result<bool> accepts(const Options& o) {
   std::vector<std::byte> memory(Grammar::kMemory);
   QSF_LET(source, read_grammar(o));
   QSF_LET(made, chat::make_grammar(source.view(), memory));
-  QSF_LET(text, read_text(o.mode_file, kMaxText, "the check"));
+  QSF_LET(text, read_text(o.mode_value, kMaxText, "the check"));
   QSF_LET(whole, made.accept(text));
   if (!whole) return false;
   if (made.can_end()) return true;

@@ -19,6 +19,7 @@
 #include "native/run/outputs.h"
 #include "native/run/render.h"
 #include "native/run/report.h"
+#include "native/run/rerank.h"
 #include "native/run/session_file.h"
 #include "native/run/turns.h"
 #include "qsf/base/try.h"
@@ -313,6 +314,12 @@ int run_render(Job& job) { return render(job.options, &job.host.session()); }
 
 int run_embed(Job& job) {
   const Result<std::uint64_t> left_out = embed_all(job.options, job.host, inputs_of(job.options));
+  if (!left_out) return fail(left_out.error());
+  return *left_out == 0 ? 0 : 1;
+}
+
+int run_rerank(Job& job) {
+  const Result<std::uint64_t> left_out = rerank_lines(job.options, job.host);
   if (!left_out) return fail(left_out.error());
   return *left_out == 0 ? 0 : 1;
 }

@@ -27,6 +27,7 @@ int run_bench(Job& job);
 int run_perplexity(Job& job);
 int run_render(Job& job);
 int run_embed(Job& job);
+int run_rerank(Job& job);
 /// The memory map is shown already.
 int run_plan(Job& job);
 

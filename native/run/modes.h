@@ -24,6 +24,7 @@ enum class Mode : std::uint8_t {
   perplexity,
   render,
   embed,
+  rerank,
   accepts,
   plan
 };
@@ -49,7 +50,8 @@ enum Group : std::uint32_t {
 using Groups = std::uint32_t;
 
 // Sentences that a rule of option_rules.h says too.
-inline constexpr const char *kDetokenizeTakes = "--detokenize takes --tokens",
+inline constexpr const char *kRerankTakes = "--rerank makes no text: it goes with a file of documents only",
+                            *kDetokenizeTakes = "--detokenize takes --tokens",
                             *kSystemTakes = "--system-prompt is for --chat or one prompt of text",
                             *kBeginsText = "--prompt-cache is for prompts that begin a text, and these continue one",
                             *kLogprobsNeed = "--logprobs are written by --receipt for one prompt";
@@ -63,7 +65,7 @@ struct Refusal {
 struct ModeRow {
   Mode mode = Mode::generate;
   const char* flag = "";
-  bool takes_file = false;  // the flag is followed by a file, else by nothing
+  const char* value = "";  // what follows the flag: FILE, QUERY, or nothing
   const char* help = "";
   bool computes = false;      // runs the model, not only its tokenizer or template
   bool needs_prompt = false;  // reads standard input if no text or tokens are given

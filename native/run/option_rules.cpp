@@ -74,6 +74,13 @@ std::optional<std::string> embedding_mistake(Options& o, const std::string& pool
   return std::nullopt;
 }
 
+std::optional<std::string> reranking_mistake(const Options& o) {
+  if (o.mode != Mode::rerank) return std::nullopt;
+  if (o.mode_value.empty()) return "--rerank needs a query";
+  if (o.prompt) return kRerankTakes;  // documents are in a file
+  return std::nullopt;
+}
+
 std::optional<std::string> cache_mistake(Options& o, std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (name.empty()) continue;

@@ -25,6 +25,7 @@ std::string joined(const Names& names) {
 std::vector<std::string_view> source_names();
 std::vector<std::string_view> format_names();
 
+std::optional<std::string> reranking_mistake(const Options& options);
 /// Reads the options of embeddings.
 std::optional<std::string> embedding_mistake(Options& options, const std::string& pooling,
                                              const std::string& normalize);

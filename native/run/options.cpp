@@ -54,8 +54,7 @@ struct Words {
                       color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]),
                       speculate = std::string(kSpeculation[0]), kv_policy = "all";
   SamplingOptions sampling;
-  std::array<bool, kModes> modes{};  // whose flags are given
-  std::array<std::string, kModes> mode_files;
+  std::array<std::string, kModes> mode_values;
 };
 
 class Table {
@@ -168,6 +167,8 @@ class Table {
     number("--window", o_.window, "Tokens of a window of that text; its second half is counted");
     number("--windows", o_.windows, "Windows to measure with; 0: all");
     number("--sequences", o_.host.open.sequences, "Windows that share the passes");
+    begin("Rerankers");
+    mode(Mode::rerank);
     begin("Embeddings");
     mode(Mode::embed);
     choice(text("--pooling", w_.pooling, "Of embeddings: " + joined(kPoolingNames) + "; else the model's own", "KIND"),
@@ -194,6 +195,7 @@ class Table {
   const Choices& choices() const { return choices_; }
 
   CLI::Option *prompt = nullptr, *message = nullptr, *system_prompt = nullptr, *max_tokens = nullptr;
+  std::array<CLI::Option*, kModes> modes{};  // null for a mode without a flag
 
  private:
   /// Puts options that are added from now on into a group.
@@ -202,8 +204,8 @@ class Table {
   void mode(Mode each) {
     const ModeRow& row = row_of(each);
     const auto at = static_cast<std::size_t>(each);
-    if (row.takes_file) text(row.flag, w_.mode_files[at], row.help, "FILE");
-    if (!row.takes_file) app_.add_flag(row.flag, w_.modes[at], row.help);
+    modes[at] = *row.value == '\0' ? app_.add_flag(row.flag, row.help)
+                                   : text(row.flag, w_.mode_values[at], row.help, row.value);
   }
   CLI::Option* text(const char* name, std::string& to, const std::string& help, const char* type) {
     return app_.add_option(name, to, help)->type_name(type);
@@ -228,15 +230,15 @@ class Table {
 };
 
 /// Selects the mode. Returns a sentence if flags of several were given.
-std::optional<std::string> read_mode(const Words& w, Options& o) {
+std::optional<std::string> read_mode(const Table& table, const Words& w, Options& o) {
   std::vector<Mode> selected;
   for (std::size_t i = 0; i < kModes; ++i) {
-    if (w.modes[i] || !w.mode_files[i].empty()) selected.push_back(static_cast<Mode>(i));
+    if (table.modes[i] != nullptr && table.modes[i]->count() > 0) selected.push_back(static_cast<Mode>(i));
   }
   if (const std::optional<std::string> wrong = mode_mistake(selected)) return wrong;
   if (selected.empty()) return std::nullopt;
   o.mode = selected.front();
-  o.mode_file = w.mode_files[static_cast<std::size_t>(o.mode)];
+  o.mode_value = w.mode_values[static_cast<std::size_t>(o.mode)];
   return std::nullopt;
 }
 
@@ -260,6 +262,9 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (std::find(argv, argv + argc, std::string_view(row_of(Mode::embed).flag)) != argv + argc) {
     app.add_option("TEXT", o.texts, "A text to embed")->default_str("");
   }
+  if (std::find(argv, argv + argc, std::string_view(row_of(Mode::rerank).flag)) != argv + argc) {
+    app.add_option("FILE", o.prompt_file, "Documents to score, one a line")->default_str("");
+  }
   Table table(app, o, words);
   table.conversion();
   table.generation();
@@ -274,7 +279,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   const Parsed parsed = qsf::parse(app, argc, argv, {kWords, table.choices(), manual});
   if (parsed.what == Parsed::What::told) return 0;
   if (parsed.what == Parsed::What::mistake) return refuse(parsed.sentence);
-  if (const std::optional<std::string> wrong = read_mode(words, o)) return refuse(*wrong);
+  if (const std::optional<std::string> wrong = read_mode(table, words, o)) return refuse(*wrong);
   o.host.budget = read_size(words.budget, kMiB).value_or(0);
   o.prompt_cache_bytes = read_size(words.cache_limit, kMiB).value_or(0);
   const auto* color = std::find(kColors.begin(), kColors.end(), words.color);
@@ -307,6 +312,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
     return refuse(*wrong);
   }
+  if (const std::optional<std::string> wrong = reranking_mistake(o)) return refuse(*wrong);
   if (const std::optional<std::string> wrong = mistake(o, words.tokens)) return refuse(*wrong);
   if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty();

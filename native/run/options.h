@@ -41,7 +41,7 @@ struct Options {
   std::vector<std::string> stops;
 
   Mode mode = Mode::generate;
-  std::string mode_file;  // the file of its flag, if that takes one
+  std::string mode_value;  // what follows its flag: a file or a query
   bool verbose = false, memory_map = false;
   std::string template_file;  // replaces the model's chat template
   std::string tools_file;     // tools that answers may call

@@ -34,7 +34,7 @@ std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs;
   if (!o.model.empty() && !is_address(o.model)) inputs.push_back(o.model);
   for (const std::string& file :
-       {o.prompt_file, o.mode_file, o.kl_file, o.template_file, o.tools_file, o.session_file}) {
+       {o.prompt_file, o.mode_value, o.kl_file, o.template_file, o.tools_file, o.session_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;

@@ -243,9 +243,9 @@ Status check_base(const std::string& name, const LogitsShape& base, const Logits
 
 Result<Measured> read_measured(Options& o) {
   Measured out;
-  QSF_LET(text, read_text(o.mode_file, static_cast<std::size_t>(o.host.budget / kBytesPerTextByte), "the budget"));
+  QSF_LET(text, read_text(o.mode_value, static_cast<std::size_t>(o.host.budget / kBytesPerTextByte), "the budget"));
   out.text = std::move(text);
-  if (out.text.empty()) return make_error(ErrorCode::bad_argument, "{} has no text to measure with", o.mode_file);
+  if (out.text.empty()) return make_error(ErrorCode::bad_argument, "{} has no text to measure with", o.mode_value);
   o.host.budget -= out.text.size() * kBytesPerTextByte;
   if (!o.kl_file.empty()) {
     QSF_LET(base, LogitsReader::open(o.kl_file));

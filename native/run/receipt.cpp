@@ -124,7 +124,7 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g, 
 
 std::string receipt_of(const Options& options, Host& host, const Perplexity& p, const std::string& hash) {
   Json receipt = setting_of(options, host, hash);
-  receipt.update({{"text_file", options.mode_file},
+  receipt.update({{"text_file", options.mode_value},
                   {"window", p.window},
                   {"windows", p.windows},
                   {"ids_crc", p.ids_crc},

@@ -59,8 +59,8 @@ Result<std::string> rendered(const Options& o, const Session* session) {
       return make_error(ErrorCode::unsupported, "the file has no chat template: --chat-template takes one from a file");
     }
   }
-  QSF_LET(variables, read_variables(o.mode_file));
-  QSF_LET(now, time_of(variables, o.mode_file));
+  QSF_LET(variables, read_variables(o.mode_value));
+  QSF_LET(now, time_of(variables, o.mode_value));
   QSF_LET(special, take_special(variables, session));
   if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
   variables.update(arguments_of(o));

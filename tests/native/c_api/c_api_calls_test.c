@@ -208,6 +208,16 @@ static void embed_tokens_in_callback(QSFEngine* engine) {
   REFUSED(qsf_embed_tokens(engine, kIds, 3, NULL, 1) == NULL, kBadState);
 }
 
+static const char* const kDocuments[] = {"a plan"};
+static void rerank_with_null(QSFEngine* engine) {
+  REFUSED(qsf_rerank(NULL, "x", kDocuments, 1) == NULL, kBadArgument);
+  REFUSED(qsf_rerank(engine, NULL, kDocuments, 1) == NULL, kBadArgument);
+  REFUSED(qsf_rerank(engine, "x", NULL, 1) == NULL, kBadArgument);
+}
+static void rerank_in_callback(QSFEngine* engine) {
+  REFUSED(qsf_rerank(engine, "x", kDocuments, 1) == NULL, kBadState);
+}
+
 static void tokenize_with_null(QSFEngine* engine) {
   int n = 0;
   REFUSED(qsf_tokenize(NULL, "x", &n) == NULL, kBadArgument);
@@ -320,6 +330,7 @@ static const struct Function kFunctions[] = {
     {"qsf_embed_size", embed_size_with_null, embed_size_in_callback},
     {"qsf_embed", embed_with_null, embed_in_callback},
     {"qsf_embed_tokens", embed_tokens_with_null, embed_tokens_in_callback},
+    {"qsf_rerank", rerank_with_null, rerank_in_callback},
     {"qsf_tokenize", tokenize_with_null, tokenize_in_callback},
     {"qsf_detokenize", detokenize_with_null, detokenize_in_callback},
     {"qsf_forward", forward_with_null, forward_in_callback},

@@ -1,0 +1,117 @@
+// qsf-run --rerank and qsf_rerank(): documents in the order of transformers' scores, and calls that cannot be answered.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "native/models.h"
+#include "qsf.h"
+#include "tests/support/paths.h"
+
+namespace qsf::test {
+namespace {
+
+const std::string& folder() {
+  static const std::string path = source_dir() + "/tests/data/xlm-roberta-reranker";
+  return path;
+}
+Json golden() { return Json::parse(read_text(folder() + "/scores.json")); }
+
+struct Line {
+  float score;
+  std::size_t number;
+  std::string text;
+};
+
+Ran rerank(std::vector<std::string> arguments, const std::string& input = {}) {
+  std::vector<std::string> command{program("qsf-run"), folder(), "--rerank"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run(command, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
+}
+
+std::vector<Line> lines_of(const std::string& text) {
+  std::vector<Line> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
+    lines.push_back({std::stof(line), std::stoul(line.substr(first + 1)), line.substr(second + 1)});
+  }
+  return lines;
+}
+
+TEST(Rerank, TheBestDocumentIsFirst) {
+  const Json expected = golden();
+  const std::string query = expected["query"];
+  std::string documents;
+  for (const Json& document : expected["documents"]) documents += document.get<std::string>() + "\n\n";
+  const TempDir dir;
+  std::ofstream(dir / "documents", std::ios::binary) << documents;
+  const Ran ran = rerank({query, dir / "documents"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::vector<Line> lines = lines_of(ran.out);
+  ASSERT_EQ(lines.size(), expected["documents"].size());
+  EXPECT_TRUE(std::ranges::is_sorted(lines, std::ranges::greater(), &Line::score));
+  for (const Line& line : lines) {
+    const std::size_t i = (line.number - 1) / 2;  // empty lines are between
+    EXPECT_EQ(line.text, expected["documents"][i].get<std::string>());
+    EXPECT_NEAR(line.score, expected["scores"][i].get<float>(), 1e-4);
+  }
+  EXPECT_EQ(rerank({query}, documents).out, ran.out);
+}
+
+TEST(Rerank, ALineThatCannotBeScoredEndsNoBatch) {
+  const Ran ran = rerank({"a query"}, "a plan\n\xff\n" + std::string(200'000, 'x') + "\nanother plan\n");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(lines_of(ran.out).size(), 2u);
+  EXPECT_NE(ran.err.find("bad_text: line 2 is left out: "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("context_full: line 3 is left out: "), std::string::npos) << ran.err;
+}
+
+TEST(Rerank, RefusesWhatDoesNotFit) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int code;
+    const char* sentence;
+  };
+  for (const Case& c :
+       {Case{{"a query", "--chat"}, 2, "--rerank makes no text"},
+        Case{{"a query", "--prompt", "b"}, 2, "--rerank makes no text"}, Case{{""}, 2, "--rerank needs a query"},
+        Case{{"a query", "/no/such/file"}, 1, "cannot read /no/such/file"}}) {
+    const Ran ran = rerank(c.arguments, "a plan\n");
+    EXPECT_EQ(ran.code, c.code) << c.sentence;
+    EXPECT_NE(ran.err.find(c.sentence), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
+  const std::string bert = source_dir() + "/tests/data/bert";
+  const Ran other = run({program("qsf-run"), bert, "--rerank", "a query"},
+                        {.input = "a plan\n", .environment = {}, .meanwhile = nullptr, .out = {}});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("this model is no reranker"), std::string::npos) << other.err;
+}
+
+TEST(Rerank, TheCApiGivesScoresInTheOrderOfDocuments) {
+  const Json expected = golden();
+  const std::string query = expected["query"];
+  const auto texts = expected["documents"].get<std::vector<std::string>>();
+  std::vector<const char*> documents;
+  for (const std::string& text : texts) documents.push_back(text.c_str());
+  QSFEngine* const engine = qsf_load(folder().c_str(), nullptr);
+  ASSERT_NE(engine, nullptr) << qsf_last_error();
+  float* const scores = qsf_rerank(engine, query.c_str(), documents.data(), static_cast<int>(documents.size()));
+  ASSERT_NE(scores, nullptr) << qsf_last_error();
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    EXPECT_NEAR(scores[i], expected["scores"][i].get<float>(), 1e-4);
+  }
+  qsf_release(scores);
+  documents[1] = nullptr;
+  EXPECT_EQ(qsf_rerank(engine, query.c_str(), documents.data(), 2), nullptr);
+  EXPECT_EQ(qsf_rerank(engine, nullptr, documents.data(), 1), nullptr);
+  EXPECT_EQ(qsf_rerank(engine, query.c_str(), documents.data(), 0), nullptr);
+  EXPECT_EQ(qsf_rerank(nullptr, query.c_str(), documents.data(), 1), nullptr);
+  EXPECT_STRNE(qsf_last_error(), "");
+  qsf_free(engine);
+}
+
+}  // namespace
+}  // namespace qsf::test
