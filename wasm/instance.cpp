@@ -10,6 +10,7 @@
 #include "qsf/base/budget.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "qsf/chat/rerank.h"
 
 namespace qsf::wasm {
 namespace {
@@ -302,6 +303,12 @@ Status Instance::embed(std::uint32_t sequence, std::uint32_t text_size, std::uin
   prompt.pooling = pooling;
   prompt.normalize = normalize;
   return session_->embed(prompt, sequence);
+}
+
+Status Instance::rerank(std::uint32_t sequence, std::uint32_t query, std::uint32_t document) {
+  forget(sequence);
+  if (session_->scores()) conversation_ = {};  // whose memory is used
+  return chat::rerank(*session_, staged(0, query), staged(query, document), session_->text_memory(), sequence);
 }
 
 Result<Bytes> Instance::begin_save(std::uint32_t sequence, std::uint32_t note_bytes, std::uint32_t note_crc) {

@@ -87,6 +87,7 @@ class Instance {
                const SamplerOptions& sampler, const Prompt& options);
   Status embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens, std::optional<Pooling> pooling,
                std::optional<bool> normalize, const EmbedPrompt& options);
+  Status rerank(std::uint32_t sequence, std::uint32_t query, std::uint32_t document);
   Status guide(std::optional<GrammarKind> kind, std::uint32_t size);
   Status hold(std::uint32_t thought, bool calls, bool required, std::uint32_t name);
   Status sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,

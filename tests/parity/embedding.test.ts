@@ -72,3 +72,36 @@ describe.each(['bert', 'modernbert', 'gemma-embedding', 'qwen3-embedding'])('%s'
     engine.session.close();
   });
 });
+
+describe.each(['bert-reranker', 'modernbert-reranker', 'qwen3-reranker'])('%s', (name) => {
+  it('has the same bits in WebAssembly', async () => {
+    const data = join('tests', 'data', name);
+    const golden = join(import.meta.dirname, '..', '..', data, 'scores.json');
+    const { query, documents } = JSON.parse(readFileSync(golden, 'utf8')) as { query: string; documents: string[] };
+    const model = convert(data, `${name}.qsf`);
+    const lines = execFileSync(program('qsf-run'), [model, '--rerank', query], { input: documents.join('\n') });
+    const native = new Map(
+      lines
+        .toString()
+        .trim()
+        .split('\n')
+        .map((line) => line.split('\t'))
+        .map(([score, at]) => [Number(at) - 1, Math.fround(Number(score))]),
+    );
+    expect(native.size).toBe(documents.length);
+    const file = readFileSync(model);
+    const engine = await create();
+    engine.open({
+      ...checkOptions(openOptions, { streamAll: true }),
+      ...{ fileSize: file.length, vouched: false, kv: undefined },
+    });
+    expect(advance(engine, file)).toBe('ready');
+    for (const [i, document] of documents.entries()) {
+      engine.rerank(query, document, 0);
+      expect(advance(engine, file)).toBe('embedding');
+      expect([...engine.session.embedding()]).toEqual([native.get(i)]);
+      expect(advance(engine, file)).toBe('done');
+    }
+    engine.session.close();
+  });
+});

@@ -92,6 +92,8 @@ export class FakeSession implements Session {
   stepped = 0;
   /** Of each embed(): its options, and its text or ids. */
   readonly embeds: { options: EmbeddingOptions & Chosen; text: string; ids: number[] }[] = [];
+  /** Of each rerank(): its texts. */
+  readonly pairs: [query: string, text: string][] = [];
   #phase: 'opening' | 'ready' | 'preloading' | 'generating' | 'embedding' | 'failed' = 'ready';
   #queue: ReadRequest[] = [];
   #missing = new Set<number>();
@@ -315,6 +317,11 @@ export class FakeSession implements Session {
     this.#phase = 'embedding';
     this.#made = this.#worked = 0;
     return undefined;
+  }
+
+  rerank(sequence: number, query: number, document: number): Failed | undefined {
+    this.pairs.push([this.#text(0, query), this.#text(query, document)]);
+    return this.embed(sequence, 0, 0, undefined, undefined, { addBos: true, special: true });
   }
 
   /** Of the n-th text: n and a half, where the next one's will be. */

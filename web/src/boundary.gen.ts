@@ -154,7 +154,7 @@ export interface OpenOptions {
   kvSinks: number;
   /** With kvWindow, instead of the last positions: 1: the last half, and of earlier ones those with the largest sums of attention so far (H2O); 2: half of them whenever that many are kept, the last ones and those with the most attention of these (SnapKV). Default 0; a whole number from 0 to 2. */
   kvChosen: number;
-  /** Bytes for chat templates, conversations and grammars, which may also use the free bytes of the plan; 0: if the file has a chat template, 512 KiB and 96 bytes for each token of context, else none. Default 0; a whole number from 0 to 1073741824. */
+  /** Bytes for chat templates, conversations and grammars, which may also use the free bytes of the plan; 0: if the file has a chat template, 512 KiB and 96 bytes for each token of context, for a reranker 64 KiB and 32 bytes for each, else none. Default 0; a whole number from 0 to 1073741824. */
   textBytes: number;
 }
 

@@ -106,6 +106,8 @@ export interface GenerateRequest extends SamplerOptions, PromptOptions {
 
 export interface EmbedRequest extends EmbeddingOptions {
   texts: (string | Uint32Array)[];
+  /** For which the texts are scored; each embedding is then the score. */
+  query?: string;
   /** Undefined: as the model's files say. */
   pooling: Pooling | undefined;
   normalize: boolean | undefined;

@@ -44,6 +44,7 @@ export type {
   TextLogprobs,
   TokenLogprob,
 } from './openai-types.js';
+export type { Ranked, RerankOptions } from './rerank-types.js';
 export type { ResponseFormat } from './format-types.js';
 export type { InSequence, SequenceOptions } from './sequence-types.js';
 export type { KvKept, KvPolicy, KvPolicyOptions } from './kv-policy-types.js';

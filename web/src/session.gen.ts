@@ -245,6 +245,8 @@ export interface Session {
     normalize: boolean | undefined,
     options: EmbeddingOptions,
   ): Failure | undefined;
+  /** Clears the sequence and begins the score of a document for a query, whose texts are staged. The one value of the embedding is the score. */
+  rerank(sequence: number, query: number, document: number): Failure | undefined;
   /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. One generation at a time is held by guide() or hold(): while it runs, others are refused with bad_state. */
   guide(kind: GrammarKind | undefined, size: number): Failure | undefined;
   /** Holds the next answer, after guide(): its thoughts end after that many tokens, 4294967295 for never. With calls, those of the conversation that follows are held to the schemas of their tools, and an answer that is required to have one begins with it. Staged is the name of the one tool that may be called, or of 0 bytes. */

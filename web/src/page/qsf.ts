@@ -6,7 +6,7 @@ import { cache } from './cache.js';
 import { saved } from './saved.js';
 import { unwrap } from '../contract.js';
 import type { AnswerPiece } from '../boundary.gen.js';
-import type { Batch, Call, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
+import type { Batch, Call, EmbedRequest, GenerateRequest, RemoteEngine, Reply } from '../contract.js';
 import { Conversation } from './conversation.js';
 import type { ConversationOptions } from '../conversation-types.js';
 import { QSFError, errorInfo } from '../errors.js';
@@ -26,6 +26,7 @@ import {
   loadRequest,
   positionOf,
   renderRequest,
+  rerankRequest,
   restoreRequest,
   saveRequest,
   sequenceOf,
@@ -52,6 +53,7 @@ import type {
   TemplateOptions,
   Trace,
 } from '../types.js';
+import type { Ranked, RerankOptions } from '../rerank-types.js';
 import type { SequenceOptions } from '../sequence-types.js';
 
 /** Milliseconds in which a worker must release the cache and end the workers that it started. */
@@ -285,14 +287,26 @@ export class QSF {
   embed(texts: readonly Prompt[], options?: EmbedOptions): Promise<Float32Array[]>;
   embed(texts: string | readonly Prompt[], options?: EmbedOptions): Promise<Float32Array | Float32Array[]>;
   async embed(texts: string | readonly Prompt[], options: EmbedOptions = {}): Promise<Float32Array | Float32Array[]> {
-    const request = embedRequest(typeof texts === 'string' ? [texts] : texts, options);
-    const { signal } = options;
+    const embeddings = await this.#embed(embedRequest(typeof texts === 'string' ? [texts] : texts, options), options);
+    return typeof texts === 'string' ? embeddings[0]! : embeddings;
+  }
+
+  /**
+   * Returns how well each text answers a query, the best one first. The model must be a reranker; another one rejects
+   * with unsupported. Texts are scored one after the other, as embed() computes embeddings.
+   */
+  async rerank(query: string, texts: readonly string[], options: RerankOptions = {}): Promise<Ranked[]> {
+    const scores = await this.#embed(rerankRequest(query, texts, options), options);
+    const ranked = scores.map(([score], index) => ({ index, score: score! }));
+    return ranked.sort((a, b) => b.score - a.score);
+  }
+
+  async #embed(request: EmbedRequest, { signal }: { signal?: AbortSignal | undefined }): Promise<Float32Array[]> {
     signal?.throwIfAborted();
     const call = this.#call({});
     const abort = onAbort(signal, () => void this.#stop(call.id));
     try {
-      const embeddings = await this.#inTurn((worker) => worker.embed(call, request), abort.rejection);
-      return typeof texts === 'string' ? embeddings[0]! : embeddings;
+      return await this.#inTurn((worker) => worker.embed(call, request), abort.rejection);
     } finally {
       abort.dispose();
     }

@@ -22,6 +22,7 @@ import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, sh
 import { LISTS, samplingLists } from './sampling.js';
 import type { ConversationOptions } from '../conversation-types.js';
 import type { ResponseFormat } from '../format-types.js';
+import type { RerankOptions } from '../rerank-types.js';
 import type { SequenceOptions } from '../sequence-types.js';
 import type {
   ChatMessage,
@@ -90,6 +91,7 @@ const SAVE = { messages: true, name: true, sequence: true } satisfies { [K in ke
 const CONVERSATION = { system: true, messages: true, whenFull: true, onDrop: true };
 const SEQUENCE = { type: 'u32', fallback: 0, least: 0, most: openOptions.sequences.most - 1 } as const;
 const WHEN_FULL = ['end', 'drop'] as const;
+const RERANK = { signal: true } satisfies { [Key in keyof RerankOptions]-?: true };
 const EMBED = { ...embeddingOptions, pooling: true, normalize: true, signal: true } satisfies {
   [K in keyof EmbedOptions]-?: unknown;
 };
@@ -314,6 +316,15 @@ export function embedRequest(texts: readonly Prompt[], options: EmbedOptions): E
     pooling: checkName('pooling', poolings.slice(1), pooling),
     normalize: checkKind('normalize', 'boolean', normalize),
   };
+}
+
+export function rerankRequest(query: string, texts: readonly string[], options: RerankOptions): EmbedRequest {
+  checkKnown('rerank()', options, RERANK);
+  checkSignal(options.signal);
+  if (typeof query !== 'string' || !Array.isArray(texts) || !texts.every((text) => typeof text === 'string')) {
+    throw new QSFError('bad_argument', 'rerank() takes a query, which is a text, and a list of texts.');
+  }
+  return { ...embedRequest(texts, {}), query };
 }
 
 export function saveRequest(options: SaveOptions): SaveRequest {

@@ -225,13 +225,21 @@ export class Engine {
   /** Begins the embedding of one text, with which the sequence begins anew. */
   embed(
     text: string | Uint32Array,
-    { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts'>,
+    { pooling, normalize, ...options }: Omit<EmbedRequest, 'texts' | 'query'>,
     sequence: number,
   ): void {
     const { body, size, tokens } = this.#body(text);
     this.#stage([body]);
     this.#rests[sequence] = '';
     check(this.#session.embed(sequence, size, tokens, pooling, normalize, options));
+  }
+
+  /** Begins the score of a text for a query, with which the sequence begins anew. */
+  rerank(query: string, text: string, sequence: number): void {
+    const texts = [query, text].map((each) => this.#encoder.encode(each));
+    this.#stage(texts);
+    this.#rests[sequence] = '';
+    check(this.#session.rerank(sequence, texts[0]!.length, texts[1]!.length));
   }
 
   preload(): void {

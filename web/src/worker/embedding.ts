@@ -1,4 +1,4 @@
-// The embeddings of texts, computed one after the other in one sequence.
+// The embeddings or scores of texts, computed one after the other in one sequence.
 import type { Step } from '../boundary.gen.js';
 import type { EmbedRequest } from '../contract.js';
 import { QSFError } from '../errors.js';
@@ -57,9 +57,11 @@ export class Embedding implements Work {
 
   /** Begins the next text. Returns whether there was one. */
   #goesOn(): boolean {
-    const { texts, ...how } = this.#request;
+    const { texts, query, ...how } = this.#request;
     if (this.#begun < texts.length) {
-      this.#engine.embed(texts[this.#begun++]!, how, this.#turn.sequence);
+      const text = texts[this.#begun++]!;
+      if (query === undefined) this.#engine.embed(text, how, this.#turn.sequence);
+      else this.#engine.rerank(query, text as string, this.#turn.sequence);
       return true;
     }
     this.#resolve(this.#embeddings);
