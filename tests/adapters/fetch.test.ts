@@ -206,6 +206,26 @@ describe('fetch() itself', () => {
     expect(events[1]).toMatch(/^data: \{.*"content":"<0>"/);
   });
 
+  it('reranks documents', async () => {
+    const rerank = (params: object, to = openaiFetch(fake.llm)) =>
+      to(`${baseURL}/rerank`, { method: 'POST', body: JSON.stringify({ model, query: 'Hello', ...params }) });
+    const documents = ['a', 'long', 'bc'];
+    expect(await (await rerank({ documents, top_n: 2 })).json()).toEqual({
+      ...{ object: 'list', model },
+      results: [
+        { index: 1, relevance_score: 4 },
+        { index: 2, relevance_score: 2 },
+      ],
+    });
+    const { results } = (await (await rerank({ documents })).json()) as { results: object[] };
+    expect(results).toHaveLength(3);
+    const { chat, completions, embeddings } = fake.llm;
+    const other = openaiFetch({ chat, completions, embeddings });
+    for (const wrong of [rerank({}), rerank({ documents: 'a' }), rerank({ documents, top_n: 0 })])
+      expect((await wrong).status).toBe(400);
+    expect((await rerank({ documents }, other)).status).toBe(400);
+  });
+
   it('refuses other addresses, methods and bodies', async () => {
     const refused = async (asked: Promise<Response>) => {
       const response = await asked;

@@ -5,7 +5,7 @@ import type { ChatCompletionCreateParams, CompletionCreateParams, EmbeddingCreat
 import type { QSF } from './page/qsf.js';
 
 /** The calls of a model that answer requests. */
-export type ServedModel = Pick<QSF, 'chat' | 'completions' | 'embeddings'>;
+export type ServedModel = Pick<QSF, 'chat' | 'completions' | 'embeddings'> & Partial<Pick<QSF, 'rerank'>>;
 
 /** The status of an error by its code. Every other error has 500, or 503 if it may pass. */
 const STATUS: Partial<Record<ErrorName, number>> = {
@@ -40,7 +40,7 @@ class Refusal extends Error {
 
 /**
  * Returns a fetch() that answers OpenAI's requests by a model and sends nothing: `/chat/completions`, `/completions`,
- * `/embeddings`, `/models` and `/models/NAME`, at the end of any address. One model answers for every name. An object
+ * `/embeddings`, `/rerank`, `/models` and `/models/NAME`, at the end of any address. One model answers for every name. An object
  * has a model for each name, and another name is refused with 404. Requests to one model take turns. Errors are
  * responses with a status and OpenAI's error object; an abort rejects with the signal's reason.
  */
@@ -62,7 +62,8 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
 
   const answer = async (request: Request, signal: AbortSignal | undefined): Promise<Response> => {
     const { pathname } = new URL(request.url);
-    const [, path = '', name] = /\/(chat\/completions|completions|embeddings|models(?:\/(.+))?)$/.exec(pathname) ?? [];
+    const [, path = '', name] =
+      /\/(chat\/completions|completions|embeddings|rerank|models(?:\/(.+))?)$/.exec(pathname) ?? [];
     if (path === '') throw new Refusal(404, `${request.method} ${pathname} is not served.`, 'unknown_url');
     const method = path.startsWith('models') ? 'GET' : 'POST';
     if (request.method !== method)
@@ -81,6 +82,7 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
           model.embeddings.create(params as unknown as EmbeddingCreateParams, { signal }),
         ),
       );
+    if (path === 'rerank') return json(await inTurn(model, signal, () => ranking(model, params, signal)));
     const create = (signal: AbortSignal | undefined): Promise<object> =>
       path === 'completions'
         ? model.completions.create(params as unknown as CompletionCreateParams, { signal })
@@ -110,6 +112,21 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
 
 const json = (value: object, status = 200, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(value), { status, headers: { 'content-type': 'application/json', ...headers } });
+
+/** Returns the best documents of a request in the shape of servers that rerank. OpenAI's interface has none. */
+async function ranking(
+  served: ServedModel,
+  { model, query, documents, top_n: most }: Record<string, unknown>,
+  signal: AbortSignal | undefined,
+): Promise<object> {
+  if (!served.rerank) throw new Refusal(400, 'This model cannot rerank.', 'unsupported');
+  if (most !== undefined && !(Number.isInteger(most) && Number(most) > 0))
+    throw new Refusal(400, 'top_n is not a whole number above 0.', 'bad_argument');
+  const ranked = await served.rerank(query as string, documents as string[], { signal });
+  const best = ranked.slice(0, most as number | undefined);
+  const results = best.map(({ index, score }) => ({ index, relevance_score: score }));
+  return { object: 'list', model, results };
+}
 
 /** Returns the parameters in a request's body. */
 async function paramsOf(request: Request): Promise<Record<string, unknown>> {
