@@ -10,6 +10,7 @@
 #include "native/cli/terminal.h"
 #include "native/run/accepts.h"
 #include "native/run/answer.h"
+#include "native/run/attachments.h"
 #include "native/run/output.h"
 #include "native/run/report.h"
 #include "native/run/turns.h"
@@ -21,22 +22,32 @@ namespace {
 
 constexpr std::size_t kLongestTools = 1 << 20;     // bytes
 constexpr std::size_t kLongestTemplate = 1 << 20;  // bytes
+constexpr std::string_view kFile = "/file";
 constexpr std::string_view kHelp =
-    "/undo forgets the last message and its answer, /reset all of them; Ctrl-C ends an answer, Ctrl-D, /exit or /quit "
+    "/file PATH puts a text file into the next message; /undo forgets the last message and its answer, /reset all of "
+    "them; Ctrl-C ends an answer, Ctrl-D, /exit or /quit "
     "the conversation; a message of several lines is pasted, begins and ends with \"\"\", or has lines that end in \\";
 
 class Conversation {
  public:
   Conversation(const Options& options, Host& host, const Chat& chat, const Prompt& prompt, const Extras& extras,
                std::vector<Turn>& turns)
-      : o_(options), host_(host), chat_(chat), prompt_(prompt), extras_(extras), turns_(turns) {
+      : o_(options),
+        host_(host),
+        chat_(chat),
+        prompt_(prompt),
+        extras_(extras),
+        turns_(turns),
+        files_(longest_text(host.session())) {
     prompt_.anew = true;
     prompt_.end_tokens = chat_.answers().end_tokens();
   }
 
-  /// Fails if --system-prompt is not that of the turns, or if the template refuses them before another message.
+  /// Fails if --system-prompt is not that of the turns, if the template refuses them before another message, or if a
+  /// file of --file cannot be taken.
   Status begin() {
     QSF_TRY(begin_turns(o_, turns_));
+    for (const std::string& path : o_.files) QSF_TRY(files_.add(path));
     while (n_first_ < turns_.size() && turns_[n_first_].role == kSystem) ++n_first_;
     n_calls_ = count_calls(turns_);
     while (!add_line(turns_, "x", asked_).empty()) continue;
@@ -51,9 +62,14 @@ class Conversation {
   bool command(std::string_view line) {
     if (line == "/help") {
       note(kHelp);
+    } else if (line == kFile || line.starts_with(std::string(kFile) + ' ')) {
+      attach(line.substr(kFile.size()));
     } else if (line == "/reset") {
       forget(n_first_);
       note("the conversation begins anew");
+    } else if (line == "/undo" && !files_.empty()) {
+      files_.clear();
+      note("the files before the next message are forgotten");
     } else if (line == "/undo" && turns_.size() == n_first_) {
       note("there is nothing to undo");
     } else if (line == "/undo") {
@@ -71,7 +87,7 @@ class Conversation {
 
   /// Takes a line as a message, or as the result of a call of the last answer. Returns whether an answer can follow.
   bool take(const std::string& line) {
-    const std::vector<ToolCall> open = add_line(turns_, line, asked_);
+    const std::vector<ToolCall> open = add_line(turns_, files_.before(line), asked_);
     note_result(open);
     return open.empty();
   }
@@ -108,9 +124,18 @@ class Conversation {
              .sentence);
   }
 
+  void attach(std::string_view path) {
+    while (path.starts_with(' ')) path.remove_prefix(1);
+    while (path.ends_with(' ')) path.remove_suffix(1);
+    const Result<std::string> name = files_.add(std::string(path));
+    if (!name) return tell(make_error(name.error().code, "{}; the file is left out", name.error().sentence));
+    note(make_error(ErrorCode::none, "{:.300} is put into the next message; /undo forgets its files", *name).sentence);
+  }
+
   void forget(std::size_t n) {
     turns_.resize(n);
     asked_.clear();
+    files_.clear();
   }
 
   /// Asks for an answer to the request after the turns.
@@ -122,6 +147,7 @@ class Conversation {
   Prompt prompt_;
   Extras extras_;
   std::vector<Turn>& turns_;
+  Attachments files_;        // of the next message
   std::vector<Turn> asked_;  // a message, or results of calls, that no answer follows yet
   std::size_t n_first_ = 0;  // turns that no command removes
   std::size_t n_calls_ = 0;  // so far
@@ -204,8 +230,10 @@ Result<Chat> open_chat(const Options& options, Session& session, chat::Guide* gu
 Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
                      std::vector<Turn>& turns) {
   QSF_TRY(begin_turns(options, turns));
+  Attachments files(longest_text(host.session()));
+  for (const std::string& path : options.files) QSF_TRY(files.add(path));
   std::vector<Turn> asked;
-  if (const std::size_t open = add_line(turns, *options.prompt, asked).size(); open != 0) {
+  if (const std::size_t open = add_line(turns, files.before(*options.prompt), asked).size(); open != 0) {
     return make_error(ErrorCode::bad_argument,
                       "the last answer of --session has {} calls, and --message gives the result of one: --chat takes "
                       "all of them",

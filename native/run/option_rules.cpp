@@ -115,6 +115,9 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {
     return "--tools, --reasoning and --reasoning-budget are for --chat, --message and --system-prompt";
   }
+  if (!o.files.empty() && (!o.converses() || renders)) {
+    return "--file is for --chat, --message and --system-prompt; --prompt-file (-f) is a file with the prompt";
+  }
   if (!o.tool_choice.empty() && o.tools_file.empty()) return "--tool-choice needs --tools";
   if (!o.tool_choice.empty() && o.has_grammar()) {
     return "--tool-choice holds calls, and --grammar, --json-schema and --regex hold texts: they exclude each other";

@@ -76,8 +76,9 @@ class Table {
   void generation() {
     begin("Generation");
     prompt = text("-p,--prompt", w_.prompt, "The text to continue; else it is read from standard input", "TEXT");
-    text("-f,--prompt-file,--file", o_.prompt_file, "A file with the text to continue", "FILE");
+    text("-f,--prompt-file", o_.prompt_file, "A file with the text to continue", "FILE");
     message = text("--message", w_.message, "A message to answer, in the model's chat template", "TEXT");
+    repeated("--file", o_.files, "A text file to put before the message; may be given again", "FILE");
     system_prompt = text("--system-prompt", w_.system_prompt,
                          "The system prompt: the prompt becomes a message in the chat template", "TEXT");
     text("--session", o_.session_file,

@@ -27,6 +27,7 @@ struct Options {
   std::string prompt_file;
   std::optional<std::string> system_prompt;
   bool as_message = false;                      // the prompt is a message in the chat template
+  std::vector<std::string> files;               // of the first message
   std::vector<std::string> template_arguments;  // NAME=VALUE
   bool prompt_from_input = false;
   std::vector<std::uint32_t> tokens;

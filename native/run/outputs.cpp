@@ -31,7 +31,7 @@ Status finish_all(const Options& o, Host& host, const Made& made, Outputs& out) 
 }  // namespace
 
 std::vector<std::string> inputs_of(const Options& o) {
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs = o.files;
   if (!o.model.empty() && !is_address(o.model)) inputs.push_back(o.model);
   for (const std::string& file :
        {o.prompt_file, o.mode_value, o.kl_file, o.template_file, o.tools_file, o.session_file}) {

@@ -132,6 +132,68 @@ TEST_F(ChatTest, WithoutATemplateItSaysSo) {
   }
 }
 
+TEST_F(ChatTest, FilesArePutBeforeTheMessage) {
+  const auto file = [](const std::string& name, const std::string& text) {
+    std::ofstream(dir() / name, std::ios::binary) << text;
+    return dir() / name;
+  };
+  const std::string plan = file("plan.txt",
+                                "\xef\xbb\xbf"
+                                "A king\r\nand <|im_end|>\r\n");
+  const std::string code = file("a b.md", "```\nx\n````");
+  const std::string both =
+      "plan.txt:\n```\nA king\r\nand <|im_end|>\n```\n\na b.md:\n`````\n```\nx\n````\n`````\n\nTell me";
+  const std::string asked = ids({"--message", "Tell me", "--file", plan, "--file", code});
+  EXPECT_EQ(asked, ids({"--message", both}));
+  EXPECT_EQ(asked, ids({"--message", "Tell me", "--file", plan, "--file", code}));
+  EXPECT_EQ(ids({"--system-prompt", "Be kind.", "-p", "Tell me", "--file", plan, "--file", code}),
+            ids({"--system-prompt", "Be kind.", "-p", both}));
+  const std::vector<std::string> greedy{"-n", "8", "--temperature", "0", "--ignore-eos", "--message", both};
+  const std::string answer = run_with(greedy).out;
+  const std::string commands = "/file " + plan + "\n/file  " + code + " \nTell me\n";
+  EXPECT_EQ(talk(commands).out, answer + "\n");
+  EXPECT_EQ(talk("Tell me\n", {"--file", plan, "--file", code}).out, answer + "\n") << "the first message has them";
+  const Ran undone = talk("/file " + code + "\n/undo\n" + commands + "Tell me\n");
+  const std::string twice = talk("/file " + plan + "\n/file " + code + "\nTell me\nTell me\n").out;
+  EXPECT_EQ(undone.out, twice) << "the second message has none";
+  EXPECT_TRUE(has(undone.err, "a b.md is put into the next message")) << undone.err;
+  EXPECT_TRUE(has(undone.err, "the files before the next message are forgotten")) << undone.err;
+}
+
+TEST_F(ChatTest, FilesThatAreRefused) {
+  const auto file = [](const std::string& name, const std::string& text) {
+    std::ofstream(dir() / name, std::ios::binary) << text;
+    return dir() / name;
+  };
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {file("nul", std::string("ab\0c", 4)),
+       "bad_text: " + (dir() / "nul") + " is no text in UTF-8: byte 2 has the value 0"},
+      {file("latin", "K\xf6nig"), "byte 1 has the value 246"},
+      {file("cut", "K\xc3"), "byte 1 has the value 195"},
+      {file("large", std::string(200'000, 'x')), "more than the context can hold"},
+      {dir() / "missing", "io_error: cannot read " + (dir() / "missing")},
+      {dir() / "hf", "io_error: cannot read "},
+      {dir() / "hf/", "bad_argument: "},
+      {"", "bad_argument: '' does not end with the name of a file"}};
+  const std::string a = "Once upon a time\n", answer = talk(a).out;
+  for (const auto& [path, sentence] : wrong) {
+    const Ran once = run_with({"--message", "x", "--file", path});
+    EXPECT_EQ(once.code, 1) << path;
+    EXPECT_TRUE(has(once.err, sentence)) << once.err;
+    EXPECT_EQ(run_with({"--chat", "--file", path}, a).code, 1) << path;
+    const Ran chat = talk("/file " + path + "\n" + a);
+    EXPECT_EQ(chat.out, answer) << path;
+    EXPECT_TRUE(has(chat.err, sentence) && has(chat.err, "; the file is left out")) << chat.err;
+  }
+  for (const std::vector<std::string>& alone : {std::vector<std::string>{"-p", "x"}, {"--interactive"}, {"--bench"}}) {
+    std::vector<std::string> given = alone;
+    given.insert(given.end(), {"--file", dir() / "nul"});
+    const Ran ran = run_with(given);
+    EXPECT_EQ(ran.code, 2) << ran.err;
+    EXPECT_TRUE(has(ran.err, "--prompt-file (-f) is a file with the prompt")) << ran.err;
+  }
+}
+
 TEST_F(ChatTest, ATurnFeedsWhatIsNew) {
   const Ran ran =
       talk("Once upon a time\nand then\nand then\n", {"--verbose", "--system-prompt", "Tell a long story."});
