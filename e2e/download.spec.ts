@@ -214,6 +214,19 @@ test('two tabs share one cache', async () => {
   await first.close();
 });
 
+test('two tabs that open a model at once fetch it nearly once', async () => {
+  const url = models.serve('at-once.qsf', one.bytes, { bytesPerSecond: 2_000_000 });
+  const tabs = await Promise.all([browser.open(pages.origin), browser.open(pages.origin)]);
+  expect(tabs[0].page!.context()).toBe(tabs[1].page!.context());
+  await Promise.all(tabs.map((tab, i) => tab.call('load', `at-once-${String(i)}`, url, options)));
+  // Each asks for the beginning, by which it knows the file.
+  expect(models.sent).toBeGreaterThanOrEqual(one.bytes.length);
+  expect(models.sent).toBeLessThanOrEqual(one.bytes.length + 2 * 64 * 1024);
+  await Promise.all(tabs.map((tab, i) => expectTwin(tab, `at-once-${String(i)}`, one)));
+  expect(models.sent).toBeLessThanOrEqual(one.bytes.length + 2 * 64 * 1024);
+  for (const tab of tabs) await tab.close();
+});
+
 test('the cache can be listed and emptied', async () => {
   const url = models.serve('listed.qsf', one.bytes);
   const tab = await browser.open(pages.origin);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { cache, makeRoom } from '../../web/src/page/cache.js';
 import { HttpSource } from '../../web/src/sources/http-source.js';
 import { openCache } from '../../web/src/sources/model-cache.js';
-import { installFakeOpfs } from './fake-opfs.js';
+import { installFakeOpfs, journalFile } from './fake-opfs.js';
 import type { FakeFile, FakeFolder } from './fake-opfs.js';
 import { TABLES, URL_, SIZE, open, openModel, piecesOf, read } from './fake-cache.js';
 import { FakeServer, noise } from './fake-server.js';
@@ -97,6 +97,19 @@ describe('a model that two tabs open at once', () => {
     // The answer by which it knows which file it is.
     expect(other.stats().network).toBeLessThan(TABLES);
     expect(other.stats().cache).toBe(SIZE - TABLES);
+    await other.close();
+    await owner.close();
+  });
+
+  it('is waited for while the record cannot be read', async () => {
+    const owner = await openModel(server(), await openCache(URL_));
+    const other = await open(server(), await openCache(URL_));
+    journalFile(top).stale = 3;
+    const reading = readAll(other);
+    await owner.keep(pieces);
+    await reading;
+    expect(journalFile(top).stale).toBe(0);
+    expect(other.stats().network).toBeLessThan(TABLES);
     await other.close();
     await owner.close();
   });

@@ -60,6 +60,8 @@ export class FakeFile {
   short = 0;
   /** Has no handle for anybody else. */
   isTaken = false;
+  /** How many Files of it, from now on, cannot be read, because it is written before they are. */
+  stale = 0;
   /** Called for each read. */
   onRead: (() => void) | undefined;
   readonly #disk: Disk;
@@ -100,7 +102,12 @@ export class FakeFile {
   }
 
   async getFile(): Promise<File> {
-    return new File([this.bytes.slice()], 'file', { lastModified: this.changed });
+    const file = new File([this.bytes.slice()], 'file', { lastModified: this.changed });
+    if (this.stale > 0) {
+      this.stale--;
+      file.arrayBuffer = () => Promise.reject(new DOMException('written', 'NotReadableError'));
+    }
+    return file;
   }
 
   async createSyncAccessHandle({ mode }: { mode: string }) {
