@@ -143,6 +143,7 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, b
   if (is_guided) {
     QSF_TRY(guide_->begin(prompt.end_tokens, parts));
     prompt.allowed = guide_->allowed();
+    prompt.expected = guide_->expected();
     prompt.ignore_eos = false;
   }
   QSF_TRY(session_->start(prompt, sequence));

@@ -5,9 +5,13 @@
 
 #include "chat/block.h"
 #include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
 
 namespace qsf::chat {
 namespace {
+
+/// The longest text whose tokens are expected, in bytes: more than 15 usual tokens have.
+constexpr std::size_t kMostExpected = 96;
 
 /// Bytes for conversations that a guide leaves at least.
 constexpr std::size_t kLeastFree = 256 << 10;
@@ -84,6 +88,7 @@ Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
   }
   QSF_LET(trie, TokenTrie::build(tokens, end.take<std::byte>(end.rest().size())));
   made.trie_ = trie;
+  made.most_expected_ = session.stats().guesses;
   made.trie_bytes_ = trie_bytes;
   const std::size_t of_grammar = std::min(Grammar::kMemory, front.size() - kLeastFree);
   made.free_ = front.first(front.size() - of_grammar);
@@ -121,16 +126,40 @@ Status Guide::begin(std::span<const std::uint32_t> end_tokens, const AnswerParts
   called_ = leads_ = bare_ = false;
   opening_.reset();
   QSF_TRY(settle());
-  return update();
+  QSF_TRY(update());
+  expect();
+  return {};
 }
 
 Status Guide::follow(std::uint32_t token) {
   if (std::ranges::find(ends(), token) != ends().end()) return {};
+  const Stage before = stage_;
   bool follows = token / 64 < allowed_.size();
   if (follows) QSF_TRY(grow(token, follows));
   if (!follows) return make_error(ErrorCode::bad_token, "token {} is not one that the grammar allows", token);
   QSF_TRY(settle());
-  return update();
+  QSF_TRY(update());
+  if (expected_.n > 1 && expected_.ids[0] == token && stage_ == before) {
+    std::shift_left(expected_.ids.begin(), expected_.ids.begin() + expected_.n--, 1);
+  } else {
+    expect();
+  }
+  return {};
+}
+
+/// Finds the tokens of the text that has no choice. A mistake in them costs time only.
+void Guide::expect() {
+  expected_.n = 0;
+  if (most_expected_ == 0 || stage_ == Stage::any || stage_ == Stage::forced || opening_ || leads_) return;
+  std::array<char, kMostExpected> bytes{};
+  std::string_view text(bytes.data(), grammar_.forced(bytes));
+  text = text.substr(0, utf8::valid_prefix(text));
+  std::array<std::uint32_t, kMostExpected + 8> ids{};  // a tokenizer may add a token to those of bytes
+  if (text.empty()) return;
+  const Result<std::uint32_t> n = ids_of(text, false, ids);
+  if (!n) return;
+  expected_.n = std::min(*n, most_expected_);
+  std::copy_n(ids.begin(), expected_.n, expected_.ids.begin());
 }
 
 /// Adds a token in its stage. `follows` becomes false if it was not allowed.

@@ -77,8 +77,8 @@ Status Guide::set_calls(const Conversation& conversation, const CallRules& rules
   return {};
 }
 
-Result<std::uint32_t> Guide::ids_of(std::string_view text, std::span<std::uint32_t> ids) {
-  QSF_LET(n, session_->tokenize(text, true, ids));
+Result<std::uint32_t> Guide::ids_of(std::string_view text, bool special, std::span<std::uint32_t> ids) {
+  QSF_LET(n, session_->tokenize(text, special, ids));
   // Some tokenizers write a space before each text.
   const std::string_view first = n > 0 ? session_->detokenize(ids[0]) : std::string_view();
   if (text.starts_with(' ') || !first.starts_with(' ')) return n;
@@ -97,7 +97,7 @@ Result<std::uint32_t> Guide::ids_of(std::string_view text, std::span<std::uint32
 
 /// Allows only the tokens of a text, then those of a stage.
 Status Guide::force(std::string_view text, Stage next) {
-  QSF_LET(n, ids_of(text, forced_));
+  QSF_LET(n, ids_of(text, true, forced_));
   n_forced_ = n;
   at_forced_ = 0;
   next_ = next;
@@ -181,7 +181,7 @@ Status Guide::begin_name(std::string_view after_name, bool in_header) {
     }
     return {};
   }
-  QSF_LET(ids, ids_of(after_name, forced_));
+  QSF_LET(ids, ids_of(after_name, true, forced_));
   next_ = calls_->form.kind == CallKind::named ? Stage::arguments : Stage::any;
   n_forced_ = ids;
   if (ids != 0) exits_[n_exits_++] = forced_[0];

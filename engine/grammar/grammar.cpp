@@ -344,14 +344,23 @@ std::size_t Grammar::forced(std::span<char> out) {
   while (n < out.size() && !can_end()) {
     const JsonState here = impl.state;
     const std::uint32_t here_term = impl.term;
+    const bool in_string = here.mode == Mode::string;
     std::uint32_t only = 0, found = 0;
+    bool space = false;
     for (std::uint32_t byte = 0; byte < 256 && found < 2; ++byte) {
-      if (impl.step(static_cast<std::uint8_t>(byte))) {
-        only = byte;
-        ++found;
-      }
+      impl.terms.rest();
+      const bool follows = impl.step(static_cast<std::uint8_t>(byte));
       impl.state = here;
       impl.term = here_term;
+      const bool is_blank = byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+      space = space || (follows && byte == ' ');
+      if (!follows || (impl.is_json && (in_string ? byte == '\\' : is_blank))) continue;
+      only = byte;
+      ++found;
+    }
+    if (impl.is_json && !in_string && space && n > 0 && (out[n - 1] == ':' || out[n - 1] == ',')) {
+      only = ' ';
+      found = 1;
     }
     if (found != 1 || impl.failed()) break;
     (void)impl.step(static_cast<std::uint8_t>(only));

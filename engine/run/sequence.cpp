@@ -1,6 +1,7 @@
 #include "run/sequence.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -29,6 +30,19 @@ void exclude(std::span<const std::uint64_t> allowed, std::span<float> logits) {
       if ((allowed[w] >> i & 1) == 0) part[i] = -std::numeric_limits<float>::infinity();
     }
   }
+}
+
+/// Returns the token of a set of one token, or nothing.
+std::optional<std::uint32_t> only_of(std::span<const std::uint64_t> allowed, std::uint32_t vocab_size) {
+  std::optional<std::uint32_t> found;
+  for (std::size_t w = 0; w < allowed.size(); ++w) {
+    const std::size_t n = std::min<std::size_t>(64, vocab_size - 64 * w);
+    const std::uint64_t word = allowed[w] & (~std::uint64_t{0} >> (64 - n));
+    if (word == 0) continue;
+    if (found || !std::has_single_bit(word)) return {};
+    found = static_cast<std::uint32_t>(64 * w) + static_cast<std::uint32_t>(std::countr_zero(word));
+  }
+  return found;
 }
 
 Status check_token(std::uint32_t id, std::uint32_t vocab_size) {
@@ -145,6 +159,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   logprobs_ = prompt.logprobs;
   top_logprobs_ = prompt.top_logprobs;
   allowed_ = prompt.allowed;
+  expected_ = prompt.expected;
+  vocab_size_ = model.config.vocab_size;
   std::ranges::copy(prompt.end_tokens, end_tokens_.begin());
   n_end_tokens_ = static_cast<std::uint32_t>(prompt.end_tokens.size());
   end_ = End::none;
@@ -284,6 +300,18 @@ Status Sequence::rewind(Lanes& lanes, std::uint32_t n) {
   return {};
 }
 
+/// Writes guesses after the known tokens, and returns their number.
+std::uint32_t Sequence::guess(std::uint32_t most) {
+  const std::span<std::uint32_t> out = room_.subspan(n_tokens_, most);
+  std::uint32_t n = 0;
+  if (expected_ != nullptr) {
+    const std::uint32_t end = std::min({expected_->n, most, kMostGuesses});
+    for (; n < end && expected_->ids[n] < vocab_size_; ++n) out[n] = expected_->ids[n];
+  }
+  expects_ = n != 0;
+  return expects_ ? n : guesser_.guess(tokens(), out);
+}
+
 std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std::uint32_t first_row,
                               std::uint32_t first_hidden) {
   n_columns_ = std::min(n_unfed(), static_cast<std::uint32_t>(room.size()));
@@ -292,7 +320,7 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std
   if (!embeds_ && n_generated_ > 0 && n_columns_ == 1 && logits_from_ == kNoLogits) {
     const auto most = std::min({guesses, static_cast<std::uint32_t>(room.size()) - 1, max_tokens_ - n_generated_ - 1,
                                 static_cast<std::uint32_t>(room_.size()) - n_tokens_});
-    n_guesses_ = guesser_.guess(tokens(), room_.subspan(n_tokens_, most));
+    n_guesses_ = guess(most);
     n_guessed_ += n_guesses_;
   }
   first_row_ = first_row;
@@ -380,6 +408,8 @@ Step Sequence::next(Model& model) {
       return Step::logits;
     case State::choosing:
       return choose(model);
+    case State::settling:
+      return settle_token(model);
     case State::ending:
       if (embeds_) return finish(End::length);
       return finish(text_.stopped() ? End::stop : n_generated_ == max_tokens_ ? End::length : End::context);
@@ -394,18 +424,18 @@ Step Sequence::next(Model& model) {
 /// Returns the state after a token that the generation continues with. A guessed token counts as fed, and its row of
 /// logits is the next to sample from. Other guesses are forgotten.
 Sequence::State Sequence::go_on(Model& model, bool guessed) {
-  if (n_guesses_ == 0) return State::feeding;
+  if (n_guesses_ == 0) return State::settling;
   if (!guessed) {
-    guesser_.judge(n_right_in_pass_, false);
+    if (!expects_) guesser_.judge(n_right_in_pass_, false);
     n_guesses_ = 0;
     position_ = model.lanes.rewind(id_, position_);
-    return State::feeding;
+    return State::settling;
   }
   ++position_;
   ++first_row_;
   --n_guesses_;
   ++n_right_;
-  if (++n_right_in_pass_; n_guesses_ == 0) guesser_.judge(n_right_in_pass_, true);
+  if (++n_right_in_pass_; n_guesses_ == 0 && !expects_) guesser_.judge(n_right_in_pass_, true);
   if (hash_logits_) {
     const std::size_t vocab_size = model.config.vocab_size;
     logits_sha_.update(std::as_bytes(model.pass.logits().subspan(first_row_ * vocab_size, vocab_size)));
@@ -413,17 +443,38 @@ Sequence::State Sequence::go_on(Model& model, bool guessed) {
   return State::choosing;
 }
 
-/// Samples from the last row. The token is fed next, unless the generation ends with it.
+/// Returns the last row of logits that the sequence owns.
+std::span<float> Sequence::row(Model& model) const {
+  return model.pass.logits().subspan((first_row_ + n_rows_ - std::size_t{1}) * vocab_size_, vocab_size_);
+}
+
 Step Sequence::choose(Model& model) {
   if (n_generated_ == max_tokens_) return finish(End::length);
   if (position_ == room_.size()) return finish(End::context);
-  const std::span<float> rows = model.pass.logits();
-  const std::size_t vocab_size = model.config.vocab_size;
-  const std::span<float> row = rows.subspan((first_row_ + n_rows_ - 1) * vocab_size, vocab_size);
   model.logprobs.clear();
-  if (logprobs_) model.logprobs.keep(row);
-  exclude(allowed_, row);
-  const std::optional<std::uint32_t> sampled = sampler_.sample(row, tokens());
+  if (logprobs_) model.logprobs.keep(row(model));
+  exclude(allowed_, row(model));
+  return sample(model);
+}
+
+/// Takes the only token that is allowed, if there is one, before the tokens in front of it are fed. No pass of other
+/// sequences has replaced the row, because a pass begins when every settling sequence has become another one.
+Step Sequence::settle_token(Model& model) {
+  const bool needs_logits = logprobs_ || hash_logits_ || logits_from_ != kNoLogits;
+  std::optional<std::uint32_t> only;
+  if (!needs_logits && n_tokens_ < room_.size()) only = only_of(allowed_, vocab_size_);
+  if (!only) {
+    state_ = State::feeding;
+    return Step::working;
+  }
+  std::ranges::fill(row(model), -std::numeric_limits<float>::infinity());
+  row(model)[*only] = 0;
+  return sample(model);  // which uses up as many random numbers as any logits of the token would
+}
+
+/// Samples from the last row. The token is fed next, unless the generation ends with it.
+Step Sequence::sample(Model& model) {
+  const std::optional<std::uint32_t> sampled = sampler_.sample(row(model), tokens());
   if (!sampled) return finish(End::stop);
   ++changes_;
   const bool guessed = n_guesses_ > 0 && room_[n_tokens_] == *sampled;

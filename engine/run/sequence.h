@@ -27,8 +27,8 @@ class Sequence {
  public:
   static constexpr std::size_t kArenaBytes = 4608;
   /// The state of a generation. Only a feeding one takes part in the next pass. Only showing, choosing and ending ones
-  /// have a step to return.
-  enum class State : std::uint8_t { idle, feeding, passing, showing, choosing, ending };
+  /// have a step to return, and settling ones if one token is allowed; else these become feeding ones.
+  enum class State : std::uint8_t { idle, feeding, passing, showing, choosing, settling, ending };
 
   void init(std::uint32_t id, std::span<std::uint32_t> room, const Pool& pool) {
     id_ = id;
@@ -95,7 +95,11 @@ class Sequence {
   void add_hidden(std::span<float> rows);
   void finish_pool();
   void finish_score(const Model& model, float score);
+  std::uint32_t guess(std::uint32_t most);
+  std::span<float> row(Model& model) const;
   Step choose(Model& model);
+  Step settle_token(Model& model);
+  Step sample(Model& model);
   State go_on(Model& model, bool guessed);
   Step finish(End why);
   static constexpr std::uint32_t kNoLogits = ~std::uint32_t{0};  // after the last position
@@ -115,6 +119,8 @@ class Sequence {
   // tokens.
   std::uint32_t n_guesses_ = 0;        // that may still be right
   std::uint32_t n_right_in_pass_ = 0;  // of this pass
+  bool expects_ = false;               // the guesses are the host's
+  const ExpectedTokens* expected_ = nullptr;
   Guesser guesser_;
   Pooling pooling_ = Pooling::mean;
   Pool pool_;
@@ -124,6 +130,7 @@ class Sequence {
   std::array<std::uint32_t, kMaxEndTokens> end_tokens_{};
   std::uint32_t n_end_tokens_ = 0;
   std::span<const std::uint64_t> allowed_;
+  std::uint32_t vocab_size_ = 0;
   std::uint32_t logits_from_ = kNoLogits;  // first position whose logits are returned
   bool hash_logits_ = false, ignore_eos_ = false, logprobs_ = false;
   std::uint32_t top_logprobs_ = 0;

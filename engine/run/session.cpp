@@ -162,7 +162,8 @@ Step Session::Impl::run() {
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint32_t id = (turn + i) % n;
     Sequence& sequence = model.sequences[id];
-    const bool chooses = sequence.state() == Sequence::State::choosing;
+    const Sequence::State before = sequence.state();
+    const bool chooses = before == Sequence::State::choosing || before == Sequence::State::settling;
     const Step step = sequence.next(model);
     if (step == Step::working) continue;
     if (chooses) work = Work::sample;

@@ -30,6 +30,7 @@
 #include "qsf/formats/kv.h"
 #include "qsf/model/observed.h"
 #include "qsf/model/work.h"
+#include "qsf/run/guesses.h"
 #include "qsf/run/logprobs.h"
 #include "qsf/run/sampling.h"
 #include "qsf/run/saved.h"
@@ -76,9 +77,14 @@ struct Prompt {
   /// Tokens that end the text in addition to the model's own, at most kMaxEndTokens; read during start() only.
   std::span<const std::uint32_t> end_tokens;
   /// The only tokens that may be sampled: token t is bit t % 64 of word t / 64; empty: all. Must outlive the
-  /// generation. The host may change the bits after each Step::token. The generation ends with End::stop if no token is
-  /// left, because no bit is set or a bias of -infinity excludes the tokens of all bits.
+  /// generation. The host may change the bits after each Step::token, before the next step. The generation ends with
+  /// End::stop if no token is left, because no bit is set or a bias of -infinity excludes the tokens of all bits. A
+  /// token that is the only one is taken without logits, so that one pass computes a run of them, unless the prompt
+  /// asks for log-probabilities, a hash or all logits. The text is the same.
   std::span<const std::uint64_t> allowed;
+  /// Tokens that probably come next; null: none are known. With OpenOptions::guesses they are guessed. Must outlive the
+  /// generation. The host may change them as the bits of `allowed`.
+  const ExpectedTokens* expected = nullptr;
 };
 
 struct EmbedPrompt {

@@ -58,6 +58,7 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
   if (guide != nullptr) {
     QSF_TRY(guide->begin(prompt.end_tokens, sinks.parts));
     prompt.allowed = guide->allowed();
+    prompt.expected = guide->expected();
     prompt.ignore_eos = false;
   }
   const std::size_t known = prompt.anew ? 0 : session.tokens().size();

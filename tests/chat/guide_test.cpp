@@ -73,6 +73,31 @@ TEST(Guide, WritesIntegersWithoutAPoint) {
   ASSERT_TRUE(exact && *exact->accept("7.0"));
 }
 
+// A text without a choice is expected, as far as the session guesses.
+TEST(Guide, ExpectsATextWithoutAChoice) {
+  const SmallFile file = talking_model(kChatMl);
+  OpenOptions options = with_texts(12u << 20);
+  options.guesses = 4;
+  Host host(file.bytes, 24 * kMiB, options), plain(file.bytes, 24 * kMiB, with_texts(12u << 20));
+  Result<Guide> guide = Guide::build(*host.session, host.session->text_memory());
+  Result<Guide> none = Guide::build(*plain.session, plain.session->text_memory());
+  ASSERT_TRUE(guide && none);
+  const auto expected = [](const Guide& of) {
+    return std::vector(of.expected()->ids.begin(), of.expected()->ids.begin() + of.expected()->n);
+  };
+  ASSERT_TRUE(guide->set({GrammarKind::regex, "(yes|no), queens?"}) && none->set({GrammarKind::regex, "yes"}));
+  ASSERT_TRUE(guide->begin({}) && none->begin({}));
+  EXPECT_EQ(none->expected()->n, 0u) << "nothing is guessed";
+  EXPECT_EQ(expected(*guide), ids_of(""));
+  // Each token of the expected ones leaves the others; after the last one the text is looked at again.
+  const std::vector<std::string> after{"es, ", "s, ", ", ", " ", "quee", "uee", "ee", "e", "n", "", ""};
+  const std::string text = "yes, queens";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    ASSERT_TRUE(guide->follow(ids_of(text.substr(i, 1)).front()));
+    EXPECT_EQ(expected(*guide), ids_of(after[i])) << i;
+  }
+}
+
 TEST(Guide, RefusesTokensThatItDidNotAllow) {
   const SmallFile file = talking_model(kChatMl);
   Host host(file.bytes, 24 * kMiB, with_texts(12u << 20));

@@ -49,6 +49,26 @@ TEST_F(Guided, ExpressionsAndGbnfHoldEveryText) {
   EXPECT_EQ(generate({"--interactive", "--regex", "yes"}, "Once\nThen\n").out, "yes\nyes\n");
 }
 
+// Guesses of a text without a choice change no text, and are right.
+TEST_F(Guided, ForcedTextIsGuessed) {
+  const std::string schema = file(
+      R"({"type": "object", "properties": {"a very long name": {"enum": ["Once upon a time", "There was a king"]}},
+          "required": ["a very long name"], "additionalProperties": false})");
+  for (const char* seed : {"1", "2"}) {
+    const std::vector<std::string> given{"-p", "Once", "--seed", seed, "--json-schema", schema};
+    std::vector<std::string> guessing = given;
+    guessing.insert(guessing.end(), {"--speculate", "ngram", "--verbose"});
+    const Ran plain = generate(given), ran = generate(guessing);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, plain.out);
+    unsigned guessed = 0, right = 0;
+    const std::size_t at = ran.err.find("guessed ");
+    ASSERT_NE(at, std::string::npos) << ran.err;
+    ASSERT_EQ(std::sscanf(ran.err.c_str() + at, "guessed %u tokens, %u", &guessed, &right), 2);
+    EXPECT_GT(right, 4u) << ran.err;
+  }
+}
+
 TEST_F(Guided, MistakesAreToldBeforeAToken) {
   const std::string wrong = file(R"({"uniqueItems": true})");
   const Ran ran = generate({"-p", "Once", "--json-schema", wrong});

@@ -62,6 +62,9 @@ class Guide {
   Status follow(std::uint32_t token);
   /// Returns the set for Prompt::allowed, which begin() and follow() change.
   std::span<const std::uint64_t> allowed() const { return allowed_; }
+  /// Returns the tokens of a text without a choice, for Prompt::expected, which begin() and follow() change. Its
+  /// division into tokens is the tokenizer's, and a model may choose another one. None in a session without guesses.
+  const ExpectedTokens* expected() const { return &expected_; }
 
  private:
   enum class Held : std::uint8_t { nothing, text, calls };
@@ -93,10 +96,11 @@ class Guide {
   Status begin_call();
   Status go_on();
   Status force(std::string_view text, Stage next);
-  Result<std::uint32_t> ids_of(std::string_view text, std::span<std::uint32_t> ids);
+  Result<std::uint32_t> ids_of(std::string_view text, bool special, std::span<std::uint32_t> ids);
   Status grow(std::uint32_t token, bool& follows);
 
   Status update();
+  void expect();
   Status mask_grammar();
   void mask_all(bool with_ends);
   void allow(std::uint32_t id) { allowed_[id / 64] |= std::uint64_t{1} << id % 64; }
@@ -136,6 +140,8 @@ class Guide {
   std::size_t n_exits_ = 0;
   std::array<char, 128> name_{};  // the name so far
   std::size_t n_name_ = 0;
+  ExpectedTokens expected_;
+  std::uint32_t most_expected_ = 0;       // guesses of the session
   std::optional<std::uint32_t> opening_;  // the token that begins a thought in place of the text
 };
 

@@ -52,7 +52,8 @@ class Grammar {
   /// Sets the bit of each token that may come next, and clears all others. `bits` has mask_words(trie.n_tokens()).
   /// Errors as accept().
   Status mask(const TokenTrie& trie, std::span<std::uint64_t> bits);
-  /// Writes the bytes that must come next, as far as there is no choice and they fit, and returns their number.
+  /// Writes the bytes that come next, as far as there is no choice and they fit, and returns their number. In JSON,
+  /// escapes and white space are no choice: strings have no escapes, and a space follows a colon and a comma.
   std::size_t forced(std::span<char> out);
   /// The bytes of memory in use.
   std::size_t used() const;
