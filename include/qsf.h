@@ -43,6 +43,12 @@ void qsf_config_set_kv_policy(QSFConfig*, const char* policy);
 void qsf_config_set_quality(QSFConfig*, float quality);
 /* Sets the seed of every random choice in qsf_generate() and qsf_chat_generate(); 0 at first. */
 void qsf_config_set_seed(QSFConfig*, uint64_t seed);
+/* Sets the bytes for chat templates, conversations and grammars, which also have the budget's free bytes; 0: as many as
+ * they usually need without a grammar. One over a large vocabulary needs 24 MiB. */
+void qsf_config_set_text_bytes(QSFConfig*, size_t bytes);
+/* Sets the number of likeliest tokens, at most 20, whose log-probabilities qsf_logprobs() gives next to that of the
+ * chosen one; below 0, as at first: none, nor that. */
+void qsf_config_set_logprobs(QSFConfig*, int num_likeliest);
 void qsf_config_free(QSFConfig*);
 
 /* Engine lifecycle */
@@ -61,8 +67,8 @@ void qsf_free(QSFEngine*);
  * while a character is incomplete. Text that is left at the end comes in one last call with token_id -1. From a
  * callback, calls that run, change or free the sequence fail with `bad_state`, and the generation goes on:
  * qsf_generate(), qsf_chat_generate(), qsf_forward(), qsf_rewind(), qsf_session_save(), qsf_session_load(),
- * qsf_embed(), qsf_embed_tokens(), qsf_rerank() and qsf_free(), and those that set its sampling. All others are
- * allowed. NULL: no callback. */
+ * qsf_chat_answer(), qsf_embed(), qsf_embed_tokens(), qsf_rerank() and qsf_free(), and those that set its sampling,
+ * grammar and tools. All others are allowed. NULL: no callback. */
 typedef void (*QSFTokenCallback)(int token_id, const char* text, void* user_data);
 
 /* Begins a new sequence with `prompt` and calls back for every token until max_tokens, the model's end token,
@@ -76,6 +82,24 @@ void qsf_generate(QSFEngine*, const char* prompt, int max_tokens, float temperat
  * and qsf_chat_tokenize() ends too. May be called from a callback, another thread or a signal handler; NULL is ignored.
  */
 void qsf_stop(QSFEngine*);
+
+/* The natural logarithm of a token's probability by the model alone, before grammars, biases and samplers. */
+typedef struct QSFLogprob {
+  int token_id;
+  float logprob;
+} QSFLogprob;
+
+/* Returns, in a callback, the log-probability of the last token and then those of the likeliest ones in their order:
+ * [*num_tokens], owned by the engine, valid until the callback returns. NULL, with 0 tokens, outside of a callback, in
+ * the last one, and without qsf_config_set_logprobs(). */
+const QSFLogprob* qsf_logprobs(const QSFEngine*, int* num_tokens);
+
+/* Holds the engine's following texts to a grammar. kind: "gbnf", "regex" or "json_schema", as
+ * docs/reference/grammars.md describes them. Answers to conversations are held after the model's thoughts. The text is
+ * copied. kind NULL: no grammar. Returns 0, or -1 on failure, which leaves the setting unchanged: bad_input for a
+ * mistake in the text, unsupported for a feature that is not held, out_of_memory if qsf_config_set_text_bytes() must
+ * give more. */
+int qsf_grammar_set(QSFEngine*, const char* kind, const char* text);
 
 /* Sampling, of the engine's following generations. docs/reference/sampling.md describes the samplers. These functions
  * return 0, or -1 on failure, which leaves the settings unchanged. */
@@ -96,11 +120,12 @@ int qsf_sampling_breakers(QSFEngine*, const char* const* texts, int num_texts);
  * qsf_chat_configure() gave none, these functions fail with `unsupported`; if the template refuses the messages, with
  * `template_refusal`. */
 
-/* role: "system", "user", "assistant", or another one that the template knows. content: UTF-8; no part of it becomes a
- * special token. */
+/* role: "system", "user", "assistant", "tool", or another one that the template knows. content: UTF-8; no part of it
+ * becomes a special token. more: further members as a JSON object, such as {"tool_calls": [...]}; NULL: none. */
 typedef struct QSFChatMessage {
   const char* role;
   const char* content;
+  const char* more;
 } QSFChatMessage;
 
 /* Returns the file's template (Jinja), zero-terminated, owned by the caller: qsf_release(). NULL if there
@@ -122,6 +147,21 @@ int qsf_chat_ends(QSFEngine*, int token_id);
  * conversation, so that every turn computes only its new tokens. */
 void qsf_chat_generate(QSFEngine*, const QSFChatMessage* messages, int num_messages, int max_tokens, float temperature,
                        float top_p, QSFTokenCallback callback, void* user_data);
+
+/* Takes a part of an answer. kind: "text" for the user; "thought" of the model; "call", the name of a tool, and next
+ * "arguments", those of the call, in JSON as the model wrote them. Texts and thoughts come in pieces, calls when they
+ * are whole. Both texts are zero-terminated and valid during the call. Inside of it the rules of QSFTokenCallback hold.
+ */
+typedef void (*QSFPartCallback)(const char* kind, const char* text, void* user_data);
+
+/* Sets the tools that following answers may call: a JSON list as in OpenAI's interface. choice: NULL, calls are free;
+ * "auto", they follow the schemas of their tools; "required", and the answer begins with a call; or the name of the one
+ * tool to call. Both are copied. tools NULL: none. Returns 0, or -1 on failure, which leaves the setting unchanged:
+ * bad_input, unsupported if the template writes no calls, bad_argument for a choice of no tool or next to a grammar. */
+int qsf_chat_tools(QSFEngine*, const char* tools, const char* choice);
+/* As qsf_chat_generate(), with the answer in its parts. Without tools there are no calls. */
+void qsf_chat_answer(QSFEngine*, const QSFChatMessage* messages, int num_messages, int max_tokens, float temperature,
+                     float top_p, QSFPartCallback callback, void* user_data);
 
 /* Saved sequences */
 

@@ -42,6 +42,32 @@ bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<
   return true;
 }
 
+void fail_to_read(QSFEngine& engine, const Error& error) {
+  if (error.code == ErrorCode::cancelled && !engine.running) engine.cancel = false;
+  fail(error);
+}
+
+char* owned(std::string_view text) {
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} bytes of text", text.size()));
+    return nullptr;
+  }
+  std::ranges::copy(text, out);
+  out[text.size()] = 0;
+  return out;
+}
+
+int* owned(std::span<const std::uint32_t> ids) {
+  auto* out = static_cast<int*>(std::malloc(sizeof(int) * (ids.size() + 1)));
+  if (out == nullptr) {
+    fail(make_error(ErrorCode::out_of_memory, "no memory for {} token ids", ids.size()));
+    return nullptr;
+  }
+  std::ranges::transform(ids, out, [](std::uint32_t id) { return static_cast<int>(id); });
+  return out;
+}
+
 bool is_idle(const QSFEngine& engine) {
   if (!engine.running) return true;
   fail(make_error(ErrorCode::bad_state, "the engine is running: its callback cannot run, rewind or free it"));
@@ -68,131 +94,22 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   if (!(config.quality >= 0.0f && config.quality <= 1.0f)) {
     return make_error(ErrorCode::bad_argument, "a quality of {} is not in 0-1", config.quality);
   }
+  if (config.text_bytes > std::numeric_limits<std::uint32_t>::max()) {
+    return make_error(ErrorCode::bad_argument, "{} bytes for texts are out of range", config.text_bytes);
+  }
+  if (config.logprobs > static_cast<int>(kMostTopLogprobs)) {
+    return make_error(ErrorCode::bad_argument, "log-probabilities of {} tokens are more than {}", config.logprobs,
+                      kMostTopLogprobs);
+  }
   HostOptions options;
   options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
   options.threads = static_cast<std::uint32_t>(config.threads);
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
   QSF_TRY(set_kv_policy(config.kv_policy, options.open));
+  options.open.text_bytes = static_cast<std::uint32_t>(config.text_bytes);
+  options.open.logprobs = config.logprobs >= 0;
   options.open.isa = isa_from_environment();
   return options;
-}
-
-double now() {
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
-struct Limits {
-  int max_tokens;
-  float temperature, top_p;
-};
-
-struct Callback {
-  QSFTokenCallback call;
-  void* user_data;
-  void operator()(int token, const char* text) const {
-    if (call != nullptr) call(token, text, user_data);
-  }
-};
-
-/// Continues the sequence by the prompt until the generation ends.
-Status generate(QSFEngine& engine, Prompt& start, const Limits& limits, const Callback& callback) {
-  Session& session = engine.host->session();
-  start.max_tokens = static_cast<std::uint32_t>(limits.max_tokens);
-  start.sampler = engine.sampler_lists.with(engine.sampler);
-  start.sampler.temperature = limits.temperature;
-  start.sampler.top_p = limits.top_p;
-  start.sampler.seed = engine.config.seed;
-  QSF_TRY(session.start(start));
-  engine.rest.clear();
-  Started started(session);
-  const double begin = now();
-  double first = 0;
-  std::string text;
-  Status status;
-  for (Step step = Step::working; step != Step::done;) {
-    const Result<Step> next = engine.host->next();
-    if (first == 0) first = now();
-    if (!next) {
-      status = next.error();
-      break;
-    }
-    step = *next;
-    text = session.piece();
-    if (step == Step::token) callback(static_cast<int>(session.token()), text.c_str());
-    if (step == Step::done) {
-      started.ended();
-      if (!text.empty()) callback(-1, text.c_str());
-    }
-  }
-  engine.prompt_seconds = first - begin;
-  engine.generation_seconds = now() - first;
-  return status;
-}
-
-/// Sets the error of reading a long text. A stop that ended the reading is cleared, unless it is meant for an active
-/// Run.
-void fail_to_read(QSFEngine& engine, const Error& error) {
-  if (error.code == ErrorCode::cancelled && !engine.running) engine.cancel = false;
-  fail(error);
-}
-
-/// Returns text that the caller releases; nullptr, with an error, if there is no memory.
-char* owned(std::string_view text) {
-  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
-  if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for {} bytes of text", text.size()));
-    return nullptr;
-  }
-  std::ranges::copy(text, out);
-  out[text.size()] = 0;
-  return out;
-}
-
-/// Returns token ids that the caller releases; nullptr, with an error, if there is no memory.
-int* owned(std::span<const std::uint32_t> ids) {
-  auto* out = static_cast<int*>(std::malloc(sizeof(int) * (ids.size() + 1)));
-  if (out == nullptr) {
-    fail(make_error(ErrorCode::out_of_memory, "no memory for {} token ids", ids.size()));
-    return nullptr;
-  }
-  std::ranges::transform(ids, out, [](std::uint32_t id) { return static_cast<int>(id); });
-  return out;
-}
-
-Result<std::vector<ChatMessage>> read_messages(const QSFChatMessage* messages, int n) {
-  if (messages == nullptr || n <= 0) return wrong("no messages were given");
-  std::vector<ChatMessage> out;
-  for (int i = 0; i < n; ++i) {
-    if (messages[i].role == nullptr || messages[i].content == nullptr) {
-      return make_error(ErrorCode::bad_argument, "message {} has no role or no content", i);
-    }
-    out.push_back({messages[i].role, messages[i].content});
-  }
-  return out;
-}
-
-/// Returns the engine's chat template, opened once; nullptr, with an error, if it cannot be used.
-Chat* chat_of(QSFEngine* engine) {
-  if (engine == nullptr) {
-    fail(wrong("an engine is needed"));
-    return nullptr;
-  }
-  if (!engine->chat) {
-    Result<Chat> chat = Chat::open(engine->host->session(), {}, engine->host->session().text_memory());
-    if (!chat) {
-      fail_to_read(*engine, chat.error());
-      return nullptr;
-    }
-    engine->chat.emplace(std::move(*chat));
-  }
-  return &*engine->chat;
-}
-
-Result<std::vector<std::uint32_t>> chat_ids(QSFEngine& engine, const Chat& chat, const QSFChatMessage* messages,
-                                            int n) {
-  QSF_LET(read, read_messages(messages, n));
-  return chat.tokenize(engine.host->session(), read);
 }
 
 QSFEngine* load(const char* model_path, QSFConfig* config) {
@@ -210,19 +127,6 @@ QSFEngine* load(const char* model_path, QSFConfig* config) {
   }
   engine->host = std::move(*host);
   return engine.release();
-}
-
-void generate_text(QSFEngine* engine, const char* prompt, int max_tokens, float temperature, float top_p,
-                   QSFTokenCallback callback, void* user_data) {
-  if (engine == nullptr || prompt == nullptr || max_tokens < 0) {
-    return fail(wrong("an engine, a prompt and max_tokens of 0 or more are needed"));
-  }
-  if (!is_idle(*engine)) return;
-  const Run run(*engine);
-  Prompt start;
-  start.text = prompt;
-  start.anew = true;
-  tell(generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data}));
 }
 
 int* tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
@@ -254,86 +158,6 @@ char* detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
     text += engine->host->session().detokenize(id);
   }
   return owned(text);
-}
-
-char* chat_template(QSFEngine* engine) {
-  const std::string_view text = engine == nullptr ? "" : engine->host->session().metadata(kMetaChatTemplate);
-  if (!text.empty()) return owned(text);
-  fail(engine == nullptr ? wrong("an engine is needed")
-                         : make_error(ErrorCode::unsupported, "the file has no chat template"));
-  return nullptr;
-}
-
-int chat_configure(QSFEngine* engine, const char* chat_template, const char* arguments) {
-  if (engine == nullptr) {
-    fail(wrong("an engine is needed"));
-    return -1;
-  }
-  ChatSettings settings;
-  if (chat_template != nullptr) settings.chat_template = chat_template;
-  if (arguments != nullptr) settings.arguments = arguments;
-  Result<Chat> chat = Chat::open(engine->host->session(), std::move(settings), engine->host->session().text_memory());
-  if (!chat) {
-    fail_to_read(*engine, chat.error());
-    return -1;
-  }
-  engine->chat.emplace(std::move(*chat));
-  return 0;
-}
-
-char* chat_render(QSFEngine* engine, const QSFChatMessage* messages, int num_messages) {
-  const Chat* chat = chat_of(engine);
-  if (chat == nullptr) return nullptr;
-  const Result<std::vector<ChatMessage>> read = read_messages(messages, num_messages);
-  const Result<std::string> text =
-      read ? chat->render(engine->host->session(), *read) : Result<std::string>(read.error());
-  if (text) return owned(*text);
-  fail(text.error());
-  return nullptr;
-}
-
-int* chat_tokenize(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int* num_tokens) {
-  const Chat* chat = chat_of(engine);
-  if (chat == nullptr) return nullptr;
-  if (num_tokens == nullptr) {
-    fail(wrong("a place for the count is needed"));
-    return nullptr;
-  }
-  *num_tokens = 0;
-  const Result<std::vector<std::uint32_t>> ids = chat_ids(*engine, *chat, messages, num_messages);
-  if (!ids) {
-    fail_to_read(*engine, ids.error());
-    return nullptr;
-  }
-  *num_tokens = static_cast<int>(ids->size());
-  return owned(*ids);
-}
-
-int chat_ends(QSFEngine* engine, int token_id) {
-  const Chat* chat = chat_of(engine);
-  if (chat == nullptr) return -1;
-  const std::span<const std::uint32_t> ends = chat->answers().end_tokens();
-  return std::ranges::find(ends, static_cast<std::uint32_t>(token_id)) != ends.end() ? 1 : 0;
-}
-
-void chat_generate(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int max_tokens,
-                   float temperature, float top_p, QSFTokenCallback callback, void* user_data) {
-  if (engine == nullptr || max_tokens < 0) return fail(wrong("an engine and max_tokens of 0 or more are needed"));
-  if (!is_idle(*engine)) return;
-  const Run run(*engine);
-  const Chat* chat = chat_of(engine);
-  if (chat == nullptr) return;
-  const auto answer = [&]() -> Status {
-    QSF_LET(ids, chat_ids(*engine, *chat, messages, num_messages));
-    const std::array stops{chat->answers().stop()};
-    Prompt start;
-    start.tokens = ids;
-    start.anew = true;
-    start.end_tokens = chat->answers().end_tokens();
-    if (!stops[0].empty()) start.stops = stops;
-    return generate(*engine, start, {max_tokens, temperature, top_p}, {callback, user_data});
-  };
-  tell(answer());
 }
 
 float* forward(QSFEngine* engine, const int* tokens, int num_tokens) {
@@ -413,6 +237,12 @@ void qsf_config_set_quality(QSFConfig* config, float quality) {
 void qsf_config_set_seed(QSFConfig* config, uint64_t seed) {
   if (config != nullptr) config->seed = seed;
 }
+void qsf_config_set_text_bytes(QSFConfig* config, size_t bytes) {
+  if (config != nullptr) config->text_bytes = bytes;
+}
+void qsf_config_set_logprobs(QSFConfig* config, int num_likeliest) {
+  if (config != nullptr) config->logprobs = num_likeliest;
+}
 void qsf_config_free(QSFConfig* config) { delete config; }
 
 QSFEngine* qsf_load(const char* model_path, QSFConfig* config) {
@@ -421,11 +251,6 @@ QSFEngine* qsf_load(const char* model_path, QSFConfig* config) {
 
 void qsf_free(QSFEngine* engine) {
   if (engine != nullptr && is_idle(*engine)) delete engine;
-}
-
-void qsf_generate(QSFEngine* engine, const char* prompt, int max_tokens, float temperature, float top_p,
-                  QSFTokenCallback callback, void* user_data) {
-  call([&] { generate_text(engine, prompt, max_tokens, temperature, top_p, callback, user_data); });
 }
 
 void qsf_stop(QSFEngine* engine) {
@@ -438,31 +263,6 @@ int* qsf_tokenize(QSFEngine* engine, const char* text, int* num_tokens) {
 
 char* qsf_detokenize(QSFEngine* engine, const int* tokens, int num_tokens) {
   return call<char*>(nullptr, [&] { return detokenize(engine, tokens, num_tokens); });
-}
-
-char* qsf_chat_template(QSFEngine* engine) {
-  return call<char*>(nullptr, [&] { return chat_template(engine); });
-}
-
-int qsf_chat_configure(QSFEngine* engine, const char* chat_template, const char* arguments) {
-  return call<int>(-1, [&] { return chat_configure(engine, chat_template, arguments); });
-}
-
-char* qsf_chat_render(QSFEngine* engine, const QSFChatMessage* messages, int num_messages) {
-  return call<char*>(nullptr, [&] { return chat_render(engine, messages, num_messages); });
-}
-
-int* qsf_chat_tokenize(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int* num_tokens) {
-  return call<int*>(nullptr, [&] { return chat_tokenize(engine, messages, num_messages, num_tokens); });
-}
-
-int qsf_chat_ends(QSFEngine* engine, int token_id) {
-  return call<int>(-1, [&] { return chat_ends(engine, token_id); });
-}
-
-void qsf_chat_generate(QSFEngine* engine, const QSFChatMessage* messages, int num_messages, int max_tokens,
-                       float temperature, float top_p, QSFTokenCallback callback, void* user_data) {
-  call([&] { chat_generate(engine, messages, num_messages, max_tokens, temperature, top_p, callback, user_data); });
 }
 
 float* qsf_forward(QSFEngine* engine, const int* tokens, int num_tokens) {

@@ -19,22 +19,6 @@ Status set(SamplerOptions& options, std::string_view name, double value) {
   return set_option(options, name, value);
 }
 
-/// Makes a call of this file, whose body returns a Status.
-template <class Body>
-int setting(QSFEngine* engine, Body&& body) {
-  return call<int>(-1, [&] {
-    if (engine == nullptr) {
-      fail(wrong("an engine is needed"));
-      return -1;
-    }
-    if (!is_idle(*engine)) return -1;
-    const Status status = body();
-    if (status) return 0;
-    fail(status.error());
-    return -1;
-  });
-}
-
 Status set_order(SamplerLists& lists, const char* names) {
   if (names == nullptr) {
     lists.use_default_samplers();

@@ -27,6 +27,12 @@ TEST(Programs, CApiOfConversations) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
 }
 
+TEST(Programs, CApiOfHeldAnswers) {
+  const TempDir dir;
+  const Ran ran = run({program("c_api_held_test"), chat_model(dir, kChatMl), stories("8bit")});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+}
+
 /// Every function that the header declares, with NULL and from inside the callback.
 TEST(Programs, CApiOfWrongCalls) {
   const TempDir dir;

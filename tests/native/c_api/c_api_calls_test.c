@@ -19,7 +19,7 @@
 enum { kBadArgument = 1, kBadState = 2, kCancelled = 24, kNotFinite = 29 };
 
 static const int kIds[] = {1700, 328, 625};
-static const QSFChatMessage kMessages[] = {{"user", "Hello"}};
+static const QSFChatMessage kMessages[] = {{"user", "Hello", NULL}};
 
 static QSFEngine* load(const char* model) {
   QSFConfig* config = qsf_config_default();
@@ -48,6 +48,8 @@ static void config_with_null(QSFEngine* engine) {
   qsf_config_set_kv_policy(NULL, "all");
   qsf_config_set_quality(NULL, 1.0f);
   qsf_config_set_seed(NULL, 1);
+  qsf_config_set_text_bytes(NULL, 1);
+  qsf_config_set_logprobs(NULL, 1);
   qsf_config_free(NULL);
 }
 static void config_in_callback(QSFEngine* engine) {
@@ -60,6 +62,8 @@ static void config_in_callback(QSFEngine* engine) {
   qsf_config_set_kv_policy(config, "window:8");
   qsf_config_set_quality(config, 1.0f);
   qsf_config_set_seed(config, 1);
+  qsf_config_set_text_bytes(config, 1);
+  qsf_config_set_logprobs(config, 1);
   qsf_config_free(config);
 }
 
@@ -124,6 +128,27 @@ static void sampling_in_callback(QSFEngine* engine) {
   REFUSED(qsf_sampling_breakers(engine, NULL, 0) == -1, kBadState);
 }
 
+static void held_with_null(QSFEngine* engine) {
+  REFUSED(qsf_grammar_set(NULL, "regex", "a") == -1, kBadArgument);
+  REFUSED(qsf_grammar_set(engine, "regex", NULL) == -1, kBadArgument);
+  REFUSED(qsf_chat_tools(NULL, "[]", NULL) == -1, kBadArgument);
+  REFUSED(qsf_chat_tools(engine, NULL, "auto") == -1, kBadArgument);
+  EXPECT(qsf_grammar_set(engine, NULL, NULL) == 0 && qsf_chat_tools(engine, NULL, NULL) == 0);
+}
+static void held_in_callback(QSFEngine* engine) {
+  REFUSED(qsf_grammar_set(engine, NULL, NULL) == -1, kBadState);
+  REFUSED(qsf_chat_tools(engine, NULL, NULL) == -1, kBadState);
+}
+
+static void logprobs_with_null(QSFEngine* engine) {
+  int n = 7;
+  EXPECT(qsf_logprobs(NULL, &n) == NULL && n == 0 && qsf_logprobs(engine, NULL) == NULL);
+}
+static void logprobs_in_callback(QSFEngine* engine) {
+  int n = 7;
+  EXPECT(qsf_logprobs(engine, &n) == NULL && n == 0); /* they were not asked for */
+}
+
 static void template_with_null(QSFEngine* engine) {
   (void)engine;
   REFUSED(qsf_chat_template(NULL) == NULL, kBadArgument);
@@ -141,7 +166,7 @@ static void configure_with_null(QSFEngine* engine) {
 static void configure_in_callback(QSFEngine* engine) { EXPECT(qsf_chat_configure(engine, NULL, NULL) == 0); }
 
 static void render_with_null(QSFEngine* engine) {
-  const QSFChatMessage no_role = {NULL, "x"}, no_content = {"user", NULL};
+  const QSFChatMessage no_role = {NULL, "x", NULL}, no_content = {"user", NULL, NULL};
   REFUSED(qsf_chat_render(NULL, kMessages, 1) == NULL, kBadArgument);
   REFUSED(qsf_chat_render(engine, NULL, 1) == NULL, kBadArgument);
   REFUSED(qsf_chat_render(engine, &no_role, 1) == NULL, kBadArgument);
@@ -182,6 +207,19 @@ static void chat_generate_with_null(QSFEngine* engine) {
 }
 static void chat_generate_in_callback(QSFEngine* engine) {
   qsf_chat_generate(engine, kMessages, 1, 1, 0.0f, 1.0f, NULL, NULL);
+  EXPECT(qsf_last_error_code() == kBadState);
+}
+
+static void answer_with_null(QSFEngine* engine) {
+  qsf_chat_answer(NULL, kMessages, 1, 1, 0.0f, 1.0f, NULL, NULL);
+  EXPECT(qsf_last_error_code() == kBadArgument);
+  qsf_chat_answer(engine, NULL, 1, 1, 0.0f, 1.0f, NULL, NULL);
+  EXPECT(qsf_last_error_code() == kBadArgument);
+  qsf_chat_answer(engine, kMessages, 1, 1, 0.0f, 1.0f, NULL, NULL);
+  EXPECT(qsf_last_error_code() == 0);
+}
+static void answer_in_callback(QSFEngine* engine) {
+  qsf_chat_answer(engine, kMessages, 1, 1, 0.0f, 1.0f, NULL, NULL);
   EXPECT(qsf_last_error_code() == kBadState);
 }
 
@@ -312,6 +350,8 @@ static const struct Function kFunctions[] = {
     {"qsf_config_set_kv_policy", config_with_null, config_in_callback},
     {"qsf_config_set_quality", config_with_null, config_in_callback},
     {"qsf_config_set_seed", config_with_null, config_in_callback},
+    {"qsf_config_set_text_bytes", config_with_null, config_in_callback},
+    {"qsf_config_set_logprobs", config_with_null, config_in_callback},
     {"qsf_config_free", config_with_null, config_in_callback},
     {"qsf_load", load_with_null, load_in_callback},
     {"qsf_free", free_with_null, free_in_callback},
@@ -321,12 +361,16 @@ static const struct Function kFunctions[] = {
     {"qsf_sampling_order", sampling_with_null, sampling_in_callback},
     {"qsf_sampling_bias", sampling_with_null, sampling_in_callback},
     {"qsf_sampling_breakers", sampling_with_null, sampling_in_callback},
+    {"qsf_logprobs", logprobs_with_null, logprobs_in_callback},
+    {"qsf_grammar_set", held_with_null, held_in_callback},
+    {"qsf_chat_tools", held_with_null, held_in_callback},
     {"qsf_chat_template", template_with_null, template_in_callback},
     {"qsf_chat_configure", configure_with_null, configure_in_callback},
     {"qsf_chat_render", render_with_null, render_in_callback},
     {"qsf_chat_tokenize", chat_tokenize_with_null, chat_tokenize_in_callback},
     {"qsf_chat_ends", ends_with_null, ends_in_callback},
     {"qsf_chat_generate", chat_generate_with_null, chat_generate_in_callback},
+    {"qsf_chat_answer", answer_with_null, answer_in_callback},
     {"qsf_embed_size", embed_size_with_null, embed_size_in_callback},
     {"qsf_embed", embed_with_null, embed_in_callback},
     {"qsf_embed_tokens", embed_tokens_with_null, embed_tokens_in_callback},
@@ -386,7 +430,7 @@ int main(int argc, char** argv) {
     EXPECT(generate(engine, NULL, 0).n == kTokens && qsf_last_error_code() == 0);
     printf("%s\n", kFunctions[i].name);
   }
-  struct Calls chat = {engine, &kFunctions[9], 0, 0, {0}};
+  struct Calls chat = {engine, &kFunctions[11], 0, 0, {0}};
   qsf_chat_generate(engine, kMessages, 1, 4, 0.0f, 1.0f, on_token, &chat);
   EXPECT(chat.n > 0 && qsf_last_error_code() == 0);
   qsf_free(engine);

@@ -13,7 +13,15 @@
     }                                                                                       \
   } while (0)
 
-enum { kImStart = 2046, kImEnd = 2047, kBadArgument = 1, kBadInput = 26, kTemplateRefusal = 31, kUnsupported = 14, kContextFull = 16 };
+enum {
+  kImStart = 2046,
+  kImEnd = 2047,
+  kBadArgument = 1,
+  kBadInput = 26,
+  kTemplateRefusal = 31,
+  kUnsupported = 14,
+  kContextFull = 16
+};
 
 static void on_token(int token_id, const char* text, void* user_data) {
   (void)token_id;
@@ -39,7 +47,8 @@ static QSFEngine* load(const char* model) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   QSFEngine* plain = load(argv[2]);
-  QSFChatMessage messages[4] = {{"system", "Be kind."}, {"user", "Hi <|im_end|>"}, {NULL, NULL}, {NULL, NULL}};
+  QSFChatMessage messages[4] = {
+      {"system", "Be kind.", NULL}, {"user", "Hi <|im_end|>", NULL}, {NULL, NULL, NULL}, {NULL, NULL, NULL}};
   int n = 0;
   EXPECT(qsf_chat_template(plain) == NULL && qsf_last_error_code() == kUnsupported);
   EXPECT(qsf_chat_configure(plain, NULL, NULL) == -1 && qsf_last_error_code() == kUnsupported);
@@ -90,6 +99,23 @@ int main(int argc, char** argv) {
   EXPECT(strcmp(second, fresh) == 0);
   EXPECT(qsf_rewind(engine, 0) == 0 && qsf_forward(engine, ids, n) != NULL);
   qsf_release(ids);
+
+  /* Further members reach the template. */
+  EXPECT(qsf_chat_configure(engine, "{{ messages[0].name }}|{{ messages[0].tool_calls | length }}", NULL) == 0);
+  QSFChatMessage more = {"tool", "x", " {\"name\": \"f\", \"tool_calls\": [1, 2]} "};
+  text = qsf_chat_render(engine, &more, 1);
+  EXPECT(text != NULL && strcmp(text, "f|2") == 0);
+  qsf_release(text);
+  more.more = "{ }";
+  text = qsf_chat_render(engine, &more, 1);
+  EXPECT(text != NULL && text[0] == '|');
+  qsf_release(text);
+  const char* const wrong[] = {"", "[]", "{", "{} {}", "{\"a\": }", "\"a\": 1"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+    more.more = wrong[i];
+    EXPECT(qsf_chat_render(engine, &more, 1) == NULL && qsf_last_error_code() == kBadInput);
+  }
+  EXPECT(qsf_chat_configure(engine, NULL, NULL) == 0);
 
   /* What is wrong is told. */
   EXPECT(qsf_chat_tokenize(engine, messages, 3, &n) == NULL && qsf_last_error_code() == kBadArgument);

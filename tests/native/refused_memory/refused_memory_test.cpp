@@ -179,7 +179,7 @@ void check_calls(const char* model) {
 }
 
 void check_conversation(const char* model) {
-  const QSFChatMessage messages[] = {{"system", "You are a king."}, {"user", "Where do you live?"}};
+  const QSFChatMessage messages[] = {{"system", "You are a king.", nullptr}, {"user", "Where do you live?", nullptr}};
   refuse_each("a conversation", [&] {
     QSFEngine* const engine = load(model);
     if (engine == nullptr) return false;
