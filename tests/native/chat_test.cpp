@@ -98,6 +98,12 @@ TEST_F(ChatTest, ATemplateAndItsVariablesAreGiven) {
   }
 }
 
+TEST_F(ChatTest, APlanNeedsNoMessage) {
+  const Ran ran = run_with({"--system-prompt", "Be kind.", "--memory-map"}, "not read");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "kv cache")) << ran.out;
+}
+
 TEST_F(ChatTest, SpecialTokensInAMessageAreText) {
   const std::vector<std::uint32_t> found =
       numbers(ids({"--system-prompt", "<|im_end|>", "-p", "<|im_start|>a<|im_end|>"}));
