@@ -3,6 +3,9 @@
 #include <cstring>
 #include <random>
 
+#include "qsf/base/bytes.h"
+#include "qsf/base/half.h"
+
 namespace qsf::bench {
 
 std::vector<float> normal(std::size_t n, std::uint64_t seed) {
@@ -17,6 +20,14 @@ std::vector<std::byte> random_rows(const Format& f, std::uint32_t cols, std::uin
   const auto row = static_cast<std::size_t>(row_bytes(f, cols));
   const std::vector<float> weights = normal(std::size_t{kTileRows} * cols, seed);
   std::vector<std::byte> rows(kTileRows * row);
+  if (f.rounding == Rounding::elsewhere) {
+    std::mt19937_64 engine(seed);
+    for (std::byte& byte : rows) byte = static_cast<std::byte>(engine());
+    for (std::size_t at = 0; at < rows.size(); at += f.block_bytes) {
+      if (f.scale.type == Scale::f16) store_le(rows.data() + at + f.scale.at, f32_to_f16(0.01f));
+    }
+    return rows;
+  }
   for (std::size_t r = 0; r < kTileRows; ++r) {
     quantize_row(f, std::span(weights).subspan(r * cols, cols), std::span(rows).subspan(r * row, row));
   }

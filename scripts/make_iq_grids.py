@@ -1,4 +1,4 @@
-"""Writes converter/types/iq_grids.inc: the codebooks of GGML's IQ types, from the gguf package that states them.
+"""Writes engine/formats/grid_points.inc: the points of GGML's IQ types, from the gguf package that states them.
 
 Needs: pip install gguf numpy. Usage: make_iq_grids.py OUT_FILE
 """
@@ -16,7 +16,7 @@ GRIDS = {
 PER_LINE = 14
 
 lines = [
-    "// Codebooks of GGML's IQ types: an entry is a point of 8 weights (IQ3: 4), each a number of 2 (IQ3: 3) bits, the "
+    "// Points of GGML's IQ types: an entry is a point of 8 weights (IQ3: 4), each a number of 2 (IQ3: 3) bits, the "
     "first",
     "// lowest. Made by scripts/make_iq_grids.py.",
 ]
@@ -26,7 +26,7 @@ for table, (name, bits) in GRIDS.items():
     levels = list(kind.grid_map)
     points = kind.grid.reshape(kind.grid_shape)
     entries = [sum(levels.index(int(x)) << bits * i for i, x in enumerate(point)) for point in points]
-    lines.append(f"constexpr std::array<std::uint16_t, {len(entries)}> {table}{{")
+    lines.append(f"inline constexpr std::array<std::uint16_t, {len(entries)}> {table}{{")
     for at in range(0, len(entries), PER_LINE):
         lines.append("    " + ", ".join(f"0x{e:04x}" for e in entries[at:at + PER_LINE]) + ",")
     lines.append("};")

@@ -76,7 +76,8 @@ const std::map<std::string, Compressing> kCompressions{
 }
 
 std::vector<std::string> type_names() {
-  std::vector<std::string> names = written_names();
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) names.emplace_back(format.name);
   for (const Mixture& mixture : mixtures()) names.emplace_back(mixture.name);
   names.emplace_back(kMixed);
   return names;
@@ -272,8 +273,8 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
   for (const TensorChoice& tensor : tensors) {
     const TypeChoice& type = tensor.types[tensor.chosen];
     options.types[{tensor.section, tensor.role}] = type.format;
-    table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name), written_type(type.format).name(),
-               fixed(type.loss, 5)});
+    table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name),
+               std::string(format_of(type.format).name), fixed(type.loss, 5)});
   }
   if (!arguments.quiet) table.print(stdout);
   return {};

@@ -351,20 +351,13 @@ FormatId wanted_format(const ModelSource& model, const Options& options, const S
   if (matrix && is_router(role) && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
   if (options.matrices) return *options.matrices;
-  if (const std::optional<FormatId> stored = stored_id(tensor); options.gguf && stored) return *stored;
   if (model.carry_formats || find_format(tensor.format)->quantized()) return tensor.format;
   return options.gguf ? kDefaultGgmlFormat : kDefaultFormat;
 }
 
 /// Returns the type that a tensor can have in place of the requested one.
 Result<FormatId> target_format(const Options& options, FormatId wanted, Role role, std::uint32_t cols) {
-  if (!options.gguf) {
-    if (const WrittenType type = written_type(wanted); type.stored != nullptr) {
-      return make_error(ErrorCode::unsupported, "{} is a type of GGUF files alone: the output's name must end in .gguf",
-                        type.name());
-    }
-    return wanted;
-  }
+  if (!options.gguf) return wanted;
   if (!rule_of(role).matrix || is_router(role)) return FormatId::f32;
   return ggml_form(wanted, cols);
 }

@@ -11,8 +11,8 @@ namespace {
 std::string matrices(std::size_t n) { return std::to_string(n) + (n == 1 ? " matrix" : " matrices"); }
 
 /// A matrix of i2_s has one scale, so that GGML's ternary types store the same codes.
-bool keeps_codes(FormatId source, const WrittenType& target) {
-  return source == kScaledTernary && target.format != nullptr && target.format->rounding == Rounding::ggml_ternary;
+bool keeps_codes(FormatId source, const Format& target) {
+  return source == kScaledTernary && target.rounding == Rounding::ggml_ternary;
 }
 
 }  // namespace
@@ -22,21 +22,20 @@ void TypeNotes::add(const SourceTensor& from, FormatId wanted, FormatId target, 
   const auto count = [](Note& note, const std::string& example) {
     if (note.n++ == 0) note.first = example;
   };
-  const FormatId source = stored_id(from).value_or(from.format);
-  const WrittenType is = written_type(source), becomes = written_type(target);
+  const FormatId source = from.format;
+  const Format &is = format_of(source), &becomes = format_of(target);
   if (is.quantized() && becomes.quantized() && source != target && !keeps_codes(source, becomes)) {
-    count(rounded_again_, is.name() + " to " + becomes.name());
+    count(rounded_again_, std::string(is.name) + " to " + std::string(becomes.name));
   }
   if (wanted != target) {
-    count(narrowed_, becomes.name() + " instead of " + written_type(wanted).name() + " with rows of " +
-                         std::to_string(cols) + " weights");
+    count(narrowed_, std::string(becomes.name) + " instead of " + std::string(format_of(wanted).name) +
+                         " with rows of " + std::to_string(cols) + " weights");
   }
-  if (becomes.stored != nullptr || cols % becomes.format->block == 0) return;
-  const Format& format = *becomes.format;
+  if (cols % becomes.block == 0) return;
   count(padded_,
-        std::string(format.name) + " (" + std::to_string(format.block) + " weights) with " + std::to_string(cols));
-  bytes_ += static_cast<double>(rows * cols) / format.block * format.block_bytes;
-  padded_bytes_ += static_cast<double>(rows * row_bytes(format, cols));
+        std::string(becomes.name) + " (" + std::to_string(becomes.block) + " weights) with " + std::to_string(cols));
+  bytes_ += static_cast<double>(rows * cols) / becomes.block * becomes.block_bytes;
+  padded_bytes_ += static_cast<double>(rows * row_bytes(becomes, cols));
 }
 
 std::vector<std::string> TypeNotes::warnings() const {

@@ -44,8 +44,8 @@ std::vector<TensorChoice> all_types(const FileSpec& file, const Options& options
     TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
     for (const std::string_view name : candidates) {
       const FormatId type = *written_id(name);
-      const bool in_rows = options.gguf || !written_type(type).quantized();
-      if (find_format(type) == nullptr && *ggml_form(type, tensor.cols) != type) continue;  // whole blocks only
+      const bool in_rows = options.gguf || !format_of(type).quantized();
+      if (format_of(type).grid != Grid::none && *ggml_form(type, tensor.cols) != type) continue;  // whole blocks only
       TensorSpec as = tensor;
       as.format = type;
       as.layout = in_rows ? Layout::rows : Layout::tiles;
@@ -90,17 +90,15 @@ double slope_of(const LossPoint& rough, const LossPoint& fine) {
 }
 
 /// Returns the cost of a row's errors in a type.
-double cost_in(const WrittenType& type, const RowCost& cost, std::span<const float> weights) {
-  std::vector<std::byte> bytes(type.row_bytes(weights.size()));
+double cost_in(const Format& type, const RowCost& cost, std::span<const float> weights) {
+  std::vector<std::byte> bytes(row_bytes(type, weights.size()));
   std::vector<float> back(weights.size());
-  if (type.stored != nullptr) {
-    cost.encode(*type.stored, weights, bytes);
-  } else if (type.quantized()) {
-    cost.quantize(*type.format, weights, bytes);
+  if (type.quantized()) {
+    cost.quantize(type, weights, bytes);
   } else {
-    quantize_row(*type.format, weights, bytes);
+    quantize_row(type, weights, bytes);
   }
-  type.read_row(bytes, back);
+  dequantize_row(type, bytes, back);
   for (std::size_t c = 0; c < back.size(); ++c) back[c] = weights[c] - back[c];
   return cost(back);
 }
@@ -116,7 +114,7 @@ Result<std::vector<double>> relative_errors(const TensorSpec& tensor, const RowC
     QSF_TRY(tensor.rows_of(row, 1, std::as_writable_bytes(std::span(weights))));
     whole += cost(weights);
     parallel_for(workers, static_cast<std::uint32_t>(types.size()),
-                 [&](std::uint32_t i) { of_row[i] = cost_in(written_type(types[i].format), cost, weights); });
+                 [&](std::uint32_t i) { of_row[i] = cost_in(format_of(types[i].format), cost, weights); });
     for (std::size_t i = 0; i < types.size(); ++i) errors[i] += of_row[i];
   }
   for (double& error : errors) error = whole > 0 ? error / whole : 0;

@@ -116,28 +116,6 @@ double gain(std::span<const float> moved, std::span<const float> before, std::sp
   return sum;
 }
 
-/// Blocks of a format.
-struct FormatBlocks {
-  static constexpr bool kImproved = true;  // their codes are improved after the search
-  const Format& f;
-  std::uint32_t block = f.block, bytes = f.block_bytes;
-
-  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const { search_blocks(f, cost, blocks); }
-  void read(std::span<const std::byte> from, std::span<float> to) const { dequantize_row(f, from, to); }
-};
-
-/// Blocks of a type that is not a format.
-struct StoredBlocks {
-  static constexpr bool kImproved = false;
-  const StoredType& type;
-  std::uint32_t block = type.block, bytes = type.block_bytes;
-
-  void search(const BlockCost& cost, std::span<SearchedBlock> blocks) const {
-    for (const SearchedBlock& each : blocks) type.encode(each.weights, cost, each.out);
-  }
-  void read(std::span<const std::byte> from, std::span<float> to) const { type.decode(from.data(), to.data()); }
-};
-
 }  // namespace
 
 double Moments::of(std::uint32_t i, std::uint32_t j) const {
@@ -225,16 +203,16 @@ struct RowCost::Row {
   bool changed = true;
 
   /// Reads the errors of n columns: whole blocks, or the row's last one.
-  template <class Blocks>
-  void read_errors(const Blocks& coder, std::span<const std::byte> bytes, std::uint32_t begin, std::uint32_t n) {
+  void read_errors(const Format& f, std::span<const std::byte> bytes, std::uint32_t begin, std::uint32_t n) {
     const std::span here = std::span(errors).subspan(begin, n);
-    coder.read(bytes, here);
+    dequantize_row(f, bytes, here);
     for (std::uint32_t i = 0; i < n; ++i) here[i] = weights[begin + i] - here[i];
   }
 };
 
 /// Rounds a row block by block, for costs without moments between columns.
 void RowCost::round(const Format& f, Row& row) const {
+  SearchBlock* const own = search_of(f);
   row.block.resize(f.block);
   for (std::uint32_t begin = 0; begin < cols_; begin += f.block) {
     const std::uint32_t n = std::min<std::uint32_t>(f.block, cols_ - begin);
@@ -242,22 +220,24 @@ void RowCost::round(const Format& f, Row& row) const {
     std::ranges::copy(row.weights.subspan(begin, n), row.block.begin());
     BlockCost cost;
     if (!plain_ || n != f.block) cost.cost = std::span(cost_).subspan(begin, f.block);
-    best_block(f, row.block, cost, &row.out[std::size_t{begin} / f.block * f.block_bytes]);
+    std::byte* const out = &row.out[std::size_t{begin} / f.block * f.block_bytes];
+    own != nullptr ? own(row.block, cost, out) : static_cast<void>(best_block(f, row.block, cost, out));
   }
 }
 
-template <class Blocks>
-void RowCost::search(const Blocks& coder, std::span<Row> rows) const {
+void RowCost::search(const Format& f, std::span<Row> rows) const {
+  SearchBlock* const own = search_of(f);
+  const bool improved = own == nullptr;  // codes are improved after the search
   std::vector<SearchedBlock> blocks;
   for (Row& row : rows) {
     row.errors.resize(cost_.size());
     row.pull.resize(cost_.size());
-    row.block.resize(coder.block);
-    row.moved.resize(coder.block);
+    row.block.resize(f.block);
+    row.moved.resize(f.block);
     blocks.push_back({row.block, nullptr, row.moved});
   }
-  for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / coder.bytes); b-- > 0;) {
-    const std::uint32_t begin = b * coder.block, n = std::min<std::uint32_t>(coder.block, cols_ - begin);
+  for (auto b = static_cast<std::uint32_t>(rows[0].out.size() / f.block_bytes); b-- > 0;) {
+    const std::uint32_t begin = b * f.block, n = std::min<std::uint32_t>(f.block, cols_ - begin);
     const std::uint32_t of = begin / width_ * width_, end = std::min(of + width_, cols_);
     // The block's weights, moved to make up for the errors of later columns.
     const auto by = [&](std::uint32_t i, std::uint32_t column) { return carry(begin + i) + (begin + column - of); };
@@ -280,21 +260,25 @@ void RowCost::search(const Blocks& coder, std::span<Row> rows) const {
     }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       std::fill(rows[r].block.begin() + n, rows[r].block.end(), 0.0f);
-      blocks[r].out = &rows[r].out[std::size_t{b} * coder.bytes];
+      blocks[r].out = &rows[r].out[std::size_t{b} * f.block_bytes];
     }
-    coder.search({std::span(cost_).subspan(begin, coder.block), carry(begin) + (begin - of), stride_}, blocks);
+    const BlockCost cost{std::span(cost_).subspan(begin, f.block), carry(begin) + (begin - of), stride_};
+    if (improved) search_blocks(f, cost, blocks);
+    for (const SearchedBlock& each : blocks) {
+      if (!improved) own(each.weights, cost, each.out);
+    }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       Row& row = rows[r];
       row.cost += blocks[r].cost;
-      row.read_errors(coder, row.out.subspan(std::size_t{b} * coder.bytes, coder.bytes), begin, n);
-      if (!Blocks::kImproved) continue;
+      row.read_errors(f, row.out.subspan(std::size_t{b} * f.block_bytes, f.block_bytes), begin, n);
+      if (!improved) continue;
       // H e is U^T D (U e), and the cost is that of U e: each column pulls at itself and at later columns.
       for (std::uint32_t i = 0; i < n; ++i) {
         row.pull[begin + i] = cost_[begin + i] * row.moved[i];
         row.moved[i] = -row.pull[begin + i];
       }
     }
-    for (std::uint32_t i = 0; Blocks::kImproved && i < n; i += kAtOnce) {
+    for (std::uint32_t i = 0; improved && i < n; i += kAtOnce) {
       const std::uint32_t from = begin + i;
       for (Row& row : rows) {
         take_moved(std::span(row.moved).subspan(i, std::min<std::uint32_t>(kAtOnce, n - i)), carry(from) + (from - of),
@@ -355,7 +339,7 @@ void RowCost::take_rounded(const Format& f, std::span<Row> rows) const {
   std::vector<Other> going;
   for (Row& row : rows) {
     quantize_row(f, row.weights, row.other);
-    row.read_errors(FormatBlocks{f}, row.other, 0, cols_);
+    row.read_errors(f, row.other, 0, cols_);
     going.push_back({&row});
   }
   for (std::uint32_t k = 0; k < width_ && !going.empty(); ++k) {
@@ -374,7 +358,7 @@ void RowCost::take_rounded(const Format& f, std::span<Row> rows) const {
     Row& row = *other.row;
     if (other.costs_more()) continue;
     const double rounded = (*this)(row.errors);
-    row.read_errors(FormatBlocks{f}, row.out, 0, cols_);
+    row.read_errors(f, row.out, 0, cols_);
     if (rounded < (*this)(row.errors)) std::ranges::copy(row.other, row.out.begin());
   }
 }
@@ -388,25 +372,14 @@ std::vector<RowCost::Row> RowCost::rows_of(std::size_t row_size, std::span<const
   return rows;
 }
 
-void RowCost::encode(const StoredType& type, std::span<const float> weights, std::span<std::byte> out) const {
-  std::vector<Row> rows = rows_of(std::size_t{cols_} / type.block * type.block_bytes, weights, out);
-  if (carries()) return search(StoredBlocks{type}, rows);
-  for (const Row& row : rows) {
-    for (std::uint32_t begin = 0, b = 0; begin < cols_; begin += type.block, ++b) {
-      BlockCost cost;
-      if (!plain_) cost.cost = std::span(cost_).subspan(begin, type.block);
-      type.encode(row.weights.subspan(begin, type.block), cost, &row.out[std::size_t{b} * type.block_bytes]);
-    }
-  }
-}
-
 void RowCost::quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const {
   std::vector<Row> rows = rows_of(row_bytes(f, cols_), weights, out);
   if (!carries()) {
     for (Row& row : rows) round(f, row);
     return;
   }
-  search(FormatBlocks{f}, rows);
+  search(f, rows);
+  if (search_of(f) != nullptr) return;
   improve(f, rows);
   take_rounded(f, rows);
 }

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "converter/types/decoded.h"
 #include "qsf/base/result.h"
 #include "qsf/file/layout.h"
 #include "qsf/formats/format.h"
@@ -41,15 +40,12 @@ class RowCost {
   /// Rounds whole rows of weights to a quantized format with low cost, never higher than that of quantize_row. A few
   /// rows at once take less time than one by one, and get the same bytes.
   void quantize(const Format& f, std::span<const float> weights, std::span<std::byte> out) const;
-  /// Rounds rows of whole blocks to a type that can be written but is not a format.
-  void encode(const StoredType& type, std::span<const float> weights, std::span<std::byte> out) const;
 
  private:
   struct Row;
   void round(const Format& f, Row& row) const;
   std::vector<Row> rows_of(std::size_t row_size, std::span<const float> weights, std::span<std::byte> out) const;
-  template <class Blocks>
-  void search(const Blocks& coder, std::span<Row> rows) const;
+  void search(const Format& f, std::span<Row> rows) const;
   void improve(const Format& f, std::span<Row> rows) const;
   void take_rounded(const Format& f, std::span<Row> rows) const;
   double of(std::uint32_t i, std::span<const float> errors) const;  // column i's share

@@ -58,7 +58,7 @@ float number_of(const Field& field, const std::byte* block) {
 struct RowConversion {
   const SourceTensor& tensor;
   const Format& from;
-  WrittenType to;
+  const Format& to;
   std::uint32_t rows, cols;
   RotatedHeads heads = {};
   const RowCost* cost = nullptr;
@@ -76,7 +76,7 @@ struct RowConversion {
       raw_begin = r;
       n_raw = static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, end - r));
       room->raw.resize(n_raw * size);
-      QSF_TRY((to.stored != nullptr && copies ? tensor.stored_rows : tensor.rows_of)(raw_begin, n_raw, room->raw));
+      QSF_TRY(tensor.rows_of(raw_begin, n_raw, room->raw));
     }
     return std::span<const std::byte>(room->raw).subspan((r - raw_begin) * size, size);
   }
@@ -84,13 +84,13 @@ struct RowConversion {
   std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : source_row(r, heads); }
 
   Status check(std::uint32_t row, std::span<const float> floats) const {
-    const bool narrow = to.stored != nullptr || to.format->id == FormatId::f16 || to.format->scale.type == Scale::f16;
+    const bool narrow = to.id == FormatId::f16 || to.scale.type == Scale::f16 || to.rounding == Rounding::elsewhere;
     QSF_TRY(check_finite(tensor.name, row, floats));
     for (const float w : floats) {
       if (narrow && !std::isfinite(f16_to_f32(f32_to_f16(w)))) {
         return make_error(ErrorCode::bad_input,
                           "tensor {:.100} holds {} in row {}, which {} cannot hold: convert with f32 or bf16",
-                          tensor.name, w, row, to.name());
+                          tensor.name, w, row, to.name);
       }
     }
     return {};
@@ -98,13 +98,8 @@ struct RowConversion {
 
   /// Checks a row that is copied: the scales and minima of its blocks, or its weights if they are floats or packed.
   Status check_blocks(std::uint32_t row, std::span<const std::byte> blocks) const {
-    if (to.stored != nullptr) {
-      std::vector<float> weights(cols);
-      to.read_row(blocks, weights);
-      return check_finite(tensor.name, row, weights);
-    }
-    const Format& format = *to.format;
-    if (!format.quantized()) {
+    const Format& format = to;
+    if (!format.quantized() || format.grid == Grid::iq1_m) {  // whose scale has no field
       std::vector<float> weights(cols);
       dequantize_row(format, blocks, weights);
       return check_finite(tensor.name, row, weights);
@@ -125,7 +120,7 @@ struct RowConversion {
   /// Converts rows [r, r + n) of the file from the bytes that were read. May run on any thread that has its own `all`.
   Status some(std::uint32_t r, std::uint32_t n, std::span<const std::byte> stored, std::span<std::byte> out,
               std::vector<float>& all) const {
-    const std::size_t size = from_size, to_size = to.row_bytes(cols);
+    const std::size_t size = from_size, to_size = row_bytes(to, cols);
     if (copies) {
       for (std::uint32_t i = 0; i < n; ++i) QSF_TRY(check_blocks(r + i, stored.subspan(i * size, size)));
       std::ranges::copy(stored, out.begin());
@@ -141,16 +136,12 @@ struct RowConversion {
       const std::vector<float> read = all;
       for (std::uint32_t c = 0; c < cols; ++c) all[c] = read[source_row(c, heads)];
     }
-    if (to.stored != nullptr) {
-      (cost != nullptr ? *cost : RowCost::plain(cols)).encode(*to.stored, all, out);
-      return {};
-    }
-    if (cost != nullptr) {
-      cost->quantize(*to.format, all, out);
+    if (cost != nullptr || to.rounding == Rounding::elsewhere) {
+      (cost != nullptr ? *cost : RowCost::plain(cols)).quantize(to, all, out);
       return {};
     }
     for (std::size_t i = 0; i < n; ++i) {
-      quantize_row(*to.format, std::span(all).subspan(i * cols, cols), out.subspan(i * to_size, to_size));
+      quantize_row(to, std::span(all).subspan(i * cols, cols), out.subspan(i * to_size, to_size));
     }
     return {};
   }
@@ -158,7 +149,7 @@ struct RowConversion {
   /// Converts rows [begin, begin + n). The caller's thread reads several at once and divides them among the workers.
   /// Returns the first row's error.
   Status all(std::uint32_t begin, std::uint32_t n, const Workers& workers, std::span<std::byte> out) {
-    const std::uint64_t size = to.row_bytes(cols);
+    const std::uint64_t size = row_bytes(to, cols);
     const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
     std::vector<std::byte>& read = room->read;
     std::vector<Status>& done = room->done;
@@ -221,20 +212,20 @@ std::uint32_t rotated_heads(Role role, const LayerKind& kind) {
 ConvertedRows rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
                       RotatedHeads interleaved, RowWork work) {
   const Format& from = *find_format(tensor.format);
-  const WrittenType to = written_type(target);
+  const Format& to = format_of(target);
   const bool vector = rows == 1, turned = vector && interleaved.dim != 0;
-  const bool copies = to.stored != nullptr ? stored_id(tensor) == target : &from == to.format && !turned;
+  const bool copies = &from == &to && !turned;
   const std::uint32_t head = vector ? 0 : interleaved.dim;
   // The rows of a head are read together, because their order changes.
   const auto end_of = [rows, head](std::uint32_t begin, std::uint32_t n) {
     const std::uint64_t end = std::uint64_t{begin} + n;
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(head == 0 ? end : (end + head - 1) / head * head, rows));
   };
-  const auto conversion = [&tensor, &from, to, rows, cols, interleaved, copies] {
+  const auto conversion = [&tensor, &from, &to, rows, cols, interleaved, copies] {
     RowConversion out{.tensor = tensor, .from = from, .to = to, .rows = rows, .cols = cols};
     out.heads = interleaved;
     out.copies = copies;
-    out.from_size = std::max<std::uint64_t>(1, copies ? to.row_bytes(cols) : row_bytes(from, cols));
+    out.from_size = std::max<std::uint64_t>(1, row_bytes(from, cols));
     return out;
   };
   const auto read = [conversion, end_of, work = std::move(work)](std::uint32_t begin, std::uint32_t n,
@@ -248,10 +239,9 @@ ConvertedRows rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t
     work.rooms->give(std::move(room));
     return status;
   };
-  const RowsOf& stored = copies && to.stored != nullptr ? tensor.stored_rows : tensor.rows_of;
-  const auto runs = [&stored, copies, head, end_of](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& out) {
+  const auto runs = [&tensor, copies, head, end_of](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& out) {
     const std::uint32_t first = head == 0 ? begin : begin / head * head;
-    const RowsFrom read_from = stored.runs(first, end_of(begin, n) - first, out);
+    const RowsFrom read_from = tensor.rows_of.runs(first, end_of(begin, n) - first, out);
     return copies && head == 0 ? read_from : weaker(read_from, RowsFrom::runs);
   };
   const auto check = [conversion](std::uint32_t begin, std::uint32_t n, std::span<const std::byte> bytes) -> Status {

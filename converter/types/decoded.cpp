@@ -6,9 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "converter/types/iq.h"
 #include "qsf/base/bytes.h"
-#include "qsf/base/half.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
@@ -60,82 +58,6 @@ bool exponent8(const std::byte* at, float* out) {
   return true;
 }
 
-/// Decodes kBytes bytes of 4-bit codes, low halves first.
-template <std::size_t kBytes, class Value>
-void nibbles(const std::byte* codes, float* out, Value value) {
-  for (std::size_t i = 0; i < kBytes; ++i) {
-    const auto byte = std::to_integer<unsigned>(codes[i]);
-    out[i] = value(byte & 15);
-    out[i + kBytes] = value(byte >> 4);
-  }
-}
-
-// A block of nvfp4: four unsigned 8-bit floats, then 16 codes of mxfp4's levels for each.
-constexpr unsigned kScales = 4, kScaled = 16, kNoScale = 0x7f;
-
-/// Returns a code's scale. The code for no number counts as 0, as in GGML.
-float scale_of_nvfp4(unsigned code) {
-  const std::byte byte{static_cast<unsigned char>(code & 0x7f)};
-  float scale = 0;
-  if (std::to_integer<unsigned>(byte) != kNoScale) float8<3, 7, Special::all_ones>(&byte, &scale);
-  return scale;
-}
-
-std::array<float, 16> levels_of_nvfp4() {
-  const Format& levels = *find_format(ggml_type(39));
-  std::array<float, 16> out;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = 0.5f * static_cast<float>(level(levels, static_cast<std::uint8_t>(i)) - levels.offset);
-  }
-  return out;
-}
-
-bool nvfp4(const std::byte* block, float* out) {
-  const std::array<float, 16> levels = levels_of_nvfp4();
-  for (unsigned i = 0; i < kScales; ++i) {
-    const float scale = scale_of_nvfp4(std::to_integer<unsigned>(block[i]));
-    nibbles<kScaled / 2>(block + kScales + kScaled / 2 * i, out + kScaled * i,
-                         [&](unsigned at) { return scale * levels[at]; });
-  }
-  return true;
-}
-
-/// Takes the cheapest scale around the one that reaches the largest weight.
-void to_nvfp4(std::span<const float> weights, const BlockCost& cost, std::byte* out) {
-  constexpr unsigned kBelow = 5, kAbove = 2;
-  const std::array<float, 16> levels = levels_of_nvfp4();
-  const float top = *std::ranges::max_element(levels);
-  for (std::size_t begin = 0; begin < weights.size(); begin += kScaled) {
-    const std::span<const float> x = weights.subspan(begin, kScaled);
-    float most = 0;
-    for (const float each : x) most = std::max(most, std::abs(each));
-    unsigned middle = 0;
-    while (middle + 1 < kNoScale && scale_of_nvfp4(middle) * top < most) ++middle;
-    double least = std::numeric_limits<double>::infinity();
-    std::array<std::uint8_t, kScaled> codes{}, best{};
-    unsigned taken = 0;
-    for (unsigned code = middle - std::min(middle, kBelow); code <= std::min(middle + kAbove, kNoScale - 1); ++code) {
-      double sum = 0;
-      for (unsigned i = 0; i < kScaled; ++i) {
-        const auto away = [&, scale = scale_of_nvfp4(code)](float l) { return std::abs(x[i] - scale * l); };
-        const auto* const nearest = std::ranges::min_element(levels, {}, away);
-        codes[i] = static_cast<std::uint8_t>(nearest - levels.begin());
-        sum +=
-            (cost.cost.empty() ? 1.0 : double{cost.cost[begin + i]}) * double{away(*nearest)} * double{away(*nearest)};
-      }
-      if (!(sum < least)) continue;
-      least = sum;
-      best = codes;
-      taken = code;
-    }
-    const std::size_t which = begin / kScaled;
-    out[which] = static_cast<std::byte>(taken);
-    for (unsigned i = 0; i < kScaled / 2; ++i) {
-      out[kScales + kScaled / 2 * which + i] = static_cast<std::byte>(best[i] | best[i + kScaled / 2] << 4);
-    }
-  }
-}
-
 constexpr std::array kTypes{
     StoredType{"F32", 1, 4, FormatId::f32},
     StoredType{"F16", 1, 2, FormatId::f16},
@@ -155,14 +77,6 @@ constexpr std::array kTypes{
     StoredType{"I32", 1, 4, FormatId::inherit, whole<std::int32_t>},
     StoredType{"U64", 1, 8, FormatId::inherit, whole<std::uint64_t>},
     StoredType{"I64", 1, 8, FormatId::inherit, whole<std::int64_t>},
-    StoredType{"NVFP4", 64, 36, FormatId::inherit, nvfp4, to_nvfp4},
-    StoredType{"IQ1_S", 256, 50, FormatId::inherit, iq1_s, to_iq1_s},
-    StoredType{"IQ1_M", 256, 56, FormatId::inherit, iq1_m, to_iq1_m},
-    StoredType{"IQ2_XXS", 256, 66, FormatId::inherit, iq2_xxs, to_iq2_xxs},
-    StoredType{"IQ2_XS", 256, 74, FormatId::inherit, iq2_xs, to_iq2_xs},
-    StoredType{"IQ2_S", 256, 82, FormatId::inherit, iq2_s, to_iq2_s},
-    StoredType{"IQ3_XXS", 256, 98, FormatId::inherit, iq3_xxs, to_iq3_xxs},
-    StoredType{"IQ3_S", 256, 110, FormatId::inherit, iq3_s, to_iq3_s},
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "converter/model/model_source.h"
-#include "converter/types/iq_search.h"
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
@@ -18,7 +17,6 @@ struct StoredType {
   std::uint32_t block_bytes;
   FormatId format = FormatId::inherit;                               // the same type as a format of a file, or
   bool (*decode)(const std::byte* block, float* weights) = nullptr;  // returns false if f32 cannot represent a weight
-  EncodeBlock* encode = nullptr;                                     // null: no output has the type
 };
 
 std::span<const StoredType> stored_types();

@@ -55,16 +55,16 @@ constexpr std::array kNarrow{
     Narrow{ggml_type(35), ggml_type(2)},
 };
 
-constexpr FormatId kNarrowOfOthers = ggml_type(20);  // for types that are not formats
+constexpr FormatId kNarrowOfGrids = ggml_type(20);
 
-Error no_type(const WrittenType& type) {
+Error no_type(const Format& type) {
   std::string types;
-  for (const std::string& name : written_names()) {
-    if (!ggml_number(*written_id(name))) continue;
+  for (const Format& format : kFormats) {
+    if (!ggml_number(format.id)) continue;
     if (!types.empty()) types += ", ";
-    types += name;
+    types += format.name;
   }
-  return make_error(ErrorCode::unsupported, "GGUF has no type {}; it has {}", type.name(), types);
+  return make_error(ErrorCode::unsupported, "GGUF has no type {}; it has {}", type.name, types);
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ std::optional<std::uint32_t> ggml_number(FormatId format) {
   }
   const auto id = static_cast<std::uint32_t>(format);
   if (id < kQuantized || id == static_cast<std::uint32_t>(FormatId::inherit)) return {};
-  const WrittenType type = written_type(format);
-  if (type.format == nullptr && type.stored == nullptr) return {};
+  if (find_format(format) == nullptr) return {};
   return id - kQuantized;
 }
 
@@ -106,11 +105,11 @@ FormatId ggml_format(std::uint32_t number) {
 }
 
 Result<FormatId> ggml_form(FormatId format, std::uint32_t cols) {
-  const WrittenType type = written_type(format);
+  const Format& type = format_of(format);
   if (!ggml_number(format)) return no_type(type);
-  if (cols % (type.stored != nullptr ? type.stored->block : type.format->block) == 0) return format;
+  if (cols % type.block == 0) return format;
   const auto at = std::ranges::find(kNarrow, format, &Narrow::wide);
-  const FormatId narrow = type.stored != nullptr ? kNarrowOfOthers : at != kNarrow.end() ? at->narrow : FormatId::f16;
+  const FormatId narrow = type.grid != Grid::none ? kNarrowOfGrids : at != kNarrow.end() ? at->narrow : FormatId::f16;
   return cols % find_format(narrow)->block == 0 ? narrow : FormatId::f16;
 }
 

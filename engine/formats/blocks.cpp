@@ -11,6 +11,9 @@
 #include "qsf/base/bytes.h"
 #include "qsf/base/half.h"
 
+// uses them
+#include "formats/grids.inl"
+
 namespace qsf {
 namespace {
 
@@ -30,8 +33,13 @@ constexpr bool declared_well(const Format& f) {
     bits = 2;
   }
   if (f.packing == Packing::trellis && f.offset != kTrellisOffset) return false;
+  if ((f.grid != Grid::none) != (f.sub.kind == Sub::grid)) return false;
+  if (f.grid != Grid::none) {
+    return f.block == kGridSubs * sub_block(f) && f.offset == grids::kOffset && f.code_bits == kTrellisBits;
+  }
   return f.block % kGroup == 0 && f.block <= kMaxBlock && f.block_bytes == bytes && f.code_bits == bits &&
-         (f.minimum.type == Scale::none || f.minimum.type == Scale::f16) && (f.sub.kind == Sub::none || f.block == 256);
+         (f.minimum.type == Scale::none || f.minimum.type == Scale::f16) &&
+         (f.sub.kind == Sub::none || f.block == sub_count(f.sub.kind) * sub_block(f));
 }
 static_assert(std::ranges::all_of(kFormats, declared_well));
 
@@ -99,6 +107,64 @@ float load_field(const Field& field, const std::byte* block) {
   return 1.0f;
 }
 
+/// Calls of(grid), the grid as a type.
+template <class F>
+void with_grid(Grid grid, F of) {
+  const auto as = [&]<Grid kGrid>() { of(std::integral_constant<Grid, kGrid>{}); };
+  switch (grid) {
+    case Grid::none:
+      return;
+    case Grid::iq1_s:
+      return as.template operator()<Grid::iq1_s>();
+    case Grid::iq1_m:
+      return as.template operator()<Grid::iq1_m>();
+    case Grid::iq2_xxs:
+      return as.template operator()<Grid::iq2_xxs>();
+    case Grid::iq2_xs:
+      return as.template operator()<Grid::iq2_xs>();
+    case Grid::iq2_s:
+      return as.template operator()<Grid::iq2_s>();
+    case Grid::iq3_xxs:
+      return as.template operator()<Grid::iq3_xxs>();
+    case Grid::iq3_s:
+      return as.template operator()<Grid::iq3_s>();
+  }
+}
+
+void unpack_grid_scales(const Format& f, const std::byte* block, BlockValues& out) {
+  with_grid(f.grid, [&](auto grid) {
+    constexpr Grid kGrid = decltype(grid)::value;
+    const GridBytes<1> in{block};
+    f16 scale[1];
+    float sub[1];
+    read_grid_scales<kGrid>(in, scale);
+    for (std::size_t j = 0; j < kGridSubs; ++j) {
+      read_grid_subs<kGrid>(in, j, sub);
+      out.scales[j] = kGridUnit<kGrid> * f16_to_f32(scale[0]) * sub[0];
+    }
+  });
+  out.minima.fill(0.0f);
+}
+
+void unpack_grid_codes(const Format& f, const std::byte* block, std::span<std::uint8_t> codes) {
+  with_grid(f.grid, [&](auto grid) {
+    constexpr Grid kGrid = decltype(grid)::value;
+    for (std::size_t g = 0; g < f.block / 8u; ++g) {
+      GridEight<1> eight;
+      read_eight<kGrid>(GridBytes<1>{block}, g, eight);
+      const std::uint64_t levels = with_bits<kGrid>(points_of<kGrid>(eight, 0), mask_of(eight.bits[0]));
+      for (std::size_t i = 0; i < 8; ++i) codes[8 * g + i] = static_cast<std::uint8_t>(levels >> 8 * i);
+    }
+  });
+}
+
+void unpack_e4m3(const Format& f, const std::byte* block, BlockValues& out) {
+  for (std::uint32_t j = 0; j < f.block / sub_block(f); ++j) {
+    out.scales[j] = half_of_e4m3(std::to_integer<std::uint32_t>(block[f.sub.at + j]));
+    out.minima[j] = 0.0f;
+  }
+}
+
 template <Sub kKind>
 void unpack_sub(const Format& f, const std::byte* block, BlockValues& out) {
   const float scale = load_field(f.scale, block);
@@ -134,6 +200,10 @@ void unpack_scales(const Format& f, const std::byte* block, BlockValues& out) {
       return unpack_sub<Sub::k6>(f, block, out);
     case Sub::x4:
       return unpack_sub<Sub::x4>(f, block, out);
+    case Sub::e4m3:
+      return unpack_e4m3(f, block, out);
+    case Sub::grid:
+      return unpack_grid_scales(f, block, out);
   }
 }
 
@@ -148,6 +218,8 @@ void pack_sub_scale(const Format& f, std::uint32_t j, std::uint32_t scale, std::
   const auto put = [at](std::uint32_t k, std::uint32_t bits) { at[k] |= static_cast<std::byte>(bits); };
   switch (f.sub.kind) {
     case Sub::none:
+    case Sub::e4m3:
+    case Sub::grid:
       return;
     case Sub::k2:
       return put(j, scale | minimum << 4);
@@ -195,6 +267,7 @@ void pack_codes(const Format& f, std::span<const std::uint8_t> codes, std::byte*
 }
 
 void unpack_codes(const Format& f, const std::byte* block, std::span<std::uint8_t> codes) {
+  if (f.grid != Grid::none) return unpack_grid_codes(f, block, codes);
   if (f.packing == Packing::trits) {
     for (std::uint32_t i = 0; i < f.block; ++i) {
       const Spot spot = trit_of(i);

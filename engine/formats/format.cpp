@@ -114,7 +114,7 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
 
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out) {
   BlockValues values;
-  std::array<std::byte, kMaxBlockBytes> numbers{};  // a block without its codes
+  std::array<std::byte, kMaxBlockBytes> numbers{};  // a block without its codes, unless they are a grid's
   for (std::size_t k = 0; k < out.size(); k += f.block) {
     const std::byte* const tile = strip.data() + k / f.block * tile_bytes(f);
     for_each_number(f, [&](const TileNumber& n) {
@@ -122,7 +122,11 @@ void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std:
     });
     unpack_scales(f, numbers.data(), values);
     const std::size_t n = std::min<std::size_t>(f.block, out.size() - k);
-    for (std::uint32_t i = 0; i < f.block; ++i) values.codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
+    if (f.grid != Grid::none) {
+      unpack_codes(f, numbers.data(), values.codes);
+    } else {
+      for (std::uint32_t i = 0; i < f.block; ++i) values.codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
+    }
     if (f.packing == Packing::trellis) trellis_levels(f.code_bits, std::span(values.codes).first(f.block));
     for (std::uint32_t i = 0; i < n; ++i) out[k + i] = weight(f, values, i);
   }

@@ -380,6 +380,7 @@ void round_block(const Format& f, Weights weights, Block& out) {
     case Rounding::none:
     case Rounding::sub_min_max:
     case Rounding::sub_symmetric:
+    case Rounding::elsewhere:
       return;
     case Rounding::min_max:
       return round_min_max(f, weights, out);
@@ -414,6 +415,7 @@ void round_block(const Format& f, Weights weights, Block& out) {
 
 void quantize_block(const Format& f, std::span<const float> weights, std::byte* out) {
   std::fill_n(out, f.block_bytes, std::byte{0});
+  if (f.rounding == Rounding::elsewhere) return;
   if (f.rounding == Rounding::sub_min_max) return round_sub_min_max(f, weights, out);
   if (f.rounding == Rounding::sub_symmetric) return round_sub_symmetric(f, weights, out);
   Block block;

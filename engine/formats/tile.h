@@ -2,7 +2,8 @@
 // consecutive values, one for each row: scale, minimum, then the bytes of packed sub-scales. The codes follow, in bit
 // planes of 4, 2 and 1 bits; 8-bit codes are one plane. Each plane is stored whole, low bits first. In a plane, 64
 // bytes contain 16 rows x 4 columns once for each field of the plane's width, so that one load serves 8 / width groups
-// of 4 columns. Trits are stored five in a byte instead.
+// of 4 columns. Trits are stored five in a byte instead. A grid's block has no planes: the tile has each of its bytes
+// as 16 consecutive bytes, one for each row.
 #pragma once
 
 #include <array>
@@ -28,7 +29,10 @@ constexpr std::uint32_t tile_minimum_at(const Format& f) { return kTileRows * sc
 constexpr std::uint32_t tile_sub_at(const Format& f) {
   return tile_minimum_at(f) + kTileRows * scale_bytes(f.minimum.type);
 }
-constexpr std::uint32_t tile_codes_at(const Format& f) { return tile_sub_at(f) + kTileRows * sub_bytes(f.sub.kind); }
+/// Returns the offset of the codes; of a grid's block, that of the block.
+constexpr std::uint32_t tile_codes_at(const Format& f) {
+  return f.grid != Grid::none ? 0 : tile_sub_at(f) + kTileRows * sub_bytes(f.sub.kind);
+}
 constexpr std::uint32_t tile_bytes(const Format& f) { return kTileRows * f.block_bytes; }
 
 struct TilePlane {
@@ -62,8 +66,8 @@ constexpr TileField tile_field(const TilePlane& plane, std::uint32_t row, std::u
   return {group / fields * kTileLoad + row * kTileGroup + column % kTileGroup, group % fields * plane.width};
 }
 
-/// A number of a block that precedes the codes in a tile: its offset in a block, that of the first row's in a tile, and
-/// its width.
+/// A number of a block that is stored by itself in a tile: its offset in a block, that of the first row's in a tile,
+/// and its width.
 struct TileNumber {
   std::uint32_t at;
   std::uint32_t tile_at;
@@ -73,6 +77,10 @@ struct TileNumber {
 /// Calls body(TileNumber) for each number of a block.
 template <class F>
 void for_each_number(const Format& f, F body) {
+  if (f.grid != Grid::none) {
+    for (std::uint32_t k = 0; k < f.block_bytes; ++k) body(TileNumber{k, k * kTileRows, 1});
+    return;
+  }
   if (f.scale.type != Scale::none) body(TileNumber{f.scale.at, 0, scale_bytes(f.scale.type)});
   if (f.has_min()) body(TileNumber{f.minimum.at, tile_minimum_at(f), scale_bytes(f.minimum.type)});
   for (std::uint32_t k = 0; k < sub_bytes(f.sub.kind); ++k) {

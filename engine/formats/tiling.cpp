@@ -153,6 +153,7 @@ void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t 
         std::copy_n(blocks.first + row * blocks.stride + n.at, n.width, tile + n.tile_at + std::size_t{row} * n.width);
       }
     });
+    if (f.grid != Grid::none) continue;
     std::byte* const codes = tile + tile_codes_at(f);
     f.packing == Packing::trits ? tile_trits(f, blocks, codes) : tile_codes(f, blocks, codes);
   }

@@ -7,12 +7,14 @@
 namespace qsf {
 namespace {
 
+inline constexpr int kMostOfGrid = 3;  // bits of a weight in most grids
+
 /// The properties of a format that select its kernel. Formats of the same kind share a kernel.
 struct TileKind {
   std::uint8_t code_bits;
   bool trits;
   bool trellis;
-  bool shared;  // levels are read from the memory that TileShape::unpack has written
+  bool shared;  // levels are read from the memory that TileShape::unpack has written, and scales if sub is a grid's
   Levels levels;
   Scale scale;
   bool has_min;
@@ -30,7 +32,7 @@ struct TileKind {
     return !trits && !trellis && !shared && levels == Levels::codes && code_bits < 8 && std::has_single_bit(code_bits);
   }
   /// Returns the cache lines of a group of 32 columns, including its share of the block's scales.
-  constexpr int lines() const { return (trits ? 2 : code_bits) + 1; }
+  constexpr int lines() const { return (trits ? 2 : sub == Sub::grid ? kMostOfGrid : code_bits) + 1; }
   /// Whether half a group's codes are whole loads of every plane, without a chain that continues in the other half.
   constexpr bool halves() const {
     if (trellis) return trellis_tables(code_bits).chain < kGroup;
@@ -52,10 +54,13 @@ constexpr TileKind own_kind(const Format& f) {
   const bool trits = f.packing == Packing::trits, trellis = f.packing == Packing::trellis;
   return {f.code_bits, trits, trellis, false, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
 }
-/// Returns the kind of the kernel that multiplies a format. In builds with few kernels, one kernel serves all rare
-/// formats that differ only in how levels come from codes.
+/// Returns the kind of the kernel that multiplies a format. One kernel serves all grids. In builds with few kernels,
+/// one serves all rare formats that differ only in how levels come from codes, and the grids' serves 8-bit scales.
 constexpr TileKind tile_kind(const Format& f) {
   const TileKind own = own_kind(f);
+  if (f.grid != Grid::none || (kFewKernels && own.sub == Sub::e4m3)) {
+    return {kTrellisBits, false, false, true, Levels::codes, Scale::none, false, true, Sub::grid};
+  }
   const bool rare =
       own.trits || (own.trellis && own.code_bits == 3) || own.levels == Levels::signs || own.levels == Levels::no_zero;
   if (!kFewKernels || !rare || own.scale != Scale::f16 || own.has_min || !own.has_offset || own.sub != Sub::none)
@@ -81,18 +86,33 @@ struct TileShape {
   std::int32_t offset;
   /// Writes the levels of the next groups of a block, from `group` on, kUnpacked at most.
   void (*unpack)(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
+  /// Writes a scale for every 16 columns of a tile.
+  void (*unpack_scales)(const std::byte* tile, const TileShape& shape, Floats* scales);
 };
 inline constexpr std::size_t kUnpacked = 4;
 
 template <TileKind kKind>
 void unpack_levels(const std::byte* codes, const TileShape& shape, std::size_t group, std::byte* levels);
+template <TileKind kKind>
+void unpack_scales(const std::byte* tile, const TileShape& shape, Floats* scales);
+template <Grid kGrid>
+void unpack_grid_levels(const std::byte* tile, const TileShape& shape, std::size_t group, std::byte* levels);
+template <Grid kGrid>
+void unpack_grid_scales(const std::byte* tile, const TileShape& shape, Floats* scales);
 
 template <int kFormat>
 constexpr TileShape tile_shape() {
   constexpr const Format& f = kFormats[kFormat];
   TileShape out{f.block / kGroup, tile_bytes(f),    tile_bytes(f) * kGroup / f.block,    tile_minimum_at(f),
-                tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset), nullptr};
-  if constexpr (tile_kind(f).shared) out.unpack = unpack_levels<own_kind(f)>;
+                tile_sub_at(f),   tile_codes_at(f), static_cast<std::int32_t>(f.offset), nullptr,
+                nullptr};
+  if constexpr (f.grid != Grid::none) {
+    out.unpack = unpack_grid_levels<f.grid>;
+    out.unpack_scales = unpack_grid_scales<f.grid>;
+  } else if constexpr (tile_kind(f).shared) {
+    out.unpack = unpack_levels<own_kind(f)>;
+    if constexpr (tile_kind(f).sub == Sub::grid) out.unpack_scales = unpack_scales<own_kind(f)>;
+  }
   return out;
 }
 

@@ -261,10 +261,16 @@ QSF_INLINE Floats powers_of_two(Bits exponents) {
   return bit_cast<Floats>((half + broadcast(63u)) << 23) * bit_cast<Floats>((other + broadcast(63u)) << 23);
 }
 
+/// Returns half of each 8-bit float; half_of_e4m3 in formats/sub_scales.h has the scalar form.
+QSF_INLINE Floats halves_of_e4m3(Bits codes) {
+  const Bits code = codes & 127u, number = gt(broadcast(127u), code);
+  return bit_cast<Floats>(number & code << kE4m3Shift) * broadcast(kE4m3Unit);
+}
+
 /// The scales and minima of a block's sub-blocks, or of the whole block, in 16 rows.
 template <TileKind kKind>
 struct TileScales {
-  static constexpr int kCount = kKind.sub == Sub::none ? 1 : kMaxBlock / kGroup * kKind.per_group();
+  static constexpr int kCount = kKind.sub == Sub::none ? 1 : static_cast<int>(sub_count(kKind.sub));
 
   QSF_INLINE Floats scale(std::size_t j) const { return copy_of(scales[kKind.sub == Sub::none ? 0 : j]); }
   QSF_INLINE Floats minimum(std::size_t j) const { return copy_of(minima[kKind.sub == Sub::none ? 0 : j]); }
@@ -298,6 +304,10 @@ template <TileKind kKind>
   };
   unroll<TileScales<kKind>::kCount>([&](auto index) __attribute__((always_inline)) {
     constexpr int kJ = decltype(index)::value;
+    if constexpr (kKind.sub == Sub::e4m3) {
+      out.scales[kJ] = halves_of_e4m3(byte(kJ));
+      return;
+    }
     const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));
     out.scales[kJ] = scale * convert_to<Floats>(packed - broadcast(std::int32_t{sub_bias(kKind.sub)}));
     // GGML subtracts its minimum, so the sign is reversed here.
@@ -310,12 +320,21 @@ template <TileKind kKind>
 
 template <TileKind kKind>
 QSF_INLINE void read_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
-  if constexpr (kKind.sub == Sub::none) {
+  if constexpr (kKind.shared && kKind.sub == Sub::grid) {
+    shape.unpack_scales(tile, shape, out.scales);
+  } else if constexpr (kKind.sub == Sub::none) {
     out.scales[0] = broadcast(1.0f);
     read_whole_scale<kKind>(tile, shape, out.scales[0], out.minima[0]);
   } else {
     read_sub_scales<kKind>(tile, shape, out);
   }
+}
+
+template <TileKind kKind>
+void unpack_scales(const std::byte* tile, const TileShape& shape, Floats* scales) {
+  TileScales<kKind> read;
+  read_scales(tile, shape, read);
+  for (int j = 0; j < read.kCount; ++j) scales[j] = copy_of(read.scales[j]);
 }
 
 inline constexpr std::size_t kLine = 64;

@@ -10,6 +10,7 @@
 // uses kinds
 #include "kernels/strips.inl"
 // use strips
+#include "kernels/grids.inl"
 #include "kernels/spans.inl"
 #include "kernels/tiles.inl"
 // uses strips, spans and tiles

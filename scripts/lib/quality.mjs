@@ -146,7 +146,7 @@ stories in today's language. The built-in model was trained on children's storie
 same period. Both programs get the same calibration text; the converter's model also writes text of its own. *llama.cpp* means
 \`llama-quantize\` with the matrix of \`llama-imatrix\`, and its files run on the engine of this project.
 
-IQ2 and IQ3 are not formats of this engine, so their tensors are computed as the floats that they represent. llama.cpp's own
+IQ2 and IQ3 were not formats of this engine when this was measured, and were computed as the floats that they represent. llama.cpp's own
 \`llama-perplexity\` reports 23.4281 for the built-in model's Q4_K_M and 27.6168 for its IQ2_XXS. This engine reports 23.4088 and 27.6090,
 because it rounds activations differently. Quantized types round activations to eight bits and f32 does not; that alone costs a
 model of exact ternary weights (BitLlamas) a divergence of 0.0004.

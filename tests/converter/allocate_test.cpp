@@ -134,7 +134,7 @@ TEST(Allocate, GgufFilesMayHaveTypesThatAreNoFormats) {
       const auto at = std::ranges::find(choice.types, id, &convert::TypeChoice::format);
       ASSERT_EQ(at != choice.types.end(), gguf) << name;
       if (!gguf) continue;
-      EXPECT_EQ(at->bytes, choice.weights / 256 * convert::written_type(id).row_bytes(256)) << name;
+      EXPECT_EQ(at->bytes, choice.weights / 256 * row_bytes(convert::format_of(id), 256)) << name;
       EXPECT_LT(at->loss, last) << name;
       EXPECT_GT(at->loss, 0.03) << name;  // all are rougher than q4_k
       last = at->loss;

@@ -81,14 +81,14 @@ TEST_F(GgufParts, BigEndianIsRefusedByName) {
   expect(folder_.path("m.gguf"), ErrorCode::bad_version, "big-endian");
 }
 
-/// A matrix of one row, in a type that floats are made of, as floats; or of MXFP4 or IQ4_XS.
+/// Returns a matrix of one row as floats. Its type is carried if it is a format.
 Result<std::vector<float>> row_of(GgmlType type, std::uint64_t cols, const Bytes& data) {
   GgufWriter writer;
   writer.tensor("t", type, {cols, 1}, data);
   const Bytes file = writer.file();
   QSF_LET(gguf, convert::read_gguf(convert::input_of("x.gguf", file)));
-  const bool carried = type == GgmlType::mxfp4 || type == GgmlType::iq4_xs;
-  EXPECT_EQ(gguf.tensors[0].format, carried ? ggml_type(static_cast<std::uint8_t>(type)) : FormatId::f32);
+  const Format* const carried = find_format(ggml_type(static_cast<std::uint8_t>(type)));
+  EXPECT_EQ(gguf.tensors[0].format, carried != nullptr ? carried->id : FormatId::f32);
   const Format& format = *find_format(gguf.tensors[0].format);
   Bytes row(row_bytes(format, cols));
   QSF_TRY(gguf.tensors[0].rows_of(0, 1, row));
@@ -158,16 +158,16 @@ TEST(GgufTypes, OthersAreRefusedByName) {
   }
 }
 
-constexpr std::array kReadAsFloats{std::pair{GgmlType::iq4_xs, "IQ4_XS"},   std::pair{GgmlType::mxfp4, "MXFP4"},
-                                   std::pair{GgmlType::iq1_s, "IQ1_S"},     std::pair{GgmlType::iq1_m, "IQ1_M"},
-                                   std::pair{GgmlType::iq2_xxs, "IQ2_XXS"}, std::pair{GgmlType::iq2_xs, "IQ2_XS"},
-                                   std::pair{GgmlType::iq2_s, "IQ2_S"},     std::pair{GgmlType::iq3_xxs, "IQ3_XXS"},
-                                   std::pair{GgmlType::iq3_s, "IQ3_S"},     std::pair{GgmlType::nvfp4, "NVFP4"}};
+constexpr std::array kCarried{std::pair{GgmlType::iq4_xs, "IQ4_XS"},   std::pair{GgmlType::mxfp4, "MXFP4"},
+                              std::pair{GgmlType::iq1_s, "IQ1_S"},     std::pair{GgmlType::iq1_m, "IQ1_M"},
+                              std::pair{GgmlType::iq2_xxs, "IQ2_XXS"}, std::pair{GgmlType::iq2_xs, "IQ2_XS"},
+                              std::pair{GgmlType::iq2_s, "IQ2_S"},     std::pair{GgmlType::iq3_xxs, "IQ3_XXS"},
+                              std::pair{GgmlType::iq3_s, "IQ3_S"},     std::pair{GgmlType::nvfp4, "NVFP4"}};
 
 // Random blocks and, where they are, quantized weights, with the values that GGML's reference reads from them.
 TEST(GgufTypes, WholeBlocksGiveTheReferenceValues) {
   const std::string own = kSource + "/tests/data/ggml-blocks/", shared = kShared + "/derived/quant-vectors/";
-  for (const auto& [type, name] : kReadAsFloats) {
+  for (const auto& [type, name] : kCarried) {
     EXPECT_TRUE(std::filesystem::exists(own + name + ".q")) << name;
     for (const std::string& folder : {own, shared}) {
       if (!std::filesystem::exists(folder + name + ".q")) continue;

@@ -139,25 +139,24 @@ TEST(GgufWrite, AGgufBecomesItselfAgain) {
 }
 
 /// Of all layers' keys, which are small.
-TEST(GgufWrite, WritesTypesThatAreNoFormats) {
+TEST(GgufWrite, WritesTypesThatAreSearchedFor) {
   constexpr std::uint32_t kLayers = 5;
   Options exact;
   exact.matrices = FormatId::f32;
   const Written source = converted(kStories, exact, false);
-  for (const convert::StoredType& type : convert::stored_types()) {
-    if (type.encode == nullptr) continue;
+  for (const Format& type : kFormats) {
+    if (type.rounding != Rounding::elsewhere) continue;
     const Folder folder;
-    std::string name(type.name);
-    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    const std::string name(type.name);
     Options options;
     options.matrices = ggml_type(8);
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
-      options.types[{layer + 1, Role::attn_k}] = *convert::written_id(name);
+      options.types[{layer + 1, Role::attn_k}] = type.id;
     }
     ASSERT_TRUE(write(kStories, options, folder.path("model.gguf"))) << name;
     const Result<convert::ModelSource> model = convert::open_model(folder.path("model.gguf"));
     ASSERT_TRUE(model) << model.error().sentence;
-    const auto is = [&](const convert::SourceTensor& t) { return t.type == type.name; };
+    const auto is = [&](const convert::SourceTensor& t) { return t.format == type.id; };
     EXPECT_EQ(std::ranges::count_if(model->tensors, is), kLayers) << name;
     ASSERT_TRUE(write(folder.path("model.gguf"), exact, folder.path("model.qsf")));
     const Written back = read_written(folder.path("model.qsf"));
@@ -175,11 +174,14 @@ TEST(GgufWrite, WritesTypesThatAreNoFormats) {
     }
     ASSERT_TRUE(write(folder.path("model.gguf"), {}, folder.path("again.gguf"))) << name;
     EXPECT_TRUE(read_bytes(folder.path("again.gguf")) == read_bytes(folder.path("model.gguf"))) << name;
-    const Status refused = write(kStories, options, folder.path("refused.qsf"));
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(error_of(refused).code, ErrorCode::unsupported);
-    EXPECT_EQ(error_of(refused).sentence, name + " is a type of GGUF files alone: the output's name must end in .gguf");
-    EXPECT_FALSE(std::filesystem::exists(folder.path("refused.qsf")));
+    ASSERT_TRUE(write(folder.path("model.gguf"), {}, folder.path("carried.qsf"))) << name;
+    const Written carried = read_written(folder.path("carried.qsf"));
+    const auto has = [&](const TensorEntry& t) { return t.role == Role::attn_k && t.format == type.id; };
+    EXPECT_EQ(std::ranges::count_if(carried.tables.tensors, has), kLayers) << name;
+    for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
+      EXPECT_EQ(carried.weights.at({layer + 1, Role::attn_k}).values, back.weights.at({layer + 1, Role::attn_k}).values)
+          << name;
+    }
   }
 }
 

@@ -18,7 +18,7 @@ std::string type(std::string_view mixture, Role role, std::uint32_t i, std::uint
   const Mixture* const found = convert::find_mixture(mixture);
   if (found == nullptr) return "none";
   const std::optional<FormatId> id = convert::type_in(*found, model, role, i, n);
-  return id ? convert::written_type(*id).name() : std::string(found->type);
+  return id ? std::string(convert::format_of(*id).name) : std::string(found->type);
 }
 
 /// The layers whose matrix has a type.

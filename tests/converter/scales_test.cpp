@@ -77,13 +77,7 @@ TEST(Scales, OfGgmlsBlocksAreFinite) {
     Bytes rows(all.begin(), all.begin() + kRows * ggml.block_bytes);
     const auto status = [&] {
       const FormatId id = ggml_type(ggml.type);
-      if (const Format* const format = find_format(id)) return read(tensor_of(*format, rows), id, ggml.block, rows);
-      convert::SourceTensor tensor;
-      tensor.name = kName;
-      tensor.type = ggml.name;
-      tensor.shape = {kRows, ggml.block};
-      place_rows(*convert::find_stored_type(ggml.name), convert::input_of("rows", rows), 0, rows.size(), tensor);
-      return read(std::move(tensor), id, ggml.block, rows);
+      return read(tensor_of(*find_format(id), rows), id, ggml.block, rows);
     };
     EXPECT_TRUE(status()) << ggml.name << ": " << status().error().sentence;
     const Bytes good = rows;

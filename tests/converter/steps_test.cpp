@@ -74,7 +74,7 @@ Workers started() {
 TEST(Steps, WriteTheSameBytesWhateverThreadsThereAre) {
   const Folder folder;
   for (const std::string_view type : {"8bit", "q4_k", "iq4_nl", "iq3_xxs"}) {
-    const bool gguf = type == "iq3_xxs";  // whose rows must be whole blocks
+    const bool gguf = type == "iq3_xxs";  // in a file whose rows must be whole blocks
     const Result<convert::ModelSource> model = convert::open_model(gguf ? kSource + "/models/stories" : kLlama);
     ASSERT_TRUE(model);
     for (const bool search : {false, true}) {

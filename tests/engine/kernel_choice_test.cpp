@@ -25,6 +25,7 @@ Generation run_with(const SmallFile& file, FormatId format, std::string_view isa
 
 TEST(KernelChoice, AnyInstructionSetGivesTheSameBits) {
   for (const Format& format : kFormats) {
+    if (format.rounding == Rounding::elsewhere) continue;  // the file would have zeros
     SmallOptions small;
     small.format = format.id;
     const SmallFile file = small_file(small);

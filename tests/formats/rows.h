@@ -51,6 +51,9 @@ inline std::vector<float> spread_weights(Spread spread, std::size_t n) {
   return weights;
 }
 
+/// Whether quantize_row rounds weights to a format; others become zeros.
+inline bool rounds(const Format& f) { return f.rounding != Rounding::elsewhere; }
+
 inline std::vector<std::byte> quantized(const Format& f, std::span<const float> weights) {
   std::vector<std::byte> bytes(row_bytes(f, weights.size()));
   quantize_row(f, weights, bytes);

@@ -43,6 +43,14 @@ std::vector<float> make_values(Values kind, std::size_t n, std::uint64_t seed) {
   return values;
 }
 
+void set_scale(const Format& f, f16 scale, std::byte* block) {
+  if (f.scale.type == Scale::f16) std::memcpy(block + f.scale.at, &scale, 2);
+  for (unsigned i = 0; f.grid == Grid::iq1_m && i < 4; ++i) {  // the upper halves of four bytes
+    std::byte& byte = block[49 + 2 * i];
+    byte = (byte & std::byte{15}) | static_cast<std::byte>((scale >> 4 * i & 15) << 4);
+  }
+}
+
 Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, std::uint64_t seed) {
   Random random(seed);
   Weights w{&f, rows, cols, {}, {}};
@@ -55,7 +63,7 @@ Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, st
     const f16 half = f32_to_f16(value);
     if (f.quantized()) {
       const f16 minimum = f32_to_f16(8.0f * random.symmetric());
-      if (f.scale.type == Scale::f16) std::memcpy(block + f.scale.at, &half, 2);
+      set_scale(f, half, block);
       if (f.scale.type == Scale::f32) std::memcpy(block + f.scale.at, &value, 4);
       if (f.scale.type == Scale::exponent) {  // the least, which are denormal, too
         block[f.scale.at] = static_cast<std::byte>(random.below(4) == 0 ? random.below(3) : 120 + random.below(16));

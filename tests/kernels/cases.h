@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "qsf/base/half.h"
 #include "qsf/formats/format.h"
 #include "support/seeded.h"
 
@@ -34,6 +35,9 @@ struct Weights {
   std::vector<std::byte> row_major;
   std::vector<std::byte> kernel;  // tiles for a quantized format
 };
+
+/// Sets the scale of a block, if it is a binary16.
+void set_scale(const Format& f, f16 scale, std::byte* block);
 
 /// Random codes, scales and minima (not quantized weights): every code occurs, scales of both signs.
 Weights make_weights(const Format& f, std::uint32_t rows, std::uint32_t cols, std::uint64_t seed);

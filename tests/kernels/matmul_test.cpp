@@ -195,6 +195,9 @@ TEST_P(MatmulTest, ExtremeCodesDoNotSaturate) {
       const std::size_t byte = i % f.block_bytes;
       if (!kept(f.scale, byte) && !kept(f.minimum, byte)) w.row_major[i] = static_cast<std::byte>(fill);
     }
+    for (std::size_t at = 0; at < w.row_major.size(); at += f.block_bytes) {
+      set_scale(f, f32_to_f16(-0.3f), w.row_major.data() + at);
+    }
     tile_strip(f, w.row_major, 16, w.cols, w.kernel);
     for (const float sign : {1.0f, -1.0f}) {
       const std::vector<float> x(w.cols, sign * 127.0f);

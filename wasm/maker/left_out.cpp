@@ -18,7 +18,6 @@ namespace convert {
 RowCost RowCost::plain(std::uint32_t) { __builtin_trap(); }
 RowCost RowCost::of(const Moments&) { __builtin_trap(); }
 void RowCost::quantize(const Format&, std::span<const float>, std::span<std::byte>) const { __builtin_trap(); }
-void RowCost::encode(const StoredType&, std::span<const float>, std::span<std::byte>) const { __builtin_trap(); }
 
 // Kinds of one file that the page leaves to the engine.
 bool is_checkpoint(const ModelPlace&) { return false; }

@@ -53,7 +53,7 @@ Error cannot(const Recipe& recipe, Role role) {
 
 Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) const {
   const auto& [tensor, heads] = parts[part];
-  const std::uint64_t size = written_type(format).row_bytes(cols);
+  const std::uint64_t size = row_bytes(format_of(format), cols);
   if (heads.dim == 0) return tensor->rows_of(begin, n, out);
   if (rule_of(tensor->role).matrix) {
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -115,7 +115,7 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpe
       covered = taken.range.end;
       if (each.format != first.format) {
         return make_error(ErrorCode::unsupported, "{:.100} is one tensor in GGUF, and its parts are {} and {}", name,
-                          written_type(first.format).name(), written_type(each.format).name());
+                          format_of(first.format).name, format_of(each.format).name);
       }
       const LayerKind& own = kind_of_section(file.header, table, each.section);
       const bool turns = recipe.gguf_interleaved && own.rope_dims != 0;

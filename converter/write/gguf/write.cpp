@@ -181,7 +181,7 @@ Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSpec file, Fil
   GgufFront front;
   describe_model(model, work->file.header, layers, front);
   QSF_TRY(describe_tokenizer(model, front));
-  const auto quantized = [](const GgufTensor& tensor) { return written_type(tensor.format).quantized(); };
+  const auto quantized = [](const GgufTensor& tensor) { return format_of(tensor.format).quantized(); };
   if (std::ranges::any_of(work->tensors, quantized)) front.number(std::string(gguf_key::kQuantization), 2u);
   if (!file_type) file_type = usual_file_type(work->tensors);
   if (file_type) front.number(std::string(gguf_key::kFileType), *file_type);
@@ -195,7 +195,7 @@ Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSpec file, Fil
   for (const GgufTensor& tensor : work->tensors) {
     front.tensor(tensor.name, tensor.shape, *ggml_number(tensor.format), offset);
     work->offsets.push_back(offset);
-    const std::uint64_t bytes = tensor.rows * written_type(tensor.format).row_bytes(tensor.cols);
+    const std::uint64_t bytes = tensor.rows * row_bytes(format_of(tensor.format), tensor.cols);
     work->total += bytes;
     offset = align_up(offset + bytes, kGgufAlignment);
   }
@@ -230,7 +230,7 @@ Status GgufWriter::Work::next() {
     return sink.write_at(0, front);
   }
   const GgufTensor& from = tensors[tensor];
-  const std::uint64_t row_size = written_type(from.format).row_bytes(from.cols);
+  const std::uint64_t row_size = row_bytes(format_of(from.format), from.cols);
   const std::uint32_t rows = from.parts[part].tensor->rows;
   const auto fit = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPieceBytes / row_size));
   const std::uint32_t n = std::min(fit, rows - row);

@@ -54,6 +54,9 @@ QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return {{(BitsPart)_mm512_shuffle_epi8((__m512i)table.part[0], (__m512i)codes.part[0])}};
 }
 
+/// Returns bytes 0 or 255, selected by bits.
+QSF_INLINE __m512i masks_of_bits(std::uint64_t bits) { return _mm512_movm_epi8(bits); }
+
 QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
   return (IntPart)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)codes, (__m512i)x);
 }

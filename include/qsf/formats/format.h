@@ -48,8 +48,9 @@ constexpr Field f32_at(std::uint16_t at) { return {Scale::f32, at}; }
 constexpr Field exponent_at(std::uint16_t at) { return {Scale::exponent, at}; }
 
 /// The packing of integer scales and minima of sub-blocks, which multiply the block's scale and minimum. The packings
-/// are those of GGML's K-quants and, for x4, of its IQ4_XS; see sub_scales.h.
-enum class Sub : std::uint8_t { none, k2, k3, k4, k6, x4 };
+/// are those of GGML's K-quants, for x4 of its IQ4_XS, and for e4m3 of its NVFP4 (8-bit floats); see sub_scales.h. The
+/// scales of a grid belong to 16 weights and are decoded with its points.
+enum class Sub : std::uint8_t { none, k2, k3, k4, k6, x4, e4m3, grid };
 struct SubScales {
   Sub kind = Sub::none;
   std::uint16_t at = 0;  // in a row-major block
@@ -73,6 +74,10 @@ enum class Packing : std::uint8_t {
   trellis,        // a level comes from its code and the following ones; see formats/trellis.h
 };
 
+/// The points that GGML's IQ types select levels from, 8 or 4 at a time; see formats/grids.inl. The blocks of such a
+/// format have no planes: codes are levels.
+enum class Grid : std::uint8_t { none, iq1_s, iq1_m, iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s };
+
 /// The level of a code before scale and offset: the code itself, or an entry of a table (see kLevels).
 enum class Levels : std::uint8_t { codes, signs, no_zero, iq4_nl, e2m1 };
 
@@ -93,6 +98,7 @@ enum class Rounding : std::uint8_t {
   ggml_ternary,     // GGML's tq1_0, tq2_0 and q2_0: scale = max |w|
   sub_min_max,      // sub-blocks' scales and minima, fitted by least squares
   sub_symmetric,    // sub-blocks' scales, fitted by least squares
+  elsewhere,        // by a search that the converter has; here all weights become zero
   least_path,       // scale = root mean square over that of the levels; the path of codes with the least squared error
 };
 
@@ -111,6 +117,7 @@ struct Format {
   Rounding rounding;
   Packing packing = Packing::plain;
   Levels levels = Levels::codes;
+  Grid grid = Grid::none;
 
   constexpr bool quantized() const { return code_bits != 0; }
   constexpr bool has_min() const { return minimum.type != Scale::none; }
@@ -118,7 +125,7 @@ struct Format {
 
 // clang-format off
 inline constexpr std::array kFormats{
-    //     id             name            block bytes bits off  scale        minimum    sub-scales       planes                          rounding, packing, levels
+    //     id             name            block bytes bits off  scale        minimum    sub-scales       planes                          rounding, packing, levels, grid
     Format{FormatId::f32,  "f32",              1,   4, 0,   0, {},          {},        {},              {},                             Rounding::none},
     Format{FormatId::f16,  "f16",              1,   2, 0,   0, {},          {},        {},              {},                             Rounding::none},
     Format{FormatId::bf16, "bf16",             1,   2, 0,   0, {},          {},        {},              {},                             Rounding::none},
@@ -141,11 +148,19 @@ inline constexpr std::array kFormats{
     Format{ggml_type(12),  "q4_k",           256, 144, 4,   0, f16_at(0),   f16_at(2), {Sub::k4, 4},    {{{16, 4, 32}}},                Rounding::sub_min_max},
     Format{ggml_type(13),  "q5_k",           256, 176, 5,   0, f16_at(0),   f16_at(2), {Sub::k4, 4},    {{{48, 4, 32}, {16, 1, 32}}},   Rounding::sub_min_max},
     Format{ggml_type(14),  "q6_k",           256, 210, 6,  32, f16_at(208), {},        {Sub::k6, 192},  {{{0, 4, 64}, {128, 2, 32}}},   Rounding::sub_symmetric},
+    Format{ggml_type(16),  "iq2_xxs",      256,  66, 7,  64, f16_at(0),  {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq2_xxs},
+    Format{ggml_type(17),  "iq2_xs",       256,  74, 7,  64, f16_at(0),  {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq2_xs},
+    Format{ggml_type(18),  "iq3_xxs",      256,  98, 7,  64, f16_at(0),  {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq3_xxs},
+    Format{ggml_type(19),  "iq1_s",        256,  50, 7,  64, f16_at(0),  {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq1_s},
     Format{ggml_type(20),  "iq4_nl",          32,  18, 4, 128, f16_at(0),   {},        {},              {{{2, 4, 16}}},                 Rounding::nearest_level, Packing::plain, Levels::iq4_nl},
+    Format{ggml_type(21),  "iq3_s",        256, 110, 7,  64, f16_at(0),  {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq3_s},
+    Format{ggml_type(22),  "iq2_s",        256,  82, 7,  64, f16_at(0),  {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq2_s},
     Format{ggml_type(23),  "iq4_xs",         256, 136, 4, 128, f16_at(0),   {},        {Sub::x4, 2},    {{{8, 4, 16}}},                 Rounding::sub_symmetric, Packing::plain, Levels::iq4_nl},
+    Format{ggml_type(29),  "iq1_m",        256,  56, 7,  64, {},         {},        {Sub::grid, 0},  {},                             Rounding::elsewhere, Packing::plain, Levels::codes, Grid::iq1_m},
     Format{ggml_type(34),  "tq1_0",          256,  54, 2,   1, f16_at(52),  {},        {},              {},                             Rounding::ggml_ternary, Packing::trits},
     Format{ggml_type(35),  "tq2_0",          256,  66, 2,   1, f16_at(64),  {},        {},              {{{0, 2, 32}}},                 Rounding::ggml_ternary},
     Format{ggml_type(39),  "mxfp4",           32,  17, 4,  12, exponent_at(0), {},     {},              {{{1, 4, 16}}},                 Rounding::power_of_two, Packing::plain, Levels::e2m1},
+    Format{ggml_type(40),  "nvfp4",           64,  36, 4,  12, {},          {},        {Sub::e4m3, 0},  {{{4, 4, 8}}},                  Rounding::elsewhere, Packing::plain, Levels::e2m1},
     Format{ggml_type(41),  "q1_0",           128,  18, 1,   1, f16_at(0),   {},        {},              {{{2, 1}}},                     Rounding::signs, Packing::plain, Levels::signs},
     Format{ggml_type(42),  "q2_0",            64,  18, 2,   1, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::ggml_ternary},
     Format{own_type(27),   "q2_0-128",       128,  34, 2,   1, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::ggml_ternary},

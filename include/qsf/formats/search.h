@@ -26,11 +26,17 @@ struct SearchedBlock {
 };
 /// Quantizes blocks as quantize_block does, with the scales, minima and codes whose errors cost least. The blocks
 /// belong to rows whose errors have the same cost, so that the preparation of the cost is shared. f must be a quantized
-/// format.
+/// format that has no search of its own.
 void search_blocks(const Format& f, const BlockCost& cost, std::span<SearchedBlock> blocks);
 
-/// Quantizes a block by search, or by quantize_block if that costs less. Returns the cost of the errors.
+/// Quantizes a block by search_blocks, or by quantize_block if that costs less. Returns the cost of the errors.
 double best_block(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out);
+
+/// Searches for the scales and codes of a block whose errors cost little.
+using SearchBlock = void(std::span<const float> weights, const BlockCost& cost, std::byte* out);
+
+/// Returns the search of a format with Rounding::elsewhere; null for others.
+SearchBlock* search_of(const Format& f);
 
 /// Second moments H of the columns that a block's weights are multiplied with: [block] rows of `stride` floats.
 struct BlockMoments {

@@ -1,8 +1,6 @@
 // The search for scales and points. With a scale s, a point g costs sum w (x - s g)^2 = sum w x^2 - 2 s A + s^2 B. A =
 // sum w x g and B = sum w g^2 do not depend on s, and are computed once for every point of the codebook. So a trial
 // scale takes two products for each point, and the best scale of given points is A / B.
-#include "converter/types/iq_search.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,14 +8,15 @@
 #include <limits>
 #include <vector>
 
-#include "converter/types/iq_books.h"
+#include "formats/grid_points.h"
+#include "formats/searches.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/half.h"
 
-namespace qsf::convert {
+namespace qsf {
 namespace {
 
-using namespace iq;
+using namespace grids;
 
 constexpr std::uint32_t kBlock = 256, kGroups = 32;  // of 8 weights
 constexpr std::uint32_t kForms = 2;                  // of a point
@@ -495,4 +494,4 @@ void to_iq1_m(std::span<const float> weights, const BlockCost& cost, std::byte* 
   encode(kKind, pack, 56, weights, cost, out);
 }
 
-}  // namespace qsf::convert
+}  // namespace qsf

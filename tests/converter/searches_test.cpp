@@ -1,5 +1,6 @@
-// Types that GGUF alone has, written: their decoders are held to GGML's reference (gguf_parts_test.cpp), so that what
-// they read from a block is what it is.
+// Blocks that the converter searches for: the formats are held to GGML's reference (gguf_parts_test.cpp), so that the
+// weights of a block are known.
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,16 +9,15 @@
 
 #include "converter/moments.h"
 #include "converter/rounding/measure.h"
-#include "converter/types/decoded.h"
 #include "converter/types/written_type.h"
 #include "formats/rows.h"
+#include "qsf/formats/search.h"
 
 namespace qsf::test {
 namespace {
 
 using convert::Moments;
 using convert::RowCost;
-using convert::StoredType;
 
 /// Bytes of a block that hold its scale.
 struct Scale {
@@ -29,15 +29,13 @@ struct WrittenType {
   double most;  // of their squares that normal weights lose
 };
 constexpr std::array kWritten{
-    WrittenType{"IQ1_S", {0, 2}, 0.25},  WrittenType{"IQ1_M", {48, 56}, 0.22}, WrittenType{"IQ2_XXS", {0, 2}, 0.11},
-    WrittenType{"IQ2_XS", {0, 2}, 0.09}, WrittenType{"IQ2_S", {0, 2}, 0.07},   WrittenType{"IQ3_XXS", {0, 2}, 0.035},
-    WrittenType{"IQ3_S", {0, 2}, 0.02},  WrittenType{"NVFP4", {0, 0}, 0.012},
+    WrittenType{"iq1_s", {0, 2}, 0.25},  WrittenType{"iq1_m", {48, 56}, 0.22}, WrittenType{"iq2_xxs", {0, 2}, 0.11},
+    WrittenType{"iq2_xs", {0, 2}, 0.09}, WrittenType{"iq2_s", {0, 2}, 0.07},   WrittenType{"iq3_xxs", {0, 2}, 0.035},
+    WrittenType{"iq3_s", {0, 2}, 0.02},  WrittenType{"nvfp4", {0, 0}, 0.012},
 };
 
-std::vector<float> decoded(const StoredType& type, std::span<const std::byte> block) {
-  std::vector<float> out(type.block);
-  EXPECT_TRUE(type.decode(block.data(), out.data()));
-  return out;
+std::vector<float> decoded(const Format& type, std::span<const std::byte> block) {
+  return dequantized(type, block, type.block);
 }
 
 double cost_of(std::span<const float> weights, std::span<const float> back, std::span<const float> cost) {
@@ -56,30 +54,28 @@ std::vector<float> costs(std::size_t n) {
   return out;
 }
 
-TEST(StoredTypes, AreWhatCanBeWritten) {
+TEST(Searches, AreThoseOfFormatsThatNothingElseRoundsTo) {
   std::size_t n = 0;
-  for (const StoredType& type : convert::stored_types()) n += type.encode != nullptr ? 1u : 0u;
-  EXPECT_EQ(n, kWritten.size());
-  EXPECT_EQ(convert::written_names().size(), kFormats.size() + n);
-  for (const std::string& name : convert::written_names()) {
-    const auto id = convert::written_id(name);
-    ASSERT_TRUE(id) << name;
-    EXPECT_EQ(convert::written_type(*id).name(), name);
+  for (const Format& format : kFormats) {
+    EXPECT_EQ(search_of(format) != nullptr, !rounds(format)) << format.name;
+    n += rounds(format) ? 0u : 1u;
   }
+  EXPECT_EQ(n, kWritten.size());
+  EXPECT_EQ(*convert::written_id("IQ2_xxs"), ggml_type(16));
   EXPECT_FALSE(convert::written_id("q8_k"));
   EXPECT_FALSE(convert::written_id("f64"));
 }
 
-TEST(StoredTypes, LoseLittle) {
+TEST(Searches, LoseLittle) {
   const std::vector<float> weights = spread_weights(Spread::normal, 2048);
   for (const WrittenType& each : kWritten) {
-    const StoredType& type = *convert::find_stored_type(each.name);
+    const Format& type = format(each.name);
     const std::vector<float> ones(type.block, 1.0f), zeros(type.block, 0.0f);
     double lost = 0, whole = 0;
     for (std::size_t at = 0; at < weights.size(); at += type.block) {
       const std::span<const float> x = std::span(weights).subspan(at, type.block);
       std::vector<std::byte> block(type.block_bytes);
-      type.encode(x, {}, block.data());
+      search_of(type)(x, {}, block.data());
       lost += cost_of(x, decoded(type, block), ones);
       whole += cost_of(x, zeros, ones);
     }
@@ -89,13 +85,13 @@ TEST(StoredTypes, LoseLittle) {
 
 // No other value of any byte costs less, but for those of the scale itself: points, signs, forms and sub-scales are
 // the best ones for it.
-TEST(StoredTypes, NoByteCouldBeBetter) {
+TEST(Searches, NoByteCouldBeBetter) {
   for (const WrittenType& each : kWritten) {
-    const StoredType& type = *convert::find_stored_type(each.name);
+    const Format& type = format(each.name);
     for (const Spread spread : kSpreads) {
       const std::vector<float> weights = spread_weights(spread, type.block), cost = costs(type.block);
       std::vector<std::byte> block(type.block_bytes);
-      type.encode(weights, {cost}, block.data());
+      search_of(type)(weights, {cost}, block.data());
       const double least = cost_of(weights, decoded(type, block), cost);
       for (std::size_t at = 0; at < block.size(); ++at) {
         if (at >= each.scale.begin && at < each.scale.end) continue;
@@ -112,14 +108,14 @@ TEST(StoredTypes, NoByteCouldBeBetter) {
   }
 }
 
-TEST(StoredTypes, WhatIsThereStays) {
+TEST(Searches, EveryScaleStaysFinite) {
   for (const WrittenType& each : kWritten) {
-    const StoredType& type = *convert::find_stored_type(each.name);
+    const Format& type = format(each.name);
     for (const float scale : {0.0f, 1e-30f, 1e-6f, 1.0f, 60000.0f}) {
       std::vector<float> weights = spread_weights(Spread::uniform, type.block);
       for (float& w : weights) w *= scale;
       std::vector<std::byte> block(type.block_bytes);
-      type.encode(weights, {}, block.data());
+      search_of(type)(weights, {}, block.data());
       for (const float w : decoded(type, block)) {
         ASSERT_TRUE(std::isfinite(w)) << each.name;
         if (scale < 1e-9f) {
@@ -130,7 +126,7 @@ TEST(StoredTypes, WhatIsThereStays) {
   }
 }
 
-TEST(StoredTypes, ErrorsAreMadeUpFor) {
+TEST(Searches, ErrorsAreMadeUpFor) {
   constexpr std::uint32_t kCols = 512, kRows = 16;
   const std::vector<float> weights = spread_weights(Spread::normal, std::size_t{kRows} * kCols);
   const Moments moments = some_moments(kCols, 256, 5000);
@@ -139,10 +135,10 @@ TEST(StoredTypes, ErrorsAreMadeUpFor) {
   for (std::uint32_t i = 0; i < kCols; ++i) own.push_back(static_cast<float>(moments.of(i, i)));
   const RowCost single = RowCost::of({kCols, 1, moments.n, std::make_shared<const std::vector<float>>(own)});
   for (const WrittenType& each : kWritten) {
-    const StoredType& type = *convert::find_stored_type(each.name);
+    const Format& type = format(each.name);
     const auto lost = [&](const RowCost& by) {
       std::vector<std::byte> rows(kRows * kCols / type.block * type.block_bytes);
-      by.encode(type, weights, rows);
+      by.quantize(type, weights, rows);
       std::vector<float> errors;
       for (std::size_t at = 0; at < rows.size(); at += type.block_bytes) {
         for (const float w : decoded(type, std::span(rows).subspan(at, type.block_bytes))) errors.push_back(w);

@@ -1,0 +1,115 @@
+// Tiles of grids: the levels and scales of 16 rows, which one kernel multiplies for all grids.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "formats/grids.inl"
+
+namespace qsf {
+namespace {
+
+/// The words of eight levels, or of their masks, in a part: of kWordRows rows.
+inline constexpr std::size_t kWordRows = kParts == kLanes ? 1 : sizeof(BitsPart) / sizeof(std::uint64_t);
+using WordsPart = PartOf<std::uint64_t, kWordRows>::type;
+
+/// Returns bytes 0 or 255, selected by the bits of the rows from kFirst on.
+template <std::size_t kFirst, std::size_t... kByte, class Word = std::uint64_t>
+QSF_INLINE WordsPart masks_of_rows(const std::uint8_t (&bits)[kTileRows], std::index_sequence<kByte...>) {
+  if constexpr (requires(Word word) { masks_of_bits(word); }) {
+    Word word;
+    __builtin_memcpy(&word, bits + kFirst, sizeof word);
+    return bit_cast<WordsPart>(masks_of_bits(word));
+  } else {
+    typedef std::uint8_t Bytes __attribute__((vector_size(kTileRows)));
+    typedef std::uint8_t Spread __attribute__((vector_size(sizeof...(kByte))));
+    const auto all = load_part<Bytes>(reinterpret_cast<const std::byte*>(bits));
+    const Spread of_row = __builtin_shufflevector(all, all, (kFirst + kByte / 8)...);
+    const Spread each = {static_cast<std::uint8_t>(1u << kByte % 8)...};
+    return (WordsPart)((of_row & each) == each);
+  }
+}
+
+/// Returns the points of the rows from kFirst on, one in each lane.
+template <class Part, std::size_t kFirst, class Word, std::size_t kPoints, std::size_t... kRow>
+QSF_INLINE WordsPart points_of_rows(const std::array<Word, kPoints>& words, const std::uint16_t (&points)[kTileRows],
+                                    std::index_sequence<kRow...>) {
+  const Word* const at = words.data();
+  const Part out = {at[points[kFirst + kRow]]...};
+  return bit_cast<WordsPart>(out);
+}
+
+/// Returns every second lane of two parts, from kOdd on.
+template <int kOdd, std::size_t... kLane>
+QSF_INLINE WordsPart lanes_of(WordsPart a, WordsPart b, std::index_sequence<kLane...>) {
+  const BitsPart lanes =
+      __builtin_shufflevector(bit_cast<BitsPart>(a), bit_cast<BitsPart>(b), static_cast<int>(2 * kLane + kOdd)...);
+  return bit_cast<WordsPart>(lanes);
+}
+
+/// Writes the levels of rows 2 kWordRows kPart and later, as many as a part has, of eight columns.
+template <Grid kGrid, std::size_t kPart>
+QSF_INLINE void put_rows(const GridEight<kTileRows>& eight, std::byte* levels) {
+  constexpr std::size_t kFirst = kPart * 2 * kWordRows;
+  constexpr std::make_index_sequence<kWordRows> kRows;
+  constexpr std::make_index_sequence<2 * kWordRows> kLanesOf;
+  constexpr std::make_index_sequence<sizeof(WordsPart)> kBytes;
+  const auto& words = grid_words<kGrid>();
+  WordsPart a = masks_of_rows<kFirst>(eight.bits, kBytes), b = masks_of_rows<kFirst + kWordRows>(eight.bits, kBytes);
+  WordsPart low, high;
+  if constexpr (is_iq3(kGrid)) {
+    low =
+        with_bits<kGrid>(points_of_rows<BitsPart, kFirst>(words, eight.points, kLanesOf), lanes_of<0>(a, b, kLanesOf));
+    high =
+        with_bits<kGrid>(points_of_rows<BitsPart, kFirst>(words, eight.others, kLanesOf), lanes_of<1>(a, b, kLanesOf));
+  } else {
+    a = with_bits<kGrid>(points_of_rows<WordsPart, kFirst>(words, eight.points, kRows), a);
+    b = with_bits<kGrid>(points_of_rows<WordsPart, kFirst + kWordRows>(words, eight.points, kRows), b);
+    low = lanes_of<0>(a, b, kLanesOf);
+    high = lanes_of<1>(a, b, kLanesOf);
+  }
+  __builtin_memcpy(levels + kPart * sizeof low, &low, sizeof low);
+  __builtin_memcpy(levels + kTileLoad + kPart * sizeof high, &high, sizeof high);
+}
+
+/// Writes the levels of eight columns, first those of columns 0 to 3 of all rows.
+template <Grid kGrid>
+QSF_INLINE void put_eight(const GridEight<kTileRows>& eight, std::byte* levels) {
+  if constexpr (kParts == kLanes) {
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      const std::uint64_t word = with_bits<kGrid>(points_of<kGrid>(eight, r), mask_of(eight.bits[r]));
+      const auto low = static_cast<std::uint32_t>(word), high = static_cast<std::uint32_t>(word >> 32);
+      __builtin_memcpy(levels + r * kTileGroup, &low, sizeof low);
+      __builtin_memcpy(levels + kTileLoad + r * kTileGroup, &high, sizeof high);
+    }
+  } else {
+    unroll<kParts>([&](auto part) __attribute__((always_inline)) { put_rows<kGrid, part>(eight, levels); });
+  }
+}
+
+template <Grid kGrid>
+void unpack_grid_levels(const std::byte* tile, const TileShape& shape, std::size_t group, std::byte* levels) {
+  const std::size_t end = std::min(group + kUnpacked, std::size_t{shape.groups});
+  for (std::size_t g = 4 * group; g < 4 * end; ++g, levels += 2 * kTileLoad) {
+    GridEight<kTileRows> eight;
+    read_eight<kGrid>(GridBytes<kTileRows>{tile}, g, eight);
+    // Numbers of points are loaded from memory, which takes less time than extracting them from a vector.
+    if constexpr (kParts != kLanes) asm("" : "+m"(eight.points), "+m"(eight.others));
+    put_eight<kGrid>(eight, levels);
+  }
+}
+
+template <Grid kGrid>
+void unpack_grid_scales(const std::byte* tile, const TileShape&, Floats* scales) {
+  const GridBytes<kTileRows> in{tile};
+  f16 halves[kTileRows];
+  read_grid_scales<kGrid>(in, halves);
+  const Floats scale = load_promote_f16(halves) * broadcast(kGridUnit<kGrid>);
+  for (std::size_t j = 0; j < kGridSubs; ++j) {
+    float subs[kTileRows];
+    read_grid_subs<kGrid>(in, j, subs);
+    scales[j] = scale * load(subs);
+  }
+}
+
+}  // namespace
+}  // namespace qsf
