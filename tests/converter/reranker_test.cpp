@@ -63,7 +63,7 @@ GgufWriter xlm_roberta_gguf(std::string_view less = "-", std::uint64_t labels = 
     Bytes bytes;
     for (std::size_t i = left_out * weights.cols; i < weights.values.size(); ++i) put(bytes, weights.values[i]);
     std::vector<std::uint64_t> shape{weights.cols};
-    if (weights.rows > 1) shape.push_back(weights.rows - left_out);
+    if (weights.rows > 1 || own == "token_types.weight") shape.push_back(weights.rows - left_out);
     if (own == "cls.output.weight" && labels > 1) {
       const Bytes row = bytes;
       for (std::uint64_t i = 1; i < labels; ++i) bytes.insert(bytes.end(), row.begin(), row.end());
