@@ -146,6 +146,23 @@ TEST(Streamer, WhatIsUsedInTurnIsFoundInProportionToSlots) {
 }
 
 /// A slot of whole blocks is a segment's alone, in the ring as among those that keep what was chosen.
+TEST(Streamer, ATicketThatIsNotUnderWayIsRefused) {
+  Slots slots(4);
+  slots.begin_pass();
+  Streamer& streamer = slots.streamer();
+  const std::uint32_t segment = slots.layer(0)[0];
+  const auto refuses = [&](std::uint32_t ticket) {
+    const Status status = streamer.complete(ticket);
+    return !status && status.error().code == ErrorCode::bad_argument;
+  };
+  EXPECT_TRUE(refuses(segment) && refuses(0xFFFFFFFF)) << "nothing was asked for";
+  slots.use(0, std::span(&segment, 1));
+  EXPECT_TRUE(refuses(segment)) << "it is there already";
+  streamer.fail(segment, make_error(ErrorCode::io_error, "late"));
+  EXPECT_EQ(slots.use(0, std::span(&segment, 1)), 1u) << "a failure that is not of a read changes nothing";
+  EXPECT_FALSE(streamer.failed());
+}
+
 TEST(Streamer, BlocksOfAlignedFilesAreNobodyElses) {
   for (const std::uint32_t ring : {1u, 2u, 7u}) {
     for (const std::uint32_t n : {0u, 7u, 72u, 144u}) {
