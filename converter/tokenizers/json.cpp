@@ -224,8 +224,10 @@ Status read_words(const Json& json, TokenizerSource& out) {
       if (fields.text("replacement", std::string(kSpaceMark)) != kSpaceMark)
         return unsupported("Metaspace option", "replacement");
       const bool adds = fields.flag("add_prefix_space", true);
-      out.add_space_prefix = fields.text("prepend_scheme", adds ? "always" : "never") != "never";
+      const std::string scheme = fields.text("prepend_scheme", adds ? "always" : "never");
+      out.add_space_prefix = scheme != "never";
       out.prefix_unless_space = out.add_space_prefix;
+      out.prefix_once = scheme == "first";
     } else if (type == "WhitespaceSplit") {
       out.trim_spaces = true;
     } else if (type != "Split" || fields.text("behavior", "") != "MergedWithPrevious") {
@@ -242,6 +244,7 @@ Status read_words(const Json& json, TokenizerSource& out) {
   std::erase_if(normalizer,
                 [](const NormalizerStep& step) { return step.op == NormalizerOp::prepend && step.to == kSpaceMark; });
   out.add_space_prefix = out.add_space_prefix || normalizer.size() != before;
+  out.prefix_once = out.prefix_once && normalizer.size() == before;
   return {};
 }
 

@@ -65,6 +65,7 @@ class Encoder {
       if (!fragment(text.substr(begin, at - begin)) || !emit(id)) return error_;
       at += t_.stored(id).size();
       begin = at;
+      is_first_ = false;
     }
     if (!fragment(text.substr(begin))) return error_;
     if (n_out_ > out_.size()) {
@@ -383,7 +384,8 @@ class Encoder {
     };
     const bool trims = (t_.flags_ & tokn::kTrimSpaces) != 0;
     const bool unless = (t_.flags_ & tokn::kPrefixUnlessSpace) != 0;
-    bool begun = false, space = t_.strips_leading_space();  // whether a space must precede the next character
+    const bool prefixes = t_.strips_leading_space() && (is_first_ || (t_.flags_ & tokn::kPrefixOnce) == 0);
+    bool begun = false, space = prefixes;  // whether a space must precede the next character
     const bool done = each_character(text, [&](std::string_view character) {
       if (character == kMetaspace) character = " ";
       if (!trims) {
@@ -469,6 +471,7 @@ class Encoder {
   std::size_t n_places_ = 0;
   std::size_t n_characters_ = 0;  // in a word
   char* normal_ = nullptr;        // kNormalBytes for a text in normal form
+  bool is_first_ = true;          // no added token precedes
   bool last_unknown_ = false;
   Error error_;
 };

@@ -123,6 +123,7 @@ class Builder {
     if (source_.add_eos) header_.flags |= tokn::kAddEos;
     if (words_ && source_.add_space_prefix) header_.flags |= tokn::kAddSpacePrefix;
     if (words_ && source_.prefix_unless_space) header_.flags |= tokn::kPrefixUnlessSpace;
+    if (words_ && source_.prefix_once) header_.flags |= tokn::kPrefixOnce;
     if (words_ && source_.trim_spaces) header_.flags |= tokn::kTrimSpaces;
     if (source_.kind == TokenizerKind::wordpiece) header_.max_word = source_.max_word;
     if (!words_) {

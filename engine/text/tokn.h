@@ -22,7 +22,9 @@ inline constexpr std::uint32_t kIgnoreMerges = 1u << 2;
 inline constexpr std::uint32_t kAddEos = 1u << 3;
 inline constexpr std::uint32_t kTrimSpaces = 1u << 4;
 inline constexpr std::uint32_t kPrefixUnlessSpace = 1u << 5;
-inline constexpr std::uint32_t kOfWords = kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace;  // not for byte_bpe
+inline constexpr std::uint32_t kPrefixOnce = 1u << 6;
+inline constexpr std::uint32_t kOfWords =
+    kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace | kPrefixOnce;  // not for byte_bpe
 inline constexpr std::uint32_t kAllFlags = kAddBos | kIgnoreMerges | kAddEos | kOfWords;
 inline constexpr std::uint32_t kMaxWord = 1000;
 inline constexpr std::uint32_t kMaxCharMap = 1u << 24;  // bytes

@@ -40,7 +40,10 @@ function withExamples(text, language) {
 /** Returns the last name that a declaration's first line declares. */
 function nameOf(declaration) {
   const line = declaration.join(' ');
-  const type = /^(?:template <[^>]*>\s*|typedef (?=struct \w+ \{))?(?:enum class|enum|struct|class)\s+(?:\[\[\w+\]\]\s*)?(\w+)/.exec(line);
+  const type =
+    /^(?:template <[^>]*>\s*|typedef (?=struct \w+ \{))?(?:enum class|enum|struct|class)\s+(?:\[\[\w+\]\]\s*)?(\w+)/.exec(
+      line,
+    );
   if (type) return type[1];
   const alias = /^(?:using|typedef)\b.*?(?:\(\*(\w+)\)|(\w+)\s*=|(\w+);)/.exec(line);
   if (alias) return alias[1] ?? alias[2] ?? alias[3];

@@ -113,6 +113,33 @@ TEST(TokenizerJson, UnsupportedKindsAreNamed) {
   }
 }
 
+TEST(TokenizerJson, MetaspacePrefixes) {
+  const auto source = [](const char* scheme, const json& normalizer) {
+    return read(
+        {{"added_tokens", {{{"id", 0}, {"content", "<s>"}, {"special", true}}}},
+         {"normalizer", normalizer},
+         {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", scheme}, {"split", false}}},
+         {"model",
+          {{"type", "BPE"},
+           {"byte_fallback", true},
+           {"vocab", {{"<s>", 0}, {"▁", 1}, {"a", 2}, {"▁a", 3}}},
+           {"merges", json::array({"▁ a"})}}}});
+  };
+  struct Case {
+    const char* scheme;
+    bool adds, once;
+  };
+  for (const Case& c : {Case{"first", true, true}, Case{"always", true, false}, Case{"never", false, false}}) {
+    const Result<TokenizerSource> t = source(c.scheme, nullptr);
+    ASSERT_TRUE(t) << t.error().sentence;
+    EXPECT_EQ(t->add_space_prefix, c.adds) << c.scheme;
+    EXPECT_EQ(t->prefix_once, c.once) << c.scheme;
+  }
+  const Result<TokenizerSource> both = source("first", {{"type", "Prepend"}, {"prepend", "▁"}});
+  ASSERT_TRUE(both) << both.error().sentence;
+  EXPECT_TRUE(both->add_space_prefix && !both->prefix_once) << "the normalizer prepends to every part";
+}
+
 TEST(TokenizerJson, DamageGivesErrors) {
   struct Case {
     const char* pointer;

@@ -191,6 +191,28 @@ TEST(SpmBpe, SmallVocabulary) {
   }
 }
 
+// Metaspace with prepend_scheme "first", as transformers writes it: ids are those of its tokenizers.
+TEST(SpmBpe, APrefixOnce) {
+  for (const bool once : {true, false}) {
+    const TokenizerSource source{
+        .kind = TokenizerKind::spm_bpe,
+        .pattern = "",
+        .prefix_unless_space = true,
+        .prefix_once = once,
+        .add_space_prefix = true,
+        .tokens = {{"<unk>", 0, TokenType::unknown}, {"<s>", 0, TokenType::control}, {"▁"}, {"a"}, {"▁a", 1}, {"b"}},
+        .merges = {}};
+    const Built built(source);
+    ASSERT_EQ(built.problem, "");
+    const std::uint32_t after = once ? 3 : 4;
+    expect_ids(built, "a<s>a b", true, {4, 1, after, 2, 5});
+    expect_ids(built, "<s>a", true, {1, after});
+    expect_ids(built, "<s> a", true, {1, 4});
+    expect_ids(built, " a", true, {4});
+    expect_ids(built, "<s><s>a", true, {1, 1, after});
+  }
+}
+
 /// Pairs of files that llama.cpp tests its tokenizers with.
 void expect_ggml_vectors(const Built& built, const std::string& name) {
   ASSERT_EQ(built.problem, "") << name;

@@ -45,6 +45,7 @@ struct TokenizerSource {
   bool tiktoken = false;     // byte_bpe: tokens are bytes; all pairs that spell a token are merges, ranked by its id
   bool trim_spaces = false;  // spm_bpe, unigram: removes spaces at the ends; several spaces become one
   bool prefix_unless_space = false;  // with add_space_prefix: except before a space
+  bool prefix_once = false;          // with add_space_prefix: except after an added token
   bool add_space_prefix = false;     // all but byte_bpe: adds a space before a text
   /// The begin and end tokens, if the source names them; used if the model does not name them.
   std::optional<std::uint32_t> bos{}, eos{};
