@@ -36,6 +36,9 @@ void qsf_config_set_ram_budget(QSFConfig*, size_t megabytes);
 void qsf_config_set_threads(QSFConfig*, int num_threads);
 /* Sets the tokens of context; 0: as many as the model and the budget allow. */
 void qsf_config_set_max_seq_len(QSFConfig*, int max_seq_len);
+/* Sets the type of keys and values: "f32", "f16", "8bit", "4bit", "2bit", or the bits of keys and of values, such as
+ * "k8v4". The text is copied; NULL: f16, or fewer bits if the budget is small. */
+void qsf_config_set_kv(QSFConfig*, const char* type);
 /* Sets the positions whose keys and values are kept: "all"; "window:N", the last ones; "sinks:A+N", the first ones too;
  * "h2o:N" or "snapkv:N", chosen by attention. The text is copied; NULL: all. */
 void qsf_config_set_kv_policy(QSFConfig*, const char* policy);

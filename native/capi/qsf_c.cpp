@@ -105,6 +105,7 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
   options.threads = static_cast<std::uint32_t>(config.threads);
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
+  QSF_TRY(set_kv_type(config.kv, options.open));
   QSF_TRY(set_kv_policy(config.kv_policy, options.open));
   options.open.text_bytes = static_cast<std::uint32_t>(config.text_bytes);
   options.open.logprobs = config.logprobs >= 0;

@@ -21,6 +21,7 @@ struct QSFConfig {
   std::size_t megabytes = 200;
   int threads = 0;
   int max_seq_len = 0;
+  std::string kv;  // empty: the plan's choice
   std::string kv_policy = "all";
   float quality = 1.0f;
   std::uint64_t seed = 0;

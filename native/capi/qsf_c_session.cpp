@@ -44,6 +44,11 @@ int do_with(QSFEngine* engine, const char* path, Status (*act)(QSFEngine&, const
 int qsf_session_save(QSFEngine* engine, const char* path) { return do_with(engine, path, save); }
 int qsf_session_load(QSFEngine* engine, const char* path) { return do_with(engine, path, load); }
 
+void qsf_config_set_kv(QSFConfig* config, const char* type) {
+  if (config == nullptr) return;
+  call([&] { config->kv = type == nullptr ? "" : type; });
+}
+
 void qsf_config_set_kv_policy(QSFConfig* config, const char* policy) {
   if (config == nullptr) return;
   call([&] { config->kv_policy = policy == nullptr ? "all" : policy; });

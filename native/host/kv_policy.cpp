@@ -1,5 +1,6 @@
 #include "native/host/kv_policy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -22,6 +23,14 @@ std::optional<std::uint32_t> read_positions(std::string_view text) {
 }
 
 }  // namespace
+
+Status set_kv_type(std::string_view name, OpenOptions& options) {
+  if (name.empty()) return {};
+  const auto* const type = std::ranges::find(kKvNames, name);
+  if (type == kKvNames.end()) return make_error(ErrorCode::bad_argument, "there is no KV type '{}'", name);
+  options.kv = static_cast<KvType>(type - kKvNames.begin());
+  return {};
+}
 
 Status set_kv_policy(std::string_view policy, OpenOptions& options) {
   options.kv_window = options.kv_sinks = options.kv_chosen = 0;

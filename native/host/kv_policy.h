@@ -1,4 +1,4 @@
-// The policy by which positions are evicted, as text: docs/reference/cli.md has its forms.
+// The type of keys and values and the policy by which positions are evicted, as texts: docs/reference/cli.md has both.
 #pragma once
 
 #include <string_view>
@@ -7,6 +7,8 @@
 
 namespace qsf {
 
+/// Sets the type of keys and values by its name; empty: the plan's choice. Fails with bad_argument for another text.
+Status set_kv_type(std::string_view name, OpenOptions& options);
 /// Sets the options of a policy: all, window:N, sinks:A+N, h2o:N or snapkv:N. Fails with bad_argument for another text.
 Status set_kv_policy(std::string_view policy, OpenOptions& options);
 

@@ -45,6 +45,7 @@ static void config_with_null(QSFEngine* engine) {
   qsf_config_set_ram_budget(NULL, 1);
   qsf_config_set_threads(NULL, 1);
   qsf_config_set_max_seq_len(NULL, 1);
+  qsf_config_set_kv(NULL, "f16");
   qsf_config_set_kv_policy(NULL, "all");
   qsf_config_set_quality(NULL, 1.0f);
   qsf_config_set_seed(NULL, 1);
@@ -59,6 +60,7 @@ static void config_in_callback(QSFEngine* engine) {
   qsf_config_set_ram_budget(config, 4);
   qsf_config_set_threads(config, 1);
   qsf_config_set_max_seq_len(config, 16);
+  qsf_config_set_kv(config, "k8v4");
   qsf_config_set_kv_policy(config, "window:8");
   qsf_config_set_quality(config, 1.0f);
   qsf_config_set_seed(config, 1);
@@ -71,6 +73,11 @@ static const char* loaded; /* the model's path */
 static void load_with_null(QSFEngine* engine) {
   (void)engine;
   REFUSED(qsf_load(NULL, NULL) == NULL, kBadArgument);
+  QSFConfig* config = qsf_config_default();
+  EXPECT(config != NULL);
+  qsf_config_set_kv(config, "k4v8");
+  REFUSED(qsf_load(loaded, config) == NULL, kBadArgument);
+  qsf_config_free(config);
 }
 static void load_in_callback(QSFEngine* engine) {
   (void)engine;
@@ -347,6 +354,7 @@ static const struct Function kFunctions[] = {
     {"qsf_config_set_ram_budget", config_with_null, config_in_callback},
     {"qsf_config_set_threads", config_with_null, config_in_callback},
     {"qsf_config_set_max_seq_len", config_with_null, config_in_callback},
+    {"qsf_config_set_kv", config_with_null, config_in_callback},
     {"qsf_config_set_kv_policy", config_with_null, config_in_callback},
     {"qsf_config_set_quality", config_with_null, config_in_callback},
     {"qsf_config_set_seed", config_with_null, config_in_callback},
