@@ -98,8 +98,9 @@ void run_quantize(benchmark::State& state, const Kernels& kernels, std::uint32_t
 void run_attend(benchmark::State& state, const Kernels& kernels, std::size_t type, std::uint32_t head_dim,
                 std::uint32_t positions) {
   const std::vector<float> values = normal(std::size_t{head_dim} * positions, 3);
-  const std::size_t bytes = kv_bytes(static_cast<KvType>(type), head_dim);
-  std::vector<std::byte> keys(bytes * positions), cached(keys.size());
+  const KvForms forms = forms_of(static_cast<KvType>(type));
+  const std::size_t key_bytes = kv_bytes(forms.key, head_dim), value_bytes = kv_bytes(forms.value, head_dim);
+  std::vector<std::byte> keys(key_bytes * positions), cached(value_bytes * positions);
   std::vector<float> scores(positions), out(head_dim);
   AttendArgs args{};
   args.q = values.data();
@@ -114,14 +115,17 @@ void run_attend(benchmark::State& state, const Kernels& kernels, std::size_t typ
   args.scores = scores.data();
   args.out = out.data();
   for (std::uint32_t i = 0; i < positions; ++i) {
-    kernels.kv_store[type](&values[std::size_t{i} * head_dim], head_dim, &keys[i * bytes]);
-    kernels.kv_store[type](&values[std::size_t{positions - 1 - i} * head_dim], head_dim, &cached[i * bytes]);
+    const auto store = [&](KvForm form, std::size_t at, std::byte* to) {
+      kernels.kv_store[static_cast<std::size_t>(form)](&values[at * head_dim], head_dim, to);
+    };
+    store(forms.key, i, &keys[i * key_bytes]);
+    store(forms.value, positions - 1 - i, &cached[i * value_bytes]);
   }
   for (auto _ : state) {
     kernels.attend[type](args);
     benchmark::ClobberMemory();
   }
-  state.counters["GB/s"] = per_iteration(2e-9 * static_cast<double>(keys.size()));
+  state.counters["GB/s"] = per_iteration(1e-9 * static_cast<double>(keys.size() + cached.size()));
   state.counters["GMAC/s"] = per_iteration(2e-9 * head_dim * positions);
 }
 

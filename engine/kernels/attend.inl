@@ -8,18 +8,6 @@ namespace {
 inline constexpr std::size_t kTileFloats = kParts == 1 ? 4096 : 1024;  // 16 positions of 256 floats, see score()
 static_assert(kMaxHeadDim <= kTileFloats);
 
-/// Widens `n` positions of a ring from position `first` on to floats: [n, stride].
-template <class Kv>
-QSF_INLINE void widen(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::uint32_t n,
-                      std::size_t stride, float* tile) {
-  const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  std::uint32_t slot = a.slot(first);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    Kv::widen(ring + slot * bytes, a.head_dim, tile + i * stride);
-    if (++slot == a.capacity) slot = a.first_kept;
-  }
-}
-
 /// The queries at positions [first, last) that see positions [from, to).
 struct Seen {
   std::uint32_t first, last;
@@ -85,8 +73,8 @@ QSF_INLINE void for_queries(const AttendArgs& a, const Seen& seen, Body body) {
 
 /// Whether sums use fused multiply-add. It needs a cache whose products are exact floats, because then a fused sum has
 /// the bits of one that is not fused, and a processor that has the instruction.
-template <class Kv, class Part = FloatPart>
-inline constexpr bool kFusedOver = Kv::kShort && requires(Part part) { plus_product(part, part, part); };
+template <bool kShort, class Part = FloatPart>
+inline constexpr bool kFusedOver = kShort && requires(Part part) { plus_product(part, part, part); };
 
 /// Returns sum + a b, fused or not.
 template <bool kFused, class V>
@@ -101,9 +89,10 @@ QSF_INLINE V add_product(V sum, V a, V b) {
 /// Prefetches the positions that follow a tile in the ring, a few cache lines for each call.
 class AskedAhead {
  public:
-  QSF_INLINE void begin(const AttendArgs& a, const std::byte* ring, std::uint32_t first, std::size_t bytes) {
-    at_ = ring + a.slot(first) * bytes;
-    end_ = ring + a.capacity * bytes;
+  QSF_INLINE void begin(const Ring& ring, std::uint32_t first) {
+    const std::size_t bytes = ring.bytes();
+    at_ = ring.data + ring.slot(first) * bytes;
+    end_ = ring.data + ring.capacity * bytes;
   }
   QSF_INLINE void ask() {
     if constexpr (!kReadsAhead) return;
@@ -116,21 +105,34 @@ class AskedAhead {
   const std::byte* end_ = nullptr;
 };
 
-/// Splits the positions that queries see into tiles of at most `most`, first the first_kept ones, then those of
-/// windows. Calls enter(first, n) for each tile, then visible(seen) for each run of queries that see the same positions
-/// of it.
+/// Positions that queries read from the same rings: those from `floor` to `limit` that query t sees and that are in its
+/// window, if `in_window`, before its exact ones, if `rounded`, or among them, if `last`.
+struct Portion {
+  const Ring* k;
+  const Ring* v;
+  std::uint32_t floor, limit;
+  bool in_window, rounded, last;
+
+  QSF_INLINE std::uint32_t begin(const AttendArgs& a, std::uint32_t t) const {
+    const std::uint32_t least = in_window ? a.oldest(t) : last ? a.exact_from(t) : 0;
+    return least > floor ? least : floor;
+  }
+  QSF_INLINE std::uint32_t end(const AttendArgs& a, std::uint32_t t) const {
+    const std::uint32_t most = rounded ? a.exact_from(t) : a.end(t);
+    return most < limit ? most : limit;
+  }
+};
+
+/// Splits the positions of a part into tiles of at most `most`. Calls enter(first, n) for each tile, then visible(seen)
+/// for each run of queries that see the same positions of it.
 template <class Enter, class Visible>
-QSF_INLINE void for_tiles(const AttendArgs& a, std::uint32_t most, Enter enter, Visible visible) {
-  const std::uint32_t end = a.end(a.n_positions - 1), oldest_of_all = a.oldest(0);
-  const std::uint32_t kept = a.first_kept, windows = oldest_of_all > kept ? oldest_of_all : kept;
-  std::uint32_t first = kept == 0 ? windows : 0, n = 0;
-  for (; first < end; first = first + n == kept ? windows : first + n) {
-    const bool in_windows = first >= kept;
-    const std::uint32_t last = in_windows || end < kept ? end : kept;
-    n = last - first < most ? last - first : most;
+QSF_INLINE void for_tiles(const AttendArgs& a, const Portion& part, std::uint32_t most, Enter enter, Visible visible) {
+  const std::uint32_t end = part.end(a, a.n_positions - 1);
+  for (std::uint32_t first = part.begin(a, 0), n = 0; first < end; first += n) {
+    n = end - first < most ? end - first : most;
     enter(first, n);
     const auto seen_by = [&](std::uint32_t t) __attribute__((always_inline)) {
-      const std::uint32_t oldest = in_windows ? a.oldest(t) : 0, seen = a.end(t);
+      const std::uint32_t oldest = part.begin(a, t), seen = part.end(a, t);
       return Seen{t, t + 1, oldest > first ? oldest : first, seen < first + n ? seen : first + n};
     };
     for (std::uint32_t t = 0; t < a.n_positions;) {
@@ -208,7 +210,6 @@ QSF_INLINE Several<Floats, kCount> operator+(const Several<Floats, kCount>& a, c
   return several<Floats, kCount>([&](std::size_t i) __attribute__((always_inline)) { return a.of[i] + b.of[i]; });
 }
 
-inline constexpr bool kTurnsKeys = kParts == 1;
 inline constexpr std::uint32_t kTurnedFor = 8;  // queries; for fewer, transposing takes longer than it saves
 
 /// Computes the scores of kPanels panels of 16 keys, [head_dim, 16] each, for kQueries queries. The scores have the
@@ -334,9 +335,9 @@ QSF_INLINE void bias_by_distance(float* scores, std::uint32_t n, float slope) {
 }
 
 /// Replaces scores with softmax weights. `sink` is an additional score without a value, or null.
-template <class Kv>
+template <bool kShort>
 QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
-  if constexpr (Kv::kShort) {
+  if constexpr (kShort) {
     // With fewer than 2^20 positions, every product of a weight and a value's last bit is an exact float.
     softmax_beside(
         scores, n, 1.0f, sink, [](Floats x) __attribute__((always_inline)) { return rough_exp(x); },
@@ -346,40 +347,42 @@ QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
   }
 }
 
-/// Widens and transposes a tile of keys into panels of 16: [head_dim, 16] each. The last key is repeated to fill its
-/// panel.
-template <class Kv>
-QSF_INLINE void widen_turned(const AttendArgs& a, std::uint32_t first, std::uint32_t n, float* tile) {
-  const std::size_t bytes = kv_bytes(Kv::kType, a.head_dim);
-  std::uint32_t slot = a.slot(first);
-  for (std::uint32_t i = 0; i < n; i += kLanes, tile += a.head_dim * std::size_t{kLanes}) {
-    const std::byte* keys[kLanes];
-    for (std::uint32_t j = 0; j < kLanes; ++j) {
-      keys[j] = a.k + slot * bytes;
-      if (i + j + 1 < n && ++slot == a.capacity) slot = a.first_kept;
-    }
-    for (std::size_t d = 0; d < a.head_dim; d += kLanes) {
-      FloatPart turned[kLanes];
-      unroll<kLanes>([&](auto j) __attribute__((always_inline)) { turned[j] = Kv::lanes(keys[j], d).part[0]; });
-      transpose(turned);
-      unroll<kLanes>([&](auto j)
-                         __attribute__((always_inline)) { store(tile + (d + j) * kLanes, Floats{{turned[j]}}); });
-    }
-  }
-}
+/// The rings of keys and values, and the parts of the positions in ascending order.
+struct Cached {
+  Ring k, v, exact_k, exact_v;
+  Portion parts[4];
+  int n = 0;
 
-template <class Kv>
-void attend(const AttendArgs& args) {
+  QSF_INLINE Cached(const AttendArgs& a, KvForms forms) {
+    const auto of = [](KvForm form) { return &kReaders[static_cast<std::size_t>(form)]; };
+    const ExactPositions& e = a.exact;
+    k = {a.k, of(forms.key), a.head_dim, a.capacity, a.first_kept};
+    v = {a.v, of(a.v == a.k ? forms.key : forms.value), a.head_dim, a.capacity, a.first_kept};
+    exact_k = {e.k, of(KvForm::f16), a.head_dim, e.capacity, e.first};
+    exact_v = {e.v, of(KvForm::f16), a.head_dim, e.capacity, e.first};
+    const std::uint32_t windows = a.first_kept > e.first ? a.first_kept : e.first;
+    if (e.first != 0) parts[n++] = {&exact_k, &exact_v, 0, e.first, false, false, false};
+    if (a.first_kept != 0) parts[n++] = {&k, &v, e.first, a.first_kept, false, true, false};
+    parts[n++] = {&k, &v, windows, ~0u, true, true, false};
+    if (e.window != 0) parts[n++] = {&exact_k, &exact_v, e.first, ~0u, false, false, true};
+  }
+  Cached(const Cached&) = delete;
+};
+
+template <bool kShort>
+void attend(const AttendArgs& args, KvForms forms) {
   // The accumulators fill at most 8 registers, or 16 on processors with 32.
   constexpr int kPositions = kParts > 4 ? 1 : kParts == 4 ? 2 : 4;
   constexpr int kQueries = kParts == 1 ? 4 : kParts <= 4 && !kFewKernels ? 2 : 1;
   constexpr int kVectors = kParts == 1 ? 4 : (kPositions + kQueries - 1) / kQueries;
+  constexpr bool kFused = kFusedOver<kShort>;
   alignas(64) float tile[kTileFloats];
   AttendArgs a = args;
+  const Cached cached(a, forms);
   const std::size_t stride = (a.head_dim + kKvGroup - 1) / kKvGroup * kKvGroup;
   const auto most = static_cast<std::uint32_t>(kTileFloats / stride);
   const Seen all{0, a.n_positions, 0, 0};
-  if constexpr (Kv::kShort) {
+  if constexpr (kShort) {
     for_queries<1>(a, all, [&](const Query(&query)[1]) __attribute__((always_inline)) {
       for (std::size_t d = 0; d < a.head_dim; d += kLanes) {
         const std::size_t left = a.head_dim - d;
@@ -390,20 +393,17 @@ void attend(const AttendArgs& args) {
   }
   std::uint32_t first = 0;  // of the tile
   AskedAhead ahead;
-  const auto enter = [&](const std::byte* ring, std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
-    first = begin;
-    ahead.begin(a, ring, begin + n, kv_bytes(Kv::kType, a.head_dim));
-  };
-
   bool turned = false;
   if constexpr (kTurnsKeys) {
     turned = a.n_positions * a.n_heads >= kTurnedFor && a.head_dim % kLanes == 0 && most >= kLanes;
-    if (turned) {
+    for (int part = 0; turned && part < cached.n; ++part) {
+      const Ring& ring = *cached.parts[part].k;
       for_tiles(
-          a, most / kLanes * kLanes,
+          a, cached.parts[part], most / kLanes * kLanes,
           [&](std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
-            enter(a.k, begin, n);
-            widen_turned<Kv>(a, first, n, tile);
+            first = begin;
+            ahead.begin(ring, begin + n);
+            ring.reader->widen_turned(ring, first, n, tile);
           },
           [&](const Seen& seen) __attribute__((always_inline)) {
             for_queries<2>(a, seen,
@@ -412,27 +412,29 @@ void attend(const AttendArgs& args) {
                              std::uint32_t at = first + (seen.from - first) / kLanes * kLanes;
                              const float* panels = tile + (at - first) * std::size_t{a.head_dim};
                              for (; at + kLanes < seen.to; at += 2 * kLanes, panels += 2 * kLanes * a.head_dim) {
-                               score_turned<kFusedOver<Kv>, kTogether, 2>(a, seen, queries, at, panels);
+                               score_turned<kFused, kTogether, 2>(a, seen, queries, at, panels);
                              }
-                             if (at < seen.to) score_turned<kFusedOver<Kv>, kTogether, 1>(a, seen, queries, at, panels);
+                             if (at < seen.to) score_turned<kFused, kTogether, 1>(a, seen, queries, at, panels);
                            });
           });
     }
   }
-  const auto widened = [&](const std::byte* ring) __attribute__((always_inline)) {
-    return [&, ring](std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
-      enter(ring, begin, n);
-      widen<Kv>(a, ring, first, n, stride, tile);
+  const auto widened = [&](const Ring& ring) __attribute__((always_inline)) {
+    return [&](std::uint32_t begin, std::uint32_t n) __attribute__((always_inline)) {
+      first = begin;
+      ahead.begin(ring, begin + n);
+      ring.reader->widen(ring, first, n, stride, tile);
     };
   };
-  if (!turned) {
-    for_tiles(a, most, widened(a.k), [&](const Seen& seen) __attribute__((always_inline)) {
-      for_queries<1>(a, seen, [&](const Query(&query)[1]) __attribute__((always_inline)) {
-        ahead.ask();
-        score<kFusedOver<Kv>, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from,
-                                          stride, query[0].score(seen.from));
-      });
-    });
+  for (int part = 0; !turned && part < cached.n; ++part) {
+    for_tiles(a, cached.parts[part], most, widened(*cached.parts[part].k),
+              [&](const Seen& seen) __attribute__((always_inline)) {
+                for_queries<1>(a, seen, [&](const Query(&query)[1]) __attribute__((always_inline)) {
+                  ahead.ask();
+                  score<kFused, kPositions>(a, query[0].q, tile + (seen.from - first) * stride, seen.to - seen.from,
+                                            stride, query[0].score(seen.from));
+                });
+              });
   }
   Queries queries(a, 0);
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
@@ -441,16 +443,26 @@ void attend(const AttendArgs& args) {
       const Query query = queries.next();
       if (a.slopes != nullptr) bias_by_distance(query.scores, n, a.slopes[head]);
       if (a.cap != 0) soft_cap(query.scores, n, a.cap);
-      weigh<Kv>(query.scores, n, a.sinks != nullptr ? a.sinks + head : nullptr);
+      weigh<kShort>(query.scores, n, a.sinks != nullptr ? a.sinks + head : nullptr);
       __builtin_memset(query.out, 0, a.head_dim * sizeof(float));
     }
   }
-  for_tiles(a, most, widened(a.v), [&](const Seen& seen) __attribute__((always_inline)) {
-    for_queries<kQueries>(a, seen, [&](const auto& together) __attribute__((always_inline)) {
-      ahead.ask();
-      add_values<kFusedOver<Kv>, kVectors>(a, seen, together, first, tile, stride);
-    });
-  });
+  for (int part = 0; part < cached.n; ++part) {
+    for_tiles(a, cached.parts[part], most, widened(*cached.parts[part].v),
+              [&](const Seen& seen) __attribute__((always_inline)) {
+                for_queries<kQueries>(a, seen, [&](const auto& together) __attribute__((always_inline)) {
+                  ahead.ask();
+                  add_values<kFused, kVectors>(a, seen, together, first, tile, stride);
+                });
+              });
+  }
+}
+
+/// Calls attention for a type.
+template <std::size_t kType>
+void attend_as(const AttendArgs& args) {
+  constexpr KvForms kForms = forms_of(static_cast<KvType>(kType));
+  attend<kForms.key == KvForm::f16 || kForms.rotates()>(args, kForms);
 }
 
 }  // namespace

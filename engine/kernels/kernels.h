@@ -64,6 +64,17 @@ struct MatmulArgs {
   std::uint32_t y_stride;
 };
 
+/// Positions that a cache of fewer bits also has in f16: the first ones in the first slots, the others in the remaining
+/// slots in turn. A query reads the first `first` positions and the last `window` ones up to its own from here, as far
+/// as it sees them. `window` is at most that of the query, and `first` at most its first_kept if it has a window.
+struct ExactPositions {
+  const std::byte* k = nullptr;  // [capacity, head_dim] of f16
+  const std::byte* v = nullptr;  // the same; k itself if values begin their keys
+  std::uint32_t capacity = 0;    // at least first + window + n_positions - 1, or the number of all positions
+  std::uint32_t window = 0;      // 0: there are none
+  std::uint32_t first = 0;
+};
+
 /// The query heads that share one KV head, at one or several consecutive positions. The first `first_kept` positions
 /// are cached in the first slots, and the others in the remaining slots in turn. A query sees its own position and
 /// earlier ones, `window` in total, those first positions, and `ahead` later ones. The oldest position of its window
@@ -71,8 +82,8 @@ struct MatmulArgs {
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
-  const std::byte* k;             // [capacity, kv_bytes]
-  const std::byte* v;             // the same
+  const std::byte* k;             // [capacity, kv_bytes of the key's form]
+  const std::byte* v;             // the same of the value's; k itself if values begin their keys
   std::uint32_t n_heads;          // query heads
   std::uint32_t head_dim;         // at most kMaxHeadDim
   std::uint32_t capacity;         // at least first_kept + window + n_positions - 1, or the number of all positions
@@ -88,6 +99,7 @@ struct AttendArgs {
   std::uint32_t ahead = 0;        // later positions that a query sees; if not 0, all positions are cached
   std::uint32_t length = 0;       // with `ahead`: cached positions
   std::uint32_t first_kept = 0;   // positions from 0 on that every query sees, if they are not later than it
+  ExactPositions exact = {};
 
   /// Returns the first position that query t sees after the first_kept ones.
   std::uint32_t oldest(std::uint32_t t) const {
@@ -102,6 +114,11 @@ struct AttendArgs {
   std::uint32_t end(std::uint32_t t) const {
     const std::uint32_t own = position + t + 1;
     return ahead == 0 || ahead < length - own ? own + ahead : length;
+  }
+  /// Returns the position after the last one that query t reads from `k` and `v`.
+  std::uint32_t exact_from(std::uint32_t t) const {
+    const std::uint32_t last = end(t);
+    return last > exact.window ? last - exact.window : 0;
   }
   /// Returns the number of positions that query t sees.
   std::uint32_t n_seen(std::uint32_t t) const {
@@ -135,9 +152,9 @@ using Activate = void(float* x, const float* up, std::uint32_t n);
 ///
 /// Attention: score_i = dot(q, k_i) * scale, capped on request; softmax with the true maximum; out[d] = sum over i
 /// ascending of p_i * v_i[d], with one accumulator for each d. Cached values are widened to float first, so that
-/// attention over any cache type has the bits of attention over the widened floats, except f16. With f16, q and p are
-/// rounded to 13 significant bits and e^x is within 2^-16. Products with values of 11 bits are then exact floats, so
-/// that fused sums have the bits of sums that are not fused.
+/// attention over any cache type has the bits of attention over the widened floats, except f16 and the rotated forms,
+/// whose values have at most 11 significant bits. With these, q and p are rounded to 13 significant bits and e^x is
+/// within 2^-16. Products are then exact floats, so that fused sums have the bits of sums that are not fused.
 struct Kernels {
   std::string_view isa;
   void (*quantize_columns)(const float* x, std::uint32_t x_stride, std::uint32_t cols, std::uint32_t n,
@@ -164,8 +181,8 @@ struct Kernels {
   /// Rotates pairs (v[i], v[i + dims / 2]) of every head of every column.
   void (*rope)(const RopeArgs& args);
   /// Rounds one position of one head into the cache.
-  std::array<void (*)(const float* x, std::uint32_t head_dim, std::byte* to), kKvNames.size()> kv_store;
-  std::array<void (*)(const AttendArgs&), kKvNames.size()> attend;  // both by KvType
+  std::array<void (*)(const float* x, std::uint32_t head_dim, std::byte* to), kKvForms> kv_store;  // by KvForm
+  std::array<void (*)(const AttendArgs&), kKvNames.size()> attend;                                 // by KvType
   void (*widen_f16)(const std::byte* from, float* to, std::uint32_t n);
   std::uint32_t (*argmax)(const float* x, std::uint32_t n);  // the first of equals
 };

@@ -19,14 +19,16 @@
 #include "kernels/vectors.inl"
 // uses softmax and the int8 scale
 #include "kernels/kv.inl"
-// uses caches
+// use caches
+#include "kernels/rings.inl"
+// uses rings
 #include "kernels/attend.inl"
 
 namespace qsf {
 namespace {
 
-template <std::size_t... kFormat>
-constexpr Kernels make_table(std::string_view isa, std::index_sequence<kFormat...>) {
+template <std::size_t... kFormat, std::size_t... kKvType>
+constexpr Kernels make_table(std::string_view isa, std::index_sequence<kFormat...>, std::index_sequence<kKvType...>) {
   return {.isa = isa,
           .quantize_columns = quantize_columns,
           .matmul = {matmul<kFormat>...},
@@ -47,13 +49,14 @@ constexpr Kernels make_table(std::string_view isa, std::index_sequence<kFormat..
           .relu2 = activate<relu2>,
           .softmax = softmax,
           .rope = rope,
-          .kv_store = {kv_store<KvF32>, kv_store<KvF16>, kv_store<KvQ8>, kv_store<KvGroups<4>>, kv_store<KvGroups<2>>},
-          .attend = {attend<KvF32>, attend<KvF16>, attend<KvQ8>, attend<KvGroups<4>>, attend<KvGroups<2>>},
+          .kv_store = {kv_store<KvF32>, kv_store<KvF16>, kv_store<KvQ8>, kv_store<KvGroups<4>>, kv_store<KvGroups<2>>,
+                       kv_store<KvRotated<8>>, kv_store<KvRotated<4>>, kv_store<KvRotated<3>>, kv_store<KvRotated<2>>},
+          .attend = {attend_as<kKvType>...},
           .widen_f16 = widen_f16,
           .argmax = argmax};
 }
 constexpr Kernels make_table(std::string_view isa) {
-  return make_table(isa, std::make_index_sequence<kFormats.size()>{});
+  return make_table(isa, std::make_index_sequence<kFormats.size()>{}, std::make_index_sequence<kKvNames.size()>{});
 }
 
 }  // namespace

@@ -12,9 +12,11 @@ namespace {
 constexpr std::size_t kNeighbours = 3;  // on each side
 
 void move_slot(const KvLane& lane, std::uint32_t head, std::size_t from, std::size_t to) {
-  for (std::byte* const all : {lane.keys(head), lane.values(head)}) {
-    std::memcpy(all + to * lane.position_bytes, all + from * lane.position_bytes, lane.position_bytes);
-  }
+  const auto move = [&](std::byte* all, std::size_t bytes) {
+    std::memcpy(all + to * bytes, all + from * bytes, bytes);
+  };
+  move(lane.keys(head), lane.key_bytes);
+  if (lane.n_values != 0) move(lane.values(head), lane.value_bytes);
 }
 
 /// Replaces each sum by that of its neighbours and its own, in ascending order.

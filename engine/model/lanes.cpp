@@ -15,7 +15,8 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
   chooses_ = false;
   std::uint64_t shared = 0;
   const std::uint32_t n_sections = program.head_section() + 1;
-  QSF_TRY(arena.take(rings_, n_sections, Region::tables));
+  const KvForms forms = forms_of(type);
+  QSF_TRY(arena.take(rings_, 2 * n_sections, Region::tables));
   const auto need_of = [&](std::uint32_t s) {
     const LayerKind& kind = *program.of_section(s).kind;
     return mixer_row(kind.mixer).lane(kind, dim);
@@ -24,6 +25,12 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
   for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
     if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) seen_by_others.set(need.from);
   }
+  // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another layer
+  // reads this memory. A ring still has the window of the first of these queries.
+  const auto ahead_of = [&](std::uint32_t s) {
+    const std::uint32_t from = need_of(s).from;
+    return seen_by_others[from != 0 ? from : s] ? std::max(chunk, kTogether) : kTogether;
+  };
   for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
     const LayerKind& kind = *program.of_section(s).kind;
     const LaneNeed need = need_of(s);
@@ -37,17 +44,14 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
     ring.sees_first = evicts ? policy.sinks : 0;
     slot_floats_ += align_up(need.state_floats * sizeof(float)) / sizeof(float);
     if (need.n_kv_heads != 0) {
-      // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another
-      // layer reads this memory. The ring still has the window of the first of these queries.
       const std::uint64_t most = std::uint64_t{ring.sees} + ring.sees_first;
       const bool all = ring.sees == 0 || most >= max_seq_len;
-      const std::uint32_t ahead = seen_by_others[owner] ? std::max(chunk, kTogether) : kTogether;
       ring.offset = need.one_pass ? kShared : sequence_bytes_;
       ring.n_heads = need.n_kv_heads;
       ring.n_values = need.keys_only ? 0 : need.n_kv_heads;
       ring.capacity = all || need.one_pass
                           ? max_seq_len
-                          : static_cast<std::uint32_t>(std::min<std::uint64_t>(most + ahead - 1, max_seq_len));
+                          : static_cast<std::uint32_t>(std::min<std::uint64_t>(most + ahead_of(s) - 1, max_seq_len));
       ring.window = std::min(all ? max_seq_len : ring.sees, ring.capacity);
       ring.first_kept = all ? 0 : ring.sees_first;
       if (evicts && !all && policy.choice != KvChoice::none) {
@@ -60,18 +64,35 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
         sequence_bytes_ += std::uint64_t{ring.n_heads} * ring.capacity * sizeof(double);
         ring.offset = sequence_bytes_;
       }
-      ring.position_bytes = kv_bytes(type, need.head_dim);
+      ring.key_bytes = kv_bytes(forms.key, need.head_dim);
+      ring.value_bytes = kv_bytes(forms.value, need.head_dim);
       scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
-      const std::uint64_t bytes = std::uint64_t{ring.rows()} * ring.capacity * ring.position_bytes;
+      const std::uint64_t bytes = ring.capacity * ring.bytes();
       if (need.one_pass) {
         shared = std::max(shared, bytes);
       } else if (owner == s) {
         sequence_bytes_ += bytes;
       }
     }
+    Ring exact{};
+    if (forms.rotates() && ring.capacity != 0 && !need.one_pass && (!evicts || policy.choice == KvChoice::none)) {
+      exact = ring;
+      exact.sees = ring.sees == 0 ? kExactLast : std::min(kExactLast, ring.sees);
+      exact.sees_first = ring.sees == 0 ? kExactFirst : std::min(kExactFirst, ring.sees_first);
+      exact.first_kept = exact.sees_first;
+      exact.window = exact.sees;
+      exact.capacity = std::min(exact.first_kept + exact.window + ahead_of(s) - 1, max_seq_len);
+      exact.first_kept = std::min(exact.first_kept, exact.capacity - 1);
+      exact.key_bytes = exact.value_bytes = kv_bytes(KvForm::f16, need.head_dim);
+      exact.state_floats = 0;
+      exact.offset = sequence_bytes_;
+      if (owner == s) sequence_bytes_ += exact.capacity * exact.bytes();
+    }
     if (arena.is_dry()) continue;
-    rings_[s] = owner == s ? ring : rings_[owner];
-    rings_[s].own = owner == s;
+    for (const auto& [of, place] : {std::pair(ring, s), std::pair(exact, n_sections + s)}) {
+      rings_[place] = owner == s ? of : rings_[place - s + owner];
+      rings_[place].own = owner == s;
+    }
   }
   sequence_bytes_ = align_up(sequence_bytes_);
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
@@ -80,8 +101,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
   return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::lanes);
 }
 
-KvLane Lanes::kv(std::uint32_t sequence, std::uint32_t section) const {
-  const Ring& ring = rings_[section];
+KvLane Lanes::lane(std::uint32_t sequence, const Ring& ring) const {
   const std::uint64_t at = ring.offset == kShared ? shared_ : sequence * sequence_bytes_ + ring.offset;
   KvLane lane{.data = memory_.data() + at,
               .n_heads = ring.n_heads,
@@ -89,7 +109,8 @@ KvLane Lanes::kv(std::uint32_t sequence, std::uint32_t section) const {
               .capacity = ring.capacity,
               .window = ring.window,
               .first_kept = ring.first_kept,
-              .position_bytes = ring.position_bytes};
+              .key_bytes = ring.key_bytes,
+              .value_bytes = ring.value_bytes};
   lane.choice = ring.choice;
   if (ring.choice != KvChoice::none) {
     lane.sums = reinterpret_cast<double*>(memory_.data() + sequence * sequence_bytes_ + ring.sums);
@@ -176,7 +197,7 @@ std::uint64_t Lanes::position_bytes(const Snapshot& snapshot) const {
   for (const Ring& ring : rings_) {
     const std::uint32_t first = ring.first(snapshot.from);
     const std::uint32_t n = ring.own ? ring.kept(snapshot.from) + snapshot.position - first : 0;
-    bytes += std::uint64_t{ring.rows()} * n * ring.position_bytes;
+    bytes += n * ring.bytes();
   }
   return bytes;
 }
@@ -243,8 +264,10 @@ LanePieces::Piece LanePieces::next_positions() {
         run = std::min(left, in_turn - (at - ring.first_kept) % in_turn);
       }
       done_ += run;
-      const KvLane lane = lanes_->kv(sequence_, stage_);
-      return {is_kept ? lane.keys(head_) + lane.place(at) : nullptr, std::size_t{run} * ring.position_bytes};
+      const KvLane lane = lanes_->lane(sequence_, ring);
+      const bool is_key = head_ < ring.n_heads;
+      std::byte* const data = is_key ? lane.key(head_, at) : lane.value(head_ - ring.n_heads, at);
+      return {is_kept ? data : nullptr, std::size_t{run} * (is_key ? ring.key_bytes : ring.value_bytes)};
     }
   }
   stage_ = 1;

@@ -22,6 +22,11 @@ inline constexpr std::uint32_t kTogether = 16;
 /// The most positions before its own to which a snapshot lets a sequence go back if it has windows.
 inline constexpr std::uint32_t kGoBack = 16;
 
+/// The positions that layers also keep in f16 if keys or values have rotated forms: the last ones, and the first ones
+/// if no window leaves them.
+inline constexpr std::uint32_t kExactLast = 64;
+inline constexpr std::uint32_t kExactFirst = 4;
+
 /// The positions that layers without a window of their own keep: the last ones and the first ones, or those that
 /// attention chooses.
 struct KvPolicy {
@@ -30,26 +35,30 @@ struct KvPolicy {
   KvChoice choice = KvChoice::none;
 };
 
-/// Keys and values of one layer and sequence: [n_heads + n_values, capacity, position_bytes]. The first positions have
-/// slots of their own, and the others the rest in turn.
+/// Keys and values of one layer and sequence: [n_heads, capacity, key_bytes], then [n_values, capacity, value_bytes].
+/// The first positions have slots of their own, and the others the rest in turn.
 struct KvLane {
   std::byte* data = nullptr;
   std::uint32_t n_heads = 0;
   std::uint32_t n_values = 0;  // n_heads, or 0 if values begin their keys
   std::uint32_t capacity = 0;
-  std::uint32_t window = 0;      // positions that a token sees after the first ones, at most `capacity`
-  std::uint32_t first_kept = 0;  // slots of positions that stay or are chosen, fewer than `capacity`
-  std::size_t position_bytes = 0;
+  std::uint32_t window = 0;                    // positions that a token sees after the first ones, at most `capacity`
+  std::uint32_t first_kept = 0;                // slots of positions that stay or are chosen, fewer than `capacity`
+  std::size_t key_bytes = 0, value_bytes = 0;  // of a position
   KvChoice choice = KvChoice::none;
   double* sums = nullptr;  // [n_heads, capacity] of attention to each slot, if there is a choice
 
-  std::byte* keys(std::uint32_t head) const { return data + std::size_t{head} * capacity * position_bytes; }
-  std::byte* values(std::uint32_t head) const { return keys(n_values + head); }
+  std::byte* keys(std::uint32_t head) const { return data + std::size_t{head} * capacity * key_bytes; }
+  std::byte* values(std::uint32_t head) const {
+    return n_values == 0 ? keys(head) : keys(n_heads) + std::size_t{head} * capacity * value_bytes;
+  }
   std::uint32_t slot(std::uint32_t position) const {
     return position < first_kept ? position : first_kept + (position - first_kept) % (capacity - first_kept);
   }
-  /// Returns the offset of a position in the bytes of a head.
-  std::size_t place(std::uint32_t position) const { return slot(position) * position_bytes; }
+  std::byte* key(std::uint32_t head, std::uint32_t position) const { return keys(head) + slot(position) * key_bytes; }
+  std::byte* value(std::uint32_t head, std::uint32_t position) const {
+    return values(head) + slot(position) * (n_values == 0 ? key_bytes : value_bytes);
+  }
   std::span<double> sums_of(std::uint32_t head) const { return {sums + std::size_t{head} * capacity, capacity}; }
   /// Returns the number of tokens, from a position on, whose keys and values need no other choice than the first's.
   std::uint32_t until_choice(std::uint32_t position) const {
@@ -75,7 +84,7 @@ struct Snapshot {
 class Lanes;
 
 /// The memory of a snapshot, piece by piece: keys and values of each layer that has its own, [K, V][KV head][position],
-/// then the states of all layers, then those of the checkpoint.
+/// then the same of positions in f16, then the states of all layers, then those of the checkpoint.
 class LanePieces {
  public:
   struct Piece {
@@ -102,7 +111,7 @@ class LanePieces {
   Snapshot snapshot_;
   std::array<std::uint8_t, 2> slots_{};  // of the states and of the checkpoint
   Part part_ = Part::end;
-  std::uint32_t stage_ = 1, head_ = 0;  // the next piece: [n_heads + n_values] in the stage
+  std::uint32_t stage_ = 1, head_ = 0;  // the next piece: [n_heads + n_values] in the ring or the stage
   std::uint32_t done_ = 0;              // positions of this head so far
 };
 
@@ -113,7 +122,11 @@ class Lanes {
               std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {});
 
   KvType type() const { return type_; }
-  KvLane kv(std::uint32_t sequence, std::uint32_t section) const;
+  KvLane kv(std::uint32_t sequence, std::uint32_t section) const { return lane(sequence, rings_[section]); }
+  /// Returns the positions in f16 that a section has in addition. Their capacity is 0 if it has none.
+  KvLane exact(std::uint32_t sequence, std::uint32_t section) const {
+    return lane(sequence, rings_[rings_.size() / 2 + section]);
+  }
   StateLane state(std::uint32_t sequence, std::uint32_t section) const;
   /// Returns the floats for one token's scores that attention needs in any layer.
   std::uint64_t scores() const { return scores_; }
@@ -157,7 +170,7 @@ class Lanes {
     std::uint64_t offset;  // in a sequence's bytes; kShared: memory that layers and sequences use in turn
     std::uint32_t n_heads, n_values, capacity, window;
     std::uint32_t first_kept;  // slots of first positions
-    std::uint32_t position_bytes;
+    std::uint32_t key_bytes, value_bytes;
     KvChoice choice;
     std::uint64_t sums;        // offset as `offset`, if there is a choice
     std::uint32_t sees;        // positions that a token sees in any plan; 0: all
@@ -167,6 +180,8 @@ class Lanes {
     std::uint64_t state_floats;
 
     std::uint32_t rows() const { return n_heads + n_values; }
+    /// Returns the bytes of a position of all heads.
+    std::uint64_t bytes() const { return std::uint64_t{n_heads} * key_bytes + std::uint64_t{n_values} * value_bytes; }
     /// Returns the first position that a token at `from` sees in its window.
     std::uint32_t first(std::uint32_t from) const { return sees == 0 || from < sees ? 0 : from - (sees - 1); }
     /// Returns the number of positions before those of `from`'s window that a snapshot has.
@@ -190,8 +205,9 @@ class Lanes {
     return states_.data() + (std::size_t{sequence} * kSlots + index) * slot_floats_;
   }
   bool held(const Standing& standing, std::uint32_t position) const;
+  KvLane lane(std::uint32_t sequence, const Ring& ring) const;
 
-  std::span<Ring> rings_;          // [n_layers + 2] by stage
+  std::span<Ring> rings_;          // [2, n_layers + 2] by stage: of the type, then of positions in f16
   std::span<Standing> standings_;  // [n_sequences]
   std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_], then the shared memory
   std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]

@@ -13,7 +13,6 @@ constexpr std::uint32_t kLeastContext = 256;  // positions that a plan keeps bef
 constexpr std::uint32_t kLastContext = 16;    // positions; with room for fewer, a plan is refused
 constexpr std::uint64_t kContextShare = 16;   // a context takes, and adds to reading, a 16th of the weights
 constexpr std::uint32_t kMostBeforeWeights = 2048;  // positions; the context grows further once all weights stay
-constexpr KvType kCoarsestKv = KvType::q4;          // without a wish: 2 bits cost more quality than a shorter context
 constexpr std::uint32_t kWidestChunk = 256;         // columns; the widest chunk that a plan chooses if it streams
 constexpr std::uint32_t kWidestResident = 128;      // and if everything is resident
 
@@ -30,7 +29,12 @@ constexpr std::array kReductions{
     Reduction{0, 1, 1},    // no prefetch
 };
 
-KvType coarser(KvType type) { return static_cast<KvType>(static_cast<int>(type) + 1); }
+/// The types that a plan chooses without a wish, in the order of their measured loss, and of their bits if losses are
+/// equal: docs/notes/2026-11-28-keys-and-values.md. 3 and 2 bits cost more quality than a shorter context.
+constexpr std::array kByLoss{KvType::f32, KvType::f16, KvType::q8, KvType::k8v4, KvType::k4v4, KvType::q4};
+
+/// Returns a type and those of more loss.
+std::span<const KvType> from(KvType type) { return {std::ranges::find(kByLoss, type), kByLoss.end()}; }
 
 struct Weights {
   std::uint64_t vectors = 0;
@@ -135,7 +139,7 @@ struct Precision {
 };
 constexpr std::uint64_t kAnyBudget = ~std::uint64_t{0};
 
-/// The types that budgets choose, finest first. A budget chooses the finest type with which a plain session has room
+/// The types that budgets choose, by loss. A budget chooses the one of least loss with which a plain session has room
 /// for `positions`, or else the smallest.
 class Precisions {
  public:
@@ -149,10 +153,10 @@ class Precisions {
     plain.chunk = plain.ring_slots = 0;
     plain.stream_all = false;
     std::uint64_t least = kAnyBudget;
-    for (KvType type = in.finest_kv; type <= kCoarsestKv; type = coarser(type)) {
+    for (const KvType type : from(in.finest_kv)) {
       const Plan p = begin(plain, {}, type, kReductions.back());
       const std::uint64_t bytes = smallest(plain, in.plain, p, positions).total;
-      if (bytes >= least) continue;  // with few values in a head, a coarser type can take more bytes
+      if (bytes >= least) continue;  // with few values in a head or positions, a coarser type can take more bytes
       all_[n_++] = {type, bytes, least};
       least = bytes;
     }
@@ -383,8 +387,8 @@ Error refusal(const PlanInput& in, const Weights& w, const Contexts& contexts, c
     sentence = make_error(ErrorCode::budget_too_small, "{}: about {:.1f} tokens/s instead of {:.1f}",
                           std::string_view(sentence.sentence), least.resident_rate, least.rate);
   }
-  for (auto type = coarser(kv); type <= kCoarsestKv; type = coarser(type)) {
-    if (last(type).total > in.budget.bytes()) continue;
+  for (const KvType type : from(kv)) {
+    if (type == kv || last(type).total > in.budget.bytes()) continue;
     return make_error(ErrorCode::budget_too_small, "{}; keys and values in {} would fit",
                       std::string_view(sentence.sentence), kv_name(type));
   }

@@ -53,7 +53,7 @@ TEST(Plans, ATextDependsOnThePrecisionAndThatOnTheBudget) {
   const SmallFile file = small_file(with_large_heads());
   const auto ids = some_tokens(9, 40);
   std::map<KvType, std::string> hashes;
-  for (const KvType kv : {KvType::f16, KvType::q8, KvType::q4}) {
+  for (const KvType kv : {KvType::f16, KvType::q8, KvType::k8v4, KvType::k4v4, KvType::q4}) {
     OpenOptions options;
     options.kv = kv;
     hashes[kv] = Host(file.bytes, 16 * kMiB, options).generate(greedy(ids, 5)).hash;

@@ -9,49 +9,16 @@
 #include <span>
 #include <vector>
 
+#include "engine/reference_cache.h"
 #include "engine/reference_latent.h"
 #include "engine/reference_policy.h"
 #include "engine/reference_states.h"
 #include "file/small_file.h"
 #include "kernels/kernels.h"
-#include "qsf/base/half.h"
 
 namespace qsf::test {
 
 using Vec = std::vector<double>;
-
-/// The bf16 next to x, rounded by `to` floor or ceil.
-inline double to_bf16(double x, double (*to)(double)) {
-  const int step = x == 0 ? 0 : std::ilogb(x) - 7;
-  return std::ldexp(to(std::ldexp(x, -step)), step);
-}
-
-/// One head's keys or values as a cache keeps them: docs/internals/attention-and-kv.md.
-inline void keep(std::span<double> head, KvType type) {
-  if (type == KvType::f16) {
-    for (double& e : head) e = double{f16_to_f32(f32_to_f16(static_cast<float>(e)))};
-  } else if (type == KvType::q8) {
-    double most = 0;
-    for (const double e : head) most = std::max(most, std::abs(e));
-    for (double& e : head) e = most / 127 * std::nearbyint(e * 127 / most);
-  } else if (type != KvType::f32) {
-    const double top = type == KvType::q4 ? 15 : 3;
-    for (std::size_t at = 0; at < head.size(); at += 32) {
-      const std::span<double> group = head.subspan(at, std::min<std::size_t>(32, head.size() - at));
-      const auto [least, most] = std::minmax_element(group.begin(), group.end());
-      const double minimum = to_bf16(*least, std::floor), scale = to_bf16((*most - minimum) / top, std::ceil);
-      for (double& e : group) e = minimum + scale * std::nearbyint((e - minimum) / scale);
-    }
-  }
-}
-
-/// A query's value, or a weight, as attention over such a cache takes it.
-inline double taken(double x, KvType type) {
-  if (type != KvType::f16) return x;
-  int exponent = 0;
-  const double mantissa = std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 13)), exponent - 13);
-}
 
 /// ALiBi's slopes: 2^(-8 / n), 2^(-16 / n) and so on for a power of two n; for other n those of the one below, then
 /// the odd ones of its double.
@@ -134,12 +101,22 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
     }
   };
 
-  std::vector<std::vector<Vec>> keys(o.n_layers), values(o.n_layers);
+  const KvForms forms = forms_of(kv_type);
+  std::vector<ReferenceCache> keys(o.n_layers), values(o.n_layers);
   std::vector<ReferenceState> states(o.n_layers);
   std::vector<std::vector<ReferenceKept>> kept(o.n_layers);  // of each KV head
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     const std::uint32_t window = kinds[layer].window;
-    kept[layer].assign(kinds[layer].n_kv_heads, ReferenceKept(window != 0 ? ReferencePolicy{window} : policy));
+    const ReferencePolicy own = window != 0 ? ReferencePolicy{window} : policy;
+    kept[layer].assign(kinds[layer].n_kv_heads, ReferenceKept(own));
+    const std::size_t head_dim = kinds[layer].head_dim, latent = kinds[layer].latent_dim;
+    ReferenceCache cache{forms, forms.key, head_dim, std::size_t{1} << std::countr_zero(head_dim | latent)};
+    if (forms.rotates() && own.chosen == 0) {
+      cache.last = own.window == 0 ? 64 : std::min(64u, own.window);
+      cache.first = own.window == 0 ? 4 : std::min(4u, own.sinks);
+    }
+    keys[layer] = values[layer] = cache;
+    values[layer].form = forms.value;
   }
   std::vector<Vec> logits;
   const std::vector<float>& embedding = *weight(0, Role::token_embd);
@@ -182,13 +159,11 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
           Vec v = kind.v_from_k != 0 ? k : product(*weight(s, Role::attn_v), in, weight(s, Role::attn_v_bias));
           for (std::size_t h = 0; h < v.size() && kind.v_norm != 0; h += hd) unit_rms(&v[h], hd);
           heads(k, position, weight(s, by_head ? Role::attn_k_norm_all : Role::attn_k_norm), kind);
-          for (Vec* kept : {&k, &v}) {
-            for (std::size_t h = 0; h < kept->size(); h += hd) keep(std::span(*kept).subspan(h, hd), kv_type);
-          }
-          keys[layer].push_back(k);
-          values[layer].push_back(v);
+          keys[layer].push(k);
+          values[layer].push(v);
         }
         const std::uint32_t from = kind.kv_from != 0 ? kind.kv_from - 1 : layer;
+        keys[from].turn_back(q);
         const Vec slopes = alibi_slopes(kind.n_heads);
         const double scale =
             kind.attention_scale != 0 ? double{kind.attention_scale} : 1 / std::sqrt(static_cast<double>(hd));
@@ -201,7 +176,8 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
           double most = -1e300, sum = 0;
           for (const std::size_t t : seen) {
             double dot = 0;
-            for (std::uint32_t i = 0; i < hd; ++i) dot += taken(q[h * hd + i], kv_type) * keys[from][t][kv * hd + i];
+            for (std::uint32_t i = 0; i < hd; ++i)
+              dot += taken(q[h * hd + i], forms) * keys[from].at(t, position)[kv * hd + i];
             const double slope = slopes[h] * (kind.alibi_scale != 0 ? double{kind.alibi_scale} : scale);
             p.push_back(dot * scale - (kind.alibi != 0 ? slope * static_cast<double>(position - t) : 0));
             most = std::max(most, p.back());
@@ -211,12 +187,14 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
             sum = std::exp(double{(*sinks)[h]} - most);
           }
           for (double& e : p) sum += e = std::exp(e - most);
-          for (double& e : p) e = taken(e / sum, kv_type);
+          for (double& e : p) e = taken(e / sum, forms);
           for (std::size_t at = 0; at < seen.size(); ++at) {
-            for (std::uint32_t i = 0; i < hd; ++i) attended[h * hd + i] += p[at] * values[from][seen[at]][kv * hd + i];
+            const Vec& value = values[from].at(seen[at], position);
+            for (std::uint32_t i = 0; i < hd; ++i) attended[h * hd + i] += p[at] * value[kv * hd + i];
           }
           kept[layer][kv].weigh(p);
         }
+        keys[from].turn_back(attended);
         if (kind.attention_gate != 0) {
           const Vec gate = product(*weight(s, Role::attn_gate), in, nullptr);
           for (std::size_t i = 0; i < gate.size(); ++i) attended[i] *= StateReference::sigmoid(gate[i]);
@@ -225,10 +203,8 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
       };
       const auto mix = [&](const Vec& in) {
         if (kind.mixer == Mixer::latent) {
-          const auto round = [&](double* key, std::size_t n) { keep({key, n}, kv_type); };
-          return LatentReference{kind,  [&](Role role) { return weight(s, role); },  keys[layer],
-                                 round, [&](double e) { return taken(e, kv_type); }, kept[layer][0]}
-              .mix(in, position);
+          return LatentReference{kind, [&](Role role) { return weight(s, role); }, keys[layer], kept[layer][0]}.mix(
+              in, position);
         }
         if (kind.mixer == Mixer::attention) return attend(in);
         Vec out = StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "engine/reference_cache.h"
 #include "engine/reference_policy.h"
 #include "qsf/file/roles.h"
 
@@ -18,10 +19,8 @@ struct LatentReference {
 
   const LayerKind& kind;
   Weight weight;
-  std::vector<Vec>& keys;                          // of all positions: [latent_dim + rope_dims]
-  std::function<void(double*, std::size_t)> keep;  // rounds a key as the cache does
-  std::function<double(double)> taken;             // rounds a query's value, or a weight
-  ReferenceKept& kept;                             // the positions that a token sees
+  ReferenceCache& keys;  // of all positions: [latent_dim + rope_dims]
+  ReferenceKept& kept;   // the positions that a token sees
 
   Vec product(Role role, const Vec& x) const { return part(role, x, 0, 1); }
   /// The product with the rows of one of `n` heads.
@@ -56,8 +55,7 @@ struct LatentReference {
     Vec key = norm(product(Role::latent_kv, in), Role::latent_kv_norm), end = product(Role::latent_k_rope, in);
     rotate(end.data(), position);
     key.insert(key.end(), end.begin(), end.end());
-    keep(key.data(), key.size());
-    keys.push_back(key);
+    keys.push(key);
     Vec queries = in;
     if (kind.query_rank != 0) queries = norm(product(Role::latent_q_down, in), Role::latent_q_norm);
     const double scale = kind.attention_scale != 0 ? double{kind.attention_scale}
@@ -69,20 +67,22 @@ struct LatentReference {
       Vec last = part(Role::latent_q_rope, queries, head, kind.n_heads);
       rotate(last.data(), position);
       q.insert(q.end(), last.begin(), last.end());
+      keys.turn_back(q);
       Vec scores;
       double most = -1e300, sum = 0;
       for (const std::size_t t : seen) {
         double dot = 0;
-        for (std::size_t i = 0; i < latent + turned; ++i) dot += taken(q[i]) * keys[t][i];
+        for (std::size_t i = 0; i < latent + turned; ++i) dot += taken(q[i], keys.forms) * keys.at(t, position)[i];
         scores.push_back(dot * scale);
         most = std::max(most, scores.back());
       }
       for (double& e : scores) sum += e = std::exp(e - most);
-      for (double& e : scores) e = taken(e / sum);
+      for (double& e : scores) e = taken(e / sum, keys.forms);
       Vec value(latent);
       for (std::size_t at = 0; at < seen.size(); ++at) {
-        for (std::size_t i = 0; i < latent; ++i) value[i] += scores[at] * keys[seen[at]][i];
+        for (std::size_t i = 0; i < latent; ++i) value[i] += scores[at] * keys.at(seen[at], position)[i];
       }
+      keys.turn_back(value);
       kept.weigh(scores);
       const Vec made = part(Role::latent_v_up, value, head, kind.n_heads);
       out.insert(out.end(), made.begin(), made.end());

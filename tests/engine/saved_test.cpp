@@ -55,7 +55,7 @@ void repair_payload(Bytes& file) {
   store_le(&file[file.size() - 4], crc32(payload.first(payload.size() - 4)));
 }
 
-constexpr std::array kKvTypes{KvType::f32, KvType::f16, KvType::q8, KvType::q4, KvType::q2};
+constexpr std::array kKvTypes{KvType::f32, KvType::f16, KvType::q8, KvType::q4, KvType::q2, KvType::k8v4};
 
 TEST(Saved, GoesOnWithTheSameBits) {
   const Ids first = some_tokens(23, 40), second{7, 3, 11, 9};
@@ -132,6 +132,28 @@ TEST(Saved, GoesBackAsOneThatWasComputed) {
       const Generation made = other.generate(greedy(third, 4)), expected = anew(file, all, 4, {});
       EXPECT_EQ(made.tokens, expected.tokens) << variant.name << ", back to " << n;
       EXPECT_EQ(made.hash, expected.hash) << variant.name << ", back to " << n;
+    }
+  }
+}
+
+// After more positions than are exact, and back to positions whose exact ones are saved, and to others.
+TEST(Saved, RotatedTypesGoOnAndBack) {
+  SmallOptions o;
+  o.max_seq_len = 400;
+  const SmallFile file = small_file(o);
+  const Ids first = some_tokens(150, 40), second{7, 3, 11, 9};
+  for (const KvType kv : {KvType::k8v4, KvType::k3v3}) {
+    Host host(file.bytes, 8 * kMiB, in_type(kv));
+    (void)host.generate(greedy(first, 6));
+    const Bytes bytes = saved_of(*host.session);
+    for (const std::uint32_t n : {40u, 130u, 143u, 149u, 156u}) {
+      Host other(file.bytes, 8 * kMiB, in_type(kv));
+      expect_restored(*other.session, bytes);
+      ASSERT_TRUE(other.session->rewind(n));
+      const Ids all = joined(known(*other.session), second);
+      const Generation made = other.generate(greedy(second, 4)), expected = anew(file, all, 4, in_type(kv));
+      EXPECT_EQ(made.hash, expected.hash) << kv_name(kv) << ", back to " << n;
+      EXPECT_EQ(other.session->sequence_stats().prompt_tokens < 25, n > 140) << n;
     }
   }
 }

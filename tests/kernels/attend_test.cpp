@@ -1,159 +1,19 @@
-// The cache and attention over it, against double precision on what the cache holds, and at guard pages.
+// Attention over the cache, against double precision on what the cache holds, and at guard pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "kernels/cases.h"
-#include "qsf/base/half.h"
+#include "kernels/kv_cache.h"
 
 namespace qsf::test {
 namespace {
-
-template <class T>
-T read(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-// One head's cache whose memory ends at an unreadable page.
-struct Cache {
-  Cache(KvType type, std::uint32_t capacity, std::uint32_t head_dim)
-      : type(type), head_dim(head_dim), memory(std::size_t{capacity} * kv_bytes(type, head_dim)) {}
-
-  std::byte* position(std::uint32_t slot) const { return memory.data() + std::size_t{slot} * kv_bytes(type, head_dim); }
-  void store(const Kernels& kernels, std::span<const float> x, std::uint32_t slot) const {
-    kernels.kv_store[static_cast<std::size_t>(type)](x.data(), head_dim, position(slot));
-  }
-
-  /// By docs/internals/attention-and-kv.md.
-  struct Group {
-    float scale;
-    float minimum;
-    std::uint32_t code;
-  };
-  Group group(std::uint32_t slot, std::uint32_t d) const {
-    const std::uint32_t bits = type == KvType::q4 ? 4 : 2, code_bytes = 32 * bits / 8, v = d % 32;
-    const std::byte* const at = position(slot) + d / 32 * (4 + code_bytes);
-    const auto byte = std::to_integer<std::uint32_t>(at[4 + v % code_bytes]);
-    return {bf16_to_f32(read<bf16>(at)), bf16_to_f32(read<bf16>(at + 2)),
-            byte >> (bits * (v / code_bytes)) & ((1u << bits) - 1)};
-  }
-  float value(std::uint32_t slot, std::uint32_t d) const {
-    const std::byte* const at = position(slot);
-    if (type == KvType::f32) return read<float>(at + 4 * d);
-    if (type == KvType::f16) return f16_to_f32(read<f16>(at + 2 * d));
-    if (type == KvType::q8) return read<float>(at) * static_cast<float>(read<std::int8_t>(at + 4 + d));
-    const Group g = group(slot, d);
-    return g.minimum + g.scale * static_cast<float>(g.code);
-  }
-
-  KvType type;
-  std::uint32_t head_dim;
-  Guarded memory;
-};
 
 class AttendTest : public testing::TestWithParam<const Kernels*> {
  protected:
   const Kernels& kernels() const { return *GetParam(); }
 };
-
-TEST_P(AttendTest, StoresHalfFloatsRoundedToEven) {
-  std::vector<float> x = {0.0f,      -0.0f,          1.0f,           65504.0f,      65519.0f,       65520.0f, 1e30f,
-                          -1e30f,    0x1p-24f,       0x1p-25f,       0x1.8p-25f,    -0x1p-26f,      0x1p-14f, 6.1e-5f,
-                          kInfinity, 1.00048828125f, 1.00146484375f, std::nanf(""), -std::nanf(""), 1e-45f};
-  Random random(3);
-  while (x.size() < 4000) x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random.next())));
-  const Cache cache(KvType::f16, 1, static_cast<std::uint32_t>(x.size()));
-  cache.store(kernels(), x, 0);
-  for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(cache.memory.as<f16>()[i], f32_to_f16(x[i])) << x[i];
-}
-
-TEST_P(AttendTest, StoresInt8UnderOneScale) {
-  for (const std::uint32_t head_dim : {2u, 16u, 30u, 64u, 100u}) {
-    const Cache cache(KvType::q8, 3, head_dim);
-    const std::vector<float> x = unit_values(head_dim, head_dim);
-    cache.store(kernels(), x, 2);
-    float amax = 0.0f;
-    for (const float v : x) amax = std::max(amax, std::fabs(v));
-    EXPECT_EQ(read<float>(cache.position(2)), amax / 127.0f);
-    for (std::uint32_t d = 0; d < head_dim; ++d) {
-      EXPECT_EQ(read<std::int8_t>(cache.position(2) + 4 + d), std::nearbyint(x[d] * (127.0f / amax)));
-    }
-  }
-}
-
-TEST_P(AttendTest, StoresFloatsAsTheyAre) {
-  const Cache cache(KvType::f32, 2, 30);
-  const std::vector<float> x = unit_values(30, 1);
-  cache.store(kernels(), x, 1);
-  for (std::uint32_t d = 0; d < 30; ++d) EXPECT_EQ(cache.value(1, d), x[d]);
-}
-
-float below(float bf16_value) { return bf16_to_f32(static_cast<bf16>(f32_to_bf16(bf16_value) - 1)); }
-
-// minimum: the largest bf16 at most the least value. scale: the smallest bf16 at least (most - minimum) / top. So
-// every value lies between minimum and minimum + top * scale, within half a scale of its code's; besides, the
-// subtraction and the quotient are rounded (2^-23 of at most 15 scales) and the value read is (2^-24 of itself).
-TEST_P(AttendTest, StoresGroupsWithinHalfAScale) {
-  for (const KvType type : {KvType::q4, KvType::q2}) {
-    const float top = type == KvType::q4 ? 15.0f : 3.0f;
-    for (const std::uint32_t head_dim : {2u, 16u, 30u, 32u, 64u, 80u, 100u, 128u}) {
-      for (const auto& [size, offset] : {std::pair{1.0f, 0.0f},
-                                         {1.0f, 1000.0f},
-                                         {1e-3f, -7.0f},
-                                         {1e30f, 0.0f},
-                                         {1e-30f, 1e-32f},
-                                         {0.0f, 3.14159f},
-                                         {0.0f, 0.0f},
-                                         {100.0f, 99.99f}}) {
-        const Cache cache(type, 2, head_dim);
-        std::vector<float> x = unit_values(head_dim, head_dim);
-        for (float& v : x) v = v * size + offset;
-        cache.store(kernels(), x, 1);
-        for (std::uint32_t d = 0; d < head_dim; ++d) {
-          const auto begin = x.begin() + d / 32 * 32, end = std::min(begin + 32, x.end());
-          const auto [least, most] = std::minmax_element(begin, end);
-          const auto [scale, minimum, code] = cache.group(1, d);
-          ASSERT_LE(minimum, *least);
-          ASSERT_GE(minimum, *least - 0x1p-7f * std::fabs(*least));
-          const float wanted = (*most - minimum) / top;
-          ASSERT_GE(scale, wanted);
-          ASSERT_TRUE(scale == 0.0f || below(scale) < wanted) << scale << " for " << wanted;
-          ASSERT_EQ(static_cast<float>(code), scale == 0.0f ? 0.0f : std::nearbyint((x[d] - minimum) / scale));
-          const double error = std::fabs(double{cache.value(1, d)} - double{x[d]});
-          ASSERT_LE(error, double{scale} * (0.5 + 15 * 0x1p-23) + 0x1p-24 * std::fabs(double{cache.value(1, d)}))
-              << x[d] << " of " << head_dim;
-        }
-      }
-    }
-  }
-}
-
-TEST_P(AttendTest, WhatIsNotFiniteShows) {
-  for (const KvType type : {KvType::q8, KvType::q4, KvType::q2}) {
-    for (const float bad : {kInfinity, -kInfinity, std::nanf(""), -std::nanf("")}) {
-      const Cache cache(type, 1, 64);
-      std::vector<float> x = unit_values(64, 3);
-      x[40] = bad;
-      cache.store(kernels(), x, 0);
-      for (std::uint32_t d = 0; d < 64; ++d) {
-        EXPECT_EQ(std::isnan(cache.value(0, d)), type == KvType::q8 || d >= 32) << bad << " " << d;
-      }
-    }
-    const Cache cache(type, 1, 64);
-    std::vector<float> x(64, 0x1p-130f);
-    cache.store(kernels(), x, 0);
-    EXPECT_LE(std::fabs(cache.value(0, 0)), 0x1p-129f);
-    if (type == KvType::q8) continue;
-    x[0] = 3e38f;  // the range is no float
-    x[1] = -3e38f;
-    cache.store(kernels(), x, 0);
-    EXPECT_TRUE(std::isnan(cache.value(0, 5)));
-  }
-}
 
 /// Attention of one query by definition, in double: a score for every position of the cache's history, minus infinity
 /// where the mask hides it. `bound`: of a float implementation's error.
@@ -213,10 +73,10 @@ float of_13_bits(float x) {
   return static_cast<float>(std::ldexp(std::nearbyint(mantissa * 0x1p13), exponent - 13));
 }
 
-/// What kernels.h has attention do with a query's head and a cache of this type.
-std::vector<float> query_taken(KvType type, std::span<const float> q) {
+/// What kernels.h has attention do with a query's head and a cache of this form.
+std::vector<float> query_taken(KvForm form, std::span<const float> q) {
   std::vector<float> taken(q.begin(), q.end());
-  if (type == KvType::f16) std::ranges::transform(taken, taken.begin(), of_13_bits);
+  if (is_short(form)) std::ranges::transform(taken, taken.begin(), of_13_bits);
   return taken;
 }
 
@@ -225,8 +85,9 @@ std::vector<float> query_taken(KvType type, std::span<const float> q) {
 TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
   constexpr std::uint32_t kPositions = 90;
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
-    const auto type = static_cast<KvType>(kv);
+    const KvForms forms = forms_of(static_cast<KvType>(kv));
     for (const std::uint32_t head_dim : {2u, 10u, 16u, 48u, 64u, 72u, 128u, 1000u}) {
+      if (forms.rotates() && head_dim != 10 && head_dim != 64) continue;
       for (const auto& [window, kept] : {std::pair{1u, 0u},
                                          {7u, 0u},
                                          {23u, 0u},
@@ -238,11 +99,24 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
                                          {70u, 33u}}) {
         const std::uint32_t together = 1 + (head_dim + window) % 17, n = 1 + head_dim % 5;
         const std::uint32_t capacity = std::min(kept + window + together - 1, kPositions);
-        const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
-        std::vector<std::vector<float>> keys(kPositions), values(kPositions);
+        const Cache k(forms.key, capacity, head_dim), v(forms.value, capacity, head_dim);
+        // Some positions are read in f16.
+        ExactPositions exactly;
+        if (forms.rotates() && head_dim == 64) {
+          exactly.window = std::min(window, 9u);
+          exactly.first = window == kPositions ? 4 : std::min(kept, 4u);
+          exactly.capacity = std::min(exactly.first + exactly.window + together - 1, kPositions);
+        }
+        const Cache exact_k(KvForm::f16, std::max(exactly.capacity, 1u), head_dim);
+        const Cache exact_v(KvForm::f16, std::max(exactly.capacity, 1u), head_dim);
+        exactly.k = exact_k.memory.data();
+        exactly.v = exact_v.memory.data();
+        using Positions = std::vector<std::vector<float>>;
+        Positions keys(kPositions), values(kPositions), keys_f16, values_f16;
         for (auto* const all : {&keys, &values}) {
           for (auto& of_position : *all) of_position.assign(head_dim, 1e30f);  // the future
         }
+        keys_f16 = values_f16 = keys;
         for (std::uint32_t first = 0; first < kPositions; first += together) {
           const std::uint32_t count = std::min(together, kPositions - first);
           for (std::uint32_t position = first; position < first + count; ++position) {
@@ -252,6 +126,17 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
             for (std::uint32_t d = 0; d < head_dim; ++d) {
               keys[position][d] = k.value(slot, d);
               values[position][d] = v.value(slot, d);
+            }
+            if (exactly.window == 0) continue;
+            const std::uint32_t place =
+                position < exactly.first
+                    ? position
+                    : exactly.first + (position - exactly.first) % (exactly.capacity - exactly.first);
+            exact_k.store(kernels(), unit_values(head_dim, position), place);
+            exact_v.store(kernels(), unit_values(head_dim, position + 99), place);
+            for (std::uint32_t d = 0; d < head_dim; ++d) {
+              keys_f16[position][d] = exact_k.value(place, d);
+              values_f16[position][d] = exact_v.value(place, d);
             }
           }
           const std::uint32_t row = n * head_dim, stride = row + (count > 1 ? 3 : 0);
@@ -273,16 +158,23 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
                                 .scale = 2.0f,
                                 .scores = scores.as<float>(),
                                 .out = out.as<float>(),
-                                .first_kept = kept});
+                                .first_kept = kept,
+                                .exact = exactly});
           for (std::uint32_t t = 0; t < count; ++t) {
+            Positions seen_keys = keys, seen_values = values;
+            for (std::uint32_t i = 0; i <= first + t; ++i) {
+              if (i >= exactly.first && first + t - i >= exactly.window) continue;
+              seen_keys[i] = keys_f16[i];
+              seen_values[i] = values_f16[i];
+            }
             std::vector<bool> visible(kPositions);
             const std::uint32_t position = first + t;
             for (std::uint32_t i = 0; i < kPositions; ++i)
               visible[i] = i <= position && (position - i < window || i < kept);
             for (std::uint32_t j = 0; j < n; ++j) {
               const std::size_t at = t * stride + j * head_dim;
-              const Exact exact(query_taken(type, {q.as<float>() + at, head_dim}), keys, values, visible, 2.0,
-                                type == KvType::f16 ? 0x1p-13 + 0x1p-15 : 0.0);
+              const Exact exact(query_taken(forms.key, {q.as<float>() + at, head_dim}), seen_keys, seen_values, visible,
+                                2.0, is_short(forms.key) ? 0x1p-13 + 0x1p-15 : 0.0);
               for (std::uint32_t d = 0; d < head_dim; ++d) {
                 ASSERT_NEAR(out.as<float>()[at + d], exact.out[d], exact.bound[d])
                     << kKvNames[kv] << " " << head_dim << " window " << window << " kept " << kept << " at "
@@ -304,9 +196,9 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
 /// given: within 2^-19 of what they should be, and where they have 13 bits within those, and 2^-15.
 std::vector<float> in_order(std::span<const float> query, const Cache& k, const Cache& v,
                             std::span<const std::uint32_t> slots, float scale, std::span<const float> weights) {
-  const bool is_short = k.type == KvType::f16;
-  const double error = is_short ? 0x1p-13 + 0x1p-15 : 0x1p-19;
-  const std::vector<float> q = query_taken(k.type, query);
+  const bool rounded = is_short(k.form);
+  const double error = rounded ? 0x1p-13 + 0x1p-15 : 0x1p-19;
+  const std::vector<float> q = query_taken(k.form, query);
   std::vector<float> scores;
   for (const std::uint32_t slot : slots) {
     std::array<float, 16> lanes{};
@@ -323,7 +215,7 @@ std::vector<float> in_order(std::span<const float> query, const Cache& k, const 
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const double wanted = power(scores[i]) / sum;
     EXPECT_NEAR(weights[i], wanted, error * wanted) << scores[i] << " of " << most;
-    EXPECT_TRUE(!is_short || weights[i] == of_13_bits(weights[i])) << weights[i];
+    EXPECT_TRUE(!rounded || weights[i] == of_13_bits(weights[i])) << weights[i];
   }
   std::vector<float> out(k.head_dim);
   for (std::uint32_t d = 0; d < k.head_dim; ++d) {
@@ -332,15 +224,15 @@ std::vector<float> in_order(std::span<const float> query, const Cache& k, const 
   return out;
 }
 
-// Bit by bit, and, but for f16, those of attention over the floats that the cache stands for; nor does it matter how
-// many heads share a call, or whether the answer takes the query's place.
+// Bit by bit, and, unless values are short, those of attention over the floats that the cache stands for; nor does it
+// matter how many heads share a call, or whether the answer takes the query's place.
 TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
-    const auto type = static_cast<KvType>(kv);
+    const KvForms forms = forms_of(static_cast<KvType>(kv));
     for (const std::uint32_t head_dim : {2u, 16u, 48u, 64u, 80u, 128u, 144u}) {
       const std::uint32_t capacity = 83, n = 9, position = 257, window = 82;
-      const Cache k(type, capacity, head_dim), v(type, capacity, head_dim);
-      const Cache wide_k(KvType::f32, capacity, head_dim), wide_v(KvType::f32, capacity, head_dim);
+      const Cache k(forms.key, capacity, head_dim), v(forms.value, capacity, head_dim);
+      const Cache wide_k(KvForm::f32, capacity, head_dim), wide_v(KvForm::f32, capacity, head_dim);
       for (std::uint32_t slot = 0; slot < capacity; ++slot) {
         k.store(kernels(), unit_values(head_dim, slot), slot);
         v.store(kernels(), unit_values(head_dim, slot + 99), slot);
@@ -383,7 +275,7 @@ TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
         kernels().attend[kv](args);
       }
       EXPECT_EQ(apart, wanted) << kKvNames[kv] << " " << head_dim;
-      if (type == KvType::f16) continue;
+      if (is_short(forms.key)) continue;
       std::vector<float> wide(n * head_dim);
       args.q = q.data();
       args.out = wide.data();
@@ -399,8 +291,8 @@ TEST_P(AttendTest, AddsInTheOrderThatIsPromised) {
 // A query that is not finite shows, also where it is rounded.
 TEST_P(AttendTest, AQueryThatIsNotFiniteShows) {
   for (std::size_t kv = 0; kv < kKvNames.size(); ++kv) {
-    const auto type = static_cast<KvType>(kv);
-    const Cache k(type, 1, 16), v(type, 1, 16);
+    const KvForms forms = forms_of(static_cast<KvType>(kv));
+    const Cache k(forms.key, 1, 16), v(forms.value, 1, 16);
     k.store(kernels(), unit_values(16, 1), 0);
     v.store(kernels(), unit_values(16, 2), 0);
     for (const float bad : {kInfinity, -kInfinity, std::nanf(""), std::bit_cast<float>(0x7fffffffu)}) {
@@ -428,7 +320,7 @@ TEST_P(AttendTest, AQueryThatIsNotFiniteShows) {
 // themselves are off by, as in Exact.
 TEST_P(AttendTest, ASinkTakesItsShareOfTheSum) {
   constexpr std::uint32_t kHeadDim = 48, kHeads = 5, kPositions = 21;
-  const Cache k(KvType::f32, kPositions, kHeadDim), v(KvType::f32, kPositions, kHeadDim);
+  const Cache k(KvForm::f32, kPositions, kHeadDim), v(KvForm::f32, kPositions, kHeadDim);
   std::vector<std::vector<float>> keys, values;
   for (std::uint32_t p = 0; p < kPositions; ++p) {
     keys.push_back(unit_values(kHeadDim, p));

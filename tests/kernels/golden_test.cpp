@@ -51,15 +51,20 @@ std::uint64_t quantize_hash(const Kernels& kernels, ScaleOf scale_of) {
 constexpr std::string_view kWithSinks = "attend f16 with sinks";
 
 std::uint64_t attend_hash(const Kernels& kernels, KvType type, const float* sinks = nullptr) {
-  const auto kv = static_cast<std::size_t>(type);
+  const KvForms forms = forms_of(type);
   Hash hash;
   for (const std::uint32_t head_dim : {10u, 64u, 80u, 128u}) {
-    const std::uint32_t capacity = 13, bytes = kv_bytes(type, head_dim), n = 3;
-    std::vector<std::byte> k(capacity * bytes), v(capacity * bytes);
-    for (std::uint32_t slot = 0; slot < capacity; ++slot) {
-      kernels.kv_store[kv](unit_values(head_dim, slot).data(), head_dim, &k[slot * bytes]);
-      kernels.kv_store[kv](unit_values(head_dim, 100 + slot).data(), head_dim, &v[slot * bytes]);
-    }
+    const std::uint32_t capacity = 13, n = 3;
+    const auto filled = [&](KvForm form, std::uint32_t seed) {
+      const std::uint32_t bytes = kv_bytes(form, head_dim);
+      std::vector<std::byte> all(capacity * bytes);
+      for (std::uint32_t slot = 0; slot < capacity; ++slot) {
+        const std::vector<float> x = unit_values(head_dim, seed + slot);
+        kernels.kv_store[static_cast<std::size_t>(form)](x.data(), head_dim, &all[slot * bytes]);
+      }
+      return all;
+    };
+    const std::vector<std::byte> k = filled(forms.key, 0), v = filled(forms.value, 100);
     hash.add(std::span<const std::byte>(k));
     hash.add(std::span<const std::byte>(v));
     std::vector<float> scores(n * capacity), out(n * head_dim);
@@ -78,7 +83,7 @@ std::uint64_t attend_hash(const Kernels& kernels, KvType type, const float* sink
                           .sinks = sinks,
                           .scores = scores.data(),
                           .out = out.data()};
-    kernels.attend[kv](args);
+    kernels.attend[static_cast<std::size_t>(type)](args);
     // The hashes are of rows that are `capacity` apart.
     std::vector<float> rows(n * capacity);
     for (std::uint32_t head = 0; head < n; ++head) {
@@ -221,6 +226,12 @@ constexpr Golden kGolden[] = {
     {"widen_f16", 0x78c366274c779d48u},
     {"attend 4bit", 0xbdf4fddf563b5053u},
     {"attend 2bit", 0x83e24b58d1d61292u},
+    {"attend k8v4", 0xfe683b34523328f3u},
+    {"attend k4v4", 0xe2b0b4ce796fc31au},
+    {"attend k4v3", 0x20978f702b5ef4eau},
+    {"attend k4v2", 0x0e1bf42bec425159u},
+    {"attend k3v3", 0x4868083635b8d225u},
+    {"attend k2v2", 0x542d82fb20b6d07au},
     {kWithSinks, 0x0e5b43f91c2f6eb8u},
     {"quantize columns", 0xe31896a5820a117au},
 };

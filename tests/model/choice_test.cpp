@@ -29,7 +29,8 @@ class MadeUp {
              .capacity = capacity,
              .window = capacity - capacity / 2,
              .first_kept = capacity / 2,
-             .position_bytes = sizeof(std::uint32_t),
+             .key_bytes = sizeof(std::uint32_t),
+             .value_bytes = sizeof(std::uint32_t),
              .choice = choice,
              .sums = sums_.data()};
   }
@@ -39,8 +40,8 @@ class MadeUp {
     const std::uint32_t position = next_++;
     for (std::uint32_t head = 0; head < kHeads; ++head) {
       make_room(lane_, head, position);
-      for (std::byte* all : {lane_.keys(head), lane_.values(head)}) {
-        std::memcpy(all + lane_.place(position), &position, sizeof position);
+      for (std::byte* at : {lane_.key(head, position), lane_.value(head, position)}) {
+        std::memcpy(at, &position, sizeof position);
       }
       AttendArgs args{};
       args.n_heads = query_heads_;
@@ -83,8 +84,8 @@ class MadeUp {
       const bool turns = lane_.choice == KvChoice::h2o && last >= lane_.capacity && i >= lane_.first_kept;
       const std::uint32_t slot = turns ? lane_.slot(last + 1 - n + i) : i;
       std::uint32_t key = 0, value = 0;
-      std::memcpy(&key, lane_.keys(head) + slot * lane_.position_bytes, sizeof key);
-      std::memcpy(&value, lane_.values(head) + slot * lane_.position_bytes, sizeof value);
+      std::memcpy(&key, lane_.keys(head) + slot * lane_.key_bytes, sizeof key);
+      std::memcpy(&value, lane_.values(head) + slot * lane_.value_bytes, sizeof value);
       EXPECT_EQ(key, value) << "they move together";
       out.push_back(key);
     }

@@ -17,7 +17,7 @@ TEST(Lanes, LieApart) {
       EXPECT_EQ(lane.window, 20u);
       for (std::uint32_t head = 0; head < lane.n_heads; ++head) {
         for (std::byte* begin : {lane.keys(head), lane.values(head)}) {
-          pieces.emplace_back(begin, begin + lane.capacity * lane.position_bytes);
+          pieces.emplace_back(begin, begin + lane.capacity * lane.key_bytes);
         }
       }
     }
@@ -36,6 +36,31 @@ TEST(Lanes, AWindowKeepsWhatTheOldestOfAGroupSees) {
   EXPECT_EQ(lanes.kv(0, 1).capacity, 6 + kTogether - 1);
   EXPECT_EQ(lanes.kv(0, 1).window, 6u);
   EXPECT_EQ(lanes.kv(0, 2).capacity, 40u);
+}
+
+TEST(Lanes, RotatedTypesHaveExactPositionsInAddition) {
+  SmallOptions options;
+  options.shape = [](std::uint32_t layer, LayerKind& kind) { kind.window = layer == 0 ? 6 : 0; };
+  Opened o(options);
+  Lanes lanes;
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::k4v3, 1, 400));
+  const KvLane of_window = lanes.exact(0, 1), of_all = lanes.exact(0, 2), rounded = lanes.kv(0, 2);
+  EXPECT_EQ(of_window.window, 6u);
+  EXPECT_EQ(of_window.first_kept, 0u) << "no first positions stay in a window";
+  EXPECT_EQ(of_all.window, kExactLast);
+  EXPECT_EQ(of_all.first_kept, kExactFirst);
+  EXPECT_EQ(of_all.capacity, kExactFirst + kExactLast + kTogether - 1);
+  EXPECT_EQ(of_all.key_bytes, 2u * o.config.table.kinds[0].head_dim);
+  EXPECT_GT(rounded.key_bytes, rounded.value_bytes);
+  lanes.write(0, 200);
+  EXPECT_EQ(lanes.rewind(0, 185), 185u);
+  EXPECT_EQ(lanes.rewind(0, 183), 0u);
+
+  Lanes chosen;
+  ASSERT_TRUE(chosen.init(o.arena, o.program, o.config.dim, KvType::k4v3, 1, 400, 16, {40, 0, KvChoice::h2o}));
+  EXPECT_EQ(chosen.exact(0, 2).capacity, 0u);
+  ASSERT_TRUE(lanes.init(o.arena, o.program, o.config.dim, KvType::q4, 1, 400));
+  EXPECT_EQ(lanes.exact(0, 2).capacity, 0u);
 }
 
 TEST(Lanes, ARingGoesBackOnlyToWhatItStillHolds) {

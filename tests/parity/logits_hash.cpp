@@ -166,11 +166,18 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; !qsf::instruction_set(i).empty(); ++i) {
     for (std::size_t kv = 0; kv < qsf::kKvNames.size(); ++kv) {
       for (const Way& way : kWays) {
-        const bool f16 = static_cast<qsf::KvType>(kv) == qsf::KvType::f16;
+        const auto type = static_cast<qsf::KvType>(kv);
+        const bool f16 = type == qsf::KvType::f16;
+        // Three of the rotated types have all forms. Positions must be older than the exact ones.
+        using qsf::KvType;
+        const bool rotated = type > KvType::q2;
+        if (rotated && (&way != &kWays[0] || (type != KvType::k8v4 && type != KvType::k3v3 && type != KvType::k2v2)))
+          continue;
+        std::vector<std::uint32_t> fed = ids;
+        while (rotated && fed.size() < 80) fed.insert(fed.end(), ids.begin(), ids.end());
         if (!f16 && (way.once() || !only.empty())) continue;
         if (!only.empty() && only != way.name) continue;
-        if (const qsf::Status status = run(file, ids, n, way, static_cast<qsf::KvType>(kv), qsf::instruction_set(i));
-            !status) {
+        if (const qsf::Status status = run(file, fed, n, way, type, qsf::instruction_set(i)); !status) {
           return std::fprintf(stderr, "%s\n", status.error().sentence), 1;
         }
       }

@@ -109,7 +109,7 @@ const models = [
   })),
   ...['f32', 'f16', '4bit'].map((quantType) => ({ name: 'llama', quantType, all: true, slowly: false })),
 ];
-const kvTypes = 5;
+const kvTypes = 8;
 const onlyWay = 'planned';
 
 interface Line {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "qsf/formats/kv.h"
 #include "stream/plan.h"
 
 namespace qsf::test {
@@ -26,14 +27,17 @@ inline std::vector<SegmentNeed> segments() {
 /// What the parts of a session take, beside weights.
 struct Sizes {
   std::uint64_t fixed = kMiB;
-  std::array<std::uint64_t, kKvNames.size()> kv_per_position{8 * kKiB, 4 * kKiB, 2 * kKiB + 64, kKiB + 256,
-                                                             kKiB / 2 + 256};
+  std::array<std::uint64_t, kKvNames.size()> kv_per_position{8 * kKiB,       4 * kKiB,   2 * kKiB + 64, kKiB + 256,
+                                                             kKiB / 2 + 256, kKiB + 640, kKiB + 128};
+  std::uint64_t exact_positions = 83 * 4 * kKiB;  // what rotated types add to a sequence
   std::uint64_t per_position = 4, per_column = 8 * kKiB, embedding_row = kKiB, per_scored = 0;
   std::uint32_t sequences = 1;
   std::vector<SegmentNeed> segments;
 
   std::uint64_t without_weights(const Plan& p) const {
-    return fixed + sequences * p.max_seq_len * (per_position + kv_per_position[static_cast<std::size_t>(p.kv)]) +
+    const std::uint64_t exact = forms_of(p.kv).rotates() ? sequences * exact_positions : 0;
+    return fixed + exact +
+           sequences * p.max_seq_len * (per_position + kv_per_position[static_cast<std::size_t>(p.kv)]) +
            p.chunk * per_column + p.embedding_rows * embedding_row + p.scored_tokens * per_scored;
   }
   static std::uint64_t slots(const Plan& p) {

@@ -41,7 +41,7 @@ TEST(Plan, ReducesInOrder) {
   }
   EXPECT_EQ(stage, 4);
   EXPECT_LT(context, 100u) << "down to the last positions";
-  EXPECT_EQ(plans, (std::array<int, kKvNames.size()>{0, plans[1], plans[2], plans[3], 0}));
+  EXPECT_EQ(plans, (std::array<int, kKvNames.size()>{0, plans[1], plans[2], plans[3]}));
   for (const KvType type : {KvType::f16, KvType::q8, KvType::q4}) EXPECT_GT(plans[static_cast<std::size_t>(type)], 2);
 }
 
@@ -93,7 +93,7 @@ TEST(Plan, BudgetAndContextAloneDecideThePrecision) {
   }
   EXPECT_GT(plans, 5000);
   EXPECT_GT(refused, 50);
-  EXPECT_EQ(seen, (std::set<KvType>{KvType::f16, KvType::q8, KvType::q4}));
+  EXPECT_EQ(seen, (std::set<KvType>{KvType::f16, KvType::q8, KvType::k4v4, KvType::q4}));
 }
 
 /// More memory never shortens a context. It grows beyond a small part of the weights, and beyond 2,048, once all of
@@ -214,6 +214,23 @@ TEST(Plan, SaysWhy) {
   EXPECT_EQ(make(in).plan->kv, KvType::f16);
   in.budget = Budget(coarse.finest_kv_budget - 1);
   EXPECT_EQ(make(in).plan->kv, KvType::q8);
+}
+
+// Positions in f16 make the smallest caches larger, so that a long context decides for fewer bits with less loss.
+TEST(Plan, ChoosesByLossWhatALongContextMakesSmaller) {
+  const Sizes all = sizes();
+  PlanInput in = input(all, 0);
+  for (const auto& [context, wanted] : {std::pair{300u, std::vector{KvType::f16, KvType::q8, KvType::q4}},
+                                        {700u, {KvType::f16, KvType::q8, KvType::k4v4, KvType::q4}},
+                                        {3000u, {KvType::f16, KvType::q8, KvType::k8v4, KvType::k4v4}}}) {
+    std::vector<KvType> chosen;
+    in.max_seq_len = context;
+    for (in.budget = 40 * kMiB; make(in).plan; in.budget -= 16 * kKiB) {
+      const KvType kv = make(in).plan->kv;
+      if (chosen.empty() || chosen.back() != kv) chosen.push_back(kv);
+    }
+    EXPECT_EQ(chosen, wanted) << context;
+  }
 }
 
 // Groups of 32 take more than a byte for each of a few values: such heads stay at 8 bits.

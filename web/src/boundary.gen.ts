@@ -86,6 +86,12 @@ export const kvTypes = [
   '8bit', // A float scale and int8 codes for each head.
   '4bit', // Scale, minimum and 4-bit codes for 32 values.
   '2bit', // Scale, minimum and 2-bit codes for 32 values.
+  'k8v4', // Rotated: 8-bit keys and 4-bit values; the last and first positions in binary16.
+  'k4v4', // The same with 4-bit keys and values.
+  'k4v3', // The same with 4-bit keys and 3-bit values.
+  'k4v2', // The same with 4-bit keys and 2-bit values.
+  'k3v3', // The same with 3-bit keys and values.
+  'k2v2', // The same with 2-bit keys and values.
 ] as const;
 export type KvType = (typeof kvTypes)[number];
 

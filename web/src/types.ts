@@ -105,8 +105,8 @@ export interface LoadOptions extends Given<Pick<OpenOptions, Planned | 'readRate
   /** An abort rejects with the signal's reason; verified bytes stay in the cache. */
   signal?: AbortSignal | undefined;
   /**
-   * Precision of the KV cache. Default: f16 (f32 for f32 weights). If the memory has no room for `maxSeqLen` tokens
-   * (256 if not given), the default is 8bit or else 4bit, and `onWarning` gets a sentence.
+   * Bits of keys and values (k8v4: 8 and 4). Default: f16 (f32 for f32 weights). If the memory has no room for
+   * `maxSeqLen` tokens (256 if not given), the default has fewer bits, and `onWarning` gets a sentence.
    */
   kv?: KvType | undefined;
   /**

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/pass.h"
+#include "model/rotation.h"
 #include "model/state.h"
 #include "qsf/base/exact.h"
 
@@ -57,18 +58,32 @@ Advance rope_step(Pass& pass, const Op& op) {
   return Advance::done;
 }
 
-/// Stores keys and values, [n, n_kv_heads * head_dim], of n columns from `first` on.
-void store(Pass& pass, const KvLane& lane, std::uint32_t first, std::uint32_t n) {
+/// Returns the length of the blocks that are rotated. A latent is rotated by itself, because it is a value too.
+std::uint32_t rotated_by(const LayerKind& kind) {
+  return rotation_block(kind.head_dim, kind.mixer == Mixer::latent ? kind.latent_dim : 0);
+}
+
+/// Stores keys and values, [n, n_kv_heads * head_dim], of n columns from `first` on, and rotates them before if their
+/// forms are rotated.
+void store(Pass& pass, const KvLane& lane, const KvLane& exact, std::uint32_t first, std::uint32_t n) {
   const LayerKind& kind = *pass.program().kind;
-  const auto type = static_cast<std::size_t>(pass.lanes().type());
-  const std::uint32_t position = pass.columns()[first].position;
+  const KvForms forms = forms_of(pass.lanes().type());
+  const std::uint32_t position = pass.columns()[first].position, head_dim = kind.head_dim;
+  const auto keep = [&](KvForm form, float* x, std::byte* to, std::byte* exactly) {
+    if (forms.rotates()) rotate(x, head_dim, rotated_by(kind), false);
+    pass.kernels().kv_store[static_cast<std::size_t>(form)](x, head_dim, to);
+    if (exactly != nullptr) pass.kernels().kv_store[static_cast<std::size_t>(KvForm::f16)](x, head_dim, exactly);
+  };
   parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
     for (std::uint32_t t = 0; t < n; ++t) {
-      if (lane.choice != KvChoice::none) make_room(lane, head, position + t);
-      const std::size_t place = lane.place(position + t), begin = std::size_t{head} * kind.head_dim;
-      pass.kernels().kv_store[type](pass.at(Buf::k, first + t) + begin, kind.head_dim, lane.keys(head) + place);
+      const std::uint32_t at = position + t;
+      if (lane.choice != KvChoice::none) make_room(lane, head, at);
+      const std::size_t begin = std::size_t{head} * head_dim;
+      const bool is_exact = exact.capacity != 0;
+      keep(forms.key, pass.at(Buf::k, first + t) + begin, lane.key(head, at), is_exact ? exact.key(head, at) : nullptr);
       if (lane.n_values == 0) continue;
-      pass.kernels().kv_store[type](pass.at(Buf::v, first + t) + begin, kind.head_dim, lane.values(head) + place);
+      keep(forms.value, pass.at(Buf::v, first + t) + begin, lane.value(head, at),
+           is_exact ? exact.value(head, at) : nullptr);
     }
   });
 }
@@ -91,12 +106,13 @@ Advance attend_step(Pass& pass, const Op& op) {
   const std::uint32_t first = pass.item();
   const Column& column = pass.columns()[first];
   const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
+  const KvLane exact = pass.lanes().exact(column.sequence, pass.section());
   const auto type = static_cast<std::size_t>(pass.lanes().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
   const bool chooses = lane.choice != KvChoice::none;
   const AttentionTasks tasks(kind, pass.workers().count, chooses);
   const bool both_ways = kind.bidirectional != 0;
-  std::uint32_t most = lane.window == lane.capacity ? kMostScored : kTogether;
+  std::uint32_t most = lane.window == lane.capacity && exact.capacity == 0 ? kMostScored : kTogether;
   if (chooses) most = std::min(most, lane.until_choice(column.position));
   std::uint32_t rest = run_of_sequence(pass.columns(), first, both_ways ? pass.n() : most);
   // A token sees at most the positions that exist after this run, or all that are kept.
@@ -105,7 +121,8 @@ Advance attend_step(Pass& pass, const Op& op) {
   const std::uint32_t n = static_cast<std::uint32_t>(std::min<std::size_t>({scored, most, rest}));
   if (!both_ways) rest = n;
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
-  if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, lane, first, rest);
+  if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, lane, exact, first, rest);
+  const std::uint32_t block = forms_of(pass.lanes().type()).rotates() ? rotated_by(kind) : 0;
   std::atomic<std::uint32_t> next = 0;
   parallel_for(pass.workers(), tasks.under_way, [&](std::uint32_t strand) {
     AttendArgs args;
@@ -128,15 +145,27 @@ Advance attend_step(Pass& pass, const Op& op) {
       args.length = column.position + rest;
     }
     args.cap = kind.score_cap;
+    args.exact = {.capacity = exact.capacity, .window = exact.window, .first = exact.first_kept};
     args.scores = &pass.scores()[std::size_t{strand} * tasks.heads * n * seen];
     for (std::uint32_t head; (head = next.fetch_add(tasks.heads, std::memory_order_relaxed)) < kind.n_heads;) {
       args.q = pass.at(op.in, first) + std::size_t{head} * head_dim;
       args.out = pass.at(op.out, first) + std::size_t{head} * head_dim;
       args.k = lane.keys(head / group);
       args.v = lane.values(head / group);
+      if (exact.capacity != 0) {
+        args.exact.k = exact.keys(head / group);
+        args.exact.v = exact.values(head / group);
+      }
+      const auto rotate_all = [&](Buf buf, bool back) {
+        for (std::uint32_t t = first; t < first + n && block != 0; ++t) {
+          rotate(pass.at(buf, t) + std::size_t{head} * head_dim, tasks.heads * head_dim, block, back);
+        }
+      };
+      rotate_all(op.in, true);
       if (sinks != nullptr) args.sinks = sinks + head;
       if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
       pass.kernels().attend[type](args);
+      rotate_all(op.out, true);
       if (chooses) add_weights(lane, head / group, column.position, args);
     }
   });

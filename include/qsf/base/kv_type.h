@@ -7,7 +7,7 @@
 
 namespace qsf {
 
-/// The stored form of keys and values, finest first.
+/// The stored forms of keys and values.
 enum class KvType : std::uint8_t {
 #define QSF_KV_TYPE(name, shown, meaning) name,
 #include "qsf/base/kv_types.def"
