@@ -152,24 +152,35 @@ Status take_difference(ModelSource& model, const SourceTensor& rows, std::uint32
   return {};
 }
 
-Status take_answers(ModelSource& model) {
-  if (!model.tokenizer) {
-    model.warnings.push_back("without a tokenizer the answers yes and no are not known: the file makes text");
-    return {};
-  }
-  const auto id_of = [&](std::string_view text) {
+/// Returns the id of a token, also of a folder whose tokenizer was not asked for; empty if there is none.
+std::optional<std::uint32_t> id_of(const ModelSource& model, const Json& tokenizer, std::string_view text) {
+  if (model.tokenizer) {
     const auto found = std::ranges::find(model.tokenizer->tokens, text, &TokenizerSource::Token::text);
+    if (found == model.tokenizer->tokens.end()) return {};
     return static_cast<std::uint32_t>(found - model.tokenizer->tokens.begin());
-  };
-  const std::uint32_t yes = id_of("yes"), no = id_of("no");
-  if (std::max(yes, no) >= model.tokenizer->tokens.size()) {
+  }
+  const Json* const kind = find(tokenizer, "model");
+  const Json* const vocab = kind ? find(*kind, "vocab") : nullptr;
+  const Json* const id = vocab ? find(*vocab, text) : nullptr;
+  const std::optional<std::uint64_t> number = id ? as_u64(*id) : std::nullopt;
+  return number && *number < kMaxVocab ? std::optional(static_cast<std::uint32_t>(*number)) : std::nullopt;
+}
+
+Status take_answers(const InputFolder& folder, ModelSource& model) {
+  Json tokenizer;
+  if (!model.tokenizer) {
+    QSF_LET(read, read_json(folder, "tokenizer.json"));
+    tokenizer = std::move(read);
+  }
+  const std::optional<std::uint32_t> yes = id_of(model, tokenizer, "yes"), no = id_of(model, tokenizer, "no");
+  if (!yes || !no) {
     return make_error(ErrorCode::bad_input, "the tokenizer of this reranker has no token yes or no token no");
   }
   const std::string head = role_name(model, Role::head);
   const SourceTensor* rows = find_tensor(model, head);
   if (rows == nullptr) rows = find_tensor(model, role_name(model, Role::token_embd));
   if (rows == nullptr) return make_error(ErrorCode::bad_input, "the tensor {:.60} is missing", head);
-  QSF_TRY(take_difference(model, SourceTensor(*rows), yes, no));
+  QSF_TRY(take_difference(model, SourceTensor(*rows), *yes, *no));
   std::erase_if(model.tensors, [&](const SourceTensor& tensor) { return tensor.name == head; });
   return {};
 }
@@ -227,9 +238,9 @@ Result<Reranker> read_reranker(const Gguf& gguf, ModelSource& model) {
   return Reranker::head;
 }
 
-Status finish_reranker(Reranker kind, ModelSource& model) {
+Status finish_reranker(Reranker kind, const InputFolder& folder, ModelSource& model) {
   if (kind == Reranker::none) return {};
-  if (kind == Reranker::yes_or_no) QSF_TRY(take_answers(model));
+  if (kind == Reranker::yes_or_no) QSF_TRY(take_answers(folder, model));
   if (!model.tokenizer || std::ranges::any_of(model.chat, [](const auto& kept) { return kept.first == kTemplate; })) {
     return {};
   }

@@ -17,8 +17,9 @@ Result<Reranker> read_reranker(const ModelPlace& place, const Json& config, Mode
 /// Does the same with the tensors cls.* that llama.cpp's converter writes.
 Result<Reranker> read_reranker(const Gguf& gguf, ModelSource& model);
 
-/// Takes the answers yes and no from the output head, if `kind` is yes_or_no, and states the form of a pair. The
-/// tokenizer must be known. Returns bad_input if it lacks a token.
-Status finish_reranker(Reranker kind, ModelSource& model);
+/// Takes the answers yes and no from the output head, if `kind` is yes_or_no, and states the form of a pair, if the
+/// model has a tokenizer. Without one, the ids of the answers are those of the folder's tokenizer.json. Returns
+/// bad_input if a token is missing.
+Status finish_reranker(Reranker kind, const InputFolder& folder, ModelSource& model);
 
 }  // namespace qsf::convert

@@ -462,7 +462,7 @@ Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
     QSF_TRY(fit_tokenizer(out));
   }
   read_chat_template(gguf, out);
-  QSF_TRY(finish_reranker(reranker, out));
+  QSF_TRY(finish_reranker(reranker, place.folder, out));
   return out;
 }
 

@@ -128,7 +128,7 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
   if (reranker == Reranker::none) QSF_TRY(read_sentence_transformers(place.folder, out));
   QSF_LET(tokenizer, read_json(place.folder, "tokenizer_config.json"));
   if (with_tokenizer) QSF_TRY(read_tokenizer_of_folder(place.folder, tokenizer, out));
-  QSF_TRY(finish_reranker(reranker, out));
+  QSF_TRY(finish_reranker(reranker, place.folder, out));
   QSF_TRY(read_chat_template(place.folder, tokenizer, out));
   return out;
 }
