@@ -12,11 +12,9 @@
 namespace qsf::test {
 namespace {
 
-const std::string& folder() {
-  static const std::string path = source_dir() + "/tests/data/xlm-roberta-reranker";
-  return path;
-}
-Json golden() { return Json::parse(read_text(folder() + "/scores.json")); }
+/// A GGUF of f32 weights, which are not rounded.
+std::string model() { return source_dir() + "/tests/data/gguf/modernbert-reranker.gguf"; }
+Json golden() { return Json::parse(read_text(source_dir() + "/tests/data/modernbert-reranker/scores.json")); }
 
 struct Line {
   float score;
@@ -25,7 +23,7 @@ struct Line {
 };
 
 Ran rerank(std::vector<std::string> arguments, const std::string& input = {}) {
-  std::vector<std::string> command{program("qsf-run"), folder(), "--rerank"};
+  std::vector<std::string> command{program("qsf-run"), model(), "--rerank"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run(command, {.input = input, .environment = {}, .meanwhile = nullptr, .out = {}});
 }
@@ -96,7 +94,7 @@ TEST(Rerank, TheCApiGivesScoresInTheOrderOfDocuments) {
   const auto texts = expected["documents"].get<std::vector<std::string>>();
   std::vector<const char*> documents;
   for (const std::string& text : texts) documents.push_back(text.c_str());
-  QSFEngine* const engine = qsf_load(folder().c_str(), nullptr);
+  QSFEngine* const engine = qsf_load(model().c_str(), nullptr);
   ASSERT_NE(engine, nullptr) << qsf_last_error();
   float* const scores = qsf_rerank(engine, query.c_str(), documents.data(), static_cast<int>(documents.size()));
   ASSERT_NE(scores, nullptr) << qsf_last_error();
