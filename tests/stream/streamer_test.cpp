@@ -20,7 +20,7 @@ constexpr std::uint32_t kLayers = 3, kOfLayer = 48;  // segments of experts
 /// A mixture whose segments of experts are chosen from by layer; nothing else is used.
 class Slots {
  public:
-  explicit Slots(std::uint32_t n_slots, std::uint32_t ring = 2, bool aligned = false) {
+  explicit Slots(std::uint32_t n_slots, std::uint32_t ring = 2, bool aligned = false, Streamer::Checks checks = {}) {
     qsf::test::SmallOptions o;
     o.aligned = aligned;
     o.n_layers = kLayers;
@@ -55,7 +55,7 @@ class Slots {
     plan.slot_bytes = plan.expert_slot_bytes = align_up(plan.slot_bytes);
     pinned_.reset(new bool[file_.segments.size()]());
     const std::span<const bool> pinned(pinned_.get(), file_.segments.size());
-    EXPECT_TRUE(streamer_.init(arena_, tables, plan, pinned, schedule_, chosen_, {}));
+    EXPECT_TRUE(streamer_.init(arena_, tables, plan, pinned, schedule_, chosen_, checks));
   }
 
   const std::vector<std::uint32_t>& layer(std::uint32_t i) const { return layers_[i]; }
@@ -76,6 +76,18 @@ class Slots {
       EXPECT_EQ(std::memcmp(at, file_.raw[s].data(), file_.raw[s].size()), 0) << s;
       streamer_.release(s);
       serve();
+    }
+    return found;
+  }
+  /// Reads a segment with a wrong byte, and returns whether that is found.
+  bool finds_damage(std::uint32_t segment) {
+    EXPECT_EQ(streamer_.acquire(segment), nullptr);
+    bool found = false;
+    while (const auto r = streamer_.next_request()) {
+      std::memcpy(r->into, small_.bytes.data() + r->offset, r->size);
+      if (r->ticket == segment) r->into[r->size / 2] ^= std::byte{1};
+      const Status status = streamer_.complete(r->ticket);
+      found = found || (!status && status.error().code == ErrorCode::bad_checksum);
     }
     return found;
   }
@@ -161,6 +173,18 @@ TEST(Streamer, ATicketThatIsNotUnderWayIsRefused) {
   streamer.fail(segment, make_error(ErrorCode::io_error, "late"));
   EXPECT_EQ(slots.use(0, std::span(&segment, 1)), 1u) << "a failure that is not of a read changes nothing";
   EXPECT_FALSE(streamer.failed());
+}
+
+// A segment is checked when it is first read, and each time only if that is asked for.
+TEST(Streamer, ChecksumsAreComparedOnceOrEachTime) {
+  for (const bool each_time : {false, true}) {
+    Slots slots(0, 2, false, {.recheck = each_time});
+    slots.begin_pass();
+    const std::uint32_t segment = slots.layer(0)[0], other = slots.layer(0)[1];
+    slots.use(0, std::span(&segment, 1));
+    EXPECT_EQ(slots.finds_damage(segment), each_time);
+    EXPECT_TRUE(slots.finds_damage(other));
+  }
 }
 
 TEST(Streamer, BlocksOfAlignedFilesAreNobodyElses) {
