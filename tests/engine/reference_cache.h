@@ -24,15 +24,26 @@ inline void round_to_half(std::span<double> head) {
   for (double& e : head) e = double{f16_to_f32(f32_to_f16(static_cast<float>(e)))};
 }
 
-/// Rounds one head's key or value.
-inline void keep(std::span<double> head, KvForm form) {
-  if (form == KvForm::f32) return;
-  if (form == KvForm::f16) return round_to_half(head);
+/// Rounds to a whole number, and keeps in `tie` the least distance from a number between two.
+inline double nearest(double x, double& tie) {
+  tie = std::min(tie, std::abs(x - std::floor(x) - 0.5));
+  return std::nearbyint(x);
+}
+
+/// Rounds one head's key or value. Returns how far the codes are from a tie at least, in codes. Single precision may
+/// round a number the other way that is nearer to a tie than its own error.
+inline double keep(std::span<double> head, KvForm form) {
+  double tie = 0.5;
+  if (form == KvForm::f32) return tie;
+  if (form == KvForm::f16) {
+    round_to_half(head);
+    return tie;
+  }
   if (form == KvForm::q8) {
     double most = 0;
     for (const double e : head) most = std::max(most, std::abs(e));
-    for (double& e : head) e = most / 127 * std::nearbyint(e * 127 / most);
-    return;
+    for (double& e : head) e = most / 127 * nearest(e * 127 / most, tie);
+    return tie;
   }
   const bool rotated = form >= KvForm::r8;
   const int bits = form == KvForm::q4 || form == KvForm::r4 ? 4 : form == KvForm::r3 ? 3 : form == KvForm::r8 ? 8 : 2;
@@ -42,14 +53,15 @@ inline void keep(std::span<double> head, KvForm form) {
     const auto [least, most] = std::minmax_element(group.begin(), group.end());
     if (!rotated) {
       const double minimum = to_bf16(*least, std::floor), scale = to_bf16((*most - minimum) / top, std::ceil);
-      for (double& e : group) e = minimum + scale * std::nearbyint((e - minimum) / scale);
+      for (double& e : group) e = minimum + scale * nearest((e - minimum) / scale, tie);
       continue;
     }
     const double scale = to_bf16(std::max(-*least, *most) / top, std::ceil, std::min(11 - (bits == 8 ? 7 : bits), 8));
     for (double& e : group) {
-      e = bits == 8 ? scale * std::nearbyint(e / scale) : scale * (2 * std::nearbyint((e / scale + top) / 2) - top);
+      e = bits == 8 ? scale * nearest(e / scale, tie) : scale * (2 * nearest((e / scale + top) / 2, tie) - top);
     }
   }
+  return tie;
 }
 
 /// A query's value, or a weight, as attention over such a cache takes it.
@@ -73,6 +85,9 @@ inline void turn(std::span<double> x, std::size_t block, bool back) {
   }
 }
 
+/// The least distance from a tie among the codes that references have read since it was set, in codes.
+inline double nearest_tie = 0.5;
+
 /// The keys or the values of a layer.
 struct ReferenceCache {
   KvForms forms;
@@ -81,18 +96,25 @@ struct ReferenceCache {
   std::size_t block = 1;            // that is rotated
   std::size_t last = 0, first = 0;  // exact positions
   std::vector<std::vector<double>> rounded{}, exact{};
+  std::vector<double> ties{};  // of each position
 
   /// Adds a position's heads.
   void push(std::vector<double> x) {
     if (forms.rotates()) turn(x, block, false);
     exact.push_back(x);
     round_to_half(exact.back());
-    for (std::size_t h = 0; h < x.size(); h += head_dim) keep(std::span(x).subspan(h, head_dim), form);
+    double tie = 0.5;
+    for (std::size_t h = 0; h < x.size(); h += head_dim) {
+      tie = std::min(tie, keep(std::span(x).subspan(h, head_dim), form));
+    }
+    ties.push_back(tie);
     rounded.push_back(std::move(x));
   }
   /// Returns those of position t as the token at `position` reads them.
   const std::vector<double>& at(std::size_t t, std::size_t position) const {
-    return t < first || position - t < last ? exact[t] : rounded[t];
+    if (t < first || position - t < last) return exact[t];
+    nearest_tie = std::min(nearest_tie, ties[t]);
+    return rounded[t];
   }
   /// Rotates a query, or an output.
   void turn_back(std::span<double> x) const {

@@ -7,26 +7,37 @@
 namespace qsf::test {
 namespace {
 
+/// A distance from a tie that the errors of single precision do not reach, in codes of 8 bits.
+constexpr double kNear = 2e-4;
+
 // Of the rotated types one reads its last and first positions in f16, also in windows, in layers that share keys and
-// over latents. The text is so long that other positions are read too.
+// over latents. The text is so long that other positions are read too. A text whose codes come near a tie may be
+// rounded another way in single precision, so that the first text is taken that has none.
 TEST(Session, RotatedTypesAgreeWithDoublePrecision) {
   int seen = 0;
   for (Named variant : variants()) {
     variant.options.max_seq_len = 200;
     const bool plain = std::string_view(variant.name) == "plain";
     const SmallFile file = small_file(variant.options);
-    const auto ids = some_tokens(80, variant.options.vocab_size, 7);
     for (std::size_t type = 0; type < kKvNames.size(); ++type) {
       OpenOptions options = with_logits();
       options.kv = static_cast<KvType>(type);
       if (!forms_of(*options.kv).rotates() || (!plain && *options.kv != KvType::k8v4)) continue;
+      std::vector<std::uint32_t> ids;
+      Vec all;
+      nearest_tie = 0;
+      for (std::size_t first = 0; nearest_tie < kNear && first < 40; ++first) {
+        ids = some_tokens(80, variant.options.vocab_size, first);
+        all.clear();
+        nearest_tie = 0.5;
+        for (const Vec& row : reference_logits(variant.options, file, ids, *options.kv)) {
+          all.insert(all.end(), row.begin(), row.end());
+        }
+      }
+      ASSERT_GE(nearest_tie, kNear) << variant.name << ": every text comes near a tie";
       Host host(file.bytes, 8 * kMiB, options);
       const Generation run = host.generate(all_logits(ids, 0));
       ASSERT_EQ(run.error.code, ErrorCode::none) << variant.name << ": " << run.error.sentence;
-      Vec all;
-      for (const Vec& row : reference_logits(variant.options, file, ids, *options.kv)) {
-        all.insert(all.end(), row.begin(), row.end());
-      }
       EXPECT_LT(relative_difference(run.logits, all), 1e-4) << variant.name << " " << kKvNames[type];
       ++seen;
     }

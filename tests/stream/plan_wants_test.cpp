@@ -225,7 +225,9 @@ TEST(Plan, ChoosesByLossWhatALongContextMakesSmaller) {
                                         {3000u, {KvType::f16, KvType::q8, KvType::k8v4, KvType::k4v4}}}) {
     std::vector<KvType> chosen;
     in.max_seq_len = context;
-    for (in.budget = 40 * kMiB; make(in).plan; in.budget -= 16 * kKiB) {
+    for (std::uint64_t bytes = 40 * kMiB;; bytes -= 16 * kKiB) {
+      in.budget = Budget(bytes);
+      if (!make(in).plan) break;
       const KvType kv = make(in).plan->kv;
       if (chosen.empty() || chosen.back() != kv) chosen.push_back(kv);
     }
