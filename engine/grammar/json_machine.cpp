@@ -262,7 +262,7 @@ bool JsonMachine::step_string(State& s, std::uint8_t byte) {
 bool JsonMachine::content(State& s, std::uint8_t byte) {
   s.text = checks_->step(s.text, byte);
   if (s.key) s.keys = static_cast<std::uint32_t>(mix(s.keys, byte));
-  return s.key ? key_alive(s) : string_alive(s);
+  return s.key ? key_alive(s) && may_differ(s) : string_alive(s);
 }
 
 bool JsonMachine::character(State& s, std::uint32_t code) {

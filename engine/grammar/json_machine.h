@@ -156,7 +156,17 @@ class JsonMachine {
   bool any_name_possible(const State& s);
   void string_roots(const State& s, Status3* roots) const;
   bool text_ends(const State& s) const;
-  bool key_alive(const State& s);
+  /// A name that ends: its number among the profile's or kNoName, the patterns that it matches, and the roots that
+  /// fail.
+  struct NameEnd {
+    std::uint32_t name;
+    std::uint64_t patterns, failing;
+  };
+  NameEnd name_end(const State& s) const;
+  bool key_alive(const State& s) const;
+  bool may_differ(const State& s) const;
+  bool differs(const State& s, std::uint32_t& steps) const;
+  bool is_taken(const Frame& frame, std::uint32_t name_hash) const;
   bool end_string(State& s);
   bool end_key(State& s);
   bool end_number(State& s);
@@ -171,6 +181,7 @@ class JsonMachine {
   bool find_member_possible(std::uint32_t frame, std::uint32_t name, std::uint64_t patterns,
                             std::uint64_t failing) const;
   bool key_possible(std::uint32_t frame, bool& open) const;
+  bool any_member_possible(std::uint32_t frame, bool& open) const;
   bool first_names(const State& s, std::uint32_t first, std::uint32_t last) const;
   bool seen(const Frame& f, std::uint32_t name) const { return (words_[f.seen + name / 64] >> name % 64 & 1) != 0; }
 

@@ -149,8 +149,18 @@ bool JsonMachine::find_member_possible(std::uint32_t id, std::uint32_t name, std
   return holds(id, t);
 }
 
-/// Whether any member may come now; `open`: one whose name is not among the profile's and that no pattern matches.
+/// Whether a member may come now; `open`: one whose name is not among the profile's and that no pattern matches.
 bool JsonMachine::key_possible(std::uint32_t id, bool& open) const {
+  if (!any_member_possible(id, open)) return false;
+  State name;
+  name.frame = id;
+  name.text = (*profiles_)[frames_[id].profile].key;
+  name.key = true;
+  name.open = open;
+  return may_differ(name);
+}
+
+bool JsonMachine::any_member_possible(std::uint32_t id, bool& open) const {
   const Frame& f = frames_[id];
   const Profile& p = (*profiles_)[f.profile];
   open = member_possible(id, kNoName, 0, 0);
@@ -172,7 +182,7 @@ bool JsonMachine::key_possible(std::uint32_t id, bool& open) const {
 }
 
 /// Whether a name that begins with the text so far may come.
-bool JsonMachine::key_alive(const State& s) {
+bool JsonMachine::key_alive(const State& s) const {
   const Frame& f = frames_[s.frame];
   const Profile& p = (*profiles_)[f.profile];
   const Verdicts& v = checks_->verdicts(s.text);
@@ -199,19 +209,56 @@ bool JsonMachine::key_alive(const State& s) {
   return false;
 }
 
+bool JsonMachine::is_taken(const Frame& frame, std::uint32_t name_hash) const {
+  for (std::uint32_t k = frame.keys; k != 0; k = keys_[k].before) {
+    if (keys_[k].hash == name_hash) return true;
+  }
+  return false;
+}
+
+/// Whether a name that begins with the text so far may be another one than those that the object has. A pattern of
+/// limited length has few names.
+bool JsonMachine::may_differ(const State& s) const {
+  constexpr std::uint32_t kMostSteps = 64;
+  const Frame& f = frames_[s.frame];
+  if (f.keys == 0 || !(*profiles_)[f.profile].keys_differ) return true;
+  std::uint32_t steps = kMostSteps;
+  return differs(s, steps);
+}
+
+/// Looks for such a name, a byte after the other. Returns true if `steps` do not suffice.
+bool JsonMachine::differs(const State& s, std::uint32_t& steps) const {
+  if (steps-- == 0) return true;
+  const NameEnd end = name_end(s);
+  const bool is_taken_name = end.name == kNoName && is_taken(frames_[s.frame], s.keys);
+  if (!is_taken_name && member_possible(s.frame, end.name, end.patterns, end.failing)) return true;
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    State next = s;
+    next.text = checks_->step(s.text, static_cast<std::uint8_t>(byte));
+    next.keys = static_cast<std::uint32_t>(mix(s.keys, static_cast<std::uint8_t>(byte)));
+    ++next.chars;
+    if (!key_alive(next)) continue;
+    if (byte >= 0x80 || differs(next, steps)) return true;
+  }
+  return false;
+}
+
+JsonMachine::NameEnd JsonMachine::name_end(const State& s) const {
+  const Profile& p = (*profiles_)[frames_[s.frame].profile];
+  const Verdicts& v = checks_->verdicts(s.text);
+  NameEnd end{kNoName, v.now >> 1 & ((std::uint64_t{1} << p.n_patterns) - 1),
+              profiles_->failing_names(p, v, s.chars, true)};
+  if (p.names != 0 && (v.now & 1) != 0) end.name = checks_->names_at(s.text, 0).first - p.names;
+  return end;
+}
+
 bool JsonMachine::end_key(State& s) {
   Frame f = frames_[s.frame];
   const Profile& p = (*profiles_)[f.profile];
-  const Verdicts& v = checks_->verdicts(s.text);
-  const std::uint64_t patterns = v.now >> 1 & ((std::uint64_t{1} << p.n_patterns) - 1);
-  std::uint32_t name = kNoName;
-  if (p.names != 0 && (v.now & 1) != 0) name = checks_->names_at(s.text, 0).first - p.names;
-  const std::uint64_t failing = profiles_->failing_names(p, v, s.chars, true);
+  const auto [name, patterns, failing] = name_end(s);
   if (!member_possible(s.frame, name, patterns, failing)) return false;
   if (name == kNoName && p.keys_differ) {
-    for (std::uint32_t k = f.keys; k != 0; k = keys_[k].before) {
-      if (keys_[k].hash == s.keys) return false;
-    }
+    if (is_taken(f, s.keys)) return false;
     f.keys = keys_.add({s.keys, f.keys});
   }
   const std::uint32_t value_class = profiles_->member(f.profile, name, patterns);

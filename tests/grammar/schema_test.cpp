@@ -151,6 +151,9 @@ TEST(Schema, RefusesTextsAsSoonAsNothingCanSaveThem) {
   EXPECT_EQ(reaches(R"({"enum": ["C", "CD", 1], "not": {"const": "CD"}})", "\"CD"), 2u);
   EXPECT_EQ(reaches(R"({"enum": ["ä", "b"], "not": {"const": "ä"}})", "\"\xC3\xA4"), 1u);
   EXPECT_EQ(reaches(R"({"not": {"prefixItems": [{"const": 1}, {"const": 2}], "minItems": 2}})", "[1,2,"), 4u);
+  const char* few = R"({"patternProperties": {"^[ab]$": true}, "additionalProperties": false, "minProperties": 1})";
+  EXPECT_EQ(reaches(few, R"({"a":1,"a":1})"), 8u) << "the object has the only name that begins so";
+  EXPECT_EQ(reaches(few, R"({"b":1,"a":1,"c":1})"), 12u) << "no name is left";
   EXPECT_EQ(reaches("true", std::string(1000, '[')), 128u);
   EXPECT_EQ(reaches("true", std::string(1000, ' ')), 256u);
 }
