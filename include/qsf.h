@@ -192,8 +192,8 @@ float* qsf_embed_tokens(QSFEngine*, const int* tokens, int num_tokens, const cha
 /* Rerankers: models that score how well a document answers a query. */
 
 /* Returns the scores of documents for a query, in their order: [num_documents], owned by the caller: qsf_release().
- * A larger score is a better document for the same query. Scores of models that answer yes or no are from 0 to 1, others
- * are any number. NULL on failure, such as `unsupported` for a model that is no reranker. */
+ * A larger score is a better document for the same query. Scores of models that answer yes or no are from 0 to 1,
+ * others are any number. NULL on failure, such as `unsupported` for a model that is no reranker. */
 float* qsf_rerank(QSFEngine*, const char* query, const char* const* documents, int num_documents);
 
 /* Lower-level API. The caller releases memory that it owns with qsf_release(). */

@@ -9,10 +9,13 @@ namespace {
 
 /// A distance from a tie that the errors of single precision do not reach, in codes of 8 bits.
 constexpr double kNear = 2e-4;
+/// Queries and weights have 13 bits. One that is rounded the other way changes by 2^-13 of itself, and a few are.
+constexpr double kMost = 1e-3;
 
 // Of the rotated types one reads its last and first positions in f16, also in windows, in layers that share keys and
 // over latents. The text is so long that other positions are read too. A text whose codes come near a tie may be
-// rounded another way in single precision, so that the first text is taken that has none.
+// rounded another way in single precision, so that the first text is taken that has none. The logits are also nearer to
+// the reference than to one that keeps everything in f16.
 TEST(Session, RotatedTypesAgreeWithDoublePrecision) {
   int seen = 0;
   for (Named variant : variants()) {
@@ -38,7 +41,13 @@ TEST(Session, RotatedTypesAgreeWithDoublePrecision) {
       Host host(file.bytes, 8 * kMiB, options);
       const Generation run = host.generate(all_logits(ids, 0));
       ASSERT_EQ(run.error.code, ErrorCode::none) << variant.name << ": " << run.error.sentence;
-      EXPECT_LT(relative_difference(run.logits, all), 1e-4) << variant.name << " " << kKvNames[type];
+      Vec exact;
+      for (const Vec& row : reference_logits(variant.options, file, ids, KvType::f16)) {
+        exact.insert(exact.end(), row.begin(), row.end());
+      }
+      const double difference = relative_difference(run.logits, all);
+      EXPECT_LT(difference, kMost) << variant.name << " " << kKvNames[type];
+      EXPECT_LT(difference, relative_difference(run.logits, exact) / 5) << variant.name << " " << kKvNames[type];
       ++seen;
     }
   }

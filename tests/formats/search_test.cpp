@@ -82,7 +82,8 @@ TEST(SearchTest, IsNeverWorseThanRounding) {
 TEST(SearchTest, FindsWeightsThatAFormatCanHold) {
   const Given by = given(6);
   for (const Format& f : kFormats) {
-    if (!f.quantized() || !rounds(f) || f.scale.type == Scale::none || f.packing == Packing::trellis) continue;  // paths are chosen
+    if (!f.quantized() || !rounds(f) || f.scale.type == Scale::none || f.packing == Packing::trellis)
+      continue;  // paths are chosen
     const std::vector<float> weights = dequantized(f, quantized(f, spread_weights(Spread::normal, f.block)), f.block);
     std::vector<std::byte> found;
     search(f, weights, by.of(f, true), found);

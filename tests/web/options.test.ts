@@ -175,7 +175,7 @@ describe('options', () => {
     expect(checkName('kv', kvTypes, '8bit')).toBe('8bit');
     expect(checkName('kv', kvTypes, undefined)).toBeUndefined();
     expect(() => checkName('kv', kvTypes, 'q8' as never)).toThrow(
-      refused('kv is "q8"; it must be one of f32, f16, 8bit, 4bit, 2bit'),
+      refused(`kv is "q8"; it must be one of ${kvTypes.join(', ')}`),
     );
   });
 });
