@@ -31,6 +31,11 @@ struct Generation {
   Error error;
 };
 
+inline std::vector<std::uint32_t> joined(std::vector<std::uint32_t> a, const std::vector<std::uint32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 /// Lends real threads, each task on the next of them.
 inline void run_on_threads(void*, void (*task)(void*, std::uint32_t), void* argument, std::uint32_t n) {
   std::vector<std::thread> threads;

@@ -20,11 +20,6 @@ Ids known(const Session& session, std::uint32_t sequence = 0) {
   return {ids.begin(), ids.end()};
 }
 
-Ids joined(Ids a, const Ids& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 OpenOptions in_type(KvType kv) {
   OpenOptions options;
   options.kv = kv;

@@ -44,11 +44,6 @@ Ids known(const Host& host) {
   return {ids.begin(), ids.end()};
 }
 
-Ids joined(Ids a, const Ids& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 TEST(States, AreThereForEveryMixerThatHasThem) { EXPECT_EQ(with_states().size(), 10u); }
 
 TEST(States, SameBitsOnAnyNumberOfThreads) {
