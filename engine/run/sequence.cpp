@@ -97,6 +97,9 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt, 
 
 Status Sequence::start(Model& model, const Prompt& prompt) {
   embeds_ = false;
+  if (model.config.table.model.score != 0) {
+    return make_error(ErrorCode::unsupported, "this model is a reranker: it scores pairs of texts, and makes no text");
+  }
   if (model.config.table.model.headless != 0 || model.config.table.bidirectional()) {
     return make_error(ErrorCode::unsupported, "this model makes embeddings, not text: it has no output head");
   }

@@ -97,6 +97,7 @@ Lines::Kind Lines::next(std::string& line) {
   while (true) {
     if (at_ == size_) {
       const std::ptrdiff_t n = read_some(from_, buffer_);
+      if (n < 0 && !cancelled()) error_ = errno;
       if (n < 0 || (n == 0 && line.empty() && !too_long)) return Kind::end;
       if (n == 0) break;
       at_ = 0;

@@ -28,8 +28,10 @@ class Lines {
 
   using Kind = LineKind;
   /// Writes the next line without its end. A line that is too long is read and left out. Returns `end` also after a
-  /// signal.
+  /// signal or a failed read.
   Kind next(std::string& line);
+  /// Returns the error number of a failed read, or 0.
+  int error() const { return error_; }
   /// Whether the next line must be waited for.
   bool waits() const { return at_ == size_; }
   /// Returns the number of lines so far.
@@ -37,7 +39,7 @@ class Lines {
 
  private:
   std::size_t limit_;
-  int from_;
+  int from_, error_ = 0;
   char buffer_[4096];
   std::size_t at_ = 0, size_ = 0, count_ = 0;
 };

@@ -74,6 +74,9 @@ Result<std::uint64_t> embed_lines(const Options& o, Host& host, EmbedPrompt prom
   if (!o.prompt_file.empty()) sys::close_file(from);
   if (!status) return status.error();
   if (cancelled()) return make_error(ErrorCode::cancelled, "stopped while reading texts");
+  if (lines.error() != 0) {
+    return make_error(ErrorCode::io_error, "cannot read {}: {}", o.prompt_file, std::strerror(lines.error()));
+  }
   return left_out;
 }
 

@@ -98,10 +98,14 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .flag = "--accepts",
      .value = "FILE",
      .help = "Check the text of a file, and exit: 0 if it may be written, 1 if not",
-     .takes = kEvery,  // none but the grammar is read
-     .refuses = {{{kOtherMode, "--accepts only checks a text: it goes with --grammar, --json-schema or --regex"}}},
+     .takes = kGrammar,
+     .refuses = {{{kEvery & ~kGrammar,
+                   "--accepts only checks a text: it goes with --grammar, --json-schema or --regex"}}},
      .run_alone = run_accepts},
-    {.mode = Mode::plan, .takes = kEvery, .run = run_plan},
+    {.mode = Mode::plan,
+     .takes = kEvery & ~(kLogits | kReceipt | kSession),
+     .refuses = {{{kLogits | kReceipt, kNothingToCompute}}},
+     .run = run_plan},
 }};
 
 /// A group of options, in the order in which mistakes are reported.

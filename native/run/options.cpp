@@ -55,6 +55,7 @@ struct Words {
                       speculate = std::string(kSpeculation[0]), kv_policy = "all";
   SamplingOptions sampling;
   std::array<std::string, kModes> mode_values;
+  std::string documents;  // for --rerank
 };
 
 class Table {
@@ -264,7 +265,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     app.add_option("TEXT", o.texts, "A text to embed")->default_str("");
   }
   if (std::find(argv, argv + argc, std::string_view(row_of(Mode::rerank).flag)) != argv + argc) {
-    app.add_option("FILE", o.prompt_file, "Documents to score, one a line")->default_str("");
+    app.add_option("FILE", words.documents, "Documents to score, one a line")->default_str("");
   }
   Table table(app, o, words);
   table.conversion();
@@ -307,19 +308,23 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     return refuse("--session and --prompt-cache save all positions or the first and last ones, not chosen ones");
   }
   if (o.mode == Mode::accepts) {
-    const std::optional<std::string> wrong = grammar_mistake(o);
+    std::optional<std::string> wrong = grammar_mistake(o);
+    if (!wrong) wrong = group_mistake(o);
     return wrong ? std::optional(refuse(*wrong)) : std::nullopt;
   }
   if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
     return refuse(*wrong);
   }
   if (const std::optional<std::string> wrong = reranking_mistake(o)) return refuse(*wrong);
+  if (!words.documents.empty() && !o.prompt_file.empty()) return refuse("--rerank takes documents in one way only");
+  if (!words.documents.empty()) o.prompt_file = words.documents;
   if (const std::optional<std::string> wrong = mistake(o, words.tokens)) return refuse(*wrong);
   if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty();
   if (row_of(o.mode).needs_prompt && !has_prompt) {
     if (o.memory_map && o.mode != Mode::tokenize) {
       o.mode = Mode::plan;
+      if (const std::optional<std::string> wrong = group_mistake(o)) return refuse(*wrong);
     } else if (sys::is_terminal(sys::kInput)) {
       return refuse("nothing to do: give --prompt, --tokens, --chat, --interactive, --bench or --perplexity");
     } else {

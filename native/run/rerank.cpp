@@ -59,7 +59,18 @@ Result<std::uint64_t> score_lines(const Options& o, Host& host, int from, std::v
     ++left_out;
   }
   if (cancelled()) return make_error(ErrorCode::cancelled, "stopped while reading documents");
+  if (lines.error() != 0) {
+    return make_error(ErrorCode::io_error, "cannot read {}: {}", o.prompt_file, std::strerror(lines.error()));
+  }
   return left_out;
+}
+
+/// Checks what every document would be refused for.
+Status check_query(const Options& o, Session& session) {
+  std::vector<std::uint32_t> ids(session.stats().max_seq_len);
+  const Result<std::uint32_t> n = session.tokenize(o.mode_value, false, ids);
+  if (n) return {};
+  return make_error(n.error().code, "the query: {}", n.error().sentence);
 }
 
 }  // namespace
@@ -68,6 +79,7 @@ Result<std::uint64_t> rerank_lines(const Options& o, Host& host) {
   if (!host.session().scores()) {
     return make_error(ErrorCode::unsupported, "this model is no reranker: it scores no pairs of texts");
   }
+  QSF_TRY(check_query(o, host.session()));
   const int from = o.prompt_file.empty() ? sys::kInput : sys::open_input(o.prompt_file);
   if (from < 0) return make_error(ErrorCode::io_error, "cannot read {}: {}", o.prompt_file, std::strerror(errno));
   std::vector<Scored> scored;

@@ -75,7 +75,11 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
   for (const Case& c :
        {Case{{"a query", "--chat"}, 2, "--rerank makes no text"},
         Case{{"a query", "--prompt", "b"}, 2, "--rerank makes no text"}, Case{{""}, 2, "--rerank needs a query"},
-        Case{{"a query", "/no/such/file"}, 1, "cannot read /no/such/file"}}) {
+        Case{{"a query", "d", "--prompt-file", "e"}, 2, "--rerank takes documents in one way only"},
+        Case{{"a query", "-n", "0", "/no/such/file"}, 1, "cannot read /no/such/file"},
+        Case{{"a query", "/tmp"}, 1, "io_error: cannot read /tmp: Is a directory"},
+        Case{{"a \xff"}, 1, "bad_text: the query: "},
+        Case{{std::string(200'000, 'x')}, 1, "context_full: the query: "}}) {
     const Ran ran = rerank(c.arguments, "a plan\n");
     EXPECT_EQ(ran.code, c.code) << c.sentence;
     EXPECT_NE(ran.err.find(c.sentence), std::string::npos) << ran.err;
@@ -86,6 +90,9 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
                         {.input = "a plan\n", .environment = {}, .meanwhile = nullptr, .out = {}});
   EXPECT_EQ(other.code, 1);
   EXPECT_NE(other.err.find("this model is no reranker"), std::string::npos) << other.err;
+  const Ran text = run({program("qsf-run"), model(), "--prompt", "x"});
+  EXPECT_EQ(text.code, 1);
+  EXPECT_NE(text.err.find("this model is a reranker"), std::string::npos) << text.err;
 }
 
 TEST(Rerank, TheCApiGivesScoresInTheOrderOfDocuments) {
