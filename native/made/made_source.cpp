@@ -130,8 +130,9 @@ std::size_t Made::under_way() const {
 std::uint64_t Made::memory() const {
   constexpr std::uint64_t kCopies = 3;         // of staged bytes, while they are converted
   constexpr std::uint64_t kWhole = 10u << 20;  // of rows that may come from anywhere: a window, and its inputs
+  constexpr std::uint64_t kCode = 512u << 10;  // of the converter's code and tables, which no other model touches
   const std::uint64_t staged = file_.least_staged() == 0 ? 0 : std::max(stage_, file_.least_staged());
-  return model_->memory() + kStages * (1 + kCopies) * staged + kThreads * plan_.room_bytes() +
+  return model_->memory() + kCode + kStages * (1 + kCopies) * staged + kThreads * plan_.room_bytes() +
          (file_.reads_anywhere() ? kWhole : 0) + jobs_.size() * jobs_[0].bytes() + sizeof(Made);
 }
 

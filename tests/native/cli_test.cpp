@@ -300,7 +300,7 @@ TEST(Cli, CompletionKnowsEveryOption) {
     return ran.out;
   };
   EXPECT_EQ(words("--tempe", "m"), "--temperature\n");
-  EXPECT_EQ(words("", "--kv"), "f32 f16 8bit 4bit 2bit\n");
+  EXPECT_EQ(words("", "--kv"), "f32 f16 8bit 4bit 2bit k8v4 k4v4 k4v3 k4v2 k3v3 k2v2\n");
   EXPECT_EQ(words("p", "--source"), "pread\n");
   EXPECT_EQ(words(dir / "c.b", "-f"), (dir / "c.bash") + "\n");
 }
@@ -336,13 +336,13 @@ TEST(Cli, ABudgetChangesNoTextWithoutAWord) {
     return Json::parse(read_text(dir / "r"));
   };
   std::map<std::string, std::string> hashes;
-  for (const char* const kv : {"f16", "8bit", "4bit"}) {
+  for (const char* const kv : {"f16", "8bit", "k4v4"}) {
     hashes[kv] = receipt({"--kv", kv, "--ram-budget", "64"}, false).at("logits_hash");
   }
   std::set<std::string> seen;
   const auto check = [&](const std::string& mib, const std::string& context, const std::string& kv) {
     const std::vector<std::vector<std::string>> ways{{},
-                                                     {"--chunk", "16"},
+                                                     {"--chunk", "4"},
                                                      {"--ring", "2"},
                                                      {"--stream-all"},
 #ifndef _WIN32
@@ -362,7 +362,7 @@ TEST(Cli, ABudgetChangesNoTextWithoutAWord) {
   for (const char* const mib : {"64", "6", "4", "3", "2.5"}) check(mib, "0", "f16");
   check("64", "300", "f16");
   check("2.4", "512", "8bit");
-  check("2.1", "512", "4bit");
+  check("2.1", "512", "k4v4");
   EXPECT_EQ(seen.size(), 3u);
 }
 

@@ -79,7 +79,7 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
         Case{{"a query", "-n", "0", "/no/such/file"}, 1, "cannot read /no/such/file"},
         Case{{"a query", "/tmp"}, 1, "io_error: cannot read /tmp: Is a directory"},
         Case{{"a \xff"}, 1, "bad_text: the query: "},
-        Case{{std::string(200'000, 'x')}, 1, "context_full: the query: "}}) {
+        Case{{std::string(100'000, 'x')}, 1, "context_full: the query: "}}) {
     const Ran ran = rerank(c.arguments, "a plan\n");
     EXPECT_EQ(ran.code, c.code) << c.sentence;
     EXPECT_NE(ran.err.find(c.sentence), std::string::npos) << ran.err;
