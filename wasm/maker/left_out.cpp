@@ -6,15 +6,12 @@
 #include "converter/readers/hugging_face/pytorch.h"
 #include "converter/rounding/measure.h"
 #include "engine/formats/trellis.h"
-#include "qsf/formats/search.h"
 
 namespace qsf {
 
 void trellis_levels(std::uint32_t, std::span<std::uint8_t>) { __builtin_trap(); }
 ChainCost chain_cost(std::uint32_t, std::span<const float>, const float*, std::size_t) { __builtin_trap(); }
 void least_path(std::uint32_t, std::span<const float>, const ChainCost&, const ChainPath&) { __builtin_trap(); }
-
-SearchBlock* search_of(const Format&) { return nullptr; }
 
 namespace convert {
 
