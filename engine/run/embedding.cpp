@@ -1,4 +1,4 @@
-// Embeddings and scores: what a sequence makes of the last hidden states of a text.
+// Embeddings and scores, which a sequence computes from the last hidden states of a text.
 #include <algorithm>
 #include <cmath>
 

@@ -209,7 +209,7 @@ Status ask(Options& o, Host& host, chat::Guide* guide, Stops& stops, std::vector
   return {};
 }
 
-/// What a generated text needs in addition to its prompt.
+/// The parts of a generation other than its prompt.
 struct Setting {
   SessionFile file;
   std::optional<chat::Guide> guide;

@@ -12,30 +12,6 @@ using Json = nlohmann::json;
 
 const std::string kBert = kSource + "/tests/data/bert";
 
-/// What llama.cpp calls BERT's tensors.
-std::string gguf_name(std::string name) {
-  struct Word {
-    const char* from;
-    const char* to;
-  };
-  for (const auto& [from, to] : std::initializer_list<Word>{{"embeddings.word_embeddings", "token_embd"},
-                                                            {"embeddings.position_embeddings", "position_embd"},
-                                                            {"embeddings.token_type_embeddings", "token_types"},
-                                                            {"embeddings.LayerNorm", "token_embd_norm"},
-                                                            {"encoder.layer.", "blk."},
-                                                            {"attention.self.query", "attn_q"},
-                                                            {"attention.self.key", "attn_k"},
-                                                            {"attention.self.value", "attn_v"},
-                                                            {"attention.output.dense", "attn_output"},
-                                                            {"attention.output.LayerNorm", "attn_output_norm"},
-                                                            {"intermediate.dense", "ffn_up"},
-                                                            {"output.dense", "ffn_down"},
-                                                            {"output.LayerNorm", "layer_output_norm"}}) {
-    if (const std::size_t at = name.find(from); at != name.npos) name.replace(at, std::strlen(from), to);
-  }
-  return name;
-}
-
 GgufWriter bert_gguf(std::uint32_t pooling) {
   GgufWriter out;
   out.text("general.architecture", "bert");
@@ -53,7 +29,7 @@ GgufWriter bert_gguf(std::uint32_t pooling) {
     for (const float value : weights.values) put(data, value);
     std::vector<std::uint64_t> shape{weights.cols};
     if (weights.rows > 1) shape.push_back(weights.rows);
-    out.tensor(gguf_name(name), GgmlType::f32, shape, std::move(data));
+    out.tensor(gguf_encoder_name(name), GgmlType::f32, shape, std::move(data));
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 
 #include "qsf/base/half.h"
 
@@ -113,6 +114,32 @@ GgufWriter gguf_of(const std::string& directory, GgmlType type, std::map<std::st
   add("output_norm.weight", Role::final_norm, 0);
   add("output.weight", Role::head, 0);
   return out;
+}
+
+std::string gguf_encoder_name(std::string name) {
+  struct Word {
+    const char* from;
+    const char* to;
+  };
+  for (const auto& [from, to] : std::initializer_list<Word>{{"roberta.", ""},
+                                                            {"embeddings.word_embeddings", "token_embd"},
+                                                            {"embeddings.position_embeddings", "position_embd"},
+                                                            {"embeddings.token_type_embeddings", "token_types"},
+                                                            {"embeddings.LayerNorm", "token_embd_norm"},
+                                                            {"encoder.layer.", "blk."},
+                                                            {"attention.self.query", "attn_q"},
+                                                            {"attention.self.key", "attn_k"},
+                                                            {"attention.self.value", "attn_v"},
+                                                            {"attention.output.dense", "attn_output"},
+                                                            {"attention.output.LayerNorm", "attn_output_norm"},
+                                                            {"intermediate.dense", "ffn_up"},
+                                                            {"classifier.dense", "cls"},
+                                                            {"classifier.out_proj", "cls.output"},
+                                                            {"output.dense", "ffn_down"},
+                                                            {"output.LayerNorm", "layer_output_norm"}}) {
+    if (const std::size_t at = name.find(from); at != name.npos) name.replace(at, std::strlen(from), to);
+  }
+  return name;
 }
 
 }  // namespace qsf::test

@@ -18,4 +18,7 @@ Bytes ggml_row(GgmlType type, std::span<const float> row, std::span<float> value
 /// rows. No tokenizer.
 GgufWriter gguf_of(const std::string& directory, GgmlType type, std::map<std::string, Weights>& weights);
 
+/// Returns llama.cpp's name of a tensor of BERT or XLM-RoBERTa.
+std::string gguf_encoder_name(std::string name);
+
 }  // namespace qsf::test

@@ -18,33 +18,6 @@ convert::Options exact() {
   return options;
 }
 
-/// Returns llama.cpp's names of XLM-RoBERTa's tensors.
-std::string gguf_name(std::string name) {
-  struct Word {
-    const char* from;
-    const char* to;
-  };
-  for (const auto& [from, to] : std::initializer_list<Word>{{"roberta.", ""},
-                                                            {"embeddings.word_embeddings", "token_embd"},
-                                                            {"embeddings.position_embeddings", "position_embd"},
-                                                            {"embeddings.token_type_embeddings", "token_types"},
-                                                            {"embeddings.LayerNorm", "token_embd_norm"},
-                                                            {"encoder.layer.", "blk."},
-                                                            {"attention.self.query", "attn_q"},
-                                                            {"attention.self.key", "attn_k"},
-                                                            {"attention.self.value", "attn_v"},
-                                                            {"attention.output.dense", "attn_output"},
-                                                            {"attention.output.LayerNorm", "attn_output_norm"},
-                                                            {"intermediate.dense", "ffn_up"},
-                                                            {"classifier.dense", "cls"},
-                                                            {"classifier.out_proj", "cls.output"},
-                                                            {"output.dense", "ffn_down"},
-                                                            {"output.LayerNorm", "layer_output_norm"}}) {
-    if (const std::size_t at = name.find(from); at != name.npos) name.replace(at, std::strlen(from), to);
-  }
-  return name;
-}
-
 /// The XLM-RoBERTa of tests/data as a GGUF without a tokenizer, and without the tensors whose name begins with `less`.
 GgufWriter xlm_roberta_gguf(std::string_view less = "-", std::uint64_t labels = 1) {
   GgufWriter out;
@@ -57,7 +30,7 @@ GgufWriter xlm_roberta_gguf(std::string_view less = "-", std::uint64_t labels = 
   out.f32("bert.attention.layer_norm_epsilon", 1e-12f);
   out.flag("bert.attention.causal", false);
   for (const auto& [name, weights] : hugging_face_weights(data("xlm-roberta-reranker"))) {
-    const std::string own = gguf_name(name);
+    const std::string own = gguf_encoder_name(name);
     if (own.starts_with(less)) continue;
     const std::size_t left_out = own == "position_embd.weight" ? 2 : 0;
     Bytes bytes;

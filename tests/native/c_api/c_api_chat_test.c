@@ -3,15 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expect.h"
 #include "qsf.h"
-
-#define EXPECT(claim)                                                                       \
-  do {                                                                                      \
-    if (!(claim)) {                                                                         \
-      fprintf(stderr, "line %d: %s; last error: %s\n", __LINE__, #claim, qsf_last_error()); \
-      exit(1);                                                                              \
-    }                                                                                       \
-  } while (0)
 
 enum {
   kImStart = 2046,

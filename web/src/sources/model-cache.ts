@@ -343,7 +343,7 @@ class SharedCache implements ModelCache {
     const release = await lock(this.#name, 0);
     release?.();
     const journal = await readJournal(this.#folder);
-    if (!journal) return !release; // what is written while it is read cannot be read
+    if (!journal) return !release; // the other tab may be writing it
     if (headLine(journal.identity) !== headLine(this.identity)) return false;
     if (journal.verified.total !== this.verified.total) this.#grown = performance.now();
     this.verified = journal.verified;
