@@ -45,7 +45,7 @@ void visit_fields(H& h, Visit&& visit) {
   visit(88, h.pad);
   visit(92, h.file_size_low);
   visit(100, h.directory_offset);
-  visit(108, h.n_sections);
+  visit(108, h.n_stages);
   visit(112, h.directory_crc);
   visit(116, h.layer_index_crc);
   visit(120, h.flags);
@@ -74,7 +74,7 @@ void visit_fields(S& s, Visit&& visit) {
 
 template <Is<TensorEntry> T, class Visit>
 void visit_fields(T& t, Visit&& visit) {
-  visit(0, t.section);
+  visit(0, t.stage);
   visit(4, t.role);
   visit(5, t.format);
   visit(6, t.layout);  // 7 reserved
@@ -92,7 +92,7 @@ void visit_fields(S& s, Visit&& visit) {
   visit(12, s.raw_size);
   visit(16, s.raw_begin);
   visit(20, s.crc);
-  visit(24, s.section);
+  visit(24, s.stage);
   visit(28, s.compression);
   visit(29, s.flags);  // 30-31 reserved
 }

@@ -146,7 +146,7 @@ Result<Header> read_header(std::span<const std::byte> bytes, std::uint64_t file_
            std::tuple{"section directory", h.directory_offset, std::uint64_t{h.n_sections} * kSectionEntrySize},
            std::tuple{"layer index", h.layer_index_offset, std::uint64_t{h.n_layers} * kLayerEntrySize},
            std::tuple{"embedding", h.embedding_offset, std::uint64_t{kTensorHeaderSize}},
-           std::tuple{"final section", h.final_offset, std::uint64_t{1}},
+           std::tuple{"final stage", h.final_offset, std::uint64_t{1}},
        }) {
     QSF_TRY(check_place(name, offset, size, file_size));
   }

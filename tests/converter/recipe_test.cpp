@@ -37,7 +37,7 @@ SmallOptions toy_options() {
   options.biases = true;
   options.model.embedding_scale = 5.5f;
   options.shape = [](std::uint32_t layer, LayerKind& kind) {
-    kind.norm_place = NormPlace::after;
+    kind.norm_place = NormPosition::after;
     kind.ffn = Ffn::plain;
     kind.activation = Activation::gelu;
     if (layer % 2 == 1) {
@@ -342,7 +342,7 @@ TEST_F(ToyRecipe, MaliciousJsonIsRefused) {
 }
 
 TEST_F(ToyRecipe, FileMustBeThereAndIsNotOverwritten) {
-  const Result<convert::ModelSource> model = convert::open_model(model_, false, file_);
+  const Result<convert::LoadedModel> model = convert::open_model(model_, false, file_);
   ASSERT_TRUE(model) << model.error().sentence;
   const Result<convert::Summary> over = convert_file(*model, {}, file_);
   ASSERT_FALSE(over);
@@ -385,7 +385,7 @@ TEST(RecipeFile, SaysWhatCompiledInRecipesSay) {
     const Folder folder;
     write_text(folder.path("recipe.json"), recipe.dump());
     const std::string from = kSource + "/tests/data/" + fixture;
-    const Result<convert::ModelSource> model = convert::open_model(from, true, folder.path("recipe.json"));
+    const Result<convert::LoadedModel> model = convert::open_model(from, true, folder.path("recipe.json"));
     ASSERT_TRUE(model) << model.error().sentence;
     const Result<convert::Summary> done = convert_file(*model, {}, folder.path("out.qsf"));
     ASSERT_TRUE(done) << done.error().sentence;
@@ -410,7 +410,7 @@ TEST(RecipeFile, HoldsForGguf) {
   writer.u32("llama.inner", read_config(kSource + "/tests/data/llama")["intermediate_size"]);
   writer.text("llama.curve", "relu");
   write_bytes(from, writer.file());
-  const Result<convert::ModelSource> missing = convert::open_model(from, true, recipe);
+  const Result<convert::LoadedModel> missing = convert::open_model(from, true, recipe);
   ASSERT_FALSE(missing);
   EXPECT_NE(std::strstr(error_of(missing).sentence, "\"llama.side_by_side\" is missing"), nullptr)
       << missing.error().sentence;
@@ -418,7 +418,7 @@ TEST(RecipeFile, HoldsForGguf) {
   writer.flag("llama.side_by_side", true);
   writer.f32("llama.sharpness", 0.25f);
   write_bytes(from, writer.file());
-  const Result<convert::ModelSource> model = convert::open_model(from, true, recipe);
+  const Result<convert::LoadedModel> model = convert::open_model(from, true, recipe);
   ASSERT_TRUE(model) << model.error().sentence;
   ASSERT_TRUE(convert_file(*model, {}, folder.path("out.qsf")));
   const Written own = read_written(folder.path("out.qsf")), usual = convert(from, {});
@@ -436,7 +436,7 @@ TEST(Parts, ATurnedTensorIsReadOnce) {
   std::array<float, kRows * kCols> values{};
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   std::uint32_t n_read = 0;
-  convert::SourceTensor tensor;
+  convert::LoadedTensor tensor;
   tensor.format = FormatId::f32;
   tensor.shape = {kRows, kCols};
   tensor.rows_of = [&](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
@@ -446,7 +446,7 @@ TEST(Parts, ATurnedTensorIsReadOnce) {
   };
   convert::TensorPart part;
   part.transposed = part.plus_one = true;
-  const convert::SourceTensor turned =
+  const convert::LoadedTensor turned =
       convert::part_of(tensor, part, {1, 6}, std::make_shared<convert::TurnedWindow>());
   EXPECT_EQ(turned.shape, (std::vector<std::uint64_t>{5, kRows}));
   const auto check = [&](std::uint32_t begin, std::uint32_t n) {

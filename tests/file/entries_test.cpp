@@ -33,7 +33,7 @@ class Entries : public ::testing::Test {
   /// Position in the tensor table.
   std::uint32_t tensor(std::uint32_t section, Role role) const {
     for (std::uint32_t i = 0; i < open_.tensors.size(); ++i) {
-      if (open_.tensors[i].section == section && open_.tensors[i].role == role) return i;
+      if (open_.tensors[i].stage == section && open_.tensors[i].role == role) return i;
     }
     ADD_FAILURE();
     return 0;
@@ -92,7 +92,7 @@ TEST_F(Entries, Tensors) {
   const std::uint32_t q = tensor(1, Role::attn_q), norm = tensor(1, Role::attn_norm),
                       last = tensor(3, Role::final_norm);
   expect_tensor(q, 0, 4u, ErrorCode::bad_tensor, "section is 4, the last is 3");
-  expect_tensor(q, 0, 3u, ErrorCode::bad_tensor, "attn_q cannot be in section 3");
+  expect_tensor(q, 0, 3u, ErrorCode::bad_tensor, "attn_q cannot be in stage 3");
   expect_tensor(q, 4, U8{19}, ErrorCode::unsupported, "role 19");
   expect_tensor(q, 5, U8{5}, ErrorCode::unsupported, "quantization type 5 of attn_q");
   expect_tensor(q, 5, U8{16}, ErrorCode::bad_tensor, "cannot have layout 1");

@@ -90,7 +90,7 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
   source.least_saved = o.least_saved;
   source.segment_bytes = o.segment_bytes;
 
-  LayerTableSource table;
+  LayerTableBuilder table;
   table.model = o.model;
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     LayerKind kind = usual_kind(o);
@@ -112,10 +112,10 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
   };
   const auto add = [&](std::uint32_t section, const RoleRule& rule) {
     TensorSpec t;
-    t.section = section;
+    t.stage = section;
     t.role = rule.role;
     t.format = rule.matrix ? o.format : o.vectors;
-    const LayerKind& kind = kind_of_section(h, table.view(), section);
+    const LayerKind& kind = kind_of_stage(h, table.view(), section);
     t.rows = extent(h, kind, rule.rows);
     t.cols = extent(h, kind, rule.cols);
     t.layout = kFormats[static_cast<std::size_t>(format_index(t.format))].quantized() ? o.layout : Layout::rows;
@@ -137,16 +137,16 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
     };
     source.tensors.push_back(std::move(t));
   };
-  for (std::uint32_t section = n_weight_sections(h); section-- > 0;) {  // the writer sorts
+  for (std::uint32_t section = n_stages(h); section-- > 0;) {  // the writer sorts
     for (const RoleRule& rule : kRoleRules) {
       const bool bias = rule.role >= Role::attn_q_bias && rule.role <= Role::attn_v_bias;
       const bool qk_norm = rule.role == Role::attn_q_norm || rule.role == Role::attn_k_norm;
-      if (rule.place != place_of(h, section)) continue;
+      if (rule.scope != scope_of(h, section)) continue;
       const bool asked = (bias && o.biases) || (qk_norm && o.qk_norm) ||
                          std::find(o.optional.begin(), o.optional.end(), rule.role) != o.optional.end();
-      const Presence presence =
-          rule.presence({kind_of_section(h, table.view(), section), o.tied, o.model.headless != 0, o.model.score != 0});
-      if (presence == Presence::always || (presence == Presence::optional && asked)) add(section, rule);
+      const Requirement requirement = rule.requirement(
+          {kind_of_stage(h, table.view(), section), o.tied, o.model.headless != 0, o.model.score != 0});
+      if (requirement == Requirement::always || (requirement == Requirement::optional && asked)) add(section, rule);
     }
   }
   return source;

@@ -39,7 +39,7 @@ class Tables : public ::testing::Test {
   }
 
   TensorEntry& tensor(std::uint32_t section, Role role) {
-    return *std::ranges::find_if(f_.tensors, [&](auto& t) { return t.section == section && t.role == role; });
+    return *std::ranges::find_if(f_.tensors, [&](auto& t) { return t.stage == section && t.role == role; });
   }
 
   OpenFile f_;
@@ -101,12 +101,12 @@ TEST_F(Tables, ASegmentOfTwoMatrices) {
 }
 
 TEST_F(Tables, AMissingTensor) {
-  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.section == 2 && t.role == Role::ffn_norm; });
+  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.stage == 2 && t.role == Role::ffn_norm; });
   expect(ErrorCode::bad_tensor, "");
 }
 
 TEST_F(Tables, AnOptionalTensorMayBeMissingOnlyWithItsBytes) {
-  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.section == 2 && t.role == Role::attn_v_bias; });
+  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.stage == 2 && t.role == Role::attn_v_bias; });
   expect(ErrorCode::bad_tensor, "");
 }
 
@@ -139,10 +139,10 @@ TEST_F(Tables, ATensorThatItsKindHasNot) {
 
 TEST_F(Tables, SectionsOutOfOrder) {
   std::ranges::rotate(f_.tensors, f_.tensors.begin() + 1);
-  expect(ErrorCode::bad_tensor, "section 0");
+  expect(ErrorCode::bad_tensor, "stage 0");
   std::ranges::rotate(f_.tensors, f_.tensors.end() - 1);
   std::ranges::rotate(f_.segments, f_.segments.end() - 1);
-  expect(ErrorCode::bad_segment, "section 0");
+  expect(ErrorCode::bad_segment, "stage 0");
 }
 
 TEST_F(Tables, AGapBetweenSegments) {
@@ -156,10 +156,10 @@ TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
   const auto move = [&](std::size_t from, std::uint64_t by) {
     for (std::size_t i = from; i < f_.segments.size(); ++i) {
       f_.segments[i].offset += by;
-      const bool first = f_.segments[i].section != f_.segments[i - 1].section;
-      if (!first || f_.segments[i].section == 0) continue;
-      (f_.segments[i].section <= f_.header.n_layers ? f_.layers[f_.segments[i].section - 1].offset
-                                                    : f_.header.final_offset) += by;
+      const bool first = f_.segments[i].stage != f_.segments[i - 1].stage;
+      if (!first || f_.segments[i].stage == 0) continue;
+      (f_.segments[i].stage <= f_.header.n_layers ? f_.layers[f_.segments[i].stage - 1].offset
+                                                  : f_.header.final_offset) += by;
     }
   };
   move(2, 63);
@@ -179,7 +179,7 @@ TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
 TEST_F(Tables, SectionsThatLieOverEachOther) {
   const std::uint64_t shift = 64;
   for (SegmentEntry& s : f_.segments) {
-    if (s.section >= 2) s.offset -= shift;
+    if (s.stage >= 2) s.offset -= shift;
   }
   for (std::size_t i = 1; i < f_.layers.size(); ++i) f_.layers[i].offset -= shift;
   f_.header.final_offset -= shift;
@@ -210,7 +210,7 @@ TEST_F(Tables, AMatrixInASegmentOfVectors) {
 
 TEST_F(Tables, SegmentsBehindTheLast) {
   f_.segments.push_back(f_.segments.back());
-  f_.segments.back().section = 0;
+  f_.segments.back().stage = 0;
   expect(ErrorCode::bad_segment, "comes after segments of later sections");
 }
 
@@ -268,7 +268,7 @@ TEST_F(Tables, ASectionOf4GiB) {
     s.compression = Compression::lz4;
     segments.push_back(s);
   }
-  std::erase_if(f_.segments, [](const SegmentEntry& e) { return e.section == 0; });
+  std::erase_if(f_.segments, [](const SegmentEntry& e) { return e.stage == 0; });
   f_.segments.insert(f_.segments.begin(), segments.begin(), segments.end());
   expect(ErrorCode::bad_segment, "more than 2^32 - 1");
 }
@@ -285,7 +285,7 @@ TEST_F(Tables, CountsThatWrapAround) {
 
 TEST_F(Tables, NoTablesAtAll) {
   f_.segments.clear();
-  expect(ErrorCode::bad_segment, "section 0 has no segments");
+  expect(ErrorCode::bad_segment, "stage 0 has no segments");
   f_.layers.clear();
   expect(ErrorCode::bad_argument, "0 layer index entries");
 }

@@ -33,7 +33,7 @@ TEST(Writer, RefusesWhatCannotBeRead) {
     change(source);
     expect_refused(source, code, part);
   };
-  refused([](FileSpec& s) { s.tensors.pop_back(); }, ErrorCode::bad_tensor, "section 0 has no tensors");
+  refused([](FileSpec& s) { s.tensors.pop_back(); }, ErrorCode::bad_tensor, "stage 0 has no tensors");
   refused([](FileSpec& s) { s.tensors.erase(s.tensors.begin() + 1); }, ErrorCode::bad_tensor, "lacks");
   refused([](FileSpec& s) { s.tensors.push_back(s.tensors[3]); }, ErrorCode::bad_tensor, "twice");
   refused([](FileSpec& s) { ++s.tensors[3].rows; }, ErrorCode::bad_tensor, "the model's sizes make it");
@@ -231,7 +231,7 @@ TEST(Writer, SaysWhichTypeTheMatricesShare) {
   options.format = FormatId::f32;
   FileSpec f32 = small_source(options, other);
   for (std::size_t i = 0; i < source.tensors.size(); ++i) {
-    if (source.tensors[i].role == Role::ffn_down && source.tensors[i].section == 2) source.tensors[i] = f32.tensors[i];
+    if (source.tensors[i].role == Role::ffn_down && source.tensors[i].stage == 2) source.tensors[i] = f32.tensors[i];
   }
   file.bytes.clear();
   size = write_file(source, memory_sink(file.bytes), {});

@@ -90,6 +90,6 @@ it('tells of the model what its file states', () => {
 });
 
 it('names the regions of memory', () => {
-  instance.map = [['lanes', 7]];
-  expect(engine.memoryMap()).toEqual([{ region: 'lanes', name: 'kv cache', bytes: 7 }]);
+  instance.map = [['kv_cache', 7]];
+  expect(engine.memoryMap()).toEqual([{ region: 'kv_cache', name: 'kv cache', bytes: 7 }]);
 });

@@ -383,8 +383,8 @@ describe('stats()', () => {
     instance.map = regions.map((region, i) => [region, 2 ** i]);
     const { memory, plan } = model.stats();
     expect(memory.map.map(({ region }) => region)).toEqual(regions.filter((region) => region !== 'host'));
-    expect(memory.map.find(({ region }) => region === 'lanes')).toEqual({
-      region: 'lanes',
+    expect(memory.map.find(({ region }) => region === 'kv_cache')).toEqual({
+      region: 'kv_cache',
       name: 'kv cache',
       bytes: 32,
     });
@@ -392,7 +392,7 @@ describe('stats()', () => {
     expect(plan).toMatchObject({
       pinnedBytes: at('pinned'),
       ringBytes: at('ring'),
-      kvBytes: at('lanes'),
+      kvBytes: at('kv_cache'),
       scratchBytes: at('activations') + at('logits') + at('embedding_rows'),
       fixedBytes: at('session') + at('tables') + at('tokenizer') + at('texts'),
       freeBytes: at('free'),

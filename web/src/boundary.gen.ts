@@ -102,7 +102,7 @@ export const regions = [
   'tokenizer', // The tokenizer's section and scratch.
   'pinned', // Segments that are pinned.
   'ring', // Slots that segments are streamed through.
-  'lanes', // Keys and values, and states, of every sequence.
+  'kv_cache', // Keys and values, and states, of every sequence.
   'activations', // The columns of a pass.
   'logits', // Logits and the sampler's scratch.
   'embedding_rows', // The rows of the embedding that were used last.
@@ -119,7 +119,7 @@ export const regionNames: Readonly<Record<Region, string>> = {
   tokenizer: 'tokenizer',
   pinned: 'pinned weights',
   ring: 'ring',
-  lanes: 'kv cache',
+  kv_cache: 'kv cache',
   activations: 'activations',
   logits: 'logits',
   embedding_rows: 'embedding rows',

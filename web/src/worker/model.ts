@@ -37,7 +37,7 @@ const FIGURES: Record<Exclude<Region, 'host'>, ArenaFigure> = {
   tokenizer: 'fixedBytes',
   pinned: 'pinnedBytes',
   ring: 'ringBytes',
-  lanes: 'kvBytes',
+  kv_cache: 'kvBytes',
   activations: 'scratchBytes',
   logits: 'scratchBytes',
   embedding_rows: 'scratchBytes',
