@@ -105,7 +105,7 @@ void from_memory(const std::vector<std::byte>& file, std::uint64_t budget) {
   std::vector<std::byte> memory(budget - kHostReserve);
   const std::uint64_t before = allocations;
   const Result<Session*> opened = open_session(memory, file.size(), {});
-  expect(static_cast<bool>(opened), "open");
+  if (!opened) return expect(false, "open");
   Session& session = **opened;
   const auto next = [&] {
     while (true) {
@@ -135,7 +135,10 @@ void with_host(const char* path, std::uint64_t budget, std::string_view source) 
   options.threads = 3;
   options.source.kind = source;
   const Result<std::unique_ptr<Host>> host = Host::open(path, options, cancel);
-  expect(static_cast<bool>(host), "host");
+  if (!host) {
+    std::fprintf(stderr, "no_alloc_test: %s\n", host.error().sentence);
+    return expect(false, "opening");
+  }
   expect(static_cast<bool>((*host)->know_hash()), "hash");
   const auto next = [&] {
     const Result<Step> step = (*host)->next();
