@@ -21,8 +21,8 @@ function(qsf_isa name processors)
   endif()
   set(source ${CMAKE_BINARY_DIR}/engine/kernels/isa_${name}.cpp)
   configure_file(${CMAKE_SOURCE_DIR}/engine/kernels/isa.cpp.in ${source} @ONLY)
-  # In these builds only tests use the scalar unit, and full optimization takes four times as long.
-  if(name STREQUAL "scalar" AND CMAKE_CROSSCOMPILING)
+  # Processors with another instruction set use the scalar unit in tests only, and full optimization takes four times as long.
+  if(name STREQUAL "scalar" AND NOT qsf_processors STREQUAL "any")
     list(APPEND ARGN -O1)
   endif()
   list(APPEND ARGN ${qsf_light_sanitizers})

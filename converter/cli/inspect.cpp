@@ -284,7 +284,7 @@ Status check_tokenizer(const Input& file, const Tables& t, std::FILE* out) {
 }
 
 Status check_layers(const Input& file, const Tables& t) {
-  std::vector<std::uint32_t> crcs(n_stages(t.header));
+  std::vector<std::uint32_t> crcs(n_weight_stages(t.header));
   for (const SegmentEntry& s : t.segments) {
     QSF_LET(crc, crc_of(file, s.offset, s.stored_size, crcs[s.stage]));
     crcs[s.stage] = crc;

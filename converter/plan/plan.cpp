@@ -330,7 +330,7 @@ Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>
 
 /// Checks that every stage has all tensors that its kind of layer and the recipe require.
 Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
-  for (std::uint32_t stage = 0; stage < n_stages(frame.header); ++stage) {
+  for (std::uint32_t stage = 0; stage < n_weight_stages(frame.header); ++stage) {
     const RoleScope place = scope_of(frame.header, stage);
     for (const RoleRule& rule : kRoleRules) {
       if (rule.scope != place || frame.requirement(stage, rule.role, tied) != Requirement::always) continue;

@@ -23,7 +23,7 @@ struct TypeChoice {
 };
 
 struct TensorChoice {
-  std::uint32_t section = 0;
+  std::uint32_t stage = 0;
   Role role{};
   std::uint64_t weights = 0;
   std::vector<TypeChoice> types;

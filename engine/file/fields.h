@@ -45,7 +45,7 @@ void visit_fields(H& h, Visit&& visit) {
   visit(88, h.pad);
   visit(92, h.file_size_low);
   visit(100, h.directory_offset);
-  visit(108, h.n_stages);
+  visit(108, h.n_sections);
   visit(112, h.directory_crc);
   visit(116, h.layer_index_crc);
   visit(120, h.flags);

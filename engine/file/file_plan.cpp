@@ -223,8 +223,8 @@ Status FilePlan::plan_segments(const FileSpec& spec) {
     raw_size_ += s.raw_size;
     if (s.stage == next_stage) ++next_stage;
   }
-  const bool may_end = spec.layers.model.headless != 0 && next_stage + 1 == n_stages(header_);
-  if (next_stage < n_stages(header_) && !may_end) {
+  const bool may_end = spec.layers.model.headless != 0 && next_stage + 1 == n_weight_stages(header_);
+  if (next_stage < n_weight_stages(header_) && !may_end) {
     return make_error(ErrorCode::bad_tensor, "stage {} has no tensors", next_stage);
   }
   return {};

@@ -23,8 +23,8 @@ Status check_count(const char* what, std::size_t bytes, std::size_t each, std::s
 
 /// Checks the fields that need no other table.
 Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
-  if (t.stage >= n_stages(h)) {
-    return make_error(ErrorCode::bad_tensor, "tensor {}: stage is {}, the last is {}", i, t.stage, n_stages(h) - 1);
+  if (t.stage >= n_weight_stages(h)) {
+    return make_error(ErrorCode::bad_tensor, "tensor {}: stage is {}, the last is {}", i, t.stage, n_weight_stages(h) - 1);
   }
   if (role_index(t.role) == kNoRole) {
     return make_error(ErrorCode::unsupported, "tensor {}: role {} is not known", i, t.role);
@@ -56,8 +56,8 @@ Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
 }
 
 Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_size, std::size_t i) {
-  if (s.stage >= n_stages(h)) {
-    return make_error(ErrorCode::bad_segment, "segment {}: stage is {}, the last is {}", i, s.stage, n_stages(h) - 1);
+  if (s.stage >= n_weight_stages(h)) {
+    return make_error(ErrorCode::bad_segment, "segment {}: stage is {}, the last is {}", i, s.stage, n_weight_stages(h) - 1);
   }
   if (s.compression > Compression::zstd) {
     return make_error(ErrorCode::unsupported, "segment {}: compression type {} is not known", i, s.compression);
@@ -112,7 +112,7 @@ Status TableWalk::check() {
   if (table.model.headless != 0 && (header.flags & kFlagTied) != 0) {
     return make_error(ErrorCode::bad_header, "header: the flags say that the head is tied, but there is no head");
   }
-  for (std::uint32_t stage = 0; stage < n_stages(header); ++stage) {
+  for (std::uint32_t stage = 0; stage < n_weight_stages(header); ++stage) {
     QSF_TRY(check_stage(stage));
   }
   if (next_segment != segments.size()) {

@@ -341,7 +341,7 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights,
   config_ = &config;
   weights_ = &weights;
   sweeps_ = sweeps;
-  const std::uint32_t n_stages = n_stages(weights.tables().header);
+  const std::uint32_t n_stages = n_weight_stages(weights.tables().header);
   const auto same = [&](std::uint32_t a, std::uint32_t b) {
     const Header& header = weights.tables().header;
     return scope_of(header, a) == scope_of(header, b) &&

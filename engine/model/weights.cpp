@@ -12,7 +12,7 @@ Status Weights::init(Arena& arena, const FileTables& tables) {
     return make_error(ErrorCode::bad_section, "the tensor table has {} entries, more than 65534",
                       tables.tensors.size());
   }
-  const std::size_t n_stages = n_stages(tables.header);
+  const std::size_t n_stages = n_weight_stages(tables.header);
   QSF_TRY(arena.take(index_, n_stages * kRoles, Region::tables));
   QSF_TRY(arena.take(vectors_, n_stages, Region::tables));
   if (arena.is_dry()) return {};

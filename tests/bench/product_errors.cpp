@@ -1,5 +1,5 @@
 // product-errors MODEL TEXT FILE...: how far the products of FILEs, each MODEL in other types, are from MODEL's over
-// the columns x that enter them when MODEL reads TEXT. Of every matrix a line: FILE, section, name, the sum of |(W -
+// the columns x that enter them when MODEL reads TEXT. Of every matrix a line: FILE, stage, name, the sum of |(W -
 // W') x|^2, that of |W x|^2, its bytes in a QSF file, its weights. FILEs are QSF files or of any kind that can be
 // converted; of inputs beyond 1024 columns, blocks count by themselves.
 #include <algorithm>
@@ -31,7 +31,7 @@ Result<FileSpec> floats_of(const convert::LoadedModel& model) {
 }
 
 struct Matrix {
-  std::uint32_t section;
+  std::uint32_t stage;
   Role role;
   std::uint32_t rows, cols;
   std::vector<float> weights;

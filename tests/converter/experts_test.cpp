@@ -35,9 +35,9 @@ std::string refusal(const LoadedModel& model) {
 }
 
 /// A file's tensor as floats.
-std::vector<float> floats(const FileSpec& file, std::uint32_t section, Role role) {
+std::vector<float> floats(const FileSpec& file, std::uint32_t stage, Role role) {
   for (const TensorSpec& t : file.tensors) {
-    if (t.stage != section || t.role != role) continue;
+    if (t.stage != stage || t.role != role) continue;
     std::vector<float> out(std::size_t{t.rows} * t.cols);
     EXPECT_EQ(t.format, FormatId::f32);
     EXPECT_TRUE(t.rows_of(0, t.rows, std::as_writable_bytes(std::span(out))));

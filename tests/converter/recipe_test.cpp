@@ -73,7 +73,7 @@ void write_safetensors(const std::string& path, const Tensors& tensors) {
 Tensors toy_tensors(const SmallFile& file, const SmallOptions& o) {
   Tensors out;
   const std::uint64_t q = std::uint64_t{o.n_heads} * o.head_dim, kv = std::uint64_t{o.n_kv_heads} * o.head_dim;
-  const auto at = [&](std::uint32_t section, Role role) { return file.weights.at({section, role}); };
+  const auto at = [&](std::uint32_t stage, Role role) { return file.weights.at({stage, role}); };
   const auto less_one = [](std::vector<float> values) {
     for (float& v : values) v -= 1;
     return values;
@@ -83,24 +83,24 @@ Tensors toy_tensors(const SmallFile& file, const SmallOptions& o) {
   out["optimizer.step_count"] = {{1}, {7}};
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     const std::string front = "trunk." + std::to_string(layer) + ".";
-    const std::uint32_t section = layer + 1;
-    if (file.weights.contains({section, Role::attn_q})) {
+    const std::uint32_t stage = layer + 1;
+    if (file.weights.contains({stage, Role::attn_q})) {
       const auto fused = [&](Role first, Role second, Role third) {
-        std::vector<float> all = at(section, first);
+        std::vector<float> all = at(stage, first);
         for (const Role role : {second, third}) {
-          const std::vector<float> part = at(section, role);
+          const std::vector<float> part = at(stage, role);
           all.insert(all.end(), part.begin(), part.end());
         }
         return all;
       };
       out[front + "mix.qkv"] = {{q + 2 * kv, o.dim}, fused(Role::attn_q, Role::attn_k, Role::attn_v)};
       out[front + "mix.shift"] = {{q + 2 * kv}, fused(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias)};
-      out[front + "mix.out"] = {{o.dim, q}, at(section, Role::attn_o)};
-      out[front + "mix.norm"] = {{o.dim}, less_one(at(section, Role::attn_post_norm))};
+      out[front + "mix.out"] = {{o.dim, q}, at(stage, Role::attn_o)};
+      out[front + "mix.norm"] = {{o.dim}, less_one(at(stage, Role::attn_post_norm))};
     }
-    out[front + "think.up"] = {{o.ffn_dim, o.dim}, at(section, Role::ffn_up)};
-    out[front + "think.norm"] = {{o.dim}, less_one(at(section, Role::ffn_post_norm))};
-    const std::vector<float> down = at(section, Role::ffn_down);
+    out[front + "think.up"] = {{o.ffn_dim, o.dim}, at(stage, Role::ffn_up)};
+    out[front + "think.norm"] = {{o.dim}, less_one(at(stage, Role::ffn_post_norm))};
+    const std::vector<float> down = at(stage, Role::ffn_down);
     Tensor turned{{o.ffn_dim, o.dim}, std::vector<float>(down.size())};
     for (std::uint32_t r = 0; r < o.dim; ++r) {
       for (std::uint32_t c = 0; c < o.ffn_dim; ++c) turned.values[c * o.dim + r] = down[r * o.ffn_dim + c];

@@ -9,7 +9,7 @@ namespace qsf::test {
 namespace {
 
 struct Seen {
-  std::uint32_t section;
+  std::uint32_t stage;
   Role role;
   std::uint64_t n;
   std::vector<float> sums;

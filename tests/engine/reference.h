@@ -35,8 +35,8 @@ inline Vec alibi_slopes(std::uint32_t n) {
 inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile& file,
                                          const std::vector<std::uint32_t>& tokens, KvType kv_type,
                                          const ReferencePolicy& policy = {}) {
-  const auto weight = [&](std::uint32_t section, Role role) -> const std::vector<float>* {
-    const auto found = file.weights.find({section, role});
+  const auto weight = [&](std::uint32_t stage, Role role) -> const std::vector<float>* {
+    const auto found = file.weights.find({stage, role});
     return found == file.weights.end() ? nullptr : &found->second;
   };
   const auto product = [](const std::vector<float>& w, const Vec& x, const std::vector<float>* bias) {

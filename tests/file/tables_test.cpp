@@ -38,8 +38,8 @@ class Tables : public ::testing::Test {
         << status.error().sentence;
   }
 
-  TensorEntry& tensor(std::uint32_t section, Role role) {
-    return *std::ranges::find_if(f_.tensors, [&](auto& t) { return t.stage == section && t.role == role; });
+  TensorEntry& tensor(std::uint32_t stage, Role role) {
+    return *std::ranges::find_if(f_.tensors, [&](auto& t) { return t.stage == stage && t.role == role; });
   }
 
   OpenFile f_;
@@ -147,7 +147,7 @@ TEST_F(Tables, SectionsOutOfOrder) {
 
 TEST_F(Tables, AGapBetweenSegments) {
   for (std::size_t i = 3; i < f_.segments.size(); ++i) ++f_.segments[i].offset;
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  expect(ErrorCode::bad_segment, "the next byte of stage");
 }
 
 TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
@@ -165,15 +165,15 @@ TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
   move(2, 63);
   EXPECT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
   move(2, 1);
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  expect(ErrorCode::bad_segment, "the next byte of stage");
   move(2, ~std::uint64_t{0} - 63);  // back by 64
   f_.segments[2].offset -= 1;
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  expect(ErrorCode::bad_segment, "the next byte of stage");
   f_.segments[2].offset += 1;
   ASSERT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
   const std::size_t of_layer = tensor(1, Role::attn_norm).first_segment;
-  f_.segments[of_layer].offset += 1;  // the index says where a section begins
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  f_.segments[of_layer].offset += 1;  // the index says where a stage begins
+  expect(ErrorCode::bad_segment, "the next byte of stage");
 }
 
 TEST_F(Tables, SectionsThatLieOverEachOther) {
@@ -211,7 +211,7 @@ TEST_F(Tables, AMatrixInASegmentOfVectors) {
 TEST_F(Tables, SegmentsBehindTheLast) {
   f_.segments.push_back(f_.segments.back());
   f_.segments.back().stage = 0;
-  expect(ErrorCode::bad_segment, "comes after segments of later sections");
+  expect(ErrorCode::bad_segment, "comes after segments of later stages");
 }
 
 TEST_F(Tables, ASegmentOfNoTensor) {
@@ -229,12 +229,12 @@ TEST_F(Tables, AHeadAlthoughTied) {
 
 TEST_F(Tables, TensorsBehindTheLast) {
   f_.tensors.push_back(f_.tensors[0]);
-  expect(ErrorCode::bad_tensor, "comes after tensors of later sections");
+  expect(ErrorCode::bad_tensor, "comes after tensors of later stages");
 }
 
 TEST_F(Tables, VectorsBehindAMatrix) {
   const TensorEntry q = tensor(1, Role::attn_q);
-  const auto vectors = std::ranges::find(f_.segments, 1u, &SegmentEntry::section);
+  const auto vectors = std::ranges::find(f_.segments, 1u, &SegmentEntry::stage);
   const auto first = static_cast<std::uint32_t>(vectors - f_.segments.begin());
   ASSERT_EQ(q.first_segment, first + 1);
   const std::uint32_t vectors_size = vectors->raw_size;
@@ -245,7 +245,7 @@ TEST_F(Tables, VectorsBehindAMatrix) {
     s->offset = f_.layers[0].offset + raw;
     raw += s->raw_size;
   }
-  const auto begin = std::ranges::find(f_.tensors, 1u, &TensorEntry::section);
+  const auto begin = std::ranges::find(f_.tensors, 1u, &TensorEntry::stage);
   const auto matrix = std::ranges::find(begin, f_.tensors.end(), Role::attn_q, &TensorEntry::role);
   for (auto t = begin; t != matrix; ++t) {
     t->first_segment += q.n_segments;

@@ -307,7 +307,7 @@ constexpr std::size_t role_index(Role role) { return detail::kRoleIndex[static_c
 constexpr const RoleRule& rule_of(Role role) { return kRoleRules[role_index(role)]; }
 constexpr std::string_view role_name(Role role) { return rule_of(role).name; }
 
-constexpr std::uint32_t n_stages(const Header& h) { return h.n_layers + 2; }
+constexpr std::uint32_t n_weight_stages(const Header& h) { return h.n_layers + 2; }
 constexpr RoleScope scope_of(const Header& h, std::uint32_t stage) {
   return stage == 0 ? RoleScope::embedding : stage <= h.n_layers ? RoleScope::layer : RoleScope::final;
 }
