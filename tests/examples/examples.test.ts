@@ -192,6 +192,20 @@ describe('in a page', () => {
     await told(await serveFolder(app.folder, 'isolated', policy));
   });
 
+  it.each(['shared', 'service'])('in the thread of a %s worker', async (kind) => {
+    const app = await App.install('workers');
+    await app.script('build');
+    const said = await read(await serveFolder(app.folder, 'isolated'), { kind });
+    expect(said).toEqual({ story, title: '1 threads' });
+  });
+
+  it("Vite's base on another origin", async () => {
+    const app = await App.install('vite');
+    const assets = await serveFolder(join(app.folder, 'dist'), 'shared');
+    await app.script('build', '--base', `${assets}/`);
+    await told(await serveFolder(join(app.folder, 'dist'), 'isolated'));
+  });
+
   it('a CDN of another origin', async () => {
     const app = await App.install('cdn');
     const cdn = await serveFolder(packedFolder(), 'shared');
