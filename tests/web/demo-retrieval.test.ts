@@ -1,12 +1,15 @@
 // The demo's search of files, except its page: texts of files, passages that fit a model, the search, the prompt, the tool.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { messageFitting } from '../../web/demo/src/retrieval/answer.js';
+import { rememberChoice } from '../../web/demo/src/retrieval/embedder.js';
 import type { Embedder } from '../../web/demo/src/retrieval/embedder.js';
 import { Library, fittingPassages } from '../../web/demo/src/retrieval/library.js';
 import { readFile, textOf } from '../../web/demo/src/retrieval/read-file.js';
 import { memoryStore } from '../../web/demo/src/retrieval/store.js';
+import { searchFiles } from '../../web/demo/src/retrieval/tool.js';
 import { runTool } from '../../web/demo/src/tools.js';
+import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 const never = new AbortController().signal;
@@ -151,8 +154,41 @@ it('the prompt of an answer has as many passages as the context has room for', a
   expect((await messageFitting(little as never, 'Why?', hits)).used).toBe(0);
 });
 
-it('the tool of the chat says what is missing', async () => {
-  expect(await runTool('search_files', { question: 'tea' })).toMatch(
-    /^Error: there are no files to search; .*Ask your files/,
-  );
+describe('the tool of the chat', () => {
+  it('says what is missing', async () => {
+    expect(await runTool('search_files', { question: 'tea' })).toMatch(
+      /^Error: there are no files to search; .*Ask your files/,
+    );
+  });
+
+  it('opens the model of the page with its memory, searches, and closes it', async () => {
+    const backend = installFakeWorker();
+    const source = 'https://models.test/embed.gguf';
+    const kept = new Map<string, string>();
+    vi.stubGlobal('localStorage', {
+      getItem: (key: string) => kept.get(key) ?? null,
+      setItem: (key: string, value: string) => kept.set(key, value),
+    });
+    try {
+      rememberChoice({ source, memory: 64 * 2 ** 20 });
+      const store = memoryStore();
+      const library = await Library.open(store);
+      await library.add('long.txt', 0, 'A long text of tea.');
+      await library.add('short.txt', 0, 'Tea.');
+      // The fake worker's vector of a text is its length and a half.
+      for (const { id, text } of library.files)
+        await store.putVectors({
+          ...{ file: id, model: source, bounds: Uint32Array.of(0, text.length), dim: 2 },
+          values: text === 'Tea.' ? Float32Array.of(0, 1) : Float32Array.of(1, 0),
+        });
+      expect(await searchFiles('What is tea?', undefined, store)).toBe(
+        'long.txt:\nA long text of tea.\n\nshort.txt:\nTea.',
+      );
+      expect(backend.loads).toMatchObject([{ source, memory: 64 * 2 ** 20 }]);
+      expect(backend.embeds).toMatchObject([{ texts: ['What is tea?'], normalize: true }]);
+      expect(backend.calls.at(-1)).toBe('close');
+    } finally {
+      removeFakeWorker();
+    }
+  });
 });
