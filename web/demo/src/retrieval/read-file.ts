@@ -73,17 +73,22 @@ function linesOf(text: string): string {
 }
 
 /** Elements whose content is no text for readers, and those that begin a paragraph. */
-const LEFT_OUT = 'script, style, noscript, template, svg';
+const LEFT_OUT = 'title, script, style, noscript, template, svg';
 const BLOCKS =
   'address, article, aside, blockquote, br, dd, div, dl, dt, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, li, main, nav, ol, p, pre, section, table, tr, ul';
 
-/** Returns the words of a page. Nothing in it runs, and nothing is fetched for it. */
+/**
+ * Returns the words of a page. A template's content is inert: nothing in it runs or is fetched, and its styles are none of
+ * this page's policy.
+ */
 function textOfHtml(html: string): string {
-  const page = new DOMParser().parseFromString(html, 'text/html');
-  for (const element of page.querySelectorAll(LEFT_OUT)) element.remove();
-  for (const block of page.querySelectorAll(BLOCKS)) block.before('\n\n');
-  for (const cell of page.querySelectorAll('td, th')) cell.before(' ');
-  return page.body.textContent
+  const template = document.createElement('template');
+  template.innerHTML = html;
+  const { content } = template;
+  for (const element of content.querySelectorAll(LEFT_OUT)) element.remove();
+  for (const block of content.querySelectorAll(BLOCKS)) block.before('\n\n');
+  for (const cell of content.querySelectorAll('td, th')) cell.before(' ');
+  return (content.textContent ?? '')
     .split(/\n\s*\n/)
     .map((part) => part.replace(/\s+/g, ' ').trim())
     .filter((part) => part !== '')
