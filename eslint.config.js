@@ -40,7 +40,10 @@ export default defineConfig(
     languageOptions: {
       parserOptions: { ecmaFeatures: { jsx: true } },
       globals: Object.fromEntries(
-        ['AbortController', 'URLSearchParams', 'document', 'location', 'process'].map((name) => [name, 'readonly']),
+        [
+          ...['$state', 'AbortController', 'SharedWorker', 'URL', 'URLSearchParams', 'addEventListener', 'clients'],
+          ...['document', 'fetch', 'location', 'navigator', 'process', 'skipWaiting'],
+        ].map((name) => [name, 'readonly']),
       ),
     },
     // What only JSX names, this rule does not see.

@@ -48,7 +48,7 @@ test.afterAll(async () => {
   await demo.stop();
 });
 
-for (const page of ['', 'examples.html']) {
+for (const page of ['', 'retrieval.html', 'examples.html']) {
   for (const [screen, ...options] of [['phone'], ['desktop', '--preset=desktop']] as const) {
     test(`Lighthouse finds nothing amiss at /${page} (${screen})`, async () => {
       const { categories, audits, runtimeError } = await audit(`${demo.address}${page}`, ...options);

@@ -16,8 +16,8 @@ export function repositoryOf(env = process.env) {
   return host && `https://${host}/${rest}`;
 }
 
-/** The entries that give a model the interface of another program; each is one module that imports nothing. */
-export const adapters = ['fetch', 'ai-sdk', 'prompt-api'];
+/** The adapters, and the parts of retrieval. Each is an entry of one small module that imports nothing. */
+export const smallEntries = ['fetch', 'ai-sdk', 'prompt-api', 'retrieval'];
 
 /** The package's files by condition. Types are first, because TypeScript uses the first match. */
 const places = {
@@ -26,7 +26,7 @@ const places = {
   './worker.js': './worker.js',
   './offline': { types: './types/offline.d.ts', default: './offline.js' },
   ...Object.fromEntries(
-    adapters.map((name) => [`./${name}`, { types: `./types/${name}.d.ts`, default: `./${name}.js` }]),
+    smallEntries.map((name) => [`./${name}`, { types: `./types/${name}.d.ts`, default: `./${name}.js` }]),
   ),
   './*.wasm': './*.wasm',
   './package.json': './package.json',

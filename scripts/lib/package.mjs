@@ -5,7 +5,7 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, 
 import { basename, dirname, join } from 'node:path';
 
 import { packageSources, wasmFiles } from './build.mjs';
-import { adapters, manifestOf } from './manifest.mjs';
+import { smallEntries, manifestOf } from './manifest.mjs';
 import { Stop, root, runTool } from './process.mjs';
 
 export const dist = join(root, 'dist');
@@ -17,7 +17,7 @@ const entries = {
   'index.js': { source: 'index.ts', platform: 'browser' },
   'worker.js': { source: 'worker.ts', platform: 'browser' },
   'offline.js': { source: 'offline.ts', platform: 'browser', digestsOf: ['index.js', 'worker.js', ...wasmFiles] },
-  ...Object.fromEntries(adapters.map((name) => [`${name}.js`, { source: `${name}.ts`, platform: 'browser' }])),
+  ...Object.fromEntries(smallEntries.map((name) => [`${name}.js`, { source: `${name}.ts`, platform: 'browser' }])),
   'node.js': { source: 'index.ts', platform: 'node' },
   'node-worker.js': { source: 'node/worker.ts', platform: 'node' },
 };
@@ -123,7 +123,7 @@ function keepReached(folder) {
     for (const [, to] of text.matchAll(/(?:from|import)\s*\(?["'](\.[\w./-]+)\.js["']/g))
       visit(join(dirname(path), `${to}.d.ts`));
   };
-  for (const name of ['index.d.ts', 'offline.d.ts', ...adapters.map((name) => `${name}.d.ts`)])
+  for (const name of ['index.d.ts', 'offline.d.ts', ...smallEntries.map((name) => `${name}.d.ts`)])
     visit(join(folder, name));
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);

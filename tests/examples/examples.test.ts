@@ -13,6 +13,7 @@ import { buildPackage } from '../../scripts/lib/package.mjs';
 import { chromiumArgs, chromiumPath } from '../../e2e/chromium.mjs';
 import { removeProfile } from '../../e2e/profile.mjs';
 import { runNatively } from '../../e2e/native.js';
+import { messageWith } from '../../web/src/retrieval.js';
 import { App, pack, packedFolder, stopApps } from './apps.js';
 import { isolate, serveFolder, stopServers } from './servers.js';
 
@@ -133,10 +134,39 @@ describe('in a page', () => {
     await told(await isolate(await app.serve('dev', '--port')));
   });
 
-  it.each(['react', 'vue'])('a chat with %s: build and preview', async (framework) => {
+  it.each(['react', 'vue', 'svelte'])('a chat with %s: build and preview', async (framework) => {
     const app = await App.install(framework);
     await app.script('build');
     expect(await answer(await isolate(await app.serve('preview', '--port')))).toBe(story);
+  });
+
+  it('a search in files, and an answer from what it found', async () => {
+    const app = await App.install('retrieval');
+    await app.script('build');
+    const address = await isolate(await app.serve('preview', '--port'));
+    const page = await context.newPage();
+    await page.goto(`${address}?${new URLSearchParams({ model: await modelAddress() }).toString()}`);
+    const king = 'The king of the north drinks tea.';
+    const texts = { 'king.txt': king, 'sea.txt': 'The sea is wide.' };
+    const files = Object.entries(texts).map(([name, text]) => ({
+      name,
+      mimeType: 'text/plain',
+      buffer: Buffer.from(text),
+    }));
+    await page.locator('#files').setInputFiles(files);
+    await page.getByText('2 passages.').waitFor({ timeout: 120_000 });
+    await page.getByLabel('Question').fill(king);
+    await page.keyboard.press('Enter');
+    const answer = page.locator('#answer[aria-busy=false]:not(:empty)');
+    await answer.waitFor({ timeout: 120_000 });
+    const found = await page.getByRole('listitem').allTextContents();
+    expect(found[0]).toBe(`${king} (king.txt, 1.00)`);
+    expect(found).toHaveLength(2);
+    const passages = [king, texts['sea.txt']].map((text, i) => ({ name: Object.keys(texts)[i]!, text }));
+    const prompt = messageWith(king, passages);
+    const native = await runNatively(demoModel, 16, ['--prompt', prompt, '--max-tokens', '40', '--temperature', '0']);
+    expect(await answer.textContent()).toBe(native.text);
+    await page.close();
   });
 
   it('webpack, without a circular module', async () => {
@@ -160,6 +190,20 @@ describe('in a page', () => {
     await app.script('build');
     const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src *";
     await told(await serveFolder(app.folder, 'isolated', policy));
+  });
+
+  it.each(['shared', 'service'])('in the thread of a %s worker', async (kind) => {
+    const app = await App.install('workers');
+    await app.script('build');
+    const said = await read(await serveFolder(app.folder, 'isolated'), { kind });
+    expect(said).toEqual({ story, title: '1 threads' });
+  });
+
+  it("Vite's base on another origin", async () => {
+    const app = await App.install('vite');
+    const assets = await serveFolder(join(app.folder, 'dist'), 'shared');
+    await app.script('build', '--base', `${assets}/`);
+    await told(await serveFolder(join(app.folder, 'dist'), 'isolated'));
   });
 
   it('a CDN of another origin', async () => {

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { maker, wasmFiles } from '../../scripts/lib/build.mjs';
-import { adapters, manifestOf, repositoryOf } from '../../scripts/lib/manifest.mjs';
+import { smallEntries, manifestOf, repositoryOf } from '../../scripts/lib/manifest.mjs';
 import { buildPackage, dist } from '../../scripts/lib/package.mjs';
 import { root } from '../../scripts/lib/process.mjs';
 
@@ -60,7 +60,7 @@ describe('the packed package', () => {
       'esm-only',
       '--entrypoints',
       '.',
-      ...adapters,
+      ...smallEntries,
       '--format',
       'ascii',
       '--no-color',
@@ -85,7 +85,7 @@ describe('the packed package', () => {
   });
 
   it('asks for nothing by name, but for what Node has itself', () => {
-    for (const name of ['index.js', 'worker.js', 'offline.js', ...adapters.map((name) => `${name}.js`)])
+    for (const name of ['index.js', 'worker.js', 'offline.js', ...smallEntries.map((name) => `${name}.js`)])
       expect(read(name)).not.toMatch(/(^|;)\s*(import|export)\b[^;]*\bfrom\s*["'`]/m);
     for (const name of ['node.js', 'node-worker.js'])
       for (const [, from] of read(name).matchAll(/(?:^|;)import\b[^;]*?from\s*["'`]([^"'`]+)["'`]/gm))
@@ -128,7 +128,7 @@ describe('the packed package', () => {
     expect(bytes.reduce((sum, n) => sum + n)).toBeLessThanOrEqual(460_000);
   });
 
-  it.each(adapters)('has an entry %s that is small, because it has nothing of the main entry', (name) => {
+  it.each(smallEntries)('has an entry %s that is small, because it has nothing of the main entry', (name) => {
     expect(gzipSync(readFileSync(join(folder, 'package', `${name}.js`)), { level: 9 }).length).toBeLessThan(6_000);
     expect(read('index.js')).not.toContain(`${name}.js`);
   });

@@ -48,13 +48,13 @@ describe('the calculator', () => {
 });
 
 describe('tools', () => {
-  it('answer, and report a failure as text', () => {
-    expect(runTool('calculator', { expression: '6*7' })).toBe('42');
-    expect(runTool('calculator', { expression: 'x' })).toMatch(/^Error: .*x/);
-    expect(runTool('clock', { time_zone: 'Asia/Tokyo' })).toMatch(/\d{4}.*(GMT\+9|JST)/);
-    expect(runTool('clock', {})).toMatch(/\d{4}/);
-    expect(runTool('clock', { time_zone: 'Nowhere' })).toMatch(/^Error: /);
-    expect(runTool('toString', {})).toBe('Error: there is no tool toString');
+  it('answer, and report a failure as text', async () => {
+    expect(await runTool('calculator', { expression: '6*7' })).toBe('42');
+    expect(await runTool('calculator', { expression: 'x' })).toMatch(/^Error: .*x/);
+    expect(await runTool('clock', { time_zone: 'Asia/Tokyo' })).toMatch(/\d{4}.*(GMT\+9|JST)/);
+    expect(await runTool('clock', {})).toMatch(/\d{4}/);
+    expect(await runTool('clock', { time_zone: 'Nowhere' })).toMatch(/^Error: /);
+    expect(await runTool('toString', {})).toBe('Error: there is no tool toString');
   });
 });
 

@@ -13,7 +13,7 @@ describe('QSF.models', () => {
     expect(QSF.models.length).toBeGreaterThanOrEqual(12);
     for (const key of ['id', 'title', 'source'] as const)
       expect(new Set(QSF.models.map((model) => model[key])).size).toBe(QSF.models.length);
-    for (const use of ['chat', 'embedding'] as const) {
+    for (const use of ['chat', 'embedding', 'rerank'] as const) {
       const sizes = QSF.models.filter((model) => model.use === use).map(({ bytes }) => bytes);
       expect(sizes.length).toBeGreaterThan(0);
       expect(sizes).toEqual([...sizes].sort((a, b) => a - b));

@@ -56,7 +56,7 @@ describe('the worker', () => {
     await expect(startWorker(undefined)).rejects.toMatchObject({
       code: 'unsupported_host',
       message:
-        'No worker can be started here, as in shared and service workers: call QSF.load() in a page or in a dedicated worker.',
+        "No worker can be started here, as in shared and service workers: import 'qsf/worker' there too, so that the engine runs in the same thread.",
     });
   });
 

@@ -45,10 +45,14 @@ function sourceLink(): string {
   return address?.startsWith('https://') ? `<a href="${encodeURI(address)}">Source</a>` : '';
 }
 
+/** Returns the markup of a part that several pages have. */
+const part = (name: string) => readFileSync(here(`parts/${name}.html`), 'utf8');
+
 const page: Plugin = {
   name: 'page',
   transformIndexHtml: (html) => ({
     html: html
+      .replace(/<!-- (picker|notice) -->/g, (_, name: string) => part(name))
       .replaceAll('<!-- source -->', sourceLink())
       .replaceAll('<!-- installation -->', installation.join('\n').replaceAll('&', '&amp;')),
     tags: [
@@ -97,13 +101,16 @@ const offline: Plugin = {
 export default defineConfig({
   base: './',
   appType: 'mpa', // an absent file, such as robots.txt, is not found
-  resolve: { alias: { qsf: here('../src/index.ts') } },
+  resolve: { alias: { 'qsf/retrieval': here('../src/retrieval.ts'), qsf: here('../src/index.ts') } },
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rollupOptions: {
-      input: { index: here('index.html'), examples: here('examples.html'), sw: here('src/sw.ts') },
+      input: {
+        ...{ index: here('index.html'), retrieval: here('retrieval.html'), examples: here('examples.html') },
+        sw: here('src/sw.ts'),
+      },
       output: { entryFileNames: ({ name }) => (name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
     },
   },

@@ -10,8 +10,11 @@ import type {
   Usage,
   Warning,
 } from './adapters/ai-sdk-types.js';
+import { checkModel } from './adapters/checks.js';
 import { inTurn, streamInTurn } from './adapters/turns.js';
 import type { CallPart, ChatResult, ChatStream } from './answer-types.js';
+import { QSFError } from './errors.js';
+import { checkKnown, shown } from './page/options.js';
 import { finishOfChat, usageOf } from './page/usage.js';
 import type { QSF } from './page/qsf.js';
 
@@ -33,7 +36,8 @@ export interface ModelOptions {
  * that the model does not have becomes a warning of the result; files in messages reject with the SDK's
  * UnsupportedFunctionalityError. Errors are those of chat().
  */
-export function languageModel(llm: Pick<QSF, 'chat'>, { id = 'local' }: ModelOptions = {}): LanguageModel {
+export function languageModel(llm: Pick<QSF, 'chat'>, options: ModelOptions = {}): LanguageModel {
+  const id = idOf('languageModel()', llm, 'chat', options);
   const begin = (options: CallOptions, signal: AbortSignal | undefined) => {
     const { messages, chat, warnings } = optionsOf(options, PROVIDER);
     const response = { id: crypto.randomUUID(), timestamp: new Date(), modelId: id };
@@ -65,7 +69,8 @@ export function languageModel(llm: Pick<QSF, 'chat'>, { id = 'local' }: ModelOpt
 }
 
 /** Returns a model for embed() and embedMany(). */
-export function embeddingModel(llm: Pick<QSF, 'embeddings'>, { id = 'local' }: ModelOptions = {}): EmbeddingModel {
+export function embeddingModel(llm: Pick<QSF, 'embeddings'>, options: ModelOptions = {}): EmbeddingModel {
+  const id = idOf('embeddingModel()', llm, 'embeddings', options);
   return {
     ...{ specificationVersion: 'v4', provider: PROVIDER, modelId: id },
     ...{ maxEmbeddingsPerCall: undefined, supportsParallelCalls: false },
@@ -79,6 +84,15 @@ export function embeddingModel(llm: Pick<QSF, 'embeddings'>, { id = 'local' }: M
       };
     },
   };
+}
+
+/** Returns the model's name. Throws bad_argument for arguments that are none. */
+function idOf(what: string, llm: unknown, member: string, options: ModelOptions): string {
+  checkModel(what, llm, [member]);
+  checkKnown(what, options, { id: true });
+  const { id = 'local' } = options;
+  if (typeof id === 'string') return id;
+  throw new QSFError('bad_argument', `id is ${shown(id)}; it must be a text.`);
 }
 
 /** Adds text to the last part if that has the type, else as a part. */

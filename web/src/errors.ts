@@ -34,10 +34,12 @@ export class QSFError extends Error {
   readonly status: number | undefined;
 
   constructor(code: ErrorName, sentence: string, options: ErrorOptions & ErrorPlace = {}) {
-    super(hideSecrets(sentence), options);
+    // Applications make errors too, without types.
+    const { url, status, ...rest } = options ?? {};
+    super(hideSecrets(String(sentence)), rest);
     this.code = code;
-    this.url = options.url === undefined ? undefined : hideSecrets(options.url);
-    this.status = options.status;
+    this.url = url === undefined ? undefined : hideSecrets(String(url));
+    this.status = status;
   }
 
   /** Returns the same failure with an address in front of its sentence. */

@@ -1,4 +1,5 @@
 // The entry `qsf/fetch`: a fetch() for clients of OpenAI's interface, answered by a model in the page.
+import { checkModel } from './adapters/checks.js';
 import { inTurn, streamInTurn } from './adapters/turns.js';
 import type { ErrorName, QSFError } from './errors.js';
 import type { ChatCompletionCreateParams, CompletionCreateParams, EmbeddingCreateParams } from './openai-types.js';
@@ -6,6 +7,8 @@ import type { QSF } from './page/qsf.js';
 
 /** The calls of a model that answer requests. */
 export type ServedModel = Pick<QSF, 'chat' | 'completions' | 'embeddings'> & Partial<Pick<QSF, 'rerank'>>;
+
+const CALLS = ['chat', 'completions', 'embeddings'] satisfies (keyof ServedModel)[];
 
 /** The status of an error by its code. Every other error has 500, or 503 if it may pass. */
 const STATUS: Partial<Record<ErrorName, number>> = {
@@ -42,12 +45,17 @@ class Refusal extends Error {
  * Returns a fetch() that answers OpenAI's requests by a model and sends nothing: `/chat/completions`, `/completions`,
  * `/embeddings`, `/rerank`, `/models` and `/models/NAME`, at the end of any address. One model answers for every name. An object
  * has a model for each name, and another name is refused with 404. Requests to one model take turns. Errors are
- * responses with a status and OpenAI's error object; an abort rejects with the signal's reason.
+ * responses with a status and OpenAI's error object; an abort rejects with the signal's reason. Throws bad_argument for
+ * anything but models.
  */
 export function openaiFetch(models: ServedModel | Readonly<Record<string, ServedModel>>): typeof fetch {
   const created = Math.floor(Date.now() / 1000);
+  const CALL = 'openaiFetch()';
+  if (typeof models !== 'object' || models === null || Object.keys(models).length === 0)
+    checkModel(CALL, models, CALLS);
   const only = 'embeddings' in models && 'completions' in models ? (models as ServedModel) : undefined;
   const served = new Map(Object.entries(only ? { qsf: only } : (models as Record<string, ServedModel>)));
+  for (const model of served.values()) checkModel(CALL, model, CALLS);
   const about = (id: string) => ({ id, object: 'model', created, owned_by: 'qsf' });
 
   const named = (name: unknown): ServedModel => {

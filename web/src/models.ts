@@ -8,8 +8,8 @@ export interface SuggestedModel {
   readonly id: string;
   /** A name for readers. */
   readonly title: string;
-  /** `chat`: it answers messages. `embedding`: it makes vectors of texts. */
-  readonly use: 'chat' | 'embedding';
+  /** `chat`: it answers messages. `embedding`: it makes vectors of texts. `rerank`: it scores texts for a query. */
+  readonly use: 'chat' | 'embedding' | 'rerank';
   /** A sentence about its strengths. */
   readonly about: string;
   /** The argument of QSF.load(). */
@@ -29,6 +29,8 @@ export interface SuggestedModel {
   readonly memory: number;
   /** Tokens of the longest context that it was made for. */
   readonly contextLength: number;
+  /** Texts that an embedding model expects before each query and before each passage, if it expects any. */
+  readonly prefixes?: { readonly query: string; readonly passage: string };
 }
 
 type Row = Omit<SuggestedModel, 'weightBytes' | 'memory'>;
@@ -117,12 +119,20 @@ const rows: readonly Row[] = [
     about: 'Search in English, 384 values each.',
     source: 'hf:BAAI/bge-small-en-v1.5',
     ...{ parameters: 33.4e6, bytes: 134e6, contextLength: 512 },
+    prefixes: { query: 'Represent this sentence for searching relevant passages: ', passage: '' },
   },
   {
     ...{ id: 'modernbert-embed', title: 'ModernBERT Embed', use: 'embedding', licence: 'Apache-2.0' },
     about: 'Search in long English texts, 768 values each.',
     source: 'hf:nomic-ai/modernbert-embed-base',
     ...{ parameters: 149e6, bytes: 596e6, contextLength: 8192 },
+    prefixes: { query: 'search_query: ', passage: 'search_document: ' },
+  },
+  {
+    ...{ id: 'ms-marco-minilm-l6-v2', title: 'MS MARCO MiniLM L6', use: 'rerank', licence: 'Apache-2.0' },
+    about: 'Orders passages for a question in English.',
+    source: 'hf:cross-encoder/ms-marco-MiniLM-L6-v2',
+    ...{ parameters: 22.7e6, bytes: 91e6, contextLength: 512 },
   },
 ];
 

@@ -1,6 +1,9 @@
 // A service worker that serves an application's own files without a network. It ignores models, because the package
 // keeps them itself and opens a complete one without its server.
 
+import { QSFError } from './errors.js';
+import { checkKind, checkKnown, kindOf, shown } from './page/options.js';
+
 export interface OfflineOptions {
   /** Any text that changes when a file does, such as a digest of all files. */
   version: string;
@@ -46,18 +49,25 @@ declare const QSF_DIGESTS: Readonly<Record<string, string>> | undefined;
  * files. A file that a bundler has changed has another digest.
  */
 export function digestsIn(folder = './'): Record<string, string> {
+  text('folder', folder);
   const digests = typeof QSF_DIGESTS === 'undefined' ? {} : QSF_DIGESTS;
   return Object.fromEntries(
     Object.entries(digests).map(([name, digest]) => [`${folder.replace(/\/?$/, '/')}${name}`, digest]),
   );
 }
 
-/** Installs the service worker's listeners. Call it once, at the top of the service worker's script. */
+/**
+ * Installs the service worker's listeners. Call it once, at the top of the service worker's script. Throws bad_argument for
+ * options that are none.
+ */
 export function serveOffline(options: OfflineOptions): void {
-  const { version, files, integrity = {}, name = 'qsf-offline', isolate = false } = options;
+  const { version, files, integrity, name, isolate } = checked(options);
   const scope = globalThis as unknown as Scope;
   const current = `${name}-${version}`;
-  const place = (file: string) => new URL(file, scope.location.href).href;
+  const place = (file: string) => {
+    if (URL.canParse(file, scope.location.href)) return new URL(file, scope.location.href).href;
+    throw new QSFError('bad_argument', `"${file}" is not an address.`);
+  };
   const digests = new Map(Object.entries(integrity).map(([file, digest]) => [place(file), digest]));
   const kept = new Map(files.map((file) => [place(file), digests.get(place(file))]));
 
@@ -74,6 +84,28 @@ export function serveOffline(options: OfflineOptions): void {
     if (request.method !== 'GET' || request.headers.has('Range') || !kept.has(address.href)) return;
     event.respondWith(answer(current, address.href, request).then((response) => anew(response, isolate)));
   });
+}
+
+const OPTIONS = { version: true, files: true, integrity: true, name: true, isolate: true } satisfies {
+  [K in keyof OfflineOptions]-?: true;
+};
+
+/** Returns all options. Throws bad_argument. */
+function checked(options: OfflineOptions) {
+  checkKnown('serveOffline()', options, OPTIONS);
+  const { version, files, integrity = {}, name = 'qsf-offline', isolate = false } = options;
+  text('version', version);
+  text('name', name);
+  if (!Array.isArray(files) || !files.every((file) => typeof file === 'string'))
+    throw new QSFError('bad_argument', `files is ${kindOf(files)}; it must be a list of addresses.`);
+  checkKind('integrity', 'object', integrity);
+  for (const [file, digest] of Object.entries(integrity)) text(`integrity of ${file}`, digest);
+  checkKind('isolate', 'boolean', isolate);
+  return { version, files: files as readonly string[], integrity, name, isolate };
+}
+
+function text(name: string, value: unknown): void {
+  if (typeof value !== 'string') throw new QSFError('bad_argument', `${name} is ${shown(value)}; it must be a text.`);
 }
 
 /**

@@ -1,6 +1,7 @@
 // The parts that differ between a page and Node: the start of the worker, and the base of relative addresses. The
 // package for Node has node/platform.ts in its place.
 import { QSFError, messageOf } from './errors.js';
+import { engineInThread } from './thread.js';
 
 /** Whether a worker can keep models and read them again. */
 export const keepsModels = true;
@@ -47,7 +48,9 @@ const base = () => globalThis.document?.baseURI ?? globalThis.location.href;
  */
 export async function startWorker(given: string | undefined): Promise<Worker> {
   if (!('Worker' in globalThis)) {
-    const advice = 'call QSF.load() in a page or in a dedicated worker';
+    const inThread = engineInThread();
+    if (inThread) return inThread;
+    const advice = "import 'qsf/worker' there too, so that the engine runs in the same thread";
     throw new QSFError(
       'unsupported_host',
       `No worker can be started here, as in shared and service workers: ${advice}.`,

@@ -17,6 +17,7 @@ import type {
   PromptOptions,
   Tool,
 } from './adapters/prompt-api-types.js';
+import { checkModel } from './adapters/checks.js';
 import { following, inTurn, orAborted, streamInTurn } from './adapters/turns.js';
 import type { AssistantMessage, ChatResult } from './answer-types.js';
 import { samplerOptions } from './boundary.gen.js';
@@ -27,6 +28,8 @@ export type { AppendOptions, CoreOptions, CreateMonitor, CreateOptions, PromptIn
 
 /** The calls of a model that a session makes. */
 export type PromptedModel = Pick<QSF, 'chat' | 'render' | 'tokenize' | 'stats'>;
+
+const CALLS = ['chat', 'render', 'tokenize', 'stats'] satisfies (keyof PromptedModel)[];
 
 /** An open model, or a function that opens one when the first session is created. */
 export type PromptSource = PromptedModel | ((onProgress: (progress: Progress) => void) => Promise<PromptedModel>);
@@ -301,6 +304,7 @@ export interface LanguageModelFactory {
  * when the first session is created, and all sessions share it. Errors are DOMExceptions as that API has them.
  */
 export function promptApi(source: PromptSource): LanguageModelFactory {
+  if (typeof source !== 'function') checkModel('promptApi()', source, CALLS, ', or a function');
   const { topK, temperature } = samplerOptions;
   const monitors = new Set<Monitor>();
   let opening: Promise<PromptedModel> | undefined;

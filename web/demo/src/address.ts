@@ -1,5 +1,8 @@
 // Addresses of models, as visitors and links give them.
 
+import { QSF } from 'qsf';
+import type { SuggestedModel } from 'qsf';
+
 /** The address of a file, or of a directory, on the Hugging Face Hub. */
 const HUB = /^https:\/\/huggingface\.co\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/([^?#]*)$/;
 
@@ -33,3 +36,7 @@ export function withoutUser(address: string): string {
   url.username = url.password = '';
   return url.href;
 }
+
+/** Returns the suggested model of a source; undefined if it is another one. */
+export const suggestedSource = (source: string | File): SuggestedModel | undefined =>
+  typeof source === 'string' ? QSF.models.find((model) => model.source === hubName(source)) : undefined;

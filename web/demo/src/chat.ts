@@ -59,7 +59,12 @@ export class ChatMode {
       make('label', { for: 'system' }, 'System message'),
       this.#system,
     );
-    const check = make('label', { class: 'check' }, this.#tools, ' Tools: a clock and a calculator');
+    const check = make(
+      'label',
+      { class: 'check' },
+      this.#tools,
+      ' Tools: a clock, a calculator, a search of your files',
+    );
     byId('fields', HTMLElement).before(make('div', { class: 'options chat-only' }, system, check));
     this.#setUpComposer();
     transcript.addEventListener('click', ({ target }) => {
@@ -187,6 +192,7 @@ export class ChatMode {
     };
     const stats = await showingWork(llm, signal, async () => {
       await converse(begin(how), {
+        signal,
         part: (part) => {
           note.textContent = '';
           if (part.type === 'call') view.addCall(part.id, part.name, part.arguments);

@@ -7,6 +7,8 @@ import { runTool } from './tools.js';
 const MOST_ROUNDS = 4;
 
 export interface Answering {
+  /** Ends the tools. */
+  signal?: AbortSignal;
   part(part: AnswerPart): void;
   /** Gets the result of a call. */
   called(id: string, result: string): void;
@@ -23,11 +25,12 @@ export async function converse(answer: ChatStream, answering: Answering): Promis
     const result = await answer.result;
     const calls = result.message.tool_calls ?? [];
     if (calls.length === 0 || round > MOST_ROUNDS) return result;
-    const results = calls.map(({ id, function: { name, arguments: given } }): ChatMessage => {
-      const content = runTool(name, given);
+    const results: ChatMessage[] = [];
+    for (const { id, function: called } of calls) {
+      const content = await runTool(called.name, called.arguments, answering.signal);
       answering.called(id, content);
-      return { role: 'tool', name, tool_call_id: id, content };
-    });
+      results.push({ role: 'tool', name: called.name, tool_call_id: id, content });
+    }
     answer = answering.send(answering.extend(results.slice(0, -1)), results.at(-1)!);
   }
 }

@@ -4,6 +4,7 @@ import { QSF, QSFError, hideSecrets } from 'qsf';
 import type { Progress, Stats, SuggestedModel } from 'qsf';
 import { ALL, FEW, budgetAt, stopFor } from './budget.js';
 import { onRemove, showCache, showDownload } from './cache.js';
+import { isCancelled } from './cancelled.js';
 import type { ChatMode } from './chat.js';
 import { byId } from './dom.js';
 import { hideEnding } from './ending.js';
@@ -14,10 +15,10 @@ import { hideNotice, showFailure, showNotice } from './notice.js';
 import { keepOffline } from './offline.js';
 import { hideOpening, showOpening } from './opening.js';
 import { OptionFields } from './options.js';
-import { setUpPicker, titleOf } from './picker.js';
+import { pick, setUpPicker, titleOf } from './picker.js';
+import type { Picking } from './picker.js';
 import { linkTo, readLink } from './share.js';
 import { ModelSlot } from './slot.js';
-import { isCancelled } from './stage.js';
 import type { Stage } from './stage.js';
 import { TaleMode } from './tale.js';
 import { clearWork, drawWork } from './work.js';
@@ -311,10 +312,18 @@ async function forget(): Promise<void> {
   }
 }
 
+const picking: Picking = {
+  ...{ title: 'Choose a model', kind: 'chat', builtIn: MODEL },
+  about: 'Built in: continues old children’s tales, at once.',
+  ...{ current: () => slot.source, use, forget, refuse: (fault) => showNotice('pick', fault) },
+};
+
 onRemove(forget);
 setUpBudget(FEW, FIRST_BUDGET);
 setUpControls();
-setUpPicker({ builtIn: MODEL, current: () => slot.source, use, forget, refuse: (fault) => showNotice('pick', fault) });
+setUpPicker();
+for (const id of ['model-button', 'honest-more'])
+  byId(id, HTMLButtonElement).addEventListener('click', () => pick(picking));
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => {
   if (takeLink()) void open();

@@ -27,6 +27,9 @@ const HOMES = {
   budget: 'budget',
   file: 'model-button',
   pick: 'own-address',
+  ask: 'question',
+  library: 'add-files',
+  models: 'choose-embedding',
 } as const;
 export type Place = keyof typeof HOMES;
 

@@ -2,13 +2,14 @@
 
 import { QSF, hideSecrets } from 'qsf';
 import type { CacheEntry, SuggestedModel } from 'qsf';
-import { hubName, lastName, modelAddress } from './address.js';
+import { hubName, lastName, modelAddress, suggestedSource } from './address.js';
 import { byId, make } from './dom.js';
 import * as format from './format.js';
 import { expectedSpeed } from './rate.js';
 import { openSheet, setUpSheet } from './sheet.js';
 
 const sheet = byId('picker', HTMLDialogElement);
+const heading = byId('picker-title', HTMLElement);
 const suggested = byId('suggested', HTMLElement);
 const kept = byId('kept', HTMLElement);
 const keptText = byId('kept-text', HTMLElement);
@@ -16,9 +17,13 @@ const file = byId('own-file', HTMLInputElement);
 const address = byId('own-address', HTMLInputElement);
 
 export interface Picking {
-  /** The address of the built-in model. */
-  builtIn: string;
-  current(): string | File;
+  title: string;
+  /** The models that are suggested. */
+  kind: SuggestedModel['use'];
+  /** The address of the page's own model, if it can be chosen, and a text about it. */
+  builtIn: string | undefined;
+  about: string;
+  current(): string | File | undefined;
   use(source: string | File, suggested?: SuggestedModel): void;
   /** Closes the current model and removes its cached bytes. */
   forget(): Promise<void>;
@@ -26,28 +31,33 @@ export interface Picking {
   refuse(fault: unknown): void;
 }
 
-const named = (source: string | File): SuggestedModel | undefined =>
-  typeof source === 'string' ? QSF.models.find((model) => model.source === hubName(source)) : undefined;
+/** The choice that the dialog is open for. */
+let picking: Picking;
 
 /** Returns the name of a model for readers, without the secret parts of its address. */
-export function titleOf(source: string | File, builtIn: string): string {
+export function titleOf(source: string | File, builtIn: string | undefined): string {
   if (source === builtIn) return 'Stories';
   if (typeof source !== 'string') return source.name;
-  return named(source)?.title ?? lastName(hideSecrets(source));
+  return suggestedSource(source)?.title ?? lastName(hideSecrets(source));
 }
 
-export function setUpPicker(picking: Picking): void {
-  const choose = (source: string | File) => {
-    sheet.close();
-    picking.use(source, named(source));
-  };
-  const show = () => {
-    showSuggested(picking, choose, new Set());
-    void showKept(picking, choose);
-    openSheet(sheet);
-  };
+function choose(source: string | File): void {
+  sheet.close();
+  picking.use(source, suggestedSource(source));
+}
+
+/** Opens the dialog. */
+export function pick(next: Picking): void {
+  picking = next;
+  heading.textContent = next.title;
+  showSuggested(new Set());
+  void showKept();
+  openSheet(sheet);
+}
+
+/** Sets up the dialog. */
+export function setUpPicker(): void {
   setUpSheet(sheet);
-  for (const id of ['model-button', 'honest-more']) byId(id, HTMLButtonElement).addEventListener('click', show);
   file.addEventListener('change', () => {
     const [chosen] = file.files ?? [];
     file.value = '';
@@ -70,10 +80,11 @@ export function setUpPicker(picking: Picking): void {
 }
 
 /** Shows the suggested models. `here` are the sources of those that the browser keeps whole. */
-function showSuggested({ builtIn, current }: Picking, choose: (source: string) => void, here: Set<string>): void {
+function showSuggested(here: Set<string>): void {
+  const { kind, builtIn, about, current } = picking;
   const isOpen = (source: string) => hubName(String(current())) === source;
   const rows = QSF.models
-    .filter(({ use }) => use === 'chat')
+    .filter(({ use }) => use === kind)
     .map((model) => {
       const speed = expectedSpeed(model.weightBytes);
       const facts = [
@@ -90,30 +101,35 @@ function showSuggested({ builtIn, current }: Picking, choose: (source: string) =
         openButton(model.title, isOpen(model.source), () => choose(model.source)),
       );
     });
-  const stories = openButton('Stories', current() === builtIn, () => choose(builtIn));
-  suggested.replaceChildren(
-    row('Stories', 'Built in: continues old children’s tales, at once.', ['4.5 M weights', '4.9 MB', 'MIT'], stories),
-    ...rows,
-  );
+  const own = builtIn === undefined ? [] : [storiesRow(builtIn, about, current() === builtIn)];
+  suggested.replaceChildren(...own, ...rows);
 }
 
-async function showKept(picking: Picking, choose: (source: string) => void): Promise<void> {
-  const { builtIn, current } = picking;
+const storiesRow = (source: string, about: string, isOpen: boolean) =>
+  row(
+    'Stories',
+    about,
+    ['4.5 M weights', '4.9 MB', 'MIT'],
+    openButton('Stories', isOpen, () => choose(source)),
+  );
+
+async function showKept(): Promise<void> {
+  const { builtIn, current, forget, refuse } = picking;
   const [entries, usage] = await Promise.all([QSF.cache.list(), QSF.cache.usage()]);
   const isCurrent = (url: string) =>
     typeof current() === 'string' && hubName(hideSecrets(current() as string)) === hubName(url);
   const remove = async (entry: CacheEntry) => {
     try {
-      if (isCurrent(entry.url)) await picking.forget();
+      if (isCurrent(entry.url)) await forget();
       else await QSF.cache.remove(entry.url);
     } catch (error) {
-      picking.refuse(error);
+      refuse(error);
     }
-    await showKept(picking, choose);
+    await showKept();
     address.focus({ preventScroll: true });
   };
   const whole = entries.filter(({ complete }) => complete).map(({ url }) => hubName(url));
-  showSuggested(picking, choose, new Set(whole));
+  showSuggested(new Set(whole));
   keptText.textContent =
     entries.length === 0
       ? 'Nothing yet.'

@@ -12,7 +12,7 @@ export class ModelSlot {
   #last: Promise<unknown> = Promise.resolve();
   #llm: QSF | undefined;
 
-  constructor(source: string) {
+  constructor(source: string | File) {
     this.source = source;
   }
 
@@ -36,6 +36,12 @@ export class ModelSlot {
   /** Gives up an opening: its promise rejects at once. */
   cancel(): void {
     this.#opening.abort();
+  }
+
+  /** Gives up an opening, and closes the open model. */
+  close(): Promise<void> {
+    this.cancel();
+    return this.#after(() => this.#close());
   }
 
   /** Closes the open model and removes the cached bytes of its file. */

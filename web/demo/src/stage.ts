@@ -1,6 +1,5 @@
 // The page's model as the modes of the page use it: stories and conversations.
 
-import { QSFError } from 'qsf';
 import type { QSF } from 'qsf';
 import { drawFigures } from './figures.js';
 import type { Place } from './notice.js';
@@ -49,6 +48,3 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
     promise.then(resolve, reject);
   });
 }
-
-export const isCancelled = (error: unknown): boolean =>
-  error instanceof Error && (error.name === 'AbortError' || (error instanceof QSFError && error.code === 'cancelled'));

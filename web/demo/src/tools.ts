@@ -1,12 +1,13 @@
-// Tools that run in the page: a clock and a calculator.
+// Tools that run in the page: a clock, a calculator, and a search of the visitor's files.
 
 import { calculate } from './calculator.js';
+import { searchFiles } from './retrieval/tool.js';
 
 interface Tool {
   /** As OpenAI's interface has it. */
   definition: { type: 'function'; function: { name: string; description: string; parameters: object } };
   /** Returns the result for the model. Throws a sentence. */
-  run(given: Record<string, unknown>): string;
+  run(given: Record<string, unknown>, signal?: AbortSignal): string | Promise<string>;
 }
 
 const tool = (
@@ -42,14 +43,21 @@ export const tools: readonly Tool[] = [
     ['expression'],
     ({ expression }) => String(calculate(String(expression))),
   ),
+  tool(
+    'search_files',
+    'Returns the passages of the files of the user that are nearest to a question.',
+    { question: { type: 'string', description: 'What the user asks, in words that its answer may have' } },
+    ['question'],
+    ({ question }, signal) => searchFiles(String(question), signal),
+  ),
 ];
 
 /** Returns the result of a call, or a sentence about its failure: the model reads both. */
-export function runTool(name: string, given: Record<string, unknown>): string {
+export async function runTool(name: string, given: Record<string, unknown>, signal?: AbortSignal): Promise<string> {
   try {
     const found = tools.find(({ definition }) => definition.function.name === name);
     if (found === undefined) throw new Error(`there is no tool ${name}`);
-    return found.run(given);
+    return await found.run(given, signal);
   } catch (error) {
     return `Error: ${error instanceof Error ? error.message : String(error)}`;
   }

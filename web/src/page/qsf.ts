@@ -122,7 +122,8 @@ export class QSF {
 
   private constructor(host: Host) {
     // JavaScript callers can call a private constructor.
-    if ((host as unknown) === undefined) throw new QSFError('bad_argument', 'A QSF is made by QSF.load(), not by new.');
+    if (typeof (host as Host | null)?.remote !== 'object')
+      throw new QSFError('bad_argument', 'A QSF is made by QSF.load(), not by new.');
     this.#host = host;
     abandoned.register(this, host, this);
     this.#remote = host.remote;

@@ -1,0 +1,5 @@
+import { mount } from 'svelte';
+
+import Chat from './chat.svelte';
+
+mount(Chat, { target: document.querySelector('#root') });
