@@ -101,7 +101,10 @@ TEST(TokenizerJson, UnsupportedKindsAreNamed) {
         Case{"/model/type", "Unigram", "ByteLevel"}, Case{"/model/byte_fallback", true, "ByteLevel"},
         Case{"/pre_tokenizer/type", "Metaspace", "Metaspace"},
         Case{"/pre_tokenizer/add_prefix_space", true, "add_prefix_space"}, Case{"/pre_tokenizer", nullptr, "ByteLevel"},
-        Case{"/normalizer", {{"type", "Precompiled"}}, "Precompiled"},
+        Case{"/normalizer", {{"type", "Nmt"}}, "Nmt"},
+        Case{"/normalizer", {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}}, "Strip"},
+        Case{"/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", " {3,}"}}}, {"content", " "}}, "String"},
+        Case{"/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}}, "String"},
         Case{"/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "\\w+x"}}}}, "ByteLevel"},
         Case{"/model/end_of_word_suffix", "</w>", "end_of_word_suffix"}}) {
     json j = byte_level();
@@ -140,6 +143,30 @@ TEST(TokenizerJson, MetaspacePrefixes) {
   EXPECT_TRUE(both->add_space_prefix && !both->prefix_once) << "the normalizer prepends to every part";
 }
 
+/// Spaces at the end are removed only together with runs of them, and if a prefix stands for those at the beginning.
+TEST(TokenizerJson, StripNeedsAPrefix) {
+  const json strip = {{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}};
+  const json join = {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}};
+  const auto source = [](const char* scheme, const json& steps) {
+    return read({{"normalizer", {{"type", "Sequence"}, {"normalizers", steps}}},
+                 {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}}},
+                 {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", {{"<unk>", 0}, {"\u2581", -1}}}}}});
+  };
+  const Result<TokenizerSource> both = source("always", {strip, join});
+  ASSERT_TRUE(both) << both.error().sentence;
+  EXPECT_TRUE(both->trim_spaces && both->normalizer.empty());
+  const Result<TokenizerSource> joined = source("never", {join});
+  ASSERT_TRUE(joined) << joined.error().sentence;
+  EXPECT_FALSE(joined->trim_spaces);
+  ASSERT_EQ(joined->normalizer.size(), 1u);
+  EXPECT_EQ(joined->normalizer[0].op, NormalizerOp::join_spaces);
+  for (const auto& refused :
+       {source("never", {strip, join}), source("first", {strip, join}), source("always", json::array({strip}))}) {
+    ASSERT_FALSE(refused);
+    EXPECT_NE(std::strstr(error_of(refused).sentence, "Strip"), nullptr) << error_of(refused).sentence;
+  }
+}
+
 TEST(TokenizerJson, DamageGivesErrors) {
   struct Case {
     const char* pointer;
@@ -151,7 +178,8 @@ TEST(TokenizerJson, DamageGivesErrors) {
         Case{"/model/merges", "a b"}, Case{"/model/merges/0", "ab"}, Case{"/model/merges/0", "a b c"},
         Case{"/model/merges/0", 7}, Case{"/model/merges/0", json::array({"a"})}, Case{"/added_tokens", 1},
         Case{"/added_tokens/0", 1}, Case{"/added_tokens/0/id", nullptr}, Case{"/added_tokens/0/content", 1},
-        Case{"/model/ignore_merges", "yes"}}) {
+        Case{"/model/ignore_merges", "yes"}, Case{"/normalizer", {{"type", "Precompiled"}}},
+        Case{"/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AA?A"}}}}) {
     json j = byte_level();
     j[json::json_pointer(c.pointer)] = c.value;
     const Result<TokenizerSource> t = read(j);
