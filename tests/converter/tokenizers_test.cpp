@@ -382,6 +382,44 @@ TEST(GgufTokenizer, ByteLevelWithPreset) {
   EXPECT_EQ((*t)->merges[0].first, "a");
 }
 
+Result<std::optional<TokenizerSource>> gguf_tokenizer(const char* model, const char* pre) {
+  GgufWriter writer;
+  writer.text("tokenizer.ggml.model", model);
+  if (*pre != 0) writer.text("tokenizer.ggml.pre", pre);
+  writer.texts("tokenizer.ggml.tokens", {"<unk>", "\u2581", "a", "b", "ab", "<0x0A>"});
+  writer.i32s("tokenizer.ggml.token_type", {2, 1, 1, 1, 1, 6});
+  writer.texts("tokenizer.ggml.merges", {"a b"});
+  writer.flag("tokenizer.ggml.add_bos_token", false);
+  const Bytes bytes = writer.file();
+  const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", bytes));
+  if (!gguf) return gguf.error();
+  return convert::read_gguf_tokenizer(*gguf);
+}
+
+TEST(GgufTokenizer, MergesCharactersByRank) {
+  for (const auto& [model, pre] : {std::pair("gemma4", ""), std::pair("gpt2", "granite-embed-multi-311m")}) {
+    const auto t = gguf_tokenizer(model, pre);
+    ASSERT_TRUE(t && *t) << t.error().sentence;
+    EXPECT_EQ((*t)->kind, TokenizerKind::spm_bpe);
+    EXPECT_EQ((*t)->add_bos, *pre == 0) << "Gemma 4's files deny it";
+    EXPECT_FALSE((*t)->add_space_prefix);
+    EXPECT_TRUE((*t)->merges.empty());
+    EXPECT_GT((*t)->tokens[4].score, (*t)->tokens[2].score);
+    EXPECT_EQ((*t)->tokens[5].type, TokenType::byte);
+    EXPECT_TRUE(build_tokenizer(**t));
+  }
+}
+
+TEST(GgufTokenizer, RefusedNamesHaveAReason) {
+  for (const auto& [pre, reason] : {std::pair("afmoe", "threes"), std::pair("superbpe", "threes"),
+                                    std::pair("jais-2", "white space"), std::pair("whitespace", "characters")}) {
+    const auto t = gguf_tokenizer("gpt2", pre);
+    ASSERT_FALSE(t) << pre;
+    EXPECT_EQ(error_of(t).code, ErrorCode::unsupported);
+    EXPECT_NE(std::strstr(error_of(t).sentence, reason), nullptr) << error_of(t).sentence;
+  }
+}
+
 TEST(Model, WithoutATokenizerIsConvertedWithAWarning) {
   const Folder folder;
   copy_folder(kSource + "/tests/data/llama", folder.path());
