@@ -28,8 +28,8 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
 bool is_tiktoken(std::span<const std::byte> head);
 Result<TokenizerSource> read_tiktoken(std::span<const std::byte> bytes);
 
-/// Scores the tokens of BPE over characters, and removes the merges. A token has a higher score if an earlier merge makes
-/// it.
+/// Scores the tokens of BPE over characters, and removes the merges. A token has a higher score if an earlier merge
+/// makes it.
 void score_by_merges(TokenizerSource& out);
 
 /// Decodes base64. Returns false if the text is not base64, or empty.
