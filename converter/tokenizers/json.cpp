@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "converter/tokenizers/tokenizers.h"
 #include "qsf/base/try.h"
@@ -109,6 +110,22 @@ constexpr std::array kPlainNormalizers{
     PlainNormalizer{"StripAccents", NormalizerOp::strip_marks},
 };
 
+/// Reads a Replace of a text, or of runs of spaces by one, which some files write as U+2581.
+Status read_replace(const Json& step, const std::string& content, TokenizerSource& out) {
+  const Json* expression = find(step, "pattern");
+  const Json* regex = expression ? find(*expression, "Regex") : nullptr;
+  const bool words = out.kind == TokenizerKind::unigram || out.kind == TokenizerKind::spm_bpe;
+  if (regex && as_text(*regex) && *as_text(*regex) == " {2,}" && (content == " " || (words && content == kSpaceMark))) {
+    out.normalizer.push_back({NormalizerOp::join_spaces, {}, {}});
+    return {};
+  }
+  const Json* text = expression ? find(*expression, "String") : nullptr;
+  if (!text || !as_text(*text)) return unsupported("Replace without", "String");
+  out.normalizer.push_back({NormalizerOp::replace, *as_text(*text), content});
+  return {};
+}
+
+/// Reads the steps. A Strip, which needs read_words, sets trim_spaces.
 Status read_normalizer(const Json& json, TokenizerSource& out) {
   QSF_LET(steps, steps_of(find(json, "normalizer"), "normalizers"));
   const auto add = [&](NormalizerOp op, std::string from = {}, std::string to = {}) {
@@ -125,10 +142,13 @@ Status read_normalizer(const Json& json, TokenizerSource& out) {
     } else if (type == "Prepend") {
       add(NormalizerOp::prepend, {}, fields.text("prepend", ""));
     } else if (type == "Replace") {
-      const Json* expression = find(*step, "pattern");
-      const Json* text = expression ? find(*expression, "String") : nullptr;
-      if (!text || !as_text(*text)) return unsupported("Replace without", "String");
-      add(NormalizerOp::replace, *as_text(*text), fields.text("content", ""));
+      QSF_TRY(read_replace(*step, fields.text("content", ""), out));
+    } else if (type == "Precompiled") {
+      std::string map;
+      if (!from_base64(fields.text("precompiled_charsmap", ""), map)) return damaged("a Precompiled without its map");
+      add(NormalizerOp::cluster_map, {}, std::move(map));
+    } else if (type == "Strip" && fields.flag("strip_right", false)) {
+      out.trim_spaces = true;
     } else if (type == "BertNormalizer") {
       const bool lowers = fields.flag("lowercase", true);
       const Json* strip = find(*step, "strip_accents");
@@ -215,6 +235,7 @@ Status read_merges(const Json& list, TokenizerSource& out) {
 /// Reads the pre-tokenizer of vocabularies whose words start with U+2581: Metaspace, WhitespaceSplit, or Gemma's, which
 /// finds no space.
 Status read_words(const Json& json, TokenizerSource& out) {
+  const bool strips = std::exchange(out.trim_spaces, false);
   QSF_LET(steps, steps_of(find(json, "pre_tokenizer"), "pretokenizers"));
   for (const Json* step : steps) {
     if (step->is_null()) continue;
@@ -245,19 +266,14 @@ Status read_words(const Json& json, TokenizerSource& out) {
                 [](const NormalizerStep& step) { return step.op == NormalizerOp::prepend && step.to == kSpaceMark; });
   out.add_space_prefix = out.add_space_prefix || normalizer.size() != before;
   out.prefix_once = out.prefix_once && normalizer.size() == before;
-  return {};
-}
-
-/// Scores tokens of BPE over characters. A token has a higher score if an earlier merge makes it.
-void score_by_merges(TokenizerSource& out) {
-  std::map<std::string, float> scores;  // not a hash table: a hostile file could make all keys collide
-  for (const auto& [left, right] : out.merges) scores.emplace(left + right, -static_cast<float>(scores.size()));
-  const float worst = -static_cast<float>(scores.size());
-  for (TokenizerSource::Token& token : out.tokens) {
-    const auto found = scores.find(token.text);
-    token.score = found == scores.end() ? worst : found->second;
+  // Joined spaces without those at the end are trimmed ones, if the prefix stands for those at the beginning.
+  const auto joins = std::ranges::find(normalizer, NormalizerOp::join_spaces, &NormalizerStep::op);
+  if (strips && (joins == normalizer.end() || !out.add_space_prefix || out.prefix_once)) {
+    return unsupported("normalizer", "Strip");
   }
-  out.merges.clear();
+  out.trim_spaces = out.trim_spaces || strips;
+  if (out.trim_spaces && joins != normalizer.end()) normalizer.erase(joins);
+  return {};
 }
 
 Status read_vocabulary(const Json& json, const Json& model, TokenizerSource& out) {
@@ -320,6 +336,17 @@ Status read_wordpiece(Fields& fields, TokenizerSource& out) {
 
 }  // namespace
 
+void score_by_merges(TokenizerSource& out) {
+  std::map<std::string, float> scores;  // not a hash table: a hostile file could make all keys collide
+  for (const auto& [left, right] : out.merges) scores.emplace(left + right, -static_cast<float>(scores.size()));
+  const float worst = -static_cast<float>(scores.size());
+  for (TokenizerSource::Token& token : out.tokens) {
+    const auto found = scores.find(token.text);
+    token.score = found == scores.end() ? worst : found->second;
+  }
+  out.merges.clear();
+}
+
 Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config) {
   const Json* model = find(json, "model");
   if (!model || !model->is_object()) return damaged("\"model\" is missing or no object");
@@ -337,6 +364,8 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
     return unsupported("model", type);
   }
   QSF_TRY(read_normalizer(json, out));
+  const bool spaces = out.kind == TokenizerKind::unigram || out.kind == TokenizerKind::spm_bpe;
+  if (out.trim_spaces && !spaces) return unsupported("normalizer", "Strip");
   if (out.kind == TokenizerKind::byte_bpe) {
     QSF_LET(pattern, pattern_of(json));
     out.pattern = std::move(pattern);

@@ -49,7 +49,18 @@ int digit_of(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/// Decodes base64. Returns false if the text is not base64.
+/// Reads a line's token and rank. Returns false if it has none.
+bool read_line(std::string_view line, std::string& token, std::uint32_t& rank) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const std::size_t space = line.find(' ');
+  if (space == line.npos || !from_base64(line.substr(0, space), token)) return false;
+  const char* const end = line.data() + line.size();
+  const auto [stop, error] = std::from_chars(line.data() + space + 1, end, rank);
+  return error == std::errc() && stop == end;
+}
+
+}  // namespace
+
 bool from_base64(std::string_view text, std::string& out) {
   out.clear();
   if (text.empty() || text.size() % 4 != 0) return false;
@@ -66,18 +77,6 @@ bool from_base64(std::string_view text, std::string& out) {
   }
   return !out.empty();
 }
-
-/// Reads a line's token and rank. Returns false if it has none.
-bool read_line(std::string_view line, std::string& token, std::uint32_t& rank) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  const std::size_t space = line.find(' ');
-  if (space == line.npos || !from_base64(line.substr(0, space), token)) return false;
-  const char* const end = line.data() + line.size();
-  const auto [stop, error] = std::from_chars(line.data() + space + 1, end, rank);
-  return error == std::errc() && stop == end;
-}
-
-}  // namespace
 
 bool is_tiktoken(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());

@@ -28,6 +28,13 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
 bool is_tiktoken(std::span<const std::byte> head);
 Result<TokenizerSource> read_tiktoken(std::span<const std::byte> bytes);
 
+/// Scores the tokens of BPE over characters, and removes the merges. A token has a higher score if an earlier merge
+/// makes it.
+void score_by_merges(TokenizerSource& out);
+
+/// Decodes base64. Returns false if the text is not base64, or empty.
+bool from_base64(std::string_view text, std::string& out);
+
 /// Reads tokenizer.model of SentencePiece (sentencepiece_model.proto): BPE and unigram.
 Result<TokenizerSource> read_sentencepiece(std::span<const std::byte> bytes);
 

@@ -53,10 +53,27 @@ struct TokenizerName {
   TokenizerKind kind;
 };
 inline constexpr std::array kTokenizerNames{
-    TokenizerName{"gpt2", TokenizerKind::byte_bpe},
-    TokenizerName{"llama", TokenizerKind::spm_bpe},
-    TokenizerName{"bert", TokenizerKind::wordpiece},
-    TokenizerName{"t5", TokenizerKind::unigram},
+    TokenizerName{"gpt2", TokenizerKind::byte_bpe},  TokenizerName{"llama", TokenizerKind::spm_bpe},
+    TokenizerName{"bert", TokenizerKind::wordpiece}, TokenizerName{"t5", TokenizerKind::unigram},
+    TokenizerName{"gemma4", TokenizerKind::spm_bpe},
+};
+
+/// Names in kPre of tokenizers that are "gpt2" by kModel, but merge characters by rank, as "gemma4" does.
+inline constexpr std::array<std::string_view, 3> kMergedCharacters{"gemma4", "granite-embed-multi-311m", "sarvam-moe"};
+
+/// A name in kPre that is refused, and the reason.
+struct RefusedPretokenizer {
+  std::string_view name, reason;
+};
+inline constexpr std::string_view kFromTheRight = "it cuts numbers into threes from the right";
+inline constexpr std::array kRefusedPretokenizers{
+    RefusedPretokenizer{"superbpe", kFromTheRight},
+    RefusedPretokenizer{"afmoe", kFromTheRight},
+    RefusedPretokenizer{"tiny_aya", kFromTheRight},
+    RefusedPretokenizer{"cohere2moe", kFromTheRight},
+    RefusedPretokenizer{"jais-2", "it cuts white space into runs of powers of two"},
+    RefusedPretokenizer{"chameleon", "it is for images"},
+    RefusedPretokenizer{"whitespace", "its tokens are characters, not bytes"},
 };
 
 }  // namespace qsf::convert::gguf_key

@@ -226,7 +226,7 @@ class Encoder {
 
   /// Emits the pre-tokens of the text up to `limit`, which is the end of one.
   bool cut(std::string_view text, std::size_t limit) {
-    Cutter cutter(*t_.pretokenizer_, text);
+    Cutter cutter(t_.pattern_, text);
     for (std::size_t at = 0; at < limit;) {
       const std::uint64_t before = cutter.steps();
       const std::size_t end = cutter.next();

@@ -67,7 +67,8 @@ Status check_normalizer(std::span<const std::byte> steps) {
   ByteReader in(steps);
   for (std::size_t i = 0; in.left() > 0; ++i) {
     const auto [op, to_size, from, to] = read_step(in);
-    const bool maps = op == static_cast<std::uint16_t>(NormalizerOp::char_map);
+    const auto kind = static_cast<NormalizerOp>(op);
+    const bool maps = has_char_map(kind);
     if (in.bad() || to_size > (maps ? tokn::kMaxCharMap : 0xffff) || i == Normalizer::kMaxSteps) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: step {} of the normalizer is cut short or one too many",
                         i);
@@ -79,7 +80,6 @@ Status check_normalizer(std::span<const std::byte> steps) {
       QSF_TRY(CharMap::check(to));
       if (from.empty()) continue;
     }
-    const auto kind = static_cast<NormalizerOp>(op);
     const bool takes_from = kind == NormalizerOp::replace;
     const bool takes_to = takes_from || kind == NormalizerOp::prepend;
     if (!utf8::is_valid(from) || !utf8::is_valid(to) || from.empty() == takes_from || (!takes_to && !to.empty()) ||
@@ -117,7 +117,7 @@ bool Normalizer::pull(std::size_t n_steps, char32_t& out) {
   Step& step = steps_[i];
   if (step.op == NormalizerOp::prepend) return prepend(i, out);
   if (step.op == NormalizerOp::replace) return replace(i, out);
-  if (step.op == NormalizerOp::char_map) return map(i, out);
+  if (has_char_map(step.op)) return map(i, out);
   while (step.at == step.n) {
     if (!refill(i)) return false;
   }
@@ -173,21 +173,54 @@ bool Normalizer::prepend(std::size_t i, char32_t& out) {
   return take_queued(i, out);
 }
 
-/// Replaces the longest key that begins the next characters with its text. Without a key, a character stays.
-bool Normalizer::map(std::size_t i, char32_t& out) {
+/// Returns the characters of the longest key among the next `n` characters at most, of cluster_map the shortest, and
+/// sets the step's text to the key's. Returns 0 if there is no key.
+std::size_t Normalizer::matched_key(std::size_t i, std::size_t n) {
   Step& step = steps_[i];
   const CharMap characters(step.to);
+  CharMap::Walk walk = characters.begin();
+  std::size_t matched = 0, k = 0;
+  for (; k < n && ahead(i, k) && characters.on(walk, step.queue[step.at + k]); ++k) {
+    if (!walk.found) continue;
+    matched = k + 1;
+    step.text = walk.text;
+    if (step.op == NormalizerOp::cluster_map) break;
+  }
+  work_.spend(k);
+  return matched;
+}
+
+/// Returns the number of characters in the cluster that begins with the next character, if it has at most kShortCluster
+/// bytes. Returns 1 for a longer cluster, and for a character inside of one.
+std::size_t Normalizer::short_cluster(std::size_t i) {
+  const Step& step = steps_[i];
+  Clusters clusters = step.clusters;
+  if (!clusters.begins(step.queue[step.at])) return 1;
+  std::array<char, 4> bytes{};
+  std::size_t n = 0, size = 0;
+  do {
+    size += utf8::encode(step.queue[step.at + n], bytes.data());
+    if (size > kShortCluster) return 1;
+    ++n;
+  } while (ahead(i, n) && !clusters.begins(step.queue[step.at + n]));
+  return n;
+}
+
+/// Replaces the longest key that begins the next characters with its text. cluster_map replaces a whole short cluster
+/// that begins with a key with the shortest such key's text, and of all others each character that is a key. Without a
+/// key, a character stays.
+bool Normalizer::map(std::size_t i, char32_t& out) {
+  Step& step = steps_[i];
   while (!step.holds) {
-    std::size_t matched = 0, n = 0;
-    CharMap::Walk walk = characters.begin();
-    for (; n < kMaxKey && ahead(i, n) && characters.on(walk, step.queue[step.at + n]); ++n) {
-      if (!walk.found) continue;
-      matched = n + 1;
-      step.text = walk.text;
-    }
-    if (!work_.spend(n)) return false;
+    if (!ahead(i, 0)) return false;
+    const bool by_clusters = step.op == NormalizerOp::cluster_map;
+    const std::size_t n = by_clusters ? short_cluster(i) : kMaxKey;
+    const std::size_t matched = matched_key(i, n);
+    if (work_.spent()) return false;
+    const std::size_t taken = by_clusters && matched != 0 ? n : std::max<std::size_t>(matched, 1);
+    for (std::size_t k = 0; k < taken && by_clusters; ++k) step.clusters.begins(step.queue[step.at + k]);
     if (matched == 0) return take_queued(i, out);
-    step.at += matched;
+    step.at += taken;
     step.held = 0;
     step.holds = !step.text.empty();
   }
@@ -263,6 +296,10 @@ bool Normalizer::refill(std::size_t i) {
       return true;
     case NormalizerOp::clean:
       if (!is_unclean(c)) step.queue[step.n++] = unicode::category_of(c) == Category::white ? U' ' : c;
+      return true;
+    case NormalizerOp::join_spaces:
+      if (c != ' ' || step.held != ' ') step.queue[step.n++] = c;
+      step.held = c;
       return true;
     case NormalizerOp::space_ideographs:
       if (is_ideograph(c)) {

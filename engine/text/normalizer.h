@@ -10,6 +10,7 @@
 
 #include "qsf/base/result.h"
 #include "qsf/text/tokenizer.h"
+#include "text/clusters.h"
 #include "text/normal_forms.h"
 #include "text/text_work.h"
 
@@ -24,7 +25,8 @@ class Normalizer {
   static constexpr std::size_t kMaxSteps = 8;
   static constexpr std::size_t kMaxText = 16;  // characters of the text that a step replaces
   static constexpr std::size_t kMaxMarks = 64;
-  static constexpr std::size_t kMaxKey = 64;  // characters in a key of a character map
+  static constexpr std::size_t kMaxKey = 64;       // characters in a key of a character map
+  static constexpr std::size_t kShortCluster = 5;  // bytes of a grapheme cluster that cluster_map replaces as a whole
 
   /// `steps` must have passed check_normalizer; `text` must be UTF-8. All arguments must outlive this object. Counts
   /// steps in `work`, because each step can make any number of characters of one, or drop any number of them.
@@ -44,14 +46,17 @@ class Normalizer {
     std::string_view text;  // in which `held` is an offset
     std::array<char32_t, kQueue> queue{};
     std::size_t at = 0, n = 0;  // next and end in the queue
-    char32_t held = 0;
+    char32_t held = 0;          // also the last character that join_spaces read
     bool holds = false, begun = false;
+    Clusters clusters;  // of the characters that cluster_map has read
   };
 
   bool pull(std::size_t n_steps, char32_t& out);
   bool prepend(std::size_t i, char32_t& out);
   bool replace(std::size_t i, char32_t& out);
   bool map(std::size_t i, char32_t& out);
+  std::size_t matched_key(std::size_t i, std::size_t n);
+  std::size_t short_cluster(std::size_t i);
   bool ahead(std::size_t i, std::size_t n);
   static bool hold(Step& step, std::string_view text, char32_t& out);
   static bool take_held(Step& step, char32_t& out);

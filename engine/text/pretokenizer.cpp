@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "qsf/base/utf8.h"
 
@@ -13,39 +14,50 @@ using unicode::Category;
 
 constexpr std::size_t kNoMatch = ~std::size_t{0};
 
-constexpr const Expression* find_expression(const regex::Machine& machine, std::string_view text) {
-  for (std::size_t i = 0; i < machine.n_expressions; ++i) {
-    if (machine.expressions[i].text == text) return &machine.expressions[i];
-  }
-  return nullptr;
-}
-
-constexpr regex::Machine kMachine = [] {
+/// The machine of all expressions, and their indices by row and pass. A program has no copy of their texts.
+struct Compiled {
   regex::Machine machine;
-  for (const Pretokenizer& each : kPretokenizers) {
-    for (const std::string_view step : each.steps) {
-      if (step.empty() || find_expression(machine, step) != nullptr) continue;
-      regex::Compiler(machine, step).compile();
+  std::array<std::array<std::uint8_t, kMaxPasses>, kPretokenizers.size()> passes{};
+  std::array<std::uint8_t, kPretokenizers.size()> n_passes{};
+};
+
+constexpr Compiled kCompiled = [] {
+  Compiled out;
+  std::array<std::string_view, std::tuple_size_v<decltype(out.machine.expressions)>> texts{};
+  for (std::size_t row = 0; row < kPretokenizers.size(); ++row) {
+    for (const std::string_view step : kPretokenizers[row].steps) {
+      if (step.empty()) continue;
+      std::size_t known = 0;
+      while (known < out.machine.n_expressions && texts[known] != step) ++known;
+      if (known == out.machine.n_expressions) {
+        texts[known] = step;
+        regex::Compiler(out.machine, step).compile();
+      }
+      out.passes[row][out.n_passes[row]++] = static_cast<std::uint8_t>(known);
     }
   }
-  return machine;
+  return out;
 }();
+constexpr const regex::Machine& kMachine = kCompiled.machine;
+
+static_assert(
+    [] {
+      for (std::size_t row = 0; row < kPretokenizers.size(); ++row) {
+        if (kPretokenizers[row].id != row) return false;
+      }
+      return true;
+    }(),
+    "a row's place is its number");
 
 /// Whether the category is white space, which is the only kind of set before $ in these expressions.
 constexpr bool is_white(Category category) { return category == Category::white; }
 
 }  // namespace
 
-const Pretokenizer* find_pretokenizer(std::uint32_t id) {
-  for (const Pretokenizer& each : kPretokenizers) {
-    if (each.id == id) return &each;
-  }
-  return nullptr;
-}
-
-Cutter::Cutter(const Pretokenizer& pretokenizer, std::string_view text) : text_(text) {
-  for (const std::string_view step : pretokenizer.steps) {
-    if (!step.empty()) passes_[n_passes_++].expression = find_expression(kMachine, step);
+Cutter::Cutter(std::uint32_t pretokenizer, std::string_view text)
+    : text_(text), n_passes_(kCompiled.n_passes[pretokenizer]) {
+  for (std::size_t i = 0; i < n_passes_; ++i) {
+    passes_[i].expression = &kMachine.expressions[kCompiled.passes[pretokenizer][i]];
   }
 }
 
@@ -115,7 +127,7 @@ std::size_t Cutter::match_from(const Alternative& alternative, std::size_t i, st
   if (n < element.min) return kNoMatch;
   while (true) {
     const std::size_t whole = match_from(alternative, i + 1, end, limit);
-    if (whole != kNoMatch || n == element.min) return whole;
+    if (whole != kNoMatch || n == element.min || element.possessive) return whole;
     --n;
     do --end;
     while (end > at && (static_cast<std::uint8_t>(text_[end]) & 0xC0u) == 0x80);
@@ -124,12 +136,25 @@ std::size_t Cutter::match_from(const Alternative& alternative, std::size_t i, st
 
 std::size_t Cutter::match_words(const Element& element, const Alternative& alternative, std::size_t i, std::size_t at,
                                 std::size_t limit) {
+  if (element.max == kUnlimited) return match_rows(element, at, limit);
   for (std::size_t word = 0; word < element.n_words; ++word) {
     const std::size_t end = match_from(kMachine.alternatives[element.first_word + word], 0, at, limit);
     if (end == kNoMatch) continue;
     if (const std::size_t whole = match_from(alternative, i + 1, end, limit); whole != kNoMatch) return whole;
   }
   return element.min == 0 ? match_from(alternative, i + 1, at, limit) : kNoMatch;
+}
+
+/// Returns the end of as many words in a row as match, which end their alternative.
+std::size_t Cutter::match_rows(const Element& element, std::size_t at, std::size_t limit) {
+  std::size_t end = element.min == 0 ? at : kNoMatch;
+  for (std::size_t word = 0; word < element.n_words;) {
+    const std::size_t from = end == kNoMatch ? at : end;
+    const std::size_t next = match_from(kMachine.alternatives[element.first_word + word], 0, from, limit);
+    word = next == kNoMatch ? word + 1 : 0;
+    if (next != kNoMatch) end = next;
+  }
+  return end;
 }
 
 /// Returns the bytes of the character at `at` if it is in the set, else 0.
@@ -140,9 +165,9 @@ std::size_t Cutter::size_in(const Set& set, std::size_t at, std::size_t limit) {
   if (byte < 0x80) return set.has_ascii(byte) ? 1 : 0;
   const Character& c = character(at, limit);
   bool has = (set.categories >> static_cast<std::uint32_t>(c.category) & 1u) != 0;
-  for (std::size_t i = 0; i < set.n_ranges && !has; ++i) {
+  for (std::size_t i = 0; i < set.n_ranges && has == set.excludes; ++i) {
     const regex::Range& range = kMachine.ranges[set.first_range + i];
-    has = c.code >= range.first && c.code <= range.last;
+    if (c.code >= range.first && c.code <= range.last) has = !set.excludes;
   }
   return has != set.negated ? c.size : 0;
 }

@@ -12,14 +12,12 @@
 
 namespace qsf {
 
-/// Returns the pre-tokenizer with this id, or null.
-const Pretokenizer* find_pretokenizer(std::uint32_t id);
-
 /// Cuts a text from its beginning to its end, in time linear in its length. Each expression cuts the pieces of the
 /// previous one into its matches and the texts between them.
 class Cutter {
  public:
-  Cutter(const Pretokenizer& pretokenizer, std::string_view text);
+  /// `pretokenizer` is a row of kPretokenizers.
+  Cutter(std::uint32_t pretokenizer, std::string_view text);
 
   /// Returns the end of the next pre-token. Must not be called at the text's end.
   std::size_t next();
@@ -46,6 +44,7 @@ class Cutter {
   std::size_t match_from(const regex::Alternative& alternative, std::size_t i, std::size_t at, std::size_t limit);
   std::size_t match_words(const regex::Element& element, const regex::Alternative& alternative, std::size_t i,
                           std::size_t at, std::size_t limit);
+  std::size_t match_rows(const regex::Element& element, std::size_t at, std::size_t limit);
   std::size_t size_in(const regex::Set& set, std::size_t at, std::size_t limit);
   std::size_t tail_of(Pass& pass, std::size_t limit);
   const Character& character(std::size_t at, std::size_t limit);

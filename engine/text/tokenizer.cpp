@@ -30,7 +30,7 @@ Status check_header(const tokn::Header& h, std::size_t size, std::uint32_t vocab
   const bool words = kind != TokenizerKind::byte_bpe;
   if (words && h.pattern != 0)
     return make_error(ErrorCode::bad_tokenizer, "tokenizer: pattern is {}, not 0", h.pattern);
-  if (!words && find_pretokenizer(h.pattern) == nullptr) {
+  if (!words && h.pattern >= kPretokenizers.size()) {
     return make_error(ErrorCode::unsupported, "tokenizer: this build has no pattern {}", h.pattern);
   }
   if ((h.flags & ~tokn::kAllFlags) != 0) {
@@ -91,7 +91,7 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
   t.unknown_ = header.unknown;
   t.max_word_ = header.max_word;
   const bool words = t.kind_ != TokenizerKind::byte_bpe;
-  if (!words) t.pretokenizer_ = find_pretokenizer(header.pattern);
+  t.pattern_ = header.pattern;
 
   const tokn::Sizes sizes = tokn::sizes(header);
   const std::byte* at = section.data() + sizeof header;

@@ -148,7 +148,7 @@ class Builder {
     const Pretokenizer* found = nullptr;
     for (const GgufPretokenizer& each : kGgufPretokenizers) {
       if (each.name != source_.pattern) continue;
-      found = find_pretokenizer(each.id);
+      found = &kPretokenizers[each.id];
       ignore_merges = ignore_merges || each.ignore_merges;
     }
     for (const Pretokenizer& each : kPretokenizers) {
@@ -236,7 +236,7 @@ class Builder {
       const std::array<std::uint16_t, 4> numbers{
           static_cast<std::uint16_t>(step.op), static_cast<std::uint16_t>(step.to.size() >> 16),
           static_cast<std::uint16_t>(step.from.size()), static_cast<std::uint16_t>(step.to.size())};
-      const std::size_t most = step.op == NormalizerOp::char_map ? tokn::kMaxCharMap : 0xffff;
+      const std::size_t most = has_char_map(step.op) ? tokn::kMaxCharMap : 0xffff;
       if (step.from.size() > 0xffff || step.to.size() > most) {
         return make_error(ErrorCode::unsupported, "tokenizer: a text of the normalizer has {} bytes",
                           std::max(step.from.size(), step.to.size()));

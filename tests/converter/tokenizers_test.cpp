@@ -101,7 +101,10 @@ TEST(TokenizerJson, UnsupportedKindsAreNamed) {
         Case{"/model/type", "Unigram", "ByteLevel"}, Case{"/model/byte_fallback", true, "ByteLevel"},
         Case{"/pre_tokenizer/type", "Metaspace", "Metaspace"},
         Case{"/pre_tokenizer/add_prefix_space", true, "add_prefix_space"}, Case{"/pre_tokenizer", nullptr, "ByteLevel"},
-        Case{"/normalizer", {{"type", "Precompiled"}}, "Precompiled"},
+        Case{"/normalizer", {{"type", "Nmt"}}, "Nmt"},
+        Case{"/normalizer", {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}}, "Strip"},
+        Case{"/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", " {3,}"}}}, {"content", " "}}, "String"},
+        Case{"/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}}, "String"},
         Case{"/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "\\w+x"}}}}, "ByteLevel"},
         Case{"/model/end_of_word_suffix", "</w>", "end_of_word_suffix"}}) {
     json j = byte_level();
@@ -140,6 +143,30 @@ TEST(TokenizerJson, MetaspacePrefixes) {
   EXPECT_TRUE(both->add_space_prefix && !both->prefix_once) << "the normalizer prepends to every part";
 }
 
+/// Spaces at the end are removed only together with runs of them, and if a prefix stands for those at the beginning.
+TEST(TokenizerJson, StripNeedsAPrefix) {
+  const json strip = {{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}};
+  const json join = {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}};
+  const auto source = [](const char* scheme, const json& steps) {
+    return read({{"normalizer", {{"type", "Sequence"}, {"normalizers", steps}}},
+                 {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}}},
+                 {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", {{"<unk>", 0}, {"\u2581", -1}}}}}});
+  };
+  const Result<TokenizerSource> both = source("always", {strip, join});
+  ASSERT_TRUE(both) << both.error().sentence;
+  EXPECT_TRUE(both->trim_spaces && both->normalizer.empty());
+  const Result<TokenizerSource> joined = source("never", {join});
+  ASSERT_TRUE(joined) << joined.error().sentence;
+  EXPECT_FALSE(joined->trim_spaces);
+  ASSERT_EQ(joined->normalizer.size(), 1u);
+  EXPECT_EQ(joined->normalizer[0].op, NormalizerOp::join_spaces);
+  for (const auto& refused :
+       {source("never", {strip, join}), source("first", {strip, join}), source("always", json::array({strip}))}) {
+    ASSERT_FALSE(refused);
+    EXPECT_NE(std::strstr(error_of(refused).sentence, "Strip"), nullptr) << error_of(refused).sentence;
+  }
+}
+
 TEST(TokenizerJson, DamageGivesErrors) {
   struct Case {
     const char* pointer;
@@ -151,7 +178,8 @@ TEST(TokenizerJson, DamageGivesErrors) {
         Case{"/model/merges", "a b"}, Case{"/model/merges/0", "ab"}, Case{"/model/merges/0", "a b c"},
         Case{"/model/merges/0", 7}, Case{"/model/merges/0", json::array({"a"})}, Case{"/added_tokens", 1},
         Case{"/added_tokens/0", 1}, Case{"/added_tokens/0/id", nullptr}, Case{"/added_tokens/0/content", 1},
-        Case{"/model/ignore_merges", "yes"}}) {
+        Case{"/model/ignore_merges", "yes"}, Case{"/normalizer", {{"type", "Precompiled"}}},
+        Case{"/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AA?A"}}}}) {
     json j = byte_level();
     j[json::json_pointer(c.pointer)] = c.value;
     const Result<TokenizerSource> t = read(j);
@@ -352,6 +380,44 @@ TEST(GgufTokenizer, ByteLevelWithPreset) {
   EXPECT_TRUE((*t)->add_bos);
   EXPECT_EQ((*t)->tokens[3].type, TokenType::control);
   EXPECT_EQ((*t)->merges[0].first, "a");
+}
+
+Result<std::optional<TokenizerSource>> gguf_tokenizer(const char* model, const char* pre) {
+  GgufWriter writer;
+  writer.text("tokenizer.ggml.model", model);
+  if (*pre != 0) writer.text("tokenizer.ggml.pre", pre);
+  writer.texts("tokenizer.ggml.tokens", {"<unk>", "\u2581", "a", "b", "ab", "<0x0A>"});
+  writer.i32s("tokenizer.ggml.token_type", {2, 1, 1, 1, 1, 6});
+  writer.texts("tokenizer.ggml.merges", {"a b"});
+  writer.flag("tokenizer.ggml.add_bos_token", false);
+  const Bytes bytes = writer.file();
+  const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", bytes));
+  if (!gguf) return gguf.error();
+  return convert::read_gguf_tokenizer(*gguf);
+}
+
+TEST(GgufTokenizer, MergesCharactersByRank) {
+  for (const auto& [model, pre] : {std::pair("gemma4", ""), std::pair("gpt2", "granite-embed-multi-311m")}) {
+    const auto t = gguf_tokenizer(model, pre);
+    ASSERT_TRUE(t && *t) << t.error().sentence;
+    EXPECT_EQ((*t)->kind, TokenizerKind::spm_bpe);
+    EXPECT_EQ((*t)->add_bos, *pre == 0) << "Gemma 4's files deny it";
+    EXPECT_FALSE((*t)->add_space_prefix);
+    EXPECT_TRUE((*t)->merges.empty());
+    EXPECT_GT((*t)->tokens[4].score, (*t)->tokens[2].score);
+    EXPECT_EQ((*t)->tokens[5].type, TokenType::byte);
+    EXPECT_TRUE(build_tokenizer(**t));
+  }
+}
+
+TEST(GgufTokenizer, RefusedNamesHaveAReason) {
+  for (const auto& [pre, reason] : {std::pair("afmoe", "threes"), std::pair("superbpe", "threes"),
+                                    std::pair("jais-2", "white space"), std::pair("whitespace", "characters")}) {
+    const auto t = gguf_tokenizer("gpt2", pre);
+    ASSERT_FALSE(t) << pre;
+    EXPECT_EQ(error_of(t).code, ErrorCode::unsupported);
+    EXPECT_NE(std::strstr(error_of(t).sentence, reason), nullptr) << error_of(t).sentence;
+  }
 }
 
 TEST(Model, WithoutATokenizerIsConvertedWithAWarning) {

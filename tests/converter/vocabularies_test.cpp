@@ -57,6 +57,60 @@ TEST(Vocabularies, WithCharacterMaps) {
   }
 }
 
+/// Returns a tokenizer.json of tests/text/data/precompiled.json, which stores the map once.
+json precompiled(const json& all, const std::string& kind) {
+  json normalizer = all.at("kinds").at(kind).at("normalizer");
+  const auto fill = [&](json& step) {
+    if (step.at("type") == "Precompiled") step["precompiled_charsmap"] = all.at("map");
+  };
+  if (normalizer.contains("normalizers")) {
+    for (json& step : normalizer["normalizers"]) fill(step);
+  } else {
+    fill(normalizer);
+  }
+  return {{"added_tokens", json::array()},
+          {"normalizer", normalizer},
+          {"pre_tokenizer", all.at("kinds").at(kind).at("pre_tokenizer")},
+          {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"byte_fallback", true}, {"vocab", all.at("vocab")}}}};
+}
+
+/// Character maps as Hugging Face's library reads them, by grapheme clusters. Bytes without a token are visible in the
+/// ids, so that the ids show every character of the normal form (tests/text/data/make_vectors.py).
+TEST(Vocabularies, WithPrecompiledMaps) {
+  const json all = json::parse(read_file(kSource + "/tests/text/data/precompiled.json"));
+  std::size_t n = 0;
+  for (const auto& [name, each] : all.at("kinds").items()) {
+    SCOPED_TRACE(name);
+    const Result<TokenizerSource> read = convert::read_tokenizer_json(precompiled(all, name), nullptr);
+    ASSERT_TRUE(read) << read.error().sentence;
+    const Built built(*read);
+    ASSERT_EQ(built.problem, "");
+    for (const json& vector : each.at("vectors")) expect_ids(built, vector[0], vector[1]);
+    n += each.at("vectors").size();
+  }
+  EXPECT_GT(n, 900u);
+}
+
+/// XLM-RoBERTa as it is published: a unigram with a map next to the model.
+TEST(Vocabularies, OfAnXlmRobertaDirectory) {
+  const json all = json::parse(read_file(kSource + "/tests/text/data/precompiled.json"));
+  const Folder folder;
+  copy_folder(kData + "xlm-roberta", folder.path("model"));
+  write_text(folder.path("model/tokenizer.json"), precompiled(all, "joined").dump());
+  const Written written = convert(folder.path("model"), {});
+  const SectionEntry* const section = find_section(written.tables.sections, kTagTokenizer);
+  ASSERT_NE(section, nullptr);
+  const std::span<const std::byte> bytes = std::span(written.file).subspan(section->offset, section->size);
+  const Result<Tokenizer> opened = Tokenizer::open(bytes, written.tables.header.vocab_size);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  const json& vector = all.at("kinds").at("joined").at("vectors").at(1);
+  std::array<std::uint32_t, 64> ids{};
+  std::vector<std::byte> scratch(Tokenizer::kScratchBytes);
+  const Result<std::uint32_t> count = opened->encode(vector[0].get<std::string>(), false, ids, scratch);
+  ASSERT_TRUE(count) << count.error().sentence;
+  EXPECT_EQ(Ids(ids.begin(), ids.begin() + *count), vector[1].get<Ids>());
+}
+
 class SharedVocabularies : public testing::Test {
  protected:
   void SetUp() override {

@@ -212,10 +212,10 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Models, Embedder,
-                         ::testing::Values("bert", "distilbert", "modernbert", "nomic-bert", "roberta", "xlm-roberta",
-                                           "gemma-embedding", "qwen3-embedding", "bert.gguf", "distilbert.gguf",
-                                           "nomic-bert.gguf", "roberta.gguf", "modernbert.gguf", "gemma-embedding.gguf",
-                                           "qwen3-embedding.gguf"),
+                         ::testing::Values("bert", "distilbert", "jina-v3", "modernbert", "nomic-bert", "roberta",
+                                           "xlm-roberta", "gemma-embedding", "qwen3-embedding", "bert.gguf",
+                                           "distilbert.gguf", "nomic-bert.gguf", "roberta.gguf", "modernbert.gguf",
+                                           "gemma-embedding.gguf", "qwen3-embedding.gguf"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Directories, Encoder, ::testing::Values("bert", "modernbert"), test_name);
 INSTANTIATE_TEST_SUITE_P(Models, Sentences,

@@ -24,7 +24,7 @@ class MadeUp {
       : memory_(std::size_t{2} * kHeads * capacity * sizeof(std::uint32_t)),
         sums_(std::size_t{kHeads} * capacity),
         query_heads_(query_heads) {
-    memory_ = {.data = memory_.data(),
+    memory_ = {.data = bytes_.data(),
                .n_heads = kHeads,
                .capacity = capacity,
                .window = capacity - capacity / 2,
@@ -92,7 +92,7 @@ class MadeUp {
     return out;
   }
 
-  std::vector<std::byte> memory_;
+  std::vector<std::byte> bytes_;
   std::vector<double> sums_;
   KvMemory memory_;
   std::uint32_t query_heads_, next_ = 0;

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::uint32_t kUnits = 2048;
 
-std::string step_of(const std::string& map) {
+std::string step_of(const std::string& map, std::size_t op = 12) {
   std::string step;
-  for (const std::size_t number : {std::size_t{12}, map.size() >> 16, std::size_t{0}, map.size() & 0xffff}) {
+  for (const std::size_t number : {op, map.size() >> 16, std::size_t{0}, map.size() & 0xffff}) {
     step.push_back(static_cast<char>(number & 255));
     step.push_back(static_cast<char>(number >> 8));
   }
@@ -33,8 +33,8 @@ Status check(const std::string& map) {
   return check_normalizer(std::as_bytes(std::span(step)));
 }
 
-std::string normal(const std::string& map, const std::string& text) {
-  const std::string step = step_of(map);
+std::string normal(const std::string& map, const std::string& text, std::size_t op = 12) {
+  const std::string step = step_of(map, op);
   TextWork work(text.size());
   Normalizer normalizer(std::as_bytes(std::span(step)), text, work);
   std::string out;
@@ -60,6 +60,22 @@ TEST(CharMap, TheLongestKeyHolds) {
   EXPECT_EQ(normal(map, "aab b\u00e9\u00e8\u2603"), "xy be\u00e8\u2603");
 }
 
+/// The texts and normal forms are those of Hugging Face's library for the same keys.
+TEST(CharMap, ClustersAreReplacedAsAWhole) {
+  Trie trie(kUnits);
+  trie.add({{"x", "Y"}, {"e\u0301", "\u00e9"}, {"\u0301", "'"}});
+  const std::string map = trie.map();
+  const auto clusters = [&](const std::string& text) { return normal(map, text, 13); };
+  EXPECT_EQ(clusters("xe\u0301"), "Y\u00e9");
+  EXPECT_EQ(clusters("e\u0301\u0302"), "\u00e9");    // five bytes; the second mark is lost
+  EXPECT_EQ(clusters("e\u0301\u20dd"), "e'\u20dd");  // six bytes, character by character
+  EXPECT_EQ(clusters("x\u200d"), "Y");               // a joiner is a mark
+  EXPECT_EQ(clusters("\u0600e\u0301"), "\u0600e'");  // a prefix begins the cluster
+  EXPECT_EQ(clusters("\t\u0301x"), "\t'Y");          // a control ends it
+  EXPECT_EQ(clusters("\r\nx\U0001F3FB"), "\r\nY");
+  EXPECT_EQ(clusters("xx\u0301\u0301 \u0301"), "YY '");
+}
+
 TEST(CharMap, DamageIsRefusedOrHarmless) {
   const std::string map = small_map();
   for (const std::string& bad : {std::string(), std::string("map"), map.substr(0, 8), map.substr(0, map.size() - 1),
@@ -78,8 +94,10 @@ TEST(CharMap, DamageIsRefusedOrHarmless) {
     std::string bad = map;
     for (int k = 0; k < 3; ++k) bad[4 + random() % (4 * kUnits)] = static_cast<char>(random());
     ASSERT_TRUE(check(bad));
-    const std::string text = normal(bad, "abc \u00e9aab");
-    EXPECT_EQ(utf8::valid_prefix(text), text.size());
+    for (const std::size_t op : {12u, 13u}) {
+      const std::string text = normal(bad, "abc \u00e9aab", op);
+      EXPECT_EQ(utf8::valid_prefix(text), text.size());
+    }
   }
 }
 

@@ -296,10 +296,12 @@ TEST(Refusals, OfTheNormalizersSteps) {
   EXPECT_EQ(refusal_of_steps(step(prepend, "", std::string(0xffff, 'x'))), "none");
   EXPECT_EQ(refusal_of_steps(step(prepend, "", std::string(0x10000, 'x'))), cut(0));
   EXPECT_EQ(refusal_of_steps(step(char_map, "", std::string((1u << 24) + 1, '\0'))), cut(0));
-  for (const std::uint32_t op : {0u, 13u}) {
+  for (const std::uint32_t op : {0u, 15u}) {
     EXPECT_EQ(refusal_of_steps(step(op, "", "", 0)), "tokenizer: this build has no normalizer " + std::to_string(op));
   }
-  EXPECT_EQ(refusal_of_steps(step(char_map, "", "map")), "tokenizer: the character map of 3 bytes is damaged");
+  for (const NormalizerOp op : {char_map, cluster_map}) {
+    EXPECT_EQ(refusal_of_steps(step(op, "", "map")), "tokenizer: the character map of 3 bytes is damaged");
+  }
 }
 
 TEST(Refusals, OfTheNormalizersTexts) {
@@ -317,6 +319,10 @@ TEST(Refusals, OfTheNormalizersTexts) {
   EXPECT_EQ(refusal_of_steps(step(nfc, "a")), composes);
   EXPECT_EQ(refusal_of_steps(step(nfc, "", "a")), composes);
   EXPECT_EQ(refusal_of_steps(step(char_map, "a", map)), sentence + "12");
+  EXPECT_EQ(refusal_of_steps(step(cluster_map, "", map)), "none");
+  EXPECT_EQ(refusal_of_steps(step(cluster_map, "a", map)), sentence + "13");
+  EXPECT_EQ(refusal_of_steps(step(join_spaces)), "none");
+  EXPECT_EQ(refusal_of_steps(step(join_spaces, "", "a")), sentence + "14");
 }
 
 TEST(Refusals, OfTheNormalizerReachTheTokenizer) {
@@ -324,8 +330,8 @@ TEST(Refusals, OfTheNormalizerReachTheTokenizer) {
   source.normalizer = {{NormalizerOp::nfc, "", ""}};
   Section section(source);
   ASSERT_EQ(refusal(section), "none");
-  section.normalizer(0, 13);
-  EXPECT_EQ(refusal(section), "tokenizer: this build has no normalizer 13");
+  section.normalizer(0, 15);
+  EXPECT_EQ(refusal(section), "tokenizer: this build has no normalizer 15");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(Pretokenizers, CutWhereHuggingFaceCuts) {
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       const std::string text = vectors.at("texts")[i][0];
       std::vector<std::size_t> ends;
-      Cutter cutter(each, text);
+      Cutter cutter(each.id, text);
       for (std::size_t at = 0; at < text.size();) ends.push_back(at = cutter.next());
       EXPECT_EQ(ends, cuts[i].get<std::vector<std::size_t>>()) << each.name << " " << json(text);
     }

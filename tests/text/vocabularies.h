@@ -139,7 +139,7 @@ struct Built {
 
   Result<std::vector<std::uint32_t>> encode(std::string_view text, bool special = false,
                                             std::size_t scratch_size = Tokenizer::kScratchBytes) const {
-    std::vector<std::uint32_t> ids(text.size() + 8);
+    std::vector<std::uint32_t> ids(12 * text.size() + 8);  // a map makes up to 11 of a byte
     std::vector<std::byte> scratch(scratch_size);
     const Result<std::uint32_t> n = tokenizer.encode(text, special, ids, scratch);
     if (!n) return n.error();

@@ -310,12 +310,22 @@ Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& conf
   return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {:.100} with a vocabulary", embedding);
 }
 
+/// Reads the merges, and for bytes the pre-tokenizer.
 Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
-  out.pattern = gguf.text(token_key(kPre)).value_or(kDefaultPattern);
-  for (const GgufPretokenizer& each : kGgufPretokenizers) {
-    if (each.name != out.pattern) continue;
-    out.ignore_merges = each.ignore_merges;
-    out.add_bos = each.add_bos;
+  if (out.kind == TokenizerKind::byte_bpe) {
+    out.pattern = gguf.text(token_key(kPre)).value_or(kDefaultPattern);
+    for (const GgufPretokenizer& each : kGgufPretokenizers) {
+      if (each.name != out.pattern) continue;
+      out.ignore_merges = each.ignore_merges;
+      out.add_bos = each.add_bos;
+    }
+    const auto refused = std::ranges::find(kRefusedPretokenizers, out.pattern, &RefusedPretokenizer::name);
+    if (refused != kRefusedPretokenizers.end()) {
+      return make_error(ErrorCode::unsupported,
+                        "GGUF: the pre-tokenizer \"{}\" is not supported, because {}; \"--tokenizer none\" converts "
+                        "without a tokenizer",
+                        refused->name, refused->reason);
+    }
   }
   const std::optional<std::vector<std::string_view>> merges = gguf.texts(token_key(kMerges));
   if (!merges) return make_error(ErrorCode::bad_tokenizer, "GGUF: the key tokenizer.ggml.merges is missing");
@@ -349,7 +359,11 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
                       *model);
   }
   out.kind = named->kind;
-  if (out.kind == TokenizerKind::byte_bpe) {
+  const std::string_view pre = gguf.text(token_key(kPre)).value_or(kDefaultPattern);
+  const bool ranked = *model == "gemma4" || (out.kind == TokenizerKind::byte_bpe &&
+                                             std::ranges::find(kMergedCharacters, pre) != kMergedCharacters.end());
+  if (ranked) out.kind = TokenizerKind::spm_bpe;
+  if (ranked || out.kind == TokenizerKind::byte_bpe) {
     QSF_TRY(read_bpe(gguf, out));
   } else if (out.kind == TokenizerKind::spm_bpe) {
     out.add_bos = true;
@@ -371,7 +385,8 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
     }
   }
   Keys keys(gguf, std::string(kTokenizer));
-  out.add_bos = keys.flag(kAddBos, out.add_bos);
+  // Gemma 4's first files deny the begin token that the model expects; llama.cpp adds it in spite of the key.
+  out.add_bos = *model == "gemma4" || keys.flag(kAddBos, out.add_bos);
   out.add_eos = keys.flag(kAddEos, out.add_eos);
   out.add_space_prefix = keys.flag(kAddSpace, out.add_space_prefix);
   out.trim_spaces = out.kind == TokenizerKind::unigram && keys.flag(kTrimSpaces, true);
@@ -384,7 +399,7 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
 
   const std::optional<std::vector<double>> scores = gguf.numbers(token_key(kScores));
   const std::optional<std::vector<double>> types = gguf.numbers(token_key(kTokenTypes));
-  const bool needs_scores = out.kind == TokenizerKind::spm_bpe || out.kind == TokenizerKind::unigram;
+  const bool needs_scores = !ranked && (out.kind == TokenizerKind::spm_bpe || out.kind == TokenizerKind::unigram);
   if ((needs_scores && !scores) || (scores && scores->size() != texts->size()) ||
       (types && types->size() != texts->size())) {
     return make_error(ErrorCode::bad_tokenizer, "GGUF: {} tokens, but {} scores and {} token types", texts->size(),
@@ -403,6 +418,7 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
     }
     token.type = static_cast<TokenType>(static_cast<std::uint8_t>(type));
   }
+  if (ranked) score_by_merges(out);
   if (out.kind == TokenizerKind::wordpiece && unknown < out.tokens.size()) {
     out.tokens[unknown].type = TokenType::unknown;
   }

@@ -187,7 +187,7 @@ Status describe_tokenizer(const LoadedModel& model, GgufFront& front) {
     if (!bytes) front.flag(token_key(kAddSpace), source.add_space_prefix);
     if (source.kind == TokenizerKind::unigram) front.flag(token_key(kTrimSpaces), source.trim_spaces);
     for (const NormalizerStep& step : source.normalizer) {
-      if (step.op == NormalizerOp::char_map) front.bytes(token_key(kCharMap), step.to);
+      if (has_char_map(step.op)) front.bytes(token_key(kCharMap), step.to);
     }
     const auto unknown = std::ranges::find(source.tokens, TokenType::unknown, &TokenizerSource::Token::type);
     if (unknown != source.tokens.end()) {

@@ -33,9 +33,14 @@ enum class NormalizerOp : std::uint16_t {
   replace = 9,        // replaces one text by another
   clean = 10,         // as BERT: removes controls; white space becomes a space
   space_ideographs = 11,
-  char_map = 12,  // SentencePiece's precompiled_charsmap; see text/char_map.h
+  char_map = 12,     // SentencePiece's precompiled_charsmap; see text/char_map.h
+  cluster_map = 13,  // the same map as Hugging Face's Precompiled reads it: by grapheme clusters
+  join_spaces = 14,  // a run of spaces becomes one
 };
-inline constexpr NormalizerOp kLastNormalizerOp = NormalizerOp::char_map;
+inline constexpr NormalizerOp kLastNormalizerOp = NormalizerOp::join_spaces;
+
+/// Whether the second text of the step is a character map.
+constexpr bool has_char_map(NormalizerOp op) { return op == NormalizerOp::char_map || op == NormalizerOp::cluster_map; }
 
 /// The purpose of a token, with the numbers of GGUF's tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t {
@@ -46,8 +51,6 @@ enum class TokenType : std::uint8_t {
   unused = 5,
   byte = 6,  // <0x00> ... <0xFF>, the byte fall-back of spm_bpe
 };
-
-struct Pretokenizer;
 
 /// Bytes [begin, end) of a text.
 struct TextRange {
@@ -102,10 +105,10 @@ class Tokenizer {
   Status check_merges() const;
 
   std::span<const std::byte> section_;
-  const Pretokenizer* pretokenizer_ = nullptr;
   TokenizerKind kind_ = TokenizerKind::byte_bpe;
   std::uint32_t flags_ = 0;
   std::uint32_t n_tokens_ = 0, n_sorted_ = 0, n_added_ = 0, n_merges_ = 0;
+  std::uint32_t pattern_ = 0;  // byte_bpe: a row of kPretokenizers
   std::uint32_t unknown_ = 0, max_word_ = 0;
   double unknown_score_ = 0;   // unigram
   bool splits_words_ = false;  // spm_bpe, unigram: no token has a space after another character

@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxTokenText = 3 * 1024;
 
 struct NormalizerStep {
   NormalizerOp op{};
-  std::string from, to;  // `from` for replace; `to` for replace and prepend, and the map for char_map
+  std::string from, to;  // `from` for replace; `to` for replace and prepend, and the map of both maps
 };
 
 struct TokenizerSource {

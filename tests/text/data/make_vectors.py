@@ -6,15 +6,18 @@
     sentencepiece.json   a small SentencePiece BPE vocabulary trained here, and ids of each text
     normal_forms.json    texts through normalizers
     tokenizers.json      small tokenizers of several kinds, trained here, and ids of each text
+    precompiled.json     tokenizers with a character map that SentencePiece makes of the rules below, and ids of each text
     utf8.json            bytes in hexadecimal and their text, what is not UTF-8 replaced by Python's decoder
 
 Python packages: tokenizers, sentencepiece. Run in this folder.
 """
 
+import base64
 import io
 import json
 import random
 import re
+import unicodedata
 
 import sentencepiece
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -49,6 +52,15 @@ TEXTS = [
     PROSE, PROSE.replace("\n", "\r\n"), PROSE.upper(),
 ]  # fmt: skip
 
+# Only for pre-tokenizers: scripts and marks that some of their expressions name.
+SCRIPTS = [
+    "汉字ABC汉字 def漢", "  你好", "你好  你好", "!⺀⺁a", "⺀ 々〇〡中", "x 中x\u0301中\u0301", "中's 中'LL 3中12345", "\U00020000a\U0002A700",
+    "아버지가 방에 ㄱㄴ ㅏ", "가나다, 한국어123", "ㄅㄆㄇ ㄅa", "！？：；，。、〈〉", "“q” ‘r’—…", "︰﹏ﾊﾟ", "a b c  d e", "der Hund  läuft, weil\ter muss",
+    "एक दो  तीन", "क\u094dषि त\u094dर 1", "a\u0301 b\u0302 \u0301c", "İstanbul'da Ankara'nın", "don't DON'T d'accord", "well, (no)|yes|",
+    "سلام، دنیا۔", "।हिन्दी।", "1234 12 1, 1.234.567", "a/b//c\r\n/d", "!!\n\n??\n/", "x\n\ny \n z\n", "\n \n\t\n", "if (a) {\r\n\tb;\r\n}",
+    "日本語テキストと漢字", "ｶﾞｷﾞ ＡＢＣ１２３", "mixed中文and한글andかな", " 中", "\u3000中\u3000", "中\n\n中 \n", "😀中😀", "A中b C中d", "3.14中2.72",
+]  # fmt: skip
+
 ALPHABET = list("aZ é'sS19½  \n\r\t\u00a0\u3000.,!-_<|>你か😀\u0301\u200d\u017f\u2581lLvedtTmM٣") + ["ing", "the ", "'ll", "  "]
 
 
@@ -73,15 +85,16 @@ def write(name: str, what: object) -> None:
 
 
 def pretokenizers() -> None:
+    all_texts = texts() + SCRIPTS
     cuts = {}
     for name, steps in patterns().items():
         splits = [pre_tokenizers.Split(Regex(step), "isolated") for step in steps]
         cutter = pre_tokenizers.Sequence(splits)
         cuts[name] = []
-        for text in texts():
+        for text in all_texts:
             ends = [end for _, (_, end) in cutter.pre_tokenize_str(text)]
             cuts[name].append([len(text[:end].encode()) for end in ends])
-    write("pretokenizers.json", {"steps": patterns(), "cuts": cuts, "texts": [[text] for text in texts()]})
+    write("pretokenizers.json", {"steps": patterns(), "cuts": cuts, "texts": [[text] for text in all_texts]})
 
 
 def stories() -> None:
@@ -178,6 +191,97 @@ def tokenizers_of_each_kind() -> None:
                               "nfc": with_vectors(composed), "byte-fallback": with_vectors(falls_back)})  # fmt: skip
 
 
+# Characters whose compatibility form is a rule, and pairs that compose. The texts below are made of both.
+FOLDED = "ﬁﬃﬆＡＺａ９！￥½①㍿㌀ｶﾞﾟ豈﨩ﷺﻻſÅΩ™ℹ‼㊗Ⅻ²…ªﬡ\u0958\u09dc\u00a8\u0344\u1e9b\u017f"
+PAIRS = ["e\u0301", "a\u0323", "a\u0302", "o\u0323\u0302", "u\u0308", "s\u0307", "\u03c9\u0301", "\u0438\u0306", "\u05d0\u05b7",
+         "\u0627\u0653", "\u1100\u1161", "\u1112\u1161\u11ab", "か\u3099", "は\u309a", "ｶﾞ", "ﾊﾟ", "\u0928\u093c", "\u09c7\u09be"]
+RULES = {c: unicodedata.normalize("NFKC", c) for c in FOLDED} | {c: unicodedata.normalize("NFC", c) for c in PAIRS[:14]}
+RULES |= {"ｶﾞ": "ガ", "ﾊﾟ": "パ", "\u0928\u093c": "\u0929", "\u09c7\u09be": "\u09cb", "\u0301": "'", "\u0600": "#", "\u094d": "-"}
+RULES |= {c: " " for c in "\t\n\r\u00a0\u3000\u2028\ufeff"} | {c: "" for c in "\x01\x7f\u200b\u200e\u00ad\ufe0f"}
+CLUSTERS = [
+    "e\u0301", "e\u0301\u0302", "xe\u0301", "e\u0301\u0302\u0323", "o\u0323\u0302", "o\u0302\u0323", "\u1ed9 \u00f4\u0323",
+    "ﬁ\u0301", "ﬁ\u0301\u0301", "½\u0301\u20dd", "ſ\u0307", "ſ\u0323\u0307", "Å\u0323", "Ａ\u0301", "Ａ\u20dd", "™\ufe0f", "ℹ\u0301",
+    "\r\n", "a\r\nb", "\n\u0301", "\t\u0301", "\x01\u0301", "\u200b\u0301x", "\u00ad\u0301", "\u200d\u0301", "x\u200d", "½\u200d",
+    "\u0600e\u0301", "\u0600ſ", "\u0600\u0601", "\u0600\t", "\u0d4eſ", "\u06dd1\u0301", "ſ\u0e33", "ſ\u0903", "ſ\u102b", "ſ\uff9e", "ｶ\u0301",
+    "ｶﾞ ﾊﾟ ﾞ", "か\u3099\u3099", "\u1100\u1161\u11ab", "\u1112\u1161\u11ab\u0301", "각\u0301", "\u1100각\u0301", "\u0958\u0301", "क\u094d\u0958",
+    "\u0928\u093c\u0301", "\u09dc\u09be", "\u09c7\u09be", "👩\u200d🚀 👍🏽 ❤\ufe0f 1\ufe0f\u20e3", "🇬🇧🇫🇷\u0301", "e\U0001F3FB", "ſ\U0001F3FB",
+    "ſ\U000E0020", "ſ\U000E0100", "\ue000\u0301", "\U000F0000\u0301", "\U000E0001\u0301", "\u2028\u0301", "  ＡＺ  ｶ ", "a  b   c", "a  ", " a",
+    " \u3000 a\u3000", "\u200b ", " \u200b", "", " ", "a \u200b b", "a\u00a0 \tb", "``q''", "É\u0301 ﷺ",
+]  # fmt: skip
+VOCABULARY = ["▁", "a", "b", "e", "é", "s", "x", "'", "#", "fi", "▁a", "▁the", "th", "he", "in", "ガ", "▁1", "⁄2", "株式会社", "\u00e9\u0302", "TM"]
+
+
+def character_map() -> str:
+    def codes(text: str) -> str:
+        return " ".join(f"{ord(c):X}" for c in text)
+
+    with open("/tmp/rules.tsv", "w", encoding="utf-8") as file:
+        file.writelines(f"{codes(key)}\t{codes(text)}\n" for key, text in RULES.items() if key != text)
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(PROSE.splitlines()), model_writer=model, vocab_size=60, hard_vocab_limit=False,
+        normalization_rule_tsv="/tmp/rules.tsv", minloglevel=2,
+    )  # fmt: skip
+    rest = model.getvalue()
+    while rest:  # the fields of ModelProto; number 3 is NormalizerSpec, whose field 2 is the map
+        number, content, rest = field(rest)
+        while number == 3 and content:
+            inner, text, content = field(content)
+            if inner == 2:
+                return base64.b64encode(text).decode()
+    raise ValueError("the model has no map")
+
+
+def field(data: bytes) -> tuple[int, bytes, bytes]:
+    """Returns the number and content of a protobuf message's first field, and the rest."""
+
+    def varint(data: bytes) -> tuple[int, bytes]:
+        n = next(i for i, byte in enumerate(data) if byte < 128) + 1
+        return sum((byte & 127) << 7 * i for i, byte in enumerate(data[:n])), data[n:]
+
+    key, data = varint(data)
+    if key & 7 == 2:
+        size, data = varint(data)
+    elif key & 7 == 0:
+        return key >> 3, b"", varint(data)[1]
+    else:
+        size = {5: 4, 1: 8}[key & 7]
+    return key >> 3, data[:size], data[size:]
+
+
+def precompiled() -> None:
+    charsmap = {"type": "Precompiled", "precompiled_charsmap": character_map()}
+    one, mark = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": content} for content in (" ", "▁")]
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    quotes = [{"type": "Replace", "pattern": {"String": text}, "content": '"'} for text in ("``", "''")]
+    plain = [{"type": each} for each in ("NFKD", "StripAccents", "Lowercase")]
+    words = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    split = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, words]}
+    kinds = {
+        "words": (charsmap, split),
+        "joined": ({"type": "Sequence", "normalizers": [charsmap, one]}, words),
+        "stripped": ({"type": "Sequence", "normalizers": [charsmap, strip, mark]}, words),
+        "lower": ({"type": "Sequence", "normalizers": [*quotes, *plain, charsmap, one]}, words),
+    }
+    pieces = [["<unk>", 0.0], *([text, -2.0 - i / 8] for i, text in enumerate(VOCABULARY))]
+    pieces += [[f"<0x{byte:02X}>", -9.0] for byte in range(256)]
+    pick = random.Random(3)
+    letters = list(FOLDED) + PAIRS * 2 + list("\u0301\u0302\u0323\u20dd\u200d\u0600\u200b\t\r\n") * 3 + list("ae s1x  中🚀👩각") * 3
+    made = CLUSTERS + UNUSUAL + ["".join(pick.choices(letters, k=pick.randint(1, 12))) for _ in range(500)]
+    result = {}
+    for name, (normalizer, pre_tokenizer) in kinds.items():
+        parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
+                 "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None,
+                 "model": {"type": "Unigram", "unk_id": 0, "vocab": pieces, "byte_fallback": True}}  # fmt: skip
+        tokenizer = Tokenizer.from_str(json.dumps(parts))
+        of_kind = made if name == "words" else made[: len(CLUSTERS) + 60]
+        vectors = [[text, tokenizer.encode(text, add_special_tokens=False).ids] for text in of_kind]
+        # The map is stored once.
+        without = json.loads(json.dumps(normalizer).replace(charsmap["precompiled_charsmap"], ""))
+        result[name] = {"normalizer": without, "pre_tokenizer": pre_tokenizer, "vectors": vectors}
+    write("precompiled.json", {"map": charsmap["precompiled_charsmap"], "vocab": pieces, "kinds": result})
+
+
 if __name__ == "__main__":
     utf8()
     pretokenizers()
@@ -185,3 +289,4 @@ if __name__ == "__main__":
     sentencepiece_vectors()
     normal_forms()
     tokenizers_of_each_kind()
+    precompiled()
