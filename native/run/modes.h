@@ -45,7 +45,8 @@ enum Group : std::uint32_t {
   kWindows = 1 << 10,  // --window, --windows, --sequences
   kSaved = 1 << 11,    // --kl, --save-logits
   kPooling = 1 << 12,  // --pooling, --normalize
-  kOtherMode = 1 << 13,
+  kSampling = 1 << 13,  // the options of SamplingOptions
+  kOtherMode = 1 << 14,
 };
 using Groups = std::uint32_t;
 

@@ -58,6 +58,8 @@ TEST(CharMap, TheLongestKeyHolds) {
   EXPECT_EQ(normal(map, "abab"), "");
   EXPECT_EQ(normal(map, "abc abd"), "\u00e9 d");  // what came out is not looked at again
   EXPECT_EQ(normal(map, "aab b\u00e9\u00e8\u2603"), "xy be\u00e8\u2603");
+  // A node's value is at the byte 0, which is in no key.
+  EXPECT_EQ(normal(map, std::string("\0a\0\0ab", 6)), std::string("\0xy\0\0", 5));
 }
 
 TEST(CharMap, DamageIsRefusedOrHarmless) {
