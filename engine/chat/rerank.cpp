@@ -48,8 +48,9 @@ Status rerank(Session& session, std::string_view query, std::string_view documen
   PairText pair{block.take<char>(bytes)};
   const std::span<std::uint32_t> ids = block.take<std::uint32_t>(std::min<std::size_t>(s.max_seq_len, bytes + 8));
   const auto full = [&] {
-    return make_error(ErrorCode::context_full, "a pair of {} bytes does not fit in a context of {} tokens: {} would help",
-                      bytes, s.max_seq_len, s.more_context);
+    return make_error(ErrorCode::context_full,
+                      "a pair of {} bytes does not fit in a context of {} tokens: {} would help", bytes, s.max_seq_len,
+                      s.more_context);
   };
   if (pair.room.empty() || ids.empty()) return full();
   const auto tokenize = [&](std::uint32_t from) -> Result<std::uint32_t> {

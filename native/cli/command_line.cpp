@@ -145,7 +145,8 @@ std::string empty_value(const CLI::App& app) {
     const std::string type = type_of(*option);
     if (type.empty() || std::ranges::find(kMayBeEmpty, type) != kMayBeEmpty.end()) continue;
     const auto& values = option->results();
-    if (std::ranges::find(values, std::string()) != values.end()) return option->get_name() + " is given an empty " + type;
+    if (std::ranges::find(values, std::string()) != values.end())
+      return option->get_name() + " is given an empty " + type;
   }
   return {};
 }

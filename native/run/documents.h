@@ -23,7 +23,7 @@ struct Document {
 /// a pipe or a terminal are kept, and they are bounded: the budget has no room for documents.
 class Documents {
  public:
-  static constexpr std::size_t kMost = 1u << 16;        // documents, of 16 bytes each: 1 MiB
+  static constexpr std::size_t kMost = 1u << 16;       // documents, of 16 bytes each: 1 MiB
   static constexpr std::size_t kMostBytes = 1u << 20;  // of texts that are kept
 
   /// Finds the lines that are not empty, of standard input if the path is empty. A line may be longer than `longest`

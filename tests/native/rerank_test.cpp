@@ -88,7 +88,10 @@ TEST(Rerank, BoundsTheDocumentsThatItKeeps) {
             std::string::npos)
       << ran.err;
   // A text that is longer than the context is not kept.
-  const std::string few = "\xef\xbb\xbf" "a plan\r\n\r\n" + std::string(2u << 20, 'x') + "\nanother plan";
+  const std::string few =
+      "\xef\xbb\xbf"
+      "a plan\r\n\r\n" +
+      std::string(2u << 20, 'x') + "\nanother plan";
   std::ofstream(dir / "documents", std::ios::binary) << few;
   const Ran piped = rerank({"a query"}, few), read = rerank({"a query", dir / "documents"});
   EXPECT_EQ(lines_of(piped.out).size(), 2u) << piped.err;
@@ -125,8 +128,8 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
   };
   for (const Case& c :
        {Case{{"a query", "--chat"}, 2, "--rerank makes no text"},
-        Case{{"a query", "--prompt", "b"}, 2, "--rerank makes no text"}, Case{{""}, 2, "--rerank is given an empty QUERY"},
-        Case{{"a query", ""}, 2, "FILE is given an empty FILE"},
+        Case{{"a query", "--prompt", "b"}, 2, "--rerank makes no text"},
+        Case{{""}, 2, "--rerank is given an empty QUERY"}, Case{{"a query", ""}, 2, "FILE is given an empty FILE"},
         Case{{"a query", "--seed", "1"}, 2, "--rerank makes no text"},
         Case{{"a query", "--samplers", "top_k"}, 2, "--rerank makes no text"},
         Case{{"a query", "d", "--prompt-file", "e"}, 2, "--rerank takes documents in one way only"},
