@@ -395,5 +395,22 @@ TEST(Streamer, PinnedSegmentsThatFailedAreReadAheadAgain) {
   EXPECT_NE(equals.streamer.acquire(equals.all[1]), nullptr);
 }
 
+/// A read that was under way at recover(), and fails after it, is no failure of the time since: it is repeated.
+TEST(Streamer, AFailureFromBeforeRecoverIsForgotten) {
+  Equals equals(6, 2, false);
+  EXPECT_EQ(equals.streamer.acquire(equals.all[0]), nullptr);
+  const auto late = equals.streamer.next_request();
+  ASSERT_TRUE(late);
+  equals.streamer.recover();
+  equals.streamer.fail(late->ticket, make_error(ErrorCode::io_error, "gone"));
+  EXPECT_EQ(equals.streamer.acquire(equals.all[0]), nullptr);
+  EXPECT_FALSE(equals.streamer.failed());
+  const auto again = equals.streamer.next_request();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->ticket, equals.all[0]);
+  equals.answer(*again);
+  EXPECT_NE(equals.streamer.acquire(equals.all[0]), nullptr);
+}
+
 }  // namespace
 }  // namespace qsf
