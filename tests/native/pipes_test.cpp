@@ -63,6 +63,27 @@ TEST(Pipes, DocumentsAreShownAndReadFromWhereTheyAre) {
   EXPECT_TRUE(has(ran.err, "bad_text: line 1 is left out: ")) << ran.err;
   EXPECT_TRUE(ran.out.ends_with("\t2\tanother \u009bplan\n")) << ran.out << ran.err;
   std::ofstream(dir / "documents", std::ios::binary) << "left out\na \x1b[31mplan\x07\nanother \u009bplan\n";
+  // Texts of a pipe are kept, and bounded: documents have no room in the budget.
+  const auto piped = [&](const std::string& text) {
+    std::ofstream(dir / "piped", std::ios::binary) << text;
+    return run(
+        {"/bin/bash", "-c", "cat \"$2\" | \"$0\" \"$1\" --rerank \"a query\"", command[3], model, dir / "piped"});
+  };
+  const Ran same = piped(
+      "\xef\xbb\xbf"
+      "a \x1b[31mplan\x07\r\n\n" +
+      std::string(2u << 20, 'x') + "\nanother \u009bplan");
+  EXPECT_TRUE(has(same.out, "\t1\ta \x1b[31mplan\x07\n")) << same.out;
+  EXPECT_TRUE(has(same.out, "\t4\tanother \u009bplan\n")) << same.out;
+  EXPECT_TRUE(has(same.err, "line 3 is left out: it is longer than the context of 512 tokens can hold")) << same.err;
+  std::string much;
+  while (much.size() <= 1u << 20) much += std::string(999, 'x') + "\n";
+  const Ran refused = piped(much);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_TRUE(
+      has(refused.err, "context_full: there are more than 1048576 bytes of documents that can be read only once"))
+      << refused.err;
   AtTerminal shown(command);
   EXPECT_EQ(shown.exit_code(), 0);
   EXPECT_TRUE(has(shown.shown(), "\ta ?[31mplan?\r\n")) << shown.shown();

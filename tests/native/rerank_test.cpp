@@ -66,8 +66,7 @@ TEST(Rerank, ALineThatCannotBeScoredEndsNoBatch) {
   EXPECT_NE(ran.err.find("context_full: line 3 is left out: "), std::string::npos) << ran.err;
 }
 
-/// Documents have no room in the budget: those of a file are read again, those of a pipe and their number are bounded.
-/// Both limits are reported before anything is scored.
+/// Documents have no room in the budget: they are read again, and their number is bounded before anything is scored.
 TEST(Rerank, BoundsTheDocumentsThatItKeeps) {
   std::string lines;
   for (int i = 0; i < 65'537; ++i) lines += "a plan\n";
@@ -79,26 +78,18 @@ TEST(Rerank, BoundsTheDocumentsThatItKeeps) {
     EXPECT_NE(ran.err.find(too_many), std::string::npos) << ran.err;
     EXPECT_EQ(ran.out, "");
   }
-  const std::string line = std::string(999, 'x') + "\n";
-  lines.clear();
-  while (lines.size() <= 1u << 20) lines += line;
-  const Ran ran = rerank({"a query"}, lines);
-  EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.err.find("more than 1048576 bytes of documents that can be read only once: give them as a file"),
-            std::string::npos)
-      << ran.err;
-  // A text that is longer than the context is not kept.
   const std::string few =
       "\xef\xbb\xbf"
       "a plan\r\n\r\n" +
       std::string(2u << 20, 'x') + "\nanother plan";
   std::ofstream(dir / "documents", std::ios::binary) << few;
-  const Ran piped = rerank({"a query"}, few), read = rerank({"a query", dir / "documents"});
-  EXPECT_EQ(lines_of(piped.out).size(), 2u) << piped.err;
-  EXPECT_NE(piped.out.find("\ta plan\n"), std::string::npos) << piped.out;
-  EXPECT_NE(piped.err.find("line 3 is left out: it is longer than the context"), std::string::npos) << piped.err;
-  EXPECT_EQ(read.out, piped.out);
-  EXPECT_EQ(read.err, piped.err);
+  const Ran redirected = rerank({"a query"}, few), read = rerank({"a query", dir / "documents"});
+  EXPECT_EQ(lines_of(redirected.out).size(), 2u) << redirected.err;
+  EXPECT_NE(redirected.out.find("\ta plan\n"), std::string::npos) << redirected.out;
+  EXPECT_NE(redirected.err.find("line 3 is left out: it is longer than the context"), std::string::npos)
+      << redirected.err;
+  EXPECT_EQ(read.out, redirected.out);
+  EXPECT_EQ(read.err, redirected.err);
 }
 
 /// A text of an encoder is one pass: the refusal of a longer one names a chunk that would do.
