@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct FileInfo {
 };
 bool look(const std::string& path, FileInfo& out);
 bool look(int file, FileInfo& out);
+
+/// Returns the place of the next read in a regular file, or nothing for other files, which are read only once.
+std::optional<std::uint64_t> place_in(int file);
 
 /// Opens a regular file for read_at(). Never waits for a writer, even if a pipe has replaced the file.
 int open_file(const std::string& path);

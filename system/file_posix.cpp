@@ -48,6 +48,12 @@ bool look(int file, FileInfo& out) {
   return true;
 }
 
+std::optional<std::uint64_t> place_in(int file) {
+  FileInfo info;
+  const off_t place = look(file, info) && info.kind == FileKind::regular ? ::lseek(file, 0, SEEK_CUR) : -1;
+  return place < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(place));
+}
+
 int open_file(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }
 int open_input(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }
 int open_output(const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }

@@ -111,6 +111,12 @@ bool look(int file, FileInfo& out) {
   return handle != INVALID_HANDLE_VALUE && look(handle, out);
 }
 
+std::optional<std::uint64_t> place_in(int file) {
+  FileInfo info;
+  const std::int64_t place = look(file, info) && info.kind == FileKind::regular ? ::_lseeki64(file, 0, SEEK_CUR) : -1;
+  return place < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(place));
+}
+
 int open_file(const std::string& path) {
   return open_with(path, GENERIC_READ, OPEN_EXISTING, FILE_FLAG_OVERLAPPED, _O_RDONLY);
 }

@@ -86,9 +86,7 @@ Result<RenderedText> render(std::string_view chat_template, const templates::Var
 Result<std::string_view> special_tokens(const Session& session, std::span<std::byte> memory) {
   ObjectWriter out({reinterpret_cast<char*>(memory.data()), memory.size()});
   for (const std::string_view name : kTokens) {
-    std::array<char, kMetaChatTokens.size() + 16> key{};
-    const auto end = std::ranges::copy(name, std::ranges::copy(kMetaChatTokens, key.begin()).out).out;
-    const std::string_view token = session.metadata({key.begin(), end});
+    const std::string_view token = session.special_token(name);
     if (!token.empty()) out.add(name, token);
   }
   const std::optional<std::string_view> written = out.end();

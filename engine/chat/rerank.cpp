@@ -47,14 +47,20 @@ Status rerank(Session& session, std::string_view query, std::string_view documen
   Block block(memory);
   PairText pair{block.take<char>(bytes)};
   const std::span<std::uint32_t> ids = block.take<std::uint32_t>(std::min<std::size_t>(s.max_seq_len, bytes + 8));
-  if (pair.room.empty() || ids.empty()) {
-    return make_error(ErrorCode::context_full, "a pair of {} bytes does not fit in a context of {} tokens", bytes,
-                      s.max_seq_len);
-  }
+  const auto full = [&] {
+    return make_error(ErrorCode::context_full,
+                      "a pair of {} bytes does not fit in a context of {} tokens: {} would help", bytes, s.max_seq_len,
+                      s.more_context);
+  };
+  if (pair.room.empty() || ids.empty()) return full();
+  const auto tokenize = [&](std::uint32_t from) -> Result<std::uint32_t> {
+    const Result<std::uint32_t> n = session.tokenize(pair.text(), true, ids.subspan(from), pair.ranges());
+    return n || n.error().code != ErrorCode::context_full ? n : full();
+  };
   pair.add(form.substr(0, query_at));
   pair.add_plain(query);
   pair.add(form.substr(query_at + kQuery.size(), document_at - query_at - kQuery.size()));
-  QSF_LET(first, session.tokenize(pair.text(), true, ids, pair.ranges()));
+  QSF_LET(first, tokenize(0));
   // After a special token the document is a text of its own. Otherwise its first word may join the template's text.
   std::uint32_t before = first;
   if (first == 0 || !session.is_added(ids[first - 1])) {
@@ -64,7 +70,7 @@ Status rerank(Session& session, std::string_view query, std::string_view documen
   }
   pair.add_plain(document);
   pair.add(form.substr(document_at + kDocument.size()));
-  QSF_LET(second, session.tokenize(pair.text(), true, ids.subspan(before), pair.ranges()));
+  QSF_LET(second, tokenize(before));
   EmbedPrompt prompt;
   prompt.tokens = ids.first(before + second);
   prompt.second_from = before != 0 ? before : second;

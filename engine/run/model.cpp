@@ -77,6 +77,7 @@ std::string_view Model::more_context() const {
       return finer ? "a larger budget, keys and values in 8bit (kv) or a shorter text"
                    : "a larger budget or a shorter text";
     case Why::asked:
+      if (longer_chunk[0] != 0) return longer_chunk.data();
       break;
   }
   return "a longer context (max_seq_len) or a shorter text";

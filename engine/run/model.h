@@ -71,7 +71,8 @@ struct Model : Planned {
   MemoryMap map;
   std::uint64_t weight_bytes = 0;
   std::uint32_t n_pinned = 0;
-  Error warning;  // about the plan; an empty sentence: none
+  Error warning;                        // about the plan; an empty sentence: none
+  std::array<char, 56> longer_chunk{};  // the advice if a chunk that was asked for limits texts
 
   /// Returns a text of the metadata, or an empty text.
   std::string_view metadata(std::string_view key) const;

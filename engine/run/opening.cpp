@@ -293,10 +293,14 @@ Status Opening::check_policy() const {
                     "no layer of this model keeps all positions, so there is nothing for a policy to evict");
 }
 
-/// Notes losses of quality that the caller did not ask for, or may not know.
+/// Notes losses of quality that the caller did not ask for, or may not know, and the chunk that a text needs which is
+/// one pass.
 void Opening::warn() {
   Model& m = *model_;
   const Plan& p = m.plan;
+  if (m.config.table.bidirectional() && p.max_seq_len == m.options.chunk && m.options.max_seq_len == 0) {
+    format_into(m.longer_chunk, "a chunk of {} (chunk) or a shorter text", m.config.max_seq_len);
+  }
   const bool coarse = p.kv_why == Why::budget, beyond = p.max_seq_len > m.config.max_seq_len;
   if (coarse) {
     m.warning = make_error(

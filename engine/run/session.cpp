@@ -397,6 +397,23 @@ std::optional<std::uint32_t> Session::begin_token() const {
   return m.config.bos;
 }
 
+std::string_view Session::special_token(std::string_view name) const {
+  constexpr std::size_t kLongest = 16;
+  const Model& m = impl_->model;
+  std::array<char, kMetaChatTokens.size() + kLongest> key{};
+  if (name.size() > kLongest) return {};
+  const auto end = std::ranges::copy(name, std::ranges::copy(kMetaChatTokens, key.begin()).out).out;
+  // A file has the tokens that its own templates name.
+  const std::string_view kept = metadata({key.begin(), end});
+  if (!kept.empty()) return kept;
+  const Header& h = m.tables.header;
+  const std::uint32_t id = name == "bos_token"   ? h.bos
+                           : name == "eos_token" ? h.eos
+                           : name == "pad_token" ? h.pad
+                                                 : kNoToken;
+  return id < h.vocab_size ? detokenize(id, true) : std::string_view();
+}
+
 std::string_view Session::metadata(std::string_view key) const {
   return impl_->open ? impl_->model.metadata(key) : std::string_view{};
 }

@@ -235,6 +235,9 @@ class Session {
   bool is_added(std::uint32_t token) const;
   /// Returns the token that the model expects before a text; empty if it expects none.
   std::optional<std::uint32_t> begin_token() const;
+  /// Returns the text of a token that chat templates name, such as "eos_token": of the file's metadata, or else of the
+  /// begin, end or padding token of the vocabulary. Empty if there is none. Valid as long as the session.
+  std::string_view special_token(std::string_view name) const;
   /// Returns a text of the file's metadata by its key (kMetaChatTemplate, kMetaChatTokens), or an empty text. Valid as
   /// long as the session.
   std::string_view metadata(std::string_view key) const;

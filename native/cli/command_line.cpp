@@ -10,6 +10,8 @@
 namespace qsf {
 namespace {
 
+/// The types of values that may be empty: any text, and a list of names.
+constexpr std::array<std::string_view, 2> kMayBeEmpty{"TEXT", "NAMES"};
 constexpr std::string_view kSizes = "a number, or a size such as 64M, 64MiB or 1.5G";
 
 bool read_real(std::string_view text, double& out, std::string_view& rest) {
@@ -137,6 +139,18 @@ std::string repeated(const CLI::App& app) {
   return {};
 }
 
+/// Returns a sentence about an option whose value is empty, which would be taken for its default; empty for none.
+std::string empty_value(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string type = type_of(*option);
+    if (type.empty() || std::ranges::find(kMayBeEmpty, type) != kMayBeEmpty.end()) continue;
+    const auto& values = option->results();
+    if (std::ranges::find(values, std::string()) != values.end())
+      return option->get_name() + " is given an empty " + type;
+  }
+  return {};
+}
+
 }  // namespace
 
 CLI::Validator real() {
@@ -196,6 +210,7 @@ Parsed parse(CLI::App& app, int argc, char** argv, Program program) {
       with_names(app, std::span(argv, static_cast<std::size_t>(argc)), program.words);
   try {
     app.parse(argc, arguments.data());
+    if (const std::string empty = empty_value(app); !empty.empty()) return {Parsed::What::mistake, empty};
     if (completes->count() != 0) {
       if (std::ranges::find(kShells, shell) == kShells.end()) {
         return {Parsed::What::mistake, "--completion is one of " + shells + ", not '" + shell + "'"};

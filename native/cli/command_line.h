@@ -69,7 +69,8 @@ struct Program {
   std::span<const ManualSection> manual = {};
 };
 /// Adds --completion, --man, --version and --help to the app and reads the arguments into its options. Prints what
-/// these four ask for on standard output.
+/// these four ask for on standard output. An empty value is a mistake, except of the types TEXT and NAMES and of
+/// options without a type.
 Parsed parse(CLI::App& app, int argc, char** argv, Program program = {});
 
 }  // namespace qsf

@@ -30,6 +30,11 @@ std::ptrdiff_t read_some(int from, std::span<char> to) {
   return n;
 }
 
+/// Does the same at a place of a regular file.
+std::ptrdiff_t read_at(int from, std::uint64_t at, std::span<char> to) {
+  return cancelled() ? -1 : sys::read_at(from, at, std::as_writable_bytes(to));
+}
+
 /// Removes the carriage return that some systems put before a line feed.
 void drop_return(std::string& line) {
   if (line.ends_with('\r')) line.pop_back();
@@ -94,14 +99,16 @@ Result<std::string> read_prompt(const std::string& path, std::size_t limit) {
 Lines::Kind Lines::next(std::string& line) {
   line.clear();
   bool too_long = false;
+  const bool first = place() == 0;
   while (true) {
     if (at_ == size_) {
-      const std::ptrdiff_t n = read_some(from_, buffer_);
+      const std::ptrdiff_t n = at_place_ ? read_at(from_, read_, buffer_) : read_some(from_, buffer_);
       if (n < 0 && !cancelled()) error_ = errno;
       if (n < 0 || (n == 0 && line.empty() && !too_long)) return Kind::end;
       if (n == 0) break;
       at_ = 0;
       size_ = static_cast<std::size_t>(n);
+      read_ += size_;
     }
     const char* begin = buffer_ + at_;
     const auto* end = static_cast<const char*>(std::memchr(begin, '\n', size_ - at_));
@@ -114,7 +121,8 @@ Lines::Kind Lines::next(std::string& line) {
       break;
     }
   }
-  if (++count_ == 1) drop_mark(line);
+  ++count_;
+  if (first) drop_mark(line);
   return too_long ? Kind::too_long : Kind::line;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,8 @@ class Lines {
  public:
   /// Takes lines of at most `limit` bytes.
   explicit Lines(std::size_t limit, int from = 0) : limit_(limit), from_(from) {}
+  /// Takes those of a regular file from the byte `at` on, wherever others read it.
+  Lines(std::size_t limit, int from, std::uint64_t at) : limit_(limit), from_(from), read_(at), at_place_(true) {}
 
   using Kind = LineKind;
   /// Writes the next line without its end. A line that is too long is read and left out. Returns `end` also after a
@@ -36,10 +39,14 @@ class Lines {
   bool waits() const { return at_ == size_; }
   /// Returns the number of lines so far.
   std::size_t count() const { return count_; }
+  /// Returns the place of the next line: its bytes from the first one that was read, or from the file's beginning.
+  std::uint64_t place() const { return read_ - (size_ - at_); }
 
  private:
   std::size_t limit_;
   int from_, error_ = 0;
+  std::uint64_t read_ = 0;  // the place of the next read
+  bool at_place_ = false;   // whether reads name their place
   char buffer_[4096];
   std::size_t at_ = 0, size_ = 0, count_ = 0;
 };

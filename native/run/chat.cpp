@@ -127,6 +127,9 @@ class Conversation {
   void attach(std::string_view path) {
     while (path.starts_with(' ')) path.remove_prefix(1);
     while (path.ends_with(' ')) path.remove_suffix(1);
+    if (path.empty()) {
+      return tell(make_error(ErrorCode::bad_argument, "{} needs the path of a text file: {} PATH", kFile, kFile));
+    }
     const Result<std::string> name = files_.add(std::string(path));
     if (!name) return tell(make_error(name.error().code, "{}; the file is left out", name.error().sentence));
     note(make_error(ErrorCode::none, "{:.300} is put into the next message; /undo forgets its files", *name).sentence);

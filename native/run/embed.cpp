@@ -61,10 +61,7 @@ Result<std::uint64_t> embed_lines(const Options& o, Host& host, EmbedPrompt prom
   };
   for (LineKind kind = next(); status && kind != LineKind::end; kind = next()) {
     prompt.text = line;
-    status = kind == LineKind::line
-                 ? embed(host, prompt, rows)
-                 : make_error(ErrorCode::context_full, "it is longer than the context of {} tokens can hold",
-                              host.session().stats().max_seq_len);
+    status = kind == LineKind::line ? embed(host, prompt, rows) : too_long_line(host.session());
     if (status || !is_of_a_line(status.error().code)) continue;
     const Error why = status.error();
     tell(make_error(why.code, "line {} is left out: {}", lines.count(), why.sentence));

@@ -128,6 +128,16 @@ Result<Generation> generate(Host& host, const Prompt& asked, const Sinks& sinks,
   return out;
 }
 
+Error with_advice(const Session& session, const Error& error) {
+  if (error.code != ErrorCode::context_full) return error;
+  return make_error(error.code, "{}: {} would help", error.sentence, session.stats().more_context);
+}
+
+Error too_long_line(const Session& session) {
+  return with_advice(session, make_error(ErrorCode::context_full, "it is longer than the context of {} tokens can hold",
+                                         session.stats().max_seq_len));
+}
+
 bool is_of_a_line(ErrorCode code) {
   return code == ErrorCode::bad_text || code == ErrorCode::bad_argument || code == ErrorCode::bad_token ||
          code == ErrorCode::unsupported || code == ErrorCode::context_full || code == ErrorCode::template_refusal;

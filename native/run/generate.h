@@ -48,5 +48,9 @@ Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks
 
 /// Whether a conversation can go on after this error of one of its lines.
 bool is_of_a_line(ErrorCode code);
+/// Returns context_full for a line that was not read, because it is longer than the context.
+Error too_long_line(const Session& session);
+/// Adds the changes that would help to an error of context_full.
+Error with_advice(const Session& session, const Error& error);
 
 }  // namespace qsf::run

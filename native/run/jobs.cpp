@@ -101,7 +101,7 @@ Status check_alone(Session& session, std::string_view line) {
   const Result<std::uint32_t> n = session.tokenize(line, true, ids);
   if (n) return {};
   if (n.error().code != ErrorCode::context_full) return n.error();
-  return make_error(ErrorCode::context_full, "{} and an answer: {} would help", n.error().sentence, s.more_context);
+  return with_advice(session, make_error(ErrorCode::context_full, "{} and an answer", n.error().sentence));
 }
 
 /// Continues the sequence by a line, or begins anew with it if the context is full.

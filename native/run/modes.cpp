@@ -11,10 +11,12 @@ namespace qsf::run {
 namespace {
 
 constexpr Groups kInputs = kText | kMessage | kTokens;
-constexpr Groups kGenerated = kGrammar | kSession | kPromptCache;  // of texts that are generated
+constexpr Groups kGenerated = kGrammar | kSession | kPromptCache | kSampling;  // of texts that are generated
 constexpr Groups kEvery = ~Groups{0};
 
 constexpr const char* kNothingToCompute = "--logits and --receipt need something to compute";
+constexpr const char* kBenchTakes =
+    "--bench shows speeds only: it goes with --prompt, --prompt-file or --tokens, and writes no file";
 constexpr const char* kEmbedTakes =
     "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
 constexpr const char* kRenderTakes =
@@ -50,7 +52,7 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .flag = "--interactive",
      .help = "Each line of standard input continues the text",
      .computes = true,
-     .takes = kGrammar | kSession,
+     .takes = kGrammar | kSession | kSampling,
      .refuses = {{{kInputs, "--interactive reads its prompts from standard input"}, {kPromptCache, kBeginsText}}},
      .run = run_interactive},
     {.mode = Mode::bench,
@@ -58,6 +60,7 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .help = "Measure tokens per second of prompt and generation, and exit",
      .computes = true,
      .takes = kText | kTokens,
+     .refuses = {{{kLogits | kReceipt | kLogprobs, kBenchTakes}}},
      .run = run_bench},
     {.mode = Mode::perplexity,
      .flag = "--perplexity",
@@ -71,7 +74,7 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .flag = "--render",
      .value = "FILE",
      .help = "Print the text that the messages of a JSON file become by the chat template, and exit",
-     .refuses = {{{kInputs | kSystemPrompt | kLogits | kReceipt | kOtherMode, kRenderTakes}}},
+     .refuses = {{{kInputs | kSystemPrompt | kLogits | kReceipt | kSampling | kOtherMode, kRenderTakes}}},
      .run = run_render,
      .run_alone = [](const Options& options) { return render(options, nullptr); }},
     {.mode = Mode::embed,
@@ -135,6 +138,8 @@ constexpr std::array kGroups{
     GroupRow{kLogits, [](const Options& o) { return !o.logits_file.empty(); }, "--logits needs one prompt"},
     GroupRow{kReceipt, [](const Options& o) { return !o.receipt_file.empty(); }, "--receipt needs one prompt"},
     GroupRow{kLogprobs, [](const Options& o) { return o.logprobs.has_value(); }, kLogprobsNeed},
+    GroupRow{kSampling, [](const Options& o) { return o.samples; },
+             "the options of sampling are for texts that are generated"},
     GroupRow{kPooling, [](const Options& o) { return o.pooling || o.normalize; },
              "--pooling and --normalize are for --embed"},
 };

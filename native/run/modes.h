@@ -42,10 +42,11 @@ enum Group : std::uint32_t {
   kLogits = 1 << 7,
   kReceipt = 1 << 8,
   kLogprobs = 1 << 9,
-  kWindows = 1 << 10,  // --window, --windows, --sequences
-  kSaved = 1 << 11,    // --kl, --save-logits
-  kPooling = 1 << 12,  // --pooling, --normalize
-  kOtherMode = 1 << 13,
+  kWindows = 1 << 10,   // --window, --windows, --sequences
+  kSaved = 1 << 11,     // --kl, --save-logits
+  kPooling = 1 << 12,   // --pooling, --normalize
+  kSampling = 1 << 13,  // the options of SamplingOptions
+  kOtherMode = 1 << 14,
 };
 using Groups = std::uint32_t;
 

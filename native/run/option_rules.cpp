@@ -75,9 +75,7 @@ std::optional<std::string> embedding_mistake(Options& o, const std::string& pool
 }
 
 std::optional<std::string> reranking_mistake(const Options& o) {
-  if (o.mode != Mode::rerank) return std::nullopt;
-  if (o.mode_value.empty()) return "--rerank needs a query";
-  if (o.prompt) return kRerankTakes;  // documents are in a file
+  if (o.mode == Mode::rerank && o.prompt) return kRerankTakes;  // documents are in a file
   return std::nullopt;
 }
 

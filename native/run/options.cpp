@@ -24,6 +24,7 @@ namespace {
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::string_view kUsualCache = "~/.cache/qsf/fronts", kNoCache = "none";
 constexpr double kMiB = 1 << 20;
+constexpr const char* kSamplingGroup = "Sampling";
 
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 constexpr std::array<std::string_view, 2> kReasoning{"show", "hide"};
@@ -103,14 +104,14 @@ class Table {
                     "Tokens after which a thought is ended; 0: at once; -1: never")
         ->transform(natural_or(+[] { return kUnlimitedThoughts; }))
         ->default_str("-1");
-    text("--tokens", w_.tokens, "Token ids instead of text; nothing is added to them", "1,2,3");
+    text("--tokens", w_.tokens, "Token ids instead of text, such as 1,2,3; nothing is added to them", "IDS");
     max_tokens =
         app_.add_option("-n,--max-tokens,--n-predict", o_.max_tokens,
                         "Tokens to generate at most; 0: compute the prompt only; -1: as many as there is room for")
             ->transform(natural_or(+[] { return std::numeric_limits<std::uint32_t>::max(); }));
     repeated("-r,--stop,--reverse-prompt", o_.stops, "Stop at this text; may be given again", "TEXT");
     app_.add_flag("--ignore-eos", o_.ignore_eos, "Go on after the model's end token");
-    begin("Sampling");
+    begin(kSamplingGroup);
     w_.sampling.add(app_, o_);
   }
 
@@ -160,7 +161,7 @@ class Table {
     begin("Allowed texts");
     text("--json-schema", o_.schema_file, "A file with a JSON schema", "FILE");
     text("--grammar", o_.grammar_file, "A file with a grammar in GBNF", "FILE");
-    text("--regex", o_.regex, "A regular expression of the whole text", "TEXT");
+    text("--regex", o_.regex, "A regular expression of the whole text", "PATTERN");
     mode(Mode::accepts);
     begin("Measuring a model");
     mode(Mode::perplexity);
@@ -195,6 +196,13 @@ class Table {
   }
 
   const Choices& choices() const { return choices_; }
+  /// Whether an option of sampling was given.
+  bool samples() const {
+    const auto given = [](const CLI::Option* option) {
+      return option->get_group() == kSamplingGroup && option->count() > 0;
+    };
+    return !app_.get_options(given).empty();
+  }
 
   CLI::Option *prompt = nullptr, *message = nullptr, *system_prompt = nullptr, *max_tokens = nullptr;
   std::array<CLI::Option*, kModes> modes{};  // null for a mode without a flag
@@ -265,7 +273,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     app.add_option("TEXT", o.texts, "A text to embed")->default_str("");
   }
   if (std::find(argv, argv + argc, std::string_view(row_of(Mode::rerank).flag)) != argv + argc) {
-    app.add_option("FILE", words.documents, "Documents to score, one a line")->default_str("");
+    app.add_option("FILE", words.documents, "Documents to score, one a line")->type_name("FILE")->default_str("");
   }
   Table table(app, o, words);
   table.conversion();
@@ -282,6 +290,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (parsed.what == Parsed::What::told) return 0;
   if (parsed.what == Parsed::What::mistake) return refuse(parsed.sentence);
   if (const std::optional<std::string> wrong = read_mode(table, words, o)) return refuse(*wrong);
+  o.samples = table.samples();
   o.host.budget = read_size(words.budget, kMiB).value_or(0);
   o.prompt_cache_bytes = read_size(words.cache_limit, kMiB).value_or(0);
   const auto* color = std::find(kColors.begin(), kColors.end(), words.color);

@@ -36,6 +36,7 @@ struct Options {
   std::optional<bool> normalize;
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;
+  bool samples = false;                   // whether an option of sampling was given
   std::optional<std::uint32_t> logprobs;  // in the receipt, with those of so many likeliest tokens
   SamplerOptions sampler;                 // without its lists
   SamplerLists sampler_lists;

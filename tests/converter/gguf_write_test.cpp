@@ -200,6 +200,9 @@ TEST(GgufWrite, RefusesWhatGgufCannotSay) {
   EXPECT_NE(refusal(kData + "gemma2", {}).find("differs in attention_scale"), std::string::npos);
   EXPECT_NE(refusal(kData + "bitnet", {}).find("differs in activation"), std::string::npos);
   EXPECT_NE(refusal(kData + "bert", {}).find("has no GGUF name for"), std::string::npos);
+  for (const char* reranker : {"qwen3-reranker", "bert-reranker"}) {
+    EXPECT_NE(refusal(kData + reranker, {}).find("the model is a reranker, whose score"), std::string::npos);
+  }
   EXPECT_NE(refusal(kData + "llama", FormatId::q4).find("GGUF has no type 4bit; it has f32, f16, bf16, q4_0"),
             std::string::npos);
 }

@@ -21,7 +21,7 @@ class MadeUp {
   using Weight = std::function<double(std::uint32_t head, std::uint32_t query, std::uint32_t position)>;
 
   MadeUp(KvChoice choice, std::uint32_t capacity, std::uint32_t query_heads)
-      : memory_(std::size_t{2} * kHeads * capacity * sizeof(std::uint32_t)),
+      : bytes_(std::size_t{2} * kHeads * capacity * sizeof(std::uint32_t)),
         sums_(std::size_t{kHeads} * capacity),
         query_heads_(query_heads) {
     memory_ = {.data = bytes_.data(),

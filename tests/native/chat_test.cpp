@@ -179,8 +179,7 @@ TEST_F(ChatTest, FilesThatAreRefused) {
       {file("large", std::string(200'000, 'x')), "more than the context can hold"},
       {dir() / "missing", "io_error: cannot read " + (dir() / "missing")},
       {dir() / "hf", "io_error: cannot read "},
-      {dir() / "hf/", "bad_argument: "},
-      {"", "bad_argument: '' does not end with the name of a file"}};
+      {dir() / "hf/", "bad_argument: "}};
   const std::string a = "Once upon a time\n", answer = talk(a).out;
   for (const auto& [path, sentence] : wrong) {
     const Ran once = run_with({"--message", "x", "--file", path});
@@ -190,6 +189,13 @@ TEST_F(ChatTest, FilesThatAreRefused) {
     const Ran chat = talk("/file " + path + "\n" + a);
     EXPECT_EQ(chat.out, answer) << path;
     EXPECT_TRUE(has(chat.err, sentence) && has(chat.err, "; the file is left out")) << chat.err;
+  }
+  EXPECT_TRUE(has(run_with({"--message", "x", "--file", ""}).err, "--file is given an empty FILE"));
+  for (const char* bare : {"/file\n", "/file  \n"}) {
+    const Ran chat = talk(bare + a);
+    EXPECT_EQ(chat.out, answer);
+    EXPECT_TRUE(chat.err.starts_with("qsf-run: bad_argument: /file needs the path of a text file: /file PATH\n"))
+        << chat.err;
   }
   for (const std::vector<std::string>& alone : {std::vector<std::string>{"-p", "x"}, {"--interactive"}, {"--bench"}}) {
     std::vector<std::string> given = alone;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "native/models.h"
 
@@ -74,6 +75,39 @@ TEST(Mistakes, NothingIsNoNumber) {
   const Ran parity = run({program("qsf-parity"), "a", "b", "--tolerance", ""});
   EXPECT_EQ(parity.code, 2);
   EXPECT_TRUE(has(parity.err, "--tolerance: '' is not a number")) << parity.err;
+}
+
+// Texts and lists of names may be empty. An empty value of any other option is refused: it would be taken for the
+// default. The options are those that --help lists.
+TEST(Mistakes, NothingIsNoValue) {
+  const std::pair<const char*, std::vector<std::string>> programs[] = {
+      {"qsf-run", {"no/such/model", "-p", "x"}},
+      {"qsf-convert", {source_dir() + "/models/stories", "no/such/folder/out.qsf"}}};
+  for (const auto& [name, arguments] : programs) {
+    std::istringstream help(run({program(name), "--help"}).out);
+    std::size_t n = 0;
+    for (std::string line; std::getline(help, line);) {
+      std::istringstream words(line);
+      std::string names, type;
+      words >> names >> type;
+      const std::size_t at = names.find("--");
+      const bool takes_value = !type.empty() && type.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ=+") == type.npos;
+      if (at == names.npos || !takes_value || type == "TEXT" || type == "NAMES") continue;
+      const std::string option = names.substr(at, names.find(',', at) - at);
+      std::vector<std::string> command{program(name)};
+      command.insert(command.end(), arguments.begin(), arguments.end());
+      command.insert(command.end(), {option, ""});
+      const Ran ran = run(command);
+      EXPECT_EQ(ran.code, 2) << option << ran.err;
+      EXPECT_TRUE(has(ran.err, option)) << ran.err;
+      ++n;
+    }
+    EXPECT_GT(n, 10u) << name;
+  }
+  EXPECT_TRUE(has(refusal({"--kv", ""}), "bad_argument: --kv is given an empty TYPE\n"));
+  EXPECT_TRUE(has(refusal({"-ctk", ""}), "--cache-type-k is given an empty TYPE\n"));
+  EXPECT_TRUE(has(refusal({"--source="}), "--source"));
+  EXPECT_TRUE(has(convert_refusal({"--calibration", ""}), "--calibration is given an empty FILE"));
 }
 
 TEST(Mistakes, AnOptionThatWasMeantIsNamed) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -43,10 +44,12 @@ struct RunResult {
   Json receipt;
 };
 
-/// qsf-run, greedy, with a receipt.
+/// qsf-run, greedy if it makes a text, with a receipt.
 inline RunResult generate(const std::string& model, std::vector<std::string> arguments, bool measure = false) {
   const TempDir dir;
-  std::vector<std::string> command{program("qsf-run"), model, "--temperature", "0", "--receipt", dir / "receipt"};
+  std::vector<std::string> command{program("qsf-run"), model, "--receipt", dir / "receipt"};
+  const bool measures = std::ranges::find(arguments, "--perplexity") != arguments.end();
+  if (!measures) command.insert(command.end(), {"--temperature", "0"});
   command.insert(command.end(), arguments.begin(), arguments.end());
   RunResult result;
   result.ran = measure ? measured(command) : run(command);

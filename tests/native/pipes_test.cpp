@@ -1,6 +1,8 @@
 // What is at the other end of the standard files: a pipe that nobody reads, a terminal, an address in capital letters.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "native/at_terminal.h"
 #include "native/http_server.h"
 #include "native/models.h"
@@ -16,9 +18,9 @@ Ran unread(const std::string& command) {
 TEST(Pipes, NobodyIsToldThatNobodyReads) {
   const std::string model = stories("8bit");
   for (const std::string& more :
-       {std::string(" -n 400 --ignore-eos"), std::string(" --bench"), std::string(" --verbose")}) {
-    const std::string command = program("qsf-run") + " " + model + " -p 'Once upon a time' --temperature 0" + more;
-    const Ran ran = unread(command + (more == " --verbose" ? " -n 300 --ignore-eos 2>/dev/null" : ""));
+       {std::string(" --temperature 0 -n 400 --ignore-eos"), std::string(" --bench"), std::string(" --verbose")}) {
+    const std::string command = program("qsf-run") + " " + model + " -p 'Once upon a time'" + more;
+    const Ran ran = unread(command + (more == " --verbose" ? " --seed 1 -n 300 --ignore-eos 2>/dev/null" : ""));
     EXPECT_TRUE(ran.code == 141 || (more == " --bench" && ran.code == 0)) << command << ran.code << ran.err;
     EXPECT_EQ(ran.err, "") << command;
   }
@@ -47,6 +49,45 @@ TEST(Pipes, NoControlCharacterReachesATerminalInParts) {
   EXPECT_EQ(shown.exit_code(), 0);
   EXPECT_TRUE(has(shown.shown(), "a?b?31mc")) << shown.shown();
   for (const char* byte : {"\xc2", "\x85", "\x9b"}) EXPECT_FALSE(has(shown.shown(), byte)) << shown.shown();
+}
+
+// The documents of --rerank are shown as any text: as they are in a file, without control characters at a terminal.
+TEST(Pipes, DocumentsAreShownAndReadFromWhereTheyAre) {
+  const std::string model = source_dir() + "/tests/data/gguf/modernbert-reranker.gguf";
+  const TempDir dir;
+  std::ofstream(dir / "documents", std::ios::binary) << "left out\na \x1b[31mplan\x9b\x07\nanother \u009bplan\n";
+  const std::string reads = "{ read first; \"$0\" \"$1\" --rerank \"a query\"; } < \"$2\"";
+  const std::vector<std::string> command{"/bin/bash", "-c", reads, program("qsf-run"), model, dir / "documents"};
+  const Ran ran = run(command);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(has(ran.err, "bad_text: line 1 is left out: ")) << ran.err;
+  EXPECT_TRUE(ran.out.ends_with("\t2\tanother \u009bplan\n")) << ran.out << ran.err;
+  std::ofstream(dir / "documents", std::ios::binary) << "left out\na \x1b[31mplan\x07\nanother \u009bplan\n";
+  // Texts of a pipe are kept, and bounded: documents have no room in the budget.
+  const auto piped = [&](const std::string& text) {
+    std::ofstream(dir / "piped", std::ios::binary) << text;
+    return run(
+        {"/bin/bash", "-c", "cat \"$2\" | \"$0\" \"$1\" --rerank \"a query\"", command[3], model, dir / "piped"});
+  };
+  const Ran same = piped(
+      "\xef\xbb\xbf"
+      "a \x1b[31mplan\x07\r\n\n" +
+      std::string(2u << 20, 'x') + "\nanother \u009bplan");
+  EXPECT_TRUE(has(same.out, "\t1\ta \x1b[31mplan\x07\n")) << same.out;
+  EXPECT_TRUE(has(same.out, "\t4\tanother \u009bplan\n")) << same.out;
+  EXPECT_TRUE(has(same.err, "line 3 is left out: it is longer than the context of 512 tokens can hold")) << same.err;
+  std::string much;
+  while (much.size() <= 1u << 20) much += std::string(999, 'x') + "\n";
+  const Ran refused = piped(much);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_TRUE(
+      has(refused.err, "context_full: there are more than 1048576 bytes of documents that can be read only once"))
+      << refused.err;
+  AtTerminal shown(command);
+  EXPECT_EQ(shown.exit_code(), 0);
+  EXPECT_TRUE(has(shown.shown(), "\ta ?[31mplan?\r\n")) << shown.shown();
+  EXPECT_TRUE(has(shown.shown(), "\tanother ?plan\r\n")) << shown.shown();
 }
 
 TEST(Pipes, AnAddressIsOneInLettersOfEitherCase) {

@@ -48,6 +48,18 @@ TEST_F(RenderTest, UsesTheTemplateAndTokensOfAModel) {
       "<b>!");
 }
 
+/// The tokens of the vocabulary, whether the file's own template names them or there is none.
+TEST_F(RenderTest, KnowsTheEndsOfAModelWithAnotherTemplate) {
+  const std::string variables = file("variables.json", kMessages);
+  const std::string asked = file("t", "{{ bos_token }}{{ eos_token }}{{ messages[0].content }}");
+  for (const char* own : {"{{ messages[0].content }}", ""}) {
+    const std::string model = chat_model(dir_, own);
+    EXPECT_EQ(run({program("qsf-run"), model, "--render", variables, "--chat-template", asked}).out,
+              "<|endoftext|><|endoftext|>Grüße")
+        << own;
+  }
+}
+
 TEST_F(RenderTest, ShowsRefusalsAndErrors) {
   const Ran refused = render("a{{ raise_exception('Roles must alternate') }}", kMessages);
   EXPECT_EQ(refused.err, "qsf-run: template_refusal: Roles must alternate\n");

@@ -66,6 +66,51 @@ TEST(Rerank, ALineThatCannotBeScoredEndsNoBatch) {
   EXPECT_NE(ran.err.find("context_full: line 3 is left out: "), std::string::npos) << ran.err;
 }
 
+/// Documents have no room in the budget: they are read again, and their number is bounded before anything is scored.
+TEST(Rerank, BoundsTheDocumentsThatItKeeps) {
+  std::string lines;
+  for (int i = 0; i < 65'537; ++i) lines += "a plan\n";
+  const TempDir dir;
+  std::ofstream(dir / "documents", std::ios::binary) << lines;
+  const std::string too_many = "context_full: there are more than 65536 documents: score parts of them";
+  for (const Ran& ran : {rerank({"a query", dir / "documents"}), rerank({"a query"}, lines)}) {
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_NE(ran.err.find(too_many), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
+  const std::string few =
+      "\xef\xbb\xbf"
+      "a plan\r\n\r\n" +
+      std::string(2u << 20, 'x') + "\nanother plan";
+  std::ofstream(dir / "documents", std::ios::binary) << few;
+  const Ran redirected = rerank({"a query"}, few), read = rerank({"a query", dir / "documents"});
+  EXPECT_EQ(lines_of(redirected.out).size(), 2u) << redirected.err;
+  EXPECT_NE(redirected.out.find("\ta plan\n"), std::string::npos) << redirected.out;
+  EXPECT_NE(redirected.err.find("line 3 is left out: it is longer than the context"), std::string::npos)
+      << redirected.err;
+  EXPECT_EQ(read.out, redirected.out);
+  EXPECT_EQ(read.err, redirected.err);
+}
+
+/// A text of an encoder is one pass: the refusal of a longer one names a chunk that would do.
+TEST(Rerank, AChunkThatIsTooShortIsAnsweredWithOneThatDoes) {
+  const Ran scored = rerank({"a query"}, "a plan of several words\n");
+  ASSERT_EQ(scored.code, 0) << scored.err;
+  const auto advice = [](const Ran& ran) {
+    const std::string words = "a chunk of ";
+    const std::size_t at = ran.err.find(words);
+    EXPECT_NE(at, std::string::npos) << ran.err;
+    return at == std::string::npos ? "0" : std::to_string(std::stoul(ran.err.substr(at + words.size())));
+  };
+  for (const char* chunk : {"2", "8"}) {  // shorter than the query, and than the pair
+    const Ran refused = rerank({"a query", "--chunk", chunk}, "a plan of several words\n");
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_EQ(rerank({"a query", "--chunk", advice(refused)}, "a plan of several words\n").out, scored.out);
+  }
+  const Ran longer = rerank({"a query", "--chunk", "16"}, std::string(1u << 20, 'x') + "\n");
+  EXPECT_NE(advice(longer), "0");
+}
+
 TEST(Rerank, RefusesWhatDoesNotFit) {
   struct Case {
     std::vector<std::string> arguments;
@@ -74,7 +119,10 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
   };
   for (const Case& c :
        {Case{{"a query", "--chat"}, 2, "--rerank makes no text"},
-        Case{{"a query", "--prompt", "b"}, 2, "--rerank makes no text"}, Case{{""}, 2, "--rerank needs a query"},
+        Case{{"a query", "--prompt", "b"}, 2, "--rerank makes no text"},
+        Case{{""}, 2, "--rerank is given an empty QUERY"}, Case{{"a query", ""}, 2, "FILE is given an empty FILE"},
+        Case{{"a query", "--seed", "1"}, 2, "--rerank makes no text"},
+        Case{{"a query", "--samplers", "top_k"}, 2, "--rerank makes no text"},
         Case{{"a query", "d", "--prompt-file", "e"}, 2, "--rerank takes documents in one way only"},
         Case{{"a query", "-n", "0", "/no/such/file"}, 1, "cannot read /no/such/file"},
         Case{{"a query", "/tmp"}, 1, "io_error: cannot read /tmp: Is a directory"},

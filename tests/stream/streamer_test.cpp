@@ -299,5 +299,118 @@ TEST(Streamer, MissesAreAskedForTogether) {
   EXPECT_EQ(asked, std::set<std::uint32_t>(wanted.begin(), wanted.end()));
 }
 
+/// A model of 8 layers whose q and o matrices are a segment each, of the same size. `in_turn` of them are in the
+/// schedule; the others are looked up.
+class Equals {
+ public:
+  Equals(std::uint32_t in_turn, std::uint32_t ring, bool pins) {
+    qsf::test::SmallOptions o;
+    o.n_layers = 8;
+    o.segment_bytes = 1 << 16;
+    small_ = qsf::test::small_file(o);
+    file_ = *qsf::test::open_file(small_.bytes);
+    for (const TensorEntry& t : file_.tensors) {
+      if (t.role != Role::attn_q && t.role != Role::attn_o) continue;
+      EXPECT_EQ(t.n_segments, 1u);
+      all.push_back(t.first_segment);
+    }
+    const FileTables tables{file_.header, file_.layers, file_.tensors, file_.segments};
+    schedule_.assign(all.begin(), all.begin() + in_turn);
+    pinned_.reset(new bool[file_.segments.size()]());
+    for (const std::uint32_t s : schedule_) pinned_[s] = pins;
+    Plan plan;
+    plan.ring_slots = ring;
+    plan.slot_bytes = align_up(segment_buffer_bytes(tables, all[0]));
+    const std::span<const bool> pinned(pinned_.get(), file_.segments.size());
+    EXPECT_TRUE(streamer.init(arena_, tables, plan, pinned, schedule_, {}, {}));
+    const ScheduleRange whole{0, in_turn};
+    streamer.begin_pass(std::span(&whole, 1));
+  }
+  void answer(const ReadRequest& r) {
+    std::memcpy(r.into, small_.bytes.data() + r.offset, r.size);
+    ASSERT_TRUE(streamer.complete(r.ticket));
+  }
+  void serve() {
+    while (const auto r = streamer.next_request()) answer(*r);
+  }
+  void use(std::uint32_t segment) {
+    while (streamer.acquire(segment) == nullptr) serve();
+    streamer.release(segment);
+    serve();
+  }
+  bool is_there(std::size_t i) const { return streamer.residency(all[i]) != Streamer::Residency::absent; }
+
+  std::vector<std::uint32_t> all;  // segments
+  Streamer streamer;
+
+ private:
+  qsf::test::SmallFile small_;
+  qsf::test::OpenFile file_;
+  std::vector<std::uint32_t> schedule_;
+  std::unique_ptr<bool[]> pinned_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(4 << 20);
+  Arena arena_{memory_};
+};
+
+/// A look-up takes the place of the segment whose next use is latest, in this pass or in the next, and never of the one
+/// that is held.
+TEST(Streamer, ALookUpTakesThePlaceOfWhatIsUsedLast) {
+  constexpr std::uint32_t kInTurn = 8;
+  for (std::uint32_t held = 0; held < kInTurn; ++held) {
+    Equals equals(kInTurn, 4, false);
+    for (std::uint32_t i = 0; i < held; ++i) equals.use(equals.all[i]);
+    while (equals.streamer.acquire(equals.all[held]) == nullptr) equals.serve();
+    for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(equals.is_there((held + i) % kInTurn)) << held;
+    std::size_t left = 4;
+    for (std::uint32_t look_up = kInTurn; look_up < kInTurn + 3; ++look_up) {
+      EXPECT_EQ(equals.streamer.acquire(equals.all[look_up], Streamer::Use::lookup), nullptr);
+      --left;  // the requests are not answered, so that each takes a place of its own
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(equals.is_there((held + i) % kInTurn), i < left) << held;
+    }
+    EXPECT_EQ(equals.streamer.acquire(equals.all[kInTurn + 3], Streamer::Use::lookup), nullptr);
+    EXPECT_TRUE(equals.is_there(held));
+  }
+}
+
+/// After recover(), pinned segments that could not be read are read ahead again, before they are needed.
+TEST(Streamer, PinnedSegmentsThatFailedAreReadAheadAgain) {
+  Equals equals(6, 1, true);
+  std::vector<std::uint32_t> asked;
+  while (const auto r = equals.streamer.next_request()) {
+    asked.push_back(r->ticket);
+    if (r->ticket == equals.all[1]) {
+      equals.streamer.fail(r->ticket, make_error(ErrorCode::io_error, "gone"));
+    } else {
+      equals.answer(*r);
+    }
+  }
+  EXPECT_EQ(asked, std::vector<std::uint32_t>(equals.all.begin(), equals.all.begin() + 6));
+  EXPECT_EQ(equals.streamer.acquire(equals.all[1]), nullptr);
+  EXPECT_TRUE(equals.streamer.failed());
+  equals.streamer.recover();
+  const auto again = equals.streamer.next_request();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->ticket, equals.all[1]);
+  equals.answer(*again);
+  EXPECT_NE(equals.streamer.acquire(equals.all[1]), nullptr);
+}
+
+/// A read that was under way at recover(), and fails after it, is no failure of the time since: it is repeated.
+TEST(Streamer, AFailureFromBeforeRecoverIsForgotten) {
+  Equals equals(6, 2, false);
+  EXPECT_EQ(equals.streamer.acquire(equals.all[0]), nullptr);
+  const auto late = equals.streamer.next_request();
+  ASSERT_TRUE(late);
+  equals.streamer.recover();
+  equals.streamer.fail(late->ticket, make_error(ErrorCode::io_error, "gone"));
+  EXPECT_EQ(equals.streamer.acquire(equals.all[0]), nullptr);
+  EXPECT_FALSE(equals.streamer.failed());
+  const auto again = equals.streamer.next_request();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->ticket, equals.all[0]);
+  equals.answer(*again);
+  EXPECT_NE(equals.streamer.acquire(equals.all[0]), nullptr);
+}
+
 }  // namespace
 }  // namespace qsf

@@ -58,6 +58,8 @@ TEST(CharMap, TheLongestKeyHolds) {
   EXPECT_EQ(normal(map, "abab"), "");
   EXPECT_EQ(normal(map, "abc abd"), "\u00e9 d");  // what came out is not looked at again
   EXPECT_EQ(normal(map, "aab b\u00e9\u00e8\u2603"), "xy be\u00e8\u2603");
+  // A node's value is at the byte 0, which is in no key.
+  EXPECT_EQ(normal(map, std::string("\0a\0\0ab", 6)), std::string("\0xy\0\0", 5));
 }
 
 /// The texts and normal forms are those of Hugging Face's library for the same keys.
@@ -78,20 +80,30 @@ TEST(CharMap, ClustersAreReplacedAsAWhole) {
 
 TEST(CharMap, DamageIsRefusedOrHarmless) {
   const std::string map = small_map();
-  for (const std::string& bad : {std::string(), std::string("map"), map.substr(0, 8), map.substr(0, map.size() - 1),
-                                 map + "\x80" + '\0', map + std::string(1025, 'x') + '\0'}) {
-    const Status status = check(bad);
-    ASSERT_FALSE(status) << bad.size();
+  for (const std::string& wrong : {std::string(), std::string("map"), map.substr(0, 8), map.substr(0, map.size() - 1),
+                                   map + "\x80" + '\0', map + std::string(1025, 'x') + '\0'}) {
+    const Status status = check(wrong);
+    ASSERT_FALSE(status) << wrong.size();
     EXPECT_EQ(error_of(status).code, ErrorCode::bad_tokenizer);
   }
   for (const std::uint32_t size : {0u, 2u, 6u, 0x80000000u, 0xfffffffcu}) {
-    std::string bad = map;
-    std::memcpy(bad.data(), &size, sizeof size);
-    EXPECT_FALSE(check(bad)) << size;
+    std::string wrong = map;
+    std::memcpy(wrong.data(), &size, sizeof size);
+    EXPECT_FALSE(check(wrong)) << size;
   }
+  // A value that points into a character is none: the longest of the other keys holds.
+  std::string bad = map;
+  const std::uint32_t value = 0x80000004u, inside = 0x80000005u;
+  const std::string_view bytes(reinterpret_cast<const char*>(&value), sizeof value);
+  const std::size_t at = bad.find(bytes);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(normal(bad, "abc"), "\u00e9");
+  std::memcpy(bad.data() + at, &inside, sizeof inside);
+  ASSERT_TRUE(check(bad));
+  EXPECT_EQ(normal(bad, "abc"), "c");
   std::mt19937 random(3);
   for (int i = 0; i < 3000; ++i) {
-    std::string bad = map;
+    bad = map;
     for (int k = 0; k < 3; ++k) bad[4 + random() % (4 * kUnits)] = static_cast<char>(random());
     ASSERT_TRUE(check(bad));
     for (const std::size_t op : {12u, 13u}) {

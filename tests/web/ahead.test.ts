@@ -105,6 +105,25 @@ describe('reading ahead', () => {
     for (const count of came.slice(4)) expect(count).toBeGreaterThanOrEqual(pass.length - 1);
   });
 
+  it('knows the order of a short pass, too, if each has a look-up', async () => {
+    const ahead = new ReadAhead(new FakeSupply());
+    const pass = streamed(5, 1000);
+    const came: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      const row = { offset: 100_000 + 1000 * i, size: 1000 };
+      came.push(await readAll(ahead, [...pass.slice(0, 2), row, ...pass.slice(2)]));
+    }
+    for (const count of came.slice(4)) expect(count).toBeGreaterThanOrEqual(pass.length - 1);
+  });
+
+  it('leaves pieces that are larger than any segment to the caller', async () => {
+    const supply = new FakeSupply();
+    const ahead = new ReadAhead(supply);
+    const into = new Uint8Array(16 * MiB + 1);
+    for (let i = 0; i < 40; i++) expect(ahead.read((i % 3) * 20 * MiB, into)).toBe(false);
+    expect(supply.asked).toEqual([]);
+  });
+
   it('reads nothing where the order is another each time', async () => {
     const supply = new FakeSupply();
     const ahead = new ReadAhead(supply);

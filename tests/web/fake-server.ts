@@ -19,6 +19,8 @@ export interface Asked {
 export type Fault =
   | { kind: 'status'; status: number; headers?: Record<string, string> }
   | { kind: 'refuse' }
+  /** No answer ever comes. */
+  | { kind: 'silent' }
   /** The body breaks off after so many bytes. */
   | { kind: 'break'; after: number }
   /** Bytes of the body are flipped. */
@@ -50,6 +52,7 @@ export class FakeServer {
     this.asked.push(asked);
     init?.signal?.throwIfAborted();
     await new Promise((resolve) => setTimeout(resolve, 0));
+    if (fault?.kind === 'silent') await new Promise(() => {});
     if (fault?.kind === 'refuse') throw new TypeError('Failed to fetch');
     if (fault?.kind === 'status') return new Response(null, { status: fault.status, headers: fault.headers ?? {} });
     const headers: Record<string, string> = {};

@@ -226,7 +226,8 @@ function frozen(worker: ScopeWorker): typeof Atomics.load {
     state === stateOf(worker) ? seen[at]! : load(state, at)) as typeof Atomics.load;
 }
 
-it('a read is where it is asked for, beyond 4 GiB too', async () => {
+/** A filler of a file of any size, whose bytes are 7, and the offsets that are read. */
+async function ofLargeFile(): Promise<{ filler: Filler; asked: number[] }> {
   installFakeOpfs(() => 0, {}, true);
   installScopeWorker(serveFills);
   const asked: number[] = [];
@@ -238,6 +239,26 @@ it('a read is where it is asked for, beyond 4 GiB too', async () => {
   const large = { createSyncAccessHandle: async () => handle } as unknown as FileSystemFileHandle;
   const filler = new Filler(large, memory);
   while (!filler.isOpen) await turn();
+  return { filler, asked };
+}
+
+it('takes no more reads than have a place in its memory', async () => {
+  const { filler, asked } = await ofLargeFile();
+  const into = new Uint8Array(memory, 0, PIECE);
+  const reads = Array.from({ length: 80 }, (_, i) => filler.fill(i, into)).filter((read) => read !== undefined);
+  expect(reads).toHaveLength(63);
+  while (asked.length < reads.length) {
+    filler.poll(0);
+    await turn();
+  }
+  filler.poll(0);
+  expect(await Promise.all(reads)).toEqual(reads.map(() => true));
+  expect(asked).toEqual(reads.map((_, i) => i));
+  await filler.close();
+});
+
+it('a read is where it is asked for, beyond 4 GiB too', async () => {
+  const { filler, asked } = await ofLargeFile();
   const into = new Uint8Array(memory, PIECE, PIECE).fill(0);
   const offsets = [5, 2 ** 31 + 1, 2 ** 32 - 1, 5 * 2 ** 32 + 2 ** 31 + 3];
   for (const offset of offsets) {

@@ -66,6 +66,23 @@ describe('with a cache', () => {
     await expect(open(server, cache)).rejects.toMatchObject({ code: 'http_status' });
   });
 
+  it('opens without a server that does not answer in time', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    await (await openModel(server, cache)).keep(piecesOf(server.bytes));
+    const asked = server.asked.length;
+    server.fault = () => ({ kind: 'silent' });
+    vi.useFakeTimers();
+    try {
+      const opening = open(server, cache);
+      await vi.advanceTimersByTimeAsync(3000);
+      expect((await opening).stats()).toMatchObject({ cacheState: 'complete', network: 0 });
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(server.asked.length).toBe(asked + 1);
+  });
+
   it('is read from the network where its handle has failed', async () => {
     const server = new FakeServer(noise(SIZE));
     const cache = new FakeCache();

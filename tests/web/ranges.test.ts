@@ -52,6 +52,10 @@ describe('takeRun', () => {
     expect(takeRun([range(0, 10), range(14, 10), range(29, 10)], { bytes: 1000, gap: 4 })).toHaveLength(2);
   });
 
+  it('measures a gap from the largest end, also of a range around others', () => {
+    expect(takeRun([range(0, 100), range(10, 10), range(150, 10)], { bytes: 1000, gap: 60 })).toHaveLength(3);
+  });
+
   it('stops at the limit of bytes, but takes a first range larger than it', () => {
     expect(takeRun([range(0, 60), range(60, 40), range(100, 1)], { bytes: 100, gap: 0 })).toHaveLength(2);
     expect(takeRun([range(0, 500), range(500, 1)], { bytes: 100, gap: 0 })).toEqual([range(0, 500)]);

@@ -169,13 +169,17 @@ Result<GgufWriter> GgufWriter::plan(const LoadedModel& model, FileSpec file, Fil
                                     std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
                                     ReadGguf read) {
   const Recipe& recipe = *model.recipe;
+  QSF_LET(layers, layers_of_file(model));
+  if (layers.model.score != 0) {
+    return make_error(ErrorCode::unsupported,
+                      "the model is a reranker, whose score is written to .qsf files only: OUT must be a .qsf file");
+  }
   if (recipe.gguf_name.empty()) {
     return make_error(ErrorCode::unsupported, "the recipe {:.60} has no GGUF name for such models", recipe.name);
   }
   auto work = std::make_unique<Work>();
   work->file = std::move(file);
   work->sink = std::move(sink);
-  QSF_LET(layers, layers_of_file(model));
   QSF_LET(tensors, gguf_tensors(recipe, work->file, layers));
   work->tensors = std::move(tensors);
 

@@ -86,9 +86,7 @@ export interface MergeLimits {
 export function takeRun<R extends Range>(wanted: R[], limits: MergeLimits): R[] {
   const first = wanted[0];
   if (!first) return [];
-  const later = wanted
-    .filter((r) => r.offset >= first.offset)
-    .sort((a, b) => a.offset - b.offset || (a === first ? -1 : 1));
+  const later = wanted.filter((r) => r.offset >= first.offset).sort((a, b) => a.offset - b.offset);
   const run: R[] = [];
   let end = first.offset;
   for (const range of later) {
