@@ -67,7 +67,7 @@ TEST(Draft, SavesReading) {
   EXPECT_GT(right, 45u);
   const auto read = [](const Json& j) { return j.at("bytes_read").get<std::uint64_t>(); };
   EXPECT_EQ(read(plain.receipt) - read(receipt), right * receipt.at("plan").at("token_bytes").get<std::uint64_t>());
-  EXPECT_EQ(draft.at("pinned_bytes"), draft.at("weight_bytes"));
+  EXPECT_GE(draft.at("pinned_bytes"), draft.at("weight_bytes"));
   EXPECT_LT(draft.at("bytes_read"), draft.at("weight_bytes").get<std::uint64_t>() * 3 / 2);
   EXPECT_NE(r.ran.err.find("the draft model is not smaller than the model: "), std::string::npos) << r.ran.err;
   EXPECT_NE(r.ran.err.find("MiB of weights in memory, 512 tokens of context"), std::string::npos) << r.ran.err;
@@ -86,7 +86,7 @@ TEST(Draft, StaysInsideTheBudget) {
     EXPECT_LE(mapped, budget);
     EXPECT_GE(plan.at("memory_map").at("host reserve"), draft.at("budget").get<std::uint64_t>() + kMiB);
     EXPECT_LE(draft.at("budget"), budget / 2);
-    EXPECT_EQ(draft.at("pinned_bytes"), draft.at("weight_bytes"));
+    EXPECT_GE(draft.at("pinned_bytes"), draft.at("weight_bytes"));
     EXPECT_EQ(plan.at("ring_slots") == 0, mib == 40);
 #ifndef QSF_SANITIZED  // a sanitizer keeps its own memory beside
     EXPECT_LE(r.ran.peak_resident_bytes, budget + 12'000'000);
