@@ -12,18 +12,39 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 std::string data(const std::string& name) { return source_dir() + "/tests/data/" + name; }
 
-/// Runs qsf-run on a prompt.
+/// Runs qsf-run on a prompt, greedy.
 RunResult made(const std::string& model, std::vector<std::string> more, bool measure = false) {
   more.insert(more.begin(), {"--prompt", "Once upon a time", "--max-tokens", "60", "--ignore-eos"});
   return generate(model, more, measure);
+}
+
+/// The same, sampled.
+Json drawn_by(const std::string& model, const std::vector<std::string>& more) {
+  const TempDir dir;
+  std::vector<std::string> command{program("qsf-run"),
+                                   model,
+                                   "--prompt",
+                                   "Once upon a time",
+                                   "--max-tokens",
+                                   "60",
+                                   "--ignore-eos",
+                                   "--temperature",
+                                   "0.9",
+                                   "--seed",
+                                   "5",
+                                   "--receipt",
+                                   dir / "receipt"};
+  command.insert(command.end(), more.begin(), more.end());
+  const Ran ran = run(command);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return ran.code == 0 ? Json::parse(read_text(dir / "receipt"), nullptr, false) : Json::object();
 }
 
 TEST(Draft, ChangesNoBit) {
   const TempDir dir;
   const std::string model = stories("8bit"), small = stories("q2_k"), gguf = dir / "draft.gguf";
   ASSERT_EQ(run({program("qsf-convert"), source_dir() + "/models/stories", gguf, "--quant-type", "q4_0"}).code, 0);
-  const std::vector<std::string> sampled{"--temperature", "0.9", "--seed", "5"};
-  const Json greedy = made(model, {}).receipt, drawn = made(model, sampled).receipt;
+  const Json greedy = made(model, {}).receipt, drawn = drawn_by(model, {});
   EXPECT_FALSE(greedy.contains("guesses"));
   struct Case {
     std::string draft;
@@ -42,9 +63,9 @@ TEST(Draft, ChangesNoBit) {
   };
   for (const Case& c : cases) {
     std::vector<std::string> arguments{"--speculate", c.draft};
-    if (c.draws) arguments.insert(arguments.end(), sampled.begin(), sampled.end());
     arguments.insert(arguments.end(), c.more.begin(), c.more.end());
-    const Json receipt = made(model, arguments).receipt, &expected = c.draws ? drawn : greedy;
+    const Json receipt = c.draws ? drawn_by(model, arguments) : made(model, arguments).receipt,
+               &expected = c.draws ? drawn : greedy;
     for (const char* field : {"generated_tokens", "text", "logits_hash"}) {
       EXPECT_EQ(receipt.at(field), expected.at(field)) << c.draft << " " << Json(c.more).dump();
     }
@@ -133,7 +154,7 @@ TEST(Draft, GuessesForTheCApi) {
     qsf_config_free(config);
     if (engine == nullptr) return std::string(qsf_last_error());
     std::string out;
-    const auto add = [](const char* piece, void* to) { *static_cast<std::string*>(to) += piece; };
+    const auto add = [](int, const char* piece, void* to) { *static_cast<std::string*>(to) += piece; };
     qsf_generate(engine, "Once upon a time", 40, 0.0f, 1.0f, add, &out);
     EXPECT_EQ(qsf_last_error_code(), 0) << qsf_last_error();
     qsf_free(engine);
