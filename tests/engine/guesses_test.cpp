@@ -329,6 +329,18 @@ TEST(GivenGuesses, CountOnlyWhereTheyAreWanted) {
   }
 }
 
+TEST(GivenGuesses, AreComputedOnce) {
+  const SmallFile file = small_file();
+  Host host(file.bytes, 8 * kMiB, taking(7));
+  ASSERT_TRUE(host.session->start(greedy(some_tokens(9, 40), 20)));
+  host.stop_when = [&] { return host.session->sequence_stats().generated_tokens == 1; };
+  (void)host.pump();
+  host.session->guess(std::array<std::uint32_t, 3>{1, 2, 3});
+  host.stop_when = nullptr;
+  (void)host.pump();
+  EXPECT_EQ(host.session->sequence_stats().guessed_tokens, 3u);
+}
+
 // Sequences that decode share the columns of a pass; guesses take only those that no sequence needs.
 TEST(Guesses, LeaveRoomForOtherSequences) {
   const SmallFile file = small_file();

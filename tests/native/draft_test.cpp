@@ -87,7 +87,9 @@ TEST(Draft, SavesReading) {
   EXPECT_EQ(guesses.at("guessed"), right) << "the same model guesses what it will choose";
   EXPECT_GT(right, 45u);
   const auto read = [](const Json& j) { return j.at("bytes_read").get<std::uint64_t>(); };
-  EXPECT_EQ(read(plain.receipt) - read(receipt), right * receipt.at("plan").at("token_bytes").get<std::uint64_t>());
+  // What is read ahead when a program ends depends on the time.
+  const auto pass = receipt.at("plan").at("token_bytes").get<double>();
+  EXPECT_NEAR(static_cast<double>(read(plain.receipt) - read(receipt)) / pass, static_cast<double>(right), 0.9);
   EXPECT_GE(draft.at("pinned_bytes"), draft.at("weight_bytes"));
   EXPECT_LT(draft.at("bytes_read"), draft.at("weight_bytes").get<std::uint64_t>() * 3 / 2);
   EXPECT_NE(r.ran.err.find("the draft model is not smaller than the model: "), std::string::npos) << r.ran.err;
