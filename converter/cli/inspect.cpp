@@ -136,7 +136,7 @@ std::string value_of_key(T value) {
 
 /// Prints a line for every key and a column for every kind.
 void print_kinds(const Tables& t, std::FILE* out) {
-  const LayerTableSource& layers = t.table;
+  const LayerTableBuilder& layers = t.table;
   std::vector<std::string> titles{"kind of layer"};
   for (std::size_t i = 0; i < layers.kinds.size(); ++i) titles.push_back(number(i));
   Table table(titles);
@@ -178,12 +178,12 @@ void print_layers(std::span<const LayerEntry> layers, std::FILE* out) {
 }
 
 std::string section_name(const Header& h, std::uint32_t section) {
-  switch (place_of(h, section)) {
-    case Place::embedding:
+  switch (scope_of(h, section)) {
+    case RoleScope::embedding:
       return "embedding";
-    case Place::layer:
+    case RoleScope::layer:
       return "layer " + number(section - 1);
-    case Place::final:
+    case RoleScope::final:
       return "final";
   }
   return {};
@@ -194,7 +194,7 @@ void print_tensors(const Tables& t, std::FILE* out) {
   Table table({"section", "role", "format", "layout", "rows", "cols", "bytes", "raw offset", "segments"});
   for (const TensorEntry& e : t.tensors) {
     const std::uint32_t last = e.first_segment + e.n_segments - 1;
-    table.add({section_name(t.header, e.section), std::string(role_name(e.role)), format_name(e.format),
+    table.add({section_name(t.header, e.stage), std::string(role_name(e.role)), format_name(e.format),
                name_in(kLayoutNames, static_cast<std::uint32_t>(e.layout)), number(e.rows), number(e.cols),
                number(tensor_bytes(*find_format(e.format), e.layout, e.rows, e.cols)), number(e.raw_offset),
                e.n_segments > 1 ? number(e.first_segment) + "-" + number(last) : number(e.first_segment)});
@@ -207,9 +207,8 @@ void print_segments(const Tables& t, std::FILE* out) {
   Table table({"segment", "section", "offset", "stored", "raw", "raw begin", "compression", "holds", "crc32"});
   for (std::size_t i = 0; i < t.segments.size(); ++i) {
     const SegmentEntry& s = t.segments[i];
-    table.add({number(i), section_name(t.header, s.section), number(s.offset), number(s.stored_size),
-               number(s.raw_size), number(s.raw_begin),
-               name_in(kCompressionNames, static_cast<std::uint32_t>(s.compression)),
+    table.add({number(i), section_name(t.header, s.stage), number(s.offset), number(s.stored_size), number(s.raw_size),
+               number(s.raw_begin), name_in(kCompressionNames, static_cast<std::uint32_t>(s.compression)),
                s.flags & kSegmentVectors ? "vectors" : "matrix", hex(s.crc)});
   }
   table.print(out);
@@ -285,10 +284,10 @@ Status check_tokenizer(const Input& file, const Tables& t, std::FILE* out) {
 }
 
 Status check_layers(const Input& file, const Tables& t) {
-  std::vector<std::uint32_t> crcs(n_weight_sections(t.header));
+  std::vector<std::uint32_t> crcs(n_weight_stages(t.header));
   for (const SegmentEntry& s : t.segments) {
-    QSF_LET(crc, crc_of(file, s.offset, s.stored_size, crcs[s.section]));
-    crcs[s.section] = crc;
+    QSF_LET(crc, crc_of(file, s.offset, s.stored_size, crcs[s.stage]));
+    crcs[s.stage] = crc;
   }
   for (std::size_t i = 0; i < t.layers.size(); ++i) {
     if (const std::uint32_t crc = crcs[i + 1]; crc != t.layers[i].crc) {
@@ -315,7 +314,7 @@ Result<std::vector<std::byte>> read_segment(const Input& file, const Tables& t, 
   const std::uint32_t crc = crc32(stored);
   if (crc != segment.crc) {
     return make_error(ErrorCode::bad_checksum, "segment {} ({}) has the checksum 0x{:08x}, but the table says 0x{:08x}",
-                      i, section_name(t.header, segment.section), crc, segment.crc);
+                      i, section_name(t.header, segment.stage), crc, segment.crc);
   }
   std::vector<std::byte> raw(segment.raw_size);
   std::vector<std::byte> workspace(decompress_workspace(segment.compression));

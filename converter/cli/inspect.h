@@ -17,7 +17,7 @@ struct Tables {
   Header header;
   std::vector<SectionEntry> sections;
   std::vector<LayerEntry> layers;
-  LayerTableSource table;
+  LayerTableBuilder table;
   std::vector<TensorEntry> tensors;
   std::vector<SegmentEntry> segments;
 };

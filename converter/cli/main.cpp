@@ -166,7 +166,7 @@ struct Run {
   }
 };
 
-Result<Summary> write_model(const ModelSource& model, const Options& options, Run& run) {
+Result<Summary> write_model(const LoadedModel& model, const Options& options, Run& run) {
   QSF_LET(conversion, Conversion::begin(model, options, run.arguments.output));
   if (!run.arguments.quiet) print_warnings(conversion.warnings());
   for (;;) {
@@ -180,7 +180,7 @@ Result<Summary> write_model(const ModelSource& model, const Options& options, Ru
 }
 
 /// Returns the contents of llama.cpp's importance matrix if --calibration names one.
-Result<std::optional<Calibration>> imatrix_of(const ModelSource& model, const Arguments& arguments) {
+Result<std::optional<Calibration>> imatrix_of(const LoadedModel& model, const Arguments& arguments) {
   LocalFiles files;
   QSF_LET(file, files.open(arguments.calibration));
   QSF_LET(head, read_head(file, kHeadBytes));
@@ -219,7 +219,7 @@ Result<std::optional<Losses>> kept_losses(const Arguments& arguments) {
 }
 
 /// Returns the bytes that remain for matrices whose types are chosen.
-Result<std::uint64_t> bytes_to_share(const ModelSource& model, const Arguments& arguments, const Options& options) {
+Result<std::uint64_t> bytes_to_share(const LoadedModel& model, const Arguments& arguments, const Options& options) {
   QSF_LET(others, other_bytes(model, options));
   double bytes = arguments.target_bytes;
   if (arguments.target_bpw != 0) {
@@ -235,7 +235,7 @@ Result<std::uint64_t> bytes_to_share(const ModelSource& model, const Arguments& 
 
 /// Checks before hours of work: outputs that cannot be written or created, sizes that cannot be reached, files of the
 /// wrong type.
-Status check_first(const ModelSource& model, const Calibrator& calibrator, const Arguments& arguments,
+Status check_first(const LoadedModel& model, const Calibrator& calibrator, const Arguments& arguments,
                    const Options& options) {
   QSF_TRY(calibrator.check(arguments.calibration));
   QSF_TRY(Conversion::begin(model, options, arguments.output));  // created and removed
@@ -249,7 +249,7 @@ Status check_first(const ModelSource& model, const Calibrator& calibrator, const
 }
 
 /// Chooses a type for every matrix to reach the requested size.
-Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Options& options) {
+Status choose(const LoadedModel& model, Calibrator& calibrator, Run& run, Options& options) {
   const Arguments& arguments = run.arguments;
   QSF_LET(kept, kept_losses(arguments));
   Losses losses = kept ? std::move(*kept) : Losses(calibrator.measured_on());
@@ -272,8 +272,8 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
   Table table({"section", "tensor", "type", "loss"});
   for (const TensorChoice& tensor : tensors) {
     const TypeChoice& type = tensor.types[tensor.chosen];
-    options.types[{tensor.section, tensor.role}] = type.format;
-    table.add({std::to_string(tensor.section), std::string(rule_of(tensor.role).name),
+    options.types[{tensor.stage, tensor.role}] = type.format;
+    table.add({std::to_string(tensor.stage), std::string(rule_of(tensor.role).name),
                std::string(format_of(type.format).name), fixed(type.loss, 5)});
   }
   if (!arguments.quiet) table.print(stdout);
@@ -282,7 +282,7 @@ Status choose(const ModelSource& model, Calibrator& calibrator, Run& run, Option
 
 int convert_model(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
-  Result<ModelSource> model =
+  Result<LoadedModel> model =
       open_model(arguments.input, arguments.tokenizer.empty(), arguments.recipe, kTernaryLayouts.at(arguments.ternary));
   if (!model) return fail(model.error());
   if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {

@@ -8,11 +8,11 @@
 
 namespace qsf::convert {
 
-Conversion::Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, Writer writer,
+Conversion::Conversion(const LoadedModel& model, std::unique_ptr<std::optional<OutputFile>> file, Writer writer,
                        const Summary& summary)
     : model_(&model), file_(std::move(file)), writer_(std::move(writer)), summary_(summary) {}
 
-Result<Conversion> Conversion::begin(const ModelSource& model, const Options& options, const std::string& path) {
+Result<Conversion> Conversion::begin(const LoadedModel& model, const Options& options, const std::string& path) {
   TypeNotes notes;
   QSF_LET(source, plan_file(model, options, &notes));
   Summary summary;

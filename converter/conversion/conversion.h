@@ -33,7 +33,7 @@ class Conversion {
 
   /// Plans the file and creates the output. `model` must outlive the conversion. Returns the errors of plan_file,
   /// bad_argument if `path` is one of the model's files, and for GGUF the errors of GgufWriter::plan.
-  static Result<Conversion> begin(const ModelSource& model, const Options& options, const std::string& path);
+  static Result<Conversion> begin(const LoadedModel& model, const Options& options, const std::string& path);
 
   /// Writes about one segment, or does the last work: the tables, the flush to the disk, the output's name. Returns
   /// file_changed if one of the model's files changed. Must not be called after an error or done.
@@ -47,10 +47,10 @@ class Conversion {
 
  private:
   using Writer = std::variant<FileWriter, GgufWriter>;
-  Conversion(const ModelSource& model, std::unique_ptr<std::optional<OutputFile>> file, Writer writer,
+  Conversion(const LoadedModel& model, std::unique_ptr<std::optional<OutputFile>> file, Writer writer,
              const Summary& summary);
 
-  const ModelSource* model_;
+  const LoadedModel* model_;
   std::unique_ptr<std::optional<OutputFile>> file_;  // the sink points to it
   Writer writer_;
   Summary summary_;

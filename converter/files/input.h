@@ -52,7 +52,7 @@ enum class TernaryLayout : std::uint8_t {
 };
 
 /// The file or folder that a user named as the model.
-struct ModelPlace {
+struct ModelLocation {
   std::string name;                           // without folders and extension
   std::optional<Input> file;                  // empty for a folder
   std::vector<std::byte> head;                // the file's first kHeadBytes, or fewer if it is shorter

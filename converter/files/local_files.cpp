@@ -108,12 +108,12 @@ const std::string& LocalFiles::path(std::uint32_t number) const { return files_[
 
 const sys::FileInfo& LocalFiles::info(std::uint32_t number) const { return files_[number]->info(); }
 
-Result<ModelPlace> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files) {
+Result<ModelLocation> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files) {
   std::error_code error;
   const fs::path given = sys::path_of(path);
   const fs::path whole = fs::weakly_canonical(given, error);
   const bool folder = fs::is_directory(given, error);
-  ModelPlace place;
+  ModelLocation place;
   const fs::path parent = folder ? given : given.parent_path();
   place.folder.name = sys::text_of(parent);
   place.folder.find = [parent, files](const std::string& name) {

@@ -46,6 +46,6 @@ class LocalFiles {
 };
 
 /// Returns the file or folder at `path`, to be read through `files`. Returns io_error if nothing there can be read.
-Result<ModelPlace> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files);
+Result<ModelLocation> local_place(const std::string& path, const std::shared_ptr<LocalFiles>& files);
 
 }  // namespace qsf::convert

@@ -23,7 +23,7 @@ std::uint64_t bytes_of_runs(std::span<const InputRun> runs) {
 
 }  // namespace
 
-Result<std::unique_ptr<MadeFile>> MadeFile::plan(ModelSource model, const Options& options) {
+Result<std::unique_ptr<MadeFile>> MadeFile::plan(LoadedModel model, const Options& options) {
   TypeNotes notes;
   QSF_LET(spec, plan_file(model, options, &notes));
   model.tokenizer.reset();
@@ -38,7 +38,7 @@ Result<std::unique_ptr<MadeFile>> MadeFile::plan(ModelSource model, const Option
   return out;
 }
 
-Result<std::unique_ptr<MadeFile>> MadeFile::restore(ModelSource model, const Options& options, const KeptFront& kept) {
+Result<std::unique_ptr<MadeFile>> MadeFile::restore(LoadedModel model, const Options& options, const KeptFront& kept) {
   TypeNotes notes;
   QSF_LET(spec, plan_file(model, options, &notes));
   QSF_LET(plan, FilePlan::restore(std::move(spec), kept.front, kept.size));
@@ -55,7 +55,7 @@ Result<std::unique_ptr<MadeFile>> MadeFile::restore(ModelSource model, const Opt
   return out;
 }
 
-MadeFile::MadeFile(FilePlan plan, std::vector<SourceTensor> tensors, std::vector<std::string> warnings)
+MadeFile::MadeFile(FilePlan plan, std::vector<LoadedTensor> tensors, std::vector<std::string> warnings)
     : tensors_(std::move(tensors)),
       plan_(std::move(plan)),
       warnings_(std::move(warnings)),
@@ -103,7 +103,7 @@ std::vector<std::uint32_t> MadeFile::inputs() const {
 std::uint64_t MadeFile::memory() const {
   constexpr std::uint64_t kOfTensor = 1200;  // its names, shapes and functions
   return plan_.tensors().size() * kOfTensor + plan_.segments().size() * (sizeof(SegmentEntry) + 8) +
-         tensors_.size() * (sizeof(SourceTensor) + 200);
+         tensors_.size() * (sizeof(LoadedTensor) + 200);
 }
 
 RowsFrom MadeFile::runs_of(std::uint32_t tensor, std::uint32_t begin, std::uint32_t n,

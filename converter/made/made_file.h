@@ -31,10 +31,10 @@ class MadeFile {
   /// Plans the file that qsf-convert would write without compression. Takes the model's tokenizer and texts, which are
   /// large, and keeps its tensors. Errors are those of plan_file and FilePlan::make. `options` must not ask for GGUF,
   /// compression or a search of codes.
-  static Result<std::unique_ptr<MadeFile>> plan(ModelSource model, const Options& options);
+  static Result<std::unique_ptr<MadeFile>> plan(LoadedModel model, const Options& options);
   /// Does the same with an earlier front, from a model without tokenizer. Returns bad_input if the front is not the
   /// model's.
-  static Result<std::unique_ptr<MadeFile>> restore(ModelSource model, const Options& options, const KeptFront& kept);
+  static Result<std::unique_ptr<MadeFile>> restore(LoadedModel model, const Options& options, const KeptFront& kept);
 
   const FilePlan& plan() const { return plan_; }
   /// Returns sentences on the model, and on types that change.
@@ -88,11 +88,11 @@ class MadeFile {
  private:
   enum class Check : std::uint8_t { unknown, kept, done };  // of a segment's checksum; kept: by an earlier process
 
-  MadeFile(FilePlan plan, std::vector<SourceTensor> tensors, std::vector<std::string> warnings);
+  MadeFile(FilePlan plan, std::vector<LoadedTensor> tensors, std::vector<std::string> warnings);
   RowsFrom runs_of(std::uint32_t tensor, std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& runs) const;
   void add_part(const Part& part, Step& step) const;
 
-  std::vector<SourceTensor> tensors_;  // that the plan reads
+  std::vector<LoadedTensor> tensors_;  // that the plan reads
   FilePlan plan_;
   std::vector<std::byte> front_;
   std::vector<std::string> warnings_;

@@ -55,7 +55,7 @@ std::vector<std::uint8_t> last_of_every(std::uint32_t every, std::uint32_t n_lay
   return out;
 }
 
-Status apply_rules(const AttentionRules& rules, ModelSource& model) {
+Status apply_rules(const AttentionRules& rules, LoadedModel& model) {
   const auto is = [](std::uint8_t yes) { return yes != 0; };
   const bool all_full = !rules.full.empty() && std::ranges::all_of(rules.full, is);
   model.config.window = all_full ? 0 : rules.window;

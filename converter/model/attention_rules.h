@@ -26,6 +26,6 @@ std::vector<std::uint8_t> first_of_every(std::uint32_t every, std::uint32_t n_la
 std::vector<std::uint8_t> last_of_every(std::uint32_t every, std::uint32_t n_layers);
 
 /// Writes the rules to the model's configuration. Their exceptions come before the recipe's own.
-Status apply_rules(const AttentionRules& rules, ModelSource& model);
+Status apply_rules(const AttentionRules& rules, LoadedModel& model);
 
 }  // namespace qsf::convert

@@ -6,6 +6,6 @@
 namespace qsf::convert {
 
 /// Returns whether the source has a tensor of a layer under a name of this role.
-bool has_tensor(const ModelSource& model, Role role, std::uint32_t layer);
+bool has_tensor(const LoadedModel& model, Role role, std::uint32_t layer);
 
 }  // namespace qsf::convert

@@ -84,7 +84,7 @@ constexpr RowsFrom weaker(RowsFrom a, RowsFrom b) { return a < b ? a : b; }
 /// Returns the runs of `rows` for rows that are computed from them one by one.
 RowsOf::Runs same_runs(RowsOf rows);
 
-struct SourceTensor {
+struct LoadedTensor {
   std::string name;
   std::string type;                     // in the source's words: "BF16", "Q8_0"
   FormatId format = FormatId::inherit;  // inherit: the type cannot be read
@@ -94,14 +94,14 @@ struct SourceTensor {
   bool turned = false;                  // the rows are already in the order that a recipe calls "transposed"
 };
 
-struct ModelSource {
+struct LoadedModel {
   std::string kind;  // "safetensors", "GGUF", "llama2.c"
   std::shared_ptr<const Recipe> recipe;
   Naming naming = Naming::hugging_face;
   ModelConfig config;
   LayerRules layers;                      // the recipe's rules, resolved with the source's configuration
   std::map<std::string, double> factors;  // of the recipe's tensors, by keys of the configuration
-  std::vector<SourceTensor> tensors;
+  std::vector<LoadedTensor> tensors;
   bool interleaved_rope = false;  // rows of q and k are stored for RoPE over neighbouring pairs
   bool carry_formats = false;     // every matrix keeps its format by default
   std::optional<TokenizerSource> tokenizer;

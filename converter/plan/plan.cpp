@@ -42,7 +42,7 @@ Status check_ends(const ModelConfig& c) {
 }
 
 /// Returns the header of a model whose layers all have the configuration's sizes.
-Header header_of(const ModelSource& model) {
+Header header_of(const LoadedModel& model) {
   const ModelConfig& c = model.config;
   Header h;
   h.arch = model.recipe->arch;
@@ -65,12 +65,12 @@ Header header_of(const ModelSource& model) {
 }
 
 struct Layers {
-  LayerKind usual;         // as header and META state it
-  LayerTableSource table;  // with at least one kind
+  LayerKind usual;          // as header and META state it
+  LayerTableBuilder table;  // with at least one kind
 };
 
 /// Returns the kind of every layer, within the ranges that the reader accepts. Settings of all layers go to the header.
-Result<Layers> layers_of(const ModelSource& model, Header& header) {
+Result<Layers> layers_of(const LoadedModel& model, Header& header) {
   const auto as_input = [](const Status& status) -> Status {
     if (status) return status;
     Error error = status.error();
@@ -106,7 +106,7 @@ Result<Layers> layers_of(const ModelSource& model, Header& header) {
                         model.recipe->name, layer, header.n_layers);
     }
   }
-  LayerTableSource& table = out.table;
+  LayerTableBuilder& table = out.table;
   apply_settings(rules.model, table.model);
   for (std::uint32_t layer = 0; layer < header.n_layers; ++layer) {
     LayerKind kind = every;
@@ -128,7 +128,7 @@ Result<Layers> layers_of(const ModelSource& model, Header& header) {
   return out;
 }
 
-std::vector<MetaEntry> meta_of(const ModelSource& model, const LayerKind& usual) {
+std::vector<MetaEntry> meta_of(const LoadedModel& model, const LayerKind& usual) {
   std::vector<MetaEntry> meta;
   const auto text = [&](std::string_view key, std::string value) {
     meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
@@ -151,7 +151,7 @@ std::vector<MetaEntry> meta_of(const ModelSource& model, const LayerKind& usual)
 
 /// A tensor of the source and its line in the recipe.
 struct Piece {
-  std::shared_ptr<const SourceTensor> tensor;  // owned by the model, or joined from its experts' tensors
+  std::shared_ptr<const LoadedTensor> tensor;  // owned by the model, or joined from its experts' tensors
   const TensorName* line = nullptr;
   TensorPart part = {};
 };
@@ -160,15 +160,15 @@ using Placed = std::map<std::pair<std::uint32_t, Role>, Piece>;
 
 /// The data of the file that decides where tensors belong.
 struct Frame {
-  const ModelSource& model;
+  const LoadedModel& model;
   const Header& header;
   LayerTable table;
   std::set<std::string, std::less<>> names;  // of the source's tensors
 
   /// Returns the recipe's lines with this name that count in this source.
-  std::vector<TensorPlace> places(std::string_view name) const {
-    std::vector<TensorPlace> found = places_of_name(*model.recipe, model.naming, name);
-    std::erase_if(found, [&](const TensorPlace& place) {
+  std::vector<TensorUse> places(std::string_view name) const {
+    std::vector<TensorUse> found = places_of_name(*model.recipe, model.naming, name);
+    std::erase_if(found, [&](const TensorUse& place) {
       const auto there = [&](const std::string& other) { return names.contains(of_layer(other, place.layer)); };
       return (!place.line->beside.empty() && !there(place.line->beside)) ||
              (!place.line->without.empty() && there(place.line->without));
@@ -176,26 +176,26 @@ struct Frame {
     return found;
   }
 
-  const LayerKind& kind(std::uint32_t section) const { return kind_of_section(header, table, section); }
-  Presence presence(std::uint32_t section, Role role, bool tied) const {
-    return presence_of(*model.recipe, role, {kind(section), tied, table.model.headless != 0, table.model.score != 0});
+  const LayerKind& kind(std::uint32_t stage) const { return kind_of_stage(header, table, stage); }
+  Requirement requirement(std::uint32_t stage, Role role, bool tied) const {
+    return requirement_of(*model.recipe, role, {kind(stage), tied, table.model.headless != 0, table.model.score != 0});
   }
 };
 
-std::uint32_t section_of(const Header& header, const TensorPlace& place) {
-  switch (rule_of(place.line->role).place) {
-    case Place::embedding:
+std::uint32_t stage_of(const Header& header, const TensorUse& place) {
+  switch (rule_of(place.line->role).scope) {
+    case RoleScope::embedding:
       return 0;
-    case Place::layer:
+    case RoleScope::layer:
       return place.layer + 1;
-    case Place::final:
+    case RoleScope::final:
       return header.n_layers + 1;
   }
   return 0;
 }
 
 /// Checks that the parts of one tensor cover all of it and do not overlap.
-Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor& tensor,
+Status check_parts(const Frame& frame, const Placed& placed, const LoadedTensor& tensor,
                    std::span<const std::pair<std::uint32_t, Role>> keys) {
   std::vector<RowRange> ranges;
   std::uint64_t all = 0, covered = 0;
@@ -221,39 +221,39 @@ Status check_parts(const Frame& frame, const Placed& placed, const SourceTensor&
                     all);
 }
 
-using Tensors = std::vector<std::shared_ptr<const SourceTensor>>;
+using Tensors = std::vector<std::shared_ptr<const LoadedTensor>>;
 
-bool fits(const Frame& frame, const TensorPlace& place) {
+bool fits(const Frame& frame, const TensorUse& place) {
   if (place.layer >= frame.header.n_layers) return false;
-  const std::uint32_t section = section_of(frame.header, place);
-  if (place.expert && *place.expert >= frame.kind(section).n_experts) return false;
-  return frame.presence(section, place.line->role, false) != Presence::never;
+  const std::uint32_t stage = stage_of(frame.header, place);
+  if (place.expert && *place.expert >= frame.kind(stage).n_experts) return false;
+  return frame.requirement(stage, place.line->role, false) != Requirement::never;
 }
 
-Error no_place(const ModelSource& model, const std::string& name) {
+Error no_place(const LoadedModel& model, const std::string& name) {
   return make_error(ErrorCode::unsupported, "tensor {:.100} has no place in a {:.60} model of {} layers", name,
                     model.recipe->name, model.config.n_layers);
 }
 
 /// Returns the model's tensors. Tensors of single experts are joined.
 Result<Tensors> whole_tensors(const Frame& frame) {
-  const ModelSource& model = frame.model;
+  const LoadedModel& model = frame.model;
   Tensors out;
-  std::map<std::string, std::vector<const SourceTensor*>> experts;  // by the name with {expert} in it
-  for (const SourceTensor& tensor : model.tensors) {
-    const std::vector<TensorPlace> places = frame.places(tensor.name);
+  std::map<std::string, std::vector<const LoadedTensor*>> experts;  // by the name with {expert} in it
+  for (const LoadedTensor& tensor : model.tensors) {
+    const std::vector<TensorUse> places = frame.places(tensor.name);
     if (places.empty() || !places.front().expert) {
-      out.emplace_back(std::shared_ptr<const SourceTensor>(), &tensor);
+      out.emplace_back(std::shared_ptr<const LoadedTensor>(), &tensor);
       continue;
     }
-    const TensorPlace& place = places.front();
+    const TensorUse& place = places.front();
     if (!fits(frame, place)) return no_place(model, tensor.name);
     if (tensor.shape.empty() || tensor.shape.size() > 2) {
       return make_error(ErrorCode::bad_input, "tensor {:.100} has {} dimensions, which the recipe does not expect",
                         tensor.name, tensor.shape.size());
     }
     auto& all = experts[of_layer(place.line->names.in(model.naming), place.layer)];
-    all.resize(frame.kind(section_of(frame.header, place)).n_experts);
+    all.resize(frame.kind(stage_of(frame.header, place)).n_experts);
     if (std::exchange(all[*place.expert], &tensor) != nullptr) {
       return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
     }
@@ -272,15 +272,15 @@ Result<Tensors> whole_tensors(const Frame& frame) {
 }
 
 /// Returns a tensor of experts as rows of one matrix. All lines that take parts of it must agree.
-Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const std::shared_ptr<const SourceTensor>& from,
-                                                    std::span<const TensorPlace> places,
+Result<std::shared_ptr<const LoadedTensor>> stacked(const Frame& frame, const std::shared_ptr<const LoadedTensor>& from,
+                                                    std::span<const TensorUse> places,
                                                     const std::shared_ptr<TurnedWindow>& window) {
-  const auto rule = [](const TensorPlace& place) { return rule_of(place.line->role); };
-  const auto turned = [&](const TensorPlace& place) {
+  const auto rule = [](const TensorUse& place) { return rule_of(place.line->role); };
+  const auto turned = [&](const TensorUse& place) {
     return part_for(*from, *place.line, frame.model.naming).transposed;
   };
-  const TensorPlace& first = places.front();
-  for (const TensorPlace& place : places) {
+  const TensorUse& first = places.front();
+  for (const TensorUse& place : places) {
     if (of_experts(rule(place)) == of_experts(rule(first)) && rule(place).matrix == rule(first).matrix &&
         turned(place) == turned(first)) {
       continue;
@@ -295,13 +295,13 @@ Result<std::shared_ptr<const SourceTensor>> stacked(const Frame& frame, const st
 
 Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>& window) {
   Placed placed;
-  const ModelSource& model = frame.model;
+  const LoadedModel& model = frame.model;
   QSF_LET(tensors, whole_tensors(frame));
-  for (const std::shared_ptr<const SourceTensor>& whole : tensors) {
-    const std::vector<TensorPlace> places = frame.places(whole->name);
+  for (const std::shared_ptr<const LoadedTensor>& whole : tensors) {
+    const std::vector<TensorUse> places = frame.places(whole->name);
     if (places.empty() && ignored_name(*model.recipe, whole->name)) continue;
-    const auto in_place = [&](const TensorPlace& place) { return fits(frame, place); };
-    const bool spare = std::ranges::any_of(places, [&](const TensorPlace& place) {
+    const auto in_place = [&](const TensorUse& place) { return fits(frame, place); };
+    const bool spare = std::ranges::any_of(places, [&](const TensorUse& place) {
       return place.line->spare && place.layer < frame.header.n_layers && !fits(frame, place);
     });
     if (spare) continue;
@@ -312,8 +312,8 @@ Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>
     }
     QSF_LET(tensor, stacked(frame, whole, places, window));
     std::vector<std::pair<std::uint32_t, Role>> keys;
-    for (const TensorPlace& place : places) {
-      keys.emplace_back(section_of(frame.header, place), place.line->role);
+    for (const TensorUse& place : places) {
+      keys.emplace_back(stage_of(frame.header, place), place.line->role);
       const auto [at, is_new] = placed.try_emplace(keys.back());
       if (!is_new) return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor->name);
       at->second = {tensor, place.line, part_for(*tensor, *place.line, model.naming)};
@@ -330,13 +330,13 @@ Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>
 
 /// Checks that every stage has all tensors that its kind of layer and the recipe require.
 Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
-  for (std::uint32_t section = 0; section < n_weight_sections(frame.header); ++section) {
-    const Place place = place_of(frame.header, section);
+  for (std::uint32_t stage = 0; stage < n_weight_stages(frame.header); ++stage) {
+    const RoleScope place = scope_of(frame.header, stage);
     for (const RoleRule& rule : kRoleRules) {
-      if (rule.place != place || frame.presence(section, rule.role, tied) != Presence::always) continue;
-      if (placed.contains({section, rule.role})) continue;
-      const ModelSource& model = frame.model;
-      const std::uint32_t layer = place == Place::layer ? section - 1 : 0;
+      if (rule.scope != place || frame.requirement(stage, rule.role, tied) != Requirement::always) continue;
+      if (placed.contains({stage, rule.role})) continue;
+      const LoadedModel& model = frame.model;
+      const std::uint32_t layer = place == RoleScope::layer ? stage - 1 : 0;
       const std::string name = name_of(*model.recipe, model.naming, rule.role, layer);
       if (!name.empty()) return make_error(ErrorCode::bad_input, "tensor {:.160} is missing", name);
       return make_error(ErrorCode::bad_input, "layer {} needs {}, for which the recipe {:.60} has no name", layer,
@@ -346,7 +346,7 @@ Status check_complete(const Frame& frame, const Placed& placed, bool tied) {
   return {};
 }
 
-FormatId wanted_format(const ModelSource& model, const Options& options, const SourceTensor& tensor, Role role) {
+FormatId wanted_format(const LoadedModel& model, const Options& options, const LoadedTensor& tensor, Role role) {
   const bool matrix = rule_of(role).matrix;
   if (matrix && is_router(role) && options.matrices != FormatId::f32) return tensor.format;
   if (!matrix) return tensor.format == FormatId::f16 ? FormatId::f16 : FormatId::f32;
@@ -366,8 +366,8 @@ Result<FormatId> target_format(const Options& options, FormatId wanted, Role rol
 class Costs {
  public:
   explicit Costs(const Calibration* calibration) : calibration_(calibration) {}
-  const RowCost* of(std::uint32_t section, Role role, std::uint32_t cols) {
-    const std::pair key{section, role};
+  const RowCost* of(std::uint32_t stage, Role role, std::uint32_t cols) {
+    const std::pair key{stage, role};
     if (key_ == key) return &cost_;
     key_ = key;
     const auto at = calibration_ == nullptr ? Calibration::const_iterator{} : calibration_->find(key);
@@ -384,21 +384,21 @@ class Costs {
 
 }  // namespace
 
-Result<LayerTableSource> layers_of_file(const ModelSource& model) {
+Result<LayerTableBuilder> layers_of_file(const LoadedModel& model) {
   Header header = header_of(model);
   QSF_TRY(check_sizes(header, ErrorCode::bad_input));
   QSF_LET(layers, layers_of(model, header));
   return std::move(layers.table);
 }
 
-Result<FileSpec> plan_file(const ModelSource& model, const Options& options, TypeNotes* notes) {
+Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, TypeNotes* notes) {
   const ModelConfig& config = model.config;
   FileSpec out;
   out.header = header_of(model);
   QSF_TRY(check_sizes(out.header, ErrorCode::bad_input));
   QSF_LET(layers, layers_of(model, out.header));
   Frame frame{model, out.header, layers.table.view(), {}};
-  for (const SourceTensor& tensor : model.tensors) frame.names.insert(tensor.name);
+  for (const LoadedTensor& tensor : model.tensors) frame.names.insert(tensor.name);
   const auto window = std::make_shared<TurnedWindow>();
   QSF_LET(placed, place_all(frame, window));
   const std::pair head{config.n_layers + 1, Role::head};
@@ -417,14 +417,14 @@ Result<FileSpec> plan_file(const ModelSource& model, const Options& options, Typ
   const auto costs = std::make_shared<Costs>(options.calibration);
   const auto rooms = std::make_shared<RowRooms>();
   for (const auto& [key, piece] : placed) {
-    const auto& [section, role] = key;
-    const LayerKind& kind = frame.kind(section);
+    const auto& [stage, role] = key;
+    const LayerKind& kind = frame.kind(stage);
     const RoleRule& rule = rule_of(role);
     const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
-    std::shared_ptr<const SourceTensor> tensor = piece.tensor;
+    std::shared_ptr<const LoadedTensor> tensor = piece.tensor;
     if (!piece.part.whole()) {
       QSF_LET(range, rows_of_part(*tensor, piece.part, out.header, kind));
-      tensor = std::make_shared<const SourceTensor>(part_of(*tensor, piece.part, range, window));
+      tensor = std::make_shared<const LoadedTensor>(part_of(*tensor, piece.part, range, window));
     }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
@@ -433,7 +433,7 @@ Result<FileSpec> plan_file(const ModelSource& model, const Options& options, Typ
                         tensor->name, text, rows, cols);
     }
     TensorSpec target;
-    target.section = section;
+    target.stage = stage;
     target.role = role;
     const auto own = options.types.find(key);
     const FormatId wanted = own != options.types.end() ? own->second : wanted_format(model, options, *tensor, role);
@@ -450,11 +450,11 @@ Result<FileSpec> plan_file(const ModelSource& model, const Options& options, Typ
     const RotatedHeads heads{turns ? rotated_heads(role, kind) : 0, kind.rope_dims};
     RowWork work{{}, options.workers, rooms};
     if (options.search) {
-      work.cost_of = [costs, section = key.first, role = key.second, cols] { return costs->of(section, role, cols); };
+      work.cost_of = [costs, stage = key.first, role = key.second, cols] { return costs->of(stage, role, cols); };
     }
     // The functions share the tensors that they read.
     struct Kept {
-      std::shared_ptr<const SourceTensor> whole, part;
+      std::shared_ptr<const LoadedTensor> whole, part;
       ConvertedRows rows;
     };
     const auto kept = std::make_shared<const Kept>(
@@ -471,7 +471,7 @@ Result<FileSpec> plan_file(const ModelSource& model, const Options& options, Typ
     if (role == Role::final_norm && target.format == FormatId::f32) out.header.flags |= kFlagFinalNormF32;
     out.tensors.push_back(std::move(target));
   }
-  const LayerTableSource& table = layers.table;
+  const LayerTableBuilder& table = layers.table;
   if (table.kinds.size() > 1 || table.kinds.front() != layers.usual || table.model != ModelKind{}) {
     out.layers = std::move(layers.table);
   }

@@ -40,9 +40,9 @@ constexpr bool is_router(Role role) { return role == Role::router || role == Rol
 /// biases stay f32, or f16 if the source has f16. Returns bad_input if tensors are missing, doubled or of a shape that
 /// the sizes contradict, unsupported for tensors that no recipe knows, otherwise the engine's errors for the file. Adds
 /// every matrix to `notes`, which may be null.
-Result<FileSpec> plan_file(const ModelSource& model, const Options& options, TypeNotes* notes = nullptr);
+Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, TypeNotes* notes = nullptr);
 
 /// Returns the kind of every layer of that file: at least one kind, even if the file needs no table.
-Result<LayerTableSource> layers_of_file(const ModelSource& model);
+Result<LayerTableBuilder> layers_of_file(const LoadedModel& model);
 
 }  // namespace qsf::convert

@@ -17,7 +17,7 @@ bool keeps_codes(FormatId source, const Format& target) {
 
 }  // namespace
 
-void TypeNotes::add(const SourceTensor& from, FormatId wanted, FormatId target, std::uint64_t rows,
+void TypeNotes::add(const LoadedTensor& from, FormatId wanted, FormatId target, std::uint64_t rows,
                     std::uint64_t cols) {
   const auto count = [](Note& note, const std::string& example) {
     if (note.n++ == 0) note.first = example;

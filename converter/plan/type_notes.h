@@ -13,7 +13,7 @@ namespace qsf::convert {
 class TypeNotes {
  public:
   /// Adds a matrix of the source. `wanted` is the requested type and `target` the type that it gets.
-  void add(const SourceTensor& from, FormatId wanted, FormatId target, std::uint64_t rows, std::uint64_t cols);
+  void add(const LoadedTensor& from, FormatId wanted, FormatId target, std::uint64_t rows, std::uint64_t cols);
   /// Returns a sentence for each.
   std::vector<std::string> warnings() const;
 

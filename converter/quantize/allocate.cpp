@@ -31,7 +31,7 @@ constexpr std::uint32_t kSampledRows = 48;
 bool has_choice(Role role) { return rule_of(role).matrix && !is_router(role); }
 
 bool chosen_by_size(const TensorSpec& tensor, const Options& options) {
-  return has_choice(tensor.role) && !options.types.contains({tensor.section, tensor.role});
+  return has_choice(tensor.role) && !options.types.contains({tensor.stage, tensor.role});
 }
 
 /// Returns the matrices whose types are chosen, each with every type and its bytes.
@@ -41,7 +41,7 @@ std::vector<TensorChoice> all_types(const FileSpec& file, const Options& options
   std::vector<TensorChoice> out;
   for (const TensorSpec& tensor : file.tensors) {
     if (!chosen_by_size(tensor, options)) continue;
-    TensorChoice choice{tensor.section, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
+    TensorChoice choice{tensor.stage, tensor.role, std::uint64_t{tensor.rows} * tensor.cols, {}, 0};
     for (const std::string_view name : candidates) {
       const FormatId type = *written_id(name);
       const bool in_rows = options.gguf || !format_of(type).quantized();
@@ -172,7 +172,7 @@ Status choose_types(std::span<TensorChoice> tensors, std::uint64_t bytes) {
   }
 }
 
-Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
+Result<std::vector<TensorChoice>> type_choices(const LoadedModel& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure) {
   Options exact;
   exact.matrices = FormatId::f32;
@@ -182,7 +182,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   for (std::size_t k = 0; k < out.size(); ++k) {
     const TensorSpec& tensor = file.tensors[k];
     TensorChoice& choice = out[k];
-    const std::pair key{tensor.section, tensor.role};
+    const std::pair key{tensor.stage, tensor.role};
     const auto at = calibration.find(key);
     const RowCost cost = at != calibration.end() && at->second.cols == tensor.cols ? RowCost::of(at->second)
                                                                                    : RowCost::plain(tensor.cols);
@@ -200,7 +200,7 @@ Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const O
   return out;
 }
 
-Status check_bytes(const ModelSource& model, const Options& options, std::uint64_t bytes) {
+Status check_bytes(const LoadedModel& model, const Options& options, std::uint64_t bytes) {
   QSF_LET(file, plan_file(model, options));
   std::erase_if(file.tensors, [&](const TensorSpec& tensor) { return !chosen_by_size(tensor, options); });
   std::vector<TensorChoice> choices = all_types(file, options);
@@ -212,7 +212,7 @@ Status check_bytes(const ModelSource& model, const Options& options, std::uint64
   return least <= bytes ? Status() : too_small(least, bytes);
 }
 
-Status mix_types(const ModelSource& model, const Mixture& mixture, Options& options) {
+Status mix_types(const LoadedModel& model, const Mixture& mixture, Options& options) {
   options.matrices = written_id(mixture.type);
   options.gguf_file_type = mixture.file;
   QSF_LET(file, plan_file(model, options));
@@ -226,12 +226,12 @@ Status mix_types(const ModelSource& model, const Mixture& mixture, Options& opti
     const Role role = tied && tensor.role == Role::token_embd ? Role::head : tensor.role;
     if (!has_choice(tensor.role)) continue;
     const auto type = type_in(mixture, facts, role, index[tensor.role]++, count[tensor.role]);
-    if (type) options.types[{tensor.section, tensor.role}] = *type;
+    if (type) options.types[{tensor.stage, tensor.role}] = *type;
   }
   return {};
 }
 
-Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options) {
+Status fix_types(const LoadedModel& model, std::span<const std::string> wishes, Options& options) {
   if (wishes.empty()) return {};
   QSF_LET(file, plan_file(model, options));
   for (const std::string& wish : wishes) {
@@ -250,7 +250,7 @@ Status fix_types(const ModelSource& model, std::span<const std::string> wishes, 
     bool found = false;
     for (const TensorSpec& tensor : file.tensors) {
       if (tensor.role != rule->role) continue;
-      options.types[{tensor.section, tensor.role}] = *format;
+      options.types[{tensor.stage, tensor.role}] = *format;
       found = true;
     }
     if (!found) return make_error(ErrorCode::bad_argument, "the model has no {:.60}", name);
@@ -258,7 +258,7 @@ Status fix_types(const ModelSource& model, std::span<const std::string> wishes, 
   return {};
 }
 
-Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options) {
+Result<std::uint64_t> other_bytes(const LoadedModel& model, const Options& options) {
   QSF_LET(file, plan_file(model, options));
   std::uint64_t bytes = 0;
   for (const TensorSpec& tensor : file.tensors) {
@@ -268,7 +268,7 @@ Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& optio
   return bytes;
 }
 
-Result<std::uint64_t> weights_of(const ModelSource& model, const Options& options) {
+Result<std::uint64_t> weights_of(const LoadedModel& model, const Options& options) {
   QSF_LET(file, plan_file(model, options));
   std::uint64_t weights = 0;
   for (const TensorSpec& tensor : file.tensors) weights += std::uint64_t{tensor.rows} * tensor.cols;

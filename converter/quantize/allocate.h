@@ -23,7 +23,7 @@ struct TypeChoice {
 };
 
 struct TensorChoice {
-  std::uint32_t section = 0;
+  std::uint32_t stage = 0;
   Role role{};
   std::uint64_t weights = 0;
   std::vector<TypeChoice> types;
@@ -50,24 +50,24 @@ using MeasureLoss = std::function<Result<double>(std::pair<std::uint32_t, Role> 
 /// Returns every matrix that can be rounded and has no type in `options`, with the cost of each type: the errors of
 /// some of its rows by the calibration, scaled by the loss that some types cause in the whole model. For a GGUF file,
 /// only types that it can have.
-Result<std::vector<TensorChoice>> type_choices(const ModelSource& model, const Options& options,
+Result<std::vector<TensorChoice>> type_choices(const LoadedModel& model, const Options& options,
                                                const Calibration& calibration, const MeasureLoss& measure);
 
 /// Gives every matrix its type of a mixture.
-Status mix_types(const ModelSource& model, const Mixture& mixture, Options& options);
+Status mix_types(const LoadedModel& model, const Mixture& mixture, Options& options);
 
 /// Gives every matrix of a role a type. A wish is "ROLE=TYPE" with names of kRoleRules and kFormats. Returns
 /// bad_argument for unknown names, roles that are not matrices, routers, and roles that the model does not have.
-Status fix_types(const ModelSource& model, std::span<const std::string> wishes, Options& options);
+Status fix_types(const LoadedModel& model, std::span<const std::string> wishes, Options& options);
 
 /// Returns the bytes of the tensors that have no choice.
-Result<std::uint64_t> other_bytes(const ModelSource& model, const Options& options);
+Result<std::uint64_t> other_bytes(const LoadedModel& model, const Options& options);
 
 /// Returns bad_argument, with the smallest size as in choose_types, if the matrices cannot fit in these bytes. Measures
 /// nothing.
-Status check_bytes(const ModelSource& model, const Options& options, std::uint64_t bytes);
+Status check_bytes(const LoadedModel& model, const Options& options, std::uint64_t bytes);
 
 /// Returns the number of weights of the file, norms and biases included.
-Result<std::uint64_t> weights_of(const ModelSource& model, const Options& options);
+Result<std::uint64_t> weights_of(const LoadedModel& model, const Options& options);
 
 }  // namespace qsf::convert

@@ -28,7 +28,7 @@ constexpr const char* kLogits = ".logits";  // after the name of the calibrated 
 constexpr std::size_t kProbe = 1022;        // tokens that losses are measured on
 
 /// Returns options that do not change the model's weights.
-Options exact(const ModelSource& model) {
+Options exact(const LoadedModel& model) {
   Options options;
   if (!model.carry_formats) options.matrices = FormatId::f32;
   return options;
@@ -128,7 +128,7 @@ std::uint64_t kv_bytes(const ModelConfig& config) {
 }
 
 /// Opens the model at `path`. `sums` receives the sums of products; null for none.
-Result<std::unique_ptr<Host>> open_host(const ModelSource& model, const std::string& path, Observe observe, Sums* sums,
+Result<std::unique_ptr<Host>> open_host(const LoadedModel& model, const std::string& path, Observe observe, Sums* sums,
                                         const std::atomic<bool>& cancel) {
   LocalFiles files;
   QSF_LET(file, files.open(path));
@@ -179,7 +179,7 @@ double divergence_of(std::span<const float> base, std::span<const float> row) {
 
 }  // namespace
 
-Status Calibrator::write(const ModelSource& model, const Options& options) {
+Status Calibrator::write(const LoadedModel& model, const Options& options) {
   QSF_LET(conversion, Conversion::begin(model, options, path_));
   while (true) {
     QSF_LET(step, conversion.step());
@@ -225,7 +225,7 @@ Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) 
   QSF_TRY(write_texts(*host, first, own_tokens, watch_, probe_));
   if (probe_.empty()) probe_ = ids;
   for (const Observed& seen : host->session().observed()) {
-    calibration_.emplace(std::pair(seen.section, seen.role),
+    calibration_.emplace(std::pair(seen.stage, seen.role),
                          Moments{seen.cols, observed_width(seen.cols), static_cast<double>(seen.n), sums.of(seen)});
   }
   for (const ObservedLayer& layer : host->session().observed_layers()) {

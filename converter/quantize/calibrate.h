@@ -29,7 +29,7 @@ using Watch = std::function<bool(std::string_view what, std::uint64_t done, std:
 class Calibrator {
  public:
   /// `model` must outlive the object.
-  Calibrator(const ModelSource& model, std::string output, Watch watch, const Workers& workers = {})
+  Calibrator(const LoadedModel& model, std::string output, Watch watch, const Workers& workers = {})
       : model_(model), path_(std::move(output) + ".calibration"), watch_(std::move(watch)), workers_(workers) {}
 
   /// The effect of a layer on the model.
@@ -60,9 +60,9 @@ class Calibrator {
   Status read_layers();
   Result<double> divergence(Host& host);
   Result<double> divergence(const std::string& path);
-  Status write(const ModelSource& model, const Options& options);
+  Status write(const LoadedModel& model, const Options& options);
 
-  const ModelSource& model_;
+  const LoadedModel& model_;
   std::string path_;
   Watch watch_;
   Workers workers_;

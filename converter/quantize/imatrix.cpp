@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
 
 /// Returns all values of a matrix of f32, row by row.
-Result<std::vector<float>> values_of(const SourceTensor& tensor, std::uint32_t rows, std::uint32_t cols) {
+Result<std::vector<float>> values_of(const LoadedTensor& tensor, std::uint32_t rows, std::uint32_t cols) {
   std::vector<float> values(std::size_t{rows} * cols);
   QSF_TRY(tensor.rows_of(0, rows, std::as_writable_bytes(std::span(values))));
   for (const float value : values) {
@@ -32,7 +32,7 @@ struct Target {
 };
 using Targets = std::map<std::pair<std::uint32_t, Role>, Target>;  // by stage and role
 
-Result<Targets> targets_of(const ModelSource& model) {
+Result<Targets> targets_of(const LoadedModel& model) {
   Options exact;
   exact.matrices = FormatId::f32;
   QSF_LET(file, plan_file(model, exact));
@@ -42,28 +42,28 @@ Result<Targets> targets_of(const ModelSource& model) {
   for (const TensorSpec& tensor : file.tensors) {
     const RoleRule& rule = rule_of(tensor.role);
     if (!rule.matrix || is_router(tensor.role)) continue;
-    const std::uint32_t n_experts = kind_of_section(file.header, table, tensor.section).n_experts;
-    out[{tensor.section, tensor.role}] = {tensor.cols, of_experts(rule) ? n_experts : 1};
+    const std::uint32_t n_experts = kind_of_stage(file.header, table, tensor.stage).n_experts;
+    out[{tensor.stage, tensor.role}] = {tensor.cols, of_experts(rule) ? n_experts : 1};
   }
   return out;
 }
 
-std::uint32_t section_of(const ModelSource& model, const TensorPlace& place) {
-  const Place where = rule_of(place.line->role).place;
-  return where == Place::embedding ? 0 : where == Place::layer ? place.layer + 1 : model.config.n_layers + 1;
+std::uint32_t stage_of(const LoadedModel& model, const TensorUse& place) {
+  const RoleScope where = rule_of(place.line->role).scope;
+  return where == RoleScope::embedding ? 0 : where == RoleScope::layer ? place.layer + 1 : model.config.n_layers + 1;
 }
 
 /// Checks that all matrices of layers have data. llama-imatrix does not observe those of the embedding and the head.
-Status check_whole(const Input& file, const ModelSource& model, const Targets& targets, const Calibration& found) {
+Status check_whole(const Input& file, const LoadedModel& model, const Targets& targets, const Calibration& found) {
   std::size_t n = 0, n_missing = 0;
   std::string first;
   for (const auto& [key, target] : targets) {
-    const auto& [section, role] = key;
-    if (rule_of(role).place != Place::layer) continue;
+    const auto& [stage, role] = key;
+    if (rule_of(role).scope != RoleScope::layer) continue;
     ++n;
     const auto at = found.find(key);
     if (at != found.end() && at->second.n > 0) continue;
-    if (n_missing++ == 0) first = name_of(*model.recipe, Naming::gguf, role, section - 1);
+    if (n_missing++ == 0) first = name_of(*model.recipe, Naming::gguf, role, stage - 1);
   }
   if (n_missing == 0) return {};
   return make_error(ErrorCode::bad_input,
@@ -74,27 +74,26 @@ Status check_whole(const Input& file, const ModelSource& model, const Targets& t
 
 }  // namespace
 
-Result<Calibration> read_imatrix(const Input& file, const ModelSource& model, std::vector<std::string>& warnings) {
+Result<Calibration> read_imatrix(const Input& file, const LoadedModel& model, std::vector<std::string>& warnings) {
   QSF_LET(gguf, read_gguf(file));
   QSF_LET(targets, targets_of(model));
-  std::map<std::string_view, const SourceTensor*> by_name;
-  for (const SourceTensor& tensor : gguf.tensors) by_name.emplace(tensor.name, &tensor);
+  std::map<std::string_view, const LoadedTensor*> by_name;
+  for (const LoadedTensor& tensor : gguf.tensors) by_name.emplace(tensor.name, &tensor);
   Calibration out;
   std::size_t n_experts = 0, n_unreached = 0;
   for (const auto& [name, tensor] : by_name) {
     if (!name.ends_with(kSums)) continue;
     const std::string weight(name.substr(0, name.size() - kSums.size()));
-    std::vector<TensorPlace> places = places_of_name(*model.recipe, Naming::gguf, weight);
-    std::erase_if(places, [&](const TensorPlace& place) {
-      return !targets.contains({section_of(model, place), place.line->role});
-    });
+    std::vector<TensorUse> places = places_of_name(*model.recipe, Naming::gguf, weight);
+    std::erase_if(
+        places, [&](const TensorUse& place) { return !targets.contains({stage_of(model, place), place.line->role}); });
     if (places.empty()) continue;
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || tensor->format != FormatId::f32) {
       return make_error(ErrorCode::bad_input, "tensor {:.100} is no matrix of F32", tensor->name);
     }
     const auto [rows, cols] = *shape;
-    const Target& target = targets.at({section_of(model, places.front()), places.front().line->role});
+    const Target& target = targets.at({stage_of(model, places.front()), places.front().line->role});
     if (cols != target.cols || rows != target.n_experts) {
       return make_error(ErrorCode::bad_input,
                         "{:.100} has {} times {} columns of {:.100}, and the model {} times {}: it is of another model",
@@ -118,7 +117,7 @@ Result<Calibration> read_imatrix(const Input& file, const ModelSource& model, st
     std::vector<double> all(cols);
     for (std::size_t i = 0; i < sums.size(); ++i) all[i % cols] += double{sums[i]};
     moments.sums = std::make_shared<const std::vector<float>>(all.begin(), all.end());
-    for (const TensorPlace& place : places) out.emplace(std::pair(section_of(model, place), place.line->role), moments);
+    for (const TensorUse& place : places) out.emplace(std::pair(stage_of(model, place), place.line->role), moments);
   }
   QSF_TRY(check_whole(file, model, targets, out));
   if (n_unreached != 0) {

@@ -14,6 +14,6 @@ namespace qsf::convert {
 /// theirs. `warnings` counts experts that no token reached. Tensors that the recipe does not name are left out. Returns
 /// bad_input if a matrix has another width or number of experts than the model's, if a layer of the model is missing
 /// (llama-imatrix leaves out tensors outside layers), or if a number is not a sum of squares.
-Result<Calibration> read_imatrix(const Input& file, const ModelSource& model, std::vector<std::string>& warnings);
+Result<Calibration> read_imatrix(const Input& file, const LoadedModel& model, std::vector<std::string>& warnings);
 
 }  // namespace qsf::convert

@@ -38,7 +38,7 @@ bool is_name(std::string_view name) {
 }
 
 /// Stores a template, or warns with the reason. The default template has no name.
-void keep(std::string_view name, std::string_view text, ModelSource& model) {
+void keep(std::string_view name, std::string_view text, LoadedModel& model) {
   const std::string what = name.empty() ? "the chat template" : "the chat template " + std::string(name.substr(0, 64));
   const auto leave_out = [&](const std::string& why) {
     model.warnings.push_back(what + " " + why + ": the file is without it");
@@ -58,7 +58,7 @@ void keep(std::string_view name, std::string_view text, ModelSource& model) {
 
 /// Stores the special tokens that a template names, as `text_of` or the tokenizer writes them.
 template <class TextOf>
-void keep_tokens(ModelSource& model, const TextOf& text_of) {
+void keep_tokens(LoadedModel& model, const TextOf& text_of) {
   const std::vector<std::pair<std::string, std::string>> templates = model.chat;
   for (const Variable& variable : kVariables) {
     const auto uses = [&](const auto& kept) { return kept.second.find(variable.name) != std::string::npos; };
@@ -77,7 +77,7 @@ void keep_tokens(ModelSource& model, const TextOf& text_of) {
 
 }  // namespace
 
-Status read_chat_template(const InputFolder& folder, const Json& config, ModelSource& model) {
+Status read_chat_template(const InputFolder& folder, const Json& config, LoadedModel& model) {
   QSF_LET(file, folder.find(kJinjaFile));
   if (file && file->size > kMaxMetaText) {
     model.warnings.push_back(std::string(kJinjaFile) + " has " + std::to_string(file->size) + " bytes, more than " +
@@ -100,7 +100,7 @@ Status read_chat_template(const InputFolder& folder, const Json& config, ModelSo
   return {};
 }
 
-void read_chat_template(const Gguf& gguf, ModelSource& model) {
+void read_chat_template(const Gguf& gguf, LoadedModel& model) {
   constexpr std::string_view kKey = gguf_key::kChatTemplate;
   for (auto at = gguf.values.lower_bound(kKey); at != gguf.values.end() && at->first.starts_with(kKey); ++at) {
     const std::string_view rest = std::string_view(at->first).substr(kKey.size());
@@ -110,7 +110,7 @@ void read_chat_template(const Gguf& gguf, ModelSource& model) {
   keep_template_tokens(model);
 }
 
-void keep_template_tokens(ModelSource& model) {
+void keep_template_tokens(LoadedModel& model) {
   keep_tokens(model, [](std::string_view) { return std::string(); });
 }
 

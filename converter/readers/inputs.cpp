@@ -16,7 +16,7 @@ namespace {
 
 /// Checks that begin and end tokens exist. A padding token that does not exist is left out with a warning, because
 /// nothing here uses it.
-Status check_tokens(ModelSource& model) {
+Status check_tokens(LoadedModel& model) {
   ModelConfig& c = model.config;
   const auto exists = [&](std::uint32_t id) { return id == kNoToken || id < c.vocab_size; };
   const auto missing = [&](const char* what, std::uint32_t id) {
@@ -36,7 +36,7 @@ Status check_tokens(ModelSource& model) {
 }
 
 /// Makes the model's name valid UTF-8, as metadata must be.
-void make_name_valid(ModelSource& model) {
+void make_name_valid(LoadedModel& model) {
   const std::string_view name = model.config.name;
   if (utf8::is_valid(name)) return;
   std::string valid;
@@ -51,7 +51,7 @@ void make_name_valid(ModelSource& model) {
 
 }  // namespace
 
-Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
+Result<LoadedModel> open_place(const ModelLocation& place, bool with_tokenizer) {
   for (const InputKind& kind : kInputKinds) {
     if (!kind.recognise(place)) continue;
     QSF_LET(model, kind.open(place, with_tokenizer));
@@ -70,11 +70,11 @@ Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer) {
                     place.file ? place.file->name : place.name);
 }
 
-bool is_recognised(const ModelPlace& place) {
+bool is_recognised(const ModelLocation& place) {
   return std::ranges::any_of(kInputKinds, [&](const InputKind& kind) { return kind.recognise(place); });
 }
 
-Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe,
+Result<LoadedModel> open_model(const std::string& path, bool with_tokenizer, const std::string& recipe,
                                TernaryLayout ternary, std::shared_ptr<LocalFiles> files) {
   std::error_code error;
   if (!std::filesystem::exists(sys::path_of(path), error)) {
@@ -93,7 +93,7 @@ Result<ModelSource> open_model(const std::string& path, bool with_tokenizer, con
   return std::move(model);
 }
 
-Status read_tokenizer_file(const std::string& path, ModelSource& model) {
+Status read_tokenizer_file(const std::string& path, LoadedModel& model) {
   if (!model.files) model.files = std::make_shared<LocalFiles>();
   QSF_LET(file, model.files->open(path));
   return read_tokenizer(file, model);

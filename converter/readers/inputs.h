@@ -17,8 +17,8 @@ namespace qsf::convert {
 struct InputKind {
   const char* name;
   const char* description;
-  bool (*recognise)(const ModelPlace& place);
-  Result<ModelSource> (*open)(const ModelPlace& place, bool with_tokenizer);
+  bool (*recognise)(const ModelLocation& place);
+  Result<LoadedModel> (*open)(const ModelLocation& place, bool with_tokenizer);
 };
 
 /// All kinds in the order in which they are tried. Kinds with an unambiguous mark come first.
@@ -35,16 +35,16 @@ inline constexpr std::array kInputKinds{
 /// Opens the model at `path`, with its own tokenizer or without one. `recipe` is the path of a recipe that replaces the
 /// compiled-in ones, or empty. `ternary` is the layout of I2_S tensors. `files` opens all files. Returns io_error if
 /// nothing is there, unsupported if no kind recognises it.
-Result<ModelSource> open_model(const std::string& path, bool with_tokenizer = true, const std::string& recipe = {},
+Result<LoadedModel> open_model(const std::string& path, bool with_tokenizer = true, const std::string& recipe = {},
                                TernaryLayout ternary = TernaryLayout::automatic,
                                std::shared_ptr<LocalFiles> files = std::make_shared<LocalFiles>());
 /// Whether a kind recognises the place.
-bool is_recognised(const ModelPlace& place);
+bool is_recognised(const ModelLocation& place);
 
 /// The same for any file or folder.
-Result<ModelSource> open_place(const ModelPlace& place, bool with_tokenizer);
+Result<LoadedModel> open_place(const ModelLocation& place, bool with_tokenizer);
 
 /// Fills model.tokenizer from a separate file.
-Status read_tokenizer_file(const std::string& path, ModelSource& model);
+Status read_tokenizer_file(const std::string& path, LoadedModel& model);
 
 }  // namespace qsf::convert

@@ -44,19 +44,19 @@ constexpr std::string_view kYesOrNo =
     "{document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 constexpr std::string_view kTemplate = "chat.template.rerank";
 
-SourceTensor* find_tensor(ModelSource& model, std::string_view name) {
-  const auto found = std::ranges::find(model.tensors, name, &SourceTensor::name);
+LoadedTensor* find_tensor(LoadedModel& model, std::string_view name) {
+  const auto found = std::ranges::find(model.tensors, name, &LoadedTensor::name);
   return found == model.tensors.end() || name.empty() ? nullptr : &*found;
 }
 
-std::string role_name(const ModelSource& model, Role role) { return name_of(*model.recipe, model.naming, role, 0); }
+std::string role_name(const LoadedModel& model, Role role) { return name_of(*model.recipe, model.naming, role, 0); }
 
-void rename(ModelSource& model, std::string_view from, Role to) {
-  if (SourceTensor* const tensor = find_tensor(model, from)) tensor->name = role_name(model, to);
+void rename(LoadedModel& model, std::string_view from, Role to) {
+  if (LoadedTensor* const tensor = find_tensor(model, from)) tensor->name = role_name(model, to);
 }
 
 /// Makes one row of floats of a matrix: `row`, minus `less` if that is given.
-Result<SourceTensor> row_of(const SourceTensor& matrix, std::string name, std::uint32_t row,
+Result<LoadedTensor> row_of(const LoadedTensor& matrix, std::string name, std::uint32_t row,
                             std::optional<std::uint32_t> less) {
   const auto shape = matrix_shape(matrix.shape);
   if (!shape || matrix.format == FormatId::inherit || std::max(row, less.value_or(0)) >= (*shape)[0]) {
@@ -64,12 +64,12 @@ Result<SourceTensor> row_of(const SourceTensor& matrix, std::string name, std::u
                       std::max(row, less.value_or(0)));
   }
   const std::uint32_t rows = (*shape)[0], cols = (*shape)[1];
-  SourceTensor out;
+  LoadedTensor out;
   out.name = std::move(name);
   out.type = "F32";
   out.format = FormatId::f32;
   out.shape = {cols};
-  const auto weights_of = [shared = std::make_shared<const SourceTensor>(matrix), rows, cols, row, less](
+  const auto weights_of = [shared = std::make_shared<const LoadedTensor>(matrix), rows, cols, row, less](
                               std::uint32_t, std::span<float> weights) -> Status {
     const RowsOf floats = rows_as(*shared, FormatId::f32, rows, cols, {}).rows_of;
     QSF_TRY(floats(row, 1, std::as_writable_bytes(weights)));
@@ -84,22 +84,22 @@ Result<SourceTensor> row_of(const SourceTensor& matrix, std::string name, std::u
 }
 
 /// Adds the row of a pair's second text, if the model has several types of tokens.
-Status add_second(ModelSource& model, std::string_view types) {
-  const SourceTensor* const table = find_tensor(model, types);
+Status add_second(LoadedModel& model, std::string_view types) {
+  const LoadedTensor* const table = find_tensor(model, types);
   if (table == nullptr || table->shape.size() != 2 || table->shape[0] < 2) return {};
   QSF_LET(second, row_of(*table, role_name(model, Role::second_bias), 1, {}));
   model.tensors.push_back(std::move(second));
   return {};
 }
 
-void set_score(ModelSource& model, std::uint32_t score, Pooling pooling) {
+void set_score(LoadedModel& model, std::uint32_t score, Pooling pooling) {
   model.layers.model.push_back(model_setting("headless", 1));
   model.layers.model.push_back(model_setting("score", score));
   model.layers.model.push_back(model_setting("pooling", static_cast<double>(pooling)));
 }
 
-Status take_head(ModelSource& model, const Head& head, Pooling pooling, std::string_view activation) {
-  SourceTensor& score = *find_tensor(model, head.score);
+Status take_head(LoadedModel& model, const Head& head, Pooling pooling, std::string_view activation) {
+  LoadedTensor& score = *find_tensor(model, head.score);
   const auto shape = matrix_shape(score.shape);
   if (!shape || (*shape)[0] != 1) {
     return make_error(ErrorCode::unsupported, "tensor {:.60} makes {} values of a text; a reranker makes one",
@@ -132,7 +132,7 @@ bool contains(std::string text, std::string_view part) {
 }
 
 /// Returns whether the directory calls itself Qwen3-Reranker, whose files are those of a model that generates text.
-Result<bool> answers_yes_or_no(const ModelPlace& place, const Json& config, const ModelSource& model) {
+Result<bool> answers_yes_or_no(const ModelLocation& place, const Json& config, const LoadedModel& model) {
   constexpr std::uint64_t kMostBytes = 1u << 20;
   if (model.recipe->name != "qwen3") return false;
   const Json* const given = find(config, "_name_or_path");
@@ -145,7 +145,7 @@ Result<bool> answers_yes_or_no(const ModelPlace& place, const Json& config, cons
 }
 
 /// Takes the difference of two rows, whose sigmoid is the share of the first row's token in the probability of both.
-Status take_difference(ModelSource& model, const SourceTensor& rows, std::uint32_t yes, std::uint32_t no) {
+Status take_difference(LoadedModel& model, const LoadedTensor& rows, std::uint32_t yes, std::uint32_t no) {
   QSF_LET(score, row_of(rows, role_name(model, Role::score), yes, no));
   model.tensors.push_back(std::move(score));
   set_score(model, 2, Pooling::last);
@@ -153,7 +153,7 @@ Status take_difference(ModelSource& model, const SourceTensor& rows, std::uint32
 }
 
 /// Returns the id of a token, also of a folder whose tokenizer was not asked for; empty if there is none.
-std::optional<std::uint32_t> id_of(const ModelSource& model, const Json& tokenizer, std::string_view text) {
+std::optional<std::uint32_t> id_of(const LoadedModel& model, const Json& tokenizer, std::string_view text) {
   if (model.tokenizer) {
     const auto found = std::ranges::find(model.tokenizer->tokens, text, &TokenizerSource::Token::text);
     if (found == model.tokenizer->tokens.end()) return {};
@@ -166,7 +166,7 @@ std::optional<std::uint32_t> id_of(const ModelSource& model, const Json& tokeniz
   return number && *number < kMaxVocab ? std::optional(static_cast<std::uint32_t>(*number)) : std::nullopt;
 }
 
-Status take_answers(const InputFolder& folder, ModelSource& model) {
+Status take_answers(const InputFolder& folder, LoadedModel& model) {
   Json tokenizer;
   if (!model.tokenizer) {
     QSF_LET(read, read_json(folder, "tokenizer.json"));
@@ -177,17 +177,17 @@ Status take_answers(const InputFolder& folder, ModelSource& model) {
     return make_error(ErrorCode::bad_input, "the tokenizer of this reranker has no token yes or no token no");
   }
   const std::string head = role_name(model, Role::head);
-  const SourceTensor* rows = find_tensor(model, head);
+  const LoadedTensor* rows = find_tensor(model, head);
   if (rows == nullptr) rows = find_tensor(model, role_name(model, Role::token_embd));
   if (rows == nullptr) return make_error(ErrorCode::bad_input, "the tensor {:.60} is missing", head);
-  QSF_TRY(take_difference(model, SourceTensor(*rows), *yes, *no));
-  std::erase_if(model.tensors, [&](const SourceTensor& tensor) { return tensor.name == head; });
+  QSF_TRY(take_difference(model, LoadedTensor(*rows), *yes, *no));
+  std::erase_if(model.tensors, [&](const LoadedTensor& tensor) { return tensor.name == head; });
   return {};
 }
 
 }  // namespace
 
-Result<Reranker> read_reranker(const ModelPlace& place, const Json& config, ModelSource& model) {
+Result<Reranker> read_reranker(const ModelLocation& place, const Json& config, LoadedModel& model) {
   Fields fields(config, "config.json");
   const std::string activation = fields.text("classifier_activation", "");
   const std::string pooling = fields.text("classifier_pooling", "");
@@ -206,8 +206,8 @@ Result<Reranker> read_reranker(const ModelPlace& place, const Json& config, Mode
   return answers ? Reranker::yes_or_no : Reranker::none;
 }
 
-Result<Reranker> read_reranker(const Gguf& gguf, ModelSource& model) {
-  const SourceTensor* const score = find_tensor(model, kGgufHead.score);
+Result<Reranker> read_reranker(const Gguf& gguf, LoadedModel& model) {
+  const LoadedTensor* const score = find_tensor(model, kGgufHead.score);
   if (score == nullptr) return Reranker::none;
   const std::string architecture(gguf.text(gguf_key::kArchitecture).value_or(""));
   const auto text = [&](std::string_view key) { return gguf.text(architecture + ".classifier." + std::string(key)); };
@@ -217,8 +217,8 @@ Result<Reranker> read_reranker(const Gguf& gguf, ModelSource& model) {
       return make_error(ErrorCode::unsupported, "GGUF: the labels of the two values of {} are not yes and no",
                         kGgufHead.score);
     }
-    QSF_TRY(take_difference(model, SourceTensor(*score), 0, 1));
-    std::erase_if(model.tensors, [](const SourceTensor& tensor) { return tensor.name == kGgufHead.score; });
+    QSF_TRY(take_difference(model, LoadedTensor(*score), 0, 1));
+    std::erase_if(model.tensors, [](const LoadedTensor& tensor) { return tensor.name == kGgufHead.score; });
     return Reranker::head;
   }
   Head head = kGgufHead;
@@ -238,7 +238,7 @@ Result<Reranker> read_reranker(const Gguf& gguf, ModelSource& model) {
   return Reranker::head;
 }
 
-Status finish_reranker(Reranker kind, const InputFolder& folder, ModelSource& model) {
+Status finish_reranker(Reranker kind, const InputFolder& folder, LoadedModel& model) {
   if (kind == Reranker::none) return {};
   if (kind == Reranker::yes_or_no) QSF_TRY(take_answers(folder, model));
   if (!model.tokenizer || std::ranges::any_of(model.chat, [](const auto& kept) { return kept.first == kTemplate; })) {

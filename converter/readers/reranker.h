@@ -13,13 +13,13 @@ enum class Reranker : std::uint8_t { none, head, yes_or_no };
 /// Takes the head of a sequence classification model from the tensors of a Hugging Face directory, if it has one.
 /// `config` is config.json, `place` the directory. Returns unsupported for a head of several labels; bad_input for one
 /// that lacks a tensor.
-Result<Reranker> read_reranker(const ModelPlace& place, const Json& config, ModelSource& model);
+Result<Reranker> read_reranker(const ModelLocation& place, const Json& config, LoadedModel& model);
 /// Does the same with the tensors cls.* that llama.cpp's converter writes.
-Result<Reranker> read_reranker(const Gguf& gguf, ModelSource& model);
+Result<Reranker> read_reranker(const Gguf& gguf, LoadedModel& model);
 
 /// Takes the answers yes and no from the output head, if `kind` is yes_or_no, and states the form of a pair, if the
 /// model has a tokenizer. Without one, the ids of the answers are those of the folder's tokenizer.json. Returns
 /// bad_input if a token is missing.
-Status finish_reranker(Reranker kind, const InputFolder& folder, ModelSource& model);
+Status finish_reranker(Reranker kind, const InputFolder& folder, LoadedModel& model);
 
 }  // namespace qsf::convert

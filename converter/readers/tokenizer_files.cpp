@@ -12,7 +12,7 @@ namespace qsf::convert {
 namespace {
 
 /// Takes the end token that the tokenizer names as the model's own, among several.
-void choose_eos(const Json& config, ModelSource& model) {
+void choose_eos(const Json& config, LoadedModel& model) {
   const std::string text = token_text(config, "eos_token");
   if (text.empty() || !model.tokenizer) return;
   for (const std::uint32_t id : model.config.all_eos) {
@@ -103,7 +103,7 @@ std::string token_text(const Json& config, std::string_view key) {
   return text ? *text : std::string();
 }
 
-Status fit_tokenizer(ModelSource& model) {
+Status fit_tokenizer(LoadedModel& model) {
   if (!model.tokenizer) return {};
   if (model.config.bos == kNoToken) model.config.bos = model.tokenizer->bos.value_or(kNoToken);
   if (model.config.eos == kNoToken) model.config.eos = model.tokenizer->eos.value_or(kNoToken);
@@ -139,7 +139,7 @@ bool is_byte_token(std::string_view text) {
   return text.size() == 6 && text.starts_with("<0x") && hex(text[3]) && hex(text[4]) && text[5] == '>';
 }
 
-Status read_tokenizer_of_folder(const InputFolder& folder, const Json& config, ModelSource& model) {
+Status read_tokenizer_of_folder(const InputFolder& folder, const Json& config, LoadedModel& model) {
   QSF_LET(json, read_json(folder, "tokenizer.json"));
   QSF_LET(model_file, folder.find("tokenizer.model"));
   if (!json.is_null()) {
@@ -166,7 +166,7 @@ Status read_tokenizer_of_folder(const InputFolder& folder, const Json& config, M
   return fit_tokenizer(model);
 }
 
-Status read_tokenizer(const Input& file, ModelSource& model) {
+Status read_tokenizer(const Input& file, LoadedModel& model) {
   QSF_LET(head, read_head(file, kHeadBytes));
   for (const TokenizerFile& type : kTokenizerFiles) {
     if (!type.recognise(head)) continue;

@@ -195,7 +195,7 @@ class RecipeReader {
       QSF_TRY(check_keys(*layers, kLayers, [](const std::string& key) { return key == "with"; }));
       QSF_LET(name, word((*layers)["with"], "with"));
       const auto rule = std::ranges::find(kRoleRules, std::string_view(name), &RoleRule::name);
-      if (rule == kRoleRules.end() || rule->place != Place::layer) {
+      if (rule == kRoleRules.end() || rule->scope != RoleScope::layer) {
         return wrong<std::string>("{:.80}: layers have no role \"{:.60}\"", name);
       }
       out.with = rule->role;

@@ -7,7 +7,7 @@ namespace qsf::convert {
 Status RecipeReader::check_pattern(Role role, const std::string& name) const {
   std::size_t n = 0;
   for (std::size_t at = name.find("{}"); at != name.npos; at = name.find("{}", at + 2)) ++n;
-  const std::size_t needed = rule_of(role).place == Place::layer ? 1 : 0;
+  const std::size_t needed = rule_of(role).scope == RoleScope::layer ? 1 : 0;
   const std::size_t expert = name.find(kExpertMark);
   if (expert != name.npos && (!of_experts(rule_of(role)) || name.find(kExpertMark, expert + 1) != name.npos)) {
     return wrong<std::string, std::string_view>("{:.80}: the name \"{:.60}\" of {} has {{expert}} in the wrong place",
@@ -147,8 +147,8 @@ Status RecipeReader::tensor(Role role, const Json& json, Recipe& out) const {
       tensor.spare = is;
     }
     if (json.contains("use")) {
-      QSF_LET(presence, choice<Presence>(json["use"], "use"));
-      out.uses.push_back({role, presence});
+      QSF_LET(requirement, choice<Requirement>(json["use"], "use"));
+      out.uses.push_back({role, requirement});
     }
   }
   QSF_TRY(check_names(tensor));

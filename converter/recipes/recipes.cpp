@@ -161,17 +161,17 @@ const Recipe* find_recipe(std::string_view name) {
   return nullptr;
 }
 
-Presence presence_of(const Recipe& recipe, Role role, const RoleContext& context) {
-  const Presence presence = rule_of(role).presence(context);
-  if (presence != Presence::optional) return presence;
+Requirement requirement_of(const Recipe& recipe, Role role, const RoleContext& context) {
+  const Requirement requirement = rule_of(role).requirement(context);
+  if (requirement != Requirement::optional) return requirement;
   for (const RoleUse& use : recipe.uses) {
-    if (use.role == role) return use.presence;
+    if (use.role == role) return use.requirement;
   }
-  return presence;
+  return requirement;
 }
 
-std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name) {
-  std::vector<TensorPlace> places;
+std::vector<TensorUse> places_of_name(const Recipe& recipe, Naming naming, std::string_view name) {
+  std::vector<TensorUse> places;
   for (const TensorName& line : recipe.tensors) {
     if (const auto found = match(line.names.in(naming), name)) places.push_back({found->layer, found->expert, &line});
   }

@@ -126,7 +126,7 @@ struct LayerTypes {
 /// The requirement that a recipe states for a role that layers may have.
 struct RoleUse {
   Role role = Role::attn_q;
-  Presence presence = Presence::optional;
+  Requirement requirement = Requirement::optional;
 };
 
 /// The layers whose keys and queries have no positions.
@@ -205,15 +205,15 @@ const Recipe* find_recipe(std::string_view name);
 Result<std::shared_ptr<const Recipe>> recipe_for(std::string_view architecture);
 
 /// Returns whether a stage has a tensor of the role. Its kind decides, and the recipe decides for optional roles.
-Presence presence_of(const Recipe& recipe, Role role, const RoleContext& context);
+Requirement requirement_of(const Recipe& recipe, Role role, const RoleContext& context);
 
-struct TensorPlace {
+struct TensorUse {
   std::uint32_t layer = 0;                   // 0 for tensors outside the layers
   std::optional<std::uint32_t> expert = {};  // of a tensor that belongs to one expert
   const TensorName* line = nullptr;
 };
 /// Returns the recipe's lines with this name. A fused tensor has several.
-std::vector<TensorPlace> places_of_name(const Recipe& recipe, Naming naming, std::string_view name);
+std::vector<TensorUse> places_of_name(const Recipe& recipe, Naming naming, std::string_view name);
 /// Returns the inverse, with {expert} unchanged: the first of several names, empty if the recipe has no name.
 std::string name_of(const Recipe& recipe, Naming naming, Role role, std::uint32_t layer);
 /// Returns the name with the layer's number in place of {}.

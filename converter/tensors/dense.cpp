@@ -19,7 +19,7 @@ struct Floats {
 };
 
 struct Product {
-  SourceTensor last;
+  LoadedTensor last;
   std::vector<Floats> before;  // the nearest to the last first
 
   Status operator()(std::uint32_t first, std::uint32_t n, std::span<std::byte> out) const {
@@ -51,9 +51,9 @@ struct Product {
 
 }  // namespace
 
-Result<SourceTensor> fold_dense(std::string name, std::vector<SourceTensor> matrices) {
+Result<LoadedTensor> fold_dense(std::string name, std::vector<LoadedTensor> matrices) {
   std::uint64_t width = 0;
-  for (const SourceTensor& matrix : matrices) {
+  for (const LoadedTensor& matrix : matrices) {
     if (matrix.format == FormatId::inherit) {
       return make_error(ErrorCode::unsupported, "tensor {:.100} is stored as {:.20}, which cannot be read", matrix.name,
                         matrix.type);
@@ -68,7 +68,7 @@ Result<SourceTensor> fold_dense(std::string name, std::vector<SourceTensor> matr
     }
     width = (*shape)[0];
   }
-  SourceTensor out;
+  LoadedTensor out;
   if (matrices.size() == 1) {
     out = std::move(matrices.front());
   } else {

@@ -13,6 +13,6 @@ namespace qsf::convert {
 /// from double precision. A single matrix does not change. Each row of the product is computed when it is read. Returns
 /// bad_input if a matrix does not fit the one before it; unsupported, by name, for a type that cannot be read or a
 /// matrix that is too large.
-Result<SourceTensor> fold_dense(std::string name, std::vector<SourceTensor> matrices);
+Result<LoadedTensor> fold_dense(std::string name, std::vector<LoadedTensor> matrices);
 
 }  // namespace qsf::convert

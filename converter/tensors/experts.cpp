@@ -26,14 +26,14 @@ Status read_runs(std::uint64_t rows, std::uint32_t begin, std::uint32_t n, std::
 
 /// Transposed matrices of experts, one at a time.
 struct TurnedExperts {
-  std::shared_ptr<const SourceTensor> from;  // [experts, rows, cols]
+  std::shared_ptr<const LoadedTensor> from;  // [experts, rows, cols]
   std::shared_ptr<TurnedWindow> window;
   std::uint64_t expert = ~std::uint64_t{0};
-  SourceTensor stored = {}, turned = {};
+  LoadedTensor stored = {}, turned = {};
 
   Status rows(std::uint64_t of, std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) {
     if (of != expert) {
-      const SourceTensor& tensor = *from;
+      const LoadedTensor& tensor = *from;
       expert = of;
       stored = {};
       stored.name = tensor.name;
@@ -51,22 +51,22 @@ struct TurnedExperts {
 
 }  // namespace
 
-Result<std::shared_ptr<const SourceTensor>> join_experts(std::string name,
-                                                         std::span<const SourceTensor* const> experts) {
-  const SourceTensor& first = *experts.front();
-  for (const SourceTensor* expert : experts) {
+Result<std::shared_ptr<const LoadedTensor>> join_experts(std::string name,
+                                                         std::span<const LoadedTensor* const> experts) {
+  const LoadedTensor& first = *experts.front();
+  for (const LoadedTensor* expert : experts) {
     if (expert->shape == first.shape && expert->format == first.format) continue;
     return make_error(ErrorCode::bad_input, "tensor {:.100} is of another shape or type than {:.100}", expert->name,
                       first.name);
   }
-  auto out = std::make_shared<SourceTensor>();
+  auto out = std::make_shared<LoadedTensor>();
   out->name = std::move(name);
   out->type = first.type;
   out->format = first.format;
   out->shape = first.shape;
   out->shape.insert(out->shape.begin(), experts.size());
   const std::uint64_t rows = first.shape.size() > 1 ? first.shape.front() : 1;
-  const auto all = std::make_shared<const std::vector<const SourceTensor*>>(experts.begin(), experts.end());
+  const auto all = std::make_shared<const std::vector<const LoadedTensor*>>(experts.begin(), experts.end());
   const auto read = [all, rows](std::uint32_t begin, std::uint32_t n, std::span<std::byte> to) -> Status {
     return read_runs(rows, begin, n, to,
                      [&](std::uint64_t expert, std::uint32_t row, std::uint32_t count, std::span<std::byte> part) {
@@ -84,14 +84,14 @@ Result<std::shared_ptr<const SourceTensor>> join_experts(std::string name,
     return from;
   };
   out->rows_of = {read, runs};
-  return std::shared_ptr<const SourceTensor>(std::move(out));
+  return std::shared_ptr<const LoadedTensor>(std::move(out));
 }
 
-std::shared_ptr<const SourceTensor> stack_experts(const std::shared_ptr<const SourceTensor>& tensor, bool matrix,
+std::shared_ptr<const LoadedTensor> stack_experts(const std::shared_ptr<const LoadedTensor>& tensor, bool matrix,
                                                   bool transposed, const std::shared_ptr<TurnedWindow>& window) {
   const std::vector<std::uint64_t>& shape = tensor->shape;
   if (shape.size() != (matrix ? 3u : 2u)) return tensor;
-  auto out = std::make_shared<SourceTensor>();
+  auto out = std::make_shared<LoadedTensor>();
   out->name = tensor->name;
   out->type = tensor->type;
   out->format = tensor->format;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kTurnedBytes = 8 << 20;  // of transposed rows, to save 
 
 /// Calls visit(row, its values) for rows [begin, begin + n) of the source, read run by run.
 template <class Visit>
-Status visit_rows(const SourceTensor& tensor, std::uint32_t begin, std::uint32_t n, std::uint32_t cols, Visit visit) {
+Status visit_rows(const LoadedTensor& tensor, std::uint32_t begin, std::uint32_t n, std::uint32_t cols, Visit visit) {
   const Format& format = *find_format(tensor.format);
   const std::uint64_t size = row_bytes(format, cols);
   const std::uint64_t fit = std::max<std::uint64_t>(1, kReadBytes / std::max<std::uint64_t>(1, size));
@@ -52,10 +52,10 @@ std::optional<std::array<std::uint32_t, 2>> flat_shape(std::span<const std::uint
 }
 
 /// Returns one vector of floats: the rows one after the other, or the columns if `turned`; or minus their powers of e.
-SourceTensor flat_part(const SourceTensor& tensor, bool turned, bool minus_exp) {
+LoadedTensor flat_part(const LoadedTensor& tensor, bool turned, bool minus_exp) {
   const auto [rows, cols] = *flat_shape(tensor.shape);
   const std::uint64_t all = std::uint64_t{rows} * cols;
-  SourceTensor out{tensor.name, tensor.type, FormatId::f32, {all}, {}};
+  LoadedTensor out{tensor.name, tensor.type, FormatId::f32, {all}, {}};
   const auto read = [&tensor, turned, minus_exp, rows, cols, all](std::uint32_t, std::uint32_t,
                                                                   std::span<std::byte> to) -> Status {
     if (to.size() != all * sizeof(float)) {
@@ -77,10 +77,10 @@ SourceTensor flat_part(const SourceTensor& tensor, bool turned, bool minus_exp) 
 }
 
 /// Returns the rows of each group as columns: [groups * cols, rows of a group].
-SourceTensor turned_groups(const SourceTensor& tensor, const RowRange& range,
+LoadedTensor turned_groups(const LoadedTensor& tensor, const RowRange& range,
                            const std::shared_ptr<TurnedWindow>& window) {
   const auto cols = (*matrix_shape(tensor.shape))[1], width = static_cast<std::uint32_t>(range.end - range.begin);
-  SourceTensor out{tensor.name, tensor.type, FormatId::f32, {range.n_groups * cols, width}, {}};
+  LoadedTensor out{tensor.name, tensor.type, FormatId::f32, {range.n_groups * cols, width}, {}};
   const std::shared_ptr<const void> owner = std::make_shared<char>();
   out.rows_of = [&tensor, range, window, owner, cols, width](std::uint32_t begin, std::uint32_t n,
                                                              std::span<std::byte> to) -> Status {
@@ -112,7 +112,7 @@ SourceTensor turned_groups(const SourceTensor& tensor, const RowRange& range,
 
 }  // namespace
 
-Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,
+Result<RowRange> rows_of_part(const LoadedTensor& tensor, const TensorPart& part, const Header& header,
                               const LayerKind& kind) {
   const auto shape = part.flat ? flat_shape(tensor.shape) : matrix_shape(tensor.shape);
   if (part.flat && shape) return RowRange{0, std::uint64_t{(*shape)[0]} * (*shape)[1]};
@@ -136,14 +136,14 @@ Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part
                     tensor.name, all, range.begin, range.end);
 }
 
-SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range,
+LoadedTensor part_of(const LoadedTensor& tensor, const TensorPart& part, const RowRange& range,
                      const std::shared_ptr<TurnedWindow>& window) {
   if (part.flat) return flat_part(tensor, part.transposed, part.minus_exp);
   if (part.turned_groups) return turned_groups(tensor, range, window);
   const auto [rows, cols] = *matrix_shape(tensor.shape);
   const bool vector = tensor.shape.size() == 1;
   const std::uint64_t n_rows = range.count();
-  SourceTensor out;
+  LoadedTensor out;
   out.name = tensor.name;
   out.type = tensor.type;
   if (vector) {

@@ -12,7 +12,7 @@ namespace qsf::convert {
 
 /// Returns the part of a tensor that a recipe's line takes. A tensor that is already transposed is not transposed
 /// again.
-inline TensorPart part_for(const SourceTensor& tensor, const TensorName& line, Naming naming) {
+inline TensorPart part_for(const LoadedTensor& tensor, const TensorName& line, Naming naming) {
   TensorPart part = line.part_in(naming);
   part.transposed = part.transposed && !tensor.turned;
   return part;
@@ -33,7 +33,7 @@ struct RowRange {
 };
 /// Returns the part's rows, all if it names none. Returns bad_input, with the tensor's name, if the tensor has fewer
 /// rows or is not a matrix.
-Result<RowRange> rows_of_part(const SourceTensor& tensor, const TensorPart& part, const Header& header,
+Result<RowRange> rows_of_part(const LoadedTensor& tensor, const TensorPart& part, const Header& header,
                               const LayerKind& kind);
 
 /// Rows of one transposed tensor, kept until others are read, because each takes a pass over the whole tensor. All
@@ -47,7 +47,7 @@ struct TurnedWindow {
 /// Returns the part as a tensor of its own: in the source's format if it consists of whole rows that do not change,
 /// otherwise f32. `range` is the result of rows_of_part(). `tensor` must outlive the result. Rows of a transposed part
 /// pass through the window.
-SourceTensor part_of(const SourceTensor& tensor, const TensorPart& part, const RowRange& range,
+LoadedTensor part_of(const LoadedTensor& tensor, const TensorPart& part, const RowRange& range,
                      const std::shared_ptr<TurnedWindow>& window);
 
 }  // namespace qsf::convert

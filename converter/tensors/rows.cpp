@@ -56,7 +56,7 @@ float number_of(const Field& field, const std::byte* block) {
 }
 
 struct RowConversion {
-  const SourceTensor& tensor;
+  const LoadedTensor& tensor;
   const Format& from;
   const Format& to;
   std::uint32_t rows, cols;
@@ -209,7 +209,7 @@ std::uint32_t rotated_heads(Role role, const LayerKind& kind) {
   }
 }
 
-ConvertedRows rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
+ConvertedRows rows_as(const LoadedTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
                       RotatedHeads interleaved, RowWork work) {
   const Format& from = *find_format(tensor.format);
   const Format& to = format_of(target);

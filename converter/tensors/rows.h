@@ -60,7 +60,7 @@ struct ConvertedRows {
 /// `interleaved` undoes RoPE over neighbouring pairs: in every head, position 2i + j moves to j * rotated / 2 + i.
 /// `target` must be a format. `tensor` must outlive the result. Reading returns bad_input, with
 /// tensor and row, for weights, scales and minima that are not finite, and for weights that `target` cannot represent.
-ConvertedRows rows_as(const SourceTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
+ConvertedRows rows_as(const LoadedTensor& tensor, FormatId target, std::uint32_t rows, std::uint32_t cols,
                       RotatedHeads interleaved, RowWork work = {});
 
 }  // namespace qsf::convert

@@ -45,10 +45,10 @@ Result<Qwen3cTokenizer> read_qwen3c_tokenizer(std::span<const std::byte> bytes, 
 
 /// Fills model.tokenizer from the files in a Hugging Face directory, and model.config.eos if the tokenizer decides
 /// among several. Without such files there is a warning and no tokenizer. `config` is tokenizer_config.json, or null.
-Status read_tokenizer_of_folder(const InputFolder& folder, const Json& config, ModelSource& model);
+Status read_tokenizer_of_folder(const InputFolder& folder, const Json& config, LoadedModel& model);
 
 /// Fills model.tokenizer from one file, whose type is recognised by its content. Keeps the model's chat template.
-Status read_tokenizer(const Input& file, ModelSource& model);
+Status read_tokenizer(const Input& file, LoadedModel& model);
 
 /// GGUF's name of the pre-tokenizer of files that do not name one.
 inline constexpr std::string_view kDefaultPattern = "default";
@@ -56,7 +56,7 @@ inline constexpr std::string_view kDefaultPattern = "default";
 /// Gives the tokenizer, if there is one, as many tokens as the embedding has rows: padding rows get unused tokens.
 /// Gives the model the begin and end tokens that only the tokenizer names, and a warning if its pre-tokenizer is not
 /// named. Returns bad_input if the tokenizer has more tokens than rows.
-Status fit_tokenizer(ModelSource& model);
+Status fit_tokenizer(LoadedModel& model);
 
 /// Returns unsupported for a text that no tokenizer can have, before it is copied. `id` is for the error sentence.
 Status check_token_text(std::uint64_t id, std::string_view text);

@@ -98,7 +98,7 @@ std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std:
 }
 
 void place_rows(const StoredType& type, const Input& input, std::uint64_t begin, std::uint64_t size,
-                SourceTensor& out) {
+                LoadedTensor& out) {
   const std::uint64_t cols = out.shape.empty() ? 1 : out.shape.back();
   const std::uint64_t row_size = cols / type.block * type.block_bytes;
   RowsOf stored = rows_in(input, begin, size, row_size);

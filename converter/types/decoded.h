@@ -28,6 +28,6 @@ std::optional<std::uint64_t> bytes_of(std::span<const std::uint64_t> shape, std:
 
 /// Gives a tensor, which has name, type and shape, its format and rows: `size` bytes of `input` from `begin` on. The
 /// size must fit the shape. The innermost extent must be a multiple of the type's block.
-void place_rows(const StoredType& type, const Input& input, std::uint64_t begin, std::uint64_t size, SourceTensor& out);
+void place_rows(const StoredType& type, const Input& input, std::uint64_t begin, std::uint64_t size, LoadedTensor& out);
 
 }  // namespace qsf::convert

@@ -74,7 +74,7 @@ void visit_fields(S& s, Visit&& visit) {
 
 template <Is<TensorEntry> T, class Visit>
 void visit_fields(T& t, Visit&& visit) {
-  visit(0, t.section);
+  visit(0, t.stage);
   visit(4, t.role);
   visit(5, t.format);
   visit(6, t.layout);  // 7 reserved
@@ -92,7 +92,7 @@ void visit_fields(S& s, Visit&& visit) {
   visit(12, s.raw_size);
   visit(16, s.raw_begin);
   visit(20, s.crc);
-  visit(24, s.section);
+  visit(24, s.stage);
   visit(28, s.compression);
   visit(29, s.flags);  // 30-31 reserved
 }

@@ -119,8 +119,8 @@ Result<FilePlan> FilePlan::restore(FileSpec spec, std::span<const std::byte> fro
 /// Checks that the sources are those of the front's tensors, and that no segment is compressed.
 Status FilePlan::match() const {
   const auto same = [](const TensorSpec& a, const TensorEntry& b) {
-    return a.section == b.section && a.role == b.role && a.format == b.format && a.layout == b.layout &&
-           a.rows == b.rows && a.cols == b.cols;
+    return a.stage == b.stage && a.role == b.role && a.format == b.format && a.layout == b.layout && a.rows == b.rows &&
+           a.cols == b.cols;
   };
   const auto whole = [](const SegmentEntry& s) { return s.compression == Compression::none; };
   if (std::ranges::equal(sources_, tensors_, same) && std::ranges::all_of(segments_, whole)) return {};
@@ -135,7 +135,7 @@ std::span<const std::byte> FilePlan::content_of(std::uint32_t tag, std::span<con
 void FilePlan::take_sources(FileSpec& spec) {
   sources_ = std::move(spec.tensors);
   std::ranges::sort(sources_, [](const TensorSpec& a, const TensorSpec& b) {
-    return a.section != b.section ? a.section < b.section : order(a) < order(b);
+    return a.stage != b.stage ? a.stage < b.stage : order(a) < order(b);
   });
 }
 
@@ -146,7 +146,7 @@ Status FilePlan::plan_tensors() {
       return make_error(ErrorCode::unsupported, "tensor with role {} and type {} cannot be written", t.role, t.format);
     }
     TensorEntry entry;
-    entry.section = t.section;
+    entry.stage = t.stage;
     entry.role = t.role;
     entry.format = t.format;
     entry.layout = t.layout;
@@ -176,7 +176,7 @@ void FilePlan::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t
   for (std::uint64_t i = 0; i < n * runs; ++i) {  // shares differ by one strip at most
     const std::uint64_t share = run * (i % n + 1) / n - run * (i % n) / n;
     SegmentEntry segment;
-    segment.section = tensor.section;
+    segment.stage = tensor.stage;
     segment.raw_begin = static_cast<std::uint32_t>(raw);
     segment.raw_size = static_cast<std::uint32_t>(share * strip + (i == 0 ? kTensorHeaderSize : 0));
     raw += segment.raw_size;
@@ -186,8 +186,8 @@ void FilePlan::add_matrix(TensorEntry& tensor, std::uint64_t& raw, std::uint64_t
 
 /// Returns the rows of one expert in a matrix of all experts of a layer; 0 for any other matrix.
 std::uint32_t FilePlan::expert_rows_of(const LayerTable& table, const TensorEntry& tensor) const {
-  const bool known = table.of_layer.size() == header_.n_layers && place_of(header_, tensor.section) == Place::layer;
-  return known ? expert_share(header_, kind_of_section(header_, table, tensor.section), rule_of(tensor.role)) : 0;
+  const bool known = table.of_layer.size() == header_.n_layers && scope_of(header_, tensor.stage) == RoleScope::layer;
+  return known ? expert_share(header_, kind_of_stage(header_, table, tensor.stage), rule_of(tensor.role)) : 0;
 }
 
 Status FilePlan::plan_segments(const FileSpec& spec) {
@@ -196,20 +196,20 @@ Status FilePlan::plan_segments(const FileSpec& spec) {
                                    : std::clamp(raw_size_ / kSegmentsAimedAt, kLeastSegment, kMostSegment);
   if (target >= kLeastAligned) header_.flags |= kFlagAligned;
   for (std::size_t i = 0; i < tensors_.size();) {
-    const std::uint32_t section = tensors_[i].section;
+    const std::uint32_t stage = tensors_[i].stage;
     const std::size_t first_segment = segments_.size();
     std::uint64_t raw = 0;
-    for (; i < tensors_.size() && tensors_[i].section == section; ++i) {
+    for (; i < tensors_.size() && tensors_[i].stage == stage; ++i) {
       TensorEntry& t = tensors_[i];
       const std::uint64_t size = tensor_bytes(*find_format(t.format), t.layout, t.rows, t.cols) + trailer_bytes(t.role);
       if (size > UINT32_MAX - header_bytes(t.role) || raw > UINT32_MAX - header_bytes(t.role) - size) {
-        return make_error(ErrorCode::unsupported, "section {} would have more than 2^32 - 1 raw bytes", section);
+        return make_error(ErrorCode::unsupported, "stage {} would have more than 2^32 - 1 raw bytes", stage);
       }
       if (rule_of(t.role).matrix) {
         add_matrix(t, raw, target, expert_rows_of(spec.layers.view(), t));
         continue;
       }
-      if (segments_.size() == first_segment) segments_.push_back({.section = section, .flags = kSegmentVectors});
+      if (segments_.size() == first_segment) segments_.push_back({.stage = stage, .flags = kSegmentVectors});
       t.first_segment = static_cast<std::uint32_t>(first_segment);
       t.n_segments = 1;
       t.raw_offset = raw + header_bytes(t.role);
@@ -218,14 +218,14 @@ Status FilePlan::plan_segments(const FileSpec& spec) {
     }
   }
   raw_size_ = 0;
-  std::uint32_t next_section = 0;
+  std::uint32_t next_stage = 0;
   for (const SegmentEntry& s : segments_) {
     raw_size_ += s.raw_size;
-    if (s.section == next_section) ++next_section;
+    if (s.stage == next_stage) ++next_stage;
   }
-  const bool may_end = spec.layers.model.headless != 0 && next_section + 1 == n_weight_sections(header_);
-  if (next_section < n_weight_sections(header_) && !may_end) {
-    return make_error(ErrorCode::bad_tensor, "section {} has no tensors", next_section);
+  const bool may_end = spec.layers.model.headless != 0 && next_stage + 1 == n_weight_stages(header_);
+  if (next_stage < n_weight_stages(header_) && !may_end) {
+    return make_error(ErrorCode::bad_tensor, "stage {} has no tensors", next_stage);
   }
   return {};
 }
@@ -233,7 +233,7 @@ Status FilePlan::plan_segments(const FileSpec& spec) {
 std::uint64_t FilePlan::begin_of(std::uint32_t segment, std::uint64_t at) const {
   const SegmentEntry& s = segments_[segment];
   if ((header_.flags & kFlagAligned) == 0) {
-    return segment > 0 && segments_[segment - 1].section != s.section ? align_up(at) : at;
+    return segment > 0 && segments_[segment - 1].stage != s.stage ? align_up(at) : at;
   }
   const std::uint64_t header = rows_of(segment).value_or(Rows{}).at;
   return align_up(at + header) - header;
@@ -277,7 +277,7 @@ Status FilePlan::plan_sections(FileSpec& spec) {
   for (const auto& w : wanted) {
     if (w.size == 0) continue;
     if (w.size > UINT32_MAX) {
-      return make_error(ErrorCode::unsupported, "section {} would have {} bytes, 2^32 - 1 is the most",
+      return make_error(ErrorCode::unsupported, "stage {} would have {} bytes, 2^32 - 1 is the most",
                         TagName(w.tag).text, w.size);
     }
     SectionEntry entry;
@@ -305,19 +305,19 @@ std::vector<LayerEntry> FilePlan::layers_of(std::span<const SegmentEntry> segmen
   std::vector<LayerEntry> layers(header.n_layers);
   std::vector<CommonFormat> formats(header.n_layers);
   for (const TensorEntry& t : tensors_) {
-    if (t.section == 0 || t.section > header.n_layers) continue;
-    ++layers[t.section - 1].n_tensors;
-    if (rule_of(t.role).matrix) formats[t.section - 1].add(t.format);
+    if (t.stage == 0 || t.stage > header.n_layers) continue;
+    ++layers[t.stage - 1].n_tensors;
+    if (rule_of(t.role).matrix) formats[t.stage - 1].add(t.format);
   }
-  std::uint32_t section = UINT32_MAX;
+  std::uint32_t stage = UINT32_MAX;
   for (const SegmentEntry& s : segments) {
-    const bool first = s.section != section;
-    section = s.section;
-    if (section == 0 || section > header.n_layers) {
-      if (first) (section == 0 ? header.embedding_offset : header.final_offset) = s.offset;
+    const bool first = s.stage != stage;
+    stage = s.stage;
+    if (stage == 0 || stage > header.n_layers) {
+      if (first) (stage == 0 ? header.embedding_offset : header.final_offset) = s.offset;
       continue;
     }
-    LayerEntry& layer = layers[section - 1];
+    LayerEntry& layer = layers[stage - 1];
     if (first) layer.offset = s.offset;
     layer.stored_size += s.stored_size;
     layer.raw_size += s.raw_size;
@@ -325,7 +325,7 @@ std::vector<LayerEntry> FilePlan::layers_of(std::span<const SegmentEntry> segmen
     if (s.compression != Compression::none) layer.compression = s.compression;
   }
   // A model without a head may have an empty final stage.
-  if (section == header.n_layers && section != 0) header.final_offset = layers.back().offset;
+  if (stage == header.n_layers && stage != 0) header.final_offset = layers.back().offset;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     layers[i].quant = static_cast<std::uint8_t>(formats[i].get());
     if (i < importance_.size()) layers[i].importance = importance_[i];

@@ -213,7 +213,7 @@ Status check_kind(const LayerKind& kind) {
   if (kind.query_growth != 0 && kind.query_span == 0) {
     return make_error(ErrorCode::bad_section, "query_growth is {}, but query_span is 0", kind.query_growth);
   }
-  if (kind.norm_place == NormPlace::sum && kind.residual == Residual::parallel) {
+  if (kind.norm_place == NormPosition::sum && kind.residual == Residual::parallel) {
     return make_error(ErrorCode::unsupported, "norm_place is sum, which a parallel layer has not");
   }
   if (kind.bidirectional != 0 && (kind.alibi != 0 || kind.kv_from != 0)) {
@@ -380,10 +380,10 @@ Result<ModelKind> read_layer_table(const Header& header, std::span<const std::by
   return model;
 }
 
-Result<LayerTableSource> load_layer_table(const Header& header, std::span<const std::byte> meta,
-                                          std::span<const std::byte> section) {
+Result<LayerTableBuilder> load_layer_table(const Header& header, std::span<const std::byte> meta,
+                                           std::span<const std::byte> section) {
   QSF_LET(n_kinds, count_kinds(header, section));
-  LayerTableSource out;
+  LayerTableBuilder out;
   out.kinds.resize(n_kinds);
   out.of_layer.resize(header.n_layers);
   QSF_LET(model, read_layer_table(header, meta, section, out.kinds, out.of_layer));

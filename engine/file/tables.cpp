@@ -23,17 +23,17 @@ Status check_count(const char* what, std::size_t bytes, std::size_t each, std::s
 
 /// Checks the fields that need no other table.
 Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
-  if (t.section >= n_weight_sections(h)) {
-    return make_error(ErrorCode::bad_tensor, "tensor {}: section is {}, the last is {}", i, t.section,
-                      n_weight_sections(h) - 1);
+  if (t.stage >= n_weight_stages(h)) {
+    return make_error(ErrorCode::bad_tensor, "tensor {}: stage is {}, the last is {}", i, t.stage,
+                      n_weight_stages(h) - 1);
   }
   if (role_index(t.role) == kNoRole) {
     return make_error(ErrorCode::unsupported, "tensor {}: role {} is not known", i, t.role);
   }
   const RoleRule& rule = rule_of(t.role);
   const char* name = role_name(t.role).data();
-  if (rule.place != place_of(h, t.section)) {
-    return make_error(ErrorCode::bad_tensor, "tensor {}: {} cannot be in section {}", i, name, t.section);
+  if (rule.scope != scope_of(h, t.stage)) {
+    return make_error(ErrorCode::bad_tensor, "tensor {}: {} cannot be in stage {}", i, name, t.stage);
   }
   const int format = format_index(t.format);
   if (format < 0) {
@@ -57,9 +57,9 @@ Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
 }
 
 Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_size, std::size_t i) {
-  if (s.section >= n_weight_sections(h)) {
-    return make_error(ErrorCode::bad_segment, "segment {}: section is {}, the last is {}", i, s.section,
-                      n_weight_sections(h) - 1);
+  if (s.stage >= n_weight_stages(h)) {
+    return make_error(ErrorCode::bad_segment, "segment {}: stage is {}, the last is {}", i, s.stage,
+                      n_weight_stages(h) - 1);
   }
   if (s.compression > Compression::zstd) {
     return make_error(ErrorCode::unsupported, "segment {}: compression type {} is not known", i, s.compression);
@@ -96,13 +96,13 @@ struct TableWalk {
   CommonFormat all_formats;
 
   Status check();
-  Status check_section(std::uint32_t section);
-  Result<std::uint64_t> check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const;
-  Status check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
+  Status check_stage(std::uint32_t stage);
+  Result<std::uint64_t> check_coverage(std::uint32_t stage, std::size_t first, std::size_t last) const;
+  Status check_tensors(std::uint32_t stage, std::size_t first, std::size_t last, std::uint64_t raw_size,
                        CommonFormat& formats);
   Status check_matrix(std::size_t t, std::size_t first, std::size_t last, std::uint32_t expert_rows) const;
-  Status check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const;
-  Status check_layer(std::uint32_t section, std::size_t first, std::size_t last, std::size_t n_tensors,
+  Status check_roles(std::uint32_t stage, const std::bitset<kRoles>& present) const;
+  Status check_layer(std::uint32_t stage, std::size_t first, std::size_t last, std::size_t n_tensors,
                      std::uint64_t raw_size, FormatId format) const;
 };
 
@@ -114,18 +114,16 @@ Status TableWalk::check() {
   if (table.model.headless != 0 && (header.flags & kFlagTied) != 0) {
     return make_error(ErrorCode::bad_header, "header: the flags say that the head is tied, but there is no head");
   }
-  for (std::uint32_t section = 0; section < n_weight_sections(header); ++section) {
-    QSF_TRY(check_section(section));
+  for (std::uint32_t stage = 0; stage < n_weight_stages(header); ++stage) {
+    QSF_TRY(check_stage(stage));
   }
   if (next_segment != segments.size()) {
-    return make_error(ErrorCode::bad_segment,
-                      "segment {} belongs to section {} and comes after segments of later sections", next_segment,
-                      segments[next_segment].section);
+    return make_error(ErrorCode::bad_segment, "segment {} belongs to stage {} and comes after segments of later stages",
+                      next_segment, segments[next_segment].stage);
   }
   if (next_tensor != tensors.size()) {
-    return make_error(ErrorCode::bad_tensor,
-                      "tensor {} belongs to section {} and comes after tensors of later sections", next_tensor,
-                      tensors[next_tensor].section);
+    return make_error(ErrorCode::bad_tensor, "tensor {} belongs to stage {} and comes after tensors of later stages",
+                      next_tensor, tensors[next_tensor].stage);
   }
   if (header.quant != static_cast<std::uint8_t>(all_formats.get())) {
     return make_error(ErrorCode::bad_header, "header: quantization type is {}, the matrices make it {}", header.quant,
@@ -134,40 +132,40 @@ Status TableWalk::check() {
   return {};
 }
 
-Status TableWalk::check_section(std::uint32_t section) {
+Status TableWalk::check_stage(std::uint32_t stage) {
   const std::size_t first = next_segment;
-  while (next_segment < segments.size() && segments[next_segment].section == section) ++next_segment;
+  while (next_segment < segments.size() && segments[next_segment].stage == stage) ++next_segment;
   const std::size_t last = next_segment;
-  if (first == last && place_of(header, section) == Place::final && table.model.headless != 0) {
+  if (first == last && scope_of(header, stage) == RoleScope::final && table.model.headless != 0) {
     if (header.final_offset != layers.back().offset) {
       return make_error(ErrorCode::bad_header,
-                        "header: the final section is empty, its offset {} is not the last layer's {}",
+                        "header: the final stage is empty, its offset {} is not the last layer's {}",
                         header.final_offset, layers.back().offset);
     }
-    return check_roles(section, {});
+    return check_roles(stage, {});
   }
-  if (first == last) return make_error(ErrorCode::bad_segment, "section {} has no segments", section);
-  const Result<std::uint64_t> raw_size = check_coverage(section, first, last);
+  if (first == last) return make_error(ErrorCode::bad_segment, "stage {} has no segments", stage);
+  const Result<std::uint64_t> raw_size = check_coverage(stage, first, last);
   if (!raw_size) return raw_size.error();
   file_end = segments[last - 1].offset + segments[last - 1].stored_size;
 
   const std::size_t first_tensor = next_tensor;
   CommonFormat formats;
-  QSF_TRY(check_tensors(section, first, last, *raw_size, formats));
-  if (place_of(header, section) != Place::layer) return {};
-  return check_layer(section, first, last, next_tensor - first_tensor, *raw_size, formats.get());
+  QSF_TRY(check_tensors(stage, first, last, *raw_size, formats));
+  if (scope_of(header, stage) != RoleScope::layer) return {};
+  return check_layer(stage, first, last, next_tensor - first_tensor, *raw_size, formats.get());
 }
 
 /// Checks that segments [first, last) follow each other, raw and in the file, from the stage's start on, without gaps
 /// other than an aligned file's padding. Returns the stage's raw size.
-Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size_t first, std::size_t last) const {
+Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t stage, std::size_t first, std::size_t last) const {
   std::uint64_t place = header.embedding_offset;
-  if (section > 0) place = section <= header.n_layers ? layers[section - 1].offset : header.final_offset;
+  if (stage > 0) place = stage <= header.n_layers ? layers[stage - 1].offset : header.final_offset;
   if (place < file_end) {
-    return make_error(ErrorCode::bad_segment, "section {} begins at {}, the one before ends at {}", section, place,
+    return make_error(ErrorCode::bad_segment, "stage {} begins at {}, the one before ends at {}", stage, place,
                       file_end);
   }
-  if (section == 0 && segments[first].compression != Compression::none) {
+  if (stage == 0 && segments[first].compression != Compression::none) {
     return make_error(ErrorCode::bad_segment, "segment {}: compression is {}, the embedding's first has none", first,
                       segments[first].compression);
   }
@@ -176,35 +174,35 @@ Result<std::uint64_t> TableWalk::check_coverage(std::uint32_t section, std::size
     const SegmentEntry& s = segments[i];
     const std::uint64_t places = i > first && (header.flags & kFlagAligned) != 0 ? kAlignment : 1;
     if (s.offset - place >= places) {  // also true if s.offset is smaller
-      return make_error(ErrorCode::bad_segment, "segment {} is at {}, not at {}, the next byte of section {}", i,
-                        s.offset, place, section);
+      return make_error(ErrorCode::bad_segment, "segment {} is at {}, not at {}, the next byte of stage {}", i,
+                        s.offset, place, stage);
     }
     if (s.raw_begin != raw) {
-      return make_error(ErrorCode::bad_segment, "segment {}: raw_begin is {}, section {} goes on at {}", i, s.raw_begin,
-                        section, raw);
+      return make_error(ErrorCode::bad_segment, "segment {}: raw_begin is {}, stage {} goes on at {}", i, s.raw_begin,
+                        stage, raw);
     }
     place = s.offset + s.stored_size;
     raw += s.raw_size;
   }
   if (raw > UINT32_MAX) {
-    return make_error(ErrorCode::bad_segment, "section {} has {} raw bytes, more than 2^32 - 1", section, raw);
+    return make_error(ErrorCode::bad_segment, "stage {} has {} raw bytes, more than 2^32 - 1", stage, raw);
   }
   return raw;
 }
 
-Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::size_t last, std::uint64_t raw_size,
+Status TableWalk::check_tensors(std::uint32_t stage, std::size_t first, std::size_t last, std::uint64_t raw_size,
                                 CommonFormat& formats) {
   std::uint64_t at = 0;         // in the stage's raw bytes
   std::size_t segment = first;  // the segment that contains `at` or ends there
   std::bitset<kRoles> present;  // by index in kRoleRules
   bool matrices = false;
-  const LayerKind& kind = kind_of_section(header, table, section);
-  for (; next_tensor < tensors.size() && tensors[next_tensor].section == section; ++next_tensor) {
+  const LayerKind& kind = kind_of_stage(header, table, stage);
+  for (; next_tensor < tensors.size() && tensors[next_tensor].stage == stage; ++next_tensor) {
     const TensorEntry& t = tensors[next_tensor];
     const RoleRule& rule = rule_of(t.role);
     const char* name = role_name(t.role).data();
     if (present[role_index(t.role)]) {
-      return make_error(ErrorCode::bad_tensor, "tensor {}: section {} has {} twice", next_tensor, section, name);
+      return make_error(ErrorCode::bad_tensor, "tensor {}: stage {} has {} twice", next_tensor, stage, name);
     }
     present.set(role_index(t.role));
     const std::uint32_t rows = extent(header, kind, rule.rows), cols = extent(header, kind, rule.cols);
@@ -254,10 +252,10 @@ Status TableWalk::check_tensors(std::uint32_t section, std::size_t first, std::s
     at = end;
   }
   if (at != raw_size) {
-    return make_error(ErrorCode::bad_tensor, "section {}: its tensors end at {}, its segments at {}", section, at,
+    return make_error(ErrorCode::bad_tensor, "stage {}: its tensors end at {}, its segments at {}", stage, at,
                       raw_size);
   }
-  return check_roles(section, present);
+  return check_roles(stage, present);
 }
 
 /// Checks the segments [first, last) of matrix t: no vectors, each except the first at a strip and, if expert_rows is
@@ -292,31 +290,30 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
   return {};
 }
 
-Status TableWalk::check_roles(std::uint32_t section, const std::bitset<kRoles>& present) const {
-  const RoleContext context{kind_of_section(header, table, section), (header.flags & kFlagTied) != 0,
+Status TableWalk::check_roles(std::uint32_t stage, const std::bitset<kRoles>& present) const {
+  const RoleContext context{kind_of_stage(header, table, stage), (header.flags & kFlagTied) != 0,
                             table.model.headless != 0, table.model.score != 0};
   for (std::size_t i = 0; i < kRoles; ++i) {
     const RoleRule& rule = kRoleRules[i];
-    if (rule.place != place_of(header, section)) continue;
-    const Presence presence = rule.presence(context);
-    if (presence == Presence::always && !present[i]) {
-      return make_error(ErrorCode::bad_tensor, "section {} lacks {}", section, rule.name);
+    if (rule.scope != scope_of(header, stage)) continue;
+    const Requirement requirement = rule.requirement(context);
+    if (requirement == Requirement::always && !present[i]) {
+      return make_error(ErrorCode::bad_tensor, "stage {} lacks {}", stage, rule.name);
     }
-    if (presence == Presence::never && present[i]) {
+    if (requirement == Requirement::never && present[i]) {
       if (rule.role == Role::head) {
-        return make_error(ErrorCode::bad_tensor, "section {} has head, the header's flags say that it is tied",
-                          section);
+        return make_error(ErrorCode::bad_tensor, "stage {} has head, the header's flags say that it is tied", stage);
       }
-      return make_error(ErrorCode::bad_tensor, "section {} has {}, which a {} of this kind has not", section, rule.name,
-                        rule.place == Place::layer ? "layer" : "model");
+      return make_error(ErrorCode::bad_tensor, "stage {} has {}, which a {} of this kind has not", stage, rule.name,
+                        rule.scope == RoleScope::layer ? "layer" : "model");
     }
   }
   return {};
 }
 
-Status TableWalk::check_layer(std::uint32_t section, std::size_t first, std::size_t last, std::size_t n_tensors,
+Status TableWalk::check_layer(std::uint32_t stage, std::size_t first, std::size_t last, std::size_t n_tensors,
                               std::uint64_t raw_size, FormatId format) const {
-  const LayerEntry& layer = layers[section - 1];
+  const LayerEntry& layer = layers[stage - 1];
   std::uint64_t stored_size = 0;
   std::uint32_t crc = 0;
   Compression compression = Compression::none;
@@ -344,8 +341,8 @@ Status TableWalk::check_layer(std::uint32_t section, std::size_t first, std::siz
   };
   for (const auto& f : fields) {
     if (f.stated != f.is) {
-      return make_error(ErrorCode::bad_index, "layer {}: {} is {}, the tables make it {}", section - 1, f.name,
-                        f.stated, f.is);
+      return make_error(ErrorCode::bad_index, "layer {}: {} is {}, the tables make it {}", stage - 1, f.name, f.stated,
+                        f.is);
     }
   }
   return {};
@@ -360,7 +357,7 @@ Status check_tensor_header(const Header& header, const TensorEntry& t, std::span
     const std::byte want = (header.flags & kFlagTied) != 0 ? kTiedByte : kSeparateByte;
     if (is == want) return {};
     return make_error(ErrorCode::bad_tensor,
-                      "final section: its flag byte is 0x{:02x}, the header's flags make it 0x{:02x}",
+                      "final stage: its flag byte is 0x{:02x}, the header's flags make it 0x{:02x}",
                       std::to_integer<unsigned>(is), std::to_integer<unsigned>(want));
   }
   const auto disagree = [name](const char* field, std::uint64_t is, std::uint64_t want) {

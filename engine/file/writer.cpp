@@ -56,7 +56,7 @@ bool Writer::worth_it(std::uint64_t raw, std::uint64_t made) const {
 
 Status Writer::write_segment(SegmentEntry& segment, const Bytes& raw) {
   std::span<const std::byte> stored = raw;
-  const bool embedding_start = segment.section == 0 && segment.raw_begin == 0;
+  const bool embedding_start = segment.stage == 0 && segment.raw_begin == 0;
   if (spec_.compression != Compression::none && !embedding_start) {
     compressed_.resize(raw.size());
     const std::uint64_t made = compress(spec_.compression, raw, compressed_);

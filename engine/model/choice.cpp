@@ -4,19 +4,19 @@
 #include <cstring>
 #include <span>
 
-#include "model/lanes.h"
+#include "model/sequence_memory.h"
 
 namespace qsf {
 namespace {
 
 constexpr std::size_t kNeighbours = 3;  // on each side
 
-void move_slot(const KvLane& lane, std::uint32_t head, std::size_t from, std::size_t to) {
+void move_slot(const KvMemory& memory, std::uint32_t head, std::size_t from, std::size_t to) {
   const auto move = [&](std::byte* all, std::size_t bytes) {
     std::memcpy(all + to * bytes, all + from * bytes, bytes);
   };
-  move(lane.keys(head), lane.key_bytes);
-  if (lane.n_values != 0) move(lane.values(head), lane.value_bytes);
+  move(memory.keys(head), memory.key_bytes);
+  if (memory.n_values != 0) move(memory.values(head), memory.value_bytes);
 }
 
 /// Replaces each sum by that of its neighbours and its own, in ascending order.
@@ -44,57 +44,57 @@ double least_of_largest(std::span<const double> sums, std::size_t n) {
   return std::bit_cast<double>(least);
 }
 
-void choose_by_window(const KvLane& lane, std::uint32_t head) {
-  const std::uint32_t prefix = lane.capacity - observed_of(lane.capacity);
-  const std::span<double> sums = lane.sums_of(head).first(prefix);
+void choose_by_window(const KvMemory& memory, std::uint32_t head) {
+  const std::uint32_t prefix = memory.capacity - observed_of(memory.capacity);
+  const std::span<double> sums = memory.sums_of(head).first(prefix);
   pool(sums);
-  std::uint32_t left = lane.first_kept - observed_of(lane.capacity);
+  std::uint32_t left = memory.first_kept - observed_of(memory.capacity);
   const double limit = least_of_largest(sums, left);
   const auto above = static_cast<std::uint32_t>(std::ranges::count_if(sums, [&](double s) { return s > limit; }));
   std::uint32_t equal = left - above, to = 0;  // of equal sums the earliest positions stay
-  for (std::uint32_t from = 0; from < lane.capacity; ++from) {
+  for (std::uint32_t from = 0; from < memory.capacity; ++from) {
     const bool is_larger = from >= prefix || sums[from] > limit;
     const bool is_equal = !is_larger && sums[from] == limit && equal > 0;
     if (is_equal) --equal;
     if (!is_larger && !is_equal) continue;
-    if (to != from) move_slot(lane, head, from, to);
+    if (to != from) move_slot(memory, head, from, to);
     ++to;
   }
 }
 
 }  // namespace
 
-void make_room(const KvLane& lane, std::uint32_t head, std::uint32_t position) {
-  const std::span<double> sums = lane.sums_of(head);
-  const std::uint32_t slot = lane.slot(position);
-  if (lane.choice == KvChoice::snapkv) {
-    if (position >= lane.capacity && slot == lane.first_kept) choose_by_window(lane, head);
-    if (slot == lane.capacity - observed_of(lane.capacity)) std::ranges::fill(sums, 0.0);
+void make_room(const KvMemory& memory, std::uint32_t head, std::uint32_t position) {
+  const std::span<double> sums = memory.sums_of(head);
+  const std::uint32_t slot = memory.slot(position);
+  if (memory.choice == KvChoice::snapkv) {
+    if (position >= memory.capacity && slot == memory.first_kept) choose_by_window(memory, head);
+    if (slot == memory.capacity - observed_of(memory.capacity)) std::ranges::fill(sums, 0.0);
     return;
   }
-  if (position >= lane.capacity) {
-    const auto least = std::ranges::min_element(sums.first(lane.first_kept));
+  if (position >= memory.capacity) {
+    const auto least = std::ranges::min_element(sums.first(memory.first_kept));
     if (sums[slot] > *least) {
-      move_slot(lane, head, slot, static_cast<std::size_t>(least - sums.begin()));
+      move_slot(memory, head, slot, static_cast<std::size_t>(least - sums.begin()));
       *least = sums[slot];
     }
   }
   sums[slot] = 0;
 }
 
-void add_weights(const KvLane& lane, std::uint32_t head, std::uint32_t position, const AttendArgs& args) {
-  const std::span<double> sums = lane.sums_of(head);
+void add_weights(const KvMemory& memory, std::uint32_t head, std::uint32_t position, const AttendArgs& args) {
+  const std::span<double> sums = memory.sums_of(head);
   const float* weights = args.scores;
   for (std::uint32_t t = 0; t < args.n_positions; ++t) {
     const std::uint32_t n = args.n_seen(t), first = position + t + 1 - n;
     const bool counts =
-        lane.choice == KvChoice::h2o || lane.slot(position + t) >= lane.capacity - observed_of(lane.capacity);
+        memory.choice == KvChoice::h2o || memory.slot(position + t) >= memory.capacity - observed_of(memory.capacity);
     for (std::uint32_t h = 0; h < args.n_heads; ++h, weights += args.most_seen()) {
       if (!counts) continue;
       // SnapKV's slots are in the order of weights. So are H2O's, after the chosen ones, but they begin anywhere.
       for (std::uint32_t i = 0; i < n; ++i) {
-        const bool in_turn = lane.choice == KvChoice::h2o && i >= lane.first_kept;
-        sums[in_turn ? lane.slot(first + i) : i] += double{weights[i]};
+        const bool in_turn = memory.choice == KvChoice::h2o && i >= memory.first_kept;
+        sums[in_turn ? memory.slot(first + i) : i] += double{weights[i]};
       }
     }
   }

@@ -1,4 +1,4 @@
-// The positions that attention chooses to keep. The first half of a lane's slots has chosen positions, and the second
+// The positions that attention chooses to keep. The first half of a memory's slots has chosen positions, and the second
 // half has the last ones in turn.
 //
 // H2O (Zhang et al., 2023): the sums of all attention to a position decide. A position that leaves the second half
@@ -18,7 +18,7 @@
 
 namespace qsf {
 
-struct KvLane;
+struct KvMemory;
 
 enum class KvChoice : std::uint8_t { none, h2o, snapkv };
 
@@ -29,9 +29,9 @@ inline constexpr std::uint32_t kFewestChosen = 16;
 constexpr std::uint32_t observed_of(std::uint32_t capacity) { return std::min(32u, capacity / 4); }
 
 /// Prepares the slot of a position in the memory of a KV head, before its key and value are stored.
-void make_room(const KvLane& lane, std::uint32_t head, std::uint32_t position);
+void make_room(const KvMemory& memory, std::uint32_t head, std::uint32_t position);
 
 /// Adds the weights that attention left in args.scores to the sums of a KV head. `position` is that of the first query.
-void add_weights(const KvLane& lane, std::uint32_t head, std::uint32_t position, const AttendArgs& args);
+void add_weights(const KvMemory& memory, std::uint32_t head, std::uint32_t position, const AttendArgs& args);
 
 }  // namespace qsf

@@ -9,20 +9,20 @@
 namespace qsf {
 namespace {
 
-/// Calls body(section, role, same) for the products of a program in their order. `same` means that the input is the
+/// Calls body(stage, role, same) for the products of a program in their order. `same` means that the input is the
 /// previous product's.
 template <class Body>
 void for_each_product(const Program& program, Body body) {
-  for (std::uint32_t section = 0; section <= program.head_section(); ++section) {
+  for (std::uint32_t stage = 0; stage <= program.head_stage(); ++stage) {
     Buf last = Buf::none;
-    for (const Op& op : program.of_section(section).ops) {
+    for (const Op& op : program.of_stage(stage).ops) {
       if (op.row->chooses) {
-        body(section, kExpertMatrices[0], false);
-        body(section, kExpertMatrices[1], true);
-        body(section, kExpertMatrices[2], false);
+        body(stage, kExpertMatrices[0], false);
+        body(stage, kExpertMatrices[1], true);
+        body(stage, kExpertMatrices[2], false);
         last = Buf::none;
       } else if (op.row == &op_product) {
-        body(program.section_of(op.weight, section), op.weight, op.in == last);
+        body(program.stage_of(op.weight, stage), op.weight, op.in == last);
         last = op.in;
       }
       if (op.out == last) last = Buf::none;
@@ -53,9 +53,9 @@ Status Observer::init_products(Arena& arena, const Program& program, const Weigh
   QSF_TRY(arena.take(of_, tensors, Region::activations));
   Status status;
   std::uint32_t at = 0, input = 0;
-  for_each_product(program, [&](std::uint32_t section, Role role, bool same) {
+  for_each_product(program, [&](std::uint32_t stage, Role role, bool same) {
     if (!status) return;
-    const std::uint32_t cols = weights.find(section, role)->cols, width = observed_width(cols);
+    const std::uint32_t cols = weights.find(stage, role)->cols, width = observed_width(cols);
     input += same ? 0 : 1;
     if (arena.is_dry()) return;
     if (!same) {
@@ -68,18 +68,18 @@ Status Observer::init_products(Arena& arena, const Program& program, const Weigh
       inputs_[input - 1] = {{sums, static_cast<std::size_t>(n)}, at};
     }
     of_[at] = input - 1;
-    seen_[at++] = {section, role, cols, 0, inputs_[input - 1].sums};
+    seen_[at++] = {stage, role, cols, 0, inputs_[input - 1].sums};
   });
   return status;
 }
 
-void Observer::enter(std::uint32_t section, const float* x, std::uint32_t n) {
-  if (sees(section)) std::copy_n(x, std::size_t{n} * dim_, before_.begin());
+void Observer::enter(std::uint32_t stage, const float* x, std::uint32_t n) {
+  if (sees(stage)) std::copy_n(x, std::size_t{n} * dim_, before_.begin());
 }
 
-void Observer::leave(std::uint32_t section, float* x, std::uint32_t n) {
-  if (!sees(section)) return;
-  ObservedLayer& layer = layers_[section - 1];
+void Observer::leave(std::uint32_t stage, float* x, std::uint32_t n) {
+  if (!sees(stage)) return;
+  ObservedLayer& layer = layers_[stage - 1];
   for (std::uint32_t t = 0; t < n; ++t) {
     double together = 0, before = 0, after = 0;
     for (std::size_t i = std::size_t{t} * dim_; i < (std::size_t{t} + 1) * dim_; ++i) {
@@ -91,14 +91,14 @@ void Observer::leave(std::uint32_t section, float* x, std::uint32_t n) {
     if (before > 0 && after > 0) layer.cosines += together / std::sqrt(before * after);
   }
   layer.n += n;
-  if (skipped_ == section - 1) std::copy_n(before_.begin(), std::size_t{n} * dim_, x);
+  if (skipped_ == stage - 1) std::copy_n(before_.begin(), std::size_t{n} * dim_, x);
 }
 
-void Observer::add(std::uint32_t section, Role role, const float* x, std::size_t stride, std::uint32_t n,
+void Observer::add(std::uint32_t stage, Role role, const float* x, std::size_t stride, std::uint32_t n,
                    const Workers& workers) {
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     Observed& seen = seen_[i];
-    if (seen.section != section || seen.role != role) continue;
+    if (seen.stage != stage || seen.role != role) continue;
     seen.n += n;
     const Input& input = inputs_[of_[i]];
     if (input.first != i) return;

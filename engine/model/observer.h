@@ -24,19 +24,18 @@ class Observer {
               const ObservedRoom& room);
   /// Adds the first values of `n` columns, [n, stride], that enter the product with a tensor. Every sum adds columns in
   /// their order, so that neither chunks nor workers change its bits.
-  void add(std::uint32_t section, Role role, const float* x, std::size_t stride, std::uint32_t n,
-           const Workers& workers);
+  void add(std::uint32_t stage, Role role, const float* x, std::size_t stride, std::uint32_t n, const Workers& workers);
   std::span<const Observed> seen() const { return {seen_.data(), seen_.size()}; }
 
   /// Take the `n` columns, [n, dim], before and after a stage. leave() restores the columns of a layer that is skipped.
-  void enter(std::uint32_t section, const float* x, std::uint32_t n);
-  void leave(std::uint32_t section, float* x, std::uint32_t n);
+  void enter(std::uint32_t stage, const float* x, std::uint32_t n);
+  void leave(std::uint32_t stage, float* x, std::uint32_t n);
   std::span<const ObservedLayer> layers() const { return layers_; }
   void skip(std::optional<std::uint32_t> layer) { skipped_ = layer; }
 
  private:
   Status init_products(Arena& arena, const Program& program, const Weights& weights, const ObservedRoom& room);
-  bool sees(std::uint32_t section) const { return section > 0 && section <= layers_.size(); }
+  bool sees(std::uint32_t stage) const { return stage > 0 && stage <= layers_.size(); }
 
   struct Input {
     static constexpr std::size_t kArenaBytes = 24;

@@ -75,7 +75,7 @@ struct Op {
 };
 
 /// The memory that a layer needs for a sequence.
-struct LaneNeed {
+struct MemoryNeed {
   std::uint32_t n_kv_heads = 0;  // 0: no memory for positions
   std::uint32_t head_dim = 0;
   std::uint32_t window = 0;        // positions that a token sees; 0: all
@@ -90,7 +90,7 @@ struct MixerRow {
   /// Emits the ops from `in`, the stream or its norm, to `out`, which is added to the stream; both are [dim]. `out` may
   /// be `in`, so a product of `in` must have another output. If they differ, `in` does not change.
   void (*emit)(Builder& builder, Buf in, Buf out);
-  LaneNeed (*lane)(const LayerKind& kind, std::uint32_t dim);
+  MemoryNeed (*memory)(const LayerKind& kind, std::uint32_t dim);
 };
 #define QSF_MIXER(number, name, meaning) extern const MixerRow mixer_##name;
 #include "qsf/file/layers.def"

@@ -14,7 +14,7 @@ Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memor
   weights_ = &model.weights;
   program_ = &program;
   streamer_ = &memory.streamer;
-  lanes_ = &memory.lanes;
+  memory_ = &memory.memory;
   kernels_ = &machine.kernels;
   workers_ = machine.workers;
   chunk_ = plan.chunk;
@@ -40,7 +40,7 @@ Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memor
   }
   QSF_TRY(arena.take(cos_, n_angles, Region::activations));
   QSF_TRY(arena.take(sin_, n_angles, Region::activations));
-  QSF_TRY(arena.take(scores_, std::min(chunk_, plan.scored_tokens) * lanes_->scores(), Region::activations));
+  QSF_TRY(arena.take(scores_, std::min(chunk_, plan.scored_tokens) * memory_->scores(), Region::activations));
   QSF_TRY(routing_.init(arena, chunk_, program.most_experts(), program.most_used()));
   for (std::span<float>& vector : vectors_) {
     QSF_TRY(arena.take(vector, program.longest_vector(), Region::activations));
@@ -53,11 +53,11 @@ void Pass::begin(std::span<const Column> columns) {
   n_ = static_cast<std::uint32_t>(columns.size());
   n_logits_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_logits));
   n_hidden_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_hidden));
-  section_ = op_ = item_ = 0;
+  stage_ = op_ = item_ = 0;
   entered_ = false;
   quantized_ = Buf::none;
-  for (const Column& c : columns) lanes_->write(c.sequence, c.position + 1);
-  const std::uint32_t head = program_->head_section();
+  for (const Column& c : columns) memory_->write(c.sequence, c.position + 1);
+  const std::uint32_t head = program_->head_stage();
   range_[0] = program_->range(0, n_logits_ > 0 ? head + 1 : head);
   streamer_->begin_pass(range_);
 
@@ -88,14 +88,14 @@ std::span<float> Pass::logits() const {
 }
 
 std::span<float> Pass::hidden() const {
-  const SectionProgram& head = program_->of_section(program_->head_section());
+  const StageProgram& head = program_->of_stage(program_->head_stage());
   const bool normed = head.has[role_index(Role::final_norm)];
   const std::span<float> rows = bufs_[static_cast<std::size_t>(normed ? Buf::normed : Buf::x)];
   return rows.subspan(std::size_t{n_logits_} * config_->dim, std::size_t{n_hidden_} * config_->dim);
 }
 
 std::span<float> Pass::pooled() const {
-  const bool dense = program_->of_section(program_->head_section()).has[role_index(Role::dense)];
+  const bool dense = program_->of_stage(program_->head_stage()).has[role_index(Role::dense)];
   const bool scores = config_->table.model.score != 0;
   if (!dense && !scores) return hidden();
   const Buf rows = scores ? Buf::score : Buf::pooled;
@@ -120,29 +120,29 @@ void Pass::gather_outputs() {
 }
 
 /// Prepares the stage. Returns false while its vectors are being read.
-bool Pass::enter_section() {
-  const auto there = [&](std::uint32_t section) {
-    const Weights::Segments vectors = weights_->vectors_of(section);
+bool Pass::enter_stage() {
+  const auto there = [&](std::uint32_t stage) {
+    const Weights::Segments vectors = weights_->vectors_of(stage);
     bool ready = true;
     for (std::uint32_t i = 0; i < vectors.n; ++i) ready &= streamer_->acquire(vectors.first + i) != nullptr;
     return ready;
   };
   // The norm of the layers' inputs is one of the head's vectors.
-  const bool early = section_ == 0 && program().kind->layer_input != 0;
+  const bool early = stage_ == 0 && program().kind->layer_input != 0;
   // Otherwise the reads would show which pinned experts a text selects first.
-  if (section_ == 0 && sweeps() && !streamer_->preload(Streamer::Pinned::chosen)) return false;
-  if (!there(section_) || (early && !there(program_->head_section()))) return false;
-  if (section_ == program_->head_section()) gather_outputs();
+  if (stage_ == 0 && sweeps() && !streamer_->preload(Streamer::Pinned::chosen)) return false;
+  if (!there(stage_) || (early && !there(program_->head_stage()))) return false;
+  if (stage_ == program_->head_stage()) gather_outputs();
   quantized_ = Buf::none;
-  observer_.enter(section_, at(Buf::x, 0), n_);
+  observer_.enter(stage_, at(Buf::x, 0), n_);
   return true;
 }
 
 Advance Pass::advance() {
-  const SectionProgram& program = program_->of_section(section_);
+  const StageProgram& program = program_->of_stage(stage_);
   if (!entered_) {
     if (!program.ops.empty()) work_ = program.ops[0].row->work;
-    if (!enter_section()) return Advance::blocked;
+    if (!enter_stage()) return Advance::blocked;
     entered_ = true;
   }
   if (op_ < program.ops.size()) {
@@ -155,12 +155,12 @@ Advance Pass::advance() {
     ++op_;
   }
   if (op_ < program.ops.size() && n_ > 0) return Advance::working;
-  observer_.leave(section_, at(Buf::x, 0), n_);
+  observer_.leave(stage_, at(Buf::x, 0), n_);
   op_ = 0;
   entered_ = false;
-  ++section_;
-  const std::uint32_t end = program_->head_section() + (n_logits_ + n_hidden_ > 0 ? 1 : 0);
-  return section_ < end ? Advance::working : Advance::done;
+  ++stage_;
+  const std::uint32_t end = program_->head_stage() + (n_logits_ + n_hidden_ > 0 ? 1 : 0);
+  return stage_ < end ? Advance::working : Advance::done;
 }
 
 const float* Pass::vector(Role role, std::size_t which, std::uint32_t begin, std::uint32_t n) {

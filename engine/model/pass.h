@@ -9,11 +9,11 @@
 
 #include "base/arena.h"
 #include "kernels/kernels.h"
-#include "model/lanes.h"
 #include "model/observer.h"
 #include "model/program.h"
 #include "model/routing.h"
 #include "model/row_cache.h"
+#include "model/sequence_memory.h"
 #include "qsf/base/workers.h"
 #include "qsf/model/work.h"
 #include "stream/plan.h"
@@ -47,7 +47,7 @@ struct ModelView {
 /// The memory of a model's weights and of its sequences.
 struct ModelMemory {
   Streamer& streamer;
-  Lanes& lanes;
+  SequenceMemory& memory;
 };
 
 /// The means to compute.
@@ -103,14 +103,14 @@ class Pass {
     return at == 0 ? *kernels_ : *available_kernels()[at - 1u];
   }
   const Workers& workers() const { return workers_; }
-  const Lanes& lanes() const { return *lanes_; }
+  const SequenceMemory& memory() const { return *memory_; }
   Streamer& streamer() { return *streamer_; }
   const Weights& weights() const { return *weights_; }
   const Config& config() const { return *config_; }
-  const SectionProgram& program() const { return program_->of_section(section_); }
+  const StageProgram& program() const { return program_->of_stage(stage_); }
   /// Whether a pass reads whole tables, from which columns use single rows.
   bool sweeps() const { return program_->sweeps(); }
-  std::uint32_t section() const { return section_; }
+  std::uint32_t stage() const { return stage_; }
   std::uint32_t& item() { return item_; }
   /// The columns that the stage computes: all, or those that want logits.
   std::span<const Column> columns() const { return columns_.first(n_); }
@@ -118,7 +118,7 @@ class Pass {
   /// Limits the rest of the stage to columns that want logits.
   void keep_logits() { n_ = n_logits_; }
   /// Returns the weight or bias of an op, which always exists.
-  const TensorEntry& tensor(Role role) const { return *weights_->find(program_->section_of(role, section_), role); }
+  const TensorEntry& tensor(Role role) const { return *weights_->find(program_->stage_of(role, stage_), role); }
   /// Returns scratch memory for a row, [dim]. The first vector() writes to the same memory.
   float* row() { return vectors_[0].data(); }
   /// Returns a vector as floats, [cols], valid until the next call with the same `which` (0 or 1).
@@ -142,11 +142,11 @@ class Pass {
   /// Returns `cols` values of each column, [n, stride] from `x` on, rounded. Discards other rounded columns.
   const QuantizedColumns& quantized_part(const float* x, std::uint32_t stride, std::uint32_t cols);
   /// Returns the range of the schedule with the experts of the stage.
-  ScheduleRange chosen_range() const { return program_->chosen_in(section_); }
+  ScheduleRange chosen_range() const { return program_->chosen_in(stage_); }
   /// Reports that the first `n` columns of `buf` enter the product with a tensor.
   void entered(Role role, Buf buf, std::uint32_t n) {
     if (!observes()) return;
-    observer_.add(program_->section_of(role, section_), role, at(buf, 0), width(buf), n, workers_);
+    observer_.add(program_->stage_of(role, stage_), role, at(buf, 0), width(buf), n, workers_);
   }
   /// Whether inputs of products are summed, which must happen in one order.
   bool observes() const { return !observer_.seen().empty(); }
@@ -178,7 +178,7 @@ class Pass {
 
  private:
   const float* angle(std::span<float> of, std::uint32_t column) const;
-  bool enter_section();
+  bool enter_stage();
   void round(const float* x, std::uint32_t stride, std::uint32_t cols, std::uint32_t n);
   void gather_outputs();
 
@@ -186,7 +186,7 @@ class Pass {
   const Weights* weights_ = nullptr;
   const Program* program_ = nullptr;
   Streamer* streamer_ = nullptr;
-  Lanes* lanes_ = nullptr;
+  SequenceMemory* memory_ = nullptr;
   const Kernels* kernels_ = nullptr;
   /// [batch][format]: 1 + index in available_kernels(), or 0 for kernels_
   std::array<std::array<std::uint8_t, kFormats.size()>, kBatchNames.size()> kernel_overrides_{};
@@ -206,7 +206,7 @@ class Pass {
   std::span<const Column> columns_;
   std::array<ScheduleRange, 1> range_;
   std::uint32_t n_ = 0, n_logits_ = 0, n_hidden_ = 0;
-  std::uint32_t section_ = 0, op_ = 0, item_ = 0;
+  std::uint32_t stage_ = 0, op_ = 0, item_ = 0;
   bool entered_ = false;
   Work work_ = Work::embed;
   std::array<KernelCount, 64> counts_{};

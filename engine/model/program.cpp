@@ -14,9 +14,9 @@ constexpr std::size_t kMostOps = 48;  // in one stage
 
 std::size_t index_of(Buf buf) { return static_cast<std::size_t>(buf); }
 
-std::bitset<kRoles> tensors_of(const Weights& weights, std::uint32_t section) {
+std::bitset<kRoles> tensors_of(const Weights& weights, std::uint32_t stage) {
   std::bitset<kRoles> has;
-  for (std::size_t i = 0; i < kRoles; ++i) has[i] = weights.has(section, kRoleRules[i].role);
+  for (std::size_t i = 0; i < kRoles; ++i) has[i] = weights.has(stage, kRoleRules[i].role);
   return has;
 }
 
@@ -50,7 +50,7 @@ void Builder::emit(const Op& op) {
 void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[index_of(buf)] = width; }
 
 void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
-  const float of_head = section_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
+  const float of_head = stage_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
   Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm,
         .in = in,
         .out = out,
@@ -63,7 +63,7 @@ void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
 void Builder::product(Role weight, Role bias, Buf in, Buf out) {
   Op op{.row = &op_product, .in = in, .out = out};
   use(op, weight, bias);
-  set_width(out, weights_.find(section_of(weight), weight)->rows);
+  set_width(out, weights_.find(stage_of(weight), weight)->rows);
   emit(op);
 }
 
@@ -214,11 +214,11 @@ Buf Builder::mixture(Buf in) {
 
 /// Emits the scaled addition of a mixer's or network's output to the stream, with the kind's norms of output or sum.
 void Builder::post(Role norm_role, Role bias, Buf made) {
-  const NormPlace place = kind().norm_place;
-  if (place == NormPlace::after || place == NormPlace::both) norm(norm_role, norm_role, made, made);
+  const NormPosition place = kind().norm_place;
+  if (place == NormPosition::after || place == NormPosition::both) norm(norm_role, norm_role, made, made);
   scale(made, kind().residual_scale);
   add(made, Buf::x);
-  if (place == NormPlace::sum) norm(norm_role, bias, Buf::x, Buf::x);
+  if (place == NormPosition::sum) norm(norm_role, bias, Buf::x, Buf::x);
 }
 
 void Builder::layer() {
@@ -228,7 +228,7 @@ void Builder::layer() {
 }
 
 void Builder::blocks() {
-  const bool before = kind().norm_place == NormPlace::before || kind().norm_place == NormPlace::both;
+  const bool before = kind().norm_place == NormPosition::before || kind().norm_place == NormPosition::both;
   const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
   const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
   set_width(Buf::x, config_.dim);
@@ -296,40 +296,39 @@ void Builder::head() {
   }
 }
 
-Status Program::build(SectionProgram& program, std::uint32_t section, std::span<Op> ops) {
+Status Program::build(StageProgram& program, std::uint32_t stage, std::span<Op> ops) {
   const Header& header = weights_->tables().header;
   program = {};
-  program.kind = &kind_of_section(header, config_->table, section);
-  program.has = tensors_of(*weights_, section);
-  Builder builder(*config_, *weights_, section, program, ops);
-  switch (place_of(header, section)) {
-    case Place::embedding:
+  program.kind = &kind_of_stage(header, config_->table, stage);
+  program.has = tensors_of(*weights_, stage);
+  Builder builder(*config_, *weights_, stage, program, ops);
+  switch (scope_of(header, stage)) {
+    case RoleScope::embedding:
       builder.embedding();
       break;
-    case Place::layer:
+    case RoleScope::layer:
       builder.layer();
       break;
-    case Place::final:
+    case RoleScope::final:
       builder.head();
       break;
   }
   if (builder.size() > ops.size()) {
-    return make_error(ErrorCode::internal, "section {} takes {} instructions", section, builder.size());
+    return make_error(ErrorCode::internal, "stage {} takes {} instructions", stage, builder.size());
   }
   for (std::size_t i = 0; i < kRoles; ++i) {
     if (program.has[i] && !builder.used()[i]) {
-      return make_error(ErrorCode::bad_tensor, "section {} has {}, which nothing in it uses", section,
-                        kRoleRules[i].name);
+      return make_error(ErrorCode::bad_tensor, "stage {} has {}, which nothing in it uses", stage, kRoleRules[i].name);
     }
   }
   program.ops = ops.first(builder.size());
   for (std::size_t i = 0; i < kBufs; ++i) widths_[i] = std::max(widths_[i], program.widths[i]);
   for (const Op& op : program.ops) {
     if (op.row == &op_product && op.in == op.out) {
-      return make_error(ErrorCode::internal, "a product in section {} writes the buffer that it reads", section);
+      return make_error(ErrorCode::internal, "a product in stage {} writes the buffer that it reads", stage);
     }
     if (op.row == &op_product) widest_input_ = std::max(widest_input_, program.widths[index_of(op.in)]);
-    if (op.row == &op_by_head) widest_input_ = std::max(widest_input_, weights_->find(section, op.weight)->cols);
+    if (op.row == &op_by_head) widest_input_ = std::max(widest_input_, weights_->find(stage, op.weight)->cols);
     if (!op.row->chooses) continue;
     widest_input_ = std::max({widest_input_, program.widths[index_of(Buf::picked)], program.kind->expert_dim});
     most_experts_ = std::max(most_experts_, program.kind->n_experts);
@@ -342,24 +341,24 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights,
   config_ = &config;
   weights_ = &weights;
   sweeps_ = sweeps;
-  const std::uint32_t n_sections = n_weight_sections(weights.tables().header);
+  const std::uint32_t n_stages = n_weight_stages(weights.tables().header);
   const auto same = [&](std::uint32_t a, std::uint32_t b) {
     const Header& header = weights.tables().header;
-    return place_of(header, a) == place_of(header, b) &&
-           &kind_of_section(header, config.table, a) == &kind_of_section(header, config.table, b) &&
+    return scope_of(header, a) == scope_of(header, b) &&
+           &kind_of_stage(header, config.table, a) == &kind_of_stage(header, config.table, b) &&
            tensors_of(weights, a) == tensors_of(weights, b);
   };
-  QSF_TRY(arena.take(of_section_, n_sections, Region::tables));
+  QSF_TRY(arena.take(of_stage_, n_stages, Region::tables));
   std::uint32_t n_programs = 0;
-  for (std::uint32_t s = 0; s < n_sections; ++s) {
+  for (std::uint32_t s = 0; s < n_stages; ++s) {
     std::uint32_t first = 0;
     while (!same(first, s)) ++first;
-    of_section_[s] = static_cast<std::uint16_t>(first == s ? n_programs++ : of_section_[first]);
+    of_stage_[s] = static_cast<std::uint16_t>(first == s ? n_programs++ : of_stage_[first]);
   }
   QSF_TRY(arena.take(programs_, n_programs, Region::tables));
   std::uint32_t made = 0;
-  for (std::uint32_t s = 0; s < n_sections; ++s) {
-    if (of_section_[s] != made) continue;
+  for (std::uint32_t s = 0; s < n_stages; ++s) {
+    if (of_stage_[s] != made) continue;
     std::array<Op, kMostOps> ops;
     QSF_TRY(build(programs_[made], s, ops));
     std::span<Op> kept;
@@ -369,9 +368,10 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights,
   }
   for (const TensorEntry& t : weights.tables().tensors) {
     const RoleRule& rule = rule_of(t.role);
-    if (rule.matrix && rule.place != Place::embedding) continue;  // the embedding's matrices are read as single rows
+    if (rule.matrix && rule.scope != RoleScope::embedding)
+      continue;  // the embedding's matrices are read as single rows
     const Header& header = weights.tables().header;
-    const std::uint32_t share = expert_share(header, kind_of_section(header, config.table, t.section), rule);
+    const std::uint32_t share = expert_share(header, kind_of_stage(header, config.table, t.stage), rule);
     longest_vector_ = std::max(longest_vector_, share != 0 ? share : t.cols);
   }
   QSF_TRY(init_ropes(arena));
@@ -380,14 +380,14 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights,
 }
 
 Status Program::init_ropes(Arena& arena) {
-  const auto table_of = [&](const SectionProgram& p) {
+  const auto table_of = [&](const StageProgram& p) {
     const LayerKind& k = *p.kind;
     return RopeTable{
         k.rope_theta, k.rope_dims, k.rope_scaled != 0 && !config_->rope_divisors.empty(), k.rope_scale, {}};
   };
   QSF_TRY(arena.take(ropes_, programs_.size(), Region::tables));
   std::size_t n = 0;
-  for (SectionProgram& p : programs_) {
+  for (StageProgram& p : programs_) {
     const RopeTable wanted = table_of(p);
     const auto found = std::find(ropes_.begin(), ropes_.begin() + static_cast<std::ptrdiff_t>(n), wanted);
     p.rope = static_cast<std::uint32_t>(found - ropes_.begin());
@@ -404,7 +404,7 @@ Status Program::init_ropes(Arena& arena) {
 /// Computes the slopes of Press et al., 2021: powers of 2^(-8 / n) if the number n of heads is a power of two. If not,
 /// the slopes of the next lower power of two, then every second slope of the next higher one.
 Status Program::init_slopes(Arena& arena) {
-  for (SectionProgram& p : programs_) {
+  for (StageProgram& p : programs_) {
     const LayerKind& kind = *p.kind;
     if (!kind.attends() || kind.alibi == 0) continue;
     std::span<float> slopes;
@@ -434,17 +434,17 @@ void Program::set_context(std::uint32_t max_seq_len) {
 }
 
 Status Program::init_schedule(Arena& arena) {
-  const auto n_sections = static_cast<std::uint32_t>(of_section_.size());
+  const auto n_stages = static_cast<std::uint32_t>(of_stage_.size());
   std::size_t n_choices = 0;
-  for (std::uint32_t s = 1; s < n_sections; ++s) n_choices += of_section(s).chooses() ? 1 : 0;
+  for (std::uint32_t s = 1; s < n_stages; ++s) n_choices += of_stage(s).chooses() ? 1 : 0;
   QSF_TRY(arena.take(chosen_, n_choices, Region::tables));
   const auto each = [&](auto visit) {
     n_choices = n_swept_ = 0;
-    for (std::uint32_t s = 0; s < n_sections; ++s) {
+    for (std::uint32_t s = 0; s < n_stages; ++s) {
       starts_[s] = visit(kNoRole, 0u);
-      for (const Op& op : of_section(s).ops) {
+      for (const Op& op : of_stage(s).ops) {
         if (op.row->chooses) {
-          const std::uint32_t begin = visit(kNoRole, 0u), n_experts = of_section(s).kind->n_experts;
+          const std::uint32_t begin = visit(kNoRole, 0u), n_experts = of_stage(s).kind->n_experts;
           for (std::uint32_t expert = 0; expert < n_experts; ++expert) {
             for (const Role role : kExpertMatrices) {
               const auto run = weights_->segments_of_expert(*weights_->find(s, role), n_experts, expert);
@@ -455,16 +455,16 @@ Status Program::init_schedule(Arena& arena) {
         }
         if (!op.has_weight || !rule_of(op.weight).matrix) continue;
         if (op.row->looks_up && !sweeps_) continue;
-        const bool embedding = rule_of(op.weight).place == Place::embedding;
+        const bool embedding = rule_of(op.weight).scope == RoleScope::embedding;
         const TensorEntry& t = *weights_->find(embedding ? 0 : s, op.weight);
         const std::uint32_t begin = visit(kNoRole, 0u);
         for (std::uint32_t i = 0; i < t.n_segments; ++i) visit(role_index(op.weight), t.first_segment + i);
         if (op.row->looks_up && n_swept_ < swept_.size()) swept_[n_swept_++] = {begin, visit(kNoRole, 0u)};
       }
     }
-    starts_[n_sections] = visit(kNoRole, 0u);
+    starts_[n_stages] = visit(kNoRole, 0u);
   };
-  QSF_TRY(arena.take(starts_, n_sections + 1, Region::tables));
+  QSF_TRY(arena.take(starts_, n_stages + 1, Region::tables));
   std::uint32_t n = 0;
   each([&](std::size_t role, std::uint32_t) { return role == kNoRole ? n : n++; });
   QSF_TRY(arena.take(schedule_, n, Region::tables));
@@ -477,8 +477,8 @@ Status Program::init_schedule(Arena& arena) {
   return {};
 }
 
-ScheduleRange Program::chosen_in(std::uint32_t section) const {
-  const ScheduleRange all = range(section, section + 1);
+ScheduleRange Program::chosen_in(std::uint32_t stage) const {
+  const ScheduleRange all = range(stage, stage + 1);
   for (const ScheduleRange& chosen : chosen_) {
     if (chosen.begin >= all.begin && chosen.end <= all.end && chosen.begin < chosen.end) return chosen;
   }

@@ -16,7 +16,7 @@
 namespace qsf {
 
 /// The ops of one kind of stage. Stage 0 is the embedding, stage n_layers + 1 the head.
-struct SectionProgram {
+struct StageProgram {
   static constexpr std::size_t kArenaBytes = 64 + kBufs * sizeof(std::uint32_t);
   const LayerKind* kind = nullptr;
   std::bitset<kRoles> has;  // tensors of the stage, by index in kRoleRules
@@ -52,12 +52,12 @@ class Program {
   /// Sets the longest possible context, on which some RoPE tables depend.
   void set_context(std::uint32_t max_seq_len);
 
-  const SectionProgram& of_section(std::uint32_t section) const { return programs_[of_section_[section]]; }
-  std::uint32_t head_section() const { return static_cast<std::uint32_t>(of_section_.size() - 1); }
-  /// Returns the stage that has a tensor which `section` uses.
-  std::uint32_t section_of(Role role, std::uint32_t section) const {
-    const Place place = rule_of(role).place;
-    return place == Place::embedding ? 0 : place == Place::final ? head_section() : section;
+  const StageProgram& of_stage(std::uint32_t stage) const { return programs_[of_stage_[stage]]; }
+  std::uint32_t head_stage() const { return static_cast<std::uint32_t>(of_stage_.size() - 1); }
+  /// Returns the stage that has a tensor which `stage` uses.
+  std::uint32_t stage_of(Role role, std::uint32_t stage) const {
+    const RoleScope place = rule_of(role).scope;
+    return place == RoleScope::embedding ? 0 : place == RoleScope::final ? head_stage() : stage;
   }
   /// Returns the largest width of each buffer in any stage.
   const std::array<std::uint32_t, kBufs>& widths() const { return widths_; }
@@ -77,21 +77,21 @@ class Program {
   /// Ascending ranges of the schedule from which passes select: the experts of each mixture.
   std::span<const ScheduleRange> chosen() const { return chosen_; }
   /// Returns the range of a stage's experts, which is empty without a mixture.
-  ScheduleRange chosen_in(std::uint32_t section) const;
+  ScheduleRange chosen_in(std::uint32_t stage) const;
   /// The most experts in a stage, and the most that a token selects in one.
   std::uint32_t most_experts() const { return most_experts_; }
   std::uint32_t most_used() const { return most_used_; }
 
  private:
-  Status build(SectionProgram& program, std::uint32_t section, std::span<Op> ops);
+  Status build(StageProgram& program, std::uint32_t stage, std::span<Op> ops);
   Status init_ropes(Arena& arena);
   Status init_slopes(Arena& arena);
   Status init_schedule(Arena& arena);
 
   const Config* config_ = nullptr;
   const Weights* weights_ = nullptr;
-  std::span<SectionProgram> programs_;
-  std::span<std::uint16_t> of_section_;  // [n_layers + 2] by stage, index in programs_
+  std::span<StageProgram> programs_;
+  std::span<std::uint16_t> of_stage_;  // [n_layers + 2] by stage, index in programs_
   std::array<std::uint32_t, kBufs> widths_{};
   std::uint32_t widest_input_ = 0, longest_vector_ = 0;
   std::span<RopeTable> ropes_;
@@ -107,13 +107,12 @@ class Program {
 /// Emits the ops of one stage.
 class Builder {
  public:
-  Builder(const Config& config, const Weights& weights, std::uint32_t section, SectionProgram& program,
-          std::span<Op> room)
-      : config_(config), weights_(weights), section_(section), program_(program), room_(room) {}
+  Builder(const Config& config, const Weights& weights, std::uint32_t stage, StageProgram& program, std::span<Op> room)
+      : config_(config), weights_(weights), stage_(stage), program_(program), room_(room) {}
 
   const LayerKind& kind() const { return *program_.kind; }
   const Config& config() const { return config_; }
-  bool has(Role role) const { return weights_.has(section_of(role), role); }
+  bool has(Role role) const { return weights_.has(stage_of(role), role); }
 
   /// Emits the norm of the stage's kind, with its bias if the stage has it.
   void norm(Role weight, Role bias, Buf in, Buf out);
@@ -146,9 +145,9 @@ class Builder {
   const std::bitset<kRoles>& used() const { return used_; }
 
  private:
-  std::uint32_t section_of(Role role) const {
-    const Place place = rule_of(role).place;
-    return place == Place::embedding ? 0 : place == Place::final ? config_.n_layers + 1 : section_;
+  std::uint32_t stage_of(Role role) const {
+    const RoleScope place = rule_of(role).scope;
+    return place == RoleScope::embedding ? 0 : place == RoleScope::final ? config_.n_layers + 1 : stage_;
   }
   void use(Op& op, Role weight, Role bias);
   void activate(Buf gate, Buf up);
@@ -165,8 +164,8 @@ class Builder {
 
   const Config& config_;
   const Weights& weights_;
-  std::uint32_t section_;
-  SectionProgram& program_;
+  std::uint32_t stage_;
+  StageProgram& program_;
   std::span<Op> room_;
   std::size_t n_ = 0;
   std::bitset<kRoles> used_;

@@ -12,17 +12,17 @@ Status Weights::init(Arena& arena, const FileTables& tables) {
     return make_error(ErrorCode::bad_section, "the tensor table has {} entries, more than 65534",
                       tables.tensors.size());
   }
-  const std::size_t n_sections = n_weight_sections(tables.header);
-  QSF_TRY(arena.take(index_, n_sections * kRoles, Region::tables));
-  QSF_TRY(arena.take(vectors_, n_sections, Region::tables));
+  const std::size_t n_stages = n_weight_stages(tables.header);
+  QSF_TRY(arena.take(index_, n_stages * kRoles, Region::tables));
+  QSF_TRY(arena.take(vectors_, n_stages, Region::tables));
   if (arena.is_dry()) return {};
   for (std::size_t i = 0; i < tables.tensors.size(); ++i) {
     const TensorEntry& t = tables.tensors[i];
-    index_[t.section * kRoles + role_index(t.role)] = static_cast<std::uint16_t>(i + 1);
+    index_[t.stage * kRoles + role_index(t.role)] = static_cast<std::uint16_t>(i + 1);
   }
   for (std::uint32_t i = 0; i < tables.segments.size(); ++i) {
     if ((tables.segments[i].flags & kSegmentVectors) == 0) continue;
-    Segments& vectors = vectors_[tables.segments[i].section];
+    Segments& vectors = vectors_[tables.segments[i].stage];
     if (vectors.n++ == 0) vectors.first = i;
   }
   return {};

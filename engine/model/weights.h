@@ -20,18 +20,18 @@ class Weights {
   Status init(Arena& arena, const FileTables& tables);
 
   /// Returns null if the stage has no tensor of this role.
-  const TensorEntry* find(std::uint32_t section, Role role) const {
-    const std::uint16_t at = index_[section * kRoles + role_index(role)];
+  const TensorEntry* find(std::uint32_t stage, Role role) const {
+    const std::uint16_t at = index_[stage * kRoles + role_index(role)];
     return at == 0 ? nullptr : &tables_.tensors[at - 1u];
   }
-  bool has(std::uint32_t section, Role role) const { return find(section, role) != nullptr; }
+  bool has(std::uint32_t stage, Role role) const { return find(stage, role) != nullptr; }
   const FileTables& tables() const { return tables_; }
   const TensorEntry& embedding() const { return *find(0, Role::token_embd); }
   /// The resident segments with a stage's vectors.
   struct Segments {
     std::uint32_t first, n;
   };
-  Segments vectors_of(std::uint32_t section) const { return vectors_[section]; }
+  Segments vectors_of(std::uint32_t stage) const { return vectors_[stage]; }
 
   /// The rows [begin, begin + count) of a tensor in one segment, and the offset of the first in its decompressed bytes.
   struct Rows {

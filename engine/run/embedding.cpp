@@ -32,7 +32,7 @@ Status Sequence::embed(Model& model, const EmbedPrompt& prompt) {
   if (prompt.second_from && (prompt.pooling || prompt.normalize)) {
     return make_error(ErrorCode::bad_argument, "a score has no pooling and no normalization of its own");
   }
-  QSF_TRY(rewind(model.lanes, 0));
+  QSF_TRY(rewind(model.memory, 0));
   embeds_ = true;
   Prompt text;
   text.text = prompt.text;

@@ -40,7 +40,7 @@ class MemoryMap {
 /// The parts of a model whose memory depends on the plan.
 struct Planned {
   Streamer streamer;
-  Lanes lanes;
+  SequenceMemory memory;
   Pass pass;
   Logprobs logprobs;  // of the last token
   std::span<Sequence> sequences;

@@ -184,7 +184,7 @@ Status Opening::plan_memory() {
   QSF_TRY(check_policy());
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
-                 segments_[i].section == 0};
+                 segments_[i].stage == 0};
     needs_[i].read = segments_[i].stored_size;
     needs_[i].computed = segments_[i].raw_size;
     needs_[i].uses = 0;

@@ -21,7 +21,7 @@ Status check_saves(const Model& model) {
   if (!model.hash.is_known) {
     return make_error(ErrorCode::bad_state, "the model's checksums are not all known, and a saved sequence names them");
   }
-  if (model.lanes.chooses()) {
+  if (model.memory.chooses()) {
     return make_error(ErrorCode::unsupported,
                       "this session keeps positions that attention chose, and only sequences that keep the first and "
                       "last ones can be saved");
@@ -37,20 +37,20 @@ Error changed(const char* what) {
 
 }  // namespace
 
-LanePieces::Piece LaneBytes::rest() {
+MemoryPieces::Piece MemoryBytes::rest() {
   if (piece_.size == 0) piece_ = pieces_.next();
   return piece_;
 }
 
-void LaneBytes::skip(std::size_t bytes) {
+void MemoryBytes::skip(std::size_t bytes) {
   if (piece_.data != nullptr) piece_.data += bytes;
   piece_.size -= bytes;
 }
 
-std::size_t LaneBytes::read(std::span<std::byte> into) {
+std::size_t MemoryBytes::read(std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
-    const LanePieces::Piece piece = rest();
+    const MemoryPieces::Piece piece = rest();
     const std::size_t n = std::min(piece.size, into.size() - done);
     if (n == 0) break;
     std::memcpy(&into[done], piece.data, n);
@@ -60,9 +60,9 @@ std::size_t LaneBytes::read(std::span<std::byte> into) {
   return done;
 }
 
-void LaneBytes::write(std::span<const std::byte> from) {
+void MemoryBytes::write(std::span<const std::byte> from) {
   while (!from.empty()) {
-    const LanePieces::Piece piece = rest();
+    const MemoryPieces::Piece piece = rest();
     const std::size_t n = std::min(piece.size, from.size());
     if (n == 0) return;
     if (piece.data != nullptr) std::memcpy(piece.data, from.data(), n);
@@ -83,8 +83,8 @@ Result<SavedHeaderBytes> Saving::begin(const Model& model, const Sequence& seque
                       kMaxNoteBytes);
   }
   n_tokens_ = std::min(n_tokens, known);
-  const std::uint32_t position = model.lanes.reach(sequence.id(), std::min(sequence.position(), n_tokens_));
-  const Snapshot snapshot = model.lanes.snapshot(sequence.id(), position);
+  const std::uint32_t position = model.memory.reach(sequence.id(), std::min(sequence.position(), n_tokens_));
+  const Snapshot snapshot = model.memory.snapshot(sequence.id(), position);
   SavedHeader header{.kv = model.plan.kv,
                      .model = model.hash.digest,
                      .n_tokens = n_tokens_,
@@ -95,9 +95,9 @@ Result<SavedHeaderBytes> Saving::begin(const Model& model, const Sequence& seque
                      .kv_sinks = model.options.kv_sinks,
                      .long_rope = rotates_as_long(model),
                      .note = note,
-                     .position_bytes = model.lanes.position_bytes(snapshot),
-                     .state_bytes = model.lanes.state_bytes(snapshot)};
-  lanes_ = LaneBytes(model.lanes.pieces(sequence.id(), snapshot));
+                     .position_bytes = model.memory.position_bytes(snapshot),
+                     .state_bytes = model.memory.state_bytes(snapshot)};
+  memory_ = MemoryBytes(model.memory.pieces(sequence.id(), snapshot));
   at_ = 0;
   end_ = header.payload_bytes();
   crc_ = 0;
@@ -123,7 +123,7 @@ Result<std::size_t> Saving::next(std::span<std::byte> into) {
   copy(tokens, 0);
   const std::uint64_t crc_at = end_ - sizeof crc_;
   if (at_ >= tokens.size() && at_ < crc_at) {
-    const std::size_t n = lanes_.read(into.subspan(done));
+    const std::size_t n = memory_.read(into.subspan(done));
     done += n;
     at_ += n;
   }
@@ -171,8 +171,8 @@ Status Restoring::check(const Model& model) const {
                       h.n_tokens, model.plan.max_seq_len, h.n_tokens);
   }
   const Snapshot snapshot = snapshot_of(h);
-  if (!model.lanes.is_possible(snapshot) || h.position_bytes != model.lanes.position_bytes(snapshot) ||
-      h.state_bytes != model.lanes.state_bytes(snapshot)) {
+  if (!model.memory.is_possible(snapshot) || h.position_bytes != model.memory.position_bytes(snapshot) ||
+      h.state_bytes != model.memory.state_bytes(snapshot)) {
     return make_error(ErrorCode::bad_header,
                       "the saved sequence contradicts its model: {} bytes of keys and values and {} of states at "
                       "position {}",
@@ -202,9 +202,9 @@ Status Restoring::begin_to_keep(Model& model, Sequence& sequence) {
     return make_error(ErrorCode::bad_state,
                       "a pass that other sequences share still computes the sequence's former tokens");
   }
-  sequence.clear(model.lanes);
+  sequence.clear(model.memory);
   changes_ = sequence.changes();
-  lanes_ = LaneBytes(model.lanes.prepare(sequence.id(), snapshot_of(header_)));
+  memory_ = MemoryBytes(model.memory.prepare(sequence.id(), snapshot_of(header_)));
   return {};
 }
 
@@ -233,7 +233,7 @@ Result<bool> Restoring::take(Model& model, std::span<const std::byte> bytes) {
     return false;
   }
   id_.reset();
-  model.lanes.settle(sequence.id(), snapshot_of(header_));
+  model.memory.settle(sequence.id(), snapshot_of(header_));
   sequence.settle(header_.n_tokens, header_.position);
   return true;
 }
@@ -248,10 +248,10 @@ Status Restoring::take_piece(const Model& model, Sequence& sequence, std::span<c
   };
   const std::span<const std::byte> tokens = first_of(tokens_end);
   QSF_TRY(take_token_bytes(model, sequence, tokens));
-  const std::span<const std::byte> lanes = first_of(crc_at);
-  if (keeps_) lanes_.write(lanes);
-  crc_ = crc32(lanes, crc32(tokens, crc_));
-  at_ += lanes.size();
+  const std::span<const std::byte> memory = first_of(crc_at);
+  if (keeps_) memory_.write(memory);
+  crc_ = crc32(memory, crc32(tokens, crc_));
+  at_ += memory.size();
   for (const std::byte b : bytes) number_[static_cast<std::size_t>(at_++ - crc_at)] = b;
   if (at_ != header_.payload_bytes() || load_le<std::uint32_t>(number_.data()) == crc_) return {};
   return make_error(ErrorCode::bad_checksum, "the saved sequence has CRC-32 {:08x}, not the {:08x} that it states",

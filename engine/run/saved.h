@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "model/lanes.h"
+#include "model/sequence_memory.h"
 #include "qsf/run/saved.h"
 
 namespace qsf {
@@ -14,11 +14,11 @@ namespace qsf {
 struct Model;
 class Sequence;
 
-/// Copies bytes between the pieces of lanes and the host's buffers.
-class LaneBytes {
+/// Copies bytes between the pieces of memory and the host's buffers.
+class MemoryBytes {
  public:
-  LaneBytes() = default;
-  explicit LaneBytes(const LanePieces& pieces) : pieces_(pieces) {}
+  MemoryBytes() = default;
+  explicit MemoryBytes(const MemoryPieces& pieces) : pieces_(pieces) {}
   /// Fills `into` with the next bytes, as far as there are any, and returns their number.
   std::size_t read(std::span<std::byte> into);
   /// Writes the next bytes. There must be room for them.
@@ -26,11 +26,11 @@ class LaneBytes {
 
  private:
   /// Returns the rest of the current piece, or the next one.
-  LanePieces::Piece rest();
+  MemoryPieces::Piece rest();
   void skip(std::size_t bytes);
 
-  LanePieces pieces_;
-  LanePieces::Piece piece_{};
+  MemoryPieces pieces_;
+  MemoryPieces::Piece piece_{};
 };
 
 /// The payload of one sequence on its way out.
@@ -49,7 +49,7 @@ class Saving {
   std::uint64_t at_ = 0;  // bytes of the payload so far
   std::uint64_t end_ = 0;
   std::uint32_t crc_ = 0;
-  LaneBytes lanes_;
+  MemoryBytes memory_;
 };
 
 /// The payload of one sequence on its way in. It comes twice: the first time it is only checked.
@@ -75,7 +75,7 @@ class Restoring {
   std::uint64_t at_ = 0;
   std::uint32_t crc_ = 0;
   std::array<std::byte, 4> number_{};  // a token id or the CRC, whose bytes may come in several pieces
-  LaneBytes lanes_;
+  MemoryBytes memory_;
 };
 
 }  // namespace qsf

@@ -138,7 +138,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   } else {
     // Tokens that have not been fed, such as the last sampled one, are fed first. Logits follow from a token that is
     // fed: with no new one, as after rewind(), the last one is fed again.
-    if (before + added == position_) position_ = model.lanes.rewind(id_, position_ - 1);
+    if (before + added == position_) position_ = model.memory.rewind(id_, position_ - 1);
     n_tokens_ += added;
   }
   n_prompt_ = n_tokens_ - position_ + n_reused_;
@@ -174,13 +174,13 @@ void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, s
     const std::span<const std::uint32_t> fed = other.tokens().first(other.position_);
     const auto end = std::ranges::mismatch(fed, prompt).in1;
     const auto common = std::min(static_cast<std::uint32_t>(end - fed.begin()), most);
-    return model.lanes.reach(other.id_, common);
+    return model.memory.reach(other.id_, common);
   };
   const Sequence* best = this;
   std::uint32_t reused = shared(*this);
   const auto is_of_this = [&](const Column& column) { return column.sequence == id_; };
   // A column in the pass still writes to this sequence's memory.
-  if (!model.lanes.chooses() && std::ranges::none_of(model.in_pass, is_of_this)) {
+  if (!model.memory.chooses() && std::ranges::none_of(model.in_pass, is_of_this)) {
     for (const Sequence& other : model.sequences) {
       // Copying a token's memory takes a small part of the time that computing the token takes.
       constexpr std::uint32_t kCopiedInOne = 64;
@@ -192,9 +192,9 @@ void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, s
     }
   }
   if (best == this) {
-    position_ = model.lanes.rewind(id_, reused);
+    position_ = model.memory.rewind(id_, reused);
   } else {
-    model.lanes.copy(best->id_, id_, model.lanes.snapshot(best->id_, reused));
+    model.memory.copy(best->id_, id_, model.memory.snapshot(best->id_, reused));
     position_ = reused;
   }
   std::ranges::copy(prompt, room_.begin());
@@ -202,10 +202,10 @@ void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, s
   n_reused_ = position_;
 }
 
-void Sequence::clear(Lanes& lanes) {
+void Sequence::clear(SequenceMemory& memory) {
   ++changes_;
   n_tokens_ = 0;
-  position_ = lanes.rewind(id_, 0);
+  position_ = memory.rewind(id_, 0);
 }
 
 void Sequence::settle(std::uint32_t n_tokens, std::uint32_t position) {
@@ -216,20 +216,20 @@ void Sequence::settle(std::uint32_t n_tokens, std::uint32_t position) {
   end_ = End::none;
 }
 
-void Sequence::stop(Lanes& lanes, End why) {
+void Sequence::stop(SequenceMemory& memory, End why) {
   if (state_ == State::idle) return;
   ++changes_;
   n_guesses_ = 0;
-  position_ = lanes.rewind(id_, position_);
+  position_ = memory.rewind(id_, position_);
   end_ = why;
   state_ = State::idle;
 }
 
-Status Sequence::rewind(Lanes& lanes, std::uint32_t n) {
+Status Sequence::rewind(SequenceMemory& memory, std::uint32_t n) {
   if (n > n_tokens_) return make_error(ErrorCode::bad_argument, "the sequence has {} tokens, not {}", n_tokens_, n);
   ++changes_;
   n_tokens_ = n;
-  position_ = lanes.rewind(id_, std::min(position_, n));
+  position_ = memory.rewind(id_, std::min(position_, n));
   return {};
 }
 
@@ -321,7 +321,7 @@ Status Sequence::leave(Model& model) {
   }
   position_ += n_columns_;
   // An answer follows, and a later turn of the conversation may return to this position.
-  model.lanes.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
+  model.memory.commit(id_, position_, n_unfed() == 0 && n_generated_ == 0);
   if (embeds_) {
     const bool whole = n_unfed() == 0, scores = model.config.table.model.score != 0 && pooling_ != Pooling::none;
     if (!scores) add_hidden(given(model));
@@ -368,7 +368,7 @@ Sequence::State Sequence::go_on(Model& model, bool guessed) {
   if (!guessed) {
     if (!expects_) guesser_.judge(n_right_in_pass_, false);
     n_guesses_ = 0;
-    position_ = model.lanes.rewind(id_, position_);
+    position_ = model.memory.rewind(id_, position_);
     return State::settling;
   }
   ++position_;

@@ -41,9 +41,9 @@ class Sequence {
   /// The same for an embedding, for which the sequence begins again.
   Status embed(Model& model, const EmbedPrompt& prompt);
   /// Ends the generation for the caller's reason, and discards an unfinished pass.
-  void stop(Lanes& lanes, End why);
+  void stop(SequenceMemory& memory, End why);
   /// Keeps only the first n tokens. No generation may be active. Fails with bad_argument if there are fewer.
-  Status rewind(Lanes& lanes, std::uint32_t n);
+  Status rewind(SequenceMemory& memory, std::uint32_t n);
 
   std::uint32_t id() const { return id_; }
   State state() const { return state_; }
@@ -53,9 +53,9 @@ class Sequence {
   /// Returns a number that every change of the tokens or of their memory changes.
   std::uint32_t changes() const { return changes_; }
   /// Forgets all tokens. No generation may be active.
-  void clear(Lanes& lanes);
+  void clear(SequenceMemory& memory);
   /// Writes the tokens of an empty sequence one by one. They are its own once settle() states how many are known and
-  /// how many of those are in the lanes.
+  /// how many of those are in the memory.
   void set_token(std::uint32_t i, std::uint32_t token) { room_[i] = token; }
   void settle(std::uint32_t n_tokens, std::uint32_t position);
   /// Returns the number of tokens that have not been fed.
@@ -112,7 +112,7 @@ class Sequence {
   std::span<std::uint32_t> room_;  // [max_seq_len]
   std::uint32_t id_ = 0;
   std::uint32_t n_tokens_ = 0;  // known tokens, fed or not
-  std::uint32_t position_ = 0;  // tokens fed, which are in `Lanes`
+  std::uint32_t position_ = 0;  // tokens fed, which are in `SequenceMemory`
   std::uint32_t changes_ = 0;
   State state_ = State::idle;
 

@@ -108,7 +108,7 @@ Step Session::Impl::fail(const Error& e) {
   error = e;
   phase = Phase::failed;
   drop_pass();
-  for (Sequence& sequence : model.sequences) sequence.stop(model.lanes, End::error);
+  for (Sequence& sequence : model.sequences) sequence.stop(model.memory, End::error);
   return Step::error;
 }
 
@@ -222,7 +222,7 @@ Status Session::Impl::end_pass() {
 /// Stops a sequence. The pass continues while it has columns of other sequences, and computes the stopped one's in
 /// vain.
 void Session::Impl::stop(Sequence& sequence, End why) {
-  sequence.stop(model.lanes, why);
+  sequence.stop(model.memory, why);
   const auto is_in_pass = [](const Sequence& other) { return other.state() == Sequence::State::passing; };
   if (std::ranges::none_of(model.sequences, is_in_pass)) drop_pass();
 }
@@ -263,9 +263,9 @@ void Session::stop(std::uint32_t sequence) {
 
 Status Session::rewind(std::uint32_t n, std::uint32_t sequence) {
   QSF_LET(found, impl_->find(sequence));
-  if (n > found->tokens().size()) return found->rewind(impl_->model.lanes, n);
+  if (n > found->tokens().size()) return found->rewind(impl_->model.memory, n);
   impl_->stop(*found, End::cancelled);
-  return found->rewind(impl_->model.lanes, n);
+  return found->rewind(impl_->model.memory, n);
 }
 
 std::uint32_t Session::guesses_wanted(std::uint32_t sequence) const { return impl_->at(sequence).guesses_wanted(); }

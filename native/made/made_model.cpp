@@ -25,7 +25,7 @@ constexpr std::string_view kMagic = "QSF1";
 constexpr std::string_view kRevision = "made 1";  // another one for each change of the fronts that the code makes
 
 /// Whether the converter makes a file of the model.
-bool is_made(const convert::ModelPlace& place) {
+bool is_made(const convert::ModelLocation& place) {
   const std::span<const std::byte> head = place.head;
   if (head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0) return false;
   return convert::is_recognised(place);
@@ -37,7 +37,7 @@ bool is_made(const std::string& path) {
   if (!sys::look(path, info)) return false;
   if (info.kind == sys::FileKind::folder) return true;
   if (info.kind != sys::FileKind::regular) return false;
-  const Result<convert::ModelPlace> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
+  const Result<convert::ModelLocation> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
   return place && is_made(*place);
 }
 
@@ -51,9 +51,9 @@ convert::Input with_staged(convert::Input input, const Staged& staged) {
 }
 
 /// Returns the file or folder at a URL, to be read through `files`.
-Result<convert::ModelPlace> place_at(const std::string& url, const std::vector<std::string>& names,
-                                     RemoteFiles& files) {
-  convert::ModelPlace place;
+Result<convert::ModelLocation> place_at(const std::string& url, const std::vector<std::string>& names,
+                                        RemoteFiles& files) {
+  convert::ModelLocation place;
   const std::string folder = folder_of_url(url), query = url.substr(std::min(url.find_first_of("?#"), url.size()));
   place.folder.name = without_secrets(folder);
   place.folder.find = [folder, query, names, &files](const std::string& name) -> Result<std::optional<convert::Input>> {
@@ -135,7 +135,7 @@ Status MadeModel::make(const std::string& where, const SourceOptions& options) {
 }
 
 /// Opens the model's files anew. Returns a model without a recipe for a URL that needs no conversion.
-Result<convert::ModelSource> MadeModel::open_files(bool with_tokenizer) {
+Result<convert::LoadedModel> MadeModel::open_files(bool with_tokenizer) {
   const auto wrap = [this](convert::Input input) { return with_staged(std::move(input), staged_); };
   if (!is_url(where_)) {
     local_ = std::make_shared<convert::LocalFiles>(wrap);
@@ -145,13 +145,13 @@ Result<convert::ModelSource> MadeModel::open_files(bool with_tokenizer) {
   }
   remote_ = std::make_unique<RemoteFiles>(reading_, wrap);
   QSF_LET(place, place_at(where_, names_, *remote_));
-  if (place.file && !is_made(place)) return convert::ModelSource();
+  if (place.file && !is_made(place)) return convert::LoadedModel();
   return convert::open_place(place, with_tokenizer);
 }
 
 /// Returns whether an earlier front is that of the model's files.
 bool MadeModel::restore(const convert::Options& options, const Front& front) {
-  Result<convert::ModelSource> model = open_files(false);
+  Result<convert::LoadedModel> model = open_files(false);
   if (!model || !model->recipe || !same_addresses(front)) return false;
   Result<std::unique_ptr<convert::MadeFile>> file =
       convert::MadeFile::restore(std::move(*model), options, {front.bytes, front.checked, front.size});

@@ -73,7 +73,7 @@ class MadeModel {
  private:
   MadeModel() = default;
   Status make(const std::string& where, const SourceOptions& options);
-  Result<convert::ModelSource> open_files(bool with_tokenizer);
+  Result<convert::LoadedModel> open_files(bool with_tokenizer);
   bool restore(const convert::Options& options, const Front& front);
   bool same_addresses(const Front& front);
   Front made_front();

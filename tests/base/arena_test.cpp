@@ -103,10 +103,10 @@ TEST_F(ArenaTest, BeginsTheLivesOfWhatIsNotTrivial) {
 
 TEST_F(ArenaTest, CountsWhatPiecesAreFor) {
   Arena arena(aligned_);
-  ASSERT_TRUE(arena.take<char>(10, Region::lanes));
+  ASSERT_TRUE(arena.take<char>(10, Region::kv_cache));
   ASSERT_TRUE(arena.take<char>(10, Region::logits));
-  ASSERT_TRUE(arena.take<char>(100, Region::lanes));
-  EXPECT_EQ(arena.used(Region::lanes), 64u + 128u);
+  ASSERT_TRUE(arena.take<char>(100, Region::kv_cache));
+  EXPECT_EQ(arena.used(Region::kv_cache), 64u + 128u);
   EXPECT_EQ(arena.used(Region::logits), 64u);
   EXPECT_EQ(arena.used(Region::ring), 0u);
 }
@@ -115,11 +115,11 @@ TEST_F(ArenaTest, ADryOneCountsOnFromAnotherAndTouchesNothing) {
   Arena arena(aligned_);
   ASSERT_TRUE(arena.take<char>(100, Region::tables));
   Arena dry = Arena::dry(arena);
-  const auto huge = dry.take<std::uint64_t>(std::uint64_t{1} << 40, Region::lanes);
+  const auto huge = dry.take<std::uint64_t>(std::uint64_t{1} << 40, Region::kv_cache);
   ASSERT_TRUE(huge);
   EXPECT_TRUE(huge->empty());
   EXPECT_EQ(dry.used(), 128u + (std::uint64_t{8} << 40));
-  EXPECT_EQ(dry.used(Region::lanes), std::uint64_t{8} << 40);
+  EXPECT_EQ(dry.used(Region::kv_cache), std::uint64_t{8} << 40);
   EXPECT_EQ(arena.used(), 128u);
   EXPECT_EQ(aligned_[128], std::byte{0xcd});
 }

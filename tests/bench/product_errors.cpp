@@ -1,5 +1,5 @@
 // product-errors MODEL TEXT FILE...: how far the products of FILEs, each MODEL in other types, are from MODEL's over
-// the columns x that enter them when MODEL reads TEXT. Of every matrix a line: FILE, section, name, the sum of |(W -
+// the columns x that enter them when MODEL reads TEXT. Of every matrix a line: FILE, stage, name, the sum of |(W -
 // W') x|^2, that of |W x|^2, its bytes in a QSF file, its weights. FILEs are QSF files or of any kind that can be
 // converted; of inputs beyond 1024 columns, blocks count by themselves.
 #include <algorithm>
@@ -24,14 +24,14 @@ using convert::Calibration;
 using convert::Moments;
 
 /// A model's matrices as floats, in the order of rows that files have.
-Result<FileSpec> floats_of(const convert::ModelSource& model) {
+Result<FileSpec> floats_of(const convert::LoadedModel& model) {
   convert::Options options;
   options.matrices = FormatId::f32;
   return convert::plan_file(model, options);
 }
 
 struct Matrix {
-  std::uint32_t section;
+  std::uint32_t stage;
   Role role;
   std::uint32_t rows, cols;
   std::vector<float> weights;
@@ -49,7 +49,7 @@ Result<Matrix> matrix_of(const convert::Input& file, const convert::Tables& tabl
         std::min<std::uint64_t>(tables.segments[i].raw_begin + raw.size(), tensor.raw_offset + bytes.size());
     std::copy_n(&raw[begin - tables.segments[i].raw_begin], end - begin, &bytes[begin - tensor.raw_offset]);
   }
-  Matrix out{tensor.section, tensor.role, tensor.rows, tensor.cols, {}, bytes.size()};
+  Matrix out{tensor.stage, tensor.role, tensor.rows, tensor.cols, {}, bytes.size()};
   out.weights.resize(std::size_t{tensor.rows} * tensor.cols);
   const std::uint32_t n = strip_rows(tensor.layout);
   const std::size_t strip = tensor_bytes(f, tensor.layout, n, tensor.cols);
@@ -98,7 +98,7 @@ Result<std::vector<Matrix>> matrices_of(const std::string& path) {
   QSF_LET(file, floats_of(model));
   for (const TensorSpec& tensor : file.tensors) {
     QSF_LET(weights, rows_of(tensor));
-    out.push_back({tensor.section, tensor.role, tensor.rows, tensor.cols, std::move(weights)});
+    out.push_back({tensor.stage, tensor.role, tensor.rows, tensor.cols, std::move(weights)});
   }
   return out;
 }
@@ -106,17 +106,17 @@ Result<std::vector<Matrix>> matrices_of(const std::string& path) {
 Status print_errors(const FileSpec& exact, const Calibration& calibration, const std::string& path) {
   QSF_LET(matrices, matrices_of(path));
   for (Matrix& matrix : matrices) {
-    const auto seen = calibration.find({matrix.section, matrix.role});
+    const auto seen = calibration.find({matrix.stage, matrix.role});
     if (seen == calibration.end()) continue;
     const auto of = std::ranges::find_if(exact.tensors, [&](const TensorSpec& other) {
-      return other.section == matrix.section && other.role == matrix.role;
+      return other.stage == matrix.stage && other.role == matrix.role;
     });
     if (of == exact.tensors.end() || of->rows != matrix.rows || of->cols != matrix.cols) {
       return make_error(ErrorCode::bad_input, "{:.140} is not the same model", path);
     }
     QSF_LET(weights, rows_of(*of));
     for (std::size_t i = 0; i < weights.size(); ++i) matrix.weights[i] -= weights[i];
-    std::printf("%s\t%u\t%s\t%.9g\t%.9g\t%zu\t%zu\n", path.c_str(), matrix.section,
+    std::printf("%s\t%u\t%s\t%.9g\t%.9g\t%zu\t%zu\n", path.c_str(), matrix.stage,
                 std::string(role_name(matrix.role)).c_str(), squares(seen->second, matrix.weights),
                 squares(seen->second, weights), matrix.bytes, weights.size());
   }

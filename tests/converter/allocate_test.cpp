@@ -110,7 +110,7 @@ TEST(Allocate, LossesGoThroughWhatWasMeasured) {
 
 // One matrix of the built-in model, all others have their types.
 TEST(Allocate, GgufFilesMayHaveTypesThatAreNoFormats) {
-  const Result<convert::ModelSource> model = convert::open_model(kSource + "/models/stories");
+  const Result<convert::LoadedModel> model = convert::open_model(kSource + "/models/stories");
   ASSERT_TRUE(model) << model.error().sentence;
   const std::pair<std::uint32_t, Role> open{1, Role::attn_k};
   for (const bool gguf : {true, false}) {
@@ -119,7 +119,7 @@ TEST(Allocate, GgufFilesMayHaveTypesThatAreNoFormats) {
     const Result<FileSpec> file = convert::plan_file(*model, options);
     ASSERT_TRUE(file) << file.error().sentence;
     for (const TensorSpec& tensor : file->tensors) {
-      if (std::pair(tensor.section, tensor.role) != open) options.types[{tensor.section, tensor.role}] = ggml_type(8);
+      if (std::pair(tensor.stage, tensor.role) != open) options.types[{tensor.stage, tensor.role}] = ggml_type(8);
     }
     const auto measure = [](auto, FormatId type, auto, auto) -> Result<double> {
       return type == ggml_type(10) ? 0.3 : type == ggml_type(11) ? 0.1 : 0.03;

@@ -218,7 +218,7 @@ float scale_of_gemma(const std::string& architecture, std::uint32_t n_layers) {
   o.n_layers = n_layers;
   o.dim = 48;
   o.qk_norm = architecture == "gemma3";
-  o.shape = [](std::uint32_t, LayerKind& kind) { kind.norm_place = NormPlace::both; };
+  o.shape = [](std::uint32_t, LayerKind& kind) { kind.norm_place = NormPosition::both; };
   const SmallFile file = small_file(o);
   GgufWriter writer;
   writer.text("general.architecture", architecture);
@@ -256,7 +256,7 @@ SmallOptions small_gemma4() {
   o.n_layers = 6;
   o.shape = [](std::uint32_t layer, LayerKind& kind) {
     const bool full = layer % 3 == 2, shared = layer >= 4;
-    kind.norm_place = NormPlace::both;
+    kind.norm_place = NormPosition::both;
     kind.window = full ? 0 : 16;
     kind.n_kv_heads = full ? 1 : 2;
     kind.head_dim = kind.rope_dims = full ? 16 : 8;
@@ -273,7 +273,7 @@ SmallOptions small_gemma4() {
 
 void expect_gemma4(const Written& written, const SmallOptions& o, const SmallFile& file) {
   expect_weights(written, file);
-  const LayerTableSource table = written.layers();
+  const LayerTableBuilder table = written.layers();
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     const LayerKind& kind = table.view().kind(layer);
     LayerKind want = qsf::test::usual_kind(o);

@@ -28,7 +28,7 @@ class ChatTemplate : public ::testing::Test {
 
   /// The texts of the metadata that have to do with conversations; `warned` gets what was told.
   Texts kept(const std::string& from) {
-    Result<convert::ModelSource> model = convert::open_model(from);
+    Result<convert::LoadedModel> model = convert::open_model(from);
     EXPECT_TRUE(model) << (model ? "" : model.error().sentence);
     warned_.clear();
     for (const std::string& warning : model->warnings) warned_ += warning + "\n";

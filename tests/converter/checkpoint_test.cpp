@@ -134,7 +134,7 @@ TEST(Checkpoint, IsRecognisedByItsExactSizeOnly) {
   const std::string path = folder.path("m.bin");
   const auto recognised = [&](const Bytes& bytes) {
     write_bytes(path, bytes);
-    const Result<convert::ModelPlace> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
+    const Result<convert::ModelLocation> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
     return place && convert::is_checkpoint(*place);
   };
   for (const Form& form : {Form{kAk42, 1, 0}, Form{kAk42, 2, 64}, Form{kAjc1, 1, 64}}) {
@@ -208,15 +208,15 @@ Bytes ternary_checkpoint(Expected& expected, std::int32_t dim = 128) {
   return out;
 }
 
-convert::ModelPlace place_of(const Bytes& file) {
-  convert::ModelPlace place;
+convert::ModelLocation place_of(const Bytes& file) {
+  convert::ModelLocation place;
   place.name = "m";
   place.file = convert::input_of("m.bin", file);
   place.head.assign(file.begin(), file.begin() + convert::kHeadBytes);
   return place;
 }
 
-std::vector<float> values_of(const convert::SourceTensor& tensor) {
+std::vector<float> values_of(const convert::LoadedTensor& tensor) {
   const auto shape = convert::matrix_shape(tensor.shape);
   const Format& format = *find_format(tensor.format);
   const auto [rows, cols] = *shape;
@@ -237,7 +237,7 @@ TEST(Checkpoint, TernaryWeightsAreKept) {
   const auto tensors = convert::read_checkpoint(place_of(file));
   ASSERT_TRUE(tensors) << tensors.error().sentence;
   std::size_t n_ones = 0;
-  for (const convert::SourceTensor& tensor : *tensors) {
+  for (const convert::LoadedTensor& tensor : *tensors) {
     const std::vector<float> values = values_of(tensor);
     if (expected.contains(tensor.name)) {
       EXPECT_EQ(values, expected.at(tensor.name)) << tensor.name;
@@ -270,7 +270,7 @@ TEST(Checkpoint, ATernaryModelBecomesGguf) {
   const Folder folder;
   Expected expected;
   write_bytes(folder.path("m.bin"), ternary_checkpoint(expected, 256));
-  const Result<convert::ModelSource> model = convert::open_model(folder.path("m.bin"));
+  const Result<convert::LoadedModel> model = convert::open_model(folder.path("m.bin"));
   ASSERT_TRUE(model) << model.error().sentence;
   for (const FormatId type : {FormatId::f32, ggml_type(34), ggml_type(35)}) {
     convert::Options options;
@@ -305,7 +305,7 @@ TEST(Checkpoint, ACodeThatIsNoneIsAnError) {
   file[256 + 4 * (128 + 32 * 128) + 4] = std::byte{0x80};
   const auto tensors = convert::read_checkpoint(place_of(file));
   ASSERT_TRUE(tensors);
-  const auto q = std::ranges::find(*tensors, "blk.0.attn_q.weight", &convert::SourceTensor::name);
+  const auto q = std::ranges::find(*tensors, "blk.0.attn_q.weight", &convert::LoadedTensor::name);
   Bytes row(row_bytes(*find_format(q->format), 128));
   const Status read = q->rows_of(0, 1, row);
   ASSERT_FALSE(read);
@@ -317,7 +317,7 @@ TEST(Checkpoint, TheTrainedTernaryModelEqualsItsGguf) {
   const std::string model = kShared + "/models/bitllama2/bitllama_3M.bin",
                     other = kShared + "/derived/bitllama3M-tq2_0.gguf";
   if (!std::filesystem::exists(model)) GTEST_SKIP() << "the extra data in ../shared/data is not here";
-  const Result<convert::ModelPlace> place = convert::local_place(model, std::make_shared<convert::LocalFiles>());
+  const Result<convert::ModelLocation> place = convert::local_place(model, std::make_shared<convert::LocalFiles>());
   ASSERT_TRUE(place);
   const auto tensors = convert::read_checkpoint(*place);
   ASSERT_TRUE(tensors) << tensors.error().sentence;
@@ -326,9 +326,9 @@ TEST(Checkpoint, TheTrainedTernaryModelEqualsItsGguf) {
   ASSERT_TRUE(gguf);
   constexpr std::size_t kHead = 32;
   std::size_t n_scales = 0;
-  for (const convert::SourceTensor& tensor : *tensors) {
+  for (const convert::LoadedTensor& tensor : *tensors) {
     const auto find = [&](const std::string& name) {
-      return std::ranges::find(gguf->tensors, name, &convert::SourceTensor::name);
+      return std::ranges::find(gguf->tensors, name, &convert::LoadedTensor::name);
     };
     std::vector<float> expected = values_of(*find(tensor.name));
     const std::vector<float> values = values_of(tensor);
@@ -380,7 +380,7 @@ Bytes qwen3c_tokenizer(const TokenizerSource& source, std::uint32_t bos, std::ui
 
 TEST(Qwen3cTokenizer, HasTheMergesThatItWasMadeFrom) {
   const std::string directory = kSource + "/tests/data/qwen3";
-  const Result<convert::ModelSource> hugging_face = convert::open_model(directory);
+  const Result<convert::LoadedModel> hugging_face = convert::open_model(directory);
   ASSERT_TRUE(hugging_face && hugging_face->tokenizer);
   const TokenizerSource& source = *hugging_face->tokenizer;
   const Folder folder;
@@ -390,7 +390,7 @@ TEST(Qwen3cTokenizer, HasTheMergesThatItWasMadeFrom) {
   for (const char* name : {"m.bin.tokenizer", "m.tokenizer"}) {
     const Bytes bytes = qwen3c_tokenizer(source, 3, 5);
     write_bytes(folder.path(name), bytes);
-    const Result<convert::ModelSource> model = convert::open_model(folder.path("m.bin"));
+    const Result<convert::LoadedModel> model = convert::open_model(folder.path("m.bin"));
     ASSERT_TRUE(model) << model.error().sentence;
     ASSERT_TRUE(model->tokenizer);
     EXPECT_EQ(model->tokenizer->merges, source.merges);
@@ -406,7 +406,7 @@ TEST(Qwen3cTokenizer, HasTheMergesThatItWasMadeFrom) {
     }
     std::filesystem::remove(folder.path(name));
   }
-  const Result<convert::ModelSource> without = convert::open_model(folder.path("m.bin"));
+  const Result<convert::LoadedModel> without = convert::open_model(folder.path("m.bin"));
   ASSERT_TRUE(without);
   EXPECT_FALSE(without->tokenizer);
   EXPECT_FALSE(without->warnings.empty());

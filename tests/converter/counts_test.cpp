@@ -28,8 +28,8 @@ json written(double number) {
   return number;
 }
 
-convert::ModelPlace folder_of(const std::map<std::string, Bytes>& files) {
-  convert::ModelPlace place;
+convert::ModelLocation folder_of(const std::map<std::string, Bytes>& files) {
+  convert::ModelLocation place;
   place.name = "model";
   place.folder.name = "model";
   place.folder.find = [&files](const std::string& name) -> Result<std::optional<convert::Input>> {
@@ -41,8 +41,8 @@ convert::ModelPlace folder_of(const std::map<std::string, Bytes>& files) {
 }
 
 /// Everything that comes before the weights are read.
-Status plan(const convert::ModelPlace& place) {
-  const Result<convert::ModelSource> model = convert::open_place(place, true);
+Status plan(const convert::ModelLocation& place) {
+  const Result<convert::LoadedModel> model = convert::open_place(place, true);
   if (!model) return model.error();
   const Result<FileSpec> file = convert::plan_file(*model, {});
   return file ? Status() : Status(file.error());
@@ -52,14 +52,14 @@ Status plan(const convert::ModelPlace& place) {
 class Sweep {
  public:
   /// The memory that planning may take: twice that of the unchanged model, and what an error's way takes.
-  Sweep(std::string name, const convert::ModelPlace& place) : name_(std::move(name)) {
+  Sweep(std::string name, const convert::ModelLocation& place) : name_(std::move(name)) {
     const AllocationLimit limit(name_, 256u << 20);
     const Status status = plan(place);
     EXPECT_TRUE(status) << name_ << ": " << status.error().sentence;
     most_ = 2 * limit.bytes() + (1u << 20);
   }
 
-  void expect_end(const convert::ModelPlace& place, const std::string& key, double number) {
+  void expect_end(const convert::ModelLocation& place, const std::string& key, double number) {
     const std::string what = name_ + ": " + key + " = " + written(number).dump();
     const AllocationLimit limit(what, most_);
     const Status status = plan(place);
@@ -94,7 +94,7 @@ TEST(Counts, ThatNoModelHasEndTheConversionOfAFolder) {
       files[fs::relative(file.path(), entry.path()).generic_string()] = read_bytes(file.path().string());
     }
     ++n_models;
-    const convert::ModelPlace place = folder_of(files);
+    const convert::ModelLocation place = folder_of(files);
     const json config = read_config(entry.path().string());
     Sweep sweep(entry.path().filename().string(), place);
     const json values = config.flatten();
@@ -229,8 +229,8 @@ class Keys {
 };
 
 /// A file of two pieces.
-convert::ModelPlace file_of(const Bytes& front, std::span<const std::byte> data) {
-  convert::ModelPlace place;
+convert::ModelLocation file_of(const Bytes& front, std::span<const std::byte> data) {
+  convert::ModelLocation place;
   place.name = "model";
   place.head.assign(front.begin(), front.begin() + convert::kHeadBytes);
   place.folder.find = [](const std::string&) -> Result<std::optional<convert::Input>> {
@@ -259,7 +259,7 @@ TEST(Counts, ThatNoModelHasEndTheConversionOfAGguf) {
     const Keys keys(file);
     const std::span<const std::byte> data = std::span(file).subspan(keys.data());
     Bytes front(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(keys.data()));
-    const convert::ModelPlace place = file_of(front, data);
+    const convert::ModelLocation place = file_of(front, data);
     Sweep sweep(entry.path().filename().string(), place);
     ++n_models;
     for (const Keys::Entry& changed : keys.entries()) {

@@ -65,7 +65,7 @@ TEST(Encoders, APoolingThatGgufKnowsAndTheEngineDoesNotIsRefused) {
 
 TEST(Encoders, TheSectionBehindTheLayersMayBeEmpty) {
   const Written file = convert(kBert, exact());
-  for (const TensorEntry& tensor : file.tables.tensors) EXPECT_LE(tensor.section, 4u);
+  for (const TensorEntry& tensor : file.tables.tensors) EXPECT_LE(tensor.stage, 4u);
   EXPECT_EQ(file.tables.header.flags & kFlagTied, 0u);
   EXPECT_EQ(file.tables.header.final_offset, file.tables.layers.back().offset);
   // Only the first row of the types of tokens is ever used.
@@ -85,7 +85,7 @@ TEST(Encoders, RobertasPostProcessorAddsItsTokens) {
     Json tokenizer = Json::parse(text, text + bytes.size());
     tokenizer["post_processor"] = {{"type", type}, {"sep", {"</s>", 2}}, {"cls", {"<s>", 7}}};
     write_text(folder.path("tokenizer.json"), tokenizer.dump());
-    const Result<convert::ModelSource> model = convert::open_model(folder.path(), true);
+    const Result<convert::LoadedModel> model = convert::open_model(folder.path(), true);
     ASSERT_TRUE(model) << model.error().sentence;
     ASSERT_TRUE(model->tokenizer);
     EXPECT_TRUE(model->tokenizer->add_bos && model->tokenizer->add_eos);
@@ -253,11 +253,11 @@ TEST(Encoders, ABodyThatWasSavedByItselfIsRead) {
 TEST(Encoders, GemmaThatSeesBothWaysHasHalfTheWindowToEachSide) {
   const Folder folder;
   sentence_model(folder, "gemma3", {{"pooling_mode_mean_tokens", true}});
-  const LayerTableSource causal = convert(folder.path(), exact()).layers();
+  const LayerTableBuilder causal = convert(folder.path(), exact()).layers();
   Json config = read_config(folder.path());
   config["use_bidirectional_attention"] = true;
   write_text(folder.path("config.json"), config.dump());
-  const LayerTableSource both = convert(folder.path(), exact()).layers();
+  const LayerTableBuilder both = convert(folder.path(), exact()).layers();
   ASSERT_EQ(both.kinds.size(), causal.kinds.size());
   bool windows = false;
   for (std::size_t i = 0; i < both.kinds.size(); ++i) {
@@ -275,13 +275,13 @@ TEST(Encoders, GemmaThatSeesBothWaysHasHalfTheWindowToEachSide) {
 TEST(Encoders, ModernBertsOlderConfigurationSaysTheSame) {
   const Folder folder;
   copy_folder(kSource + "/tests/data/modernbert", folder.path());
-  const LayerTableSource expected = convert(folder.path(), exact()).layers();
+  const LayerTableBuilder expected = convert(folder.path(), exact()).layers();
   Json config = read_config(folder.path());
   for (const char* key : {"layer_types", "rope_parameters"}) config.erase(key);
   config["global_rope_theta"] = 160000.0;
   config["local_rope_theta"] = 10000.0;
   write_text(folder.path("config.json"), config.dump());
-  const LayerTableSource layers = convert(folder.path(), exact()).layers();
+  const LayerTableBuilder layers = convert(folder.path(), exact()).layers();
   EXPECT_EQ(layers.kinds, expected.kinds);
   EXPECT_EQ(layers.of_layer, expected.of_layer);
   EXPECT_EQ(expected.kinds[1].window, 9u);

@@ -19,25 +19,25 @@ namespace {
 
 const std::string kData = source_dir() + "/tests/data/";
 
-ModelSource opened(const std::string& name) {
-  Result<ModelSource> model = open_model(kData + name);
+LoadedModel opened(const std::string& name) {
+  Result<LoadedModel> model = open_model(kData + name);
   EXPECT_TRUE(model) << model.error().sentence;
-  return model ? std::move(*model) : ModelSource{};
+  return model ? std::move(*model) : LoadedModel{};
 }
 
-SourceTensor& tensor(ModelSource& model, std::string_view name) {
-  return *std::ranges::find(model.tensors, name, &SourceTensor::name);
+LoadedTensor& tensor(LoadedModel& model, std::string_view name) {
+  return *std::ranges::find(model.tensors, name, &LoadedTensor::name);
 }
 
-std::string refusal(const ModelSource& model) {
+std::string refusal(const LoadedModel& model) {
   const Result<FileSpec> plan = plan_file(model, {});
   return plan ? std::string() : std::string(plan.error().sentence);
 }
 
 /// A file's tensor as floats.
-std::vector<float> floats(const FileSpec& file, std::uint32_t section, Role role) {
+std::vector<float> floats(const FileSpec& file, std::uint32_t stage, Role role) {
   for (const TensorSpec& t : file.tensors) {
-    if (t.section != section || t.role != role) continue;
+    if (t.stage != stage || t.role != role) continue;
     std::vector<float> out(std::size_t{t.rows} * t.cols);
     EXPECT_EQ(t.format, FormatId::f32);
     EXPECT_TRUE(t.rows_of(0, t.rows, std::as_writable_bytes(std::span(out))));
@@ -47,7 +47,7 @@ std::vector<float> floats(const FileSpec& file, std::uint32_t section, Role role
   return {};
 }
 
-std::vector<float> stored(const SourceTensor& t, std::uint32_t rows) {
+std::vector<float> stored(const LoadedTensor& t, std::uint32_t rows) {
   const std::size_t cols = t.shape.back();
   std::vector<std::byte> raw(rows * cols * 2);
   EXPECT_EQ(t.format, FormatId::bf16);
@@ -62,7 +62,7 @@ std::vector<float> stored(const SourceTensor& t, std::uint32_t rows) {
 }
 
 TEST(Experts, OneTensorForEachIsJoined) {
-  ModelSource model = opened("mixtral");
+  LoadedModel model = opened("mixtral");
   Options options;
   options.matrices = FormatId::f32;
   const Result<FileSpec> file = plan_file(model, options);
@@ -77,7 +77,7 @@ TEST(Experts, OneTensorForEachIsJoined) {
 
 // gpt-oss: [experts, dim, 2 width], gate and up taking turns.
 TEST(Experts, TurnedAndInterleavedOnesAreTakenApart) {
-  ModelSource model = opened("gpt-oss");
+  LoadedModel model = opened("gpt-oss");
   Options options;
   options.matrices = FormatId::f32;
   const Result<FileSpec> file = plan_file(model, options);
@@ -98,14 +98,14 @@ TEST(Experts, TurnedAndInterleavedOnesAreTakenApart) {
 }
 
 /// `parts` of each expert, one behind the other, as one tensor of all.
-SourceTensor fused(ModelSource& model, std::string name, const std::vector<std::string>& parts, std::uint32_t n) {
-  SourceTensor out;
+LoadedTensor fused(LoadedModel& model, std::string name, const std::vector<std::string>& parts, std::uint32_t n) {
+  LoadedTensor out;
   std::vector<std::byte> all;
   std::uint64_t rows = 0;
   for (std::uint32_t e = 0; e < n; ++e) {
     for (std::string part : parts) {
       part.replace(part.find('#'), 1, std::to_string(e));
-      const auto at = std::ranges::find(model.tensors, part, &SourceTensor::name);
+      const auto at = std::ranges::find(model.tensors, part, &LoadedTensor::name);
       std::vector<std::byte> bytes(at->shape[0] * at->shape[1] * 2);
       EXPECT_TRUE(at->rows_of(0, static_cast<std::uint32_t>(at->shape[0]), bytes));
       all.insert(all.end(), bytes.begin(), bytes.end());
@@ -125,7 +125,7 @@ SourceTensor fused(ModelSource& model, std::string name, const std::vector<std::
   return out;
 }
 
-void expect_same_experts(const ModelSource& one, const ModelSource& other) {
+void expect_same_experts(const LoadedModel& one, const LoadedModel& other) {
   Options options;
   options.matrices = FormatId::f32;
   const Result<FileSpec> a = plan_file(one, options), b = plan_file(other, options);
@@ -141,8 +141,8 @@ void expect_same_experts(const ModelSource& one, const ModelSource& other) {
 
 // Qwen3.5's checkpoints: [experts, 2 width, dim] with gates in front.
 TEST(Experts, FusedOnesAreTakenApart) {
-  const ModelSource split = opened("qwen3.5-moe");
-  ModelSource model = opened("qwen3.5-moe");
+  const LoadedModel split = opened("qwen3.5-moe");
+  LoadedModel model = opened("qwen3.5-moe");
   for (std::uint32_t layer = 0; layer < model.config.n_layers; ++layer) {
     const std::string experts = "model.layers." + std::to_string(layer) + ".mlp.experts.";
     model.tensors.push_back(
@@ -153,10 +153,10 @@ TEST(Experts, FusedOnesAreTakenApart) {
 }
 
 /// Mixtral's first GGUF files: a tensor for each expert.
-ModelSource old_mixtral() {
-  ModelSource model = opened("gguf/mixtral.gguf");
-  std::vector<SourceTensor> all;
-  for (SourceTensor& tensor : model.tensors) {
+LoadedModel old_mixtral() {
+  LoadedModel model = opened("gguf/mixtral.gguf");
+  std::vector<LoadedTensor> all;
+  for (LoadedTensor& tensor : model.tensors) {
     const std::size_t at = tensor.name.find("_exps.");
     if (at == std::string::npos) {
       all.push_back(std::move(tensor));
@@ -164,7 +164,7 @@ ModelSource old_mixtral() {
     }
     const auto n = static_cast<std::uint32_t>(tensor.shape[0]), rows = static_cast<std::uint32_t>(tensor.shape[1]);
     for (std::uint32_t e = 0; e < n; ++e) {
-      SourceTensor one;
+      LoadedTensor one;
       one.name = tensor.name.substr(0, at) + "." + std::to_string(e) + ".weight";
       one.format = tensor.format;
       one.type = tensor.type;
@@ -182,21 +182,21 @@ ModelSource old_mixtral() {
 
 TEST(Experts, OldGgufFilesHaveATensorForEach) {
   expect_same_experts(opened("gguf/mixtral.gguf"), old_mixtral());
-  ModelSource model = old_mixtral();
-  std::erase_if(model.tensors, [](const SourceTensor& t) { return t.name == "blk.1.ffn_up.3.weight"; });
+  LoadedModel model = old_mixtral();
+  std::erase_if(model.tensors, [](const LoadedTensor& t) { return t.name == "blk.1.ffn_up.3.weight"; });
   EXPECT_EQ(refusal(model), "tensor blk.1.ffn_up.3.weight is missing");
 }
 
 // Rows are asked for in runs that begin and end anywhere.
 TEST(Experts, RunsOfRowsMayCrossExperts) {
   for (const std::string name : {"mixtral", "gpt-oss", "granitemoe"}) {
-    const ModelSource model = opened(name);
+    const LoadedModel model = opened(name);
     Options options;
     options.matrices = FormatId::f32;
     const Result<FileSpec> file = plan_file(model, options);
     ASSERT_TRUE(file) << file.error().sentence;
     for (const TensorSpec& t : file->tensors) {
-      if (t.section != 1 || !of_experts(rule_of(t.role)) || !rule_of(t.role).matrix) continue;
+      if (t.stage != 1 || !of_experts(rule_of(t.role)) || !rule_of(t.role).matrix) continue;
       const std::vector<float> all = floats(*file, 1, t.role);
       for (std::uint32_t begin = 0; begin < t.rows; begin += 75) {
         const std::uint32_t n = std::min(75u, t.rows - begin);
@@ -210,18 +210,18 @@ TEST(Experts, RunsOfRowsMayCrossExperts) {
 
 TEST(Experts, OneThatIsMissingTwiceOrOfAnotherShapeIsNamed) {
   const std::string name = "model.layers.2.block_sparse_moe.experts.5.w2.weight";
-  const auto at = [&](ModelSource& model) { return std::ranges::find(model.tensors, name, &SourceTensor::name); };
-  ModelSource missing = opened("mixtral");
+  const auto at = [&](LoadedModel& model) { return std::ranges::find(model.tensors, name, &LoadedTensor::name); };
+  LoadedModel missing = opened("mixtral");
   missing.tensors.erase(at(missing));
   EXPECT_EQ(refusal(missing), "tensor " + name + " is missing");
-  ModelSource twice = opened("mixtral");
+  LoadedModel twice = opened("mixtral");
   twice.tensors.push_back(*at(twice));
   EXPECT_EQ(refusal(twice), "tensor " + name + " is there twice");
-  ModelSource other = opened("mixtral");
+  LoadedModel other = opened("mixtral");
   at(other)->shape = {64, 128};
   EXPECT_EQ(refusal(other),
             "tensor " + name + " is of another shape or type than model.layers.2.block_sparse_moe.experts.0.w2.weight");
-  ModelSource ninth = opened("mixtral");
+  LoadedModel ninth = opened("mixtral");
   ninth.tensors.push_back(*at(ninth));
   ninth.tensors.back().name = "model.layers.2.block_sparse_moe.experts.8.w2.weight";
   EXPECT_EQ(refusal(ninth), "tensor " + ninth.tensors.back().name + " has no place in a mixtral model of 4 layers");
@@ -230,7 +230,7 @@ TEST(Experts, OneThatIsMissingTwiceOrOfAnotherShapeIsNamed) {
 TEST(Experts, ARouterIsNotRounded) {
   for (const auto& [name, format] :
        {std::pair("mixtral", FormatId::bf16), std::pair("gguf/mixtral.gguf", FormatId::f32)}) {
-    const ModelSource model = opened(name);
+    const LoadedModel model = opened(name);
     Options options;
     options.matrices = FormatId::q4;
     const Result<FileSpec> file = plan_file(model, options);

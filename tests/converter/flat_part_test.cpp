@@ -12,8 +12,8 @@ namespace qsf::convert {
 namespace {
 
 /// Values 0, 1, 2 ... in rows of the last extent.
-SourceTensor counted(std::vector<std::uint64_t> shape) {
-  SourceTensor tensor{"counted", "F32", FormatId::f32, std::move(shape), {}};
+LoadedTensor counted(std::vector<std::uint64_t> shape) {
+  LoadedTensor tensor{"counted", "F32", FormatId::f32, std::move(shape), {}};
   tensor.rows_of = [cols = tensor.shape.back()](std::uint32_t begin, std::uint32_t n,
                                                 std::span<std::byte> out) -> Status {
     if (out.size() != n * cols * sizeof(float)) return make_error(ErrorCode::internal, "{} bytes", out.size());
@@ -26,11 +26,11 @@ SourceTensor counted(std::vector<std::uint64_t> shape) {
   return tensor;
 }
 
-std::vector<float> values_of(const SourceTensor& tensor, const TensorPart& part) {
+std::vector<float> values_of(const LoadedTensor& tensor, const TensorPart& part) {
   const Result<RowRange> range = rows_of_part(tensor, part, {}, {});
   EXPECT_TRUE(range) << range.error().sentence;
   if (!range) return {};
-  const SourceTensor out = part_of(tensor, part, *range, nullptr);
+  const LoadedTensor out = part_of(tensor, part, *range, nullptr);
   EXPECT_EQ(out.shape, std::vector<std::uint64_t>{range->count()});
   std::vector<float> values(out.shape[0]);
   EXPECT_TRUE(out.rows_of(0, 1, std::as_writable_bytes(std::span(values))));
@@ -39,7 +39,7 @@ std::vector<float> values_of(const SourceTensor& tensor, const TensorPart& part)
 
 TEST(FlatPart, IsAllRowsOrAllColumns) {
   for (const std::vector<std::uint64_t>& shape : {std::vector<std::uint64_t>{3, 2}, {3, 1, 2}, {1, 3, 1, 2}}) {
-    const SourceTensor tensor = counted(shape);
+    const LoadedTensor tensor = counted(shape);
     EXPECT_EQ(values_of(tensor, {.flat = true}), (std::vector<float>{0, 1, 2, 3, 4, 5}));
     EXPECT_EQ(values_of(tensor, {.transposed = true, .flat = true}), (std::vector<float>{0, 2, 4, 1, 3, 5}));
   }

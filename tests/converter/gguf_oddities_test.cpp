@@ -13,17 +13,17 @@ namespace {
 const std::string kGguf = kSource + "/tests/data/gguf/llama.gguf";
 
 /// Whether some warning has these words.
-bool warned(const convert::ModelSource& model, const std::string& words) {
+bool warned(const convert::LoadedModel& model, const std::string& words) {
   return std::ranges::any_of(model.warnings,
                              [&](const std::string& warning) { return warning.find(words) != std::string::npos; });
 }
 
 class Oddities : public testing::Test {
  protected:
-  convert::ModelSource open(const std::string& path, bool with_tokenizer = true) {
-    Result<convert::ModelSource> model = convert::open_model(path, with_tokenizer);
+  convert::LoadedModel open(const std::string& path, bool with_tokenizer = true) {
+    Result<convert::LoadedModel> model = convert::open_model(path, with_tokenizer);
     EXPECT_TRUE(model) << model.error().sentence;
-    return model ? std::move(*model) : convert::ModelSource{};
+    return model ? std::move(*model) : convert::LoadedModel{};
   }
   std::string write(const Bytes& file) {
     write_bytes(folder_.path("model.gguf"), file);
@@ -43,7 +43,7 @@ TEST_F(Oddities, APretokenizerThatIsNotNamedIsToldOf) {
   at[static_cast<std::ptrdiff_t>(key.size()) - 1] = std::byte{'x'};  // another key
   const std::string path = write(file);
   EXPECT_TRUE(warned(open(path), "does not name its pre-tokenizer"));
-  convert::ModelSource other = open(kGguf, false);
+  convert::LoadedModel other = open(kGguf, false);
   ASSERT_TRUE(convert::read_tokenizer_file(path, other));
   EXPECT_TRUE(warned(other, "does not name its pre-tokenizer"));
 }
@@ -53,7 +53,7 @@ TEST_F(Oddities, ANameThatIsNoUtf8IsMadeOne) {
   GgufWriter writer = gguf_of(kLlama, GgmlType::f16, weights);
   writer.text("general.name", "Mod\xe8le d'\xe9t\xe9 \xc3\xa9");
   const std::string path = write(writer.file());
-  const convert::ModelSource model = open(path);
+  const convert::LoadedModel model = open(path);
   EXPECT_EQ(model.config.name, "Mod\xef\xbf\xbdle d'\xef\xbf\xbdt\xef\xbf\xbd \xc3\xa9");
   EXPECT_TRUE(warned(model, "not UTF-8"));
   for (const char* out : {"out.qsf", "out.gguf"}) {
@@ -80,9 +80,9 @@ TEST_F(Oddities, AModelsChatTemplateStaysWithAnotherTokenizer) {
   options.gguf = true;
   ASSERT_TRUE(convert_file(open(hf), options, folder_.path("model.gguf")));
   for (const std::string& path : {hf, folder_.path("model.gguf")}) {
-    const convert::ModelSource own = open(path);
+    const convert::LoadedModel own = open(path);
     EXPECT_EQ(own.chat.size(), 2u) << path;  // the template and its token
-    convert::ModelSource given = open(path, false);
+    convert::LoadedModel given = open(path, false);
     ASSERT_TRUE(convert::read_tokenizer_file(hf + "/tokenizer.json", given));
     EXPECT_EQ(given.chat, own.chat) << path;
     const Result<FileSpec> file = convert::plan_file(given, {});

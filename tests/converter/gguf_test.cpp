@@ -53,7 +53,7 @@ TEST(Gguf, TheSizeTellsWhichTwoBitBlocksTheyAre) {
     const Bytes file = writer.file();
     const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", file));
     ASSERT_TRUE(gguf) << gguf.error().sentence;
-    for (const convert::SourceTensor& tensor : gguf->tensors) EXPECT_EQ(tensor.format, format.id) << name;
+    for (const convert::LoadedTensor& tensor : gguf->tensors) EXPECT_EQ(tensor.format, format.id) << name;
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 using convert::Options;
 
 Status write(const std::string& from, Options options, const std::string& to) {
-  Result<convert::ModelSource> model = convert::open_model(from);
+  Result<convert::LoadedModel> model = convert::open_model(from);
   if (!model) return model.error();
   options.gguf = convert::names_gguf(to);
   const Result<convert::Summary> summary = convert_file(*model, options, to);
@@ -154,9 +154,9 @@ TEST(GgufWrite, WritesTypesThatAreSearchedFor) {
       options.types[{layer + 1, Role::attn_k}] = type.id;
     }
     ASSERT_TRUE(write(kStories, options, folder.path("model.gguf"))) << name;
-    const Result<convert::ModelSource> model = convert::open_model(folder.path("model.gguf"));
+    const Result<convert::LoadedModel> model = convert::open_model(folder.path("model.gguf"));
     ASSERT_TRUE(model) << model.error().sentence;
-    const auto is = [&](const convert::SourceTensor& t) { return t.format == type.id; };
+    const auto is = [&](const convert::LoadedTensor& t) { return t.format == type.id; };
     EXPECT_EQ(std::ranges::count_if(model->tensors, is), kLayers) << name;
     ASSERT_TRUE(write(folder.path("model.gguf"), exact, folder.path("model.qsf")));
     const Written back = read_written(folder.path("model.qsf"));

@@ -240,7 +240,7 @@ std::vector<Hostile> hostile_files() {
 TEST(HostilePickles, AreRefusedWithASentence) {
   for (const Hostile& hostile : hostile_files()) {
     SCOPED_TRACE(hostile.name);
-    std::vector<convert::SourceTensor> tensors;
+    std::vector<convert::LoadedTensor> tensors;
     const Status read = convert::read_pytorch(convert::input_of("x.bin", hostile.file), tensors);
     ASSERT_FALSE(read);
     EXPECT_NE(error_of(read).code, ErrorCode::internal);

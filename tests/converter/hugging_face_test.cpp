@@ -162,7 +162,7 @@ TEST_F(Directory, SlidingWindowInSomeLayersOnly) {
   config.erase("layer_types");
   write_text(folder_.path("config.json"), config.dump());
   const auto windows = [this] {
-    const LayerTableSource table = convert(folder_.path(), {}).layers();
+    const LayerTableBuilder table = convert(folder_.path(), {}).layers();
     std::vector<std::uint32_t> out;
     for (const std::uint8_t kind : table.of_layer) out.push_back(table.kinds[kind].window);
     return out;
@@ -234,7 +234,7 @@ Bytes safetensors(const std::string& header, std::size_t n) {
 }
 
 Error read_error(const Bytes& file) {
-  std::vector<convert::SourceTensor> tensors;
+  std::vector<convert::LoadedTensor> tensors;
   const Status status = convert::read_safetensors(convert::input_of("x.safetensors", file), tensors);
   EXPECT_FALSE(status);
   return status.error();
@@ -273,7 +273,7 @@ TEST(Safetensors, DamagedHeaders) {
 TEST(Safetensors, HeaderLengths) {
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   const Bytes good = safetensors(header, 8);
-  std::vector<convert::SourceTensor> tensors;
+  std::vector<convert::LoadedTensor> tensors;
   ASSERT_TRUE(convert::read_safetensors(convert::input_of("x", good), tensors));
   for (const std::uint64_t length : {0ull, 1ull, header.size() - 1ull, header.size() + 1ull, header.size() + 9ull,
                                      1ull << 32, 1ull << 63, ~0ull, ~0ull - 7}) {
@@ -308,7 +308,7 @@ class Weight : public Directory {
     const std::uint64_t at = tensors["model.layers.0.self_attn.q_proj.weight"]["data_offsets"][0];
     std::memcpy(file.data() + 8 + header + at, &value, 4);
     write_bytes(folder_.path("model.safetensors"), file);
-    const Result<convert::ModelSource> model = convert::open_model(folder_.path());
+    const Result<convert::LoadedModel> model = convert::open_model(folder_.path());
     EXPECT_TRUE(model);
     return convert_file(*model, {format, Compression::none, 0}, folder_.path("out.qsf"));
   }
@@ -342,7 +342,7 @@ TEST_F(Directory, AnEarlierFileSurvivesAFailure) {
   const std::string out = folder_.path("out.qsf");
   write_text(out, "earlier");
   set("num_hidden_layers", 4);
-  const Result<convert::ModelSource> model = convert::open_model(folder_.path());
+  const Result<convert::LoadedModel> model = convert::open_model(folder_.path());
   ASSERT_TRUE(model);
   EXPECT_FALSE(convert_file(*model, {}, out));
   EXPECT_EQ(read_bytes(out).size(), 7u);

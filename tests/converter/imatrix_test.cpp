@@ -29,7 +29,7 @@ class ImatrixTest : public testing::Test {
  protected:
   void SetUp() override { open("models/stories"); }
   void open(const std::string& model) {
-    Result<convert::ModelSource> opened = convert::open_model(kSource + "/" + model);
+    Result<convert::LoadedModel> opened = convert::open_model(kSource + "/" + model);
     ASSERT_TRUE(opened) << opened.error().sentence;
     model_ = std::move(*opened);
   }
@@ -69,7 +69,7 @@ class ImatrixTest : public testing::Test {
     return refused.error().sentence;
   }
 
-  convert::ModelSource model_;
+  convert::LoadedModel model_;
   Bytes bytes_;
   std::vector<std::string> warnings_;
 };

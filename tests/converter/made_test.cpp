@@ -59,7 +59,7 @@ struct Ahead {
 struct Opened {
   std::unique_ptr<Ahead> ahead = std::make_unique<Ahead>();
   std::shared_ptr<convert::LocalFiles> files;
-  std::optional<convert::ModelSource> model;
+  std::optional<convert::LoadedModel> model;
 };
 
 Opened open(const std::string& path, bool with_tokenizer = true) {
@@ -71,7 +71,7 @@ Opened open(const std::string& path, bool with_tokenizer = true) {
     };
     return wrapped;
   });
-  Result<convert::ModelSource> model =
+  Result<convert::LoadedModel> model =
       convert::open_model(path, with_tokenizer, {}, convert::TernaryLayout::automatic, out.files);
   EXPECT_TRUE(model) << path << ": " << model.error().sentence;
   if (model) out.model.emplace(std::move(*model));
@@ -257,7 +257,7 @@ TEST(Made, BytesOfLargerModelsAreThoseOfTheWriterInOtherTypes) {
 // A matrix of a GGUF in one of its own types is one run for each segment, and nothing is staged.
 TEST(Made, CarriedRowsAreOneRunOfTheFile) {
   const Folder folder;
-  const Result<convert::ModelSource> model = convert::open_model(kSource + "/models/stories");
+  const Result<convert::LoadedModel> model = convert::open_model(kSource + "/models/stories");
   ASSERT_TRUE(model);
   convert::Options options;
   options.gguf = true;

@@ -40,7 +40,7 @@ class Multimodal : public testing::Test {
     write_text(folder_.path("config.json"), whole.dump());
   }
   std::vector<std::string> warnings() {
-    const Result<convert::ModelSource> model = convert::open_model(folder_.path(), true);
+    const Result<convert::LoadedModel> model = convert::open_model(folder_.path(), true);
     EXPECT_TRUE(model) << model.error().sentence;
     return model ? model->warnings : std::vector<std::string>();
   }
@@ -137,7 +137,7 @@ TEST(MultimodalGemma3, SizesHaveTheirDefaults) {
                                                 {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
                                                 {"sliding_window", 1024}}}}
                                              .dump());
-  const Result<convert::ModelSource> model = convert::open_model(folder.path(), false);
+  const Result<convert::LoadedModel> model = convert::open_model(folder.path(), false);
   ASSERT_TRUE(model) << model.error().sentence;
   const convert::ModelConfig& config = model->config;
   EXPECT_EQ(config.n_heads, 8u);

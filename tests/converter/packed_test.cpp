@@ -28,7 +28,7 @@ Bytes random_bytes(std::size_t n, std::uint64_t seed, unsigned below = 256) {
 
 struct Joined {
   Bytes file;  // rows are read from it
-  convert::ModelSource model;
+  convert::LoadedModel model;
   Status status;
 };
 /// The tensors as a checkpoint whose config.json says so.
@@ -53,7 +53,7 @@ TEST(Packed, MicroscalingBlocksAndScalesAreOneTensor) {
                               {"experts.up_bias", {"F32", {kRows}, Bytes(4 * kRows)}}});
   ASSERT_TRUE(joined.status) << joined.status.error().sentence;
   ASSERT_EQ(joined.model.tensors.size(), 2u);
-  const convert::SourceTensor& tensor = joined.model.tensors[1];
+  const convert::LoadedTensor& tensor = joined.model.tensors[1];
   EXPECT_EQ(joined.model.tensors[0].name, "experts.up_bias");
   EXPECT_EQ(tensor.name, "experts.up");
   EXPECT_EQ(tensor.shape, (std::vector<std::uint64_t>{kExperts, kRows, kCols}));

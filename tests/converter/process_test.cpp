@@ -88,7 +88,7 @@ TEST_F(Output, IsNoneOfTheInputs) {
 
 TEST_F(Output, OfTwoConversionsIsOneOfTheTwo) {
   const Bytes a = convert(kLlama, {}).file, b = convert(kQwen, {}).file;
-  const Result<convert::ModelSource> first = convert::open_model(kLlama), second = convert::open_model(kQwen);
+  const Result<convert::LoadedModel> first = convert::open_model(kLlama), second = convert::open_model(kQwen);
   ASSERT_TRUE(first && second);
   Result<convert::Conversion> one = convert::Conversion::begin(*first, {}, out_);
   Result<convert::Conversion> other = convert::Conversion::begin(*second, {}, out_);
@@ -297,7 +297,7 @@ class Changing : public Output {
   /// Converts a copy, with `change` made to its weights after some steps.
   Error error_after(const std::function<void(const std::string& weights)>& change) {
     const std::string hf = model();
-    const Result<convert::ModelSource> source = convert::open_model(hf);
+    const Result<convert::LoadedModel> source = convert::open_model(hf);
     EXPECT_TRUE(source);
     Result<convert::Conversion> conversion = convert::Conversion::begin(*source, {}, out_);
     EXPECT_TRUE(conversion);

@@ -18,7 +18,7 @@ namespace qsf::test {
 namespace {
 
 namespace fs = std::filesystem;
-using convert::SourceTensor;
+using convert::LoadedTensor;
 using nlohmann::json;
 
 const std::string kPickles = kSource + "/tests/data/pytorch";
@@ -36,7 +36,7 @@ Bytes text_bytes(std::string_view text) {
 }
 
 /// Rows of one tensor, all at once.
-Bytes all_rows(const SourceTensor& tensor) {
+Bytes all_rows(const LoadedTensor& tensor) {
   const auto shape = convert::matrix_shape(tensor.shape);
   EXPECT_TRUE(shape) << tensor.name;
   Bytes out((*shape)[0] * row_bytes(*find_format(tensor.format), (*shape)[1]));
@@ -45,8 +45,8 @@ Bytes all_rows(const SourceTensor& tensor) {
   return out;
 }
 
-std::vector<SourceTensor> read_all(const Bytes& file) {
-  std::vector<SourceTensor> out;
+std::vector<LoadedTensor> read_all(const Bytes& file) {
+  std::vector<LoadedTensor> out;
   const Status read = convert::read_pytorch(convert::input_of("x.bin", file), out);
   EXPECT_TRUE(read) << read.error().sentence;
   return out;
@@ -101,7 +101,7 @@ class RealPickles : public testing::Test {
     }
   }
   void expect_tensors(const Bytes& file) {
-    const std::vector<SourceTensor> tensors = read_all(file);
+    const std::vector<LoadedTensor> tensors = read_all(file);
     ASSERT_EQ(tensors.size(), facts_["tensors"].size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const json& fact = facts_["tensors"][i];
@@ -134,15 +134,15 @@ TEST_F(RealPickles, InTheOlderLayout) {
 TEST(PyTorch, BothPicklesOfAModelEqualItsSafetensors) {
   const std::string gpt2 = kShared + "/fixtures/gpt2";
   if (!fs::exists(gpt2)) GTEST_SKIP() << "the extra data in ../shared/data is not here";
-  std::vector<SourceTensor> expected;
+  std::vector<LoadedTensor> expected;
   const Bytes bytes = read_bytes(gpt2 + "/model.safetensors");
   ASSERT_TRUE(convert::read_safetensors(convert::input_of("x", bytes), expected));
   for (const char* name : {"/pytorch_model.bin", "/pytorch_model.legacy.bin"}) {
     const Bytes file = read_bytes(gpt2 + name);
-    std::map<std::string, SourceTensor> tensors;
-    for (SourceTensor& tensor : read_all(file)) tensors[tensor.name] = std::move(tensor);
+    std::map<std::string, LoadedTensor> tensors;
+    for (LoadedTensor& tensor : read_all(file)) tensors[tensor.name] = std::move(tensor);
     EXPECT_EQ(tensors.size(), expected.size() + 1);
-    for (const SourceTensor& tensor : expected) {
+    for (const LoadedTensor& tensor : expected) {
       EXPECT_EQ(tensors.at(tensor.name).shape, tensor.shape) << tensor.name;
       EXPECT_EQ(all_rows(tensors.at(tensor.name)), all_rows(tensor)) << tensor.name;
     }
@@ -239,7 +239,7 @@ TEST(PyTorch, ViewsAreReadAsTheyAreSeen) {
       PickleWriter::View asked = view;
       asked.legacy = older;
       const Bytes file = view_of(asked);
-      const std::vector<SourceTensor> tensors = read_all(file);
+      const std::vector<LoadedTensor> tensors = read_all(file);
       ASSERT_EQ(tensors.size(), 1u);
       Bytes expected;
       const bool vector = view.shape.size() == 1;
@@ -264,7 +264,7 @@ TEST(PyTorch, TensorsMayShareAStorage) {
     const Bytes pickle =
         PickleWriter().raw("}(").text("a").tensor(whole).text("b").tensor(whole).text("c").tensor(part).raw("u").stop();
     const Bytes file = older ? legacy(pickle, {{"0", storage}}, 4) : archive(pickle, {{"0", storage}});
-    const std::vector<SourceTensor> tensors = read_all(file);
+    const std::vector<LoadedTensor> tensors = read_all(file);
     ASSERT_EQ(tensors.size(), 3u);
     EXPECT_EQ(all_rows(tensors[0]), storage);
     EXPECT_EQ(all_rows(tensors[1]), storage);
@@ -293,7 +293,7 @@ TEST(PyTorch, ParametersAndWholeNumbers) {
                            .raw("u")
                            .stop();
   const Bytes file = archive(pickle, {{"0", storage}});
-  const std::vector<SourceTensor> tensors = read_all(file);
+  const std::vector<LoadedTensor> tensors = read_all(file);
   ASSERT_EQ(tensors.size(), 2u);
   Bytes expected;
   for (const float value : {3.0f, -5.0f, 0x1p40f}) put(expected, value);
@@ -312,7 +312,7 @@ TEST(PyTorch, OtherViewsAreRefusedByName) {
            PickleWriter::View{.n = 24, .shape = {2, 3, 4}, .strides = {1, 2, 6}},
        }) {
     const Bytes file = view_of(view);
-    std::vector<SourceTensor> out;
+    std::vector<LoadedTensor> out;
     const Status read = convert::read_pytorch(convert::input_of("x.bin", file), out);
     ASSERT_FALSE(read);
     EXPECT_EQ(error_of(read).code, ErrorCode::unsupported);
@@ -326,7 +326,7 @@ TEST(PyTorch, EveryCutIsAnError) {
   older.legacy = true;
   for (const Bytes& file : {view_of(view), view_of(older)}) {
     for (std::size_t size = 0; size < file.size(); ++size) {
-      std::vector<SourceTensor> out;
+      std::vector<LoadedTensor> out;
       const Status read = convert::read_pytorch(convert::input_of("x.bin", std::span(file).first(size)), out);
       ASSERT_FALSE(read) << size;
       EXPECT_NE(error_of(read).code, ErrorCode::internal);

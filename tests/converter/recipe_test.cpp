@@ -37,7 +37,7 @@ SmallOptions toy_options() {
   options.biases = true;
   options.model.embedding_scale = 5.5f;
   options.shape = [](std::uint32_t layer, LayerKind& kind) {
-    kind.norm_place = NormPlace::after;
+    kind.norm_place = NormPosition::after;
     kind.ffn = Ffn::plain;
     kind.activation = Activation::gelu;
     if (layer % 2 == 1) {
@@ -73,7 +73,7 @@ void write_safetensors(const std::string& path, const Tensors& tensors) {
 Tensors toy_tensors(const SmallFile& file, const SmallOptions& o) {
   Tensors out;
   const std::uint64_t q = std::uint64_t{o.n_heads} * o.head_dim, kv = std::uint64_t{o.n_kv_heads} * o.head_dim;
-  const auto at = [&](std::uint32_t section, Role role) { return file.weights.at({section, role}); };
+  const auto at = [&](std::uint32_t stage, Role role) { return file.weights.at({stage, role}); };
   const auto less_one = [](std::vector<float> values) {
     for (float& v : values) v -= 1;
     return values;
@@ -83,24 +83,24 @@ Tensors toy_tensors(const SmallFile& file, const SmallOptions& o) {
   out["optimizer.step_count"] = {{1}, {7}};
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     const std::string front = "trunk." + std::to_string(layer) + ".";
-    const std::uint32_t section = layer + 1;
-    if (file.weights.contains({section, Role::attn_q})) {
+    const std::uint32_t stage = layer + 1;
+    if (file.weights.contains({stage, Role::attn_q})) {
       const auto fused = [&](Role first, Role second, Role third) {
-        std::vector<float> all = at(section, first);
+        std::vector<float> all = at(stage, first);
         for (const Role role : {second, third}) {
-          const std::vector<float> part = at(section, role);
+          const std::vector<float> part = at(stage, role);
           all.insert(all.end(), part.begin(), part.end());
         }
         return all;
       };
       out[front + "mix.qkv"] = {{q + 2 * kv, o.dim}, fused(Role::attn_q, Role::attn_k, Role::attn_v)};
       out[front + "mix.shift"] = {{q + 2 * kv}, fused(Role::attn_q_bias, Role::attn_k_bias, Role::attn_v_bias)};
-      out[front + "mix.out"] = {{o.dim, q}, at(section, Role::attn_o)};
-      out[front + "mix.norm"] = {{o.dim}, less_one(at(section, Role::attn_post_norm))};
+      out[front + "mix.out"] = {{o.dim, q}, at(stage, Role::attn_o)};
+      out[front + "mix.norm"] = {{o.dim}, less_one(at(stage, Role::attn_post_norm))};
     }
-    out[front + "think.up"] = {{o.ffn_dim, o.dim}, at(section, Role::ffn_up)};
-    out[front + "think.norm"] = {{o.dim}, less_one(at(section, Role::ffn_post_norm))};
-    const std::vector<float> down = at(section, Role::ffn_down);
+    out[front + "think.up"] = {{o.ffn_dim, o.dim}, at(stage, Role::ffn_up)};
+    out[front + "think.norm"] = {{o.dim}, less_one(at(stage, Role::ffn_post_norm))};
+    const std::vector<float> down = at(stage, Role::ffn_down);
     Tensor turned{{o.ffn_dim, o.dim}, std::vector<float>(down.size())};
     for (std::uint32_t r = 0; r < o.dim; ++r) {
       for (std::uint32_t c = 0; c < o.ffn_dim; ++c) turned.values[c * o.dim + r] = down[r * o.ffn_dim + c];
@@ -342,7 +342,7 @@ TEST_F(ToyRecipe, MaliciousJsonIsRefused) {
 }
 
 TEST_F(ToyRecipe, FileMustBeThereAndIsNotOverwritten) {
-  const Result<convert::ModelSource> model = convert::open_model(model_, false, file_);
+  const Result<convert::LoadedModel> model = convert::open_model(model_, false, file_);
   ASSERT_TRUE(model) << model.error().sentence;
   const Result<convert::Summary> over = convert_file(*model, {}, file_);
   ASSERT_FALSE(over);
@@ -385,7 +385,7 @@ TEST(RecipeFile, SaysWhatCompiledInRecipesSay) {
     const Folder folder;
     write_text(folder.path("recipe.json"), recipe.dump());
     const std::string from = kSource + "/tests/data/" + fixture;
-    const Result<convert::ModelSource> model = convert::open_model(from, true, folder.path("recipe.json"));
+    const Result<convert::LoadedModel> model = convert::open_model(from, true, folder.path("recipe.json"));
     ASSERT_TRUE(model) << model.error().sentence;
     const Result<convert::Summary> done = convert_file(*model, {}, folder.path("out.qsf"));
     ASSERT_TRUE(done) << done.error().sentence;
@@ -410,7 +410,7 @@ TEST(RecipeFile, HoldsForGguf) {
   writer.u32("llama.inner", read_config(kSource + "/tests/data/llama")["intermediate_size"]);
   writer.text("llama.curve", "relu");
   write_bytes(from, writer.file());
-  const Result<convert::ModelSource> missing = convert::open_model(from, true, recipe);
+  const Result<convert::LoadedModel> missing = convert::open_model(from, true, recipe);
   ASSERT_FALSE(missing);
   EXPECT_NE(std::strstr(error_of(missing).sentence, "\"llama.side_by_side\" is missing"), nullptr)
       << missing.error().sentence;
@@ -418,7 +418,7 @@ TEST(RecipeFile, HoldsForGguf) {
   writer.flag("llama.side_by_side", true);
   writer.f32("llama.sharpness", 0.25f);
   write_bytes(from, writer.file());
-  const Result<convert::ModelSource> model = convert::open_model(from, true, recipe);
+  const Result<convert::LoadedModel> model = convert::open_model(from, true, recipe);
   ASSERT_TRUE(model) << model.error().sentence;
   ASSERT_TRUE(convert_file(*model, {}, folder.path("out.qsf")));
   const Written own = read_written(folder.path("out.qsf")), usual = convert(from, {});
@@ -436,7 +436,7 @@ TEST(Parts, ATurnedTensorIsReadOnce) {
   std::array<float, kRows * kCols> values{};
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   std::uint32_t n_read = 0;
-  convert::SourceTensor tensor;
+  convert::LoadedTensor tensor;
   tensor.format = FormatId::f32;
   tensor.shape = {kRows, kCols};
   tensor.rows_of = [&](std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) -> Status {
@@ -446,7 +446,7 @@ TEST(Parts, ATurnedTensorIsReadOnce) {
   };
   convert::TensorPart part;
   part.transposed = part.plus_one = true;
-  const convert::SourceTensor turned =
+  const convert::LoadedTensor turned =
       convert::part_of(tensor, part, {1, 6}, std::make_shared<convert::TurnedWindow>());
   EXPECT_EQ(turned.shape, (std::vector<std::uint64_t>{5, kRows}));
   const auto check = [&](std::uint32_t begin, std::uint32_t n) {

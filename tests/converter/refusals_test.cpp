@@ -94,7 +94,7 @@ TEST_F(Config, TokensThatDoNotExist) {
   write_with("bos_token_id", -1);
   EXPECT_EQ(convert(folder_.path(), {}).tables.header.bos, kNoToken);
   write_with("pad_token_id", 4000000000u);
-  const Result<convert::ModelSource> model = convert::open_model(folder_.path());
+  const Result<convert::LoadedModel> model = convert::open_model(folder_.path());
   ASSERT_TRUE(model);
   ASSERT_EQ(model->warnings.size(), 1u);
   EXPECT_NE(model->warnings[0].find("padding token is 4000000000"), std::string::npos);

@@ -81,7 +81,7 @@ TEST(Rerankers, AGgufWhoseHeadIsNotWholeIsRefused) {
 /// The vector is the difference of two rows of the head, which is tied here.
 TEST(Rerankers, YesAndNoAreOneVector) {
   const Written file = convert(data("qwen3-reranker"), exact());
-  const Result<convert::ModelSource> model = convert::open_model(data("qwen3-reranker"), true);
+  const Result<convert::LoadedModel> model = convert::open_model(data("qwen3-reranker"), true);
   ASSERT_TRUE(model) << model.error().sentence;
   const auto id_of = [&](std::string_view text) {
     const auto& tokens = model->tokenizer->tokens;

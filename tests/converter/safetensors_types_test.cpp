@@ -19,7 +19,7 @@ Result<std::vector<float>> values_of(const std::string& type, const Bytes& data,
   Bytes file;
   put_text(file, R"({"t":{"dtype":")" + type + R"(","shape":[)" + shape + R"(],"data_offsets":[0,)" + size + "]}}");
   file.insert(file.end(), data.begin(), data.end());
-  std::vector<convert::SourceTensor> tensors;
+  std::vector<convert::LoadedTensor> tensors;
   QSF_TRY(convert::read_safetensors(convert::input_of("x", file), tensors));
   EXPECT_EQ(tensors[0].type, type);
   if (tensors[0].format == FormatId::inherit) return make_error(ErrorCode::unsupported, "none");

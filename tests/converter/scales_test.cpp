@@ -20,7 +20,7 @@ constexpr std::uint32_t kRows = 3, kBad = 2;
 const std::string kName = "blk.0.attn_q.weight";
 
 /// Reads rows of one block each in their own type; the error where there is one.
-Status read(convert::SourceTensor tensor, FormatId type, std::uint32_t cols, const Bytes& rows) {
+Status read(convert::LoadedTensor tensor, FormatId type, std::uint32_t cols, const Bytes& rows) {
   Bytes out(rows.size());
   tensor.name = kName;
   tensor.shape = {kRows, cols};
@@ -32,8 +32,8 @@ Status read(convert::SourceTensor tensor, FormatId type, std::uint32_t cols, con
   return status;
 }
 
-convert::SourceTensor tensor_of(const Format& format, const Bytes& rows) {
-  convert::SourceTensor tensor;
+convert::LoadedTensor tensor_of(const Format& format, const Bytes& rows) {
+  convert::LoadedTensor tensor;
   tensor.format = format.id;
   tensor.rows_of = convert::rows_in(convert::input_of("rows", rows), 0, rows.size(), format.block_bytes);
   return tensor;
@@ -148,8 +148,8 @@ TEST(Scales, OfAGgufFileAreFinite) {
 // Weights that are rounded while they are read would lose it.
 TEST(Scales, OfRoundedWeightsAreFinite) {
   std::vector<float> weights(8, 1.0f);
-  convert::ModelSource model;
-  convert::SourceTensor tensor;
+  convert::LoadedModel model;
+  convert::LoadedTensor tensor;
   tensor.name = "model.layers.0.mlp.up_proj.weight";
   tensor.type = "F32";
   tensor.format = FormatId::f32;

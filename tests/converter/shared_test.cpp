@@ -63,7 +63,7 @@ TEST(Llama2c, EqualsTheHuggingFaceModelItWasMadeFrom) {
 }
 
 bool is_llama2c(const std::string& path) {
-  const Result<convert::ModelPlace> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
+  const Result<convert::ModelLocation> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
   return place && convert::is_llama2c(*place);
 }
 
@@ -151,9 +151,9 @@ TEST_F(Stories260K, QuantizedFormsAreNear) {
 }
 
 TEST_F(Stories260K, TokenizersAgree) {
-  const Result<convert::ModelSource> a = convert::open_model(kShared + "/derived/stories260K-hf-f32");
-  const Result<convert::ModelSource> b = convert::open_model(kShared + "/derived/stories260K-f32.gguf");
-  const Result<convert::ModelSource> c = convert::open_model(kShared + "/models/stories260K/stories260K.bin");
+  const Result<convert::LoadedModel> a = convert::open_model(kShared + "/derived/stories260K-hf-f32");
+  const Result<convert::LoadedModel> b = convert::open_model(kShared + "/derived/stories260K-f32.gguf");
+  const Result<convert::LoadedModel> c = convert::open_model(kShared + "/models/stories260K/stories260K.bin");
   ASSERT_TRUE(a && b && c);
   for (const auto* other : {&*b, &*c}) {
     const TokenizerSource& x = *a->tokenizer;

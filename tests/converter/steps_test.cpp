@@ -21,7 +21,7 @@ std::size_t n_files(const Folder& folder) {
 
 TEST(Steps, AreOneSegmentEach) {
   const Folder folder;
-  const Result<convert::ModelSource> model = convert::open_model(kLlama);
+  const Result<convert::LoadedModel> model = convert::open_model(kLlama);
   ASSERT_TRUE(model);
   Result<convert::Conversion> conversion = convert::Conversion::begin(*model, {}, folder.path("a.qsf"));
   ASSERT_TRUE(conversion) << conversion.error().sentence;
@@ -45,7 +45,7 @@ TEST(Steps, AreOneSegmentEach) {
 TEST(Steps, GivenUpTheyLeaveNothing) {
   const Folder folder;
   write_text(folder.path("a.qsf"), "earlier");
-  const Result<convert::ModelSource> model = convert::open_model(kLlama);
+  const Result<convert::LoadedModel> model = convert::open_model(kLlama);
   ASSERT_TRUE(model);
   for (int n_steps = 0; n_steps < 5; ++n_steps) {
     Result<convert::Conversion> conversion = convert::Conversion::begin(*model, {}, folder.path("a.qsf"));
@@ -75,7 +75,7 @@ TEST(Steps, WriteTheSameBytesWhateverThreadsThereAre) {
   const Folder folder;
   for (const std::string_view type : {"8bit", "q4_k", "iq4_nl", "iq3_xxs"}) {
     const bool gguf = type == "iq3_xxs";  // in a file whose rows must be whole blocks
-    const Result<convert::ModelSource> model = convert::open_model(gguf ? kSource + "/models/stories" : kLlama);
+    const Result<convert::LoadedModel> model = convert::open_model(gguf ? kSource + "/models/stories" : kLlama);
     ASSERT_TRUE(model);
     for (const bool search : {false, true}) {
       std::vector<Bytes> written;
@@ -124,7 +124,7 @@ TEST(Steps, ReadFromAnywhereInSmallPieces) {
   for (const auto& entry : fs::directory_iterator(kLlama)) {
     files[entry.path().filename().string()].bytes = read_bytes(entry.path().string());
   }
-  convert::ModelPlace place;
+  convert::ModelLocation place;
   place.name = "llama";
   place.folder.name = "memory";
   place.folder.find = [&](const std::string& name) -> Result<std::optional<convert::Input>> {
@@ -132,7 +132,7 @@ TEST(Steps, ReadFromAnywhereInSmallPieces) {
     if (at == files.end()) return std::optional<convert::Input>();
     return std::optional(at->second.input(name));
   };
-  const Result<convert::ModelSource> model = convert::open_place(place, true);
+  const Result<convert::LoadedModel> model = convert::open_place(place, true);
   ASSERT_TRUE(model) << model.error().sentence;
   const Folder folder;
   ASSERT_TRUE(convert_file(*model, {}, folder.path("a.qsf")));

@@ -125,14 +125,14 @@ std::string hugging_face_name(Role role, std::uint32_t layer) {
   }
 }
 
-LayerTableSource Written::layers() const {
+LayerTableBuilder Written::layers() const {
   const auto bytes = [this](std::uint32_t tag) {
     const SectionEntry* const section = find_section(tables.sections, tag);
     return section ? std::span(file).subspan(section->offset, section->size) : std::span<const std::byte>();
   };
-  Result<LayerTableSource> table = load_layer_table(tables.header, bytes(kTagMeta), bytes(kTagLayers));
+  Result<LayerTableBuilder> table = load_layer_table(tables.header, bytes(kTagMeta), bytes(kTagLayers));
   EXPECT_TRUE(table) << table.error().sentence;
-  return table ? *table : LayerTableSource{};
+  return table ? *table : LayerTableBuilder{};
 }
 
 std::vector<float> Written::section_floats(std::uint32_t tag) const {
@@ -160,13 +160,13 @@ Written read_written(const std::string& path) {
       ADD_FAILURE() << path << ": " << segment.error().sentence;
       return out;
     }
-    Bytes& section = raw[out.tables.segments[i].section];
+    Bytes& section = raw[out.tables.segments[i].stage];
     section.insert(section.end(), segment->begin(), segment->end());
   }
   for (const TensorEntry& tensor : out.tables.tensors) {
     const Format& format = *find_format(tensor.format);
     const std::span<const std::byte> data =
-        std::span(raw[tensor.section])
+        std::span(raw[tensor.stage])
             .subspan(tensor.raw_offset, tensor_bytes(format, tensor.layout, tensor.rows, tensor.cols));
     Weights w{tensor.rows, tensor.cols, std::vector<float>(std::size_t{tensor.rows} * tensor.cols)};
     const std::uint64_t row_size = row_bytes(format, tensor.cols);
@@ -179,12 +179,12 @@ Written read_written(const std::string& path) {
         dequantize_row(format, data.subspan(r * row_size, row_size), row);
       }
     }
-    out.weights[{tensor.section, tensor.role}] = std::move(w);
+    out.weights[{tensor.stage, tensor.role}] = std::move(w);
   }
   return out;
 }
 
-Result<convert::Summary> convert_file(const convert::ModelSource& model, const convert::Options& options,
+Result<convert::Summary> convert_file(const convert::LoadedModel& model, const convert::Options& options,
                                       const std::string& path) {
   QSF_LET(conversion, convert::Conversion::begin(model, options, path));
   for (;;) {
@@ -195,7 +195,7 @@ Result<convert::Summary> convert_file(const convert::ModelSource& model, const c
 
 Written convert(const std::string& from, const convert::Options& options) {
   const Folder folder;
-  const Result<convert::ModelSource> model = convert::open_model(from);
+  const Result<convert::LoadedModel> model = convert::open_model(from);
   if (!model) {
     ADD_FAILURE() << from << ": " << model.error().sentence;
     return {};
@@ -212,7 +212,7 @@ Written convert(const std::string& from, const convert::Options& options) {
 }
 
 Error convert_error(const std::string& from, const convert::Options& options) {
-  const Result<convert::ModelSource> model = convert::open_model(from);
+  const Result<convert::LoadedModel> model = convert::open_model(from);
   if (!model) return model.error();
   const Folder folder;
   const Result<convert::Summary> summary = convert_file(*model, options, folder.path("model.qsf"));

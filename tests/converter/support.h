@@ -67,12 +67,12 @@ struct Written {
   std::map<std::pair<std::uint32_t, Role>, Weights> weights;
 
   std::vector<float> section_floats(std::uint32_t tag) const;
-  LayerTableSource layers() const;
+  LayerTableBuilder layers() const;
 };
 Written read_written(const std::string& path);
 
 /// All steps of a conversion to `path`.
-Result<convert::Summary> convert_file(const convert::ModelSource& model, const convert::Options& options,
+Result<convert::Summary> convert_file(const convert::LoadedModel& model, const convert::Options& options,
                                       const std::string& path);
 
 /// Opens and converts, expecting both to work.

@@ -26,7 +26,7 @@ Bytes random_bytes(std::size_t n, std::uint64_t seed) {
 }
 
 struct Read {
-  std::vector<convert::SourceTensor> tensors;
+  std::vector<convert::LoadedTensor> tensors;
   std::vector<float> weights;  // of the first
 };
 /// The first tensor of a file as floats.
@@ -36,7 +36,7 @@ Result<Read> read(const GgufWriter& writer, TernaryLayout layout = TernaryLayout
   if (!gguf) return gguf.error();
   Read out;
   out.tensors = gguf->tensors;
-  const convert::SourceTensor& tensor = out.tensors[0];
+  const convert::LoadedTensor& tensor = out.tensors[0];
   const Format& format = *find_format(tensor.format);
   const auto rows = static_cast<std::uint32_t>(tensor.shape[0]), cols = static_cast<std::uint32_t>(tensor.shape[1]);
   const std::size_t size = row_bytes(format, cols);

@@ -323,7 +323,7 @@ TEST(GgufTokenizer, WithoutANameTextsAreCutAsLlamaCppDoes) {
     writer.texts("tokenizer.ggml.tokens", tokens);
     writer.texts("tokenizer.ggml.merges", {});
     write_bytes(folder.path("m.gguf"), writer.file());
-    const Result<convert::ModelSource> model = convert::open_model(folder.path("m.gguf"));
+    const Result<convert::LoadedModel> model = convert::open_model(folder.path("m.gguf"));
     ASSERT_TRUE(model) << model.error().sentence;
     EXPECT_EQ(model->tokenizer->pattern, std::string_view(name) == "gpt-2" ? "gpt-2" : "default");
     EXPECT_TRUE(build_tokenizer(*model->tokenizer));
@@ -358,7 +358,7 @@ TEST(Model, WithoutATokenizerIsConvertedWithAWarning) {
   const Folder folder;
   copy_folder(kSource + "/tests/data/llama", folder.path());
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) std::filesystem::remove(folder.path(name));
-  const Result<convert::ModelSource> model = convert::open_model(folder.path());
+  const Result<convert::LoadedModel> model = convert::open_model(folder.path());
   ASSERT_TRUE(model);
   ASSERT_EQ(model->warnings.size(), 1u);
   EXPECT_NE(model->warnings[0].find("token ids"), std::string::npos);
@@ -367,7 +367,7 @@ TEST(Model, WithoutATokenizerIsConvertedWithAWarning) {
 
 TEST(Model, MayTakeAnotherFilesTokenizer) {
   const Folder folder;
-  Result<convert::ModelSource> model = convert::open_model(kSource + "/tests/data/llama", false);
+  Result<convert::LoadedModel> model = convert::open_model(kSource + "/tests/data/llama", false);
   ASSERT_TRUE(model);
   EXPECT_FALSE(model->tokenizer);
   ASSERT_TRUE(convert::read_tokenizer_file(kSource + "/tests/data/qwen2/tokenizer.json", *model));

@@ -37,7 +37,7 @@ inline std::vector<float> read_floats(const std::string& path) {
 inline std::vector<std::byte> converted(const std::string& path, std::optional<FormatId> format,
                                         const std::string& recipe = {}) {
   std::vector<std::byte> bytes;
-  const Result<convert::ModelSource> model = convert::open_model(path, true, recipe);
+  const Result<convert::LoadedModel> model = convert::open_model(path, true, recipe);
   EXPECT_TRUE(model) << path << ": " << model.error().sentence;
   if (!model) return bytes;
   convert::Options options;

@@ -31,11 +31,11 @@ std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> segments_of_exp
   std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> out;
   for (const TensorEntry& t : file.tensors) {
     if (!is_experts(t.role)) continue;
-    const std::uint32_t rows = t.rows / file.table.view().kind(t.section - 1).n_experts;
+    const std::uint32_t rows = t.rows / file.table.view().kind(t.stage - 1).n_experts;
     for (std::uint32_t i = 0; i < t.n_segments; ++i) {
       const SegmentEntry& s = file.segments[t.first_segment + i];
       const std::uint64_t at = s.raw_begin < t.raw_offset ? 0 : s.raw_begin - t.raw_offset;
-      out[t.first_segment + i] = {t.section,
+      out[t.first_segment + i] = {t.stage,
                                   static_cast<std::uint32_t>(at / row_bytes(*find_format(t.format), t.cols) / rows)};
     }
   }

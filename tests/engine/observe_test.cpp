@@ -9,7 +9,7 @@ namespace qsf::test {
 namespace {
 
 struct Seen {
-  std::uint32_t section;
+  std::uint32_t stage;
   Role role;
   std::uint64_t n;
   std::vector<float> sums;
@@ -38,7 +38,7 @@ std::vector<Seen> observe(const SmallFile& file, std::uint32_t chunk, const std:
   EXPECT_EQ(run.error.code, ErrorCode::none) << run.error.sentence;
   std::vector<Seen> out;
   for (const Observed& o : host.session->observed()) {
-    out.push_back({o.section, o.role, o.n, {o.sums.begin(), o.sums.end()}});
+    out.push_back({o.stage, o.role, o.n, {o.sums.begin(), o.sums.end()}});
   }
   return out;
 }
@@ -79,7 +79,7 @@ TEST(Observe, FirstProductSeesTheNormedEmbeddings) {
   Generation run;
   for (const Seen& seen : observe(file, 4, tokens, false, run)) {
     EXPECT_EQ(seen.n, tokens.size());
-    if (seen.section != 1 || (seen.role != Role::attn_q && seen.role != Role::attn_v)) continue;
+    if (seen.stage != 1 || (seen.role != Role::attn_q && seen.role != Role::attn_v)) continue;
     ASSERT_EQ(seen.sums.size(), sums.size());
     for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(seen.sums[i], sums[i], 1e-4) << i;
   }

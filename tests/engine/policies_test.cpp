@@ -154,7 +154,7 @@ TEST(Policies, ChangeNothingBeforeTheLanesAreFull) {
 /// Returns the bytes of keys and values.
 std::uint64_t lane_bytes(const Session& session) {
   const auto map = session.memory_map();
-  const auto found = std::ranges::find(map, Region::lanes, &MemoryRegion::region);
+  const auto found = std::ranges::find(map, Region::kv_cache, &MemoryRegion::region);
   return found == map.end() ? 0 : found->bytes;
 }
 

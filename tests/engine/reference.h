@@ -35,8 +35,8 @@ inline Vec alibi_slopes(std::uint32_t n) {
 inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile& file,
                                          const std::vector<std::uint32_t>& tokens, KvType kv_type,
                                          const ReferencePolicy& policy = {}) {
-  const auto weight = [&](std::uint32_t section, Role role) -> const std::vector<float>* {
-    const auto found = file.weights.find({section, role});
+  const auto weight = [&](std::uint32_t stage, Role role) -> const std::vector<float>* {
+    const auto found = file.weights.find({stage, role});
     return found == file.weights.end() ? nullptr : &found->second;
   };
   const auto product = [](const std::vector<float>& w, const Vec& x, const std::vector<float>* bias) {
@@ -77,7 +77,7 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
     if (activation == Activation::silu) return x / (1 + std::exp(-x));
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
   };
-  const std::uint32_t final_section = o.n_layers + 1;
+  const std::uint32_t final_stage = o.n_layers + 1;
   std::vector<LayerKind> kinds(o.n_layers, usual_kind(o));
   for (std::uint32_t layer = 0; layer < o.n_layers && o.shape; ++layer) o.shape(layer, kinds[layer]);
   const auto heads = [&](Vec& v, std::size_t position, const std::vector<float>* head_norm, const LayerKind& kind) {
@@ -131,7 +131,7 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
       inputs = product(*weight(0, Role::layer_inputs_proj), x, nullptr);
       for (double& e : inputs) e *= double{o.model.layer_proj_scale};
       for (std::size_t i = 0; i < inputs.size(); i += n_input) {
-        const Vec part = rms(&inputs[i], *weight(final_section, Role::layer_inputs_norm));
+        const Vec part = rms(&inputs[i], *weight(final_stage, Role::layer_inputs_norm));
         for (std::uint32_t j = 0; j < n_input; ++j) {
           const double row = double{rows[tokens[position] * inputs.size() + i + j]};
           inputs[i + j] = (part[j] + row * double{o.model.layer_embd_scale}) * double{o.model.layer_input_scale};
@@ -141,7 +141,7 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
     for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
       const LayerKind& kind = kinds[layer];
       const std::uint32_t s = layer + 1, hd = kind.head_dim;
-      const bool before = kind.norm_place != NormPlace::after, after = kind.norm_place != NormPlace::before;
+      const bool before = kind.norm_place != NormPosition::after, after = kind.norm_place != NormPosition::before;
       const auto add = [&](Vec& to, Vec what, Role post_norm) {
         if (after) what = norm(what, *weight(s, post_norm), nullptr, kind.norm);
         for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i] * double{kind.residual_scale};
@@ -362,9 +362,9 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         for (double& e : x) e *= double{factor->front()};
       }
     }
-    const std::vector<float>* head = weight(final_section, Role::head);
+    const std::vector<float>* head = weight(final_stage, Role::head);
     const Vec last =
-        norm(x, *weight(final_section, Role::final_norm), weight(final_section, Role::final_norm_bias), kinds[0].norm);
+        norm(x, *weight(final_stage, Role::final_norm), weight(final_stage, Role::final_norm_bias), kinds[0].norm);
     logits.push_back(product(head != nullptr ? *head : embedding, last, nullptr));
     for (double& e : logits.back()) e *= double{o.model.logit_scale};
   }

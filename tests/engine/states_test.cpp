@@ -155,20 +155,20 @@ TEST(States, EachSequenceHasItsOwn) {
 TEST(States, AreTakenFromTheArenaAtOpen) {
   for (const Named& variant : with_states()) {
     const SmallFile file = small_file(variant.options);
-    const auto lanes = [&](std::uint32_t sequences) {
+    const auto memory = [&](std::uint32_t sequences) {
       OpenOptions options = with_logits();
       options.sequences = sequences;
       Host host(file.bytes, 8 * kMiB, options);
-      std::uint64_t all = 0, of_lanes = 0;
+      std::uint64_t all = 0, of_memory = 0;
       for (const MemoryRegion& region : host.session->memory_map()) {
         all += region.bytes;
-        if (region.region == Region::lanes) of_lanes = region.bytes;
+        if (region.region == Region::kv_cache) of_memory = region.bytes;
       }
       EXPECT_EQ(all, 8 * kMiB);
-      return of_lanes;
+      return of_memory;
     };
-    EXPECT_GT(lanes(1), 0u) << variant.name;
-    EXPECT_EQ(lanes(3), 3 * lanes(1)) << variant.name;
+    EXPECT_GT(memory(1), 0u) << variant.name;
+    EXPECT_EQ(memory(3), 3 * memory(1)) << variant.name;
   }
 }
 

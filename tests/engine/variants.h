@@ -54,9 +54,9 @@ inline std::vector<Named> variants() {
     all.back().options.shape = [shape](std::uint32_t layer, LayerKind& kind) { shape(layer, kind); };
     return all.back().options;
   };
-  shaped("norms after", [](std::uint32_t, LayerKind& k) { k.norm_place = NormPlace::after; });
+  shaped("norms after", [](std::uint32_t, LayerKind& k) { k.norm_place = NormPosition::after; });
   shaped("norms on both sides", [](std::uint32_t, LayerKind& k) {
-    k.norm_place = NormPlace::both;
+    k.norm_place = NormPosition::both;
     k.residual_scale = 0.5f;
   }).model = {3, 0.25f};
   shaped("parallel, one norm", [](std::uint32_t, LayerKind& k) {
@@ -120,7 +120,7 @@ inline std::vector<Named> variants() {
   SmallOptions& beside = shaped("experts beside a network", [=](std::uint32_t layer, LayerKind& k) {
     mixture(k, 6, 2);
     k.ffn = layer == 1 ? Ffn::mixture : Ffn::gated_and_mixture;
-    k.norm_place = layer == 0 ? NormPlace::both : NormPlace::before;
+    k.norm_place = layer == 0 ? NormPosition::both : NormPosition::before;
     k.residual = layer == 2 ? Residual::parallel : Residual::sequential;
     k.router_norm = 1;
     k.router_logit_scale = 0.25f;
@@ -161,7 +161,7 @@ inline std::vector<Named> variants() {
     if (layer == 2) k.state_tiled = 1;
   }).n_layers = 3;
   SmallOptions& mamba = shaped("Mamba-2", [state](std::uint32_t layer, LayerKind& k) {
-    k.norm_place = NormPlace::both;
+    k.norm_place = NormPosition::both;
     if (layer != 1) state(k, Mixer::mamba2, 12);
   });
   mamba.n_layers = 3;
@@ -226,7 +226,7 @@ inline std::vector<Named> variants() {
   }).n_layers = 4;
   SmallOptions& inputs = shaped("inputs of each layer's own", [](std::uint32_t, LayerKind& k) {
     k.layer_input = 12;
-    k.norm_place = NormPlace::both;
+    k.norm_place = NormPosition::both;
     k.activation = Activation::gelu;
   });
   inputs.model.layer_embd_scale = 3;

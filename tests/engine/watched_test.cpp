@@ -156,7 +156,7 @@ TEST(Watched, SoDoTheyInAnyBudget) {
 std::vector<std::uint64_t> offsets_of(const OpenFile& file, Role role) {
   std::vector<std::uint64_t> offsets;
   for (const TensorEntry& t : file.tensors) {
-    if (t.role != role || t.section != 0) continue;
+    if (t.role != role || t.stage != 0) continue;
     for (std::uint32_t i = 0; i < t.n_segments; ++i) offsets.push_back(file.segments[t.first_segment + i].offset);
   }
   return offsets;

@@ -150,7 +150,7 @@ class Corruption : public ::testing::TestWithParam<Case> {
       if (result) {
         EXPECT_EQ(result->raw.size(), open_.raw.size());
         EXPECT_TRUE(std::ranges::equal(result->tensors, open_.tensors,
-                                       [](auto& a, auto& b) { return a.role == b.role && a.section == b.section; }));
+                                       [](auto& a, auto& b) { return a.role == b.role && a.stage == b.stage; }));
         if (inside != Inside::weights) {
           EXPECT_EQ(result->raw, open_.raw);
         }
@@ -160,7 +160,7 @@ class Corruption : public ::testing::TestWithParam<Case> {
     }
   }
 
-  std::uint64_t place_of_section(std::uint32_t tag) { return find_section(open_.sections, tag)->offset; }
+  std::uint64_t scope_of_stage(std::uint32_t tag) { return find_section(open_.sections, tag)->offset; }
 
   Bytes file_;
   OpenFile open_;
@@ -206,7 +206,7 @@ TEST_P(Corruption, NeededSectionsKeepTheirTags) {
 TEST_P(Corruption, TensorTableFields) {
   for (std::size_t i = 0; i < open_.tensors.size(); ++i) {
     for (const Field& field : kTensorFields) {
-      change(place_of_section(kTagTensors) + i * kTensorEntrySize, field, Inside::sections);
+      change(scope_of_stage(kTagTensors) + i * kTensorEntrySize, field, Inside::sections);
     }
   }
 }
@@ -214,7 +214,7 @@ TEST_P(Corruption, TensorTableFields) {
 TEST_P(Corruption, SegmentTableFields) {
   for (std::size_t i = 0; i < open_.segments.size(); ++i) {
     for (const Field& field : kSegmentFields) {
-      change(place_of_section(kTagSegments) + i * kSegmentEntrySize, field, Inside::sections);
+      change(scope_of_stage(kTagSegments) + i * kSegmentEntrySize, field, Inside::sections);
     }
   }
 }

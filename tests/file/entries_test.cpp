@@ -31,9 +31,9 @@ class Entries : public ::testing::Test {
     return piece(file_, s->offset, s->size);
   }
   /// Position in the tensor table.
-  std::uint32_t tensor(std::uint32_t section, Role role) const {
+  std::uint32_t tensor(std::uint32_t stage, Role role) const {
     for (std::uint32_t i = 0; i < open_.tensors.size(); ++i) {
-      if (open_.tensors[i].section == section && open_.tensors[i].role == role) return i;
+      if (open_.tensors[i].stage == stage && open_.tensors[i].role == role) return i;
     }
     ADD_FAILURE();
     return 0;
@@ -91,7 +91,7 @@ TEST_F(Entries, Tensors) {
   using U8 = std::uint8_t;
   const std::uint32_t q = tensor(1, Role::attn_q), norm = tensor(1, Role::attn_norm),
                       last = tensor(3, Role::final_norm);
-  expect_tensor(q, 0, 4u, ErrorCode::bad_tensor, "section is 4, the last is 3");
+  expect_tensor(q, 0, 4u, ErrorCode::bad_tensor, "stage is 4, the last is 3");
   expect_tensor(q, 0, 3u, ErrorCode::bad_tensor, "attn_q cannot be in section 3");
   expect_tensor(q, 4, U8{19}, ErrorCode::unsupported, "role 19");
   expect_tensor(q, 5, U8{5}, ErrorCode::unsupported, "quantization type 5 of attn_q");
@@ -117,7 +117,7 @@ TEST_F(Entries, Segments) {
   expect_segment(8, s.raw_size - 1, ErrorCode::bad_segment, "stored_size");
   expect_segment(12, 0u, ErrorCode::bad_segment, "raw_size is 0");
   expect_segment(12, kMaxSegmentRaw + 1, ErrorCode::bad_segment, "raw_size is 16777217");
-  expect_segment(24, 4u, ErrorCode::bad_segment, "section is 4, the last is 3");
+  expect_segment(24, 4u, ErrorCode::bad_segment, "stage is 4, the last is 3");
   expect_segment(28, U8{1}, ErrorCode::bad_segment, "compression 1");  // and yet not smaller
   expect_segment(28, U8{4}, ErrorCode::unsupported, "compression type 4");
   expect_segment(29, U8{2}, ErrorCode::unsupported, "flags are 0x2");

@@ -90,7 +90,9 @@ TEST(FormatDocument, ListsEveryTypeRoleAndTag) {
                              std::to_string(f.block) + " | " + std::to_string(f.block_bytes) + " |");
   }
   for (const RoleRule& rule : kRoleRules) {
-    const char* place = rule.place == Place::embedding ? "embedding" : rule.place == Place::layer ? "layer" : "final";
+    const char* place = rule.scope == RoleScope::embedding ? "embedding"
+                        : rule.scope == RoleScope::layer   ? "layer"
+                                                           : "final";
     expect_row(document, std::to_string(static_cast<unsigned>(rule.role)) + " | `" + std::string(role_name(rule.role)) +
                              "` | " + place + " | " + (rule.matrix ? "matrix" : "vector") + " |");
   }

@@ -15,7 +15,7 @@ struct OpenFile {
   Header header;
   std::vector<SectionEntry> sections;
   std::vector<LayerEntry> layers;
-  LayerTableSource table;
+  LayerTableBuilder table;
   std::vector<TensorEntry> tensors;
   std::vector<SegmentEntry> segments;
   std::vector<std::string> meta;            // "key=value", floats in hexadecimal
@@ -93,7 +93,7 @@ inline Result<OpenFile> open_file(std::span<const std::byte> file) {
     if (section.tag == kTagMeta) meta = piece(file, section.offset, section.size);
     if (section.tag == kTagLayers) layers = piece(file, section.offset, section.size);
   }
-  Result<LayerTableSource> table = load_layer_table(f.header, meta, layers);
+  Result<LayerTableBuilder> table = load_layer_table(f.header, meta, layers);
   if (!table) return table.error();
   f.table = std::move(*table);
   if (Status s = check_tables(f.header, f.table.view(), f.layers, f.tensors, f.segments); !s) return s.error();

@@ -10,7 +10,7 @@ namespace {
 std::vector<float> weights_of(const OpenFile& f, const TensorEntry& t) {
   std::vector<std::byte> section;  // raw bytes from the section's start to the tensor's last segment
   for (std::size_t i = 0; i < f.segments.size(); ++i) {
-    if (f.segments[i].section == t.section) section.insert(section.end(), f.raw[i].begin(), f.raw[i].end());
+    if (f.segments[i].stage == t.stage) section.insert(section.end(), f.raw[i].begin(), f.raw[i].end());
   }
   const Format& format = kFormats[static_cast<std::size_t>(format_index(t.format))];
   const std::size_t row = row_bytes(format, t.cols);
@@ -45,10 +45,10 @@ void expect_round_trip(const SmallOptions& options) {
   ASSERT_TRUE(opened) << opened.error().sentence;
   EXPECT_EQ(opened->tensors.size(), file.weights.size());
   for (const TensorEntry& t : opened->tensors) {
-    const auto& weights = file.weights.at({t.section, t.role});
+    const auto& weights = file.weights.at({t.stage, t.role});
     const FormatId format = rule_of(t.role).matrix ? options.format : options.vectors;
     EXPECT_EQ(t.format, format);
-    EXPECT_EQ(weights_of(*opened, t), rounded(format, weights, t.cols)) << role_name(t.role) << " of " << t.section;
+    EXPECT_EQ(weights_of(*opened, t), rounded(format, weights, t.cols)) << role_name(t.role) << " of " << t.stage;
   }
 }
 

@@ -44,7 +44,7 @@ struct SmallOptions {
 
 struct SmallFile {
   std::vector<std::byte> bytes;
-  std::map<std::pair<std::uint32_t, Role>, std::vector<float>> weights;  // by section and role, before rounding
+  std::map<std::pair<std::uint32_t, Role>, std::vector<float>> weights;  // by stage and role, before rounding
 };
 
 inline Header small_header(const SmallOptions& o) {
@@ -90,7 +90,7 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
   source.least_saved = o.least_saved;
   source.segment_bytes = o.segment_bytes;
 
-  LayerTableSource table;
+  LayerTableBuilder table;
   table.model = o.model;
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     LayerKind kind = usual_kind(o);
@@ -110,16 +110,16 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
     z ^= z >> 31;
     return o.repetitive ? static_cast<float>(z >> 62) * 0.5f - 0.75f : static_cast<float>(z >> 40) * 0x1p-23f - 1.0f;
   };
-  const auto add = [&](std::uint32_t section, const RoleRule& rule) {
+  const auto add = [&](std::uint32_t stage, const RoleRule& rule) {
     TensorSpec t;
-    t.section = section;
+    t.stage = stage;
     t.role = rule.role;
     t.format = rule.matrix ? o.format : o.vectors;
-    const LayerKind& kind = kind_of_section(h, table.view(), section);
+    const LayerKind& kind = kind_of_stage(h, table.view(), stage);
     t.rows = extent(h, kind, rule.rows);
     t.cols = extent(h, kind, rule.cols);
     t.layout = kFormats[static_cast<std::size_t>(format_index(t.format))].quantized() ? o.layout : Layout::rows;
-    std::vector<float>& weights = file.weights[{section, rule.role}];
+    std::vector<float>& weights = file.weights[{stage, rule.role}];
     weights.resize(std::size_t{t.rows} * t.cols);
     const bool norm =
         !rule.matrix && rule.name.ends_with("norm") && rule.rows == Extent::one && rule.cols == Extent::dim;
@@ -137,16 +137,16 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
     };
     source.tensors.push_back(std::move(t));
   };
-  for (std::uint32_t section = n_weight_sections(h); section-- > 0;) {  // the writer sorts
+  for (std::uint32_t stage = n_weight_stages(h); stage-- > 0;) {  // the writer sorts
     for (const RoleRule& rule : kRoleRules) {
       const bool bias = rule.role >= Role::attn_q_bias && rule.role <= Role::attn_v_bias;
       const bool qk_norm = rule.role == Role::attn_q_norm || rule.role == Role::attn_k_norm;
-      if (rule.place != place_of(h, section)) continue;
+      if (rule.scope != scope_of(h, stage)) continue;
       const bool asked = (bias && o.biases) || (qk_norm && o.qk_norm) ||
                          std::find(o.optional.begin(), o.optional.end(), rule.role) != o.optional.end();
-      const Presence presence =
-          rule.presence({kind_of_section(h, table.view(), section), o.tied, o.model.headless != 0, o.model.score != 0});
-      if (presence == Presence::always || (presence == Presence::optional && asked)) add(section, rule);
+      const Requirement requirement =
+          rule.requirement({kind_of_stage(h, table.view(), stage), o.tied, o.model.headless != 0, o.model.score != 0});
+      if (requirement == Requirement::always || (requirement == Requirement::optional && asked)) add(stage, rule);
     }
   }
   return source;

@@ -38,8 +38,8 @@ class Tables : public ::testing::Test {
         << status.error().sentence;
   }
 
-  TensorEntry& tensor(std::uint32_t section, Role role) {
-    return *std::ranges::find_if(f_.tensors, [&](auto& t) { return t.section == section && t.role == role; });
+  TensorEntry& tensor(std::uint32_t stage, Role role) {
+    return *std::ranges::find_if(f_.tensors, [&](auto& t) { return t.stage == stage && t.role == role; });
   }
 
   OpenFile f_;
@@ -101,12 +101,12 @@ TEST_F(Tables, ASegmentOfTwoMatrices) {
 }
 
 TEST_F(Tables, AMissingTensor) {
-  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.section == 2 && t.role == Role::ffn_norm; });
+  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.stage == 2 && t.role == Role::ffn_norm; });
   expect(ErrorCode::bad_tensor, "");
 }
 
 TEST_F(Tables, AnOptionalTensorMayBeMissingOnlyWithItsBytes) {
-  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.section == 2 && t.role == Role::attn_v_bias; });
+  std::erase_if(f_.tensors, [](const TensorEntry& t) { return t.stage == 2 && t.role == Role::attn_v_bias; });
   expect(ErrorCode::bad_tensor, "");
 }
 
@@ -139,15 +139,15 @@ TEST_F(Tables, ATensorThatItsKindHasNot) {
 
 TEST_F(Tables, SectionsOutOfOrder) {
   std::ranges::rotate(f_.tensors, f_.tensors.begin() + 1);
-  expect(ErrorCode::bad_tensor, "section 0");
+  expect(ErrorCode::bad_tensor, "stage 0");
   std::ranges::rotate(f_.tensors, f_.tensors.end() - 1);
   std::ranges::rotate(f_.segments, f_.segments.end() - 1);
-  expect(ErrorCode::bad_segment, "section 0");
+  expect(ErrorCode::bad_segment, "stage 0");
 }
 
 TEST_F(Tables, AGapBetweenSegments) {
   for (std::size_t i = 3; i < f_.segments.size(); ++i) ++f_.segments[i].offset;
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  expect(ErrorCode::bad_segment, "the next byte of stage");
 }
 
 TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
@@ -156,30 +156,30 @@ TEST_F(Tables, SegmentsOfAnAlignedFileThatAreTooFarApart) {
   const auto move = [&](std::size_t from, std::uint64_t by) {
     for (std::size_t i = from; i < f_.segments.size(); ++i) {
       f_.segments[i].offset += by;
-      const bool first = f_.segments[i].section != f_.segments[i - 1].section;
-      if (!first || f_.segments[i].section == 0) continue;
-      (f_.segments[i].section <= f_.header.n_layers ? f_.layers[f_.segments[i].section - 1].offset
-                                                    : f_.header.final_offset) += by;
+      const bool first = f_.segments[i].stage != f_.segments[i - 1].stage;
+      if (!first || f_.segments[i].stage == 0) continue;
+      (f_.segments[i].stage <= f_.header.n_layers ? f_.layers[f_.segments[i].stage - 1].offset
+                                                  : f_.header.final_offset) += by;
     }
   };
   move(2, 63);
   EXPECT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
   move(2, 1);
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  expect(ErrorCode::bad_segment, "the next byte of stage");
   move(2, ~std::uint64_t{0} - 63);  // back by 64
   f_.segments[2].offset -= 1;
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  expect(ErrorCode::bad_segment, "the next byte of stage");
   f_.segments[2].offset += 1;
   ASSERT_TRUE(check_tables(f_.header, f_.table.view(), f_.layers, f_.tensors, f_.segments));
   const std::size_t of_layer = tensor(1, Role::attn_norm).first_segment;
-  f_.segments[of_layer].offset += 1;  // the index says where a section begins
-  expect(ErrorCode::bad_segment, "the next byte of section");
+  f_.segments[of_layer].offset += 1;  // the index says where a stage begins
+  expect(ErrorCode::bad_segment, "the next byte of stage");
 }
 
 TEST_F(Tables, SectionsThatLieOverEachOther) {
   const std::uint64_t shift = 64;
   for (SegmentEntry& s : f_.segments) {
-    if (s.section >= 2) s.offset -= shift;
+    if (s.stage >= 2) s.offset -= shift;
   }
   for (std::size_t i = 1; i < f_.layers.size(); ++i) f_.layers[i].offset -= shift;
   f_.header.final_offset -= shift;
@@ -210,8 +210,8 @@ TEST_F(Tables, AMatrixInASegmentOfVectors) {
 
 TEST_F(Tables, SegmentsBehindTheLast) {
   f_.segments.push_back(f_.segments.back());
-  f_.segments.back().section = 0;
-  expect(ErrorCode::bad_segment, "comes after segments of later sections");
+  f_.segments.back().stage = 0;
+  expect(ErrorCode::bad_segment, "comes after segments of later stages");
 }
 
 TEST_F(Tables, ASegmentOfNoTensor) {
@@ -229,12 +229,12 @@ TEST_F(Tables, AHeadAlthoughTied) {
 
 TEST_F(Tables, TensorsBehindTheLast) {
   f_.tensors.push_back(f_.tensors[0]);
-  expect(ErrorCode::bad_tensor, "comes after tensors of later sections");
+  expect(ErrorCode::bad_tensor, "comes after tensors of later stages");
 }
 
 TEST_F(Tables, VectorsBehindAMatrix) {
   const TensorEntry q = tensor(1, Role::attn_q);
-  const auto vectors = std::ranges::find(f_.segments, 1u, &SegmentEntry::section);
+  const auto vectors = std::ranges::find(f_.segments, 1u, &SegmentEntry::stage);
   const auto first = static_cast<std::uint32_t>(vectors - f_.segments.begin());
   ASSERT_EQ(q.first_segment, first + 1);
   const std::uint32_t vectors_size = vectors->raw_size;
@@ -245,7 +245,7 @@ TEST_F(Tables, VectorsBehindAMatrix) {
     s->offset = f_.layers[0].offset + raw;
     raw += s->raw_size;
   }
-  const auto begin = std::ranges::find(f_.tensors, 1u, &TensorEntry::section);
+  const auto begin = std::ranges::find(f_.tensors, 1u, &TensorEntry::stage);
   const auto matrix = std::ranges::find(begin, f_.tensors.end(), Role::attn_q, &TensorEntry::role);
   for (auto t = begin; t != matrix; ++t) {
     t->first_segment += q.n_segments;
@@ -268,7 +268,7 @@ TEST_F(Tables, ASectionOf4GiB) {
     s.compression = Compression::lz4;
     segments.push_back(s);
   }
-  std::erase_if(f_.segments, [](const SegmentEntry& e) { return e.section == 0; });
+  std::erase_if(f_.segments, [](const SegmentEntry& e) { return e.stage == 0; });
   f_.segments.insert(f_.segments.begin(), segments.begin(), segments.end());
   expect(ErrorCode::bad_segment, "more than 2^32 - 1");
 }
@@ -285,7 +285,7 @@ TEST_F(Tables, CountsThatWrapAround) {
 
 TEST_F(Tables, NoTablesAtAll) {
   f_.segments.clear();
-  expect(ErrorCode::bad_segment, "section 0 has no segments");
+  expect(ErrorCode::bad_segment, "stage 0 has no segments");
   f_.layers.clear();
   expect(ErrorCode::bad_argument, "0 layer index entries");
 }

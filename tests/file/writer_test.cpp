@@ -231,7 +231,7 @@ TEST(Writer, SaysWhichTypeTheMatricesShare) {
   options.format = FormatId::f32;
   FileSpec f32 = small_source(options, other);
   for (std::size_t i = 0; i < source.tensors.size(); ++i) {
-    if (source.tensors[i].role == Role::ffn_down && source.tensors[i].section == 2) source.tensors[i] = f32.tensors[i];
+    if (source.tensors[i].role == Role::ffn_down && source.tensors[i].stage == 2) source.tensors[i] = f32.tensors[i];
   }
   file.bytes.clear();
   size = write_file(source, memory_sink(file.bytes), {});

@@ -35,9 +35,9 @@ bool good(const Result<T>& read) {
 }
 
 /// Rows of tensors that are there, read to the end, up to a few KiB each.
-inline bool read_rows(std::span<const convert::SourceTensor> tensors) {
+inline bool read_rows(std::span<const convert::LoadedTensor> tensors) {
   constexpr std::uint64_t kMost = 4096;
-  for (const convert::SourceTensor& tensor : tensors) {
+  for (const convert::LoadedTensor& tensor : tensors) {
     const auto shape = convert::matrix_shape(tensor.shape);
     const Format* format = find_format(tensor.format);
     if (!shape || !format || !tensor.rows_of) continue;
@@ -51,17 +51,17 @@ inline bool read_rows(std::span<const convert::SourceTensor> tensors) {
   return true;
 }
 
-inline bool fuzz_place(const convert::ModelPlace& place, bool (*recognise)(const convert::ModelPlace&),
-                       Result<convert::ModelSource> (*open)(const convert::ModelPlace&, bool)) {
+inline bool fuzz_place(const convert::ModelLocation& place, bool (*recognise)(const convert::ModelLocation&),
+                       Result<convert::LoadedModel> (*open)(const convert::ModelLocation&, bool)) {
   if (!recognise(place)) return false;
-  const Result<convert::ModelSource> model = open(place, true);
+  const Result<convert::LoadedModel> model = open(place, true);
   if (!good(model)) return false;
   if (model->config.vocab_size > 1u << 16) return false;  // the plan would hold as many tokens
   return good(convert::plan_file(*model, {})) || read_rows(model->tensors);
 }
 
-inline convert::ModelPlace place_of(FuzzBytes bytes) {
-  convert::ModelPlace place;
+inline convert::ModelLocation place_of(FuzzBytes bytes) {
+  convert::ModelLocation place;
   place.name = "fuzz";
   place.file = convert::input_of("fuzz", bytes);
   place.head.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(
@@ -87,7 +87,7 @@ inline bool fuzz_gguf(FuzzBytes bytes) {
 }
 
 inline bool fuzz_safetensors(FuzzBytes bytes) {
-  convert::ModelSource model;
+  convert::LoadedModel model;
   if (!good(convert::read_safetensors(convert::input_of("fuzz", bytes), model.tensors))) return false;
   convert::take_text_tensors(model);
   return read_rows(model.tensors) && good(convert::join_packed(convert::Json::object(), model)) &&
@@ -95,7 +95,7 @@ inline bool fuzz_safetensors(FuzzBytes bytes) {
 }
 
 inline bool fuzz_pytorch(FuzzBytes bytes) {
-  std::vector<convert::SourceTensor> tensors;
+  std::vector<convert::LoadedTensor> tensors;
   return good(convert::read_pytorch(convert::input_of("fuzz", bytes), tensors)) && read_rows(tensors);
 }
 
@@ -116,14 +116,14 @@ inline bool fuzz_hugging_face(FuzzBytes bytes) {
     if (begin <= text.size()) files[name] = text.substr(begin, end == text.npos ? end : end - begin);
     begin = end == text.npos ? text.size() + 1 : end + 1;
   }
-  convert::ModelPlace place;
+  convert::ModelLocation place;
   place.name = "fuzz";
   place.folder.find = [&](const std::string& name) -> Result<std::optional<convert::Input>> {
     const auto at = files.find(name);
     if (at == files.end()) return std::optional<convert::Input>();
     return std::optional(convert::input_of(name, std::as_bytes(std::span(at->second))));
   };
-  convert::ModelSource source;
+  convert::LoadedModel source;
   const Result<convert::Json> config = convert::read_json(place.folder, "config.json");
   if (!good(config)) return false;
   const bool read = good(convert::read_config(convert::text_part(*config), convert::Json(nullptr), source));

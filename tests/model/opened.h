@@ -8,8 +8,8 @@
 
 #include "file/open_file.h"
 #include "file/small_file.h"
-#include "model/lanes.h"
 #include "model/program.h"
+#include "model/sequence_memory.h"
 
 namespace qsf::test {
 
@@ -29,10 +29,10 @@ struct Opened {
   }
   Opened(const Opened&) = delete;
 
-  /// The names of a section's ops.
-  std::vector<std::string_view> ops(std::uint32_t section) const {
+  /// The names of a stage's ops.
+  std::vector<std::string_view> ops(std::uint32_t stage) const {
     std::vector<std::string_view> names;
-    for (const Op& op : program.of_section(section).ops) names.push_back(op.row->name);
+    for (const Op& op : program.of_stage(stage).ops) names.push_back(op.row->name);
     return names;
   }
 

@@ -13,7 +13,7 @@ TEST(Program, ALayerOfTheUsualKind) {
   EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "matmul", "matmul", "rope", "rope", "attend", "matmul", "add",
                              "rms_norm", "matmul", "matmul", "silu", "matmul", "add"}));
   EXPECT_EQ(o.ops(3), (Names{"rms_norm", "hidden", "matmul"}));
-  EXPECT_EQ(&o.program.of_section(1), &o.program.of_section(2)) << "layers of one kind share their ops";
+  EXPECT_EQ(&o.program.of_stage(1), &o.program.of_stage(2)) << "layers of one kind share their ops";
 }
 
 TEST(Program, FollowsTheKindsOfItsLayers) {
@@ -22,7 +22,7 @@ TEST(Program, FollowsTheKindsOfItsLayers) {
   options.model.embedding_scale = 2;
   options.shape = [](std::uint32_t layer, LayerKind& kind) {
     if (layer == 0) kind.mixer = Mixer::none;
-    if (layer == 1) kind.norm_place = NormPlace::after;
+    if (layer == 1) kind.norm_place = NormPosition::after;
     if (layer == 2) {
       kind.residual = Residual::parallel;
       kind.ffn = Ffn::plain;
@@ -106,8 +106,8 @@ TEST(Program, LayersWithOtherOptionalTensorsHaveOtherOps) {
   SmallOptions options;
   options.biases = true;
   const Opened with(options);
-  EXPECT_TRUE(with.program.of_section(1).ops[1].has_bias);
-  EXPECT_FALSE(Opened().program.of_section(1).ops[1].has_bias);
+  EXPECT_TRUE(with.program.of_stage(1).ops[1].has_bias);
+  EXPECT_FALSE(Opened().program.of_stage(1).ops[1].has_bias);
 }
 
 TEST(Program, TheScheduleIsEverySegmentInOrderOfUse) {
@@ -134,7 +134,7 @@ TEST(Program, TheScheduleIsEverySegmentInOrderOfUse) {
     EXPECT_EQ(first.end, second.begin);
     EXPECT_EQ(second.end, head.begin);
     EXPECT_EQ(head.end, o.program.schedule().size());
-    EXPECT_EQ(matrix_of(o.tables, o.program.schedule()[second.begin])->section, 2u);
+    EXPECT_EQ(matrix_of(o.tables, o.program.schedule()[second.begin])->stage, 2u);
   }
 }
 

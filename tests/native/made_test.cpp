@@ -29,7 +29,7 @@ const std::string kData = source_dir() + "/tests/data/", kStories = source_dir()
 
 /// Writes a model as qsf-convert does: as .qsf, or as GGUF if the path says so.
 void convert_to(const std::string& from, const std::string& path, std::string_view type = "") {
-  const Result<convert::ModelSource> model = convert::open_model(from);
+  const Result<convert::LoadedModel> model = convert::open_model(from);
   ASSERT_TRUE(model) << model.error().sentence;
   convert::Options options;
   options.gguf = path.ends_with(".gguf");

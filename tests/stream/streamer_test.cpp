@@ -38,8 +38,8 @@ class Slots {
       if (t.role < Role::expert_gate || t.role > Role::expert_down) continue;
       std::vector<std::uint32_t> run(t.n_segments);
       std::iota(run.begin(), run.end(), t.first_segment);
-      layers_.resize(std::max<std::size_t>(layers_.size(), t.section));
-      auto& layer = layers_[t.section - 1];
+      layers_.resize(std::max<std::size_t>(layers_.size(), t.stage));
+      auto& layer = layers_[t.stage - 1];
       layer.insert(layer.end(), run.begin(), run.end());
     }
     Plan plan;

@@ -20,12 +20,12 @@ RowCost RowCost::of(const Moments&) { __builtin_trap(); }
 void RowCost::quantize(const Format&, std::span<const float>, std::span<std::byte>) const { __builtin_trap(); }
 
 // Kinds of one file that the page leaves to the engine.
-bool is_checkpoint(const ModelPlace&) { return false; }
-Result<ModelSource> open_checkpoint(const ModelPlace&, bool) { __builtin_trap(); }
-bool is_llama2c(const ModelPlace&) { return false; }
-Result<ModelSource> open_llama2c(const ModelPlace&, bool) { __builtin_trap(); }
+bool is_checkpoint(const ModelLocation&) { return false; }
+Result<LoadedModel> open_checkpoint(const ModelLocation&, bool) { __builtin_trap(); }
+bool is_llama2c(const ModelLocation&) { return false; }
+Result<LoadedModel> open_llama2c(const ModelLocation&, bool) { __builtin_trap(); }
 
-Status read_pytorch(const Input& file, std::vector<SourceTensor>&) {
+Status read_pytorch(const Input& file, std::vector<LoadedTensor>&) {
   return make_error(ErrorCode::unsupported,
                     "{:.160} has pickles, which are not read here; safetensors are, and qsf-convert reads both",
                     file.name);

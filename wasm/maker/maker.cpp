@@ -142,8 +142,8 @@ class Maker {
  private:
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};  // a segment is made in one step
 
-  Result<convert::ModelSource> open(const std::string& name, bool with_tokenizer) const {
-    convert::ModelPlace place;
+  Result<convert::LoadedModel> open(const std::string& name, bool with_tokenizer) const {
+    convert::ModelLocation place;
     place.folder.name = "the model";
     place.folder.find = [files = files_](const std::string& file) -> Result<std::optional<Input>> {
       return files.find(file);

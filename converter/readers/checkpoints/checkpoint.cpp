@@ -138,7 +138,7 @@ std::uint64_t list_parts(const Checkpoint& checkpoint, std::vector<std::pair<Par
   return at;
 }
 
-std::optional<Checkpoint> recognise(const ModelPlace& place) {
+std::optional<Checkpoint> recognise(const ModelLocation& place) {
   if (!place.file) return {};
   for (const Layout& layout : kLayouts) {
     const std::optional<Checkpoint> found = read_header(layout, place.head);
@@ -203,9 +203,9 @@ struct TernaryWeights {
   }
 };
 
-SourceTensor tensor_of(const ModelPlace& place, const Part& part, std::uint32_t group, std::uint64_t begin,
+LoadedTensor tensor_of(const ModelLocation& place, const Part& part, std::uint32_t group, std::uint64_t begin,
                        std::string name) {
-  SourceTensor out;
+  LoadedTensor out;
   out.name = std::move(name);
   out.shape = {part.rows, part.cols};
   const auto cols = static_cast<std::uint32_t>(part.cols);
@@ -233,7 +233,7 @@ SourceTensor tensor_of(const ModelPlace& place, const Part& part, std::uint32_t 
 }
 
 /// Adds norms of ones, which a file of ternary weights leaves out.
-void add_unit_norms(const ModelConfig& config, std::vector<SourceTensor>& out) {
+void add_unit_norms(const ModelConfig& config, std::vector<LoadedTensor>& out) {
   struct Norm {
     const char* name;
     std::uint32_t size;
@@ -241,7 +241,7 @@ void add_unit_norms(const ModelConfig& config, std::vector<SourceTensor>& out) {
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     for (const Norm& norm : {Norm{"attn_norm", config.dim}, Norm{"attn_sub_norm", config.n_heads * config.head_dim},
                              Norm{"ffn_norm", config.dim}, Norm{"ffn_sub_norm", config.ffn_dim}}) {
-      SourceTensor tensor;
+      LoadedTensor tensor;
       tensor.name = "blk." + std::to_string(layer) + "." + norm.name + ".weight";
       tensor.type = "F32";
       tensor.format = FormatId::f32;
@@ -256,12 +256,12 @@ void add_unit_norms(const ModelConfig& config, std::vector<SourceTensor>& out) {
 }
 
 /// Returns the tensors under GGUF's usual names.
-std::vector<SourceTensor> tensors_of(const ModelPlace& place, const Checkpoint& checkpoint) {
+std::vector<LoadedTensor> tensors_of(const ModelLocation& place, const Checkpoint& checkpoint) {
   const Recipe usual;
   const std::uint32_t n_layers = checkpoint.config.n_layers;
   std::vector<std::pair<Part, std::uint64_t>> parts;
   list_parts(checkpoint, &parts);
-  std::vector<SourceTensor> out;
+  std::vector<LoadedTensor> out;
   for (const auto& [part, begin] : parts) {
     const std::uint64_t size = stored_bytes(part, checkpoint.group);
     for (std::uint32_t layer = 0; layer < (part.in_layers ? n_layers : 1); ++layer) {
@@ -274,7 +274,7 @@ std::vector<SourceTensor> tensors_of(const ModelPlace& place, const Checkpoint& 
 }
 
 /// Reads the tokenizer: the checkpoint's name with .tokenizer appended, or in place of its extension.
-Status add_qwen3c_tokens(const ModelPlace& place, bool with_tokenizer, ModelSource& out) {
+Status add_qwen3c_tokens(const ModelLocation& place, bool with_tokenizer, LoadedModel& out) {
   for (const std::string& name : {place.file->name + ".tokenizer", place.name + ".tokenizer"}) {
     QSF_LET(file, place.folder.find(name));
     if (!file) continue;
@@ -298,15 +298,15 @@ Status add_qwen3c_tokens(const ModelPlace& place, bool with_tokenizer, ModelSour
 
 }  // namespace
 
-bool is_checkpoint(const ModelPlace& place) { return recognise(place).has_value(); }
+bool is_checkpoint(const ModelLocation& place) { return recognise(place).has_value(); }
 
-Result<std::vector<SourceTensor>> read_checkpoint(const ModelPlace& place) {
+Result<std::vector<LoadedTensor>> read_checkpoint(const ModelLocation& place) {
   const std::optional<Checkpoint> checkpoint = recognise(place);
   if (!checkpoint) return make_error(ErrorCode::bad_input, "{:.100} is no checkpoint that is known", place.name);
   return tensors_of(place, *checkpoint);
 }
 
-Result<ModelSource> open_checkpoint(const ModelPlace& place, bool with_tokenizer) {
+Result<LoadedModel> open_checkpoint(const ModelLocation& place, bool with_tokenizer) {
   const std::optional<Checkpoint> checkpoint = recognise(place);
   if (!checkpoint) return make_error(ErrorCode::bad_input, "{:.100} is no checkpoint that is known", place.name);
   const Layout& layout = *checkpoint->layout;
@@ -314,7 +314,7 @@ Result<ModelSource> open_checkpoint(const ModelPlace& place, bool with_tokenizer
     return make_error(ErrorCode::bad_argument, "a {} checkpoint has no names of tensors that a recipe could give",
                       layout.source);
   }
-  ModelSource out;
+  LoadedModel out;
   out.kind = layout.source;
   QSF_LET(recipe, recipe_for(layout.architecture));
   out.recipe = std::move(recipe);

@@ -87,16 +87,16 @@ bool sizes_fit(const Checkpoint& checkpoint, std::uint64_t file_size) {
 
 }  // namespace
 
-bool is_llama2c(const ModelPlace& place) {
+bool is_llama2c(const ModelLocation& place) {
   if (!place.file) return false;
   const std::optional<Checkpoint> checkpoint = read_header(place.head);
   return checkpoint && sizes_fit(*checkpoint, place.file->size);
 }
 
-Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
+Result<LoadedModel> open_llama2c(const ModelLocation& place, bool with_tokenizer) {
   if (!is_llama2c(place)) return make_error(ErrorCode::bad_input, "{:.100} is no llama2.c checkpoint", place.name);
   const std::optional<Checkpoint> checkpoint = read_header(place.head);
-  ModelSource out;
+  LoadedModel out;
   out.kind = "llama2.c";
   if (place.recipe) {
     return make_error(ErrorCode::bad_argument,
@@ -118,7 +118,7 @@ Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
     const std::uint64_t row_size = part.cols * sizeof(float);
     const std::uint64_t size = part.rows * row_size;
     for (std::uint32_t layer = 0; layer < (part.in_layers ? out.config.n_layers : 1); ++layer) {
-      SourceTensor tensor;
+      LoadedTensor tensor;
       tensor.name = name_of(*out.recipe, out.naming, part.role, layer);
       tensor.type = "F32";
       tensor.format = FormatId::f32;
@@ -132,7 +132,7 @@ Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer) {
   return out;
 }
 
-Status add_llama2c_tokens(const ModelPlace& place, bool with_tokenizer, ModelSource& out) {
+Status add_llama2c_tokens(const ModelLocation& place, bool with_tokenizer, LoadedModel& out) {
   out.config.bos = kBos;
   out.config.eos = kEos;
   if (!with_tokenizer) return {};

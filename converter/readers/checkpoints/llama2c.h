@@ -8,12 +8,12 @@
 namespace qsf::convert {
 
 /// Returns whether the header's numbers give exactly the file's size. The format has no magic number.
-bool is_llama2c(const ModelPlace& place);
+bool is_llama2c(const ModelLocation& place);
 /// Opens a checkpoint. Searches for the tokenizer next to the file (tokenizer.bin, tok<vocabulary>.bin) and warns if
 /// there is none.
-Result<ModelSource> open_llama2c(const ModelPlace& place, bool with_tokenizer);
+Result<LoadedModel> open_llama2c(const ModelLocation& place, bool with_tokenizer);
 
 /// Adds the begin and end tokens of all llama2.c vocabularies, and the tokenizer next to the file.
-Status add_llama2c_tokens(const ModelPlace& place, bool with_tokenizer, ModelSource& out);
+Status add_llama2c_tokens(const ModelLocation& place, bool with_tokenizer, LoadedModel& out);
 
 }  // namespace qsf::convert

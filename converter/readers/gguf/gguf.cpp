@@ -94,7 +94,7 @@ Status read_values(ByteReader& reader, std::span<const std::byte> file, std::uin
 }
 
 struct TensorInfo {
-  SourceTensor tensor;
+  LoadedTensor tensor;
   std::uint64_t offset = 0;
 };
 
@@ -148,7 +148,7 @@ struct Data {
 };
 
 /// Gives a tensor its rows if its type can be read.
-Status place_tensor(const Data& data, const TensorInfo& info, std::uint64_t room, SourceTensor& tensor,
+Status place_tensor(const Data& data, const TensorInfo& info, std::uint64_t room, LoadedTensor& tensor,
                     ByteRange& range) {
   range = {info.offset, info.offset, tensor.name};
   const char* name = tensor.name.c_str();
@@ -338,7 +338,7 @@ namespace {
 
 /// Places I2_S tensors after all others are known. Tensors that have the scales of others are marked as used.
 Status place_ternaries(const Data& data, std::span<const TensorInfo> infos, std::span<const std::uint64_t> rooms,
-                       TernaryLayout layout, std::span<SourceTensor> tensors, std::span<ByteRange> ranges,
+                       TernaryLayout layout, std::span<LoadedTensor> tensors, std::span<ByteRange> ranges,
                        std::vector<bool>& used) {
   std::map<std::string, std::size_t, std::less<>> places;
   for (std::size_t i = 0; i < tensors.size(); ++i) places.emplace(tensors[i].name, i);

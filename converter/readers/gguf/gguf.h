@@ -27,7 +27,7 @@ struct GgufValue {
 struct Gguf {
   std::vector<std::byte> front;  // the file up to the tensors' bytes; values point into it
   std::map<std::string, GgufValue, std::less<>> values;
-  std::vector<SourceTensor> tensors;
+  std::vector<LoadedTensor> tensors;
 
   /// Empty if the key is missing or has another kind of value.
   std::optional<std::uint32_t> u32(std::string_view key) const;
@@ -49,11 +49,11 @@ Result<Gguf> read_gguf(const Input& file, TernaryLayout ternary = TernaryLayout:
 /// their ending -00001-of-00003.gguf and which have keys split.*. The keys become those of the first part. Returns
 /// io_error if a part is missing, unsupported if the name does not have this ending, bad_input if parts do not belong
 /// together.
-Status join_gguf_parts(const ModelPlace& place, Gguf& gguf);
+Status join_gguf_parts(const ModelLocation& place, Gguf& gguf);
 
 /// Multiplies each tensor by its scale: a tensor of one number whose name has .scale in place of .weight. Removes the
 /// scales. Ternary tensors become i2_s, others f32. Returns bad_input if a number is not finite.
-Status fold_gguf_scales(std::vector<SourceTensor>& tensors);
+Status fold_gguf_scales(std::vector<LoadedTensor>& tensors);
 
 /// Adds a tensor of one number for each layer that a list such as xielu.alpha_p has: blk.0.xielu.alpha_p. Returns
 /// bad_input if it is no list of finite numbers.
@@ -62,7 +62,7 @@ Status add_gguf_lists(Gguf& gguf);
 /// Empty if the file has no tokenizer.
 Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf);
 
-bool is_gguf_file(const ModelPlace& place);
-Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer);
+bool is_gguf_file(const ModelLocation& place);
+Result<LoadedModel> open_gguf(const ModelLocation& place, bool with_tokenizer);
 
 }  // namespace qsf::convert

@@ -27,7 +27,7 @@ Status add_gguf_lists(Gguf& gguf) {
       if (!std::isfinite(number)) {
         return make_error(ErrorCode::bad_input, "GGUF: number {} of {:.60} is not finite", layer, key);
       }
-      SourceTensor& out = gguf.tensors.emplace_back();
+      LoadedTensor& out = gguf.tensors.emplace_back();
       out.name = "blk." + std::to_string(layer) + "." + std::string(key);
       out.type = "F32";
       out.format = FormatId::f32;

@@ -73,7 +73,7 @@ std::uint32_t rope_dims(const ModelConfig& config) { return config.rope_dims.val
 /// Returns a tensor of frequencies, f32 [rope_dims / 2]; empty if there is none.
 Result<std::vector<float>> read_frequencies(const Gguf& gguf, std::string_view name, const ModelConfig& config) {
   std::vector<float> divisors;
-  for (const SourceTensor& tensor : gguf.tensors) {
+  for (const LoadedTensor& tensor : gguf.tensors) {
     if (tensor.name != name) continue;
     if (tensor.format != FormatId::f32 || tensor.shape.size() != 1 || tensor.shape[0] != rope_dims(config) / 2) {
       return make_error(ErrorCode::bad_input,
@@ -103,7 +103,7 @@ Status read_rope_frequencies(const Gguf& gguf, ModelConfig& config) {
 }
 
 /// Reads rope_factors_short.weight and rope_factors_long.weight.
-Status read_long_rope(const Gguf& gguf, Keys& keys, ModelSource& out) {
+Status read_long_rope(const Gguf& gguf, Keys& keys, LoadedModel& out) {
   ModelConfig& config = out.config;
   QSF_LET(short_floats, read_frequencies(gguf, kShortFactors, config));
   QSF_LET(long_floats, read_frequencies(gguf, kLongFactors, config));
@@ -123,7 +123,7 @@ Status read_long_rope(const Gguf& gguf, Keys& keys, ModelSource& out) {
 
 /// Reads RoPE's scaling. "rope.scale_linear" is the old name of "rope.scaling.factor". A factor without a type is
 /// linear.
-Status read_scaling(const Gguf& gguf, Keys& keys, ModelSource& out) {
+Status read_scaling(const Gguf& gguf, Keys& keys, LoadedModel& out) {
   ModelConfig& config = out.config;
   constexpr std::string_view kType = kScalingType, kFactor = kScalingFactor, kOld = kOldScalingFactor;
   const double old = keys.number(kOld, 0), factor = keys.number(kFactor, old);
@@ -200,14 +200,14 @@ void take_values_from_keys(const Gguf& gguf, const Recipe& recipe, const Attenti
   for (std::uint32_t layer = 0; layer < rules.full.size(); ++layer) {
     if (rules.full[layer] == 0) continue;
     const std::string name = name_of(recipe, Naming::gguf, Role::attn_v, layer);
-    if (std::ranges::find(gguf.tensors, name, &SourceTensor::name) == gguf.tensors.end()) {
+    if (std::ranges::find(gguf.tensors, name, &LoadedTensor::name) == gguf.tensors.end()) {
       exception.layers.push_back(layer);
     }
   }
   if (!exception.layers.empty()) layers.exceptions.push_back(std::move(exception));
 }
 
-Status read_config(const Gguf& gguf, ModelSource& out) {
+Status read_config(const Gguf& gguf, LoadedModel& out) {
   const std::optional<std::string_view> architecture = gguf.text(kArchitecture);
   if (!architecture) return make_error(ErrorCode::bad_input, "GGUF: the key general.architecture is missing");
   const std::string prefix = std::string(*architecture) + ".";
@@ -300,7 +300,7 @@ Status read_config(const Gguf& gguf, ModelSource& out) {
 /// Takes the vocabulary's size from the embedding, because the key vocab_size is often missing.
 Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& config) {
   const std::string embedding = name_of(recipe, Naming::gguf, Role::token_embd, 0);
-  for (const SourceTensor& tensor : gguf.tensors) {
+  for (const LoadedTensor& tensor : gguf.tensors) {
     if (tensor.name != embedding) continue;
     const auto shape = matrix_shape(tensor.shape);
     if (!shape) break;
@@ -411,7 +411,7 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
 
 /// Reads the keys that llama.cpp's converter writes for sentence-transformers' modules. Normalization has no key, but
 /// llama.cpp's programs normalize, as do nearly all models with these keys.
-Status read_embedding(const Gguf& gguf, ModelSource& out) {
+Status read_embedding(const Gguf& gguf, LoadedModel& out) {
   const std::string prefix = std::string(gguf.text(kArchitecture).value_or("")) + ".";
   Keys keys(gguf, prefix);
   if (!keys.has("pooling_type")) return {};
@@ -425,9 +425,9 @@ Status read_embedding(const Gguf& gguf, ModelSource& out) {
     out.layers.model.push_back(model_setting("pooling", type));
     return {};
   }
-  std::vector<SourceTensor> dense;
+  std::vector<LoadedTensor> dense;
   for (const std::string_view name : {"dense_2.weight", "dense_3.weight"}) {
-    const auto found = std::ranges::find(out.tensors, name, &SourceTensor::name);
+    const auto found = std::ranges::find(out.tensors, name, &LoadedTensor::name);
     if (found == out.tensors.end()) continue;
     dense.push_back(std::move(*found));
     out.tensors.erase(found);
@@ -435,14 +435,14 @@ Status read_embedding(const Gguf& gguf, ModelSource& out) {
   return take_embedding(out, pooling, true, std::move(dense));
 }
 
-bool is_gguf_file(const ModelPlace& place) { return place.file && is_gguf(place.head); }
+bool is_gguf_file(const ModelLocation& place) { return place.file && is_gguf(place.head); }
 
-Result<ModelSource> open_gguf(const ModelPlace& place, bool with_tokenizer) {
+Result<LoadedModel> open_gguf(const ModelLocation& place, bool with_tokenizer) {
   QSF_LET(gguf, read_gguf(*place.file, place.ternary));
   QSF_TRY(join_gguf_parts(place, gguf));
   QSF_TRY(fold_gguf_scales(gguf.tensors));
   QSF_TRY(add_gguf_lists(gguf));
-  ModelSource out;
+  LoadedModel out;
   out.kind = "GGUF";
   out.naming = Naming::gguf;
   out.carry_formats = true;

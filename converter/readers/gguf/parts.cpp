@@ -31,7 +31,7 @@ std::string part_name(const std::string& name, std::uint32_t number, std::uint32
 
 }  // namespace
 
-Status join_gguf_parts(const ModelPlace& place, Gguf& gguf) {
+Status join_gguf_parts(const ModelLocation& place, Gguf& gguf) {
   if (!gguf.values.contains(kCount)) return {};
   const std::string& own_name = place.file->name;
   const std::uint32_t count = gguf.u32(kCount).value_or(0), own = gguf.u32(kNumber).value_or(0);
@@ -44,7 +44,7 @@ Status join_gguf_parts(const ModelPlace& place, Gguf& gguf) {
                       "{:.100} is part {} of {} parts, but its name does not end in {}: the others cannot be found",
                       own_name, own + 1, count, part_ending(own, count).data());
   }
-  std::vector<SourceTensor> tensors, own_tensors = std::move(gguf.tensors);
+  std::vector<LoadedTensor> tensors, own_tensors = std::move(gguf.tensors);
   for (std::uint32_t number = 0; number < count; ++number) {
     Gguf part;
     if (number != own) {
@@ -58,7 +58,7 @@ Status join_gguf_parts(const ModelPlace& place, Gguf& gguf) {
       }
       part = std::move(read);
     }
-    std::vector<SourceTensor>& more = number == own ? own_tensors : part.tensors;
+    std::vector<LoadedTensor>& more = number == own ? own_tensors : part.tensors;
     if (more.size() > kMaxTensors - tensors.size()) {
       return make_error(ErrorCode::unsupported, "GGUF: the parts have more than {} tensors", kMaxTensors);
     }

@@ -40,11 +40,11 @@ bool is_ternary(const Format& format) { return format.rounding == Rounding::ggml
 
 }  // namespace
 
-Status fold_gguf_scales(std::vector<SourceTensor>& tensors) {
+Status fold_gguf_scales(std::vector<LoadedTensor>& tensors) {
   constexpr std::string_view kScale = ".scale", kWeight = ".weight";
   std::map<std::string, std::size_t, std::less<>> places;
   for (std::size_t i = 0; i < tensors.size(); ++i) places.emplace(tensors[i].name, i);
-  for (SourceTensor& scale : tensors) {
+  for (LoadedTensor& scale : tensors) {
     const std::string_view name = scale.name;
     const auto weight = name.ends_with(kScale)
                             ? places.find(std::string(name.substr(0, name.size() - kScale.size())).append(kWeight))
@@ -52,7 +52,7 @@ Status fold_gguf_scales(std::vector<SourceTensor>& tensors) {
     if (weight == places.end() || scale.format != FormatId::f32 || scale.shape != std::vector<std::uint64_t>{1}) {
       continue;
     }
-    SourceTensor& tensor = tensors[weight->second];
+    LoadedTensor& tensor = tensors[weight->second];
     const auto shape = matrix_shape(tensor.shape);
     const Format* format = find_format(tensor.format);
     if (!shape || !format) continue;
@@ -70,7 +70,7 @@ Status fold_gguf_scales(std::vector<SourceTensor>& tensors) {
     tensor.format = target;
     scale.rows_of = nullptr;  // it is used
   }
-  std::erase_if(tensors, [&](const SourceTensor& tensor) {
+  std::erase_if(tensors, [&](const LoadedTensor& tensor) {
     return tensor.format == FormatId::f32 && !tensor.rows_of && tensor.name.ends_with(kScale);
   });
   return {};

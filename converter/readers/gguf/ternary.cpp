@@ -101,8 +101,8 @@ struct ApartRows {
   }
 };
 
-Status place_apart(const Input& file, TensorBytes at, const SourceTensor& scales, TensorBytes scales_at,
-                   const Extents& extents, SourceTensor& tensor) {
+Status place_apart(const Input& file, TensorBytes at, const LoadedTensor& scales, TensorBytes scales_at,
+                   const Extents& extents, LoadedTensor& tensor) {
   const std::uint64_t blocks = extents.cols / kGroup;
   std::uint64_t count = 1;
   for (const std::uint64_t extent : scales.shape) count = extent > kMaxVocab ? 0 : std::min(count * extent, at.room);
@@ -127,8 +127,8 @@ std::vector<std::string> ternary_scale_names(std::string_view of) {
   return names;
 }
 
-Result<std::uint64_t> place_ternary(const Input& file, TensorBytes at, const SourceTensor* scales,
-                                    TensorBytes scales_at, TernaryLayout layout, SourceTensor& tensor) {
+Result<std::uint64_t> place_ternary(const Input& file, TensorBytes at, const LoadedTensor* scales,
+                                    TensorBytes scales_at, TernaryLayout layout, LoadedTensor& tensor) {
   const auto shape = matrix_shape(tensor.shape);
   if (!shape || (*shape)[0] > kMaxVocab || (*shape)[1] > kMaxVocab) {
     return make_error(ErrorCode::bad_input, "GGUF: tensor {:.80} of I2_S is no matrix", tensor.name);

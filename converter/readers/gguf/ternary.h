@@ -24,7 +24,7 @@ std::vector<std::string> ternary_scale_names(std::string_view of);
 /// Gives an I2_S tensor, which has a name and a shape, its format and rows. Returns the number of its own bytes.
 /// `scales`, which may be null, is the tensor of its scales, at `scales_at`. Returns bad_input if the layout does not
 /// fit the size, or if no layout does.
-Result<std::uint64_t> place_ternary(const Input& file, TensorBytes at, const SourceTensor* scales,
-                                    TensorBytes scales_at, TernaryLayout layout, SourceTensor& tensor);
+Result<std::uint64_t> place_ternary(const Input& file, TensorBytes at, const LoadedTensor* scales,
+                                    TensorBytes scales_at, TernaryLayout layout, LoadedTensor& tensor);
 
 }  // namespace qsf::convert

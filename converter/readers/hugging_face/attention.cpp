@@ -121,7 +121,7 @@ Result<Rope> read_rope(const Json& json, const Rope& usual, std::uint32_t head_d
 
 /// Reads base, rotated part and scaling from old or new keys, which must agree if both are present. Parameters may be
 /// divided into those of layers without a window and with one.
-Status read_position(const Json& json, ModelSource& out, AttentionRules& rules) {
+Status read_position(const Json& json, LoadedModel& out, AttentionRules& rules) {
   ModelConfig& config = out.config;
   Fields fields(json, kConfigFile);
   Rope usual{out.recipe->default_theta, 1, {}};
@@ -252,7 +252,7 @@ Status read_no_rope(const Json& json, const Recipe& recipe, const ModelConfig& c
 
 }  // namespace
 
-Status read_attention(const Json& json, ModelSource& out) {
+Status read_attention(const Json& json, LoadedModel& out) {
   AttentionRules rules;
   QSF_TRY(read_position(json, out, rules));
   QSF_TRY(read_window(json, *out.recipe, out.config, rules));

@@ -8,6 +8,6 @@
 namespace qsf::convert {
 
 /// Fills config and layers of `out`, which must have sizes and the recipe's rules.
-Status read_attention(const Json& config, ModelSource& out);
+Status read_attention(const Json& config, LoadedModel& out);
 
 }  // namespace qsf::convert

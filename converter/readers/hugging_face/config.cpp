@@ -58,7 +58,7 @@ Status read_tokens(const Json& generation, const Json& json, ModelConfig& config
 
 }  // namespace
 
-Status read_config(const Json& json, const Json& generation, ModelSource& out) {
+Status read_config(const Json& json, const Json& generation, LoadedModel& out) {
   if (!json.is_object()) return make_error(ErrorCode::bad_input, "config.json is not a JSON object");
   Fields fields(json, kConfigFile);
   const Lookup lookup = lookup_in(json);

@@ -25,7 +25,7 @@ struct WeightFiles {
   const char* kind;
   const char* whole;
   const char* index;
-  Status (*read)(const Input& file, std::vector<SourceTensor>& out);
+  Status (*read)(const Input& file, std::vector<LoadedTensor>& out);
 };
 /// The first that exists is used.
 constexpr std::array kWeightFiles{
@@ -34,7 +34,7 @@ constexpr std::array kWeightFiles{
 };
 
 /// Adds the tensors of several files. "weight_map" has the file of each tensor.
-Status add_shards(const InputFolder& folder, const WeightFiles& files, const Json& index, ModelSource& out) {
+Status add_shards(const InputFolder& folder, const WeightFiles& files, const Json& index, LoadedModel& out) {
   const Json* map = find(index, "weight_map");
   if (!map || !map->is_object()) {
     return make_error(ErrorCode::bad_input, "{}: \"weight_map\" is missing or no object", files.index);
@@ -48,19 +48,19 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
     names_by_file[*file].insert(name);
   }
   for (const auto& [file, names] : names_by_file) {
-    std::vector<SourceTensor> tensors;
+    std::vector<LoadedTensor> tensors;
     QSF_LET(input, folder.find(file));
     if (!input) return make_error(ErrorCode::io_error, "{} names {:.80}, which is not there", files.index, file);
     QSF_TRY(files.read(*input, tensors));
     std::size_t n_found = 0;
-    for (SourceTensor& tensor : tensors) {
+    for (LoadedTensor& tensor : tensors) {
       if (!names.contains(tensor.name)) continue;
       ++n_found;
       out.tensors.push_back(std::move(tensor));
     }
     if (n_found == names.size()) continue;
     for (const std::string& name : names) {
-      const auto same = [&](const SourceTensor& t) { return t.name == name; };
+      const auto same = [&](const LoadedTensor& t) { return t.name == name; };
       if (std::none_of(out.tensors.begin(), out.tensors.end(), same)) {
         return make_error(ErrorCode::bad_input, "{:.80} does not hold {:.80}, though {} says so", file, name,
                           files.index);
@@ -71,20 +71,20 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
 }
 
 /// Adds the common prefix to the names of a model whose body was saved alone, without that prefix.
-void name_body(ModelSource& model) {
+void name_body(LoadedModel& model) {
   constexpr std::string_view kBody = "model.";
   const std::string embedding = name_of(*model.recipe, model.naming, Role::token_embd, 0);
   const auto is_there = [&](std::string_view name) {
-    return std::ranges::any_of(model.tensors, [&](const SourceTensor& tensor) { return tensor.name == name; });
+    return std::ranges::any_of(model.tensors, [&](const LoadedTensor& tensor) { return tensor.name == name; });
   };
   if (!embedding.starts_with(kBody) || is_there(embedding)) return;
   if (!is_there(std::string_view(embedding).substr(kBody.size()))) return;
-  for (SourceTensor& tensor : model.tensors) tensor.name.insert(0, kBody);
+  for (LoadedTensor& tensor : model.tensors) tensor.name.insert(0, kBody);
 }
 
 }  // namespace
 
-Status add_weights(const InputFolder& folder, ModelSource& out) {
+Status add_weights(const InputFolder& folder, LoadedModel& out) {
   for (const WeightFiles& files : kWeightFiles) {
     out.kind = files.kind;
     QSF_LET(whole, folder.find(files.whole));
@@ -96,10 +96,10 @@ Status add_weights(const InputFolder& folder, ModelSource& out) {
                     kWeightFiles[0].whole, kWeightFiles[1].whole, folder.name);
 }
 
-bool is_hugging_face(const ModelPlace& place) { return !place.file; }
+bool is_hugging_face(const ModelLocation& place) { return !place.file; }
 
-Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokenizer) {
-  ModelSource out;
+Result<LoadedModel> open_hugging_face(const ModelLocation& place, bool with_tokenizer) {
+  LoadedModel out;
   QSF_LET(whole, read_json(place.folder, "config.json"));
   if (whole.is_null()) {
     return make_error(ErrorCode::bad_input, "there is no config.json in {:.120}: is it a Hugging Face model directory?",
@@ -112,12 +112,12 @@ Result<ModelSource> open_hugging_face(const ModelPlace& place, bool with_tokeniz
   out.config.name = place.name;
   QSF_TRY(add_weights(place.folder, out));
   if (find(whole, "text_config")) take_text_tensors(out);
-  for (SourceTensor& tensor : out.tensors) {
+  for (LoadedTensor& tensor : out.tensors) {
     for (const std::string& prefix : out.recipe->prefixes) {
       if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());
     }
   }
-  for (const SourceTensor& tensor : out.tensors) {
+  for (const LoadedTensor& tensor : out.tensors) {
     if (tensor.name != out.recipe->size("ffn_dim").rows_of) continue;
     if (const auto shape = matrix_shape(tensor.shape)) out.config.ffn_dim = (*shape)[0];
   }

@@ -37,9 +37,9 @@ Result<Packing> packing_of(const Json& config) {
   return out;
 }
 
-using Names = std::map<std::string, std::size_t, std::less<>>;  // indices in ModelSource::tensors
+using Names = std::map<std::string, std::size_t, std::less<>>;  // indices in LoadedModel::tensors
 
-Error do_not_fit(const SourceTensor& tensor, const SourceTensor& scales) {
+Error do_not_fit(const LoadedTensor& tensor, const LoadedTensor& scales) {
   return make_error(ErrorCode::bad_input,
                     "tensors {:.100} and {:.100} do not fit each other: one has {} and the other {} dimensions of {}",
                     tensor.name, scales.name, tensor.shape.size(), scales.shape.size(), scales.type);
@@ -75,7 +75,7 @@ struct MicroscalingRows {
   }
 };
 
-Status join_microscaling(const SourceTensor& scales, SourceTensor& blocks) {
+Status join_microscaling(const LoadedTensor& scales, LoadedTensor& blocks) {
   constexpr std::uint64_t kMostRows = 0xffffffffu;
   const bool fit = blocks.type == "U8" && scales.type == "U8" && blocks.stored_rows && scales.stored_rows &&
                    blocks.shape.size() >= 3 && blocks.shape.back() == 16 &&
@@ -116,7 +116,7 @@ struct TernaryWeights {
   }
 };
 
-Status join_ternary(const Packing& packing, const SourceTensor& scales, SourceTensor& weight) {
+Status join_ternary(const Packing& packing, const LoadedTensor& scales, LoadedTensor& weight) {
   const auto shape = matrix_shape(weight.shape), one = matrix_shape(scales.shape);
   const Format* format = find_format(scales.format);
   const bool fit = weight.type == "U8" && weight.stored_rows && weight.shape.size() == 2 && shape &&
@@ -178,8 +178,8 @@ struct RoundedWeights {
   }
 };
 
-void round_online(ModelSource& out) {
-  for (SourceTensor& tensor : out.tensors) {
+void round_online(LoadedModel& out) {
+  for (LoadedTensor& tensor : out.tensors) {
     const auto shape = matrix_shape(tensor.shape);
     const Format* format = find_format(tensor.format);
     if (tensor.shape.size() != 2 || !shape || !format || format->quantized() ||
@@ -211,12 +211,12 @@ Status check_packing(const Json& config) {
                     packing.method);
 }
 
-Status join_packed(const Json& config, ModelSource& out) {
+Status join_packed(const Json& config, LoadedModel& out) {
   QSF_LET(packing, packing_of(config));
   Names names;
   for (std::size_t i = 0; i < out.tensors.size(); ++i) names.emplace(out.tensors[i].name, i);
   std::vector<std::size_t> joined;  // scales that belong to another tensor now
-  for (SourceTensor& tensor : out.tensors) {
+  for (LoadedTensor& tensor : out.tensors) {
     const std::string_view name = tensor.name;
     const bool blocks = name.ends_with(kBlocks), weight = name.ends_with(kWeight);
     if (!blocks && !weight) continue;

@@ -17,6 +17,6 @@ Status check_packing(const Json& config);
 /// - X.weight (U8 [rows / 4, cols]) and X.weight_scale (one number) of BitNet become X.weight (i2_s [rows, cols]).
 /// With BitNet's quantization "online", the matrices of layers are rounded to three values when they are read. Returns
 /// bad_input if two tensors do not fit each other.
-Status join_packed(const Json& config, ModelSource& out);
+Status join_packed(const Json& config, LoadedModel& out);
 
 }  // namespace qsf::convert

@@ -79,7 +79,7 @@ struct Reader {
     return out;
   }
 
-  Result<SourceTensor> tensor(std::string_view name, PickleId id, const Storages& storages) const;
+  Result<LoadedTensor> tensor(std::string_view name, PickleId id, const Storages& storages) const;
 };
 
 /// Returns the distance of neighbours in each dimension of a contiguous tensor.
@@ -104,21 +104,21 @@ bool same_strides(std::span<const std::uint64_t> shape, std::span<const std::uin
 
 /// Places the rows of a tensor that is stored transposed, as [cols, rows].
 void place_transposed(const StoredType& type, const Input& input, std::uint64_t begin, std::uint64_t size,
-                      const std::shared_ptr<TurnedWindow>& window, SourceTensor& out) {
-  auto stored = std::make_shared<SourceTensor>();
+                      const std::shared_ptr<TurnedWindow>& window, LoadedTensor& out) {
+  auto stored = std::make_shared<LoadedTensor>();
   stored->name = out.name;
   stored->type = out.type;
   stored->shape = {out.shape[1], out.shape[0]};
   place_rows(type, input, begin, size, *stored);
   const auto turned =
-      std::make_shared<const SourceTensor>(part_of(*stored, {.transposed = true}, {0, stored->shape[1]}, window));
+      std::make_shared<const LoadedTensor>(part_of(*stored, {.transposed = true}, {0, stored->shape[1]}, window));
   out.format = turned->format;
   out.rows_of = [stored, turned](std::uint32_t first, std::uint32_t n, std::span<std::byte> to) {
     return turned->rows_of(first, n, to);
   };
 }
 
-Result<SourceTensor> Reader::tensor(std::string_view name, PickleId id, const Storages& storages) const {
+Result<LoadedTensor> Reader::tensor(std::string_view name, PickleId id, const Storages& storages) const {
   const std::span<const PickleId> arguments = pickle.elements(id);
   const bool typed = pickle[id].global == PickleGlobal::rebuild_tensor_typed;
   if (arguments.size() < (typed ? 7 : 6)) return damaged(name, "its constructor has too few values");
@@ -128,7 +128,7 @@ Result<SourceTensor> Reader::tensor(std::string_view name, PickleId id, const St
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
     return damaged(name, "its offset, shape or strides make no sense");
   }
-  SourceTensor out;
+  LoadedTensor out;
   out.name = name;
   out.type = from.type;
   out.shape = *shape;
@@ -170,7 +170,7 @@ Result<SourceTensor> Reader::tensor(std::string_view name, PickleId id, const St
 }
 
 /// Adds every tensor of the dictionary. `storages` must have the storages that they name.
-Status add_tensors(const Reader& reader, const Storages& storages, std::vector<SourceTensor>& out) {
+Status add_tensors(const Reader& reader, const Storages& storages, std::vector<LoadedTensor>& out) {
   const Pickle& pickle = reader.pickle;
   if (pickle[pickle.root].kind != PickleKind::dict) {
     return make_error(ErrorCode::unsupported, "{:.100} holds something other than a dictionary of tensors",
@@ -199,7 +199,7 @@ Status add_tensors(const Reader& reader, const Storages& storages, std::vector<S
   return {};
 }
 
-Status read_archive(const Input& file, std::vector<SourceTensor>& out) {
+Status read_archive(const Input& file, std::vector<LoadedTensor>& out) {
   QSF_LET(entries, read_zip(file));
   const auto is_pickle = [](const auto& entry) { return entry.first.ends_with(kPickleName); };
   const auto at = std::ranges::find_if(entries, is_pickle);
@@ -274,7 +274,7 @@ Result<Pickle> next_pickle(std::span<const std::byte> front, std::string_view fi
   return std::move(pickle);
 }
 
-Status read_legacy(const Input& file, std::vector<SourceTensor>& out) {
+Status read_legacy(const Input& file, std::vector<LoadedTensor>& out) {
   QSF_LET(front, read_head(file, 2 * kMaxPickleBytes + (1 << 10)));
   std::size_t at = kMagic.size();
   QSF_LET(version, next_pickle(front, file.name, at));
@@ -298,7 +298,7 @@ Status read_legacy(const Input& file, std::vector<SourceTensor>& out) {
 
 }  // namespace
 
-Status read_pytorch(const Input& file, std::vector<SourceTensor>& out) {
+Status read_pytorch(const Input& file, std::vector<LoadedTensor>& out) {
   QSF_LET(head, read_head(file, kMagic.size()));
   if (is_zip(head)) return read_archive(file, out);
   if (head.size() == kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0) {

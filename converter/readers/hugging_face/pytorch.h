@@ -12,6 +12,6 @@ namespace qsf::convert {
 /// Adds the tensors of a state dictionary to `out`. Lists types that cannot be read with FormatId::inherit. Returns
 /// unsupported, by name, for entries that are not tensors and for views that are neither contiguous nor transposed;
 /// bad_input or truncated for damage. All errors name the file.
-Status read_pytorch(const Input& file, std::vector<SourceTensor>& out);
+Status read_pytorch(const Input& file, std::vector<LoadedTensor>& out);
 
 }  // namespace qsf::convert

@@ -22,7 +22,7 @@ struct Reader {
     return make_error(ErrorCode::bad_input, "{:.100}: tensor {:.80}: {}", file.name, tensor, what);
   }
 
-  Result<SourceTensor> tensor(const std::string& name, const Json& entry, ByteRange& range) const {
+  Result<LoadedTensor> tensor(const std::string& name, const Json& entry, ByteRange& range) const {
     const Json* type = find(entry, "dtype");
     const Json* shape = find(entry, "shape");
     const Json* offsets = find(entry, "data_offsets");
@@ -31,7 +31,7 @@ struct Reader {
     if (!offsets || !offsets->is_array() || offsets->size() != 2) {
       return fail(name, "\"data_offsets\" is missing or not a pair");
     }
-    SourceTensor out;
+    LoadedTensor out;
     out.name = name;
     out.type = *as_text(*type);
     for (const Json& extent : *shape) {
@@ -60,7 +60,7 @@ struct Reader {
 
 }  // namespace
 
-Status read_safetensors(const Input& file, std::vector<SourceTensor>& out) {
+Status read_safetensors(const Input& file, std::vector<LoadedTensor>& out) {
   if (file.size < 8) {
     return make_error(ErrorCode::truncated, "{:.100}: {} bytes are too few for a safetensors file", file.name,
                       file.size);
@@ -81,7 +81,7 @@ Status read_safetensors(const Input& file, std::vector<SourceTensor>& out) {
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") continue;
     ByteRange range;
-    Result<SourceTensor> tensor = reader.tensor(name, entry, range);
+    Result<LoadedTensor> tensor = reader.tensor(name, entry, range);
     if (!tensor) return tensor.error();
     range.name = name;
     ranges.push_back(range);

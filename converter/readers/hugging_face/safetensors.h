@@ -12,6 +12,6 @@ namespace qsf::convert {
 /// Adds the file's tensors to `out`. Lists types that cannot be read with FormatId::inherit. Returns bad_input or
 /// truncated, with the file's name, if the header contradicts itself or the file, or if byte ranges overlap or leave
 /// gaps.
-Status read_safetensors(const Input& file, std::vector<SourceTensor>& out);
+Status read_safetensors(const Input& file, std::vector<LoadedTensor>& out);
 
 }  // namespace qsf::convert

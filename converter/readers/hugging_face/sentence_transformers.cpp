@@ -51,7 +51,7 @@ Result<Pooling> read_pooling(const InputFolder& folder, const std::string& path)
 std::string_view class_of(std::string_view type) { return type.substr(type.rfind('.') + 1); }
 
 /// Returns the matrix of a Dense module, which must have no bias and no activation.
-Result<SourceTensor> read_dense(const InputFolder& folder, const std::string& path) {
+Result<LoadedTensor> read_dense(const InputFolder& folder, const std::string& path) {
   constexpr std::string_view kIdentity = "Identity", kWeight = "linear.weight";
   const InputFolder module{folder.name + "/" + path,
                            [&](const std::string& name) { return folder.find(path + "/" + name); }};
@@ -67,7 +67,7 @@ Result<SourceTensor> read_dense(const InputFolder& folder, const std::string& pa
                       activation, kIdentity);
   }
   if (has_bias) return make_error(ErrorCode::unsupported, "{:.80}: a Dense module with a bias is not supported", file);
-  ModelSource weights;
+  LoadedModel weights;
   QSF_TRY(add_weights(module, weights));
   if (weights.tensors.size() != 1 || weights.tensors.front().name != kWeight) {
     return make_error(ErrorCode::bad_input, "{:.80} holds other tensors than {}", module.name, kWeight);
@@ -82,7 +82,7 @@ bool is_folder_name(std::string_view path) {
 
 }  // namespace
 
-Status read_sentence_transformers(const InputFolder& folder, ModelSource& model) {
+Status read_sentence_transformers(const InputFolder& folder, LoadedModel& model) {
   constexpr std::string_view kModules = "modules.json";
   QSF_LET(modules, read_json(folder, std::string(kModules)));
   if (modules.is_null()) return {};
@@ -91,7 +91,7 @@ Status read_sentence_transformers(const InputFolder& folder, ModelSource& model)
   }
   std::optional<Pooling> pooling;
   bool normalize = false;
-  std::vector<SourceTensor> dense;
+  std::vector<LoadedTensor> dense;
   for (const Json& module : modules) {
     Fields fields(module, kModules);
     const std::string type = fields.text("type", ""), path = fields.text("path", "");
@@ -131,10 +131,10 @@ Status read_sentence_transformers(const InputFolder& folder, ModelSource& model)
   return take_embedding(model, pooling, normalize, std::move(dense));
 }
 
-Status take_embedding(ModelSource& model, std::optional<Pooling> pooling, bool normalize,
-                      std::vector<SourceTensor> dense) {
+Status take_embedding(LoadedModel& model, std::optional<Pooling> pooling, bool normalize,
+                      std::vector<LoadedTensor> dense) {
   const std::string head = name_of(*model.recipe, model.naming, Role::head, 0);
-  const bool has_head = std::ranges::any_of(model.tensors, [&](const SourceTensor& t) { return t.name == head; });
+  const bool has_head = std::ranges::any_of(model.tensors, [&](const LoadedTensor& t) { return t.name == head; });
   if (!has_head) model.layers.model.push_back(model_setting("headless", 1));
   if (pooling) model.layers.model.push_back(model_setting("pooling", static_cast<double>(*pooling)));
   if (normalize) model.layers.model.push_back(model_setting("normalize", 1));

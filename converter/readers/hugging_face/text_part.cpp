@@ -48,9 +48,9 @@ std::string_view other_part(std::string_view name) {
 
 /// Removes the tensors for which part(name) is not empty. Warns with the number of tensors of each part.
 template <class Part>
-void leave_out(ModelSource& out, std::string_view what, Part part) {
+void leave_out(LoadedModel& out, std::string_view what, Part part) {
   std::map<std::string, std::size_t, std::less<>> counts;
-  std::erase_if(out.tensors, [&](const SourceTensor& tensor) {
+  std::erase_if(out.tensors, [&](const LoadedTensor& tensor) {
     const std::string_view of = part(tensor.name);
     if (!of.empty()) ++counts[std::string(of)];
     return !of.empty();
@@ -79,19 +79,19 @@ Json text_part(const Json& config) {
   return text;
 }
 
-void take_text_tensors(ModelSource& out) {
+void take_text_tensors(LoadedModel& out) {
   leave_out(out, "images and sound", other_part);
-  for (SourceTensor& tensor : out.tensors) {
+  for (LoadedTensor& tensor : out.tensors) {
     const auto* const prefix = std::ranges::find_if(
         kTextPrefixes, [&](const Prefix& p) { return std::string_view(tensor.name).starts_with(p.long_form); });
     if (prefix != kTextPrefixes.end()) tensor.name.replace(0, prefix->long_form.size(), prefix->short_form);
   }
 }
 
-void leave_out_guessing(ModelSource& out) {
+void leave_out_guessing(LoadedModel& out) {
   std::string layers;
   for (const TensorName& line : out.recipe->tensors) {
-    const bool of_layers = layers.empty() && rule_of(line.role).place == Place::layer;
+    const bool of_layers = layers.empty() && rule_of(line.role).scope == RoleScope::layer;
     if (of_layers) layers = of_layer(line.names.in(out.naming), out.config.n_layers);
   }
   const std::string first = std::to_string(out.config.n_layers);

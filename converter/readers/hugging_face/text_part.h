@@ -12,10 +12,10 @@ Json text_part(const Json& config);
 
 /// Gives tensors of the text model their own names ("model.language_model.norm.weight" becomes "model.norm.weight").
 /// Leaves out those of images and sound, with a warning that counts them by kind.
-void take_text_tensors(ModelSource& out);
+void take_text_tensors(LoadedModel& out);
 
 /// Leaves out the tensors of heads and layers that predict several tokens ahead, with a warning, except tensors that
 /// the recipe names.
-void leave_out_guessing(ModelSource& out);
+void leave_out_guessing(LoadedModel& out);
 
 }  // namespace qsf::convert

@@ -16,7 +16,7 @@ using namespace gguf_key;
 /// Writes keys and their values, each key once.
 class Describer {
  public:
-  Describer(const ModelSource& model, const Header& header, const LayerTableSource& layers, GgufFront& front)
+  Describer(const LoadedModel& model, const Header& header, const LayerTableBuilder& layers, GgufFront& front)
       : model_(model), recipe_(*model.recipe), header_(header), layers_(layers), front_(front) {}
 
   void sizes() {
@@ -106,10 +106,10 @@ class Describer {
     if (local_base != static_cast<float>(taken)) front_.number(prefixed(kLocalRopeBase), local_base);
   }
 
-  const ModelSource& model_;
+  const LoadedModel& model_;
   const Recipe& recipe_;
   const Header& header_;
-  const LayerTableSource& layers_;
+  const LayerTableBuilder& layers_;
   GgufFront& front_;
 };
 
@@ -143,7 +143,7 @@ std::vector<float> frequencies_to_write(const ModelConfig& config) {
   return all;
 }
 
-void describe_model(const ModelSource& model, const Header& header, const LayerTableSource& layers, GgufFront& front) {
+void describe_model(const LoadedModel& model, const Header& header, const LayerTableBuilder& layers, GgufFront& front) {
   front.text(std::string(kArchitecture), model.recipe->gguf_name);
   if (!model.config.name.empty()) front.text(std::string(kName), model.config.name);
   Describer describer(model, header, layers, front);
@@ -152,7 +152,7 @@ void describe_model(const ModelSource& model, const Header& header, const LayerT
   describer.attention();
 }
 
-Status describe_tokenizer(const ModelSource& model, GgufFront& front) {
+Status describe_tokenizer(const LoadedModel& model, GgufFront& front) {
   const ModelConfig& config = model.config;
   const auto token = [&](std::string_view key, std::uint32_t id) {
     if (id != kNoToken && !front.has(token_key(key))) front.number(token_key(key), id);

@@ -10,10 +10,10 @@ namespace qsf::convert {
 
 /// Writes the keys of the architecture: all that the recipe's sizes, layers and model name, and those of gguf_keys.h.
 /// `layers` has a kind for every layer. Leaves out anything that GGUF cannot express.
-void describe_model(const ModelSource& model, const Header& header, const LayerTableSource& layers, GgufFront& front);
+void describe_model(const LoadedModel& model, const Header& header, const LayerTableBuilder& layers, GgufFront& front);
 
 /// Writes tokenizer.*. Returns unsupported for a tokenizer whose pre-tokenizer has no name in GGUF.
-Status describe_tokenizer(const ModelSource& model, GgufFront& front);
+Status describe_tokenizer(const LoadedModel& model, GgufFront& front);
 
 /// Returns the contents of rope_freqs.weight: RoPE's divisors. Empty if there is no such tensor, because all divisors
 /// are one number, which describe_model() writes.

@@ -71,7 +71,7 @@ Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_
 }
 
 Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpec& file,
-                                             const LayerTableSource& layers) {
+                                             const LayerTableBuilder& layers) {
   std::map<std::string, std::vector<Taken>> by_name;
   std::vector<std::string> names;  // in the file's order
   const LayerTable table = layers.view();
@@ -85,13 +85,13 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpe
     if (part.transposed || part.plus_one || part.minus_exp || part.flat || part.partial || !part.every.terms.empty()) {
       return cannot(recipe, tensor.role);
     }
-    const LayerKind& kind = kind_of_section(file.header, table, tensor.section);
+    const LayerKind& kind = kind_of_stage(file.header, table, tensor.stage);
     RowRange range{0, rule_of(tensor.role).matrix ? tensor.rows : tensor.cols, 0, 1};
     if (part.rows) {
       range.begin = part.rows->first.value(file.header, kind);
       range.end = part.rows->second.value(file.header, kind);
     }
-    const std::uint32_t layer = rule_of(tensor.role).place == Place::layer ? tensor.section - 1 : 0;
+    const std::uint32_t layer = rule_of(tensor.role).scope == RoleScope::layer ? tensor.stage - 1 : 0;
     const std::string name = of_layer(line->names.gguf, layer);
     if (!by_name.contains(name)) names.push_back(name);
     by_name[name].push_back({&tensor, range});
@@ -103,7 +103,7 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpe
     GgufTensor tensor;
     tensor.name = name;
     const TensorSpec& first = *all.front().tensor;
-    const LayerKind& kind = kind_of_section(file.header, table, first.section);
+    const LayerKind& kind = kind_of_stage(file.header, table, first.stage);
     const bool matrix = rule_of(first.role).matrix;
     tensor.format = first.format;
     tensor.cols = first.cols;
@@ -117,7 +117,7 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpe
         return make_error(ErrorCode::unsupported, "{:.100} is one tensor in GGUF, and its parts are {} and {}", name,
                           format_of(first.format).name, format_of(each.format).name);
       }
-      const LayerKind& own = kind_of_section(file.header, table, each.section);
+      const LayerKind& own = kind_of_stage(file.header, table, each.stage);
       const bool turns = recipe.gguf_interleaved && own.rope_dims != 0;
       tensor.parts.push_back({&each, {turns ? rotated_heads(each.role, own) : 0, own.rope_dims}});
       tensor.rows += each.rows;

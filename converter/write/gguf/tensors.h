@@ -28,6 +28,6 @@ struct GgufTensor {
 /// Returns the tensors, or unsupported if the recipe has no GGUF name for a tensor, or takes it from GGUF in a way that
 /// cannot be undone. `file` must outlive the result.
 Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpec& file,
-                                             const LayerTableSource& layers);
+                                             const LayerTableBuilder& layers);
 
 }  // namespace qsf::convert

@@ -43,7 +43,8 @@ constexpr std::array kLeftOut{
 };
 
 /// Returns the name of the first key of layers.def that differs; empty if none does.
-std::string_view difference(const LayerTableSource& a, const LayerTableSource& b, std::vector<std::string>& warnings) {
+std::string_view difference(const LayerTableBuilder& a, const LayerTableBuilder& b,
+                            std::vector<std::string>& warnings) {
   std::string_view out;
   const auto compare = [&](const LayerKey& key, auto one, auto other) {
     if (near(static_cast<double>(one), static_cast<double>(other))) return;
@@ -80,7 +81,7 @@ Result<std::vector<std::byte>> comparable(TokenizerSource source, bool normalize
   return build_tokenizer(source);
 }
 
-Status same_tokenizer(const ModelSource& model, const ModelSource& back, std::vector<std::string>& warnings) {
+Status same_tokenizer(const LoadedModel& model, const LoadedModel& back, std::vector<std::string>& warnings) {
   if (!model.tokenizer) return {};
   if (!back.tokenizer) return cannot_say("the tokenizer");
   for (const bool normalizer : {true, false}) {
@@ -96,12 +97,12 @@ Status same_tokenizer(const ModelSource& model, const ModelSource& back, std::ve
   return cannot_say("the tokenizer");
 }
 
-Status same_model(const ModelSource& model, const FileSpec& file, const LayerTableSource& layers,
-                  const ModelSource& back, std::vector<std::string>& warnings) {
+Status same_model(const LoadedModel& model, const FileSpec& file, const LayerTableBuilder& layers,
+                  const LoadedModel& back, std::vector<std::string>& warnings) {
   Options options;
   options.gguf = true;
   for (const TensorSpec& tensor : file.tensors) {  // these are read as floats
-    if (find_format(tensor.format) == nullptr) options.types[{tensor.section, tensor.role}] = tensor.format;
+    if (find_format(tensor.format) == nullptr) options.types[{tensor.stage, tensor.role}] = tensor.format;
   }
   QSF_LET(other, plan_file(back, options));
   QSF_LET(other_layers, layers_of_file(back));
@@ -119,7 +120,7 @@ Status same_model(const ModelSource& model, const FileSpec& file, const LayerTab
   if (!std::ranges::equal(file.rope_divisors, other.rope_divisors, near)) return cannot_say("RoPE's scaling");
   if (back.interleaved_rope != model.recipe->gguf_interleaved) return cannot_say("the order of rows");
   const auto same_tensor = [](const TensorSpec& one, const TensorSpec& two) {
-    return one.section == two.section && one.role == two.role && one.format == two.format && one.rows == two.rows &&
+    return one.stage == two.stage && one.role == two.role && one.format == two.format && one.rows == two.rows &&
            one.cols == two.cols;
   };
   if (!std::ranges::equal(file.tensors, other.tensors, same_tensor)) return cannot_say("the tensors");
@@ -164,7 +165,7 @@ GgufWriter::GgufWriter(std::unique_ptr<Work> work) : work_(std::move(work)) {}
 GgufWriter::GgufWriter(GgufWriter&&) noexcept = default;
 GgufWriter::~GgufWriter() = default;
 
-Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSpec file, FileSink sink,
+Result<GgufWriter> GgufWriter::plan(const LoadedModel& model, FileSpec file, FileSink sink,
                                     std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
                                     ReadGguf read) {
   const Recipe& recipe = *model.recipe;
@@ -208,7 +209,7 @@ Result<GgufWriter> GgufWriter::plan(const ModelSource& model, FileSpec file, Fil
   work->front.resize(begin + align_up(made.size(), kGgufAlignment));
 
   // The front is read back before anything is written. Opening reads none of the weights' bytes.
-  ModelPlace place;
+  ModelLocation place;
   place.name = model.config.name;
   place.file = Input{"the GGUF file", work->size,
                      [bytes = std::span<const std::byte>(work->front)](std::uint64_t from, std::span<std::byte> into) {

@@ -18,7 +18,7 @@ namespace qsf::convert {
 bool names_gguf(std::string_view path);
 
 /// Reads a GGUF file as a model. It is passed in because writers do not know the reader.
-using ReadGguf = Result<ModelSource> (*)(const ModelPlace& place, bool with_tokenizer);
+using ReadGguf = Result<LoadedModel> (*)(const ModelLocation& place, bool with_tokenizer);
 
 /// Writes a GGUF file piece by piece, as FileWriter does.
 class GgufWriter {
@@ -30,7 +30,7 @@ class GgufWriter {
   /// reads the front back. Returns unsupported, with the difference, if the file would not be read as the same model.
   /// Losses in a tokenizer's normalizer, further ends of texts and the last norm's epsilon go to `warnings`.
   /// `file_type` is llama.cpp's number of such files; empty: the number of the type that most weights have.
-  static Result<GgufWriter> plan(const ModelSource& model, FileSpec file, FileSink sink,
+  static Result<GgufWriter> plan(const LoadedModel& model, FileSpec file, FileSink sink,
                                  std::optional<std::uint32_t> file_type, std::vector<std::string>& warnings,
                                  ReadGguf read);
   GgufWriter(GgufWriter&&) noexcept;

@@ -65,9 +65,9 @@ std::uint32_t rotated_by(const LayerKind& kind) {
 
 /// Stores keys and values, [n, n_kv_heads * head_dim], of n columns from `first` on, and rotates them before if their
 /// forms are rotated.
-void store(Pass& pass, const KvLane& lane, const KvLane& exact, std::uint32_t first, std::uint32_t n) {
+void store(Pass& pass, const KvMemory& memory, const KvMemory& exact, std::uint32_t first, std::uint32_t n) {
   const LayerKind& kind = *pass.program().kind;
-  const KvForms forms = forms_of(pass.lanes().type());
+  const KvForms forms = forms_of(pass.memory().type());
   const std::uint32_t position = pass.columns()[first].position, head_dim = kind.head_dim;
   const auto keep = [&](KvForm form, float* x, std::byte* to, std::byte* exactly) {
     if (forms.rotates()) rotate(x, head_dim, rotated_by(kind), false);
@@ -77,12 +77,13 @@ void store(Pass& pass, const KvLane& lane, const KvLane& exact, std::uint32_t fi
   parallel_for(pass.workers(), kind.n_kv_heads, [&](std::uint32_t head) {
     for (std::uint32_t t = 0; t < n; ++t) {
       const std::uint32_t at = position + t;
-      if (lane.choice != KvChoice::none) make_room(lane, head, at);
+      if (memory.choice != KvChoice::none) make_room(memory, head, at);
       const std::size_t begin = std::size_t{head} * head_dim;
       const bool is_exact = exact.capacity != 0;
-      keep(forms.key, pass.at(Buf::k, first + t) + begin, lane.key(head, at), is_exact ? exact.key(head, at) : nullptr);
-      if (lane.n_values == 0) continue;
-      keep(forms.value, pass.at(Buf::v, first + t) + begin, lane.value(head, at),
+      keep(forms.key, pass.at(Buf::k, first + t) + begin, memory.key(head, at),
+           is_exact ? exact.key(head, at) : nullptr);
+      if (memory.n_values == 0) continue;
+      keep(forms.value, pass.at(Buf::v, first + t) + begin, memory.value(head, at),
            is_exact ? exact.value(head, at) : nullptr);
     }
   });
@@ -105,43 +106,43 @@ Advance attend_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::uint32_t first = pass.item();
   const Column& column = pass.columns()[first];
-  const KvLane lane = pass.lanes().kv(column.sequence, pass.section());
-  const KvLane exact = pass.lanes().exact(column.sequence, pass.section());
-  const auto type = static_cast<std::size_t>(pass.lanes().type());
+  const KvMemory memory = pass.memory().kv(column.sequence, pass.stage());
+  const KvMemory exact = pass.memory().exact(column.sequence, pass.stage());
+  const auto type = static_cast<std::size_t>(pass.memory().type());
   const std::uint32_t head_dim = kind.head_dim, group = kind.n_heads / kind.n_kv_heads;
-  const bool chooses = lane.choice != KvChoice::none;
+  const bool chooses = memory.choice != KvChoice::none;
   const AttentionTasks tasks(kind, pass.workers().count, chooses);
   const bool both_ways = kind.bidirectional != 0;
-  std::uint32_t most = lane.window == lane.capacity && exact.capacity == 0 ? kMostScored : kTogether;
-  if (chooses) most = std::min(most, lane.until_choice(column.position));
+  std::uint32_t most = memory.window == memory.capacity && exact.capacity == 0 ? kMostScored : kTogether;
+  if (chooses) most = std::min(most, memory.until_choice(column.position));
   std::uint32_t rest = run_of_sequence(pass.columns(), first, both_ways ? pass.n() : most);
   // A token sees at most the positions that exist after this run, or all that are kept.
-  const std::size_t seen = std::min(lane.capacity, column.position + rest);
+  const std::size_t seen = std::min(memory.capacity, column.position + rest);
   const std::size_t scored = pass.scores().size() / (std::size_t{tasks.under_way} * tasks.heads * seen);
   const std::uint32_t n = static_cast<std::uint32_t>(std::min<std::size_t>({scored, most, rest}));
   if (!both_ways) rest = n;
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
-  if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, lane, exact, first, rest);
-  const std::uint32_t block = forms_of(pass.lanes().type()).rotates() ? rotated_by(kind) : 0;
+  if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, memory, exact, first, rest);
+  const std::uint32_t block = forms_of(pass.memory().type()).rotates() ? rotated_by(kind) : 0;
   std::atomic<std::uint32_t> next = 0;
   parallel_for(pass.workers(), tasks.under_way, [&](std::uint32_t strand) {
     AttendArgs args;
     args.stride = pass.width(op.in);
     args.n_heads = tasks.heads;
     args.head_dim = head_dim;
-    args.capacity = lane.capacity;
+    args.capacity = memory.capacity;
     args.position = column.position;
     args.n_positions = n;
-    args.window = lane.window;
-    args.first_kept = lane.first_kept;
-    if (lane.choice == KvChoice::snapkv) {  // all slots up to the query's own
-      args.position = column.position < lane.capacity ? column.position : lane.slot(column.position);
-      args.window = lane.capacity;
+    args.window = memory.window;
+    args.first_kept = memory.first_kept;
+    if (memory.choice == KvChoice::snapkv) {  // all slots up to the query's own
+      args.position = column.position < memory.capacity ? column.position : memory.slot(column.position);
+      args.window = memory.capacity;
       args.first_kept = 0;
     }
     args.scale = scale_of_scores(kind);
     if (both_ways) {
-      args.ahead = lane.window - 1;
+      args.ahead = memory.window - 1;
       args.length = column.position + rest;
     }
     args.cap = kind.score_cap;
@@ -150,8 +151,8 @@ Advance attend_step(Pass& pass, const Op& op) {
     for (std::uint32_t head; (head = next.fetch_add(tasks.heads, std::memory_order_relaxed)) < kind.n_heads;) {
       args.q = pass.at(op.in, first) + std::size_t{head} * head_dim;
       args.out = pass.at(op.out, first) + std::size_t{head} * head_dim;
-      args.k = lane.keys(head / group);
-      args.v = lane.values(head / group);
+      args.k = memory.keys(head / group);
+      args.v = memory.values(head / group);
       if (exact.capacity != 0) {
         args.exact.k = exact.keys(head / group);
         args.exact.v = exact.values(head / group);
@@ -166,7 +167,7 @@ Advance attend_step(Pass& pass, const Op& op) {
       if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
       pass.kernels().attend[type](args);
       rotate_all(op.out, true);
-      if (chooses) add_weights(lane, head / group, column.position, args);
+      if (chooses) add_weights(memory, head / group, column.position, args);
     }
   });
   pass.count(op_attend.name, kKvNames[type], std::uint64_t{n} * kind.n_heads);
@@ -200,12 +201,12 @@ void emit(Builder& b, Buf in, Buf out) {
   b.product(Role::attn_o, Role::attn_o_bias, gated ? Buf::z : Buf::q, out);  // [dim, n_heads * head_dim]
 }
 
-LaneNeed lane(const LayerKind& kind, std::uint32_t) {
+MemoryNeed memory(const LayerKind& kind, std::uint32_t) {
   return {kind.n_kv_heads, kind.head_dim, kind.window, 0, kind.bidirectional != 0, kind.kv_from};
 }
 
 void emit_none(Builder&, Buf, Buf) {}
-LaneNeed no_lane(const LayerKind&, std::uint32_t) { return {}; }
+MemoryNeed no_memory(const LayerKind&, std::uint32_t) { return {}; }
 
 }  // namespace
 
@@ -217,7 +218,7 @@ float scale_of_scores(const LayerKind& kind) {
 
 const OpRow op_rope{"rope", Work::rope, rope_step};
 const OpRow op_attend{"attend", Work::attention, attend_step};
-const MixerRow mixer_attention{emit, lane};
-const MixerRow mixer_none{emit_none, no_lane};
+const MixerRow mixer_attention{emit, memory};
+const MixerRow mixer_none{emit_none, no_memory};
 
 }  // namespace qsf

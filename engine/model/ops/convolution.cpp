@@ -52,7 +52,7 @@ void convolve(const Channels& a, std::uint32_t width) {
 }
 
 /// Convolves the channels of one buffer in a run of columns.
-void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const StateLane& lane) {
+void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const StateMemory& memory) {
   const std::uint32_t width = pass.width(buf), blocks = (width + kBlock - 1) / kBlock;
   const std::size_t first_channel = first_conv_channel(*pass.program().kind, buf);
   all.stride = width;
@@ -61,8 +61,8 @@ void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const Stat
     const std::size_t channel = first_channel + begin;
     Channels part = all;
     part.x = pass.at(buf, first) + begin;
-    part.before = lane.before != nullptr ? lane.before + channel : nullptr;
-    part.tail = lane.now + channel;
+    part.before = memory.before != nullptr ? memory.before + channel : nullptr;
+    part.tail = memory.now + channel;
     part.weight += channel;
     if (part.bias != nullptr) part.bias += channel;
     n == kBlock ? convolve<true>(part, n) : convolve<false>(part, n);
@@ -79,10 +79,10 @@ Advance conv_step(Pass& pass, const Op& op) {
   all.bias = op.has_bias ? pass.vector(op.bias, 1) : nullptr;
   for (std::uint32_t first = 0; first < pass.n(); first += all.n) {
     all.n = run_of_sequence(pass.columns(), first, pass.n());
-    const StateLane lane = pass.lanes().state(pass.columns()[first].sequence, pass.section());
-    convolve(pass, op.out, first, all, lane);
+    const StateMemory memory = pass.memory().state(pass.columns()[first].sequence, pass.stage());
+    convolve(pass, op.out, first, all, memory);
     if (!kind.has_state() || kind.mixer == Mixer::mamba) continue;
-    for (const Buf buf : {state_bufs(kind).q, state_bufs(kind).k}) convolve(pass, buf, first, all, lane);
+    for (const Buf buf : {state_bufs(kind).q, state_bufs(kind).k}) convolve(pass, buf, first, all, memory);
   }
   pass.count(op_conv.name, {}, pass.n());
   return Advance::done;
@@ -98,11 +98,11 @@ void emit(Builder& b, Buf in, Buf out) {
   b.product(Role::conv_out, Role::conv_out, Buf::v, out);
 }
 
-LaneNeed lane(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_tail(kind, dim)}; }
+MemoryNeed memory(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_tail(kind, dim)}; }
 
 }  // namespace
 
 const OpRow op_conv{"convolve", Work::attention, conv_step};
-const MixerRow mixer_short_conv{emit, lane};
+const MixerRow mixer_short_conv{emit, memory};
 
 }  // namespace qsf

@@ -103,7 +103,7 @@ Advance layer_inputs_step(Pass& pass, const Op& op) {
 
 /// Copies the layer's part of them, [n, layer_input].
 Advance layer_input_step(Pass& pass, const Op& op) {
-  const std::uint32_t n = pass.width(op.out), from = (pass.section() - 1) * n;
+  const std::uint32_t n = pass.width(op.out), from = (pass.stage() - 1) * n;
   for (std::uint32_t t = 0; t < pass.n(); ++t) {
     std::copy_n(pass.at(op.in, t) + from, n, pass.at(op.out, t));
   }

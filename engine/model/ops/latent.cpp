@@ -84,7 +84,7 @@ void emit(Builder& b, Buf in, Buf out) {
   b.product(Role::latent_out, Role::latent_out, Buf::v2, out);  // [dim, n_heads * latent_value_dim]
 }
 
-LaneNeed lane(const LayerKind& kind, std::uint32_t) {
+MemoryNeed memory(const LayerKind& kind, std::uint32_t) {
   return {.n_kv_heads = 1, .head_dim = kind.head_dim, .window = kind.window, .keys_only = true};
 }
 
@@ -92,6 +92,6 @@ LaneNeed lane(const LayerKind& kind, std::uint32_t) {
 
 const OpRow op_by_head{"matmul", Work::matmul, by_head_step};
 const OpRow op_latent_join{"rope", Work::rope, join_step};
-const MixerRow mixer_latent{emit, lane};
+const MixerRow mixer_latent{emit, memory};
 
 }  // namespace qsf

@@ -70,15 +70,15 @@ Advance recur_step(Pass& pass, const Op& op) {
   const std::uint32_t first = pass.item(), n = run_of_sequence(columns, first, kTogether);
   const bool goes_on = first > 0 && columns[first - 1].sequence == columns[first].sequence;
   const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
-  const StateLane lane = pass.lanes().state(columns[first].sequence, pass.section());
+  const StateMemory memory = pass.memory().state(columns[first].sequence, pass.stage());
   const float* const skip = op.has_weight ? pass.vector(op.weight) : nullptr;
   const StateBufs bufs = state_bufs(kind);
   parallel_for(pass.workers(), kind.state_heads, [&](std::uint32_t head) {
     const std::size_t size = std::size_t{kind.state_key_dim} * kind.state_value_dim;
     const std::uint32_t key_head = kind.state_tiled != 0 ? head % kind.state_key_heads : head / kind.heads_of_key();
-    float* const now = lane.now + tail + head * size;
-    const float* before = goes_on || lane.before == nullptr ? now : lane.before + tail + head * size;
-    if (!goes_on && lane.before == nullptr) std::fill_n(now, size, 0.0f);
+    float* const now = memory.now + tail + head * size;
+    const float* before = goes_on || memory.before == nullptr ? now : memory.before + tail + head * size;
+    if (!goes_on && memory.before == nullptr) std::fill_n(now, size, 0.0f);
     for (std::uint32_t t = first; t < first + n; ++t) {
       recur({before, now, pass.at(bufs.q, t) + std::size_t{key_head} * kind.state_key_dim,
              pass.at(bufs.k, t) + std::size_t{key_head} * kind.state_key_dim,
@@ -141,16 +141,16 @@ Advance scan_step(Pass& pass, const Op& op) {
   const std::uint32_t first = pass.item(), n = run_of_sequence(columns, first, kTogether), keys = kind.state_key_dim;
   const bool goes_on = first > 0 && columns[first - 1].sequence == columns[first].sequence;
   const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
-  const StateLane lane = pass.lanes().state(columns[first].sequence, pass.section());
+  const StateMemory memory = pass.memory().state(columns[first].sequence, pass.stage());
   const float* const decays = pass.vector(op.weight, 0);
   const float* const skip = pass.vector(op.bias, 1);
   const std::uint32_t blocks = (kind.state_heads + kBlock - 1) / kBlock;
   parallel_for(pass.workers(), blocks, [&](std::uint32_t block) {
     std::array<float, kMaxHeadDim> decay;
     for (std::uint32_t c = block * kBlock; c < std::min((block + 1) * kBlock, kind.state_heads); ++c) {
-      float* const now = lane.now + tail + std::size_t{c} * keys;
-      const float* before = goes_on || lane.before == nullptr ? now : lane.before + tail + std::size_t{c} * keys;
-      if (!goes_on && lane.before == nullptr) std::fill_n(now, keys, 0.0f);
+      float* const now = memory.now + tail + std::size_t{c} * keys;
+      const float* before = goes_on || memory.before == nullptr ? now : memory.before + tail + std::size_t{c} * keys;
+      if (!goes_on && memory.before == nullptr) std::fill_n(now, keys, 0.0f);
       for (std::uint32_t t = first; t < first + n; ++t, before = now) {
         float& value = pass.at(op.out, t)[c];
         const float step = pass.at(Buf::rate, t)[c], added = step * value;
@@ -246,9 +246,9 @@ void emit_mamba(Builder& b, Buf in, Buf out) {
   b.product(Role::state_out, Role::state_out, Buf::z, out);  // [dim, state_values]
 }
 
-LaneNeed lane(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_floats(kind, dim)}; }
-LaneNeed lane_of_both(const LayerKind& kind, std::uint32_t dim) {
-  LaneNeed need = mixer_attention.lane(kind, dim);
+MemoryNeed memory(const LayerKind& kind, std::uint32_t dim) { return {.state_floats = state_floats(kind, dim)}; }
+MemoryNeed memory_of_both(const LayerKind& kind, std::uint32_t dim) {
+  MemoryNeed need = mixer_attention.memory(kind, dim);
   need.state_floats = state_floats(kind, dim);
   return need;
 }
@@ -257,11 +257,11 @@ LaneNeed lane_of_both(const LayerKind& kind, std::uint32_t dim) {
 
 const OpRow op_decay{"decay", Work::activate, decay_step};
 const OpRow op_recur{"recur", Work::attention, recur_step};
-const MixerRow mixer_delta_net{emit_delta_net, lane};
+const MixerRow mixer_delta_net{emit_delta_net, memory};
 const OpRow op_steps{"steps", Work::activate, steps_step};
 const OpRow op_scan{"scan", Work::attention, scan_step};
-const MixerRow mixer_mamba2{emit_mamba2, lane};
-const MixerRow mixer_attention_and_mamba2{emit_both, lane_of_both};
-const MixerRow mixer_mamba{emit_mamba, lane};
+const MixerRow mixer_mamba2{emit_mamba2, memory};
+const MixerRow mixer_attention_and_mamba2{emit_both, memory_of_both};
+const MixerRow mixer_mamba{emit_mamba, memory};
 
 }  // namespace qsf

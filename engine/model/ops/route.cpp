@@ -123,7 +123,7 @@ void choose(const Kernels& kernels, const LayerKind& kind, float* logits, const 
 Advance route_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const float* bias = op.has_weight ? pass.vector(op.weight) : nullptr;
-  const bool has_factors = pass.weights().has(pass.section(), Role::router_expert_scale);
+  const bool has_factors = pass.weights().has(pass.stage(), Role::router_expert_scale);
   const float* factors = has_factors ? pass.vector(Role::router_expert_scale, 1) : nullptr;
   Routing& routing = pass.routing();
   pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
@@ -225,7 +225,7 @@ void finish_stage(Pass& pass, std::size_t matrix, const MatmulArgs& args, std::u
   const LayerKind& kind = *pass.program().kind;
   const Kernels& kernels = pass.kernels();
   const Stage& stage = kStages[matrix];
-  const bool has_bias = pass.weights().has(pass.section(), stage.bias);
+  const bool has_bias = pass.weights().has(pass.stage(), stage.bias);
   const float* bias = has_bias ? pass.vector(stage.bias, 0, expert * rows, rows) : nullptr;
   pass.for_columns(args.n, [&](std::uint32_t begin, std::uint32_t count) {
     for (std::uint32_t i = begin; i < begin + count && bias != nullptr; ++i) {

@@ -38,7 +38,7 @@ enum class RowsFrom : std::uint8_t {
 
 /// One tensor of a file: its stage, its shape, and the source of its rows.
 struct TensorSpec {
-  std::uint32_t section = 0;  // as in TensorEntry
+  std::uint32_t stage = 0;  // as in TensorEntry
   Role role = Role::attn_q;
   FormatId format = FormatId::f32;
   Layout layout = Layout::rows;
@@ -59,7 +59,7 @@ struct FileSpec {
   std::vector<MetaEntry> meta;
   std::vector<std::byte> tokenizer;  // the TOKN section; empty: none
   std::vector<float> rope_divisors;  // [head_dim / 2], the ROPE section; empty: none
-  LayerTableSource layers;           // written as a LAYR section if a kind differs from that of header and meta
+  LayerTableBuilder layers;          // written as a LAYR section if a kind differs from that of header and meta
   std::vector<float> importance;     // [n_layers]; empty: not measured
   Compression compression = Compression::none;
   /// Least percentage that compression must save of a segment, and the savings must also exceed in_place_margin().

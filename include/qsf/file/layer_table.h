@@ -31,7 +31,7 @@ enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3, gat
 enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2, softmax_near = 3 };
 /// The position of the norms: on the inputs of mixer and network, on their outputs, or both; or on the stream after the
 /// outputs are added to it (Vaswani et al. 2017).
-enum class NormPlace : std::uint8_t { before = 0, after = 1, both = 2, sum = 3 };
+enum class NormPosition : std::uint8_t { before = 0, after = 1, both = 2, sum = 3 };
 /// Parallel: mixer and network see the same stream. If the layer has only one norm, both use it.
 enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 
@@ -39,7 +39,7 @@ enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 namespace hyper {
 using u32 = std::uint32_t;
 using f32 = float;
-using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPlace, qsf::Pooling, qsf::Residual, qsf::Router;
+using qsf::Activation, qsf::Ffn, qsf::Mixer, qsf::Norm, qsf::NormPosition, qsf::Pooling, qsf::Residual, qsf::Router;
 }  // namespace hyper
 
 /// The divisor in the ROPE section of a pair that is not rotated.
@@ -106,7 +106,7 @@ struct LayerTable {
 };
 
 /// A table that is under construction and owns its memory.
-struct LayerTableSource {
+struct LayerTableBuilder {
   ModelKind model;
   std::vector<LayerKind> kinds;  // empty: all layers have the kind of header and META
   std::vector<std::uint8_t> of_layer;
@@ -127,8 +127,8 @@ Result<ModelKind> read_layer_table(const Header& header, std::span<const std::by
                                    std::span<const std::byte> section, std::span<LayerKind> kinds,
                                    std::span<std::uint8_t> of_layer);
 /// Reads the section, for converters. Allocates.
-Result<LayerTableSource> load_layer_table(const Header& header, std::span<const std::byte> meta,
-                                          std::span<const std::byte> section);
+Result<LayerTableBuilder> load_layer_table(const Header& header, std::span<const std::byte> meta,
+                                           std::span<const std::byte> section);
 /// Returns the LAYR section with the differences from the kind `usual`; empty if there are none.
 std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKind& usual);
 

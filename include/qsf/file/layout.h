@@ -244,11 +244,11 @@ enum class Role : std::uint8_t {
   state_decays = 131,
 };
 
-/// A tensor of a stage. `section` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,
+/// A tensor of a stage. `stage` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,
 /// n_layers + 1 the head. The decompressed bytes of a stage are a 16-byte header and the data for each tensor; those of
 /// the last stage begin with the final norm without a header, and one flag byte.
 struct TensorEntry {
-  std::uint32_t section = 0;
+  std::uint32_t stage = 0;
   Role role = Role::attn_q;
   FormatId format = FormatId::f32;
   Layout layout = Layout::rows;
@@ -267,7 +267,7 @@ struct SegmentEntry {
   std::uint32_t raw_size = 0;
   std::uint32_t raw_begin = 0;  // in the stage's decompressed bytes
   std::uint32_t crc = 0;        // of the stored bytes
-  std::uint32_t section = 0;
+  std::uint32_t stage = 0;
   Compression compression = Compression::none;
   std::uint8_t flags = 0;
 };

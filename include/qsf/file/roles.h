@@ -12,7 +12,7 @@
 
 namespace qsf {
 
-enum class Place : std::uint8_t { embedding, layer, final };
+enum class RoleScope : std::uint8_t { embedding, layer, final };
 enum class Extent : std::uint8_t {
   one,
   dim,
@@ -54,7 +54,7 @@ enum class Extent : std::uint8_t {
   state_cells,  // numbers of a state
 };
 /// Whether a stage must not have, may have or must have a tensor of a role.
-enum class Presence : std::uint8_t { never, optional, always };
+enum class Requirement : std::uint8_t { never, optional, always };
 
 /// The inputs of a rule: the kind of the layer, or of the first layer for other stages, and whether the head is tied or
 /// absent.
@@ -70,17 +70,17 @@ struct RoleContext {
 struct RoleRule {
   Role role;
   std::string_view name;
-  Place place;
+  RoleScope scope;
   bool matrix;
   Extent rows;
   Extent cols;
-  Presence (*presence)(const RoleContext&);
+  Requirement (*requirement)(const RoleContext&);
 };
 
-namespace presence {
+namespace requirement {
 
-constexpr Presence when(bool has) { return has ? Presence::always : Presence::never; }
-constexpr Presence may(bool can) { return can ? Presence::optional : Presence::never; }
+constexpr Requirement when(bool has) { return has ? Requirement::always : Requirement::never; }
+constexpr Requirement may(bool can) { return can ? Requirement::optional : Requirement::never; }
 constexpr bool mixes(const RoleContext& c) { return c.kind.mixer != Mixer::none; }
 constexpr bool feeds(const RoleContext& c) { return c.kind.ffn != Ffn::none; }
 constexpr bool mixture(const RoleContext& c) { return c.kind.has_experts(); }
@@ -89,200 +89,202 @@ constexpr bool has_gate(const RoleContext& c) {
 }
 constexpr bool shares(const RoleContext& c) { return mixture(c) && c.kind.shared_dim != 0; }
 constexpr bool before(const RoleContext& c) {
-  return c.kind.norm_place == NormPlace::before || c.kind.norm_place == NormPlace::both;
+  return c.kind.norm_place == NormPosition::before || c.kind.norm_place == NormPosition::both;
 }
-constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPlace::before; }
+constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPosition::before; }
 
-constexpr Presence always(const RoleContext&) { return Presence::always; }
-constexpr Presence untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
-constexpr Presence head_may(const RoleContext& c) { return may(!c.headless); }
+constexpr Requirement always(const RoleContext&) { return Requirement::always; }
+constexpr Requirement untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
+constexpr Requirement head_may(const RoleContext& c) { return may(!c.headless); }
 /// In models that make only embeddings.
-constexpr Presence headless_may(const RoleContext& c) { return may(c.headless); }
+constexpr Requirement headless_may(const RoleContext& c) { return may(c.headless); }
 /// In models that make only scores.
-constexpr Presence scores(const RoleContext& c) { return when(c.scores); }
-constexpr Presence scores_may(const RoleContext& c) { return may(c.scores); }
-constexpr Presence before_head(const RoleContext& c) { return c.headless ? Presence::optional : Presence::always; }
-constexpr Presence attention(const RoleContext& c) { return when(c.kind.attends()); }
-constexpr Presence attention_may(const RoleContext& c) { return may(c.kind.attends()); }
-constexpr Presence own_keys(const RoleContext& c) { return when(c.kind.attends() && c.kind.kv_from == 0); }
-constexpr Presence own_keys_may(const RoleContext& c) { return may(c.kind.attends() && c.kind.kv_from == 0); }
+constexpr Requirement scores(const RoleContext& c) { return when(c.scores); }
+constexpr Requirement scores_may(const RoleContext& c) { return may(c.scores); }
+constexpr Requirement before_head(const RoleContext& c) {
+  return c.headless ? Requirement::optional : Requirement::always;
+}
+constexpr Requirement attention(const RoleContext& c) { return when(c.kind.attends()); }
+constexpr Requirement attention_may(const RoleContext& c) { return may(c.kind.attends()); }
+constexpr Requirement own_keys(const RoleContext& c) { return when(c.kind.attends() && c.kind.kv_from == 0); }
+constexpr Requirement own_keys_may(const RoleContext& c) { return may(c.kind.attends() && c.kind.kv_from == 0); }
 constexpr bool has_values(const LayerKind& k) { return k.attends() && k.kv_from == 0 && k.v_from_k == 0; }
-constexpr Presence own_values(const RoleContext& c) { return when(has_values(c.kind)); }
-constexpr Presence own_values_may(const RoleContext& c) { return may(has_values(c.kind)); }
-constexpr Presence layer_input(const RoleContext& c) { return when(c.kind.layer_input != 0); }
-constexpr Presence gated(const RoleContext& c) { return when(has_gate(c)); }
-constexpr Presence gated_may(const RoleContext& c) { return may(has_gate(c)); }
-constexpr Presence network(const RoleContext& c) { return when(c.kind.has_dense()); }
-constexpr Presence network_may(const RoleContext& c) { return may(c.kind.has_dense()); }
-constexpr Presence side_by_side(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated_and_mixture); }
-constexpr Presence experts(const RoleContext& c) { return when(mixture(c)); }
-constexpr Presence experts_may(const RoleContext& c) { return may(mixture(c)); }
-constexpr Presence shared_expert(const RoleContext& c) { return when(shares(c)); }
-constexpr Presence shared_expert_may(const RoleContext& c) { return may(shares(c)); }
+constexpr Requirement own_values(const RoleContext& c) { return when(has_values(c.kind)); }
+constexpr Requirement own_values_may(const RoleContext& c) { return may(has_values(c.kind)); }
+constexpr Requirement layer_input(const RoleContext& c) { return when(c.kind.layer_input != 0); }
+constexpr Requirement gated(const RoleContext& c) { return when(has_gate(c)); }
+constexpr Requirement gated_may(const RoleContext& c) { return may(has_gate(c)); }
+constexpr Requirement network(const RoleContext& c) { return when(c.kind.has_dense()); }
+constexpr Requirement network_may(const RoleContext& c) { return may(c.kind.has_dense()); }
+constexpr Requirement side_by_side(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated_and_mixture); }
+constexpr Requirement experts(const RoleContext& c) { return when(mixture(c)); }
+constexpr Requirement experts_may(const RoleContext& c) { return may(mixture(c)); }
+constexpr Requirement shared_expert(const RoleContext& c) { return when(shares(c)); }
+constexpr Requirement shared_expert_may(const RoleContext& c) { return may(shares(c)); }
 constexpr bool norms_mixer(const RoleContext& c) { return before(c) && mixes(c) && c.kind.bare_mixer == 0; }
-constexpr Presence mixer_norm(const RoleContext& c) { return when(norms_mixer(c)); }
+constexpr Requirement mixer_norm(const RoleContext& c) { return when(norms_mixer(c)); }
 /// In a parallel layer the mixer's norm can serve the network too.
-constexpr Presence network_norm(const RoleContext& c) {
+constexpr Requirement network_norm(const RoleContext& c) {
   const bool has = before(c) && feeds(c);
   return c.kind.residual == Residual::parallel && mixes(c) ? may(has) : when(has);
 }
-constexpr Presence mixer_post_norm(const RoleContext& c) { return when(after(c) && mixes(c)); }
-constexpr Presence network_post_norm(const RoleContext& c) { return when(after(c) && feeds(c)); }
+constexpr Requirement mixer_post_norm(const RoleContext& c) { return when(after(c) && mixes(c)); }
+constexpr Requirement network_post_norm(const RoleContext& c) { return when(after(c) && feeds(c)); }
 constexpr bool layer_norm(const RoleContext& c) { return c.kind.norm == Norm::layer_norm; }
-constexpr Presence mixer_norm_bias(const RoleContext& c) { return may(layer_norm(c) && norms_mixer(c)); }
-constexpr Presence network_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && feeds(c)); }
-constexpr Presence may_be(const RoleContext&) { return Presence::optional; }
-constexpr Presence layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
+constexpr Requirement mixer_norm_bias(const RoleContext& c) { return may(layer_norm(c) && norms_mixer(c)); }
+constexpr Requirement network_norm_bias(const RoleContext& c) { return may(layer_norm(c) && before(c) && feeds(c)); }
+constexpr Requirement may_be(const RoleContext&) { return Requirement::optional; }
+constexpr Requirement layer_norm_may(const RoleContext& c) { return may(layer_norm(c)); }
 constexpr bool delta(const RoleContext& c) { return c.kind.mixer == Mixer::delta_net; }
 constexpr bool mamba(const RoleContext& c) { return c.kind.mixer == Mixer::mamba; }
-constexpr Presence short_conv(const RoleContext& c) { return when(c.kind.mixer == Mixer::short_conv); }
-constexpr Presence convolves(const RoleContext& c) {
+constexpr Requirement short_conv(const RoleContext& c) { return when(c.kind.mixer == Mixer::short_conv); }
+constexpr Requirement convolves(const RoleContext& c) {
   return when(c.kind.mixer == Mixer::short_conv || c.kind.has_state());
 }
-constexpr Presence mambas_may(const RoleContext& c) { return may(mamba(c) || c.kind.has_mamba2()); }
-constexpr Presence recurrent(const RoleContext& c) { return when(c.kind.has_state()); }
-constexpr Presence keyed(const RoleContext& c) { return when(c.kind.has_state() && !mamba(c)); }
-constexpr Presence mamba1(const RoleContext& c) { return when(mamba(c)); }
-constexpr Presence mamba1_may(const RoleContext& c) { return may(mamba(c)); }
+constexpr Requirement mambas_may(const RoleContext& c) { return may(mamba(c) || c.kind.has_mamba2()); }
+constexpr Requirement recurrent(const RoleContext& c) { return when(c.kind.has_state()); }
+constexpr Requirement keyed(const RoleContext& c) { return when(c.kind.has_state() && !mamba(c)); }
+constexpr Requirement mamba1(const RoleContext& c) { return when(mamba(c)); }
+constexpr Requirement mamba1_may(const RoleContext& c) { return may(mamba(c)); }
 /// A mamba2 next to attention may have no norm.
-constexpr Presence mamba2_norm(const RoleContext& c) {
-  return c.kind.mixer == Mixer::attention_and_mamba2 ? Presence::optional : when(c.kind.mixer == Mixer::mamba2);
+constexpr Requirement mamba2_norm(const RoleContext& c) {
+  return c.kind.mixer == Mixer::attention_and_mamba2 ? Requirement::optional : when(c.kind.mixer == Mixer::mamba2);
 }
-constexpr Presence xielu(const RoleContext& c) {
+constexpr Requirement xielu(const RoleContext& c) {
   return when(c.kind.activation == Activation::xielu && c.kind.has_dense());
 }
-constexpr Presence delta_net(const RoleContext& c) { return when(delta(c)); }
-constexpr Presence mambas(const RoleContext& c) { return when(mamba(c) || c.kind.has_mamba2()); }
-constexpr Presence gated_attention(const RoleContext& c) {
+constexpr Requirement delta_net(const RoleContext& c) { return when(delta(c)); }
+constexpr Requirement mambas(const RoleContext& c) { return when(mamba(c) || c.kind.has_mamba2()); }
+constexpr Requirement gated_attention(const RoleContext& c) {
   return when(c.kind.attends() && c.kind.attention_gate != 0);
 }
-constexpr Presence latent(const RoleContext& c) { return when(c.kind.mixer == Mixer::latent); }
-constexpr Presence latent_rank(const RoleContext& c) {
+constexpr Requirement latent(const RoleContext& c) { return when(c.kind.mixer == Mixer::latent); }
+constexpr Requirement latent_rank(const RoleContext& c) {
   return when(c.kind.mixer == Mixer::latent && c.kind.query_rank != 0);
 }
-constexpr bool on_sum(const RoleContext& c) { return layer_norm(c) && c.kind.norm_place == NormPlace::sum; }
-constexpr Presence mixer_sum_bias(const RoleContext& c) { return may(on_sum(c) && mixes(c)); }
-constexpr Presence network_sum_bias(const RoleContext& c) { return may(on_sum(c) && feeds(c)); }
-constexpr Presence stream_norm(const RoleContext& c) { return when(c.kind.stream_norm != 0); }
-constexpr Presence stream_norm_bias(const RoleContext& c) { return may(layer_norm(c) && c.kind.stream_norm != 0); }
-constexpr Presence stream_norm_may(const RoleContext& c) { return may(c.kind.stream_norm != 0); }
-constexpr Presence second_may(const RoleContext& c) { return may(c.scores && c.kind.stream_norm != 0); }
+constexpr bool on_sum(const RoleContext& c) { return layer_norm(c) && c.kind.norm_place == NormPosition::sum; }
+constexpr Requirement mixer_sum_bias(const RoleContext& c) { return may(on_sum(c) && mixes(c)); }
+constexpr Requirement network_sum_bias(const RoleContext& c) { return may(on_sum(c) && feeds(c)); }
+constexpr Requirement stream_norm(const RoleContext& c) { return when(c.kind.stream_norm != 0); }
+constexpr Requirement stream_norm_bias(const RoleContext& c) { return may(layer_norm(c) && c.kind.stream_norm != 0); }
+constexpr Requirement stream_norm_may(const RoleContext& c) { return may(c.kind.stream_norm != 0); }
+constexpr Requirement second_may(const RoleContext& c) { return may(c.scores && c.kind.stream_norm != 0); }
 
-}  // namespace presence
+}  // namespace requirement
 
 /// The rules in the order in which the writer stores tensors, except vectors, which it stores together.
 // clang-format off
 inline constexpr std::array kRoleRules{
-    RoleRule{Role::attn_q,          "attn_q",          Place::layer,     true,  Extent::heads,    Extent::dim,      presence::attention},
-    RoleRule{Role::attn_k,          "attn_k",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::own_keys},
-    RoleRule{Role::attn_v,          "attn_v",          Place::layer,     true,  Extent::kv_heads, Extent::dim,      presence::own_values},
-    RoleRule{Role::attn_o,          "attn_o",          Place::layer,     true,  Extent::dim,      Extent::heads,    presence::attention},
-    RoleRule{Role::ffn_gate,        "ffn_gate",        Place::layer,     true,  Extent::ffn_dim,  Extent::dim,      presence::gated},
-    RoleRule{Role::ffn_up,          "ffn_up",          Place::layer,     true,  Extent::ffn_dim,  Extent::dim,      presence::network},
-    RoleRule{Role::ffn_down,        "ffn_down",        Place::layer,     true,  Extent::dim,      Extent::ffn_dim,  presence::network},
-    RoleRule{Role::attn_norm,       "attn_norm",       Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_norm},
-    RoleRule{Role::ffn_norm,        "ffn_norm",        Place::layer,     false, Extent::one,      Extent::dim,      presence::network_norm},
-    RoleRule{Role::attn_q_bias,     "attn_q_bias",     Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
-    RoleRule{Role::attn_k_bias,     "attn_k_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_keys_may},
-    RoleRule{Role::attn_v_bias,     "attn_v_bias",     Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_values_may},
-    RoleRule{Role::attn_o_bias,     "attn_o_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::attention_may},
-    RoleRule{Role::ffn_bias,        "ffn_bias",        Place::layer,     false, Extent::one,      Extent::dim,      presence::network_may},
-    RoleRule{Role::attn_q_norm,     "attn_q_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::attention_may},
-    RoleRule{Role::attn_k_norm,     "attn_k_norm",     Place::layer,     false, Extent::one,      Extent::head_dim, presence::own_keys_may},
-    RoleRule{Role::token_embd,      "token_embd",      Place::embedding, true,  Extent::vocab,    Extent::dim,      presence::always},
-    RoleRule{Role::final_norm,      "final_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::before_head},
-    RoleRule{Role::head,            "head",            Place::final,     true,  Extent::vocab,    Extent::dim,      presence::untied},
-    RoleRule{Role::attn_post_norm,  "attn_post_norm",  Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_post_norm},
-    RoleRule{Role::ffn_post_norm,   "ffn_post_norm",   Place::layer,     false, Extent::one,      Extent::dim,      presence::network_post_norm},
-    RoleRule{Role::attn_norm_bias,  "attn_norm_bias",  Place::layer,     false, Extent::one,      Extent::dim,      presence::mixer_norm_bias},
-    RoleRule{Role::ffn_norm_bias,   "ffn_norm_bias",   Place::layer,     false, Extent::one,      Extent::dim,      presence::network_norm_bias},
-    RoleRule{Role::final_norm_bias, "final_norm_bias", Place::final,     false, Extent::one,      Extent::dim,      presence::layer_norm_may},
-    RoleRule{Role::ffn_gate_bias,   "ffn_gate_bias",   Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::gated_may},
-    RoleRule{Role::ffn_up_bias,     "ffn_up_bias",     Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
-    RoleRule{Role::pos_embd,        "pos_embd",        Place::embedding, true,  Extent::positions, Extent::dim,     presence::may_be},
-    RoleRule{Role::head_bias,       "head_bias",       Place::final,     false, Extent::one,      Extent::vocab,    presence::head_may},
-    RoleRule{Role::attn_q_norm_all, "attn_q_norm_all", Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
-    RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", Place::layer,     false, Extent::one,      Extent::kv_heads, presence::own_keys_may},
-    RoleRule{Role::attn_sub_norm,   "attn_sub_norm",   Place::layer,     false, Extent::one,      Extent::heads,    presence::attention_may},
-    RoleRule{Role::ffn_sub_norm,    "ffn_sub_norm",    Place::layer,     false, Extent::one,      Extent::ffn_dim,  presence::network_may},
-    RoleRule{Role::attn_sinks,      "attn_sinks",      Place::layer,     false, Extent::one,      Extent::n_heads,  presence::attention_may},
-    RoleRule{Role::router,          "router",          Place::layer,     true,  Extent::experts,  Extent::dim,      presence::experts},
-    RoleRule{Role::router_bias,     "router_bias",     Place::layer,     false, Extent::one,      Extent::experts,  presence::experts_may},
-    RoleRule{Role::router_choice_bias, "router_choice_bias", Place::layer, false, Extent::one,    Extent::experts,  presence::experts_may},
-    RoleRule{Role::expert_gate,     "expert_gate",     Place::layer,     true,  Extent::all_expert_dims, Extent::dim, presence::experts},
-    RoleRule{Role::expert_up,       "expert_up",       Place::layer,     true,  Extent::all_expert_dims, Extent::dim, presence::experts},
-    RoleRule{Role::expert_down,     "expert_down",     Place::layer,     true,  Extent::all_expert_outputs, Extent::expert_dim, presence::experts},
-    RoleRule{Role::expert_gate_bias, "expert_gate_bias", Place::layer,   false, Extent::one,      Extent::all_expert_dims, presence::experts_may},
-    RoleRule{Role::expert_up_bias,  "expert_up_bias",  Place::layer,     false, Extent::one,      Extent::all_expert_dims, presence::experts_may},
-    RoleRule{Role::expert_down_bias, "expert_down_bias", Place::layer,   false, Extent::one,      Extent::all_expert_outputs, presence::experts_may},
-    RoleRule{Role::shared_gate,     "shared_gate",     Place::layer,     true,  Extent::shared_dim, Extent::dim,    presence::shared_expert},
-    RoleRule{Role::shared_up,       "shared_up",       Place::layer,     true,  Extent::shared_dim, Extent::dim,    presence::shared_expert},
-    RoleRule{Role::shared_down,     "shared_down",     Place::layer,     true,  Extent::dim,      Extent::shared_dim, presence::shared_expert},
-    RoleRule{Role::shared_router,   "shared_router",   Place::layer,     true,  Extent::one,      Extent::dim,      presence::shared_expert_may},
-    RoleRule{Role::conv_b,          "conv_b",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
-    RoleRule{Role::conv_c,          "conv_c",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
-    RoleRule{Role::conv_x,          "conv_x",          Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
-    RoleRule{Role::conv_out,        "conv_out",        Place::layer,     true,  Extent::dim,       Extent::dim,      presence::short_conv},
-    RoleRule{Role::conv_weight,     "conv_weight",     Place::layer,     false, Extent::one,       Extent::conv_weights, presence::convolves},
-    RoleRule{Role::conv_bias,       "conv_bias",       Place::layer,     false, Extent::one,       Extent::conv_channels, presence::mambas_may},
-    RoleRule{Role::state_q,         "state_q",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::keyed},
-    RoleRule{Role::state_k,         "state_k",         Place::layer,     true,  Extent::state_keys, Extent::dim,      presence::keyed},
-    RoleRule{Role::state_v,         "state_v",         Place::layer,     true,  Extent::state_values, Extent::dim,      presence::recurrent},
-    RoleRule{Role::state_z,         "state_z",         Place::layer,     true,  Extent::state_values, Extent::dim,      presence::recurrent},
-    RoleRule{Role::state_a,         "state_a",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::keyed},
-    RoleRule{Role::state_b,         "state_b",         Place::layer,     true,  Extent::state_heads, Extent::dim,      presence::delta_net},
-    RoleRule{Role::state_decay,     "state_decay",     Place::layer,     false, Extent::one,       Extent::state_heads, presence::keyed},
-    RoleRule{Role::state_dt_bias,   "state_dt_bias",   Place::layer,     false, Extent::one,       Extent::state_heads, presence::recurrent},
-    RoleRule{Role::state_skip,      "state_skip",      Place::layer,     false, Extent::one,       Extent::state_heads, presence::mambas},
-    RoleRule{Role::state_norm,      "state_norm",      Place::layer,     false, Extent::one,       Extent::state_value_dim, presence::delta_net},
-    RoleRule{Role::state_norm_all,  "state_norm_all",  Place::layer,     false, Extent::one,       Extent::state_values, presence::mamba2_norm},
-    RoleRule{Role::state_out,       "state_out",       Place::layer,     true,  Extent::dim,       Extent::state_values, presence::recurrent},
-    RoleRule{Role::attn_gate,       "attn_gate",       Place::layer,     true,  Extent::heads,     Extent::dim,      presence::gated_attention},
-    RoleRule{Role::stream_norm,     "stream_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::stream_norm},
-    RoleRule{Role::stream_norm_bias, "stream_norm_bias", Place::layer,   false, Extent::one,      Extent::dim,      presence::stream_norm_bias},
-    RoleRule{Role::attn_post_norm_bias, "attn_post_norm_bias", Place::layer, false, Extent::one,  Extent::dim,      presence::mixer_sum_bias},
-    RoleRule{Role::ffn_post_norm_bias, "ffn_post_norm_bias", Place::layer, false, Extent::one,    Extent::dim,      presence::network_sum_bias},
-    RoleRule{Role::stream_bias,     "stream_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::stream_norm_may},
-    RoleRule{Role::layer_embd,      "layer_embd",      Place::embedding, true,  Extent::vocab,    Extent::layer_inputs, presence::layer_input},
-    RoleRule{Role::layer_inputs_proj, "layer_inputs_proj", Place::embedding, true, Extent::layer_inputs, Extent::dim, presence::layer_input},
-    RoleRule{Role::layer_inputs_norm, "layer_inputs_norm", Place::final, false, Extent::one,      Extent::layer_input, presence::layer_input},
-    RoleRule{Role::layer_input_gate, "layer_input_gate", Place::layer,   true,  Extent::layer_input, Extent::dim,   presence::layer_input},
-    RoleRule{Role::layer_input_proj, "layer_input_proj", Place::layer,   true,  Extent::dim,      Extent::layer_input, presence::layer_input},
-    RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", Place::layer, false, Extent::one, Extent::dim,   presence::layer_input},
-    RoleRule{Role::layer_scale,     "layer_scale",     Place::layer,     false, Extent::one,      Extent::one,      presence::may_be},
-    RoleRule{Role::dense,           "dense",           Place::final,     true,  Extent::dim,      Extent::dim,      presence::headless_may},
-    RoleRule{Role::dense_bias,      "dense_bias",      Place::final,     false, Extent::one,      Extent::dim,      presence::scores_may},
-    RoleRule{Role::score_norm,      "score_norm",      Place::final,     false, Extent::one,      Extent::dim,      presence::scores_may},
-    RoleRule{Role::score,           "score",           Place::final,     false, Extent::one,      Extent::dim,      presence::scores},
-    RoleRule{Role::score_bias,      "score_bias",      Place::final,     false, Extent::one,      Extent::one,      presence::scores_may},
-    RoleRule{Role::second_bias,     "second_bias",     Place::layer,     false, Extent::one,      Extent::dim,      presence::second_may},
-    RoleRule{Role::router_norm,     "router_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
-    RoleRule{Role::expert_norm,     "expert_norm",     Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
-    RoleRule{Role::dense_post_norm, "dense_post_norm", Place::layer,     false, Extent::one,      Extent::dim,      presence::side_by_side},
-    RoleRule{Role::expert_post_norm, "expert_post_norm", Place::layer,   false, Extent::one,      Extent::dim,      presence::side_by_side},
-    RoleRule{Role::router_expert_scale, "router_expert_scale", Place::layer, false, Extent::one,  Extent::experts,  presence::experts_may},
-    RoleRule{Role::latent_q_down,   "latent_q_down",   Place::layer,     true,  Extent::query_rank, Extent::dim,    presence::latent_rank},
-    RoleRule{Role::latent_q_norm,   "latent_q_norm",   Place::layer,     false, Extent::one,      Extent::query_rank, presence::latent_rank},
-    RoleRule{Role::latent_q,        "latent_q",        Place::layer,     true,  Extent::all_still_dims, Extent::query_input, presence::latent},
-    RoleRule{Role::latent_q_rope,   "latent_q_rope",   Place::layer,     true,  Extent::all_rope_dims, Extent::query_input, presence::latent},
-    RoleRule{Role::latent_kv,       "latent_kv",       Place::layer,     true,  Extent::latent_dim, Extent::dim,    presence::latent},
-    RoleRule{Role::latent_kv_norm,  "latent_kv_norm",  Place::layer,     false, Extent::one,      Extent::latent_dim, presence::latent},
-    RoleRule{Role::latent_k_rope,   "latent_k_rope",   Place::layer,     true,  Extent::rope_dims, Extent::dim,     presence::latent},
-    RoleRule{Role::latent_k_up,     "latent_k_up",     Place::layer,     true,  Extent::all_latent_dims, Extent::still_dims, presence::latent},
-    RoleRule{Role::latent_v_up,     "latent_v_up",     Place::layer,     true,  Extent::all_latent_value_dims, Extent::latent_dim, presence::latent},
-    RoleRule{Role::latent_out,      "latent_out",      Place::layer,     true,  Extent::dim,      Extent::all_latent_value_dims, presence::latent},
-    RoleRule{Role::xielu_p,         "xielu_p",         Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
-    RoleRule{Role::xielu_n,         "xielu_n",         Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
-    RoleRule{Role::xielu_beta,      "xielu_beta",      Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
-    RoleRule{Role::xielu_eps,       "xielu_eps",       Place::layer,     false, Extent::one,      Extent::one,      presence::xielu},
-    RoleRule{Role::state_in_rank,   "state_in_rank",   Place::layer,     true,  Extent::state_rank, Extent::state_values, presence::mamba1},
-    RoleRule{Role::state_in_k,      "state_in_k",      Place::layer,     true,  Extent::state_key_dim, Extent::state_values, presence::mamba1},
-    RoleRule{Role::state_in_q,      "state_in_q",      Place::layer,     true,  Extent::state_key_dim, Extent::state_values, presence::mamba1},
-    RoleRule{Role::state_rank_norm, "state_rank_norm", Place::layer,     false, Extent::one,      Extent::state_rank, presence::mamba1_may},
-    RoleRule{Role::state_k_norm,    "state_k_norm",    Place::layer,     false, Extent::one,      Extent::state_key_dim, presence::mamba1_may},
-    RoleRule{Role::state_q_norm,    "state_q_norm",    Place::layer,     false, Extent::one,      Extent::state_key_dim, presence::mamba1_may},
-    RoleRule{Role::state_step,      "state_step",      Place::layer,     true,  Extent::state_values, Extent::state_rank, presence::mamba1},
-    RoleRule{Role::state_decays,    "state_decays",    Place::layer,     false, Extent::one,      Extent::state_cells, presence::mamba1},
+    RoleRule{Role::attn_q,          "attn_q",          RoleScope::layer,     true,  Extent::heads,    Extent::dim,      requirement::attention},
+    RoleRule{Role::attn_k,          "attn_k",          RoleScope::layer,     true,  Extent::kv_heads, Extent::dim,      requirement::own_keys},
+    RoleRule{Role::attn_v,          "attn_v",          RoleScope::layer,     true,  Extent::kv_heads, Extent::dim,      requirement::own_values},
+    RoleRule{Role::attn_o,          "attn_o",          RoleScope::layer,     true,  Extent::dim,      Extent::heads,    requirement::attention},
+    RoleRule{Role::ffn_gate,        "ffn_gate",        RoleScope::layer,     true,  Extent::ffn_dim,  Extent::dim,      requirement::gated},
+    RoleRule{Role::ffn_up,          "ffn_up",          RoleScope::layer,     true,  Extent::ffn_dim,  Extent::dim,      requirement::network},
+    RoleRule{Role::ffn_down,        "ffn_down",        RoleScope::layer,     true,  Extent::dim,      Extent::ffn_dim,  requirement::network},
+    RoleRule{Role::attn_norm,       "attn_norm",       RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::mixer_norm},
+    RoleRule{Role::ffn_norm,        "ffn_norm",        RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::network_norm},
+    RoleRule{Role::attn_q_bias,     "attn_q_bias",     RoleScope::layer,     false, Extent::one,      Extent::heads,    requirement::attention_may},
+    RoleRule{Role::attn_k_bias,     "attn_k_bias",     RoleScope::layer,     false, Extent::one,      Extent::kv_heads, requirement::own_keys_may},
+    RoleRule{Role::attn_v_bias,     "attn_v_bias",     RoleScope::layer,     false, Extent::one,      Extent::kv_heads, requirement::own_values_may},
+    RoleRule{Role::attn_o_bias,     "attn_o_bias",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::attention_may},
+    RoleRule{Role::ffn_bias,        "ffn_bias",        RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::network_may},
+    RoleRule{Role::attn_q_norm,     "attn_q_norm",     RoleScope::layer,     false, Extent::one,      Extent::head_dim, requirement::attention_may},
+    RoleRule{Role::attn_k_norm,     "attn_k_norm",     RoleScope::layer,     false, Extent::one,      Extent::head_dim, requirement::own_keys_may},
+    RoleRule{Role::token_embd,      "token_embd",      RoleScope::embedding, true,  Extent::vocab,    Extent::dim,      requirement::always},
+    RoleRule{Role::final_norm,      "final_norm",      RoleScope::final,     false, Extent::one,      Extent::dim,      requirement::before_head},
+    RoleRule{Role::head,            "head",            RoleScope::final,     true,  Extent::vocab,    Extent::dim,      requirement::untied},
+    RoleRule{Role::attn_post_norm,  "attn_post_norm",  RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::mixer_post_norm},
+    RoleRule{Role::ffn_post_norm,   "ffn_post_norm",   RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::network_post_norm},
+    RoleRule{Role::attn_norm_bias,  "attn_norm_bias",  RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::mixer_norm_bias},
+    RoleRule{Role::ffn_norm_bias,   "ffn_norm_bias",   RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::network_norm_bias},
+    RoleRule{Role::final_norm_bias, "final_norm_bias", RoleScope::final,     false, Extent::one,      Extent::dim,      requirement::layer_norm_may},
+    RoleRule{Role::ffn_gate_bias,   "ffn_gate_bias",   RoleScope::layer,     false, Extent::one,      Extent::ffn_dim,  requirement::gated_may},
+    RoleRule{Role::ffn_up_bias,     "ffn_up_bias",     RoleScope::layer,     false, Extent::one,      Extent::ffn_dim,  requirement::network_may},
+    RoleRule{Role::pos_embd,        "pos_embd",        RoleScope::embedding, true,  Extent::positions, Extent::dim,     requirement::may_be},
+    RoleRule{Role::head_bias,       "head_bias",       RoleScope::final,     false, Extent::one,      Extent::vocab,    requirement::head_may},
+    RoleRule{Role::attn_q_norm_all, "attn_q_norm_all", RoleScope::layer,     false, Extent::one,      Extent::heads,    requirement::attention_may},
+    RoleRule{Role::attn_k_norm_all, "attn_k_norm_all", RoleScope::layer,     false, Extent::one,      Extent::kv_heads, requirement::own_keys_may},
+    RoleRule{Role::attn_sub_norm,   "attn_sub_norm",   RoleScope::layer,     false, Extent::one,      Extent::heads,    requirement::attention_may},
+    RoleRule{Role::ffn_sub_norm,    "ffn_sub_norm",    RoleScope::layer,     false, Extent::one,      Extent::ffn_dim,  requirement::network_may},
+    RoleRule{Role::attn_sinks,      "attn_sinks",      RoleScope::layer,     false, Extent::one,      Extent::n_heads,  requirement::attention_may},
+    RoleRule{Role::router,          "router",          RoleScope::layer,     true,  Extent::experts,  Extent::dim,      requirement::experts},
+    RoleRule{Role::router_bias,     "router_bias",     RoleScope::layer,     false, Extent::one,      Extent::experts,  requirement::experts_may},
+    RoleRule{Role::router_choice_bias, "router_choice_bias", RoleScope::layer, false, Extent::one,    Extent::experts,  requirement::experts_may},
+    RoleRule{Role::expert_gate,     "expert_gate",     RoleScope::layer,     true,  Extent::all_expert_dims, Extent::dim, requirement::experts},
+    RoleRule{Role::expert_up,       "expert_up",       RoleScope::layer,     true,  Extent::all_expert_dims, Extent::dim, requirement::experts},
+    RoleRule{Role::expert_down,     "expert_down",     RoleScope::layer,     true,  Extent::all_expert_outputs, Extent::expert_dim, requirement::experts},
+    RoleRule{Role::expert_gate_bias, "expert_gate_bias", RoleScope::layer,   false, Extent::one,      Extent::all_expert_dims, requirement::experts_may},
+    RoleRule{Role::expert_up_bias,  "expert_up_bias",  RoleScope::layer,     false, Extent::one,      Extent::all_expert_dims, requirement::experts_may},
+    RoleRule{Role::expert_down_bias, "expert_down_bias", RoleScope::layer,   false, Extent::one,      Extent::all_expert_outputs, requirement::experts_may},
+    RoleRule{Role::shared_gate,     "shared_gate",     RoleScope::layer,     true,  Extent::shared_dim, Extent::dim,    requirement::shared_expert},
+    RoleRule{Role::shared_up,       "shared_up",       RoleScope::layer,     true,  Extent::shared_dim, Extent::dim,    requirement::shared_expert},
+    RoleRule{Role::shared_down,     "shared_down",     RoleScope::layer,     true,  Extent::dim,      Extent::shared_dim, requirement::shared_expert},
+    RoleRule{Role::shared_router,   "shared_router",   RoleScope::layer,     true,  Extent::one,      Extent::dim,      requirement::shared_expert_may},
+    RoleRule{Role::conv_b,          "conv_b",          RoleScope::layer,     true,  Extent::dim,       Extent::dim,      requirement::short_conv},
+    RoleRule{Role::conv_c,          "conv_c",          RoleScope::layer,     true,  Extent::dim,       Extent::dim,      requirement::short_conv},
+    RoleRule{Role::conv_x,          "conv_x",          RoleScope::layer,     true,  Extent::dim,       Extent::dim,      requirement::short_conv},
+    RoleRule{Role::conv_out,        "conv_out",        RoleScope::layer,     true,  Extent::dim,       Extent::dim,      requirement::short_conv},
+    RoleRule{Role::conv_weight,     "conv_weight",     RoleScope::layer,     false, Extent::one,       Extent::conv_weights, requirement::convolves},
+    RoleRule{Role::conv_bias,       "conv_bias",       RoleScope::layer,     false, Extent::one,       Extent::conv_channels, requirement::mambas_may},
+    RoleRule{Role::state_q,         "state_q",         RoleScope::layer,     true,  Extent::state_keys, Extent::dim,      requirement::keyed},
+    RoleRule{Role::state_k,         "state_k",         RoleScope::layer,     true,  Extent::state_keys, Extent::dim,      requirement::keyed},
+    RoleRule{Role::state_v,         "state_v",         RoleScope::layer,     true,  Extent::state_values, Extent::dim,      requirement::recurrent},
+    RoleRule{Role::state_z,         "state_z",         RoleScope::layer,     true,  Extent::state_values, Extent::dim,      requirement::recurrent},
+    RoleRule{Role::state_a,         "state_a",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::keyed},
+    RoleRule{Role::state_b,         "state_b",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::delta_net},
+    RoleRule{Role::state_decay,     "state_decay",     RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::keyed},
+    RoleRule{Role::state_dt_bias,   "state_dt_bias",   RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::recurrent},
+    RoleRule{Role::state_skip,      "state_skip",      RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::mambas},
+    RoleRule{Role::state_norm,      "state_norm",      RoleScope::layer,     false, Extent::one,       Extent::state_value_dim, requirement::delta_net},
+    RoleRule{Role::state_norm_all,  "state_norm_all",  RoleScope::layer,     false, Extent::one,       Extent::state_values, requirement::mamba2_norm},
+    RoleRule{Role::state_out,       "state_out",       RoleScope::layer,     true,  Extent::dim,       Extent::state_values, requirement::recurrent},
+    RoleRule{Role::attn_gate,       "attn_gate",       RoleScope::layer,     true,  Extent::heads,     Extent::dim,      requirement::gated_attention},
+    RoleRule{Role::stream_norm,     "stream_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::stream_norm},
+    RoleRule{Role::stream_norm_bias, "stream_norm_bias", RoleScope::layer,   false, Extent::one,      Extent::dim,      requirement::stream_norm_bias},
+    RoleRule{Role::attn_post_norm_bias, "attn_post_norm_bias", RoleScope::layer, false, Extent::one,  Extent::dim,      requirement::mixer_sum_bias},
+    RoleRule{Role::ffn_post_norm_bias, "ffn_post_norm_bias", RoleScope::layer, false, Extent::one,    Extent::dim,      requirement::network_sum_bias},
+    RoleRule{Role::stream_bias,     "stream_bias",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::stream_norm_may},
+    RoleRule{Role::layer_embd,      "layer_embd",      RoleScope::embedding, true,  Extent::vocab,    Extent::layer_inputs, requirement::layer_input},
+    RoleRule{Role::layer_inputs_proj, "layer_inputs_proj", RoleScope::embedding, true, Extent::layer_inputs, Extent::dim, requirement::layer_input},
+    RoleRule{Role::layer_inputs_norm, "layer_inputs_norm", RoleScope::final, false, Extent::one,      Extent::layer_input, requirement::layer_input},
+    RoleRule{Role::layer_input_gate, "layer_input_gate", RoleScope::layer,   true,  Extent::layer_input, Extent::dim,   requirement::layer_input},
+    RoleRule{Role::layer_input_proj, "layer_input_proj", RoleScope::layer,   true,  Extent::dim,      Extent::layer_input, requirement::layer_input},
+    RoleRule{Role::layer_input_post_norm, "layer_input_post_norm", RoleScope::layer, false, Extent::one, Extent::dim,   requirement::layer_input},
+    RoleRule{Role::layer_scale,     "layer_scale",     RoleScope::layer,     false, Extent::one,      Extent::one,      requirement::may_be},
+    RoleRule{Role::dense,           "dense",           RoleScope::final,     true,  Extent::dim,      Extent::dim,      requirement::headless_may},
+    RoleRule{Role::dense_bias,      "dense_bias",      RoleScope::final,     false, Extent::one,      Extent::dim,      requirement::scores_may},
+    RoleRule{Role::score_norm,      "score_norm",      RoleScope::final,     false, Extent::one,      Extent::dim,      requirement::scores_may},
+    RoleRule{Role::score,           "score",           RoleScope::final,     false, Extent::one,      Extent::dim,      requirement::scores},
+    RoleRule{Role::score_bias,      "score_bias",      RoleScope::final,     false, Extent::one,      Extent::one,      requirement::scores_may},
+    RoleRule{Role::second_bias,     "second_bias",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::second_may},
+    RoleRule{Role::router_norm,     "router_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::side_by_side},
+    RoleRule{Role::expert_norm,     "expert_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::side_by_side},
+    RoleRule{Role::dense_post_norm, "dense_post_norm", RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::side_by_side},
+    RoleRule{Role::expert_post_norm, "expert_post_norm", RoleScope::layer,   false, Extent::one,      Extent::dim,      requirement::side_by_side},
+    RoleRule{Role::router_expert_scale, "router_expert_scale", RoleScope::layer, false, Extent::one,  Extent::experts,  requirement::experts_may},
+    RoleRule{Role::latent_q_down,   "latent_q_down",   RoleScope::layer,     true,  Extent::query_rank, Extent::dim,    requirement::latent_rank},
+    RoleRule{Role::latent_q_norm,   "latent_q_norm",   RoleScope::layer,     false, Extent::one,      Extent::query_rank, requirement::latent_rank},
+    RoleRule{Role::latent_q,        "latent_q",        RoleScope::layer,     true,  Extent::all_still_dims, Extent::query_input, requirement::latent},
+    RoleRule{Role::latent_q_rope,   "latent_q_rope",   RoleScope::layer,     true,  Extent::all_rope_dims, Extent::query_input, requirement::latent},
+    RoleRule{Role::latent_kv,       "latent_kv",       RoleScope::layer,     true,  Extent::latent_dim, Extent::dim,    requirement::latent},
+    RoleRule{Role::latent_kv_norm,  "latent_kv_norm",  RoleScope::layer,     false, Extent::one,      Extent::latent_dim, requirement::latent},
+    RoleRule{Role::latent_k_rope,   "latent_k_rope",   RoleScope::layer,     true,  Extent::rope_dims, Extent::dim,     requirement::latent},
+    RoleRule{Role::latent_k_up,     "latent_k_up",     RoleScope::layer,     true,  Extent::all_latent_dims, Extent::still_dims, requirement::latent},
+    RoleRule{Role::latent_v_up,     "latent_v_up",     RoleScope::layer,     true,  Extent::all_latent_value_dims, Extent::latent_dim, requirement::latent},
+    RoleRule{Role::latent_out,      "latent_out",      RoleScope::layer,     true,  Extent::dim,      Extent::all_latent_value_dims, requirement::latent},
+    RoleRule{Role::xielu_p,         "xielu_p",         RoleScope::layer,     false, Extent::one,      Extent::one,      requirement::xielu},
+    RoleRule{Role::xielu_n,         "xielu_n",         RoleScope::layer,     false, Extent::one,      Extent::one,      requirement::xielu},
+    RoleRule{Role::xielu_beta,      "xielu_beta",      RoleScope::layer,     false, Extent::one,      Extent::one,      requirement::xielu},
+    RoleRule{Role::xielu_eps,       "xielu_eps",       RoleScope::layer,     false, Extent::one,      Extent::one,      requirement::xielu},
+    RoleRule{Role::state_in_rank,   "state_in_rank",   RoleScope::layer,     true,  Extent::state_rank, Extent::state_values, requirement::mamba1},
+    RoleRule{Role::state_in_k,      "state_in_k",      RoleScope::layer,     true,  Extent::state_key_dim, Extent::state_values, requirement::mamba1},
+    RoleRule{Role::state_in_q,      "state_in_q",      RoleScope::layer,     true,  Extent::state_key_dim, Extent::state_values, requirement::mamba1},
+    RoleRule{Role::state_rank_norm, "state_rank_norm", RoleScope::layer,     false, Extent::one,      Extent::state_rank, requirement::mamba1_may},
+    RoleRule{Role::state_k_norm,    "state_k_norm",    RoleScope::layer,     false, Extent::one,      Extent::state_key_dim, requirement::mamba1_may},
+    RoleRule{Role::state_q_norm,    "state_q_norm",    RoleScope::layer,     false, Extent::one,      Extent::state_key_dim, requirement::mamba1_may},
+    RoleRule{Role::state_step,      "state_step",      RoleScope::layer,     true,  Extent::state_values, Extent::state_rank, requirement::mamba1},
+    RoleRule{Role::state_decays,    "state_decays",    RoleScope::layer,     false, Extent::one,      Extent::state_cells, requirement::mamba1},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -305,13 +307,13 @@ constexpr std::size_t role_index(Role role) { return detail::kRoleIndex[static_c
 constexpr const RoleRule& rule_of(Role role) { return kRoleRules[role_index(role)]; }
 constexpr std::string_view role_name(Role role) { return rule_of(role).name; }
 
-constexpr std::uint32_t n_weight_sections(const Header& h) { return h.n_layers + 2; }
-constexpr Place place_of(const Header& h, std::uint32_t section) {
-  return section == 0 ? Place::embedding : section <= h.n_layers ? Place::layer : Place::final;
+constexpr std::uint32_t n_weight_stages(const Header& h) { return h.n_layers + 2; }
+constexpr RoleScope scope_of(const Header& h, std::uint32_t stage) {
+  return stage == 0 ? RoleScope::embedding : stage <= h.n_layers ? RoleScope::layer : RoleScope::final;
 }
 /// Returns the kind of a stage: that of its layer, or of the first layer for the embedding and the head.
-inline const LayerKind& kind_of_section(const Header& h, const LayerTable& table, std::uint32_t section) {
-  return table.kind(place_of(h, section) == Place::layer ? section - 1 : 0);
+inline const LayerKind& kind_of_stage(const Header& h, const LayerTable& table, std::uint32_t stage) {
+  return table.kind(scope_of(h, stage) == RoleScope::layer ? stage - 1 : 0);
 }
 
 /// The header and the kind must have been checked, so that the products are below 2^32.

@@ -34,7 +34,7 @@ struct ObservedRoom {
 /// The inputs of the product with a tensor, summed over positions in order. Tensors with the same input share one.
 struct Observed {
   static constexpr std::size_t kArenaBytes = 56;
-  std::uint32_t section = 0;  // of the tensor, as in TensorEntry
+  std::uint32_t stage = 0;  // of the tensor, as in TensorEntry
   Role role{};
   std::uint32_t cols = 0;
   std::uint64_t n = 0;  // positions; for an expert, the positions that selected it

@@ -22,10 +22,10 @@ void emit(Builder& b, Buf in, Buf out) {
   b.set_width(out, b.width(Buf::q));
   b.emit({.row = &op_square, .in = Buf::q, .out = out});
 }
-LaneNeed lane(const LayerKind&, std::uint32_t) { return {}; }
+MemoryNeed memory(const LayerKind&, std::uint32_t) { return {}; }
 
 }  // namespace
 
-const MixerRow mixer_toy{emit, lane};
+const MixerRow mixer_toy{emit, memory};
 
 }  // namespace qsf

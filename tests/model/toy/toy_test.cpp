@@ -36,7 +36,7 @@ TEST(Toy, IsComputed) {
   const Generation run = host.generate(prompt);
   ASSERT_EQ(run.logits.size(), o.vocab_size);
 
-  const auto weight = [&](std::uint32_t section, Role role) { return file.weights.at({section, role}); };
+  const auto weight = [&](std::uint32_t stage, Role role) { return file.weights.at({stage, role}); };
   const auto norm = [&](std::vector<double> x, const std::vector<float>& w) {
     double sum = 0;
     for (const double e : x) sum += e * e / o.dim;

@@ -1,4 +1,4 @@
-#include "model/lanes.h"
+#include "model/sequence_memory.h"
 
 #include <algorithm>
 #include <bitset>
@@ -8,22 +8,23 @@
 
 namespace qsf {
 
-Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-                   std::uint32_t max_seq_len, std::uint32_t chunk, const KvPolicy& policy) {
+Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type,
+                            std::uint32_t n_sequences, std::uint32_t max_seq_len, std::uint32_t chunk,
+                            const KvPolicy& policy) {
   type_ = type;
   sequence_bytes_ = slot_floats_ = scores_ = 0;
   chooses_ = false;
   std::uint64_t shared = 0;
-  const std::uint32_t n_sections = program.head_section() + 1;
+  const std::uint32_t n_stages = program.head_stage() + 1;
   const KvForms forms = forms_of(type);
-  QSF_TRY(arena.take(rings_, 2 * n_sections, Region::tables));
+  QSF_TRY(arena.take(rings_, 2 * n_stages, Region::tables));
   const auto need_of = [&](std::uint32_t s) {
-    const LayerKind& kind = *program.of_section(s).kind;
-    return mixer_row(kind.mixer).lane(kind, dim);
+    const LayerKind& kind = *program.of_stage(s).kind;
+    return mixer_row(kind.mixer).memory(kind, dim);
   };
   std::bitset<kMaxLayers + 1> seen_by_others;
-  for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
-    if (const LaneNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) seen_by_others.set(need.from);
+  for (std::uint32_t s = 1; s + 1 < n_stages; ++s) {
+    if (const MemoryNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) seen_by_others.set(need.from);
   }
   // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another layer
   // reads this memory. A ring still has the window of the first of these queries.
@@ -31,9 +32,9 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
     const std::uint32_t from = need_of(s).from;
     return seen_by_others[from != 0 ? from : s] ? std::max(chunk, kTogether) : kTogether;
   };
-  for (std::uint32_t s = 1; s + 1 < n_sections; ++s) {
-    const LayerKind& kind = *program.of_section(s).kind;
-    const LaneNeed need = need_of(s);
+  for (std::uint32_t s = 1; s + 1 < n_stages; ++s) {
+    const LayerKind& kind = *program.of_stage(s).kind;
+    const MemoryNeed need = need_of(s);
     const std::uint32_t owner = need.from != 0 ? need.from : s;
     Ring ring{};
     ring.state = slot_floats_;
@@ -89,7 +90,7 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
       if (owner == s) sequence_bytes_ += exact.capacity * exact.bytes();
     }
     if (arena.is_dry()) continue;
-    for (const auto& [of, place] : {std::pair(ring, s), std::pair(exact, n_sections + s)}) {
+    for (const auto& [of, place] : {std::pair(ring, s), std::pair(exact, n_stages + s)}) {
       rings_[place] = owner == s ? of : rings_[place - s + owner];
       rings_[place].own = owner == s;
     }
@@ -97,35 +98,35 @@ Status Lanes::init(Arena& arena, const Program& program, std::uint32_t dim, KvTy
   sequence_bytes_ = align_up(sequence_bytes_);
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
   shared_ = n_sequences * sequence_bytes_;
-  QSF_TRY(arena.take(memory_, shared_ + shared, Region::lanes));
-  return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::lanes);
+  QSF_TRY(arena.take(memory_, shared_ + shared, Region::kv_cache));
+  return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::kv_cache);
 }
 
-KvLane Lanes::lane(std::uint32_t sequence, const Ring& ring) const {
+KvMemory SequenceMemory::memory(std::uint32_t sequence, const Ring& ring) const {
   const std::uint64_t at = ring.offset == kShared ? shared_ : sequence * sequence_bytes_ + ring.offset;
-  KvLane lane{.data = memory_.data() + at,
-              .n_heads = ring.n_heads,
-              .n_values = ring.n_values,
-              .capacity = ring.capacity,
-              .window = ring.window,
-              .first_kept = ring.first_kept,
-              .key_bytes = ring.key_bytes,
-              .value_bytes = ring.value_bytes};
-  lane.choice = ring.choice;
+  KvMemory memory{.data = memory_.data() + at,
+                  .n_heads = ring.n_heads,
+                  .n_values = ring.n_values,
+                  .capacity = ring.capacity,
+                  .window = ring.window,
+                  .first_kept = ring.first_kept,
+                  .key_bytes = ring.key_bytes,
+                  .value_bytes = ring.value_bytes};
+  memory.choice = ring.choice;
   if (ring.choice != KvChoice::none) {
-    lane.sums = reinterpret_cast<double*>(memory_.data() + sequence * sequence_bytes_ + ring.sums);
+    memory.sums = reinterpret_cast<double*>(memory_.data() + sequence * sequence_bytes_ + ring.sums);
   }
-  return lane;
+  return memory;
 }
 
-StateLane Lanes::state(std::uint32_t sequence, std::uint32_t section) const {
+StateMemory SequenceMemory::state(std::uint32_t sequence, std::uint32_t stage) const {
   const Standing& standing = standings_[sequence];
-  const std::uint64_t at = rings_[section].state;
+  const std::uint64_t at = rings_[stage].state;
   const Slot& now = standing.now;
   return {now.position == 0 ? nullptr : slot(sequence, now.index) + at, slot(sequence, standing.making) + at};
 }
 
-void Lanes::write(std::uint32_t sequence, std::uint32_t end) {
+void SequenceMemory::write(std::uint32_t sequence, std::uint32_t end) {
   Standing& standing = standings_[sequence];
   standing.high = std::max(standing.high, end);
   // Takes the slot that is neither the current one nor the checkpoint.
@@ -133,7 +134,7 @@ void Lanes::write(std::uint32_t sequence, std::uint32_t end) {
   while (standing.making == standing.now.index || standing.making == standing.checkpoint.index) ++standing.making;
 }
 
-void Lanes::commit(std::uint32_t sequence, std::uint32_t position, bool keep) {
+void SequenceMemory::commit(std::uint32_t sequence, std::uint32_t position, bool keep) {
   Standing& standing = standings_[sequence];
   if (keep) standing.checkpoint = standing.now;
   standing.now = {standing.making, position};
@@ -141,7 +142,7 @@ void Lanes::commit(std::uint32_t sequence, std::uint32_t position, bool keep) {
 
 /// Whether the window of a token at `position` is still in every ring. The token sees window - 1 earlier positions; a
 /// ring keeps the first ones and the last ones ever written, `capacity` in total.
-bool Lanes::held(const Standing& standing, std::uint32_t position) const {
+bool SequenceMemory::held(const Standing& standing, std::uint32_t position) const {
   if (chooses_) return position == standing.high;
   return position >= standing.low && std::ranges::all_of(rings_, [&](const Ring& ring) {
            return ring.capacity == 0 || standing.high <= ring.capacity ||
@@ -149,7 +150,7 @@ bool Lanes::held(const Standing& standing, std::uint32_t position) const {
          });
 }
 
-std::uint32_t Lanes::reach(std::uint32_t sequence, std::uint32_t position) const {
+std::uint32_t SequenceMemory::reach(std::uint32_t sequence, std::uint32_t position) const {
   const Standing& standing = standings_[sequence];
   if (slot_floats_ != 0 && position != standing.now.position) {
     const std::uint32_t checkpoint = standing.checkpoint.position;
@@ -158,7 +159,7 @@ std::uint32_t Lanes::reach(std::uint32_t sequence, std::uint32_t position) const
   return held(standing, position) ? position : 0;
 }
 
-std::uint32_t Lanes::rewind(std::uint32_t sequence, std::uint32_t position) {
+std::uint32_t SequenceMemory::rewind(std::uint32_t sequence, std::uint32_t position) {
   Standing& standing = standings_[sequence];
   position = reach(sequence, position);
   if (position == 0) {
@@ -170,7 +171,7 @@ std::uint32_t Lanes::rewind(std::uint32_t sequence, std::uint32_t position) {
   return position;
 }
 
-Snapshot Lanes::snapshot(std::uint32_t sequence, std::uint32_t position) const {
+Snapshot SequenceMemory::snapshot(std::uint32_t sequence, std::uint32_t position) const {
   const Standing& standing = standings_[sequence];
   if (position == 0) return {};
   Snapshot snapshot{position, position, 0};
@@ -186,13 +187,13 @@ Snapshot Lanes::snapshot(std::uint32_t sequence, std::uint32_t position) const {
   return snapshot;
 }
 
-bool Lanes::is_possible(const Snapshot& snapshot) const {
+bool SequenceMemory::is_possible(const Snapshot& snapshot) const {
   if (snapshot.from > snapshot.position) return false;
   if (snapshot.checkpoint == 0) return true;
   return slot_floats_ != 0 && snapshot.from <= snapshot.checkpoint && snapshot.checkpoint < snapshot.position;
 }
 
-std::uint64_t Lanes::position_bytes(const Snapshot& snapshot) const {
+std::uint64_t SequenceMemory::position_bytes(const Snapshot& snapshot) const {
   std::uint64_t bytes = 0;
   for (const Ring& ring : rings_) {
     const std::uint32_t first = ring.first(snapshot.from);
@@ -202,27 +203,27 @@ std::uint64_t Lanes::position_bytes(const Snapshot& snapshot) const {
   return bytes;
 }
 
-std::uint64_t Lanes::state_bytes(const Snapshot& snapshot) const {
+std::uint64_t SequenceMemory::state_bytes(const Snapshot& snapshot) const {
   std::uint64_t floats = 0;
   for (const Ring& ring : rings_) floats += ring.own ? ring.state_floats : 0;
   return floats * sizeof(float) * ((snapshot.position != 0 ? 1 : 0) + (snapshot.checkpoint != 0 ? 1 : 0));
 }
 
-LanePieces Lanes::pieces(std::uint32_t sequence, const Snapshot& snapshot) const {
+MemoryPieces SequenceMemory::pieces(std::uint32_t sequence, const Snapshot& snapshot) const {
   const Standing& standing = standings_[sequence];
   const bool is_now = standing.now.position == snapshot.position;
   return {*this, sequence, snapshot, is_now ? standing.now.index : standing.checkpoint.index,
           standing.checkpoint.index};
 }
 
-LanePieces Lanes::prepare(std::uint32_t sequence, const Snapshot& snapshot) {
+MemoryPieces SequenceMemory::prepare(std::uint32_t sequence, const Snapshot& snapshot) {
   Standing& standing = standings_[sequence];
   standing = {};
   standing.checkpoint.index = 1;
   return {*this, sequence, snapshot, standing.now.index, standing.checkpoint.index};
 }
 
-void Lanes::settle(std::uint32_t sequence, const Snapshot& snapshot) {
+void SequenceMemory::settle(std::uint32_t sequence, const Snapshot& snapshot) {
   Standing& standing = standings_[sequence];
   standing.high = snapshot.position;
   standing.low = snapshot.from;
@@ -230,15 +231,15 @@ void Lanes::settle(std::uint32_t sequence, const Snapshot& snapshot) {
   standing.checkpoint.position = snapshot.checkpoint;
 }
 
-void Lanes::copy(std::uint32_t from, std::uint32_t to, const Snapshot& snapshot) {
-  LanePieces source = pieces(from, snapshot), target = prepare(to, snapshot);
-  for (LanePieces::Piece piece = source.next(); piece.size != 0; piece = source.next()) {
+void SequenceMemory::copy(std::uint32_t from, std::uint32_t to, const Snapshot& snapshot) {
+  MemoryPieces source = pieces(from, snapshot), target = prepare(to, snapshot);
+  for (MemoryPieces::Piece piece = source.next(); piece.size != 0; piece = source.next()) {
     std::memcpy(target.next().data, piece.data, piece.size);  // the rings are alike, so the pieces are
   }
   settle(to, snapshot);
 }
 
-LanePieces::Piece LanePieces::next() {
+MemoryPieces::Piece MemoryPieces::next() {
   Piece piece{};
   if (part_ == Part::positions) piece = next_positions();
   if (part_ == Part::states && piece.size == 0) piece = next_state(slots_[0]);
@@ -246,9 +247,9 @@ LanePieces::Piece LanePieces::next() {
   return piece;
 }
 
-LanePieces::Piece LanePieces::next_positions() {
-  for (; stage_ < lanes_->rings_.size(); ++stage_, head_ = 0) {
-    const Lanes::Ring& ring = lanes_->rings_[stage_];
+MemoryPieces::Piece MemoryPieces::next_positions() {
+  for (; stage_ < memory_->rings_.size(); ++stage_, head_ = 0) {
+    const SequenceMemory::Ring& ring = memory_->rings_[stage_];
     const std::uint32_t first = ring.first(snapshot_.from), kept = ring.kept(snapshot_.from);
     const std::uint32_t n = kept + snapshot_.position - first, in_turn = ring.capacity - ring.first_kept;
     if (!ring.own || n == 0) continue;
@@ -264,9 +265,9 @@ LanePieces::Piece LanePieces::next_positions() {
         run = std::min(left, in_turn - (at - ring.first_kept) % in_turn);
       }
       done_ += run;
-      const KvLane lane = lanes_->lane(sequence_, ring);
+      const KvMemory memory = memory_->memory(sequence_, ring);
       const bool is_key = head_ < ring.n_heads;
-      std::byte* const data = is_key ? lane.key(head_, at) : lane.value(head_ - ring.n_heads, at);
+      std::byte* const data = is_key ? memory.key(head_, at) : memory.value(head_ - ring.n_heads, at);
       return {is_kept ? data : nullptr, std::size_t{run} * (is_key ? ring.key_bytes : ring.value_bytes)};
     }
   }
@@ -275,11 +276,11 @@ LanePieces::Piece LanePieces::next_positions() {
   return {};
 }
 
-LanePieces::Piece LanePieces::next_state(std::uint8_t slot) {
-  while (stage_ < lanes_->rings_.size()) {
-    const Lanes::Ring& ring = lanes_->rings_[stage_++];
+MemoryPieces::Piece MemoryPieces::next_state(std::uint8_t slot) {
+  while (stage_ < memory_->rings_.size()) {
+    const SequenceMemory::Ring& ring = memory_->rings_[stage_++];
     if (!ring.own || ring.state_floats == 0) continue;
-    float* const state = lanes_->slot(sequence_, slot) + ring.state;
+    float* const state = memory_->slot(sequence_, slot) + ring.state;
     return {reinterpret_cast<std::byte*>(state), static_cast<std::size_t>(ring.state_floats) * sizeof(float)};
   }
   stage_ = 1;

@@ -37,7 +37,7 @@ struct KvPolicy {
 
 /// Keys and values of one layer and sequence: [n_heads, capacity, key_bytes], then [n_values, capacity, value_bytes].
 /// The first positions have slots of their own, and the others the rest in turn.
-struct KvLane {
+struct KvMemory {
   std::byte* data = nullptr;
   std::uint32_t n_heads = 0;
   std::uint32_t n_values = 0;  // n_heads, or 0 if values begin their keys
@@ -69,7 +69,7 @@ struct KvLane {
 
 /// A layer's state of one sequence in a pass: the state before the pass, null at position 0, and the memory for the new
 /// one. Both are [state_floats] (see state.h).
-struct StateLane {
+struct StateMemory {
   const float* before = nullptr;
   float* now = nullptr;
 };
@@ -81,24 +81,25 @@ struct Snapshot {
   std::uint32_t checkpoint = 0;  // position of the checkpoint of its states, below `position`; 0: none
 };
 
-class Lanes;
+class SequenceMemory;
 
 /// The memory of a snapshot, piece by piece: keys and values of each layer that has its own, [K, V][KV head][position],
 /// then the same of positions in f16, then the states of all layers, then those of the checkpoint.
-class LanePieces {
+class MemoryPieces {
  public:
   struct Piece {
     std::byte* data;   // null: positions that the ring of this plan does not keep
     std::size_t size;  // 0: the end
   };
-  LanePieces() = default;
+  MemoryPieces() = default;
   Piece next();
 
  private:
-  friend Lanes;
+  friend SequenceMemory;
   enum class Part : std::uint8_t { positions, states, checkpoint, end };
-  LanePieces(const Lanes& lanes, std::uint32_t sequence, const Snapshot& snapshot, std::uint8_t now, std::uint8_t kept)
-      : lanes_(&lanes),
+  MemoryPieces(const SequenceMemory& memory, std::uint32_t sequence, const Snapshot& snapshot, std::uint8_t now,
+               std::uint8_t kept)
+      : memory_(&memory),
         sequence_(sequence),
         snapshot_(snapshot),
         slots_{now, kept},
@@ -106,7 +107,7 @@ class LanePieces {
   Piece next_positions();
   Piece next_state(std::uint8_t slot);
 
-  const Lanes* lanes_ = nullptr;
+  const SequenceMemory* memory_ = nullptr;
   std::uint32_t sequence_ = 0;
   Snapshot snapshot_;
   std::array<std::uint8_t, 2> slots_{};  // of the states and of the checkpoint
@@ -115,19 +116,19 @@ class LanePieces {
   std::uint32_t done_ = 0;              // positions of this head so far
 };
 
-class Lanes {
+class SequenceMemory {
  public:
   /// Takes the memory from `arena`; fails with out_of_memory. `chunk` is the most columns of a pass.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
               std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {});
 
   KvType type() const { return type_; }
-  KvLane kv(std::uint32_t sequence, std::uint32_t section) const { return lane(sequence, rings_[section]); }
-  /// Returns the positions in f16 that a section has in addition. Their capacity is 0 if it has none.
-  KvLane exact(std::uint32_t sequence, std::uint32_t section) const {
-    return lane(sequence, rings_[rings_.size() / 2 + section]);
+  KvMemory kv(std::uint32_t sequence, std::uint32_t stage) const { return memory(sequence, rings_[stage]); }
+  /// Returns the positions in f16 that a stage has in addition. Their capacity is 0 if it has none.
+  KvMemory exact(std::uint32_t sequence, std::uint32_t stage) const {
+    return memory(sequence, rings_[rings_.size() / 2 + stage]);
   }
-  StateLane state(std::uint32_t sequence, std::uint32_t section) const;
+  StateMemory state(std::uint32_t sequence, std::uint32_t stage) const;
   /// Returns the floats for one token's scores that attention needs in any layer.
   std::uint64_t scores() const { return scores_; }
 
@@ -155,16 +156,16 @@ class Lanes {
   std::uint64_t position_bytes(const Snapshot& snapshot) const;
   std::uint64_t state_bytes(const Snapshot& snapshot) const;
   /// Returns the pieces of a sequence's snapshot, to read.
-  LanePieces pieces(std::uint32_t sequence, const Snapshot& snapshot) const;
+  MemoryPieces pieces(std::uint32_t sequence, const Snapshot& snapshot) const;
   /// Empties the sequence, and returns the pieces of its memory for a snapshot, to write.
-  LanePieces prepare(std::uint32_t sequence, const Snapshot& snapshot);
+  MemoryPieces prepare(std::uint32_t sequence, const Snapshot& snapshot);
   /// Moves the sequence to the snapshot's position, once the pieces of prepare() are written.
   void settle(std::uint32_t sequence, const Snapshot& snapshot);
   /// Makes another sequence one with the snapshot of this sequence.
   void copy(std::uint32_t from, std::uint32_t to, const Snapshot& snapshot);
 
  private:
-  friend LanePieces;
+  friend MemoryPieces;
   static constexpr std::uint64_t kShared = ~std::uint64_t{0};
   struct Ring {
     std::uint64_t offset;  // in a sequence's bytes; kShared: memory that layers and sequences use in turn
@@ -205,7 +206,7 @@ class Lanes {
     return states_.data() + (std::size_t{sequence} * kSlots + index) * slot_floats_;
   }
   bool held(const Standing& standing, std::uint32_t position) const;
-  KvLane lane(std::uint32_t sequence, const Ring& ring) const;
+  KvMemory memory(std::uint32_t sequence, const Ring& ring) const;
 
   std::span<Ring> rings_;          // [2, n_layers + 2] by stage: of the type, then of positions in f16
   std::span<Standing> standings_;  // [n_sequences]
