@@ -11,9 +11,16 @@ constexpr std::size_t kLongest = 32;
 }  // namespace
 
 std::uint32_t Guesser::guess(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const {
-  const std::size_t n = tokens.size();
-  const std::size_t n_out = std::min<std::size_t>(out.size(), limit_);
-  if (n_out == 0) return 0;
+  using Guess = std::uint32_t (Guesser::*)(std::span<const std::uint32_t>, std::span<std::uint32_t>) const;
+  static constexpr Guess kSources[] = {&Guesser::repeat, &Guesser::given};  // in the order of GuessSource
+  const std::size_t n = std::min<std::size_t>(out.size(), limit_);
+  return n == 0 ? 0 : (this->*kSources[static_cast<std::size_t>(source_)])(tokens, out.first(n));
+}
+
+/// Writes the tokens that followed the longest earlier occurrence of the last tokens. Returns 0 if no earlier
+/// occurrence is long enough. O(tokens).
+std::uint32_t Guesser::repeat(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const {
+  const std::size_t n = tokens.size(), n_out = out.size();
   std::size_t longest = least_ - 1, found = 0;  // the occurrence ends before `found`
   for (std::size_t end = n - 1; end > longest && longest < kLongest; --end) {
     // Of occurrences of one length, the last counts.
@@ -28,6 +35,12 @@ std::uint32_t Guesser::guess(std::span<const std::uint32_t> tokens, std::span<st
   // An occurrence near the end is followed by fewer tokens than asked for; then the text is taken as periodic.
   for (std::size_t i = 0; i < n_out; ++i) out[i] = found + i < n ? tokens[found + i] : out[found + i - n];
   return static_cast<std::uint32_t>(n_out);
+}
+
+/// Leaves the host's guesses where they are, unless they follow another text.
+std::uint32_t Guesser::given(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const {
+  if (given_after_ != tokens.size()) return 0;
+  return std::min(n_given_, static_cast<std::uint32_t>(out.size()));
 }
 
 void Guesser::judge(std::uint32_t right, bool all) {

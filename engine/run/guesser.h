@@ -1,9 +1,11 @@
-// Guesses at the tokens that follow a text, without a model: a text often repeats a part of itself, as code, quotations
-// and lists do. Prompt lookup decoding (Saxena 2023) is this method.
+// Guesses at the tokens that follow a text. A text often repeats a part of itself, as code, quotations and lists do:
+// prompt lookup decoding (Saxena 2023) guesses that without a model. A host may guess by a second model instead.
 #pragma once
 
 #include <cstdint>
 #include <span>
+
+#include "qsf/run/guesses.h"
 
 namespace qsf {
 
@@ -11,20 +13,34 @@ namespace qsf {
 class Guesser {
  public:
   /// Begins a text, with at most `most` guesses at a time.
-  void begin(std::uint32_t most) {
+  void begin(std::uint32_t most, GuessSource source = GuessSource::text) {
     most_ = limit_ = most;
     least_ = kLeast;
+    source_ = source;
+    n_given_ = 0;
   }
-  /// Writes the tokens that followed the longest earlier occurrence of the last tokens, at most out.size(), and returns
-  /// their number. Returns 0 if no earlier occurrence is long enough. O(tokens).
+  /// Returns the number of tokens that the host could give for the next pass; 0 if the host is not the source.
+  std::uint32_t wanted() const { return source_ == GuessSource::host ? limit_ : 0; }
+  /// Takes the host's guesses for a text of `n_tokens`, the first `n` tokens in the memory after it.
+  void give(std::size_t n_tokens, std::uint32_t n) {
+    given_after_ = n_tokens;
+    n_given_ = n;
+  }
+  /// Writes guesses to `out`, the memory after the text's tokens, at most out.size(), and returns their number.
   std::uint32_t guess(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const;
   /// Takes the outcome of a pass: `right` of its guesses were the tokens of the text. `all`: no guess was wrong.
   void judge(std::uint32_t right, bool all);
 
  private:
+  std::uint32_t repeat(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const;
+  std::uint32_t given(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const;
+
   static constexpr std::uint32_t kLeast = 2, kMostLeast = 6;  // tokens
   std::uint32_t most_ = 0, limit_ = 0;
   std::uint32_t least_ = kLeast;  // tokens of the shortest occurrence that is trusted
+  GuessSource source_ = GuessSource::text;
+  std::uint32_t n_given_ = 0;
+  std::size_t given_after_ = 0;  // tokens of the text that they follow
 };
 
 }  // namespace qsf

@@ -144,7 +144,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   n_prompt_ = n_tokens_ - position_ + n_reused_;
   max_tokens_ = prompt.max_tokens;
   n_generated_ = n_guessed_ = n_right_ = 0;
-  guesser_.begin(model.guesses);
+  guesser_.begin(model.guesses, model.options.guess_source);
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
@@ -233,6 +233,25 @@ Status Sequence::rewind(SequenceMemory& memory, std::uint32_t n) {
   return {};
 }
 
+/// Returns the number of tokens that the next pass may guess as far as the sequence is concerned.
+std::uint32_t Sequence::most_guesses() const {
+  if (embeds_ || n_generated_ == 0 || n_unfed() != 1 || logits_from_ != kNoLogits) return 0;
+  return std::min(max_tokens_ - n_generated_ - 1, static_cast<std::uint32_t>(room_.size()) - n_tokens_);
+}
+
+std::uint32_t Sequence::guesses_wanted() const {
+  const bool before_pass = state_ == State::settling || state_ == State::feeding;
+  const bool is_expected = expected_ != nullptr && expected_->n != 0;
+  return before_pass && !is_expected ? std::min(guesser_.wanted(), most_guesses()) : 0;
+}
+
+void Sequence::give(std::span<const std::uint32_t> guesses) {
+  guesses = guesses.first(std::min<std::size_t>(guesses.size(), guesses_wanted()));
+  std::uint32_t n = 0;
+  for (; n < guesses.size() && guesses[n] < vocab_size_; ++n) room_[n_tokens_ + n] = guesses[n];
+  guesser_.give(n_tokens_, n);
+}
+
 /// Writes guesses after the known tokens, and returns their number.
 std::uint32_t Sequence::guess(std::uint32_t most) {
   const std::span<std::uint32_t> out = room_.subspan(n_tokens_, most);
@@ -250,10 +269,8 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std
   n_columns_ = std::min(n_unfed(), static_cast<std::uint32_t>(room.size()));
   if (embeds_ && one_pass_ && n_columns_ < n_unfed()) n_columns_ = 0;
   n_guesses_ = n_right_in_pass_ = 0;
-  if (!embeds_ && n_generated_ > 0 && n_columns_ == 1 && logits_from_ == kNoLogits) {
-    const auto most = std::min({guesses, static_cast<std::uint32_t>(room.size()) - 1, max_tokens_ - n_generated_ - 1,
-                                static_cast<std::uint32_t>(room_.size()) - n_tokens_});
-    n_guesses_ = guess(most);
+  if (const std::uint32_t most = most_guesses(); most != 0 && n_columns_ == 1) {
+    n_guesses_ = guess(std::min({guesses, static_cast<std::uint32_t>(room.size()) - 1, most}));
     n_guessed_ += n_guesses_;
   }
   first_row_ = first_row;

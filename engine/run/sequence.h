@@ -65,6 +65,10 @@ class Sequence {
   /// generation that feeds one token adds at most `guesses` columns of guessed tokens.
   std::uint32_t enter(std::span<Column> room, std::uint32_t guesses, std::uint32_t first_row,
                       std::uint32_t first_hidden);
+  /// Returns the number of guesses that the host could give for the next pass.
+  std::uint32_t guesses_wanted() const;
+  /// Takes the host's guesses, as many as are wanted and up to one that is not in the vocabulary.
+  void give(std::span<const std::uint32_t> guesses);
   /// Return the rows of the sequence in its pass.
   std::uint32_t n_pass_rows() const { return n_rows_ + n_guesses_; }
   std::uint32_t n_hidden() const { return n_hidden_; }
@@ -95,6 +99,7 @@ class Sequence {
   void add_hidden(std::span<float> rows);
   void finish_pool();
   void finish_score(const Model& model, float score);
+  std::uint32_t most_guesses() const;
   std::uint32_t guess(std::uint32_t most);
   std::span<float> row(Model& model) const;
   Step choose(Model& model);
@@ -119,7 +124,7 @@ class Sequence {
   // tokens.
   std::uint32_t n_guesses_ = 0;        // that may still be right
   std::uint32_t n_right_in_pass_ = 0;  // of this pass
-  bool expects_ = false;               // the guesses are the host's
+  bool expects_ = false;               // the guesses are those of expected_
   const ExpectedTokens* expected_ = nullptr;
   Guesser guesser_;
   Pooling pooling_ = Pooling::mean;

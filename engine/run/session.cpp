@@ -268,6 +268,12 @@ Status Session::rewind(std::uint32_t n, std::uint32_t sequence) {
   return found->rewind(impl_->model.memory, n);
 }
 
+std::uint32_t Session::guesses_wanted(std::uint32_t sequence) const { return impl_->at(sequence).guesses_wanted(); }
+
+void Session::guess(std::span<const std::uint32_t> tokens, std::uint32_t sequence) {
+  if (const auto found = impl_->find(sequence)) (*found)->give(tokens);
+}
+
 Result<SavedHeaderBytes> Session::begin_save(const NoteSum& note, std::uint32_t n_tokens, std::uint32_t sequence) {
   QSF_LET(found, impl_->find(sequence));
   return impl_->saving.begin(impl_->model, *found, note, n_tokens);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "native/host/draft.h"
 #include "native/host/kv_policy.h"
 #include "native/host/saved_file.h"
 #include "qsf/base/try.h"
@@ -107,6 +108,7 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
   QSF_TRY(set_kv_type(config.kv, options.open));
   QSF_TRY(set_kv_policy(config.kv_policy, options.open));
+  set_speculation(config.speculate, kUsualGuesses, options);
   options.open.text_bytes = static_cast<std::uint32_t>(config.text_bytes);
   options.open.logprobs = config.logprobs >= 0;
   options.open.isa = isa_from_environment();

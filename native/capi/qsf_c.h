@@ -22,7 +22,7 @@ struct QSFConfig {
   int threads = 0;
   int max_seq_len = 0;
   std::string kv;  // empty: the plan's choice
-  std::string kv_policy = "all";
+  std::string kv_policy = "all", speculate = "none";
   float quality = 1.0f;
   std::uint64_t seed = 0;
   std::size_t text_bytes = 0;

@@ -49,6 +49,11 @@ void qsf_config_set_kv(QSFConfig* config, const char* type) {
   call([&] { config->kv = type == nullptr ? "" : type; });
 }
 
+void qsf_config_set_speculate(QSFConfig* config, const char* what) {
+  if (config == nullptr) return;
+  call([&] { config->speculate = what == nullptr ? "none" : what; });
+}
+
 void qsf_config_set_kv_policy(QSFConfig* config, const char* policy) {
   if (config == nullptr) return;
   call([&] { config->kv_policy = policy == nullptr ? "all" : policy; });

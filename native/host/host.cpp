@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "native/host/draft.h"
 #include "native/host/speed.h"
 #include "native/sources/clock.h"
 #include "qsf/base/budget.h"
@@ -38,12 +39,40 @@ Pages::~Pages() {
   if (!bytes_.empty()) give_pages(bytes_);
 }
 
+Host::Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel)
+    : pages_(std::move(pages)),
+      source_(std::move(source)),
+      pool_(options.threads != 0 ? options.threads : usable_cores()),
+      cancel_(cancel),
+      profiling_(options.profile) {
+  if (options.threads == 0) tuner_.emplace(pool_);
+  if (options.pin) pin_to_cores(pool_.handles());
+}
+
+Host::~Host() { pool_.end(); }
+
 Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
                                          const std::atomic<bool>& cancel) {
-  bool planned = false;
+  HostOptions rest = options;
+  std::unique_ptr<Draft> draft;
+  if (!options.draft.empty()) {
+    QSF_LET(opened, Draft::open(options, cancel));
+    draft = std::move(opened);
+    rest.open.guess_source = GuessSource::host;
+    rest.open.host_bytes = draft->bytes();
+  }
   SourceOptions finding = options.source;
   finding.budget = options.budget;
   QSF_LET(found, find_model(model, finding));
+  QSF_LET(host, open(found, rest, cancel));
+  if (draft) QSF_TRY(draft->suits(*host->session_, host->found_.notes));
+  host->draft_ = std::move(draft);
+  return std::move(host);
+}
+
+Result<std::unique_ptr<Host>> Host::open(const FoundModel& found, const HostOptions& options,
+                                         const std::atomic<bool>& cancel) {
+  bool planned = false;
   Result<std::unique_ptr<Host>> host = try_open(found, options, cancel, planned);
   if (host || planned || host.error().code != ErrorCode::budget_too_small) return host;
   return find_budget(found, options, cancel);
@@ -88,7 +117,7 @@ Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const Host
   reading.helped = (options.threads != 0 ? options.threads : usable_cores()) >= usable_cores();
   Result<Source> source = open_source(found, reading);
   if (!source) return source.error();
-  const auto host_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(source->memory(), UINT32_MAX));
+  const std::uint64_t host_bytes = options.open.host_bytes + source->memory();
   const Budget budget = Budget::within(options.budget, kHostReserve + host_bytes);
   if (budget.arena() == 0) return make_error(ErrorCode::budget_too_small, "no room for an arena");
   Result<Pages> pages = Pages::take(budget.arena());
@@ -133,6 +162,7 @@ Status Host::know_hash() {
 }
 
 Result<Step> Host::next() {
+  if (draft_) QSF_TRY(draft_->guess(*session_));
   if (!tuner_) return step();
   const Clock::time_point begin = Clock::now();
   const Result<Step> next = step();

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "native/host/kernel_speeds.h"
 #include "native/host/speed.h"
@@ -35,8 +36,9 @@ struct HostOptions {
   bool expect = false;                // measure the machine first, for Stats::token_rate
   bool deepen = true;                 // deepen the ring if reads past the page cache take long
   KernelSpeeds* kernels = nullptr;    // use the fastest kernels for products, and measure those that are not settled
+  std::string_view draft;             // the place of a model that guesses tokens, read while opening; empty: none
   SourceOptions source;
-  OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched and host_bytes
+  OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source and host_bytes
 };
 
 /// The time of a host, in seconds.
@@ -60,14 +62,19 @@ class Pages {
   std::span<std::byte> bytes_;
 };
 
+class Draft;
+
 class Host {
  public:
-  /// Opens the model and steps until the session is ready. Any thread, or a signal handler, may set `cancel` at any
-  /// time; it must outlive the host.
+  /// Opens the model, and a draft model first, and steps until the session is ready. Any thread, or a signal handler,
+  /// may set `cancel` at any time; it must outlive the host.
   static Result<std::unique_ptr<Host>> open(const std::string& model, const HostOptions& options,
                                             const std::atomic<bool>& cancel);
+  /// The same for a model that was found, without a draft.
+  static Result<std::unique_ptr<Host>> open(const FoundModel& found, const HostOptions& options,
+                                            const std::atomic<bool>& cancel);
 
-  ~Host() { pool_.end(); }
+  ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
@@ -82,6 +89,8 @@ class Host {
   double open_seconds() const { return open_seconds_; }
   /// Returns the model if it is no .qsf file; null if it is one.
   MadeModel* made() const { return found_.made.get(); }
+  /// Returns the model that guesses tokens; null without one.
+  Draft* draft() const { return draft_.get(); }
   /// Returns sentences on the choices, on the model, and on types that change.
   const std::vector<std::string>& notes() const { return found_.notes; }
 
@@ -96,15 +105,7 @@ class Host {
   Profile take_profile();
 
  private:
-  Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel)
-      : pages_(std::move(pages)),
-        source_(std::move(source)),
-        pool_(options.threads != 0 ? options.threads : usable_cores()),
-        cancel_(cancel),
-        profiling_(options.profile) {
-    if (options.threads == 0) tuner_.emplace(pool_);
-    if (options.pin) pin_to_cores(pool_.handles());
-  }
+  Host(Pages pages, Source source, const HostOptions& options, const std::atomic<bool>& cancel);
 
   static Result<std::unique_ptr<Host>> try_open(const FoundModel& found, const HostOptions& options,
                                                 const std::atomic<bool>& cancel, bool& planned);
@@ -121,6 +122,7 @@ class Host {
   const std::atomic<bool>& cancel_;
   Session* session_ = nullptr;
   std::optional<IoThread> io_;
+  std::unique_ptr<Draft> draft_;
   std::vector<KernelSpeed> kernels_;
   bool measured_kernels_ = false;
   double open_seconds_ = 0;

@@ -8,6 +8,7 @@
 
 #include "native/cli/command_line.h"
 #include "native/cli/exit_status.h"
+#include "native/host/draft.h"
 #include "native/host/kv_policy.h"
 #include "native/run/kernels.h"
 #include "native/run/option_rules.h"
@@ -28,8 +29,7 @@ constexpr const char* kSamplingGroup = "Sampling";
 
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 constexpr std::array<std::string_view, 2> kReasoning{"show", "hide"};
-constexpr std::array<std::string_view, 2> kSpeculation{"none", "ngram"};
-constexpr std::uint32_t kUsualGuesses = 7;
+constexpr std::array kSpeculation{kGuessedByNone, kGuessedByText};
 
 /// Names that llama.cpp's programs have for options, in addition to the options' own names.
 constexpr std::array kWords{Word{"-ctk", "--cache-type-k"}, Word{"-ctv", "--cache-type-v"},
@@ -122,7 +122,8 @@ class Table {
            "Tokens of context; 0: as many as fit after all weights, or a few while these are streamed");
     choice(text("--speculate", w_.speculate,
                 "Guess tokens ahead, which changes no text: " + joined(kSpeculation) +
-                    "; ngram: as after earlier occurrences of the last tokens",
+                    ", or a model; ngram: as after earlier occurrences of the last tokens; a model with the same "
+                    "vocabulary: as it would go on",
                 "KIND"),
            kSpeculation);
     number("--guesses", o_.host.open.guesses, "With --speculate: most tokens that are guessed for a pass")
@@ -300,10 +301,9 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     return refuse("--reasoning is one of " + joined(kReasoning) + ", not '" + words.reasoning + "'");
   }
   o.shows_thoughts = words.reasoning == kReasoning[0];
-  if (std::ranges::find(kSpeculation, words.speculate) == kSpeculation.end()) {
-    return refuse("--speculate is one of " + joined(kSpeculation) + ", not '" + words.speculate + "'");
-  }
-  if (words.speculate == kSpeculation[0]) o.host.open.guesses = 0;
+  if (words.speculate.empty()) return refuse("--speculate is " + joined(kSpeculation) + " or a model");
+  o.speculate = words.speculate;
+  set_speculation(o.speculate, o.host.open.guesses, o.host);
   if (table.prompt->count() > 0) o.prompt = words.prompt;
   o.as_message = table.message->count() > 0;
   if (o.as_message && o.prompt) return refuse("--message and --prompt exclude each other");

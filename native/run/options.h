@@ -21,6 +21,7 @@ struct Options {
   std::string isa, source;        // the texts that host.open.isa and host.source.kind view
   std::string kernel_file;        // as given
   std::string quant_type, cache;  // the texts that host.source.quant_type and cache view
+  std::string speculate;          // the text that host.draft views
   std::string sha256;             // of the model's bytes, in hexadecimal; empty if it is not checked
 
   std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open

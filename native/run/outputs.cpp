@@ -33,6 +33,7 @@ Status finish_all(const Options& o, Host& host, const Made& made, Outputs& out) 
 std::vector<std::string> inputs_of(const Options& o) {
   std::vector<std::string> inputs = o.files;
   if (!o.model.empty() && !is_address(o.model)) inputs.push_back(o.model);
+  if (!o.host.draft.empty() && !is_address(o.speculate)) inputs.push_back(o.speculate);
   for (const std::string& file :
        {o.prompt_file, o.mode_value, o.kl_file, o.template_file, o.tools_file, o.session_file}) {
     if (!file.empty()) inputs.push_back(file);

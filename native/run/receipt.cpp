@@ -1,6 +1,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "native/host/draft.h"
 #include "native/run/plan_json.h"
 #include "native/run/report.h"
 #include "native/sources/address.h"
@@ -91,6 +92,23 @@ Json setting_of(const Options& options, Host& host, const std::string& hash) {
           {"source", host.source().kind().name}};
 }
 
+/// Returns the guesses of the last generation, and the draft model.
+Json guesses_of(const Options& options, Host& host) {
+  const SequenceStats s = host.session().sequence_stats();
+  Json guesses = {{"guessed", s.guessed_tokens}, {"right", s.right_tokens}};
+  Draft* const draft = host.draft();
+  if (draft == nullptr) return guesses;
+  const Stats d = draft->session().stats();
+  guesses["draft"] = {{"file", without_secrets(options.speculate)},
+                      {"hash", draft->session().model_hash()},
+                      {"budget", draft->bytes()},
+                      {"max_seq_len", d.max_seq_len},
+                      {"weight_bytes", d.weight_bytes},
+                      {"pinned_bytes", d.pinned_bytes},
+                      {"bytes_read", d.bytes_read}};
+  return guesses;
+}
+
 /// Returns the receipt with the last fields of every receipt.
 std::string finished(Json receipt, Host& host, const Json& work) {
   const Session& session = host.session();
@@ -118,6 +136,7 @@ std::string receipt_of(const Options& options, Host& host, const Generation& g, 
                   {"text", g.text},
                   {"ended", end_name(g.ended)},
                   {"logits_hash", g.logits_hash}});
+  if (host.session().stats().guesses != 0) receipt["guesses"] = guesses_of(options, host);
   if (options.logprobs) receipt["logprobs"] = logprobs_of(host.session(), g.logprobs);
   return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
 }

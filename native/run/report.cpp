@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "native/cli/terminal.h"
+#include "native/host/draft.h"
 #include "native/sources/address.h"
 #include "system/memory.h"
 
@@ -49,6 +50,11 @@ void print_memory_map(std::FILE* to, Host& host) {
   if (s.token_rate > 0) std::fprintf(to, "\n");
   std::fprintf(to, "context    %u tokens (%s), KV as %s (%s); prompt in chunks of %u\n", s.max_seq_len,
                s.context_reason.data(), kv_name(s.kv).data(), s.kv_reason.data(), s.chunk);
+  if (Draft* const draft = host.draft(); draft != nullptr) {
+    const Stats d = draft->session().stats();
+    std::fprintf(to, "draft      %.3f MiB of the budget: %.3f MiB of weights %s, %u tokens of context\n",
+                 mib(draft->bytes()), mib(d.weight_bytes), d.ring_slots == 0 ? "in memory" : "streamed", d.max_seq_len);
+  }
   if (s.kv_window == 0) return;
   std::fprintf(to, "kept       %s %u positions", s.kv_chosen == 0 ? "the last" : "at most", s.kv_window);
   if (s.kv_sinks != 0) std::fprintf(to, " and the first %u", s.kv_sinks);

@@ -1,5 +1,6 @@
 // Guessed tokens: text, logits and their order are those of one token at a time, for every shape of model.
 #include <array>
+#include <functional>
 
 #include "engine/host.h"
 #include "engine/variants.h"
@@ -172,6 +173,172 @@ TEST(Guesses, EndWithTheContext) {
     EXPECT_EQ(runs[0].tokens, runs[1].tokens) << context;
     EXPECT_EQ(runs[0].hash, runs[1].hash) << context;
   }
+}
+
+/// Guesses a text that is known: `change` makes what is given of a token that is the i-th guess of its pass. Keeps the
+/// numbers that were wanted.
+struct Giver {
+  Giver(Host& to, const std::vector<std::uint32_t>& text,
+        std::function<std::uint32_t(std::uint32_t, std::uint32_t)> how)
+      : host(to), known(text), change(std::move(how)) {
+    host.stop_when = [this] {
+      give();
+      return false;
+    };
+  }
+  Giver(const Giver&) = delete;
+  Giver& operator=(const Giver&) = delete;
+  ~Giver() { host.stop_when = nullptr; }
+
+  void give() {
+    const std::uint32_t n = host.session->sequence_stats().generated_tokens, most = host.session->guesses_wanted();
+    if (most == 0 || n == given_at) return;
+    given_at = n;
+    wanted.push_back(most);
+    std::vector<std::uint32_t> guesses;
+    for (std::uint32_t i = 0; i < kMostGuesses && n + i < known.size(); ++i) guesses.push_back(change(known[n + i], i));
+    host.session->guess(guesses);
+  }
+
+  Host& host;
+  const std::vector<std::uint32_t>& known;
+  std::function<std::uint32_t(std::uint32_t, std::uint32_t)> change;
+  std::vector<std::uint32_t> wanted;
+  std::uint32_t given_at = 0;
+};
+
+OpenOptions taking(std::uint32_t guesses) {
+  OpenOptions options = guessing(guesses);
+  options.guess_source = GuessSource::host;
+  return options;
+}
+
+// Whatever a host guesses, tokens and logits are those of one token at a time.
+TEST(GivenGuesses, ChangeNoBit) {
+  const std::function<std::uint32_t(std::uint32_t, std::uint32_t)> ways[] = {
+      [](std::uint32_t token, std::uint32_t) { return token; },
+      [](std::uint32_t token, std::uint32_t) { return (token + 1) % 40; },
+      [](std::uint32_t token, std::uint32_t i) { return (token + i % 2) % 40; },
+      [](std::uint32_t token, std::uint32_t i) { return i < 2 ? token : ~token; },
+  };
+  for (const Named& variant : variants()) {
+    const SmallFile file = small_file(variant.options);
+    const auto ids = some_tokens(9, 40);
+    const bool recurrent = std::ranges::count(kRecurrent, std::string_view(variant.name)) == 1;
+    OpenOptions options = taking(7);
+    options.stream_all = true;
+    Host alone(file.bytes, 8 * kMiB, {}), host(file.bytes, 8 * kMiB, options);
+    for (const Prompt& prompt : prompts(ids)) {
+      ASSERT_TRUE(alone.session->rewind(0));
+      const Generation expected = alone.generate(prompt);
+      for (std::size_t way = 0; way < std::size(ways); ++way) {
+        ASSERT_TRUE(host.session->rewind(0));
+        const Giver giver(host, expected.tokens, ways[way]);
+        const Generation run = host.generate(prompt);
+        EXPECT_EQ(run.tokens, expected.tokens) << variant.name << way;
+        EXPECT_EQ(run.hash, expected.hash) << variant.name << way;
+        const SequenceStats stats = host.session->sequence_stats();
+        EXPECT_EQ(stats.position, alone.session->sequence_stats().position) << variant.name << way;
+        if (recurrent) {
+          EXPECT_EQ(giver.wanted, std::vector<std::uint32_t>{});
+          EXPECT_EQ(stats.guessed_tokens, 0u);
+          continue;
+        }
+        EXPECT_GT(stats.guessed_tokens, 15u) << variant.name << way;
+        if (way == 0) {
+          EXPECT_EQ(stats.right_tokens, stats.guessed_tokens) << variant.name;
+        }
+        if (way == 1) {
+          EXPECT_EQ(stats.right_tokens, 0u) << variant.name;
+        }
+        if (way >= 2) {
+          EXPECT_GT(stats.right_tokens, 5u) << variant.name << way;
+        }
+        EXPECT_EQ(stats.right_tokens < stats.guessed_tokens, way == 1 || way == 2) << variant.name << way;
+      }
+    }
+  }
+}
+
+// The number that is wanted doubles after right guesses, and follows those that were right after a wrong one.
+TEST(GivenGuesses, AreWantedAsTheyAreRight) {
+  const SmallFile file = small_file();
+  const auto ids = some_tokens(9, 40);
+  const Generation expected = Host(file.bytes, 8 * kMiB, {}).generate(greedy(ids, 60));
+  Host host(file.bytes, 8 * kMiB, taking(8));
+  std::uint32_t pass = 0;
+  const Giver giver(host, expected.tokens, [&](std::uint32_t token, std::uint32_t i) {
+    pass += i == 0 ? 1 : 0;
+    return pass == 1 || (pass == 6 && i == 2) ? (token + 1) % 40 : token;
+  });
+  EXPECT_EQ(host.generate(greedy(ids, 60)).hash, expected.hash);
+  const std::vector<std::uint32_t> wanted{8, 1, 2, 4, 8, 8, 3, 6, 8, 8};
+  EXPECT_EQ(std::vector(giver.wanted.begin(), giver.wanted.begin() + 10), wanted);
+}
+
+// As many passes are saved as guesses are right, and the weights of each are not read.
+TEST(GivenGuesses, SaveReading) {
+  const SmallFile file = small_file();
+  const auto ids = some_tokens(9, 40);
+  OpenOptions options = taking(7), plain;
+  options.stream_all = plain.stream_all = true;
+  Host alone(file.bytes, 8 * kMiB, plain), host(file.bytes, 8 * kMiB, options);
+  const std::array before{alone.session->stats().bytes_read, host.session->stats().bytes_read};
+  const Generation expected = alone.generate(greedy(ids, 60));
+  const Giver giver(host, expected.tokens, [](std::uint32_t token, std::uint32_t) { return token; });
+  EXPECT_EQ(host.generate(greedy(ids, 60)).hash, expected.hash);
+  const std::uint64_t read = alone.session->stats().bytes_read - before[0];
+  const std::uint64_t saved = read - (host.session->stats().bytes_read - before[1]);
+  EXPECT_GT(host.session->sequence_stats().right_tokens, 45u);
+  EXPECT_EQ(saved, host.session->sequence_stats().right_tokens * host.session->stats().token_bytes);
+}
+
+// Guesses that nobody wants, or that another text was meant for, are not computed.
+TEST(GivenGuesses, CountOnlyWhereTheyAreWanted) {
+  const SmallFile file = small_file();
+  const auto ids = some_tokens(9, 40);
+  const std::array<std::uint32_t, 3> any{1, 2, 3};
+  for (const bool by_text : {false, true}) {
+    Host host(file.bytes, 8 * kMiB, by_text ? guessing(7) : taking(7));
+    Session& session = *host.session;
+    EXPECT_EQ(session.guesses_wanted(), 0u);
+    EXPECT_EQ(session.guesses_wanted(9), 0u);
+    session.guess(any);
+    session.guess(any, 9);
+    Prompt prompt = greedy(ids, 6);
+    ExpectedTokens expected;
+    prompt.expected = &expected;
+    ASSERT_TRUE(session.start(prompt));
+    EXPECT_EQ(session.guesses_wanted(), 0u) << "the prompt is not computed";
+    session.guess(any);
+    host.stop_when = [&] { return session.sequence_stats().generated_tokens == 1; };
+    (void)host.pump();
+    EXPECT_EQ(session.guesses_wanted(), by_text ? 0u : 4u) << "six tokens have room for four guesses more";
+    expected.n = 1;
+    EXPECT_EQ(session.guesses_wanted(), 0u) << "the prompt has its own";
+    expected.n = 0;
+    session.guess(any);
+    session.stop();
+    EXPECT_EQ(session.guesses_wanted(), 0u);
+    host.stop_when = nullptr;
+    const std::uint32_t more[] = {3, 1, 4};
+    (void)host.generate(greedy(more, 3));
+    if (!by_text) {
+      EXPECT_EQ(session.sequence_stats().guessed_tokens, 0u);
+    }
+  }
+}
+
+TEST(GivenGuesses, AreComputedOnce) {
+  const SmallFile file = small_file();
+  Host host(file.bytes, 8 * kMiB, taking(7));
+  ASSERT_TRUE(host.session->start(greedy(some_tokens(9, 40), 20)));
+  host.stop_when = [&] { return host.session->sequence_stats().generated_tokens == 1; };
+  (void)host.pump();
+  host.session->guess(std::array<std::uint32_t, 3>{1, 2, 3});
+  host.stop_when = nullptr;
+  (void)host.pump();
+  EXPECT_EQ(host.session->sequence_stats().guessed_tokens, 3u);
 }
 
 // Sequences that decode share the columns of a pass; guesses take only those that no sequence needs.
