@@ -42,8 +42,8 @@ void qsf_config_set_kv(QSFConfig*, const char* type);
 /* Sets the positions whose keys and values are kept: "all"; "window:N", the last ones; "sinks:A+N", the first ones too;
  * "h2o:N" or "snapkv:N", chosen by attention. The text is copied; NULL: all. */
 void qsf_config_set_kv_policy(QSFConfig*, const char* policy);
-/* Sets who guesses tokens ahead, which changes no text: "none"; "ngram", by earlier occurrences of the last tokens; else
- * a smaller model with the same vocabulary, named as in qsf_load(), which takes a part of the budget. The text is
+/* Sets who guesses tokens ahead, which changes no text: "none"; "ngram", by earlier occurrences of the last tokens;
+ * else a smaller model with the same vocabulary, named as in qsf_load(), which takes a part of the budget. The text is
  * copied; NULL: none. */
 void qsf_config_set_speculate(QSFConfig*, const char* what);
 /* Sets the quality, 0.0-1.0, for engines that can trade it for speed; this one computes everything, as for 1.0. */

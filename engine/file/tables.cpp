@@ -24,7 +24,8 @@ Status check_count(const char* what, std::size_t bytes, std::size_t each, std::s
 /// Checks the fields that need no other table.
 Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
   if (t.stage >= n_weight_stages(h)) {
-    return make_error(ErrorCode::bad_tensor, "tensor {}: stage is {}, the last is {}", i, t.stage, n_weight_stages(h) - 1);
+    return make_error(ErrorCode::bad_tensor, "tensor {}: stage is {}, the last is {}", i, t.stage,
+                      n_weight_stages(h) - 1);
   }
   if (role_index(t.role) == kNoRole) {
     return make_error(ErrorCode::unsupported, "tensor {}: role {} is not known", i, t.role);
@@ -57,7 +58,8 @@ Status check_tensor(const Header& h, const TensorEntry& t, std::size_t i) {
 
 Status check_segment(const Header& h, const SegmentEntry& s, std::uint64_t file_size, std::size_t i) {
   if (s.stage >= n_weight_stages(h)) {
-    return make_error(ErrorCode::bad_segment, "segment {}: stage is {}, the last is {}", i, s.stage, n_weight_stages(h) - 1);
+    return make_error(ErrorCode::bad_segment, "segment {}: stage is {}, the last is {}", i, s.stage,
+                      n_weight_stages(h) - 1);
   }
   if (s.compression > Compression::zstd) {
     return make_error(ErrorCode::unsupported, "segment {}: compression type {} is not known", i, s.compression);
