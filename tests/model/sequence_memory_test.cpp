@@ -1,5 +1,4 @@
 #include "model/sequence_memory.h"
-
 #include "tests/model/opened.h"
 
 namespace qsf::test {
@@ -12,12 +11,12 @@ TEST(SequenceMemory, LieApart) {
   std::vector<std::pair<std::byte*, std::byte*>> pieces;
   for (std::uint32_t sequence = 0; sequence < 3; ++sequence) {
     for (std::uint32_t stage = 1; stage <= 2; ++stage) {
-      const KvMemory memory = memory.kv(sequence, stage);
-      EXPECT_EQ(memory.capacity, 20u);
-      EXPECT_EQ(memory.window, 20u);
-      for (std::uint32_t head = 0; head < memory.n_heads; ++head) {
-        for (std::byte* begin : {memory.keys(head), memory.values(head)}) {
-          pieces.emplace_back(begin, begin + memory.capacity * memory.key_bytes);
+      const KvMemory kv = memory.kv(sequence, stage);
+      EXPECT_EQ(kv.capacity, 20u);
+      EXPECT_EQ(kv.window, 20u);
+      for (std::uint32_t head = 0; head < kv.n_heads; ++head) {
+        for (std::byte* begin : {kv.keys(head), kv.values(head)}) {
+          pieces.emplace_back(begin, begin + kv.capacity * kv.key_bytes);
         }
       }
     }
@@ -105,7 +104,7 @@ TEST(SequenceMemory, LayersWithoutAttentionKeepNothing) {
   Opened o(options);
   SequenceMemory memory;
   ASSERT_TRUE(memory.init(o.arena, o.program, o.config.dim, KvType::f32, 4, 1000));
-  EXPECT_EQ(o.arena.used(Region::kv_cache), 0u);
+  EXPECT_EQ(o.arena.used(Region::memory), 0u);
   EXPECT_EQ(memory.scores(), 0u);
   memory.write(0, 500);
   EXPECT_EQ(memory.rewind(0, 3), 3u);
@@ -144,10 +143,10 @@ TEST(SequenceMemory, AStateGoesBackToItsCheckpointOrTheBeginning) {
   ASSERT_TRUE(memory.init(o.arena, o.program, o.config.dim, KvType::f16, 2, 40));
   const auto pass = [&](std::uint32_t end, bool keep) {
     memory.write(0, end);
-    const StateMemory memory = memory.state(0, 1);
-    EXPECT_NE(memory.before, memory.now);
+    const StateMemory state = memory.state(0, 1);
+    EXPECT_NE(state.before, state.now);
     memory.commit(0, end, keep);
-    return memory.now;
+    return state.now;
   };
   const float* const at_8 = pass(8, false);
   const float* const at_10 = pass(10, true);

@@ -46,7 +46,7 @@ class Section {
   explicit Section(const TokenizerSource& source) {
     const Built built(source);
     EXPECT_EQ(built.problem, "");
-    bytes = built.stage;
+    bytes = built.section;
     header_ = load_le<Header>(bytes.data());
     sizes_ = tokn::sizes(header_);
   }

@@ -79,7 +79,7 @@ class Damaged : public testing::TestWithParam<bool> {
   void SetUp() override {
     const Built built(GetParam() ? spm_source() : byte_source());
     ASSERT_EQ(built.problem, "");
-    section = built.stage;
+    section = built.section;
     n_tokens = built.tokenizer.n_tokens();
   }
   std::vector<std::byte> section;

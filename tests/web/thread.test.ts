@@ -15,7 +15,7 @@ vi.mock('../../web/src/wasm/maker.js', () => ({ startMaker: () => Promise.reject
 beforeEach(async () => {
   vi.resetModules();
   vi.stubGlobal('location', new URL('https://page.test/service.js'));
-  vi.stubGlobal('WorkerGlobalScope', class {});
+  vi.stubGlobal('WorkerGlobalScope', Object);
   Reflect.deleteProperty(globalThis, Symbol.for('qsf.thread'));
   Reflect.deleteProperty(globalThis, 'Worker');
   await import('../../web/src/worker.js');
