@@ -104,7 +104,7 @@ TEST(SequenceMemory, LayersWithoutAttentionKeepNothing) {
   Opened o(options);
   SequenceMemory memory;
   ASSERT_TRUE(memory.init(o.arena, o.program, o.config.dim, KvType::f32, 4, 1000));
-  EXPECT_EQ(o.arena.used(Region::memory), 0u);
+  EXPECT_EQ(o.arena.used(Region::kv_cache), 0u);
   EXPECT_EQ(memory.scores(), 0u);
   memory.write(0, 500);
   EXPECT_EQ(memory.rewind(0, 3), 3u);
