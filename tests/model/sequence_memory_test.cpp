@@ -1,4 +1,5 @@
 #include "model/sequence_memory.h"
+
 #include "tests/model/opened.h"
 
 namespace qsf::test {
