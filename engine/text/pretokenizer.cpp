@@ -21,23 +21,34 @@ struct Compiled {
   std::array<std::uint8_t, kPretokenizers.size()> n_passes{};
 };
 
-constexpr Compiled kCompiled = [] {
+/// The machine of the first rows, with the texts of its expressions, which later rows may share.
+struct Compiling {
   Compiled out;
-  std::array<std::string_view, std::tuple_size_v<decltype(out.machine.expressions)>> texts{};
-  for (std::size_t row = 0; row < kPretokenizers.size(); ++row) {
-    for (const std::string_view step : kPretokenizers[row].steps) {
-      if (step.empty()) continue;
-      std::size_t known = 0;
-      while (known < out.machine.n_expressions && texts[known] != step) ++known;
-      if (known == out.machine.n_expressions) {
-        texts[known] = step;
-        regex::Compiler(out.machine, step).compile();
-      }
-      out.passes[row][out.n_passes[row]++] = static_cast<std::uint8_t>(known);
+  std::array<std::string_view, std::tuple_size_v<decltype(Compiled{}.machine.expressions)>> texts{};
+};
+
+constexpr Compiling with_row(Compiling before, std::size_t row) {
+  Compiled& out = before.out;
+  for (const std::string_view step : kPretokenizers[row].steps) {
+    if (step.empty()) continue;
+    std::size_t known = 0;
+    while (known < out.machine.n_expressions && before.texts[known] != step) ++known;
+    if (known == out.machine.n_expressions) {
+      before.texts[known] = step;
+      regex::Compiler(out.machine, step).compile();
     }
+    out.passes[row][out.n_passes[row]++] = static_cast<std::uint8_t>(known);
   }
-  return out;
-}();
+  return before;
+}
+
+/// Each row is a constant of its own, because compilers limit the steps of one.
+template <std::size_t kRows>
+constexpr Compiling kCompiling = with_row(kCompiling<kRows - 1>, kRows - 1);
+template <>
+constexpr Compiling kCompiling<0> = {};
+
+constexpr Compiled kCompiled = kCompiling<kPretokenizers.size()>.out;
 constexpr const regex::Machine& kMachine = kCompiled.machine;
 
 static_assert(

@@ -150,7 +150,10 @@ TEST(TokenizerJson, StripNeedsAPrefix) {
   const auto source = [](const char* scheme, const json& steps) {
     return read({{"normalizer", {{"type", "Sequence"}, {"normalizers", steps}}},
                  {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}}},
-                 {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", {{"<unk>", 0}, {"\u2581", -1}}}}}});
+                 {"model",
+                  {{"type", "Unigram"},
+                   {"unk_id", 0},
+                   {"vocab", json::array({json::array({"<unk>", 0}), json::array({"\u2581", -1})})}}}});
   };
   const Result<TokenizerSource> both = source("always", {strip, join});
   ASSERT_TRUE(both) << both.error().sentence;
