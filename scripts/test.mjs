@@ -166,7 +166,7 @@ const parts = [
     title: 'The npm package in bundlers, browsers and Node (examples)',
     body: examples,
     results: vitestCases('examples'),
-    needs: [native, wasm, model],
+    needs: [native, wasm, model, 'The npm package, as it is published'], // both write dist/
   },
   {
     title: 'Browsers, end to end (Playwright)',

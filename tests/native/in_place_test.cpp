@@ -134,7 +134,7 @@ struct Made {
   std::uint32_t slots = 0;
 };
 
-Made generate(const std::string& path, std::string_view kind, std::uint32_t threads, std::uint32_t ring) {
+Made generate_by(const std::string& path, std::string_view kind, std::uint32_t threads, std::uint32_t ring) {
   HostOptions options;
   options.budget = 64u << 20;
   options.threads = threads;
@@ -183,7 +183,7 @@ TEST(InPlace, LogitsAreTheSame) {
       if (!can_decompress(compression)) continue;
       o.compression = compression;
       write_bytes(path, small_file(o).bytes);
-      if (expected.empty()) expected = generate(path, "pread", 1, 0).hash;
+      if (expected.empty()) expected = generate_by(path, "pread", 1, 0).hash;
       for (const SourceKind* kind : source_kinds()) {
         if (kind->url) continue;
         for (const std::uint32_t ring : {1u, 3u, 9u}) {
@@ -191,7 +191,7 @@ TEST(InPlace, LogitsAreTheSame) {
             const int fd = sys::open_file(path);
             drop_cached(fd);
             sys::close_file(fd);
-            const Made made = generate(path, kind->name, threads, ring);
+            const Made made = generate_by(path, kind->name, threads, ring);
             EXPECT_EQ(made.slots, ring);
             EXPECT_EQ(made.hash, expected) << kind->name << " " << aligned << static_cast<int>(compression) << ring;
           }
