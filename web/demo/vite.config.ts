@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+import { rolldown } from 'rolldown';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
 
@@ -70,19 +71,20 @@ const licences: Plugin = {
   },
 };
 
-/** Writes the list of all files except the model into the service worker. */
+/**
+ * Makes the service worker, with the list of all files except the model. It is bundled alone, because a script that is no
+ * module cannot import what it shares with the pages.
+ */
 const offline: Plugin = {
   name: 'offline',
   enforce: 'post',
   generateBundle: {
     order: 'post',
-    handler(_, bundle) {
-      const worker = bundle['sw.js'];
-      if (worker?.type !== 'chunk') throw new Error('the build made no sw.js');
+    async handler(_, bundle) {
       const digest = createHash('sha256');
       const files: string[] = [];
       for (const [name, made] of Object.entries(bundle).sort(([a], [b]) => (a < b ? -1 : 1))) {
-        if (made === worker || name.endsWith('.map')) continue;
+        if (name.endsWith('.map')) continue;
         files.push(name);
         digest.update(name).update(made.type === 'chunk' ? made.code : made.source);
       }
@@ -91,9 +93,20 @@ const offline: Plugin = {
         files.push(entry.name);
         digest.update(readFileSync(here(`public/${entry.name}`)));
       }
-      worker.code = worker.code
-        .replaceAll('QSF_VERSION', JSON.stringify(digest.digest('hex').slice(0, 16)))
-        .replaceAll('QSF_FILES', JSON.stringify(['./', ...files]));
+      const worker = await rolldown({
+        input: here('src/sw.ts'),
+        platform: 'browser',
+        resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+        transform: {
+          define: {
+            QSF_VERSION: JSON.stringify(digest.digest('hex').slice(0, 16)),
+            QSF_FILES: JSON.stringify(['./', ...files]),
+          },
+        },
+      });
+      const { output } = await worker.generate({ format: 'iife', codeSplitting: false, minify: true });
+      await worker.close();
+      this.emitFile({ type: 'asset', fileName: 'sw.js', source: output[0].code });
     },
   },
 };
@@ -107,11 +120,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rollupOptions: {
-      input: {
-        ...{ index: here('index.html'), retrieval: here('retrieval.html'), examples: here('examples.html') },
-        sw: here('src/sw.ts'),
-      },
-      output: { entryFileNames: ({ name }) => (name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
+      input: { index: here('index.html'), retrieval: here('retrieval.html'), examples: here('examples.html') },
     },
   },
   worker: { format: 'es' },
