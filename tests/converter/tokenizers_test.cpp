@@ -155,16 +155,16 @@ TEST(TokenizerJson, StripNeedsAPrefix) {
                    {"unk_id", 0},
                    {"vocab", json::array({json::array({"<unk>", 0}), json::array({"\u2581", -1})})}}}});
   };
-  const Result<TokenizerSource> both = source("always", {strip, join});
+  const Result<TokenizerSource> both = source("always", json::array({strip, join}));
   ASSERT_TRUE(both) << both.error().sentence;
   EXPECT_TRUE(both->trim_spaces && both->normalizer.empty());
-  const Result<TokenizerSource> joined = source("never", {join});
+  const Result<TokenizerSource> joined = source("never", json::array({join}));
   ASSERT_TRUE(joined) << joined.error().sentence;
   EXPECT_FALSE(joined->trim_spaces);
   ASSERT_EQ(joined->normalizer.size(), 1u);
   EXPECT_EQ(joined->normalizer[0].op, NormalizerOp::join_spaces);
-  for (const auto& refused :
-       {source("never", {strip, join}), source("first", {strip, join}), source("always", json::array({strip}))}) {
+  for (const auto& refused : {source("never", json::array({strip, join})), source("first", json::array({strip, join})),
+                              source("always", json::array({strip}))}) {
     ASSERT_FALSE(refused);
     EXPECT_NE(std::strstr(error_of(refused).sentence, "Strip"), nullptr) << error_of(refused).sentence;
   }
