@@ -50,7 +50,7 @@ Result<std::unique_ptr<Draft>> Draft::open(const HostOptions& options, const std
   finding.budget = options.budget;
   const Result<FoundModel> found = find_model(std::string(options.draft), finding);
   if (!found) return of_draft(found.error());
-  // Plans, for which no weight is read, tell what keeps all weights.
+  // A plan states the budget that keeps all weights, and reads none of them.
   own.open.max_seq_len = options.open.max_seq_len != 0 ? options.open.max_seq_len : kUsualContext;
   own.budget = options.budget;
   std::uint64_t share = 0;

@@ -73,7 +73,7 @@ const licences: Plugin = {
 
 /**
  * Makes the service worker, with the list of all files except the model. It is bundled alone, because a script that is no
- * module cannot import what it shares with the pages.
+ * module cannot import a chunk that the pages share.
  */
 const offline: Plugin = {
   name: 'offline',

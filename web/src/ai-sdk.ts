@@ -13,8 +13,7 @@ import type {
 import { checkModel } from './adapters/checks.js';
 import { inTurn, streamInTurn } from './adapters/turns.js';
 import type { CallPart, ChatResult, ChatStream } from './answer-types.js';
-import { QSFError } from './errors.js';
-import { checkKnown, shown } from './page/options.js';
+import { checkKind, checkKnown } from './page/options.js';
 import { finishOfChat, usageOf } from './page/usage.js';
 import type { QSF } from './page/qsf.js';
 
@@ -90,9 +89,7 @@ export function embeddingModel(llm: Pick<QSF, 'embeddings'>, options: ModelOptio
 function idOf(what: string, llm: unknown, member: string, options: ModelOptions): string {
   checkModel(what, llm, [member]);
   checkKnown(what, options, { id: true });
-  const { id = 'local' } = options;
-  if (typeof id === 'string') return id;
-  throw new QSFError('bad_argument', `id is ${shown(id)}; it must be a text.`);
+  return checkKind('id', 'string', options.id) ?? 'local';
 }
 
 /** Adds text to the last part if that has the type, else as a part. */

@@ -34,11 +34,11 @@ export function oneOf<T extends string>(name: string, names: readonly T[], value
 /** Returns a value of one of JavaScript's kinds, or undefined if none is given. Throws bad_argument. */
 export function checkKind<T>(
   name: string,
-  kind: 'boolean' | 'function' | 'object',
+  kind: 'boolean' | 'function' | 'object' | 'string',
   value: T | undefined,
 ): T | undefined {
   if (value === undefined || (typeof value === kind && value !== null)) return value;
-  const wanted = { boolean: 'true or false', function: 'a function', object: 'an object' }[kind];
+  const wanted = { boolean: 'true or false', function: 'a function', object: 'an object', string: 'a text' }[kind];
   throw new QSFError('bad_argument', `${name} is ${shown(value)}; it must be ${wanted}`);
 }
 
