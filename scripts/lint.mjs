@@ -37,6 +37,8 @@ if (isMain(import.meta.url)) {
     const fix = process.argv.includes('--fix');
     await clangFormat(fix);
     await typeScript(fix);
-    if (existsSync(join(buildFolder('release'), 'compile_commands.json'))) await clangTidy();
+    const everything = process.argv.includes('--everything');
+    const isBuilt = existsSync(join(buildFolder('release'), 'compile_commands.json'));
+    if (everything || isBuilt) await clangTidy({ everything });
   });
 }

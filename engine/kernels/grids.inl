@@ -9,7 +9,7 @@ namespace qsf {
 namespace {
 
 /// The words of eight levels, or of their masks, in a part: of kWordRows rows.
-inline constexpr std::size_t kWordRows = kParts == kLanes ? 1 : sizeof(BitsPart) / sizeof(std::uint64_t);
+inline constexpr std::size_t kWordRows = kParts == kLanes ? 1 : 8 * sizeof(BitsPart) / 64;
 using WordsPart = PartOf<std::uint64_t, kWordRows>::type;
 
 /// Returns bytes 0 or 255, selected by the bits of the rows from kFirst on.

@@ -1,6 +1,7 @@
 // clang-tidy over groups of sources, once for each state of them. Most of its time is spent on headers, so the sources
 // of a target are checked in the groups of CMake's unity builds. A stamp in the folder that checkouts share records
 // that a group was clean. Its name is a hash of all files that the group includes, the flags and the configuration.
+// The repository records a commit at which every group was clean, so that a first run checks only what differs from it.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -13,6 +14,9 @@ import { cache } from './emscripten.mjs';
 import { Stop, capture, root, run } from './process.mjs';
 
 const tool = 'clang-tidy-19';
+const configuration = join(root, '.clang-tidy');
+/** Its line is the hash of the commit. */
+const record = join(root, '.clang-tidy-commit');
 const capturing = promisify(execFile);
 
 /**
@@ -52,18 +56,71 @@ function members(group) {
   return included.map((file) => ({ ...group, file, command: group.command.replaceAll(group.file, file) }));
 }
 
-/** Checks the sources of the native programs, those that CMake generates included. */
-export async function clangTidy() {
+/**
+ * Returns the paths of the files that differ from the recorded commit. Returns nothing if the history does not have it,
+ * or if the configuration differs.
+ */
+function changedFiles() {
+  const git = (...args) => capture('git', args, { cwd: root });
+  const changed = git('diff', '--name-only', '-z', readFileSync(record, 'utf8').trim());
+  const added = git('ls-files', '-z', '--others', '--exclude-standard');
+  if (changed === null || added === null) return undefined;
+  const paths = new Set(`${changed}\0${added}`.split('\0').filter(Boolean).map((path) => join(root, path)));
+  return paths.has(configuration) ? undefined : paths;
+}
+
+/**
+ * Returns the groups that check all changed files: those with a changed source, and one that reads each other file.
+ * Units of instruction sets are generated from one source and differ in their vocabulary, so a file of one is checked
+ * in all.
+ * @param {{ sources: string[], read: string[] }[]} groups
+ * @param {Set<string>} changed
+ */
+function groupsOf(groups, changed) {
+  const isMade = ({ sources }) => sources.some((path) => path.includes('/kernels/isa_'));
+  const chosen = groups.filter(
+    (group) => (isMade(group) ? group.read : group.sources).some((path) => changed.has(path)),
+  );
+  const checked = new Set(chosen.flatMap(({ read }) => read));
+  for (const group of groups) {
+    if (!group.read.some((path) => changed.has(path) && !checked.has(path))) continue;
+    chosen.push(group);
+    group.read.forEach((path) => checked.add(path));
+  }
+  return chosen;
+}
+
+/** Calls an asynchronous function for each item, for as many at once as there are processors. */
+async function forEach(items, body) {
+  const waiting = [...items];
+  const worker = async () => {
+    for (let item = waiting.pop(); item; item = waiting.pop()) await body(item);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+}
+
+/**
+ * Checks the sources of the native programs, those that CMake generates included.
+ * @param {{ everything?: boolean }} options `everything` also checks what has not changed since the recorded commit, and
+ *   records the present one
+ */
+export async function clangTidy({ everything = false } = {}) {
   await configure('tidy', { tests: false });
   const build = buildFolder('tidy');
   await run('cmake', [build]); // sources may have come or gone, and nothing is built here
-  const groups = JSON.parse(readFileSync(join(build, 'compile_commands.json'), 'utf8'));
+  const all = JSON.parse(readFileSync(join(build, 'compile_commands.json'), 'utf8'));
   const apart = join(build, 'apart');
   mkdirSync(apart, { recursive: true });
-  writeFileSync(join(apart, 'compile_commands.json'), JSON.stringify(groups.flatMap(members)));
+  writeFileSync(join(apart, 'compile_commands.json'), JSON.stringify(all.flatMap(members)));
+  await forEach(all, async (group) => {
+    group.sources = [group, ...members(group)].map(({ file }) => file);
+    group.read = await filesRead(group);
+  });
+  const changed = everything ? undefined : changedFiles();
+  const groups = changed ? groupsOf(all, changed) : all;
   const stamps = join(cache, 'tidy');
   mkdirSync(stamps, { recursive: true });
-  const common = [capture(tool, ['--version']), readFileSync(join(root, '.clang-tidy'), 'utf8')].join('\n');
+  const common = [capture(tool, ['--version']), readFileSync(configuration, 'utf8')].join('\n');
   const hashes = new Hashes();
 
   // A group is made of includes of sources.
@@ -73,8 +130,8 @@ export async function clangTidy() {
       name: `${tool} ${fromRoot(file)}`,
     });
   const failed = [];
-  const checkGroup = async (group) => {
-    const read = (await filesRead(group)).map((path) => `${fromRoot(path)} ${hashes.of(path)}`);
+  await forEach(groups, async (group) => {
+    const read = group.read.map((path) => `${fromRoot(path)} ${hashes.of(path)}`);
     const state = [common, fromRoot(group.command), ...read].join('\n');
     const stamp = join(stamps, createHash('sha256').update(state).digest('hex'));
     if (existsSync(stamp)) return;
@@ -87,13 +144,11 @@ export async function clangTidy() {
       if (!(error instanceof Stop)) throw error;
       failed.push(error.message);
     }
-  };
-  const waiting = [...groups];
-  const worker = async () => {
-    for (let group = waiting.pop(); group; group = waiting.pop()) await checkGroup(group);
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, worker));
+  });
   if (failed.length > 0) throw new Stop(failed.join('\n'));
+  const commit = capture('git', ['rev-parse', 'HEAD'], { cwd: root });
+  const clean = capture('git', ['status', '--porcelain'], { cwd: root }) === '';
+  if (everything && commit && clean) writeFileSync(record, `${commit}\n`);
 }
 
 /** Returns whether the sources of a group can be one unit, without a clash of their own names. */

@@ -37,6 +37,7 @@ async function open(args: string[] = []): Promise<void> {
     args: [...chromiumArgs, ...args],
     ...(args.length > 0 && { ignoreDefaultArgs: ['--disable-extensions'] }),
   });
+  context.setDefaultNavigationTimeout(120_000); // servers of a framework compile a page when it is first asked for
 }
 
 async function modelAddress(): Promise<string> {

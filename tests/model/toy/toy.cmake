@@ -13,7 +13,7 @@ file(COPY ${here}/CMakeLists.txt DESTINATION ${copy})
 file(COPY ${here}/toy.cpp DESTINATION ${copy}/engine/model/ops)
 toy_line(${copy}/include/qsf/file/layers.def "\nQSF_MIXER(" "QSF_MIXER(200, toy, \"a product, squared\")")
 toy_line(${copy}/include/qsf/file/roles.h "\n    RoleRule{"
-  "    RoleRule{static_cast<Role>(200), \"toy\", Place::layer, true, Extent::dim, Extent::dim, [](const RoleContext& c) { return presence::when(c.kind.mixer == Mixer::toy); }},")
+  "    RoleRule{static_cast<Role>(200), \"toy\", RoleScope::layer, true, Extent::dim, Extent::dim, [](const RoleContext& c) { return requirement::when(c.kind.mixer == Mixer::toy); }},")
 
 # Scalar kernels suffice.
 toy_build(none)
