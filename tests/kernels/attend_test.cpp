@@ -97,6 +97,7 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
                                          {7u, 18u},
                                          {23u, 4u},
                                          {70u, 33u}}) {
+        if (head_dim == 1000 && window != 23) continue;  // it takes most of the time
         const std::uint32_t together = 1 + (head_dim + window) % 17, n = 1 + head_dim % 5;
         const std::uint32_t capacity = std::min(kept + window + together - 1, kPositions);
         const Cache k(forms.key, capacity, head_dim), v(forms.value, capacity, head_dim);

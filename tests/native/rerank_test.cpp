@@ -14,7 +14,7 @@ namespace {
 
 /// A GGUF of f32 weights, which are not rounded.
 std::string model() { return source_dir() + "/tests/data/gguf/modernbert-reranker.gguf"; }
-Json golden() { return Json::parse(read_text(source_dir() + "/tests/data/modernbert-reranker/scores.json")); }
+Json scores() { return Json::parse(read_text(source_dir() + "/tests/data/modernbert-reranker/scores.json")); }
 
 struct Line {
   float score;
@@ -39,7 +39,7 @@ std::vector<Line> lines_of(const std::string& text) {
 }
 
 TEST(Rerank, TheBestDocumentIsFirst) {
-  const Json expected = golden();
+  const Json expected = scores();
   const std::string query = expected["query"];
   std::string documents;
   for (const Json& document : expected["documents"]) documents += document.get<std::string>() + "\n\n";
@@ -144,19 +144,19 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
 }
 
 TEST(Rerank, TheCApiGivesScoresInTheOrderOfDocuments) {
-  const Json expected = golden();
+  const Json expected = scores();
   const std::string query = expected["query"];
   const auto texts = expected["documents"].get<std::vector<std::string>>();
   std::vector<const char*> documents;
   for (const std::string& text : texts) documents.push_back(text.c_str());
   QSFEngine* const engine = qsf_load(model().c_str(), nullptr);
   ASSERT_NE(engine, nullptr) << qsf_last_error();
-  float* const scores = qsf_rerank(engine, query.c_str(), documents.data(), static_cast<int>(documents.size()));
-  ASSERT_NE(scores, nullptr) << qsf_last_error();
+  float* const given = qsf_rerank(engine, query.c_str(), documents.data(), static_cast<int>(documents.size()));
+  ASSERT_NE(given, nullptr) << qsf_last_error();
   for (std::size_t i = 0; i < documents.size(); ++i) {
-    EXPECT_NEAR(scores[i], expected["scores"][i].get<float>(), 1e-4);
+    EXPECT_NEAR(given[i], expected["scores"][i].get<float>(), 1e-4);
   }
-  qsf_release(scores);
+  qsf_release(given);
   documents[1] = nullptr;
   EXPECT_EQ(qsf_rerank(engine, query.c_str(), documents.data(), 2), nullptr);
   EXPECT_EQ(qsf_rerank(engine, nullptr, documents.data(), 1), nullptr);

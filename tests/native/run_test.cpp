@@ -17,12 +17,12 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 using Ids = std::vector<std::uint32_t>;
 
-const Json kPrompts = golden().at("prompts");
+Json prompts() { return golden().at("prompts"); }
 
 TEST(Run, GreedyTokensAreTransformers) {
-  ASSERT_EQ(kPrompts.size(), 3u);
+  ASSERT_EQ(prompts().size(), 3u);
   for (const char* type : {"f32", "f16"}) {
-    for (const Json& prompt : kPrompts) {
+    for (const Json& prompt : prompts()) {
       const RunResult r = generate(
           stories(type), {"--tokens", joined(prompt.at("fed_ids").get<Ids>()), "--max-tokens", "32", "--ignore-eos"});
       EXPECT_EQ(r.receipt.at("prompt_tokens"), prompt.at("fed_ids"));
@@ -34,7 +34,7 @@ TEST(Run, GreedyTokensAreTransformers) {
 }
 
 TEST(Run, TextBecomesTheSameTokens) {
-  for (const Json& prompt : kPrompts) {
+  for (const Json& prompt : prompts()) {
     const std::string text = "<|endoftext|>" + prompt.at("prompt").get<std::string>();
     const RunResult r = generate(stories("f32"), {"--prompt", text, "--max-tokens", "0"});
     EXPECT_EQ(r.receipt.at("prompt_tokens"), prompt.at("fed_ids"));
@@ -45,7 +45,7 @@ TEST(Run, TextBecomesTheSameTokens) {
 
 TEST(Run, WritesTheLogitsOfEveryPromptPosition) {
   const TempDir dir;
-  const Json prompt = kPrompts.at(1);
+  const Json prompt = prompts().at(1);
   const Ids fed = prompt.at("fed_ids").get<Ids>();
   for (const char* chunk : {"0", "1", "7"}) {
     generate(stories("f32"), {"--tokens", joined(fed), "--max-tokens", "3", "--kv", "f32", "--chunk", chunk, "--logits",
@@ -67,7 +67,7 @@ TEST(Run, WritesTheLogitsOfEveryPromptPosition) {
 
 // Transformers' largest logits differ as the log-probabilities of these tokens do.
 TEST(Run, LogprobsAreThoseOfTransformers) {
-  for (const Json& prompt : kPrompts) {
+  for (const Json& prompt : prompts()) {
     const RunResult r = generate(stories("f32"), {"--tokens", joined(prompt.at("fed_ids").get<Ids>()), "--max-tokens",
                                                   "4", "--ignore-eos", "--logprobs", "5"});
     const Json& tokens = r.receipt.at("logprobs");
@@ -96,7 +96,7 @@ struct Way {
 TEST(Run, EveryWayGivesTheSameBits) {
   const std::string model = stories("8bit"), packed = stories("8bit", "lz4");
   HttpServer server(read_bytes(packed));
-  const std::string ids = joined(kPrompts.at(1).at("fed_ids").get<Ids>());
+  const std::string ids = joined(prompts().at(1).at("fed_ids").get<Ids>());
   const std::vector<std::string> common{"--tokens", ids, "--max-tokens", "24", "--ignore-eos"};
   const auto run_with = [&](const std::string& file, const std::vector<std::string>& more) {
     std::vector<std::string> arguments = common;
@@ -197,7 +197,7 @@ TEST(Run, StaysInsideItsBudget) {
   HttpServer server(read_bytes(stories("8bit")));
   const TempDir dir;
   const std::string gguf = stories_gguf(dir, "q8_0"), cache = dir / "fronts";
-  const std::string ids = joined(kPrompts.at(0).at("fed_ids").get<Ids>());
+  const std::string ids = joined(prompts().at(0).at("fed_ids").get<Ids>());
   struct Case {
     std::string model;
     double mib;
