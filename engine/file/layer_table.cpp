@@ -65,7 +65,7 @@ Status check_network(const LayerKind& kind) {
   if (kind.activation == Activation::xielu && (kind.has_experts() || kind.layer_input != 0)) {
     return make_error(ErrorCode::unsupported, "the activation xielu is of networks alone, not of experts or inputs");
   }
-  const bool gates = kind.ffn == Ffn::gated || kind.has_experts();
+  const bool gates = kind.ffn == Ffn::gated || (kind.has_experts() && kind.plain_experts == 0);
   if (!gates && (kind.gate_limit != 0 || kind.gate_slope != 1 || kind.up_offset != 0)) {
     return make_error(ErrorCode::bad_section, "gate_limit, gate_slope and up_offset are of networks with a gate");
   }
@@ -73,6 +73,9 @@ Status check_network(const LayerKind& kind) {
     return make_error(ErrorCode::bad_section, "gate_slope is {}; it must be above 0", kind.gate_slope);
   }
   if (!kind.has_experts()) return {};
+  if (kind.plain_experts != 0 && kind.ffn != Ffn::mixture) {
+    return make_error(ErrorCode::unsupported, "plain experts are not next to a gated network");
+  }
   if (kind.n_experts == 0 || kind.expert_dim == 0) {
     return make_error(ErrorCode::bad_section, "a mixture has {} experts of width {}", kind.n_experts, kind.expert_dim);
   }
@@ -176,6 +179,22 @@ Status check_latent(const LayerKind& kind) {
   return {};
 }
 
+/// Checks the buckets of distances.
+Status check_buckets(const LayerKind& kind) {
+  const std::uint32_t n = kind.distance_buckets;
+  if (n == 0) return {};
+  if (n % 4 != 0 || kind.bucket_reach <= n / 4) {
+    return make_error(ErrorCode::bad_section,
+                      "distance_buckets is {} and bucket_reach {}; they must be a multiple of 4, and more than its "
+                      "quarter",
+                      n, kind.bucket_reach);
+  }
+  if (kind.mixer != Mixer::attention || kind.bidirectional == 0) {
+    return make_error(ErrorCode::unsupported, "distance_buckets are of attention that sees later positions");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_kind(const LayerKind& kind) {
@@ -210,6 +229,10 @@ Status check_kind(const LayerKind& kind) {
   QSF_TRY(check_network(kind));
   QSF_TRY(check_state(kind));
   QSF_TRY(check_latent(kind));
+  QSF_TRY(check_buckets(kind));
+  if (kind.window_aligned != 0 && (kind.window == 0 || kind.bidirectional != 0)) {
+    return make_error(ErrorCode::bad_section, "window_aligned is of layers with a window that see no later positions");
+  }
   if (kind.query_growth != 0 && kind.query_span == 0) {
     return make_error(ErrorCode::bad_section, "query_growth is {}, but query_span is 0", kind.query_growth);
   }
@@ -235,6 +258,14 @@ Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8
     if (kind.layer_input != kinds[of_layer[0]].layer_input) {
       return make_error(ErrorCode::bad_section, "layer {}: layer_input is {}, that of layer 0 is {}", layer,
                         kind.layer_input, kinds[of_layer[0]].layer_input);
+    }
+    const LayerKind& first = kinds[of_layer[0]];
+    const bool shares = kind.distance_buckets == 0 ||
+                        (first.distance_buckets == kind.distance_buckets && first.n_heads == kind.n_heads);
+    if (!shares) {
+      return make_error(ErrorCode::bad_section,
+                        "layer {}: {} heads of {} distance_buckets; those of layer 0 are {} of {}", layer, kind.n_heads,
+                        kind.distance_buckets, first.n_heads, first.distance_buckets);
     }
     if (!kind.attends() || kind.kv_from == 0) continue;
     if (kind.kv_from > layer) {

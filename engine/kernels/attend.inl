@@ -334,6 +334,19 @@ QSF_INLINE void bias_by_distance(float* scores, std::uint32_t n, float slope) {
   for (std::uint32_t i = 0; i < n; ++i) scores[i] = scores[i] - slope * static_cast<float>(n - 1 - i);
 }
 
+/// Adds the bias of its distance to each of n scores. The first score belongs to the position `first` after the
+/// query's.
+QSF_INLINE void add_biases(float* scores, std::uint32_t n, std::int32_t first, const DistanceBiases& by,
+                           std::uint32_t head) {
+  const float* const biases = by.biases + std::size_t{head} * by.n_buckets;
+  const auto reach = static_cast<std::int32_t>(by.reach);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const std::int32_t distance = first + static_cast<std::int32_t>(i);
+    const std::int32_t limited = distance < -reach ? -reach : distance > reach ? reach : distance;
+    scores[i] = scores[i] + biases[by.of_distance[limited]];
+  }
+}
+
 /// Replaces scores with softmax weights. `sink` is an additional score without a value, or null.
 template <bool kShort>
 QSF_INLINE void weigh(float* scores, std::uint32_t n, const float* sink) {
@@ -439,9 +452,11 @@ void attend(const AttendArgs& args, KvForms forms) {
   Queries queries(a, 0);
   for (std::uint32_t t = 0; t < a.n_positions; ++t) {
     const std::uint32_t n = a.n_seen(t);
+    const auto from_own = static_cast<std::int32_t>(a.oldest(t) - (a.position + t));  // of the first one seen
     for (std::uint32_t head = 0; head < a.n_heads; ++head) {
       const Query query = queries.next();
       if (a.slopes != nullptr) bias_by_distance(query.scores, n, a.slopes[head]);
+      if (a.by_distance.biases != nullptr) add_biases(query.scores, n, from_own, a.by_distance, head);
       if (a.cap != 0) soft_cap(query.scores, n, a.cap);
       weigh<kShort>(query.scores, n, a.sinks != nullptr ? a.sinks + head : nullptr);
       __builtin_memset(query.out, 0, a.head_dim * sizeof(float));

@@ -75,10 +75,19 @@ struct ExactPositions {
   std::uint32_t first = 0;
 };
 
+/// Numbers that are added to scores by distance. A position `d` after the query's, before it if negative, is of the
+/// bucket `of_distance[d]`, where d is limited to -reach .. reach.
+struct DistanceBiases {
+  const float* biases = nullptr;              // [n_heads, n_buckets]; null: none
+  const std::uint8_t* of_distance = nullptr;  // the middle of [2 * reach + 1]
+  std::uint32_t n_buckets = 0;
+  std::uint32_t reach = 0;
+};
+
 /// The query heads that share one KV head, at one or several consecutive positions. The first `first_kept` positions
 /// are cached in the first slots, and the others in the remaining slots in turn. A query sees its own position and
-/// earlier ones, `window` in total, those first positions, and `ahead` later ones. The oldest position of its window
-/// that the first query sees must still be cached when the last query's position is.
+/// earlier ones, at most `window` in total, those first positions, and `ahead` later ones. The oldest position of its
+/// window that the first query sees must still be cached when the last query's position is.
 struct AttendArgs {
   const float* q;  // [n_positions, stride]: n_heads * head_dim of each row
   std::size_t stride;
@@ -100,9 +109,12 @@ struct AttendArgs {
   std::uint32_t length = 0;       // with `ahead`: cached positions
   std::uint32_t first_kept = 0;   // positions from 0 on that every query sees, if they are not later than it
   ExactPositions exact = {};
+  DistanceBiases by_distance = {};  // not with first_kept
+  bool aligned = false;             // windows begin at multiples of `window`; not with first_kept or `ahead`
 
   /// Returns the first position that query t sees after the first_kept ones.
   std::uint32_t oldest(std::uint32_t t) const {
+    if (aligned) return (position + t) / window * window;
     const std::uint32_t seen = position + t + 1, first = seen > window ? seen - window : 0;
     return first > first_kept ? first : seen < first_kept ? seen : first_kept;
   }
@@ -117,8 +129,8 @@ struct AttendArgs {
   }
   /// Returns the position after the last one that query t reads from `k` and `v`.
   std::uint32_t exact_from(std::uint32_t t) const {
-    const std::uint32_t last = end(t);
-    return last > exact.window ? last - exact.window : 0;
+    const std::uint32_t last = end(t), first = last > exact.window ? last - exact.window : 0;
+    return aligned && first < oldest(t) ? oldest(t) : first;
   }
   /// Returns the number of positions that query t sees.
   std::uint32_t n_seen(std::uint32_t t) const {

@@ -17,9 +17,10 @@ void for_each_product(const Program& program, Body body) {
     Buf last = Buf::none;
     for (const Op& op : program.of_stage(stage).ops) {
       if (op.row->chooses) {
-        body(stage, kExpertMatrices[0], false);
-        body(stage, kExpertMatrices[1], true);
-        body(stage, kExpertMatrices[2], false);
+        const LayerKind& kind = *program.of_stage(stage).kind;
+        for (const Role role : expert_matrices(kind)) {
+          body(stage, role, role == Role::expert_up && kind.plain_experts == 0);
+        }
         last = Buf::none;
       } else if (op.row == &op_product) {
         body(program.stage_of(op.weight, stage), op.weight, op.in == last);

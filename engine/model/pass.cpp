@@ -127,8 +127,9 @@ bool Pass::enter_stage() {
     for (std::uint32_t i = 0; i < vectors.n; ++i) ready &= streamer_->acquire(vectors.first + i) != nullptr;
     return ready;
   };
-  // The norm of the layers' inputs is one of the head's vectors.
-  const bool early = stage_ == 0 && program().kind->layer_input != 0;
+  // The norm of the layers' inputs and the biases of distances are of the head's vectors.
+  const LayerKind& kind = *program().kind;
+  const bool early = stage_ == 0 && (kind.layer_input != 0 || kind.distance_buckets != 0);
   // Otherwise the reads would show which pinned experts a text selects first.
   if (stage_ == 0 && sweeps() && !streamer_->preload(Streamer::Pinned::chosen)) return false;
   if (!there(stage_) || (early && !there(program_->head_stage()))) return false;

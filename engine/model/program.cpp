@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
-#include "qsf/base/exact.h"
 #include "qsf/base/try.h"
 
 namespace qsf {
@@ -202,10 +200,11 @@ Buf Builder::mixture(Buf in) {
   }
   emit({.row = &op_experts, .in = in, .out = Buf::experts});
   if (k.shared_dim == 0) return Buf::experts;
-  product(Role::shared_gate, Role::shared_gate, in, Buf::gate);  // [shared_dim, dim]
-  product(Role::shared_up, Role::shared_up, in, Buf::up);        // [shared_dim, dim]
+  const bool gated = k.plain_experts == 0;
+  if (gated) product(Role::shared_gate, Role::shared_gate, in, Buf::gate);     // [shared_dim, dim]
+  product(Role::shared_up, Role::shared_up, in, gated ? Buf::up : Buf::gate);  // [shared_dim, dim]
   if (has(Role::shared_router)) product(Role::shared_router, Role::shared_router, in, Buf::share);
-  activate(Buf::gate, Buf::up);
+  activate(Buf::gate, gated ? Buf::up : Buf::none);
   product(Role::shared_down, Role::shared_down, Buf::gate, Buf::picked);  // [dim, shared_dim]
   if (has(Role::shared_router)) emit({.row = &op_shared_expert, .in = Buf::share, .out = Buf::picked});
   add(Buf::picked, Buf::experts);
@@ -275,7 +274,7 @@ void Builder::score(Buf last) {
 
 void Builder::head() {
   set_width(Buf::x, config_.dim);
-  if (has(Role::layer_inputs_norm)) used_.set(role_index(Role::layer_inputs_norm));  // used by the embedding's stage
+  for (const Role of_others : {Role::layer_inputs_norm, Role::distance_bias}) uses(of_others);
   if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   if (config_.table.model.headless != 0) {
     const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;
@@ -376,61 +375,8 @@ Status Program::init(Arena& arena, const Config& config, const Weights& weights,
   }
   QSF_TRY(init_ropes(arena));
   QSF_TRY(init_slopes(arena));
+  QSF_TRY(init_buckets(arena));
   return init_schedule(arena);
-}
-
-Status Program::init_ropes(Arena& arena) {
-  const auto table_of = [&](const StageProgram& p) {
-    const LayerKind& k = *p.kind;
-    return RopeTable{
-        k.rope_theta, k.rope_dims, k.rope_scaled != 0 && !config_->rope_divisors.empty(), k.rope_scale, {}};
-  };
-  QSF_TRY(arena.take(ropes_, programs_.size(), Region::tables));
-  std::size_t n = 0;
-  for (StageProgram& p : programs_) {
-    const RopeTable wanted = table_of(p);
-    const auto found = std::find(ropes_.begin(), ropes_.begin() + static_cast<std::ptrdiff_t>(n), wanted);
-    p.rope = static_cast<std::uint32_t>(found - ropes_.begin());
-    if (p.rope < n) continue;
-    ropes_[n] = wanted;
-    QSF_TRY(arena.take(ropes_[n].frequency, wanted.dims / 2, Region::tables));
-    ++n;
-  }
-  ropes_ = ropes_.first(n);
-  set_context(config_->max_seq_len);
-  return {};
-}
-
-/// Computes the slopes of Press et al., 2021: powers of 2^(-8 / n) if the number n of heads is a power of two. If not,
-/// the slopes of the next lower power of two, then every second slope of the next higher one.
-Status Program::init_slopes(Arena& arena) {
-  for (StageProgram& p : programs_) {
-    const LayerKind& kind = *p.kind;
-    if (!kind.attends() || kind.alibi == 0) continue;
-    std::span<float> slopes;
-    QSF_TRY(arena.take(slopes, kind.n_heads, Region::tables));
-    const std::uint32_t below = std::bit_floor(kind.n_heads);
-    for (std::uint32_t head = 0; head < kind.n_heads; ++head) {
-      const double exponent = head < below ? 8.0 * (head + 1) / below : 4.0 * (2 * (head - below) + 1) / below;
-      const auto slope = static_cast<float>(exact::pow(2, -exponent));
-      slopes[head] = slope * (kind.alibi_scale != 0 ? kind.alibi_scale : scale_of_scores(kind));
-    }
-    p.slopes = slopes;
-  }
-  return {};
-}
-
-void Program::set_context(std::uint32_t max_seq_len) {
-  const std::uint32_t from = config_->table.model.long_rope_from;
-  for (const RopeTable& rope : ropes_) {
-    const std::size_t first = from != 0 && max_seq_len > from ? rope.dims / 2 : 0;
-    // As in Hugging Face's code, frequencies and angles are floats. The power itself is exact to double.
-    for (std::uint32_t i = 0; i < rope.dims / 2; ++i) {
-      const auto frequency = static_cast<float>(exact::pow(rope.theta, -2.0 * i / rope.dims));
-      const float divisor = rope.scaled ? config_->rope_divisors[first + i] : 1;
-      rope.frequency[i] = divisor < kNotTurned ? frequency / divisor : 0;
-    }
-  }
 }
 
 Status Program::init_schedule(Arena& arena) {
@@ -446,7 +392,7 @@ Status Program::init_schedule(Arena& arena) {
         if (op.row->chooses) {
           const std::uint32_t begin = visit(kNoRole, 0u), n_experts = of_stage(s).kind->n_experts;
           for (std::uint32_t expert = 0; expert < n_experts; ++expert) {
-            for (const Role role : kExpertMatrices) {
+            for (const Role role : expert_matrices(*of_stage(s).kind)) {
               const auto run = weights_->segments_of_expert(*weights_->find(s, role), n_experts, expert);
               for (std::uint32_t i = 0; i < run.n; ++i) visit(role_index(role), run.first + i);
             }

@@ -17,13 +17,14 @@ namespace qsf {
 
 /// The ops of one kind of stage. Stage 0 is the embedding, stage n_layers + 1 the head.
 struct StageProgram {
-  static constexpr std::size_t kArenaBytes = 64 + kBufs * sizeof(std::uint32_t);
+  static constexpr std::size_t kArenaBytes = 80 + kBufs * sizeof(std::uint32_t);
   const LayerKind* kind = nullptr;
   std::bitset<kRoles> has;  // tensors of the stage, by index in kRoleRules
   std::span<const Op> ops;
   std::array<std::uint32_t, kBufs> widths{};  // floats in a column
   std::uint32_t rope = 0;                     // index in Program::ropes
   std::span<const float> slopes;              // [n_heads], ALiBi's slopes scaled for scores; or empty
+  std::span<const std::uint8_t> buckets;      // [2 * bucket_reach + 1], by distance; or empty
 
   bool chooses() const {
     return std::ranges::any_of(ops, [](const Op& op) { return op.row->chooses; });
@@ -86,6 +87,7 @@ class Program {
   Status build(StageProgram& program, std::uint32_t stage, std::span<Op> ops);
   Status init_ropes(Arena& arena);
   Status init_slopes(Arena& arena);
+  Status init_buckets(Arena& arena);
   Status init_schedule(Arena& arena);
 
   const Config* config_ = nullptr;

@@ -12,8 +12,11 @@
 
 namespace qsf {
 
-/// The matrices of an expert in order of use: [expert_dim, dim] twice, then [dim, expert_dim].
+/// The matrices of an expert in order of use: [expert_dim, dim] twice, then [dim, expert_dim]. A plain one has no gate.
 inline constexpr std::array kExpertMatrices{Role::expert_gate, Role::expert_up, Role::expert_down};
+inline std::span<const Role> expert_matrices(const LayerKind& kind) {
+  return std::span(kExpertMatrices).subspan(kind.plain_experts != 0 ? 1 : 0);
+}
 
 class Weights {
  public:

@@ -74,6 +74,7 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
   };
   const auto activate = [](double x, Activation activation) {
     if (activation == Activation::relu) return std::max(x, 0.0);
+    if (activation == Activation::relu2) return std::max(x, 0.0) * std::max(x, 0.0);
     if (activation == Activation::silu) return x / (1 + std::exp(-x));
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
   };
@@ -98,6 +99,7 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         x[i + hd / 2] = b * std::cos(angle) + a * std::sin(angle);
       }
       if (head_norm != nullptr && kind.late_head_norm != 0) normalize();
+      if (head_norm == nullptr && kind.bare_head_norm != 0) unit_rms(x, hd);  // RoPE does not change it
     }
   };
 
@@ -107,7 +109,8 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
   std::vector<std::vector<ReferenceKept>> kept(o.n_layers);  // of each KV head
   for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
     const std::uint32_t window = kinds[layer].window;
-    const ReferencePolicy own = window != 0 ? ReferencePolicy{window} : policy;
+    const ReferencePolicy own =
+        window != 0 ? ReferencePolicy{.window = window, .aligned = kinds[layer].window_aligned != 0} : policy;
     kept[layer].assign(kinds[layer].n_kv_heads, ReferenceKept(own));
     const std::size_t head_dim = kinds[layer].head_dim, latent = kinds[layer].latent_dim;
     ReferenceCache cache{forms, forms.key, head_dim, std::size_t{1} << std::countr_zero(head_dim | latent)};
@@ -151,7 +154,8 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         Vec q = product(*weight(s, Role::attn_q), in, weight(s, Role::attn_q_bias));
         heads(q, position, weight(s, by_head ? Role::attn_q_norm_all : Role::attn_q_norm), kind);
         if (kind.query_growth != 0) {
-          const double spans = std::floor(static_cast<double>(position) / kind.query_span);
+          const double counted = static_cast<double>(position) + kind.query_from_one;
+          const double spans = std::floor(counted / kind.query_span);
           for (double& e : q) e *= 1 + double{kind.query_growth} * std::log(1 + spans);
         }
         if (kind.kv_from == 0) {
@@ -236,8 +240,12 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
           const std::vector<float> b = of_expert(bias, e);
           return product(of_expert(matrix, e), x, b.empty() ? nullptr : &b);
         };
-        const Vec hidden = gated(times(Role::expert_gate, Role::expert_gate_bias, in),
-                                 times(Role::expert_up, Role::expert_up_bias, in));
+        Vec hidden = times(Role::expert_up, Role::expert_up_bias, in);
+        if (kind.plain_experts == 0) {
+          hidden = gated(times(Role::expert_gate, Role::expert_gate_bias, in), hidden);
+        } else {
+          for (double& e : hidden) e = activate(e, kind.activation);
+        }
         return times(Role::expert_down, Role::expert_down_bias, hidden);
       };
       const auto mixture = [&](const Vec& seen, const Vec& in) {  // by the router, by the experts
@@ -288,15 +296,22 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         const bool whole = kind.router_norm != 0 || kind.router == Router::softmax_chosen;
         Vec out(in.size());
         for (const std::size_t e : order) {
-          const Vec made = expert(in, e);
           const auto* factors = weight(s, Role::router_expert_scale);
           const double factor = factors != nullptr ? double{(*factors)[e]} : 1.0;
           const double by = weights[e] / (whole ? sum : 1) * double{kind.router_scale} * factor;
-          for (std::size_t i = 0; i < out.size(); ++i) out[i] += by * made[i];
+          const bool first = kind.weighted_inputs != 0;
+          Vec of_expert = in;
+          for (double& x : of_expert) x *= first ? by : 1;
+          const Vec made = expert(of_expert, e);
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] += (first ? 1 : by) * made[i];
         }
         if (kind.shared_dim == 0) return out;
-        const Vec hidden = gated(product(*weight(s, Role::shared_gate), in, nullptr),
-                                 product(*weight(s, Role::shared_up), in, nullptr));
+        Vec hidden = product(*weight(s, Role::shared_up), in, nullptr);
+        if (kind.plain_experts == 0) {
+          hidden = gated(product(*weight(s, Role::shared_gate), in, nullptr), hidden);
+        } else {
+          for (double& e : hidden) e = activate(e, kind.activation);
+        }
         const Vec shared = product(*weight(s, Role::shared_down), hidden, nullptr);
         double by = 1;
         if (const auto* router = weight(s, Role::shared_router)) {

@@ -11,6 +11,7 @@ namespace qsf::test {
 
 struct ReferencePolicy {
   std::uint32_t window = 0, sinks = 0, chosen = 0;  // as OpenOptions
+  bool aligned = false;                             // LayerKind::window_aligned
 };
 
 class ReferenceKept {
@@ -22,6 +23,10 @@ class ReferenceKept {
     const std::size_t n = policy_.window;
     if (policy_.chosen == 0) {
       kept_.push_back(position);
+      if (policy_.aligned) {
+        std::erase_if(kept_, [&](std::size_t t) { return t / n != position / n; });
+        return kept_;
+      }
       std::erase_if(kept_, [&](std::size_t t) { return n != 0 && position - t >= n && t >= policy_.sinks; });
       return kept_;
     }

@@ -142,6 +142,31 @@ inline std::vector<Named> variants() {
   }).optional = {Role::attn_q_norm_all, Role::attn_k_norm_all};
   shaped("heads that are normed after RoPE", [](std::uint32_t, LayerKind& k) { k.late_head_norm = 1; }).optional = {
       Role::attn_q_norm, Role::attn_k_norm};
+  SmallOptions& weighted =
+      shaped("windows in steps, experts with weighted inputs", [=](std::uint32_t layer, LayerKind& k) {
+        k.window = layer == 1 ? 0 : 6;
+        k.window_aligned = layer == 1 ? 0 : 1;
+        k.bare_head_norm = layer == 1 ? 0 : 1;
+        k.late_head_norm = layer == 2 ? 1 : 0;
+        if (layer == 1) {
+          k.rope_dims = 0;
+          k.query_growth = 0.4f;
+          k.query_span = 3;
+          k.query_from_one = 1;
+        }
+        if (layer == 0) return;
+        mixture(k, 6, layer);
+        k.router = Router::sigmoid;
+        k.weighted_inputs = 1;
+        k.shared_dim = 32;
+      });
+  weighted.n_layers = 3;
+  shaped("plain experts", [=](std::uint32_t layer, LayerKind& k) {
+    mixture(k, 6, 2);
+    k.plain_experts = 1;
+    k.activation = layer == 0 ? Activation::relu2 : Activation::gelu;
+    k.shared_dim = layer == 0 ? 32 : 0;
+  }).optional = {Role::expert_up_bias, Role::expert_down_bias};
   // Recurrences between layers of attention; a tail that is longer than most chunks of the tests.
   shaped("short convolutions", [](std::uint32_t layer, LayerKind& k) {
     k.mixer = layer == 1 ? Mixer::attention : Mixer::short_conv;

@@ -76,7 +76,7 @@ bool has_role(const SmallFile& file, Role role) {
 /// All variants whose passes use the same weights whatever the text, and one whose tables are positions'.
 std::vector<Named> without_choices() {
   std::vector<Named> all = variants();
-  std::erase_if(all, [](const Named& v) { return has_role(small_file(v.options), Role::expert_gate); });
+  std::erase_if(all, [](const Named& v) { return has_role(small_file(v.options), Role::expert_down); });
   for (const bool tied : {true, false}) {
     Named learnt{"learnt positions", {}};
     learnt.options.tied = tied;

@@ -81,5 +81,39 @@ TEST(Kinds, OfStates) {
             none);
 }
 
+TEST(Kinds, OfDistancesWindowsAndExperts) {
+  LayerKind kind = usual_kind({});
+  kind.bidirectional = 1;
+  kind.distance_buckets = 32;
+  kind.bucket_reach = 128;
+  const auto refused = [&](const Change& change) { return refusal(kind, change); };
+  EXPECT_EQ(refused([](LayerKind&) {}), "");
+  EXPECT_EQ(refused([](LayerKind& k) { k.distance_buckets = 30; }),
+            "distance_buckets is 30 and bucket_reach 128; they must be a multiple of 4, and more than its quarter");
+  EXPECT_EQ(refused([](LayerKind& k) { k.bucket_reach = 8; }),
+            "distance_buckets is 32 and bucket_reach 8; they must be a multiple of 4, and more than its quarter");
+  EXPECT_EQ(refused([](LayerKind& k) { k.bidirectional = 0; }),
+            "distance_buckets are of attention that sees later positions");
+  EXPECT_EQ(refused([](LayerKind& k) {
+              k.window = 4;
+              k.window_aligned = 1;
+            }),
+            "window_aligned is of layers with a window that see no later positions");
+  LayerKind other = kind;
+  other.n_heads = kind.n_heads * 2;
+  const LayerKind both[] = {kind, other};
+  const std::uint8_t of_layer[] = {0, 1};
+  EXPECT_FALSE(check_layers(both, of_layer));
+  kind = usual_kind({});
+  kind.window_aligned = 1;
+  EXPECT_EQ(refused([](LayerKind&) {}), "window_aligned is of layers with a window that see no later positions");
+  EXPECT_EQ(refused([](LayerKind& k) { k.window = 4; }), "");
+  kind = usual_kind({});
+  kind.ffn = Ffn::gated_and_mixture;
+  kind.n_experts = kind.experts_used = kind.expert_dim = 4;
+  EXPECT_EQ(refused([](LayerKind&) {}), "");
+  EXPECT_EQ(refused([](LayerKind& k) { k.plain_experts = 1; }), "plain experts are not next to a gated network");
+}
+
 }  // namespace
 }  // namespace qsf::test

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "kernels/kv_cache.h"
 
@@ -88,15 +89,17 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
     const KvForms forms = forms_of(static_cast<KvType>(kv));
     for (const std::uint32_t head_dim : {2u, 10u, 16u, 48u, 64u, 72u, 128u, 1000u}) {
       if (forms.rotates() && head_dim != 10 && head_dim != 64) continue;
-      for (const auto& [window, kept] : {std::pair{1u, 0u},
-                                         {7u, 0u},
-                                         {23u, 0u},
-                                         {70u, 0u},
-                                         {kPositions, 0u},
-                                         {1u, 1u},
-                                         {7u, 18u},
-                                         {23u, 4u},
-                                         {70u, 33u}}) {
+      for (const auto& [window, kept, aligned] : {std::tuple{1u, 0u, false},
+                                                  {7u, 0u, false},
+                                                  {23u, 0u, false},
+                                                  {70u, 0u, false},
+                                                  {kPositions, 0u, false},
+                                                  {1u, 1u, false},
+                                                  {7u, 18u, false},
+                                                  {23u, 4u, false},
+                                                  {70u, 33u, false},
+                                                  {1u, 0u, true},
+                                                  {23u, 0u, true}}) {
         if (head_dim == 1000 && window != 23) continue;  // it takes most of the time
         const std::uint32_t together = 1 + (head_dim + window) % 17, n = 1 + head_dim % 5;
         const std::uint32_t capacity = std::min(kept + window + together - 1, kPositions);
@@ -160,7 +163,8 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
                                 .scores = scores.as<float>(),
                                 .out = out.as<float>(),
                                 .first_kept = kept,
-                                .exact = exactly});
+                                .exact = exactly,
+                                .aligned = aligned});
           for (std::uint32_t t = 0; t < count; ++t) {
             Positions seen_keys = keys, seen_values = values;
             for (std::uint32_t i = 0; i <= first + t; ++i) {
@@ -170,8 +174,10 @@ TEST_P(AttendTest, EqualsAMaskedReferenceInDouble) {
             }
             std::vector<bool> visible(kPositions);
             const std::uint32_t position = first + t;
-            for (std::uint32_t i = 0; i < kPositions; ++i)
-              visible[i] = i <= position && (position - i < window || i < kept);
+            for (std::uint32_t i = 0; i < kPositions; ++i) {
+              const bool near = aligned ? i / window == position / window : position - i < window;
+              visible[i] = i <= position && (near || i < kept);
+            }
             for (std::uint32_t j = 0; j < n; ++j) {
               const std::size_t at = t * stride + j * head_dim;
               const Exact exact(query_taken(forms.key, {q.as<float>() + at, head_dim}), seen_keys, seen_values, visible,
@@ -364,6 +370,62 @@ TEST_P(AttendTest, ASinkTakesItsShareOfTheSum) {
       const std::size_t at = j * kHeadDim + d;
       EXPECT_TRUE(j != 0 || out[at] == without[at]);
       ASSERT_NEAR(out[at], exact.out[d] * share, 2 * exact.bound[d] * share) << "sink " << sinks[j];
+    }
+  }
+}
+
+// Earlier and later positions, some of them out of the reach of the buckets. A score with a bias is that of vectors
+// with one more dimension, in which the query is 1 and the key the bias.
+TEST_P(AttendTest, AddsTheBiasOfADistance) {
+  constexpr std::uint32_t kHeadDim = 48, kHeads = 3, kPositions = 61, kFirst = 25, kQueries = 11, kReach = 19;
+  constexpr std::uint32_t kBuckets = 8;
+  std::array<std::uint8_t, 2 * kReach + 1> of_distance{};
+  for (std::uint32_t i = 0; i < of_distance.size(); ++i) of_distance[i] = static_cast<std::uint8_t>(i * 5 % kBuckets);
+  const std::vector<float> biases = unit_values(kHeads * kBuckets, 3);
+  const Cache k(KvForm::f32, kPositions, kHeadDim), v(KvForm::f32, kPositions, kHeadDim);
+  std::vector<std::vector<float>> keys, values;
+  for (std::uint32_t p = 0; p < kPositions; ++p) {
+    keys.push_back(unit_values(kHeadDim, p));
+    values.push_back(unit_values(kHeadDim, p + 99));
+    k.store(kernels(), keys[p], p);
+    v.store(kernels(), values[p], p);
+    keys[p].push_back(0);
+    values[p].push_back(0);
+  }
+  for (const std::uint32_t window : {kPositions, 15u}) {
+    const std::vector<float> q = unit_values(kQueries * kHeads * kHeadDim, 7);
+    std::vector<float> scores(kQueries * kHeads * kPositions), out(q.size());
+    kernels().attend[static_cast<std::size_t>(KvType::f32)](
+        {.q = q.data(),
+         .stride = kHeads * kHeadDim,
+         .k = k.memory.data(),
+         .v = v.memory.data(),
+         .n_heads = kHeads,
+         .head_dim = kHeadDim,
+         .capacity = kPositions,
+         .position = kFirst,
+         .n_positions = kQueries,
+         .window = window,
+         .scale = 1.0f,
+         .scores = scores.data(),
+         .out = out.data(),
+         .ahead = window - 1,
+         .length = kPositions,
+         .by_distance = {biases.data(), &of_distance[kReach], kBuckets, kReach}});
+    for (std::uint32_t i = 0; i < kQueries * kHeads; ++i) {
+      const std::uint32_t own = kFirst + i / kHeads, head = i % kHeads;
+      std::vector<bool> visible(kPositions);
+      for (std::uint32_t p = 0; p < kPositions; ++p) {
+        const std::uint32_t far = p > own ? p - own : own - p, place = std::min(far, kReach);
+        visible[p] = far < window;
+        keys[p].back() = biases[head * kBuckets + of_distance[p > own ? kReach + place : kReach - place]];
+      }
+      std::vector<float> query(q.begin() + i * kHeadDim, q.begin() + (i + 1) * kHeadDim);
+      query.push_back(1);
+      const Exact exact(query, keys, values, visible, 1.0);
+      for (std::uint32_t d = 0; d < kHeadDim; ++d) {
+        ASSERT_NEAR(out[i * kHeadDim + d], exact.out[d], exact.bound[d]) << window << " " << own << " " << head;
+      }
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "model/program.h"
 
+#include <algorithm>
+
 #include "tests/model/opened.h"
 
 namespace qsf::test {
@@ -108,6 +110,57 @@ TEST(Program, LayersWithOtherOptionalTensorsHaveOtherOps) {
   const Opened with(options);
   EXPECT_TRUE(with.program.of_stage(1).ops[1].has_bias);
   EXPECT_FALSE(Opened().program.of_stage(1).ops[1].has_bias);
+}
+
+TEST(Program, PlainExperts) {
+  SmallOptions options;
+  options.shape = [](std::uint32_t, LayerKind& kind) {
+    kind.mixer = Mixer::none;
+    kind.ffn = Ffn::mixture;
+    kind.plain_experts = 1;
+    kind.n_experts = 4;
+    kind.experts_used = 2;
+    kind.expert_dim = kind.shared_dim = 32;
+  };
+  const Opened o(options);
+  EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "route", "experts", "matmul", "silu", "matmul", "add", "add"}));
+  std::vector<Role> roles;
+  for (const std::uint32_t segment : o.program.schedule()) {
+    const TensorEntry& t = *matrix_of(o.tables, segment);
+    if (t.stage == 1 && (roles.empty() || roles.back() != t.role)) roles.push_back(t.role);
+  }
+  EXPECT_EQ(std::ranges::count(roles, Role::expert_up), 4);
+  EXPECT_EQ(std::ranges::count(roles, Role::expert_down), 4);
+  EXPECT_EQ(std::ranges::count(roles, Role::expert_gate), 0);
+}
+
+/// Where transformers' MPNetEncoder.relative_position_bucket goes over to another bucket.
+TEST(Program, BucketsOfDistancesAreTransformers) {
+  struct Start {
+    int distance, bucket;
+  };
+  const std::vector<Start> of_32{{-128, 15}, {-90, 14}, {-63, 13}, {-45, 12}, {-31, 11}, {-22, 10}, {-15, 9}, {-11, 8},
+                                 {-7, 7},    {-6, 6},   {-5, 5},   {-4, 4},   {-3, 3},   {-2, 2},   {-1, 1},  {0, 0},
+                                 {1, 17},    {2, 18},   {3, 19},   {4, 20},   {5, 21},   {6, 22},   {7, 23},  {8, 24},
+                                 {12, 25},   {16, 26},  {23, 27},  {32, 28},  {46, 29},  {64, 30},  {91, 31}};
+  const std::vector<Start> of_16{{-128, 7}, {-53, 6}, {-22, 5}, {-9, 4}, {-3, 3},  {-2, 2},  {-1, 1}, {0, 0},
+                                 {1, 9},    {2, 10},  {3, 11},  {4, 12}, {10, 13}, {23, 14}, {54, 15}};
+  for (const auto& [n, starts] : {std::pair(32u, of_32), std::pair(16u, of_16)}) {
+    SmallOptions options;
+    options.shape = [n = n](std::uint32_t, LayerKind& kind) {
+      kind.bidirectional = 1;
+      kind.distance_buckets = n;
+      kind.bucket_reach = 128;
+    };
+    const Opened o(options);
+    const std::span<const std::uint8_t> buckets = o.program.of_stage(1).buckets;
+    ASSERT_EQ(buckets.size(), 257u);
+    std::size_t at = 0;
+    for (int distance = -128; distance <= 128; ++distance) {
+      while (at + 1 < starts.size() && starts[at + 1].distance <= distance) ++at;
+      EXPECT_EQ(buckets[static_cast<std::size_t>(128 + distance)], starts[at].bucket) << n << " " << distance;
+    }
+  }
 }
 
 TEST(Program, TheScheduleIsEverySegmentInOrderOfUse) {

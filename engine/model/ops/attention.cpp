@@ -12,26 +12,32 @@
 namespace qsf {
 namespace {
 
-/// Returns the factor of the queries of a position.
-float growth_of(const LayerKind& kind, std::uint32_t position) {
-  const std::uint32_t spans = position / kind.query_span;
+/// Returns the number of whole spans before a position, by which its queries grow.
+std::uint32_t spans_before(const LayerKind& kind, std::uint32_t position) {
+  return (position + kind.query_from_one) / kind.query_span;
+}
+
+/// Returns the factor of the queries of a position after so many spans.
+float growth_of(const LayerKind& kind, std::uint32_t spans) {
   return static_cast<float>(1 + double{kind.query_growth} * exact::log(1.0 + spans));
 }
 
-/// Normalizes every head, [head_dim], if the op has a weight, and applies RoPE, in place. Queries may then grow with
-/// their position.
+/// Normalizes every head, [head_dim], if the op has a weight or the kind has norms without, and applies RoPE, in place.
+/// Queries may then grow with their position.
 Advance rope_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
   const std::uint32_t head_dim = kind.head_dim, n_heads = pass.width(op.out) / head_dim;
   const float* weight = op.has_weight ? pass.vector(op.weight) : nullptr;
   const std::size_t next = kind.norms_by_head != 0 ? head_dim : 0;  // from a head's weights to the next head's
+  const bool norms = weight != nullptr || kind.bare_head_norm != 0;
+  const bool is_rms = weight == nullptr || kind.norm == Norm::rms_norm;
   const bool late = kind.late_head_norm != 0, grows = op.out == Buf::q && kind.query_growth != 0;
   const auto normalize = [&](std::uint32_t begin, std::uint32_t count) {
-    if (weight == nullptr) return;
+    if (!norms) return;
     for (std::size_t i = 0; i < std::size_t{count} * n_heads; ++i) {
       float* const head = pass.at(op.out, begin) + i * head_dim;
-      const float* const own = weight + i % n_heads * next;
-      if (kind.norm == Norm::rms_norm) {
+      const float* const own = weight != nullptr ? weight + i % n_heads * next : nullptr;
+      if (is_rms) {
         pass.kernels().rms_norm(head, own, head, head_dim, kind.norm_epsilon);
       } else {
         pass.kernels().layer_norm(head, own, nullptr, head, head_dim, kind.norm_epsilon);
@@ -46,14 +52,12 @@ Advance rope_step(Pass& pass, const Op& op) {
     }
     if (late) normalize(begin, count);
     for (std::uint32_t t = begin; t < begin + count && grows; ++t) {
-      const std::uint32_t position = pass.columns()[t].position;
-      if (position >= kind.query_span) {
-        pass.kernels().scale(pass.at(op.out, t), growth_of(kind, position), pass.width(op.out));
-      }
+      const std::uint32_t spans = spans_before(kind, pass.columns()[t].position);
+      if (spans != 0) pass.kernels().scale(pass.at(op.out, t), growth_of(kind, spans), pass.width(op.out));
     }
   });
-  const OpRow& norm = kind.norm == Norm::rms_norm ? op_rms_norm : op_layer_norm;
-  if (weight != nullptr) pass.count(norm.name, {}, std::uint64_t{pass.n()} * n_heads);
+  const OpRow& norm = is_rms ? op_rms_norm : op_layer_norm;
+  if (norms) pass.count(norm.name, {}, std::uint64_t{pass.n()} * n_heads);
   if (kind.rope_dims != 0) pass.count(op_rope.name, {}, 1);
   return Advance::done;
 }
@@ -122,6 +126,8 @@ Advance attend_step(Pass& pass, const Op& op) {
   const std::uint32_t n = static_cast<std::uint32_t>(std::min<std::size_t>({scored, most, rest}));
   if (!both_ways) rest = n;
   const float* sinks = op.has_weight ? pass.vector(op.weight) : nullptr;
+  const std::uint32_t n_buckets = kind.distance_buckets;
+  const float* biases = n_buckets != 0 ? pass.vector(Role::distance_bias, 1) : nullptr;
   if (kind.kv_from == 0 && (!both_ways || column.position == 0)) store(pass, memory, exact, first, rest);
   const std::uint32_t block = forms_of(pass.memory().type()).rotates() ? rotated_by(kind) : 0;
   std::atomic<std::uint32_t> next = 0;
@@ -140,6 +146,7 @@ Advance attend_step(Pass& pass, const Op& op) {
       args.window = memory.capacity;
       args.first_kept = 0;
     }
+    args.aligned = kind.window_aligned != 0;
     args.scale = scale_of_scores(kind);
     if (both_ways) {
       args.ahead = memory.window - 1;
@@ -165,6 +172,10 @@ Advance attend_step(Pass& pass, const Op& op) {
       rotate_all(op.in, true);
       if (sinks != nullptr) args.sinks = sinks + head;
       if (kind.alibi != 0) args.slopes = &pass.program().slopes[head];
+      if (biases != nullptr) {
+        args.by_distance = {biases + std::size_t{head} * n_buckets, &pass.program().buckets[kind.bucket_reach],
+                            n_buckets, kind.bucket_reach};
+      }
       pass.kernels().attend[type](args);
       rotate_all(op.out, true);
       if (chooses) add_weights(memory, head / group, column.position, args);
@@ -195,6 +206,7 @@ void emit(Builder& b, Buf in, Buf out) {
   }
   b.in_place(op_rope, by_head ? Role::attn_q_norm_all : Role::attn_q_norm, Buf::q);  // [n_heads * head_dim], [head_dim]
   if (has_keys) b.in_place(op_rope, by_head ? Role::attn_k_norm_all : Role::attn_k_norm, Buf::k);
+  b.uses(Role::distance_bias);                      // [n_heads, distance_buckets]
   b.in_place(op_attend, Role::attn_sinks, Buf::q);  // [n_heads]
   if (b.has(Role::attn_sub_norm)) b.norm(Role::attn_sub_norm, Role::attn_sub_norm, Buf::q, Buf::q);
   if (gated) b.emit({.row = &op_sigmoid_gate, .in = Buf::q, .out = Buf::z});

@@ -142,6 +142,9 @@ Weights::Segments segments_of(Pass& pass, Role role, std::uint32_t expert) {
   return pass.weights().segments_of_expert(pass.tensor(role), pass.program().kind->n_experts, expert);
 }
 
+/// Returns the matrices of an expert of the stage.
+std::span<const Role> matrices_of(const Pass& pass) { return expert_matrices(*pass.program().kind); }
+
 /// Names the segments that the selected experts need.
 void begin_experts(Pass& pass) {
   using Residency = Streamer::Residency;
@@ -153,7 +156,7 @@ void begin_experts(Pass& pass) {
     routing.stands[e] = Routing::Stand::done;
     if (routing.of(e).empty()) continue;
     bool found = true, kept = true;
-    for (const Role role : kExpertMatrices) {
+    for (const Role role : matrices_of(pass)) {
       const Weights::Segments run = segments_of(pass, role, e);
       for (std::uint32_t i = 0; i < run.n; ++i) {
         const Residency residency = pass.streamer().choose(run.first + i);
@@ -173,7 +176,7 @@ void begin_experts(Pass& pass) {
 bool passes(Pass& pass, std::uint32_t expert) {
   using Residency = Streamer::Residency;
   bool in_ring = false;
-  for (const Role role : kExpertMatrices) {
+  for (const Role role : matrices_of(pass)) {
     const Weights::Segments run = segments_of(pass, role, expert);
     for (std::uint32_t i = 0; i < run.n; ++i) {
       const Residency residency = pass.streamer().residency(run.first + i);
@@ -200,45 +203,56 @@ std::uint32_t next_expert(Pass& pass) {
   return there == stands.end() ? first : static_cast<std::uint32_t>(there - stands.begin());
 }
 
-/// Copies the columns that selected an expert to Buf::picked, [picks, dim].
+/// Copies the columns that selected an expert to Buf::picked, [picks, dim], times their weights if these multiply
+/// inputs.
 void gather(Pass& pass, Buf from, std::span<const Pick> picks) {
   const std::uint32_t n = static_cast<std::uint32_t>(picks.size()), width = pass.width(Buf::picked);
+  const bool weighted = pass.program().kind->weighted_inputs != 0;
   pass.for_columns(n, [&](std::uint32_t begin, std::uint32_t count) {
     for (std::uint32_t i = begin; i < begin + count; ++i) {
       std::memcpy(pass.at(Buf::picked, i), pass.at(from, picks[i].column), width * sizeof(float));
+      if (weighted) pass.kernels().scale(pass.at(Buf::picked, i), picks[i].weight, width);
     }
   });
   pass.wrote(Buf::picked);
 }
 
 struct Stage {
+  Role matrix;
   Buf in, out;
   Role bias;
+  bool activates;  // the activation follows
 };
-/// The stages of kExpertMatrices.
-constexpr std::array kStages{Stage{Buf::picked, Buf::expert_gate, Role::expert_gate_bias},
-                             Stage{Buf::picked, Buf::expert_up, Role::expert_up_bias},
-                             Stage{Buf::expert_gate, Buf::expert_out, Role::expert_down_bias}};
+/// The stages of expert_matrices().
+constexpr std::array kGated{Stage{Role::expert_gate, Buf::picked, Buf::expert_gate, Role::expert_gate_bias, false},
+                            Stage{Role::expert_up, Buf::picked, Buf::expert_up, Role::expert_up_bias, true},
+                            Stage{Role::expert_down, Buf::expert_gate, Buf::expert_out, Role::expert_down_bias, false}};
+constexpr std::array kPlain{Stage{Role::expert_up, Buf::picked, Buf::expert_gate, Role::expert_up_bias, true},
+                            kGated[2]};
 
-/// Finishes a product of an expert: adds its bias and, after the second product, applies the activation.
-void finish_stage(Pass& pass, std::size_t matrix, const MatmulArgs& args, std::uint32_t expert, std::uint32_t rows) {
+std::span<const Stage> stages_of(const LayerKind& kind) {
+  return kind.plain_experts != 0 ? std::span<const Stage>(kPlain) : std::span<const Stage>(kGated);
+}
+
+/// Finishes a product of an expert: adds its bias, and applies the activation if it follows.
+void finish_stage(Pass& pass, const Stage& stage, const MatmulArgs& args, std::uint32_t expert, std::uint32_t rows) {
   const LayerKind& kind = *pass.program().kind;
   const Kernels& kernels = pass.kernels();
-  const Stage& stage = kStages[matrix];
   const bool has_bias = pass.weights().has(pass.stage(), stage.bias);
   const float* bias = has_bias ? pass.vector(stage.bias, 0, expert * rows, rows) : nullptr;
   pass.for_columns(args.n, [&](std::uint32_t begin, std::uint32_t count) {
     for (std::uint32_t i = begin; i < begin + count && bias != nullptr; ++i) {
       kernels.add(args.y + i * args.y_stride, bias, rows);
     }
-    if (matrix == 1) {
-      float *const gate = pass.at(Buf::expert_gate, begin), *const up = pass.at(Buf::expert_up, begin);
-      if (kind.limits_gates()) limit_gates(kind, gate, up, count * rows);
+    if (stage.activates) {
+      float* const gate = pass.at(Buf::expert_gate, begin);
+      float* const up = kind.plain_experts != 0 ? nullptr : pass.at(Buf::expert_up, begin);
+      if (up != nullptr && kind.limits_gates()) limit_gates(kind, gate, up, count * rows);
       activation_of(kernels, kind.activation)(gate, up, count * rows);
     }
   });
   pass.wrote(stage.out);
-  if (matrix == 1) pass.wrote(Buf::expert_gate);
+  if (stage.activates) pass.wrote(Buf::expert_gate);
 }
 
 /// Returns the output of an expert for the pick with index `pick`: [dim].
@@ -247,12 +261,13 @@ float* made(Pass& pass, std::size_t pick) { return pass.at(Buf::expert_out, 0) +
 void add_up(Pass& pass, const Op& op) {
   const Routing& routing = pass.routing();
   const std::uint32_t width = pass.width(op.out);
+  const bool weighs = pass.program().kind->weighted_inputs == 0;
   const std::span<const Pick> picks = routing.picks.first(std::size_t{pass.n()} * pass.program().kind->experts_used);
   pass.for_columns([&](std::uint32_t begin, std::uint32_t count) {
     std::memset(pass.at(op.out, begin), 0, std::size_t{count} * width * sizeof(float));
     for (std::size_t i = 0; i < picks.size(); ++i) {
       if (picks[i].column - begin >= count) continue;
-      pass.kernels().scale(made(pass, i), picks[i].weight, width);
+      if (weighs) pass.kernels().scale(made(pass, i), picks[i].weight, width);
       pass.kernels().add(pass.at(op.out, picks[i].column), made(pass, i), width);
     }
   });
@@ -267,18 +282,19 @@ Advance experts_step(Pass& pass, const Op& op) {
   if (begins) routing.expert = next_expert(pass);
 
   const std::uint32_t expert = routing.expert;
-  const TensorEntry& tensor = pass.tensor(kExpertMatrices[routing.matrix]);
-  const Weights::Segments run = segments_of(pass, kExpertMatrices[routing.matrix], expert);
+  const std::span<const Stage> stages = stages_of(*pass.program().kind);
+  const Stage& stage = stages[routing.matrix];
+  const TensorEntry& tensor = pass.tensor(stage.matrix);
+  const Weights::Segments run = segments_of(pass, stage.matrix, expert);
   const std::uint32_t segment = run.first + routing.segment, rows = tensor.rows / pass.program().kind->n_experts;
   const std::byte* raw = pass.streamer().acquire(segment);
   if (raw == nullptr) return Advance::blocked;
   const std::span<const Pick> picks = routing.of(expert);
-  const Stage& stage = kStages[routing.matrix];
   const bool last = stage.out == Buf::expert_out;
   MatmulArgs args;
   args.n = static_cast<std::uint32_t>(picks.size());
   if (begins) gather(pass, op.in, picks);
-  if (routing.segment == 0) pass.entered(kExpertMatrices[routing.matrix], stage.in, args.n);
+  if (routing.segment == 0) pass.entered(stage.matrix, stage.in, args.n);
   args.x = pass.at(stage.in, 0);
   args.x_stride = pass.width(stage.in);
   if (is_quantized(tensor)) args.xq = pass.quantized(stage.in, args.n);
@@ -287,9 +303,9 @@ Advance experts_step(Pass& pass, const Op& op) {
   multiply_rows(pass, tensor, segment, raw, args, expert * rows);
   pass.streamer().release(segment);
   if (++routing.segment < run.n) return Advance::working;
-  finish_stage(pass, routing.matrix, args, expert, rows);
+  finish_stage(pass, stage, args, expert, rows);
   routing.segment = 0;
-  if (++routing.matrix < kStages.size()) return Advance::working;
+  if (++routing.matrix < stages.size()) return Advance::working;
   routing.matrix = 0;
   routing.stands[expert] = Routing::Stand::done;
   if (--routing.left > 0) return Advance::working;

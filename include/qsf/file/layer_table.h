@@ -22,8 +22,8 @@ enum class Mixer : std::uint8_t {
 #include "qsf/file/layers.def"
 };
 /// The feed-forward network. Gated: down(activation(gate(x)) * up(x)). Plain: down(activation(up(x))). Mixture: the
-/// weighted sum of the experts, each a gated network, that the router selects for each token. Gated and mixture: the
-/// sum of both, each with its own norms.
+/// weighted sum of the experts, each a gated or plain network, that the router selects for each token. Gated and
+/// mixture: the sum of both, each with its own norms.
 enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3, gated_and_mixture = 4 };
 /// The weight of a selected expert: from the softmax over all logits, from the softmax over the selected logits, the
 /// sigmoid of its logit, or from the softmax over the logits near the largest one (router_jitter). In the last case

@@ -242,6 +242,7 @@ enum class Role : std::uint8_t {
   state_q_norm = 129,
   state_step = 130,
   state_decays = 131,
+  distance_bias = 140,
 };
 
 /// A tensor of a stage. `stage` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,

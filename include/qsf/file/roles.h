@@ -51,7 +51,8 @@ enum class Extent : std::uint8_t {
   all_latent_dims,
   all_latent_value_dims,
   state_rank,
-  state_cells,  // numbers of a state
+  state_cells,   // numbers of a state
+  head_buckets,  // the buckets of distances of every head, head after head
 };
 /// Whether a stage must not have, may have or must have a tensor of a role.
 enum class Requirement : std::uint8_t { never, optional, always };
@@ -106,6 +107,7 @@ constexpr Requirement before_head(const RoleContext& c) {
 }
 constexpr Requirement attention(const RoleContext& c) { return when(c.kind.attends()); }
 constexpr Requirement attention_may(const RoleContext& c) { return may(c.kind.attends()); }
+constexpr Requirement buckets(const RoleContext& c) { return when(c.kind.distance_buckets != 0); }
 constexpr Requirement own_keys(const RoleContext& c) { return when(c.kind.attends() && c.kind.kv_from == 0); }
 constexpr Requirement own_keys_may(const RoleContext& c) { return may(c.kind.attends() && c.kind.kv_from == 0); }
 constexpr bool has_values(const LayerKind& k) { return k.attends() && k.kv_from == 0 && k.v_from_k == 0; }
@@ -118,6 +120,10 @@ constexpr Requirement network(const RoleContext& c) { return when(c.kind.has_den
 constexpr Requirement network_may(const RoleContext& c) { return may(c.kind.has_dense()); }
 constexpr Requirement side_by_side(const RoleContext& c) { return when(c.kind.ffn == Ffn::gated_and_mixture); }
 constexpr Requirement experts(const RoleContext& c) { return when(mixture(c)); }
+constexpr bool gates_experts(const RoleContext& c) { return mixture(c) && c.kind.plain_experts == 0; }
+constexpr Requirement gated_experts(const RoleContext& c) { return when(gates_experts(c)); }
+constexpr Requirement gated_experts_may(const RoleContext& c) { return may(gates_experts(c)); }
+constexpr Requirement gated_shared(const RoleContext& c) { return when(shares(c) && gates_experts(c)); }
 constexpr Requirement experts_may(const RoleContext& c) { return may(mixture(c)); }
 constexpr Requirement shared_expert(const RoleContext& c) { return when(shares(c)); }
 constexpr Requirement shared_expert_may(const RoleContext& c) { return may(shares(c)); }
@@ -211,13 +217,13 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::router,          "router",          RoleScope::layer,     true,  Extent::experts,  Extent::dim,      requirement::experts},
     RoleRule{Role::router_bias,     "router_bias",     RoleScope::layer,     false, Extent::one,      Extent::experts,  requirement::experts_may},
     RoleRule{Role::router_choice_bias, "router_choice_bias", RoleScope::layer, false, Extent::one,    Extent::experts,  requirement::experts_may},
-    RoleRule{Role::expert_gate,     "expert_gate",     RoleScope::layer,     true,  Extent::all_expert_dims, Extent::dim, requirement::experts},
+    RoleRule{Role::expert_gate,     "expert_gate",     RoleScope::layer,     true,  Extent::all_expert_dims, Extent::dim, requirement::gated_experts},
     RoleRule{Role::expert_up,       "expert_up",       RoleScope::layer,     true,  Extent::all_expert_dims, Extent::dim, requirement::experts},
     RoleRule{Role::expert_down,     "expert_down",     RoleScope::layer,     true,  Extent::all_expert_outputs, Extent::expert_dim, requirement::experts},
-    RoleRule{Role::expert_gate_bias, "expert_gate_bias", RoleScope::layer,   false, Extent::one,      Extent::all_expert_dims, requirement::experts_may},
+    RoleRule{Role::expert_gate_bias, "expert_gate_bias", RoleScope::layer,   false, Extent::one,      Extent::all_expert_dims, requirement::gated_experts_may},
     RoleRule{Role::expert_up_bias,  "expert_up_bias",  RoleScope::layer,     false, Extent::one,      Extent::all_expert_dims, requirement::experts_may},
     RoleRule{Role::expert_down_bias, "expert_down_bias", RoleScope::layer,   false, Extent::one,      Extent::all_expert_outputs, requirement::experts_may},
-    RoleRule{Role::shared_gate,     "shared_gate",     RoleScope::layer,     true,  Extent::shared_dim, Extent::dim,    requirement::shared_expert},
+    RoleRule{Role::shared_gate,     "shared_gate",     RoleScope::layer,     true,  Extent::shared_dim, Extent::dim,    requirement::gated_shared},
     RoleRule{Role::shared_up,       "shared_up",       RoleScope::layer,     true,  Extent::shared_dim, Extent::dim,    requirement::shared_expert},
     RoleRule{Role::shared_down,     "shared_down",     RoleScope::layer,     true,  Extent::dim,      Extent::shared_dim, requirement::shared_expert},
     RoleRule{Role::shared_router,   "shared_router",   RoleScope::layer,     true,  Extent::one,      Extent::dim,      requirement::shared_expert_may},
@@ -285,6 +291,7 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_q_norm,    "state_q_norm",    RoleScope::layer,     false, Extent::one,      Extent::state_key_dim, requirement::mamba1_may},
     RoleRule{Role::state_step,      "state_step",      RoleScope::layer,     true,  Extent::state_values, Extent::state_rank, requirement::mamba1},
     RoleRule{Role::state_decays,    "state_decays",    RoleScope::layer,     false, Extent::one,      Extent::state_cells, requirement::mamba1},
+    RoleRule{Role::distance_bias,   "distance_bias",   RoleScope::final,     false, Extent::one,      Extent::head_buckets, requirement::buckets},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -395,6 +402,8 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.state_rank;
     case Extent::state_cells:
       return kind.state_values() * kind.state_key_dim;
+    case Extent::head_buckets:
+      return kind.n_heads * kind.distance_buckets;
   }
   return 0;
 }
