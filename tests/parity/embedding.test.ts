@@ -34,7 +34,7 @@ function advance(engine: Engine, file: Uint8Array): string {
   }
 }
 
-describe.each(['bert', 'modernbert', 'gemma-embedding', 'qwen3-embedding'])('%s', (name) => {
+describe.each(['bert', 'modernbert', 'mpnet', 'gemma-embedding', 'qwen3-embedding'])('%s', (name) => {
   const data = join('tests', 'data', name);
   const golden = join(import.meta.dirname, '..', '..', data, 'golden.json');
   const { prompts } = JSON.parse(readFileSync(golden, 'utf8')) as Golden;
