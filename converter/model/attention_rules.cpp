@@ -85,7 +85,9 @@ Status apply_rules(const AttentionRules& rules, LoadedModel& model) {
   }
   const bool by_window = model.recipe->no_rope == NoRope::full_layers && rules.window != 0;
   if (const auto& no_rope = by_window ? rules.full : rules.no_rope; std::ranges::any_of(no_rope, is)) {
-    exceptions.push_back(exception_for(no_rope, true, {layer_setting("rope_dims", 0)}));
+    std::vector<Setting> settings = model.layers.unrotated;
+    settings.push_back(layer_setting("rope_dims", 0));
+    exceptions.push_back(exception_for(no_rope, true, std::move(settings)));
   }
   QSF_TRY(share_keys(rules, model.config, exceptions));
   model.layers.exceptions.insert(model.layers.exceptions.begin(), exceptions.begin(), exceptions.end());

@@ -18,7 +18,7 @@ bool sensible(double x) { return x > 1e-6 && x < 1e12; }
 Result<std::vector<float>> llama3_divisors(const Llama3Scaling& s, double rope_theta, std::uint32_t head_dim) {
   if (!sensible(s.factor) || !sensible(s.low_freq_factor) || !sensible(s.high_freq_factor) ||
       !sensible(s.original_max_position_embeddings) || !sensible(rope_theta) ||
-      s.high_freq_factor <= s.low_freq_factor) {
+      s.high_freq_factor < s.low_freq_factor) {
     return make_error(ErrorCode::bad_input,
                       "llama3 RoPE scaling with theta {}, factor {}, low_freq_factor {}, high_freq_factor {}, "
                       "original_max_position_embeddings {} makes no sense",
@@ -32,7 +32,7 @@ Result<std::vector<float>> llama3_divisors(const Llama3Scaling& s, double rope_t
     double divisor = 1;
     if (wavelength > longest) {
       divisor = s.factor;
-    } else if (wavelength >= shortest) {
+    } else if (wavelength >= shortest && shortest != longest) {
       const double smooth = (s.original_max_position_embeddings / wavelength - s.low_freq_factor) /
                             (s.high_freq_factor - s.low_freq_factor);
       divisor = 1 / ((1 - smooth) / s.factor + smooth);

@@ -87,9 +87,11 @@ Result<Recipe> RecipeReader::read(const Json& json) {
     QSF_LET(rule, choice<WindowRule>(json["window_rule"], "window_rule"));
     out.window = rule;
   }
-  if (json.contains("default_window")) {
-    QSF_LET(window, whole(json["default_window"], "default_window", 0, kMaxSeqLen));
-    out.default_window = window;
+  for (const auto& [key, to] :
+       {std::pair("default_window", &out.default_window), std::pair("gguf_window", &out.gguf_window)}) {
+    if (!json.contains(key)) continue;
+    QSF_LET(window, whole(json[key], key, 0, kMaxSeqLen));
+    *to = window;
   }
   QSF_TRY(layers(json, out.layers));
   return out;

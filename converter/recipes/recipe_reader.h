@@ -298,9 +298,10 @@ class RecipeReader {
       QSF_LET(read, settings(json["layer"], layer_forms(), "layer"));
       out.every = std::move(read);
     }
-    if (json.contains("windowed")) {
-      QSF_LET(read, settings(json["windowed"], layer_forms(), "windowed"));
-      out.windowed = std::move(read);
+    for (const auto& [key, to] : {std::pair("windowed", &out.windowed), std::pair("unrotated", &out.unrotated)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(read, settings(json[key], layer_forms(), key));
+      *to = std::move(read);
     }
     if (!json.contains("exceptions")) return {};
     const Json& exceptions = json["exceptions"];
@@ -352,7 +353,7 @@ class RecipeReader {
        "window_rule",   "default_window", "layer",        "exceptions", "model",      "sizes",
        "also",          "gguf_name",      "prefixes",     "expected",   "full_every", "no_rope",
        "no_rope_every", "local_theta",    "with_experts", "windowed",   "shared_kv",  "gguf_scale_layers",
-       "default_theta", "rope_width",     "yarn_scores"});
+       "default_theta", "rope_width",     "yarn_scores",  "unrotated",  "gguf_window"});
 
   std::string_view file_;
 };

@@ -77,8 +77,9 @@ struct Value {
   std::vector<std::string> also = {};      // other keys of config.json; the first that is present counts
   std::optional<double> gguf_number = {};  // the value in GGUF, which has no key for it
   std::vector<Expected> one_where = {};    // of a size: it is 1 if config.json contradicts none of these
-  std::vector<std::pair<std::string, double>> named = {};  // values by the configuration's words or whole numbers
-  double power = 1;                                        // the configuration's number is raised to this power
+  std::vector<std::pair<std::string, double>> named =
+      {};                      // values by the configuration's words or whole numbers; "": by any other
+  double power = 1;            // the configuration's number is raised to this power
   double times_dim = 0;        // of a size: the fallback is this many times the model's width
   std::string rows_of = {};    // of a size: the tensor whose rows it counts, in Hugging Face's words
   std::string gguf_over = {};  // of a layer's key: the GGUF key whose number divides it
@@ -109,6 +110,7 @@ struct LayerRules {
   std::vector<Setting> model = {};
   std::vector<Setting> every = {};              // of all layers, in addition to the header
   std::vector<Setting> windowed = {};           // of layers with a window, if others have none
+  std::vector<Setting> unrotated = {};          // of layers whose queries and keys have no positions
   std::vector<LayerException> exceptions = {};  // later ones override earlier ones
 };
 
@@ -143,6 +145,8 @@ enum class WindowRule : std::uint8_t {
   sliding_window,      // the key of that name; null: no window
   use_sliding_window,  // the same, only if the key use_sliding_window is true
   local_attention,     // half of the key of that name to each side; the first of so many layers has no window
+  /// The key of that name; windows begin at its multiples. Without layer_types, layers without positions have none.
+  attention_chunk_size,
 };
 
 /// The names and keys of most architectures.
@@ -159,6 +163,7 @@ struct Recipe {
        gguf_interleaved = false;  // q and k are stored for RoPE over pairs (2i, 2i + 1)
   WindowRule window = WindowRule::none;
   std::uint32_t default_window = 0;  // if the key is missing, as in transformers
+  std::uint32_t gguf_window = 0;     // the same in GGUF
   double default_theta = 10000;      // RoPE's base if config.json does not state it, as in transformers
   bool yarn_scores = false;          // YaRN's factor for whole contexts multiplies scores, squared
   std::string rope_width = {};       // a key of config.json: the width of the part that RoPE rotates; empty: a head's

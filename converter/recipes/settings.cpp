@@ -103,13 +103,15 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
   if (found.is_array() && !found.empty() && std::ranges::count(found, found.front()) == std::ssize(found)) {
     found = Json(found.front());  // the same in all layers
   }
-  if (!value.named.empty() && !found.is_null()) {
+  if (!value.named.empty() && !found.is_null() && !found.is_boolean()) {
     const std::string* text = as_text(found);
     char digits[32] = "?";
     if (found.is_number()) std::snprintf(digits, sizeof digits, "%.17g", found.get<double>());
     const std::string name = text ? *text : digits;
-    const auto named = std::ranges::find(value.named, name, &std::pair<std::string, double>::first);
-    if (named != value.named.end()) return named->second;
+    for (const std::string& wanted : {name, std::string()}) {
+      const auto named = std::ranges::find(value.named, wanted, &std::pair<std::string, double>::first);
+      if (named != value.named.end()) return named->second;
+    }
     return make_error(ErrorCode::unsupported, "{}: \"{:.60}\" is {:.40}, which is not supported", file,
                       source.lookup.in_file(key), name);
   }
@@ -269,12 +271,15 @@ Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lo
   QSF_LET(every, all(recipe.layers.every, layer_forms()));
   out.model = std::move(model);
   out.every = std::move(every);
-  std::vector<Setting> windowed;
-  for (const Setting& setting : recipe.layers.windowed) {  // missing: as in other layers
-    if (setting.value.number || !setting.value.keys.in(naming).empty()) windowed.push_back(setting);
+  for (const auto& [settings, to] :
+       {std::pair(&recipe.layers.windowed, &out.windowed), std::pair(&recipe.layers.unrotated, &out.unrotated)}) {
+    std::vector<Setting> stated;
+    for (const Setting& setting : *settings) {  // missing: as in other layers
+      if (setting.value.number || !setting.value.keys.in(naming).empty()) stated.push_back(setting);
+    }
+    QSF_LET(of_these, all(stated, layer_forms()));
+    *to = std::move(of_these);
   }
-  QSF_LET(with_window, all(windowed, layer_forms()));
-  out.windowed = std::move(with_window);
   for (const LayerException& exception : recipe.layers.exceptions) {
     QSF_LET(settings, all(exception.settings, layer_forms()));
     out.exceptions.push_back(

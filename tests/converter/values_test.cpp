@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "converter/gguf_writer.h"
 #include "converter/readers/inputs.h"
 #include "converter/recipes/recipe_json.h"
 #include "converter/recipes/settings.h"
@@ -81,6 +82,76 @@ TEST(RopeParameters, HunyuansAlphaStretchesTheBase) {
 TEST(RopeParameters, ANumberOfRotatedValuesIsAPartOfAHead) {
   EXPECT_EQ(kind_with("minimax-m2", {{"rotary_dim", 8}}).rope_dims, 8u);
   EXPECT_EQ(kind_with("minimax-m2", json::object()).rope_dims, 16u);
+}
+
+/// GGUF does not say whether Llama 4's heads are normed; llama.cpp takes the number of experts for it.
+TEST(Values, AnEmptyNameStandsForAllOtherNumbers) {
+  const auto normed = [](const char* key, const json& value, Naming naming) {
+    const convert::Lookup lookup{.value = [&](const std::string& wanted) { return wanted == key ? value : json(4); }};
+    const auto rules = convert::resolve(*convert::find_recipe("llama4"), naming, lookup, "model");
+    EXPECT_TRUE(rules) << rules.error().sentence;
+    LayerKind kind;
+    if (rules) convert::apply_settings(rules->every, kind);
+    return kind.bare_head_norm;
+  };
+  EXPECT_EQ(normed("expert_count", 16, Naming::gguf), 1u);
+  EXPECT_EQ(normed("expert_count", 128, Naming::gguf), 0u);
+  EXPECT_EQ(normed("expert_count", nullptr, Naming::gguf), 1u);
+  EXPECT_EQ(normed("use_qk_norm", true, Naming::hugging_face), 1u);
+  EXPECT_EQ(normed("use_qk_norm", false, Naming::hugging_face), 0u);
+}
+
+/// llama.cpp takes them for granted, and knows models without windows by a window of 0.
+TEST(Values, WindowsOfLlama4InGguf) {
+  const LayerTableBuilder layers = convert(kSource + "/tests/data/gguf/llama4.gguf", {}).layers();
+  for (std::uint32_t layer = 0; layer < 4; ++layer) {
+    const LayerKind& kind = layers.kinds[layers.of_layer[layer]];
+    EXPECT_EQ(kind.window, layer == 3 ? 0u : 8192u) << layer;
+    EXPECT_EQ(kind.window_aligned, layer == 3 ? 0u : 1u);
+    EXPECT_EQ(kind.query_span, layer == 3 ? 8192u : 0u);
+    EXPECT_EQ(kind.query_growth, layer == 3 ? 0.1f : 0.0f);
+  }
+  GgufWriter writer;
+  writer.text("general.architecture", "llama4");
+  for (const char* key : {"block_count", "embedding_length", "attention.head_count", "feed_forward_length"}) {
+    writer.u32(std::string("llama4.") + key, 4);
+  }
+  writer.u32("llama4.context_length", 64);
+  writer.u32("llama4.attention.sliding_window", 0);
+  const Folder folder;
+  write_bytes(folder.path("model.gguf"), writer.file());
+  EXPECT_STREQ(convert_error(folder.path("model.gguf")).sentence,
+               "GGUF: attention.sliding_window is 0: attention without chunks is not supported");
+}
+
+/// As in Llama 4 Scout's config.json: no wavelength is between both.
+TEST(RopeParameters, Llama3WithoutAPartBetweenBothWavelengths) {
+  const Folder folder;
+  copy_folder(kSource + "/tests/data/llama4", folder.path());
+  json config = read_config(folder.path());
+  config["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
+                               {"factor", 16.0},          {"low_freq_factor", 1.0},
+                               {"high_freq_factor", 1.0}, {"original_max_position_embeddings", 8192}};
+  config["no_rope_layers"] = json::array();  // one for each four layers
+  config["no_rope_layer_interval"] = 2;
+  config.erase("layer_types");
+  write_text(folder.path("config.json"), config.dump());
+  const Written file = convert(folder.path(), {});
+  std::vector<float> expected;
+  for (int i = 0; i < 8; ++i) {
+    expected.push_back(2 * 3.14159265358979 * std::pow(500000.0, i / 8.0) > 8192 ? 16.0f : 1.0f);
+  }
+  EXPECT_EQ(file.section_floats(kTagRope), expected);
+  const LayerTableBuilder layers = file.layers();
+  for (std::uint32_t layer = 0; layer < 4; ++layer) {
+    const LayerKind& kind = layers.kinds[layers.of_layer[layer]];
+    const bool rotated = layer % 2 == 0;
+    EXPECT_EQ(kind.window, rotated ? 32u : 0u) << layer;
+    EXPECT_EQ(kind.window_aligned, rotated ? 1u : 0u);
+    EXPECT_EQ(kind.rope_dims, rotated ? 16u : 0u);
+    EXPECT_EQ(kind.bare_head_norm, rotated ? 1u : 0u);
+    EXPECT_EQ(kind.query_span, rotated ? 0u : 16u);
+  }
 }
 
 TEST(RopeParameters, YarnWithTwoScalesHasTheirQuotient) {

@@ -115,10 +115,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "gemma", "gemma2", "gemma3", "gemma4", "gemma4-moe", "glm4", "glm4-moe", "glm4-moe-lite",
                       "gpt-neox", "gpt-oss", "gpt2", "gptj", "granite", "granite-hybrid", "granite-hybrid-moe",
                       "granitemoe", "granitemoeshared", "helium", "hunyuan", "hunyuan-moe", "jamba", "lfm2", "lfm2-moe",
-                      "llama", "llama3-rope", "mamba2", "minimax-m2", "ministral3", "mistral", "mixtral", "mpt",
-                      "nemotron", "nemotron-h", "olmo2", "olmo3", "olmoe", "phi", "phi3", "phi4-mini", "phimoe",
-                      "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5", "qwen3.5-moe", "seed-oss",
-                      "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
+                      "llama", "llama3-rope", "llama4", "mamba2", "minimax-m2", "ministral3", "mistral", "mixtral",
+                      "mpt", "nemotron", "nemotron-h", "olmo2", "olmo3", "olmoe", "phi", "phi3",
+                      "phi4-mini", "phimoe", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5",
+                      "qwen3.5-moe", "seed-oss", "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
     case_name);
 INSTANTIATE_TEST_SUITE_P(
     Gguf, Fixture,
@@ -129,23 +129,28 @@ INSTANTIATE_TEST_SUITE_P(
                       "gpt-oss.gguf", "gpt2.gguf", "granite.gguf", "granite-hybrid.gguf", "granite-hybrid-moe.gguf",
                       "granitemoe.gguf", "granitemoeshared.gguf", "hunyuan.gguf", "hunyuan-moe.gguf", "jamba.gguf",
                       "lfm2.gguf", "lfm2-moe.gguf", "llama.gguf", "llama3-rope.gguf", "mamba2.gguf", "minimax-m2.gguf",
-                      "ministral3.gguf", "mixtral.gguf", "nemotron.gguf", "nemotron-h.gguf", "olmo2.gguf", "olmo3.gguf",
-                      "olmoe.gguf", "phi.gguf", "phi3.gguf", "phimoe.gguf", "qwen2.gguf", "qwen2-moe.gguf",
-                      "qwen3.gguf", "qwen3-moe.gguf", "qwen3-next.gguf", "qwen3.5.gguf", "qwen3.5-moe.gguf",
-                      "seed-oss.gguf", "smollm3.gguf", "solar-open.gguf", "stablelm.gguf", "starcoder2.gguf",
-                      "yarn.gguf"),
+                      "ministral3.gguf", "mixtral.gguf", "nemotron.gguf", "nemotron-h.gguf",
+                      "olmo2.gguf", "olmo3.gguf", "olmoe.gguf", "phi.gguf", "phi3.gguf", "phimoe.gguf", "qwen2.gguf",
+                      "qwen2-moe.gguf", "qwen3.gguf", "qwen3-moe.gguf", "qwen3-next.gguf", "qwen3.5.gguf",
+                      "qwen3.5-moe.gguf", "seed-oss.gguf", "smollm3.gguf", "solar-open.gguf", "stablelm.gguf",
+                      "starcoder2.gguf", "yarn.gguf"),
     case_name);
 
-/// Gemma's GGUF says neither the scale of attention nor which layers have a window: what llama.cpp takes for granted is
-/// put into the directory's configuration instead.
-TEST(Gguf, GemmaIsTheDirectoryUnderWhatGgufLeavesOut) {
-  for (const std::string name : {"gemma2", "gemma3"}) {
+/// GGUF leaves settings out: Gemma's scale of attention and the layers that have a window, and the size of Llama 4's
+/// windows and the growth of its queries. What llama.cpp takes for granted is put into the directory's configuration
+/// instead.
+TEST(Gguf, SomeAreTheDirectoryUnderWhatGgufLeavesOut) {
+  for (const std::string name : {"gemma2", "gemma3", "llama4"}) {
     const TempDir temp;
     const std::string folder = temp / name;
     std::filesystem::copy(kSource + "/tests/data/" + name, folder);
     nlohmann::json config = read_json(folder + "/config.json");
-    config["query_pre_attn_scalar"] = config["head_dim"];
-    for (const char* key : {"layer_types", "sliding_window_pattern", "_sliding_window_pattern"}) config.erase(key);
+    if (name == "llama4") {
+      config["attention_chunk_size"] = config["floor_scale"] = 8192;
+    } else {
+      config["query_pre_attn_scalar"] = config["head_dim"];
+      for (const char* key : {"layer_types", "sliding_window_pattern", "_sliding_window_pattern"}) config.erase(key);
+    }
     std::ofstream(folder + "/config.json") << config;
     const Ids ids = read_json(folder + "/golden.json")["prompts"][0]["ids"];
     const auto logits = [&](const std::string& path) {

@@ -242,10 +242,13 @@ Status read_config(const Gguf& gguf, LoadedModel& out) {
   const std::uint32_t rope_dim = count(kRopeDims, "rope_dims", config.head_dim);
   const std::uint32_t n_experts = count("expert_count", "n_experts", 0);
   AttentionRules rules;
-  rules.window = count(kWindow, "window", 0);
+  rules.window = count(kWindow, "window", recipe.gguf_window);
   config.n_guessing = counts.read("nextn_predict_layers", layers_form(), 0);
   if (!recipe.shared_kv.gguf.empty()) rules.n_shared = counts.read(recipe.shared_kv.gguf, layers_form(), 0);
   QSF_TRY(counts.status());
+  if (recipe.window == WindowRule::attention_chunk_size && rules.window == 0) {
+    return make_error(ErrorCode::unsupported, "GGUF: {} is 0: attention without chunks is not supported", kWindow);
+  }
   if (config.n_guessing >= config.n_layers) {
     return make_error(ErrorCode::bad_input, "GGUF: {} of {} layers guess further tokens: none is left",
                       config.n_guessing, config.n_layers);

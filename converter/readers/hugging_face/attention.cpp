@@ -15,7 +15,7 @@ namespace qsf::convert {
 namespace {
 
 constexpr std::string_view kConfigFile = "config.json";
-constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
+constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention", kChunked = "chunked_attention";
 
 Error unsupported(const char* what, std::string_view value) {
   return make_error(ErrorCode::unsupported, "config.json: {} \"{:.60}\" is not supported", what, value);
@@ -191,16 +191,17 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
   const Lookup lookup = lookup_in(json);
   Counts counts(lookup, kConfigFile);
   const bool local = recipe.window == WindowRule::local_attention;
-  std::uint32_t window =
-      counts.read(local ? "local_attention" : "sliding_window", count_form("window"), recipe.default_window);
+  const bool chunks = recipe.window == WindowRule::attention_chunk_size;
+  const char* const key = local ? "local_attention" : chunks ? "attention_chunk_size" : "sliding_window";
+  std::uint32_t window = counts.read(key, count_form("window"), recipe.default_window);
   std::uint32_t every = recipe.full_every;
-  for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) {
-    if (lookup(key).is_number()) every = counts.read(key, layers_form());
+  for (const char* pattern : {"_sliding_window_pattern", "sliding_window_pattern"}) {
+    if (lookup(pattern).is_number()) every = counts.read(pattern, layers_form());
   }
   if (local) every = counts.read("global_attn_every_n_layers", layers_form(), every);
   const std::uint32_t first_sliding = counts.read("max_window_layers", layers_form(), 0);
   QSF_TRY(counts.status());
-  if (!local && json.contains("sliding_window") && json["sliding_window"].is_null()) window = 0;
+  if (!local && json.contains(key) && json[key].is_null()) window = 0;
   if (window == 0) return {};
   const Json* said = find(json, "use_bidirectional_attention");  // or a text, for other inputs than text
   const bool both_ways = local || (said && *said == true);
@@ -213,13 +214,16 @@ Status read_window(const Json& json, const Recipe& recipe, const ModelConfig& co
     }
     for (std::uint32_t i = 0; i < config.n_layers; ++i) {
       const std::string* type = as_text((*types)[i]);
-      if (!type || (*type != kFull && *type != kSliding)) return unsupported("the layer type", type ? *type : "?");
+      if (!type || (*type != kFull && *type != (chunks ? kChunked : kSliding)))
+        return unsupported("the layer type", type ? *type : "?");
       rules.full[i] = *type == kFull ? 1 : 0;
     }
   } else if (recipe.window == WindowRule::use_sliding_window) {
     for (std::uint32_t i = 0; i < std::min(first_sliding, config.n_layers); ++i) rules.full[i] = 1;
   } else if (local && every != 0) {
     rules.full = first_of_every(every, config.n_layers);
+  } else if (chunks) {
+    rules.full = rules.no_rope;
   } else if (every != 0) {
     rules.full = last_of_every(every, config.n_layers);
   }
@@ -238,7 +242,7 @@ Status read_no_rope(const Json& json, const Recipe& recipe, const ModelConfig& c
   Counts counts(lookup, kConfigFile);
   const std::uint32_t every = counts.read("no_rope_layer_interval", layers_form(), recipe.no_rope_every);
   QSF_TRY(counts.status());
-  if (!list) {
+  if (!list || (list->is_array() && list->empty())) {
     if (every != 0) rules.no_rope = last_of_every(every, config.n_layers);
     return {};
   }
@@ -255,8 +259,8 @@ Status read_no_rope(const Json& json, const Recipe& recipe, const ModelConfig& c
 Status read_attention(const Json& json, LoadedModel& out) {
   AttentionRules rules;
   QSF_TRY(read_position(json, out, rules));
-  QSF_TRY(read_window(json, *out.recipe, out.config, rules));
   QSF_TRY(read_no_rope(json, *out.recipe, out.config, rules));
+  QSF_TRY(read_window(json, *out.recipe, out.config, rules));
   const Recipe& recipe = *out.recipe;
   const Lookup lookup = lookup_in(json);
   Counts counts(lookup, kConfigFile);
