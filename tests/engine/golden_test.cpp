@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "gpt-neox", "gpt-oss", "gpt2", "gptj", "granite", "granite-hybrid", "granite-hybrid-moe",
                       "granitemoe", "granitemoeshared", "helium", "hunyuan", "hunyuan-moe", "jamba", "lfm2", "lfm2-moe",
                       "llama", "llama3-rope", "llama4", "mamba2", "minimax-m2", "ministral3", "mistral", "mixtral",
-                      "mpt", "nemotron", "nemotron-h", "olmo2", "olmo3", "olmoe", "phi", "phi3",
+                      "mpt", "nemotron", "nemotron-h", "nemotron-h-moe", "olmo2", "olmo3", "olmoe", "phi", "phi3",
                       "phi4-mini", "phimoe", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5",
                       "qwen3.5-moe", "seed-oss", "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
     case_name);
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "gpt-oss.gguf", "gpt2.gguf", "granite.gguf", "granite-hybrid.gguf", "granite-hybrid-moe.gguf",
                       "granitemoe.gguf", "granitemoeshared.gguf", "hunyuan.gguf", "hunyuan-moe.gguf", "jamba.gguf",
                       "lfm2.gguf", "lfm2-moe.gguf", "llama.gguf", "llama3-rope.gguf", "mamba2.gguf", "minimax-m2.gguf",
-                      "ministral3.gguf", "mixtral.gguf", "nemotron.gguf", "nemotron-h.gguf",
+                      "ministral3.gguf", "mixtral.gguf", "nemotron.gguf", "nemotron-h.gguf", "nemotron-h-moe.gguf",
                       "olmo2.gguf", "olmo3.gguf", "olmoe.gguf", "phi.gguf", "phi3.gguf", "phimoe.gguf", "qwen2.gguf",
                       "qwen2-moe.gguf", "qwen3.gguf", "qwen3-moe.gguf", "qwen3-next.gguf", "qwen3.5.gguf",
                       "qwen3.5-moe.gguf", "seed-oss.gguf", "smollm3.gguf", "solar-open.gguf", "stablelm.gguf",
