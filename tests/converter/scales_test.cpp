@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "converter/gguf_writer.h"
+#include "converter/readers/gguf/gguf.h"
 #include "converter/readers/hugging_face/packed.h"
 #include "converter/support.h"
 #include "converter/tensors/rows.h"
@@ -143,6 +144,65 @@ TEST(Scales, OfAGgufFileAreFinite) {
   EXPECT_EQ(error.code, ErrorCode::bad_input);
   EXPECT_NE(std::strstr(error.sentence, "blk.1.ffn_up.weight has the scale nan in row 5, from column 32 on"), nullptr)
       << error.sentence;
+}
+
+/// Blocks and their values are GGML's; a scale of a tensor, or of each expert, multiplies them.
+TEST(Scales, OfWholeTensorsAndOfExpertsMultiplyThem) {
+  const std::string path = kSource + "/tests/data/ggml-blocks/NVFP4";
+  const Bytes blocks = read_bytes(path + ".q"), numbers = read_bytes(path + ".f32");
+  constexpr std::uint32_t kExperts = 2, kRowsEach = 3, kCols = 64, kAll = kExperts * kRowsEach;
+  const FormatId nvfp4 = ggml_type(40);
+  const std::size_t size = row_bytes(*find_format(nvfp4), kCols);
+  const std::vector<float> factors{0.37f, -1.25e-3f};
+  const auto tensor = [&](const char* name, FormatId format, std::vector<std::uint64_t> shape, const Bytes& data,
+                          std::size_t row) {
+    convert::LoadedTensor out;
+    out.name = name;
+    out.format = format;
+    out.shape = std::move(shape);
+    out.rows_of = convert::rows_in(convert::input_of(name, data), 0, data.size(), row);
+    return out;
+  };
+  Bytes rows = blocks;
+  rows.insert(rows.end(), blocks.begin(), blocks.end());
+  ASSERT_EQ(rows.size(), kAll * size);
+  Bytes of_one, of_experts;
+  put(of_one, factors[0]);
+  for (const float factor : factors) put(of_experts, factor);
+  const convert::Recipe& llama = *convert::find_recipe("llama");
+  std::vector<convert::LoadedTensor> tensors;
+  tensors.push_back(tensor("blk.0.attn_q.scale", FormatId::f32, {1}, of_one, 4));
+  tensors.push_back(tensor("blk.0.attn_q.weight", nvfp4, {kAll, kCols}, rows, size));
+  tensors.push_back(tensor("blk.0.attn_q.input_scale", FormatId::f32, {1}, of_one, 4));
+  tensors.push_back(tensor("blk.0.ffn_up_exps.weight", nvfp4, {kExperts, kRowsEach, kCols}, rows, size));
+  tensors.push_back(tensor("blk.0.ffn_up_exps.scale", FormatId::f32, {kExperts}, of_experts, 8));
+  tensors.push_back(tensor("blk.0.ffn_up_exps.input_scale", FormatId::f32, {kExperts}, of_experts, 8));
+  tensors.push_back(tensor("blk.1.attn_q.scale", FormatId::f32, {1}, of_one, 4));  // of no tensor
+  ASSERT_TRUE(convert::fold_gguf_scales(tensors, llama));
+  ASSERT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors[2].name, "blk.1.attn_q.scale");
+  for (const bool experts : {false, true}) {
+    const convert::LoadedTensor& of = tensors[experts ? 1 : 0];
+    ASSERT_EQ(of.format, FormatId::f32) << of.name;
+    std::vector<float> read(std::size_t{kAll} * kCols);
+    ASSERT_TRUE(of.rows_of(0, kAll, std::as_writable_bytes(std::span(read))));
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      const float factor = factors[experts && i >= std::size_t{kRowsEach} * kCols ? 1 : 0];
+      ASSERT_EQ(read[i], load_le<float>(&numbers[4 * i % numbers.size()]) * factor) << of.name << " " << i;
+    }
+  }
+  // Gemma 4 has a tensor of this name, which multiplies the weights of experts.
+  std::vector<convert::LoadedTensor> own;
+  own.push_back(tensor("blk.0.ffn_down_exps.weight", nvfp4, {kExperts, kRowsEach, kCols}, rows, size));
+  own.push_back(tensor("blk.0.ffn_down_exps.scale", FormatId::f32, {kExperts}, of_experts, 8));
+  ASSERT_TRUE(convert::fold_gguf_scales(own, *convert::find_recipe("gemma4-experts")));
+  EXPECT_EQ(own.size(), 2u);
+  EXPECT_EQ(own[0].format, nvfp4);
+  std::vector<convert::LoadedTensor> bad;
+  store_le(of_experts.data() + 4, std::numeric_limits<float>::infinity());
+  bad.push_back(tensor("blk.0.ffn_up_exps.weight", nvfp4, {kExperts, kRowsEach, kCols}, rows, size));
+  bad.push_back(tensor("blk.0.ffn_up_exps.scale", FormatId::f32, {kExperts}, of_experts, 8));
+  EXPECT_STREQ(error_of(convert::fold_gguf_scales(bad, llama)).sentence, "GGUF: tensor blk.0.ffn_up_exps.scale is inf");
 }
 
 // Weights that are rounded while they are read would lose it.

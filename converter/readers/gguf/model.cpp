@@ -459,7 +459,6 @@ bool is_gguf_file(const ModelLocation& place) { return place.file && is_gguf(pla
 Result<LoadedModel> open_gguf(const ModelLocation& place, bool with_tokenizer) {
   QSF_LET(gguf, read_gguf(*place.file, place.ternary));
   QSF_TRY(join_gguf_parts(place, gguf));
-  QSF_TRY(fold_gguf_scales(gguf.tensors));
   QSF_TRY(add_gguf_lists(gguf));
   LoadedModel out;
   out.kind = "GGUF";
@@ -467,6 +466,7 @@ Result<LoadedModel> open_gguf(const ModelLocation& place, bool with_tokenizer) {
   out.carry_formats = true;
   out.recipe = place.recipe;
   QSF_TRY(read_config(gguf, out));
+  QSF_TRY(fold_gguf_scales(gguf.tensors, *out.recipe));
   QSF_TRY(read_vocab_size(gguf, *out.recipe, out.config));
   if (out.config.name.empty()) out.config.name = place.name;
   out.tensors = std::move(gguf.tensors);
