@@ -24,6 +24,7 @@
 #include "converter/types/written_type.h"
 #include "native/cli/command_line.h"
 #include "native/cli/exit_status.h"
+#include "native/made/input_model.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -109,6 +110,9 @@ std::vector<std::string> names_of(const std::map<std::string, T>& choices) {
 std::string footer() {
   std::string text = "IN is one of:\n";
   for (const InputKind& kind : kInputKinds) text += std::string("  ") + kind.description + "\n";
+  text +=
+      "It is a path, an http(s) URL of a file or, with a slash at its end, of a directory, or hf:OWNER/NAME[/FILE]"
+      "[@REVISION] of the Hugging Face Hub.\n";
   text += "Without --quant-type, models with float weights become 8bit, and GGUF keeps every tensor's type.\n";
   return text;
 }
@@ -282,13 +286,17 @@ Status choose(const LoadedModel& model, Calibrator& calibrator, Run& run, Option
 
 int convert_model(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
-  Result<LoadedModel> model =
-      open_model(arguments.input, arguments.tokenizer.empty(), arguments.recipe, kTernaryLayouts.at(arguments.ternary));
-  if (!model) return fail(model.error());
+  Result<InputModel> input = open_input(
+      arguments.input, {arguments.tokenizer.empty(), arguments.recipe, kTernaryLayouts.at(arguments.ternary)});
+  if (!input) return fail(input.error());
+  LoadedModel* const model = &input->model;
   if (!arguments.tokenizer.empty() && arguments.tokenizer != kNoTokenizer) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
   }
-  if (!arguments.quiet) print_warnings(model->warnings);
+  if (!arguments.quiet) {
+    for (const std::string& note : input->notes) std::fprintf(stderr, "qsf-convert: %s\n", printable(note).c_str());
+    print_warnings(model->warnings);
+  }
   Options options;
   options.gguf = names_gguf(arguments.output);
   if (const Mixture* const mixture = find_mixture(arguments.format)) {

@@ -83,14 +83,19 @@ Result<LoadedModel> open_model(const std::string& path, bool with_tokenizer, con
   QSF_LET(place, local_place(path, files));
   place.ternary = ternary;
   if (!recipe.empty()) {
-    QSF_LET(file, files->open(recipe));
-    QSF_LET(json, read_json(file, 0, file.size));
-    QSF_LET(read, read_recipe(json, file.name));
-    place.recipe = std::make_shared<const Recipe>(std::move(read));
+    QSF_LET(read, read_recipe_file(recipe, *files));
+    place.recipe = std::move(read);
   }
   QSF_LET(model, open_place(place, with_tokenizer));
   model.files = std::move(files);
   return std::move(model);
+}
+
+Result<std::shared_ptr<const Recipe>> read_recipe_file(const std::string& path, LocalFiles& files) {
+  QSF_LET(file, files.open(path));
+  QSF_LET(json, read_json(file, 0, file.size));
+  QSF_LET(recipe, read_recipe(json, file.name));
+  return std::make_shared<const Recipe>(std::move(recipe));
 }
 
 Status read_tokenizer_file(const std::string& path, LoadedModel& model) {

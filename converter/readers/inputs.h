@@ -44,6 +44,9 @@ bool is_recognised(const ModelLocation& place);
 /// The same for any file or folder.
 Result<LoadedModel> open_place(const ModelLocation& place, bool with_tokenizer);
 
+/// Reads a recipe that replaces the compiled-in ones.
+Result<std::shared_ptr<const Recipe>> read_recipe_file(const std::string& path, LocalFiles& files);
+
 /// Fills model.tokenizer from a separate file.
 Status read_tokenizer_file(const std::string& path, LoadedModel& model);
 

@@ -158,7 +158,7 @@ bool ends_with(std::string_view name, std::string_view ending) {
 
 /// Returns the models that are one file each, or one divided file: the names of their first parts, with the size of
 /// all. Files of images and of quantizing are none.
-std::vector<Entry> candidates(std::span<const Entry> files) {
+std::vector<Entry> candidates(std::span<const Entry> files, ModelUse use) {
   std::vector<Entry> out;
   std::map<std::string, std::pair<std::uint32_t, Entry>> divided;  // by stem: the parts that are there
   for (const Entry& file : files) {
@@ -169,7 +169,7 @@ std::vector<Entry> candidates(std::span<const Entry> files) {
       if (part->number == 1) all.name = file.name;
       all.size += file.size;
       n = n == 0 ? part->count - 1 : n - 1;
-    } else if (ends_with(name, ".gguf") || ends_with(name, ".qsf")) {
+    } else if (ends_with(name, ".gguf") || (use == ModelUse::run && ends_with(name, ".qsf"))) {
       out.push_back(file);
     }
   }
@@ -189,10 +189,13 @@ const Entry& best_of(std::span<const Entry> all, std::uint64_t budget, bool& fit
   return fits ? *best : *std::ranges::min_element(all, {}, &Entry::size);
 }
 
-std::string note_on(const Address& address, const Entry& chosen, std::size_t n, bool fits) {
-  return make_error(ErrorCode::none, "hf:{:.120}: {:.160} of {:.1f} MiB is read, the {} of {} that {} in the budget",
-                    address.repository(), chosen.name, static_cast<double>(chosen.size) / kMiB,
-                    fits ? "largest" : "smallest", n, fits ? "fits" : "are there, none of which fits")
+constexpr std::string_view kFits = " that fits in the budget",
+                           kNoneFits = " that are there, none of which fits in the budget";
+
+std::string note_on(const Address& address, const Entry& chosen, std::size_t n, std::string_view why) {
+  return make_error(ErrorCode::none, "hf:{:.120}: {:.160} of {:.1f} MiB is read, the {} of {}{}", address.repository(),
+                    chosen.name, static_cast<double>(chosen.size) / kMiB, why == kNoneFits ? "smallest" : "largest", n,
+                    why)
       .sentence;
 }
 
@@ -276,7 +279,7 @@ Error hub_error(const Error& error, std::uint32_t status, std::string_view where
   }
 }
 
-Result<HubModel> find_in_hub(const std::string& where, const SourceOptions& options) {
+Result<HubModel> find_in_hub(const std::string& where, const SourceOptions& options, ModelUse use) {
   QSF_LET(address, address_of(where));
   const std::string snapshot = snapshot_of(address);
   HubModel out;
@@ -307,17 +310,19 @@ Result<HubModel> find_in_hub(const std::string& where, const SourceOptions& opti
   } else {
     listing.files = files_in(snapshot);  // without a network
   }
-  const std::vector<Entry> models = candidates(listing.files);
+  const std::vector<Entry> models = candidates(listing.files, use);
   const auto has = [&](std::string_view name) {
     return std::ranges::find(listing.files, name, &Entry::name) != listing.files.end();
   };
   if (models.empty() && !has("config.json")) {
-    return make_error(ErrorCode::unsupported, "{:.200} has no GGUF or .qsf file, and no config.json", where);
+    return make_error(ErrorCode::unsupported, "{:.200} has no GGUF{} file, and no config.json", where,
+                      use == ModelUse::run ? " or .qsf" : "");
   }
   bool fits = false;
   if (!models.empty()) {
-    const Entry& chosen = best_of(models, options.budget, fits);
-    out.note = note_on(address, chosen, models.size(), fits);
+    const std::uint64_t budget = use == ModelUse::run ? options.budget : ~std::uint64_t{0};
+    const Entry& chosen = best_of(models, budget, fits);
+    out.note = note_on(address, chosen, models.size(), use == ModelUse::convert ? "" : fits ? kFits : kNoneFits);
     if (is_in(snapshot, chosen.name) || !text) {
       out.path = snapshot + "/" + chosen.name;
     } else {

@@ -22,7 +22,7 @@ namespace qsf {
 namespace {
 
 constexpr std::string_view kMagic = "QSF1";
-constexpr std::string_view kRevision = "made 1";  // another one for each change of the fronts that the code makes
+constexpr std::string_view kRevision = "made 2";  // another one for each change of the fronts that the code makes
 
 /// Whether the converter makes a file of the model.
 bool is_made(const convert::ModelLocation& place) {
@@ -48,29 +48,6 @@ convert::Input with_staged(convert::Input input, const Staged& staged) {
     return staged.find(number, offset, into) ? Status() : read(offset, into);
   };
   return input;
-}
-
-/// Returns the file or folder at a URL, to be read through `files`.
-Result<convert::ModelLocation> place_at(const std::string& url, const std::vector<std::string>& names,
-                                        RemoteFiles& files) {
-  convert::ModelLocation place;
-  const std::string folder = folder_of_url(url), query = url.substr(std::min(url.find_first_of("?#"), url.size()));
-  place.folder.name = without_secrets(folder);
-  place.folder.find = [folder, query, names, &files](const std::string& name) -> Result<std::optional<convert::Input>> {
-    if (!names.empty() && std::ranges::find(names, name) == names.end()) return std::optional<convert::Input>();
-    return files.find(folder + encoded_for_url(name) + query);
-  };
-  const std::string name = name_of_url(url);
-  if (name.empty()) {
-    place.name = name_of_url(folder.substr(0, folder.size() - 1));
-    return place;
-  }
-  place.name = name.substr(0, name.rfind('.'));
-  QSF_LET(file, files.open(url));
-  QSF_LET(head, convert::read_head(file, convert::kHeadBytes));
-  place.head = std::move(head);
-  place.file = std::move(file);
-  return place;
 }
 
 Result<convert::Options> options_of(const SourceOptions& options) {

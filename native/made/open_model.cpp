@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "native/made/hub.h"
 #include "native/made/made_source.h"
 #include "native/sources/address.h"
 #include "qsf/base/try.h"
@@ -17,11 +16,11 @@ bool names_qsf(const std::string& url) { return name_of_url(url).ends_with(".qsf
 
 }  // namespace
 
-Result<FoundModel> locate_model(const std::string& where, const SourceOptions& options) {
+Result<FoundModel> locate_model(const std::string& where, const SourceOptions& options, ModelUse use) {
   FoundModel out;
   out.where = where;
   if (!is_hub(where)) return out;
-  QSF_LET(found, find_in_hub(where, options));
+  QSF_LET(found, find_in_hub(where, options, use));
   out.where = found.path.empty() ? found.url : found.path;
   out.names = std::move(found.names);
   out.token = std::move(found.token);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "native/made/hub.h"
 #include "native/made/made_model.h"
 #include "native/sources/source.h"
 #include "qsf/base/result.h"
@@ -22,7 +23,7 @@ struct FoundModel {
 
 /// Finds the place of the model that `where` names: a path, an http(s) URL, or hf:OWNER/NAME[/FILE][@REVISION]. Opens
 /// nothing. SourceOptions::budget is the budget. Errors are those of find_in_hub.
-Result<FoundModel> locate_model(const std::string& where, const SourceOptions& options);
+Result<FoundModel> locate_model(const std::string& where, const SourceOptions& options, ModelUse use = ModelUse::run);
 
 /// Locates the model and opens it as a made file if it is no .qsf file. Errors are those of locate_model,
 /// MadeModel::open and Source::open, or bad_argument for options that a .qsf file does not take.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "native/sources/address.h"
 #include "qsf/base/try.h"
 
 namespace qsf {
@@ -14,6 +15,17 @@ namespace {
 constexpr std::uint64_t kAhead = 1u << 20;
 constexpr std::uint64_t kMostOfRequest = 64u << 20;
 constexpr std::uint32_t kMissing = 404;
+
+/// Returns the last name of a folder's address; of a revision of a repository of the Hub, the repository's name.
+std::string name_of_folder(std::string folder) {
+  constexpr std::string_view kRevision = "/resolve/";
+  folder.resize(folder.size() - std::min<std::size_t>(folder.size(), 1));
+  const std::size_t revision = folder.rfind('/');
+  if (revision != folder.npos && std::string_view(folder).substr(0, revision + 1).ends_with(kRevision)) {
+    folder.resize(revision + 1 - kRevision.size());
+  }
+  return name_of_url(folder);
+}
 
 }  // namespace
 
@@ -118,6 +130,28 @@ const std::string& RemoteFiles::identity(std::uint32_t number) const { return fi
 
 void RemoteFiles::rest() {
   for (const auto& file : files_) file->rest();
+}
+
+Result<convert::ModelLocation> place_at(const std::string& url, const std::vector<std::string>& names,
+                                        RemoteFiles& files) {
+  convert::ModelLocation place;
+  const std::string folder = folder_of_url(url), query = url.substr(std::min(url.find_first_of("?#"), url.size()));
+  place.folder.name = without_secrets(folder);
+  place.folder.find = [folder, query, names, &files](const std::string& name) -> Result<std::optional<convert::Input>> {
+    if (!names.empty() && std::ranges::find(names, name) == names.end()) return std::optional<convert::Input>();
+    return files.find(folder + encoded_for_url(name) + query);
+  };
+  const std::string name = name_of_url(url);
+  if (name.empty()) {
+    place.name = name_of_folder(folder);
+    return place;
+  }
+  place.name = name.substr(0, name.rfind('.'));
+  QSF_LET(file, files.open(url));
+  QSF_LET(head, convert::read_head(file, convert::kHeadBytes));
+  place.head = std::move(head);
+  place.file = std::move(file);
+  return place;
 }
 
 std::string folder_of_url(const std::string& url) {

@@ -48,6 +48,11 @@ class RemoteFiles {
   std::vector<std::shared_ptr<RemoteFile>> files_;
 };
 
+/// Returns the file or folder at a URL, to be read through `files`. `names` are the files of the folder; empty: not
+/// known, so that the server is asked. Errors are those of RemoteFiles::open.
+Result<convert::ModelLocation> place_at(const std::string& url, const std::vector<std::string>& names,
+                                        RemoteFiles& files);
+
 /// Returns the folder of an address, up to the last slash of its path, and the name of a file after it. Query and
 /// fragment belong to neither.
 std::string folder_of_url(const std::string& url);
