@@ -45,21 +45,7 @@ double least_of_largest(std::span<const double> sums, std::size_t n) {
 }
 
 void choose_by_window(const KvMemory& memory, std::uint32_t head) {
-  const std::uint32_t prefix = memory.capacity - observed_of(memory.capacity);
-  const std::span<double> sums = memory.sums_of(head).first(prefix);
-  pool(sums);
-  std::uint32_t left = memory.first_kept - observed_of(memory.capacity);
-  const double limit = least_of_largest(sums, left);
-  const auto above = static_cast<std::uint32_t>(std::ranges::count_if(sums, [&](double s) { return s > limit; }));
-  std::uint32_t equal = left - above, to = 0;  // of equal sums the earliest positions stay
-  for (std::uint32_t from = 0; from < memory.capacity; ++from) {
-    const bool is_larger = from >= prefix || sums[from] > limit;
-    const bool is_equal = !is_larger && sums[from] == limit && equal > 0;
-    if (is_equal) --equal;
-    if (!is_larger && !is_equal) continue;
-    if (to != from) move_slot(memory, head, from, to);
-    ++to;
-  }
+  choose_observed(memory, head, memory.first_kept, observed_of(memory.capacity));
 }
 
 }  // namespace
@@ -80,6 +66,28 @@ void make_room(const KvMemory& memory, std::uint32_t head, std::uint32_t positio
     }
   }
   sums[slot] = 0;
+}
+
+void choose_largest(const KvMemory& memory, std::uint32_t head, std::uint32_t n, std::uint32_t stays) {
+  const std::span<double> sums = memory.sums_of(head);
+  const double limit = least_of_largest(sums.first(n), stays);
+  const auto above =
+      static_cast<std::uint32_t>(std::ranges::count_if(sums.first(n), [&](double s) { return s > limit; }));
+  std::uint32_t equal = stays - above, to = 0;
+  for (std::uint32_t from = 0; from < memory.capacity; ++from) {
+    const bool is_larger = from >= n || sums[from] > limit;
+    const bool is_equal = !is_larger && sums[from] == limit && equal > 0;
+    if (is_equal) --equal;
+    if (!is_larger && !is_equal) continue;
+    if (to != from) move_slot(memory, head, from, to);
+    sums[to++] = sums[from];
+  }
+}
+
+void choose_observed(const KvMemory& memory, std::uint32_t head, std::uint32_t stays, std::uint32_t last) {
+  const std::uint32_t prefix = memory.capacity - last;
+  pool(memory.sums_of(head).first(prefix));
+  choose_largest(memory, head, prefix, stays - last);
 }
 
 void add_weights(const KvMemory& memory, std::uint32_t head, std::uint32_t position, const AttendArgs& args) {

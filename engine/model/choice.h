@@ -31,6 +31,13 @@ constexpr std::uint32_t observed_of(std::uint32_t capacity) { return std::min(32
 /// Prepares the slot of a position in the memory of a KV head, before its key and value are stored.
 void make_room(const KvMemory& memory, std::uint32_t head, std::uint32_t position);
 
+/// Moves the `stays` slots of the first n with the largest sums to the first slots, and all slots from n on after them,
+/// in their order, with their sums. Of equal sums the earliest slots stay.
+void choose_largest(const KvMemory& memory, std::uint32_t head, std::uint32_t n, std::uint32_t stays);
+/// Of full slots, keeps the `last` ones, and of the others those with the largest pooled sums, which then are their
+/// sums: `stays` in total, in their order.
+void choose_observed(const KvMemory& memory, std::uint32_t head, std::uint32_t stays, std::uint32_t last);
+
 /// Adds the weights that attention left in args.scores to the sums of a KV head. `position` is that of the first query.
 void add_weights(const KvMemory& memory, std::uint32_t head, std::uint32_t position, const AttendArgs& args);
 

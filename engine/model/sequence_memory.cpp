@@ -12,67 +12,84 @@ Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t 
                             std::uint32_t n_sequences, std::uint32_t max_seq_len, std::uint32_t chunk,
                             const KvPolicy& policy) {
   type_ = type;
-  sequence_bytes_ = slot_floats_ = scores_ = 0;
-  chooses_ = false;
-  std::uint64_t shared = 0;
-  const std::uint32_t n_stages = program.head_stage() + 1;
-  const KvForms forms = forms_of(type);
-  QSF_TRY(arena.take(rings_, 2 * n_stages, Region::tables));
+  program_ = &program;
+  n_stages_ = program.head_stage() + 1;
+  dim_ = dim;
+  max_seq_len_ = max_seq_len;
+  chunk_ = chunk;
+  policy_ = policy;
+  set_ = 0;
+  const std::uint32_t sets = policy.window == 0 ? 1 : 2;  // the other one for shrink()
+  QSF_TRY(arena.take(rings_, std::uint64_t{sets} * 2 * n_stages_, Region::tables));
+  const Sizes sizes = lay_out(policy, arena.is_dry() ? std::span<Ring>() : set(0));
+  chooses_ = sizes.chooses;
+  slot_floats_ = sizes.slot_floats;
+  scores_ = sizes.scores;
+  sequence_bytes_ = used_[0] = sizes.sequence_bytes;
+  QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
+  shared_ = n_sequences * sequence_bytes_;
+  QSF_TRY(arena.take(memory_, shared_ + sizes.shared, Region::kv_cache));
+  return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::kv_cache);
+}
+
+SequenceMemory::Sizes SequenceMemory::lay_out(const KvPolicy& policy, std::span<Ring> rings) const {
+  Sizes sizes;
+  const KvForms forms = forms_of(type_);
   const auto need_of = [&](std::uint32_t s) {
-    const LayerKind& kind = *program.of_stage(s).kind;
-    return mixer_row(kind.mixer).memory(kind, dim);
+    const LayerKind& kind = *program_->of_stage(s).kind;
+    return mixer_row(kind.mixer).memory(kind, dim_);
   };
   std::bitset<kMaxLayers + 1> seen_by_others;
-  for (std::uint32_t s = 1; s + 1 < n_stages; ++s) {
+  for (std::uint32_t s = 1; s + 1 < n_stages_; ++s) {
     if (const MemoryNeed need = need_of(s); need.n_kv_heads != 0 && need.from != 0) seen_by_others.set(need.from);
   }
   // Keys of up to kTogether positions are stored before their queries attend, or those of a whole pass if another layer
   // reads this memory. A ring still has the window of the first of these queries.
   const auto ahead_of = [&](std::uint32_t s) {
     const std::uint32_t from = need_of(s).from;
-    return seen_by_others[from != 0 ? from : s] ? std::max(chunk, kTogether) : kTogether;
+    return seen_by_others[from != 0 ? from : s] ? std::max(chunk_, kTogether) : kTogether;
   };
-  for (std::uint32_t s = 1; s + 1 < n_stages; ++s) {
-    const LayerKind& kind = *program.of_stage(s).kind;
+  for (std::uint32_t s = 1; s + 1 < n_stages_; ++s) {
+    const LayerKind& kind = *program_->of_stage(s).kind;
     const MemoryNeed need = need_of(s);
     const std::uint32_t owner = need.from != 0 ? need.from : s;
     Ring ring{};
-    ring.state = slot_floats_;
+    ring.state = sizes.slot_floats;
     ring.state_floats = need.state_floats;
     ring.own = owner == s;
     const bool evicts = need.window == 0 && !need.one_pass;  // a layer with a window is bounded by it
     ring.sees = evicts ? policy.window : need.window;
     ring.sees_first = evicts ? policy.sinks : 0;
-    slot_floats_ += align_up(need.state_floats * sizeof(float)) / sizeof(float);
+    sizes.slot_floats += align_up(need.state_floats * sizeof(float)) / sizeof(float);
     if (need.n_kv_heads != 0) {
       const std::uint64_t most = std::uint64_t{ring.sees} + ring.sees_first;
-      const bool all = ring.sees == 0 || most >= max_seq_len;
-      ring.offset = need.one_pass ? kShared : sequence_bytes_;
+      const bool all = ring.sees == 0 || most >= max_seq_len_;
+      ring.offset = need.one_pass ? kShared : sizes.sequence_bytes;
       ring.n_heads = need.n_kv_heads;
       ring.n_values = need.keys_only ? 0 : need.n_kv_heads;
       ring.capacity = all || need.one_pass
-                          ? max_seq_len
-                          : static_cast<std::uint32_t>(std::min<std::uint64_t>(most + ahead_of(s) - 1, max_seq_len));
-      ring.window = std::min(all ? max_seq_len : ring.sees, ring.capacity);
+                          ? max_seq_len_
+                          : static_cast<std::uint32_t>(std::min<std::uint64_t>(most + ahead_of(s) - 1, max_seq_len_));
+      ring.window = std::min(all ? max_seq_len_ : ring.sees, ring.capacity);
       ring.first_kept = all ? 0 : ring.sees_first;
       if (evicts && !all && policy.choice != KvChoice::none) {
         ring.choice = policy.choice;
         ring.capacity = policy.window;
         ring.first_kept = policy.window / 2;
         ring.window = ring.capacity - ring.first_kept;
-        chooses_ = true;
-        ring.sums = sequence_bytes_ = align_up(sequence_bytes_);
-        sequence_bytes_ += std::uint64_t{ring.n_heads} * ring.capacity * sizeof(double);
-        ring.offset = sequence_bytes_;
+        sizes.chooses = true;
+        ring.sums = sizes.sequence_bytes = align_up(sizes.sequence_bytes);
+        sizes.sequence_bytes += std::uint64_t{ring.n_heads} * ring.capacity * sizeof(double);
+        ring.offset = sizes.sequence_bytes;
       }
       ring.key_bytes = kv_bytes(forms.key, need.head_dim);
       ring.value_bytes = kv_bytes(forms.value, need.head_dim);
-      scores_ = std::max(scores_, std::uint64_t{kind.n_heads} * ring.capacity);
+      sizes.scores = std::max(sizes.scores, std::uint64_t{kind.n_heads} * ring.capacity);
       const std::uint64_t bytes = ring.capacity * ring.bytes();
       if (need.one_pass) {
-        shared = std::max(shared, bytes);
+        sizes.shared = std::max(sizes.shared, bytes);
       } else if (owner == s) {
-        sequence_bytes_ += bytes;
+        sizes.sequence_bytes += bytes;
       }
     }
     Ring exact{};
@@ -82,24 +99,21 @@ Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t 
       exact.sees_first = ring.sees == 0 ? kExactFirst : std::min(kExactFirst, ring.sees_first);
       exact.first_kept = exact.sees_first;
       exact.window = exact.sees;
-      exact.capacity = std::min(exact.first_kept + exact.window + ahead_of(s) - 1, max_seq_len);
+      exact.capacity = std::min(exact.first_kept + exact.window + ahead_of(s) - 1, max_seq_len_);
       exact.first_kept = std::min(exact.first_kept, exact.capacity - 1);
       exact.key_bytes = exact.value_bytes = kv_bytes(KvForm::f16, need.head_dim);
       exact.state_floats = 0;
-      exact.offset = sequence_bytes_;
-      if (owner == s) sequence_bytes_ += exact.capacity * exact.bytes();
+      exact.offset = sizes.sequence_bytes;
+      if (owner == s) sizes.sequence_bytes += exact.capacity * exact.bytes();
     }
-    if (arena.is_dry()) continue;
-    for (const auto& [of, place] : {std::pair(ring, s), std::pair(exact, n_stages + s)}) {
-      rings_[place] = owner == s ? of : rings_[place - s + owner];
-      rings_[place].own = owner == s;
+    if (rings.empty()) continue;
+    for (const auto& [of, place] : {std::pair(ring, s), std::pair(exact, n_stages_ + s)}) {
+      rings[place] = owner == s ? of : rings[place - s + owner];
+      rings[place].own = owner == s;
     }
   }
-  sequence_bytes_ = align_up(sequence_bytes_);
-  QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
-  shared_ = n_sequences * sequence_bytes_;
-  QSF_TRY(arena.take(memory_, shared_ + shared, Region::kv_cache));
-  return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::kv_cache);
+  sizes.sequence_bytes = align_up(sizes.sequence_bytes);
+  return sizes;
 }
 
 KvMemory SequenceMemory::memory(std::uint32_t sequence, const Ring& ring) const {
@@ -121,7 +135,7 @@ KvMemory SequenceMemory::memory(std::uint32_t sequence, const Ring& ring) const 
 
 StateMemory SequenceMemory::state(std::uint32_t sequence, std::uint32_t stage) const {
   const Standing& standing = standings_[sequence];
-  const std::uint64_t at = rings_[stage].state;
+  const std::uint64_t at = rings_of(sequence)[stage].state;
   const Slot& now = standing.now;
   return {now.position == 0 ? nullptr : slot(sequence, now.index) + at, slot(sequence, standing.making) + at};
 }
@@ -144,7 +158,7 @@ void SequenceMemory::commit(std::uint32_t sequence, std::uint32_t position, bool
 /// ring keeps the first ones and the last ones ever written, `capacity` in total.
 bool SequenceMemory::held(const Standing& standing, std::uint32_t position) const {
   if (chooses_) return position == standing.high;
-  return position >= standing.low && std::ranges::all_of(rings_, [&](const Ring& ring) {
+  return position >= standing.low && std::ranges::all_of(set(standing.set), [&](const Ring& ring) {
            return ring.capacity == 0 || standing.high <= ring.capacity ||
                   position + ring.capacity >= standing.high + ring.first_kept + ring.window - 1;
          });
@@ -182,7 +196,7 @@ Snapshot SequenceMemory::snapshot(std::uint32_t sequence, std::uint32_t position
     snapshot.checkpoint = checkpoint;
     snapshot.from = std::min(snapshot.from, checkpoint);
   }
-  const bool is_whole = std::ranges::all_of(rings_, [&](const Ring& ring) { return ring.first(snapshot.from) == 0; });
+  const bool is_whole = std::ranges::all_of(rings(), [&](const Ring& ring) { return ring.first(snapshot.from) == 0; });
   if (is_whole) snapshot.from = 0;
   return snapshot;
 }
@@ -195,7 +209,7 @@ bool SequenceMemory::is_possible(const Snapshot& snapshot) const {
 
 std::uint64_t SequenceMemory::position_bytes(const Snapshot& snapshot) const {
   std::uint64_t bytes = 0;
-  for (const Ring& ring : rings_) {
+  for (const Ring& ring : rings()) {
     const std::uint32_t first = ring.first(snapshot.from);
     const std::uint32_t n = ring.own ? ring.kept(snapshot.from) + snapshot.position - first : 0;
     bytes += n * ring.bytes();
@@ -205,7 +219,7 @@ std::uint64_t SequenceMemory::position_bytes(const Snapshot& snapshot) const {
 
 std::uint64_t SequenceMemory::state_bytes(const Snapshot& snapshot) const {
   std::uint64_t floats = 0;
-  for (const Ring& ring : rings_) floats += ring.own ? ring.state_floats : 0;
+  for (const Ring& ring : rings()) floats += ring.own ? ring.state_floats : 0;
   return floats * sizeof(float) * ((snapshot.position != 0 ? 1 : 0) + (snapshot.checkpoint != 0 ? 1 : 0));
 }
 
@@ -218,7 +232,9 @@ MemoryPieces SequenceMemory::pieces(std::uint32_t sequence, const Snapshot& snap
 
 MemoryPieces SequenceMemory::prepare(std::uint32_t sequence, const Snapshot& snapshot) {
   Standing& standing = standings_[sequence];
+  const std::uint8_t set = standing.set;
   standing = {};
+  standing.set = set;
   standing.checkpoint.index = 1;
   return {*this, sequence, snapshot, standing.now.index, standing.checkpoint.index};
 }
@@ -248,8 +264,9 @@ MemoryPieces::Piece MemoryPieces::next() {
 }
 
 MemoryPieces::Piece MemoryPieces::next_positions() {
-  for (; stage_ < memory_->rings_.size(); ++stage_, head_ = 0) {
-    const SequenceMemory::Ring& ring = memory_->rings_[stage_];
+  const std::span<const SequenceMemory::Ring> rings = memory_->rings_of(sequence_);
+  for (; stage_ < rings.size(); ++stage_, head_ = 0) {
+    const SequenceMemory::Ring& ring = rings[stage_];
     const std::uint32_t first = ring.first(snapshot_.from), kept = ring.kept(snapshot_.from);
     const std::uint32_t n = kept + snapshot_.position - first, in_turn = ring.capacity - ring.first_kept;
     if (!ring.own || n == 0) continue;
@@ -277,8 +294,9 @@ MemoryPieces::Piece MemoryPieces::next_positions() {
 }
 
 MemoryPieces::Piece MemoryPieces::next_state(std::uint8_t slot) {
-  while (stage_ < memory_->rings_.size()) {
-    const SequenceMemory::Ring& ring = memory_->rings_[stage_++];
+  const std::span<const SequenceMemory::Ring> rings = memory_->rings_of(sequence_);
+  while (stage_ < rings.size()) {
+    const SequenceMemory::Ring& ring = rings[stage_++];
     if (!ring.own || ring.state_floats == 0) continue;
     float* const state = memory_->slot(sequence_, slot) + ring.state;
     return {reinterpret_cast<std::byte*>(state), static_cast<std::size_t>(ring.state_floats) * sizeof(float)};

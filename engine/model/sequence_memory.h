@@ -123,10 +123,10 @@ class SequenceMemory {
               std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {});
 
   KvType type() const { return type_; }
-  KvMemory kv(std::uint32_t sequence, std::uint32_t stage) const { return memory(sequence, rings_[stage]); }
+  KvMemory kv(std::uint32_t sequence, std::uint32_t stage) const { return memory(sequence, rings_of(sequence)[stage]); }
   /// Returns the positions in f16 that a stage has in addition. Their capacity is 0 if it has none.
   KvMemory exact(std::uint32_t sequence, std::uint32_t stage) const {
-    return memory(sequence, rings_[rings_.size() / 2 + stage]);
+    return memory(sequence, rings_of(sequence)[n_stages_ + stage]);
   }
   StateMemory state(std::uint32_t sequence, std::uint32_t stage) const;
   /// Returns the floats for one token's scores that attention needs in any layer.
@@ -164,6 +164,14 @@ class SequenceMemory {
   /// Makes another sequence one with the snapshot of this sequence.
   void copy(std::uint32_t from, std::uint32_t to, const Snapshot& snapshot);
 
+  /// Whether the policy can keep fewer positions than now: it has a window, and a choice has begun to choose.
+  bool can_shrink() const { return policy_.window != 0 && (policy_.choice == KvChoice::none || chooses_); }
+  /// Evicts positions of all sequences by the policy, which keeps `window` from now on, if that is fewer than now. No
+  /// pass may be under way. Returns false if a sequence has to wait: SnapKV evicts when its slots are full.
+  bool shrink(std::uint32_t window);
+  /// Returns the memory of a sequence that it does not need any more since then.
+  std::span<std::byte> unused(std::uint32_t sequence) const;
+
  private:
   friend MemoryPieces;
   static constexpr std::uint64_t kShared = ~std::uint64_t{0};
@@ -191,6 +199,11 @@ class SequenceMemory {
   /// A slot has all states of a sequence. One slot has the current states, one the states that a pass writes, and one
   /// the checkpoint.
   static constexpr std::uint8_t kSlots = 3;
+  /// The sizes that rings have together.
+  struct Sizes {
+    std::uint64_t sequence_bytes = 0, shared = 0, slot_floats = 0, scores = 0;
+    bool chooses = false;
+  };
   struct Slot {
     std::uint8_t index = 0;
     std::uint32_t position = 0;  // 0: empty
@@ -200,7 +213,20 @@ class SequenceMemory {
     std::uint32_t low = 0;   // the earliest position that a sequence which was settled can go back to
     Slot now, checkpoint;
     std::uint8_t making = 0;
+    std::uint8_t set = 0;  // its rings
   };
+
+  /// Returns the sizes of the policy's rings, and writes the rings if there is room for them.
+  Sizes lay_out(const KvPolicy& policy, std::span<Ring> rings) const;
+  std::span<Ring> set(std::uint8_t number) const {
+    return rings_.subspan(std::size_t{number} * 2 * n_stages_, std::size_t{2} * n_stages_);
+  }
+  std::span<const Ring> rings_of(std::uint32_t sequence) const { return set(standings_[sequence].set); }
+  /// Returns the rings that all sequences have, or will have.
+  std::span<const Ring> rings() const { return set(set_); }
+  bool may_move(const Standing& standing) const;
+  void move(std::uint32_t sequence, std::span<const Ring> from, std::span<const Ring> to);
+  void move(std::uint32_t sequence, const Ring& old, const Ring& now);
 
   float* slot(std::uint32_t sequence, std::uint8_t index) const {
     return states_.data() + (std::size_t{sequence} * kSlots + index) * slot_floats_;
@@ -208,12 +234,17 @@ class SequenceMemory {
   bool held(const Standing& standing, std::uint32_t position) const;
   KvMemory memory(std::uint32_t sequence, const Ring& ring) const;
 
-  std::span<Ring> rings_;          // [2, n_layers + 2] by stage: of the type, then of positions in f16
+  std::span<Ring> rings_;          // [1 or 2, 2, n_stages_]: of the type, then of positions in f16
   std::span<Standing> standings_;  // [n_sequences]
   std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_], then the shared memory
   std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]
   std::uint64_t sequence_bytes_ = 0, shared_ = 0, slot_floats_ = 0, scores_ = 0;
+  std::array<std::uint64_t, 2> used_{};  // bytes of a sequence with each set of rings
+  const Program* program_ = nullptr;
+  std::uint32_t n_stages_ = 0, dim_ = 0, max_seq_len_ = 0, chunk_ = 0;
+  KvPolicy policy_;
   KvType type_ = KvType::f16;
+  std::uint8_t set_ = 0;
   bool chooses_ = false;
 };
 

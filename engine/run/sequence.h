@@ -52,6 +52,8 @@ class Sequence {
   std::uint32_t position() const { return position_; }
   /// Returns a number that every change of the tokens or of their memory changes.
   std::uint32_t changes() const { return changes_; }
+  /// States that the sequence's memory has moved.
+  void memory_moved() { ++changes_; }
   /// Forgets all tokens. No generation may be active.
   void clear(SequenceMemory& memory);
   /// Writes the tokens of an empty sequence one by one. They are its own once settle() states how many are known and

@@ -274,6 +274,29 @@ void Session::guess(std::span<const std::uint32_t> tokens, std::uint32_t sequenc
   if (const auto found = impl_->find(sequence)) (*found)->give(tokens);
 }
 
+Result<bool> Session::shrink(std::uint32_t positions) {
+  Model& m = impl_->model;
+  if (!impl_->open) return make_error(ErrorCode::bad_state, "the model is not open yet");
+  if (!m.memory.can_shrink()) {
+    return make_error(ErrorCode::unsupported, "no policy evicts positions in this session, so none can evict more");
+  }
+  const std::uint32_t least = m.options.kv_chosen != 0 ? kFewestChosen : 1;
+  if (positions < least) {
+    return make_error(ErrorCode::bad_argument, "a policy keeps at least {} positions, not {}", least, positions);
+  }
+  if (positions >= m.options.kv_window) return true;
+  if (impl_->in_pass) return false;
+  const bool done = m.memory.shrink(positions);
+  if (done) m.options.kv_window = positions;
+  for (Sequence& sequence : m.sequences) sequence.memory_moved();
+  return done;
+}
+
+std::span<std::byte> Session::unused(std::uint32_t sequence) const {
+  const Impl& s = *impl_;
+  return s.open && sequence < s.model.sequences.size() ? s.model.memory.unused(sequence) : std::span<std::byte>();
+}
+
 Result<SavedHeaderBytes> Session::begin_save(const NoteSum& note, std::uint32_t n_tokens, std::uint32_t sequence) {
   QSF_LET(found, impl_->find(sequence));
   return impl_->saving.begin(impl_->model, *found, note, n_tokens);

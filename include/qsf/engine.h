@@ -168,6 +168,14 @@ class Session {
   /// Forgets all tokens of the sequence except the first n, and stops its generation. Fails with bad_argument if it has
   /// fewer.
   Status rewind(std::uint32_t n, std::uint32_t sequence = 0);
+  /// Lowers OpenOptions::kv_window to `positions`, for all sequences and until the session ends: evicts by the policy
+  /// as if that had been its number from now on. What was computed stays as it is. Returns false if it has to be called
+  /// again after a later step, because a pass is under way, or because SnapKV evicts when its slots are full. Errors:
+  /// bad_argument for too few positions; unsupported without a policy, or if attention has all positions to choose
+  /// from.
+  Result<bool> shrink(std::uint32_t positions);
+  /// Returns memory of a sequence that shrink() freed and no call uses any more. The host may release its pages.
+  std::span<std::byte> unused(std::uint32_t sequence = 0) const;
   /// Begins to save the first n tokens of a sequence, with the memory of those that are computed and can be returned
   /// to. The file is the returned header, the host's note, and the payload that save() gives. Errors:
   /// bad_argument for more tokens than there are or a note of more than kMaxNoteBytes; unsupported for a model that

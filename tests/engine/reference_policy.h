@@ -11,6 +11,8 @@ namespace qsf::test {
 
 struct ReferencePolicy {
   std::uint32_t window = 0, sinks = 0, chosen = 0;  // as OpenOptions
+  std::size_t shrinks_at = ~std::size_t{0};         // the next position when the window shrinks
+  std::uint32_t smaller = 0;                        // the window from then on
   bool aligned = false;                             // LayerKind::window_aligned
 };
 
@@ -20,6 +22,7 @@ class ReferenceKept {
 
   /// Returns the positions that the token at `position`, the next one, sees.
   std::vector<std::size_t> next(std::size_t position) {
+    if (position == policy_.shrinks_at) shrink(position);
     const std::size_t n = policy_.window;
     if (policy_.chosen == 0) {
       kept_.push_back(position);
@@ -57,7 +60,14 @@ class ReferenceKept {
 
   /// Keeps the observation window, and of the others those with the largest pooled sums, half of all in total.
   void compress() {
-    const std::size_t prefix = kept_.size() - observed();
+    keep_pooled(observed(), kept_.size() / 2);
+    sums_.clear();
+  }
+
+  /// Keeps the last positions, and of the others those with the largest pooled sums, `stays` in total. The pooled sums
+  /// are theirs then.
+  void keep_pooled(std::size_t last, std::size_t stays) {
+    const std::size_t prefix = kept_.size() - last;
     std::vector<std::pair<double, std::size_t>> pooled;  // the largest first, of equal ones the earliest
     for (std::size_t i = 0; i < prefix; ++i) {
       double sum = 0;
@@ -65,12 +75,31 @@ class ReferenceKept {
       pooled.emplace_back(-sum, i);
     }
     std::ranges::sort(pooled);
-    std::vector<std::size_t> stays;
-    for (std::size_t i = 0; i < kept_.size() / 2 - observed(); ++i) stays.push_back(kept_[pooled[i].second]);
-    stays.insert(stays.end(), kept_.begin() + static_cast<std::ptrdiff_t>(prefix), kept_.end());
-    std::ranges::sort(stays);
-    kept_ = stays;
-    sums_.clear();
+    std::vector<std::size_t> stay;
+    std::map<std::size_t, double> sums;
+    for (std::size_t i = 0; i < stays - last; ++i) {
+      stay.push_back(kept_[pooled[i].second]);
+      sums[stay.back()] = -pooled[i].first;
+    }
+    for (std::size_t i = prefix; i < kept_.size(); ++i) {
+      stay.push_back(kept_[i]);
+      sums[kept_[i]] = sums_[kept_[i]];
+    }
+    std::ranges::sort(stay);
+    kept_ = stay;
+    sums_ = sums;
+  }
+
+  /// Keeps fewer from now on. H2O: the last half of as many, and of the others those with the largest sums. SnapKV,
+  /// whose slots are full: as many as its slots have at this position if it has had the smaller number all along.
+  void shrink(std::size_t position) {
+    policy_.window = policy_.smaller;
+    const std::size_t half = policy_.window / 2, in_turn = policy_.window - half;
+    while (policy_.chosen == 1 && kept_.size() > policy_.window) evict(position - in_turn);
+    if (policy_.chosen != 2 || kept_.size() <= policy_.window - observed()) return;
+    const std::size_t rest = (position - half) % in_turn, recent = rest == 0 ? in_turn : rest;
+    keep_pooled(std::max(recent, observed()), half + recent);
+    if (kept_.size() <= policy_.window - observed()) sums_.clear();
   }
 
   ReferencePolicy policy_;
