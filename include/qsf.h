@@ -42,6 +42,10 @@ void qsf_config_set_kv(QSFConfig*, const char* type);
 /* Sets the positions whose keys and values are kept: "all"; "window:N", the last ones; "sinks:A+N", the first ones too;
  * "h2o:N" or "snapkv:N", chosen by attention. The text is copied; NULL: all. */
 void qsf_config_set_kv_policy(QSFConfig*, const char* policy);
+/* Sets the megabytes of available memory below which sequences keep fewer positions: while less is available, or while
+ * programs wait for memory, the policy's number is halved, down to 128, and the memory goes back to the system. Texts
+ * then depend on the machine. Needs a policy. 0: memory is not watched, which is the default. */
+void qsf_config_set_memory_monitor(QSFConfig*, size_t megabytes);
 /* Sets who guesses tokens ahead, which changes no text: "none"; "ngram", by earlier occurrences of the last tokens;
  * else a smaller model with the same vocabulary, named as in qsf_load(), which takes a part of the budget. The text is
  * copied; NULL: none. */

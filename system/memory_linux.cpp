@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "system/memory.h"
+#include "system/pages.h"
 
 namespace qsf {
 namespace {
@@ -50,13 +51,13 @@ std::uint64_t room_of(const std::string& folder, const char* limit_name, const c
   return limit - std::min(limit, kept);
 }
 
-}  // namespace
-
-std::uint64_t memory_room() {
-  std::uint64_t room = number_in("/proc/meminfo", "MemAvailable:");
-  if (room != kNoLimit) room *= 1024;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> groups(std::fopen("/proc/self/cgroup", "re"), std::fclose);
-  if (groups == nullptr) return room;
+/// Calls `use` with the folder of each control group of the process that limits memory, the innermost first, and with
+/// whether it is one of the second version. Ends when `use` returns false.
+template <class Use>
+void for_each_group(const std::string& root, const Use& use) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> groups(std::fopen((root + "/proc/self/cgroup").c_str(), "re"),
+                                                               std::fclose);
+  if (groups == nullptr) return;
   char line[4096];
   while (std::fgets(line, sizeof line, groups.get()) !=
          nullptr) {  // "4:memory:/a/b", or "0::/a/b" of the second version
@@ -71,14 +72,45 @@ std::uint64_t memory_room() {
     while (!group.empty() && (group.back() == '\n' || group.back() == '/')) group.pop_back();
     // A container may see its own group at the root.
     for (bool more = true; more;) {
-      const std::string folder = (second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + group;
-      room = std::min(room, second ? room_of(folder, "/memory.max", "/memory.current")
-                                   : room_of(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes"));
+      if (!use(root + (second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory") + group, second)) return;
       more = !group.empty();
       group.resize(more ? group.rfind('/') == std::string::npos ? 0 : group.rfind('/') : 0);
     }
   }
+}
+
+std::optional<double> pressure_in(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  if (file == nullptr) return {};
+  char text[512];
+  return read_pressure({text, std::fread(text, 1, sizeof text, file.get())});
+}
+
+}  // namespace
+
+std::uint64_t memory_room(const std::string& root) {
+  std::uint64_t room = number_in(root + "/proc/meminfo", "MemAvailable:");
+  if (room != kNoLimit) room = room > kNoLimit / 1024 ? kNoLimit : room * 1024;
+  for_each_group(root, [&](const std::string& folder, bool second) {
+    room = std::min(room, second ? room_of(folder, "/memory.max", "/memory.current")
+                                 : room_of(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes"));
+    return true;
+  });
   return room;
+}
+
+std::optional<double> memory_pressure(const std::string& root) {
+  std::optional<double> found;
+  for_each_group(root, [&](const std::string& folder, bool second) {
+    if (second) found = pressure_in(folder + "/memory.pressure");
+    return second && !found;
+  });
+  return found ? found : pressure_in(root + "/proc/pressure/memory");
+}
+
+void release_pages(std::span<std::byte> memory) {
+  const std::span<std::byte> pages = whole_pages(memory, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  if (!pages.empty()) ::madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
 
 void prefer_huge_pages(std::span<std::byte> pages) {

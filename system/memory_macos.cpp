@@ -4,12 +4,20 @@
 #include <unistd.h>
 
 #include "system/memory.h"
+#include "system/pages.h"
 
 namespace qsf {
 
 void prefer_huge_pages(std::span<std::byte>) {}
 
-std::uint64_t memory_room() {
+void release_pages(std::span<std::byte> memory) {
+  const std::span<std::byte> pages = whole_pages(memory, static_cast<std::size_t>(::getpagesize()));
+  if (!pages.empty()) ::madvise(pages.data(), pages.size(), MADV_FREE);
+}
+
+std::optional<double> memory_pressure(const std::string&) { return {}; }
+
+std::uint64_t memory_room(const std::string&) {
   vm_statistics64_data_t pages{};
   mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
   const mach_port_t host = ::mach_host_self();

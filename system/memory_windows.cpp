@@ -1,4 +1,5 @@
 #include "system/memory.h"
+#include "system/pages.h"
 
 // windows.h must precede the other.
 #include <windows.h>
@@ -18,7 +19,16 @@ void give_pages(std::span<std::byte> pages) { ::VirtualFree(pages.data(), 0, MEM
 // Large pages need a right, and they are locked.
 void prefer_huge_pages(std::span<std::byte>) {}
 
-std::uint64_t memory_room() {
+void release_pages(std::span<std::byte> memory) {
+  SYSTEM_INFO system{};
+  ::GetSystemInfo(&system);
+  const std::span<std::byte> pages = whole_pages(memory, system.dwPageSize);
+  if (!pages.empty()) ::VirtualAlloc(pages.data(), pages.size(), MEM_RESET, PAGE_READWRITE);
+}
+
+std::optional<double> memory_pressure(const std::string&) { return {}; }
+
+std::uint64_t memory_room(const std::string&) {
   MEMORYSTATUSEX status{};
   status.dwLength = sizeof status;
   return ::GlobalMemoryStatusEx(&status) != 0 ? status.ullAvailPhys : ~std::uint64_t{0};

@@ -23,6 +23,7 @@ struct QSFConfig {
   int max_seq_len = 0;
   std::string kv;  // empty: the plan's choice
   std::string kv_policy = "all", speculate = "none";
+  std::size_t least_megabytes = 0;  // of available memory
   float quality = 1.0f;
   std::uint64_t seed = 0;
   std::size_t text_bytes = 0;

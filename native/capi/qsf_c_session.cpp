@@ -54,6 +54,10 @@ void qsf_config_set_speculate(QSFConfig* config, const char* what) {
   call([&] { config->speculate = what == nullptr ? "none" : what; });
 }
 
+void qsf_config_set_memory_monitor(QSFConfig* config, size_t megabytes) {
+  if (config != nullptr) config->least_megabytes = megabytes;
+}
+
 void qsf_config_set_kv_policy(QSFConfig* config, const char* policy) {
   if (config == nullptr) return;
   call([&] { config->kv_policy = policy == nullptr ? "all" : policy; });

@@ -53,6 +53,9 @@ Host::~Host() { pool_.end(); }
 
 Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOptions& options,
                                          const std::atomic<bool>& cancel) {
+  if (options.monitor.least != 0 && options.open.kv_window == 0) {
+    return make_error(ErrorCode::bad_argument, "memory is watched for a policy of positions, and there is none");
+  }
   HostOptions rest = options;
   std::unique_ptr<Draft> draft;
   if (!options.draft.empty()) {
@@ -151,6 +154,13 @@ Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const Host
   for (const KernelSpeed& kernel : host->kernels_) {
     QSF_TRY(host->session_->use_kernel(kernel.format, kernel.batch, kernel.isa));
   }
+  if (options.monitor.least != 0) {
+    host->monitor_.emplace(options.monitor);
+    if (!host->monitor_->is_possible()) {
+      host->monitor_.reset();
+      host->found_.notes.emplace_back("this system does not state how much memory is available: it is not watched");
+    }
+  }
   host->open_seconds_ = seconds_since(begin);
   return host;
 }
@@ -174,6 +184,7 @@ Result<Step> Host::step() {
   // Pages lost between steps affected only checks of bytes that were read. These have failed, and are made again.
   (void)source_.intact();
   while (!cancel_.load(std::memory_order_relaxed)) {
+    if (monitor_) monitor_->look(*session_);
     const std::uint64_t seen = io_->news();
     const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
     const Step step = session_->step();

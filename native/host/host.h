@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "native/host/kernel_speeds.h"
+#include "native/host/memory_monitor.h"
 #include "native/host/speed.h"
 #include "native/made/open_model.h"
 #include "native/sources/io_thread.h"
@@ -37,6 +38,7 @@ struct HostOptions {
   bool deepen = true;                 // deepen the ring if reads past the page cache take long
   KernelSpeeds* kernels = nullptr;    // use the fastest kernels for products, and measure those that are not settled
   std::string_view draft;             // the place of a model that guesses tokens, read while opening; empty: none
+  MonitorOptions monitor;             // of the memory that is available; needs a policy of positions
   SourceOptions source;
   OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source and host_bytes
 };
@@ -91,6 +93,8 @@ class Host {
   MadeModel* made() const { return found_.made.get(); }
   /// Returns the model that guesses tokens; null without one.
   Draft* draft() const { return draft_.get(); }
+  /// Returns the monitor of memory; null without one.
+  const MemoryMonitor* monitor() const { return monitor_ ? &*monitor_ : nullptr; }
   /// Returns sentences on the choices, on the model, and on types that change.
   const std::vector<std::string>& notes() const { return found_.notes; }
 
@@ -123,6 +127,7 @@ class Host {
   Session* session_ = nullptr;
   std::optional<IoThread> io_;
   std::unique_ptr<Draft> draft_;
+  std::optional<MemoryMonitor> monitor_;
   std::vector<KernelSpeed> kernels_;
   bool measured_kernels_ = false;
   double open_seconds_ = 0;

@@ -53,7 +53,7 @@ std::string cache_of(const std::string& given) {
 struct Words {
   std::string budget, cache_limit = "1G", kv, keys, values, tokens, prompt, message, system_prompt,
                       color = std::string(kColors[0]), pooling, normalize, reasoning = std::string(kReasoning[0]),
-                      speculate = std::string(kSpeculation[0]), kv_policy = "all";
+                      speculate = std::string(kSpeculation[0]), kv_policy = "all", least_memory;
   SamplingOptions sampling;
   std::array<std::string, kModes> mode_values;
   std::string documents;  // for --rerank
@@ -140,6 +140,10 @@ class Table {
          "TYPE");
     text("--cache-type-v", w_.values, "The same (-ctv)", "TYPE");
     text("--kv-policy", w_.kv_policy, "Positions that stay: all, window:N, sinks:A+N, h2o:N, snapkv:N", "POLICY");
+    text("--memory-monitor", w_.least_memory,
+         "With --kv-policy: keep fewer positions when less memory is available than this: MiB, or with K, M or G",
+         "SIZE")
+        ->check(size());
     choice(text("--source", o_.source, "How a file is read: " + joined(source_names()), "KIND"), source_names());
     app_.add_flag("--leave-https", o_.host.source.leave_https, "Follow a server that redirects from https to http");
     text("--isa", o_.isa,
@@ -315,6 +319,14 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (const Status set = set_kv_policy(words.kv_policy, o.host.open); !set) return refuse(set.error().sentence);
   if (o.host.open.kv_chosen != 0 && !(o.session_file + o.prompt_cache).empty()) {
     return refuse("--session and --prompt-cache save all positions or the first and last ones, not chosen ones");
+  }
+  o.host.monitor = {
+      read_size(words.least_memory, kMiB).value_or(0), {}, [](const std::string& s) { note(printable(s)); }};
+  if (o.host.monitor.least != 0 && o.host.open.kv_window == 0) {
+    return refuse("--memory-monitor evicts positions by a policy: --kv-policy is needed");
+  }
+  if (o.host.monitor.least != 0 && !o.prompt_cache.empty()) {
+    return refuse("--prompt-cache keeps prompts of one policy, which --memory-monitor changes");
   }
   if (o.mode == Mode::accepts) {
     std::optional<std::string> wrong = grammar_mistake(o);

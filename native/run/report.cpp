@@ -56,6 +56,9 @@ void print_memory_map(std::FILE* to, Host& host) {
                  mib(draft->bytes()), mib(d.weight_bytes), d.ring_slots == 0 ? "in memory" : "streamed", d.max_seq_len);
   }
   if (s.kv_window == 0) return;
+  if (host.monitor() != nullptr && host.monitor()->evictions() != 0) {
+    std::fprintf(to, "evicted    %u times because memory was short\n", host.monitor()->evictions());
+  }
   std::fprintf(to, "kept       %s %u positions", s.kv_chosen == 0 ? "the last" : "at most", s.kv_window);
   if (s.kv_sinks != 0) std::fprintf(to, " and the first %u", s.kv_sinks);
   std::fprintf(to, "; %s\n", s.kv_chosen == 0 ? "others are evicted" : "attention chooses them");

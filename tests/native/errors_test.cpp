@@ -84,6 +84,7 @@ TEST(Errors, OfUsage) {
       {{m, "--prompt", "x", "--kv", "3bit"}, 2, "bad_argument", "only f32, f16, 8bit, 4bit, 2bit"},
       {{m, "--prompt", "x", "--kv-policy", "lru:9"}, 2, "bad_argument", "h2o:N or snapkv:N with numbers of positions"},
       {{m, "--prompt", "x", "--kv-policy", "sinks:4"}, 2, "bad_argument", "not 'sinks:4'"},
+      {{m, "--prompt", "x", "--memory-monitor", "256"}, 2, "bad_argument", "--kv-policy is needed"},
       {{m, "--prompt", "x", "--kv-policy", "h2o:9"}, 1, "bad_argument", "of at least 16 for kv_chosen"},
       {{m, "--prompt", "x", "--kv-policy", "h2o:32", "--session", "s"}, 2, "bad_argument", "not chosen ones"},
       {{m, "--prompt", "x", "--source", "http"}, 2, "bad_argument", "only pread, mmap"},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 namespace qsf {
 namespace {
@@ -36,6 +37,41 @@ TEST(Memory, WhatIsWrittenCounts) {
 }
 
 TEST(Memory, MoreThanThereIsIsRefused) { EXPECT_TRUE(take_pages(SIZE_MAX / 2).empty()); }
+
+TEST(Memory, ReleasedPagesTakeNone) {
+  const std::span<std::byte> pages = take_pages(kSize);
+  std::ranges::fill(pages, std::byte{7});
+  release_pages(pages.subspan(1, kSize - 2));
+  EXPECT_EQ(pages.front(), std::byte{7});
+  EXPECT_EQ(pages.back(), std::byte{7});
+#ifdef __linux__
+  EXPECT_TRUE(all(pages.subspan(1 << 16, kSize - (2 << 16)), std::byte{0}));
+#endif
+  release_pages(pages.subspan(100, 50));  // no whole page
+  release_pages({});
+  EXPECT_EQ(pages.front(), std::byte{7});
+  give_pages(pages);
+}
+
+TEST(Memory, PressureIsReadFromItsLine) {
+  const std::string some = "some avg10=99.00 avg60=0.00 avg300=0.00 total=12\n";
+  const auto full = [&](const std::string& number) { return read_pressure(some + "full avg10=" + number + "\n"); };
+  EXPECT_EQ(full("0.00 avg60=1.00 avg300=0.00 total=0"), 0.0);
+  EXPECT_NEAR(full("12.34 avg60=1.00").value_or(-1), 12.34, 1e-9);
+  EXPECT_EQ(full("100.00"), 100.0);
+  EXPECT_EQ(full("7"), 7.0);
+  for (const char* number : {"", " ", "-1.00", "+1", "100.01", "101", "1e2", "nan", "inf", "0x1", "1.2.3", ".5", "1,5",
+                             "1.00\t", "99999999999999999999", "0.0000000000000001"}) {
+    EXPECT_EQ(full(number), std::nullopt) << number;
+  }
+  EXPECT_EQ(full(std::string("1\0.5", 4)), std::nullopt);
+  EXPECT_EQ(read_pressure(""), std::nullopt);
+  EXPECT_EQ(read_pressure(some), std::nullopt);
+  EXPECT_EQ(read_pressure("full avg10=1.00"), std::nullopt) << "cut";
+  EXPECT_EQ(read_pressure("x full avg10=1.00\n"), std::nullopt);
+  EXPECT_EQ(read_pressure("\n\nfull avg10=1.50\n"), 1.5);
+  EXPECT_EQ(read_pressure(std::string(500, 'x')), std::nullopt);
+}
 
 TEST(Memory, RoomIsTold) { EXPECT_GT(memory_room(), 1u << 20); }
 

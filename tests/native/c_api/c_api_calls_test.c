@@ -40,6 +40,7 @@ static void config_with_null(QSFEngine* engine) {
   qsf_config_set_max_seq_len(NULL, 1);
   qsf_config_set_kv(NULL, "f16");
   qsf_config_set_kv_policy(NULL, "all");
+  qsf_config_set_memory_monitor(NULL, 1);
   qsf_config_set_speculate(NULL, "none");
   qsf_config_set_quality(NULL, 1.0f);
   qsf_config_set_seed(NULL, 1);
@@ -56,6 +57,7 @@ static void config_in_callback(QSFEngine* engine) {
   qsf_config_set_max_seq_len(config, 16);
   qsf_config_set_kv(config, "k8v4");
   qsf_config_set_kv_policy(config, "window:8");
+  qsf_config_set_memory_monitor(config, 1);
   qsf_config_set_speculate(config, "ngram");
   qsf_config_set_quality(config, 1.0f);
   qsf_config_set_seed(config, 1);
@@ -351,6 +353,7 @@ static const struct Function kFunctions[] = {
     {"qsf_config_set_max_seq_len", config_with_null, config_in_callback},
     {"qsf_config_set_kv", config_with_null, config_in_callback},
     {"qsf_config_set_kv_policy", config_with_null, config_in_callback},
+    {"qsf_config_set_memory_monitor", config_with_null, config_in_callback},
     {"qsf_config_set_speculate", config_with_null, config_in_callback},
     {"qsf_config_set_quality", config_with_null, config_in_callback},
     {"qsf_config_set_seed", config_with_null, config_in_callback},
