@@ -28,7 +28,7 @@ export interface Generated {
   stats: Stats;
 }
 
-type Options<T> = Omit<T, 'signal' | 'onProgress'>;
+type Options<T> = Omit<T, 'signal' | 'onProgress' | 'onWarning'>;
 
 const open = new Map<string, QSF>();
 
@@ -83,11 +83,13 @@ const actions = {
     name: string,
     url: string,
     options: Options<LoadOptions>,
-  ): Promise<{ stats: Stats; progress: Progress[] }> {
+  ): Promise<{ stats: Stats; progress: Progress[]; warnings: string[] }> {
     const progress: Progress[] = [];
-    const llm = await QSF.load(url, { ...options, onProgress: (p) => progress.push(p) });
+    const warnings: string[] = [];
+    const onWarning = (warning: string) => void warnings.push(warning);
+    const llm = await QSF.load(url, { ...options, onProgress: (p) => progress.push(p), onWarning });
     open.set(name, llm);
-    return { stats: await llm.stats(), progress };
+    return { stats: await llm.stats(), progress, warnings };
   },
 
   async loadFile(name: string, url: string, options: Options<LoadOptions>): Promise<Stats> {

@@ -6,13 +6,14 @@ import { dirname, join } from 'node:path';
 
 import { generated as boundary } from './gen-boundary.mjs';
 import { generated as errors } from './gen-errors.mjs';
+import { generated as hub } from './gen-hub.mjs';
 import { pages } from './lib/doc-api.mjs';
 import { documents, filled } from './lib/doc-tables.mjs';
 import { Stop, isMain, main, root } from './lib/process.mjs';
 
 /** Steps that return the text of generated files by their paths. The API pages read the TypeScript of the first one. */
 const steps = [
-  () => ({ ...errors(), ...boundary() }),
+  () => ({ ...errors(), ...boundary(), ...hub() }),
   () => Object.fromEntries(documents.map((path) => [path, filled(path)])),
   pages,
 ];

@@ -26,6 +26,22 @@ constexpr std::uint64_t kMostBytes = 32u << 20;  // of the list of a repository'
 constexpr std::uint64_t kMostToken = 4096;       // bytes of a file with a token
 constexpr double kMiB = 1 << 20;
 
+struct Ending {
+  std::string_view text;
+  bool converts;
+};
+constexpr auto kEndings = std::to_array<Ending>({
+#define QSF_HUB_ENDING(ending, converts) {ending, converts},
+#include "native/made/hub_files.def"
+});
+constexpr auto kOthers = std::to_array<std::string_view>({
+#define QSF_HUB_OTHER(word) word,
+#include "native/made/hub_files.def"
+});
+#define QSF_HUB_PART(ending) constexpr std::string_view kPart = ending;
+#define QSF_HUB_SHARE(numerator, denominator) constexpr std::uint64_t kShare = numerator, kShareOf = denominator;
+#include "native/made/hub_files.def"
+
 struct Address {
   std::string owner, name, file, revision = std::string(kMain);
   std::string repository() const { return owner + "/" + name; }
@@ -130,21 +146,20 @@ struct Entry {
   std::uint64_t size = 0;
 };
 
-/// Part `number` of `count` of a divided GGUF, by its name's ending -00001-of-00003.gguf.
+/// Part `number` of `count` of a divided GGUF, by its name's ending, such as -00001-of-00003.gguf.
 struct Division {
   std::string stem;
   std::uint32_t number = 0, count = 0;
 };
 std::optional<Division> division_of(std::string_view name) {
-  constexpr std::string_view kForm = "-00000-of-00000.gguf";
-  if (name.size() < kForm.size()) return {};
-  const std::string_view ending = name.substr(name.size() - kForm.size());
-  Division out{std::string(name.substr(0, name.size() - kForm.size()))};
-  for (std::size_t i = 0; i < kForm.size(); ++i) {
+  if (name.size() < kPart.size()) return {};
+  const std::string_view ending = name.substr(name.size() - kPart.size());
+  Division out{std::string(name.substr(0, name.size() - kPart.size()))};
+  for (std::size_t i = 0; i < kPart.size(); ++i) {
     const bool digit = ending[i] >= '0' && ending[i] <= '9';
-    if (kForm[i] != '0' ? ending[i] != kForm[i] : !digit) return {};
-    if (kForm[i] != '0') continue;
-    std::uint32_t& to = i < kForm.find("-of-") ? out.number : out.count;
+    if (kPart[i] != '0' ? ending[i] != kPart[i] : !digit) return {};
+    if (kPart[i] != '0') continue;
+    std::uint32_t& to = i < kPart.find("-of-") ? out.number : out.count;
     to = 10 * to + static_cast<std::uint32_t>(ending[i] - '0');
   }
   return out;
@@ -163,13 +178,15 @@ std::vector<Entry> candidates(std::span<const Entry> files, ModelUse use) {
   std::map<std::string, std::pair<std::uint32_t, Entry>> divided;  // by stem: the parts that are there
   for (const Entry& file : files) {
     const std::string name = file.name.substr(file.name.rfind('/') + 1);
-    if (name.find("mmproj") != name.npos || name.find("imatrix") != name.npos) continue;
+    if (std::ranges::any_of(kOthers, [&](std::string_view word) { return name.find(word) != name.npos; })) continue;
     if (const std::optional<Division> part = division_of(file.name)) {
       auto& [n, all] = divided[part->stem];
       if (part->number == 1) all.name = file.name;
       all.size += file.size;
       n = n == 0 ? part->count - 1 : n - 1;
-    } else if (ends_with(name, ".gguf") || (use == ModelUse::run && ends_with(name, ".qsf"))) {
+    } else if (std::ranges::any_of(kEndings, [&](const Ending& ending) {
+                 return (use == ModelUse::run || ending.converts) && ends_with(name, ending.text);
+               })) {
       out.push_back(file);
     }
   }
@@ -179,11 +196,11 @@ std::vector<Entry> candidates(std::span<const Entry> files, ModelUse use) {
   return out;
 }
 
-/// Returns the largest model whose weights leave an eighth of the budget to everything else, or the smallest of all.
+/// Returns the largest model whose weights leave a share of the budget to everything else, or the smallest of all.
 const Entry& best_of(std::span<const Entry> all, std::uint64_t budget, bool& fits) {
   const Entry* best = nullptr;
   for (const Entry& entry : all) {
-    if (entry.size <= budget / 8 * 7 && (best == nullptr || entry.size > best->size)) best = &entry;
+    if (entry.size <= budget / kShareOf * kShare && (best == nullptr || entry.size > best->size)) best = &entry;
   }
   fits = best != nullptr;
   return fits ? *best : *std::ranges::min_element(all, {}, &Entry::size);

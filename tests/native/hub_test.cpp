@@ -313,6 +313,30 @@ TEST_F(Hub, WithoutAFileTheBestThatFitsIsChosen) {
   EXPECT_EQ(ran.hash, expected(kGguf));
 }
 
+TEST_F(Hub, TheChoiceIsThatOfPages) {
+  const std::vector<std::byte> bytes = read_bytes(source_dir() + "/tests/data/hub/choices.json");
+  const Json cases = Json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())).at("cases");
+  ASSERT_GE(cases.size(), 8u);
+  for (const Json& one : cases) {
+    SCOPED_TRACE(one.at("name").get<std::string>());
+    Json siblings = Json::array();
+    for (const auto& [name, size] : one.at("files").items()) siblings.push_back({{"rfilename", name}, {"size", size}});
+    server_.set_reply(
+        [&](const HttpRequest&) { return answer(200, Json{{"sha", kCommit}, {"siblings", siblings}}.dump()); });
+    SourceOptions options = quick();
+    options.budget = one.at("budget").get<std::uint64_t>();
+    const Result<HubModel> found = find_in_hub("hf:a/b", options);
+    ASSERT_TRUE(found) << found.error().sentence;
+    const std::string chosen = one.value("chosen", "");
+    EXPECT_TRUE(found->url.ends_with("/" + chosen)) << found->url;
+    EXPECT_EQ(found->note.empty(), chosen.empty()) << found->note;
+    if (chosen.empty()) continue;
+    const std::string of = "of " + std::to_string(one.at("of").get<int>()) + " that ";
+    EXPECT_NE(found->note.find(one.at("fits").get<bool>() ? "largest" : "smallest"), std::string::npos) << found->note;
+    EXPECT_NE(found->note.find(of), std::string::npos) << found->note;
+  }
+}
+
 TEST_F(Hub, ARepositoryOfSafetensorsRuns) {
   for (const auto& [name, bytes] : files_of(kFolder, "")) add(name, bytes);
   const Ran ran = run("hf:a/b", host_options());

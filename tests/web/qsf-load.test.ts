@@ -253,11 +253,17 @@ describe('load()', () => {
   it.each([
     ['hf:owner/repo/a/model-8bit.qsf', 'owner/repo/resolve/main/a/model-8bit.qsf'],
     ['hf://owner/repo/model.gguf@v1/2', 'owner/repo/resolve/v1%2F2/model.gguf'],
-    ['huggingface:owner/repo', 'owner/repo/resolve/main/'],
-    ['hf:owner/repo@dev', 'owner/repo/resolve/dev/'],
-  ])('takes %s of the Hub', async (source, path) => {
+  ])('takes the file %s of the Hub', async (source, path) => {
     await QSF.load(source);
     expect(backend.loads[0]!.source).toBe(`https://huggingface.co/${path}`);
+  });
+
+  it.each([
+    ['huggingface:owner/repo', 'hf:owner/repo@main'],
+    ['hf:owner/repo@dev', 'hf:owner/repo@dev'],
+  ])('lets the worker choose in the repository %s', async (source, name) => {
+    await QSF.load(source);
+    expect(backend.loads[0]!.source).toBe(name);
   });
 
   const files = [new File(['a'], 'config.json'), new File(['b'], 'model.safetensors')];

@@ -47,8 +47,8 @@ export interface NamedFile {
 
 export interface LoadRequest {
   /**
-   * An absolute address, a file, all files of a model, or a model's bytes, which the worker then owns. Only Node takes
-   * the address of a file.
+   * An absolute address, a repository of the Hub as "hf:OWNER/NAME@REVISION", a file, all files of a model, or a model's
+   * bytes, which the worker then owns. Only Node takes the address of a file.
    */
   source: string | Blob | readonly NamedFile[] | Uint8Array<ArrayBuffer>;
   wasm?: WasmSource;

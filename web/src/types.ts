@@ -23,9 +23,9 @@ export type Given<T> = { [K in keyof T]?: T[K] | undefined };
 /**
  * The model, a .qsf or GGUF file: an http(s) address (a relative one is resolved against the page), a local file, or
  * bytes. The parts of a divided GGUF file, or the files of a Hugging Face directory, are a list of files, a handle of
- * their directory, or the directory's address, which ends with a slash. `hf:OWNER/NAME[/FILE][@REVISION]` is a file or the
- * directory of a repository of the Hugging Face Hub. In Node, a text without http(s) is a file's path, and file:
- * addresses are accepted too.
+ * their directory, or the directory's address, which ends with a slash. `hf:OWNER/NAME[/FILE][@REVISION]` is a file of the
+ * Hugging Face Hub; without FILE the largest model that fits in the memory, else the smallest, or the directory. In Node,
+ * a text without http(s) is a file's path, and file: addresses are accepted too.
  */
 export type ModelSource =
   | string

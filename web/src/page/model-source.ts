@@ -1,15 +1,15 @@
 // Models that callers give: addresses, files, lists and directories of files, and bytes.
 import type { LoadRequest, NamedFile } from '../contract.js';
 import { QSFError, messageOf } from '../errors.js';
-import { ofHub } from './hub.js';
+import { hubAddress, hubName } from './hub.js';
 import { absolute } from '../platform.js';
 import { kindOf } from './options.js';
 import type { ModelSource } from '../types.js';
 
-/** Returns an absolute address, a file, or a copy of bytes for the worker. */
+/** Returns an absolute address, the name of a repository, a file, or a copy of bytes for the worker. */
 export async function sourceOf(source: ModelSource): Promise<LoadRequest['source']> {
   if (source instanceof Blob) return source;
-  if (typeof source === 'string' || source instanceof URL) return fetchable(absolute(ofHub(source)));
+  if (typeof source === 'string' || source instanceof URL) return addressOf(source);
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present('The model', source));
   if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : named(await filesOf(source));
   if (isFiles(source)) return named([...source]);
@@ -97,6 +97,13 @@ function copyOf(given: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
     const sentence = `The browser refused ${given.byteLength} bytes for a copy of the model; give it as a File or Blob.`;
     throw new QSFError('out_of_memory', sentence, { cause });
   }
+}
+
+/** Returns an absolute address; for a repository of the Hub its name, because the worker chooses among its files. */
+function addressOf(source: string | URL): string {
+  const model = hubName(source);
+  if (!model) return fetchable(absolute(source));
+  return model.file === '' ? `hf:${model.owner}/${model.name}@${model.revision}` : absolute(hubAddress(model));
 }
 
 /** Returns an address that fetch() accepts. Throws bad_argument for one with a user or a password. */

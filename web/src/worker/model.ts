@@ -13,6 +13,7 @@ import { Generation } from './generation.js';
 import { isRemote, openSource } from './open-source.js';
 import { Passes } from './passes.js';
 import { ProgressReport } from './progress.js';
+import { chosenRequest } from './repository.js';
 import { OF_FILE, Runner } from './runner.js';
 import { hideSecrets } from '../secrets.js';
 import type { Warn } from '../sources/http-source.js';
@@ -88,8 +89,10 @@ export class Model {
     const shared = threads > 1 || detectSharing(wasm);
     const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start.engine);
     const progress = new ProgressReport((now) => tell.progress(now));
-    const source = await openSource(request, start.maker, warner(tell, progress));
-    return new Model(request, engine, source, tell, progress);
+    const warn = warner(tell, progress);
+    const chosen = await chosenRequest(request, warn);
+    const source = await openSource(chosen, start.maker, warn);
+    return new Model(chosen, engine, source, tell, progress);
   }
 
   constructor(
