@@ -7,6 +7,7 @@ import type {
   ChatCompletionCreateParams,
   ChatMessage,
   ChatOptions,
+  ConversationOptions,
   GenerateOptions,
   LoadOptions,
   Progress,
@@ -110,6 +111,17 @@ const actions = {
     let text = '';
     for await (const piece of stream) text += piece;
     return { rendered, text, ...(await stream.result) };
+  },
+
+  /** Sends texts in a conversation that begins with `messages`. Gives its messages, and each answer's tokens and logits. */
+  async converse(name: string, messages: ChatMessage[], texts: string[], options: Options<ConversationOptions>) {
+    const conversation = model(name).conversation({ ...options, messages });
+    const answers = [];
+    for (const text of texts) {
+      const { tokens, logitsHash, promptTokens, reusedTokens } = await conversation.send(text).result;
+      answers.push({ tokens, logitsHash, computed: promptTokens - reusedTokens });
+    }
+    return { messages: [...conversation.messages], answers };
   },
 
   /** The same answer whole and in chunks of OpenAI's shape, and by await. */
