@@ -214,6 +214,38 @@ test('conversations are found, exported and removed, and a file of another kind 
   await expect(rows).toHaveCount(1);
 });
 
+test('two tabs keep what each of them says, also in one conversation', async ({ page, context }) => {
+  await visit(page, 8);
+  await ask(page, 'Tell me of a king.');
+  const second = await context.newPage();
+  await visit(second, 8);
+  const history = second.getByRole('dialog', { name: 'Conversations' });
+  const rows = history.getByRole('listitem');
+  await second.getByRole('button', { name: 'History' }).click();
+  await history.getByRole('button', { name: 'Tell me of a king.', exact: true }).click();
+  await expect(questions(second)).toHaveText('Tell me of a king.');
+  await ask(second, 'And of his sons?');
+  await ask(page, 'And of his horse?');
+  await ask(second, 'Did they live?');
+
+  await second.getByRole('button', { name: 'History' }).click();
+  await expect(rows).toHaveCount(2);
+  const said = await second.evaluate(() =>
+    Object.entries(localStorage)
+      .filter(([key]) => key.startsWith('qsf.chat.'))
+      .map(([, value]) => JSON.parse(String(value)) as { data: { messages: { role: string; content: string }[] } })
+      .map(({ data }) => data.messages.filter(({ role }) => role === 'user').map(({ content }) => content)),
+  );
+  expect(said.sort((a, b) => a.length - b.length)).toEqual([
+    ['Tell me of a king.', 'And of his horse?'],
+    ['Tell me of a king.', 'And of his sons?', 'Did they live?'],
+  ]);
+  // The list follows the other tab.
+  await page.getByRole('button', { name: 'New', exact: true }).click();
+  await ask(page, 'Tell me of a queen.');
+  await expect(rows).toHaveCount(3);
+});
+
 test('a suggested model comes from the Hub, is kept, and is removed', async ({ page }) => {
   await demo.visit(page);
   const headers = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': '*', ETag: '"1"' };

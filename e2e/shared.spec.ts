@@ -98,3 +98,32 @@ test('other options are another engine', async () => {
   await first.close();
   await second.close();
 });
+
+test('conversations of two tabs go on with one engine, and with the next one when its tab is closed', async () => {
+  const [first, second] = [await browser.open(server.origin), await browser.open(server.origin)];
+  const template = "{% for m in messages %}{{ m.role ~ ':' ~ m.content ~ '\n' }}{% endfor %}";
+  const talk = { template, maxTokens: 12, temperature: 0, logitsHash: true };
+  const with32 = { ...options, memory: 32 * MiB };
+  const [king, dog] = [
+    ['Tell me of a king.', 'And then?', 'And after that?'],
+    ['A dog ran away.', 'Where to?', 'And then?'],
+  ];
+  await first.call('load', 'm', url, with32);
+  const alone = [await first.call('converse', 'm', [], king, talk), await first.call('converse', 'm', [], dog, talk)];
+  const bits = ({ answers }: { answers: { tokens: number[]; logitsHash?: string | undefined }[] }) =>
+    answers.map(({ tokens, logitsHash }) => ({ tokens, logitsHash }));
+
+  await second.call('load', 'm', url, with32);
+  expect(busy(first, second)).toEqual([true, false]);
+  const both = await Promise.all([
+    first.call('converse', 'm', [], king.slice(0, 2), talk),
+    second.call('converse', 'm', [], dog.slice(0, 2), talk),
+  ]);
+  expect(both.map(bits)).toEqual(alone.map((one) => bits(one).slice(0, 2)));
+  await first.close();
+  const last = await second.call('converse', 'm', both[1].messages, dog.slice(2), talk);
+  expect(last.messages).toEqual(alone[1]!.messages);
+  expect(bits(last)).toEqual(bits(alone[1]!).slice(2));
+  expect(busy(second)).toEqual([true]);
+  await second.close();
+});

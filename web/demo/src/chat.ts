@@ -2,7 +2,7 @@
 
 import { Conversation } from 'qsf';
 import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
-import { keepChat, newId, removeChat, textOf, titleOfChat } from './chats.js';
+import { keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
 import { byId, isOff, make, setOff } from './dom.js';
@@ -44,6 +44,8 @@ export class ChatMode {
   #model = '';
   #conversation!: Conversation;
   #id = newId();
+  /** The time of the kept conversation's last change, as this page knows it. */
+  #time = 0;
   #isWriting = false;
   /** Settles when the answer under way has ended. */
   #answering: Promise<void> = Promise.resolve();
@@ -320,10 +322,11 @@ export class ChatMode {
   }
 
   /** Shows another conversation, after the answer under way has ended. */
-  async #change(id: string, data: ConversationData): Promise<void> {
+  async #change(id: string, data: ConversationData, time = 0): Promise<void> {
     if (this.#isWriting) this.#stage.stop();
     await this.#answering;
     this.#id = id;
+    this.#time = time;
     this.#take(data);
     this.#draw();
     field.focus();
@@ -333,14 +336,15 @@ export class ChatMode {
     void this.#change(newId(), { version: 1, messages: [] });
   }
 
-  #openChat({ id, data }: SavedChat): void {
+  #openChat({ id, data, time }: SavedChat): void {
     const system = data.messages.find(({ role }) => role === 'system');
     this.#system.value = system ? textOf(system) : '';
-    void this.#change(id, data);
+    void this.#change(id, data, time);
   }
 
-  /** Keeps the conversation in the browser. */
+  /** Keeps the conversation in the browser. If another tab has changed it meanwhile, both versions are kept. */
   #keep(): void {
+    if ((timeOfChat(this.#id) ?? this.#time) !== this.#time) this.#id = newId();
     const data = this.#data();
     const title = titleOfChat(data);
     heading.textContent = title || 'A new conversation';
@@ -349,7 +353,9 @@ export class ChatMode {
       return;
     }
     try {
-      keepChat({ id: this.#id, title, model: this.#model, time: Date.now(), data });
+      const time = Date.now();
+      keepChat({ id: this.#id, title, model: this.#model, time, data });
+      this.#time = time;
     } catch {
       const why = 'The browser has no room for it, or does not allow it. The history can remove older conversations.';
       showNotice('chat', { title: 'This conversation is not kept', text: why });

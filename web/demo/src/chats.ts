@@ -31,6 +31,10 @@ export function keepChat(chat: SavedChat): void {
   localStorage.setItem(PREFIX + chat.id, JSON.stringify(chat));
 }
 
+/** Returns the time of a kept conversation's last change; undefined if it is not kept. */
+export const timeOfChat = (id: string): number | undefined =>
+  chatOf(parsed(storage()?.getItem(PREFIX + id) ?? ''))?.time;
+
 export function removeChat(id: string): void {
   storage()?.removeItem(PREFIX + id);
 }

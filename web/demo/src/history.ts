@@ -33,6 +33,10 @@ export function setUpHistory(use: HistoryUse): void {
     download('conversations.json', 'application/json', toJson(allChats())),
   );
   file.addEventListener('change', () => void take(use));
+  // Another tab has kept or removed one.
+  addEventListener('storage', () => {
+    if (sheet.open) show(use);
+  });
 }
 
 function show(use: HistoryUse): void {
