@@ -5,7 +5,7 @@ import { AxeBuilder } from '@axe-core/playwright';
 import { expect, test } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
-import { Demo, openAt, patience, planned } from './demo.js';
+import { Demo, openAt, patience, planned, slider } from './demo.js';
 import { convertForChat } from './native.js';
 
 const TEMPLATE =
@@ -149,7 +149,7 @@ test('a budget opens the model anew, and the conversation goes on', async ({ pag
   await ask(page, 'Tell me of a king.');
   await page.getByRole('slider', { name: 'Memory budget' }).focus();
   await page.keyboard.press('ArrowLeft');
-  await expect(page.locator('#status')).toContainText('Planning', patience);
+  await expect(page.getByRole('status')).toContainText('Planning', patience);
   await planned(page);
   await ask(page, 'And of a fox.');
   await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);
@@ -244,6 +244,17 @@ test('two tabs keep what each of them says, also in one conversation', async ({ 
   await page.getByRole('button', { name: 'New', exact: true }).click();
   await ask(page, 'Tell me of a queen.');
   await expect(rows).toHaveCount(3);
+});
+
+test('the line about an opening ends with it, also after a change of the budget', async ({ page }) => {
+  await visit(page, 4);
+  const opening = page.locator('#opening');
+  await expect(opening).toBeHidden(patience);
+  await slider(page).focus();
+  for (let i = 0; i < 40; i++) await page.keyboard.press('ArrowLeft');
+  await expect(page.getByRole('status')).toContainText('the rest streams', patience);
+  await ask(page, 'Tell me of a king.');
+  await expect(opening).toBeHidden(patience);
 });
 
 test('a suggested model comes from the Hub, is kept, and is removed', async ({ page }) => {

@@ -122,7 +122,8 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
 
 function report(progress: Progress): void {
   if (progress.phase === 'download') showDownload(progress);
-  if (slot.source !== MODEL) showOpening(titleOf(slot.source, MODEL), progress);
+  if (progress.phase === 'ready') hideOpening();
+  else if (slot.source !== MODEL) showOpening(titleOf(slot.source, MODEL), progress);
 }
 
 /** Shows the mode of the model that was opened: a conversation if it has a chat template. */
