@@ -325,3 +325,26 @@ test('what cannot be done is refused with the right code', async () => {
   await waiting;
   await expectFresh('a');
 });
+
+test('the variant is timed once for the origin', async () => {
+  await tab.call('load', 'a', url, options);
+  const { variant } = (await tab.call('stats', 'a')).engine;
+  const kept = () =>
+    tab.page!.evaluate(
+      async (to) => {
+        const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('qsf-choices');
+        const handle = await folder.getFileHandle('variant');
+        const text = await (await handle.getFile()).text();
+        const file = await handle.createWritable();
+        await file.write(text.replace(/^\w+/, to));
+        await file.close();
+        return text;
+      },
+      variant === 'relaxed' ? 'relaxedpairs' : 'relaxed',
+    );
+  expect(await kept()).toMatch(new RegExp(`^${variant}\n.*Chrom`));
+  await tab.call('close', 'a');
+  await tab.call('load', 'a', url, options);
+  expect((await tab.call('stats', 'a')).engine.variant).toBe(variant === 'relaxed' ? 'relaxedpairs' : 'relaxed');
+  await expectFresh('a');
+});

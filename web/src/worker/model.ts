@@ -1,7 +1,7 @@
 // An open model in the worker: engine, source, and the calls that compute.
 import type { Region } from '../boundary.gen.js';
 import type { Batch, Call, EmbedRequest, GenerateRequest, LoadRequest, SaveRequest } from '../contract.js';
-import { checkWebAssembly, detectSharing, detectThreads, detectVariant } from './detect.js';
+import { checkWebAssembly, detectSharing, detectThreads } from './detect.js';
 import { Embedding } from './embedding.js';
 import { fileDigest } from './file-digest.js';
 import { Engine } from '../wasm/engine.js';
@@ -14,6 +14,7 @@ import { isRemote, openSource } from './open-source.js';
 import { Passes } from './passes.js';
 import { ProgressReport } from './progress.js';
 import { chosenRequest } from './repository.js';
+import { chooseVariant } from './variant.js';
 import { OF_FILE, Runner } from './runner.js';
 import { hideSecrets } from '../secrets.js';
 import type { Warn } from '../sources/http-source.js';
@@ -82,7 +83,7 @@ export class Model {
 
   static async create(request: LoadRequest, tell: Listeners, start: Starters): Promise<Model> {
     checkWebAssembly();
-    const variant = request.variant ?? detectVariant();
+    const variant = request.variant ?? (await chooseVariant());
     const threads = detectThreads(request.threads);
     const tuned = request.threads === undefined;
     const { memory: budget, wasm } = request;
