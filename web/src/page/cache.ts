@@ -11,12 +11,17 @@ import type { CacheEntry, CacheUsage, PruneOptions } from '../types.js';
 /** Milliseconds that a model which was just closed may take to release its files. */
 const PATIENCE = 1000;
 
+/** Returns every model with bytes in the cache, by address. */
+export async function keptModels(): Promise<CacheEntry[]> {
+  const root = await cacheRoot(false);
+  if (!root) return [];
+  return (await models(root)).map(({ entry }) => entry).sort((a, b) => (a.url < b.url ? -1 : 1));
+}
+
 export const cache = {
   /** Returns every model with bytes in the cache. */
   async list(): Promise<CacheEntry[]> {
-    const root = await cacheRoot(false);
-    if (!root) return [];
-    return (await models(root)).map(({ entry }) => entry).sort((a, b) => (a.url < b.url ? -1 : 1));
+    return keptModels();
   },
 
   /** Returns the total size of all models and the browser's limit. */

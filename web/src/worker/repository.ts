@@ -4,7 +4,7 @@ import { MiB } from '../constants.js';
 import type { LoadRequest } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { hubEndings, hubOthers, hubPart, hubShare } from '../hub.gen.js';
-import { cache } from '../page/cache.js';
+import { keptModels } from '../page/cache.js';
 import { hubAddress, hubListing, hubName } from '../page/hub.js';
 import type { HubName } from '../page/hub.js';
 import { HttpFile } from '../sources/http.js';
@@ -117,7 +117,7 @@ async function filesOf(model: HubName, request: LoadRequest, warn: Warn): Promis
 /** Returns the kept files of a repository. */
 async function keptOf(model: HubName): Promise<HubFile[]> {
   const folder = hubAddress({ ...model, file: '' });
-  const entries = (await cache.list()).filter(({ url, complete }) => complete && url.startsWith(folder));
+  const entries = (await keptModels()).filter(({ url, complete }) => complete && url.startsWith(folder));
   return entries.map(({ url, total }) => ({ name: decodeURIComponent(url.slice(folder.length)), size: total }));
 }
 
@@ -161,16 +161,20 @@ const isRelative = (path: string): boolean => path.split('/').every((part) => ![
 const senseless = (url: string): QSFError =>
   new QSFError('bad_input', `The server's list of the repository's files makes no sense: ${url}`, { url });
 
-/** Reasons for a server's status, as ends of sentences. */
+const TOKEN = 'an account that may read it has a token, sent as network.headers.Authorization';
+/** Reasons for a server's status. */
 const STATUS: Readonly<Record<number, string>> = {
-  401: 'is private or is not there; a token of an account that may read it is sent as network.headers.Authorization',
-  403: 'is gated; its terms are to be accepted on its page, and a token of that account is sent as network.headers.Authorization',
-  404: 'is not there: no such repository or revision',
+  401: `private or not there; ${TOKEN}`,
+  403: `gated; ${TOKEN}`,
+  404: 'not there',
 };
 
 function explained(error: QSFError, { owner, name }: HubName): QSFError {
   const { status = 0, url } = error;
   const why = error.code === 'http_status' ? STATUS[status] : undefined;
   if (why === undefined) return error;
-  return new QSFError('http_status', `hf:${owner}/${name} ${why} (status ${status}).`, { ...(url && { url }), status });
+  return new QSFError('http_status', `hf:${owner}/${name} is ${why} (status ${status}).`, {
+    ...(url && { url }),
+    status,
+  });
 }
