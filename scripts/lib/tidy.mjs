@@ -65,7 +65,12 @@ function changedFiles() {
   const changed = git('diff', '--name-only', '-z', readFileSync(record, 'utf8').trim());
   const added = git('ls-files', '-z', '--others', '--exclude-standard');
   if (changed === null || added === null) return undefined;
-  const paths = new Set(`${changed}\0${added}`.split('\0').filter(Boolean).map((path) => join(root, path)));
+  const paths = new Set(
+    `${changed}\0${added}`
+      .split('\0')
+      .filter(Boolean)
+      .map((path) => join(root, path)),
+  );
   return paths.has(configuration) ? undefined : paths;
 }
 
@@ -78,8 +83,8 @@ function changedFiles() {
  */
 function groupsOf(groups, changed) {
   const isMade = ({ sources }) => sources.some((path) => path.includes('/kernels/isa_'));
-  const chosen = groups.filter(
-    (group) => (isMade(group) ? group.read : group.sources).some((path) => changed.has(path)),
+  const chosen = groups.filter((group) =>
+    (isMade(group) ? group.read : group.sources).some((path) => changed.has(path)),
   );
   const checked = new Set(chosen.flatMap(({ read }) => read));
   for (const group of groups) {
