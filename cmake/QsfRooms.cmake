@@ -104,7 +104,7 @@ function(qsf_room name)
   target_compile_options(qsf_${name} PRIVATE ${qsf_shareable})
   if(EMSCRIPTEN)
     target_compile_options(qsf_${name} PRIVATE -Os)  # a page loads it, and the instruction set's unit takes most of the time
-    if(name MATCHES "^(file|templates|grammar|answers|chat)$")
+    if(name MATCHES "^(base|file|stream|text|templates|grammar|answers|chat)$")
       target_compile_options(qsf_${name} PRIVATE -Oz)
     endif()
   endif()
