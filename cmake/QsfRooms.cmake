@@ -78,6 +78,15 @@ elseif(EMSCRIPTEN)
   set_source_files_properties(${qsf_quick} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
 endif()
 
+# These sources run while a model is opened or a sequence is saved.
+set(qsf_seldom model/config model/observer model/program model/program_positions run/model run/opening run/sampler_options
+    run/saved run/saved_header run/try_product)
+list(TRANSFORM qsf_seldom PREPEND ${CMAKE_SOURCE_DIR}/engine/)
+list(TRANSFORM qsf_seldom APPEND .cpp)
+if(EMSCRIPTEN)
+  set_source_files_properties(${qsf_seldom} PROPERTIES COMPILE_OPTIONS -Oz)
+endif()
+
 # The precompiled headers, which most sources include, because parsing is half of compiling. Clang's build with ThreadSanitizer
 # uses them in tests only, so that a missing include in another source is an error.
 set(qsf_precompiled <algorithm> <array> <bit> <cmath> <cstdint> <cstring> <limits> <memory> <optional> <span> <string>
