@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Generated {
+struct Streamed {
   ErrorCode code = ErrorCode::none;
   std::string hash;
 };
 
 /// Some tokens from an empty context.
-Generated generate_some(Host& host) {
+Streamed generate_some(Host& host) {
   const std::uint32_t ids[] = {0, 1700, 328};
   Prompt prompt;
   prompt.tokens = ids;
@@ -64,7 +64,7 @@ TEST_P(Streaming, ACutFileEndsTheGenerationAndAWholeOneGoesOn) {
     const std::unique_ptr<Host> host = open(threads);
     ASSERT_TRUE(host);
     expect_ring(*host);
-    const Generated before = generate_some(*host);
+    const Streamed before = generate_some(*host);
     ASSERT_EQ(before.code, ErrorCode::none);
     const std::vector<std::byte> content = read_bytes(file());
     fs::resize_file(file(), content.size() / 3);
@@ -87,7 +87,7 @@ TEST_P(Streaming, EveryCompressionGivesTheSameBits) {
         ASSERT_TRUE(host);
         if (std::string_view(compress) == "none") expect_ring(*host);
         for (int i = 0; i < 2; ++i) {  // read for the first time, then again
-          const Generated made = generate_some(*host);
+          const Streamed made = generate_some(*host);
           ASSERT_EQ(made.code, ErrorCode::none) << compress << " " << threads << " " << slots;
           if (expected.empty()) expected = made.hash;
           EXPECT_EQ(made.hash, expected) << compress << " " << threads << " " << slots;
@@ -102,7 +102,7 @@ TEST_P(Streaming, EveryCompressionGivesTheSameBits) {
 TEST_P(Streaming, AReplacedFileChangesNothing) {
   const std::unique_ptr<Host> host = open(2);
   ASSERT_TRUE(host);
-  const Generated before = generate_some(*host);
+  const Streamed before = generate_some(*host);
   write_bytes(dir_ / "other", some_bytes(1'000'000));
   fs::rename(dir_ / "other", file());
   EXPECT_EQ(generate_some(*host).hash, before.hash);
@@ -120,7 +120,7 @@ TEST_P(Streaming, BytesThatAreWrongTheFirstTimeAreToldOnceAndRightTheNext) {
   write_bytes(file(), wrong);
   EXPECT_EQ(generate_some(*host).code, ErrorCode::bad_checksum);
   write_bytes(file(), content);
-  const Generated good = generate_some(*host);
+  const Streamed good = generate_some(*host);
   EXPECT_EQ(good.code, ErrorCode::none);
   const std::unique_ptr<Host> again = open(1);
   EXPECT_EQ(generate_some(*again).hash, good.hash);
