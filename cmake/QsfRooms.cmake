@@ -78,13 +78,17 @@ elseif(EMSCRIPTEN)
   set_source_files_properties(${qsf_quick} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
 endif()
 
-# These sources run while a model is opened or a sequence is saved.
-set(qsf_seldom model/config model/observer model/program model/program_positions run/model run/opening run/sampler_options
-    run/saved run/saved_header run/try_product)
-list(TRANSFORM qsf_seldom PREPEND ${CMAKE_SOURCE_DIR}/engine/)
-list(TRANSFORM qsf_seldom APPEND .cpp)
+# As WebAssembly, these sources of a room compiled for speed run seldom, and those of a room compiled for size have loops.
+set(qsf_seldom run/embedding run/model run/opening run/sampler_options run/saved run/saved_header run/sequence run/session
+    run/try_product)
+set(qsf_loops model/choice model/rotation model/ops/pointwise)
+foreach(list qsf_seldom qsf_loops)
+  list(TRANSFORM ${list} PREPEND ${CMAKE_SOURCE_DIR}/engine/)
+  list(TRANSFORM ${list} APPEND .cpp)
+endforeach()
 if(EMSCRIPTEN)
   set_source_files_properties(${qsf_seldom} PROPERTIES COMPILE_OPTIONS -Oz)
+  set_source_files_properties(${qsf_loops} PROPERTIES COMPILE_OPTIONS -Os)
 endif()
 
 # The precompiled headers, which most sources include, because parsing is half of compiling. Clang's build with ThreadSanitizer
@@ -113,7 +117,7 @@ function(qsf_room name)
   target_compile_options(qsf_${name} PRIVATE ${qsf_shareable})
   if(EMSCRIPTEN)
     target_compile_options(qsf_${name} PRIVATE -Os)  # a page loads it, and the instruction set's unit takes most of the time
-    if(name MATCHES "^(base|file|stream|text|templates|grammar|answers|chat)$")
+    if(name MATCHES "^(base|file|stream|text|model|templates|grammar|answers|chat)$")
       target_compile_options(qsf_${name} PRIVATE -Oz)
     endif()
   endif()
