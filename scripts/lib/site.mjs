@@ -32,7 +32,7 @@ const anchorOf = (text) =>
 
 /** Returns the paths of the documents: those of the root and of docs/, from git. */
 function documents() {
-  const listed = capture('git', ['ls-files', '-z', '*.md', 'docs/*.svg'], { cwd: root });
+  const listed = capture('git', ['ls-files', '-z', '*.md', 'docs/*.svg', 'docs/*.png'], { cwd: root });
   if (listed === null) throw new Stop('The documents are listed with git, but this folder is not a git checkout.');
   return listed.split('\0').filter((path) => /^(?:[A-Z_]+\.md|docs\/.*)$/.test(path));
 }

@@ -111,7 +111,7 @@ TEST(Draft, StaysInsideTheBudget) {
     EXPECT_LE(draft.at("budget"), budget / 2);
     EXPECT_GE(draft.at("pinned_bytes"), draft.at("weight_bytes"));
     EXPECT_EQ(plan.at("ring_slots") == 0, mib == 40);
-#ifndef QSF_SANITIZED  // a sanitizer keeps its own memory beside
+#if !defined(QSF_SANITIZED) && !defined(_WIN32)  // memory of a sanitizer and of wine counts
     EXPECT_LE(r.ran.peak_resident_bytes, budget + 12'000'000);
 #endif
     std::printf("budget %6.1f MiB, draft %.2f: peak %+.2f MB\n", mib, draft.at("budget").get<double>() / kMiB,
