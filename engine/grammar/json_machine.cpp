@@ -111,7 +111,7 @@ bool JsonMachine::element_possible(std::uint32_t id) const {
   const ValueClass& c = profiles_->value_class(frames_[id].value);
   t.failed |= c.failing;
   t.pending = linked(c);
-  return holds(id, t);
+  return value_possible(frames_[id], c) && holds(id, t);
 }
 
 bool JsonMachine::step_value(State& s, std::uint8_t byte) {
@@ -283,19 +283,20 @@ bool JsonMachine::may_become(const State& s, std::uint32_t first, std::uint32_t 
   const bool any = first == 0 && last == 0x10FFFF;
   // High surrogates stand for what follows the basic plane; their ranges are tried when they are known.
   if (!any && first >= 0xD800 && first < 0xDC00 && last < 0xE000) return true;
-  State copy = s;
-  for (std::uint32_t code = first; code <= last; ++code) {
-    if (code >= 0xD800 && code < 0xE000) continue;
-    copy = s;
-    if (character(copy, code)) return true;
-    if (any && code == 0xFF) break;
-  }
-  if (!any) return false;
-  constexpr std::uint8_t kLeads[]{0xC4, 0xC8, 0xD0, 0xD8, 0xE0, 0xE2, 0xE3, 0xE5, 0xEA, 0xF0};
-  for (const std::uint8_t lead : kLeads) {
-    copy = s;
-    ++copy.chars;
-    if (content(copy, lead)) return true;
+  for (std::uint32_t code = first; code <= last;) {
+    if (code >= 0xD800 && code < 0xE000) {
+      code = 0xE000;
+      continue;
+    }
+    char bytes[4];
+    const std::size_t n = utf8::encode(code, bytes);
+    State next = s;
+    ++next.chars;
+    std::size_t i = 0;
+    while (i < n && content(next, static_cast<std::uint8_t>(bytes[i]))) ++i;
+    if (i == n) return true;
+    // All characters that begin with the same bytes fail too.
+    code = (code | ((1u << 6 * (n - 1 - i)) - 1)) + 1;
   }
   return false;
 }
@@ -379,14 +380,7 @@ bool JsonMachine::end_string(State& s) {
 }
 
 bool JsonMachine::is_free(const State& s, std::uint32_t chars) const {
-  if (s.key) {
-    const Profile& p = (*profiles_)[frames_[s.frame].profile];
-    if (!s.open || p.n_patterns > 3 || p.key_profile != 0) return false;
-    for (std::uint64_t patterns = 1; patterns < std::uint64_t{1} << p.n_patterns; ++patterns) {
-      if (!member_possible(s.frame, kNoName, patterns, 0)) return false;
-    }
-    return true;
-  }
+  if (s.key) return s.open && any_patterns_possible(s.frame);
   const Profile& p = (*profiles_)[s.profile];
   const bool strict = s.strict && p.joint;
   if (checks_->free(s.text) && (strict || !p.lengths)) return true;
@@ -436,8 +430,9 @@ std::uint32_t JsonMachine::chars_left(const State& s) const {
 }
 
 bool JsonMachine::is_local(const State& s) const {
-  const Profile& p = (*profiles_)[s.profile];
-  return !s.key && s.strict && p.joint;
+  const Profile& p = (*profiles_)[s.key ? frames_[s.frame].profile : s.profile];
+  if (s.key) return !s.open && p.n_names == 0 && !p.keys_differ && any_patterns_possible(s.frame);
+  return s.strict && p.joint;
 }
 
 // Numbers

@@ -145,6 +145,7 @@ class JsonMachine {
   bool is_strict(std::uint32_t frame, std::uint32_t value_class) const;
   bool enter(State& s, std::uint32_t value_class);
 
+  bool value_possible(const Frame& frame, const ValueClass& value_class) const;
   bool element_possible(std::uint32_t frame) const;
   bool step_value(State& s, std::uint8_t byte);
   bool step_string(State& s, std::uint8_t byte);
@@ -180,6 +181,8 @@ class JsonMachine {
   bool member_possible(std::uint32_t frame, std::uint32_t name, std::uint64_t patterns, std::uint64_t failing) const;
   bool find_member_possible(std::uint32_t frame, std::uint32_t name, std::uint64_t patterns,
                             std::uint64_t failing) const;
+  bool any_patterns_possible(std::uint32_t frame) const;
+  bool name_possible(std::uint32_t frame, std::uint32_t name, std::uint32_t text, std::uint32_t shared) const;
   bool key_possible(std::uint32_t frame, bool& open) const;
   bool any_member_possible(std::uint32_t frame, bool& open) const;
   bool first_names(const State& s, std::uint32_t first, std::uint32_t last) const;

@@ -130,6 +130,11 @@ bool JsonMachine::enter(State& s, std::uint32_t value_class) {
   return !profiles_->failed();
 }
 
+/// Whether a value of a class may have some type. Only a frame whose conditions must all hold excludes all of them.
+bool JsonMachine::value_possible(const Frame& f, const ValueClass& c) const {
+  return !f.strict || !(*profiles_)[f.profile].joint || c.counted || (*profiles_)[c.profile].types != 0;
+}
+
 /// Whether a member may come now.
 bool JsonMachine::member_possible(std::uint32_t id, std::uint32_t name, std::uint64_t patterns,
                                   std::uint64_t failing) const {
@@ -141,12 +146,47 @@ bool JsonMachine::find_member_possible(std::uint32_t id, std::uint32_t name, std
   const Frame& f = frames_[id];
   if (name != kNoName && seen(f, name)) return false;
   const ValueClass& c = profiles_->value_class(profiles_->member(f.profile, name, patterns));
+  if (!value_possible(f, c)) return false;
   Trial t = trial(f);
   t.failed |= c.failing | failing;
   t.pending = linked(c);
   t.count = f.count + 1;
   t.name = name;
   return holds(id, t);
+}
+
+/// Whether a member may come now whatever set of patterns its name matches, and nothing else decides about names.
+bool JsonMachine::any_patterns_possible(std::uint32_t id) const {
+  constexpr std::uint32_t kMostPatterns = 4;  // whose sets are tried
+  const Frame& f = frames_[id];
+  const Profile& p = (*profiles_)[f.profile];
+  // If every condition must hold, patterns are possible together if each is, and a type is left to their values.
+  const bool alone = f.strict && p.joint;
+  if (p.key_profile != 0 || (p.n_patterns > kMostPatterns && !alone)) return false;
+  std::uint32_t types = ~0u;
+  const std::uint64_t end = std::uint64_t{1} << p.n_patterns;
+  for (std::uint64_t patterns = 1; patterns < end; patterns = alone ? 2 * patterns : patterns + 1) {
+    if (!member_possible(id, kNoName, patterns, 0)) return false;
+    const ValueClass& c = profiles_->value_class(profiles_->member(f.profile, kNoName, patterns));
+    if (alone) types &= (*profiles_)[c.profile].types;
+  }
+  return types != 0;
+}
+
+/// Whether a member of a name may come now; the first `shared` bytes of the name led to the state `text`.
+bool JsonMachine::name_possible(std::uint32_t id, std::uint32_t name, std::uint32_t text, std::uint32_t shared) const {
+  const Profile& p = (*profiles_)[frames_[id].profile];
+  std::uint64_t patterns = 0, failing = 0;
+  if (p.n_patterns != 0 || p.key_profile != 0) {
+    const std::string_view bytes = checks_->name(name);
+    for (const char byte : bytes.substr(shared)) text = checks_->step(text, static_cast<std::uint8_t>(byte));
+    const Verdicts& v = checks_->verdicts(text);
+    const auto chars = static_cast<std::uint32_t>(std::count_if(
+        bytes.begin(), bytes.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; }));
+    patterns = v.now >> 1 & ((std::uint64_t{1} << p.n_patterns) - 1);
+    failing = profiles_->failing_names(p, v, chars, true);
+  }
+  return member_possible(id, name - p.names, patterns, failing);
 }
 
 /// Whether a member may come now; `open`: one whose name is not among the profile's and that no pattern matches.
@@ -169,14 +209,7 @@ bool JsonMachine::any_member_possible(std::uint32_t id, bool& open) const {
     if (member_possible(id, kNoName, std::uint64_t{1} << i, 0)) return true;
   }
   for (std::uint32_t i = 0; i < p.n_names; ++i) {
-    const std::string_view name = checks_->name(p.names + i);
-    std::uint32_t at = p.key;
-    for (const char byte : name) at = checks_->step(at, static_cast<std::uint8_t>(byte));
-    const Verdicts& v = checks_->verdicts(at);
-    const auto chars = static_cast<std::uint32_t>(
-        std::count_if(name.begin(), name.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; }));
-    const std::uint64_t failing = profiles_->failing_names(p, v, chars, true);
-    if (member_possible(id, i, v.now >> 1 & ((std::uint64_t{1} << p.n_patterns) - 1), failing)) return true;
+    if (name_possible(id, p.names + i, p.key, 0)) return true;
   }
   return false;
 }
@@ -197,14 +230,7 @@ bool JsonMachine::key_alive(const State& s) const {
   }
   const Checks::Names at = checks_->names_at(s.text, 0);
   for (std::uint32_t i = at.first; i < at.last; ++i) {
-    const std::string_view name = checks_->name(i);
-    std::uint32_t end = s.text;
-    for (const char byte : name.substr(at.shared)) end = checks_->step(end, static_cast<std::uint8_t>(byte));
-    const Verdicts& w = checks_->verdicts(end);
-    const auto chars = static_cast<std::uint32_t>(
-        std::count_if(name.begin(), name.end(), [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; }));
-    const std::uint64_t bad = profiles_->failing_names(p, w, chars, true);
-    if (member_possible(s.frame, i - p.names, w.now >> 1 & mask, bad)) return true;
+    if (name_possible(s.frame, i, s.text, at.shared)) return true;
   }
   return false;
 }

@@ -21,10 +21,17 @@ std::size_t shared(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::size_t TokenTrie::memory_for(std::span<const std::string_view> tokens) {
-  std::size_t bytes = 0;
-  for (const std::string_view token : tokens) bytes += is_used(token) ? token.size() : 0;
+  std::size_t bytes = 0, exits = 0, before = 0;
+  for (const std::string_view token : tokens) {
+    if (!is_used(token)) continue;
+    bytes += token.size();
+    const std::size_t at = token.find_first_of("\"\\");
+    if (at == token.npos) continue;
+    ++exits;
+    before += at;
+  }
   // Ids to sort, nodes, twins, exits, the mask and the counts of characters, each aligned.
-  return tokens.size() * (4 + sizeof(Twin) + 1) + bytes * (sizeof(Node) + sizeof(Exit) + 1) +
+  return tokens.size() * (4 + sizeof(Twin) + 1) + bytes * sizeof(Node) + exits * sizeof(Exit) + before +
          mask_words(tokens.size()) * 8 + 256;
 }
 

@@ -123,6 +123,15 @@ TEST(Mask, EqualsEveryTokenTriedOfASchema) {
       {R"({"type": "object", "patternProperties": {"^n": {"type": "null"}}, "propertyNames": {"maxLength": 4}, "minProperties": 1})",
        {"{", "{\"", "{\"n", "{\"ab", "{\"name", "{\"name\":", "{\"12\": 1,"}},
       {R"({"allOf": [{"maxLength": 2}, {"anyOf": [{"minLength": 1}, {"type": "null"}]}]})", {"", "\"", "\"a", "\"a\\"}},
+      // Names by patterns alone, in a cached mask; by patterns next to others, together and in conflict.
+      {R"({"type": "object", "patternProperties": {"^[a-zé]{2,5}$": {}, "^n": {"type": "null"}}, "additionalProperties": false})",
+       {"{\"", "{\"n", "{\"na", "{\"name", "{\"ab\": 1, \"", "{\"\\", "{\"a\\u00", "{\"a\xC3"}},
+      {R"({"type": "object", "patternProperties": {"a": {}, "b": {}, "m": {}, "e": {}, "n": {"type": ["null", "array"]}}})",
+       {"{\"", "{\"na", "{\"na\":", "{\"me\\"}},
+      {R"({"type": "object", "patternProperties": {"^n": {"type": "string"}, "a": {"type": "null"}}})",
+       {"{\"", "{\"n", "{\"ab\":", "{\"n\\u00"}},
+      {R"({"oneOf": [{"type": "object", "patternProperties": {"^n": {"type": "null"}, "b$": {"type": "null"}}, "additionalProperties": false}, {"required": ["name", "é"]}]})",
+       {"{\"", "{\"n", "{\"12", "{\"name\": 12, \"", "{\"\\u00"}},
   };
   for (const Case& one : cases) {
     Made made(Grammar::json_schema, one.schema);

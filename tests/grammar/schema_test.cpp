@@ -151,6 +151,13 @@ TEST(Schema, RefusesTextsAsSoonAsNothingCanSaveThem) {
   EXPECT_EQ(reaches(R"({"enum": ["C", "CD", 1], "not": {"const": "CD"}})", "\"CD"), 2u);
   EXPECT_EQ(reaches(R"({"enum": ["ä", "b"], "not": {"const": "ä"}})", "\"\xC3\xA4"), 1u);
   EXPECT_EQ(reaches(R"({"not": {"prefixItems": [{"const": 1}, {"const": 2}], "minItems": 2}})", "[1,2,"), 4u);
+  EXPECT_EQ(reaches(R"({"patternProperties": {"^a": {"type": "string"}, "^.b": {"type": "integer"}}})", R"({"ab":1})"),
+            3u)
+      << "no value is both";
+  EXPECT_EQ(reaches(R"({"allOf": [{"prefixItems": [{}], "items": {"type": "string"}},
+                                  {"prefixItems": [{}], "items": {"type": "integer"}}]})",
+                    "[1,2]"),
+            2u);
   const char* few = R"({"patternProperties": {"^[ab]$": true}, "additionalProperties": false, "minProperties": 1})";
   EXPECT_EQ(reaches(few, R"({"a":1,"a":1})"), 8u) << "the object has the only name that begins so";
   EXPECT_EQ(reaches(few, R"({"b":1,"a":1,"c":1})"), 12u) << "no name is left";
