@@ -20,6 +20,11 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::array kNumbers{0.0, -1.0, 0x1p31, 0x1p63, 1e308};
+#ifdef QSF_SANITIZED  // each place gets two of them, because all take minutes
+constexpr std::size_t kStep = 3;
+#else
+constexpr std::size_t kStep = 1;
+#endif
 
 /// As people write it: a whole number where it is one.
 json written(double number) {
@@ -85,7 +90,7 @@ Bytes bytes_of(const std::string& text) {
 }
 
 TEST(Counts, ThatNoModelHasEndTheConversionOfAFolder) {
-  std::size_t n_models = 0;
+  std::size_t n_models = 0, n_places = 0;
   for (const auto& entry : fs::directory_iterator(kSource + "/tests/data")) {
     std::map<std::string, Bytes> files;
     if (!fs::exists(entry.path() / "config.json")) continue;
@@ -100,14 +105,15 @@ TEST(Counts, ThatNoModelHasEndTheConversionOfAFolder) {
     const json values = config.flatten();
     for (const auto& [pointer, value] : values.items()) {
       if (!value.is_number()) continue;
-      for (const double number : kNumbers) {
+      for (std::size_t i = n_places++ % kStep; i < kNumbers.size(); i += kStep) {
+        const double number = kNumbers[i];
         json changed = config;
         changed[json::json_pointer(pointer)] = written(number);
         files["config.json"] = bytes_of(changed.dump());
         sweep.expect_end(place, pointer, number);
       }
     }
-    EXPECT_GT(sweep.n_planned(), 5 * kNumbers.size()) << entry.path();
+    EXPECT_GT(sweep.n_planned(), 5 * kNumbers.size() / kStep) << entry.path();
     EXPECT_GT(sweep.n_refused(), sweep.n_planned() / 3) << entry.path();
   }
   EXPECT_GT(n_models, 40u);
