@@ -147,6 +147,7 @@ class Bench {
     const Json file = Json::parse(read_file(path), nullptr, false);
     if (!file.is_object() || !file.contains("schema")) return;
     ++totals.schemas;
+    name_ = path.filename().string();
     const std::string schema = file["schema"].dump();
     const std::clock_t began = std::clock();
     qsf::Result<Grammar> grammar = Grammar::json_schema(schema, memory_);
@@ -193,22 +194,26 @@ class Bench {
         const qsf::Status made = grammar.mask(trie_, bits_);
         totals.masks.push_back(microseconds(began));
         if (verbose && totals.masks.back() > 2000) {
-          std::printf("slow mask: %.0f us after %s\n", totals.masks.back(),
+          std::printf("slow mask: %.0f us: %s after %s\n", totals.masks.back(), name_.c_str(),
                       text.substr(reached > 60 ? reached - 60 : 0, std::min<std::size_t>(reached, 60)).c_str());
         }
         if (!made) {
           fails(made.error());
+          if (verbose) std::printf("failure: %s: %s\n", name_.c_str(), made.error().sentence);
           return false;
         }
       }
       const qsf::Result<bool> taken = grammar.accept(tokens_[id]);
       if (!taken) {
         fails(taken.error());
-        if (verbose) std::printf("failure: %s\n", taken.error().sentence);
+        if (verbose) std::printf("failure: %s: %s\n", name_.c_str(), taken.error().sentence);
         return false;
       }
       const bool in_mask = (bits_[id / 64] >> id % 64 & 1) != 0;
-      if (valid && masks && in_mask != *taken) ++totals.failures;
+      if (valid && masks && in_mask != *taken) {
+        ++totals.failures;
+        if (verbose) std::printf("failure: %s: the mask and the text differ\n", name_.c_str());
+      }
       if (!*taken) return false;
       reached += tokens_[id].size();
     }
@@ -219,6 +224,7 @@ class Bench {
     ++totals.reasons[std::string("while reading: ") + error.sentence];
   }
 
+  std::string name_;  // of the file
   const std::vector<std::string>& tokens_;
   const TokenTrie& trie_;
   std::vector<std::byte> memory_;

@@ -63,6 +63,12 @@ class Checks {
     return members_[lists_[states_[state].list].first + i];
   }
 
+  /// Whether any text may go on to fulfill condition `i` of the state's list. May miss it.
+  bool follows_any(std::uint32_t state, std::uint32_t i) const {
+    if (checks_[listed(state, i)].kind != CheckKind::term) return false;
+    return terms_->follows_any(static_cast<std::uint32_t>(values_[states_[state].values + i]));
+  }
+
   /// The names of a set that the text so far begins: [first, last) of name(), and how many bytes they share.
   struct Names {
     std::uint32_t first, last, shared;

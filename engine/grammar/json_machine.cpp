@@ -393,7 +393,7 @@ bool JsonMachine::is_free(const State& s, std::uint32_t chars) const {
   Verdicts tried = now;
   for (std::uint32_t i = 0; i < checks_->list_size(s.text); ++i) {
     const std::uint64_t bit = std::uint64_t{1} << i;
-    if (((now.yes | now.no) & bit) != 0) continue;
+    if (((now.yes | now.no) & bit) != 0 || (strict && checks_->follows_any(s.text, i))) continue;
     tried.no |= bit;
     if ((*checks_)[checks_->listed(s.text, i)].kind == CheckKind::names) continue;
     if (n == either.size()) return false;

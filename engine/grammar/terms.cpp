@@ -371,6 +371,15 @@ void Terms::collect(std::uint32_t term, std::uint8_t byte) {
   }
 }
 
+bool Terms::follows_any(std::uint32_t term) {
+  for (bool last = false; !last; term = second(term)) {
+    last = op(term) != TermOp::alt;
+    const std::uint32_t part = last ? term : first(term);
+    if (part == kAll || (op(part) == TermOp::cat && first(part) == kAll && alive(second(part)))) return true;
+  }
+  return false;
+}
+
 bool Terms::alive(std::uint32_t term) {
   if (term == kNothing) return false;
   if (nullable(term) || plain(term)) return true;

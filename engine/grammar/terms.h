@@ -82,6 +82,8 @@ class Terms {
   bool nullable(std::uint32_t term) const { return terms_[term].nullable; }
   /// Whether nothing but kNothing is without texts among what the term may become.
   bool plain(std::uint32_t term) const { return terms_[term].plain; }
+  /// Whether every text begins one of the term's, as of an expression that may occur anywhere. May miss it.
+  bool follows_any(std::uint32_t term);
   /// Returns what remains after a byte.
   std::uint32_t step(std::uint32_t term, std::uint8_t byte);
   /// Whether the term has a text. A search that grows too long says yes.

@@ -123,6 +123,12 @@ TEST(Mask, EqualsEveryTokenTriedOfASchema) {
       {R"({"type": "object", "patternProperties": {"^n": {"type": "null"}}, "propertyNames": {"maxLength": 4}, "minProperties": 1})",
        {"{", "{\"", "{\"n", "{\"ab", "{\"name", "{\"name\":", "{\"12\": 1,"}},
       {R"({"allOf": [{"maxLength": 2}, {"anyOf": [{"minLength": 1}, {"type": "null"}]}]})", {"", "\"", "\"a", "\"a\\"}},
+      // A part that may occur anywhere: any text may go on to have it.
+      {R"({"type": "string", "pattern": "[a-z]{3}"})", {"", "\"", "\"12", "\"na", "\"name", "\"\\"}},
+      {R"({"type": "string", "pattern": "^[a-z]{3}$"})", {"\"", "\"na", "\"\\"}},
+      {R"({"allOf": [{"pattern": "ab$"}, {"pattern": "me"}, {"maxLength": 5}]})", {"\"", "\"me", "\"name", "\"meab"}},
+      {R"({"type": "object", "patternProperties": {"ab": {}}, "additionalProperties": false, "minProperties": 2})",
+       {"{\"", "{\"ab\": 1, \"", "{\"ab\": 1, \"ab", "{\"ab\": 1, \"na\\"}},
       // Names by patterns alone, in a cached mask; by patterns next to others, together and in conflict.
       {R"({"type": "object", "patternProperties": {"^[a-zé]{2,5}$": {}, "^n": {"type": "null"}}, "additionalProperties": false})",
        {"{\"", "{\"n", "{\"na", "{\"name", "{\"ab\": 1, \"", "{\"\\", "{\"a\\u00", "{\"a\xC3"}},
