@@ -380,7 +380,12 @@ bool JsonMachine::end_string(State& s) {
 }
 
 bool JsonMachine::is_free(const State& s, std::uint32_t chars) const {
-  if (s.key) return s.open && any_patterns_possible(s.frame);
+  if (s.key) {
+    bool any = s.open;
+    const std::uint32_t n = (*profiles_)[frames_[s.frame].profile].n_patterns;
+    for (std::uint32_t i = 1; i <= n && !any; ++i) any = checks_->follows_any(s.text, i);
+    return any && any_patterns_possible(s.frame);
+  }
   const Profile& p = (*profiles_)[s.profile];
   const bool strict = s.strict && p.joint;
   if (checks_->free(s.text) && (strict || !p.lengths)) return true;

@@ -129,6 +129,8 @@ TEST(Mask, EqualsEveryTokenTriedOfASchema) {
       {R"({"allOf": [{"pattern": "ab$"}, {"pattern": "me"}, {"maxLength": 5}]})", {"\"", "\"me", "\"name", "\"meab"}},
       {R"({"type": "object", "patternProperties": {"ab": {}}, "additionalProperties": false, "minProperties": 2})",
        {"{\"", "{\"ab\": 1, \"", "{\"ab\": 1, \"ab", "{\"ab\": 1, \"na\\"}},
+      {R"({"type": "object", "patternProperties": {"[ab]*": {}, "m$": {"type": "null"}}, "required": ["name"], "additionalProperties": false})",
+       {"{\"", "{\"na", "{\"name\": null, \"n", "{\"name\\"}},
       // Names by patterns alone, in a cached mask; by patterns next to others, together and in conflict.
       {R"({"type": "object", "patternProperties": {"^[a-zé]{2,5}$": {}, "^n": {"type": "null"}}, "additionalProperties": false})",
        {"{\"", "{\"n", "{\"na", "{\"name", "{\"ab\": 1, \"", "{\"\\", "{\"a\\u00", "{\"a\xC3"}},
