@@ -1,5 +1,5 @@
 // The source of a model's bytes: requests go in, completions come out. A kind of source is one SourceKind: a row in
-// source.cpp's table and nothing else. native/made/ has sources over other sources.
+// source.cpp's table. native/made/ has sources over other sources.
 //
 // A source has one submitting and one reaping thread, which may be the same. A request's memory belongs to the source
 // from submit() until reap() has returned its completion, and to the caller otherwise.
