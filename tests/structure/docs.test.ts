@@ -159,6 +159,21 @@ describe('names', () => {
     expect(missing).toEqual([]);
   });
 
+  it('that a path follows in brackets occur in its file', () => {
+    const named = current.flatMap((path) =>
+      [...read(path).matchAll(/`([A-Za-z_][\w.:]*)(?:\(\))?`\s+\(`([\w./-]+\.\w+)`\)/g)].map(
+        ([, name = '', file = '']) => ({
+          where: `${path}: ${name} (${file})`,
+          word: name.replace(/^.*[.:]/, ''),
+          text: texts.find((source) => folders.some((folder) => source.path === folder + file))?.text,
+        }),
+      ),
+    );
+    expect(named.filter(({ text }) => text !== undefined).length).toBeGreaterThan(50);
+    const wrong = named.filter(({ text, word }) => text !== undefined && !new RegExp(`\\b${word}\\b`).test(text));
+    expect(wrong.map(({ where }) => where)).toEqual([]);
+  });
+
   it('of options occur in a source', () => {
     const named = all.flatMap((span) =>
       [...span.text.matchAll(/(?<!\S)--[a-z][\w-]+/g)].map(([text]) => ({ ...span, text })),
