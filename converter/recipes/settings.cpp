@@ -235,9 +235,23 @@ Lookup lookup_in(const Json& json) {
   }};
 }
 
+namespace {
+
+/// Writes numbers that are not finite as transformers 5 does, so that what older versions wrote compares as equal.
+void write_infinite(Json& json) {
+  if (json.is_structured()) {
+    for (Json& element : json) write_infinite(element);
+  } else if (json.is_number_float() && !std::isfinite(json.get<double>())) {
+    json = {{"__float__", shown(json)}};
+  }
+}
+
+}  // namespace
+
 std::string said_otherwise(const Lookup& lookup, const Expected& expected) {
-  const Json found = lookup(expected.key);
+  Json found = lookup(expected.key);
   if (found.is_null()) return {};
+  write_infinite(found);
   const std::string value = found.dump(-1, ' ', false, Json::error_handler_t::replace);
   return std::ranges::find(expected.values, value) != expected.values.end() ? std::string() : value;
 }

@@ -88,6 +88,27 @@ TEST_F(Configuration, MayHoldThemWhereNoNumberIsUsed) {
   EXPECT_EQ(convert(path, {}).file, convert(kSource + "/tests/data/granite-hybrid", {}).file);
 }
 
+TEST_F(Configuration, MaySayItsLimitsInTheWordsOfEitherTransformers) {
+  for (const char* name : {"bamba", "falcon-h1", "granite-hybrid", "mamba2", "nemotron-h"}) {
+    json config = read_config(kSource + "/tests/data/" + name);
+    ASSERT_EQ(config.at("time_step_limit").dump(), R"([0.0,{"__float__":"Infinity"}])") << name;
+    config["time_step_limit"] = "HERE";
+    const std::string text = config.dump();
+    for (const auto& [words, same] : {std::pair("[0.0, Infinity]", true), std::pair("[0.0, NaN]", false)}) {
+      const std::string path = folder_.path(name);  // the name is in the file
+      copy_folder(kSource + "/tests/data/" + name, path);
+      const std::string here = "\"HERE\"";
+      write_text(path + "/config.json", std::string(text).replace(text.find(here), here.size(), words));
+      if (same) {
+        EXPECT_EQ(convert(path, {}).file, convert(kSource + "/tests/data/" + name, {}).file) << name;
+      } else {
+        EXPECT_NE(std::string(convert_error(path).sentence).find("\"time_step_limit\" is not"), std::string::npos)
+            << name;
+      }
+    }
+  }
+}
+
 TEST_F(Configuration, IsRefusedWhereOneIsUsed) {
   EXPECT_EQ(refusal_with("llama", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": Infinity"),
             "config.json: \"rms_norm_eps\" must be a finite number, but is Infinity");
