@@ -198,30 +198,26 @@ class Bench {
                       text.substr(reached > 60 ? reached - 60 : 0, std::min<std::size_t>(reached, 60)).c_str());
         }
         if (!made) {
-          fails(made.error());
-          if (verbose) std::printf("failure: %s: %s\n", name_.c_str(), made.error().sentence);
+          fails(made.error().sentence);
           return false;
         }
       }
       const qsf::Result<bool> taken = grammar.accept(tokens_[id]);
       if (!taken) {
-        fails(taken.error());
-        if (verbose) std::printf("failure: %s: %s\n", name_.c_str(), taken.error().sentence);
+        fails(taken.error().sentence);
         return false;
       }
       const bool in_mask = (bits_[id / 64] >> id % 64 & 1) != 0;
-      if (valid && masks && in_mask != *taken) {
-        ++totals.failures;
-        if (verbose) std::printf("failure: %s: the mask and the text differ\n", name_.c_str());
-      }
+      if (valid && masks && in_mask != *taken) fails("the mask and the text differ");
       if (!*taken) return false;
       reached += tokens_[id].size();
     }
     return grammar.can_end();
   }
-  void fails(const qsf::Error& error) {
+  void fails(const char* why) {
     ++totals.failures;
-    ++totals.reasons[std::string("while reading: ") + error.sentence];
+    ++totals.reasons[std::string("while reading: ") + why];
+    if (verbose) std::printf("failure: %s: %s\n", name_.c_str(), why);
   }
 
   std::string name_;  // of the file

@@ -163,6 +163,15 @@ Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std:
   return out;
 }
 
+/// Writes numbers that are not finite as transformers 5 does, so that what older versions wrote compares as equal.
+void write_infinite(Json& json) {
+  if (json.is_structured()) {
+    for (Json& element : json) write_infinite(element);
+  } else if (json.is_number_float() && !std::isfinite(json.get<double>())) {
+    json = {{"__float__", shown(json)}};
+  }
+}
+
 }  // namespace
 
 bool KeyForm::holds(double number) const {
@@ -234,19 +243,6 @@ Lookup lookup_in(const Json& json) {
     return found ? *found : Json(nullptr);
   }};
 }
-
-namespace {
-
-/// Writes numbers that are not finite as transformers 5 does, so that what older versions wrote compares as equal.
-void write_infinite(Json& json) {
-  if (json.is_structured()) {
-    for (Json& element : json) write_infinite(element);
-  } else if (json.is_number_float() && !std::isfinite(json.get<double>())) {
-    json = {{"__float__", shown(json)}};
-  }
-}
-
-}  // namespace
 
 std::string said_otherwise(const Lookup& lookup, const Expected& expected) {
   Json found = lookup(expected.key);

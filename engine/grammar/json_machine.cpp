@@ -265,14 +265,16 @@ bool JsonMachine::content(State& s, std::uint8_t byte) {
   return s.key ? key_alive(s) && may_differ(s) : string_alive(s);
 }
 
-bool JsonMachine::character(State& s, std::uint32_t code) {
+/// Advances by a character. Returns 0, or how many characters from `code` on are refused, because they begin with the
+/// same bytes.
+std::uint32_t JsonMachine::refused(State& s, std::uint32_t code) {
   char bytes[4];
   const std::size_t n = utf8::encode(code, bytes);
   ++s.chars;
   for (std::size_t i = 0; i < n; ++i) {
-    if (!content(s, static_cast<std::uint8_t>(bytes[i]))) return false;
+    if (!content(s, static_cast<std::uint8_t>(bytes[i]))) return (code | ((1u << 6 * (n - 1 - i)) - 1)) + 1 - code;
   }
-  return true;
+  return 0;
 }
 
 /// Whether the string may go on with some character that an escape can still become.
@@ -288,15 +290,10 @@ bool JsonMachine::may_become(const State& s, std::uint32_t first, std::uint32_t 
       code = 0xE000;
       continue;
     }
-    char bytes[4];
-    const std::size_t n = utf8::encode(code, bytes);
     State next = s;
-    ++next.chars;
-    std::size_t i = 0;
-    while (i < n && content(next, static_cast<std::uint8_t>(bytes[i]))) ++i;
-    if (i == n) return true;
-    // All characters that begin with the same bytes fail too.
-    code = (code | ((1u << 6 * (n - 1 - i)) - 1)) + 1;
+    const std::uint32_t n = refused(next, code);
+    if (n == 0) return true;
+    code += n;
   }
   return false;
 }

@@ -150,7 +150,8 @@ class JsonMachine {
   bool step_value(State& s, std::uint8_t byte);
   bool step_string(State& s, std::uint8_t byte);
   bool content(State& s, std::uint8_t byte);
-  bool character(State& s, std::uint32_t code);
+  std::uint32_t refused(State& s, std::uint32_t code);
+  bool character(State& s, std::uint32_t code) { return refused(s, code) == 0; }
   bool may_become(const State& s, std::uint32_t first, std::uint32_t last);
   bool text_possible(const State& s, Type type, const Verdicts& v, std::uint32_t chars) const;
   bool string_alive(const State& s);

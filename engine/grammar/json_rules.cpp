@@ -167,8 +167,9 @@ bool JsonMachine::any_patterns_possible(std::uint32_t id) const {
   const std::uint64_t end = std::uint64_t{1} << p.n_patterns;
   for (std::uint64_t patterns = 1; patterns < end; patterns = alone ? 2 * patterns : patterns + 1) {
     if (!member_possible(id, kNoName, patterns, 0)) return false;
+    if (!alone) continue;
     const ValueClass& c = profiles_->value_class(profiles_->member(f.profile, kNoName, patterns));
-    if (alone) types &= (*profiles_)[c.profile].types;
+    types &= (*profiles_)[c.profile].types;
   }
   return types != 0;
 }
