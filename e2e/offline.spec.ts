@@ -79,6 +79,11 @@ test('has every document as a page, whose links lead somewhere', async ({ page }
   expect(seen.size).toBeGreaterThan(20);
   await page.goto(`${address}README.html`);
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+  const [wide, room] = await page.evaluate(() => [
+    document.documentElement.scrollWidth,
+    document.documentElement.clientWidth,
+  ]);
+  expect(wide, 'the picture is no wider than its page').toBe(room);
 });
 
 test('opens and writes the same story while the server is away', async ({ page, context }) => {

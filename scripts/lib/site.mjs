@@ -14,6 +14,7 @@ const style = `:root { color-scheme: light dark; font: 16px/1.6 system-ui, sans-
 body { max-width: 46rem; margin: 0 auto; padding: 1rem; }
 pre, code { font: 0.875em/1.5 ui-monospace, monospace; }
 pre, .table { overflow-x: auto; }
+img { max-width: 100%; }
 pre { padding: 0.75rem; background: color-mix(in srgb, currentcolor 7%, transparent); }
 table { border-collapse: collapse; }
 th, td { padding: 0.25rem 0.5rem; border: 1px solid color-mix(in srgb, currentcolor 25%, transparent); text-align: left; }
