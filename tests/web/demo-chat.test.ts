@@ -1,14 +1,25 @@
 // The parts of the demo's conversations that need no page: tools, rounds of calls, Markdown, kept conversations.
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { AnswerPart, ChatMessage, ChatResult, ChatStream, Conversation } from '../../web/src/index.js';
 import { calculate } from '../../web/demo/src/calculator.js';
 import { hubName, lastName, modelAddress } from '../../web/demo/src/address.js';
-import { fromJson, hasText, titleOfChat, toJson, toMarkdown } from '../../web/demo/src/chats.js';
+import {
+  allChats,
+  fromJson,
+  hasText,
+  importChats,
+  keepChat,
+  titleOfChat,
+  toJson,
+  toMarkdown,
+} from '../../web/demo/src/chats.js';
 import { converse } from '../../web/demo/src/converse.js';
 import { htmlOf, lastBlock } from '../../web/demo/src/markdown.js';
 import { inWords } from '../../web/demo/src/progress.js';
 import { runTool } from '../../web/demo/src/tools.js';
+
+afterEach(() => vi.unstubAllGlobals());
 
 describe('the calculator', () => {
   it('computes expressions by their usual order', () => {
@@ -153,6 +164,33 @@ describe('kept conversations', () => {
 
   it('come back from JSON', () => {
     expect(fromJson(toJson([chat]))).toEqual([chat]);
+  });
+
+  it('are not lost when a file with other versions of them is imported', () => {
+    const storage = new Map<string, string>();
+    vi.stubGlobal('localStorage', {
+      getItem: (key: string) => storage.get(key) ?? null,
+      setItem: (key: string, value: string) => storage.set(key, value),
+      key: (i: number) => [...storage.keys()][i] ?? null,
+      get length() {
+        return storage.size;
+      },
+    });
+    const version = (time: number, ...texts: string[]) => {
+      const said = texts.map((content) => ({ role: 'user', content }));
+      return { ...chat, time, data: { version: 1 as const, messages: said } };
+    };
+    const said = () => allChats().map(({ data }) => data.messages.map(({ content }) => content));
+    keepChat(version(1, 'one', 'two'));
+    expect(importChats([version(2, 'one')])).toBe(0); // older
+    expect(said()).toEqual([['one', 'two']]);
+    expect(importChats([version(3, 'one', 'two', 'three')])).toBe(1); // newer
+    expect(said()).toEqual([['one', 'two', 'three']]);
+    expect(importChats([version(2, 'one', 'other')])).toBe(1); // another
+    expect(said()).toEqual([
+      ['one', 'two', 'three'],
+      ['one', 'other'],
+    ]);
   });
 
   it('are refused if they are damaged', () => {

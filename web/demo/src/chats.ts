@@ -78,6 +78,26 @@ export function fromJson(text: string): SavedChat[] {
   });
 }
 
+/**
+ * Keeps conversations of a file, and returns how many were new. Nothing that is kept is lost: a conversation that the kept
+ * one of the same id continues is left out, and one that differs from it gets an id of its own.
+ */
+export function importChats(chats: readonly SavedChat[]): number {
+  const isNew = chats.map((chat) => {
+    const kept = chatOf(parsed(storage()?.getItem(PREFIX + chat.id) ?? ''));
+    if (kept && continues(kept, chat)) return false;
+    keepChat(kept === undefined || continues(chat, kept) ? chat : { ...chat, id: newId() });
+    return true;
+  });
+  return isNew.filter(Boolean).length;
+}
+
+/** Whether the messages of `chat` begin with all of another one. */
+function continues(chat: SavedChat, other: SavedChat): boolean {
+  const [all, first] = [chat, other].map(({ data }) => [...(data.dropped ?? []), ...data.messages]);
+  return JSON.stringify(all!.slice(0, first!.length)) === JSON.stringify(first);
+}
+
 /** Returns a conversation as Markdown. */
 export function toMarkdown({ title, model, data }: SavedChat): string {
   const parts = [...(data.dropped ?? []), ...data.messages].flatMap((message) => {

@@ -1,6 +1,6 @@
 // The list of kept conversations: opened, removed, searched, exported and imported.
 
-import { allChats, fromJson, hasText, keepChat, removeChat, toJson, toMarkdown } from './chats.js';
+import { allChats, fromJson, hasText, importChats, removeChat, toJson, toMarkdown } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { byId, make } from './dom.js';
 import { smallButton } from './message.js';
@@ -85,10 +85,11 @@ async function take(use: HistoryUse): Promise<void> {
   if (!chosen) return;
   try {
     const chats = fromJson(await chosen.text());
-    for (const chat of chats) keepChat(chat);
+    const taken = importChats(chats);
     show(use);
-    text.textContent =
-      chats.length === 1 ? 'One conversation was imported.' : `${chats.length} conversations were imported.`;
+    const said = taken === 1 ? 'One conversation was imported.' : `${taken} conversations were imported.`;
+    const others = taken === 0 ? 'They are here already.' : `${said} The others are here already.`;
+    text.textContent = taken === chats.length ? said : others;
   } catch (error) {
     text.textContent = error instanceof Error ? error.message : String(error);
   }
