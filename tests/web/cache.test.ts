@@ -208,6 +208,28 @@ describe('the cache', () => {
     await expect(cache.state('hf:owner')).rejects.toMatchObject({ code: 'bad_argument' });
   });
 
+  it('finds the models of a repository by its name, the one that was opened last first', async () => {
+    for (const [name, bytes] of [
+      ['name', 20],
+      ['name', 40],
+      ['name-2', 60],
+    ] as const) {
+      const hub = `https://huggingface.co/owner/${name}/resolve/main/${bytes}.gguf`;
+      const kept = (await openCache(hub))!;
+      kept.reset({ url: hub, validator: '"1"', size: 100 });
+      kept.write(0, new Uint8Array(bytes));
+      kept.mark(0, bytes);
+      await kept.close();
+      now += 1000;
+    }
+    expect(await cache.state('hf:owner/name')).toMatchObject({ bytes: 40 });
+    expect(await cache.state('hf:owner/name@other')).toMatchObject({ bytes: 0 });
+    await cache.remove('https://huggingface.co/');
+    expect(await names()).toHaveLength(3);
+    await cache.remove('hf:owner/name');
+    expect(await names()).toEqual(['https://huggingface.co/owner/name-2/resolve/main/60.gguf']);
+  });
+
   it('keeps a part of a model whose tab was closed', async () => {
     const kept = (await openCache(address('part')))!;
     kept.reset({ url: address('part'), validator: null, size: 100 });

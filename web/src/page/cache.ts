@@ -49,7 +49,10 @@ export const cache = {
     return root ? removeOldest(root, await models(root), maxBytes, Date.now() - maxAge) : [];
   },
 
-  /** Returns the state of the model at an address. The address may be one from list(). */
+  /**
+   * Returns the state of the model at an address. The address may be one from list(), or name a repository of the Hub, of
+   * which the model that was opened last counts.
+   */
   async state(url: string | URL): Promise<CacheEntry> {
     const address = addressOf(url);
     const root = await cacheRoot(false);
@@ -60,8 +63,9 @@ export const cache = {
   },
 
   /**
-   * Removes the cached bytes of the model at an address, which may be one from list(). Rejects with bad_state while it
-   * is open here or in another tab, and with io_error if the browser does not remove it.
+   * Removes the cached bytes of the model at an address, which may be one from list(), or of all models of a repository of
+   * the Hub. Rejects with bad_state while one is open here or in another tab, and with io_error if the browser does not
+   * remove it.
    */
   async remove(url: string | URL): Promise<void> {
     const address = addressOf(url);
@@ -150,7 +154,8 @@ async function models(root: FileSystemDirectoryHandle): Promise<Model[]> {
 }
 
 /**
- * Returns the names of an address's folders: the folder of the exact address, or those whose entry shows the address.
+ * Returns the names of an address's folders: the folder of the exact address, or those whose entry shows the address, or
+ * an address in it if it is a repository's. The folder that was used last is the first.
  */
 async function namesOf(root: FileSystemDirectoryHandle, address: string): Promise<string[]> {
   const own = await cacheName(address);
@@ -159,7 +164,10 @@ async function namesOf(root: FileSystemDirectoryHandle, address: string): Promis
     () => false,
   );
   if (isThere) return [own];
-  return (await folders(root)).filter(({ entry }) => entry?.url === address).map(({ name }) => name);
+  const isRepository = /\/resolve\/[^/]+\/$/.test(address);
+  const isOf = (url: string) => (isRepository ? url.startsWith(address) : url === address);
+  const found = (await folders(root)).filter(({ entry }) => entry && isOf(entry.url));
+  return found.sort((a, b) => (b.entry?.used ?? 0) - (a.entry?.used ?? 0)).map(({ name }) => name);
 }
 
 /** Resolves with undefined if the folder was removed in between, as by the worker of a file that is no model. */
