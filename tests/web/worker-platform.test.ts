@@ -62,7 +62,7 @@ describe('the worker’s own script', () => {
 describe('workers that are started', () => {
   it('end by themselves where locks may not be used', async () => {
     const refused = async () => Promise.reject(new DOMException('Access is denied.', 'SecurityError'));
-    const locks = { request: vi.fn(refused), query: vi.fn(refused) };
+    const locks = { request: vi.fn(refused) };
     vi.stubGlobal('navigator', { locks });
     vi.resetModules();
     const { afterOthers, beforeOthers, endWithStarter, nameOther } =
@@ -70,8 +70,27 @@ describe('workers that are started', () => {
     await beforeOthers();
     endWithStarter(nameOther('something'));
     await afterOthers();
-    expect(locks.request).toHaveBeenCalledTimes(2);
-    expect(locks.query).toHaveBeenCalledOnce();
+    expect(locks.request).toHaveBeenCalledTimes(3);
+  });
+
+  it('are waited for a moment longer than their locks, also if they ended before', async () => {
+    const request = async (_: string, held: () => unknown) => Promise.resolve(held());
+    vi.stubGlobal('navigator', { locks: { request } });
+    vi.resetModules();
+    vi.useFakeTimers();
+    try {
+      const { afterOthers, nameOther } = await import('../../web/src/worker/worker-platform.js');
+      await afterOthers();
+      nameOther('something');
+      const ended = vi.fn();
+      void afterOthers().then(ended);
+      await vi.advanceTimersByTimeAsync(49);
+      expect(ended).not.toHaveBeenCalled();
+      await vi.advanceTimersByTimeAsync(1);
+      expect(ended).toHaveBeenCalledOnce();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

@@ -42,8 +42,8 @@ export const startModule: ModuleStarter = async (source, variant, threads, wasmM
       WebAssembly.instantiate(module, imports).then((instance) => done(instance, module), reject);
       return {};
     };
-    const threading = { mainScriptUrlOrBlob: address, workerType: type, workerName: nameOther(THREAD) };
-    create({ wasmMemory, threads, instantiateWasm, ...threading }).then(resolve, reject);
+    const others = threads > 1 && { mainScriptUrlOrBlob: address, workerType: type, workerName: nameOther(THREAD) };
+    create({ wasmMemory, threads, instantiateWasm, ...others }).then(resolve, reject);
   });
 };
 

@@ -27,7 +27,9 @@ const OTHERS = `qsf-${Math.random().toString(36).slice(2)}`;
 /** Milliseconds, many more than a worker needs from the release of its locks to its end. */
 const LAST_STEPS = 50;
 
-let endOthers: () => void;
+let endOthers: (() => void) | undefined;
+/** Whether this worker has started others, which may have ended since. */
+let hasOthers = false;
 
 /** Takes the lock. Await it before other workers are started. */
 export function beforeOthers(): Promise<void> {
@@ -43,10 +45,13 @@ export function beforeOthers(): Promise<void> {
 }
 
 /**
- * Returns the name of a worker with a task. The lock is in the name, because bundlers write their own parameters into
- * addresses.
+ * Returns the name of a worker with a task, which is about to be started. The lock is in the name, because bundlers write
+ * their own parameters into addresses.
  */
-export const nameOther = (task: string): string => `${task} ${OTHERS}`;
+export function nameOther(task: string): string {
+  hasOthers = true;
+  return `${task} ${OTHERS}`;
+}
 
 /** Runs in such a worker, with its name: ends the worker when it gets the lock. */
 export function endWithStarter(name: string): void {
@@ -60,10 +65,9 @@ export function endWithStarter(name: string): void {
  * its queue.
  */
 export async function afterOthers(): Promise<void> {
-  const all = await locks?.query().catch(() => undefined);
-  if (!all?.pending?.some(({ name }) => name === OTHERS)) return;
-  endOthers();
-  await locks?.request(OTHERS, () => {});
+  if (!hasOthers) return;
+  endOthers?.();
+  await locks?.request(OTHERS, () => {}).catch(() => {});
   await new Promise((resolve) => setTimeout(resolve, LAST_STEPS));
 }
 
