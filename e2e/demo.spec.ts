@@ -2,7 +2,19 @@
 import { expect, test } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
-import { Demo, patience, planned, setOption, slider, stop, story, unfold, write, writeStory } from './demo.js';
+import {
+  Demo,
+  patience,
+  planned,
+  setOption,
+  slider,
+  stop,
+  stopPast,
+  story,
+  unfold,
+  write,
+  writeStory,
+} from './demo.js';
 
 const MiB = 1024 * 1024;
 
@@ -59,9 +71,9 @@ test('stops at once and writes again', async ({ page }) => {
   const begin = (await page.getByLabel('How the story begins').inputValue()).length;
   await setOption(page, 'Length', '100');
   await setOption(page, 'Seed', '3');
+  const isStopped = stopPast(page, '#story p', begin, 'stop');
   await write(page).click();
-  await expect.poll(async () => (await story(page).textContent())?.length, patience).toBeGreaterThan(begin);
-  await stop(page).click();
+  await isStopped;
   await expect(write(page)).toBeEnabled();
   const stopped = await story(page).textContent();
   await page.waitForTimeout(300);

@@ -102,6 +102,28 @@ export async function writeStory(page: Page): Promise<string> {
   return (await story(page).textContent()) ?? '';
 }
 
+/**
+ * Stops what is written next once the elements have more characters than so many, by the button of that id or by Escape. The
+ * page itself does it, because a look from here may come after the end of a short text.
+ */
+export function stopPast(page: Page, elements: string, length: number, button?: string): Promise<void> {
+  return page.evaluate(
+    ({ elements, length, button }) =>
+      new Promise<void>((resolve) => {
+        const observer = new MutationObserver(() => {
+          const texts = [...document.querySelectorAll(elements)].map((element) => element.textContent);
+          if (texts.join('').length <= length) return;
+          observer.disconnect();
+          if (button) document.getElementById(button)!.click();
+          else document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+          resolve();
+        });
+        observer.observe(document.body, { childList: true, subtree: true, characterData: true });
+      }),
+    { elements, length, button },
+  );
+}
+
 export async function setOption(page: Page, name: string, value: string): Promise<void> {
   const options = page.locator('#options');
   if ((await options.getAttribute('open')) === null) await options.locator('summary').click();
