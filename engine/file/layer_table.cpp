@@ -69,6 +69,9 @@ Status check_network(const LayerKind& kind) {
   if (!gates && (kind.gate_limit != 0 || kind.gate_slope != 1 || kind.up_offset != 0)) {
     return make_error(ErrorCode::bad_section, "gate_limit, gate_slope and up_offset are of networks with a gate");
   }
+  if (kind.gate_cut != 0 && kind.ffn != Ffn::gated) {
+    return make_error(ErrorCode::unsupported, "gate_cut is of gated networks alone");
+  }
   if (!(kind.gate_slope > 0)) {
     return make_error(ErrorCode::bad_section, "gate_slope is {}; it must be above 0", kind.gate_slope);
   }
@@ -179,6 +182,22 @@ Status check_latent(const LayerKind& kind) {
   return {};
 }
 
+/// Checks the streams and the second way of the mixer's input.
+Status check_ways(const LayerKind& kind) {
+  if (kind.streams == 1) {
+    return make_error(ErrorCode::bad_section, "streams is 1; it must be 0, or 2 to {}", kMaxStreams);
+  }
+  if (kind.streams != 0 && kind.has_experts()) {
+    return make_error(ErrorCode::unsupported, "a layer with experts has one stream, not {}", kind.streams);
+  }
+  const bool normed = kind.norm_place == NormPosition::before || kind.norm_place == NormPosition::both;
+  if (kind.laurel_rank != 0 &&
+      (kind.mixer != Mixer::attention || kind.residual == Residual::parallel || !normed || kind.bare_mixer != 0)) {
+    return make_error(ErrorCode::unsupported, "laurel_rank is of attention alone, in sequence, with a norm before it");
+  }
+  return {};
+}
+
 /// Checks the buckets of distances.
 Status check_buckets(const LayerKind& kind) {
   const std::uint32_t n = kind.distance_buckets;
@@ -193,6 +212,23 @@ Status check_buckets(const LayerKind& kind) {
     return make_error(ErrorCode::unsupported, "distance_buckets are of attention that sees later positions");
   }
   return {};
+}
+
+/// Checks that all layers have the same streams, and their widths.
+Status check_streams(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim) {
+  const std::uint32_t streams = kinds[of_layer[0]].streams;
+  for (std::size_t layer = 0; layer < of_layer.size(); ++layer) {
+    if (kinds[of_layer[layer]].streams == streams) continue;
+    return make_error(ErrorCode::bad_section, "layer {}: streams is {}, that of layer 0 is {}", layer,
+                      kinds[of_layer[layer]].streams, streams);
+  }
+  if (streams == 0) return {};
+  if (std::uint64_t{streams} * dim > kMaxDim) {
+    return make_error(ErrorCode::bad_section, "{} streams of {} are wider than {}", streams, dim, kMaxDim);
+  }
+  if (dim % kTileRows == 0) return {};
+  return make_error(ErrorCode::unsupported, "dim is {}; in a model of {} streams it must be a multiple of {}", dim,
+                    streams, kTileRows);
 }
 
 }  // namespace
@@ -230,6 +266,7 @@ Status check_kind(const LayerKind& kind) {
   QSF_TRY(check_state(kind));
   QSF_TRY(check_latent(kind));
   QSF_TRY(check_buckets(kind));
+  QSF_TRY(check_ways(kind));
   if (kind.window_aligned != 0 && (kind.window == 0 || kind.bidirectional != 0)) {
     return make_error(ErrorCode::bad_section, "window_aligned is of layers with a window that see no later positions");
   }
@@ -252,7 +289,8 @@ Status check_kind(const LayerKind& kind) {
   return {};
 }
 
-Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer) {
+Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim) {
+  QSF_TRY(check_streams(kinds, of_layer, dim));
   for (std::size_t layer = 0; layer < of_layer.size(); ++layer) {
     const LayerKind& kind = kinds[of_layer[layer]];
     if (kind.layer_input != kinds[of_layer[0]].layer_input) {
@@ -407,7 +445,7 @@ Result<ModelKind> read_layer_table(const Header& header, std::span<const std::by
     }
   }
   for (const LayerKind& kind : kinds) QSF_TRY(check_kind(kind));
-  QSF_TRY(check_layers(kinds, of_layer));
+  QSF_TRY(check_layers(kinds, of_layer, header.dim));
   return model;
 }
 

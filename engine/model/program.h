@@ -120,8 +120,8 @@ class Builder {
   void norm(Role weight, Role bias, Buf in, Buf out);
   /// Emits out = weight * in + bias, if the stage has the bias. weight: [out, in], bias: [out].
   void product(Role weight, Role bias, Buf in, Buf out);
-  /// Emits the product of each head's part of `in` with its rows of a matrix, to its part of `out`, whose width is
-  /// known.
+  /// Emits the product of each head's or stream's part of `in` with its rows of a matrix, to its part of `out`, whose
+  /// width is known.
   void by_head(Role weight, Buf in, Buf out);
   /// Emits buf *= factor, except for a factor of 1.
   void scale(Buf buf, float factor);
@@ -161,6 +161,8 @@ class Builder {
   void blocks();
   void layer_inputs();
   void layer_input();
+  void streams(const OpRow& row, Role factors);
+  void laurel(Buf in, Buf out);
   void post(Role norm, Role bias, Buf out);
   void score(Buf last);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "converter/gguf_writer.h"
+#include "converter/model/layer_types.h"
 #include "converter/readers/inputs.h"
 #include "converter/recipes/recipe_json.h"
 #include "converter/recipes/settings.h"
@@ -52,6 +53,46 @@ TEST(RecipeValues, AListOfTheSameNumberIsThatNumber) {
   EXPECT_EQ(known("experts_used", used, Naming::hugging_face, {{"used", {8, 8, 8}}}), 8);
   EXPECT_FALSE(value_of("experts_used", used, Naming::hugging_face, {{"used", {8, 6, 8}}}));
   EXPECT_FALSE(value_of("experts_used", used, Naming::hugging_face, {{"used", json::array()}}));
+}
+
+TEST(RecipeValues, AProbabilityAsAQuantileOfTheNormalDistribution) {
+  const json cut{{"config", "sparsity"}, {"gguf", "scale"}, {"quantile", true}};
+  const auto quantile = [&](double p) { return known("gate_cut", cut, Naming::hugging_face, {{"sparsity", p}}); };
+  EXPECT_NEAR(quantile(0.95), 1.6448536269514722, 1e-14);
+  EXPECT_NEAR(quantile(0.975), 1.959963984540054, 1e-14);
+  EXPECT_NEAR(quantile(0.9999), 3.719016485455709, 1e-11);
+  EXPECT_EQ(quantile(0), 0);
+  for (const double p : {-0.1, 0.3, 0.5, 1.0, 2.0}) {
+    const auto found = value_of("gate_cut", cut, Naming::hugging_face, {{"sparsity", p}});
+    ASSERT_FALSE(found) << p;
+    EXPECT_EQ(found.error().code, ErrorCode::unsupported);
+  }
+  EXPECT_EQ(known("gate_cut", cut, Naming::gguf, {{"scale", 1.5}}), 1.5);
+  EXPECT_EQ(known("gate_cut", cut, Naming::gguf, {{"scale", -INFINITY}}), 0);
+}
+
+TEST(RecipeValues, ANumberForEachLayer) {
+  const json cut{{"config", "cut"}, {"by_layer", true}};
+  const auto recipe = convert::read_recipe(json{{"name", "toy"}, {"layer", {{"gate_cut", cut}, {"window", 7}}}}, "t");
+  ASSERT_TRUE(recipe) << recipe.error().sentence;
+  const auto cuts = [&](const json& value) {
+    const json config{{"cut", value}};
+    const auto lists =
+        convert::read_layer_lists(*recipe, Naming::hugging_face, convert::lookup_in(config), 3, "config");
+    std::vector<double> out;
+    for (std::size_t i = 0; lists && i < lists->size(); ++i) {
+      EXPECT_EQ((*lists)[i].layers, std::vector{static_cast<std::uint32_t>(i)});
+      out.push_back(*(*lists)[i].settings.at(0).value.number);
+    }
+    return out;
+  };
+  EXPECT_EQ(cuts({0.5, 0, 2}), (std::vector<double>{0.5, 0, 2}));
+  EXPECT_EQ(cuts(0.5), (std::vector<double>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(cuts({0.5, 1}), std::vector<double>{}) << "two numbers for three layers";
+  EXPECT_EQ(cuts({0.5, 1, "2"}).size(), 0u);
+  EXPECT_EQ(cuts(nullptr).size(), 0u);
+  const json other{{"name", "toy"}, {"model", {{"logit_cap", cut}}}};
+  EXPECT_FALSE(convert::read_recipe(other, "t"));
 }
 
 TEST(RecipeValues, PositionsThatNoTextHasAreLeftOut) {

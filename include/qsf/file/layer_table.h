@@ -60,6 +60,8 @@ struct LayerKind {
   constexpr bool attends() const { return mixer == Mixer::attention || mixer == Mixer::attention_and_mamba2; }
   constexpr bool has_mamba2() const { return mixer == Mixer::mamba2 || mixer == Mixer::attention_and_mamba2; }
   constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba || has_mamba2(); }
+  /// Returns the number of streams that the layer does not compute.
+  constexpr std::uint32_t other_streams() const { return streams == 0 ? 0 : streams - 1; }
   /// Returns the values of a latent query that RoPE does not rotate.
   constexpr std::uint32_t still_dims() const { return latent_head_dim - rope_dims; }
   constexpr std::uint32_t state_keys() const { return state_key_heads * state_key_dim; }
@@ -134,8 +136,9 @@ std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKi
 
 /// Checks ranges and the agreement of keys. Fails with bad_section, naming the key and the value, or unsupported.
 Status check_kind(const LayerKind& kind);
-/// Checks the keys by which layers depend on each other: kv_from and layer_input. Fails with bad_section.
-Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer);
+/// Checks the keys by which layers of a model of width `dim` depend on each other: kv_from, layer_input and streams.
+/// Fails with bad_section, or unsupported.
+Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim);
 /// Checks the ROPE section's size against every kind that uses it. Fails with bad_section.
 Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors);
 /// Checks the header's sizes against layers.def. Fails with `code`: bad_header for the reader, bad_input for the

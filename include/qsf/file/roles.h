@@ -51,8 +51,13 @@ enum class Extent : std::uint8_t {
   all_latent_dims,
   all_latent_value_dims,
   state_rank,
-  state_cells,   // numbers of a state
-  head_buckets,  // the buckets of distances of every head, head after head
+  state_cells,      // numbers of a state
+  head_buckets,     // the buckets of distances of every head, head after head
+  other_streams,    // the values of all streams except the first
+  stream_dims,      // of all streams
+  predict_factors,  // streams * streams * streams
+  correct_factors,  // streams * streams
+  laurel_rank,
 };
 /// Whether a stage must not have, may have or must have a tensor of a role.
 enum class Requirement : std::uint8_t { never, optional, always };
@@ -174,6 +179,12 @@ constexpr Requirement network_sum_bias(const RoleContext& c) { return may(on_sum
 constexpr Requirement stream_norm(const RoleContext& c) { return when(c.kind.stream_norm != 0); }
 constexpr Requirement stream_norm_bias(const RoleContext& c) { return may(layer_norm(c) && c.kind.stream_norm != 0); }
 constexpr Requirement stream_norm_may(const RoleContext& c) { return may(c.kind.stream_norm != 0); }
+constexpr Requirement streams(const RoleContext& c) { return when(c.kind.streams != 0); }
+/// A layer's own input is added to the other streams only.
+constexpr Requirement stream_inputs(const RoleContext& c) {
+  return may(c.kind.streams != 0 && c.kind.layer_input != 0);
+}
+constexpr Requirement laurel(const RoleContext& c) { return when(c.kind.laurel_rank != 0); }
 constexpr Requirement second_may(const RoleContext& c) { return may(c.scores && c.kind.stream_norm != 0); }
 
 }  // namespace requirement
@@ -292,6 +303,16 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_step,      "state_step",      RoleScope::layer,     true,  Extent::state_values, Extent::state_rank, requirement::mamba1},
     RoleRule{Role::state_decays,    "state_decays",    RoleScope::layer,     false, Extent::one,      Extent::state_cells, requirement::mamba1},
     RoleRule{Role::distance_bias,   "distance_bias",   RoleScope::final,     false, Extent::one,      Extent::head_buckets, requirement::buckets},
+    RoleRule{Role::streams_in,      "streams_in",      RoleScope::embedding, true,  Extent::other_streams, Extent::dim, requirement::streams},
+    RoleRule{Role::streams_out,     "streams_out",     RoleScope::final,     true,  Extent::other_streams, Extent::dim, requirement::streams},
+    RoleRule{Role::stream_router_norm, "stream_router_norm", RoleScope::layer, false, Extent::one,    Extent::dim,      requirement::streams},
+    RoleRule{Role::stream_router,   "stream_router",   RoleScope::layer,     false, Extent::one,      Extent::stream_dims, requirement::streams},
+    RoleRule{Role::stream_predict,  "stream_predict",  RoleScope::layer,     false, Extent::one,      Extent::predict_factors, requirement::streams},
+    RoleRule{Role::stream_correct,  "stream_correct",  RoleScope::layer,     false, Extent::one,      Extent::correct_factors, requirement::streams},
+    RoleRule{Role::stream_scale,    "stream_scale",    RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::stream_inputs},
+    RoleRule{Role::laurel_left,     "laurel_left",     RoleScope::layer,     true,  Extent::laurel_rank, Extent::dim,   requirement::laurel},
+    RoleRule{Role::laurel_right,    "laurel_right",    RoleScope::layer,     true,  Extent::dim,      Extent::laurel_rank, requirement::laurel},
+    RoleRule{Role::laurel_norm,     "laurel_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::laurel},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -404,14 +425,31 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.state_values() * kind.state_key_dim;
     case Extent::head_buckets:
       return kind.n_heads * kind.distance_buckets;
+    case Extent::other_streams:
+      return kind.other_streams() * h.dim;
+    case Extent::predict_factors:
+      return kind.streams * kind.streams * kind.streams;
+    case Extent::correct_factors:
+      return kind.streams * kind.streams;
+    case Extent::stream_dims:
+      return kind.streams * h.dim;
+    case Extent::laurel_rank:
+      return kind.laurel_rank;
   }
   return 0;
 }
 
+/// Whether a tensor of a role may have this number of rows if the model's sizes make it `all`. layer_embd may have
+/// fewer: later tokens use its first row.
+constexpr bool fits_rows(Role role, std::uint64_t rows, std::uint32_t all) {
+  return rows == all || (role == Role::layer_embd && rows != 0 && rows < all);
+}
 /// Whether the rows of a matrix belong to heads, head after head, which each multiply their own part of the input.
 constexpr bool of_heads(const RoleRule& rule) {
   return rule.rows == Extent::all_latent_dims || rule.rows == Extent::all_latent_value_dims;
 }
+/// Whether the rows of a matrix belong to the streams that layers do not compute, stream after stream.
+constexpr bool of_streams(const RoleRule& rule) { return rule.matrix && rule.rows == Extent::other_streams; }
 /// Whether the rows of a matrix, or the elements of a vector, belong to all experts, expert after expert.
 constexpr bool of_experts(const RoleRule& rule) {
   const Extent all = rule.matrix ? rule.rows : rule.cols;
