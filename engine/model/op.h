@@ -127,6 +127,7 @@ extern const OpRow op_head_norm;
 extern const OpRow op_unit_heads;
 extern const OpRow op_conv;
 extern const OpRow op_decay;
+extern const OpRow op_decay_by_depth;
 extern const OpRow op_recur;
 extern const OpRow op_hidden;
 extern const OpRow op_value_norm;

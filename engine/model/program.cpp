@@ -47,12 +47,14 @@ void Builder::emit(const Op& op) {
 
 void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[index_of(buf)] = width; }
 
-void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
+void Builder::norm(Role weight, Role bias, Buf in, Buf out, float epsilon) {
   const float of_head = stage_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
   Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm,
         .in = in,
         .out = out,
-        .factor = of_head != 0 ? of_head : kind().norm_epsilon};
+        .factor = of_head != 0   ? of_head
+                  : epsilon != 0 ? epsilon
+                                 : kind().norm_epsilon};
   use(op, weight, bias);
   set_width(out, width(in));
   emit(op);
@@ -249,10 +251,11 @@ Buf Builder::mixture(Buf in) {
 }
 
 /// Emits the scaled addition of a mixer's or network's output to the stream, with the kind's norms of output or sum.
-void Builder::post(Role norm_role, Role bias, Buf made) {
+void Builder::post(Role norm_role, Role bias, Buf made, float stream_scale) {
   const NormPosition place = kind().norm_place;
   if (place == NormPosition::after || place == NormPosition::both) norm(norm_role, norm_role, made, made);
   scale(made, kind().residual_scale);
+  scale(Buf::x, stream_scale);
   add(made, Buf::x);
   if (place == NormPosition::sum) norm(norm_role, bias, Buf::x, Buf::x);
 }
@@ -267,7 +270,10 @@ void Builder::layer() {
 }
 
 void Builder::blocks() {
-  const bool before = kind().norm_place == NormPosition::before || kind().norm_place == NormPosition::both;
+  const NormPosition place = kind().norm_place;
+  const bool on_stream = place == NormPosition::stream;
+  const bool before = place == NormPosition::before || place == NormPosition::both || on_stream;
+  const Buf normed = before && !on_stream ? Buf::normed : Buf::x;  // the input of mixer and network
   const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
   const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
   if (has(Role::second_bias)) {
@@ -277,11 +283,11 @@ void Builder::blocks() {
   }
   if (kind().stream_norm != 0) norm(Role::stream_norm, Role::stream_norm_bias, Buf::x, Buf::x);
   if (mixes) {
-    const bool normed = before && kind().bare_mixer == 0;
-    if (normed) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, Buf::normed);
-    if (kind().laurel_rank != 0) laurel(Buf::normed, Buf::mixed);
-    mixer_row(kind().mixer).emit(*this, normed ? Buf::normed : Buf::x, parallel ? Buf::mixed : Buf::normed);
-    if (!parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::normed);
+    const Buf in = kind().bare_mixer == 0 ? normed : Buf::x;
+    if (before && kind().bare_mixer == 0) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, in);
+    if (kind().laurel_rank != 0) laurel(in, Buf::mixed);
+    mixer_row(kind().mixer).emit(*this, in, parallel ? Buf::mixed : Buf::normed);
+    if (!parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::normed, kind().stream_scale);
     if (kind().laurel_rank != 0) {
       add(Buf::mixed, Buf::x);
       scale(Buf::x, 0.70710678f);  // 1 / sqrt(2)
@@ -289,10 +295,10 @@ void Builder::blocks() {
   }
   if (!feeds) return;
   const bool own_norm = before && (!parallel || has(Role::ffn_norm));
-  if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, Buf::normed);
-  const Buf made = network(before ? Buf::normed : Buf::x);
-  if (parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::mixed);
-  post(Role::ffn_post_norm, Role::ffn_post_norm_bias, made);
+  if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, normed);
+  const Buf made = network(normed);
+  if (parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::mixed, 1);
+  post(Role::ffn_post_norm, Role::ffn_post_norm_bias, made, kind().network_stream_scale);
 }
 
 /// Emits the score of the pooled hidden states in `last`. The mean comes first, because the rest is not linear.

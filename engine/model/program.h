@@ -116,8 +116,8 @@ class Builder {
   const Config& config() const { return config_; }
   bool has(Role role) const { return weights_.has(stage_of(role), role); }
 
-  /// Emits the norm of the stage's kind, with its bias if the stage has it.
-  void norm(Role weight, Role bias, Buf in, Buf out);
+  /// Emits the norm of the stage's kind, with its bias if the stage has it. An epsilon of 0 stands for the kind's.
+  void norm(Role weight, Role bias, Buf in, Buf out, float epsilon = 0);
   /// Emits out = weight * in + bias, if the stage has the bias. weight: [out, in], bias: [out].
   void product(Role weight, Role bias, Buf in, Buf out);
   /// Emits the product of each head's or stream's part of `in` with its rows of a matrix, to its part of `out`, whose
@@ -163,7 +163,7 @@ class Builder {
   void layer_input();
   void streams(const OpRow& row, Role factors);
   void laurel(Buf in, Buf out);
-  void post(Role norm, Role bias, Buf out);
+  void post(Role norm, Role bias, Buf out, float stream_scale);
   void score(Buf last);
 
   const Config& config_;

@@ -153,10 +153,13 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         all.predict(streams);
         x = streams[0];
       }
-      const bool before = kind.norm_place != NormPosition::after, after = kind.norm_place != NormPosition::before;
+      const bool on_stream = kind.norm_place == NormPosition::stream, before = kind.norm_place != NormPosition::after;
+      const bool after = kind.norm_place != NormPosition::before && !on_stream;
       const auto add = [&](Vec& to, Vec what, Role post_norm) {
         if (after) what = norm(what, *weight(s, post_norm), nullptr, kind.norm);
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i] * double{kind.residual_scale};
+        const float kept = post_norm == Role::attn_post_norm ? kind.stream_scale : kind.network_stream_scale;
+        for (std::size_t i = 0; i < to.size(); ++i)
+          to[i] = to[i] * double{kept} + what[i] * double{kind.residual_scale};
       };
       const auto attend = [&](const Vec& in) {
         const bool by_head = kind.norms_by_head != 0;
@@ -220,6 +223,10 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
               in, position);
         }
         if (kind.mixer == Mixer::attention) return attend(in);
+        if (kind.mixer == Mixer::lightning) {
+          return StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.lightning(in, layer,
+                                                                                                           o.n_layers);
+        }
         Vec out = StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
         if (kind.mixer != Mixer::attention_and_mamba2) return out;
         const Vec other = attend(in);
@@ -373,6 +380,7 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
       Vec mixer_in;
       if (kind.mixer != Mixer::none) {
         mixer_in = normed(stream, Role::attn_norm, Role::attn_norm_bias);
+        if (on_stream) x = mixer_in;
         add(x, mix(mixer_in), Role::attn_post_norm);
         if (kind.laurel_rank != 0) {
           const Vec narrow = product(*weight(s, Role::laurel_left), mixer_in, nullptr);
@@ -384,8 +392,10 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
       if (kind.ffn == Ffn::none) continue;
       const bool parallel = kind.residual == Residual::parallel && kind.mixer != Mixer::none;
       const bool shared_norm = parallel && before && weight(s, Role::ffn_norm) == nullptr;
+      if (on_stream) x = normed(x, Role::ffn_norm, Role::ffn_norm_bias);
       const Vec& fed = parallel ? stream : x;
-      add(x, feed(fed, shared_norm ? mixer_in : normed(fed, Role::ffn_norm, Role::ffn_norm_bias)), Role::ffn_post_norm);
+      const Vec network_in = shared_norm ? mixer_in : on_stream ? x : normed(fed, Role::ffn_norm, Role::ffn_norm_bias);
+      add(x, feed(fed, network_in), Role::ffn_post_norm);
       if (n_streams != 0) {
         all.correct(streams, x);
         x = streams[0];

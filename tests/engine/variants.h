@@ -212,6 +212,16 @@ inline std::vector<Named> variants() {
   });
   scans.n_layers = 3;
   scans.optional = {Role::conv_bias, Role::state_rank_norm, Role::state_k_norm, Role::state_q_norm};
+  SmallOptions& lightning =
+      shaped("lightning attention, norms on the stream", [state, mixture](std::uint32_t layer, LayerKind& k) {
+        if (layer != 1) state(k, Mixer::lightning, layer == 0 ? 8 : 70);
+        k.conv_taps = 0;
+        k.norm_place = NormPosition::stream;
+        k.stream_scale = layer == 1 ? 1.5f : 2;
+        k.network_stream_scale = layer == 0 ? 1 : 3;
+        if (layer == 2) mixture(k, 6, 2);
+      });
+  lightning.n_layers = 3;
   const auto latent = [](LayerKind& k) {
     k.mixer = Mixer::latent;
     k.n_heads = 3;

@@ -115,6 +115,31 @@ TEST(Kinds, OfDistancesWindowsAndExperts) {
   EXPECT_EQ(refused([](LayerKind& k) { k.plain_experts = 1; }), "plain experts are not next to a gated network");
 }
 
+TEST(Kinds, OfLightningAttentionAndNormsOnTheStream) {
+  LayerKind kind = usual_kind({});
+  kind.mixer = Mixer::lightning;
+  kind.state_heads = kind.state_key_heads = 4;
+  kind.state_key_dim = kind.state_value_dim = 16;
+  kind.norm_place = NormPosition::stream;
+  kind.stream_scale = 3;
+  const auto refused = [&](const Change& change) { return refusal(kind, change); };
+  EXPECT_EQ(refused([](LayerKind&) {}), "") << "there is no convolution";
+  EXPECT_EQ(kind.conv_channels(64), 0u);
+  EXPECT_NE(refused([](LayerKind& k) { k.state_key_heads = 3; }), "");
+  EXPECT_NE(refused([](LayerKind& k) { k.mixer = Mixer::mamba2; }), "");
+  const char* const sentence = "a parallel layer has neither a norm on sum or stream nor stream scales";
+  EXPECT_EQ(refused([](LayerKind& k) { k.residual = Residual::parallel; }), sentence);
+  kind.norm_place = NormPosition::before;
+  EXPECT_EQ(refused([](LayerKind& k) { k.residual = Residual::parallel; }), sentence);
+  kind.stream_scale = 1;
+  EXPECT_EQ(refused([](LayerKind& k) { k.residual = Residual::parallel; }), "");
+  EXPECT_EQ(refused([](LayerKind& k) {
+              k.residual = Residual::parallel;
+              k.norm_place = NormPosition::stream;
+            }),
+            sentence);
+}
+
 TEST(Kinds, OfStreamsAndTheirLayers) {
   LayerKind kind = usual_kind({});
   kind.streams = 4;

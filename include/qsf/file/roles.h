@@ -95,9 +95,11 @@ constexpr bool has_gate(const RoleContext& c) {
 }
 constexpr bool shares(const RoleContext& c) { return mixture(c) && c.kind.shared_dim != 0; }
 constexpr bool before(const RoleContext& c) {
-  return c.kind.norm_place == NormPosition::before || c.kind.norm_place == NormPosition::both;
+  return c.kind.norm_place != NormPosition::after && c.kind.norm_place != NormPosition::sum;
 }
-constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPosition::before; }
+constexpr bool after(const RoleContext& c) {
+  return c.kind.norm_place != NormPosition::before && c.kind.norm_place != NormPosition::stream;
+}
 
 constexpr Requirement always(const RoleContext&) { return Requirement::always; }
 constexpr Requirement untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
@@ -149,17 +151,19 @@ constexpr Requirement layer_norm_may(const RoleContext& c) { return may(layer_no
 constexpr bool delta(const RoleContext& c) { return c.kind.mixer == Mixer::delta_net; }
 constexpr bool mamba(const RoleContext& c) { return c.kind.mixer == Mixer::mamba; }
 constexpr Requirement short_conv(const RoleContext& c) { return when(c.kind.mixer == Mixer::short_conv); }
-constexpr Requirement convolves(const RoleContext& c) {
-  return when(c.kind.mixer == Mixer::short_conv || c.kind.has_state());
-}
+constexpr Requirement convolves(const RoleContext& c) { return when(c.kind.convolves()); }
 constexpr Requirement mambas_may(const RoleContext& c) { return may(mamba(c) || c.kind.has_mamba2()); }
 constexpr Requirement recurrent(const RoleContext& c) { return when(c.kind.has_state()); }
 constexpr Requirement keyed(const RoleContext& c) { return when(c.kind.has_state() && !mamba(c)); }
+constexpr bool decays(const RoleContext& c) { return c.kind.has_state() && c.kind.mixer != Mixer::lightning; }
+constexpr Requirement stepped(const RoleContext& c) { return when(decays(c)); }
+constexpr Requirement keyed_steps(const RoleContext& c) { return when(decays(c) && !mamba(c)); }
 constexpr Requirement mamba1(const RoleContext& c) { return when(mamba(c)); }
 constexpr Requirement mamba1_may(const RoleContext& c) { return may(mamba(c)); }
 /// A mamba2 next to attention may have no norm.
-constexpr Requirement mamba2_norm(const RoleContext& c) {
-  return c.kind.mixer == Mixer::attention_and_mamba2 ? Requirement::optional : when(c.kind.mixer == Mixer::mamba2);
+constexpr Requirement norm_of_all(const RoleContext& c) {
+  const bool alone = c.kind.mixer == Mixer::mamba2 || c.kind.mixer == Mixer::lightning;
+  return c.kind.mixer == Mixer::attention_and_mamba2 ? Requirement::optional : when(alone);
 }
 constexpr Requirement xielu(const RoleContext& c) {
   return when(c.kind.activation == Activation::xielu && c.kind.has_dense());
@@ -248,13 +252,13 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_k,         "state_k",         RoleScope::layer,     true,  Extent::state_keys, Extent::dim,      requirement::keyed},
     RoleRule{Role::state_v,         "state_v",         RoleScope::layer,     true,  Extent::state_values, Extent::dim,      requirement::recurrent},
     RoleRule{Role::state_z,         "state_z",         RoleScope::layer,     true,  Extent::state_values, Extent::dim,      requirement::recurrent},
-    RoleRule{Role::state_a,         "state_a",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::keyed},
+    RoleRule{Role::state_a,         "state_a",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::keyed_steps},
     RoleRule{Role::state_b,         "state_b",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::delta_net},
-    RoleRule{Role::state_decay,     "state_decay",     RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::keyed},
-    RoleRule{Role::state_dt_bias,   "state_dt_bias",   RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::recurrent},
+    RoleRule{Role::state_decay,     "state_decay",     RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::keyed_steps},
+    RoleRule{Role::state_dt_bias,   "state_dt_bias",   RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::stepped},
     RoleRule{Role::state_skip,      "state_skip",      RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::mambas},
     RoleRule{Role::state_norm,      "state_norm",      RoleScope::layer,     false, Extent::one,       Extent::state_value_dim, requirement::delta_net},
-    RoleRule{Role::state_norm_all,  "state_norm_all",  RoleScope::layer,     false, Extent::one,       Extent::state_values, requirement::mamba2_norm},
+    RoleRule{Role::state_norm_all,  "state_norm_all",  RoleScope::layer,     false, Extent::one,       Extent::state_values, requirement::norm_of_all},
     RoleRule{Role::state_out,       "state_out",       RoleScope::layer,     true,  Extent::dim,       Extent::state_values, requirement::recurrent},
     RoleRule{Role::attn_gate,       "attn_gate",       RoleScope::layer,     true,  Extent::heads,     Extent::dim,      requirement::gated_attention},
     RoleRule{Role::stream_norm,     "stream_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::stream_norm},
