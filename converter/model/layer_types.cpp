@@ -31,7 +31,30 @@ Listed listed_layers(const Json& value, Naming naming, std::uint32_t n_layers) {
   return listed;
 }
 
+/// Returns a lookup that finds a layer's number in place of a list of one for each layer.
+Lookup of_one_layer(const Lookup& lookup, std::uint32_t layer, std::uint32_t n_layers) {
+  const auto value = [&lookup, layer, n_layers](const std::string& key) {
+    const Json found = lookup(key);
+    return found.is_array() && found.size() == n_layers ? Json(found[layer]) : found;
+  };
+  return {.value = value, .prefix = lookup.prefix};
+}
+
 }  // namespace
+
+Result<std::vector<LayerException>> read_layer_lists(const Recipe& recipe, Naming naming, const Lookup& lookup,
+                                                     std::uint32_t n_layers, std::string_view file) {
+  std::vector<Setting> listed;
+  for (const Setting& setting : recipe.layers.every) {
+    if (setting.value.by_layer) listed.push_back(setting);
+  }
+  std::vector<LayerException> out;
+  for (std::uint32_t layer = 0; layer < n_layers && !listed.empty(); ++layer) {
+    QSF_LET(settings, resolve_layer(listed, recipe, naming, of_one_layer(lookup, layer, n_layers), file));
+    out.push_back({.layers = {layer}, .settings = std::move(settings)});
+  }
+  return out;
+}
 
 Result<std::vector<LayerException>> read_layer_types(const Recipe& recipe, Naming naming, const Lookup& lookup,
                                                      std::uint32_t n_layers, std::string_view file) {

@@ -20,4 +20,8 @@ namespace qsf::convert {
 Result<std::vector<LayerException>> read_layer_types(const Recipe& recipe, Naming naming, const Lookup& lookup,
                                                      std::uint32_t n_layers, std::string_view file);
 
+/// Returns the settings of each layer that a source may list by layer. Fails as resolve() does.
+Result<std::vector<LayerException>> read_layer_lists(const Recipe& recipe, Naming naming, const Lookup& lookup,
+                                                     std::uint32_t n_layers, std::string_view file);
+
 }  // namespace qsf::convert

@@ -67,7 +67,11 @@ Status read_sizes(const Recipe& recipe, Naming naming, const Lookup& lookup, std
       if (!value.one_where.empty() && std::ranges::all_of(value.one_where, holds)) return 1u;
       for (const std::string& other : value.also) key = lookup(key).is_null() ? other : key;
     }
-    const Json found = key.empty() ? Json(nullptr) : lookup(key);
+    Json found = key.empty() ? Json(nullptr) : lookup(key);
+    const bool listed = naming == Naming::hugging_face && found.is_array() && !found.empty();
+    if (listed && found.front().is_number() && std::ranges::count(found, found.front()) == std::ssize(found)) {
+      found = Json(found.front());  // the same in all layers
+    }
     const std::optional<double> number = value.without_key(fallback, config.dim);
     if (found.is_null() && number) return counts.take(*number, name, form);
     const auto is_word = [](const Json& each) { return each.is_string(); };

@@ -124,7 +124,7 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
     QSF_TRY(in_range(kind));
     table.kinds.push_back(kind);
   }
-  QSF_TRY(as_input(check_layers(table.kinds, table.of_layer)));
+  QSF_TRY(as_input(check_layers(table.kinds, table.of_layer, header.dim)));
   return out;
 }
 
@@ -223,10 +223,16 @@ Status check_parts(const Frame& frame, const Placed& placed, const LoadedTensor&
 
 using Tensors = std::vector<std::shared_ptr<const LoadedTensor>>;
 
+/// Returns the number of tensors that a source may have in place of one: of experts, or of streams.
+std::uint32_t parts_of(const Frame& frame, const TensorUse& place) {
+  const LayerKind& kind = frame.kind(stage_of(frame.header, place));
+  return of_streams(rule_of(place.line->role)) ? kind.other_streams() : kind.n_experts;
+}
+
 bool fits(const Frame& frame, const TensorUse& place) {
   if (place.layer >= frame.header.n_layers) return false;
   const std::uint32_t stage = stage_of(frame.header, place);
-  if (place.expert && *place.expert >= frame.kind(stage).n_experts) return false;
+  if (place.expert && *place.expert >= parts_of(frame, place)) return false;
   return frame.requirement(stage, place.line->role, false) != Requirement::never;
 }
 
@@ -253,7 +259,7 @@ Result<Tensors> whole_tensors(const Frame& frame) {
                         tensor.name, tensor.shape.size());
     }
     auto& all = experts[of_layer(place.line->names.in(model.naming), place.layer)];
-    all.resize(frame.kind(stage_of(frame.header, place)).n_experts);
+    all.resize(parts_of(frame, place));
     if (std::exchange(all[*place.expert], &tensor) != nullptr) {
       return make_error(ErrorCode::bad_input, "tensor {:.100} is there twice", tensor.name);
     }
@@ -288,7 +294,7 @@ Result<std::shared_ptr<const LoadedTensor>> stacked(const Frame& frame, const st
     if (!of_experts(rule(place)) && !of_experts(rule(first))) continue;
     return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are of experts and of others", from->name);
   }
-  if (of_heads(rule(first))) return stack_experts(from, true, false, window);
+  if (of_heads(rule(first)) || of_streams(rule(first))) return stack_experts(from, true, false, window);
   if (!of_experts(rule(first))) return from;
   return stack_experts(from, rule(first).matrix, turned(first), window);
 }
@@ -420,18 +426,19 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
     const auto& [stage, role] = key;
     const LayerKind& kind = frame.kind(stage);
     const RoleRule& rule = rule_of(role);
-    const std::uint32_t rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
+    const std::uint32_t all_rows = extent(out.header, kind, rule.rows), cols = extent(out.header, kind, rule.cols);
     std::shared_ptr<const LoadedTensor> tensor = piece.tensor;
     if (!piece.part.whole()) {
       QSF_LET(range, rows_of_part(*tensor, piece.part, out.header, kind));
       tensor = std::make_shared<const LoadedTensor>(part_of(*tensor, piece.part, range, window));
     }
     const auto shape = matrix_shape(tensor->shape);
-    if (!shape || (*shape)[0] != rows || (*shape)[1] != cols) {
+    if (!shape || !fits_rows(role, (*shape)[0], all_rows) || (*shape)[1] != cols) {
       const std::string text = joined<std::uint64_t>(piece.tensor->shape);
       return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
-                        tensor->name, text, rows, cols);
+                        tensor->name, text, all_rows, cols);
     }
+    const std::uint32_t rows = (*shape)[0];
     TensorSpec target;
     target.stage = stage;
     target.role = role;

@@ -138,6 +138,11 @@ class RecipeReader {
       QSF_LET(less, whole(json["less"], "less", 1, kMaxSeqLen));
       out.less = less;
     }
+    for (const auto& [key, to] : {std::pair("by_layer", &out.by_layer), std::pair("quantile", &out.quantile)}) {
+      if (!json.contains(key)) continue;
+      QSF_LET(is, truth(json[key], key));
+      *to = is;
+    }
     if (json.contains("one_where")) QSF_TRY(expected(json["one_where"], "one_where", out.one_where));
     if (!json.contains("default")) return {};
     const Json& fallback = json["default"];
@@ -164,6 +169,7 @@ class RecipeReader {
       if (key == other_key) continue;
       Setting setting{static_cast<std::size_t>(place(key) - forms.begin()), {}};
       QSF_TRY(value(item, forms[setting.key], setting.value));
+      if (setting.value.by_layer && what != "layer") return wrong("{:.80}: \"by_layer\" is of keys of \"layer\" only");
       out.push_back(std::move(setting));
     }
     return out;
@@ -344,7 +350,7 @@ class RecipeReader {
 
   static constexpr auto kValueKeys =
       std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over",
-                                       "times", "gguf_times", "less", "plus", "named"});
+                                       "times", "gguf_times", "less", "plus", "named", "by_layer", "quantile"});
   static constexpr auto kTensorKeys = std::to_array<std::string_view>(
       {"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat", "minus_exp", "also", "spare", "beside",
        "without", "partial", "turned_groups", "factors"});

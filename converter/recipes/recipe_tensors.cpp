@@ -9,7 +9,8 @@ Status RecipeReader::check_pattern(Role role, const std::string& name) const {
   for (std::size_t at = name.find("{}"); at != name.npos; at = name.find("{}", at + 2)) ++n;
   const std::size_t needed = rule_of(role).scope == RoleScope::layer ? 1 : 0;
   const std::size_t expert = name.find(kExpertMark);
-  if (expert != name.npos && (!of_experts(rule_of(role)) || name.find(kExpertMark, expert + 1) != name.npos)) {
+  const bool many = of_experts(rule_of(role)) || of_streams(rule_of(role));
+  if (expert != name.npos && (!many || name.find(kExpertMark, expert + 1) != name.npos)) {
     return wrong<std::string, std::string_view>("{:.80}: the name \"{:.60}\" of {} has {{expert}} in the wrong place",
                                                 name, role_name(role));
   }

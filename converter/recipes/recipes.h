@@ -86,6 +86,10 @@ struct Value {
   Words times = {};            // of a layer's key: the keys whose number multiplies it
   double less = 0;             // of a size: subtracted from config.json's number
   std::string plus = {};       // a key of config.json whose number is added to config.json's number
+  bool by_layer = false;       // of a layer's key: the configuration may list a number for each layer
+  /// config.json has a probability whose quantile of the normal distribution is the number; GGUF has the quantile. 0
+  /// stays 0, and so does GGUF's minus infinity.
+  bool quantile = false;
   /// Returns a size's value for a missing key, in any range.
   std::optional<double> without_key(std::optional<double> fallback, std::uint32_t dim) const;
 };

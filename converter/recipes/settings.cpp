@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numbers>
 #include <type_traits>
 
 #include "converter/recipes/enumerators.h"
@@ -93,6 +94,30 @@ Result<double> added_to(const Value& value, const KeyForm& form, const Source& s
   return read_value(source.lookup(value.plus), form, source.file, source.lookup.in_file(value.plus));
 }
 
+/// Returns the quantile z of the normal distribution, of which a part p is below z. p must be above 0.5 and below 1.
+double normal_quantile(double p) {
+  const auto below = [](double z) {
+    double term = z, sum = z;
+    for (int i = 3; term > sum * 1e-17; i += 2) sum += term *= z * z / i;
+    return 0.5 + sum * exact::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+  };
+  double least = 0, most = 9;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (least + most) / 2;
+    (below(middle) < p ? least : most) = middle;
+  }
+  return (least + most) / 2;
+}
+
+/// Returns the quantile that a source states as its form of it.
+Result<double> quantile_of(double number, const Source& source, std::string_view key) {
+  if (source.naming == Naming::gguf) return std::max(number, 0.0);
+  if (number == 0) return 0;
+  if (number > 0.5 && number < 1) return normal_quantile(number);
+  return make_error(ErrorCode::unsupported, "{}: \"{:.60}\" is {}; it must be 0, or above 0.5 and below 1", source.file,
+                    key, number);
+}
+
 Result<double> resolve_value(const Value& value, const KeyForm& form, const Source& source) {
   const std::string& key = value.keys.in(source.naming);
   const std::string_view file = source.file;
@@ -130,6 +155,10 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
                           source.lookup.in_file(key), source.lookup.in_file(value.gguf_over));
       }
       found = found.get<double>() / over.get<double>();
+    }
+    if (value.quantile && found.is_number()) {
+      QSF_LET(quantile, quantile_of(found.get<double>(), source, source.lookup.in_file(key)));
+      found = quantile;
     }
     QSF_LET(read, read_value(found, form, file, source.lookup.in_file(key)));
     QSF_LET(factor, factor_of(value, form, source));
@@ -277,8 +306,12 @@ Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lo
     return resolve_all(settings, forms, source);
   };
   LayerRules out;
+  std::vector<Setting> same;
+  for (const Setting& setting : recipe.layers.every) {
+    if (!setting.value.by_layer) same.push_back(setting);
+  }
   QSF_LET(model, all(recipe.layers.model, model_forms()));
-  QSF_LET(every, all(recipe.layers.every, layer_forms()));
+  QSF_LET(every, all(same, layer_forms()));
   out.model = std::move(model);
   out.every = std::move(every);
   for (const auto& [settings, to] :

@@ -62,8 +62,8 @@ std::string said_otherwise(const Lookup& lookup, const Expected& expected);
 /// Returns the same settings with numbers only.
 Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, const Recipe& recipe, Naming naming,
                                            const Lookup& lookup, std::string_view file);
-/// Returns the same rules with numbers only. Returns bad_input if a key without a default is missing, or has a value
-/// that it cannot have. `file` is the configuration's name.
+/// Returns the same rules with numbers only, without the keys that a source lists by layer. Returns bad_input if a key
+/// without a default is missing, or has a value that it cannot have. `file` is the configuration's name.
 Result<LayerRules> resolve(const Recipe& recipe, Naming naming, const Lookup& lookup, std::string_view file);
 
 /// Returns the recipe that `recipe` names for models with experts if the configuration has experts, otherwise `recipe`.

@@ -206,7 +206,7 @@ Status TableWalk::check_tensors(std::uint32_t stage, std::size_t first, std::siz
     }
     present.set(role_index(t.role));
     const std::uint32_t rows = extent(header, kind, rule.rows), cols = extent(header, kind, rule.cols);
-    if (t.rows != rows || t.cols != cols) {
+    if (!fits_rows(t.role, t.rows, rows) || t.cols != cols) {
       return make_error(ErrorCode::bad_tensor, "tensor {}: {} is {} x {}, the model's sizes make it {} x {}",
                         next_tensor, name, t.rows, t.cols, rows, cols);
     }

@@ -39,6 +39,8 @@ Status Observer::init(Arena& arena, Observe what, const Program& program, const 
   dim_ = sizes.dim;
   QSF_TRY(arena.take(layers_, sizes.layers, Region::activations));
   QSF_TRY(arena.take(before_, std::uint64_t{sizes.chunk} * dim_, Region::activations));
+  streams_width_ = program.widths()[static_cast<std::size_t>(Buf::streams)];
+  QSF_TRY(arena.take(before_streams_, std::uint64_t{sizes.chunk} * streams_width_, Region::activations));
   return what == Observe::products ? init_products(arena, program, weights, room) : Status();
 }
 
@@ -74,11 +76,13 @@ Status Observer::init_products(Arena& arena, const Program& program, const Weigh
   return status;
 }
 
-void Observer::enter(std::uint32_t stage, const float* x, std::uint32_t n) {
-  if (sees(stage)) std::copy_n(x, std::size_t{n} * dim_, before_.begin());
+void Observer::enter(std::uint32_t stage, const float* x, const float* streams, std::uint32_t n) {
+  if (!sees(stage)) return;
+  std::copy_n(x, std::size_t{n} * dim_, before_.begin());
+  std::copy_n(streams, std::size_t{n} * streams_width_, before_streams_.begin());
 }
 
-void Observer::leave(std::uint32_t stage, float* x, std::uint32_t n) {
+void Observer::leave(std::uint32_t stage, float* x, float* streams, std::uint32_t n) {
   if (!sees(stage)) return;
   ObservedLayer& layer = layers_[stage - 1];
   for (std::uint32_t t = 0; t < n; ++t) {
@@ -92,7 +96,9 @@ void Observer::leave(std::uint32_t stage, float* x, std::uint32_t n) {
     if (before > 0 && after > 0) layer.cosines += together / std::sqrt(before * after);
   }
   layer.n += n;
-  if (skipped_ == stage - 1) std::copy_n(before_.begin(), std::size_t{n} * dim_, x);
+  if (skipped_ != stage - 1) return;
+  std::copy_n(before_.begin(), std::size_t{n} * dim_, x);
+  std::copy_n(before_streams_.begin(), std::size_t{n} * streams_width_, streams);
 }
 
 void Observer::add(std::uint32_t stage, Role role, const float* x, std::size_t stride, std::uint32_t n,

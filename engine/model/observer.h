@@ -27,9 +27,10 @@ class Observer {
   void add(std::uint32_t stage, Role role, const float* x, std::size_t stride, std::uint32_t n, const Workers& workers);
   std::span<const Observed> seen() const { return {seen_.data(), seen_.size()}; }
 
-  /// Take the `n` columns, [n, dim], before and after a stage. leave() restores the columns of a layer that is skipped.
-  void enter(std::uint32_t stage, const float* x, std::uint32_t n);
-  void leave(std::uint32_t stage, float* x, std::uint32_t n);
+  /// Take the `n` columns, [n, dim], before and after a stage, and the model's other streams. leave() restores the
+  /// columns and the streams of a layer that is skipped.
+  void enter(std::uint32_t stage, const float* x, const float* streams, std::uint32_t n);
+  void leave(std::uint32_t stage, float* x, float* streams, std::uint32_t n);
   std::span<const ObservedLayer> layers() const { return layers_; }
   void skip(std::optional<std::uint32_t> layer) { skipped_ = layer; }
 
@@ -46,8 +47,9 @@ class Observer {
   std::span<Input> inputs_;      // each is shared by some of seen_
   std::span<std::uint32_t> of_;  // index in inputs_ for each of seen_
   std::span<ObservedLayer> layers_;
-  std::span<float> before_;  // [chunk, dim]: the stage's input
-  std::uint32_t dim_ = 0;
+  std::span<float> before_;          // [chunk, dim]: the stage's input
+  std::span<float> before_streams_;  // [chunk, width of the other streams]
+  std::uint32_t dim_ = 0, streams_width_ = 0;
   std::optional<std::uint32_t> skipped_;
 };
 

@@ -44,9 +44,11 @@ enum class Buf : std::uint8_t {
   z,             // a gate: of a state [state_values], or of attention [n_heads * head_dim]
   decay,         // [state_heads]: the factor of a state
   rate,          // [state_heads]: the factor of the addition to a state
-  q2,            // of a second mixer, as q; of latent attention [n_heads, still_dims]
+  q2,            // of a second mixer, as q; of latent attention [n_heads, still_dims]; or [laurel_rank]
   k2,            // the same as k
   v2,            // the same as v; of latent attention [n_heads, latent_value_dim]
+  streams,       // [streams - 1, dim]: the streams other than x
+  predicted,     // [dim]: x before the layer
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
@@ -125,6 +127,7 @@ extern const OpRow op_head_norm;
 extern const OpRow op_unit_heads;
 extern const OpRow op_conv;
 extern const OpRow op_decay;
+extern const OpRow op_decay_by_depth;
 extern const OpRow op_recur;
 extern const OpRow op_hidden;
 extern const OpRow op_value_norm;
@@ -140,6 +143,14 @@ extern const OpRow op_layer_inputs;
 extern const OpRow op_layer_input;
 extern const OpRow op_add_by_text;
 extern const OpRow op_mean;
+extern const OpRow op_scale_by_vector;
+extern const OpRow op_cut_gates;
+extern const OpRow op_route_streams;
+extern const OpRow op_predict;
+extern const OpRow op_correct;
+extern const OpRow op_add_to_streams;
+extern const OpRow op_level_streams;
+extern const OpRow op_join_streams;
 extern const OpRow op_score;
 
 }  // namespace qsf

@@ -102,20 +102,26 @@ std::span<float> Pass::pooled() const {
   return bufs_[static_cast<std::size_t>(rows)].first(std::size_t{n_hidden_} * pooled_width());
 }
 
-/// Reduces the stream to the columns that want an output: first those that want logits, then those that want hidden
-/// states.
+/// Reduces a buffer to the columns that want an output: first those that want logits, then those that want hidden
+/// states. `room` is a buffer of the same width or more.
+void Pass::gather(Buf buf, Buf room) {
+  const std::size_t row = width(buf) * sizeof(float);
+  std::uint32_t logits = 0, hidden = 0;
+  float* const aside = bufs_[static_cast<std::size_t>(room)].data();
+  const auto kept = [&](std::uint32_t i) { return n_logits_ == 0 ? at(buf, i) : aside + std::size_t{i} * width(buf); };
+  for (std::uint32_t from = 0; from < columns_.size(); ++from) {
+    if (columns_[from].wants_hidden) std::memmove(kept(hidden++), at(buf, from), row);
+    if (columns_[from].wants_logits) std::memmove(at(buf, logits++), at(buf, from), row);
+  }
+  if (n_logits_ != 0) std::memcpy(at(buf, n_logits_), aside, n_hidden_ * row);
+}
+
+/// Reduces the streams to the columns that want an output.
 void Pass::gather_outputs() {
   const std::uint32_t n = n_logits_ + n_hidden_;
   if (n == n_ && (n_logits_ == 0 || n_hidden_ == 0)) return;
-  const std::size_t row = width(Buf::x) * sizeof(float);
-  std::uint32_t logits = 0, hidden = 0;
-  float* const aside = bufs_[static_cast<std::size_t>(Buf::normed)].data();
-  const auto kept = [&](std::uint32_t i) { return n_logits_ == 0 ? at(Buf::x, i) : aside + i * width(Buf::x); };
-  for (std::uint32_t from = 0; from < columns_.size(); ++from) {
-    if (columns_[from].wants_hidden) std::memmove(kept(hidden++), at(Buf::x, from), row);
-    if (columns_[from].wants_logits) std::memmove(at(Buf::x, logits++), at(Buf::x, from), row);
-  }
-  if (n_logits_ != 0) std::memcpy(at(Buf::x, n_logits_), aside, n_hidden_ * row);
+  gather(Buf::x, Buf::normed);
+  if (program().kind->streams != 0) gather(Buf::streams, Buf::gate);
   n_ = n;
 }
 
@@ -135,7 +141,7 @@ bool Pass::enter_stage() {
   if (!there(stage_) || (early && !there(program_->head_stage()))) return false;
   if (stage_ == program_->head_stage()) gather_outputs();
   quantized_ = Buf::none;
-  observer_.enter(stage_, at(Buf::x, 0), n_);
+  observer_.enter(stage_, at(Buf::x, 0), at(Buf::streams, 0), n_);
   return true;
 }
 
@@ -156,7 +162,7 @@ Advance Pass::advance() {
     ++op_;
   }
   if (op_ < program.ops.size() && n_ > 0) return Advance::working;
-  observer_.leave(stage_, at(Buf::x, 0), n_);
+  observer_.leave(stage_, at(Buf::x, 0), at(Buf::streams, 0), n_);
   op_ = 0;
   entered_ = false;
   ++stage_;

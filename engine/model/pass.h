@@ -180,6 +180,7 @@ class Pass {
   const float* angle(std::span<float> of, std::uint32_t column) const;
   bool enter_stage();
   void round(const float* x, std::uint32_t stride, std::uint32_t cols, std::uint32_t n);
+  void gather(Buf buf, Buf room);
   void gather_outputs();
 
   const Config* config_ = nullptr;

@@ -47,12 +47,14 @@ void Builder::emit(const Op& op) {
 
 void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[index_of(buf)] = width; }
 
-void Builder::norm(Role weight, Role bias, Buf in, Buf out) {
+void Builder::norm(Role weight, Role bias, Buf in, Buf out, float epsilon) {
   const float of_head = stage_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
   Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm,
         .in = in,
         .out = out,
-        .factor = of_head != 0 ? of_head : kind().norm_epsilon};
+        .factor = of_head != 0   ? of_head
+                  : epsilon != 0 ? epsilon
+                                 : kind().norm_epsilon};
   use(op, weight, bias);
   set_width(out, width(in));
   emit(op);
@@ -104,6 +106,9 @@ void Builder::embedding() {
     emit(position);
   }
   if (kind().layer_input != 0) layer_inputs();
+  if (kind().streams == 0) return;
+  product(Role::streams_in, Role::streams_in, Buf::x, Buf::streams);  // [(streams - 1) * dim, dim]
+  emit({.row = &op_level_streams, .out = Buf::streams});
 }
 
 /// Emits the inputs of all layers, from the stream at its start and the token's row of a second embedding.
@@ -115,17 +120,50 @@ void Builder::layer_inputs() {
   emit(op);
 }
 
-/// Adds the layer's own input to the stream, through a gate that is computed from the stream.
+/// Adds the layer's own input to the stream, through a gate that is computed from the stream. With several streams, it
+/// is added to those that the layer does not compute.
 void Builder::layer_input() {
   const std::uint32_t width = kind().layer_input;
+  Buf seen = Buf::x;
+  if (has(Role::stream_scale)) {
+    seen = Buf::mixed;
+    copy(Buf::x, seen);
+    in_place(op_scale_by_vector, Role::stream_scale, seen);  // [dim]
+  }
   set_width(Buf::layer_inputs, config_.n_layers * width);
   set_width(Buf::layer_input, width);
-  product(Role::layer_input_gate, Role::layer_input_gate, Buf::x, Buf::layer_gate);  // [layer_input, dim]
+  product(Role::layer_input_gate, Role::layer_input_gate, seen, Buf::layer_gate);  // [layer_input, dim]
   emit({.row = &op_layer_input, .in = Buf::layer_inputs, .out = Buf::layer_input});
   emit({.row = &activation_row(kind().activation), .in = Buf::layer_input, .out = Buf::layer_gate});
   product(Role::layer_input_proj, Role::layer_input_proj, Buf::layer_gate, Buf::normed);  // [dim, layer_input]
   norm(Role::layer_input_post_norm, Role::layer_input_post_norm, Buf::normed, Buf::normed);
-  add(Buf::normed, Buf::x);
+  if (kind().streams != 0) {
+    emit({.row = &op_add_to_streams, .in = Buf::normed, .out = Buf::streams});
+  } else {
+    add(Buf::normed, Buf::x);
+  }
+}
+
+/// Emits the router of the streams, which sees x, and an op on all streams, whose factors it makes.
+void Builder::streams(const OpRow& row, Role factors) {
+  set_width(Buf::streams, kind().other_streams() * config_.dim);
+  set_width(Buf::predicted, config_.dim);
+  set_width(Buf::router, kind().streams);
+  norm(Role::stream_router_norm, Role::stream_router_norm, Buf::x, Buf::normed);
+  Op route{.row = &op_route_streams, .in = Buf::normed, .out = Buf::router};
+  use(route, Role::stream_router, Role::stream_router);  // [streams * dim]
+  emit(route);
+  Op op{.row = &row, .in = Buf::router, .out = Buf::x};
+  use(op, factors, factors);  // [streams * streams], for a prediction times streams
+  emit(op);
+}
+
+/// Emits the sum of the mixer's input and its product with a matrix of low rank (LAuReL, Menghani et al. 2024).
+void Builder::laurel(Buf in, Buf out) {
+  product(Role::laurel_left, Role::laurel_left, in, Buf::q2);     // [laurel_rank, dim]
+  product(Role::laurel_right, Role::laurel_right, Buf::q2, out);  // [dim, laurel_rank]
+  norm(Role::laurel_norm, Role::laurel_norm, out, out);
+  add(in, out);
 }
 
 void Builder::uses(Role role) {
@@ -156,6 +194,7 @@ Buf Builder::dense(Buf in) {
   if (kind().ffn != Ffn::plain) {
     product(Role::ffn_gate, Role::ffn_gate_bias, in, Buf::gate);  // [ffn_dim, dim]
     product(Role::ffn_up, Role::ffn_up_bias, in, Buf::up);        // [ffn_dim, dim]
+    if (kind().gate_cut != 0) emit({.row = &op_cut_gates, .out = Buf::gate});
     activate(Buf::gate, Buf::up);
   } else {
     product(Role::ffn_up, Role::ffn_up_bias, in, Buf::gate);  // [ffn_dim, dim]
@@ -212,25 +251,31 @@ Buf Builder::mixture(Buf in) {
 }
 
 /// Emits the scaled addition of a mixer's or network's output to the stream, with the kind's norms of output or sum.
-void Builder::post(Role norm_role, Role bias, Buf made) {
+void Builder::post(Role norm_role, Role bias, Buf made, float stream_scale) {
   const NormPosition place = kind().norm_place;
   if (place == NormPosition::after || place == NormPosition::both) norm(norm_role, norm_role, made, made);
   scale(made, kind().residual_scale);
+  scale(Buf::x, stream_scale);
   add(made, Buf::x);
   if (place == NormPosition::sum) norm(norm_role, bias, Buf::x, Buf::x);
 }
 
 void Builder::layer() {
+  set_width(Buf::x, config_.dim);
+  if (kind().streams != 0) streams(op_predict, Role::stream_predict);
   blocks();
+  if (kind().streams != 0) streams(op_correct, Role::stream_correct);
   if (kind().layer_input != 0) layer_input();
   if (has(Role::layer_scale)) in_place(op_scale_by, Role::layer_scale, Buf::x);
 }
 
 void Builder::blocks() {
-  const bool before = kind().norm_place == NormPosition::before || kind().norm_place == NormPosition::both;
+  const NormPosition place = kind().norm_place;
+  const bool on_stream = place == NormPosition::stream;
+  const bool before = place == NormPosition::before || place == NormPosition::both || on_stream;
+  const Buf normed = before && !on_stream ? Buf::normed : Buf::x;  // the input of mixer and network
   const bool mixes = kind().mixer != Mixer::none, feeds = kind().ffn != Ffn::none;
   const bool parallel = kind().residual == Residual::parallel && mixes && feeds;
-  set_width(Buf::x, config_.dim);
   if (has(Role::second_bias)) {
     with_weights(op_add_by_text, Role::stream_bias, Role::second_bias, Buf::x);
   } else if (has(Role::stream_bias)) {
@@ -238,17 +283,22 @@ void Builder::blocks() {
   }
   if (kind().stream_norm != 0) norm(Role::stream_norm, Role::stream_norm_bias, Buf::x, Buf::x);
   if (mixes) {
-    const bool normed = before && kind().bare_mixer == 0;
-    if (normed) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, Buf::normed);
-    mixer_row(kind().mixer).emit(*this, normed ? Buf::normed : Buf::x, parallel ? Buf::mixed : Buf::normed);
-    if (!parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::normed);
+    const Buf in = kind().bare_mixer == 0 ? normed : Buf::x;
+    if (before && kind().bare_mixer == 0) norm(Role::attn_norm, Role::attn_norm_bias, Buf::x, in);
+    if (kind().laurel_rank != 0) laurel(in, Buf::mixed);
+    mixer_row(kind().mixer).emit(*this, in, parallel ? Buf::mixed : Buf::normed);
+    if (!parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::normed, kind().stream_scale);
+    if (kind().laurel_rank != 0) {
+      add(Buf::mixed, Buf::x);
+      scale(Buf::x, 0.70710678f);  // 1 / sqrt(2)
+    }
   }
   if (!feeds) return;
   const bool own_norm = before && (!parallel || has(Role::ffn_norm));
-  if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, Buf::normed);
-  const Buf made = network(before ? Buf::normed : Buf::x);
-  if (parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::mixed);
-  post(Role::ffn_post_norm, Role::ffn_post_norm_bias, made);
+  if (own_norm) norm(Role::ffn_norm, Role::ffn_norm_bias, Buf::x, normed);
+  const Buf made = network(normed);
+  if (parallel) post(Role::attn_post_norm, Role::attn_post_norm_bias, Buf::mixed, 1);
+  post(Role::ffn_post_norm, Role::ffn_post_norm_bias, made, kind().network_stream_scale);
 }
 
 /// Emits the score of the pooled hidden states in `last`. The mean comes first, because the rest is not linear.
@@ -275,6 +325,12 @@ void Builder::score(Buf last) {
 void Builder::head() {
   set_width(Buf::x, config_.dim);
   for (const Role of_others : {Role::layer_inputs_norm, Role::distance_bias}) uses(of_others);
+  if (kind().streams != 0) {
+    for (const Buf buf : {Buf::streams, Buf::gate}) set_width(buf, kind().other_streams() * config_.dim);
+    by_head(Role::streams_out, Buf::streams, Buf::gate);  // [(streams - 1) * dim, dim]
+    emit({.row = &op_level_streams, .out = Buf::gate});
+    emit({.row = &op_join_streams, .in = Buf::gate, .out = Buf::x});
+  }
   if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   if (config_.table.model.headless != 0) {
     const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;

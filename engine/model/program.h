@@ -116,12 +116,12 @@ class Builder {
   const Config& config() const { return config_; }
   bool has(Role role) const { return weights_.has(stage_of(role), role); }
 
-  /// Emits the norm of the stage's kind, with its bias if the stage has it.
-  void norm(Role weight, Role bias, Buf in, Buf out);
+  /// Emits the norm of the stage's kind, with its bias if the stage has it. An epsilon of 0 stands for the kind's.
+  void norm(Role weight, Role bias, Buf in, Buf out, float epsilon = 0);
   /// Emits out = weight * in + bias, if the stage has the bias. weight: [out, in], bias: [out].
   void product(Role weight, Role bias, Buf in, Buf out);
-  /// Emits the product of each head's part of `in` with its rows of a matrix, to its part of `out`, whose width is
-  /// known.
+  /// Emits the product of each head's or stream's part of `in` with its rows of a matrix, to its part of `out`, whose
+  /// width is known.
   void by_head(Role weight, Buf in, Buf out);
   /// Emits buf *= factor, except for a factor of 1.
   void scale(Buf buf, float factor);
@@ -161,7 +161,9 @@ class Builder {
   void blocks();
   void layer_inputs();
   void layer_input();
-  void post(Role norm, Role bias, Buf out);
+  void streams(const OpRow& row, Role factors);
+  void laurel(Buf in, Buf out);
+  void post(Role norm, Role bias, Buf out, float stream_scale);
   void score(Buf last);
 
   const Config& config_;

@@ -19,6 +19,7 @@ inline std::uint32_t run_of_sequence(std::span<const Column> columns, std::uint3
 
 /// Returns the floats of the tail.
 inline std::uint64_t state_tail(const LayerKind& kind, std::uint32_t dim) {
+  if (!kind.convolves()) return 0;
   return std::uint64_t{kind.conv_taps - 1} * kind.conv_channels(dim);
 }
 

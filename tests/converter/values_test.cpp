@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "converter/gguf_writer.h"
+#include "converter/model/layer_types.h"
 #include "converter/readers/inputs.h"
 #include "converter/recipes/recipe_json.h"
 #include "converter/recipes/settings.h"
@@ -52,6 +53,46 @@ TEST(RecipeValues, AListOfTheSameNumberIsThatNumber) {
   EXPECT_EQ(known("experts_used", used, Naming::hugging_face, {{"used", {8, 8, 8}}}), 8);
   EXPECT_FALSE(value_of("experts_used", used, Naming::hugging_face, {{"used", {8, 6, 8}}}));
   EXPECT_FALSE(value_of("experts_used", used, Naming::hugging_face, {{"used", json::array()}}));
+}
+
+TEST(RecipeValues, AProbabilityAsAQuantileOfTheNormalDistribution) {
+  const json cut{{"config", "sparsity"}, {"gguf", "scale"}, {"quantile", true}};
+  const auto quantile = [&](double p) { return known("gate_cut", cut, Naming::hugging_face, {{"sparsity", p}}); };
+  EXPECT_NEAR(quantile(0.95), 1.6448536269514722, 1e-14);
+  EXPECT_NEAR(quantile(0.975), 1.959963984540054, 1e-14);
+  EXPECT_NEAR(quantile(0.9999), 3.719016485455709, 1e-11);
+  EXPECT_EQ(quantile(0), 0);
+  for (const double p : {-0.1, 0.3, 0.5, 1.0, 2.0}) {
+    const auto found = value_of("gate_cut", cut, Naming::hugging_face, {{"sparsity", p}});
+    ASSERT_FALSE(found) << p;
+    EXPECT_EQ(found.error().code, ErrorCode::unsupported);
+  }
+  EXPECT_EQ(known("gate_cut", cut, Naming::gguf, {{"scale", 1.5}}), 1.5);
+  EXPECT_EQ(known("gate_cut", cut, Naming::gguf, {{"scale", -INFINITY}}), 0);
+}
+
+TEST(RecipeValues, ANumberForEachLayer) {
+  const json cut{{"config", "cut"}, {"by_layer", true}};
+  const auto recipe = convert::read_recipe(json{{"name", "toy"}, {"layer", {{"gate_cut", cut}, {"window", 7}}}}, "t");
+  ASSERT_TRUE(recipe) << recipe.error().sentence;
+  const auto cuts = [&](const json& value) {
+    const json config{{"cut", value}};
+    const auto lists =
+        convert::read_layer_lists(*recipe, Naming::hugging_face, convert::lookup_in(config), 3, "config");
+    std::vector<double> out;
+    for (std::size_t i = 0; lists && i < lists->size(); ++i) {
+      EXPECT_EQ((*lists)[i].layers, std::vector{static_cast<std::uint32_t>(i)});
+      out.push_back(*(*lists)[i].settings.at(0).value.number);
+    }
+    return out;
+  };
+  EXPECT_EQ(cuts({0.5, 0, 2}), (std::vector<double>{0.5, 0, 2}));
+  EXPECT_EQ(cuts(0.5), (std::vector<double>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(cuts({0.5, 1}), std::vector<double>{}) << "two numbers for three layers";
+  EXPECT_EQ(cuts({0.5, 1, "2"}).size(), 0u);
+  EXPECT_EQ(cuts(nullptr).size(), 0u);
+  const json other{{"name", "toy"}, {"model", {{"logit_cap", cut}}}};
+  EXPECT_FALSE(convert::read_recipe(other, "t"));
 }
 
 TEST(RecipeValues, PositionsThatNoTextHasAreLeftOut) {
@@ -122,6 +163,62 @@ TEST(Values, WindowsOfLlama4InGguf) {
   write_bytes(folder.path("model.gguf"), writer.file());
   EXPECT_STREQ(convert_error(folder.path("model.gguf")).sentence,
                "GGUF: attention.sliding_window is 0: attention without chunks is not supported");
+}
+
+TEST(Values, LayersOfGemma3nFromBothSources) {
+  for (const char* source : {"/tests/data/gemma3n", "/tests/data/gguf/gemma3n.gguf"}) {
+    const LayerTableBuilder layers = convert(kSource + source, {}).layers();
+    for (std::uint32_t layer = 0; layer < 4; ++layer) {
+      const LayerKind& kind = layers.kinds[layers.of_layer[layer]];
+      EXPECT_NEAR(kind.gate_cut, layer < 2 ? 1.6448536f : 0.0f, 5e-7) << source << layer;
+      EXPECT_EQ(kind.kv_from, layer < 2 ? 0u : layer - 1) << source << layer;
+      EXPECT_EQ(kind.window, layer % 2 == 0 ? 16u : 0u) << source << layer;
+      EXPECT_EQ(kind.rope_theta, layer % 2 == 0 ? 1e4f : 1e6f) << source << layer;
+      EXPECT_EQ(kind.streams, 4u);
+      EXPECT_EQ(kind.laurel_rank, 64u);
+      EXPECT_EQ(kind.attention_scale, 1.0f);
+    }
+  }
+  const Folder folder;
+  copy_folder(kSource + "/tests/data/gemma3n", folder.path());
+  const json config = read_config(folder.path());
+  const auto refusal = [&](const char* key, const json& value) {
+    json changed = config;
+    changed[key] = value;
+    write_text(folder.path("config.json"), changed.dump());
+    return std::string(convert_error(folder.path()).sentence);
+  };
+  EXPECT_EQ(refusal("activation_sparsity_pattern", nullptr),
+            "config.json: \"activation_sparsity_pattern\" is missing, which the recipe gemma3n takes as gate_cut");
+  EXPECT_EQ(refusal("activation_sparsity_pattern", {0.95, 0.3, 0.0, 0.0}),
+            "config.json: \"activation_sparsity_pattern\" is 0.3; it must be 0, or above 0.5 and below 1");
+  EXPECT_NE(refusal("activation_sparsity_pattern", {0.95, 0.0, 0.0}), "");
+  EXPECT_NE(refusal("altup_active_idx", 1), "");
+  EXPECT_NE(refusal("altup_num_inputs", 3), "") << "there are tensors of a fourth stream";
+  EXPECT_EQ(refusal("altup_num_inputs", 5), "tensor model.altup_projections.3.weight is missing");
+  EXPECT_NE(refusal("intermediate_size", {160, 160, 160, 128}), "");
+}
+
+TEST(Values, FactorsOfMiniMax) {
+  const Folder folder;
+  copy_folder(kSource + "/tests/data/minimax", folder.path());
+  json config = read_config(folder.path());
+  const LayerTableBuilder layers = convert(folder.path(), {}).layers();
+  for (std::uint32_t layer = 0; layer < 4; ++layer) {
+    const LayerKind& kind = layers.kinds[layers.of_layer[layer]];
+    EXPECT_EQ(kind.mixer, layer == 2 ? Mixer::attention : Mixer::lightning) << layer;
+    EXPECT_EQ(kind.stream_scale, layer == 2 ? 2.5f : 3.5565588f) << layer;
+    EXPECT_EQ(kind.network_stream_scale, 3.0f);
+  }
+  for (const char* key : {"mlp_beta_factor", "sliding_window"}) {
+    json changed = config;
+    changed[key] = 2;
+    write_text(folder.path("config.json"), changed.dump());
+    EXPECT_EQ(convert_error(folder.path()).code, ErrorCode::unsupported) << key;
+  }
+  for (const char* key : {"mlp_beta_factor", "linear_attn_beta_factor", "full_attn_beta_factor"}) config[key] = 1.0;
+  write_text(folder.path("config.json"), config.dump());
+  EXPECT_EQ(convert(folder.path(), {}).tables.header.n_layers, 4u);
 }
 
 /// As in Llama 4 Scout's config.json: no wavelength is between both.

@@ -108,23 +108,25 @@ std::string case_name(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Directories, Fixture,
-    ::testing::Values("apertus", "arcee", "bamba", "bitnet", "bloom", "cohere", "cohere2", "deepseek-v2", "deepseek-v3",
-                      "dots1", "ernie4_5", "ernie4_5-moe", "exaone-moe", "exaone4", "falcon", "falcon-40b", "falcon-h1",
-                      "gemma", "gemma2", "gemma3", "gemma4", "gemma4-moe", "glm4", "glm4-moe", "glm4-moe-lite",
-                      "gpt-neox", "gpt-oss", "gpt2", "gptj", "granite", "granite-hybrid", "granite-hybrid-moe",
-                      "granitemoe", "granitemoeshared", "helium", "hunyuan", "hunyuan-moe", "jamba", "lfm2", "lfm2-moe",
-                      "llama", "llama3-rope", "llama4", "mamba2", "minimax-m2", "ministral3", "mistral", "mixtral",
-                      "mpt", "nemotron", "nemotron-h", "nemotron-h-moe", "olmo2", "olmo3", "olmoe", "phi", "phi3",
-                      "phi4-mini", "phimoe", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5",
-                      "qwen3.5-moe", "seed-oss", "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
+                         ::testing::Values("apertus", "arcee", "bamba", "bitnet", "bloom", "cohere", "cohere2",
+                                           "deepseek-v2", "deepseek-v3", "dots1", "ernie4_5", "ernie4_5-moe",
+                                           "exaone-moe", "exaone4", "falcon", "falcon-40b", "falcon-h1", "gemma",
+                                           "gemma2", "gemma3", "gemma3n", "gemma4", "gemma4-moe", "glm4", "glm4-moe",
+                                           "glm4-moe-lite", "gpt-neox", "gpt-oss", "gpt2", "gptj", "granite",
+                                           "granite-hybrid", "granite-hybrid-moe", "granitemoe", "granitemoeshared",
+                                           "helium", "hunyuan", "hunyuan-moe", "jamba", "lfm2", "lfm2-moe", "llama",
+                                           "llama3-rope", "llama4", "mamba2", "minimax", "minimax-m2", "ministral3",
+                                           "mistral", "mixtral", "mpt", "nemotron", "nemotron-h", "nemotron-h-moe",
+                                           "olmo2", "olmo3", "olmoe", "phi", "phi3", "phi4-mini", "phimoe", "qwen2",
+                                           "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5", "qwen3.5-moe",
+                                           "seed-oss", "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(
     Gguf, Fixture,
     ::testing::Values("apertus.gguf", "arcee.gguf", "bloom.gguf", "cohere.gguf", "cohere2.gguf", "deepseek-v2.gguf",
                       "deepseek-v3.gguf", "dots1.gguf", "ernie4_5.gguf", "ernie4_5-moe.gguf", "exaone-moe.gguf",
-                      "exaone4.gguf", "falcon-40b.gguf", "falcon-h1.gguf", "gemma.gguf", "gemma4.gguf",
+                      "exaone4.gguf", "falcon-40b.gguf", "falcon-h1.gguf", "gemma.gguf", "gemma3n.gguf", "gemma4.gguf",
                       "gemma4-moe.gguf", "glm4.gguf", "glm4-moe.gguf", "glm4-moe-lite.gguf", "gpt-neox.gguf",
                       "gpt-oss.gguf", "gpt2.gguf", "granite.gguf", "granite-hybrid.gguf", "granite-hybrid-moe.gguf",
                       "granitemoe.gguf", "granitemoeshared.gguf", "hunyuan.gguf", "hunyuan-moe.gguf", "jamba.gguf",

@@ -13,6 +13,7 @@
 #include "engine/reference_latent.h"
 #include "engine/reference_policy.h"
 #include "engine/reference_states.h"
+#include "engine/reference_streams.h"
 #include "file/small_file.h"
 #include "kernels/kernels.h"
 
@@ -141,13 +142,24 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         }
       }
     }
+    const std::uint32_t n_streams = kinds[0].streams;
+    std::vector<Vec> streams;
+    if (n_streams != 0) streams = StreamsReference::begin(x, *weight(0, Role::streams_in), n_streams);
     for (std::uint32_t layer = 0; layer < o.n_layers; ++layer) {
       const LayerKind& kind = kinds[layer];
       const std::uint32_t s = layer + 1, hd = kind.head_dim;
-      const bool before = kind.norm_place != NormPosition::after, after = kind.norm_place != NormPosition::before;
+      const StreamsReference all{[&](Role role) { return weight(s, role); }};
+      if (n_streams != 0) {
+        all.predict(streams);
+        x = streams[0];
+      }
+      const bool on_stream = kind.norm_place == NormPosition::stream, before = kind.norm_place != NormPosition::after;
+      const bool after = kind.norm_place != NormPosition::before && !on_stream;
       const auto add = [&](Vec& to, Vec what, Role post_norm) {
         if (after) what = norm(what, *weight(s, post_norm), nullptr, kind.norm);
-        for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i] * double{kind.residual_scale};
+        const float kept = post_norm == Role::attn_post_norm ? kind.stream_scale : kind.network_stream_scale;
+        for (std::size_t i = 0; i < to.size(); ++i)
+          to[i] = to[i] * double{kept} + what[i] * double{kind.residual_scale};
       };
       const auto attend = [&](const Vec& in) {
         const bool by_head = kind.norms_by_head != 0;
@@ -211,6 +223,10 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
               in, position);
         }
         if (kind.mixer == Mixer::attention) return attend(in);
+        if (kind.mixer == Mixer::lightning) {
+          return StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.lightning(in, layer,
+                                                                                                           o.n_layers);
+        }
         Vec out = StateReference{kind, [&](Role role) { return weight(s, role); }, states[layer]}.mix(in);
         if (kind.mixer != Mixer::attention_and_mamba2) return out;
         const Vec other = attend(in);
@@ -324,7 +340,14 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
         const Vec up = product(*weight(s, Role::ffn_up), in, weight(s, Role::ffn_up_bias));
         Vec hidden(up.size());
         if (kind.ffn != Ffn::plain) {
-          const Vec gate = product(*weight(s, Role::ffn_gate), in, weight(s, Role::ffn_gate_bias));
+          Vec gate = product(*weight(s, Role::ffn_gate), in, weight(s, Role::ffn_gate_bias));
+          if (kind.gate_cut != 0) {
+            double sum = 0, squares = 0;
+            for (const double g : gate) sum += g, squares += g * g;
+            const double n = static_cast<double>(gate.size()), mean = sum / n;
+            const double cut = mean + double{kind.gate_cut} * std::sqrt(squares / n - mean * mean);
+            for (double& g : gate) g = std::max(g - cut, 0.0);
+          }
           hidden = gated(gate, up);
         } else {
           for (std::size_t i = 0; i < up.size(); ++i) hidden[i] = activate(up[i], kind.activation);
@@ -357,26 +380,46 @@ inline std::vector<Vec> reference_logits(const SmallOptions& o, const SmallFile&
       Vec mixer_in;
       if (kind.mixer != Mixer::none) {
         mixer_in = normed(stream, Role::attn_norm, Role::attn_norm_bias);
+        if (on_stream) x = mixer_in;
         add(x, mix(mixer_in), Role::attn_post_norm);
+        if (kind.laurel_rank != 0) {
+          const Vec narrow = product(*weight(s, Role::laurel_left), mixer_in, nullptr);
+          const Vec other = norm(product(*weight(s, Role::laurel_right), narrow, nullptr),
+                                 *weight(s, Role::laurel_norm), nullptr, kind.norm);
+          for (std::size_t i = 0; i < x.size(); ++i) x[i] = (x[i] + mixer_in[i] + other[i]) / std::sqrt(2);
+        }
       }
       if (kind.ffn == Ffn::none) continue;
       const bool parallel = kind.residual == Residual::parallel && kind.mixer != Mixer::none;
       const bool shared_norm = parallel && before && weight(s, Role::ffn_norm) == nullptr;
+      if (on_stream) x = normed(x, Role::ffn_norm, Role::ffn_norm_bias);
       const Vec& fed = parallel ? stream : x;
-      add(x, feed(fed, shared_norm ? mixer_in : normed(fed, Role::ffn_norm, Role::ffn_norm_bias)), Role::ffn_post_norm);
+      const Vec network_in = shared_norm ? mixer_in : on_stream ? x : normed(fed, Role::ffn_norm, Role::ffn_norm_bias);
+      add(x, feed(fed, network_in), Role::ffn_post_norm);
+      if (n_streams != 0) {
+        all.correct(streams, x);
+        x = streams[0];
+      }
       if (n_input != 0) {
-        Vec gate = product(*weight(s, Role::layer_input_gate), x, nullptr);
+        Vec seen = x;
+        const std::vector<float>* scales = weight(s, Role::stream_scale);
+        for (std::size_t i = 0; i < x.size() && scales != nullptr; ++i) seen[i] *= double{(*scales)[i]};
+        Vec gate = product(*weight(s, Role::layer_input_gate), seen, nullptr);
         for (std::uint32_t i = 0; i < n_input; ++i) {
           gate[i] = activate(gate[i], kind.activation) * inputs[std::size_t{layer} * n_input + i];
         }
         const Vec made = norm(product(*weight(s, Role::layer_input_proj), gate, nullptr),
                               *weight(s, Role::layer_input_post_norm), nullptr, kind.norm);
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] += made[i];
+        for (std::size_t i = 0; i < x.size() && n_streams == 0; ++i) x[i] += made[i];
+        for (std::size_t stream = 1; stream < n_streams; ++stream) {
+          for (std::size_t i = 0; i < x.size(); ++i) streams[stream][i] += made[i];
+        }
       }
       if (const std::vector<float>* factor = weight(s, Role::layer_scale)) {
         for (double& e : x) e *= double{factor->front()};
       }
     }
+    if (n_streams != 0) x = StreamsReference::end(streams, *weight(final_stage, Role::streams_out));
     const std::vector<float>* head = weight(final_stage, Role::head);
     const Vec last =
         norm(x, *weight(final_stage, Role::final_norm), weight(final_stage, Role::final_norm_bias), kinds[0].norm);

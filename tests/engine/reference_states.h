@@ -1,6 +1,6 @@
 // Mixers that keep a state instead of keys and values, one position after the other in double precision, from the
 // papers' formulas and independent of the engine: gated short convolutions (LFM2), the gated delta rule (Yang et al.
-// 2024), Mamba-2 (Dao and Gu 2024), Mamba (Gu and Dao 2023).
+// 2024), Mamba-2 (Dao and Gu 2024), Mamba (Gu and Dao 2023), lightning attention (Qin et al. 2024).
 #pragma once
 
 #include <cmath>
@@ -154,6 +154,42 @@ struct StateReference {
       x[c] = sum * gate[c] * sigmoid(gate[c]);
     }
     return product(Role::state_out, x);
+  }
+
+  /// Lightning attention (Qin et al. 2024) as a sum over all positions so far, of values weighed by their keys. Its
+  /// norm has an epsilon of 1e-6.
+  Vec lightning(const Vec& in, std::size_t layer, std::size_t n_layers) const {
+    const auto activated = [&](Role role) {
+      Vec y = product(role, in);
+      for (double& e : y) e *= sigmoid(e);
+      return y;
+    };
+    const Vec query = activated(Role::state_q);
+    Vec both = activated(Role::state_k);
+    const std::size_t keys = both.size(), rows = kind.state_key_dim, columns = kind.state_value_dim;
+    for (const double e : activated(Role::state_v)) both.push_back(e);
+    kept.inputs.push_back(both);
+    Vec out(kind.state_values());
+    const double depth = 1 - static_cast<double>(layer) / (static_cast<double>(n_layers) - 1 + 1e-5) + 1e-5;
+    for (std::size_t h = 0; h < kind.state_heads; ++h) {
+      const std::size_t key_head = h * kind.state_key_heads / kind.state_heads;
+      const double slope = std::pow(2, -8.0 * static_cast<double>(h + 1) / kind.state_heads) * depth;
+      for (std::size_t back = 0; back < kept.inputs.size(); ++back) {
+        const Vec& then = kept.inputs[kept.inputs.size() - 1 - back];
+        double weight = 0;
+        for (std::size_t r = 0; r < rows; ++r) weight += query[key_head * rows + r] * then[key_head * rows + r];
+        weight *= std::exp(-slope * static_cast<double>(back));
+        for (std::size_t c = 0; c < columns; ++c) out[h * columns + c] += weight * then[keys + h * columns + c];
+      }
+    }
+    double squares = 0;
+    for (const double e : out) squares += e * e;
+    const double by = 1 / std::sqrt(squares / static_cast<double>(out.size()) + 1e-6);
+    const Vec gate = product(Role::state_z, in);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] *= by * double{(*weight(Role::state_norm_all))[i]} * sigmoid(gate[i]);
+    }
+    return product(Role::state_out, out);
   }
 
   Vec mix(const Vec& in) const {

@@ -212,6 +212,16 @@ inline std::vector<Named> variants() {
   });
   scans.n_layers = 3;
   scans.optional = {Role::conv_bias, Role::state_rank_norm, Role::state_k_norm, Role::state_q_norm};
+  SmallOptions& lightning =
+      shaped("lightning attention, norms on the stream", [state, mixture](std::uint32_t layer, LayerKind& k) {
+        if (layer != 1) state(k, Mixer::lightning, layer == 0 ? 8 : 70);
+        k.conv_taps = 0;
+        k.norm_place = NormPosition::stream;
+        k.stream_scale = layer == 1 ? 1.5f : 2;
+        k.network_stream_scale = layer == 0 ? 1 : 3;
+        if (layer == 2) mixture(k, 6, 2);
+      });
+  lightning.n_layers = 3;
   const auto latent = [](LayerKind& k) {
     k.mixer = Mixer::latent;
     k.n_heads = 3;
@@ -258,6 +268,22 @@ inline std::vector<Named> variants() {
   inputs.model.layer_proj_scale = 0.5f;
   inputs.model.layer_input_scale = 0.7f;
   inputs.optional = {Role::layer_scale};
+  SmallOptions& streams = shaped("streams that are predicted and corrected", [](std::uint32_t layer, LayerKind& k) {
+    k.streams = 3;
+    k.window = layer == 1 ? 0 : 5;
+    k.kv_from = layer == 2 ? 1 : 0;
+    k.layer_input = 12;
+    k.norm_place = NormPosition::both;
+    k.activation = Activation::gelu;
+    k.laurel_rank = layer == 1 ? 0 : 6;
+    k.gate_cut = layer == 0 ? 0.5f : 0;
+  });
+  streams.n_layers = 3;
+  streams.model.layer_embd_scale = 3;
+  streams.model.layer_proj_scale = 0.5f;
+  streams.model.layer_input_scale = 0.7f;
+  streams.optional = {Role::stream_scale};
+  shaped("two streams without inputs", [](std::uint32_t, LayerKind& k) { k.streams = 2; });
   return all;
 }
 

@@ -103,7 +103,7 @@ TEST(Kinds, OfDistancesWindowsAndExperts) {
   other.n_heads = kind.n_heads * 2;
   const LayerKind both[] = {kind, other};
   const std::uint8_t of_layer[] = {0, 1};
-  EXPECT_FALSE(check_layers(both, of_layer));
+  EXPECT_FALSE(check_layers(both, of_layer, 32));
   kind = usual_kind({});
   kind.window_aligned = 1;
   EXPECT_EQ(refused([](LayerKind&) {}), "window_aligned is of layers with a window that see no later positions");
@@ -113,6 +113,55 @@ TEST(Kinds, OfDistancesWindowsAndExperts) {
   kind.n_experts = kind.experts_used = kind.expert_dim = 4;
   EXPECT_EQ(refused([](LayerKind&) {}), "");
   EXPECT_EQ(refused([](LayerKind& k) { k.plain_experts = 1; }), "plain experts are not next to a gated network");
+}
+
+TEST(Kinds, OfLightningAttentionAndNormsOnTheStream) {
+  LayerKind kind = usual_kind({});
+  kind.mixer = Mixer::lightning;
+  kind.state_heads = kind.state_key_heads = 4;
+  kind.state_key_dim = kind.state_value_dim = 16;
+  kind.norm_place = NormPosition::stream;
+  kind.stream_scale = 3;
+  const auto refused = [&](const Change& change) { return refusal(kind, change); };
+  EXPECT_EQ(refused([](LayerKind&) {}), "") << "there is no convolution";
+  EXPECT_EQ(kind.conv_channels(64), 0u);
+  EXPECT_NE(refused([](LayerKind& k) { k.state_key_heads = 3; }), "");
+  EXPECT_NE(refused([](LayerKind& k) { k.mixer = Mixer::mamba2; }), "");
+  const char* const sentence = "a parallel layer has neither a norm on sum or stream nor stream scales";
+  EXPECT_EQ(refused([](LayerKind& k) { k.residual = Residual::parallel; }), sentence);
+  kind.norm_place = NormPosition::before;
+  EXPECT_EQ(refused([](LayerKind& k) { k.residual = Residual::parallel; }), sentence);
+  kind.stream_scale = 1;
+  EXPECT_EQ(refused([](LayerKind& k) { k.residual = Residual::parallel; }), "");
+  EXPECT_EQ(refused([](LayerKind& k) {
+              k.residual = Residual::parallel;
+              k.norm_place = NormPosition::stream;
+            }),
+            sentence);
+}
+
+TEST(Kinds, OfStreamsAndTheirLayers) {
+  LayerKind kind = usual_kind({});
+  kind.streams = 4;
+  kind.laurel_rank = 8;
+  kind.gate_cut = 1.5f;
+  const auto refused = [&](const Change& change) { return refusal(kind, change); };
+  EXPECT_EQ(refused([](LayerKind&) {}), "");
+  EXPECT_EQ(refused([](LayerKind& k) { k.streams = 1; }), "streams is 1; it must be 0, or 2 to 8");
+  EXPECT_EQ(refused([](LayerKind& k) { k.streams = 9; }), "streams is 9; it must be 0 to 8");
+  EXPECT_EQ(refused([](LayerKind& k) {
+              k.ffn = Ffn::mixture;
+              k.gate_cut = 0;
+              k.n_experts = k.experts_used = k.expert_dim = 1;
+            }),
+            "a layer with experts has one stream, not 4");
+  EXPECT_EQ(refused([](LayerKind& k) { k.ffn = Ffn::plain; }), "gate_cut is of gated networks alone");
+  for (const Change& change :
+       {Change([](LayerKind& k) { k.residual = Residual::parallel; }),
+        Change([](LayerKind& k) { k.norm_place = NormPosition::after; }),
+        Change([](LayerKind& k) { k.bare_mixer = 1; }), Change([](LayerKind& k) { k.mixer = Mixer::none; })}) {
+    EXPECT_EQ(refused(change), "laurel_rank is of attention alone, in sequence, with a norm before it");
+  }
 }
 
 }  // namespace

@@ -104,6 +104,53 @@ TEST(Program, LatentAttentionAndMamba) {
                              "matmul",   "rope",   "rope",   "attend", "matmul", "add",    "add"}));
 }
 
+TEST(Program, StreamsArePredictedBeforeALayerAndCorrectedAfterIt) {
+  SmallOptions options;
+  options.optional = {Role::stream_scale};
+  options.shape = [](std::uint32_t layer, LayerKind& kind) {
+    kind.streams = 3;
+    kind.layer_input = 8;
+    kind.norm_place = NormPosition::both;
+    kind.laurel_rank = layer == 0 ? 4 : 0;
+    kind.gate_cut = layer == 0 ? 1.0f : 0;
+  };
+  const Opened o(options);
+  EXPECT_EQ(o.ops(0), (Names{"embed", "matmul", "layer_inputs", "matmul", "level_streams"}));
+  EXPECT_EQ(
+      o.ops(1),
+      (Names{"rms_norm", "route_streams", "predict", "rms_norm", "matmul",        "matmul",  "rms_norm", "add",
+             "matmul",   "matmul",        "matmul",  "rope",     "rope",          "attend",  "matmul",   "rms_norm",
+             "add",      "add",           "scale",   "rms_norm", "matmul",        "matmul",  "cut",      "silu",
+             "matmul",   "rms_norm",      "add",     "rms_norm", "route_streams", "correct", "scale",    "scale",
+             "matmul",   "layer_input",   "silu",    "matmul",   "rms_norm",      "add"}));
+  EXPECT_EQ(
+      o.ops(2),
+      (Names{"rms_norm", "route_streams", "predict",     "rms_norm", "matmul",   "matmul",        "matmul",  "rope",
+             "rope",     "attend",        "matmul",      "rms_norm", "add",      "rms_norm",      "matmul",  "matmul",
+             "silu",     "matmul",        "rms_norm",    "add",      "rms_norm", "route_streams", "correct", "scale",
+             "scale",    "matmul",        "layer_input", "silu",     "matmul",   "rms_norm",      "add"}));
+  EXPECT_EQ(o.ops(3), (Names{"matmul", "level_streams", "join_streams", "rms_norm", "hidden", "matmul"}));
+}
+
+TEST(Program, LightningAttentionAndNormsOnTheStream) {
+  SmallOptions options;
+  options.shape = [](std::uint32_t layer, LayerKind& kind) {
+    kind.norm_place = NormPosition::stream;
+    kind.network_stream_scale = 2;
+    if (layer != 0) return;
+    kind.mixer = Mixer::lightning;
+    kind.stream_scale = 3;
+    kind.state_heads = kind.state_key_heads = 4;
+    kind.state_key_dim = kind.state_value_dim = 8;
+  };
+  const Opened o(options);
+  EXPECT_EQ(o.ops(1), (Names{"rms_norm", "matmul", "matmul",   "matmul",       "matmul", "silu",  "silu", "silu",
+                             "decay",    "recur",  "rms_norm", "sigmoid_gate", "matmul", "scale", "add",  "rms_norm",
+                             "matmul",   "matmul", "silu",     "matmul",       "scale",  "add"}));
+  EXPECT_EQ(o.ops(2), (Names{"rms_norm", "matmul", "matmul", "matmul", "rope", "rope", "attend", "matmul", "add",
+                             "rms_norm", "matmul", "matmul", "silu", "matmul", "scale", "add"}));
+}
+
 TEST(Program, LayersWithOtherOptionalTensorsHaveOtherOps) {
   SmallOptions options;
   options.biases = true;

@@ -276,6 +276,8 @@ Status read_config(const Gguf& gguf, LoadedModel& out) {
   }
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, "GGUF"));
   out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
+  QSF_LET(lists, read_layer_lists(recipe, out.naming, lookup, config.n_layers, "GGUF"));
+  out.layers.exceptions.insert(out.layers.exceptions.begin(), lists.begin(), lists.end());
   out.layers.exceptions.insert(out.layers.exceptions.begin(), by_layer.begin(), by_layer.end());
   Keys tokens(gguf, std::string(kTokenizer));
   config.bos = tokens.token(kBos);

@@ -114,6 +114,8 @@ Status read_config(const Json& json, const Json& generation, LoadedModel& out) {
   out.layers = std::move(layers);
   QSF_LET(types, read_layer_types(recipe, out.naming, lookup, config.n_layers, kConfigFile));
   out.layers.exceptions.insert(out.layers.exceptions.begin(), types.begin(), types.end());
+  QSF_LET(lists, read_layer_lists(recipe, out.naming, lookup, config.n_layers, kConfigFile));
+  out.layers.exceptions.insert(out.layers.exceptions.begin(), lists.begin(), lists.end());
   QSF_TRY(read_attention(json, out));
   return read_tokens(generation, json, config);
 }

@@ -82,14 +82,15 @@ Advance position_step(Pass& pass, const Op& op) {
 }
 
 /// Computes the inputs of all layers, [n, n_layers * layer_input], in `out`: normalizes each layer's part, adds the
-/// token's row, and scales the sum.
+/// token's row, and scales the sum. Tokens that the table does not have use its first row.
 Advance layer_inputs_step(Pass& pass, const Op& op) {
   const TensorEntry& table = pass.tensor(op.weight);
   const LayerKind& kind = *pass.program().kind;
   const ModelKind& model = pass.config().table.model;
   const Kernels& kernels = pass.kernels();
   const std::uint32_t width = kind.layer_input;
-  return for_rows(pass, table, read_row, token_of, [&](std::uint32_t i, float* row) {
+  const auto row_of = [&](const Column& column) { return column.token < table.rows ? column.token : 0; };
+  return for_rows(pass, table, read_row, row_of, [&](std::uint32_t i, float* row) {
     kernels.scale(row, model.layer_embd_scale, table.cols);
     float* const inputs = pass.at(op.out, i);
     const float* const weight = pass.vector(op.bias, 1);

@@ -10,10 +10,13 @@ namespace qsf {
 namespace {
 
 /// Multiplies each head's part of `in`, [n, n_heads, width(in) / n_heads], by its rows of a matrix, [n_heads * rows,
-/// cols]. Uses the first `cols` values of a part, and writes the first `rows` values of the head's part of `out`.
+/// cols]. Uses the first `cols` values of a part, and writes the first `rows` values of the head's part of `out`. The
+/// parts may also be streams.
 Advance by_head_step(Pass& pass, const Op& op) {
   const TensorEntry& tensor = pass.tensor(op.weight);
-  const std::uint32_t n_heads = pass.program().kind->n_heads, rows = tensor.rows / n_heads;
+  const LayerKind& kind = *pass.program().kind;
+  const std::uint32_t n_heads = op.weight == Role::streams_out ? kind.other_streams() : kind.n_heads;
+  const std::uint32_t rows = tensor.rows / n_heads;
   const std::uint32_t segment = tensor.first_segment + pass.item();
   const std::byte* raw = pass.streamer().acquire(segment);
   if (raw == nullptr) return Advance::blocked;

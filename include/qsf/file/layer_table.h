@@ -30,8 +30,8 @@ enum class Ffn : std::uint8_t { gated = 0, plain = 1, none = 2, mixture = 3, gat
 /// each expert is selected among those that the ones before it left.
 enum class Router : std::uint8_t { softmax = 0, softmax_chosen = 1, sigmoid = 2, softmax_near = 3 };
 /// The position of the norms: on the inputs of mixer and network, on their outputs, or both; or on the stream after the
-/// outputs are added to it (Vaswani et al. 2017).
-enum class NormPosition : std::uint8_t { before = 0, after = 1, both = 2, sum = 3 };
+/// outputs are added to it (Vaswani et al. 2017), or on the stream before mixer and network see it.
+enum class NormPosition : std::uint8_t { before = 0, after = 1, both = 2, sum = 3, stream = 4 };
 /// Parallel: mixer and network see the same stream. If the layer has only one norm, both use it.
 enum class Residual : std::uint8_t { sequential = 0, parallel = 1 };
 
@@ -59,7 +59,14 @@ struct LayerKind {
   bool limits_gates() const { return gate_limit != 0 || gate_slope != 1 || up_offset != 0; }
   constexpr bool attends() const { return mixer == Mixer::attention || mixer == Mixer::attention_and_mamba2; }
   constexpr bool has_mamba2() const { return mixer == Mixer::mamba2 || mixer == Mixer::attention_and_mamba2; }
-  constexpr bool has_state() const { return mixer == Mixer::delta_net || mixer == Mixer::mamba || has_mamba2(); }
+  constexpr bool has_state() const {
+    return mixer == Mixer::delta_net || mixer == Mixer::mamba || mixer == Mixer::lightning || has_mamba2();
+  }
+  constexpr bool convolves() const {
+    return mixer == Mixer::short_conv || (has_state() && mixer != Mixer::lightning);
+  }
+  /// Returns the number of streams that the layer does not compute.
+  constexpr std::uint32_t other_streams() const { return streams == 0 ? 0 : streams - 1; }
   /// Returns the values of a latent query that RoPE does not rotate.
   constexpr std::uint32_t still_dims() const { return latent_head_dim - rope_dims; }
   constexpr std::uint32_t state_keys() const { return state_key_heads * state_key_dim; }
@@ -69,7 +76,7 @@ struct LayerKind {
   /// Returns the channels of the mixer's convolution in a model of width `dim`; 0 without a convolution.
   constexpr std::uint32_t conv_channels(std::uint32_t dim) const {
     if (mixer == Mixer::short_conv) return dim;
-    return !has_state() ? 0 : state_values() + (mixer == Mixer::mamba ? 0 : 2 * state_keys());
+    return !convolves() ? 0 : state_values() + (mixer == Mixer::mamba ? 0 : 2 * state_keys());
   }
   bool operator==(const LayerKind&) const = default;
 };
@@ -134,8 +141,9 @@ std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKi
 
 /// Checks ranges and the agreement of keys. Fails with bad_section, naming the key and the value, or unsupported.
 Status check_kind(const LayerKind& kind);
-/// Checks the keys by which layers depend on each other: kv_from and layer_input. Fails with bad_section.
-Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer);
+/// Checks the keys by which layers of a model of width `dim` depend on each other: kv_from, layer_input and streams.
+/// Fails with bad_section, or unsupported.
+Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim);
 /// Checks the ROPE section's size against every kind that uses it. Fails with bad_section.
 Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors);
 /// Checks the header's sizes against layers.def. Fails with `code`: bad_header for the reader, bad_input for the

@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kMaxVocab = 1u << 22;
 inline constexpr std::uint32_t kMaxSeqLen = 1u << 24;
 inline constexpr std::uint32_t kMaxSegmentRaw = 16u << 20;
 inline constexpr std::uint32_t kMaxExperts = 1024;  // of a layer
+inline constexpr std::uint32_t kMaxStreams = 8;     // of a model
 inline constexpr std::uint32_t kMaxSections = 64;
 
 enum class Arch : std::uint32_t { gpt2 = 0, llama = 1, mistral = 2, phi = 3, custom = 4 };  // for display only
@@ -243,6 +244,16 @@ enum class Role : std::uint8_t {
   state_step = 130,
   state_decays = 131,
   distance_bias = 140,
+  streams_in = 150,
+  streams_out = 151,
+  stream_router_norm = 152,
+  stream_router = 153,
+  stream_predict = 154,
+  stream_correct = 155,
+  stream_scale = 156,
+  laurel_left = 157,
+  laurel_right = 158,
+  laurel_norm = 159,
 };
 
 /// A tensor of a stage. `stage` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,

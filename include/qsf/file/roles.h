@@ -51,8 +51,13 @@ enum class Extent : std::uint8_t {
   all_latent_dims,
   all_latent_value_dims,
   state_rank,
-  state_cells,   // numbers of a state
-  head_buckets,  // the buckets of distances of every head, head after head
+  state_cells,      // numbers of a state
+  head_buckets,     // the buckets of distances of every head, head after head
+  other_streams,    // the values of all streams except the first
+  stream_dims,      // of all streams
+  predict_factors,  // streams * streams * streams
+  correct_factors,  // streams * streams
+  laurel_rank,
 };
 /// Whether a stage must not have, may have or must have a tensor of a role.
 enum class Requirement : std::uint8_t { never, optional, always };
@@ -90,9 +95,11 @@ constexpr bool has_gate(const RoleContext& c) {
 }
 constexpr bool shares(const RoleContext& c) { return mixture(c) && c.kind.shared_dim != 0; }
 constexpr bool before(const RoleContext& c) {
-  return c.kind.norm_place == NormPosition::before || c.kind.norm_place == NormPosition::both;
+  return c.kind.norm_place != NormPosition::after && c.kind.norm_place != NormPosition::sum;
 }
-constexpr bool after(const RoleContext& c) { return c.kind.norm_place != NormPosition::before; }
+constexpr bool after(const RoleContext& c) {
+  return c.kind.norm_place != NormPosition::before && c.kind.norm_place != NormPosition::stream;
+}
 
 constexpr Requirement always(const RoleContext&) { return Requirement::always; }
 constexpr Requirement untied(const RoleContext& c) { return when(!c.tied && !c.headless); }
@@ -144,17 +151,19 @@ constexpr Requirement layer_norm_may(const RoleContext& c) { return may(layer_no
 constexpr bool delta(const RoleContext& c) { return c.kind.mixer == Mixer::delta_net; }
 constexpr bool mamba(const RoleContext& c) { return c.kind.mixer == Mixer::mamba; }
 constexpr Requirement short_conv(const RoleContext& c) { return when(c.kind.mixer == Mixer::short_conv); }
-constexpr Requirement convolves(const RoleContext& c) {
-  return when(c.kind.mixer == Mixer::short_conv || c.kind.has_state());
-}
+constexpr Requirement convolves(const RoleContext& c) { return when(c.kind.convolves()); }
 constexpr Requirement mambas_may(const RoleContext& c) { return may(mamba(c) || c.kind.has_mamba2()); }
 constexpr Requirement recurrent(const RoleContext& c) { return when(c.kind.has_state()); }
 constexpr Requirement keyed(const RoleContext& c) { return when(c.kind.has_state() && !mamba(c)); }
+constexpr bool decays(const RoleContext& c) { return c.kind.has_state() && c.kind.mixer != Mixer::lightning; }
+constexpr Requirement stepped(const RoleContext& c) { return when(decays(c)); }
+constexpr Requirement keyed_steps(const RoleContext& c) { return when(decays(c) && !mamba(c)); }
 constexpr Requirement mamba1(const RoleContext& c) { return when(mamba(c)); }
 constexpr Requirement mamba1_may(const RoleContext& c) { return may(mamba(c)); }
 /// A mamba2 next to attention may have no norm.
-constexpr Requirement mamba2_norm(const RoleContext& c) {
-  return c.kind.mixer == Mixer::attention_and_mamba2 ? Requirement::optional : when(c.kind.mixer == Mixer::mamba2);
+constexpr Requirement norm_of_all(const RoleContext& c) {
+  const bool alone = c.kind.mixer == Mixer::mamba2 || c.kind.mixer == Mixer::lightning;
+  return c.kind.mixer == Mixer::attention_and_mamba2 ? Requirement::optional : when(alone);
 }
 constexpr Requirement xielu(const RoleContext& c) {
   return when(c.kind.activation == Activation::xielu && c.kind.has_dense());
@@ -174,6 +183,12 @@ constexpr Requirement network_sum_bias(const RoleContext& c) { return may(on_sum
 constexpr Requirement stream_norm(const RoleContext& c) { return when(c.kind.stream_norm != 0); }
 constexpr Requirement stream_norm_bias(const RoleContext& c) { return may(layer_norm(c) && c.kind.stream_norm != 0); }
 constexpr Requirement stream_norm_may(const RoleContext& c) { return may(c.kind.stream_norm != 0); }
+constexpr Requirement streams(const RoleContext& c) { return when(c.kind.streams != 0); }
+/// A layer's own input is added to the other streams only.
+constexpr Requirement stream_inputs(const RoleContext& c) {
+  return may(c.kind.streams != 0 && c.kind.layer_input != 0);
+}
+constexpr Requirement laurel(const RoleContext& c) { return when(c.kind.laurel_rank != 0); }
 constexpr Requirement second_may(const RoleContext& c) { return may(c.scores && c.kind.stream_norm != 0); }
 
 }  // namespace requirement
@@ -237,13 +252,13 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_k,         "state_k",         RoleScope::layer,     true,  Extent::state_keys, Extent::dim,      requirement::keyed},
     RoleRule{Role::state_v,         "state_v",         RoleScope::layer,     true,  Extent::state_values, Extent::dim,      requirement::recurrent},
     RoleRule{Role::state_z,         "state_z",         RoleScope::layer,     true,  Extent::state_values, Extent::dim,      requirement::recurrent},
-    RoleRule{Role::state_a,         "state_a",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::keyed},
+    RoleRule{Role::state_a,         "state_a",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::keyed_steps},
     RoleRule{Role::state_b,         "state_b",         RoleScope::layer,     true,  Extent::state_heads, Extent::dim,      requirement::delta_net},
-    RoleRule{Role::state_decay,     "state_decay",     RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::keyed},
-    RoleRule{Role::state_dt_bias,   "state_dt_bias",   RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::recurrent},
+    RoleRule{Role::state_decay,     "state_decay",     RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::keyed_steps},
+    RoleRule{Role::state_dt_bias,   "state_dt_bias",   RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::stepped},
     RoleRule{Role::state_skip,      "state_skip",      RoleScope::layer,     false, Extent::one,       Extent::state_heads, requirement::mambas},
     RoleRule{Role::state_norm,      "state_norm",      RoleScope::layer,     false, Extent::one,       Extent::state_value_dim, requirement::delta_net},
-    RoleRule{Role::state_norm_all,  "state_norm_all",  RoleScope::layer,     false, Extent::one,       Extent::state_values, requirement::mamba2_norm},
+    RoleRule{Role::state_norm_all,  "state_norm_all",  RoleScope::layer,     false, Extent::one,       Extent::state_values, requirement::norm_of_all},
     RoleRule{Role::state_out,       "state_out",       RoleScope::layer,     true,  Extent::dim,       Extent::state_values, requirement::recurrent},
     RoleRule{Role::attn_gate,       "attn_gate",       RoleScope::layer,     true,  Extent::heads,     Extent::dim,      requirement::gated_attention},
     RoleRule{Role::stream_norm,     "stream_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::stream_norm},
@@ -292,6 +307,16 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::state_step,      "state_step",      RoleScope::layer,     true,  Extent::state_values, Extent::state_rank, requirement::mamba1},
     RoleRule{Role::state_decays,    "state_decays",    RoleScope::layer,     false, Extent::one,      Extent::state_cells, requirement::mamba1},
     RoleRule{Role::distance_bias,   "distance_bias",   RoleScope::final,     false, Extent::one,      Extent::head_buckets, requirement::buckets},
+    RoleRule{Role::streams_in,      "streams_in",      RoleScope::embedding, true,  Extent::other_streams, Extent::dim, requirement::streams},
+    RoleRule{Role::streams_out,     "streams_out",     RoleScope::final,     true,  Extent::other_streams, Extent::dim, requirement::streams},
+    RoleRule{Role::stream_router_norm, "stream_router_norm", RoleScope::layer, false, Extent::one,    Extent::dim,      requirement::streams},
+    RoleRule{Role::stream_router,   "stream_router",   RoleScope::layer,     false, Extent::one,      Extent::stream_dims, requirement::streams},
+    RoleRule{Role::stream_predict,  "stream_predict",  RoleScope::layer,     false, Extent::one,      Extent::predict_factors, requirement::streams},
+    RoleRule{Role::stream_correct,  "stream_correct",  RoleScope::layer,     false, Extent::one,      Extent::correct_factors, requirement::streams},
+    RoleRule{Role::stream_scale,    "stream_scale",    RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::stream_inputs},
+    RoleRule{Role::laurel_left,     "laurel_left",     RoleScope::layer,     true,  Extent::laurel_rank, Extent::dim,   requirement::laurel},
+    RoleRule{Role::laurel_right,    "laurel_right",    RoleScope::layer,     true,  Extent::dim,      Extent::laurel_rank, requirement::laurel},
+    RoleRule{Role::laurel_norm,     "laurel_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::laurel},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -404,14 +429,31 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.state_values() * kind.state_key_dim;
     case Extent::head_buckets:
       return kind.n_heads * kind.distance_buckets;
+    case Extent::other_streams:
+      return kind.other_streams() * h.dim;
+    case Extent::predict_factors:
+      return kind.streams * kind.streams * kind.streams;
+    case Extent::correct_factors:
+      return kind.streams * kind.streams;
+    case Extent::stream_dims:
+      return kind.streams * h.dim;
+    case Extent::laurel_rank:
+      return kind.laurel_rank;
   }
   return 0;
 }
 
+/// Whether a tensor of a role may have this number of rows if the model's sizes make it `all`. layer_embd may have
+/// fewer: later tokens use its first row.
+constexpr bool fits_rows(Role role, std::uint64_t rows, std::uint32_t all) {
+  return rows == all || (role == Role::layer_embd && rows != 0 && rows < all);
+}
 /// Whether the rows of a matrix belong to heads, head after head, which each multiply their own part of the input.
 constexpr bool of_heads(const RoleRule& rule) {
   return rule.rows == Extent::all_latent_dims || rule.rows == Extent::all_latent_value_dims;
 }
+/// Whether the rows of a matrix belong to the streams that layers do not compute, stream after stream.
+constexpr bool of_streams(const RoleRule& rule) { return rule.matrix && rule.rows == Extent::other_streams; }
 /// Whether the rows of a matrix, or the elements of a vector, belong to all experts, expert after expert.
 constexpr bool of_experts(const RoleRule& rule) {
   const Extent all = rule.matrix ? rule.rows : rule.cols;
