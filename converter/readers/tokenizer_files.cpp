@@ -34,15 +34,20 @@ Status add_tokens(const Json& config, TokenizerSource& tokenizer) {
     Fields fields(value, "tokenizer_config.json");
     const std::string content = fields.text("content", "");
     const bool special = fields.flag("special", false);
+    const std::uint8_t attributes = attributes_of(fields);
     if (!fields.status()) return fields.status();
     const std::optional<std::uint64_t> number = as_u64(*id);
     if (!number || *number >= limit || content.empty()) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer_config.json: added token \"{:.40}\" makes no sense", key);
     }
-    if (*number < tokenizer.tokens.size()) continue;
+    if (*number < tokenizer.tokens.size()) {
+      TokenizerSource::Token& known = tokenizer.tokens[*number];
+      if (known.text == content) known.attributes = attributes;
+      continue;
+    }
     QSF_TRY(check_token_text(*number, content));
     tokenizer.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
-    tokenizer.tokens[*number] = {content, 0, special ? TokenType::control : TokenType::user_defined};
+    tokenizer.tokens[*number] = {content, 0, special ? TokenType::control : TokenType::user_defined, attributes};
   }
   return {};
 }

@@ -20,6 +20,13 @@ Error unsupported(const char* what, std::string_view name) {
 }
 Error damaged(const char* what) { return make_error(ErrorCode::bad_tokenizer, "tokenizer.json: {}", what); }
 
+constexpr std::array<std::pair<const char*, TokenAttribute>, 4> kAttributeNames{{
+    {"lstrip", TokenAttribute::lstrip},
+    {"rstrip", TokenAttribute::rstrip},
+    {"single_word", TokenAttribute::single_word},
+    {"normalized", TokenAttribute::normalized},
+}};
+
 std::string_view type_of(const Json& json) {
   const Json* type = find(json, "type");
   const std::string* text = type ? as_text(*type) : nullptr;
@@ -201,12 +208,13 @@ Status read_template(const Json& json, TokenizerSource& out) {
   return {};
 }
 
-Status set_token(TokenizerSource& out, std::uint64_t limit, const Json* id, const std::string& text, TokenType type) {
+Status set_token(TokenizerSource& out, std::uint64_t limit, const Json* id, const std::string& text, TokenType type,
+                 std::uint8_t attributes = 0) {
   const std::optional<std::uint64_t> number = id ? as_u64(*id) : std::nullopt;
   if (!number || *number >= limit) return damaged("a token's id is missing, no whole number or too large");
   QSF_TRY(check_token_text(*number, text));
   if (*number >= out.tokens.size()) out.tokens.resize(*number + 1, {{}, 0, TokenType::unused});
-  out.tokens[*number] = {text, 0, type};
+  out.tokens[*number] = {text, 0, type, attributes};
   return {};
 }
 
@@ -310,8 +318,9 @@ Status read_vocabulary(const Json& json, const Json& model, TokenizerSource& out
     Fields entry(token, kFile);
     const std::string content = entry.text("content", "");
     const TokenType type = entry.flag("special", false) ? TokenType::control : TokenType::user_defined;
+    const std::uint8_t attributes = attributes_of(entry);
     if (!entry.status() || content.empty()) return damaged("an added token lacks its content");
-    QSF_TRY(set_token(out, limit, find(token, "id"), content, type));
+    QSF_TRY(set_token(out, limit, find(token, "id"), content, type, attributes));
   }
   return {};
 }
@@ -335,6 +344,14 @@ Status read_wordpiece(Fields& fields, TokenizerSource& out) {
 }
 
 }  // namespace
+
+std::uint8_t attributes_of(Fields& token) {
+  std::uint8_t bits = 0;
+  for (const auto& [name, attribute] : kAttributeNames) {
+    if (token.flag(name, false)) bits |= static_cast<std::uint8_t>(attribute);
+  }
+  return bits;
+}
 
 void score_by_merges(TokenizerSource& out) {
   std::map<std::string, float> scores;  // not a hash table: a hostile file could make all keys collide

@@ -24,6 +24,9 @@ inline constexpr std::uint32_t kMaxCheckpointToken = 1024;
 /// tokenizer_config.json, or null. Returns unsupported, by name, for anything else.
 Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config);
 
+/// Returns the attributes of an added token, an entry of tokenizer.json or tokenizer_config.json, as bits.
+std::uint8_t attributes_of(Fields& token);
+
 /// A file of tiktoken, such as Llama 3's tokenizer.model. Each line is a token in base64 and its rank.
 bool is_tiktoken(std::span<const std::byte> head);
 Result<TokenizerSource> read_tiktoken(std::span<const std::byte> bytes);

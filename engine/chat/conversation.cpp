@@ -119,14 +119,9 @@ Result<Tokens> tokenize(Session& session, const Conversation& conversation, std:
   const std::size_t most = std::min<std::size_t>(s.max_seq_len, rendered.text.size() + 8);
   const std::span<std::uint32_t> ids = Block(rendered.rest).take<std::uint32_t>(most + 1);
   if (ids.empty()) return too_little(memory.size());
-  const Result<std::uint32_t> n = session.tokenize(rendered.text, true, ids.subspan(1), rendered.plain);
+  const Result<std::uint32_t> n = session.tokenize(rendered.text, true, ids, rendered.plain, true);
   if (!n) return n.error().code == ErrorCode::context_full ? full(n.error().sentence) : n.error();
-  std::span<const std::uint32_t> out = ids.subspan(1, *n);
-  const std::optional<std::uint32_t> begin = session.begin_token();
-  if (begin && (out.empty() || out.front() != *begin)) {
-    ids.front() = *begin;
-    out = ids.first(*n + 1);
-  }
+  const std::span<const std::uint32_t> out = ids.first(*n);
   if (out.empty()) return make_error(ErrorCode::bad_argument, "the conversation has no tokens");
   if (out.size() >= s.max_seq_len) {
     return full(

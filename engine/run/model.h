@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "model/pass.h"
@@ -76,6 +77,11 @@ struct Model : Planned {
 
   /// Returns a text of the metadata, or an empty text.
   std::string_view metadata(std::string_view key) const;
+  /// Returns the token that the model expects before a text; empty if it expects none or there is no tokenizer.
+  std::optional<std::uint32_t> begin_token() const {
+    const bool expected = tokenizer.open_for_use() && tokenizer.add_bos() && config.bos < config.vocab_size;
+    return expected ? std::optional(config.bos) : std::nullopt;
+  }
   std::uint64_t text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const;
   /// Returns the ways to make room for more tokens, as part of a sentence.
   std::string_view more_context() const;

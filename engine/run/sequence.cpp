@@ -71,11 +71,9 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt, 
   if (!model.tokenizer.open_for_use()) {
     return make_error(ErrorCode::bad_text, "the file has no tokenizer: give token ids instead of text");
   }
-  const bool adds_bos = begins && prompt.add_bos && model.tokenizer.add_bos() && config.bos < config.vocab_size;
-  const std::uint32_t added = adds_bos && !out.empty() ? 1 : 0;
-  if (added != 0) out[0] = config.bos;
-  const Result<std::uint32_t> encoded = model.tokenizer.encode(prompt.text, prompt.special, out.subspan(added),
-                                                               model.tokenizer_scratch, {}, model.options.cancel);
+  const Result<std::uint32_t> encoded =
+      model.tokenizer.encode(prompt.text, prompt.special, out, model.tokenizer_scratch, {}, model.options.cancel,
+                             begins && prompt.add_bos ? model.begin_token() : std::nullopt);
   if (!encoded && encoded.error().code == ErrorCode::context_full) {
     const Error full =
         make_error(ErrorCode::context_full, "{} in a context of {}", encoded.error().sentence, room_.size());
@@ -85,14 +83,14 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt, 
   const std::uint32_t n = *encoded;
   const std::uint32_t eos = model.tables.header.eos;
   const bool ends = prompt.add_bos && model.tokenizer.add_eos() && eos < config.vocab_size;
-  if (ends && embeds_ && added + n == out.size()) {
-    const Error full = make_error(ErrorCode::context_full, "{} tokens and the end token do not fit in a context of {}",
-                                  added + n, out.size());
+  if (ends && embeds_ && n == out.size()) {
+    const Error full =
+        make_error(ErrorCode::context_full, "{} tokens and the end token do not fit in a context of {}", n, out.size());
     return model.too_long(full.sentence);
   }
-  if (!ends || added + n == out.size()) return added + n;
-  out[added + n] = eos;
-  return added + n + 1;
+  if (!ends || n == out.size()) return n;
+  out[n] = eos;
+  return n + 1;
 }
 
 Status Sequence::start(Model& model, const Prompt& prompt) {

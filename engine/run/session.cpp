@@ -399,10 +399,11 @@ std::string_view Session::logits_hash(std::uint32_t sequence) {
 }
 
 Result<std::uint32_t> Session::tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
-                                        std::span<const TextRange> plain) {
+                                        std::span<const TextRange> plain, bool begins) {
   Model& m = impl_->model;
   if (!m.tokenizer.open_for_use()) return make_error(ErrorCode::bad_text, "the file has no tokenizer");
-  return m.tokenizer.encode(text, special, out, m.tokenizer_scratch, plain, m.options.cancel);
+  return m.tokenizer.encode(text, special, out, m.tokenizer_scratch, plain, m.options.cancel,
+                            begins ? m.begin_token() : std::nullopt);
 }
 
 std::string_view Session::detokenize(std::uint32_t token, bool special) const {
@@ -420,11 +421,7 @@ std::span<const std::uint32_t> Session::end_tokens() const {
 
 bool Session::is_added(std::uint32_t token) const { return impl_->model.tokenizer.is_added(token); }
 
-std::optional<std::uint32_t> Session::begin_token() const {
-  const Model& m = impl_->model;
-  if (!m.tokenizer.open_for_use() || !m.tokenizer.add_bos() || m.config.bos >= m.config.vocab_size) return {};
-  return m.config.bos;
-}
+std::optional<std::uint32_t> Session::begin_token() const { return impl_->model.begin_token(); }
 
 std::string_view Session::special_token(std::string_view name) const {
   constexpr std::size_t kLongest = 16;

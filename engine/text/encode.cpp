@@ -115,7 +115,7 @@ bool Encoder::word() {
 
 Result<std::uint32_t> Tokenizer::encode(std::string_view text, bool special, std::span<std::uint32_t> out,
                                         std::span<std::byte> scratch, std::span<const TextRange> plain,
-                                        const std::atomic<bool>* cancel) const {
+                                        const std::atomic<bool>* cancel, std::optional<std::uint32_t> begin) const {
   if (!open_for_use()) return make_error(ErrorCode::bad_text, "there is no tokenizer to read the text");
   std::size_t last = 0;
   for (const TextRange& range : plain) {
@@ -126,7 +126,7 @@ Result<std::uint32_t> Tokenizer::encode(std::string_view text, bool special, std
     last = range.end;
   }
   TextWork work(text.size(), cancel);
-  return Encoder(*this, out, scratch, work).encode(text, special, plain);
+  return Encoder(*this, out, scratch, work).encode(text, special, plain, begin.value_or(kNone));
 }
 
 }  // namespace qsf

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <bitset>
 #include <cstring>
 #include <utility>
 
 #include "qsf/base/utf8.h"
 #include "qsf/text/tokenizer.h"
+#include "text/added_tokens.h"
 #include "text/merge.h"
 #include "text/normalizer.h"
 #include "text/prefix.h"
@@ -42,35 +42,28 @@ class Encoder {
     words_ = reinterpret_cast<char*>(run_.tree + most_);
   }
 
-  Result<std::uint32_t> encode(std::string_view text, bool special, std::span<const TextRange> plain) {
+  /// `begin`: as in Tokenizer::encode(), or kNone.
+  Result<std::uint32_t> encode(std::string_view text, bool special, std::span<const TextRange> plain,
+                               std::uint32_t begin = tokn::kNone) {
     if (most_ < kMinRun) return make_error(ErrorCode::bad_argument, "encode: the scratch holds {} bytes", most_);
     if (const std::size_t valid = utf8::valid_prefix(text); valid != text.size()) {
       return make_error(ErrorCode::bad_text, "the text is not valid UTF-8 at byte {} (0x{:02x})", valid,
                         static_cast<std::uint8_t>(text[valid]));
     }
-    plain_ = plain;
-    std::bitset<256> begins_added;
-    for (std::uint32_t i = 0; i < t_.n_added_; ++i) {
-      begins_added.set(static_cast<std::uint8_t>(t_.stored(tokn::u32_at(t_.added_, i))[0]));
-    }
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::uint32_t id =
-          begins_added[static_cast<std::uint8_t>(text[at])] ? added_at(text, at, special, plain) : kNone;
-      if (!spend(1)) return error_;
-      if (id == kNone) {
-        ++at;
-        continue;
-      }
-      if (!fragment(text.substr(begin, at - begin)) || !emit(id)) return error_;
-      at += t_.stored(id).size();
-      begin = at;
-      is_first_ = false;
-    }
-    if (!fragment(text.substr(begin))) return error_;
+    if (begin != kNone) emit(begin);
+    const std::uint32_t added = n_out_;
+    AddedTokens tokens(t_, text, special, plain, work_);
+    const bool done = tokens.cut([&](std::string_view between) { return fragment(between); },
+                                 [&](std::uint32_t id) {
+                                   is_first_ = false;
+                                   const bool again = n_out_ == 1 && id == std::exchange(begin, kNone);
+                                   return again || emit(id);
+                                 });
+    if (!done && work_.spent()) return work_.error();
+    if (!done) return error_;
     if (n_out_ > out_.size()) {
-      return make_error(ErrorCode::context_full, "the text has {} tokens, and there is room for {}", n_out_,
-                        out_.size());
+      return make_error(ErrorCode::context_full, "the text has {} tokens, and there is room for {}", n_out_ - added,
+                        out_.size() - std::min<std::size_t>(added, out_.size()));
     }
     return n_out_;
   }
@@ -105,50 +98,6 @@ class Encoder {
     return true;
   }
 
-  /// Returns the added token at text[at], or kNone. Removes ranges from `plain` that end there or earlier.
-  std::uint32_t added_at(std::string_view text, std::size_t at, bool special, std::span<const TextRange>& plain) {
-    while (!plain.empty() && plain.front().end <= at) plain = plain.subspan(1);
-    const bool own = plain.empty() || at < plain.front().begin;
-    const std::uint32_t id = longest_added(text.substr(at), special && own);
-    if (plain.empty() || id == kNone) return id;
-    const std::string_view token = t_.stored(id);
-    if (at + token.size() <= plain.front().begin) return id;
-    if (own) return longest_added(text.substr(at, plain.front().begin - at), special);
-    return token.find_first_not_of(" \t\r\n") == token.npos || !stands_outside(text, id) ? id : kNone;
-  }
-
-  /// Whether an added token occurs outside the plain ranges, all of which is searched. The results for a few tokens are
-  /// kept, because texts repeat the same few.
-  bool stands_outside(std::string_view text, std::uint32_t id) {
-    Sought& sought = sought_[id % sought_.size()];
-    if (sought.id == id) return sought.outside;
-    const std::string_view token = t_.stored(id);
-    sought = {id, false};
-    std::size_t begin = 0;
-    const auto look_in = [&](std::size_t end) {
-      const std::string_view own = text.substr(begin, end - begin);
-      sought.outside = sought.outside || (work_.spend(own.size()) && own.find(token) != own.npos);
-    };
-    for (const TextRange& range : plain_) {
-      look_in(range.begin);
-      begin = range.end;
-    }
-    look_in(text.size());
-    return sought.outside;
-  }
-
-  /// Returns the longest added token that `text` begins with, or kNone.
-  std::uint32_t longest_added(std::string_view text, bool special) {
-    std::uint32_t found = kNone;
-    work_.spend(each_prefix(
-        t_.n_added_, text, [&](std::uint32_t i) { return t_.stored(tokn::u32_at(t_.added_, i)); },
-        [&](std::uint32_t i) {
-          const std::uint32_t id = tokn::u32_at(t_.added_, i);
-          if (special || t_.type(id) == TokenType::user_defined) found = id;
-        }));
-    return found;
-  }
-
   /// Calls found(id) for every token that `text` begins with and that text may become, shortest first. Returns false,
   /// with an error, if the work is spent.
   template <class Found>
@@ -174,22 +123,8 @@ class Encoder {
     if (text.empty()) return true;
     if (t_.kind_ == TokenizerKind::wordpiece) return pieces_fragment(text);
     if (t_.kind_ != TokenizerKind::byte_bpe) return spm_fragment(text);
-    if (is_normal(text)) return cut(text, text.size());
+    if (is_normal(t_.normalizer_, text, work_)) return cut(text, text.size());
     return normalized_fragment(text);
-  }
-
-  /// Whether the normalizer does not change the text.
-  bool is_normal(std::string_view text) {
-    if (t_.normalizer_.empty()) return true;
-    Normalizer normalizer(t_.normalizer_, text, work_);
-    std::array<char, 4> bytes{};
-    std::size_t at = 0;
-    for (char32_t c = 0; normalizer.next(c);) {
-      const std::string_view character(bytes.data(), utf8::encode(c, bytes.data()));
-      if (!text.substr(at).starts_with(character)) return false;
-      at += character.size();
-    }
-    return at == text.size() && !normalizer.failed() && !work_.spent();
   }
 
   /// Cuts the text's normal form, in parts that fit. Each ends after the last line break before a character that is not
@@ -449,17 +384,9 @@ class Encoder {
     return done;
   }
 
-  /// An added token, and whether it occurs outside the plain ranges.
-  struct Sought {
-    std::uint32_t id = kNone;
-    bool outside = false;
-  };
-
   const Tokenizer& t_;
   std::span<std::uint32_t> out_;
   TextWork& work_;
-  std::span<const TextRange> plain_;
-  std::array<Sought, 16> sought_{};
   std::uint32_t n_out_ = 0;
   MergeRun run_{};
   char* words_ = nullptr;

@@ -349,4 +349,16 @@ void Normalizer::order(Step& step, bool composes) const {
   step.n = n;
 }
 
+bool has_form(std::span<const std::byte> steps, std::string_view text, std::string_view form, TextWork& work) {
+  Normalizer normalizer(steps, text, work);
+  std::array<char, 4> bytes{};
+  std::size_t at = 0;
+  for (char32_t c = 0; normalizer.next(c);) {
+    const std::string_view character(bytes.data(), utf8::encode(c, bytes.data()));
+    if (!form.substr(at).starts_with(character)) return false;
+    at += character.size();
+  }
+  return at == form.size() && !normalizer.failed() && !work.spent();
+}
+
 }  // namespace qsf

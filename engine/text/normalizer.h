@@ -20,6 +20,14 @@ namespace qsf {
 /// unsupported.
 Status check_normalizer(std::span<const std::byte> steps);
 
+/// Whether the steps make `form` of the text. False also if the work is spent, or if the text has no normal form.
+bool has_form(std::span<const std::byte> steps, std::string_view text, std::string_view form, TextWork& work);
+
+/// Whether the steps do not change the text.
+inline bool is_normal(std::span<const std::byte> steps, std::string_view text, TextWork& work) {
+  return steps.empty() || has_form(steps, text, text, work);
+}
+
 class Normalizer {
  public:
   static constexpr std::size_t kMaxSteps = 8;

@@ -104,6 +104,8 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
   t.merges_ = table(sizes.merges);
   t.scores_ = table(sizes.scores);
   t.types_ = table(sizes.types);
+  t.attributes_ = table(sizes.attributes);
+  if (sizes.attributes == 0) t.attributes_ = nullptr;
   t.normalizer_ = {table(sizes.normalizer), static_cast<std::size_t>(sizes.normalizer)};
   t.blob_ = {reinterpret_cast<const char*>(at), header.blob_size};
 
@@ -114,6 +116,12 @@ Result<Tokenizer> Tokenizer::open(std::span<const std::byte> section, std::uint3
     const std::string_view text = t.stored(u32_at(t.added_, i));
     if (!utf8::is_valid(text)) {
       return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", u32_at(t.added_, i));
+    }
+    const auto attributes = t.attributes_ != nullptr ? static_cast<std::uint32_t>(t.attributes_[i]) : 0;
+    if (attributes > kAllTokenAttributes) {
+      return make_error(ErrorCode::unsupported,
+                        "tokenizer: the attributes of token {} are 0x{:x}; this build knows 0x{:x}",
+                        u32_at(t.added_, i), attributes, std::uint32_t{kAllTokenAttributes});
     }
   }
   if (!words) {

@@ -195,11 +195,6 @@ class Builder {
       if (token.type == TokenType::unknown && header_.unknown == tokn::kNone) header_.unknown = id;
       stored_.push_back(std::move(bytes));
     }
-    const bool needs_sorted = words_ || (header_.flags & tokn::kIgnoreMerges) != 0;
-    if (needs_sorted) {
-      sorted_ = by_bytes(
-          [&](TokenType type) { return type == TokenType::normal || (words_ && type == TokenType::user_defined); });
-    }
     added_ = by_bytes([&](TokenType type) {
       return type == TokenType::control || type == TokenType::user_defined || type == TokenType::unknown;
     });
@@ -208,7 +203,35 @@ class Builder {
         return make_error(ErrorCode::bad_tokenizer, "tokenizer: the added token {} is not UTF-8", id);
       }
     }
+    choose_attributes();
+    // A user-defined token that is not found next to a word is no token of ordinary text either.
+    const bool keeps_added = words_ && (header_.flags & tokn::kAttributes) == 0;
+    if (words_ || (header_.flags & tokn::kIgnoreMerges) != 0) {
+      sorted_ = by_bytes([&](TokenType type) {
+        return type == TokenType::normal || (keeps_added && type == TokenType::user_defined);
+      });
+    }
     return {};
+  }
+
+  /// Takes the attributes of the added tokens, if they make a difference. A token that is not its own normal form is
+  /// found as it is written. Normal forms NFC and NFD alone leave the texts of all other tokens as they are.
+  void choose_attributes() {
+    constexpr auto kNormalized = static_cast<std::uint8_t>(TokenAttribute::normalized);
+    const bool rewrites = std::ranges::any_of(source_.normalizer, [](const NormalizerStep& step) {
+      return step.op != NormalizerOp::nfc && step.op != NormalizerOp::nfd;
+    });
+    bool any = false;
+    for (const std::uint32_t id : added_) {
+      std::uint8_t attributes = source_.tokens[id].attributes & kAllTokenAttributes;
+      TextWork work(stored_[id].size());
+      if (!is_normal(std::as_bytes(std::span(normalizer_)), stored_[id], work)) {
+        attributes = static_cast<std::uint8_t>(attributes & ~kNormalized);
+      }
+      any = any || (attributes & ~kNormalized) != 0 || (attributes != 0 && rewrites);
+      attributes_.push_back(attributes);
+    }
+    if (any) header_.flags |= tokn::kAttributes;
   }
 
   /// Returns ids of the wanted types with distinct bytes, in the order of their bytes.
@@ -364,6 +387,9 @@ class Builder {
       if (source_.kind == TokenizerKind::spm_bpe || source_.kind == TokenizerKind::unigram) put(token.score);
     }
     for (const TokenizerSource::Token& token : source_.tokens) put(static_cast<std::uint8_t>(token.type));
+    for (const std::uint8_t each : attributes_) {
+      if ((header_.flags & tokn::kAttributes) != 0) put(each);
+    }
     for (const char c : normalizer_) put(c);
     for (const std::string& bytes : stored_) {
       const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
@@ -379,6 +405,7 @@ class Builder {
   std::string normalizer_;
   std::vector<std::string> stored_;  // by id
   std::vector<std::uint32_t> bytes_of_value_, sorted_, added_;
+  std::vector<std::uint8_t> attributes_;                         // of added_
   std::vector<std::pair<std::uint32_t, std::uint64_t>> merges_;  // left id, tokn::pack
   std::vector<std::byte> section_;
 };

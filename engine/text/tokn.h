@@ -23,9 +23,10 @@ inline constexpr std::uint32_t kAddEos = 1u << 3;
 inline constexpr std::uint32_t kTrimSpaces = 1u << 4;
 inline constexpr std::uint32_t kPrefixUnlessSpace = 1u << 5;
 inline constexpr std::uint32_t kPrefixOnce = 1u << 6;
+inline constexpr std::uint32_t kAttributes = 1u << 7;
 inline constexpr std::uint32_t kOfWords =
     kAddSpacePrefix | kTrimSpaces | kPrefixUnlessSpace | kPrefixOnce;  // not for byte_bpe
-inline constexpr std::uint32_t kAllFlags = kAddBos | kIgnoreMerges | kAddEos | kOfWords;
+inline constexpr std::uint32_t kAllFlags = kAddBos | kIgnoreMerges | kAddEos | kOfWords | kAttributes;
 inline constexpr std::uint32_t kMaxWord = 1000;
 inline constexpr std::uint32_t kMaxCharMap = 1u << 24;  // bytes
 
@@ -48,11 +49,11 @@ static_assert(sizeof(Header) == 64);
 
 /// The bytes of each table, in the order of the tables after the header.
 struct Sizes {
-  std::uint64_t begins, bytes, sorted, added, merge_begins, merges, scores, types, normalizer, blob;
+  std::uint64_t begins, bytes, sorted, added, merge_begins, merges, scores, types, attributes, normalizer, blob;
 
   constexpr std::uint64_t total() const {
-    return sizeof(Header) + begins + bytes + sorted + added + merge_begins + merges + scores + types + normalizer +
-           blob;
+    return sizeof(Header) + begins + bytes + sorted + added + merge_begins + merges + scores + types + attributes +
+           normalizer + blob;
   }
 };
 constexpr Sizes sizes(const Header& h) {
@@ -68,6 +69,7 @@ constexpr Sizes sizes(const Header& h) {
           .merges = std::uint64_t{8} * h.n_merges,
           .scores = scores ? std::uint64_t{4} * h.n_tokens : 0,
           .types = h.n_tokens,
+          .attributes = (h.flags & kAttributes) != 0 ? h.n_added : 0u,
           .normalizer = h.normalizer_size,
           .blob = h.blob_size};
 }

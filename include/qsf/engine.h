@@ -239,9 +239,10 @@ class Session {
   /// (OpenOptions::vouched) needs this before its sequences are saved or restored. Fails with bad_argument for a text
   /// that is no SHA-256 in hexadecimal.
   Status know_hash(std::string_view hash);
-  /// Does what Tokenizer::encode() does. Fails with bad_text if the file has no tokenizer.
+  /// Does what Tokenizer::encode() does. With `begins`, its begin token is begin_token(). Fails with bad_text if the
+  /// file has no tokenizer.
   Result<std::uint32_t> tokenize(std::string_view text, bool special, std::span<std::uint32_t> out,
-                                 std::span<const TextRange> plain = {});
+                                 std::span<const TextRange> plain = {}, bool begins = false);
   /// Returns the bytes of a token, which may be a part of a character; of a control token only with `special`. Valid as
   /// long as the session.
   std::string_view detokenize(std::uint32_t token, bool special = false) const;

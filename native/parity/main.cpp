@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "native/cli/logits_file.h"
 #include "native/cli/scores.h"
 #include "native/cli/terminal.h"
+#include "native/parity/receipts.h"
 #include "qsf/base/try.h"
 #include "system/file.h"
 #include "system/out_of_memory.h"
@@ -26,10 +25,7 @@
 namespace qsf::run {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kSame = 0, kDifferent = 1, kFailed = 2;
-constexpr std::size_t kMaxReceiptBytes = 64u << 20;
 
 constexpr std::array kManual{
     ManualSection{"Exit status", "0: the runs gave the same.\n\n1: they did not.\n\n2: they cannot be compared."},
@@ -61,23 +57,6 @@ struct Cosine {
     b += y * y;
   }
   double value() const { return a == 0 || b == 0 ? (a == b ? 1 : 0) : dot / (std::sqrt(a) * std::sqrt(b)); }
-};
-
-/// The comparison of two lists, step by step.
-struct Steps {
-  std::uint64_t n = 0, same = 0;
-  std::optional<std::uint64_t> first_divergence;
-
-  void add(bool equal) {
-    if (equal) ++same;
-    if (!equal && !first_divergence) first_divergence = n;
-    ++n;
-  }
-  void tell(Json& to) const {
-    to["steps"] = n;
-    to["exact_match_rate"] = n == 0 ? 1.0 : static_cast<double>(same) / static_cast<double>(n);
-    to["first_divergence_step"] = first_divergence ? Json(*first_divergence) : Json();
-  }
 };
 
 Result<Json> compare_logits(const LogitsReader& a, const LogitsReader& b, const Options& o) {
@@ -114,59 +93,6 @@ Result<Json> compare_logits(const LogitsReader& a, const LogitsReader& b, const 
   return out;
 }
 
-Result<Json> read_receipt(const std::string& path) {
-  QSF_LET(text, read_text(path, kMaxReceiptBytes, "a receipt"));
-  Json receipt = Json::parse(text, nullptr, false);
-  // A receipt is of one generation or of a measured text.
-  const char* ids = receipt.is_object() && receipt.contains("ids_crc") ? "ids_crc" : "generated_tokens";
-  if (!receipt.is_object() || !receipt.contains("program") || !receipt.contains("logits_hash") ||
-      !receipt.contains(ids)) {
-    return make_error(ErrorCode::bad_input, "{} is no receipt of qsf-run", path);
-  }
-  return receipt;
-}
-
-/// Returns the ids in a receipt's field, none if it has no such field; bad_input if they are not ids.
-Result<std::vector<std::uint64_t>> ids_of(const Json& receipt, const char* field, const std::string& path) {
-  std::vector<std::uint64_t> ids;
-  const auto at = receipt.find(field);
-  if (at == receipt.end()) return ids;
-  const bool whole = at->is_array() && std::ranges::all_of(*at, [](const Json& id) { return id.is_number_unsigned(); });
-  if (!whole) return make_error(ErrorCode::bad_input, "{} has a field {} that is no list of token ids", path, field);
-  for (const Json& id : *at) ids.push_back(id.get<std::uint64_t>());
-  return ids;
-}
-
-/// Returns a field of a receipt, null if there is none.
-Json field(const Json& receipt, const char* name) {
-  const auto at = receipt.find(name);
-  return at == receipt.end() ? Json() : *at;
-}
-
-Result<Json> compare_receipts(const Json& a, const Json& b, const Options& o) {
-  QSF_LET(ids_a, ids_of(a, "generated_tokens", o.a));
-  QSF_LET(ids_b, ids_of(b, "generated_tokens", o.b));
-  QSF_TRY(ids_of(a, "prompt_tokens", o.a));
-  QSF_TRY(ids_of(b, "prompt_tokens", o.b));
-  Steps steps;
-  for (std::size_t i = 0; i < std::max(ids_a.size(), ids_b.size()); ++i) {
-    steps.add(i < ids_a.size() && i < ids_b.size() && ids_a[i] == ids_b[i]);
-  }
-  const auto same = [&](const char* name) { return field(a, name) == field(b, name); };
-  const bool same_prompt = same("prompt_tokens") && same("ids_crc") && same("window") && same("windows");
-  const bool same_logits = same("logits_hash");
-  Json out{{"compared", "receipts"}, {"equal", same_prompt && same_logits && !steps.first_divergence}};
-  out["same_model"] = field(field(a, "model"), "hash") == field(field(b, "model"), "hash");
-  out["same_prompt"] = same_prompt;
-  out["same_logits"] = same_logits;
-  steps.tell(out);
-  const Json of_a = field(a, "perplexity"), of_b = field(b, "perplexity");
-  if (of_a.is_number() && of_b.is_number()) {
-    out["perplexity_difference"] = of_b.get<double>() - of_a.get<double>();
-  }
-  return out;
-}
-
 enum class Kind { receipt, saved, rows };
 
 Result<Kind> kind_of(const std::string& path, bool rows) {
@@ -188,9 +114,11 @@ Result<Json> compare(const Options& o) {
   QSF_LET(kind_b, kind_of(o.b, o.vocab_size != 0));
   if (kind_a != kind_b) return make_error(ErrorCode::bad_input, "{} and {} are files of two kinds", o.a, o.b);
   if (kind_a == Kind::receipt) {
-    QSF_LET(a, read_receipt(o.a));
-    QSF_LET(b, read_receipt(o.b));
-    return compare_receipts(a, b, o);
+    QSF_LET(text_a, read_text(o.a, kMaxReceiptBytes, "a receipt"));
+    QSF_LET(text_b, read_text(o.b, kMaxReceiptBytes, "a receipt"));
+    QSF_LET(a, read_receipt(text_a, o.a));
+    QSF_LET(b, read_receipt(text_b, o.b));
+    return compare_receipts(a, b);
   }
   const auto open = [&](const std::string& path) {
     return kind_a == Kind::saved ? LogitsReader::open(path) : LogitsReader::open_rows(path, o.vocab_size);

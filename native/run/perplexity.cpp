@@ -214,18 +214,15 @@ Result<Perplexity> Windows::result() {
   return out;
 }
 
-/// Returns the ids of the text, with the model's begin token in front if it has one.
+/// Returns the ids of the text, with the model's begin token in front if it expects one.
 Result<std::vector<std::uint32_t>> ids_of(Session& session, std::string_view text) {
   std::vector<std::uint32_t> ids(text.size() + 1);
-  const std::optional<std::uint32_t> begin = session.begin_token();
-  std::size_t n = 0;
-  if (begin) ids[n++] = *begin;
-  const Result<std::uint32_t> more = session.tokenize(text, false, std::span(ids).subspan(n));
-  if (!more && more.error().code == ErrorCode::context_full) {
+  const Result<std::uint32_t> n = session.tokenize(text, false, ids, {}, true);
+  if (!n && n.error().code == ErrorCode::context_full) {
     return make_error(ErrorCode::unsupported, "the text has more tokens than bytes");
   }
-  if (!more) return more.error();
-  ids.resize(n + *more);
+  if (!n) return n.error();
+  ids.resize(*n);
   return ids;
 }
 

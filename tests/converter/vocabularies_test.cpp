@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "converter/files/local_files.h"
+#include "converter/gguf_writer.h"
 #include "converter/readers/gguf/gguf.h"
 #include "converter/readers/inputs.h"
 #include "converter/support.h"
@@ -36,6 +37,57 @@ TEST(Vocabularies, OfHuggingFace) {
     for (const json& vector : each.at("vectors")) {
       expect_ids(built, vector[0], vector[1], !each.at("tokenizer").at("added_tokens").empty());
     }
+  }
+}
+
+/// Added tokens of all attributes in tokenizers of each kind.
+TEST(Vocabularies, WithAddedTokensOfAllAttributes) {
+  const std::string folder = kSource + "/tests/text/data/";
+  const json bases = json::parse(read_file(folder + "tokenizers.json"));
+  std::size_t n = 0;
+  const json all = json::parse(read_file(folder + "added.json"));
+  for (const auto& [name, each] : all.items()) {
+    SCOPED_TRACE(name);
+    json source = bases.at(name).at("tokenizer");
+    source["added_tokens"] = each.at("added_tokens");
+    const Result<TokenizerSource> read = convert::read_tokenizer_json(convert::Json::parse(source.dump()), nullptr);
+    ASSERT_TRUE(read) << read.error().sentence;
+    const Built built(*read);
+    ASSERT_EQ(built.problem, "");
+    for (const json& vector : each.at("vectors")) expect_ids(built, vector[0], vector[1], true);
+    n += each.at("vectors").size();
+  }
+  EXPECT_GT(n, 1600u);
+}
+
+/// No key of a GGUF has attributes: llama.cpp knows them by names.
+TEST(Vocabularies, NamesOfGgufsGiveAttributes) {
+  struct Case {
+    const char *name, *architecture, *pre;
+    std::array<int, 6> attributes;
+  };
+  constexpr int kL = static_cast<int>(TokenAttribute::lstrip), kR = static_cast<int>(TokenAttribute::rstrip);
+  for (const Case& each :
+       {Case{"Phi 3", "phi3", "default", {}}, Case{"My Phi-3 mini", "phi3", "default", {0, 0, kR, 0, kR, kR}},
+        Case{"Phi3", "phi3", "default", {0, 0, kR, 0, kR, kR}}, Case{"x", "bert", "jina-v2-code", {0, 0, 0, 0, 0, kL}},
+        Case{"x", "nomic-bert-moe", "default", {0, 0, 0, 0, 0, kL}}}) {
+    GgufWriter writer;
+    writer.text("general.name", each.name);
+    writer.text("general.architecture", each.architecture);
+    writer.text("tokenizer.ggml.model", "llama");
+    writer.text("tokenizer.ggml.pre", each.pre);
+    writer.texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "<|endoftext|>", "<|user|>", "<mask>", "a"});
+    writer.i32s("tokenizer.ggml.token_type", {2, 3, 1, 3, 4, 3, 1});
+    writer.f32s("tokenizer.ggml.scores", {0, 0, 0, 0, 0, 0, 0});
+    const Bytes bytes = writer.file();
+    const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("x.gguf", bytes));
+    ASSERT_TRUE(gguf) << gguf.error().sentence;
+    const auto t = convert::read_gguf_tokenizer(*gguf);
+    ASSERT_TRUE(t && *t) << t.error().sentence;
+    for (std::size_t i = 0; i < each.attributes.size(); ++i) {
+      EXPECT_EQ((*t)->tokens[i].attributes, each.attributes[i]) << each.name << ": " << (*t)->tokens[i].text;
+    }
+    EXPECT_EQ((*t)->tokens[6].attributes, 0);
   }
 }
 
@@ -144,6 +196,17 @@ TEST_F(SharedVocabularies, EveryPairOfGgml) {
     }
     EXPECT_GT(n, 40u);
   }
+}
+
+/// llama.cpp's ids, without the begin token. White space after a special token has no ids.
+TEST_F(SharedVocabularies, Phi3TakesWhiteSpaceAfterSpecialTokens) {
+  const std::string bytes = read_file(kShared + "/tokenizers/ggml-vocab/ggml-vocab-phi-3.gguf");
+  const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("vocab", std::as_bytes(std::span(bytes))));
+  ASSERT_TRUE(gguf) << gguf.error().sentence;
+  const auto read = convert::read_gguf_tokenizer(*gguf);
+  ASSERT_TRUE(read) << read.error().sentence;
+  const Built built(**read);
+  expect_ids(built, "<|user|>\nSYS\nHI<|end|>\n<|assistant|>\n", {32010, 317, 21554, 13, 17628, 32007, 32001}, true);
 }
 
 TEST_F(SharedVocabularies, PlansOfTiktoken) {

@@ -20,36 +20,10 @@
 #include "converter/readers/inputs.h"
 #include "converter/recipes/recipe_json.h"
 #include "converter/tokenizers/tokenizers.h"
+#include "tests/fuzz/converter_fuzz_checks.h"
+#include "tests/fuzz/converter_parts_fuzz.h"
 
 namespace qsf::test {
-
-using FuzzBytes = std::span<const std::byte>;
-
-inline bool good(const Error& error) {
-  if (error.sentence[0] == 0 || error.code == ErrorCode::internal) std::abort();
-  return false;
-}
-template <class T>
-bool good(const Result<T>& read) {
-  return read ? true : good(read.error());
-}
-
-/// Rows of tensors that are there, read to the end, up to a few KiB each.
-inline bool read_rows(std::span<const convert::LoadedTensor> tensors) {
-  constexpr std::uint64_t kMost = 4096;
-  for (const convert::LoadedTensor& tensor : tensors) {
-    const auto shape = convert::matrix_shape(tensor.shape);
-    const Format* format = find_format(tensor.format);
-    if (!shape || !format || !tensor.rows_of) continue;
-    const std::uint64_t size = row_bytes(*format, (*shape)[1]);
-    if (size == 0 || size > kMost) continue;
-    std::vector<std::byte> row(size);
-    const Status last = tensor.rows_of((*shape)[0] - 1, 1, row);
-    if (!last) good(last.error());                           // whole numbers that no float is
-    static_cast<void>(tensor.rows_of(0, (*shape)[0], row));  // the wrong size: an error unless there is one row
-  }
-  return true;
-}
 
 inline bool fuzz_place(const convert::ModelLocation& place, bool (*recognise)(const convert::ModelLocation&),
                        Result<convert::LoadedModel> (*open)(const convert::ModelLocation&, bool)) {
@@ -172,6 +146,9 @@ inline constexpr std::array kConverterReaders{
     ConverterReader{"llama2c-tokenizer", fuzz_llama2c_tokenizer},
     ConverterReader{"qwen3c-tokenizer", fuzz_qwen3c_tokenizer},
     ConverterReader{"losses", fuzz_losses},
+    ConverterReader{"imatrix", fuzz_imatrix},
+    ConverterReader{"modules", fuzz_modules},
+    ConverterReader{"zip", fuzz_zip},
 };
 
 inline bool fuzz_converter(std::string_view name, FuzzBytes bytes) {

@@ -13,8 +13,8 @@
 
 namespace qsf::test {
 
-/// u8 flags (bit 0: special; bit 1: scratch for normal forms), u8 length of the text, the text, the section. Gives
-/// whether the section opens.
+/// u8 flags (bit 0: special; bit 1: scratch for normal forms; bit 2: the last token begins the text; bit 3: the middle
+/// of the text is plain), u8 length of the text, the text, the section. Returns whether the section opens.
 inline bool fuzz_tokenizer(std::span<const std::byte> data) {
   ByteReader in(data);
   const auto flags = in.read<std::uint8_t>();
@@ -36,7 +36,11 @@ inline bool fuzz_tokenizer(std::span<const std::byte> data) {
   }
   std::vector<std::byte> scratch((flags & 2) != 0 ? 68 * 1024 : 2048);
   std::vector<std::uint32_t> ids(64);
-  const Result<std::uint32_t> n = tokenizer->encode(text, (flags & 1) != 0, ids, scratch);
+  const TextRange middle{text.size() / 3, text.size() / 3 * 2};
+  const auto plain = std::span(&middle, (flags & 8) != 0 ? 1 : 0);
+  const std::uint32_t begin = tokenizer->n_tokens() - 1;
+  const Result<std::uint32_t> n = tokenizer->encode(text, (flags & 1) != 0, ids, scratch, plain, nullptr,
+                                                    (flags & 4) != 0 ? std::optional(begin) : std::nullopt);
   if (n && *n > ids.size()) std::abort();
   for (std::uint32_t i = 0; n && i < *n; ++i) {
     if (ids[i] >= tokenizer->n_tokens()) std::abort();

@@ -134,11 +134,11 @@ TEST(Refusals, OfHeaderFields) {
   expect_refusal(byte_bpe, offsetof(Header, version), 2, "version is 2; this build reads 1");
   expect_refusal(byte_bpe, offsetof(Header, kind), 4, "kind is 4; this build knows 0 to 3");
   expect_refusal(byte_bpe, offsetof(Header, pattern), 65535, "this build has no pattern 65535");
-  for (const std::uint32_t flag : {0x80u, 0x80000000u}) {
+  for (const std::uint32_t flag : {0x100u, 0x80000000u}) {
     char hex[16];
     std::snprintf(hex, sizeof hex, "%x", flag);
     expect_refusal(byte_bpe, offsetof(Header, flags), flag,
-                   "flags are 0x" + std::string(hex) + "; this build knows 0x7f");
+                   "flags are 0x" + std::string(hex) + "; this build knows 0xff");
   }
   for (const std::uint32_t flag :
        {tokn::kAddSpacePrefix, tokn::kTrimSpaces, tokn::kPrefixUnlessSpace, tokn::kPrefixOnce}) {

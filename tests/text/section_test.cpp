@@ -77,7 +77,9 @@ bool use(std::span<const std::byte> section, std::uint32_t vocab_size) {
 class Damaged : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    const Built built(GetParam() ? spm_source() : byte_source());
+    TokenizerSource source = GetParam() ? spm_source() : byte_source();
+    source.tokens.back().attributes = kAllTokenAttributes;  // so that all tables are there
+    const Built built(source);
     ASSERT_EQ(built.problem, "");
     section = built.section;
     n_tokens = built.tokenizer.n_tokens();

@@ -1,4 +1,4 @@
-// A GGUF file as a model: its architecture's keys and its tokenizer.
+// A GGUF file as a model: its architecture's keys.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include "converter/model/sizes.h"
 #include "converter/readers/chat_template.h"
 #include "converter/readers/gguf/gguf.h"
+#include "converter/readers/gguf/keys.h"
 #include "converter/readers/hugging_face/sentence_transformers.h"
 #include "converter/readers/hugging_face/text_part.h"
 #include "converter/readers/reranker.h"
@@ -23,50 +24,6 @@ namespace {
 using namespace gguf_key;
 
 constexpr std::string_view kShortFactors = "rope_factors_short.weight", kLongFactors = "rope_factors_long.weight";
-
-/// Reads values that must have their type if they are present. The first error is kept.
-class Keys {
- public:
-  Keys(const Gguf& gguf, std::string prefix) : gguf_(gguf), prefix_(std::move(prefix)) {}
-
-  bool has(std::string_view key) const { return gguf_.values.contains(prefix_ + std::string(key)); }
-  /// Without a fallback the key is required.
-  std::uint32_t u32(std::string_view key, std::optional<std::uint32_t> fallback = {}) {
-    return value(key, fallback, &Gguf::u32, "whole number below 2^32");
-  }
-  double number(std::string_view key, std::optional<double> fallback = {}) {
-    return value(key, fallback, &Gguf::number, "number");
-  }
-  std::string_view text(std::string_view key, std::string_view fallback) {
-    return value(key, std::optional(fallback), &Gguf::text, "text");
-  }
-  bool flag(std::string_view key, bool fallback) { return value(key, std::optional(fallback), &Gguf::flag, "truth"); }
-  /// Returns a token's id; kNoToken for none, which is also written as -1.
-  std::uint32_t token(std::string_view key) {
-    const std::optional<double> number = gguf_.number(prefix_ + std::string(key));
-    return number && *number < 0 ? kNoToken : u32(key, kNoToken);
-  }
-  const Status& status() const { return status_; }
-
- private:
-  template <class T>
-  T value(std::string_view key, std::optional<T> fallback, std::optional<T> (Gguf::*read)(std::string_view) const,
-          const char* what) {
-    if (fallback && !has(key)) return *fallback;
-    const std::string whole = prefix_ + std::string(key);
-    const std::optional<T> found = (gguf_.*read)(whole);
-    if (!found && status_) {
-      status_ = make_error(ErrorCode::bad_input, "GGUF: the key {:.80} is missing or no {}", whole, what);
-    }
-    return found.value_or(fallback.value_or(T{}));
-  }
-
-  const Gguf& gguf_;
-  std::string prefix_;
-  Status status_;
-};
-
-std::string token_key(std::string_view key) { return std::string(kTokenizer).append(key); }
 
 std::uint32_t rope_dims(const ModelConfig& config) { return config.rope_dims.value_or(config.head_dim); }
 
@@ -315,120 +272,7 @@ Status read_vocab_size(const Gguf& gguf, const Recipe& recipe, ModelConfig& conf
   return make_error(ErrorCode::bad_input, "GGUF: there is no tensor {:.100} with a vocabulary", embedding);
 }
 
-/// Reads the merges, and for bytes the pre-tokenizer.
-Status read_bpe(const Gguf& gguf, TokenizerSource& out) {
-  if (out.kind == TokenizerKind::byte_bpe) {
-    out.pattern = gguf.text(token_key(kPre)).value_or(kDefaultPattern);
-    for (const GgufPretokenizer& each : kGgufPretokenizers) {
-      if (each.name != out.pattern) continue;
-      out.ignore_merges = each.ignore_merges;
-      out.add_bos = each.add_bos;
-    }
-    const auto refused = std::ranges::find(kRefusedPretokenizers, out.pattern, &RefusedPretokenizer::name);
-    if (refused != kRefusedPretokenizers.end()) {
-      return make_error(ErrorCode::unsupported,
-                        "GGUF: the pre-tokenizer \"{}\" is not supported, because {}; \"--tokenizer none\" converts "
-                        "without a tokenizer",
-                        refused->name, refused->reason);
-    }
-  }
-  const std::optional<std::vector<std::string_view>> merges = gguf.texts(token_key(kMerges));
-  if (!merges) return make_error(ErrorCode::bad_tokenizer, "GGUF: the key tokenizer.ggml.merges is missing");
-  for (const std::string_view merge : *merges) {
-    const std::size_t space = merge.find(' ', 1);
-    if (space == std::string_view::npos || space + 1 == merge.size()) {
-      return make_error(ErrorCode::bad_tokenizer, "GGUF: merge {} is not two tokens with a space between",
-                        out.merges.size());
-    }
-    QSF_TRY(check_token_text(out.merges.size(), merge));
-    out.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
-  }
-  return {};
-}
-
 }  // namespace
-
-Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
-  const std::optional<std::string_view> model = gguf.text(token_key(kModel));
-  const std::optional<std::vector<std::string_view>> texts = gguf.texts(token_key(kTokens));
-  if (!model || *model == "no_vocab") return std::optional<TokenizerSource>();
-  if (!texts) {
-    return make_error(ErrorCode::bad_tokenizer,
-                      "GGUF: the key tokenizer.ggml.tokens is missing or no list of at most {} texts", kMaxVocab);
-  }
-  TokenizerSource out;
-  const auto named = std::ranges::find(kTokenizerNames, *model, &TokenizerName::name);
-  if (named == kTokenizerNames.end()) {
-    return make_error(ErrorCode::unsupported,
-                      "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
-                      *model);
-  }
-  out.kind = named->kind;
-  const std::string_view pre = gguf.text(token_key(kPre)).value_or(kDefaultPattern);
-  const bool ranked = *model == "gemma4" || (out.kind == TokenizerKind::byte_bpe &&
-                                             std::ranges::find(kMergedCharacters, pre) != kMergedCharacters.end());
-  if (ranked) out.kind = TokenizerKind::spm_bpe;
-  if (ranked || out.kind == TokenizerKind::byte_bpe) {
-    QSF_TRY(read_bpe(gguf, out));
-  } else if (out.kind == TokenizerKind::spm_bpe) {
-    out.add_bos = true;
-    out.add_space_prefix = true;
-  } else if (out.kind == TokenizerKind::wordpiece) {
-    out.add_bos = out.add_eos = out.add_space_prefix = true;
-    for (const NormalizerOp op : {NormalizerOp::clean, NormalizerOp::space_ideographs, NormalizerOp::nfd,
-                                  NormalizerOp::strip_accents, NormalizerOp::lowercase}) {
-      out.normalizer.push_back({op, {}, {}});
-    }
-  } else {
-    out.add_eos = out.add_space_prefix = true;
-    if (const auto map = gguf.values.find(token_key(kCharMap)); map != gguf.values.end()) {
-      const GgufValue& value = map->second;
-      const bool bytes = value.type == GgufType::array && value.bytes.size() == value.count;
-      if (!bytes) return make_error(ErrorCode::bad_tokenizer, "GGUF: the precompiled_charsmap is no list of bytes");
-      std::string text(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
-      if (!text.empty()) out.normalizer.push_back({NormalizerOp::char_map, {}, std::move(text)});
-    }
-  }
-  Keys keys(gguf, std::string(kTokenizer));
-  // Gemma 4's first files deny the begin token that the model expects; llama.cpp adds it in spite of the key.
-  out.add_bos = *model == "gemma4" || keys.flag(kAddBos, out.add_bos);
-  out.add_eos = keys.flag(kAddEos, out.add_eos);
-  out.add_space_prefix = keys.flag(kAddSpace, out.add_space_prefix);
-  out.trim_spaces = out.kind == TokenizerKind::unigram && keys.flag(kTrimSpaces, true);
-  const std::uint32_t unknown = keys.token(kUnknown);
-  const std::uint32_t cls = keys.token(kCls), sep = keys.token(kSep);
-  QSF_TRY(keys.status());
-  if (cls != kNoToken) out.bos = cls;
-  if (sep != kNoToken) out.eos = sep;
-  if (out.kind == TokenizerKind::byte_bpe) out.add_space_prefix = false;
-
-  const std::optional<std::vector<double>> scores = gguf.numbers(token_key(kScores));
-  const std::optional<std::vector<double>> types = gguf.numbers(token_key(kTokenTypes));
-  const bool needs_scores = !ranked && (out.kind == TokenizerKind::spm_bpe || out.kind == TokenizerKind::unigram);
-  if ((needs_scores && !scores) || (scores && scores->size() != texts->size()) ||
-      (types && types->size() != texts->size())) {
-    return make_error(ErrorCode::bad_tokenizer, "GGUF: {} tokens, but {} scores and {} token types", texts->size(),
-                      scores ? scores->size() : 0, types ? types->size() : 0);
-  }
-  out.tokens.resize(texts->size());
-  for (std::size_t i = 0; i < texts->size(); ++i) {
-    TokenizerSource::Token& token = out.tokens[i];
-    QSF_TRY(check_token_text(i, (*texts)[i]));
-    token.text = (*texts)[i];
-    if (needs_scores) token.score = static_cast<float>((*scores)[i]);
-    const double type = types ? (*types)[i] : 1;
-    if (!(type >= 1 && type <= 6) || !std::isfinite(token.score)) {
-      return make_error(ErrorCode::bad_tokenizer, "GGUF: token {} has the type {} and the score {}", i, type,
-                        token.score);
-    }
-    token.type = static_cast<TokenType>(static_cast<std::uint8_t>(type));
-  }
-  if (ranked) score_by_merges(out);
-  if (out.kind == TokenizerKind::wordpiece && unknown < out.tokens.size()) {
-    out.tokens[unknown].type = TokenType::unknown;
-  }
-  return std::optional<TokenizerSource>(std::move(out));
-}
 
 /// Reads the keys that llama.cpp's converter writes for sentence-transformers' modules. Normalization has no key, but
 /// llama.cpp's programs normalize, as do nearly all models with these keys.

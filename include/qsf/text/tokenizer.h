@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -52,6 +53,15 @@ enum class TokenType : std::uint8_t {
   byte = 6,  // <0x00> ... <0xFF>, the byte fall-back of spm_bpe
 };
 
+/// How an added token is found in a text, with the names of tokenizer.json. The numbers are bits.
+enum class TokenAttribute : std::uint8_t {
+  lstrip = 1,       // takes the white space before it
+  rstrip = 2,       // takes the white space after it
+  single_word = 4,  // not found next to a character of a word
+  normalized = 8,   // found in the normalized text, after the tokens without this attribute
+};
+inline constexpr std::uint8_t kAllTokenAttributes = 15;
+
 /// Bytes [begin, end) of a text.
 struct TextRange {
   std::size_t begin = 0, end = 0;
@@ -67,10 +77,11 @@ class Tokenizer {
   /// order in one pass. Fails with bad_tokenizer, or with unsupported for an unknown version, kind or pattern.
   static Result<Tokenizer> open(std::span<const std::byte> section, std::uint32_t vocab_size);
 
-  /// Writes the ids of `text` to `out` and returns their number. Adds no tokens before or after the text. With
-  /// `special`, control tokens such as <|endoftext|> in the text become their ids; else they are ordinary text.
-  /// User-defined tokens always become their ids. `plain` has ascending ranges that do not overlap. No control token is
-  /// found in them, and no user-defined token that also occurs in the text outside of them, except white space.
+  /// Writes the ids of `text` to `out` and returns their number. With `special`, control tokens such as <|endoftext|>
+  /// in the text become their ids; else they are ordinary text. User-defined tokens always become their ids. `plain`
+  /// has ascending ranges that do not overlap. No control token is found in them, and no user-defined token that also
+  /// occurs in the text outside of them, except white space. `begin`, if given, is the first id; a text whose first
+  /// token it is does not get it twice. No other token is added.
   /// `scratch` has kScratchBytes. Errors: context_full if `out` is too short; bad_text for invalid UTF-8, and for a
   /// character that an spm_bpe vocabulary can neither spell nor replace by its unknown token; unsupported for a run
   /// longer than `scratch` whose end affects the merges at its beginning, and for a text that needs more work than
@@ -78,7 +89,8 @@ class Tokenizer {
   /// of order.
   Result<std::uint32_t> encode(std::string_view text, bool special, std::span<std::uint32_t> out,
                                std::span<std::byte> scratch, std::span<const TextRange> plain = {},
-                               const std::atomic<bool>* cancel = nullptr) const;
+                               const std::atomic<bool>* cancel = nullptr,
+                               std::optional<std::uint32_t> begin = {}) const;
 
   /// Returns the bytes of a token, which may be a part of a character; empty for control and unused tokens and for ids
   /// without a token. The view is of the section.
@@ -96,6 +108,7 @@ class Tokenizer {
   std::uint32_t n_tokens() const { return n_tokens_; }
 
  private:
+  friend class AddedTokens;
   friend class Encoder;
 
   std::string_view stored(std::uint32_t id) const;
@@ -121,6 +134,7 @@ class Tokenizer {
   const std::byte* merges_ = nullptr;        // u64 [n_merges]
   const std::byte* scores_ = nullptr;        // f32 [n_tokens]
   const std::byte* types_ = nullptr;         // u8 [n_tokens]
+  const std::byte* attributes_ = nullptr;    // u8 [n_added], in the order of `added`; null: none has any
   std::span<const std::byte> normalizer_;
   std::string_view blob_;
 };

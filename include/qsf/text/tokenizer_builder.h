@@ -30,6 +30,7 @@ struct TokenizerSource {
                        // "<0x0A>"; wordpiece: "▁the", and "ing" for "##ing")
     float score = 0;   // spm_bpe and unigram
     TokenType type = TokenType::normal;
+    std::uint8_t attributes = 0;  // of an added token: bits of TokenAttribute
   };
 
   TokenizerKind kind = TokenizerKind::byte_bpe;

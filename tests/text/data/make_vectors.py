@@ -6,6 +6,7 @@
     sentencepiece.json   a small SentencePiece BPE vocabulary trained here, and ids of each text
     normal_forms.json    texts through normalizers
     tokenizers.json      small tokenizers of several kinds, trained here, and ids of each text
+    added.json           the same tokenizers with added tokens of all attributes, and ids of texts with them
     precompiled.json     tokenizers with a character map that SentencePiece makes of the rules below, and ids of each text
     utf8.json            bytes in hexadecimal and their text, what is not UTF-8 replaced by Python's decoder
 
@@ -20,7 +21,7 @@ import re
 import unicodedata
 
 import sentencepiece
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 PROSE = """\
 Alice was beginning to get very tired of sitting by her sister on the bank, and of having nothing to do: once or twice
@@ -191,6 +192,38 @@ def tokenizers_of_each_kind() -> None:
                               "nfc": with_vectors(composed), "byte-fallback": with_vectors(falls_back)})  # fmt: skip
 
 
+# Added tokens: text, whether it is special, attributes. Tokens of one character are the hardest to keep apart.
+ADDED = [("<|user|>", True, "rstrip"), ("<|end|>", True, "rstrip"), ("<s>", True, ""), ("<mask>", True, "lstrip"),
+         ("<both>", True, "lstrip rstrip"), ("word", False, "single_word"), ("<w>", True, "single_word rstrip"),
+         ("foo", False, "normalized"), ("  ", False, "normalized"), ("\n", False, ""), ("bar", False, "normalized lstrip"),
+         ("foobar", False, "normalized single_word"), ("\u00e9", False, "normalized"), ("zz", False, "")]  # fmt: skip
+BETWEEN = ["<|user|>", "<|end|>", "<s>", "<mask>", "<both>", "word", "<w>", "foo", "bar", "foobar", " ", "  ", "   ", "\n", "\t",
+           "\u00a0", "\u3000", "\u2028", "\r\n", "sword", "words", "FOO", "Foo", "Bar", "f", "Fo\u0301o", "caf\u00e9", "e\u0301",
+           "\u00c9", "the king", "The Queen", ".", "_", "-", "\u00fc", "zzz", "a<s>", "x", "<mas", "\uff46oo"]  # fmt: skip
+
+
+def added_tokens() -> None:
+    with open("tokenizers.json", encoding="utf-8") as file:
+        bases = json.load(file)
+    result = {}
+    pick = random.Random(4)
+    for name, base in bases.items():
+        tokenizer = Tokenizer.from_str(json.dumps(base["tokenizer"]))
+        for text, special, attributes in ADDED:
+            # The library searches for the normal form of such a token, as a converter does not: see format-tokenizer.md.
+            is_normal = tokenizer.normalizer.normalize_str(text) == text
+            wanted = [each for each in attributes.split() if each != "normalized" or is_normal]
+            if text == "\u00e9" and not is_normal:
+                continue
+            token = AddedToken(text, **{each: each in wanted for each in ("lstrip", "rstrip", "single_word", "normalized")})
+            (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([token])
+        made = ["<|user|>\n Hi there<|end|>\n<|assistant|>\n"]
+        made += ["".join(pick.choices(BETWEEN, k=pick.randint(1, 9))) for _ in range(400)]
+        vectors = [[text, tokenizer.encode(text, add_special_tokens=False).ids] for text in made]
+        result[name] = {"added_tokens": json.loads(tokenizer.to_str())["added_tokens"], "vectors": vectors}
+    write("added.json", result)
+
+
 # Characters whose compatibility form is a rule, and pairs that compose. The texts below are made of both.
 FOLDED = "ﬁﬃﬆＡＺａ９！￥½①㍿㌀ｶﾞﾟ豈﨩ﷺﻻſÅΩ™ℹ‼㊗Ⅻ²…ªﬡ\u0958\u09dc\u00a8\u0344\u1e9b\u017f"
 PAIRS = ["e\u0301", "a\u0323", "a\u0302", "o\u0323\u0302", "u\u0308", "s\u0307", "\u03c9\u0301", "\u0438\u0306", "\u05d0\u05b7",
@@ -289,4 +322,5 @@ if __name__ == "__main__":
     sentencepiece_vectors()
     normal_forms()
     tokenizers_of_each_kind()
+    added_tokens()
     precompiled()
