@@ -136,7 +136,10 @@ test('a page of another origin cannot frame the demo, or gets no model of a link
   const framing = `http://localhost:${(framer.address() as AddressInfo).port}/`;
   try {
     src = demo.address;
-    const refused = page.waitForEvent('console', (message) => message.text().includes('frame-ancestors'));
+    const refused = page.waitForEvent('console', {
+      predicate: (message) => message.text().includes('frame-ancestors'),
+      ...patience,
+    });
     await page.goto(framing);
     await refused;
 
