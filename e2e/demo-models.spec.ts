@@ -34,6 +34,9 @@ test('an address is taken in any case of letters, and no secret of it is shown',
   words.set('model', typed);
   await page.goto('about:blank');
   await page.goto(`${demo.address}#${words}`);
+  const question = page.getByRole('alertdialog', { name: 'Open the model of this link?' });
+  await expect(question).toContainText(`${model()}?key=***`);
+  await question.getByRole('button', { name: 'Open' }).click();
   await planned(page);
   await expect(page.locator('#model-name')).toHaveText(`${model()}?key=***`);
   expect(await writeStory(page)).toBe(text);

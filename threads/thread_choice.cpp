@@ -7,16 +7,18 @@
 namespace qsf {
 namespace {
 
-constexpr double kBetter = 0.95;                 // of the current number's time; a smaller difference is noise
-constexpr double kSlower = 1.5;                  // than the least so far: another program runs now
+// The most of the current number's time with which another number is chosen. More threads must be faster by more than
+// noise; fewer may be slower by less than noise, because they leave processors to other programs.
+constexpr double kBetter = 0.93, kAsFast = 1.03;
+constexpr double kChange = 1.5;                  // of the time since the last trial: another program began or ended
 constexpr double kHopeless = 3;                  // times as slow: the trial ends early
 constexpr double kWorse = 1.1;                   // in the first two pairs: the trial ends early
 constexpr double kClear = 0.8;                   // in the first three pairs: the trial ends early
-constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials
+constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials, except before the first one
 
 }  // namespace
 
-ThreadChoice::ThreadChoice(std::uint32_t most) : between_(kSoon) {
+ThreadChoice::ThreadChoice(std::uint32_t most) : between_(1) {
   most = std::max(most, 1u);
   rungs_[n_rungs_++] = most;
   if (most > 2) rungs_[n_rungs_++] = most - 1;
@@ -33,7 +35,7 @@ void ThreadChoice::took(double seconds) {
   const double mean = sum_ / kTokens;
   sum_ = 0;
   count_ = 0;
-  if (least_ > 0 && mean > kSlower * least_) between_ = std::min(between_, kSoon);
+  if (least_ > 0 && (mean > kChange * least_ || kChange * mean < before_)) between_ = std::min(between_, kSoon);
   mean_ = mean;
   least_ = least_ > 0 ? std::min(least_, mean) : mean;
   if (++figures_ >= between_) begin_trial();
@@ -55,33 +57,32 @@ void ThreadChoice::in_trial(double seconds) {
   if (n_ratios_ == 3 && std::ranges::max(known) < kClear) return end_trial(true);
   if (n_ratios_ < kPairs) return;
   std::ranges::nth_element(ratios_, ratios_.begin() + kPairs / 2);
-  end_trial(ratios_[kPairs / 2] < kBetter);
+  end_trial(ratios_[kPairs / 2] < (tried_ > chosen_ ? kAsFast : kBetter));
 }
 
 /// Tries one rung down or up, then two, because all but one thread may be no better than all, even if half are.
 void ThreadChoice::begin_trial() {
+  while (!is_rung(next_rung())) ++step_;
+  tried_ = static_cast<std::uint32_t>(next_rung());
+}
+
+int ThreadChoice::next_rung() const {
   constexpr std::array<int, 4> kSteps{1, -1, 2, -2};
-  while (true) {
-    const int to = static_cast<int>(chosen_) + kSteps[step_ % kSteps.size()];
-    if (to >= 0 && to < static_cast<int>(n_rungs_)) {
-      tried_ = static_cast<std::uint32_t>(to);
-      return;
-    }
-    ++step_;
-  }
+  return static_cast<int>(chosen_) + kSteps[step_ % kSteps.size()];
 }
 
 void ThreadChoice::end_trial(bool better) {
   if (better) {
-    chosen_ = tried_;  // try further in the same direction
-    between_ = 1;
+    chosen_ = tried_;
+    between_ = is_rung(next_rung()) ? 1 : kSoon;  // tries further in the same direction
     mean_ = with_tried_;
-    least_ = 0;
   } else {
     tried_ = chosen_;
     ++step_;
     between_ = std::clamp(2 * between_, kSoon, kLate);
   }
+  before_ = mean_;
+  least_ = 0;
   sum_ = 0;
   count_ = figures_ = turn_ = n_ratios_ = 0;
 }

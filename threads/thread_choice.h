@@ -1,5 +1,6 @@
-// The number of threads that is fastest at the moment. Another program on one of the cores delays every product that
-// has a part there, so that fewer threads can be faster than all. The results are the same for any number.
+// The number of threads that is fastest at the moment, or the least of several that are about as fast. Another program
+// on one of the cores delays every product that has a part there, so that fewer threads can be faster than all. The
+// results are the same for any number.
 #pragma once
 
 #include <array>
@@ -25,6 +26,8 @@ class ThreadChoice {
 
   bool trying() const { return tried_ != chosen_; }
   bool tries_next() const { return turn_ / kRun % 2 == 0; }
+  bool is_rung(int at) const { return at >= 0 && at < static_cast<int>(n_rungs_); }
+  int next_rung() const;
   void begin_trial();
   void in_trial(double seconds);
   void end_trial(bool better);
@@ -35,11 +38,12 @@ class ThreadChoice {
   std::uint32_t step_ = 0;                // direction of the next trial
   std::uint32_t count_ = 0;               // tokens in the current figure
   double sum_ = 0;                        // their time
-  double mean_ = 0, least_ = 0;  // of the last figure with chosen_, and the least since it was chosen; 0: none yet
-  std::uint32_t figures_ = 0;    // since the last trial
-  std::uint32_t between_ = 0;    // figures between two trials
-  std::uint32_t turn_ = 0;       // tokens of the trial
-  double with_tried_ = 0;        // the time of the current pair's first run
+  double mean_ = 0;                       // of the last figure with chosen_
+  double least_ = 0, before_ = 0;  // the least figure since the last trial, and the last one before that; 0: none yet
+  std::uint32_t figures_ = 0;      // since the last trial
+  std::uint32_t between_ = 0;      // figures between two trials
+  std::uint32_t turn_ = 0;         // tokens of the trial
+  double with_tried_ = 0;          // the time of the current pair's first run
   std::array<double, kPairs> ratios_{};  // of the two runs' times, in each pair
   std::uint32_t n_ratios_ = 0;
 };

@@ -75,7 +75,7 @@ Step Instance::step() {
     steps_ = now - last < kMilliseconds / 8 ? steps_ + 1 : (steps_ + 1) / 2;
     last = now;
   }
-  threads_.stepped(step, (now - begin) / 1000);
+  threads_.stepped(step, begin / 1000, now / 1000);
   unread_ = {step, session_->sequence()};
   if (step == Step::token && guided_ == session_->sequence()) unfollowed_ = session_->token();
   return step;
@@ -152,7 +152,9 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, b
   return {};
 }
 
+/// Forgets the text of a sequence, because another one begins.
 void Instance::forget(std::uint32_t sequence) {
+  threads_.begun();
   if (unread_ && unread_->sequence == sequence) unread_.reset();
   if (sequence < answers_.size()) answers_[sequence].reading = false;
   if (guided_ != sequence) return;

@@ -17,7 +17,9 @@ class LentThreads {
 
   Workers workers();
   /// See ThreadTuner.
-  void stepped(Step step, double seconds);
+  void stepped(Step step, double begin, double end);
+  /// See ThreadTuner.
+  void begun();
   /// Ends the threads. Later work runs on the caller's thread.
   void end();
 

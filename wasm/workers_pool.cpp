@@ -17,8 +17,11 @@ LentThreads::LentThreads(std::uint32_t n, bool tuned) : pool_(new Pool(n)) {
 }
 LentThreads::~LentThreads() = default;
 Workers LentThreads::workers() { return pool_->threads.workers(); }
-void LentThreads::stepped(Step step, double seconds) {
-  if (pool_->tuner) pool_->tuner->stepped(step, seconds);
+void LentThreads::stepped(Step step, double begin, double end) {
+  if (pool_->tuner) pool_->tuner->stepped(step, begin, end);
+}
+void LentThreads::begun() {
+  if (pool_->tuner) pool_->tuner->begun();
 }
 void LentThreads::end() { pool_->threads.end(); }
 

@@ -176,7 +176,7 @@ Result<Step> Host::next() {
   if (!tuner_) return step();
   const Clock::time_point begin = Clock::now();
   const Result<Step> next = step();
-  tuner_->stepped(next ? *next : Step::error, seconds_since(begin));
+  tuner_->stepped(next ? *next : Step::error, 0, seconds_since(begin));
   return next;
 }
 

@@ -402,7 +402,8 @@ Result<std::optional<TokenizerSource>> gguf_tokenizer(const char* model, const c
 TEST(GgufTokenizer, MergesCharactersByRank) {
   for (const auto& [model, pre] : {std::pair("gemma4", ""), std::pair("gpt2", "granite-embed-multi-311m")}) {
     const auto t = gguf_tokenizer(model, pre);
-    ASSERT_TRUE(t && *t) << t.error().sentence;
+    ASSERT_TRUE(t) << t.error().sentence;
+    ASSERT_TRUE(*t);
     EXPECT_EQ((*t)->kind, TokenizerKind::spm_bpe);
     EXPECT_EQ((*t)->add_bos, *pre == 0) << "Gemma 4's files deny it";
     EXPECT_FALSE((*t)->add_space_prefix);

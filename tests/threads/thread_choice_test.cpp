@@ -82,5 +82,67 @@ TEST(ThreadChoice, FindsASmallGainOnANoisyMachine) {
   EXPECT_GE(found, 90) << "of " << kMachines;
 }
 
+/// Machines on which one thread takes `one` times the time of several, each with noise of a tenth.
+template <class Visit>
+void on_noisy_machines(std::uint32_t most, double one, const Visit& visit) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> noise(0.9, 1.1);
+    ThreadChoice choice(most);
+    const auto token = [&] {
+      const double seconds = (choice.threads() == 1 ? one : 1.0) * noise(random);
+      choice.took(seconds);
+      return seconds;
+    };
+    visit(choice, token);
+  }
+}
+
+TEST(ThreadChoice, TakesTheFewestOfThoseThatAreAsFast) {
+  for (const std::uint32_t most : {2u, 4u, 8u}) {
+    int ones = 0;
+    on_noisy_machines(most, 1.0, [&](ThreadChoice& choice, const auto& token) {
+      for (int i = 0; i < 800; ++i) {
+        token();
+        ones += i >= 400 && choice.threads() == 1 ? 1 : 0;
+      }
+    });
+    EXPECT_GT(ones, 0.8 * 40000) << "of 40,000 tokens with up to " << most << " threads";
+  }
+}
+
+// A text of 64 tokens is usual: most of it must have the gain.
+TEST(ThreadChoice, FindsTheGainSoonEnoughForAShortText) {
+  double sum = 0;
+  on_noisy_machines(2, 0.82, [&](ThreadChoice&, const auto& token) {
+    for (int i = 0; i < 64; ++i) sum += token();
+  });
+  EXPECT_LT(sum / 6400, 0.88);
+}
+
+// The times of tokens grow with their context. That is not the change after which a trial comes soon.
+TEST(ThreadChoice, TriesSeldomWhileTokensBecomeSlow) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> noise(0.9, 1.1);
+  ThreadChoice choice(2);
+  int tried = 0;
+  for (int token = 0; token < 4000; ++token) {
+    if (choice.threads() == 1) ++tried;
+    choice.took((1 + token / 1000.0) * (choice.threads() == 1 ? 2 : 1) * noise(random));
+  }
+  EXPECT_LT(tried, 100);
+}
+
+// A machine whose other programs end has faster tokens with one thread, too: the trial comes before its turn.
+TEST(ThreadChoice, TriesSoonAfterTokensBecomeFaster) {
+  std::mt19937 random(6);
+  ThreadChoice choice(2);
+  const Machine busy = [](std::uint32_t threads) { return threads == 1 ? 2.0 : 3.0; };
+  run(choice, busy, 4000, random);
+  ASSERT_EQ(choice.threads(), 1u);
+  run(choice, idle, 60, random);
+  EXPECT_EQ(choice.threads(), 2u);
+}
+
 }  // namespace
 }  // namespace qsf

@@ -256,6 +256,6 @@ describe('the line about an opening', () => {
     expect(inWords('A model', { ...progress, retry: { attempt: 2, tries: 6, seconds: 0.4 } })).toMatch(
       /Try 2 of 6 in 1 s/,
     );
-    expect(inWords('A model', { ...progress, phase: 'plan' })).toBe('Opening A model …');
+    expect(inWords('A model', { ...progress, phase: 'plan' })).toBe('Opening A model, 4.2 MB …');
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { GenerationStats, Stats } from '../../web/src/index.js';
-import { modelAddress } from '../../web/demo/src/address.js';
+import { hostOf, hubName, lastName, modelAddress, shownAddress } from '../../web/demo/src/address.js';
 import { budgetHelps, hasRoom, tooLong } from '../../web/demo/src/room.js';
 import { linkTo, readLink } from '../../web/demo/src/share.js';
 import { Speeds, bytesPerToken } from '../../web/demo/src/speeds.js';
@@ -95,6 +95,23 @@ describe('a link', () => {
     const link = linkTo('https://bob:hidden@demo.test/page', { prompt: 'Once', budget: 1 << 20, options, model });
     expect(decodeURIComponent(link)).toContain('https://models.test/a.qsf');
     expect(decodeURIComponent(link)).not.toMatch(/ann|s3cret|bob|hidden/);
+  });
+});
+
+describe('an address that is shown', () => {
+  it('names the server, whatever it has before that', () => {
+    expect(hostOf('https://huggingface.co@models.test:8443/a.gguf')).toBe('models.test:8443');
+    for (const name of ['hf:owner/name', 'Huggingface:owner/name/a.gguf@main'])
+      expect(hostOf(name)).toBe('huggingface.co');
+  });
+
+  it('has no secrets and no characters that change the order of others', () => {
+    const address = modelAddress('https://ann:s3cret@models.test/ä.gguf?key=s3cret#s3cret')!;
+    expect(shownAddress(address)).toBe('https://***@models.test/%C3%A4.gguf?key=***#***');
+    expect(shownAddress('hf:owner/name\u202efugg.a')).toBe('hf:owner/name%E2%80%AEfugg.a');
+    expect(lastName('https://models.test/a%E2%80%AEfugg')).toBe('a\ufffdfugg');
+    expect(lastName('https://models.test/%zz.gguf')).toBe('%zz.gguf');
+    expect(hubName('https://huggingface.co/owner/name/resolve/%zz/a.gguf')).toBe('hf:owner/name/a.gguf@%zz');
   });
 });
 

@@ -93,11 +93,43 @@ describe('passages', () => {
     expect(passagesOf(' \n\n '.repeat(2000))).toEqual([]);
   });
 
-  it('take as long for a text of 4 MB as its length asks for', () => {
-    for (const text of ['word '.repeat(800_000), 'x'.repeat(4e6), `x${' '.repeat(4e6)}x`]) {
-      const begun = performance.now();
-      passagesOf(text);
-      expect(performance.now() - begun).toBeLessThan(5000);
+  // Counted are the letters that patterns are given, because the time of a pattern is bounded by them.
+  it('take as many steps for each letter of a long text as of a short one', () => {
+    const { test } = RegExp.prototype;
+    const { matchAll, slice } = String.prototype;
+    const stepsOf = (text: string): number => {
+      let steps = 0;
+      RegExp.prototype.test = function (given) {
+        steps += given.length;
+        return test.call(this, given);
+      };
+      String.prototype.matchAll = function (this: string, pattern) {
+        steps += this.length;
+        return matchAll.call(this, pattern);
+      } as typeof matchAll;
+      String.prototype.slice = function (...range) {
+        const part = slice.apply(this, range);
+        steps += part.length;
+        return part;
+      };
+      try {
+        passagesOf(text);
+        return steps;
+      } finally {
+        RegExp.prototype.test = test;
+        Object.assign(String.prototype, { matchAll, slice });
+      }
+    };
+    for (const text of [
+      (size: number) => 'word '.repeat(size / 5),
+      (size: number) => 'x'.repeat(size),
+      (size: number) => `x${' '.repeat(size)}x`,
+      (size: number) => '\n \n'.repeat(size / 3),
+      (size: number) => 'a.) '.repeat(size / 4),
+    ]) {
+      const [few, many] = [stepsOf(text(2e4)), stepsOf(text(2e5))];
+      expect(few).toBeGreaterThan(2e4 / 2);
+      expect(many).toBeLessThan(10.5 * few);
     }
   });
 });

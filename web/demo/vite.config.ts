@@ -29,7 +29,8 @@ const policy = [
 ].join('; ');
 
 const headers = {
-  'Content-Security-Policy': policy,
+  // A policy that is written into a page cannot say who may frame it.
+  'Content-Security-Policy': `${policy}; frame-ancestors 'self'`,
   // Isolation, which threads require.
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',

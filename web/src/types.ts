@@ -145,8 +145,8 @@ export interface LoadOptions extends Given<Pick<OpenOptions, Planned | 'readRate
   /**
    * Threads that compute, 1 to 8. More than one needs a cross-origin isolated page; otherwise load() rejects with
    * unsupported_host. Default: 1 in a page without isolation, else half of the processors that the browser reports, at
-   * least 2 if there are 2, and at most 4; tokens then use as many of these threads as are fastest at the moment. Never
-   * changes a result.
+   * least 2 if there are 2, and at most 4; tokens then use as many of these threads as are fastest at the moment, or
+   * the fewest that are about as fast. Never changes a result.
    */
   threads?: number | undefined;
   network?: NetworkOptions | undefined;

@@ -1,6 +1,6 @@
 // Addresses of models, as visitors and links give them.
 
-import { QSF } from 'qsf';
+import { QSF, hideSecrets } from 'qsf';
 import type { SuggestedModel } from 'qsf';
 
 /** The address of a file, or of a directory, on the Hugging Face Hub. */
@@ -21,14 +21,31 @@ export function modelAddress(text: string): string | undefined {
 export function hubName(address: string): string {
   const [, model, revision, file] = HUB.exec(address) ?? [];
   if (model === undefined) return address;
-  return `hf:${model}${file ? `/${file}` : ''}${revision === 'main' ? '' : `@${decodeURIComponent(revision!)}`}`;
+  return `hf:${model}${file ? `/${file}` : ''}${revision === 'main' ? '' : `@${decoded(revision!)}`}`;
 }
 
-/** Returns the last name in an address: of a file, or of a directory. */
+/** Returns the last name in an address: of a file, or of a directory. It has no characters that change others' order. */
 export function lastName(address: string): string {
   const path = hubName(address).replace(/[?#].*$/, '');
-  return decodeURI(path.split('/').findLast((part) => part !== '') ?? path);
+  const name = path.split('/').findLast((part) => part !== '') ?? path;
+  return decoded(name).replace(/\p{C}/gu, '\ufffd');
 }
+
+/** Returns the text that a part of an address encodes, or the part itself if it encodes none. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Returns the server that a model is fetched from, as host and port. */
+export const hostOf = (address: string): string => new URL(address).host || 'huggingface.co';
+
+/** Returns an address as it can be shown to a visitor: in ASCII, without its password and the values of its query. */
+export const shownAddress = (address: string): string =>
+  hideSecrets(address.replace(/[^ -~]/gu, (character) => encodeURIComponent(character)));
 
 /** Returns an address without its user and its password. */
 export function withoutUser(address: string): string {

@@ -10,6 +10,7 @@ import { byId } from './dom.js';
 import { hideEnding } from './ending.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
+import { asks, dropQuestion, isFramedElsewhere, setUpLinked } from './linked.js';
 import { drawMap, drawStrip } from './map.js';
 import { hideNotice, showFailure, showNotice } from './notice.js';
 import { keepOffline } from './offline.js';
@@ -18,6 +19,7 @@ import { OptionFields } from './options.js';
 import { pick, setUpPicker, titleOf } from './picker.js';
 import type { Picking } from './picker.js';
 import { linkTo, readLink } from './share.js';
+import type { Link } from './share.js';
 import { ModelSlot } from './slot.js';
 import type { Stage } from './stage.js';
 import { TaleMode } from './tale.js';
@@ -33,6 +35,12 @@ const OWN_BUDGET = 256 * 1024 * 1024;
 
 /** Milliseconds that the slider must rest before the model is opened again. */
 const REST = 250;
+
+/** The notice in place of the question about a link's model. */
+const FRAMED = {
+  title: 'This link’s model was not opened',
+  text: 'A page of another site shows this page in a frame. Open the link in a window of its own.',
+};
 
 const slider = byId('budget', HTMLInputElement);
 const status = byId('status', HTMLElement);
@@ -50,6 +58,8 @@ const slot = new ModelSlot(MODEL);
 /** The model that is open or being opened. Resolves with undefined if it was refused or another choice replaced it. */
 let opened: Promise<QSF | undefined> | undefined;
 let isOpening = false;
+/** Whether an opening has begun since the page was loaded. */
+let hasBegun = false;
 let refused = false;
 let writing: AbortController | undefined;
 
@@ -85,7 +95,7 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
   hideNotice();
   hideEnding();
   refused = false;
-  isOpening = true;
+  isOpening = hasBegun = true;
   updateButtons();
   const memory = chosenBudget();
   const { source } = slot;
@@ -262,7 +272,7 @@ function use(source: string | File, suggested?: SuggestedModel): void {
   slot.source = source;
   if (source === MODEL) setUpBudget(FEW, Math.min(chosenBudget(), budgetAt(FEW)));
   else setUpBudget(ALL, suggested?.memory ?? Math.max(chosenBudget(), OWN_BUDGET));
-  if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
+  dropLink();
   void open({ climb: source !== MODEL });
 }
 
@@ -287,16 +297,46 @@ async function share(): Promise<void> {
     `: whoever opens it and presses Write gets ${text}, letter for letter, on any machine and in any browser.${secrets}`;
 }
 
-/** Takes the settings in the page's address. Returns whether it has any. */
-function takeLink(): boolean {
-  const link = readLink(location.hash);
-  if (!link) return false;
-  tale.beginning = link.prompt ?? '';
+/** Takes the settings of a link. */
+function take(link: Link): void {
+  tale.beginning = link.prompt;
   options.fill(link.options);
-  if (link.model !== undefined) slot.source = link.model;
-  setUpBudget(link.model === undefined ? FEW : ALL, link.budget ?? FIRST_BUDGET);
+  slot.source = link.model ?? MODEL;
+  setUpBudget(slot.source === MODEL ? FEW : ALL, budgetOf(link));
   shareText.textContent = 'From a link: Write gives the same text here as on every other machine.';
-  return true;
+}
+
+const budgetOf = (link: Link): number => link.budget ?? FIRST_BUDGET;
+
+/**
+ * Opens the model with the settings in the page's address, if it has any and mayTake() allows it. The first call opens
+ * the page's own model if it opens no other.
+ */
+async function follow(): Promise<void> {
+  dropQuestion();
+  const link = readLink(location.hash);
+  const allowed = link && (await mayTake(link));
+  if (link && allowed === undefined) return;
+  if (link && allowed) take(link);
+  if (allowed || !hasBegun) void open();
+  if (link && !allowed && isFramedElsewhere()) showNotice('file', FRAMED);
+}
+
+/**
+ * Whether the settings of a link may be used. The visitor decides about a model that is not the page's own, except if a
+ * page of another origin frames this one. Undefined if a newer address ends the question.
+ */
+async function mayTake(link: Link): Promise<boolean | undefined> {
+  const { model } = link;
+  if (model === undefined || model === MODEL) return true;
+  const agreed = !isFramedElsewhere() && (await asks(model, budgetAt(stopFor(budgetOf(link)))));
+  if (agreed === false) dropLink();
+  return agreed;
+}
+
+/** Removes the settings from the page's address. */
+function dropLink(): void {
+  if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
 }
 
 /** Closes the model and removes the cached bytes of its file. */
@@ -323,12 +363,10 @@ onRemove(forget);
 setUpBudget(FEW, FIRST_BUDGET);
 setUpControls();
 setUpPicker();
+setUpLinked();
 for (const id of ['model-button', 'honest-more'])
   byId(id, HTMLButtonElement).addEventListener('click', () => pick(picking));
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
-addEventListener('hashchange', () => {
-  if (takeLink()) void open();
-});
-takeLink();
-void open();
+addEventListener('hashchange', () => void follow());
+void follow();
 keepOffline();

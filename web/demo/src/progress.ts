@@ -11,7 +11,7 @@ export function inWords(title: string, progress?: Progress): string {
     const seconds = Math.ceil(retry.seconds);
     return `${title}: the server does not answer. Try ${retry.attempt} of ${retry.tries} in ${seconds} s.`;
   }
-  if (phase !== 'download') return `Opening ${title} …`;
+  if (phase !== 'download') return `Opening ${title}, ${format.fileSize(total)} …`;
   return [
     `${title}: ${format.partOf(loaded, total)}`,
     ...(rate === undefined ? [] : [`${format.fileSize(rate)}/s`]),

@@ -34,8 +34,13 @@ export function linkTo(page: string, { prompt, budget, options, model }: Shared)
   return link.href;
 }
 
+/** The valid settings of a link. */
+export interface Link extends Pick<Shared, 'prompt'>, Partial<Pick<Shared, 'budget' | 'model'>> {
+  options: Partial<Options>;
+}
+
 /** Returns the valid settings of a link; undefined if it has no prompt. */
-export function readLink(hash: string): (Partial<Omit<Shared, 'options'>> & { options: Partial<Options> }) | undefined {
+export function readLink(hash: string): Link | undefined {
   const words = new URLSearchParams(hash.replace(/^#/, ''));
   const prompt = words.get('prompt');
   if (prompt === null) return undefined;
