@@ -121,13 +121,13 @@ TEST(Program, StreamsArePredictedBeforeALayerAndCorrectedAfterIt) {
       (Names{"rms_norm", "route_streams", "predict", "rms_norm", "matmul",        "matmul",  "rms_norm", "add",
              "matmul",   "matmul",        "matmul",  "rope",     "rope",          "attend",  "matmul",   "rms_norm",
              "add",      "add",           "scale",   "rms_norm", "matmul",        "matmul",  "cut",      "silu",
-             "matmul",   "rms_norm",      "add",     "rms_norm", "route_streams", "correct", "scale",    "scale",
+             "matmul",   "rms_norm",      "add",     "rms_norm", "route_streams", "correct", "copy",     "scale",
              "matmul",   "layer_input",   "silu",    "matmul",   "rms_norm",      "add"}));
   EXPECT_EQ(
       o.ops(2),
       (Names{"rms_norm", "route_streams", "predict",     "rms_norm", "matmul",   "matmul",        "matmul",  "rope",
              "rope",     "attend",        "matmul",      "rms_norm", "add",      "rms_norm",      "matmul",  "matmul",
-             "silu",     "matmul",        "rms_norm",    "add",      "rms_norm", "route_streams", "correct", "scale",
+             "silu",     "matmul",        "rms_norm",    "add",      "rms_norm", "route_streams", "correct", "copy",
              "scale",    "matmul",        "layer_input", "silu",     "matmul",   "rms_norm",      "add"}));
   EXPECT_EQ(o.ops(3), (Names{"matmul", "level_streams", "join_streams", "rms_norm", "hidden", "matmul"}));
 }
