@@ -101,11 +101,7 @@ TEST(AddedTokens, AreFoundInTheNormalizedText) {
                                      {"a  <l>", "aE"}}) {
     const Result<TokenIds> ids = built.encode(text, true);
     ASSERT_TRUE(ids) << ids.error().sentence;
-    if (wanted != nullptr) {
-      EXPECT_EQ(*ids, ids_in(wanted)) << text;
-    } else {
-      EXPECT_EQ(*ids, (TokenIds{0, ids_in("b")[0], 0})) << text;
-    }
+    EXPECT_EQ(*ids, wanted != nullptr ? ids_in(wanted) : TokenIds({0, ids_in("b")[0], 0})) << text;
   }
 }
 
