@@ -11,7 +11,6 @@
 namespace qsf::test {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 [[maybe_unused]] constexpr std::uint64_t kAboveBudget =
     12'000'000;  // what the process may have resident beyond its budget
 
@@ -223,7 +222,7 @@ TEST(Run, StaysInsideItsBudget) {
                                        std::to_string(c.mib)};
     arguments.insert(arguments.end(), c.more.begin(), c.more.end());
     const RunResult r = generate(c.model, arguments, true);
-    const auto budget = static_cast<std::uint64_t>(c.mib * kMiB);
+    const auto budget = static_cast<std::uint64_t>(c.mib * (1 << 20));
     const Json& plan = r.receipt.at("plan");
     EXPECT_EQ(plan.at("budget"), budget);
     std::uint64_t mapped = 0;
