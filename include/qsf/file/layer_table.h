@@ -62,9 +62,7 @@ struct LayerKind {
   constexpr bool has_state() const {
     return mixer == Mixer::delta_net || mixer == Mixer::mamba || mixer == Mixer::lightning || has_mamba2();
   }
-  constexpr bool convolves() const {
-    return mixer == Mixer::short_conv || (has_state() && mixer != Mixer::lightning);
-  }
+  constexpr bool convolves() const { return mixer == Mixer::short_conv || (has_state() && mixer != Mixer::lightning); }
   /// Returns the number of streams that the layer does not compute.
   constexpr std::uint32_t other_streams() const { return streams == 0 ? 0 : streams - 1; }
   /// Returns the values of a latent query that RoPE does not rotate.
