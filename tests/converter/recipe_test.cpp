@@ -259,7 +259,7 @@ TEST_F(ToyRecipe, WhatIsNoRecipeIsRefusedByName) {
       {[](json& r) { r["layres"] = json::object(); }, "no key \"layres\""},
       {[](json& r) { r["layer"]["nrom"] = 1; }, "\"layer\" has no key \"nrom\""},
       {[](json& r) { r["layer"]["norm_place"] = "middle"; }, "one of before, after, both"},
-      {[](json& r) { r["layer"]["norm_place"] = 4; }, "\"norm_place\" is 4"},
+      {[](json& r) { r["layer"]["norm_place"] = 5; }, "\"norm_place\" is 5"},
       {[](json& r) { r["layer"]["norm_place"] = true; }, "\"norm_place\" is true"},
       {[](json& r) { r["layer"]["window"] = 1.5; }, "\"window\" is 1.5; it must be a whole number"},
       {[](json& r) { r["layer"]["window"] = -1; }, "\"window\" is -1"},
