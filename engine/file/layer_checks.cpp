@@ -108,11 +108,9 @@ Status check_latent(const LayerKind& kind) {
 
 /// Checks the streams and the second way of the mixer's input.
 Status check_ways(const LayerKind& kind) {
-  if (kind.streams == 1) {
-    return make_error(ErrorCode::bad_section, "streams is 1; it must be 0, or 2 to {}", kMaxStreams);
-  }
-  if (kind.streams != 0 && kind.has_experts()) {
-    return make_error(ErrorCode::unsupported, "a layer with experts has one stream, not {}", kind.streams);
+  if (kind.streams == 1 || (kind.streams != 0 && kind.has_experts())) {
+    return make_error(ErrorCode::unsupported, "streams is {}; it must be 0, or without experts 2 to {}", kind.streams,
+                      kMaxStreams);
   }
   const bool normed = kind.norm_place == NormPosition::before || kind.norm_place == NormPosition::both;
   if (kind.laurel_rank != 0 &&
@@ -138,21 +136,16 @@ Status check_buckets(const LayerKind& kind) {
   return {};
 }
 
-/// Checks that all layers have the same streams, and their widths.
-Status check_streams(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim) {
-  const std::uint32_t streams = kinds[of_layer[0]].streams;
+/// Checks that a key is the same in all layers.
+Status check_same(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, const char* name,
+                  std::uint32_t LayerKind::* key) {
+  const std::uint32_t first = kinds[of_layer[0]].*key;
   for (std::size_t layer = 0; layer < of_layer.size(); ++layer) {
-    if (kinds[of_layer[layer]].streams == streams) continue;
-    return make_error(ErrorCode::bad_section, "layer {}: streams is {}, that of layer 0 is {}", layer,
-                      kinds[of_layer[layer]].streams, streams);
+    const std::uint32_t value = kinds[of_layer[layer]].*key;
+    if (value == first) continue;
+    return make_error(ErrorCode::bad_section, "layer {}: {} is {}, that of layer 0 is {}", layer, name, value, first);
   }
-  if (streams == 0) return {};
-  if (std::uint64_t{streams} * dim > kMaxDim) {
-    return make_error(ErrorCode::bad_section, "{} streams of {} are wider than {}", streams, dim, kMaxDim);
-  }
-  if (dim % kTileRows == 0) return {};
-  return make_error(ErrorCode::unsupported, "dim is {}; in a model of {} streams it must be a multiple of {}", dim,
-                    streams, kTileRows);
+  return {};
 }
 
 }  // namespace
@@ -188,13 +181,15 @@ Status check_agreement(const LayerKind& kind) {
 }
 
 Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim) {
-  QSF_TRY(check_streams(kinds, of_layer, dim));
+  QSF_TRY(check_same(kinds, of_layer, "layer_input", &LayerKind::layer_input));
+  QSF_TRY(check_same(kinds, of_layer, "streams", &LayerKind::streams));
+  const std::uint32_t streams = kinds[of_layer[0]].streams;
+  if (streams != 0 && (dim % kTileRows != 0 || std::uint64_t{streams} * dim > kMaxDim)) {
+    return make_error(ErrorCode::unsupported, "{} streams of {}: dim must be a multiple of {}, and all at most {}",
+                      streams, dim, kTileRows, kMaxDim);
+  }
   for (std::size_t layer = 0; layer < of_layer.size(); ++layer) {
     const LayerKind& kind = kinds[of_layer[layer]];
-    if (kind.layer_input != kinds[of_layer[0]].layer_input) {
-      return make_error(ErrorCode::bad_section, "layer {}: layer_input is {}, that of layer 0 is {}", layer,
-                        kind.layer_input, kinds[of_layer[0]].layer_input);
-    }
     const LayerKind& first = kinds[of_layer[0]];
     const bool shares = kind.distance_buckets == 0 ||
                         (first.distance_buckets == kind.distance_buckets && first.n_heads == kind.n_heads);

@@ -147,14 +147,14 @@ TEST(Kinds, OfStreamsAndTheirLayers) {
   kind.gate_cut = 1.5f;
   const auto refused = [&](const Change& change) { return refusal(kind, change); };
   EXPECT_EQ(refused([](LayerKind&) {}), "");
-  EXPECT_EQ(refused([](LayerKind& k) { k.streams = 1; }), "streams is 1; it must be 0, or 2 to 8");
+  EXPECT_EQ(refused([](LayerKind& k) { k.streams = 1; }), "streams is 1; it must be 0, or without experts 2 to 8");
   EXPECT_EQ(refused([](LayerKind& k) { k.streams = 9; }), "streams is 9; it must be 0 to 8");
   EXPECT_EQ(refused([](LayerKind& k) {
               k.ffn = Ffn::mixture;
               k.gate_cut = 0;
               k.n_experts = k.experts_used = k.expert_dim = 1;
             }),
-            "a layer with experts has one stream, not 4");
+            "streams is 4; it must be 0, or without experts 2 to 8");
   EXPECT_EQ(refused([](LayerKind& k) { k.ffn = Ffn::plain; }), "gate_cut is of gated networks alone");
   for (const Change& change :
        {Change([](LayerKind& k) { k.residual = Residual::parallel; }),

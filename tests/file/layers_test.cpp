@@ -68,11 +68,11 @@ TEST_F(Layers, AllHaveTheSameStreams) {
     for (LayerKind& kind : kinds_) kind.streams = n;
   };
   refused("layer 3: streams is 4, that of layer 0 is 0", [&] { kinds_[3].streams = 4; });
-  refused("8 streams of 262144 are wider than 1048576", [&] {
+  refused("8 streams of 262144: dim must be a multiple of 16, and all at most 1048576", [&] {
     streams(8);
     dim_ = 1u << 18;
   });
-  refused("dim is 40; in a model of 2 streams it must be a multiple of 16", [&] {
+  refused("2 streams of 40: dim must be a multiple of 16, and all at most 1048576", [&] {
     streams(2);
     dim_ = 40;
   });
